@@ -1,0 +1,103 @@
+// Package keys names every Redis key of the framework; nothing else builds one.
+//
+// A standalone name reads `__strm:example.orders.3`. A cluster name carries a
+// hash tag, `__strm:{example.3}.orders`: the tag of partition 3 is the same for
+// every stream of the app, so that co-partitioned streams share slots, and what
+// belongs to no partition carries the tag of the app, `{example}`.
+//
+// Names cannot collide: an app, a processor and an executor ID have no dot, and
+// where a stream's name, which may have dots, stands between two of them, both
+// of its neighbours are free of dots.
+package keys
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A Layout is a way to name keys.
+type Layout int
+
+const (
+	Standalone Layout = iota + 1 // plain names
+	Cluster                      // names with hash tags
+)
+
+// String returns the name of the layout as it stands in the metadata.
+func (l Layout) String() string {
+	switch l {
+	case Standalone:
+		return "standalone"
+	case Cluster:
+		return "cluster"
+	}
+	return fmt.Sprintf("Layout(%d)", int(l))
+}
+
+// Keys names the keys of one app. The zero value names nothing.
+type Keys struct {
+	App    string
+	Layout Layout
+}
+
+// Partition is the Redis stream that holds partition n of a stream.
+func (k Keys) Partition(stream string, n int) string { return k.partitioned("strm", n, stream) }
+
+// Lock is the lock of a partition for one processor.
+func (k Keys) Lock(stream, processor string, n int) string {
+	return k.partitioned("lock", n, stream, processor)
+}
+
+// Ownership is the hash of a partition's epoch, tenure and checkpoint.
+func (k Keys) Ownership(stream, processor string, n int) string {
+	return k.partitioned("own", n, stream, processor)
+}
+
+// Membership is the JSON value that says who is a member of a processor.
+func (k Keys) Membership(stream, processor string) string {
+	return k.shared("memb", stream, processor)
+}
+
+// Control is the control stream of a processor.
+func (k Keys) Control(stream, processor string) string { return k.shared("ctrl", stream, processor) }
+
+// AdminLock protects changes of a processor's membership.
+func (k Keys) AdminLock(stream, processor string) string {
+	return k.shared("lock", stream, processor, "admin")
+}
+
+// Beat is the heartbeat of an executor.
+func (k Keys) Beat(stream, processor, executor string) string {
+	return k.shared("beat", stream, processor, executor)
+}
+
+// Leader is the leader's lock.
+func (k Keys) Leader() string { return k.shared("lead") }
+
+// Meta is the JSON value that says what a stream is.
+func (k Keys) Meta(stream string) string { return k.shared("meta", stream) }
+
+// MetaPattern matches the Meta keys of the app's streams, for SCAN.
+func (k Keys) MetaPattern() string { return k.Meta("*") }
+
+// StreamOfMeta is the inverse of Meta.
+func (k Keys) StreamOfMeta(key string) (stream string, ok bool) {
+	return strings.CutPrefix(key, k.Meta(""))
+}
+
+func (k Keys) partitioned(kind string, n int, names ...string) string {
+	rest := strings.Join(names, ".")
+	if k.Layout == Cluster {
+		return "__" + kind + ":{" + k.App + "." + strconv.Itoa(n) + "}." + rest
+	}
+	return "__" + kind + ":" + k.App + "." + rest + "." + strconv.Itoa(n)
+}
+
+func (k Keys) shared(kind string, names ...string) string {
+	app := k.App
+	if k.Layout == Cluster {
+		app = "{" + app + "}"
+	}
+	return "__" + kind + ":" + strings.Join(append([]string{app}, names...), ".")
+}

@@ -1,0 +1,43 @@
+package keys
+
+import "testing"
+
+func TestNames(t *testing.T) {
+	plain, tagged := Keys{"example", Standalone}, Keys{"example", Cluster}
+	tests := []struct {
+		name          string
+		of            func(Keys) string
+		plain, tagged string
+	}{
+		{"partition", func(k Keys) string { return k.Partition("orders", 3) }, "__strm:example.orders.3", "__strm:{example.3}.orders"},
+		{"lock", func(k Keys) string { return k.Lock("orders", "printer", 3) }, "__lock:example.orders.printer.3", "__lock:{example.3}.orders.printer"},
+		{"ownership", func(k Keys) string { return k.Ownership("orders", "printer", 3) }, "__own:example.orders.printer.3", "__own:{example.3}.orders.printer"},
+		{"membership", func(k Keys) string { return k.Membership("orders", "printer") }, "__memb:example.orders.printer", "__memb:{example}.orders.printer"},
+		{"control", func(k Keys) string { return k.Control("orders", "printer") }, "__ctrl:example.orders.printer", "__ctrl:{example}.orders.printer"},
+		{"admin lock", func(k Keys) string { return k.AdminLock("orders", "printer") }, "__lock:example.orders.printer.admin", "__lock:{example}.orders.printer.admin"},
+		{"beat", func(k Keys) string { return k.Beat("orders", "printer", "x1") }, "__beat:example.orders.printer.x1", "__beat:{example}.orders.printer.x1"},
+		{"leader", func(k Keys) string { return k.Leader() }, "__lead:example", "__lead:{example}"},
+		{"meta", func(k Keys) string { return k.Meta("orders") }, "__meta:example.orders", "__meta:{example}.orders"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.of(plain); got != tt.plain {
+				t.Errorf("standalone: got %q, want %q", got, tt.plain)
+			}
+			if got := tt.of(tagged); got != tt.tagged {
+				t.Errorf("cluster: got %q, want %q", got, tt.tagged)
+			}
+		})
+	}
+}
+
+func TestStreamOfMeta(t *testing.T) {
+	for _, k := range []Keys{{"example", Standalone}, {"example", Cluster}} {
+		if got, ok := k.StreamOfMeta(k.Meta("a.b")); !ok || got != "a.b" {
+			t.Errorf("%v: got %q, %v", k.Layout, got, ok)
+		}
+		if _, ok := k.StreamOfMeta("__meta:other.a.b"); ok {
+			t.Errorf("%v: took another app's stream", k.Layout)
+		}
+	}
+}
