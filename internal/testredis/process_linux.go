@@ -1,0 +1,38 @@
+package testredis
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// starter runs what it is sent on one thread that never ends. The kernel sends Pdeathsig when the *thread* that
+// started a child ends, and Go ends a thread whose locked goroutine returns: a test that does so must not kill the
+// servers of others.
+var starter = sync.OnceValue(func() chan<- func() {
+	jobs := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for job := range jobs {
+			job()
+		}
+	}()
+	return jobs
+})
+
+// startTied starts cmd in a process group of its own and has the kernel kill it when this process dies.
+func startTied(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	result := make(chan error)
+	starter() <- func() { result <- cmd.Start() }
+	return <-result
+}
+
+// killGroup kills p and the children it forked to save or to sync replicas.
+func killGroup(p *os.Process) {
+	if syscall.Kill(-p.Pid, syscall.SIGKILL) != nil {
+		_ = p.Kill()
+	}
+}
