@@ -1,0 +1,273 @@
+package runnel
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// A Codec turns records into the payload of an entry and back. It has no state,
+// is safe for concurrent use, and retains neither its arguments nor parts of them.
+type Codec interface {
+	// Name is stored in the stream's metadata, and every producer and worker
+	// must agree on it: "msgpack", "json", "fields", "gzip+json".
+	Name() string
+	// Encode returns the payload of a record, which is the T of the stream and
+	// no pointer to it. The caller owns the result.
+	Encode(record any) ([]byte, error)
+	// Decode sets record, a *T that points to a zero value. It must not write to
+	// data, which may be the memory of a string, nor keep a reference to it.
+	Decode(data []byte, record any) error
+}
+
+// A FieldCodec is a Codec whose entries carry native Redis fields in place of
+// one payload field.
+type FieldCodec interface {
+	Codec
+	// EncodeFields returns field, value, field, value, …
+	EncodeFields(record any) ([]string, error)
+	// DecodeFields sets record, a *T. It may keep the strings.
+	DecodeFields(fields map[string]string, record any) error
+}
+
+// A TypeChecker is a Codec that refuses some types of record. NewStream panics
+// with what Check returns.
+type TypeChecker interface {
+	Check(record reflect.Type) error
+}
+
+var (
+	// MsgPack writes MessagePack. It names fields by their json tags, as JSON does,
+	// writes maps with string keys to strings, bools and any in the order of their
+	// keys, and keeps bytes, all 64-bit integers, and the instant of a time to the
+	// nanosecond; the time zone is lost.
+	//
+	// Differences from JSON: field names are case-sensitive; omitempty also omits
+	// what has an IsZero method that says so, a struct of which nothing is left, and
+	// a zero value in an interface; an embedded struct is always inlined; a number
+	// too large for its field wraps around; numbers in an any come back as the
+	// smallest type that was written. Extension types other than timestamps, and
+	// embedded pointers, are refused.
+	MsgPack Codec = msgPack{}
+
+	// JSON writes one compact JSON value without HTML escaping, as encoding/json
+	// understands it. JSON is text: bytes in a string that are not UTF-8 become
+	// U+FFFD, so use []byte for these.
+	JSON Codec = jsonText{}
+)
+
+const (
+	// maxDepth is how deep values may be nested, which is what encoding/json allows.
+	// Without a limit a few megabytes overflow the stack, which nothing recovers.
+	maxDepth = 10_000
+	// maxPooled is the largest buffer that is kept for the next record.
+	maxPooled = 64 << 10
+)
+
+type msgPack struct{}
+
+func (msgPack) Name() string { return "msgpack" }
+
+// Check refuses types of which some value cannot be encoded or decoded.
+func (msgPack) Check(record reflect.Type) error {
+	return checkMsgPack(record, record.String(), map[reflect.Type]bool{})
+}
+
+type packer struct {
+	buf bytes.Buffer
+	enc *msgpack.Encoder
+}
+
+var packers = sync.Pool{New: func() any { return &packer{enc: msgpack.NewEncoder(nil)} }}
+
+func (msgPack) Encode(record any) (data []byte, err error) {
+	defer recovered("encode", record, &err)
+	p := packers.Get().(*packer)
+	p.buf.Reset()
+	p.enc.Reset(&p.buf)
+	p.enc.SetCustomStructTag("json")
+	p.enc.SetSortMapKeys(true)
+	p.enc.UseCompactInts(true)
+	if err := p.enc.Encode(addressable(record)); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", record, err)
+	}
+	data = bytes.Clone(p.buf.Bytes())
+	if p.buf.Cap() <= maxPooled {
+		packers.Put(p)
+	}
+	return data, nil
+}
+
+type unpacker struct {
+	src bytes.Reader
+	dec *msgpack.Decoder
+}
+
+var unpackers = sync.Pool{New: func() any { return &unpacker{dec: msgpack.NewDecoder(nil)} }}
+
+func (msgPack) Decode(data []byte, record any) (err error) {
+	defer recovered("decode", record, &err)
+	data, err = scanMsgPack(data)
+	if err != nil {
+		return fmt.Errorf("decode %T: %w", record, err)
+	}
+	u := unpackers.Get().(*unpacker)
+	u.src.Reset(data)
+	u.dec.Reset(&u.src)
+	u.dec.SetCustomStructTag("json")
+	// After an error or a panic the decoder may be left in the middle of something: it is not used again.
+	if err := u.dec.Decode(record); err != nil {
+		return fmt.Errorf("decode %T: %w", record, err)
+	}
+	if u.src.Len() > 0 {
+		return fmt.Errorf("decode %T: msgpack: %d bytes were not read", record, u.src.Len())
+	}
+	u.src.Reset(nil)
+	if len(data) <= maxPooled {
+		unpackers.Put(u)
+	}
+	return nil
+}
+
+var selfCoding = []reflect.Type{
+	reflect.TypeFor[msgpack.CustomDecoder](), reflect.TypeFor[msgpack.Unmarshaler](),
+	reflect.TypeFor[encoding.BinaryUnmarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+}
+
+func checkMsgPack(t reflect.Type, path string, seen map[reflect.Type]bool) error {
+	if seen[t] {
+		return nil
+	}
+	seen[t] = true
+	for _, own := range selfCoding {
+		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
+			return nil
+		}
+	}
+	switch t.Kind() {
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.Uintptr, reflect.UnsafePointer:
+		return fmt.Errorf("msgpack: %s: %s cannot be encoded", path, t)
+	case reflect.Map:
+		if err := checkMsgPack(t.Key(), path+"[key]", seen); err != nil {
+			return err
+		}
+		return checkMsgPack(t.Elem(), path+"[]", seen)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return checkMsgPack(t.Elem(), path+"[]", seen)
+	case reflect.Struct:
+		return checkMsgPackFields(t, path, seen)
+	}
+	return nil
+}
+
+func checkMsgPackFields(t reflect.Type, path string, seen map[reflect.Type]bool) error {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("msgpack")
+		if tag == "" {
+			tag = f.Tag.Get("json")
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		if name == "-" || !f.IsExported() && !f.Anonymous {
+			continue
+		}
+		path := path + "." + f.Name
+		if f.Anonymous && f.Type.Kind() == reflect.Pointer {
+			// The library makes the value of an embedded pointer in a goroutine that never ends.
+			return fmt.Errorf("msgpack: %s: embedded pointers are not supported: embed the struct, or name the field", path)
+		}
+		if strings.Contains(options, "intern") {
+			return fmt.Errorf("msgpack: %s: interned strings are not supported", path)
+		}
+		if err := checkMsgPack(f.Type, path, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type jsonText struct{}
+
+func (jsonText) Name() string { return "json" }
+
+type jsonWriter struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+var jsonWriters = sync.Pool{New: func() any {
+	w := &jsonWriter{}
+	w.enc = json.NewEncoder(&w.buf)
+	w.enc.SetEscapeHTML(false)
+	return w
+}}
+
+func (jsonText) Encode(record any) (data []byte, err error) {
+	defer recovered("encode", record, &err)
+	w := jsonWriters.Get().(*jsonWriter)
+	w.buf.Reset()
+	if err := w.enc.Encode(addressable(record)); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", record, err)
+	}
+	data = bytes.Clone(bytes.TrimSuffix(w.buf.Bytes(), []byte("\n")))
+	if w.buf.Cap() <= maxPooled {
+		jsonWriters.Put(w)
+	}
+	return data, nil
+}
+
+func (jsonText) Decode(data []byte, record any) (err error) {
+	defer recovered("decode", record, &err)
+	if err := json.Unmarshal(data, record); err != nil {
+		return fmt.Errorf("decode %T: %w", record, err)
+	}
+	return nil
+}
+
+// decodeStrict decodes JSON that a person wrote: an unknown or ill-typed field, or
+// null in place of a record, is an error that names it.
+func decodeStrict(data []byte, record any) (err error) {
+	defer recovered("decode", record, &err)
+	if string(bytes.TrimSpace(data)) == "null" {
+		return fmt.Errorf("decode %T: json: null is no record", record)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(record); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("decode %T: %w", record, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("decode %T: json: more than one value", record)
+	}
+	return nil
+}
+
+// addressable returns a pointer to a copy of the record, so that marshalers with
+// pointer receivers are found, as they are when the record is decoded.
+func addressable(record any) any {
+	v := reflect.ValueOf(record)
+	if !v.IsValid() {
+		return nil
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p.Interface()
+}
+
+// recovered turns a panic of a library, or of a record's own methods, into an error.
+func recovered(op string, record any, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s %T: panic: %v", op, record, p)
+	}
+}
