@@ -1,0 +1,209 @@
+package rebalance
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// groupVersion is the "v" of the JSON that this package reads and writes.
+const groupVersion = 1
+
+// maxPartitions is far above what makes sense; a count beyond it is nonsense.
+const maxPartitions = 1 << 20
+
+// ErrInvalid is what Parse returns, wrapped, for a value that is no membership.
+var ErrInvalid = errors.New("invalid membership")
+
+// A VersionError says that a stored membership has a version that this
+// program does not know, most likely because a newer one wrote it.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("membership has version %d, this program knows %d: was it written by a newer one?", e.Version, groupVersion)
+}
+
+// A Group is the membership of one processor: who its members are and which
+// partitions each is assigned. It is a value: its methods change nothing and
+// share nothing with what they return.
+type Group struct {
+	Generation int64               // number of changes so far
+	Partitions int                 // how many partitions the stream has
+	Executors  map[string]Executor // by executor ID
+}
+
+// An Executor is one member as the membership knows it.
+type Executor struct {
+	Worker     string        // name of the worker it runs in
+	JoinedAt   time.Time     // kept to the millisecond
+	Expiry     time.Duration // of its locks and its heartbeat, kept to the millisecond, at least one
+	Partitions []int         // its assignment, ascending
+}
+
+type groupJSON struct {
+	Version    int                     `json:"v"`
+	Generation int64                   `json:"generation"`
+	Partitions int                     `json:"partitions"`
+	Executors  map[string]executorJSON `json:"executors"`
+}
+
+type executorJSON struct {
+	Worker     string `json:"worker"`
+	JoinedAt   int64  `json:"joined_at"`
+	ExpiryMS   int64  `json:"expiry_ms"`
+	Partitions []int  `json:"partitions"`
+}
+
+// Parse reads what Encode wrote. No data at all is the empty group. Errors are
+// a *VersionError or wrap ErrInvalid.
+func Parse(data []byte) (Group, error) {
+	if len(data) == 0 {
+		return Group{}, nil
+	}
+	// The version first: what else a newer one holds need not fit our types.
+	var v struct {
+		Version *int `json:"v"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return Group{}, fmt.Errorf("%w: %v", ErrInvalid, err)
+	}
+	if v.Version == nil {
+		return Group{}, fmt.Errorf("%w: it has no version", ErrInvalid)
+	}
+	if *v.Version != groupVersion {
+		return Group{}, &VersionError{Version: *v.Version}
+	}
+	var in groupJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return Group{}, fmt.Errorf("%w: %v", ErrInvalid, err)
+	}
+	return in.group()
+}
+
+func (in groupJSON) group() (Group, error) {
+	if in.Generation < 0 || in.Partitions < 0 || in.Partitions > maxPartitions {
+		return Group{}, fmt.Errorf("%w: generation %d with %d partitions", ErrInvalid, in.Generation, in.Partitions)
+	}
+	g := Group{Generation: in.Generation, Partitions: in.Partitions, Executors: make(map[string]Executor, len(in.Executors))}
+	taken := make(map[int]string)
+	for _, id := range slices.Sorted(maps.Keys(in.Executors)) {
+		e := in.Executors[id]
+		if id == "" {
+			return Group{}, fmt.Errorf("%w: an executor without ID", ErrInvalid)
+		}
+		if e.ExpiryMS <= 0 || e.ExpiryMS > math.MaxInt64/int64(time.Millisecond) {
+			return Group{}, fmt.Errorf("%w: executor %s has an expiry of %d ms", ErrInvalid, id, e.ExpiryMS)
+		}
+		for _, p := range e.Partitions {
+			if p < 0 || p >= in.Partitions {
+				return Group{}, fmt.Errorf("%w: executor %s has partition %d of %d", ErrInvalid, id, p, in.Partitions)
+			}
+			if other, ok := taken[p]; ok {
+				return Group{}, fmt.Errorf("%w: partition %d is assigned to %s and %s", ErrInvalid, p, other, id)
+			}
+			taken[p] = id
+		}
+		g.Executors[id] = Executor{
+			Worker:     e.Worker,
+			JoinedAt:   time.UnixMilli(e.JoinedAt),
+			Expiry:     time.Duration(e.ExpiryMS) * time.Millisecond,
+			Partitions: slices.Sorted(slices.Values(e.Partitions)),
+		}
+	}
+	return g, nil
+}
+
+// Encode returns the group as JSON; equal groups give equal bytes.
+func (g Group) Encode() []byte {
+	out := groupJSON{
+		Version:    groupVersion,
+		Generation: g.Generation,
+		Partitions: g.Partitions,
+		Executors:  make(map[string]executorJSON, len(g.Executors)),
+	}
+	for id, e := range g.Executors {
+		out.Executors[id] = executorJSON{
+			Worker:     e.Worker,
+			JoinedAt:   e.JoinedAt.UnixMilli(),
+			ExpiryMS:   max(1, e.Expiry.Milliseconds()),
+			Partitions: append([]int{}, e.Partitions...),
+		}
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		panic("rebalance: a group holds only numbers and strings: " + err.Error())
+	}
+	return data
+}
+
+// Join returns the group with one member more (or with a new entry for one it
+// has), the generation raised and all partitions assigned afresh. The
+// assignment that e may carry is ignored.
+func (g Group) Join(id string, e Executor, partitions int, salt string) Group {
+	next := g.without(nil)
+	e.Partitions = next.Executors[id].Partitions
+	next.Executors[id] = e
+	next.Partitions = partitions
+	return next.reassigned(salt)
+}
+
+// Leave returns the group without these members, the generation raised and all
+// partitions assigned afresh. A group that has none of them is returned as it
+// is, generation included.
+func (g Group) Leave(salt string, ids ...string) Group {
+	next := g.without(ids)
+	if len(next.Executors) == len(g.Executors) {
+		return next
+	}
+	return next.reassigned(salt)
+}
+
+// Expiry is the longest lock expiry of all members: no lock or heartbeat of
+// theirs may rightly live longer. It is zero for an empty group.
+func (g Group) Expiry() time.Duration {
+	var longest time.Duration
+	for _, e := range g.Executors {
+		longest = max(longest, e.Expiry)
+	}
+	return longest
+}
+
+// IDs returns the IDs of all members, sorted.
+func (g Group) IDs() []string { return slices.Sorted(maps.Keys(g.Executors)) }
+
+// without returns a copy that lacks ids. Their partitions are nobody's until
+// the next assignment: one assignment for a leave and a join together moves
+// less than one for each.
+func (g Group) without(ids []string) Group {
+	next := Group{Generation: g.Generation, Partitions: g.Partitions, Executors: make(map[string]Executor, len(g.Executors)+1)}
+	for id, e := range g.Executors {
+		if !slices.Contains(ids, id) {
+			e.Partitions = slices.Clone(e.Partitions)
+			next.Executors[id] = e
+		}
+	}
+	return next
+}
+
+// reassigned changes its receiver, a fresh copy, and returns it.
+func (g Group) reassigned(salt string) Group {
+	prev := make(map[string][]int, len(g.Executors))
+	members := make([]Member, 0, len(g.Executors))
+	for id, e := range g.Executors {
+		prev[id] = e.Partitions
+		members = append(members, Member{ID: id, Worker: e.Worker})
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	for id, ps := range Assign(prev, members, g.Partitions, salt) {
+		e := g.Executors[id]
+		e.Partitions = ps
+		g.Executors[id] = e
+	}
+	g.Generation++
+	return g
+}

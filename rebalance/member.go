@@ -1,0 +1,419 @@
+package rebalance
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+)
+
+// A phase is where a member stands with its membership; see doc.go.
+type phase int
+
+const (
+	joining   phase = iota // not a member yet
+	following              // a member, follows the stored membership
+	leaving                // stopped; releases when its leave is through
+	ending                 // no longer a member, its releases run
+	ended
+)
+
+var phaseNames = [...]string{"joining", "following", "leaving", "ending", "ended"}
+
+// A verb is what an action asks the coordinator for.
+type verb int
+
+const (
+	doAcquire  verb = iota // partition, limit; answered by acquired
+	doCancel               // the try for partition; its acquired still comes
+	doRelease              // partition; answered by released
+	doJoin                 // answered by joined
+	doLoad                 // answered by loaded
+	doAlive                // executors, limit; answered by alive
+	doReap                 // executors; answered by reaped
+	doLeave                // answered by left
+	doAnnounce             // message
+	doAssigned             // message.Generation, partitions: tell the caller
+	doWarn                 // err: log it
+)
+
+// An action is something to do for the state machine; those that take time run
+// on their own and are answered by an input.
+type action struct {
+	verb       verb
+	partition  int
+	partitions []int
+	executors  []string
+	limit      time.Duration
+	message    Message
+	err        error
+}
+
+// A machine is the protocol of one member, without I/O, clock or randomness:
+// each method takes an input and the time, and returns what is to be done now.
+// Between inputs, tick is due at deadline.
+type machine struct {
+	self   string
+	expiry time.Duration // own
+	jitter func(time.Duration) time.Duration
+
+	phase   phase
+	stopped bool
+	err     error // of the end, nil after stop
+	partitions
+
+	joinAt    time.Time // of the next try to join; zero while one runs
+	joinTries int       // failed ones
+	joinRuns  bool
+	joinTried bool // one has begun: its write may come about whatever its answer
+
+	seen  []byte // membership value that is followed, or that could not be read
+	group Group  // the last one that could be read
+
+	loading   bool
+	loadAgain bool      // something was heard since the load began
+	overtaken bool      // something newer than the load's begin is followed
+	loadAt    time.Time // of a repeated load
+	loadTries int
+
+	checking   []string  // members whose heartbeats are being looked at
+	checkAt    time.Time // of a check before the next heartbeat
+	checkTries int       // failed checks and reaps in a row
+	beatAt     time.Time // when the next heartbeat will bring a check
+	reaping    bool
+}
+
+// newMachine returns a machine that has not started. jitter picks a duration
+// between half of its argument and all of it.
+func newMachine(self string, expiry time.Duration, jitter func(time.Duration) time.Duration) *machine {
+	return &machine{
+		self: self, expiry: expiry, jitter: jitter,
+		partitions: partitions{expiry: expiry, jitter: jitter, holdings: map[int]*holding{}},
+	}
+}
+
+// start begins: the first try to join is after delay.
+func (m *machine) start(now time.Time, delay time.Duration) []action {
+	m.joinAt = now.Add(max(0, delay))
+	return m.flush(now)
+}
+
+// tick lets time pass.
+func (m *machine) tick(now time.Time) []action { return m.flush(now) }
+
+// joined takes the result of doJoin: the stored value, with this member.
+func (m *machine) joined(now time.Time, value []byte, err error) []action {
+	m.joinRuns = false
+	switch {
+	case m.stopped:
+		// Even after an error: the write may have come about.
+		m.leave()
+	case err != nil && hopeless(err):
+		m.err, m.phase = err, ended
+	case err != nil:
+		m.warnFirst(m.joinTries, err)
+		m.joinAt = now.Add(m.jitter(backoff(m.joinTries, errorBackoffMin, errorBackoffMax)))
+		m.joinTries++
+	default:
+		m.phase = following
+		m.follow(value)
+		m.announce(Joined, m.self)
+		if m.loadAgain {
+			m.reload()
+		}
+	}
+	return m.flush(now)
+}
+
+// hopeless tells errors that trying again does not mend from those of storage.
+func hopeless(err error) bool {
+	var version *VersionError
+	var count *PartitionsError
+	return errors.As(err, &version) || errors.As(err, &count) || errors.Is(err, ErrInvalid)
+}
+
+// observed takes the membership as it was read with the heartbeat. It is not
+// followed itself but loaded again when it differs:
+//  1. the heartbeat reads the value;
+//  2. this member joins, or a newer value is loaded and followed;
+//  3. what the heartbeat read arrives here.
+//
+// It would otherwise throw the member back, in the worst case out.
+func (m *machine) observed(now time.Time, value []byte) []action {
+	m.beatAt = now.Add(m.expiry / 3)
+	if m.phase == following {
+		if !bytes.Equal(value, m.seen) {
+			m.reload()
+		}
+		m.check()
+	}
+	return m.flush(now)
+}
+
+// told takes a control message.
+func (m *machine) told(now time.Time, msg Message) []action {
+	own := msg.Executor == m.self
+	switch msg.Kind {
+	case Released:
+		if !own {
+			m.freed(msg.Partition)
+		}
+	case Died:
+		m.hint(msg)
+	case Joined, Left:
+		if !own {
+			m.hint(msg)
+		}
+	}
+	return m.flush(now)
+}
+
+// hint notes that the stored membership may have changed.
+func (m *machine) hint(msg Message) {
+	switch {
+	case m.phase == joining:
+		m.loadAgain = m.joinRuns // our own write may be the older one
+	case m.phase == following && msg.Generation != m.group.Generation:
+		m.reload()
+	}
+}
+
+// loaded takes the result of doLoad.
+func (m *machine) loaded(now time.Time, value []byte, err error) []action {
+	again, overtaken := m.loadAgain, m.overtaken
+	m.loading, m.loadAgain, m.overtaken = false, false, false
+	if m.phase != following {
+		return m.flush(now)
+	}
+	if err != nil {
+		m.warnFirst(m.loadTries, err)
+		m.loadAt = now.Add(m.jitter(backoff(m.loadTries, errorBackoffMin, errorBackoffMax)))
+		m.loadTries++
+		return m.flush(now)
+	}
+	m.loadTries = 0
+	if !overtaken {
+		m.follow(value)
+	}
+	if (again || overtaken) && m.phase == following {
+		m.reload()
+	}
+	return m.flush(now)
+}
+
+// alive takes the result of doAlive.
+func (m *machine) alive(now time.Time, life map[string]time.Duration, err error) []action {
+	asked := m.checking
+	m.checking = nil
+	if m.phase != following {
+		return m.flush(now)
+	}
+	if err != nil {
+		m.recheck(now, err)
+		return m.flush(now)
+	}
+	var dead []string
+	for _, id := range asked {
+		left, ok := life[id]
+		if _, member := m.group.Executors[id]; !member {
+			continue
+		}
+		if !ok {
+			dead = append(dead, id)
+		} else if at := now.Add(left); at.Before(m.beatAt) {
+			// Some more, at random, for else all members come at the same time.
+			m.checkAt = earlier(m.checkAt, at.Add(m.jitter(80*time.Millisecond)))
+		}
+	}
+	switch {
+	case len(dead) == 0:
+		m.checkTries = 0
+	case !m.reaping:
+		m.reaping = true
+		m.do(action{verb: doReap, executors: dead})
+	}
+	return m.flush(now)
+}
+
+// reaped takes the result of doReap: those who were removed, and the stored
+// value after that.
+func (m *machine) reaped(now time.Time, dead []string, value []byte, err error) []action {
+	m.reaping = false
+	if m.phase != following {
+		return m.flush(now)
+	}
+	if err != nil {
+		m.recheck(now, err)
+		return m.flush(now)
+	}
+	m.checkTries = 0
+	m.overtaken = m.loading
+	m.follow(value)
+	for _, id := range dead {
+		m.announce(Died, id)
+	}
+	return m.flush(now)
+}
+
+// recheck has the heartbeats looked at again, after an error.
+func (m *machine) recheck(now time.Time, err error) {
+	m.warnFirst(m.checkTries, err)
+	m.checkAt = now.Add(m.jitter(backoff(m.checkTries, errorBackoffMin, errorBackoffMax)))
+	m.checkTries++
+}
+
+// stop begins the end, on the caller's wish.
+func (m *machine) stop(now time.Time) []action {
+	m.stopped = true
+	switch m.phase {
+	case joining:
+		m.joinAt = time.Time{}
+		if !m.joinTried {
+			m.phase = ended
+		} else if !m.joinRuns {
+			m.leave()
+		}
+	case following:
+		m.leave()
+	case ending:
+		m.err = nil
+	}
+	return m.flush(now)
+}
+
+func (m *machine) leave() {
+	m.phase = leaving
+	m.halt()
+	m.do(action{verb: doLeave})
+}
+
+// left takes the result of doLeave: the generation that was written, zero if
+// this member was none.
+func (m *machine) left(now time.Time, generation int64, err error) []action {
+	switch {
+	case err != nil:
+		m.warn(err)
+	case generation > 0:
+		m.do(action{verb: doAnnounce, message: Message{Kind: Left, Executor: m.self, Generation: generation}})
+	}
+	m.phase = ending
+	m.want(nil)
+	return m.flush(now)
+}
+
+// lost takes the word that ownership of a partition ended by itself.
+func (m *machine) lost(now time.Time, p int) []action {
+	m.lose(now, p)
+	return m.flush(now)
+}
+
+// acquired takes the result of doAcquire.
+func (m *machine) acquired(now time.Time, p int, err error) []action {
+	m.partitions.acquired(now, p, err)
+	return m.flush(now)
+}
+
+// released takes the end of doRelease.
+func (m *machine) released(now time.Time, p int) []action {
+	m.do(action{verb: doAnnounce, message: Message{Kind: Released, Executor: m.self, Generation: m.group.Generation, Partition: p}})
+	m.partitions.released(p)
+	return m.flush(now)
+}
+
+// follow makes a stored value the one that counts.
+func (m *machine) follow(value []byte) {
+	if m.seen != nil && bytes.Equal(value, m.seen) {
+		return
+	}
+	m.seen = append([]byte{}, value...)
+	g, err := Parse(value)
+	if err != nil {
+		// What is owned stays owned: the locks keep it safe, and an operator can
+		// mend the value.
+		m.warn(err)
+		return
+	}
+	e, ok := g.Executors[m.self]
+	if !ok {
+		m.err, m.phase = ErrAbsent, ending
+		m.halt()
+		m.want(nil)
+		return
+	}
+	m.group = g
+	m.do(action{verb: doAssigned, partitions: slices.Clone(e.Partitions), message: Message{Generation: g.Generation}})
+	m.want(e.Partitions)
+}
+
+// reload has the membership loaded, once more if a load is under way: that one
+// may have read the value before it changed.
+func (m *machine) reload() {
+	if m.loading {
+		m.loadAgain = true
+		return
+	}
+	m.loading, m.loadAgain, m.loadAt = true, false, time.Time{}
+	m.do(action{verb: doLoad})
+}
+
+// check has the heartbeats of the other members looked at.
+func (m *machine) check() {
+	m.checkAt = time.Time{}
+	others := slices.DeleteFunc(m.group.IDs(), func(id string) bool { return id == m.self })
+	if len(others) == 0 || m.checking != nil {
+		return
+	}
+	m.checking = others
+	m.do(action{verb: doAlive, executors: others, limit: m.group.Expiry()})
+}
+
+func (m *machine) announce(k Kind, id string) {
+	m.do(action{verb: doAnnounce, message: Message{Kind: k, Executor: id, Generation: m.group.Generation}})
+}
+
+func (m *machine) warn(err error) { m.do(action{verb: doWarn, err: err}) }
+
+// warnFirst warns of the first of several errors in a row.
+func (m *machine) warnFirst(before int, err error) {
+	if before == 0 {
+		m.warn(err)
+	}
+}
+
+// deadline is when tick is due; zero if only an input can change anything.
+func (m *machine) deadline() time.Time {
+	switch m.phase {
+	case joining:
+		return m.joinAt
+	case following:
+		return earlier(earlier(m.loadAt, m.checkAt), m.partitions.deadline())
+	}
+	return time.Time{}
+}
+
+// flush adds what is due and hands out all actions since the last one.
+func (m *machine) flush(now time.Time) []action {
+	reached := func(t time.Time) bool { return !t.IsZero() && !t.After(now) }
+	switch m.phase {
+	case joining:
+		if reached(m.joinAt) {
+			m.joinAt, m.joinRuns, m.joinTried = time.Time{}, true, true
+			m.do(action{verb: doJoin})
+		}
+	case following:
+		if reached(m.loadAt) {
+			m.reload()
+		}
+		if reached(m.checkAt) {
+			m.check()
+		}
+		m.due(now, m.group.Expiry())
+	case ending:
+		if len(m.holdings) == 0 {
+			m.phase = ended
+		}
+	}
+	out := m.out
+	m.out = nil
+	return out
+}

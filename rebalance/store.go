@@ -1,0 +1,120 @@
+package rebalance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Store is what a Coordinator needs of storage, for one processor. Its
+// methods may be called concurrently, respect ctx, and retain no argument.
+type Store interface {
+	// Load returns the stored membership value, nil if there is none.
+	Load(ctx context.Context) ([]byte, error)
+
+	// Swap writes new if the stored value equals old, byte by byte (an empty old
+	// stands for no value), and reports whether it did. After an error the value
+	// may be written, at once or later.
+	Swap(ctx context.Context, old, new []byte) (bool, error)
+
+	// Exclusive runs fn under the admin lock and returns its error. It waits for
+	// the lock a bounded time, then returns an error without having run fn. The
+	// lock spares members lost swaps; it is Swap that keeps changes apart.
+	Exclusive(ctx context.Context, fn func(context.Context) error) error
+
+	// Alive returns the remaining life of each executor's heartbeat; those that
+	// are missing are dead. A heartbeat that would live longer than atMost is
+	// first cut down to it.
+	Alive(ctx context.Context, executors []string, atMost time.Duration) (map[string]time.Duration, error)
+
+	// Announce appends to the control stream. A message may get lost.
+	Announce(ctx context.Context, m Message) error
+}
+
+// A Message tells the other members that something changed. It is a hint that
+// saves them time: nothing depends on its arrival.
+type Message struct {
+	Kind       Kind
+	Executor   string // who joined, left, released; or who was found dead
+	Generation int64  // of the membership that was written, or is followed
+	Partition  int    // for Released
+}
+
+// A Kind says what a Message is about.
+type Kind int
+
+const (
+	Joined   Kind = iota + 1 // a member joined
+	Left                     // a member left
+	Died                     // a member's heartbeat expired, another one removed it
+	Released                 // a member gave up the lock of a partition
+)
+
+var kindTexts = map[Kind]string{Joined: "join", Left: "leave", Died: "dead", Released: "released"}
+
+// String returns the kind as it stands in the control stream.
+func (k Kind) String() string {
+	if s, ok := kindTexts[k]; ok {
+		return s
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
+
+// MarshalText returns the kind as it stands in the control stream; an unknown
+// kind is an error.
+func (k Kind) MarshalText() ([]byte, error) {
+	if s, ok := kindTexts[k]; ok {
+		return []byte(s), nil
+	}
+	return nil, fmt.Errorf("unknown kind %d of control message", int(k))
+}
+
+// UnmarshalText is the inverse of MarshalText.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for kind, s := range kindTexts {
+		if s == string(text) {
+			*k = kind
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown kind %q of control message", text)
+}
+
+// An Owner takes and gives up partitions on the coordinator's word. Calls for
+// different partitions come concurrently; for one partition they never overlap.
+type Owner interface {
+	// Acquire makes one try to become the owner of a partition. nil means owned
+	// from now on, also when it was owned already; ErrHeld, wrapped or not, that
+	// somebody else still holds the lock; any other error is tried again later.
+	// An error means not owned: what a try of unknown outcome may have left
+	// behind is settled by the next try, or, once ctx has ended, undone as far
+	// as possible before Acquire returns. foreign is the longest that a lock of
+	// any member may rightly live.
+	Acquire(ctx context.Context, partition int, foreign time.Duration) error
+
+	// Release gives up a partition: it blocks until the handler has ended and
+	// the lock is handed over, or is found lost. When it returns, with an error
+	// or without, the partition is not owned. Its ctx does not end with Run's.
+	Release(ctx context.Context, partition int) error
+}
+
+var (
+	// ErrHeld is what an Owner's Acquire returns while somebody else holds the
+	// lock.
+	ErrHeld = errors.New("the partition's lock is held by another executor")
+
+	// ErrAbsent is what a Coordinator's Run returns when the stored membership
+	// no longer has this member: others found it dead, or the value was deleted
+	// or set back. All partitions are released by then. The caller may join
+	// again under a new ID.
+	ErrAbsent = errors.New("no longer a member of the processor's membership")
+)
+
+// A PartitionsError says that the members of a processor run with another
+// number of partitions.
+type PartitionsError struct{ Stored, Own int }
+
+func (e *PartitionsError) Error() string {
+	return fmt.Sprintf("the membership is for %d partitions, this executor was started for %d", e.Stored, e.Own)
+}
