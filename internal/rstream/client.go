@@ -1,0 +1,170 @@
+package rstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+const patience = 5 * time.Second // the longest wait for a dial, a write, or a reply
+
+// Options say which server a Client talks to.
+type Options struct {
+	Redis redis.UniversalClient // only its Options are used; it is never closed
+	URL   string                // used when Redis is nil
+	Keys  keys.Keys
+}
+
+// A Client runs the framework's commands. Its methods may be called concurrently.
+type Client struct {
+	keys     keys.Keys
+	base     redis.Options
+	addr     string
+	ordinary *redis.Client // may repeat a command
+	once     *redis.Client // never does
+
+	cannotUnblock, cannotKill atomic.Bool // as far as was seen
+}
+
+// Open returns a client without any I/O.
+func Open(o Options) (*Client, error) {
+	base, err := baseOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{keys: o.Keys, base: *base, addr: base.Addr}
+	c.ordinary = redis.NewClient(c.options(3))
+	c.once = redis.NewClient(c.options(-1))
+	return c, nil
+}
+
+// Close closes the client's connections, not those of Readers, and never the
+// client it was opened with. A second call does nothing.
+func (c *Client) Close() error {
+	var errs []error
+	for _, rdb := range []*redis.Client{c.ordinary, c.once} {
+		if err := rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Redis returns a client for reads that may be repeated.
+func (c *Client) Redis() redis.UniversalClient { return c.ordinary }
+
+// Keys names the app's keys.
+func (c *Client) Keys() keys.Keys { return c.keys }
+
+// Addr is the server's address, for messages.
+func (c *Client) Addr() string { return c.addr }
+
+func baseOptions(o Options) (*redis.Options, error) {
+	switch r := o.Redis.(type) {
+	case nil:
+		return parseURL(o.URL)
+	case *redis.ClusterClient:
+		return nil, errors.New("Redis Cluster is not supported yet")
+	case *redis.Ring:
+		return nil, errors.New("a Redis Ring is not supported: its shards cannot share a partition's keys")
+	case interface{ Options() *redis.Options }:
+		return r.Options(), nil
+	}
+	return nil, fmt.Errorf("redis client of type %T is not supported: use *redis.Client", o.Redis)
+}
+
+// parseURL parses a URL; its errors show neither password nor query.
+func parseURL(raw string) (*redis.Options, error) {
+	opt, err := redis.ParseURL(raw)
+	if err == nil {
+		return opt, nil
+	}
+	if strings.ContainsRune(raw, '@') {
+		// What failed to parse may be a part of the password.
+		return nil, fmt.Errorf("redis URL %q is malformed", masked(raw))
+	}
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	return nil, fmt.Errorf("redis URL %q is malformed: %w", masked(raw), err)
+}
+
+func masked(raw string) string {
+	raw, _, _ = strings.Cut(raw, "?")
+	at := strings.LastIndexByte(raw, '@')
+	if at < 0 {
+		return raw
+	}
+	scheme, _, ok := strings.Cut(raw, "://")
+	if !ok {
+		return "***" + raw[at:]
+	}
+	return scheme + "://***" + raw[at:]
+}
+
+// options returns those of a client of our own. Every field that a client's
+// Options() gives back already interpreted is set, for it would be interpreted
+// a second time: 0 retries would become 3.
+func (c *Client) options(retries int) *redis.Options {
+	o := c.base
+	o.MaxRetries = retries
+	o.DialerRetries = 1
+	o.DialTimeout = bounded(o.DialTimeout)
+	o.ReadTimeout = bounded(o.ReadTimeout)
+	o.WriteTimeout = bounded(o.WriteTimeout)
+	o.PoolTimeout = patience
+	o.MinRetryBackoff, o.MaxRetryBackoff = 10*time.Millisecond, 500*time.Millisecond
+	o.MinIdleConns, o.MaxActiveConns = 0, 0
+	o.ContextTimeoutEnabled = true
+	o.DisableIdentity = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.ClientSideCacheConfig, o.ClientSideCache = nil, nil
+	o.PushNotificationProcessor = nil
+	dial := c.dialer()
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, &dialError{err}
+		}
+		return conn, nil
+	}
+	return &o
+}
+
+func (c *Client) dialer() func(context.Context, string, string) (net.Conn, error) {
+	if c.base.Dialer != nil {
+		return c.base.Dialer
+	}
+	o := c.base
+	o.DialTimeout = bounded(o.DialTimeout)
+	return redis.NewDialer(&o)
+}
+
+func bounded(d time.Duration) time.Duration {
+	if d <= 0 || d > patience {
+		return patience
+	}
+	return d
+}
+
+// A dialError is one of a connection that never was, so that nothing was sent.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+func notSent(err error) bool {
+	var dial *dialError
+	return errors.As(err, &dial) || errors.Is(err, redis.ErrPoolTimeout) ||
+		errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+}

@@ -1,0 +1,67 @@
+package rstream
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+var (
+	// ErrHeld says that someone else holds the lock.
+	ErrHeld = rebalance.ErrHeld
+	// ErrFenced says that the ownership a command was sent under is over: the
+	// lock has another value, or the consumer group is gone.
+	ErrFenced = errors.New("fenced: this ownership is over")
+	// ErrWrongType says that a key of the framework holds another Redis type.
+	ErrWrongType = errors.New("key holds a wrong Redis type")
+	// ErrNoGroup says that a read named a partition without the group, without
+	// the key, or with a key of another type. Nothing was consumed.
+	ErrNoGroup = errors.New("consumer group is gone")
+	// ErrUnknownOutcome says that a request was sent and its reply lost.
+	ErrUnknownOutcome = errors.New("unknown outcome")
+	// ErrCannotKill says that the server does not let us end a connection.
+	ErrCannotKill = errors.New("CLIENT KILL is not permitted")
+)
+
+// isReply reports whether err is the server's answer, so that the command was
+// refused and not executed.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// replyHas reports whether err is an error reply that contains one of the codes.
+// A script's errors carry the code inside their text on some servers.
+func replyHas(err error, codes ...string) bool {
+	if !isReply(err) {
+		return false
+	}
+	for _, code := range codes {
+		if strings.Contains(err.Error(), code) {
+			return true
+		}
+	}
+	return false
+}
+
+// marked wraps err so that errors.Is finds the sentinel too.
+func marked(sentinel, err error) error { return fmt.Errorf("%w: %w", sentinel, err) }
+
+// sorted gives an error of a command that names one partition its sentinel.
+func sorted(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case replyHas(err, "FENCED", "NOGROUP"):
+		return marked(ErrFenced, err)
+	case replyHas(err, "WRONGTYPE"):
+		return marked(ErrWrongType, err)
+	case isReply(err), notSent(err):
+		return err
+	}
+	return marked(ErrUnknownOutcome, err)
+}

@@ -1,0 +1,173 @@
+package rstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// leasesPerScript bounds how long one script keeps the server.
+const leasesPerScript = 1024
+
+// A Renewal is what one refresh does for one owned partition.
+type Renewal struct {
+	Place  Place
+	Tenure Tenure
+	Floor  string // acked up to here; stored as the checkpoint
+	Read   int64  // number of entries ever appended up to the floor, -1 when unknown
+}
+
+func (r Renewal) group() string { return GroupName(r.Place.Processor, r.Tenure.Executor) }
+
+// State is what the server thinks of an ownership.
+type State int
+
+const (
+	Ours      State = 1  // the lock holds our value and the group is there
+	Lost      State = 0  // the lock does not hold our value
+	GroupGone State = -1 // the lock is ours, the group is not there
+	BadType   State = -2 // a key holds a wrong Redis type
+)
+
+func (s State) String() string {
+	switch s {
+	case Ours:
+		return "ours"
+	case Lost:
+		return "lost"
+	case GroupGone:
+		return "group gone"
+	case BadType:
+		return "bad type"
+	}
+	return fmt.Sprintf("State(%d)", int(s))
+}
+
+// Renewed is the result of one Renewal.
+type Renewed struct {
+	State   State
+	Pending int64  // delivered and not acked
+	Lowest  string // ID of the lowest pending entry, "" when none is
+}
+
+// Refresh writes the heartbeat, reads the membership, extends the locks that
+// hold our value and stores the floors, in one round trip. It never takes a lost
+// lock again. On an error, nothing is known of any of it; it may be repeated.
+// The results stand in the order of rs, which may be empty.
+func (c *Client) Refresh(ctx context.Context, beat string, expiry time.Duration, membership string, rs []Renewal) ([]Renewed, []byte, error) {
+	calls := []*call{
+		plainCall(ctx, "SET", beat, "1", "PX", milliseconds(expiry)),
+		plainCall(ctx, "GET", membership),
+	}
+	for rest := rs; len(rest) > 0; {
+		n := min(len(rest), leasesPerScript)
+		calls = append(calls, refreshCall(ctx, expiry, rest[:n]))
+		rest = rest[n:]
+	}
+	pipeline(ctx, c.once, calls)
+	if err := calls[0].reply.Err(); err != nil {
+		return nil, nil, fmt.Errorf("heartbeat %s: %w", beat, sorted(err))
+	}
+	value, err := calls[1].reply.Text()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, nil, fmt.Errorf("membership %s: %w", membership, sorted(err))
+	}
+	var renewed []Renewed
+	for _, call := range calls[2:] {
+		part, err := parseRenewed(call.reply)
+		if err != nil {
+			return nil, nil, fmt.Errorf("refresh %d locks: %w", len(rs), sorted(err))
+		}
+		renewed = append(renewed, part...)
+	}
+	if len(renewed) != len(rs) {
+		return nil, nil, fmt.Errorf("refresh %d locks: reply for %d", len(rs), len(renewed))
+	}
+	if value == "" {
+		return renewed, nil, nil
+	}
+	return renewed, []byte(value), nil
+}
+
+func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal) *call {
+	keys := make([]string, 0, 3*len(rs))
+	args := make([]any, 1, 1+4*len(rs))
+	args[0] = milliseconds(expiry)
+	for _, r := range rs {
+		read := ""
+		if r.Read >= 0 {
+			read = strconv.FormatInt(r.Read, 10)
+		}
+		keys = append(keys, r.Place.Log, r.Place.Lock, r.Place.Own)
+		args = append(args, r.group(), r.Tenure.LockValue(), r.Floor, read)
+	}
+	return scriptCall(ctx, refreshScript, keys, args...)
+}
+
+func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
+	flat, err := reply.Slice()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Renewed, 0, len(flat)/3)
+	for i := 0; i+2 < len(flat); i += 3 {
+		state, ok1 := flat[i].(int64)
+		pending, ok2 := flat[i+1].(int64)
+		lowest, ok3 := flat[i+2].(string)
+		if !ok1 || !ok2 || !ok3 {
+			return nil, fmt.Errorf("unexpected reply %v", flat[i:i+3])
+		}
+		out = append(out, Renewed{State: State(state), Pending: pending, Lowest: lowest})
+	}
+	return out, nil
+}
+
+// Probe looks at ownerships without changing anything, in one round trip: it
+// tells which of the partitions of a read that failed with ErrNoGroup are lost.
+func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
+	var calls []*call
+	for _, r := range rs {
+		calls = append(calls, plainCall(ctx, "GET", r.Place.Lock), plainCall(ctx, "XPENDING", r.Place.Log, r.group()))
+	}
+	pipeline(ctx, c.ordinary, calls)
+	states := make([]State, len(rs))
+	for i, r := range rs {
+		lock, lockErr := calls[2*i].reply.Text()
+		pendingErr := calls[2*i+1].reply.Err()
+		switch {
+		case replyHas(lockErr, "WRONGTYPE"), replyHas(pendingErr, "WRONGTYPE"):
+			states[i] = BadType
+		case lockErr != nil && !errors.Is(lockErr, redis.Nil):
+			return nil, r.Place.wrap("probe", lockErr)
+		case lock != r.Tenure.LockValue():
+			states[i] = Lost
+		case replyHas(pendingErr, "NOGROUP"):
+			states[i] = GroupGone
+		case pendingErr != nil:
+			return nil, r.Place.wrap("probe", pendingErr)
+		default:
+			states[i] = Ours
+		}
+	}
+	return states, nil
+}
+
+// Strays returns the IDs of at most limit pending entries of a group, from the
+// lowest up to the ID upTo.
+func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit int) ([]string, error) {
+	pending, err := c.ordinary.XPendingExt(ctx, &redis.XPendingExtArgs{
+		Stream: p.Log, Group: group, Start: "-", End: upTo, Count: int64(limit),
+	}).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, p.wrap("pending entries", sorted(err))
+	}
+	ids := make([]string, len(pending))
+	for i, entry := range pending {
+		ids[i] = entry.ID
+	}
+	return ids, nil
+}

@@ -1,0 +1,10 @@
+-- Replaces a value if it is still the one that the caller read. A repetition of
+-- a swap that happened answers as the first one did.
+--
+-- KEYS    1 the value
+-- ARGV    1 what it must be, '' for absent   2 what it becomes
+-- Returns 1 it is the new value, 0 it was another one
+local stored = redis.call('GET', KEYS[1]) or ''
+if stored ~= ARGV[1] and stored ~= ARGV[2] then return 0 end
+if stored ~= ARGV[2] then redis.call('SET', KEYS[1], ARGV[2]) end
+return 1

@@ -1,0 +1,112 @@
+-- Takes a partition over: raises the epoch, makes the executor's consumer group
+-- at the floor and destroys the processor's other ones. Repeated for the same
+-- tenure it changes nothing. No write happens before every check has passed.
+--
+-- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found
+-- ARGV    1 processor   2 executor ID (fixed length, no '@')
+--         3 lock value "<executor ID>:<tenure>"
+--         4 start of a processor that never ran here: an entry ID or '$'
+--         5 largest epoch the caller ever saw for this partition
+-- Returns {epoch, floor, entries read at the floor or -1, how the floor was found}
+-- Errors  FENCED when the lock does not hold exactly the value, or when this
+--         tenure had its group and the group is gone
+local log, prefix = KEYS[1], ARGV[1] .. '@'
+local own, largest = prefix .. ARGV[2], tonumber(ARGV[5])
+if redis.call('GET', KEYS[2]) ~= ARGV[3] then
+	return redis.error_reply('FENCED the lock is not ours')
+end
+
+-- Entry IDs are compared as text: a double cannot hold their 64 bits.
+local function before(a, b)
+	local am, as = a:match('^(%d+)-?(%d*)$')
+	local bm, bs = b:match('^(%d+)-?(%d*)$')
+	if as == '' then as = '0' end
+	if bs == '' then bs = '0' end
+	if #am ~= #bm then return #am < #bm end
+	if am ~= bm then return am < bm end
+	if #as ~= #bs then return #as < #bs end
+	return as < bs
+end
+
+local function map(flat)
+	local m = {}
+	for i = 1, #flat, 2 do m[flat[i]] = flat[i + 1] end
+	return m
+end
+
+-- The position that a group would be read on from without skipping anything.
+local function position(group)
+	local floor, read = group['last-delivered-id'], tonumber(group['entries-read'] or '')
+	if floor == '' then floor = '0-0' end
+	local pending = redis.call('XPENDING', log, group['name'])
+	if pending[1] > 0 then
+		local previous = redis.call('XREVRANGE', log, '(' .. pending[2], '-', 'COUNT', 1)
+		floor = previous[1] and previous[1][1] or '0-0'
+		read = read and math.max(read - pending[1], 0)
+	end
+	return floor, read
+end
+
+-- A processor's name is plain text, never a pattern: 'my-proc' has a '-'.
+local function is_ours(name)
+	return #name == #own and name:sub(1, #prefix) == prefix and not name:find('@', #prefix + 1, true)
+end
+
+local exists = redis.call('EXISTS', log) == 1
+local floor, read, found, mine, plain, others = nil, nil, 'group', false, nil, {}
+if exists then
+	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
+		local group = map(flat)
+		local name = group['name']
+		if is_ours(name) then
+			local f, r = position(group)
+			if not floor or before(f, floor) then floor, read = f, r end -- the lowest: repeat, never skip
+			if name == own then mine = true else others[#others + 1] = name end
+		elseif name == ARGV[1] then
+			plain = group
+		end
+	end
+end
+
+local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'found')
+if saved[1] == ARGV[3] then
+	if not mine then return redis.error_reply('FENCED the group of this tenure is gone') end
+	return { tonumber(saved[2]), saved[3], tonumber(saved[4] or '') or -1, saved[5] }
+end
+
+if not floor and saved[3] then -- destroyed by hand, or the partition was deleted
+	floor, found = '0-0', 'reset'
+	if exists then
+		local info = map(redis.call('XINFO', 'STREAM', log))
+		local last, added = info['last-generated-id'], info['entries-added']
+		if last == '' then last = '0-0' end
+		local same = not before(last, saved[3])
+		local at = tonumber(saved[4] or '')
+		if same and at and added and added < at then same = false end
+		if same then floor, read, found = saved[3], at, 'checkpoint' end
+	end
+elseif not floor and plain then -- where a worker of Python's runnel stopped
+	floor, read = position(plain)
+	found = 'plain group'
+elseif not floor and largest > 0 then -- it ran here, and everything was flushed since
+	floor, found = '0-0', 'reset'
+elseif not floor then
+	floor, found = ARGV[4], 'start'
+	if floor == '$' then
+		floor = exists and map(redis.call('XINFO', 'STREAM', log))['last-generated-id'] or '0-0'
+		if floor == '' then floor = '0-0' end
+	end
+end
+
+local now = redis.call('TIME')
+local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
+redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
+	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found)
+if mine then redis.call('XGROUP', 'DESTROY', log, own) end
+local made
+if read then -- so that the server's own idea of the lag stays true
+	made = redis.pcall('XGROUP', 'CREATE', log, own, floor, 'MKSTREAM', 'ENTRIESREAD', string.format('%.0f', read))
+end
+if not made or made.err then redis.call('XGROUP', 'CREATE', log, own, floor, 'MKSTREAM') end
+for _, name in ipairs(others) do redis.call('XGROUP', 'DESTROY', log, name) end
+return { epoch, floor, read or -1, found }

@@ -1,0 +1,206 @@
+package rstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// MetaVersion is the version of the stored metadata.
+const MetaVersion = 1
+
+// Meta says what a stream is. In what a producer or worker brings of its own,
+// a zero field is not compared.
+type Meta struct {
+	Version     int      `json:"v"`
+	Partitions  int      `json:"partitions"`
+	Size        int64    `json:"size"`
+	Codec       string   `json:"codec"`
+	Partitioner string   `json:"partitioner"`
+	KeyField    string   `json:"key_field,omitempty"`
+	Layout      string   `json:"layout"` // of the keys
+	Processors  []string `json:"processors,omitempty"`
+}
+
+// A MetaConflictError says that a stream is another one than a producer or
+// worker believes.
+type MetaConflictError struct {
+	Stream, Field string
+	Stored, Own   string
+}
+
+func (e *MetaConflictError) Error() string {
+	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own)
+}
+
+// EnsureMeta compares the stored metadata of a stream with m and returns it. The
+// first to call it stores m. Partitions, codec, partitioner and layout must agree,
+// else the error is a *MetaConflictError. Processors are added to the stored
+// ones; and what has processors, a worker, also sets Size and KeyField.
+func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
+	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
+	merged, err := c.ensureMeta(ctx, stream, m)
+	if err != nil {
+		return Meta{}, metaError(stream, err)
+	}
+	return merged, nil
+}
+
+func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
+	if err := c.checkLayout(ctx, stream); err != nil {
+		return Meta{}, err
+	}
+	for {
+		stored, err := c.load(ctx, c.keys.Meta(stream))
+		if err != nil {
+			return Meta{}, err
+		}
+		merged, err := mergeMeta(stream, stored, m)
+		if err != nil {
+			return Meta{}, err
+		}
+		value, err := json.Marshal(merged)
+		if err != nil {
+			return Meta{}, err
+		}
+		if string(value) == string(stored) {
+			return merged, nil
+		}
+		// Somebody else may have written meanwhile: then look again.
+		swapped, err := c.swap(ctx, c.keys.Meta(stream), stored, value)
+		if err != nil {
+			return Meta{}, err
+		}
+		if swapped {
+			return merged, nil
+		}
+	}
+}
+
+// checkLayout refuses a stream that is already there under the other key names.
+func (c *Client) checkLayout(ctx context.Context, stream string) error {
+	other := keys.Keys{App: c.keys.App, Layout: keys.Standalone}
+	if c.keys.Layout == keys.Standalone {
+		other.Layout = keys.Cluster
+	}
+	stored, err := c.load(ctx, other.Meta(stream))
+	if err != nil || stored == nil {
+		return err
+	}
+	return &MetaConflictError{Stream: stream, Field: "key layout", Stored: other.Layout.String(), Own: c.keys.Layout.String()}
+}
+
+func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
+	if len(data) == 0 {
+		if own.Partitions < 1 {
+			return Meta{}, errors.New("there is none yet, and the number of partitions is not known")
+		}
+		own.Processors = union(nil, own.Processors)
+		return own, nil
+	}
+	m, err := parseMeta(data)
+	if err != nil {
+		return Meta{}, err
+	}
+	for _, f := range []struct{ name, stored, own string }{
+		{"partitions", number(m.Partitions), number(own.Partitions)},
+		{"codec", m.Codec, own.Codec},
+		{"partitioner", m.Partitioner, own.Partitioner},
+		{"key layout", m.Layout, own.Layout},
+	} {
+		if f.own != "" && f.stored != "" && f.own != f.stored {
+			return Meta{}, &MetaConflictError{Stream: stream, Field: f.name, Stored: f.stored, Own: f.own}
+		}
+	}
+	m.Codec, m.Partitioner = either(m.Codec, own.Codec), either(m.Partitioner, own.Partitioner)
+	worker := len(own.Processors) > 0
+	if own.Size != 0 && (worker || m.Size == 0) {
+		m.Size = own.Size
+	}
+	if own.KeyField != "" && (worker || m.KeyField == "") {
+		m.KeyField = own.KeyField
+	}
+	m.Processors = union(m.Processors, own.Processors)
+	return m, nil
+}
+
+func parseMeta(data []byte) (Meta, error) {
+	var m Meta
+	var version struct {
+		V *int `json:"v"`
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		return Meta{}, fmt.Errorf("stored metadata is not readable: %w", err)
+	}
+	if version.V == nil || *version.V != MetaVersion {
+		return Meta{}, fmt.Errorf("stored metadata has a version other than %d: written by another release", MetaVersion)
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return Meta{}, fmt.Errorf("stored metadata is not readable: %w", err)
+	}
+	return m, nil
+}
+
+// LoadMeta returns the stored metadata of a stream, and whether there is any.
+func (c *Client) LoadMeta(ctx context.Context, stream string) (Meta, bool, error) {
+	data, err := c.load(ctx, c.keys.Meta(stream))
+	if err == nil && len(data) == 0 {
+		return Meta{}, false, nil
+	}
+	var m Meta
+	if err == nil {
+		m, err = parseMeta(data)
+	}
+	if err != nil {
+		return Meta{}, false, metaError(stream, err)
+	}
+	return m, true, nil
+}
+
+// Streams returns the names of the app's streams that have metadata, sorted.
+func (c *Client) Streams(ctx context.Context) ([]string, error) {
+	var names []string
+	scan := c.ordinary.Scan(ctx, 0, c.keys.MetaPattern(), 500).Iterator()
+	for scan.Next(ctx) {
+		if name, ok := c.keys.StreamOfMeta(scan.Val()); ok {
+			names = append(names, name)
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return nil, fmt.Errorf("list the streams of app %s: %w", c.keys.App, err)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil // SCAN may return a key twice
+}
+
+func metaError(stream string, err error) error {
+	if _, ok := err.(*MetaConflictError); ok {
+		return err
+	}
+	return fmt.Errorf("stream %s: metadata: %w", stream, err)
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,127 @@
+package rstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// Found says where a position comes from.
+type Found string
+
+const (
+	FoundGroup      Found = "group"       // from the consumer groups of earlier owners
+	FoundCheckpoint Found = "checkpoint"  // from the ownership hash: no group was left
+	FoundPlainGroup Found = "plain group" // from a group named like the processor, of Python's runnel
+	FoundStart      Found = "start"       // the processor never ran here
+	FoundReset      Found = "reset"       // it ran here, but the partition is another one: from its beginning
+)
+
+// A Position is where an ownership begins.
+type Position struct {
+	Epoch int64
+	Floor string // every entry up to this ID is done, none behind it has been delivered to us
+	Read  int64  // number of entries ever appended up to the floor, -1 when unknown
+	Found Found
+}
+
+// Lock obtains a partition's lock for a tenure, in one try. ErrHeld says that
+// someone else has it; then its remaining life is bounded to foreign, so that a
+// step of the server's clock cannot keep a dead owner's lock alive. After any
+// other error, calling again with the same tenure is safe.
+func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign time.Duration) error {
+	return p.wrap("lock", c.obtain(ctx, p.Lock, t.LockValue(), expiry, foreign))
+}
+
+func (c *Client) obtain(ctx context.Context, key, value string, expiry, foreign time.Duration) error {
+	_, err := redislock.Obtain(ctx, c.once, key, expiry, &redislock.Options{Token: value})
+	if !errors.Is(err, redislock.ErrNotObtained) {
+		return sorted(err)
+	}
+	if foreign > 0 {
+		if err := c.once.Do(ctx, "PEXPIRE", key, milliseconds(foreign), "LT").Err(); err != nil {
+			return fmt.Errorf("%w; bounding it: %w", ErrHeld, err)
+		}
+	}
+	return ErrHeld
+}
+
+// Takeover makes the holder of the lock the owner of the partition: from its
+// return on, earlier owners can neither read nor ack. Start is the position of a
+// processor that never ran here, an entry ID or "$"; largest is the largest
+// epoch the caller ever saw for the partition. ErrFenced says that the lock does
+// not hold the tenure's value, or that the tenure's group was destroyed since.
+// It is repeated inside while its outcome is unknown and ctx lives, and may be
+// repeated by the caller.
+func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, largest int64) (Position, error) {
+	if start == "" {
+		start = "0-0"
+	}
+	var pos Position
+	err := c.persist(ctx, func() error {
+		reply, err := takeoverScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Own},
+			p.Processor, t.Executor, t.LockValue(), start, largest).Slice()
+		if err == nil {
+			pos, err = parsePosition(reply)
+		}
+		return sorted(err)
+	})
+	return pos, p.wrap("takeover", err)
+}
+
+func parsePosition(reply []any) (Position, error) {
+	if len(reply) != 4 {
+		return Position{}, fmt.Errorf("reply of %d values", len(reply))
+	}
+	epoch, ok1 := reply[0].(int64)
+	floor, ok2 := reply[1].(string)
+	read, ok3 := reply[2].(int64)
+	found, ok4 := reply[3].(string)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return Position{}, fmt.Errorf("unexpected reply %v", reply)
+	}
+	return Position{Epoch: epoch, Floor: floor, Read: read, Found: Found(found)}, nil
+}
+
+// persist repeats what may be repeated, a few times, while its outcome is unknown.
+func (c *Client) persist(ctx context.Context, fn func() error) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		err := fn()
+		if !errors.Is(err, ErrUnknownOutcome) || try == tries {
+			return err
+		}
+		if !pause(ctx, time.Duration(try)*20*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// Unlock releases a partition's lock if it still holds the tenure's value; not
+// held is no error. It may be repeated.
+func (c *Client) Unlock(ctx context.Context, p Place, t Tenure) error {
+	return p.wrap("unlock", c.persist(ctx, func() error {
+		err := unlockScript.Run(ctx, c.once, []string{p.Lock}, t.LockValue()).Err()
+		if errors.Is(err, redis.Nil) {
+			err = nil
+		}
+		return sorted(err)
+	}))
+}
+
+func milliseconds(d time.Duration) int64 { return max(1, d.Milliseconds()) }
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

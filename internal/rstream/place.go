@@ -1,0 +1,54 @@
+package rstream
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strings"
+)
+
+// ExecutorIDLength is the length of every executor ID.
+const ExecutorIDLength = 16
+
+// A Tenure is one ownership of one partition by one executor.
+type Tenure struct {
+	Executor string // the executor's ID
+	Number   uint64
+}
+
+// LockValue is what the lock of a partition holds during the tenure.
+func (t Tenure) LockValue() string { return fmt.Sprintf("%s:%016d", t.Executor, t.Number) }
+
+// NewExecutorID returns a random ID of ExecutorIDLength characters a-z and 2-7.
+func NewExecutorID() string {
+	var b [ExecutorIDLength * 5 / 8]byte
+	rand.Read(b[:]) // never fails
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+// GroupName is the name of the consumer group of an executor.
+func GroupName(processor, executor string) string { return processor + "@" + executor }
+
+// A Place is a partition as one processor sees it, with its keys.
+type Place struct {
+	Stream, Processor string
+	Partition         int
+	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
+}
+
+// Place returns the place of a partition.
+func (c *Client) Place(stream, processor string, partition int) Place {
+	return Place{
+		Stream: stream, Processor: processor, Partition: partition,
+		Log:  c.keys.Partition(stream, partition),
+		Lock: c.keys.Lock(stream, processor, partition),
+		Own:  c.keys.Ownership(stream, processor, partition),
+	}
+}
+
+func (p Place) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("stream %s partition %d: processor %s: %s: %w", p.Stream, p.Partition, p.Processor, op, err)
+}

@@ -1,0 +1,93 @@
+package rstream
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/takeover.lua
+var takeoverSource string
+
+//go:embed lua/refresh.lua
+var refreshSource string
+
+//go:embed lua/unlock.lua
+var unlockSource string
+
+//go:embed lua/send.lua
+var sendSource string
+
+//go:embed lua/trim.lua
+var trimSource string
+
+//go:embed lua/swap.lua
+var swapSource string
+
+//go:embed lua/alive.lua
+var aliveSource string
+
+var (
+	takeoverScript = redis.NewScript(takeoverSource)
+	refreshScript  = redis.NewScript(refreshSource)
+	unlockScript   = redis.NewScript(unlockSource)
+	sendScript     = redis.NewScript(sendSource)
+	trimScript     = redis.NewScript(trimSource)
+	swapScript     = redis.NewScript(swapSource)
+	aliveScript    = redis.NewScript(aliveSource)
+)
+
+// A call is one command of a pipeline: it queues itself, as often as it must.
+type call struct {
+	script *redis.Script // nil for a plain command
+	queue  func(redis.Pipeliner) *redis.Cmd
+	reply  *redis.Cmd
+}
+
+func scriptCall(ctx context.Context, s *redis.Script, keys []string, args ...any) *call {
+	return &call{script: s, queue: func(p redis.Pipeliner) *redis.Cmd { return s.EvalSha(ctx, p, keys, args...) }}
+}
+
+func plainCall(ctx context.Context, args ...any) *call {
+	return &call{queue: func(p redis.Pipeliner) *redis.Cmd { return p.Do(ctx, args...) }}
+}
+
+// pipeline runs the calls in one round trip, and those whose script the server
+// had forgotten in a second one. Each call's reply holds its own error.
+func pipeline(ctx context.Context, rdb *redis.Client, calls []*call) {
+	forgotten := roundTrip(ctx, rdb, calls)
+	if len(forgotten) == 0 {
+		return
+	}
+	loaded := map[*redis.Script]error{}
+	again := forgotten[:0]
+	for _, c := range forgotten {
+		err, ok := loaded[c.script]
+		if !ok {
+			err = c.script.Load(ctx, rdb).Err()
+			loaded[c.script] = err
+		}
+		if err == nil {
+			again = append(again, c)
+		}
+	}
+	roundTrip(ctx, rdb, again)
+}
+
+func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) (forgotten []*call) {
+	if len(calls) == 0 {
+		return nil
+	}
+	p := rdb.Pipeline()
+	for _, c := range calls {
+		c.reply = c.queue(p)
+	}
+	p.Exec(ctx) // every reply carries its error
+	for _, c := range calls {
+		if c.script != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
+			forgotten = append(forgotten, c)
+		}
+	}
+	return forgotten
+}

@@ -1,0 +1,53 @@
+package rstream
+
+import (
+	"context"
+	"fmt"
+)
+
+// A TrimRequest bounds one partition.
+type TrimRequest struct {
+	Log        string   // the partition's key
+	Processors []string // every registered processor of the stream; with none, nothing is trimmed
+	Size       int64    // number of entries that stay whatever was acked
+}
+
+// Trimmed is what became of a TrimRequest.
+type Trimmed struct {
+	Removed   int64
+	BlockedBy string // the registered processor without a consumer group, "" if each has one
+}
+
+// Trim removes the oldest entries of partitions longer than their Size, in one
+// round trip: those that all registered processors have acked, as far as Size
+// allows. The server removes whole blocks of entries, so that a partition may
+// stay longer by the size of a block. Groups that belong to no registered
+// processor are ignored: a plain group named like one is Python's runnel's, whose
+// position counts only until the processor has one of its own.
+func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
+	calls := make([]*call, len(ts))
+	for i, t := range ts {
+		args := []any{t.Size, ExecutorIDLength}
+		for _, p := range t.Processors {
+			args = append(args, p)
+		}
+		calls[i] = scriptCall(ctx, trimScript, []string{t.Log}, args...)
+	}
+	pipeline(ctx, c.once, calls)
+	out := make([]Trimmed, len(ts))
+	for i, t := range ts {
+		reply, err := calls[i].reply.Slice()
+		if err != nil {
+			return nil, fmt.Errorf("trim %s: %w", t.Log, sorted(err))
+		}
+		var ok1, ok2 bool
+		if len(reply) == 2 {
+			out[i].Removed, ok1 = reply[0].(int64)
+			out[i].BlockedBy, ok2 = reply[1].(string)
+		}
+		if !ok1 || !ok2 {
+			return nil, fmt.Errorf("trim %s: unexpected reply %v", t.Log, reply)
+		}
+	}
+	return out, nil
+}
