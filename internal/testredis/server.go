@@ -143,7 +143,9 @@ func (s *Server) launch() error {
 
 // waitReady returns when the process p, and not some other server on the port, has answered and loaded its data.
 func (s *Server) waitReady(p *process) error {
-	c := redis.NewClient(s.options())
+	o := s.options()
+	o.MaxRetries = -1
+	c := redis.NewClient(o)
 	defer c.Close()
 	deadline := time.Now().Add(startTimeout)
 	for time.Now().Before(deadline) {
@@ -155,8 +157,8 @@ func (s *Server) waitReady(p *process) error {
 		if c.Ping(context.Background()).Err() != nil {
 			continue
 		}
-		info := c.InfoMap(context.Background(), "server").Item("Server", "process_id")
-		if info == strconv.Itoa(p.pid()) {
+		pid := c.InfoMap(context.Background(), "server").Item("Server", "process_id")
+		if pid == strconv.Itoa(p.pid()) {
 			return nil
 		}
 	}
