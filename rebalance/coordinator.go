@@ -159,9 +159,11 @@ func (c *Coordinator) Run(ctx context.Context) error {
 func (c *Coordinator) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := !c.ran
+	if c.ran {
+		return false
+	}
 	c.ran, c.running = true, true
-	return first
+	return true
 }
 
 // post hands an input to Run; without one it is dropped: what was said before
