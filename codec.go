@@ -46,16 +46,15 @@ type TypeChecker interface {
 
 var (
 	// MsgPack writes MessagePack. It names fields by their json tags, as JSON does,
-	// writes maps with string keys to strings, bools and any in the order of their
-	// keys, and keeps bytes, all 64-bit integers, and the instant of a time to the
-	// nanosecond; the time zone is lost.
+	// writes equal records as equal bytes, and keeps bytes, all 64-bit integers, and
+	// the instant of a time to the nanosecond; the time zone is lost.
 	//
 	// Differences from JSON: field names are case-sensitive; omitempty also omits
 	// what has an IsZero method that says so, a struct of which nothing is left, and
 	// a zero value in an interface; an embedded struct is always inlined; a number
 	// too large for its field wraps around; numbers in an any come back as the
-	// smallest type that was written. Extension types other than timestamps, and
-	// embedded pointers, are refused.
+	// smallest type that holds them, and a map in an any must have string keys.
+	// Extension types other than timestamps, and embedded pointers, are refused.
 	MsgPack Codec = msgPack{}
 
 	// JSON writes one compact JSON value without HTML escaping, as encoding/json
@@ -100,6 +99,11 @@ func (msgPack) Encode(record any) (data []byte, err error) {
 		return nil, fmt.Errorf("encode %T: %w", record, err)
 	}
 	data = bytes.Clone(p.buf.Bytes())
+	if record != nil && needsSort(reflect.TypeOf(record)) {
+		if err := sortPacked(data); err != nil {
+			return nil, fmt.Errorf("encode %T: %w", record, err)
+		}
+	}
 	if p.buf.Cap() <= maxPooled {
 		packers.Put(p)
 	}

@@ -18,7 +18,7 @@ import (
 // which is also Redis' own limit for a value. A longer one is a decode error.
 const maxInflated = 512 << 20
 
-var errInflated = fmt.Errorf("more than %d MiB", maxInflated>>20)
+var errInflated = errors.New("the payload is larger than allowed")
 
 // Gzip returns a Codec that compresses what c encodes, named "gzip+" and c's name.
 // Payloads larger than 512 MiB are refused. Gzip panics if c is nil or a FieldCodec.
@@ -35,17 +35,18 @@ func Zstd(c Codec) Codec { return compressing("zstd", c, newZstded()) }
 // nil or a FieldCodec.
 func LZ4(c Codec) Codec { return compressing("lz4", c, lz4ed{}) }
 
-// compression is one way to compress. Both methods append to an empty buffer; data
-// is not retained.
+// compression is one way to compress. Both methods write to an empty buffer and
+// retain nothing. inflate fails if there are more than limit bytes.
 type compression interface {
 	deflate(to *bytes.Buffer, data []byte) error
-	inflate(to *bytes.Buffer, data []byte) error
+	inflate(to *bytes.Buffer, data []byte, limit int) error
 }
 
 type compressed struct {
-	name string
-	of   Codec
-	how  compression
+	name  string
+	of    Codec
+	how   compression
+	limit int
 }
 
 func compressing(name string, of Codec, how compression) Codec {
@@ -55,7 +56,7 @@ func compressing(name string, of Codec, how compression) Codec {
 	if _, ok := of.(FieldCodec); ok {
 		panic("runnel: " + name + " of " + of.Name() + ", which has no payload to compress")
 	}
-	return compressed{name, of, how}
+	return compressed{name, of, how, maxInflated}
 }
 
 func (c compressed) Name() string { return c.name + "+" + c.of.Name() }
@@ -68,26 +69,26 @@ func (c compressed) Check(record reflect.Type) error {
 	return nil
 }
 
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var codecBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-func release(b *bytes.Buffer) {
+func putBuffer(b *bytes.Buffer) {
 	if b.Cap() <= maxPooled {
 		b.Reset()
-		buffers.Put(b)
+		codecBuffers.Put(b)
 	}
 }
 
 func (c compressed) Encode(record any) (_ []byte, err error) {
+	defer recovered("encode", record, &err)
 	data, err := c.of.Encode(record)
 	if err != nil {
 		return nil, err
 	}
-	defer recovered("encode", record, &err)
-	if len(data) > maxInflated {
+	if len(data) > c.limit {
 		return nil, fmt.Errorf("encode %T: %s: %w", record, c.name, errInflated)
 	}
-	buf := buffers.Get().(*bytes.Buffer)
-	defer release(buf)
+	buf := codecBuffers.Get().(*bytes.Buffer)
+	defer putBuffer(buf)
 	if err := c.how.deflate(buf, data); err != nil {
 		return nil, fmt.Errorf("encode %T: %s: %w", record, c.name, err)
 	}
@@ -96,18 +97,18 @@ func (c compressed) Encode(record any) (_ []byte, err error) {
 
 func (c compressed) Decode(data []byte, record any) (err error) {
 	defer recovered("decode", record, &err)
-	buf := buffers.Get().(*bytes.Buffer)
-	defer release(buf)
-	if err := c.how.inflate(buf, data); err != nil {
+	buf := codecBuffers.Get().(*bytes.Buffer)
+	defer putBuffer(buf)
+	if err := c.how.inflate(buf, data, c.limit); err != nil {
 		return fmt.Errorf("decode %T: %s: %w", record, c.name, err)
 	}
 	return c.of.Decode(buf.Bytes(), record)
 }
 
 // copyLimited reads all of r, which may be a bomb.
-func copyLimited(to *bytes.Buffer, r io.Reader) error {
-	n, err := to.ReadFrom(io.LimitReader(r, maxInflated+1))
-	if err == nil && n > maxInflated {
+func copyLimited(to *bytes.Buffer, r io.Reader, limit int) error {
+	n, err := to.ReadFrom(io.LimitReader(r, int64(limit)+1))
+	if err == nil && n > int64(limit) {
 		err = errInflated
 	}
 	return err
@@ -135,15 +136,15 @@ func (gzipped) deflate(to *bytes.Buffer, data []byte) error {
 	return w.Close()
 }
 
-func (gzipped) inflate(to *bytes.Buffer, data []byte) error {
+func (gzipped) inflate(to *bytes.Buffer, data []byte, limit int) error {
 	s := gzipReaders.Get().(*gzipSource)
 	defer gzipReaders.Put(s)
 	defer s.src.Reset(nil)
 	s.src.Reset(data)
 	if err := s.gz.Reset(&s.src); err != nil {
-		return unexpected(err)
+		return unexpectedEOF(err)
 	}
-	return copyLimited(to, &s.gz)
+	return copyLimited(to, &s.gz, limit)
 }
 
 type lz4ed struct{}
@@ -182,14 +183,14 @@ func (lz4ed) deflate(to *bytes.Buffer, data []byte) error {
 	return nil
 }
 
-func (lz4ed) inflate(to *bytes.Buffer, data []byte) error {
+func (lz4ed) inflate(to *bytes.Buffer, data []byte, limit int) error {
 	s := lz4Readers.Get().(*lz4Source)
 	s.src.Reset(data)
 	s.lz.Reset(&s.src)
 	if len(data) == 0 {
 		return io.ErrUnexpectedEOF
 	}
-	if err := copyLimited(to, s.lz); err != nil {
+	if err := copyLimited(to, s.lz, limit); err != nil {
 		return err
 	}
 	s.src.Reset(nil)
@@ -223,31 +224,31 @@ func (z zstded) deflate(to *bytes.Buffer, data []byte) error {
 	return err
 }
 
-// inflate offers the decoder a buffer and doubles it until it suffices: the size in
-// the header, if there is one, is the sender's word and allocates nothing.
-func (z zstded) inflate(to *bytes.Buffer, data []byte) error {
+// inflate offers the decoder a buffer and doubles it until it suffices. The size in
+// the header, if there is one, is the sender's word: by itself it allocates nothing.
+func (z zstded) inflate(to *bytes.Buffer, data []byte, limit int) error {
 	if len(data) == 0 {
 		return io.ErrUnexpectedEOF
 	}
-	for size := 8 * len(data); ; size *= 2 {
-		to.Grow(min(size, maxInflated))
-		room := to.AvailableBuffer()
-		out, err := z.dec.DecodeAll(data, room[:0:min(cap(room), maxInflated)])
-		if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
-			if size >= maxInflated {
-				return errInflated
-			}
-			continue
+	// The shortest block has 4 bytes, and the longest gives back 128 KiB.
+	most := int(min(int64(limit), int64(len(data))<<15))
+	for size := min(8*len(data), most); ; size = min(2*size, most) {
+		to.Grow(size)
+		out, err := z.dec.DecodeAll(data, to.AvailableBuffer()[:0:size])
+		switch {
+		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			to.Write(out)
+			return err
+		case size == limit:
+			return errInflated
+		case size == most:
+			return err
 		}
-		if err == nil {
-			_, err = to.Write(out)
-		}
-		return err
 	}
 }
 
-// unexpected is err, but for the end of data, which is an error where it stands.
-func unexpected(err error) error {
+// unexpectedEOF is err, but for the end of data, which is an error where it stands.
+func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}

@@ -1,0 +1,25 @@
+package runnel
+
+import "github.com/cespare/xxhash/v2"
+
+// A Partitioner says which partition the records of a key go to. All producers of a
+// stream must use the same one: its name is stored in the stream's metadata, and
+// compared.
+type Partitioner struct {
+	// Name changes whenever what Func returns changes.
+	Name string
+	// Func returns the partition of a key, from 0 to partitions-1, and depends on
+	// nothing else. It is called concurrently; partitions is at least 1.
+	Func func(key string, partitions int) int
+}
+
+// XXHash is the default Partitioner: xxh64 of the key's bytes with seed 0, as an
+// unsigned number, modulo the number of partitions.
+var XXHash = &Partitioner{
+	Name: "xxh64",
+	Func: func(key string, partitions int) int {
+		return modulo(xxhash.Sum64String(key), partitions)
+	},
+}
+
+func modulo(hash uint64, partitions int) int { return int(hash % uint64(partitions)) }

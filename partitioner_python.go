@@ -1,0 +1,91 @@
+package runnel
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// PythonPartitioner and PythonIntPartitioner agree with Python's runnel, so that
+// producers in both languages keep the order per key. Python hashes repr(key), which
+// depends on the type of the key, while a key is a string here: take
+// PythonPartitioner if the key is a str in Python, PythonIntPartitioner if it is an
+// int. Of 16 partitions the str 'abc' goes to 1 and the int 1 to 4; the str '1'
+// goes elsewhere.
+//
+// Which characters repr escapes depends on the version of Unicode. Python and Go
+// agree unless a key has a character that was added between their versions.
+var (
+	// PythonPartitioner hashes the key as Python's repr writes a str, with its quotes.
+	// Bytes that are not UTF-8 count as what Python's surrogateescape makes of them.
+	PythonPartitioner = &Partitioner{Name: "python-repr-xxh64", Func: pythonStr}
+
+	// PythonIntPartitioner hashes the key as it is, which must be what Python's repr
+	// writes: strconv.Itoa for an int. It serves any other type of key whose repr the
+	// key function returns.
+	PythonIntPartitioner = &Partitioner{Name: "python-int-xxh64", Func: XXHash.Func}
+)
+
+func pythonStr(key string, partitions int) int {
+	var room [128]byte
+	return modulo(xxhash.Sum64(appendRepr(room[:0], key)), partitions)
+}
+
+const lowerHex = "0123456789abcdef"
+
+// appendRepr appends what repr(s) is in Python 3.
+func appendRepr(to []byte, s string) []byte {
+	quote := reprQuote(s)
+	to = append(to, quote)
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			r = 0xdc00 + rune(s[i])
+		}
+		i += size
+		switch {
+		case r == rune(quote) || r == '\\':
+			to = append(to, '\\', byte(r))
+		case r == '\n':
+			to = append(to, `\n`...)
+		case r == '\r':
+			to = append(to, `\r`...)
+		case r == '\t':
+			to = append(to, `\t`...)
+		case unicode.IsPrint(r):
+			to = utf8.AppendRune(to, r)
+		case r < 0x100:
+			to = appendHex(append(to, `\x`...), r, 2)
+		case r < 0x10000:
+			to = appendHex(append(to, `\u`...), r, 4)
+		default:
+			to = appendHex(append(to, `\U`...), r, 8)
+		}
+	}
+	return append(to, quote)
+}
+
+// reprQuote is ', but for strings that contain ' and no ".
+func reprQuote(s string) byte {
+	single := false
+	for i := range len(s) {
+		switch s[i] {
+		case '"':
+			return '\''
+		case '\'':
+			single = true
+		}
+	}
+	if single {
+		return '"'
+	}
+	return '\''
+}
+
+func appendHex(to []byte, r rune, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		to = append(to, lowerHex[r>>shift&0xf])
+	}
+	return to
+}
