@@ -27,6 +27,7 @@ type Position struct {
 	Floor string // every entry up to this ID is done, none behind it has been delivered to us
 	Read  int64  // number of entries ever appended up to the floor, -1 when unknown
 	Found Found
+	Given string // the last entry that an earlier owner was given: up to it, events may be repeats
 }
 
 // Lock obtains a partition's lock for a tenure, in one try. ErrHeld says that
@@ -74,17 +75,18 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 }
 
 func parsePosition(reply []any) (Position, error) {
-	if len(reply) != 4 {
+	if len(reply) != 5 {
 		return Position{}, fmt.Errorf("reply of %d values", len(reply))
 	}
 	epoch, ok1 := reply[0].(int64)
 	floor, ok2 := reply[1].(string)
 	read, ok3 := reply[2].(int64)
 	found, ok4 := reply[3].(string)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
+	given, ok5 := reply[4].(string)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 		return Position{}, fmt.Errorf("unexpected reply %v", reply)
 	}
-	return Position{Epoch: epoch, Floor: floor, Read: read, Found: Found(found)}, nil
+	return Position{Epoch: epoch, Floor: floor, Read: read, Found: Found(found), Given: given}, nil
 }
 
 // persist repeats what may be repeated, a few times, while its outcome is unknown.

@@ -2,12 +2,13 @@
 -- at the floor and destroys the processor's other ones. Repeated for the same
 -- tenure it changes nothing. No write happens before every check has passed.
 --
--- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found
+-- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
 --         5 largest epoch the caller ever saw for this partition
--- Returns {epoch, floor, entries read at the floor or -1, how the floor was found}
+-- Returns {epoch, floor, entries read at the floor or -1, how the floor was found,
+--         the last ID that an earlier owner was given, at least the floor}
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
 --         tenure had its group and the group is gone
 local log, prefix = KEYS[1], ARGV[1] .. '@'
@@ -53,7 +54,7 @@ local function is_ours(name)
 end
 
 local exists = redis.call('EXISTS', log) == 1
-local floor, read, found, mine, plain, others = nil, nil, 'group', false, nil, {}
+local floor, read, found, mine, plain, others, given = nil, nil, 'group', false, nil, {}, '0-0'
 if exists then
 	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
 		local group = map(flat)
@@ -61,6 +62,8 @@ if exists then
 		if is_ours(name) then
 			local f, r = position(group)
 			if not floor or before(f, floor) then floor, read = f, r end -- the lowest: repeat, never skip
+			local last = group['last-delivered-id']
+			if last ~= '' and before(given, last) then given = last end
 			if name == own then mine = true else others[#others + 1] = name end
 		elseif name == ARGV[1] then
 			plain = group
@@ -68,10 +71,10 @@ if exists then
 	end
 end
 
-local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'found')
+local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'found', 'given')
 if saved[1] == ARGV[3] then
 	if not mine then return redis.error_reply('FENCED the group of this tenure is gone') end
-	return { tonumber(saved[2]), saved[3], tonumber(saved[4] or '') or -1, saved[5] }
+	return { tonumber(saved[2]), saved[3], tonumber(saved[4] or '') or -1, saved[5], saved[6] or saved[3] }
 end
 
 if not floor and saved[3] then -- destroyed by hand, or the partition was deleted
@@ -98,10 +101,11 @@ elseif not floor then
 	end
 end
 
+if before(given, floor) then given = floor end
 local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
-	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found)
+	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given)
 if mine then redis.call('XGROUP', 'DESTROY', log, own) end
 local made
 if read then -- so that the server's own idea of the lag stays true
@@ -109,4 +113,4 @@ if read then -- so that the server's own idea of the lag stays true
 end
 if not made or made.err then redis.call('XGROUP', 'CREATE', log, own, floor, 'MKSTREAM') end
 for _, name in ipairs(others) do redis.call('XGROUP', 'DESTROY', log, name) end
-return { epoch, floor, read or -1, found }
+return { epoch, floor, read or -1, found, given }

@@ -1,0 +1,234 @@
+package runnel
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// An App names a set of streams, processors and tasks. Its methods may be
+// called concurrently, but for the registration that precedes Run.
+type App struct {
+	name string
+
+	mu         sync.Mutex
+	opts       Options // as given; flags replace fields
+	streams    map[string]streamer
+	processors []*registration
+	tasks      []*worker.Task
+	started    bool // registration is over
+	closed     bool
+	client     *rstream.Client // nil until first use
+	resolved   *Options        // nil until first use
+	appender   worker.Appender // nil: client
+
+	current atomic.Pointer[worker.Worker] // of the Run that runs
+}
+
+// streamer is a Stream without its type.
+type streamer interface {
+	describe() (*worker.Stream, error)
+	ensure(ctx context.Context, processors []string) error
+}
+
+// New returns an App. It does no I/O; a nil opts is all defaults. It panics
+// where the name is not made of letters, digits, "_" and "-", or an option is
+// out of range.
+func New(name string, opts *Options) *App {
+	where := "runnel: New: "
+	mustName(where, name, false)
+	a := &App{name: name, streams: map[string]streamer{}}
+	if opts != nil {
+		a.opts = *opts
+	}
+	if err := a.opts.check(); err != nil {
+		panic(where + err.Error())
+	}
+	return a
+}
+
+// Name returns the name of the app.
+func (a *App) Name() string { return a.name }
+
+// Run is a worker: it runs the processors of these names ("orders/printer" or
+// "printer"; none = all) and the tasks until ctx ends, then drains: functions
+// finish their iteration, acks are flushed, partitions are handed over.
+//
+// It blocks. It returns nil after a clean drain, never ctx's own error. It
+// returns an error if Redis is out of reach for 5 s at the start (later it is
+// retried for ever), if a processor halts, if the metadata of a stream differs,
+// if a function does not return within Grace and a second more of ctx's end
+// (the error names its partitions), and ErrRunning if a Run runs already. It
+// installs no signal handlers.
+func (a *App) Run(ctx context.Context, processors ...string) error {
+	w, err := a.prepare(ctx, processors)
+	if err != nil {
+		return fmt.Errorf("app %s: %w", a.name, err)
+	}
+	defer a.current.Store(nil)
+	if err := w.Run(ctx); err != nil {
+		return fmt.Errorf("app %s: %w", a.name, err)
+	}
+	return nil
+}
+
+// prepare claims the app for one Run.
+func (a *App) prepare(ctx context.Context, names []string) (*worker.Worker, error) {
+	a.mu.Lock()
+	a.started = true
+	a.mu.Unlock()
+	cfg, err := a.workerConfig(names)
+	if err != nil {
+		return nil, err
+	}
+	w := worker.New(cfg)
+	if !a.current.CompareAndSwap(nil, w) {
+		return nil, ErrRunning
+	}
+	return w, nil
+}
+
+// workerConfig resolves everything that a worker is told.
+func (a *App) workerConfig(names []string) (*worker.Config, error) {
+	o, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	client, err := a.redis()
+	if err != nil {
+		return nil, err
+	}
+	logger, err := o.logger()
+	if err != nil {
+		return nil, err
+	}
+	procs, err := a.build(logger)
+	if err != nil {
+		return nil, err
+	}
+	if procs, err = selectProcessors(procs, names); err != nil {
+		return nil, err
+	}
+	tasks := slices.Clone(a.tasks)
+	return &worker.Config{
+		App: a.name, Worker: o.Worker, Client: client, Logger: logger.With("app", a.name, "worker", o.Worker),
+		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Ensure: a.ensure,
+	}, nil
+}
+
+// ensure writes or checks the metadata of every stream.
+func (a *App) ensure(ctx context.Context) error {
+	a.mu.Lock()
+	streams := maps.Clone(a.streams)
+	registered := map[string][]string{}
+	for _, p := range a.processors {
+		registered[p.stream] = append(registered[p.stream], p.name)
+	}
+	a.mu.Unlock()
+	for _, name := range sortedKeys(streams) {
+		if err := streams[name].ensure(ctx, registered[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ready returns nil while the app runs and owns every partition that it was
+// assigned; else an error that says what is missing, with ErrNotReady in its
+// chain. It does not block.
+func (a *App) Ready() error {
+	w := a.current.Load()
+	if w == nil {
+		return fmt.Errorf("app %s does not run: %w", a.name, ErrNotReady)
+	}
+	if err := w.Ready(); err != nil {
+		return fmt.Errorf("app %s: %w: %w", a.name, ErrNotReady, err)
+	}
+	return nil
+}
+
+// Close closes the connections that the app opened itself, never a client that
+// was given to it. Afterwards the app cannot be used. Call it when Run has
+// returned; further calls do nothing.
+func (a *App) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	if a.client == nil {
+		return nil
+	}
+	client := a.client
+	a.client = nil
+	return client.Close()
+}
+
+// register runs fn, which panics on a mistake, unless it is too late for that.
+func (a *App) register(fn func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.started {
+		panic("runnel: app " + a.name + ": streams, processors and tasks are registered before Run")
+	}
+	fn()
+}
+
+// settings are the app's options after environment and defaults, which are
+// read once.
+func (a *App) settings() (*Options, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.settingsLocked()
+}
+
+func (a *App) settingsLocked() (*Options, error) {
+	if a.resolved == nil {
+		env, o := newEnvironment(), a.opts
+		env.app(&o)
+		if err := env.err(); err != nil {
+			return nil, err
+		}
+		a.resolved = &o
+	}
+	return a.resolved, nil
+}
+
+// redis returns the client, made at first use; nothing is sent.
+func (a *App) redis() (*rstream.Client, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil, ErrClosed
+	}
+	if a.client != nil {
+		return a.client, nil
+	}
+	o, err := a.settingsLocked()
+	if err != nil {
+		return nil, err
+	}
+	client, err := rstream.Open(rstream.Options{Redis: o.Redis, URL: o.RedisURL, Keys: o.keys(a.name)})
+	if err != nil {
+		return nil, err
+	}
+	a.client = client
+	return client, nil
+}
+
+// sender is what appends entries.
+func (a *App) sender() (worker.Appender, error) {
+	a.mu.Lock()
+	over := a.appender
+	a.mu.Unlock()
+	if over != nil {
+		return over, nil
+	}
+	return a.redis()
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

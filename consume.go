@@ -1,0 +1,267 @@
+package runnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/coro"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// consumer runs a ProcessFunc over one partition for one tenure: it joins the
+// source, the middleware, the user's loop and the ack.
+//
+// The loop runs as a coroutine. One turn of run is: the loop has asked (want),
+// entries are taken and decoded, the middleware is called with them, and its
+// innermost Handler lets the loop go on until it asks again. So an iteration of
+// the user's loop is one call of the Handler.
+type consumer[T any] struct {
+	stream    *Stream[T]
+	processor string
+	fn        ProcessFunc[T]
+	policy    Policy
+	log       consumeLog
+	shared    *eventSource
+	src       worker.Source
+
+	ctx  context.Context
+	loop *coro.Loop[want, delivery[T]] // nil while fn does not run
+	want want
+
+	rest    []rstream.Entry // taken, not yet in a batch
+	slab    []Event         // events to hand out
+	batch   Batch           // the current one
+	records []T             // of the current batch, by Event.index
+	decoded bool            // records are fresh: nobody has seen them
+	bad     error           // the current batch is one event that cannot be decoded
+	one     [1]*Event       // backs batch.Events in loops over single events
+	ids     []string        // scratch
+}
+
+// consumeLog is what a consumer says to the operator, and where it stands.
+type consumeLog struct {
+	*slog.Logger
+	scope func(ctx context.Context, src worker.Source) (context.Context, *scope)
+}
+
+// errEnded says that the tenure ended while the loop was being (re)started.
+var errEnded = errors.New("tenure ended")
+
+func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) error {
+	ctx, sc := c.log.scope(ctx, c.src)
+	c.ctx = ctx
+	handle := chain(c.handle, middleware)
+	c.batch = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
+	for {
+		if err := c.ready(); err != nil {
+			return c.ended(err)
+		}
+		if err := c.next(); err != nil {
+			return c.ended(c.stop(err))
+		}
+		sc.event.Store(c.batch.Events[0])
+		err := c.call(handle)
+		sc.event.Store(nil)
+		if err := c.settle(err); err != nil {
+			return c.ended(err)
+		}
+	}
+}
+
+// ended sorts what is an error of the tenure from what is none.
+func (c *consumer[T]) ended(err error) error {
+	switch {
+	case err == nil || errors.Is(err, errEnded):
+		return nil
+	case c.ctx.Err() != nil:
+		// The partition was lost or the grace period is over: an error is what
+		// one would expect of the function, and its events are somebody else's.
+		c.log.LogAttrs(c.ctx, slog.LevelWarn, "processor ended late", slog.Any("cause", context.Cause(c.ctx)), slog.Any("err", err))
+		return nil
+	}
+	return fmt.Errorf("stream %s partition %d processor %s: %w", c.stream.name, c.src.Partition(), c.processor, err)
+}
+
+// ready calls fn, if it does not run, up to its first ask. An error there is no
+// event's fault.
+func (c *consumer[T]) ready() error {
+	for wait := time.Second; c.loop == nil; wait = min(2*wait, 30*time.Second) {
+		select {
+		case <-c.src.Ending():
+			return errEnded
+		default:
+		}
+		err := c.start()
+		switch {
+		case err == nil:
+			return nil
+		case c.policy == Halt || errors.Is(err, ErrNotConsumed):
+			return err
+		case c.policy == Quarantine:
+			c.src.Quarantine(err)
+			return errEnded
+		}
+		c.src.Ignored(0, err)
+		select {
+		case <-c.src.Ending():
+			return errEnded
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// start begins a call of fn and runs it up to its first ask.
+func (c *consumer[T]) start() error {
+	events := &Events[T]{partition: c.src.Partition(), ctx: c.ctx}
+	loop := coro.New(func(ask func(want) (delivery[T], bool)) error {
+		events.ask = ask
+		return c.fn(c.ctx, events)
+	})
+	asked, err := c.resume(loop, delivery[T]{})
+	switch {
+	case asked:
+		c.loop = loop
+		return nil
+	case err == nil:
+		return ErrNotConsumed
+	}
+	return err
+}
+
+// resume lets the loop go on until it asks or returns; a panic is an error.
+func (c *consumer[T]) resume(loop *coro.Loop[want, delivery[T]], d delivery[T]) (asked bool, err error) {
+	defer recoverInto(&err)
+	w, asked := loop.Resume(d)
+	if !asked {
+		return false, loop.Err()
+	}
+	c.want = w
+	return true, nil
+}
+
+func recoverInto(err *error) {
+	if v := recover(); v != nil {
+		*err = &PanicError{Value: v, Stack: debug.Stack()}
+	}
+}
+
+// stop ends the loop normally, with the tenure: code behind it runs.
+func (c *consumer[T]) stop(end error) (err error) {
+	if !errors.Is(end, io.EOF) {
+		return end
+	}
+	loop := c.loop
+	c.loop = nil
+	defer recoverInto(&err)
+	return loop.Stop()
+}
+
+// call runs the middleware and the loop over the current batch.
+func (c *consumer[T]) call(handle Handler) (err error) {
+	defer recoverInto(&err)
+	return handle(c.ctx, &c.batch)
+}
+
+// handle is the innermost Handler: one iteration of the user's loop, or, called
+// again, the iteration that a new call of fn makes of the same batch.
+func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
+	if c.bad != nil {
+		return c.bad
+	}
+	for _, e := range b.Events {
+		e.Attempt++
+	}
+	for events := b.Events; len(events) > 0; {
+		if c.loop == nil {
+			if err := c.start(); err != nil {
+				return err
+			}
+		}
+		// Called again, fn may ask for less at a time than it did before.
+		n := min(len(events), c.want.n)
+		d := delivery[T]{ctx: ctx, events: events[:n:n]}
+		if !c.want.raw {
+			records, err := c.recordsOf(b, events[:n])
+			if err != nil {
+				return err
+			}
+			d.records = records
+		}
+		events = events[n:]
+		asked, err := c.resume(c.loop, d)
+		if asked {
+			continue
+		}
+		c.loop = nil
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle acks what the Handler's result allows, or applies the policy.
+func (c *consumer[T]) settle(err error) error {
+	if err == nil {
+		c.ack(c.batch.Events, false)
+		return nil
+	}
+	if c.ctx.Err() != nil {
+		// Lost, or its grace is over: whoever owns the partition next decides.
+		return fmt.Errorf("event %s: %w", c.batch.Events[0].ID, err)
+	}
+	failed := Failed(&c.batch, err)
+	if len(failed) == 0 {
+		c.ack(c.batch.Events, false)
+		return nil
+	}
+	switch {
+	case c.policy == Ignore && !errors.Is(err, ErrNotConsumed):
+		c.src.Ignored(len(failed), fmt.Errorf("event %s: %w", failed[0].ID, err))
+		c.ack(c.batch.Events, false)
+		return nil
+	case c.policy == Quarantine && !errors.Is(err, ErrNotConsumed):
+		c.ackOthers(failed)
+		c.src.Quarantine(fmt.Errorf("event %s: %w", failed[0].ID, err))
+		return errEnded
+	}
+	c.ackOthers(failed)
+	return fmt.Errorf("event %s: %w", failed[0].ID, err)
+}
+
+func (c *consumer[T]) ack(events []*Event, gap bool) {
+	c.ids = c.ids[:0]
+	for _, e := range events {
+		c.ids = append(c.ids, e.ID)
+	}
+	if len(c.ids) > 0 {
+		c.src.Ack(c.ids, gap)
+	}
+}
+
+// ackOthers acks the events of the batch that did not fail.
+func (c *consumer[T]) ackOthers(failed []*Event) {
+	is := make(map[*Event]bool, len(failed))
+	for _, e := range failed {
+		is[e] = true
+	}
+	var before, behind []*Event
+	for _, e := range c.batch.Events {
+		switch {
+		case is[e]:
+		case e.index < failed[0].index:
+			before = append(before, e)
+		default:
+			behind = append(behind, e)
+		}
+	}
+	c.ack(before, false)
+	c.ack(behind, true)
+}

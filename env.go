@@ -1,0 +1,128 @@
+package runnel
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// environment reads RUNNEL_* variables. Every value that is set and malformed
+// is an error, also one that code has overruled: it would surprise later.
+type environment struct {
+	lookup func(string) (string, bool)
+	errs   []error
+}
+
+func newEnvironment() *environment { return &environment{lookup: os.LookupEnv} }
+
+func (e *environment) err() error { return errors.Join(e.errs...) }
+
+// value parses the variable, if it is set and not empty.
+func value[T any](e *environment, name string, parse func(string) (T, error)) T {
+	var zero T
+	s, ok := e.lookup(name)
+	if s = strings.TrimSpace(s); !ok || s == "" {
+		return zero
+	}
+	v, err := parse(s)
+	if err != nil {
+		e.errs = append(e.errs, fmt.Errorf("environment variable %s=%q: %w", name, s, err))
+		return zero
+	}
+	return v
+}
+
+func (e *environment) text(name string) string {
+	return value(e, name, func(s string) (string, error) { return s, nil })
+}
+
+// number is a whole number between low and high.
+func (e *environment) number(name string, low, high int64) int64 {
+	return value(e, name, func(s string) (int64, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("not a whole number between %d and %d", low, high)
+		}
+		return n, nil
+	})
+}
+
+// duration is one of Go's, such as "1m30s", and at least low.
+func (e *environment) duration(name string, low time.Duration) time.Duration {
+	return value(e, name, func(s string) (time.Duration, error) {
+		d, err := time.ParseDuration(s)
+		switch {
+		case err != nil:
+			return 0, errors.New(`not a duration such as "10s"`)
+		case d < low:
+			return 0, fmt.Errorf("below %v", low)
+		}
+		return d, nil
+	})
+}
+
+// choice is one of the words that are listed.
+func choice[T any](e *environment, name string, words map[string]T) T {
+	return value(e, name, func(s string) (T, error) {
+		v, ok := words[strings.ToLower(s)]
+		if !ok {
+			return v, fmt.Errorf("not one of %s", strings.Join(sortedKeys(words), ", "))
+		}
+		return v, nil
+	})
+}
+
+// app fills the zero fields of an App's own options.
+func (e *environment) app(o *Options) {
+	o.RedisURL = cmp.Or(o.RedisURL, e.text("RUNNEL_REDIS_URL"), defaultRedisURL)
+	o.LogLevel = cmp.Or(o.LogLevel, e.text("RUNNEL_LOG_LEVEL"), "info")
+	o.LogFormat = cmp.Or(o.LogFormat, e.text("RUNNEL_LOG_FORMAT"), "text")
+	o.Worker = cmp.Or(o.Worker, e.text("RUNNEL_WORKER"), defaultWorker())
+	o.LeaderPoll = cmp.Or(o.LeaderPoll, e.duration("RUNNEL_LEADER_POLL", minLeaderPoll), defaultLeaderPoll)
+	o.KeyLayout = cmp.Or(o.KeyLayout, choice(e, "RUNNEL_KEY_LAYOUT", map[string]KeyLayout{
+		string(LayoutStandalone): LayoutStandalone, string(LayoutCluster): LayoutCluster}), LayoutStandalone)
+	zone := value(e, "RUNNEL_TIME_ZONE", time.LoadLocation)
+	o.TimeZone = cmp.Or(o.TimeZone, zone, time.UTC)
+}
+
+// stream fills the zero fields of a stream's options, which inherit from app's.
+func (e *environment) stream(o, app StreamOptions) StreamOptions {
+	o.Partitions = cmp.Or(o.Partitions, app.Partitions, int(e.number("RUNNEL_PARTITIONS", 1, maxPartitions)), defaultPartitions)
+	o.Size = cmp.Or(o.Size, app.Size, e.number("RUNNEL_SIZE", 1, 1<<53), defaultSize)
+	o.Partitioner = cmp.Or(o.Partitioner, app.Partitioner, XXHash)
+	o.KeyField = cmp.Or(o.KeyField, app.KeyField)
+	if o.Codec == nil {
+		o.Codec = app.Codec
+	}
+	if o.Codec == nil {
+		o.Codec = MsgPack
+	}
+	return o
+}
+
+// processor fills the zero fields of a processor's options, which inherit from
+// app's.
+func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
+	o.OnError = cmp.Or(o.OnError, app.OnError, choice(e, "RUNNEL_ON_ERROR", map[string]Policy{
+		"halt": Halt, "quarantine": Quarantine, "ignore": Ignore}), Halt)
+	o.LockExpiry = cmp.Or(o.LockExpiry, app.LockExpiry, e.duration("RUNNEL_LOCK_EXPIRY", minLockExpiry), defaultLockExpiry)
+	o.Grace = cmp.Or(o.Grace, app.Grace, e.duration("RUNNEL_GRACE", -1), defaultGrace)
+	o.JoinDelay = cmp.Or(o.JoinDelay, app.JoinDelay, e.duration("RUNNEL_JOIN_DELAY", 0))
+	o.Prefetch = cmp.Or(o.Prefetch, app.Prefetch, int(e.number("RUNNEL_PREFETCH", 1, 1<<20)), defaultPrefetch)
+	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, app.PrefetchBytes, e.number("RUNNEL_PREFETCH_BYTES", 1, 1<<40), defaultPrefetchBytes)
+	o.ReadConns = cmp.Or(o.ReadConns, app.ReadConns, int(e.number("RUNNEL_READ_CONNS", 1, 64)), defaultReadConns)
+	o.Middleware = append(app.Middleware[:len(app.Middleware):len(app.Middleware)], o.Middleware...)
+	return o
+}
+
+func defaultWorker() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}

@@ -1,0 +1,176 @@
+package runnel
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// An Event is one entry of a partition, still encoded. It may be kept after its
+// iteration; it must not be changed.
+type Event struct {
+	Stream      string // name of the stream
+	Partition   int    // number of the partition, from 0
+	ID          string // Redis entry ID, such as "1700000000000-0"
+	Epoch       int64  // of the ownership that delivered it: a fencing token for writes to other systems
+	Attempt     int    // 1 for the first call of the handler with this event in this ownership, then 2, …
+	Redelivered bool   // an earlier owner may have begun it
+
+	values map[string]any
+	source *eventSource
+	index  int // in the batch it was delivered with
+}
+
+// eventSource is what the events of one stream and processor have in common.
+type eventSource struct {
+	key    func(*Event) (string, error) // by the stream's key function
+	fields bool                         // native fields, no payload field
+}
+
+// Names of the fields of an entry that are ours. Other fields are the user's.
+const (
+	payloadField = "data"
+	jsonField    = "json" // also accepted as the payload: what an untyped sender writes
+	ownPrefix    = "__"
+	keyField     = "__key"
+	headerPrefix = "__h."
+)
+
+func newEvent(e *Event, entry rstream.Entry) {
+	e.ID, e.values = entry.ID, entry.Values
+}
+
+// Data returns the payload as the codec wrote it, without copying: it must not
+// be changed. It is nil for an entry of native fields.
+func (e *Event) Data() []byte {
+	data, _, _ := e.payload()
+	return data
+}
+
+// payload returns the payload, and whether it stands in the field "json".
+func (e *Event) payload() (data []byte, isJSON, ok bool) {
+	if s, ok := e.values[payloadField].(string); ok {
+		return viewOf(s), false, true
+	}
+	if s, ok := e.values[jsonField].(string); ok {
+		return viewOf(s), true, true
+	}
+	return nil, false, false
+}
+
+// viewOf views s as bytes that nobody may change.
+func viewOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// Fields returns a copy of the entry's own Redis fields, without those of the
+// framework (their names begin with "__").
+func (e *Event) Fields() map[string]string {
+	out := make(map[string]string, len(e.values))
+	for name, v := range e.values {
+		if s, ok := v.(string); ok && !strings.HasPrefix(name, ownPrefix) {
+			out[name] = s
+		}
+	}
+	return out
+}
+
+// Headers returns a copy of the headers that the event was sent with, nil if
+// there were none.
+func (e *Event) Headers() map[string]string {
+	var out map[string]string
+	for name, v := range e.values {
+		if h, ok := strings.CutPrefix(name, headerPrefix); ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[h], _ = v.(string)
+		}
+	}
+	return out
+}
+
+// Key returns the key that the event was sent with: the explicit one, else what
+// the stream's key function says of the record, which is decoded for it. It is
+// empty where the record cannot be decoded.
+func (e *Event) Key() string {
+	if k, ok := e.values[keyField].(string); ok {
+		return k
+	}
+	if e.source == nil || e.source.key == nil {
+		return ""
+	}
+	k, err := e.source.key(e)
+	if err != nil {
+		return ""
+	}
+	return k
+}
+
+// Appended returns when Redis appended the event, by its clock, to the
+// millisecond. It is the zero time if the ID was not made from a clock.
+func (e *Event) Appended() time.Time {
+	ms, _, _ := strings.Cut(e.ID, "-")
+	n, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(n)
+}
+
+// Enqueued returns when the event was sent. Until delayed events come, that is
+// when it was appended.
+func (e *Event) Enqueued() time.Time { return e.Appended() }
+
+// A Batch is what one loop iteration received: one event, or as many as Take
+// put together. Middleware may read it during the call; its Events slice must
+// not be changed, and may be kept only by those who asked for batches.
+type Batch struct {
+	Processor string
+	Stream    string
+	Partition int
+	Epoch     int64
+	Events    []*Event // never empty, in order
+}
+
+// A Handler processes a batch. After nil its events are acked.
+//
+// ctx ends when the partition is lost (the cause is ErrLost), or when the grace
+// period of a release or shutdown is over (ErrReleased, ErrShutdown).
+type Handler func(ctx context.Context, b *Batch) error
+
+// A Middleware wraps a Handler. What it wraps is called once per batch, by one
+// goroutine per partition, and gets the real error of the user's function.
+//
+// It may return nil without calling next (the events are acked unprocessed),
+// call next with a batch of fewer of the same events, and call next again after
+// an error, which calls the user's function anew: its variables start over, as
+// after a crash.
+type Middleware func(next Handler) Handler
+
+func chain(h Handler, middleware []Middleware) Handler {
+	for i := len(middleware) - 1; i >= 0; i-- {
+		h = middleware[i](h)
+	}
+	return h
+}
+
+// A DecodeError says that the codec could not decode an event. The event
+// reached no loop; middleware and the policy decide about it.
+type DecodeError struct {
+	Event *Event
+	Codec string
+	Err   error
+}
+
+// Error names the stream, the partition and the entry.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("stream %s partition %d: decode event %s as %s: %v",
+		e.Event.Stream, e.Event.Partition, e.Event.ID, e.Codec, e.Err)
+}
+
+// Unwrap returns what the codec said.
+func (e *DecodeError) Unwrap() error { return e.Err }

@@ -1,0 +1,147 @@
+package runnel
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"time"
+)
+
+// want is what a loop asks for when it comes round: the batch before is done,
+// the next one should have this shape.
+type want struct {
+	n      int
+	within time.Duration
+	raw    bool
+}
+
+// delivery answers a want.
+type delivery[T any] struct {
+	ctx     context.Context
+	events  []*Event
+	records []T // parallel to events, unless the want was raw
+}
+
+// Events is what a ProcessFunc ranges over: the events of one partition, in
+// order, for as long as this worker owns the partition.
+//
+// A batch (one event, unless Take made it longer) is acked when the loop asks
+// for the next one or the function returns nil; break by itself acks nothing.
+// A range ends when the partition is released, at shutdown, or when it is lost;
+// code after the loop then still runs. Ranging again goes on behind the last
+// event. Only one goroutine may range at a time; a second one panics.
+type Events[T any] struct {
+	partition int
+	ask       func(want) (delivery[T], bool)
+	ctx       context.Context
+	busy      atomic.Bool
+}
+
+// Partition returns the number of the partition, from 0.
+func (e *Events[T]) Partition() int { return e.partition }
+
+// Context returns the context of the current iteration, to which middleware may
+// have given a deadline or values; before the first one that of the ownership.
+// It ends as a Handler's does.
+func (e *Events[T]) Context() context.Context { return e.ctx }
+
+// Records yields decoded records, one per iteration.
+func (e *Events[T]) Records() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for d, ok := e.next(want{n: 1}); ok; d, ok = e.next(want{n: 1}) {
+			if !yield(d.records[0]) {
+				return
+			}
+		}
+	}
+}
+
+// All yields events together with their decoded records.
+func (e *Events[T]) All() iter.Seq2[*Event, T] {
+	return func(yield func(*Event, T) bool) {
+		for d, ok := e.next(want{n: 1}); ok; d, ok = e.next(want{n: 1}) {
+			if !yield(d.events[0], d.records[0]) {
+				return
+			}
+		}
+	}
+}
+
+// Raw yields events without decoding them.
+func (e *Events[T]) Raw() iter.Seq[*Event] {
+	return func(yield func(*Event) bool) {
+		w := want{n: 1, raw: true}
+		for d, ok := e.next(w); ok; d, ok = e.next(w) {
+			if !yield(d.events[0]) {
+				return
+			}
+		}
+	}
+}
+
+// Take puts events together: a batch is yielded when it has n events, or
+// within after its first event arrived, or when it fills the read-ahead buffer
+// (PrefetchBytes). It is never empty and never longer than n. A within of zero
+// or less takes what is there. An n below 1 panics.
+func (e *Events[T]) Take(n int, within time.Duration) *Batches[T] {
+	if n < 1 {
+		panic(fmt.Sprintf("runnel: Take(%d, %v): n must be at least 1", n, within))
+	}
+	return &Batches[T]{events: e, want: want{n: n, within: max(within, 0)}}
+}
+
+func (e *Events[T]) next(w want) (delivery[T], bool) {
+	if !e.busy.CompareAndSwap(false, true) {
+		panic("runnel: two goroutines range over the same Events; take a batch and share that out instead")
+	}
+	d, ok := e.ask(w)
+	if ok {
+		e.ctx = d.ctx
+	}
+	e.busy.Store(false)
+	return d, ok
+}
+
+// Batches is Events in batches; see Take.
+type Batches[T any] struct {
+	events *Events[T]
+	want   want
+}
+
+// Records yields batches of decoded records. The slice is the loop's to keep.
+func (b *Batches[T]) Records() iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for d, ok := b.events.next(b.want); ok; d, ok = b.events.next(b.want) {
+			if !yield(d.records) {
+				return
+			}
+		}
+	}
+}
+
+// All yields batches of events with their decoded records, which stand in the
+// same places. The slices are the loop's to keep.
+func (b *Batches[T]) All() iter.Seq2[[]*Event, []T] {
+	return func(yield func([]*Event, []T) bool) {
+		for d, ok := b.events.next(b.want); ok; d, ok = b.events.next(b.want) {
+			if !yield(d.events, d.records) {
+				return
+			}
+		}
+	}
+}
+
+// Raw yields batches of events without decoding them. The slice is the loop's
+// to keep.
+func (b *Batches[T]) Raw() iter.Seq[[]*Event] {
+	return func(yield func([]*Event) bool) {
+		w := b.want
+		w.raw = true
+		for d, ok := b.events.next(w); ok; d, ok = b.events.next(w) {
+			if !yield(d.events) {
+				return
+			}
+		}
+	}
+}

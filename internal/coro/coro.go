@@ -1,0 +1,66 @@
+// Package coro turns a function that pulls its input inside out.
+//
+// A processor is written as a loop that pulls:
+//
+//	for order := range events.Records() { … }
+//
+// The framework needs the opposite shape, one call per delivery that returns
+// the error of that delivery, so that middleware can wrap it. A Loop has that
+// shape: it runs the function as a coroutine (iter.Pull), and each Resume
+// hands over one item and returns when the function asks for another one or
+// returns.
+package coro
+
+import "iter"
+
+// A Loop is one suspended call of a function that asks for items of type T by
+// requests of type W. Its methods must not be called concurrently.
+type Loop[W, T any] struct {
+	resume func() (W, bool)
+	stop   func()
+	item   T
+	err    error
+	ended  bool
+}
+
+// New returns a Loop over fn, which has not begun yet: the first Resume, whose
+// item is thrown away, carries fn to its first ask. The ask of a Loop that has
+// ended or was stopped answers false for ever.
+//
+// A panic of fn comes out of Resume or Stop; a runtime.Goexit ends the
+// goroutine that resumed it.
+func New[W, T any](fn func(ask func(W) (T, bool)) error) *Loop[W, T] {
+	l := new(Loop[W, T])
+	l.resume, l.stop = iter.Pull(func(yield func(W) bool) {
+		defer func() { l.ended = true }()
+		l.err = fn(func(want W) (item T, ok bool) {
+			if l.ended || !yield(want) {
+				l.ended = true
+				return item, false
+			}
+			return l.item, true
+		})
+	})
+	return l
+}
+
+// Resume hands item to fn and runs it until it asks again (what it asked for,
+// true) or returns (false; Err then has the result). It blocks for as long as
+// fn runs.
+func (l *Loop[W, T]) Resume(item T) (want W, asked bool) {
+	l.item = item
+	want, asked = l.resume()
+	var zero T
+	l.item = zero
+	return want, asked
+}
+
+// Err returns what fn returned, nil while it has not.
+func (l *Loop[W, T]) Err() error { return l.err }
+
+// Stop tells fn that there are no more items, waits until it returns, and
+// returns its result. Further calls return the same.
+func (l *Loop[W, T]) Stop() error {
+	l.stop()
+	return l.err
+}

@@ -1,0 +1,150 @@
+// Package leader elects one worker of an app to run its leader-only tasks.
+//
+// Leadership is a term. It begins when the lock `__lead:<app>` is obtained, is
+// renewed every Poll, and the leader trusts it only inside a window that its own
+// monotonic clock measures:
+//
+//	renewal sent ──────────── lock expires (3 × Poll after it was executed)
+//	     └──── trust ────┘ a fifth earlier, and counted from before the request
+//
+// So of two workers at most one is inside its window at any moment, whatever
+// the network delays, as long as their clocks run at the same speed within that
+// margin. It is a lease as in Gray and Cheriton (1989), not a fence: a task that
+// writes to other systems and may be stopped for longer than the window should
+// check its context before each write.
+//
+//	           obtained                    window over, or lock lost
+//	candidate ──────────► leader (term n) ──────────────────────────► candidate
+//	    ▲                     │ ctx ends: tasks stop, lock released
+//	    └── every Poll ───────┘
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// errDeposed is the cause of a term's end that was no shutdown.
+var errDeposed = errors.New("leadership lost")
+
+// A Candidate campaigns for one worker.
+type Candidate struct {
+	Redis redis.UniversalClient
+	Key   string        // of the lock
+	Name  string        // of the worker; made unique here
+	Poll  time.Duration // between campaigns and between renewals
+	Log   *slog.Logger
+}
+
+// Run campaigns until ctx ends and calls term for each term that is won, with a
+// context that ends with the trust window or ctx. The next campaign begins when
+// term has returned. Run blocks; trouble with Redis is logged once and tried
+// again.
+func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
+	token := fmt.Sprintf("%s/%08x", c.Name, rand.Uint32())
+	troubled := false
+	for ctx.Err() == nil {
+		sent := time.Now()
+		lock, err := c.obtain(ctx, token)
+		if lock != nil {
+			c.lead(ctx, lock, sent, term)
+		}
+		if trouble := err != nil && !errors.Is(err, redislock.ErrNotObtained) && ctx.Err() == nil; trouble != troubled {
+			troubled = trouble
+			if trouble {
+				c.Log.Warn("leadership: trouble, trying again", "err", err)
+			}
+		}
+		pause(ctx, c.Poll/2+rand.N(c.Poll/2+1))
+	}
+}
+
+func (c *Candidate) expiry() time.Duration { return 3 * c.Poll }
+
+// obtain is one campaign. A lock that lives longer than it may, for a step of
+// the server's clock or an accident, is cut down.
+func (c *Candidate) obtain(ctx context.Context, token string) (*redislock.Lock, error) {
+	lock, err := redislock.Obtain(ctx, c.Redis, c.Key, c.expiry(), &redislock.Options{Token: token})
+	if errors.Is(err, redislock.ErrNotObtained) {
+		if err := c.Redis.Do(ctx, "PEXPIRE", c.Key, c.expiry().Milliseconds(), "LT").Err(); err != nil {
+			return nil, err
+		}
+	}
+	return lock, err
+}
+
+// lead runs one term.
+func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Time, term func(context.Context)) {
+	c.Log.Info("leader", "member", c.Name)
+	tctx, end := context.WithCancelCause(ctx)
+	var renewing sync.WaitGroup
+	stop := make(chan struct{})
+	renewing.Go(func() {
+		c.renew(tctx, lock, sent, stop)
+		end(errDeposed)
+	})
+	term(tctx)
+	close(stop)
+	renewing.Wait()
+	if err := context.Cause(tctx); errors.Is(err, errDeposed) && ctx.Err() == nil {
+		c.Log.Warn("leader no more", "member", c.Name)
+	}
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := lock.Release(release); err != nil && !errors.Is(err, redislock.ErrLockNotHeld) {
+		c.Log.Warn("leadership: lock not released, it expires", "err", err)
+	}
+}
+
+// renew keeps the lock until stop; it returns when the term may not be trusted
+// any more.
+func (c *Candidate) renew(ctx context.Context, lock *redislock.Lock, sent time.Time, stop <-chan struct{}) {
+	trust := c.expiry() - c.expiry()/5
+	wait := c.Poll
+	for {
+		window := sent.Add(trust)
+		timer := time.NewTimer(min(wait, time.Until(window)))
+		select {
+		case <-stop:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		if !now.Before(window) {
+			return
+		}
+		// A renewal must not outlast the window that it is to extend.
+		rctx, cancel := context.WithDeadline(ctx, window)
+		err := lock.Refresh(rctx, c.expiry(), nil)
+		cancel()
+		switch {
+		case err == nil:
+			sent, wait = now, c.Poll
+		case errors.Is(err, redislock.ErrNotObtained):
+			return
+		default:
+			wait = min(c.Poll/4, time.Second)
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

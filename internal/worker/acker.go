@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// acksPerCommand bounds one XACK.
+const acksPerCommand = 1024
+
+// The acker confirms what consumers have done: one XACK per partition and round
+// trip, all partitions in one pipeline. While a round trip is under way the next
+// acks gather, so that an ack is sent at once when idle and many go together
+// under load.
+type acker struct {
+	x    *incarnation
+	wake chan struct{}
+
+	mu    sync.Mutex
+	dirty []*tenure
+}
+
+func newAcker(x *incarnation) *acker { return &acker{x: x, wake: make(chan struct{}, 1)} }
+
+// mark tells that a tenure has acks to send.
+func (a *acker) mark(t *tenure) {
+	a.mu.Lock()
+	a.dirty = append(a.dirty, t)
+	a.mu.Unlock()
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *acker) run(ctx context.Context) {
+	var work []*tenure
+	trouble := newTrouble(a.x.log, "acks")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.wake:
+		}
+		a.mu.Lock()
+		work, a.dirty = a.dirty, work[:0]
+		a.mu.Unlock()
+		if err := a.send(ctx, work); err != nil {
+			trouble.wait(ctx, err)
+		} else {
+			trouble.over()
+		}
+	}
+}
+
+// send sends one round of acks and returns the last error that made some of
+// them go again.
+func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
+	var acks []rstream.Ack
+	var of []*tenure
+	for _, t := range work {
+		// After the tenure nothing is sent: the entries may be another owner's,
+		// who processes them again.
+		if t.isLost() || !t.holds() {
+			continue
+		}
+		if ids := t.acks(acksPerCommand); len(ids) > 0 {
+			acks, of = append(acks, rstream.Ack{Place: t.place, IDs: ids}), append(of, t)
+		}
+	}
+	if len(acks) == 0 {
+		return nil
+	}
+	for i, err := range a.x.w.client.Ack(ctx, a.x.group, acks) {
+		t := of[i]
+		switch {
+		case err == nil:
+			n, more := t.acked()
+			a.x.w.count.Acked.Add(int64(n))
+			a.x.w.trim.mark(t)
+			if more {
+				a.mark(t)
+			}
+		case errors.Is(err, rstream.ErrFenced):
+			t.again()
+			a.x.suspect(t)
+		default:
+			t.again()
+			a.mark(t)
+			failed = err
+		}
+	}
+	return failed
+}
+
+// backoff bounds of what is tried again.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)

@@ -1,0 +1,405 @@
+package worker
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// began anchors mono.
+var began = time.Now()
+
+// mono is the time on the monotonic clock, in nanoseconds since some moment. It
+// goes on while the process is stopped.
+func mono() int64 { return int64(time.Since(began)) }
+
+// A buffer stands between the fetcher, which fills it, the consumer, which
+// empties it, and the acker, which confirms what was done. It holds what this
+// tenure has been given of its partition, in three parts by age:
+//
+//	floor … acking … taken … items … position
+//
+// acked up to the floor; sent or to be sent to the acker; being processed;
+// waiting. Behind position everything is still with Redis.
+type buffer struct {
+	maxBytes int64
+	live     func() bool     // the lease holds
+	lost     func(id string) // an entry is skipped because its data is gone; mu is held
+	kick     func()          // tells the fetcher that there is room again
+	ready    chan struct{}   // something changed that the consumer may wait for; one token
+
+	mu       sync.Mutex
+	closed   bool
+	capacity int
+	items    []item // from head on
+	head     int
+	bytes    int64
+	size     int64  // what the next entry is taken to measure
+	target   int    // how many entries a read should bring
+	left     bool   // the fetcher left this partition out for want of room
+	behind   bool   // the server has given us entries behind position that we do not hold
+	position string // ID of the last entry held
+	out      []rstream.Entry
+
+	taken  []string // IDs, ascending, with the consumer
+	acking []string // IDs, ascending, done and not yet with the acker
+	flight []string // IDs with the acker
+	floor  string
+	read   int64 // number of entries up to the floor, -1 when unknown
+	gap    bool  // an entry behind the floor stays unacked, so that the floor stays
+}
+
+type item struct {
+	entry rstream.Entry
+	size  int64
+	at    int64 // when it arrived, by mono
+}
+
+func newBuffer(capacity int, maxBytes int64, floor string, read int64) *buffer {
+	return &buffer{
+		maxBytes: maxBytes, capacity: capacity, position: floor, floor: floor, read: read,
+		ready: make(chan struct{}, 1),
+	}
+}
+
+// push adds what was read, as far as the bytes allow but one entry at least
+// when it is empty. The rest is dropped here: it is pending, and comes again
+// from our own history. It returns the size of the largest entry.
+func (b *buffer) push(entries []rstream.Entry) (largest int64) {
+	if len(entries) == 0 {
+		return 0
+	}
+	now := mono()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0
+	}
+	for _, e := range entries {
+		size := sizeOf(e)
+		largest = max(largest, size)
+		if held := len(b.items) - b.head; held > 0 && (b.bytes+size > b.maxBytes || held >= b.capacity) {
+			b.behind = true
+			break
+		}
+		b.items = append(b.items, item{e, size, now})
+		b.bytes += size
+		b.position = e.ID
+	}
+	b.signal()
+	return largest
+}
+
+func sizeOf(e rstream.Entry) int64 {
+	n := int64(len(e.ID))
+	for name, v := range e.Values {
+		n += int64(len(name))
+		if s, ok := v.(string); ok {
+			n += int64(len(s))
+		}
+	}
+	return n
+}
+
+// room is how many entries of that size may be read, 0 if it is not worth a
+// read yet: then kick is called when it is.
+func (b *buffer) room(size int64, target int) (n int, behind bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, false
+	}
+	b.size, b.target = size, target
+	n = b.roomLocked(size, target)
+	b.left = n == 0
+	return n, b.behind
+}
+
+func (b *buffer) roomLocked(size int64, target int) int {
+	held := len(b.items) - b.head
+	if held == 0 {
+		return max(1, min(target, b.capacity, int(b.maxBytes/max(size, 1))))
+	}
+	n := min(b.capacity-held, int((b.maxBytes-b.bytes)/max(size, 1)))
+	if n < min(target, b.capacity/2) {
+		return 0
+	}
+	return min(n, target)
+}
+
+// setBehind notes whether the server may have given us entries behind position.
+func (b *buffer) setBehind(behind bool) {
+	b.mu.Lock()
+	b.behind = behind
+	b.mu.Unlock()
+}
+
+func (b *buffer) last() (position string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.position
+}
+
+// take is Source.Take.
+func (b *buffer) take(n int, within time.Duration) ([]rstream.Entry, error) {
+	for {
+		b.mu.Lock()
+		b.capacity = max(b.capacity, n)
+		b.skipLost()
+		if b.closed || !b.live() {
+			b.mu.Unlock()
+			return nil, io.EOF
+		}
+		wait := b.wait(n, within)
+		if wait == 0 {
+			out := b.pop(n)
+			kick := b.wanting()
+			b.mu.Unlock()
+			if kick {
+				b.kick()
+			}
+			return out, nil
+		}
+		kick := b.wanting() // n may have made the capacity larger
+		b.mu.Unlock()
+		if kick {
+			b.kick()
+		}
+		if wait < 0 {
+			<-b.ready
+			continue
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-b.ready:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// wanting says, once, that the fetcher left this partition out and there is room
+// again.
+func (b *buffer) wanting() bool {
+	if !b.left || b.roomLocked(b.size, b.target) == 0 {
+		return false
+	}
+	b.left = false
+	return true
+}
+
+// wait is how long the consumer has to wait for its n entries: 0 not at all,
+// -1 until something changes.
+func (b *buffer) wait(n int, within time.Duration) time.Duration {
+	held := len(b.items) - b.head
+	switch {
+	case held == 0, len(b.acking)+len(b.flight) >= b.capacity:
+		return -1
+	case held >= n, b.bytes+b.size > b.maxBytes:
+		return 0
+	}
+	left := time.Duration(b.items[b.head].at-mono()) + within
+	return max(left, 0)
+}
+
+func (b *buffer) pop(n int) []rstream.Entry {
+	n = min(n, len(b.items)-b.head)
+	b.out = b.out[:0]
+	for i := b.head; i < b.head+n; i++ {
+		if b.items[i].entry.Values == nil {
+			break // skipLost takes it, when its turn comes
+		}
+		b.out = append(b.out, b.items[i].entry)
+		b.taken = append(b.taken, b.items[i].entry.ID)
+		b.bytes -= b.items[i].size
+		b.items[i] = item{}
+	}
+	b.advance(len(b.out))
+	return b.out
+}
+
+func (b *buffer) advance(n int) {
+	b.head += n
+	switch {
+	case b.head == len(b.items):
+		b.items, b.head = b.items[:0], 0
+	case b.head >= 1024 && b.head*2 >= len(b.items):
+		b.items = b.items[:copy(b.items, b.items[b.head:])]
+		b.head = 0
+	}
+}
+
+// skipLost passes over entries whose data is gone: they were deleted while they
+// were pending. They are reported and acked, in their turn.
+func (b *buffer) skipLost() {
+	for b.head < len(b.items) && b.items[b.head].entry.Values == nil {
+		id := b.items[b.head].entry.ID
+		b.bytes -= b.items[b.head].size
+		b.items[b.head] = item{}
+		b.advance(1)
+		b.acking = append(b.acking, id)
+		b.lost(id)
+	}
+}
+
+// done moves entries from the consumer to the acker and says whether the acker
+// has to be told.
+func (b *buffer) done(ids []string, gap bool) (tell bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gap = b.gap || gap
+	tell = len(b.acking) == 0
+	b.acking = append(b.acking, ids...)
+	if len(ids) == len(b.taken) {
+		b.taken = b.taken[:0]
+		return tell
+	}
+	is := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		is[id] = true
+	}
+	rest := b.taken[:0]
+	for _, id := range b.taken {
+		if !is[id] {
+			rest = append(rest, id)
+		}
+	}
+	b.taken = rest
+	return tell
+}
+
+// acks hands at most n IDs to the acker, which answers with acked or again.
+func (b *buffer) acks(n int) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.flight) > 0 || len(b.acking) == 0 {
+		return nil
+	}
+	n = min(n, len(b.acking))
+	b.flight = append(b.flight[:0], b.acking[:n]...)
+	b.acking = b.acking[:copy(b.acking, b.acking[n:])]
+	return b.flight
+}
+
+// acked settles what acks gave; more says that there is more.
+func (b *buffer) acked() (n int, more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n = len(b.flight)
+	if n > 0 && !b.gap {
+		b.floor = b.flight[n-1]
+		if b.read >= 0 {
+			b.read += int64(n)
+		}
+	}
+	b.flight = b.flight[:0]
+	b.signal()
+	return n, len(b.acking) > 0
+}
+
+// again puts back what acks gave.
+func (b *buffer) again() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.acking = append(append(make([]string, 0, len(b.flight)+len(b.acking)), b.flight...), b.acking...)
+	b.flight = b.flight[:0]
+}
+
+// flushed says whether nothing waits for the acker.
+func (b *buffer) flushed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.acking)+len(b.flight) == 0
+}
+
+// checkpoint is the floor and how many entries there are up to it.
+func (b *buffer) checkpoint() (floor string, read int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.floor, b.read
+}
+
+// strays is up to which ID pending entries must have been acked by us already:
+// everything below the lowest that we hold, and up to position if we hold none.
+// ok is false when lowest, the lowest pending one, is not below that.
+func (b *buffer) strays(lowest string) (upTo string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || lowest == "" || compareIDs(lowest, b.position) > 0 {
+		return "", false
+	}
+	held := ""
+	for _, id := range []string{firstOf(b.flight), firstOf(b.acking), firstOf(b.taken), b.headID()} {
+		if id != "" && (held == "" || compareIDs(id, held) < 0) {
+			held = id
+		}
+	}
+	if held == "" {
+		return b.position, true
+	}
+	return "(" + held, compareIDs(lowest, held) < 0
+}
+
+func (b *buffer) headID() string {
+	if b.head == len(b.items) {
+		return ""
+	}
+	return b.items[b.head].entry.ID
+}
+
+func firstOf(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
+
+// close drops what waits and ends take.
+func (b *buffer) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.items, b.head, b.bytes = nil, 0, 0
+	b.signal()
+}
+
+func (b *buffer) signal() {
+	select {
+	case b.ready <- struct{}{}:
+	default:
+	}
+}
+
+// compareIDs compares two entry IDs, ms-seq, by text: 64 bits fit no double and
+// need no parsing.
+func compareIDs(a, b string) int {
+	am, as := cutID(a)
+	bm, bs := cutID(b)
+	if c := compareDigits(am, bm); c != 0 {
+		return c
+	}
+	return compareDigits(as, bs)
+}
+
+func cutID(id string) (ms, seq string) {
+	for i := len(id) - 1; i >= 0; i-- {
+		if id[i] == '-' {
+			return id[:i], id[i+1:]
+		}
+	}
+	return id, "0"
+}
+
+func compareDigits(a, b string) int {
+	switch {
+	case len(a) != len(b):
+		return len(a) - len(b)
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// control reads the control streams of all processors over one connection and
+// passes the messages on. They are hints: whatever gets lost here is seen with
+// the next heartbeat.
+func (w *Worker) control(ctx context.Context) {
+	if len(w.executors) == 0 {
+		return
+	}
+	keys := make([]string, len(w.executors))
+	after := make([]string, len(w.executors))
+	at := map[string]int{}
+	for n, x := range w.executors {
+		keys[n] = w.client.Keys().Control(x.p.Stream, x.p.Name)
+		at[keys[n]] = n
+	}
+	r := w.client.NewReader()
+	defer r.Close()
+	var g errgroup.Group
+	defer g.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	g.Go(func() error { interruptAtEnd(ctx, r, ended); return nil })
+
+	trouble := newTrouble(w.log, "control stream")
+	known := false
+	for ctx.Err() == nil {
+		var chunks []rstream.Chunk
+		var err error
+		if !known {
+			// Also after a trouble: a flushed stream begins at lower IDs.
+			after, err = w.client.ControlTail(ctx, keys)
+			known = err == nil
+		}
+		if err == nil {
+			chunks, err = r.ReadControl(ctx, keys, after, block)
+		}
+		if err != nil {
+			known = false
+			trouble.wait(ctx, err)
+			continue
+		}
+		trouble.over()
+		for _, c := range chunks {
+			n := at[c.Key]
+			after[n] = c.Entries[len(c.Entries)-1].ID
+			w.executors[n].notify(c.Entries)
+		}
+	}
+}
+
+// interruptAtEnd wakes the blocked read when ctx ends, until it has ended.
+func interruptAtEnd(ctx context.Context, r *rstream.Reader, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-ctx.Done():
+	}
+	ctx = context.WithoutCancel(ctx)
+	for pause := kickPatience; !ended(over, pause); pause = min(4*pause, 4*firstPause) {
+		_ = r.Interrupt(ctx)
+	}
+}
+
+// notify passes control messages to the incarnation.
+func (x *executor) notify(entries []rstream.Entry) {
+	i := x.incarnation()
+	if i == nil {
+		return
+	}
+	for _, e := range entries {
+		m, err := rstream.ParseControl(e)
+		if err != nil {
+			x.log.Warn("control message passed over", "event", e.ID, "err", err)
+			continue
+		}
+		i.coord.Notify(m)
+	}
+}

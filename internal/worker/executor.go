@@ -1,0 +1,334 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// An executor is this worker's instance of one processor. It lives through
+// incarnations: each has an executor ID of its own and is a member of the
+// processor's membership. A surprising loss ends an incarnation, for commands of
+// unknown outcome may still be under way under its ID.
+type executor struct {
+	w   *Worker
+	p   *Processor
+	log *slog.Logger
+
+	mu      sync.Mutex
+	current *incarnation  // nil between two
+	epochs  map[int]int64 // largest epoch seen, by partition
+}
+
+func newExecutor(w *Worker, p *Processor) *executor {
+	return &executor{w: w, p: p, log: w.log.With("stream", p.Stream, "processor", p.Name), epochs: map[int]int64{}}
+}
+
+// errRejoin is the cause of an incarnation's end when the executor goes on.
+var errRejoin = errors.New("rejoin under a new executor ID")
+
+// run takes part until ctx ends, or an error that trying again does not mend.
+func (x *executor) run(ctx context.Context) error {
+	trouble := newTrouble(x.log, "membership")
+	for {
+		i := newIncarnation(x)
+		x.set(i)
+		err := i.run(ctx)
+		x.set(nil)
+		rejoin := errors.Is(err, errRejoin) || errors.Is(err, rebalance.ErrAbsent)
+		switch {
+		case ctx.Err() != nil && (err == nil || rejoin):
+			return nil
+		case !rejoin:
+			return x.wrap(err)
+		}
+		x.w.count.Rejoins.Add(1)
+		x.log.Warn("rejoining under a new executor ID", "member", i.id, "err", err)
+		if i.lasted() {
+			trouble.over()
+		}
+		trouble.wait(ctx, err)
+		if err := x.w.ensure(ctx, trouble); err != nil {
+			return x.wrap(err)
+		}
+	}
+}
+
+func (x *executor) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("stream %s: processor %s: %w", x.p.Stream, x.p.Name, err)
+}
+
+func (x *executor) set(i *incarnation) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.current = i
+}
+
+func (x *executor) incarnation() *incarnation {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.current
+}
+
+// saw notes an epoch; largest tells the largest seen.
+func (x *executor) saw(partition int, epoch int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.epochs[partition] = max(x.epochs[partition], epoch)
+}
+
+func (x *executor) largest(partition int) int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.epochs[partition]
+}
+
+// An incarnation is an executor under one executor ID. It is the Owner of its
+// coordinator.
+type incarnation struct {
+	*executor
+	id, group, beat, membership string
+
+	coord *rebalance.Coordinator
+	fetch *fetcher
+	acks  *acker
+	began int64
+
+	ctx    context.Context // ends with the incarnation
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup // consumers, and what ends tenures
+
+	mu      sync.Mutex
+	tenures map[int]*tenure        // owned, ending ones too
+	claims  map[int]rstream.Tenure // numbers of tries whose outcome is open
+	next    uint64
+	leaving map[int]bool // the coordinator has asked for the release
+	stuck   []int        // partitions whose function did not return
+	broken  map[int]error
+}
+
+func newIncarnation(x *executor) *incarnation {
+	id := rstream.NewExecutorID()
+	k := x.w.client.Keys()
+	i := &incarnation{
+		executor: x, id: id, group: rstream.GroupName(x.p.Name, id), beat: k.Beat(x.p.Stream, x.p.Name, id),
+		membership: k.Membership(x.p.Stream, x.p.Name), began: mono(),
+		tenures: map[int]*tenure{}, claims: map[int]rstream.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
+	}
+	i.fetch, i.acks = newFetcher(i), newAcker(i)
+	i.coord = rebalance.NewCoordinator(rebalance.Config{
+		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.LockExpiry}, Partitions: x.p.Partitions,
+		Salt: x.p.Stream + "/" + x.p.Name, JoinDelay: x.p.JoinDelay,
+		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: i, Logger: i.log.With("member", id),
+		OnAssign: func(generation int64, partitions []int) {
+			i.log.Info("assigned", "member", id, "generation", generation, "partitions", partitions)
+		},
+	})
+	return i
+}
+
+// lasted says whether the incarnation was more than a failed attempt.
+func (i *incarnation) lasted() bool { return mono()-i.began > int64(i.p.LockExpiry) }
+
+// run joins, owns what it is assigned, and ends with ctx or a surprise. What it
+// starts has ended when it returns, but for functions of the user that do not.
+func (i *incarnation) run(ctx context.Context) error {
+	i.ctx, i.cancel = context.WithCancelCause(ctx)
+	defer i.cancel(nil)
+	// These serve the drain too, which begins when ctx ends.
+	services, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer stop()
+	if err := i.firstBeat(ctx); err != nil {
+		return err
+	}
+	serving.Go(func() { i.heartbeat(services) })
+	serving.Go(func() { i.fetch.run(services) })
+	serving.Go(func() { i.acks.run(services) })
+
+	err := i.coord.Run(i.ctx)
+	if stuck := i.stuckPartitions(); len(stuck) > 0 {
+		return fmt.Errorf("partitions %v: the function did not return within %v and a second more; their events are not acked, their locks expire", stuck, i.p.Grace)
+	}
+	i.wg.Wait()
+	if cause := context.Cause(i.ctx); err == nil && ctx.Err() == nil {
+		return cause
+	}
+	return err
+}
+
+// surprise ends the incarnation: something happened to it that may leave
+// commands of its ID behind.
+func (i *incarnation) surprise(err error) { i.cancel(fmt.Errorf("%w: %w", errRejoin, err)) }
+
+// Acquire is one try to own a partition; see rebalance.Owner.
+func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.Duration) error {
+	place := i.w.client.Place(i.p.Stream, i.p.Name, partition)
+	number := i.claim(partition)
+	sent := mono()
+	err := i.w.client.Lock(ctx, place, number, i.p.LockExpiry, foreign)
+	var pos rstream.Position
+	if err == nil {
+		pos, err = i.w.client.Takeover(ctx, place, number, "", i.largest(partition))
+	}
+	i.note(partition, err)
+	switch {
+	case err == nil:
+		i.unclaim(partition)
+		i.saw(partition, pos.Epoch)
+		i.own(place, number, pos, leaseEnd(sent, i.p.LockExpiry))
+		return nil
+	case errors.Is(err, rstream.ErrHeld):
+		return fmt.Errorf("%w: %w", rebalance.ErrHeld, err)
+	case errors.Is(err, rstream.ErrFenced):
+		// The lock expired between the two, or the group was destroyed since.
+		i.undo(place, number)
+		i.unclaim(partition)
+	case ctx.Err() != nil || errors.Is(err, rstream.ErrWrongType):
+		i.undo(place, number)
+	}
+	return err
+}
+
+// undo gives back a lock that a try may have left.
+func (i *incarnation) undo(place rstream.Place, number rstream.Tenure) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
+	defer cancel()
+	if err := i.w.client.Unlock(ctx, place, number); err != nil {
+		i.log.Warn("lock not released, it expires", "partition", place.Partition, "err", err)
+	}
+}
+
+// claim returns the tenure of a try. It stays the same until its outcome is
+// known: if the reply to Lock got lost, the lock may hold its value already, or
+// will.
+func (i *incarnation) claim(partition int) rstream.Tenure {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	t, ok := i.claims[partition]
+	if !ok {
+		i.next++
+		t = rstream.Tenure{Executor: i.id, Number: i.next}
+		i.claims[partition] = t
+	}
+	return t
+}
+
+func (i *incarnation) unclaim(partition int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.claims, partition)
+}
+
+// note remembers and logs, once, what keeps a partition from being owned.
+func (i *incarnation) note(partition int, err error) {
+	if errors.Is(err, rstream.ErrHeld) || i.ctx.Err() != nil {
+		return
+	}
+	i.mu.Lock()
+	before := i.broken[partition]
+	if err == nil {
+		delete(i.broken, partition)
+	} else {
+		i.broken[partition] = err
+	}
+	i.mu.Unlock()
+	if err != nil && before == nil {
+		i.log.Error("partition cannot be taken over, trying again; the others are not affected", "partition", partition, "err", err)
+	}
+}
+
+// own starts the tenure.
+func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstream.Position, lease int64) {
+	t := &tenure{
+		buffer: newBuffer(i.p.Prefetch, i.p.PrefetchBytes, pos.Floor, pos.Read),
+		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
+		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
+		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
+		tell: i.acks.mark, count: i.w.count,
+	}
+	t.lease.Store(lease)
+	t.live = t.holds
+	t.kick = func() { i.fetch.kick(t) }
+	t.lost = func(id string) {
+		i.w.count.Lost.Add(1)
+		t.log.Error("event lost: it was deleted before it was processed", "event", id)
+		i.acks.mark(t)
+	}
+	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(i.ctx))
+	i.mu.Lock()
+	i.tenures[place.Partition] = t
+	delete(i.leaving, place.Partition)
+	i.mu.Unlock()
+	t.log.Info("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
+	i.wg.Go(func() { i.consume(t) })
+	i.wg.Go(func() { i.watchLease(t) })
+	i.fetch.add(t)
+}
+
+// consume runs the user's side until the tenure ends.
+func (i *incarnation) consume(t *tenure) {
+	defer close(t.finished)
+	defer t.cancel(nil)
+	if err := i.p.Consume(t.ctx, t); err != nil {
+		i.w.halt(err)
+	}
+}
+
+// watchLease loses the tenure when its lease ends without a refresh. The
+// consumer compares the clock itself before each delivery; this ends what runs.
+func (i *incarnation) watchLease(t *tenure) {
+	for {
+		left := time.Duration(t.lease.Load() - mono())
+		if left <= 0 {
+			i.lose(t, errors.New("the lease ended: no refresh reached Redis in time"))
+			return
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-t.ending:
+			// The drain needs the lease just as well.
+			if i.drained(t, timer) {
+				return
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// drained waits for the end of an ending tenure, or the timer.
+func (i *incarnation) drained(t *tenure, timer *time.Timer) bool {
+	select {
+	case <-t.ended:
+		return true
+	case <-t.gone:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// lose ends a tenure that may have another owner, and the incarnation with it.
+func (i *incarnation) lose(t *tenure, err error) {
+	if !t.lose() {
+		return
+	}
+	i.w.count.LostPartitions.Add(1)
+	t.log.Warn("partition lost", "member", i.id, "err", err)
+	i.surprise(fmt.Errorf("partition %d: %w", t.place.Partition, err))
+}
+
+// jittered spreads d by half.
+func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

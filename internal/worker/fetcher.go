@@ -1,0 +1,349 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	// block is how long a read waits on the server. An idle partition costs a
+	// share of one request in this time.
+	block = 2 * time.Second
+	// patience is how long a reader that should wake up is left alone first:
+	// a busy one comes back by itself.
+	kickPatience = time.Millisecond
+	// consumerName is the only consumer of our group.
+	consumerName = "runnel"
+)
+
+// The fetcher fills the buffers of an incarnation's partitions, shared out over
+// its readers.
+type fetcher struct {
+	x       *incarnation
+	readers []*reader
+	size    atomic.Int64 // of the larger entries seen lately
+	target  atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
+}
+
+func newFetcher(x *incarnation) *fetcher {
+	f := &fetcher{x: x}
+	f.target.Store(1)
+	for range x.p.ReadConns {
+		f.readers = append(f.readers, &reader{
+			f: f, conn: x.w.client.NewReader(), byLog: map[string]*tenure{},
+			wake: make(chan struct{}, 1), kicks: make(chan struct{}, 1),
+		})
+	}
+	return f
+}
+
+func (f *fetcher) run(ctx context.Context) {
+	var g errgroup.Group
+	for _, r := range f.readers {
+		g.Go(func() error { r.run(ctx); return nil })
+		g.Go(func() error { r.interrupt(ctx); return nil })
+	}
+	g.Wait()
+	for _, r := range f.readers {
+		r.conn.Close()
+	}
+}
+
+func (f *fetcher) of(t *tenure) *reader { return f.readers[t.place.Partition%len(f.readers)] }
+
+// add begins to read a partition.
+func (f *fetcher) add(t *tenure) { f.of(t).add(t) }
+
+// remove ends reading a partition. It waits until no read that names it can
+// still be executed, and says whether that is so: false if the tenure was lost
+// before.
+func (f *fetcher) remove(t *tenure) bool { return f.of(t).remove(t) }
+
+// kick tells that a partition has room again.
+func (f *fetcher) kick(t *tenure) { f.of(t).kick() }
+
+// learn adapts to the size of the entries and to the load.
+func (f *fetcher) learn(largest int64, full bool) {
+	old := f.size.Load()
+	f.size.Store(max(largest, old-old/8))
+	if n := f.target.Load(); full && n < maxTarget {
+		f.target.Store(min(4*n, maxTarget))
+	}
+}
+
+// maxTarget is the most entries that are read per partition and request.
+const maxTarget = 128
+
+// A reader is one connection that reads many partitions in one request.
+type reader struct {
+	f     *fetcher
+	conn  *rstream.Reader
+	wake  chan struct{} // there may be something to read
+	kicks chan struct{} // the read under way should end
+
+	interrupted atomic.Bool // the read under way was
+
+	mu      sync.Mutex
+	tenures []*tenure
+	byLog   map[string]*tenure
+	done    chan struct{} // closed when the read under way cannot be executed any more; nil: none
+	reading map[*tenure]bool
+}
+
+func (r *reader) add(t *tenure) {
+	r.mu.Lock()
+	r.tenures = append(r.tenures, t)
+	r.byLog[t.place.Log] = t
+	r.mu.Unlock()
+	r.kick()
+}
+
+func (r *reader) remove(t *tenure) bool {
+	r.mu.Lock()
+	for i := range r.tenures {
+		if r.tenures[i] == t {
+			r.tenures = append(r.tenures[:i], r.tenures[i+1:]...)
+			break
+		}
+	}
+	if r.byLog[t.place.Log] == t {
+		delete(r.byLog, t.place.Log)
+	}
+	done := r.done
+	if !r.reading[t] {
+		done = nil
+	}
+	r.mu.Unlock()
+	if done == nil {
+		return true
+	}
+	r.kick()
+	select {
+	case <-done:
+		return true
+	case <-t.gone:
+		return false
+	}
+}
+
+func (r *reader) kick() {
+	for _, c := range []chan struct{}{r.wake, r.kicks} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// interrupt wakes reads that wait on the server when somebody kicked. One try is
+// not enough: it misses a read that is on its way but does not wait yet.
+func (r *reader) interrupt(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.kicks:
+		}
+		r.mu.Lock()
+		done := r.done
+		r.mu.Unlock()
+		if done == nil {
+			continue
+		}
+		for pause := kickPatience; !ended(done, pause); pause = min(4*pause, 200*time.Millisecond) {
+			// An error needs no report: the read ends by itself within block.
+			r.interrupted.Store(true)
+			_ = r.conn.Interrupt(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+func ended(done <-chan struct{}, within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// run reads until ctx ends. By then no partition is left.
+func (r *reader) run(ctx context.Context) {
+	trouble := newTrouble(r.f.x.log, "reads")
+	for ctx.Err() == nil {
+		set, logs, count, behind := r.next()
+		var err error
+		switch {
+		case behind != nil:
+			err = r.history(ctx, behind, count)
+		case len(set) > 0:
+			err = r.read(ctx, set, logs, count)
+		default:
+			select {
+			case <-ctx.Done():
+			case <-r.wake:
+			}
+			continue
+		}
+		if err != nil {
+			trouble.wait(ctx, err)
+		} else {
+			trouble.over()
+		}
+	}
+}
+
+// next decides what to read: the history of a partition that is behind, else
+// every partition with room, and of each at most what the fullest can hold.
+func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure) {
+	size, target := r.f.size.Load(), int(r.f.target.Load())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.reading)
+	count = target
+	for _, t := range r.tenures {
+		n, isBehind := t.room(size, target)
+		switch {
+		case n == 0:
+		case isBehind:
+			r.begin([]*tenure{t})
+			return nil, nil, n, t
+		default:
+			set, logs, count = append(set, t), append(logs, t.place.Log), min(count, n)
+		}
+	}
+	if len(set) > 0 {
+		r.begin(set)
+	}
+	return set, logs, count, nil
+}
+
+// begin notes which partitions the coming read names; mu is held.
+func (r *reader) begin(set []*tenure) {
+	r.done = make(chan struct{})
+	r.interrupted.Store(false)
+	if r.reading == nil {
+		r.reading = map[*tenure]bool{}
+	}
+	for _, t := range set {
+		r.reading[t] = true
+	}
+}
+
+// finish notes that the read cannot be executed any more.
+func (r *reader) finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.done)
+	r.done = nil
+}
+
+func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count int) error {
+	chunks, err := r.conn.Read(ctx, r.f.x.group, consumerName, logs, count, block)
+	if err != nil {
+		return r.failed(ctx, set, err)
+	}
+	full := false
+	for _, c := range chunks {
+		r.mu.Lock()
+		t := r.byLog[c.Key]
+		r.mu.Unlock()
+		if t == nil {
+			continue // released meanwhile: pending, and so the next owner's
+		}
+		full = full || len(c.Entries) >= count
+		r.f.x.w.count.Fetched.Add(int64(len(c.Entries)))
+		r.f.learn(t.push(c.Entries), false)
+	}
+	if full {
+		r.f.learn(0, true)
+	}
+	r.finish()
+	return nil
+}
+
+// history reads what the server gave us and we do not hold. Until it is done
+// the partition gets no new entries, which would pass the old ones.
+func (r *reader) history(ctx context.Context, t *tenure, count int) error {
+	entries, err := r.conn.History(ctx, r.f.x.group, consumerName, t.place.Log, t.last(), count)
+	if err != nil {
+		return r.failed(ctx, []*tenure{t}, err)
+	}
+	t.setBehind(len(entries) >= count)
+	t.push(entries) // what does not fit makes it behind again
+	r.finish()
+	return nil
+}
+
+// failed sorts out the error of a read. It returns an error that should be
+// waited for before the next one.
+func (r *reader) failed(ctx context.Context, set []*tenure, err error) error {
+	switch {
+	case errors.Is(err, rstream.ErrUnknownOutcome):
+		r.recover(ctx, set)
+		r.finish()
+		if r.interrupted.Load() {
+			return nil // our own doing, where the server cannot unblock a read
+		}
+		return err
+	case errors.Is(err, rstream.ErrNoGroup):
+		r.finish()
+		return r.f.x.probe(ctx, set, err)
+	}
+	r.finish()
+	return err
+}
+
+// recover settles a read of unknown outcome. Without it an entry may be lost to
+// this tenure:
+//
+//  1. the read is sent, the connection breaks, or the server is frozen;
+//  2. a new connection reads on and gets entry 2;
+//  3. the server executes the old read: entry 1 is pending, with nobody.
+//
+// So first the old connection is ended on the server, so that its read either
+// was executed or never will be; then our own history is read from the last
+// entry that we hold; then new entries again.
+func (r *reader) recover(ctx context.Context, set []*tenure) {
+	for _, t := range set {
+		t.setBehind(true)
+	}
+	trouble := newTrouble(r.f.x.log, "end of a broken connection")
+	for ctx.Err() == nil {
+		err := r.conn.Kill(ctx)
+		switch {
+		case err == nil:
+			trouble.over()
+			return
+		case errors.Is(err, rstream.ErrCannotKill):
+			// Another executor ID has other groups, which the old read cannot
+			// reach.
+			r.f.x.surprise(err)
+			return
+		case allLost(set):
+			return
+		}
+		trouble.wait(ctx, err)
+	}
+}
+
+func allLost(set []*tenure) bool {
+	for _, t := range set {
+		if !t.isLost() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,120 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// straysAtOnce bounds one round of acks that got lost.
+const straysAtOnce = 1000
+
+// firstBeat makes the heartbeat appear, before the join.
+func (i *incarnation) firstBeat(ctx context.Context) error {
+	trouble := newTrouble(i.log, "first heartbeat")
+	for {
+		_, _, err := i.w.client.Refresh(ctx, i.beat, i.p.LockExpiry, i.membership, nil)
+		if err == nil {
+			trouble.over()
+			return nil
+		}
+		trouble.wait(ctx, err)
+		if ctx.Err() != nil {
+			return errRejoin
+		}
+	}
+}
+
+// heartbeat refreshes the heartbeat and every lock, three times per expiry, and
+// reads the membership on the way. It goes on while partitions are drained.
+func (i *incarnation) heartbeat(ctx context.Context) {
+	every := i.p.LockExpiry / 3
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	trouble := newTrouble(i.log, "refresh")
+	for {
+		for ctx.Err() == nil {
+			err := i.refresh(ctx)
+			if err == nil {
+				trouble.over()
+				break
+			}
+			trouble.wait(ctx, err)
+		}
+		select {
+		case <-ctx.Done():
+			i.endBeat(ctx)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// endBeat deletes the heartbeat, so that nobody has to wait for its expiry.
+func (i *incarnation) endBeat(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := i.w.client.Redis().Del(ctx, i.beat).Err(); err != nil {
+		i.log.Debug("heartbeat not deleted, it expires", "err", err)
+	}
+}
+
+// refresh is one beat.
+func (i *incarnation) refresh(ctx context.Context) error {
+	tenures := i.owned()
+	renewals := make([]rstream.Renewal, len(tenures))
+	for n, t := range tenures {
+		renewals[n] = t.renewal()
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(i.p.LockExpiry/3, 100*time.Millisecond))
+	defer cancel()
+	// The lease counts from before the request: the server's expiry begins later.
+	sent := mono()
+	renewed, membership, err := i.w.client.Refresh(ctx, i.beat, i.p.LockExpiry, i.membership, renewals)
+	if err != nil {
+		return err
+	}
+	i.w.count.Refreshes.Add(1)
+	var late error
+	for n, t := range tenures {
+		if renewed[n].State != rstream.Ours {
+			i.judge(t, renewed[n].State)
+			continue
+		}
+		t.lease.Store(leaseEnd(sent, i.p.LockExpiry))
+		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))
+	}
+	i.coord.Observe(membership)
+	return late
+}
+
+// owned are the tenures to refresh, ending ones too.
+func (i *incarnation) owned() []*tenure {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	out := make([]*tenure, 0, len(i.tenures))
+	for _, t := range i.tenures {
+		if !t.isLost() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// ackStrays acks again what is pending though we have processed it: a failover
+// to a replica that was behind brings such entries back, and nobody else ever
+// would ack them.
+func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewed) error {
+	upTo, ok := t.strays(r.Lowest)
+	if r.Pending == 0 || !ok {
+		return nil
+	}
+	ids, err := i.w.client.Strays(ctx, t.place, i.group, upTo, straysAtOnce)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	t.log.Info("acking again what Redis forgot", "events", len(ids), "first", ids[0])
+	return i.w.client.Ack(ctx, i.group, []rstream.Ack{{Place: t.place, IDs: ids}})[0]
+}

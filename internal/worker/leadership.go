@@ -1,0 +1,103 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runnel-go/runnel/internal/leader"
+)
+
+// A Task is background work of the user. Without Every and Next it runs once.
+type Task struct {
+	Name     string
+	Leader   bool
+	Every    time.Duration
+	Next     func(time.Time) time.Time // the first time of a schedule after another
+	TimeZone *time.Location
+	Run      func(context.Context) error
+}
+
+// runTasks runs all tasks until ctx ends and they have returned. Only a worker
+// that has leader-only tasks campaigns.
+func (w *Worker) runTasks(ctx context.Context) {
+	var everywhere, leading []*Task
+	for _, t := range w.cfg.Tasks {
+		if t.Leader {
+			leading = append(leading, t)
+		} else {
+			everywhere = append(everywhere, t)
+		}
+	}
+	var g errgroup.Group
+	g.Go(func() error { w.runAll(ctx, everywhere); return nil })
+	if len(leading) > 0 {
+		c := &leader.Candidate{
+			Redis: w.client.Redis(), Key: w.client.Keys().Leader(), Name: w.name, Poll: w.cfg.LeaderPoll, Log: w.log,
+		}
+		g.Go(func() error {
+			c.Run(ctx, func(term context.Context) { w.runAll(term, leading) })
+			return nil
+		})
+	}
+	g.Wait()
+}
+
+// runAll runs tasks until ctx ends.
+func (w *Worker) runAll(ctx context.Context, tasks []*Task) {
+	var g errgroup.Group
+	for _, t := range tasks {
+		g.Go(func() error { w.runTask(ctx, t); return nil })
+	}
+	g.Go(func() error { <-ctx.Done(); return nil })
+	g.Wait()
+}
+
+func (w *Worker) runTask(ctx context.Context, t *Task) {
+	if t.Every == 0 && t.Next == nil {
+		w.callTask(ctx, t)
+		return
+	}
+	for due := w.due(t, time.Now()); ; {
+		timer := time.NewTimer(time.Until(due))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		w.callTask(ctx, t)
+		// What became due meanwhile is left out.
+		now := time.Now()
+		if t.Every > 0 {
+			due = due.Add(t.Every * (1 + max(0, now.Sub(due))/t.Every))
+		} else {
+			due = w.due(t, now)
+		}
+		if due.IsZero() {
+			return
+		}
+	}
+}
+
+// due is the first time after now.
+func (w *Worker) due(t *Task, now time.Time) time.Time {
+	if t.Every > 0 {
+		return now.Add(t.Every)
+	}
+	zone := t.TimeZone
+	if zone == nil {
+		zone = w.cfg.TimeZone
+	}
+	return t.Next(now.In(zone))
+}
+
+// callTask runs a task once; an error, a panic included, is logged and counted.
+func (w *Worker) callTask(ctx context.Context, t *Task) {
+	began := time.Now()
+	if err := t.Run(ctx); err != nil && ctx.Err() == nil {
+		w.count.TaskFailures.Add(1)
+		w.log.Error("task: error", "task", t.Name, "after", time.Since(began), "err", err)
+	}
+}

@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// trimEvery is how often a partition is trimmed at most.
+const trimEvery = time.Second
+
+// maintenance trims partitions in which something was acked. An idle worker
+// does nothing.
+type maintenance struct {
+	w    *Worker
+	wake chan struct{}
+
+	mu    sync.Mutex
+	dirty map[*tenure]bool
+}
+
+func newMaintenance(w *Worker) *maintenance {
+	return &maintenance{w: w, wake: make(chan struct{}, 1), dirty: map[*tenure]bool{}}
+}
+
+// mark tells that something was acked.
+func (m *maintenance) mark(t *tenure) {
+	if t.trimmable.Swap(true) {
+		return
+	}
+	m.mu.Lock()
+	m.dirty[t] = true
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *maintenance) run(ctx context.Context) {
+	trouble := newTrouble(m.w.log, "trim")
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+		}
+		timer := time.NewTimer(trimEvery)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if err := m.trim(ctx, m.take()); err != nil {
+			trouble.wait(ctx, err)
+		} else {
+			trouble.over()
+		}
+	}
+}
+
+func (m *maintenance) take() []*tenure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []*tenure
+	for t := range m.dirty {
+		t.trimmable.Store(false)
+		if !t.isLost() {
+			out = append(out, t)
+		}
+	}
+	clear(m.dirty)
+	return out
+}
+
+// trim trims partitions, the streams one after another.
+func (m *maintenance) trim(ctx context.Context, ts []*tenure) error {
+	streams := map[string][]rstream.TrimRequest{}
+	for _, t := range ts {
+		streams[t.place.Stream] = append(streams[t.place.Stream], rstream.TrimRequest{Log: t.place.Log})
+	}
+	for stream, requests := range streams {
+		// Another program of the app may have registered a processor meanwhile.
+		meta, ok, err := m.w.client.LoadMeta(ctx, stream)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		for n := range requests {
+			requests[n].Processors, requests[n].Size = meta.Processors, meta.Size
+		}
+		trimmed, err := m.w.client.Trim(ctx, requests)
+		if err != nil {
+			return err
+		}
+		for _, t := range trimmed {
+			m.w.count.Trimmed.Add(t.Removed)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A Stream is a declared stream without its type. The root package fills it in.
+type Stream struct {
+	Name string
+	Meta rstream.Meta
+
+	// Encode returns the fields of a record's entry and its partition. record
+	// must be of the stream's type.
+	Encode func(record any) (fields []string, partition int, err error)
+	// Decode is the inverse.
+	Decode func(entry rstream.Entry) (record any, err error)
+	// SendJSON decodes each value strictly into a record and sends them in
+	// order. The errors are by index; a nil key is the key function's.
+	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent
+}
+
+// A JSONRecord is a record as a script gives it.
+type JSONRecord struct {
+	JSON []byte
+	Key  *string // nil: by the key function
+}
+
+// JSONSent is what became of a JSONRecord.
+type JSONSent struct {
+	Partition int
+	ID        string
+	Err       error
+	Unknown   bool // it may have been appended all the same
+}
+
+// A Registry is what an app registered and how to reach it, for the packages
+// above the root package. Its functions may be called concurrently.
+type Registry struct {
+	App        string
+	Streams    func() ([]*Stream, error)    // sorted by name; settings are read at the first call
+	Processors func() ([]*Processor, error) // in order of registration
+	Client     func() (*rstream.Client, error)
+
+	// Override sets what flags say, before first use.
+	Override func(Overrides)
+	// Intercept replaces what appends entries, before first use.
+	Intercept func(Appender)
+}
+
+// Overrides are settings from flags; zero values change nothing.
+type Overrides struct {
+	RedisURL            string
+	LogLevel, LogFormat string
+}
+
+// An Appender appends entries to partitions; see rstream.Client.Append.
+type Appender interface {
+	Append(ctx context.Context, appends []rstream.Append) []rstream.Appended
+}
+
+// RegistryOf returns the registry of a *runnel.App. The root package sets it,
+// so that its exported API stays free of what only this module needs.
+var RegistryOf func(app any) *Registry

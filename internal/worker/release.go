@@ -1,0 +1,208 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// stuckPatience is how long after Grace a function may still take to return.
+const stuckPatience = time.Second
+
+// Release hands a partition over; see rebalance.Owner. It blocks until the
+// user's function returns, however long that takes, unless the incarnation ends.
+func (i *incarnation) Release(_ context.Context, partition int) error {
+	i.mu.Lock()
+	t := i.tenures[partition]
+	i.leaving[partition] = true
+	i.mu.Unlock()
+	if t != nil {
+		i.end(t)
+	}
+	return nil
+}
+
+// end ends a tenure, once; further calls wait until it has. The order matters:
+//
+//  1. nothing more is delivered;
+//  2. no read that names the partition can be executed any more. Otherwise, if
+//     this very executor owns it again soon, the old read would take events of
+//     the new tenure, whose group has the same name;
+//  3. the function returns: its last event is done or not done;
+//  4. its acks are confirmed, for after the release they would be void;
+//  5. the lock is released, under this tenure's value: a late release of this
+//     tenure cannot touch a later one.
+func (i *incarnation) end(t *tenure) {
+	t.endIt.Do(func() {
+		t.beginEnd()
+		quiet := i.fetch.remove(t)
+		returned := i.awaitConsumer(t)
+		switch {
+		case !returned:
+			// It may still write somewhere: the lock keeps others out until it
+			// expires.
+			i.addStuck(t)
+		case quiet && t.flush():
+			i.unlock(t)
+		default:
+			i.undo(t.place, t.number)
+		}
+		close(t.ended)
+		i.mu.Lock()
+		if i.tenures[t.place.Partition] == t {
+			delete(i.tenures, t.place.Partition)
+		}
+		i.mu.Unlock()
+		t.log.Info("partition released", "member", i.id, "lost", t.isLost())
+	})
+}
+
+// awaitConsumer waits until the consumer has returned. After Grace its context
+// ends. Then it goes on waiting while the incarnation lives, and reports; when
+// the incarnation ends, it gives up after a second more.
+func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
+	grace := time.NewTimer(i.p.Grace)
+	defer grace.Stop()
+	select {
+	case <-t.finished:
+		return true
+	case <-grace.C:
+	}
+	cause := ErrReleased
+	if i.w.stopping() {
+		cause = ErrShutdown
+	}
+	t.cancel(cause)
+	late := time.NewTimer(stuckPatience)
+	defer late.Stop()
+	ended := i.ctx.Done()
+	for reported := false; ; {
+		select {
+		case <-t.finished:
+			return true
+		case <-ended:
+			ended = nil
+			late.Reset(stuckPatience)
+		case <-late.C:
+			if ended == nil {
+				return false
+			}
+			if !reported {
+				reported = true
+				i.w.count.Stuck.Add(1)
+			}
+			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does",
+				"running", time.Duration(mono()-t.busySince.Load()).Round(time.Second))
+			late.Reset(time.Minute)
+		}
+	}
+}
+
+// unlock releases the lock while the lease holds; then it expires by itself.
+func (i *incarnation) unlock(t *tenure) {
+	t.freeing.Store(true)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), max(0, time.Duration(t.lease.Load()-mono())))
+	defer cancel()
+	trouble := newTrouble(t.log, "release of the lock")
+	for {
+		err := i.w.client.Unlock(ctx, t.place, t.number)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, rstream.ErrUnknownOutcome) {
+			if err != nil {
+				t.log.Warn("lock not released, it expires", "err", err)
+			}
+			return
+		}
+		trouble.wait(ctx, err)
+	}
+}
+
+func (i *incarnation) addStuck(t *tenure) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.stuck = append(i.stuck, t.place.Partition)
+}
+
+func (i *incarnation) stuckPartitions() []int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	slices.Sort(i.stuck)
+	return i.stuck
+}
+
+// suspect looks at one tenure whose group does not answer as ours.
+func (i *incarnation) suspect(t *tenure) {
+	i.wg.Go(func() {
+		trouble := newTrouble(t.log, "look at the partition")
+		for !t.isLost() && i.ctx.Err() == nil {
+			err := i.probe(i.ctx, []*tenure{t}, rstream.ErrFenced)
+			if err == nil || errors.Is(err, rstream.ErrFenced) {
+				return
+			}
+			trouble.wait(i.ctx, err)
+		}
+	})
+}
+
+// probe finds out which of these tenures are over, after a reply that named
+// none of them, and ends just those. If all are ours the reason is returned.
+func (i *incarnation) probe(ctx context.Context, set []*tenure, reason error) error {
+	renewals := make([]rstream.Renewal, len(set))
+	for n, t := range set {
+		renewals[n] = t.renewal()
+	}
+	states, err := i.w.client.Probe(ctx, renewals)
+	if err != nil {
+		return err
+	}
+	found := false
+	for n, t := range set {
+		found = i.judge(t, states[n]) || found
+	}
+	if found {
+		return nil
+	}
+	return reason
+}
+
+// judge acts on what the server thinks of a tenure and says whether it is over.
+func (i *incarnation) judge(t *tenure, s rstream.State) bool {
+	select {
+	case <-t.ended:
+		return true // what was seen is our own release
+	default:
+	}
+	switch s {
+	case rstream.Ours:
+		return false
+	case rstream.Lost:
+		if t.unlocking() {
+			return true
+		}
+		i.lose(t, errors.New("the lock is gone or somebody else's"))
+	default:
+		i.regain(t, s)
+	}
+	return true
+}
+
+// regain ends a tenure whose group was destroyed while the lock is still ours,
+// and takes the partition over again under a new one. Nothing else is affected.
+func (i *incarnation) regain(t *tenure, s rstream.State) {
+	if !t.lose() {
+		return
+	}
+	i.w.count.Regained.Add(1)
+	t.log.Warn("the partition's consumer group is gone: taking it over again", "state", s)
+	i.wg.Go(func() {
+		i.end(t)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		// Not after Release has returned: then it is the coordinator's turn.
+		if !i.leaving[t.place.Partition] {
+			i.coord.Lost(t.place.Partition)
+		}
+	})
+}

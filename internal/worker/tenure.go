@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A tenure is one ownership of one partition by one executor ID. It is the
+// Source of its consumer.
+//
+// Its life: acquired → (ending: no more is delivered) → consumer finished →
+// acks flushed → unlocked. Lost cuts in anywhere: from then on nothing is
+// delivered and nothing is sent to Redis but the release of what may be ours.
+type tenure struct {
+	*buffer
+	place  rstream.Place
+	number rstream.Tenure
+	epoch  int64
+	given  string // entries up to here were given to an earlier owner
+	expiry time.Duration
+	log    *slog.Logger
+
+	ctx    context.Context // the handler's
+	cancel context.CancelCauseFunc
+
+	lease    atomic.Int64 // until when it is surely ours, by mono
+	ending   chan struct{}
+	endingIt sync.Once
+	finished chan struct{} // the consumer has returned
+	gone     chan struct{} // lost
+	goneIt   sync.Once
+	endIt    sync.Once     // see incarnation.end
+	freeing  atomic.Bool   // the lock is being released
+	ended    chan struct{} // incarnation.end is through
+
+	tell        func(*tenure) // tells the acker
+	count       *Counters
+	quarantined atomic.Pointer[error]
+	trimmable   atomic.Bool // something was acked since the last trim
+	busySince   atomic.Int64
+}
+
+func (t *tenure) Partition() int             { return t.place.Partition }
+func (t *tenure) Epoch() int64               { return t.epoch }
+func (t *tenure) Ending() <-chan struct{}    { return t.ending }
+func (t *tenure) Redelivered(id string) bool { return t.given != "" && compareIDs(id, t.given) <= 0 }
+func (t *tenure) holds() bool                { return mono() < t.lease.Load() }
+func (t *tenure) renewal() rstream.Renewal {
+	floor, read := t.checkpoint()
+	return rstream.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
+}
+
+// leaseEnd is when a lease ends that was asked for at sent: a margin before the
+// server's expiry, for clocks that run at different speeds.
+func leaseEnd(sent int64, expiry time.Duration) int64 { return sent + int64(expiry-expiry/5) }
+
+func (t *tenure) Live() bool {
+	select {
+	case <-t.ending:
+		return false
+	default:
+		return t.holds()
+	}
+}
+
+func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
+	entries, err := t.take(n, within)
+	if err == nil {
+		t.busySince.Store(mono())
+	}
+	return entries, err
+}
+
+func (t *tenure) Ack(ids []string, gap bool) {
+	t.busySince.Store(0)
+	t.count.Processed.Add(int64(len(ids)))
+	if t.done(ids, gap) {
+		t.tell(t)
+	}
+}
+
+func (t *tenure) Ignored(n int, err error) {
+	t.count.Ignored.Add(int64(n))
+	t.log.Warn("error ignored", "events", n, "err", err)
+}
+
+func (t *tenure) Quarantine(err error) {
+	t.busySince.Store(0)
+	t.count.Quarantined.Add(1)
+	t.quarantined.Store(&err)
+	t.log.Error("partition quarantined: it stays owned and processes nothing until the worker restarts or the partition moves; mend the cause, then restart", "err", err)
+	<-t.ending
+}
+
+// end begins the end: the consumer gets no more.
+func (t *tenure) beginEnd() {
+	t.endingIt.Do(func() { close(t.ending) })
+	t.close()
+}
+
+// lose ends the tenure at once: it may have another owner.
+func (t *tenure) lose() (first bool) {
+	t.goneIt.Do(func() {
+		first = true
+		t.cancel(ErrLost)
+		close(t.gone)
+		t.beginEnd()
+	})
+	return first
+}
+
+// unlocking says that the lock is gone by our own doing.
+func (t *tenure) unlocking() bool { return t.freeing.Load() }
+
+func (t *tenure) isLost() bool {
+	select {
+	case <-t.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// flush waits until every ack is confirmed; false if the tenure is lost before.
+func (t *tenure) flush() bool {
+	for !t.flushed() {
+		select {
+		case <-t.gone:
+			return false
+		case <-t.ready:
+		}
+	}
+	return !t.isLost()
+}

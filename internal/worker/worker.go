@@ -1,0 +1,239 @@
+// Package worker is one running process: for each processor an executor, which
+// reads, runs and acks the partitions it owns, and beside them the goroutines
+// that serve all of them.
+//
+//	worker       starts everything, stops everything
+//	executor     one per processor: incarnations, acquiring partitions
+//	release      ending ownership, wanted or not
+//	tenure       one ownership of one partition; what its consumer takes from
+//	buffer       what was read of a partition, by how far it has come
+//	fetcher      XREADGROUP for many partitions at once
+//	acker        XACK for many partitions at once
+//	heartbeat    leases, three times per expiry
+//	control      messages of other members
+//	maintenance  trimming
+//	leadership   tasks, on every worker and on the leader
+//
+// An event's way: fetcher → buffer → consumer (the root package) → buffer →
+// acker. The package knows neither records nor middleware.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// startPatience is how long Redis may be out of reach at the start.
+const startPatience = 5 * time.Second
+
+// A Config is what a Worker is made of.
+type Config struct {
+	App, Worker string
+	Client      *rstream.Client
+	Logger      *slog.Logger
+	Processors  []*Processor
+	Tasks       []*Task
+	LeaderPoll  time.Duration
+	TimeZone    *time.Location
+	// Ensure writes or checks the metadata of all streams.
+	Ensure func(context.Context) error
+}
+
+// Counters count what happened since the worker began.
+type Counters struct {
+	Fetched, Processed, Acked, Ignored, Lost              atomic.Int64 // events
+	LostPartitions, Regained, Quarantined, Rejoins, Stuck atomic.Int64 // partitions and members
+	Refreshes, Trimmed, TaskFailures                      atomic.Int64
+}
+
+// A Worker runs once.
+type Worker struct {
+	cfg    *Config
+	client *rstream.Client
+	log    *slog.Logger
+	name   string
+	count  *Counters
+	trim   *maintenance
+
+	executors []*executor
+	stop      context.CancelCauseFunc
+	ended     atomic.Bool // draining
+
+	mu      sync.Mutex
+	halted  []error
+	started bool
+}
+
+// New returns a Worker that does nothing before Run.
+func New(cfg *Config) *Worker {
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters)}
+	w.trim = newMaintenance(w)
+	for _, p := range cfg.Processors {
+		w.executors = append(w.executors, newExecutor(w, p))
+	}
+	return w
+}
+
+// Run works until ctx ends, then drains; see runnel.App.Run.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.connect(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	ctx, w.stop = context.WithCancelCause(ctx)
+	defer w.stop(nil)
+	defer context.AfterFunc(ctx, func() { w.ended.Store(true) })()
+	services, stopServices := context.WithCancel(context.WithoutCancel(ctx))
+	var serving errgroup.Group
+	serving.Go(func() error { w.control(services); return nil })
+	serving.Go(func() error { w.trim.run(services); return nil })
+	serving.Go(func() error { w.runTasks(ctx); return nil })
+
+	w.setStarted()
+	w.log.Info("worker started", "redis", w.client.Addr(), "processors", len(w.executors), "tasks", len(w.cfg.Tasks))
+	var g errgroup.Group
+	for _, x := range w.executors {
+		g.Go(func() error {
+			err := x.run(ctx)
+			if err != nil {
+				w.halt(err)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error { <-ctx.Done(); return nil })
+	g.Wait()
+	stopServices()
+	serving.Wait()
+	err := w.haltErr()
+	w.log.Info("worker stopped", "processed", w.count.Processed.Load(), "err", err)
+	return err
+}
+
+// halt stops the worker with an error.
+func (w *Worker) halt(err error) {
+	w.mu.Lock()
+	w.halted = append(w.halted, err)
+	w.mu.Unlock()
+	w.log.Error("worker halts", "err", err)
+	w.ended.Store(true)
+	w.stop(err)
+}
+
+func (w *Worker) haltErr() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.halted...)
+}
+
+// stopping says whether partitions are given up because the worker ends.
+func (w *Worker) stopping() bool { return w.ended.Load() }
+
+// connect looks at the server and at the metadata. Only a server out of reach is
+// worth another try, for startPatience.
+func (w *Worker) connect(ctx context.Context) error {
+	deadline := time.Now().Add(startPatience)
+	dctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	for {
+		err := w.client.Check(dctx)
+		if err == nil {
+			err = w.cfg.Ensure(dctx)
+		}
+		if err == nil {
+			return nil
+		}
+		if !outOfReach(err) || !time.Now().Add(200*time.Millisecond).Before(deadline) {
+			return err
+		}
+		timer := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+func outOfReach(err error) bool {
+	var ne net.Error
+	var op *net.OpError
+	return errors.As(err, &op) || errors.As(err, &ne) || errors.Is(err, rstream.ErrUnknownOutcome)
+}
+
+// ensure is cfg.Ensure until it works or finds a contradiction: a flushed server
+// has forgotten the metadata.
+func (w *Worker) ensure(ctx context.Context, t *trouble) error {
+	for ctx.Err() == nil {
+		err := w.cfg.Ensure(ctx)
+		var conflict *rstream.MetaConflictError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &conflict):
+			return err
+		}
+		t.wait(ctx, err)
+	}
+	return nil
+}
+
+func (w *Worker) setStarted() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.started = true
+}
+
+// Ready returns nil when every executor owns what it is assigned, else what is
+// missing.
+func (w *Worker) Ready() error {
+	w.mu.Lock()
+	started := w.started
+	w.mu.Unlock()
+	switch {
+	case !started:
+		return errors.New("starting")
+	case w.stopping():
+		return errors.New("draining")
+	}
+	for _, x := range w.executors {
+		if err := x.ready(); err != nil {
+			return x.wrap(err)
+		}
+	}
+	return nil
+}
+
+func (x *executor) ready() error {
+	i := x.incarnation()
+	if i == nil {
+		return errors.New("rejoining")
+	}
+	i.mu.Lock()
+	for p, err := range i.broken {
+		i.mu.Unlock()
+		return fmt.Errorf("partition %d cannot be taken over: %w", p, err)
+	}
+	i.mu.Unlock()
+	s := i.coord.State()
+	switch {
+	case !s.Joined:
+		return errors.New("joining")
+	case !s.Settled():
+		return fmt.Errorf("owns partitions %v of the assigned %v", s.Owned, s.Assigned)
+	}
+	return nil
+}

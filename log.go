@@ -1,0 +1,68 @@
+package runnel
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// scope is where a log line of a user's function comes from.
+type scope struct {
+	worker, stream, processor string
+	partition                 int
+	event                     atomic.Pointer[Event] // first of the current batch, nil between iterations
+}
+
+type scopeKey struct{}
+
+// LogHandler returns a slog.Handler that adds worker, stream, processor,
+// partition and event (the entry ID; of a batch the first) to the lines that a
+// processor logs with its iteration's context, and passes everything on to h.
+func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
+
+type logHandler struct{ slog.Handler }
+
+func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
+	if sc, ok := ctx.Value(scopeKey{}).(*scope); ok {
+		r = r.Clone()
+		r.AddAttrs(slog.String("worker", sc.worker), slog.String("stream", sc.stream),
+			slog.String("processor", sc.processor), slog.Int("partition", sc.partition))
+		if e := sc.event.Load(); e != nil {
+			r.AddAttrs(slog.String("event", e.ID))
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return logHandler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
+
+// logger returns what the framework logs with.
+func (o *Options) logger() (*slog.Logger, error) {
+	if o.Logger != nil {
+		return o.Logger, nil
+	}
+	return newLogger(os.Stderr, o.LogLevel, o.LogFormat)
+}
+
+func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf(`log level %q is not "debug", "info", "warn" or "error"`, level)
+	}
+	ho := &slog.HandlerOptions{Level: l}
+	switch strings.ToLower(format) {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, ho)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, ho)), nil
+	}
+	return nil, fmt.Errorf(`log format %q is neither "text" nor "json"`, format)
+}

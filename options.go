@@ -1,0 +1,132 @@
+package runnel
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// Options configure an App. A zero field takes its value from the environment
+// (the variable is named), which is read at first use, and else the default.
+type Options struct {
+	// RedisURL is where Redis is, "redis://user:password@host:port/db" or
+	// "rediss://…" for TLS. RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
+	RedisURL string
+	// Redis is a client to share instead of RedisURL: a *redis.Client. Blocking
+	// reads and sends use clients of our own made from its Options; it is never
+	// closed.
+	Redis redis.UniversalClient
+
+	Logger    *slog.Logger // default: one made of LogLevel and LogFormat
+	LogLevel  string       // "debug", "info", "warn", "error". RUNNEL_LOG_LEVEL; default info
+	LogFormat string       // "text" or "json", on stderr. RUNNEL_LOG_FORMAT; default text
+
+	TimeZone  *time.Location // of Cron. RUNNEL_TIME_ZONE; default UTC
+	Worker    string         // name of this process in logs and status. RUNNEL_WORKER; default <host>-<pid>
+	KeyLayout KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default by the kind of client
+
+	// LeaderPoll is how often a worker with leader-only tasks tries to become
+	// or confirms being the leader. RUNNEL_LEADER_POLL; default 4 s, at least
+	// 100 ms. A dead leader is replaced after three of them.
+	LeaderPoll time.Duration
+
+	Stream    StreamOptions    // what streams inherit
+	Processor ProcessorOptions // what processors inherit
+}
+
+// A KeyLayout says how Redis keys are named.
+type KeyLayout string
+
+const (
+	LayoutStandalone KeyLayout = "standalone" // __strm:app.stream.3
+	LayoutCluster    KeyLayout = "cluster"    // __strm:{app.3}.stream, ready for Redis Cluster
+)
+
+// StreamOptions configure a stream. A zero field inherits from Options.Stream,
+// then from the environment, then takes the default.
+type StreamOptions struct {
+	// Partitions is how many ordered parts the stream has; it cannot change
+	// once the stream exists. RUNNEL_PARTITIONS; default 16, at most 65 536.
+	Partitions int
+	// Size is the length that a partition may have: older entries are trimmed
+	// once every processor has acked them. RUNNEL_SIZE; default 50 000.
+	Size int64
+	// Codec turns records into bytes. Default MsgPack.
+	Codec Codec
+	// Partitioner maps keys to partitions. Default XXHash.
+	Partitioner *Partitioner
+	// KeyField names the JSON field that holds the key, so that `runnel send`
+	// can find it without the app's types.
+	KeyField string
+}
+
+const (
+	defaultRedisURL      = "redis://127.0.0.1:6379"
+	defaultPartitions    = 16
+	maxPartitions        = 65536
+	defaultSize          = 50_000
+	defaultLockExpiry    = 10 * time.Second
+	minLockExpiry        = 500 * time.Millisecond
+	defaultGrace         = 8 * time.Second
+	defaultPrefetch      = 256
+	defaultPrefetchBytes = 8 << 20
+	defaultReadConns     = 1
+	defaultLeaderPoll    = 4 * time.Second
+	minLeaderPoll        = 100 * time.Millisecond
+)
+
+func (o *Options) check() error {
+	switch {
+	case o.KeyLayout != "" && o.KeyLayout != LayoutStandalone && o.KeyLayout != LayoutCluster:
+		return fmt.Errorf("KeyLayout %q is neither %q nor %q", o.KeyLayout, LayoutStandalone, LayoutCluster)
+	case o.LeaderPoll != 0 && o.LeaderPoll < minLeaderPoll:
+		return fmt.Errorf("LeaderPoll %v is below %v", o.LeaderPoll, minLeaderPoll)
+	}
+	if err := o.Stream.check(); err != nil {
+		return fmt.Errorf("Stream: %w", err)
+	}
+	if err := o.Processor.check(); err != nil {
+		return fmt.Errorf("Processor: %w", err)
+	}
+	return nil
+}
+
+func (o *StreamOptions) check() error {
+	switch {
+	case o.Partitions < 0 || o.Partitions > maxPartitions:
+		return fmt.Errorf("Partitions %d is not between 1 and %d", o.Partitions, maxPartitions)
+	case o.Size < 0:
+		return fmt.Errorf("Size %d is negative", o.Size)
+	case o.Partitioner != nil && (o.Partitioner.Func == nil || o.Partitioner.Name == ""):
+		return fmt.Errorf("Partitioner needs a Name and a Func")
+	}
+	return nil
+}
+
+// keys names the Redis keys of an app.
+func (o *Options) keys(app string) keys.Keys {
+	if o.KeyLayout == LayoutCluster {
+		return keys.Keys{App: app, Layout: keys.Cluster}
+	}
+	return keys.Keys{App: app, Layout: keys.Standalone}
+}
+
+var (
+	plainName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	dottedName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+)
+
+// mustName panics where name is none.
+func mustName(where, name string, dots bool) {
+	if !dots && !plainName.MatchString(name) {
+		panic(fmt.Sprintf(`%sthe name %q is not 1 to 64 of letters, digits, "_" and "-"`, where, name))
+	}
+	if dots && !dottedName.MatchString(name) {
+		panic(fmt.Sprintf(`%sthe name %q is not 1 to 64 of letters, digits, "_", "-" and "."`, where, name))
+	}
+}

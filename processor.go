@@ -1,0 +1,172 @@
+package runnel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// A ProcessFunc processes the events of one partition. It is called when the
+// partition is gained, and again after an error or a return, so variables that
+// it declares before its loop are the state of that partition for as long as
+// this worker owns it. Calls for different partitions run concurrently. ctx
+// ends as a Handler's does.
+type ProcessFunc[T any] func(ctx context.Context, events *Events[T]) error
+
+// Each returns a ProcessFunc that calls fn with every event.
+func Each[T any](fn func(ctx context.Context, e *Event, record T) error) ProcessFunc[T] {
+	return func(_ context.Context, events *Events[T]) error {
+		for e, record := range events.All() {
+			if err := fn(events.Context(), e, record); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// EachBatch returns a ProcessFunc that calls fn with batches; see Take for n
+// and within.
+func EachBatch[T any](n int, within time.Duration, fn func(ctx context.Context, e []*Event, records []T) error) ProcessFunc[T] {
+	return func(_ context.Context, events *Events[T]) error {
+		for batch, records := range events.Take(n, within).All() {
+			if err := fn(events.Context(), batch, records); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// A Policy says what follows an error that came through all middleware.
+type Policy int
+
+const (
+	Halt       Policy = iota + 1 // stop the worker; Run returns the error. The event is not acked. The default
+	Quarantine                   // stop this partition, keep it owned, and log it; others go on. The event is not acked
+	Ignore                       // count it, log it, ack the event and go on
+)
+
+// String returns the name of the policy.
+func (p Policy) String() string {
+	switch p {
+	case Halt:
+		return "halt"
+	case Quarantine:
+		return "quarantine"
+	case Ignore:
+		return "ignore"
+	}
+	return fmt.Sprintf("Policy(%d)", int(p))
+}
+
+// ProcessorOptions configure a processor. A zero field inherits from
+// Options.Processor, then from the environment, then takes the default.
+type ProcessorOptions struct {
+	OnError    Policy       // RUNNEL_ON_ERROR; default Halt
+	Middleware []Middleware // outermost first, inside those of Options.Processor
+
+	// LockExpiry is how long a partition stays with a worker that is not heard
+	// of; a crash stops its partitions that long. RUNNEL_LOCK_EXPIRY; default
+	// 10 s, at least 500 ms.
+	LockExpiry time.Duration
+	// Grace is how long a function may go on after a release or shutdown was
+	// asked for, before its context ends. Negative: not at all. RUNNEL_GRACE;
+	// default 8 s.
+	Grace time.Duration
+	// JoinDelay is how long a starting worker waits before it takes part, so
+	// that workers that start together share out the partitions once.
+	// RUNNEL_JOIN_DELAY; default 0.
+	JoinDelay time.Duration
+
+	// Prefetch is how many events are read ahead per partition, and how many
+	// may be processed and not yet acked. RUNNEL_PREFETCH; default 256.
+	Prefetch int
+	// PrefetchBytes bounds the bytes read ahead per partition; a single event
+	// may be larger. RUNNEL_PREFETCH_BYTES; default 8 MiB.
+	PrefetchBytes int64
+	// ReadConns is the number of connections that read for this processor in
+	// each worker. RUNNEL_READ_CONNS; default 1.
+	ReadConns int
+}
+
+// Process registers fn to run over every partition of the stream. The name is
+// the processor's identity: its position in each partition is kept under it. A
+// nil opts is all defaults. It panics where the name is taken or not made of
+// letters, digits, "_" and "-", where fn is nil, and after Run.
+func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptions) {
+	where := "runnel: stream " + s.name + ": Process " + name + ": "
+	mustName(where, name, false)
+	if fn == nil {
+		panic(where + "nil function")
+	}
+	var o ProcessorOptions
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.check(); err != nil {
+		panic(where + err.Error())
+	}
+	s.app.register(func() {
+		for _, p := range s.app.processors {
+			if p.stream == s.name && p.name == name {
+				panic(where + "the stream has a processor of that name already")
+			}
+		}
+		s.app.processors = append(s.app.processors, &registration{
+			stream: s.name, name: name, opts: o,
+			build: func(e *ProcessorOptions, log consumeLog) (*worker.Processor, error) {
+				return buildProcessor(s, name, fn, e, log)
+			},
+		})
+	})
+}
+
+// registration is a call of Process, its record type erased.
+type registration struct {
+	stream, name string
+	opts         ProcessorOptions
+	build        func(effective *ProcessorOptions, log consumeLog) (*worker.Processor, error)
+}
+
+func (o *ProcessorOptions) check() error {
+	switch {
+	case o.OnError < 0 || o.OnError > Ignore:
+		return fmt.Errorf("OnError: unknown policy %d", o.OnError)
+	case o.LockExpiry != 0 && o.LockExpiry < minLockExpiry:
+		return fmt.Errorf("LockExpiry %v is below %v", o.LockExpiry, minLockExpiry)
+	case o.JoinDelay < 0:
+		return fmt.Errorf("JoinDelay %v is negative", o.JoinDelay)
+	case o.Prefetch < 0:
+		return fmt.Errorf("Prefetch %d is negative", o.Prefetch)
+	case o.PrefetchBytes < 0:
+		return fmt.Errorf("PrefetchBytes %d is negative", o.PrefetchBytes)
+	case o.ReadConns < 0:
+		return fmt.Errorf("ReadConns %d is negative", o.ReadConns)
+	}
+	for _, m := range o.Middleware {
+		if m == nil {
+			return fmt.Errorf("nil Middleware")
+		}
+	}
+	return nil
+}
+
+func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *ProcessorOptions, log consumeLog) (*worker.Processor, error) {
+	so, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	shared := &eventSource{key: s.keyOfEvent}
+	return &worker.Processor{
+		Stream: s.name, Name: name, Partitions: so.Partitions,
+		LockExpiry: o.LockExpiry, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
+		Prefetch: o.Prefetch, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
+		Consume: func(ctx context.Context, src worker.Source) error {
+			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, log: log, shared: shared, src: src}
+			return c.run(ctx, o.Middleware)
+		},
+	}, nil
+}

@@ -1,0 +1,135 @@
+package runnel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+func init() {
+	worker.RegistryOf = func(app any) *worker.Registry {
+		a, ok := app.(*App)
+		if !ok || a == nil {
+			panic(fmt.Sprintf("runnel: %T is no *runnel.App", app))
+		}
+		return a.registry()
+	}
+}
+
+// registry is the app as the packages above this one see it.
+func (a *App) registry() *worker.Registry {
+	return &worker.Registry{
+		App:     a.name,
+		Streams: a.describeStreams,
+		Processors: func() ([]*worker.Processor, error) {
+			o, err := a.settings()
+			if err != nil {
+				return nil, err
+			}
+			logger, err := o.logger()
+			if err != nil {
+				return nil, err
+			}
+			return a.build(logger)
+		},
+		Client: a.redis,
+		Override: func(o worker.Overrides) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if o.RedisURL != "" {
+				a.opts.RedisURL, a.opts.Redis = o.RedisURL, nil
+			}
+			a.opts.LogLevel = cmp.Or(o.LogLevel, a.opts.LogLevel)
+			a.opts.LogFormat = cmp.Or(o.LogFormat, a.opts.LogFormat)
+			a.resolved = nil
+		},
+		Intercept: func(to worker.Appender) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.appender = to
+		},
+	}
+}
+
+func (a *App) describeStreams() ([]*worker.Stream, error) {
+	a.mu.Lock()
+	names := sortedKeys(a.streams)
+	var out []*worker.Stream
+	streams := a.streams
+	a.mu.Unlock()
+	for _, name := range names {
+		s, err := streams[name].describe()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// build makes every registered processor, its options resolved.
+func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
+	a.mu.Lock()
+	regs, inherited := slices.Clone(a.processors), a.opts.Processor
+	a.mu.Unlock()
+	o, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	var out []*worker.Processor
+	for _, r := range regs {
+		env := newEnvironment()
+		effective := env.processor(r.opts, inherited)
+		if err := env.err(); err != nil {
+			return nil, err
+		}
+		p, err := r.build(&effective, newConsumeLog(logger, o.Worker, r.stream, r.name))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// selectProcessors picks those that names mean, all of them if there are none.
+func selectProcessors(all []*worker.Processor, names []string) ([]*worker.Processor, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var out []*worker.Processor
+	for _, name := range names {
+		found := false
+		for _, p := range all {
+			if name == p.Name || name == p.Stream+"/"+p.Name {
+				found = true
+				if !slices.Contains(out, p) {
+					out = append(out, p)
+				}
+			}
+		}
+		if !found {
+			var known []string
+			for _, p := range all {
+				known = append(known, p.Stream+"/"+p.Name)
+			}
+			return nil, fmt.Errorf("no processor %q; there are %q", name, known)
+		}
+	}
+	return out, nil
+}
+
+// newConsumeLog makes what the consumers of one processor log with.
+func newConsumeLog(logger *slog.Logger, workerName, stream, processor string) consumeLog {
+	return consumeLog{
+		Logger: logger.With("stream", stream, "processor", processor),
+		scope: func(ctx context.Context, src worker.Source) (context.Context, *scope) {
+			sc := &scope{worker: workerName, stream: stream, processor: processor, partition: src.Partition()}
+			return context.WithValue(ctx, scopeKey{}, sc), sc
+		},
+	}
+}

@@ -1,0 +1,240 @@
+package runnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// Outgoing is a record with what may be said about it.
+type Outgoing[T any] struct {
+	Record  T
+	Key     string            // instead of the key function's, if not empty
+	Headers map[string]string // travel with the event; see Event.Headers
+
+	ID string    // for idempotent sends: not supported yet, SendEvents refuses it
+	At time.Time // for delayed events: not supported yet, SendEvents refuses it
+}
+
+// Sent is where an event was appended; the zero value for one that was not.
+type Sent struct {
+	Partition int
+	ID        string // Redis entry ID
+	Duplicate bool   // the same Outgoing.ID was sent before
+}
+
+// A SendError says which records of a call were not appended; the others were.
+type SendError struct {
+	Stream string
+	Failed []SendFailure // by index
+}
+
+// A SendFailure is one record that was not appended, or may not have been.
+type SendFailure struct {
+	Index     int // in the call's arguments
+	Partition int
+	Err       error
+	Unknown   bool // the connection broke: it may have been appended
+}
+
+// Error counts the failures and tells the first.
+func (e *SendError) Error() string {
+	f, unknown := e.Failed[0], 0
+	for _, f := range e.Failed {
+		if f.Unknown {
+			unknown++
+		}
+	}
+	msg := fmt.Sprintf("stream %s: send to partition %d: %v (record %d; %d not sent", e.Stream, f.Partition, f.Err, f.Index, len(e.Failed)-unknown)
+	if unknown > 0 {
+		msg += fmt.Sprintf(", %d unknown", unknown)
+	}
+	return msg + ")"
+}
+
+// Unwrap returns the errors of all failures.
+func (e *SendError) Unwrap() []error {
+	out := make([]error, len(e.Failed))
+	for i, f := range e.Failed {
+		out[i] = f.Err
+	}
+	return out
+}
+
+// ErrNotTried is the error of a record that was not sent because one before it,
+// of the same call and partition, failed.
+var ErrNotTried = errors.New("not tried: a record before it failed")
+
+// Send appends records, in one pipeline; records of one key keep their order.
+// It blocks until Redis answered. The first call also writes or checks the
+// stream's metadata.
+//
+// Nothing is repeated: of a failed call, *SendError says which records are not
+// in. After the first failure in a partition nothing later of the call is
+// appended to that partition. A record that cannot be encoded fails the whole
+// call before anything is sent.
+func (s *Stream[T]) Send(ctx context.Context, records ...T) error {
+	out := make([]Outgoing[T], len(records))
+	for i, r := range records {
+		out[i].Record = r
+	}
+	_, err := s.SendEvents(ctx, out...)
+	return err
+}
+
+// SendEvents is Send for records with keys and headers of their own. It returns
+// where each record was appended.
+func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent, error) {
+	if len(out) == 0 {
+		return nil, nil
+	}
+	o, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	appends, places, err := s.group(o, out)
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.app.sender()
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", s.name, err)
+	}
+	if _, real := to.(*rstream.Client); real {
+		if err := s.ensureOnce(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.collect(places, to.Append(ctx, appends), len(out))
+}
+
+// place is which records of a call go to one partition.
+type place struct {
+	partition int
+	indexes   []int
+}
+
+// group encodes the records and puts those of each partition together.
+func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T]) ([]rstream.Append, []place, error) {
+	app, err := s.app.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	k := app.keys(s.app.name)
+	at := make(map[int]int, min(len(out), o.Partitions))
+	var appends []rstream.Append
+	var places []place
+	for i, rec := range out {
+		if rec.ID != "" || !rec.At.IsZero() {
+			return nil, nil, fmt.Errorf("stream %s: record %d: Outgoing.ID and Outgoing.At are not supported yet", s.name, i)
+		}
+		fields, p, err := s.encode(o, rec)
+		if err != nil {
+			return nil, nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
+		}
+		j, ok := at[p]
+		if !ok {
+			j = len(appends)
+			at[p] = j
+			appends = append(appends, rstream.Append{Log: k.Partition(s.name, p)})
+			places = append(places, place{partition: p})
+		}
+		appends[j].Records = append(appends[j].Records, fields)
+		places[j].indexes = append(places[j].indexes, i)
+	}
+	return appends, places, nil
+}
+
+// encode returns the fields of an entry and its partition.
+func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T]) (fields []string, partition int, err error) {
+	defer recoverInto(&err)
+	if f, ok := o.Codec.(FieldCodec); ok {
+		fields, err = f.EncodeFields(out.Record)
+	} else {
+		var data []byte
+		data, err = o.Codec.Encode(out.Record)
+		fields = []string{payloadField, string(data)}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	key := out.Key
+	if key == "" {
+		key = s.key(out.Record)
+	} else {
+		fields = append(fields, keyField, key)
+	}
+	for _, name := range sortedKeys(out.Headers) {
+		fields = append(fields, headerPrefix+name, out.Headers[name])
+	}
+	partition = o.Partitioner.Func(key, o.Partitions)
+	if partition < 0 || partition >= o.Partitions {
+		return nil, 0, fmt.Errorf("partitioner %s: partition %d of %d for key %q", o.Partitioner.Name, partition, o.Partitions, key)
+	}
+	return fields, partition, nil
+}
+
+// collect turns what became of each partition into what became of each record.
+func (s *Stream[T]) collect(places []place, results []rstream.Appended, n int) ([]Sent, error) {
+	sent := make([]Sent, n)
+	var failed []SendFailure
+	for j, r := range results {
+		p := places[j]
+		for k, i := range p.indexes {
+			switch {
+			case k < len(r.IDs):
+				sent[i] = Sent{Partition: p.partition, ID: r.IDs[k]}
+			case k == len(r.IDs) || r.Unknown:
+				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: r.Err, Unknown: r.Unknown})
+			default:
+				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: ErrNotTried})
+			}
+		}
+	}
+	if failed == nil {
+		return sent, nil
+	}
+	slices.SortFunc(failed, func(a, b SendFailure) int { return a.Index - b.Index })
+	return sent, &SendError{Stream: s.name, Failed: failed}
+}
+
+// sendJSON is what the command line sends with the app's types.
+func (s *Stream[T]) sendJSON(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {
+	results := make([]worker.JSONSent, len(records))
+	var out []Outgoing[T]
+	var index []int
+	for i, r := range records {
+		var o Outgoing[T]
+		if err := decodeStrict(r.JSON, &o.Record); err != nil {
+			results[i].Err = err
+			continue
+		}
+		if r.Key != nil {
+			o.Key = *r.Key
+		}
+		out, index = append(out, o), append(index, i)
+	}
+	sent, err := s.SendEvents(ctx, out...)
+	for j, i := range index {
+		if j < len(sent) {
+			results[i].Partition, results[i].ID = sent[j].Partition, sent[j].ID
+		}
+	}
+	var se *SendError
+	switch {
+	case errors.As(err, &se):
+		for _, f := range se.Failed {
+			results[index[f.Index]].Err, results[index[f.Index]].Unknown = f.Err, f.Unknown
+		}
+	case err != nil:
+		for _, i := range index {
+			results[i].Err = err
+		}
+	}
+	return results
+}

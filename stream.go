@@ -1,0 +1,161 @@
+package runnel
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// A Stream is a declared stream of T: records with the same key stay in order.
+// Its methods may be called concurrently, but for Process.
+type Stream[T any] struct {
+	app  *App
+	name string
+	key  func(T) string
+	opts StreamOptions // as given
+
+	mu        sync.Mutex
+	effective *StreamOptions // after inheritance, nil until first use
+	ensured   bool           // the metadata was written or checked
+}
+
+// NewStream declares a stream of T. key returns the key of a record; it must be
+// a function of the record alone and may be called concurrently. A nil opts is
+// all defaults. It does no I/O and panics where the name is taken or not made
+// of letters, digits, "_", "-" and ".", where key is nil, an option is out of
+// range, or the codec refuses T, and after Run.
+func NewStream[T any](app *App, name string, key func(T) string, opts *StreamOptions) *Stream[T] {
+	where := "runnel: app " + app.name + ": NewStream " + name + ": "
+	mustName(where, name, true)
+	if key == nil {
+		panic(where + "nil key function")
+	}
+	s := &Stream[T]{app: app, name: name, key: key}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if err := s.opts.check(); err != nil {
+		panic(where + err.Error())
+	}
+	codec := newEnvironment().stream(s.opts, app.opts.Stream).Codec
+	if c, ok := codec.(TypeChecker); ok {
+		if err := c.Check(reflect.TypeFor[T]()); err != nil {
+			panic(where + err.Error())
+		}
+	}
+	app.register(func() {
+		if app.streams[name] != nil {
+			panic(where + "the app has a stream of that name already")
+		}
+		app.streams[name] = s
+	})
+	return s
+}
+
+// Name returns the name of the stream.
+func (s *Stream[T]) Name() string { return s.name }
+
+// App returns the app that the stream belongs to.
+func (s *Stream[T]) App() *App { return s.app }
+
+// settings are the stream's options after inheritance, environment and
+// defaults, read once.
+func (s *Stream[T]) settings() (*StreamOptions, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.effective == nil {
+		env := newEnvironment()
+		o := env.stream(s.opts, s.app.opts.Stream)
+		if err := env.err(); err != nil {
+			return nil, fmt.Errorf("stream %s: %w", s.name, err)
+		}
+		s.effective = &o
+	}
+	return s.effective, nil
+}
+
+func (s *Stream[T]) meta(o *StreamOptions, processors []string) (rstream.Meta, error) {
+	app, err := s.app.settings()
+	if err != nil {
+		return rstream.Meta{}, err
+	}
+	return rstream.Meta{
+		Partitions: o.Partitions, Size: o.Size, Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name,
+		KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
+	}, nil
+}
+
+// ensure writes the stream's metadata or checks that it says the same.
+func (s *Stream[T]) ensure(ctx context.Context, processors []string) error {
+	o, err := s.settings()
+	if err != nil {
+		return err
+	}
+	m, err := s.meta(o, processors)
+	if err != nil {
+		return err
+	}
+	client, err := s.app.redis()
+	if err != nil {
+		return err
+	}
+	if _, err := client.EnsureMeta(ctx, s.name, m); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.ensured = true
+	s.mu.Unlock()
+	return nil
+}
+
+// ensureOnce is ensure for the first Send.
+func (s *Stream[T]) ensureOnce(ctx context.Context) error {
+	s.mu.Lock()
+	done := s.ensured
+	s.mu.Unlock()
+	if done {
+		return nil
+	}
+	return s.ensure(ctx, nil)
+}
+
+func (s *Stream[T]) keyOfEvent(e *Event) (string, error) {
+	var record T
+	if err := s.decode(e, &record); err != nil {
+		return "", err
+	}
+	return s.key(record), nil
+}
+
+func (s *Stream[T]) describe() (*worker.Stream, error) {
+	o, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.meta(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &worker.Stream{
+		Name: s.name, Meta: m,
+		Encode: func(record any) ([]string, int, error) {
+			r, ok := record.(T)
+			if !ok {
+				return nil, 0, fmt.Errorf("stream %s: a record is %T, want %s", s.name, record, reflect.TypeFor[T]())
+			}
+			return s.encode(o, Outgoing[T]{Record: r})
+		},
+		Decode: func(entry rstream.Entry) (any, error) {
+			var record T
+			e := &Event{Stream: s.name}
+			newEvent(e, entry)
+			err := s.decode(e, &record)
+			return record, err
+		},
+		SendJSON: s.sendJSON,
+	}, nil
+}
