@@ -23,15 +23,15 @@ var Fields Codec = nativeFields{}
 
 type nativeFields struct{}
 
-var errNoPayload = errors.New("fields: the codec has no payload; it reads and writes Redis fields")
+var errFieldsOnly = errors.New("fields: the codec has no payload; it reads and writes Redis fields")
 
 func (nativeFields) Name() string { return "fields" }
 
 // Encode always fails: see EncodeFields.
-func (nativeFields) Encode(any) ([]byte, error) { return nil, errNoPayload }
+func (nativeFields) Encode(any) ([]byte, error) { return nil, errFieldsOnly }
 
 // Decode always fails: see DecodeFields.
-func (nativeFields) Decode([]byte, any) error { return errNoPayload }
+func (nativeFields) Decode([]byte, any) error { return errFieldsOnly }
 
 func (nativeFields) Check(record reflect.Type) error {
 	_, err := flatOf(record)
@@ -107,7 +107,9 @@ func setText(v reflect.Value, text string) (why string) {
 		}
 		v.SetBool(text == "true" || text == "True")
 	case reflect.Slice:
-		v.SetBytes(bytesOf(text))
+		if v.SetZero(); text != "" {
+			v.SetBytes([]byte(text))
+		}
 	case reflect.Float32, reflect.Float64:
 		var f float64
 		if f, err = parseFloat(text, v.Type().Bits()); err == nil {
@@ -131,13 +133,6 @@ func setText(v reflect.Value, text string) (why string) {
 		return "is no " + v.Kind().String()
 	}
 	return ""
-}
-
-func bytesOf(text string) []byte {
-	if text == "" {
-		return nil
-	}
-	return []byte(text)
 }
 
 // parseFloat refuses the hexadecimal form, which no other language writes.

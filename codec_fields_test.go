@@ -57,7 +57,7 @@ func TestFieldsKeepRecords(t *testing.T) {
 		{Amount: math.MaxFloat64, Ratio: math.SmallestNonzeroFloat32},
 		{Amount: math.Copysign(0, -1)},
 	} {
-		got := flat{Skipped: nil, ID: "left over", OK: true}
+		var got flat
 		if err := Fields.(FieldCodec).DecodeFields(fieldsOf(t, record), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,10 @@ func TestFieldsFromPython(t *testing.T) {
 			}
 		})
 	}
-	var got flat
+	got := flat{ID: "left over", OK: true, Raw: []byte("left over")}
+	if err := Fields.(FieldCodec).DecodeFields(map[string]string{"raw": ""}, &got); err != nil || !reflect.DeepEqual(got, flat{}) {
+		t.Errorf("missing and empty fields: got %+v, %v", got, err)
+	}
 	if err := Fields.(FieldCodec).DecodeFields(map[string]string{"amount": "nan"}, &got); err != nil || !math.IsNaN(got.Amount) {
 		t.Errorf("nan: got %v, %v", got.Amount, err)
 	}

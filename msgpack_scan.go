@@ -42,9 +42,6 @@ func scanMsgPack(data []byte) ([]byte, error) {
 		if n == 0 {
 			continue
 		}
-		if n > len(data)-s.pos {
-			return nil, errPackShort
-		}
 		if len(open) == maxDepth {
 			return nil, errPackDeep
 		}
@@ -159,8 +156,8 @@ func startsMap(c byte) bool {
 	return c >= 0x80 && c <= 0x8f || c == 0xc0 || c == 0xde || c == 0xdf
 }
 
-// uint reads n bytes, at most 4, as a number. On 32 bits a length that does not
-// fit an int is longer than any data.
+// uint reads n bytes, at most 4, as a number, twice of which fits an int of 32 bits.
+// No payload has as many bytes.
 func (s *packScan) uint(n int) (int, error) {
 	if n > len(s.data)-s.pos {
 		return 0, errPackShort
@@ -170,7 +167,7 @@ func (s *packScan) uint(n int) (int, error) {
 		v = v<<8 | uint32(b)
 	}
 	s.pos += n
-	if v > 1<<30 {
+	if v >= 1<<30 {
 		return 0, errPackShort
 	}
 	return int(v), nil

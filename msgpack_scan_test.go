@@ -67,6 +67,12 @@ func TestMsgPackRefuses(t *testing.T) {
 	}
 }
 
+func TestScanIsWhole(t *testing.T) {
+	if _, err := scanMsgPack([]byte("\xc0\xc0")); err != errPackTail {
+		t.Errorf("trailing byte: %v", err)
+	}
+}
+
 // A timestamp where a map is expected is an error, whatever its bytes look like.
 func TestTimeIsNoMap(t *testing.T) {
 	for _, data := range []string{
@@ -87,6 +93,14 @@ func TestTimeIsNoMap(t *testing.T) {
 				t.Errorf("%x was accepted as %T", data, record)
 			}
 		}
+	}
+	// Taken for nil, it would leave the rest of its body to be read as field B.
+	data := "\x82\xa1A\xd7\xff\xc0\xa1B\xdd\xff\xff\xff\xff\xa1B\xc0"
+	if err := MsgPack.Decode([]byte(data), new(struct {
+		A map[string]any
+		B any
+	})); err == nil {
+		t.Errorf("%x was accepted", data)
 	}
 }
 
