@@ -201,67 +201,6 @@ func (m *machine) loaded(now time.Time, value []byte, err error) []action {
 	return m.flush(now)
 }
 
-// alive takes the result of doAlive.
-func (m *machine) alive(now time.Time, life map[string]time.Duration, err error) []action {
-	asked := m.checking
-	m.checking = nil
-	if m.phase != following {
-		return m.flush(now)
-	}
-	if err != nil {
-		m.recheck(now, err)
-		return m.flush(now)
-	}
-	var dead []string
-	for _, id := range asked {
-		left, ok := life[id]
-		if _, member := m.group.Executors[id]; !member {
-			continue
-		}
-		if !ok {
-			dead = append(dead, id)
-		} else if at := now.Add(left); at.Before(m.beatAt) {
-			// Some more, at random, for else all members come at the same time.
-			m.checkAt = earlier(m.checkAt, at.Add(m.jitter(80*time.Millisecond)))
-		}
-	}
-	switch {
-	case len(dead) == 0:
-		m.checkTries = 0
-	case !m.reaping:
-		m.reaping = true
-		m.do(action{verb: doReap, executors: dead})
-	}
-	return m.flush(now)
-}
-
-// reaped takes the result of doReap: those who were removed, and the stored
-// value after that.
-func (m *machine) reaped(now time.Time, dead []string, value []byte, err error) []action {
-	m.reaping = false
-	if m.phase != following {
-		return m.flush(now)
-	}
-	if err != nil {
-		m.recheck(now, err)
-		return m.flush(now)
-	}
-	m.checkTries = 0
-	m.overtaken = m.loading
-	m.follow(value)
-	for _, id := range dead {
-		m.announce(Died, id)
-	}
-	return m.flush(now)
-}
-
-// recheck has the heartbeats looked at again, after an error.
-func (m *machine) recheck(now time.Time, err error) {
-	m.warnFirst(m.checkTries, err)
-	m.checkAt = now.Add(m.jitter(backoff(m.checkTries, errorBackoffMin, errorBackoffMax)))
-	m.checkTries++
-}
-
 // stop begins the end, on the caller's wish.
 func (m *machine) stop(now time.Time) []action {
 	m.stopped = true
@@ -354,17 +293,6 @@ func (m *machine) reload() {
 	}
 	m.loading, m.loadAgain, m.loadAt = true, false, time.Time{}
 	m.do(action{verb: doLoad})
-}
-
-// check has the heartbeats of the other members looked at.
-func (m *machine) check() {
-	m.checkAt = time.Time{}
-	others := slices.DeleteFunc(m.group.IDs(), func(id string) bool { return id == m.self })
-	if len(others) == 0 || m.checking != nil {
-		return
-	}
-	m.checking = others
-	m.do(action{verb: doAlive, executors: others, limit: m.group.Expiry()})
 }
 
 func (m *machine) announce(k Kind, id string) {

@@ -12,7 +12,7 @@ import (
 // All methods but those that say so are for Run's goroutine.
 type run struct {
 	*Coordinator
-	work    context.Context // ends when the member stops, leaves or is absent
+	work    context.Context // ends with Run's ctx, and when the machine has ended
 	cancel  context.CancelFunc
 	lasting context.Context // has the values of Run's ctx, does not end
 	tries   map[int]context.CancelFunc
@@ -29,9 +29,6 @@ func newRun(ctx context.Context, c *Coordinator) *run {
 func (r *run) step(in input) {
 	r.mu.Lock()
 	actions := in(r.machine, time.Now())
-	if r.machine.phase > following {
-		r.cancel()
-	}
 	r.mu.Unlock()
 	for _, a := range actions {
 		r.perform(a)
@@ -91,7 +88,7 @@ func (r *run) perform(a action) {
 			r.cfg.OnAssign(a.message.Generation, a.partitions)
 		}
 	case doWarn:
-		r.log.Warn("membership", "err", a.err)
+		r.log.Warn("rebalance", "err", a.err)
 	}
 }
 

@@ -101,3 +101,32 @@ func TestHeartbeatReturns(t *testing.T) {
 		}
 	})
 }
+
+// An unsure store writes, but its first answers to Swap get lost.
+type unsure struct {
+	*node
+	left *int
+}
+
+func (u unsure) Swap(ctx context.Context, old, next []byte) (bool, error) {
+	done, err := u.node.Swap(ctx, old, next)
+	if *u.left--; *u.left >= 0 {
+		return false, errFake
+	}
+	return done, err
+}
+
+// A join whose answer was lost has come through: it is not written again, for
+// each write makes every member load.
+func TestJoinOfUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, 2, 10*time.Second)
+		left := 1
+		co, stop := c.alone(func(n *node) Store { return unsure{n, &left} })
+		defer stop()
+		time.Sleep(time.Second)
+		if s := co.State(); !s.Settled() || s.Generation != 1 || c.group().Generation != 1 {
+			t.Errorf("after a lost answer: %+v, stored is %s", s, c.value)
+		}
+	})
+}
