@@ -104,6 +104,8 @@ type incarnation struct {
 	acks  *acker
 	began int64
 
+	journal *journal
+
 	ctx    context.Context // ends with the incarnation
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // consumers, and what ends tenures
@@ -126,12 +128,13 @@ func newIncarnation(x *executor) *incarnation {
 		tenures: map[int]*tenure{}, claims: map[int]rstream.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
 	}
 	i.fetch, i.acks = newFetcher(i), newAcker(i)
+	i.journal = newJournal(i.log.With("member", id))
 	i.coord = rebalance.NewCoordinator(rebalance.Config{
 		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.LockExpiry}, Partitions: x.p.Partitions,
 		Salt: x.p.Stream + "/" + x.p.Name, JoinDelay: x.p.JoinDelay,
 		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: i, Logger: i.log.With("member", id),
 		OnAssign: func(generation int64, partitions []int) {
-			i.log.Info("assigned", "member", id, "generation", generation, "partitions", partitions)
+			i.log.Debug("assigned", "member", id, "generation", generation, "partitions", partitions)
 		},
 	})
 	return i
@@ -156,6 +159,7 @@ func (i *incarnation) run(ctx context.Context) error {
 	serving.Go(func() { i.heartbeat(services) })
 	serving.Go(func() { i.fetch.run(services) })
 	serving.Go(func() { i.acks.run(services) })
+	serving.Go(func() { i.journal.run(services) })
 
 	err := i.coord.Run(i.ctx)
 	if stuck := i.stuckPartitions(); len(stuck) > 0 {
@@ -271,7 +275,8 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.tenures[place.Partition] = t
 	delete(i.leaving, place.Partition)
 	i.mu.Unlock()
-	t.log.Info("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
+	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
+	i.journal.gain(place.Partition)
 	i.wg.Go(func() { i.consume(t) })
 	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)

@@ -50,13 +50,14 @@ func (i *incarnation) end(t *tenure) {
 		default:
 			i.undo(t.place, t.number)
 		}
-		close(t.ended)
 		i.mu.Lock()
 		if i.tenures[t.place.Partition] == t {
 			delete(i.tenures, t.place.Partition)
 		}
 		i.mu.Unlock()
-		t.log.Info("partition released", "member", i.id, "lost", t.isLost())
+		close(t.ended)
+		t.log.Debug("partition released", "member", i.id, "lost", t.isLost())
+		i.journal.release(t.place.Partition)
 	})
 }
 
