@@ -1,0 +1,244 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Options are the parts of the rules that differ between tests.
+type Options struct {
+	// Processors that must complete every event; nil means those of its stream that appear in the history.
+	Processors []string
+	// Retries allows an event to be begun again under the same epoch while it is not completed.
+	Retries bool
+	// Aftermath is how long after a fault its effects may last: a connection that is dead, but not yet known to be, must
+	// have been noticed by then. 0 means 5 s.
+	Aftermath time.Duration
+	// Slack is how late the sending of an event, or its iteration, may be written, compared with a flush that took the
+	// event away. 0 means a second.
+	Slack time.Duration
+}
+
+// place is where order is promised.
+type place struct {
+	stream, processor string
+	partition         int
+}
+
+func (p place) String() string {
+	return fmt.Sprintf("stream %q processor %q partition %d", p.stream, p.processor, p.partition)
+}
+
+// entry is an event as it lies in its partition.
+type entry struct {
+	stream    string
+	partition int
+	id        entryID
+}
+
+// message is an event as its producer means it, whatever entry it has become.
+type message struct {
+	stream, key string
+	seq         int64
+}
+
+// trouble is an unclean fault. Stop lasts until cont, all others are over at once.
+type trouble struct {
+	*Record
+	until int64
+}
+
+// checker holds what all places need to know of the whole history.
+type checker struct {
+	opts   Options
+	report *Report
+
+	faults     []*trouble           // in order
+	sent       map[entry]*Record    // sent or appended
+	messages   map[entry]message    // what an entry carries, by whoever said it first
+	entries    map[message][]entry  // the entries of a message
+	outcome    map[message]Kind     // unknown, or else sent, or else refused
+	refusals   map[message]*Record  // to explain
+	processors map[string][]string  // of a stream
+	places     map[place]*ownership // in the state after the records so far
+}
+
+// Check judges a history. The records may come in any order; those of one process with equal times stay in theirs.
+func Check(records []Record, opts Options) *Report {
+	opts.Slack = cmp.Or(opts.Slack, time.Second)
+	opts.Aftermath = cmp.Or(opts.Aftermath, 5*time.Second)
+	c := &checker{
+		opts: opts, report: &Report{},
+		sent: map[entry]*Record{}, messages: map[entry]message{}, entries: map[message][]entry{},
+		outcome: map[message]Kind{}, refusals: map[message]*Record{},
+		processors: map[string][]string{}, places: map[place]*ownership{},
+	}
+	ordered := slices.Clone(records)
+	slices.SortStableFunc(ordered, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
+	for i := range ordered {
+		c.learn(&ordered[i])
+	}
+	for i := range ordered {
+		c.follow(&ordered[i])
+	}
+	c.losses()
+	c.resends()
+	c.conclude()
+	return c.report
+}
+
+func (c *checker) conclude() {
+	for _, o := range c.places {
+		for _, t := range o.terms {
+			c.report.Epochs++
+			c.report.Unfinished += t.unfinished
+			if t.open != nil {
+				c.report.Unfinished++
+			}
+		}
+	}
+	slices.SortStableFunc(c.report.Violations, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.at(), b.at()), cmp.Compare(a.What, b.What))
+	})
+	c.report.OK = len(c.report.Violations) == 0
+}
+
+// learn takes in what does not depend on the order of iterations.
+func (c *checker) learn(r *Record) {
+	if err := r.check(); err != nil {
+		c.violate(ClassRecord, "record", err.Error(), *r)
+		return
+	}
+	switch r.Kind {
+	case Fault:
+		c.report.Faults++
+		c.learnFault(r)
+	case Begin:
+		if !slices.Contains(c.processors[r.Stream], r.Processor) {
+			c.processors[r.Stream] = append(c.processors[r.Stream], r.Processor)
+		}
+		c.learnEntries(r)
+	case Sent, Appended:
+		c.learnEntries(r)
+	case Unknown, Refused:
+		for i, key := range r.Keys {
+			c.learnOutcome(message{r.Stream, key, r.Seqs[i]}, r)
+		}
+	}
+}
+
+func (c *checker) learnEntries(r *Record) {
+	for i := range r.IDs {
+		id, _ := parseID(r.IDs[i])
+		e, m := entry{r.Stream, r.Partition, id}, message{r.Stream, r.Keys[i], r.Seqs[i]}
+		if r.Kind != Begin {
+			c.learnOutcome(m, r)
+			if c.sent[e] == nil {
+				c.sent[e] = r
+				c.report.Events++
+			}
+		}
+		known, seen := c.messages[e]
+		if !seen {
+			c.messages[e] = m
+			c.entries[m] = append(c.entries[m], e)
+		} else if known != m {
+			c.violate(ClassRecord, fmt.Sprintf("stream %q partition %d", r.Stream, r.Partition),
+				fmt.Sprintf("entry %s carries key %q seq %d here and key %q seq %d elsewhere",
+					id, m.key, m.seq, known.key, known.seq), *r)
+		}
+	}
+}
+
+func (c *checker) learnOutcome(m message, r *Record) {
+	switch r.Kind {
+	case Unknown:
+		c.outcome[m] = Unknown
+	case Refused:
+		c.refusals[m] = r
+		c.outcome[m] = cmp.Or(c.outcome[m], Refused)
+	default:
+		if c.outcome[m] != Unknown {
+			c.outcome[m] = Sent
+		}
+	}
+}
+
+func (c *checker) learnFault(r *Record) {
+	if r.Fault == Cont {
+		for _, f := range c.faults {
+			if f.Fault == Stop && f.Worker == r.Worker {
+				f.until = min(f.until, r.At)
+			}
+		}
+	}
+	if unclean[r.Fault] {
+		f := &trouble{r, r.At}
+		if r.Fault == Stop {
+			f.until = math.MaxInt64
+		}
+		c.faults = append(c.faults, f)
+	}
+}
+
+// suffered says whether an unclean fault of a worker falls into the time from..to.
+func (c *checker) suffered(worker string, from, to int64) bool {
+	return slices.ContainsFunc(c.faults, func(f *trouble) bool {
+		return f.until >= from && f.At <= to && (f.Worker == "" || f.Worker == worker)
+	})
+}
+
+// flushed says whether a flush may have come between what was written at these times.
+func (c *checker) flushed(from, to int64) bool {
+	return slices.ContainsFunc(c.faults, func(f *trouble) bool {
+		return f.Fault == Flush && f.At >= from-int64(c.opts.Slack) && f.At <= to
+	})
+}
+
+func (c *checker) violate(class Class, where, what string, records ...Record) {
+	c.report.Violations = append(c.report.Violations, Violation{class, where, what, records})
+}
+
+// losses looks for events that a processor never completed.
+func (c *checker) losses() {
+	for e, r := range c.sent {
+		processors := c.opts.Processors
+		if processors == nil {
+			processors = c.processors[e.stream]
+		}
+		if len(processors) == 0 {
+			c.violate(ClassLoss, fmt.Sprintf("stream %q", e.stream), fmt.Sprintf("nobody processed %s", e.id), *r)
+		}
+		for _, name := range processors {
+			p := place{e.stream, name, e.partition}
+			if o := c.places[p]; o != nil && o.completed[e.id] != nil {
+				continue
+			}
+			if c.flushed(r.At, math.MaxInt64) {
+				c.report.Excused++
+				continue
+			}
+			m := c.messages[e]
+			c.violate(ClassLoss, p.String(), fmt.Sprintf("entry %s key %q seq %d was never completed", e.id, m.key, m.seq), *r)
+		}
+	}
+}
+
+// resends looks for messages that became more than one entry without a reason.
+func (c *checker) resends() {
+	for m, entries := range c.entries {
+		if len(entries) < 2 {
+			continue
+		}
+		if c.outcome[m] == Unknown {
+			c.report.Resends += len(entries) - 1
+			continue
+		}
+		c.violate(ClassResend, fmt.Sprintf("stream %q", m.stream),
+			fmt.Sprintf("key %q seq %d is in %d entries, %s and %s among them, and was never of unknown outcome",
+				m.key, m.seq, len(entries), entries[0].id, entries[1].id))
+	}
+}

@@ -1,0 +1,44 @@
+// Package history writes down what producers and workers did, and judges from it whether order was kept, nothing was
+// lost, and every partition had one owner at a time. Counting cannot tell; a history can.
+//
+// Every process writes its own file (Open), a simulation in fake time one log in memory (Memory). A record is on disk
+// when the call returns, in one write: kill -9 loses nothing that was written. Times of different processes of one
+// machine are comparable.
+//
+// # What is recorded
+//
+//	sent      the append was accepted: stream, partition, entry ID, key, seq. Written when the reply has come.
+//	appended  the entry was found in its partition afterwards, whatever its sender knows.
+//	unknown   the outcome of the append is unknown: key, seq.
+//	refused   the append was refused, so it is certainly not in: key, seq.
+//	begin     an iteration begins: worker, executor, epoch, processor, partition, the batch's IDs, keys, seqs.
+//	end       it ended. Completed: these events are to be acked. Failed: they are not.
+//	fault     something was done to a worker, or to all if the worker is empty. Written before it is done.
+//	note      free text.
+//
+// A worker's name stands for one process: a restarted worker has another. The seqs of a key ascend in the order in
+// which they were sent; two producers share no key.
+//
+// # The rules of Check
+//
+// A place is a stream, a processor and a partition. An iteration completes an event if it ends and did not fail.
+//
+//   - loss: every event sent or appended is completed at every processor. Events sent before a flush are excused.
+//   - order: the first completions at a place ascend in entry ID, compared as two 64-bit numbers, and so do the IDs
+//     within a batch.
+//   - fifo: the first completions of a key at a place ascend in seq. A seq whose outcome was unknown may come later
+//     than larger ones, for its sender may have sent it again.
+//   - owner: an epoch belongs to one worker and executor. Once an iteration began under an epoch, none begins at that
+//     place under a smaller one. Within an epoch iterations neither overlap nor go back, except, with Options.Retries,
+//     to an event not yet completed. If the handover was clean, the old owner's last iteration ended before the new
+//     owner's first began; a worker that was stopped may finish the one it was in.
+//   - repeat: an event is completed twice at a place only under different epochs, and only if the smaller one ended
+//     uncleanly before the second completion.
+//   - resend: a key and seq has more than one entry ID only if its outcome was unknown.
+//   - refused: a refused key and seq, not sent again, is never completed.
+//   - record: records fit together. An end has its begin, an entry ID has one key and seq.
+//
+// A handover is unclean if its old owner suffered kill, stop, cut, flush, failover or lost (it noticed itself that it
+// was no longer the owner) after it was last heard of at that place, or not long before (Options.Aftermath); term, cont
+// and join are clean.
+package history

@@ -1,0 +1,115 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Kind says what a record is about; see the package's documentation.
+type Kind string
+
+// The kinds of records.
+const (
+	Sent     Kind = "sent"
+	Appended Kind = "appended"
+	Unknown  Kind = "unknown"
+	Refused  Kind = "refused"
+	Begin    Kind = "begin"
+	End      Kind = "end"
+	Fault    Kind = "fault"
+	Note     Kind = "note"
+)
+
+// The kinds of faults, for Record.Fault.
+const (
+	Kill     = "kill"
+	Stop     = "stop"
+	Cut      = "cut"
+	Flush    = "flush"
+	Failover = "failover"
+	Lost     = "lost"
+	Term     = "term"
+	Cont     = "cont"
+	Join     = "join"
+)
+
+// unclean tells the faults that excuse repeats from those that do not.
+var unclean = map[string]bool{
+	Kill: true, Stop: true, Cut: true, Flush: true, Failover: true, Lost: true,
+	Term: false, Cont: false, Join: false,
+}
+
+// Record is one line of a log. IDs, Keys and Seqs run parallel; unknown and refused records have no IDs, and an end
+// needs neither keys nor seqs.
+type Record struct {
+	Kind      Kind     `json:"kind"`
+	At        int64    `json:"at"` // nanoseconds since some moment that all processes of the machine share
+	Worker    string   `json:"worker,omitempty"`
+	Executor  string   `json:"executor,omitempty"`
+	Stream    string   `json:"stream,omitempty"`
+	Processor string   `json:"processor,omitempty"`
+	Partition int      `json:"partition"`
+	Epoch     int64    `json:"epoch,omitempty"`
+	IDs       []string `json:"ids,omitempty"`
+	Keys      []string `json:"keys,omitempty"`
+	Seqs      []int64  `json:"seqs,omitempty"`
+	Producer  string   `json:"producer,omitempty"`
+	Failed    bool     `json:"failed,omitempty"`
+	Fault     string   `json:"fault,omitempty"`
+	Text      string   `json:"text,omitempty"`
+}
+
+// check says what keeps a record from being judged.
+func (r *Record) check() error {
+	switch r.Kind {
+	case Sent, Appended, Begin:
+		if len(r.IDs) == 0 || len(r.IDs) != len(r.Keys) || len(r.IDs) != len(r.Seqs) {
+			return fmt.Errorf("%s: %d ids, %d keys, %d seqs", r.Kind, len(r.IDs), len(r.Keys), len(r.Seqs))
+		}
+	case End:
+		if len(r.IDs) == 0 {
+			return fmt.Errorf("end without ids")
+		}
+	case Unknown, Refused:
+		if len(r.Keys) == 0 || len(r.Keys) != len(r.Seqs) {
+			return fmt.Errorf("%s: %d keys, %d seqs", r.Kind, len(r.Keys), len(r.Seqs))
+		}
+	case Fault:
+		if _, known := unclean[r.Fault]; !known {
+			return fmt.Errorf("unknown fault %q", r.Fault)
+		}
+	case Note:
+	default:
+		return fmt.Errorf("unknown kind %q", r.Kind)
+	}
+	for _, id := range r.IDs {
+		if _, err := parseID(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entryID is a Redis entry ID as what it is: two numbers that no double can hold.
+type entryID struct{ ms, seq uint64 }
+
+func parseID(s string) (entryID, error) {
+	ms, seq, _ := strings.Cut(s, "-")
+	m, err := strconv.ParseUint(ms, 10, 64)
+	if err != nil {
+		return entryID{}, fmt.Errorf("entry ID %q", s)
+	}
+	n, err := strconv.ParseUint(seq, 10, 64)
+	if err != nil {
+		return entryID{}, fmt.Errorf("entry ID %q", s)
+	}
+	return entryID{m, n}, nil
+}
+
+func (a entryID) compare(b entryID) int {
+	return cmp.Or(cmp.Compare(a.ms, b.ms), cmp.Compare(a.seq, b.seq))
+}
+
+func (a entryID) String() string { return fmt.Sprintf("%d-%d", a.ms, a.seq) }

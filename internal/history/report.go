@@ -1,0 +1,110 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Class is the rule that a violation breaks; see the package's documentation.
+type Class string
+
+// The classes of violations.
+const (
+	ClassLoss    Class = "loss"
+	ClassOrder   Class = "order"
+	ClassFIFO    Class = "fifo"
+	ClassOwner   Class = "owner"
+	ClassRepeat  Class = "repeat"
+	ClassResend  Class = "resend"
+	ClassRefused Class = "refused"
+	ClassRecord  Class = "record"
+)
+
+// Violation says which rule was broken, where, and by which records.
+type Violation struct {
+	Class   Class
+	Where   string // stream, processor and partition
+	What    string
+	Records []Record
+}
+
+// at is when the rule was broken.
+func (v Violation) at() int64 {
+	if len(v.Records) == 0 {
+		return math.MaxInt64
+	}
+	return v.Records[len(v.Records)-1].At
+}
+
+// String is several lines: the explanation, then the records.
+func (v Violation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s: %s", v.Class, v.Where, v.What)
+	for _, r := range v.Records {
+		b.WriteString("\n      " + r.String())
+	}
+	return b.String()
+}
+
+// String is one line.
+func (r Record) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d.%06ds %s", r.At/1e9, r.At%1e9/1e3, r.Kind)
+	add := func(name string, value any, present bool) {
+		if present {
+			fmt.Fprintf(&b, " %s=%v", name, value)
+		}
+	}
+	add("worker", r.Worker, r.Worker != "")
+	add("executor", r.Executor, r.Executor != "")
+	add("fault", r.Fault, r.Fault != "")
+	add("partition", r.Partition, r.Kind != Fault && r.Kind != Note)
+	add("epoch", r.Epoch, r.Epoch != 0)
+	add("ids", r.IDs, len(r.IDs) > 0)
+	add("keys", r.Keys, len(r.Keys) > 0)
+	add("seqs", r.Seqs, len(r.Seqs) > 0)
+	add("failed", r.Failed, r.Failed)
+	add("text", r.Text, r.Text != "")
+	return b.String()
+}
+
+// maxPrinted bounds how many violations Report.String explains.
+const maxPrinted = 20
+
+// Report is the verdict on a history.
+type Report struct {
+	OK         bool
+	Violations []Violation
+
+	Events     int // sent, or found appended
+	Completed  int // completions, repeats among them, over all processors
+	Repeats    int // completions that were repeats and allowed
+	Resends    int // entries beyond the first of the same key and seq, allowed
+	Excused    int // events that a flush took away
+	Unfinished int // iterations that began and never ended
+	Clean      int // handovers
+	Unclean    int // handovers
+	Epochs     int // ownerships under which at least one iteration ran
+	Faults     int
+}
+
+// String is a summary for a test's log, with an explanation of the first violations.
+func (r *Report) String() string {
+	var b strings.Builder
+	verdict := "history is correct"
+	if !r.OK {
+		verdict = fmt.Sprintf("history has %d violations", len(r.Violations))
+	}
+	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, "+
+		"%d unfinished iterations, %d epochs, handovers %d clean %d unclean, %d faults",
+		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Unfinished, r.Epochs, r.Clean, r.Unclean, r.Faults)
+	for i, v := range r.Violations {
+		if i == maxPrinted {
+			fmt.Fprintf(&b, "\n  … and %d more", len(r.Violations)-maxPrinted)
+			break
+		}
+		b.WriteString("\n  " + v.String())
+	}
+	return b.String()
+}
