@@ -1,0 +1,413 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+const (
+	fewest, most = 3, 6 // workers alive, stopped ones too
+	producers    = 4
+	keysEach     = 1250 // 5 000 in all
+	batchSize    = 40
+)
+
+// A scene is one run.
+type scene struct {
+	t      *testing.T
+	rng    *rand.Rand
+	dir    string
+	redis  *testredis.Server
+	faults *history.Log
+	logs   []string
+	count  map[string]int
+	named  int
+	live   []*process
+	wg     sync.WaitGroup // what goes on beside the main course
+}
+
+// A process is one worker.
+type process struct {
+	name    string
+	cmd     *exec.Cmd
+	proxy   *faultproxy.Proxy
+	exited  chan struct{}
+	err     error // of Wait, once exited
+	stopped bool
+}
+
+func TestFaults(t *testing.T) {
+	duration := 12 * time.Second
+	if s := os.Getenv("RUNNEL_CHAOS_DURATION"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		duration = d
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("RUNNEL_CHAOS_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("RUNNEL_CHAOS_SEED=%d RUNNEL_CHAOS_DURATION=%v", seed, duration)
+	s := newScene(t, seed)
+	for range 4 {
+		s.start()
+	}
+	stop := s.produce()
+	s.hurt(duration)
+	stop()
+	s.settle()
+	s.judge()
+}
+
+func newScene(t *testing.T, seed uint64) *scene {
+	s := &scene{t: t, rng: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), redis: testredis.Start(t), count: map[string]int{}}
+	s.faults = s.open("driver")
+	return s
+}
+
+func (s *scene) open(name string) *history.Log {
+	path := filepath.Join(s.dir, name+".ndjson")
+	log, err := history.Open(path, name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.logs = append(s.logs, path)
+	s.t.Cleanup(func() { log.Close() })
+	return log
+}
+
+// start starts a worker process behind a proxy of its own.
+func (s *scene) start() {
+	s.named++
+	name := fmt.Sprint("w", s.named)
+	p := &process{name: name, proxy: faultproxy.Start(s.t, s.redis.Addr()), exited: make(chan struct{})}
+	path := filepath.Join(s.dir, name+".ndjson")
+	s.logs = append(s.logs, path)
+	out, err := os.Create(filepath.Join(s.dir, name+".log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_URL=redis://"+p.proxy.Addr(), "RUNNEL_CHAOS_LOG="+path)
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.wg.Go(func() {
+		p.err = p.cmd.Wait()
+		out.Close()
+		close(p.exited)
+	})
+	s.t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.exited
+	})
+	s.live = append(s.live, p)
+}
+
+// hurt does something to somebody, again and again.
+func (s *scene) hurt(duration time.Duration) {
+	end := time.NewTimer(duration)
+	defer end.Stop()
+	for {
+		pause := time.NewTimer(300*time.Millisecond + time.Duration(s.rng.IntN(700))*time.Millisecond)
+		select {
+		case <-end.C:
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		s.reap()
+		if len(s.live) < fewest {
+			s.join()
+			continue
+		}
+		p := s.live[s.rng.IntN(len(s.live))]
+		switch s.rng.IntN(5) {
+		case 0:
+			s.fault(p, history.Kill, syscall.SIGKILL)
+			s.drop(p)
+		case 1:
+			if !p.stopped {
+				s.freeze(p)
+			}
+		case 2:
+			if !p.stopped {
+				s.terminate(p)
+			}
+		case 3:
+			if len(s.live) < most {
+				s.join()
+			}
+		case 4:
+			s.note(p, history.Cut)
+			p.proxy.CutAll()
+		}
+	}
+}
+
+func (s *scene) note(p *process, fault string) {
+	s.count[fault]++
+	if err := s.faults.Fault(p.name, fault); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) fault(p *process, fault string, sig syscall.Signal) {
+	s.note(p, fault)
+	p.cmd.Process.Signal(sig)
+}
+
+func (s *scene) join() {
+	s.start()
+	s.note(s.live[len(s.live)-1], history.Join)
+}
+
+// freeze stops a process for longer than a lease.
+func (s *scene) freeze(p *process) {
+	s.fault(p, history.Stop, syscall.SIGSTOP)
+	p.stopped = true
+	d := lockExpiry + time.Duration(s.rng.Int64N(int64(2*lockExpiry)))
+	s.wg.Go(func() {
+		select {
+		case <-p.exited:
+		case <-time.After(d):
+			s.faults.Fault(p.name, history.Cont)
+			p.cmd.Process.Signal(syscall.SIGCONT)
+		}
+	})
+}
+
+// terminate ends a process by SIGTERM: it has to drain and exit 0.
+func (s *scene) terminate(p *process) {
+	s.fault(p, history.Term, syscall.SIGTERM)
+	s.drop(p)
+	s.wg.Go(func() {
+		select {
+		case <-p.exited:
+			if p.err != nil {
+				s.t.Errorf("worker %s after SIGTERM: %v\n%s", p.name, p.err, s.tail(p))
+			}
+		case <-time.After(30 * time.Second):
+			s.t.Errorf("worker %s does not end after SIGTERM\n%s", p.name, s.tail(p))
+			p.cmd.Process.Kill()
+		}
+	})
+}
+
+func (s *scene) drop(p *process) {
+	for i := range s.live {
+		if s.live[i] == p {
+			s.live = append(s.live[:i], s.live[i+1:]...)
+			return
+		}
+	}
+}
+
+// reap looks for workers that ended without being asked to.
+func (s *scene) reap() {
+	for _, p := range append([]*process(nil), s.live...) {
+		select {
+		case <-p.exited:
+			s.t.Errorf("worker %s ended by itself: %v\n%s", p.name, p.err, s.tail(p))
+			s.drop(p)
+		default:
+		}
+	}
+}
+
+func (s *scene) tail(p *process) string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, p.name+".log"))
+	if len(b) > 4000 {
+		b = b[len(b)-4000:]
+	}
+	return string(b)
+}
+
+// produce sends until its result is called.
+func (s *scene) produce() (stop func()) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var wg sync.WaitGroup
+	proxy := faultproxy.Start(s.t, s.redis.Addr())
+	for n := range producers {
+		log := s.open(fmt.Sprint("producer", n))
+		wg.Go(func() { s.send(ctx, log, n, "redis://"+proxy.Addr()) })
+	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(3 * time.Second):
+				proxy.CutAll()
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// send sends batches over keys of its own. What failed is sent again, in order,
+// before anything later, so that order per key is the producer's order.
+func (s *scene) send(ctx context.Context, log *history.Log, n int, url string) {
+	app, jobs := declare(url, fmt.Sprint("producer", n))
+	defer app.Close()
+	seqs := map[string]int64{}
+	rng := rand.New(rand.NewPCG(uint64(n), 1))
+	for ctx.Err() == nil {
+		var batch []job
+		for range batchSize {
+			key := fmt.Sprintf("p%d-%d", n, rng.IntN(keysEach))
+			seqs[key]++
+			batch = append(batch, job{key, seqs[key]})
+		}
+		for len(batch) > 0 {
+			batch = s.sendOnce(log, jobs, batch)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// sendOnce sends a batch and returns what has to be sent again.
+func (s *scene) sendOnce(log *history.Log, jobs *runnel.Stream[job], batch []job) (again []job) {
+	out := make([]runnel.Outgoing[job], len(batch))
+	for i, j := range batch {
+		out[i].Record = j
+	}
+	sent, err := jobs.SendEvents(context.WithoutCancel(s.t.Context()), out...)
+	var se *runnel.SendError
+	if err != nil && !errors.As(err, &se) {
+		<-time.After(50 * time.Millisecond) // the metadata could not be checked: nothing was sent
+		return batch
+	}
+	failed := map[int]runnel.SendFailure{}
+	if se != nil {
+		for _, f := range se.Failed {
+			failed[f.Index] = f
+		}
+	}
+	for i, j := range batch {
+		f, bad := failed[i]
+		switch {
+		case !bad:
+			err = log.Sent("jobs", sent[i].Partition, sent[i].ID, j.Key, j.Seq)
+		case f.Unknown:
+			err = log.Unknown("jobs", j.Key, j.Seq)
+			again = append(again, j)
+		default:
+			again = append(again, j)
+		}
+		if err != nil {
+			s.t.Error(err)
+		}
+	}
+	return again
+}
+
+// settle ends the faults, waits until everything is processed, and ends the
+// workers.
+func (s *scene) settle() {
+	for len(s.live) < fewest {
+		s.start()
+	}
+	rdb := s.redis.Client(s.t)
+	deadline := time.Now().Add(60 * time.Second)
+	for !s.quiet(rdb) {
+		if time.Now().After(deadline) {
+			s.t.Errorf("not everything is processed:\n%s", s.positions(rdb))
+			break
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	s.reap()
+	for _, p := range append([]*process(nil), s.live...) {
+		s.terminate(p)
+	}
+	s.wg.Wait()
+	if left := s.positions(rdb); left != "" {
+		s.t.Errorf("at rest:\n%s", left)
+	}
+}
+
+func (s *scene) quiet(rdb *redis.Client) bool { return s.positions(rdb) == "" }
+
+// positions tells where a partition is not at rest: it has one group, nothing
+// pending, and everything was delivered.
+func (s *scene) positions(rdb *redis.Client) (out string) {
+	for p := range partitions {
+		key := fmt.Sprint("__strm:chaos.jobs.", p)
+		info, err := rdb.XInfoStream(s.t.Context(), key).Result()
+		if err != nil {
+			out += fmt.Sprintln(key, err)
+			continue
+		}
+		groups, err := rdb.XInfoGroups(s.t.Context(), key).Result()
+		if err != nil || len(groups) != 1 || groups[0].Pending != 0 || groups[0].LastDeliveredID != info.LastGeneratedID || groups[0].Lag != 0 {
+			out += fmt.Sprintln(key, info.LastGeneratedID, groups, err)
+		}
+	}
+	return out
+}
+
+// judge has the history checked.
+func (s *scene) judge() {
+	rdb := s.redis.Client(s.t)
+	found := s.open("found")
+	for p := range partitions {
+		entries, err := rdb.XRange(s.t.Context(), fmt.Sprint("__strm:chaos.jobs.", p), "-", "+").Result()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, e := range entries {
+			var j job
+			data, _ := e.Values["data"].(string)
+			if err := runnel.MsgPack.Decode([]byte(data), &j); err != nil {
+				s.t.Fatal(err)
+			}
+			if err := found.Write(history.Record{Kind: history.Appended, Stream: "jobs", Partition: p, IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq}}); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	records, err := history.Read(s.logs...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	report := history.Check(records, history.Options{Processors: []string{"check"}})
+	s.t.Logf("faults %v\n%v", s.count, report)
+	s.t.Log(gaps(records))
+	if !report.OK {
+		keep := filepath.Join(os.TempDir(), "runnel-chaos")
+		os.RemoveAll(keep)
+		if err := os.CopyFS(keep, os.DirFS(s.dir)); err == nil {
+			s.t.Log("logs kept in", keep)
+		}
+		s.t.Error("the history breaks a promise")
+	}
+}

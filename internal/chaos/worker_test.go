@@ -1,0 +1,95 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/history"
+)
+
+const (
+	partitions = 16
+	lockExpiry = time.Second
+)
+
+type job struct {
+	Key string `json:"key"`
+	Seq int64  `json:"seq"`
+}
+
+// declare makes the app that workers and producers share.
+func declare(url, worker string) (*runnel.App, *runnel.Stream[job]) {
+	app := runnel.New("chaos", &runnel.Options{
+		RedisURL: url, Worker: worker,
+		Logger:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Processor: runnel.ProcessorOptions{LockExpiry: lockExpiry, Grace: 2 * time.Second},
+	})
+	return app, runnel.NewStream(app, "jobs", func(j job) string { return j.Key },
+		&runnel.StreamOptions{Partitions: partitions, Size: 1 << 40})
+}
+
+// TestMain makes the test binary a worker when it is started as one.
+func TestMain(m *testing.M) {
+	if name := os.Getenv("RUNNEL_CHAOS_WORKER"); name != "" {
+		if err := work(name, os.Getenv("RUNNEL_CHAOS_URL"), os.Getenv("RUNNEL_CHAOS_LOG")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func work(name, url, path string) error {
+	log, err := history.Open(path, name)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	app, jobs := declare(url, name)
+	defer app.Close()
+	jobs.Process("check", func(ctx context.Context, events *runnel.Events[job]) error {
+		for e, j := range events.All() {
+			if err := iterate(events.Context(), log, e, j); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil)
+	return app.Run(ctx)
+}
+
+// iterate writes down one iteration and takes a moment, sometimes a long one.
+func iterate(ctx context.Context, log *history.Log, e *runnel.Event, j job) error {
+	it, err := log.Begin(history.Record{
+		Stream: e.Stream, Processor: "check", Partition: e.Partition, Epoch: e.Epoch,
+		IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq},
+	})
+	if err != nil {
+		return err
+	}
+	switch rand.N(20) {
+	case 0:
+		select {
+		case <-time.After(rand.N(20 * time.Millisecond)):
+		case <-ctx.Done():
+		}
+	case 1, 2, 3:
+		select {
+		case <-time.After(rand.N(2 * time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
+	return it.Complete()
+}
