@@ -1,0 +1,171 @@
+package runneltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// recorder takes what an app appends, instead of Redis.
+type recorder struct {
+	byLog map[string]*worker.Stream
+
+	mu   sync.Mutex
+	sent []appended
+	fail error
+	last map[string]int // entries by log
+}
+
+type appended struct {
+	stream *worker.Stream
+	entry  rstream.Entry
+}
+
+func newRecorder(t testing.TB, reg *worker.Registry) *recorder {
+	t.Helper()
+	streams, err := reg.Streams()
+	if err != nil {
+		t.Fatalf("runneltest: app %s: %v", reg.App, err)
+	}
+	r := &recorder{byLog: map[string]*worker.Stream{}, last: map[string]int{}}
+	for _, s := range streams {
+		k := keys.Keys{App: reg.App, Layout: layoutOf(s.Meta.Layout)}
+		for p := range s.Meta.Partitions {
+			r.byLog[k.Partition(s.Name, p)] = s
+		}
+	}
+	return r
+}
+
+func layoutOf(name string) keys.Layout {
+	if name == keys.Cluster.String() {
+		return keys.Cluster
+	}
+	return keys.Standalone
+}
+
+// begin forgets what was recorded and lets appends fail with err.
+func (r *recorder) begin(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent, r.fail = nil, err
+	clear(r.last)
+}
+
+// Append records; it implements worker.Appender.
+func (r *recorder) Append(ctx context.Context, appends []rstream.Append) []rstream.Appended {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]rstream.Appended, len(appends))
+	for i, a := range appends {
+		if err := errors.Join(r.fail, ctx.Err()); err != nil {
+			out[i].Err = err
+			continue
+		}
+		for _, fields := range a.Records {
+			r.last[a.Log]++
+			id := fmt.Sprintf("%d-0", r.last[a.Log])
+			r.sent = append(r.sent, appended{r.byLog[a.Log], entryOf(id, fields)})
+			out[i].IDs = append(out[i].IDs, id)
+		}
+	}
+	return out
+}
+
+// sentRecord is a record that was sent.
+type sentRecord struct {
+	record  any
+	key     string
+	headers map[string]string
+}
+
+// of returns what was sent to a stream.
+func (r *recorder) of(t testing.TB, stream string) []sentRecord {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []sentRecord
+	for _, a := range r.sent {
+		if a.stream.Name != stream {
+			continue
+		}
+		record, err := a.stream.Decode(a.entry)
+		if err != nil {
+			t.Fatalf("runneltest: stream %s: decode what was sent: %v", stream, err)
+		}
+		s := sentRecord{record: record}
+		for name, v := range a.entry.Values {
+			value, _ := v.(string)
+			if h, ok := strings.CutPrefix(name, "__h."); ok {
+				if s.headers == nil {
+					s.headers = map[string]string{}
+				}
+				s.headers[h] = value
+			} else if name == "__key" {
+				s.key = value
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// encode returns the values of the entry that out becomes. The stream's own
+// Send makes them.
+func encode[T any](r *recorder, s *runnel.Stream[T], out runnel.Outgoing[T]) (map[string]any, error) {
+	r.begin(nil)
+	if _, err := s.SendEvents(context.Background(), out); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent[0].entry.Values, nil
+}
+
+func entryOf(id string, fields []string) rstream.Entry {
+	values := make(map[string]any, len(fields)/2)
+	for i := 0; i+1 < len(fields); i += 2 {
+		values[fields[i]] = fields[i+1]
+	}
+	return rstream.Entry{ID: id, Values: values}
+}
+
+// turns lets runs over one app follow one another: what it appends goes to one
+// recorder at a time.
+var turns = struct {
+	mu   sync.Mutex
+	apps map[*runnel.App]*turn
+}{apps: map[*runnel.App]*turn{}}
+
+type turn struct {
+	mu    sync.Mutex
+	users int // guarded by turns.mu
+}
+
+func lockApp(app *runnel.App) (unlock func()) {
+	turns.mu.Lock()
+	w := turns.apps[app]
+	if w == nil {
+		w = new(turn)
+		turns.apps[app] = w
+	}
+	w.users++
+	turns.mu.Unlock()
+	w.mu.Lock()
+	return func() {
+		w.mu.Unlock()
+		turns.mu.Lock()
+		defer turns.mu.Unlock()
+		if w.users--; w.users == 0 {
+			delete(turns.apps, app)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package runneltest
+
+import (
+	"testing"
+
+	"github.com/runnel-go/runnel"
+)
+
+// A Result is what became of the events of a run. IDs are in the order in which
+// things happened to them.
+type Result struct {
+	Taken []string // handed to middleware or loop
+	Acked []string
+
+	Ignored     int     // events dropped by the policy Ignore
+	IgnoredErrs []error // why, and errors before the first event
+	Quarantined error   // what stopped the partition, under the policy Quarantine
+	Err         error   // what would have stopped the worker
+
+	rec *recorder
+}
+
+func (s *source) result(err error, rec *recorder) *Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for _, t := range s.timers {
+		t.Stop()
+	}
+	return &Result{
+		Taken: s.taken, Acked: s.acked, Ignored: s.ignored, IgnoredErrs: s.errs, Quarantined: s.stopped, Err: err, rec: rec,
+	}
+}
+
+// Sent returns the records that were sent to a stream of the app during the run,
+// in the order of the calls; those of one call are put together by partition.
+func Sent[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []U {
+	t.Helper()
+	var out []U
+	for _, o := range SentEvents(t, r, s) {
+		out = append(out, o.Record)
+	}
+	return out
+}
+
+// SentEvents is Sent with the keys and headers that were given with the records.
+func SentEvents[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []runnel.Outgoing[U] {
+	t.Helper()
+	var out []runnel.Outgoing[U]
+	for _, sent := range r.rec.of(t, s.Name()) {
+		record, ok := sent.record.(U)
+		if !ok {
+			t.Fatalf("runneltest: stream %s of another app has records of type %T", s.Name(), sent.record)
+		}
+		out = append(out, runnel.Outgoing[U]{Record: record, Key: sent.key, Headers: sent.headers})
+	}
+	return out
+}
