@@ -132,7 +132,10 @@ func TestAppendWithALostReplyIsUnknown(t *testing.T) {
 				t.Errorf("%d: got %+v", i, out[i])
 			}
 		}
-		equal(t, "appended once", e.contents("a"), []string{"0", "1"})
-		equal(t, "appended once", e.contents("b"), []string{"-1", "0", "1", "2"})
+		equal(t, "executed before its reply was lost", e.contents("a"), []string{"0", "1"})
+		// The server may have noticed the broken connection before it came to b.
+		if got := fmt.Sprint(e.contents("b")); got != "[-1 0]" && got != "[-1 0 1 2]" {
+			t.Errorf("appended at most once: got %s", got)
+		}
 	})
 }

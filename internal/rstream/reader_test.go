@@ -229,3 +229,26 @@ func TestReadFromADeadServerSentNothing(t *testing.T) {
 		}
 	})
 }
+
+// An interruption that comes too late closes a connection at rest, where the
+// server lacks CLIENT UNBLOCK. The next read finds it closed and sent nothing.
+func TestALateInterruptionIsHarmless(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.own(p, tenure(alice, 1))
+		r := e.NewReader()
+		defer r.Close()
+		for i := range 3 {
+			id := e.add(p.Log, "*")
+			got, err := r.Read(e.ctx(), GroupName("printer", alice), "c", []string{p.Log}, 10, 0)
+			if err != nil {
+				t.Fatalf("read %d: %v", i, err)
+			}
+			equal(t, "entries", ids(got[0].Entries), []string{id})
+			r.mu.Lock()
+			cur := r.cur
+			r.mu.Unlock()
+			cur.cut()
+		}
+	})
+}

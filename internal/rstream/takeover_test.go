@@ -55,7 +55,7 @@ func TestTakeoverFindsTheFloor(t *testing.T) {
 			e.group(p, alice, "2-2")
 		}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
 		{name: "foreign groups", processor: "a", prepare: func(e *env, p Place) {
-			for _, g := range []string{"a@b@x45678901234", "b@" + alice, "a@short", "aa@" + alice, "a." + alice, "a-@" + alice} {
+			for _, g := range []string{"a@b@x4567890123456", "b@" + alice, "a@short", "aa@" + alice, "a." + alice, "a-@" + alice} {
 				e.must(e.raw.XGroupCreate(e.ctx(), p.Log, g, "2-2").Err())
 			}
 		}, floor: "0-0", found: FoundStart, rest: "[1-1 2-2 3-3]"},
