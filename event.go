@@ -34,11 +34,11 @@ type eventSource struct {
 
 // Names of the fields of an entry that are ours. Other fields are the user's.
 const (
-	payloadField = "data"
-	jsonField    = "json" // also accepted as the payload: what an untyped sender writes
+	payloadField = rstream.PayloadField
+	jsonField    = rstream.JSONField
 	ownPrefix    = "__"
-	keyField     = "__key"
-	headerPrefix = "__h."
+	keyField     = rstream.KeyField
+	headerPrefix = rstream.HeaderPrefix
 )
 
 func newEvent(e *Event, entry rstream.Entry) {

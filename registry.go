@@ -37,6 +37,13 @@ func (a *App) registry() *worker.Registry {
 			return a.build(logger)
 		},
 		Client: a.redis,
+		Settings: func() (*worker.Settings, error) {
+			o, err := a.settings()
+			if err != nil {
+				return nil, err
+			}
+			return &worker.Settings{LogLevel: o.LogLevel, LogFormat: o.LogFormat, Logger: o.Logger}, nil
+		},
 		Override: func(o worker.Overrides) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
@@ -45,6 +52,7 @@ func (a *App) registry() *worker.Registry {
 			}
 			a.opts.LogLevel = cmp.Or(o.LogLevel, a.opts.LogLevel)
 			a.opts.LogFormat = cmp.Or(o.LogFormat, a.opts.LogFormat)
+			a.opts.Logger = cmp.Or(o.Logger, a.opts.Logger)
 			a.resolved = nil
 		},
 		Intercept: func(to worker.Appender) {

@@ -209,13 +209,10 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []worker.JSONRecord) [
 	var out []Outgoing[T]
 	var index []int
 	for i, r := range records {
-		var o Outgoing[T]
-		if err := decodeStrict(r.JSON, &o.Record); err != nil {
-			results[i].Err = err
+		o, err := s.outgoing(r)
+		if err != nil {
+			results[i].Err, results[i].Refused = err, true
 			continue
-		}
-		if r.Key != nil {
-			o.Key = *r.Key
 		}
 		out, index = append(out, o), append(index, i)
 	}
@@ -237,4 +234,21 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []worker.JSONRecord) [
 		}
 	}
 	return results
+}
+
+// outgoing reads a record, and tries to encode it: SendEvents would refuse the
+// others with it.
+func (s *Stream[T]) outgoing(r worker.JSONRecord) (Outgoing[T], error) {
+	var o Outgoing[T]
+	if err := decodeStrict(r.JSON, &o.Record); err != nil {
+		return o, err
+	}
+	if r.Key != nil {
+		o.Key = *r.Key
+	}
+	settings, err := s.settings()
+	if err == nil {
+		_, _, err = s.encode(settings, o)
+	}
+	return o, err
 }

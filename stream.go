@@ -2,6 +2,7 @@ package runnel
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"sync"
@@ -148,6 +149,10 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 				return nil, 0, fmt.Errorf("stream %s: a record is %T, want %s", s.name, record, reflect.TypeFor[T]())
 			}
 			return s.encode(o, Outgoing[T]{Record: r})
+		},
+		Sample: func() ([]byte, error) {
+			var record T
+			return json.Marshal(record)
 		},
 		Decode: func(entry rstream.Entry) (any, error) {
 			var record T

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -14,7 +15,9 @@ type Stream struct {
 	// Encode returns the fields of a record's entry and its partition. record
 	// must be of the stream's type.
 	Encode func(record any) (fields []string, partition int, err error)
-	// Decode is the inverse.
+	// Sample returns the JSON of a zero record.
+	Sample func() ([]byte, error)
+	// Decode is the inverse of Encode.
 	Decode func(entry rstream.Entry) (record any, err error)
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.
@@ -33,6 +36,7 @@ type JSONSent struct {
 	ID        string
 	Err       error
 	Unknown   bool // it may have been appended all the same
+	Refused   bool // it is no record of the stream: sending it again is of no use
 }
 
 // A Registry is what an app registered and how to reach it, for the packages
@@ -42,6 +46,7 @@ type Registry struct {
 	Streams    func() ([]*Stream, error)    // sorted by name; settings are read at the first call
 	Processors func() ([]*Processor, error) // in order of registration
 	Client     func() (*rstream.Client, error)
+	Settings   func() (*Settings, error) // read at the first call, and again after Override
 
 	// Override sets what flags say, before first use.
 	Override func(Overrides)
@@ -53,6 +58,13 @@ type Registry struct {
 type Overrides struct {
 	RedisURL            string
 	LogLevel, LogFormat string
+	Logger              *slog.Logger
+}
+
+// Settings are what an app uses, after flags, code, environment and defaults.
+type Settings struct {
+	LogLevel, LogFormat string
+	Logger              *slog.Logger // nil: none was given
 }
 
 // An Appender appends entries to partitions; see rstream.Client.Append.
