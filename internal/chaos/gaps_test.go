@@ -13,38 +13,38 @@ import (
 )
 
 // gaps says how long partitions stood still after each kind of fault: from the
-// fault to the first iteration of the next owner.
+// fault to the next iteration there, of whichever owner.
 func gaps(records []history.Record) string {
 	records = slices.Clone(records)
 	sort.SliceStable(records, func(i, j int) bool { return records[i].At < records[j].At })
 	owner := map[int]string{}             // by partition
-	hurt := map[string]history.Record{}   // the last fault, by worker
+	hurt := map[int]history.Record{}      // by partition, what its owner suffered since it last began anything
 	waits := map[string][]time.Duration{} // by fault
 	for _, r := range records {
 		switch r.Kind {
 		case history.Fault:
-			if r.Fault == history.Kill || r.Fault == history.Term || r.Fault == history.Stop {
-				hurt[r.Worker] = r
+			for p, w := range owner {
+				if w == r.Worker {
+					hurt[p] = r
+				}
 			}
 		case history.Begin:
-			old := owner[r.Partition]
-			if old != r.Worker && old != "" {
-				if f, ok := hurt[old]; ok && r.At-f.At < int64(10*time.Second) {
-					waits[f.Fault] = append(waits[f.Fault], time.Duration(r.At-f.At))
-				}
+			if f, ok := hurt[r.Partition]; ok {
+				waits[f.Fault] = append(waits[f.Fault], time.Duration(r.At-f.At))
+				delete(hurt, r.Partition)
 			}
 			owner[r.Partition] = r.Worker
 		}
 	}
 	var b strings.Builder
-	b.WriteString("from a fault to the next owner's first iteration:")
-	for _, fault := range []string{history.Kill, history.Stop, history.Term} {
+	b.WriteString("from a fault to the partition's next iteration:")
+	for _, fault := range []string{history.Kill, history.Stop, history.Term, history.Cut} {
 		w := waits[fault]
 		if len(w) == 0 {
 			continue
 		}
 		slices.Sort(w)
-		fmt.Fprintf(&b, "\n  %-5s %3d moves, median %v, largest %v", fault, len(w), w[len(w)/2].Round(time.Millisecond), w[len(w)-1].Round(time.Millisecond))
+		fmt.Fprintf(&b, "\n  %-5s %3d partitions, median %v, largest %v", fault, len(w), w[len(w)/2].Round(time.Millisecond), w[len(w)-1].Round(time.Millisecond))
 	}
 	return b.String()
 }
