@@ -1,0 +1,309 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+func testBuffer(capacity int, maxBytes int64) *buffer {
+	b := newBuffer(capacity, maxBytes, "0-0", 0)
+	b.live = func() bool { return true }
+	b.lost = func(string) {}
+	b.kick = func() {}
+	return b
+}
+
+// entries are those with IDs first-0 to last-0, each of size bytes.
+func entries(first, last, size int) []rstream.Entry {
+	var out []rstream.Entry
+	for i := first; i <= last; i++ {
+		id := fmt.Sprintf("%d-0", i)
+		out = append(out, rstream.Entry{ID: id, Values: map[string]any{"d": strings.Repeat("x", size-1-len(id))}})
+	}
+	return out
+}
+
+func idsOf(es []rstream.Entry) []string {
+	var out []string
+	for _, e := range es {
+		out = append(out, e.ID)
+	}
+	return out
+}
+
+func mustTake(t *testing.T, b *buffer, n int, within time.Duration) []string {
+	t.Helper()
+	es, err := b.take(n, within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return idsOf(es)
+}
+
+func TestBytesBoundTheBufferButOneEntryAlwaysFits(t *testing.T) {
+	b := testBuffer(100, 1000)
+	b.push(entries(1, 1, 5000))
+	if got := b.last(); got != "1-0" {
+		t.Fatalf("an entry larger than the bound was not taken: position %s", got)
+	}
+	b.push(entries(2, 3, 100))
+	if got := b.last(); got != "1-0" {
+		t.Errorf("position %s, want 1-0: the buffer is full", got)
+	}
+	if n, behind := b.room(100, 10); n != 0 || !behind {
+		t.Errorf("room %d, behind %v, want 0, true", n, behind)
+	}
+	mustTake(t, b, 1, 0)
+	if n, _ := b.room(100, 10); n != 10 {
+		t.Errorf("room %d of an empty buffer, want 10", n)
+	}
+}
+
+func TestWhatDoesNotFitComesAgainFromTheHistory(t *testing.T) {
+	b := testBuffer(100, 1000)
+	b.push(entries(1, 30, 100))
+	if got := b.last(); got != "10-0" {
+		t.Fatalf("position %s, want 10-0", got)
+	}
+	if _, behind := b.room(100, 10); !behind {
+		t.Error("not behind, though 20 entries are pending that the buffer does not hold")
+	}
+}
+
+func TestAFullBufferEndsATakeThatCouldNeverBeFilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := testBuffer(100, 1000)
+		b.room(400, 10)
+		b.push(entries(1, 2, 400))
+		began := time.Now()
+		if got := mustTake(t, b, 50, time.Hour); len(got) != 2 || time.Since(began) > 0 {
+			t.Errorf("took %v after %v, want 2 at once", got, time.Since(began))
+		}
+	})
+}
+
+func TestTakeWaitsFromTheArrivalOfTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := testBuffer(100, 1<<20)
+		go func() {
+			time.Sleep(time.Hour) // an idle partition wakes nobody
+			b.push(entries(1, 2, 50))
+			time.Sleep(3 * time.Second)
+			b.push(entries(3, 3, 50))
+		}()
+		began := time.Now()
+		got := mustTake(t, b, 10, 5*time.Second)
+		if want := []string{"1-0", "2-0", "3-0"}; !slices.Equal(got, want) {
+			t.Errorf("took %v, want %v", got, want)
+		}
+		if d := time.Since(began); d != time.Hour+5*time.Second {
+			t.Errorf("waited %v, want 1h0m5s", d)
+		}
+		// What arrived while the handler was busy has waited already.
+		b.push(entries(4, 4, 50))
+		time.Sleep(5 * time.Second)
+		began = time.Now()
+		mustTake(t, b, 10, 5*time.Second)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("waited %v for an event that had waited its time", d)
+		}
+	})
+}
+
+func TestUnconfirmedAcksHoldTheLoopBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := testBuffer(4, 1<<20)
+		for i := 1; i <= 4; i++ {
+			b.push(entries(i, i, 50))
+			b.done(mustTake(t, b, 1, 0), false)
+		}
+		b.push(entries(5, 5, 50))
+		taken := make(chan []string, 1)
+		go func() {
+			es, _ := b.take(1, 0)
+			taken <- idsOf(es)
+		}()
+		synctest.Wait()
+		select {
+		case got := <-taken:
+			t.Fatalf("took %v with 4 acks outstanding", got)
+		default:
+		}
+		b.acks(1)
+		b.acked()
+		if got := <-taken; !slices.Equal(got, []string{"5-0"}) {
+			t.Errorf("took %v", got)
+		}
+	})
+}
+
+func TestTheFloorStopsAtAGap(t *testing.T) {
+	b := testBuffer(100, 1<<20)
+	b.push(entries(1, 4, 50))
+	mustTake(t, b, 4, 0)
+	b.done([]string{"1-0"}, false)
+	b.acks(10)
+	b.acked()
+	b.done([]string{"3-0", "4-0"}, true) // 2-0 failed
+	b.acks(10)
+	b.acked()
+	if floor, read := b.checkpoint(); floor != "1-0" || read != 1 {
+		t.Errorf("floor %s, read %d, want 1-0, 1: an entry behind it is not done", floor, read)
+	}
+	if upTo, ok := b.strays("2-0"); ok {
+		t.Errorf("2-0 failed and is pending, but would be acked as a stray up to %s", upTo)
+	}
+}
+
+func TestStraysAreOnlyWhatWeHaveDone(t *testing.T) {
+	b := testBuffer(100, 1<<20)
+	b.push(entries(1, 9, 50))
+	b.done(mustTake(t, b, 3, 0), false)
+	b.acks(10)
+	b.acked()
+	mustTake(t, b, 2, 0)
+	tests := []struct {
+		lowest, upTo string
+		ok           bool
+	}{
+		{"", "", false},
+		{"2-0", "(4-0", true}, // done long ago
+		{"4-0", "(4-0", false},
+		{"9-0", "(4-0", false},
+		{"10-0", "", false}, // on its way to us
+	}
+	for _, tt := range tests {
+		if upTo, ok := b.strays(tt.lowest); ok != tt.ok || ok && upTo != tt.upTo {
+			t.Errorf("strays(%q) = %q, %v, want %q, %v", tt.lowest, upTo, ok, tt.upTo, tt.ok)
+		}
+	}
+	b.close()
+	if _, ok := b.strays("2-0"); ok {
+		t.Error("a closed buffer, which has forgotten what it held, named strays")
+	}
+}
+
+func TestADeletedEntryIsReportedAndAckedInItsTurn(t *testing.T) {
+	b := testBuffer(100, 1<<20)
+	var lost []string
+	b.lost = func(id string) { lost = append(lost, id) }
+	es := entries(1, 3, 50)
+	es[1].Values = nil
+	b.push(es)
+	got := mustTake(t, b, 3, 0)
+	if !slices.Equal(got, []string{"1-0"}) || lost != nil {
+		t.Fatalf("took %v, lost %v, want 1-0 and none yet", got, lost)
+	}
+	b.done(got, false)
+	if got := mustTake(t, b, 1, 0); !slices.Equal(got, []string{"3-0"}) || !slices.Equal(lost, []string{"2-0"}) {
+		t.Fatalf("took %v, lost %v, want 3-0 and 2-0", got, lost)
+	}
+	if got := b.acks(10); !slices.Equal(got, []string{"1-0", "2-0"}) {
+		t.Errorf("acks %v, want 1-0 2-0", got)
+	}
+}
+
+func TestClosingEndsATake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := testBuffer(4, 1<<20)
+		go func() {
+			time.Sleep(time.Minute)
+			b.close()
+		}()
+		if _, err := b.take(1, 0); !errors.Is(err, io.EOF) {
+			t.Errorf("err = %v, want EOF", err)
+		}
+	})
+}
+
+func TestAnEndedLeaseEndsATake(t *testing.T) {
+	b := testBuffer(4, 1<<20)
+	b.live = func() bool { return false }
+	b.push(entries(1, 1, 50))
+	if es, err := b.take(1, 0); !errors.Is(err, io.EOF) {
+		t.Errorf("took %v without a lease", idsOf(es))
+	}
+}
+
+// Whatever the sizes, batch lengths and acks: every entry is taken once and in
+// order, what is held stays within the bounds, and the floor never passes an
+// entry that is not done.
+func TestBufferKeepsOrderAndBounds(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		capacity, maxBytes := 1+rng.IntN(20), int64(100+rng.IntN(2000))
+		b := testBuffer(capacity, maxBytes)
+		const total = 200
+		var all []rstream.Entry
+		for i := 1; i <= total; i++ {
+			all = append(all, entries(i, i, 20+rng.IntN(400))...)
+		}
+		server, done := 0, 0 // delivered by the server, done by the loop
+		var flight int
+		for done < total {
+			switch rng.IntN(4) {
+			case 0: // read
+				n, behind := b.room(int64(20+rng.IntN(400)), 1+rng.IntN(30))
+				from := server
+				if behind { // from our own history
+					from = 0
+					for from < total && compareIDs(all[from].ID, b.last()) <= 0 {
+						from++
+					}
+				}
+				to := min(from+n, total)
+				if n > 0 {
+					b.setBehind(behind && to < server)
+					b.push(all[from:to])
+					server = max(server, to)
+				}
+			case 1: // iterate
+				if len(b.items)-b.head == 0 || len(b.acking)+len(b.flight) >= b.capacity {
+					continue
+				}
+				got := mustTake(t, b, 1+rng.IntN(3), 0)
+				for _, id := range got {
+					if done++; id != fmt.Sprintf("%d-0", done) {
+						t.Fatalf("seed %d: took %s, want %d-0", seed, id, done)
+					}
+				}
+				b.done(got, false)
+			case 2: // ack
+				flight = len(b.acks(1 + rng.IntN(5)))
+			case 3:
+				if rng.IntN(3) == 0 {
+					b.again()
+				} else if flight > 0 {
+					b.acked()
+				}
+				flight = 0
+			}
+			if held := len(b.items) - b.head; held > b.capacity || b.bytes > maxBytes && held > 1 {
+				t.Fatalf("seed %d: holds %d entries of %d bytes, bounds %d and %d", seed, held, b.bytes, b.capacity, maxBytes)
+			}
+			if floor, _ := b.checkpoint(); compareIDs(floor, fmt.Sprintf("%d-0", done)) > 0 {
+				t.Fatalf("seed %d: floor %s, done %d", seed, floor, done)
+			}
+		}
+	}
+}
+
+func TestCompareIDs(t *testing.T) {
+	ascending := []string{"0-0", "0-9", "0-10", "1-0", "9-18446744073709551615", "10-0", "1700000000000-0", "18446744073709551615-18446744073709551615"}
+	for i, a := range ascending {
+		for j, b := range ascending {
+			if got := compareIDs(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
+				t.Errorf("compareIDs(%s, %s) = %d", a, b, got)
+			}
+		}
+	}
+}
