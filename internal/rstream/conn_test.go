@@ -2,6 +2,7 @@ package rstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -51,6 +52,27 @@ func (c *switchConn) Read(b []byte) (int, error) {
 		return deafConn{c.Conn}.Read(b)
 	}
 	return c.Conn.Read(b)
+}
+
+func TestABrokenHandshakeSentNothing(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		dial := redis.NewDialer(&redis.Options{})
+		shared := redis.NewClient(&redis.Options{Addr: e.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := dial(ctx, network, addr)
+			return deafConn{nc}, err
+		}})
+		defer shared.Close()
+		c, err := Open(Options{Redis: shared, Keys: example})
+		e.must(err)
+		defer c.Close()
+		r := c.NewReader()
+		defer r.Close()
+		_, err = r.Read(e.ctx(), "g", "c", []string{"log"}, 1, 0)
+		if err == nil || errors.Is(err, ErrUnknownOutcome) {
+			t.Errorf("got %v", err)
+		}
+		e.must(r.Kill(e.ctx()))
+	})
 }
 
 // slowConn brings 16 bytes every 600 ms while slow is set.
