@@ -47,7 +47,7 @@ func (c *conn) run() {
 	if !c.proxy.pass(c.cut) {
 		return
 	}
-	server, err := net.Dial("tcp", c.proxy.target)
+	server, err := c.proxy.dial()
 	if err != nil {
 		c.close()
 		return

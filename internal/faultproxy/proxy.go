@@ -10,10 +10,10 @@ import (
 // Proxy listens on a port of 127.0.0.1. Its methods may be called concurrently.
 type Proxy struct {
 	listener net.Listener
-	target   string
 	running  sync.WaitGroup
 
 	mu      sync.Mutex
+	target  string
 	rules   []*Rule
 	hits    map[string]int
 	conns   map[*conn]struct{}
@@ -42,6 +42,13 @@ func Start(t testing.TB, target string) *Proxy {
 
 // Addr is the address that clients are to connect to, host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// SetTarget makes connections from now on go to another server. Those that exist stay where they are; CutAll ends them.
+func (p *Proxy) SetTarget(addr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = addr
+}
 
 // Hits is the number of requests of a command, upper case, that have arrived at the proxy.
 func (p *Proxy) Hits(command string) int {
@@ -126,6 +133,13 @@ func (p *Proxy) forget(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
+}
+
+func (p *Proxy) dial() (net.Conn, error) {
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	return net.Dial("tcp", target)
 }
 
 func (p *Proxy) open() []*conn {

@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ type Rule struct {
 	proxy    *Proxy
 	command  string
 	n        int
-	contains []byte
+	contains [][]byte
 	action   Action
 
 	seen int // guarded by proxy.mu
@@ -79,11 +80,19 @@ func (p *Proxy) On(command string, n int) *Rule {
 	return &Rule{proxy: p, command: command, n: n, release: make(chan struct{}), fired: make(chan struct{})}
 }
 
-// Containing narrows a rule to requests with this text in their first 16 KiB: a key, the hash of a script. Others are
-// not counted.
-func (r *Rule) Containing(text string) *Rule {
-	r.contains = []byte(text)
+// Containing narrows a rule to requests with all these texts in their first 16 KiB: a key, the hash of a script. Others
+// are not counted.
+func (r *Rule) Containing(texts ...string) *Rule {
+	for _, text := range texts {
+		r.contains = append(r.contains, []byte(text))
+	}
 	return r
+}
+
+// wants says whether the rule is about such requests.
+func (r *Rule) wants(req *request) bool {
+	return r.command == req.name &&
+		!slices.ContainsFunc(r.contains, func(text []byte) bool { return !bytes.Contains(req.head, text) })
 }
 
 // Do sets the action and puts the rule in force.
@@ -130,7 +139,7 @@ func (p *Proxy) match(req *request) *Rule {
 	p.hits[req.name]++
 	var first *Rule
 	for _, r := range p.rules {
-		if r.command != req.name || !bytes.Contains(req.head, r.contains) {
+		if !r.wants(req) {
 			continue
 		}
 		r.seen++
