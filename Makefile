@@ -1,0 +1,54 @@
+# Everything that is checked before a change goes in is `make test`; the rest is
+# a part of it, or takes longer.
+
+GO          ?= go
+# The newest that Go 1.25 can build.
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
+# At least ten times what the slowest package takes.
+TIMEOUT     ?= 10m
+SEEDS       ?= 1000
+DURATION    ?= 60s
+SEED        ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help test setup fmt vet staticcheck cross race sim-short tidy-check sim chaos
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
+	@scripts/setup-test.sh
+	@$(MAKE) --no-print-directory fmt vet staticcheck cross race sim-short tidy-check
+
+setup: ## install redis-server and gcc if they are missing
+	@scripts/setup-test.sh
+
+fmt: ## is everything formatted by gofmt?
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+
+vet: ## go vet
+	$(GO) vet ./...
+
+staticcheck: ## staticcheck, pinned
+	$(GO) run $(STATICCHECK) ./...
+
+cross: ## build, and type-check the tests, for linux, darwin and windows
+	@for os in linux darwin windows; do \
+		echo "GOOS=$$os go build, go vet"; \
+		GOOS=$$os CGO_ENABLED=0 $(GO) build ./... && GOOS=$$os CGO_ENABLED=0 $(GO) vet ./... || exit 1; \
+	done
+
+race: ## all tests with the race detector
+	$(GO) test -race -timeout $(TIMEOUT) ./...
+
+sim-short: ## 200 simulated clusters in fake time
+	RUNNEL_SIM_SEEDS=200 $(GO) test -run '^TestSimSeeds$$' -timeout $(TIMEOUT) ./runneltest
+
+tidy-check: ## are go.mod and go.sum tidy?
+	$(GO) mod tidy -diff
+
+sim: ## simulated clusters in fake time: make sim SEEDS=1000
+	RUNNEL_SIM_SEEDS=$(SEEDS) $(GO) test -count 1 -v -run '^TestSimSeeds$$' -timeout 0 ./runneltest
+
+chaos: ## kill, stop and cut off real workers: make chaos DURATION=60s SEED=7
+	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) $(GO) test -count 1 -v -run '^TestFaults$$' -timeout 0 ./internal/chaos

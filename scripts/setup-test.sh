@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what the tests need and the machine lacks: redis-server, which they
+# start themselves, and gcc, which Go's race detector needs. Does nothing where
+# both are there.
+set -euo pipefail
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+packages=()
+have redis-server || packages+=(redis-server)
+have gcc || packages+=(gcc libc6-dev)
+[ ${#packages[@]} -gt 0 ] || exit 0
+
+give_up() {
+	echo "setup-test: the tests need these packages: ${packages[*]}" >&2
+	echo "setup-test: $1" >&2
+	exit 1
+}
+
+have apt-get || give_up "there is no apt-get here: install what corresponds to them, then try again"
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+	have sudo || give_up "installing them needs root or sudo: run 'apt-get install ${packages[*]}' as root, then try again"
+	as_root=(sudo)
+fi
+
+echo "setup-test: installing ${packages[*]} from the distribution's packages"
+install() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
+# A list of packages may be out of date, or none may be there yet.
+install update -qq || true
+install install -y -qq --no-install-recommends "${packages[@]}" || give_up "apt-get could not install them"
+
+# The package starts a server, which nobody asked for: the tests start their own.
+case " ${packages[*]} " in
+*" redis-server "*)
+	echo "setup-test: stopping the redis-server service that the package started"
+	if have systemctl && [ -d /run/systemd/system ]; then
+		"${as_root[@]}" systemctl stop redis-server || true
+	elif have service; then
+		"${as_root[@]}" service redis-server stop || true
+	fi
+	;;
+esac
