@@ -1,0 +1,226 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// taskWorker is a worker with tasks only, on an embedded server in fake time.
+func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logger, tasks ...*Task) *Worker {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
+	t.Cleanup(func() { rdb.Close() })
+	client, err := rstream.Open(rstream.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return New(&Config{
+		App: "app", Worker: name, Client: client, Logger: log, Tasks: tasks, LeaderPoll: 4 * time.Second, TimeZone: time.UTC,
+		Ensure: func(context.Context) error { return nil },
+	})
+}
+
+// times notes when a task ran.
+type times struct {
+	mu    sync.Mutex
+	began time.Time
+	at    []time.Duration
+}
+
+func (x *times) note() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at = append(x.at, time.Since(x.began))
+}
+
+func (x *times) count() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.at)
+}
+
+func runFor(t *testing.T, d time.Duration, workers ...*Worker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, w := range workers {
+		wg.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func inBubble(t *testing.T, fn func(t *testing.T, srv *embedded.Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := embedded.New()
+		defer srv.Close()
+		fn(t, srv)
+	})
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestEveryBeginsAfterItsIntervalAndNeverOverlaps(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		x := &times{began: time.Now()}
+		w := taskWorker(t, srv, "w", quiet, &Task{Name: "slow", Every: 10 * time.Second, Run: func(context.Context) error {
+			x.note()
+			if x.count() == 2 {
+				time.Sleep(25 * time.Second) // what becomes due meanwhile is left out
+			}
+			return nil
+		}})
+		runFor(t, 65*time.Second, w)
+		want := []time.Duration{10, 20, 50, 60}
+		if len(x.at) != len(want) {
+			t.Fatalf("ran at %v, want about %v seconds", x.at, want)
+		}
+		for i, d := range want {
+			if off := x.at[i] - d*time.Second; off < 0 || off > time.Second {
+				t.Errorf("run %d at %v, want %v", i, x.at[i], d*time.Second)
+			}
+		}
+	})
+}
+
+func TestCronFollowsItsZone(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		var at []time.Time
+		zone := time.FixedZone("east", 2*3600)
+		daily := func(after time.Time) time.Time { // 07:30 in the zone of its argument
+			next := time.Date(after.Year(), after.Month(), after.Day(), 7, 30, 0, 0, after.Location())
+			if !next.After(after) {
+				next = next.AddDate(0, 0, 1)
+			}
+			return next
+		}
+		w := taskWorker(t, srv, "w", quiet, &Task{Name: "report", Next: daily, TimeZone: zone, Run: func(context.Context) error {
+			at = append(at, time.Now().UTC())
+			return nil
+		}})
+		runFor(t, 49*time.Hour, w)
+		if len(at) != 2 {
+			t.Fatalf("ran at %v, want twice in 49 hours", at)
+		}
+		for _, a := range at {
+			if a.Hour() != 5 || a.Minute() != 30 {
+				t.Errorf("ran at %v, want 05:30 UTC", a)
+			}
+		}
+	})
+}
+
+func TestATaskThatFailsIsLoggedAndCountedAndStopsNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		var buf bytes.Buffer
+		var mu sync.Mutex
+		log := slog.New(slog.NewTextHandler(&lockedWriter{mu: &mu, w: &buf}, nil))
+		x := &times{began: time.Now()}
+		w := taskWorker(t, srv, "w", log,
+			&Task{Name: "once", Run: func(context.Context) error { return errors.New("no luck") }},
+			&Task{Name: "again", Every: time.Second, Run: func(context.Context) error { x.note(); return errors.New("boom") }})
+		runFor(t, 10*time.Second+500*time.Millisecond, w)
+		if x.count() < 9 {
+			t.Errorf("ran %d times in 10 s, want it to go on after errors", x.count())
+		}
+		if got := w.count.TaskFailures.Load(); got < 10 {
+			t.Errorf("counted %d failures", got)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, want := range []string{"task=once", "no luck", "task=again", "boom"} {
+			if !strings.Contains(buf.String(), want) {
+				t.Errorf("the log lacks %q:\n%s", want, buf.String())
+			}
+		}
+	})
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func TestLeaderTasksRunOnOneWorkerOncePerTerm(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		var mu sync.Mutex
+		var once []string
+		running := 0
+		leaderTasks := func(name string) []*Task {
+			return []*Task{
+				{Name: "once", Leader: true, Run: func(context.Context) error {
+					mu.Lock()
+					defer mu.Unlock()
+					once = append(once, name)
+					return nil
+				}},
+				{Name: "watch", Leader: true, Run: func(ctx context.Context) error {
+					mu.Lock()
+					if running++; running > 1 {
+						t.Error("two leaders at once")
+					}
+					mu.Unlock()
+					<-ctx.Done() // with the term
+					mu.Lock()
+					running--
+					mu.Unlock()
+					return nil
+				}},
+			}
+		}
+		a, b := taskWorker(t, srv, "a", quiet, leaderTasks("a")...), taskWorker(t, srv, "b", quiet, leaderTasks("b")...)
+		ctx, stopFirst := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { a.Run(ctx) })
+		time.Sleep(10 * time.Second) // a leads by now
+		wg.Go(func() { runFor(t, time.Minute, b) })
+		time.Sleep(20 * time.Second)
+		stopFirst()
+		wg.Wait()
+		if want := "a b"; strings.Join(once, " ") != want {
+			t.Errorf("the task ran on %v, want %s: once per term", once, want)
+		}
+	})
+}
+
+func TestAWorkerWithoutLeaderTasksDoesNotCampaign(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		w := taskWorker(t, srv, "w", quiet, &Task{Name: "every", Every: time.Second, Run: func(context.Context) error { return nil }})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.Run(ctx) }()
+		time.Sleep(20 * time.Second)
+		if n := w.client.Redis().Exists(ctx, "__lead:app").Val(); n != 0 {
+			t.Error("it is the leader, with nothing to lead")
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
