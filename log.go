@@ -21,8 +21,14 @@ type scopeKey struct{}
 
 // LogHandler returns a slog.Handler that adds worker, stream, processor,
 // partition and event (the entry ID; of a batch the first) to the lines that a
-// processor logs with its iteration's context, and passes everything on to h.
-func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
+// processor logs with its iteration's context, and passes everything on to h. A
+// Handler that does so already is returned as it is.
+func LogHandler(h slog.Handler) slog.Handler {
+	if _, ok := h.(logHandler); ok {
+		return h
+	}
+	return logHandler{h}
+}
 
 type logHandler struct{ slog.Handler }
 

@@ -1,0 +1,67 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runnel-go/runnel"
+)
+
+// Dead is a dead letter: an event that was moved aside, with the error.
+type Dead struct {
+	Stream    string            `json:"stream"`
+	Processor string            `json:"processor"`
+	Partition int               `json:"partition"`
+	ID        string            `json:"id"` // the entry ID it had
+	Key       string            `json:"key"`
+	Attempt   int               `json:"attempt"` // the number of the last one
+	Error     string            `json:"error"`
+	Fields    map[string][]byte `json:"fields"` // as they were encoded
+	Headers   map[string]string `json:"headers,omitempty"`
+	FailedAt  time.Time         `json:"failed_at"`
+}
+
+// DeadLetters declares the stream "<name>.dead" for the dead letters of a
+// stream, in JSON, with the keys that the events had. It panics as NewStream
+// does.
+func DeadLetters[T any](s *runnel.Stream[T]) *runnel.Stream[Dead] {
+	return runnel.NewStream(s.App(), s.Name()+".dead", func(d Dead) string { return d.Key }, &runnel.StreamOptions{Codec: runnel.JSON})
+}
+
+// DeadLetter sends the events that failed, those of runnel.Failed, to dead; then
+// they are acked. If they cannot be sent, the error says both and goes on to the
+// policy, so that the events are not acked unless that is Ignore; of a failed
+// send some letters may be in, and come again.
+//
+// It leaves alone what ended with the ownership, and runnel.ErrNotConsumed.
+func DeadLetter(dead *runnel.Stream[Dead]) runnel.Middleware {
+	return func(next runnel.Handler) runnel.Handler {
+		return func(ctx context.Context, b *runnel.Batch) error {
+			err := next(ctx, b)
+			if err == nil || ended(ctx) || errors.Is(err, runnel.ErrNotConsumed) {
+				return err
+			}
+			var letters []Dead
+			for _, e := range runnel.Failed(b, err) {
+				letters = append(letters, letter(b, e, err))
+			}
+			if sendErr := dead.Send(ctx, letters...); sendErr != nil {
+				return errors.Join(err, fmt.Errorf("middleware.DeadLetter: %w", sendErr))
+			}
+			return nil
+		}
+	}
+}
+
+func letter(b *runnel.Batch, e *runnel.Event, err error) Dead {
+	fields := map[string][]byte{}
+	for name, value := range e.Fields() {
+		fields[name] = []byte(value)
+	}
+	return Dead{
+		Stream: b.Stream, Processor: b.Processor, Partition: b.Partition, ID: e.ID, Key: e.Key(), Attempt: e.Attempt,
+		Error: err.Error(), Fields: fields, Headers: e.Headers(), FailedAt: time.Now().UTC(),
+	}
+}

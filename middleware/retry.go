@@ -1,0 +1,63 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/runnel-go/runnel"
+)
+
+// longestWait bounds the pause between two tries.
+const longestWait = 30 * time.Second
+
+// Retry calls the function up to attempts times in all with what failed. Before
+// the second try it waits first, then twice as long each time but at most 30 s,
+// with jitter: a half of it up to all of it. The partition stands still
+// meanwhile.
+//
+// Each try is a new call of the function, whose variables start over. Of a batch
+// that failed in part (runnel.FailedEvents) only those events are tried again.
+// It gives up when ctx ends, and does not repeat what cannot become better: a
+// record that cannot be decoded, and runnel.ErrNotConsumed. It panics if attempts
+// is below 1 or first is negative.
+func Retry(attempts int, first time.Duration) runnel.Middleware {
+	if attempts < 1 || first < 0 {
+		panic(fmt.Sprintf("middleware.Retry(%d, %v): want at least 1 attempt and no negative wait", attempts, first))
+	}
+	return func(next runnel.Handler) runnel.Handler {
+		return func(ctx context.Context, b *runnel.Batch) error {
+			batch, wait := b, min(first, longestWait)
+			for try := 1; ; try++ {
+				err := next(ctx, batch)
+				failed := runnel.Failed(batch, err)
+				if try == attempts || len(failed) == 0 || permanent(err) || !pause(ctx, wait) {
+					return ofPart(err, batch, b)
+				}
+				batch, wait = part(batch, failed), min(2*wait, longestWait)
+			}
+		}
+	}
+}
+
+func permanent(err error) bool {
+	var bad *runnel.DecodeError
+	return errors.As(err, &bad) || errors.Is(err, runnel.ErrNotConsumed)
+}
+
+// pause waits, and says whether ctx still goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	t := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,35 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runnel-go/runnel"
+)
+
+// ErrTimeout is in the chain of the cause of a context that Timeout ended.
+var ErrTimeout = errors.New("middleware.Timeout")
+
+// Timeout ends the context of an iteration (Events.Context, the ctx of Each and
+// EachBatch) after d. An error that the function returns from then on has the
+// cause, with ErrTimeout, in its chain; a function that does not look at its
+// context is not stopped. It panics if d is not positive.
+func Timeout(d time.Duration) runnel.Middleware {
+	if d <= 0 {
+		panic(fmt.Sprintf("middleware.Timeout(%v): want a positive duration", d))
+	}
+	cause := fmt.Errorf("%w: the iteration took longer than %v", ErrTimeout, d)
+	return func(next runnel.Handler) runnel.Handler {
+		return func(ctx context.Context, b *runnel.Batch) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, d, cause)
+			defer cancel()
+			err := next(ctx, b)
+			if err != nil && context.Cause(ctx) == cause {
+				return fmt.Errorf("%w: %w", cause, err)
+			}
+			return err
+		}
+	}
+}
