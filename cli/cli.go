@@ -1,0 +1,145 @@
+// Package cli is the command line of an app: worker, send, sendmany, status,
+// processor reset and version.
+//
+// Run gives an app's binary all of it:
+//
+//	func main() {
+//		app := runnel.New("shop", nil)
+//		… streams, processors, tasks …
+//		cli.Run(app)
+//	}
+//
+// The runnel binary is the same without an app's types: it finds out what a
+// stream is from the metadata in Redis. Data goes to stdout, messages and logs
+// to stderr. Exit codes: 0 done, 1 an error, 2 a mistake in the command line,
+// 130 interrupted twice.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// Run runs the command that os.Args says and exits the process. A nil app is one
+// without types, named by --app or RUNNEL_APP.
+//
+// The first SIGINT or SIGTERM ends the command, and so drains a worker; the
+// second exits at once, with code 130. Unless the app has a Logger or the
+// program has set a default of its own, slog's default is set: then log lines of
+// a processor carry worker, stream, processor, partition and event.
+func Run(app *runnel.App) {
+	p := newProgram(app, os.Stdin, os.Stdout, os.Stderr)
+	p.ownsProcess = true
+	rstream.Quiet()
+	ctx, cancel := context.WithCancel(context.Background())
+	go p.interrupts(cancel)
+	os.Exit(p.main(ctx, os.Args[1:]))
+}
+
+// Main runs one command and returns its exit code. args are without the
+// program's name. It blocks until the command is done, or has stopped after ctx
+// ended; it installs no signal handlers and leaves slog's default alone. What
+// flags say stays set in app afterwards. A nil app is one without types, named
+// by --app or RUNNEL_APP.
+func Main(ctx context.Context, app *runnel.App, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return newProgram(app, stdin, stdout, stderr).main(ctx, args)
+}
+
+// A program is one run of the command line.
+type program struct {
+	app    *runnel.App // nil: no types
+	name   string      // as in messages
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+
+	ownsProcess bool     // Run, not Main
+	flags       []string // as they were typed, wherever they stood
+	child       child    // gets the signals, once there is one
+}
+
+func newProgram(app *runnel.App, stdin io.Reader, stdout, stderr io.Writer) *program {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	return &program{app: app, name: name, stdin: stdin, stdout: stdout, stderr: stderr}
+}
+
+func (p *program) main(ctx context.Context, args []string) int {
+	root := p.root()
+	arranged, flags, err := arrange(root, args)
+	p.flags = flags
+	if err == nil {
+		err = root.RunContext(ctx, append([]string{p.name}, arranged...))
+	}
+	return p.report(ctx, err)
+}
+
+// root is the command line, without any state but the program's.
+func (p *program) root() *cli.App {
+	usage := "work on the events of app " + p.appName() + ", send and inspect them"
+	if p.app == nil {
+		usage = "send events, look after processors, build and run workers"
+	}
+	return &cli.App{
+		Name: p.name, HelpName: p.name, Usage: usage,
+		Writer: p.stdout, ErrWriter: p.stderr,
+		HideHelpCommand: true, HideVersion: true,
+		Flags:          p.globals(),
+		ExitErrHandler: func(*cli.Context, error) {}, // Main returns, it does not exit
+		OnUsageError:   onUsageError,
+		Action:         p.noCommand,
+		Commands: []*cli.Command{
+			p.worker(), p.send(), p.version(),
+		},
+		CustomAppHelpTemplate: rootHelp,
+	}
+}
+
+func (p *program) appName() string {
+	if p.app == nil {
+		return ""
+	}
+	return p.app.Name()
+}
+
+// noCommand answers a command line without a command that exists.
+func (p *program) noCommand(c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef(c, "unknown command %q", c.Args().First())
+	}
+	c.App.Writer = p.stderr
+	if err := cli.ShowAppHelp(c); err != nil {
+		return err
+	}
+	return exitCode(2)
+}
+
+// report prints an error and returns the exit code.
+func (p *program) report(ctx context.Context, err error) int {
+	var code exitCode
+	var usage *usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		help := strings.TrimSpace(p.name + " " + usage.command)
+		fmt.Fprintf(p.stderr, "%s: %s; see %s --help\n", help, oneLine(err), help)
+		return 2
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		fmt.Fprintf(p.stderr, "%s: interrupted\n", p.name)
+		return 1
+	}
+	fmt.Fprintf(p.stderr, "%s: %s\n", p.name, oneLine(err))
+	return 1
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+const devAddr = "127.0.0.1:6379"
+
+// startDev starts an embedded server, makes the app use it, and says how to
+// reach it from a second terminal.
+func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
+	server, err := startEmbedded()
+	if err != nil {
+		return nil, fmt.Errorf("--dev: %w", err)
+	}
+	url := "redis://" + server.Addr()
+	s.reg.Override(worker.Overrides{RedisURL: url})
+	fmt.Fprintf(s.stderr, "--dev: a Redis inside this process, at %s; its data is lost on exit\n", server.Addr())
+	if c.Command.Name == "worker" {
+		fmt.Fprintf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), s.sampleSend())
+	} else {
+		fmt.Fprintf(s.stderr, "--dev: no worker sees it; to reach one that runs with --dev, set RUNNEL_REDIS_URL as that one says\n")
+	}
+	return server, nil
+}
+
+// startEmbedded listens where clients look by default, or on a free port. A
+// server on all addresses may share its port with one on the loopback, so
+// whether somebody answers is tried first.
+func startEmbedded() (*embedded.Server, error) {
+	conn, err := net.DialTimeout("tcp", devAddr, time.Second)
+	if err != nil {
+		if server, err := embedded.Start(devAddr); err == nil {
+			return server, nil
+		}
+	} else {
+		conn.Close()
+	}
+	return embedded.Start("127.0.0.1:0")
+}
+
+// sampleSend is a send command for the app's first stream.
+func (s *session) sampleSend() string {
+	streams, err := s.reg.Streams()
+	if err != nil || len(streams) == 0 {
+		return "send STREAM '<json>'"
+	}
+	sample, err := streams[0].Sample()
+	if err != nil {
+		sample = []byte("<json>")
+	}
+	return "send " + streams[0].Name + " " + quote(string(sample))
+}
+
+// programLine is what a user types to run this program again. What `go run`
+// built is gone when it ends, but the package can be run again.
+func programLine(name string) string {
+	exe := os.Args[0]
+	info, ok := debug.ReadBuildInfo()
+	if ok && strings.Contains(filepath.ToSlash(exe), "/go-build") && info.Path != "command-line-arguments" {
+		return "go run " + info.Path
+	}
+	if strings.ContainsRune(exe, filepath.Separator) {
+		return quote(exe)
+	}
+	return name
+}
+
+// quote quotes for a POSIX shell, where that is needed.
+func quote(s string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:=@%+,", r)
+	}
+	if s != "" && strings.TrimFunc(s, safe) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// original tells whether the program has set a default of its own.
+var original = slog.Default().Handler()
+
+// setLogger makes the app log to stderr, unless it has a logger of its own and no
+// flag says how to log.
+func (p *program) setLogger(c *cli.Context, reg *worker.Registry) error {
+	s, err := reg.Settings()
+	if err != nil {
+		return err
+	}
+	if s.Logger != nil && !c.IsSet(flagLogLevel) && !c.IsSet(flagLogFormat) {
+		return nil
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return usagef(c, "log level %q is none of debug, info, warn, error", s.LogLevel)
+	}
+	var h slog.Handler
+	switch strings.ToLower(s.LogFormat) {
+	case "json":
+		h = slog.NewJSONHandler(p.stderr, &slog.HandlerOptions{Level: level})
+	case "text":
+		h = newConsole(p.stderr, level)
+	default:
+		return usagef(c, "log format %q is neither text nor json", s.LogFormat)
+	}
+	reg.Override(worker.Overrides{Logger: slog.New(h)})
+	if p.ownsProcess && slog.Default().Handler() == original {
+		slog.SetDefault(slog.New(runnel.LogHandler(h)))
+	}
+	return nil
+}
+
+// console writes log lines for people: time, level, message, then the
+// attributes as slog's text handler writes them.
+type console struct {
+	attrs slog.Handler // writes to out.line
+	out   *consoleOut
+}
+
+type consoleOut struct {
+	mu   sync.Mutex
+	w    io.Writer
+	line bytes.Buffer
+}
+
+func newConsole(w io.Writer, level slog.Level) *console {
+	out := &consoleOut{w: w}
+	return &console{out: out, attrs: slog.NewTextHandler(&out.line, &slog.HandlerOptions{Level: level})}
+}
+
+func (h *console) Enabled(ctx context.Context, l slog.Level) bool { return h.attrs.Enabled(ctx, l) }
+
+func (h *console) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &console{out: h.out, attrs: h.attrs.WithAttrs(attrs)}
+}
+
+func (h *console) WithGroup(name string) slog.Handler {
+	return &console{out: h.out, attrs: h.attrs.WithGroup(name)}
+}
+
+// Handle writes one line in one Write.
+func (h *console) Handle(ctx context.Context, r slog.Record) error {
+	bare := slog.NewRecord(time.Time{}, r.Level, "", 0)
+	r.Attrs(func(a slog.Attr) bool {
+		bare.AddAttrs(a)
+		return true
+	})
+	h.out.mu.Lock()
+	defer h.out.mu.Unlock()
+	h.out.line.Reset()
+	if err := h.attrs.Handle(ctx, bare); err != nil {
+		return err
+	}
+	// Without a time the text handler begins with exactly this.
+	attrs, _ := strings.CutPrefix(h.out.line.String(), "level="+r.Level.String()+` msg=""`)
+	_, err := fmt.Fprintf(h.out.w, "%s %-5s %s%s", r.Time.Format("2006-01-02 15:04:05.000"), r.Level, r.Message, attrs)
+	return err
+}

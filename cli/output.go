@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// output is stdout, as text or as JSON.
+type output struct {
+	w    io.Writer
+	json bool
+}
+
+func newOutput(c *cli.Context, w io.Writer) output {
+	return output{w: w, json: strings.EqualFold(c.String(flagOutput), "json")}
+}
+
+// write writes v as one line of JSON, or what text writes.
+func (o output) write(v any, text func(w io.Writer) error) error {
+	if !o.json {
+		return text(o.w)
+	}
+	enc := json.NewEncoder(o.w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// line writes v as JSON, or one line of text.
+func (o output) line(v any, format string, args ...any) error {
+	return o.write(v, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, format+"\n", args...)
+		return err
+	})
+}
+
+// isTerminal reports whether somebody watches what is written.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

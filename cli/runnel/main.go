@@ -1,0 +1,10 @@
+// Runnel is the command line for every app: it sends events, looks after
+// processors, and builds and runs workers.
+//
+//	go install github.com/runnel-go/runnel/cli/runnel@latest
+//	runnel status --app shop
+package main
+
+import "github.com/runnel-go/runnel/cli"
+
+func main() { cli.Run(nil) }

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// sentRecord is what `send` tells.
+type sentRecord struct {
+	Stream    string `json:"stream"`
+	Partition int    `json:"partition"`
+	ID        string `json:"id"`
+}
+
+var keyFlag = &cli.StringFlag{Name: flagKey, Usage: "send under this `KEY` instead of the record's own"}
+
+func (p *program) send() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "send",
+		Usage:     "send one record; prints stream, partition and entry ID",
+		ArgsUsage: "STREAM JSON|-",
+		Flags:     []cli.Flag{keyFlag},
+		Action:    p.action(runSend),
+	},
+		`PROG send orders '{"customer":"ada","amount":9.99}'`,
+		`PROG send orders '{"amount":9.99}' --key ada`,
+		`PROG send orders - < order.json`)
+}
+
+func runSend(ctx context.Context, s *session, c *cli.Context) error {
+	if c.NArg() != 2 {
+		return usagef(c, "a stream and a JSON value are needed, not %d arguments", c.NArg())
+	}
+	record := worker.JSONRecord{JSON: []byte(c.Args().Get(1)), Key: keyOf(c)}
+	if c.Args().Get(1) == "-" {
+		var err error
+		if record.JSON, err = readAll(ctx, s.stdin); err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+	}
+	to, err := s.target(ctx, c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	sent := to.send(ctx, []worker.JSONRecord{record})[0]
+	switch {
+	case sent.Unknown:
+		return fmt.Errorf("stream %s: it may have been sent or not: %w", to.name, sent.Err)
+	case sent.Err != nil:
+		return fmt.Errorf("stream %s: not sent: %w", to.name, sent.Err)
+	}
+	return s.out.line(sentRecord{to.name, sent.Partition, sent.ID}, "%s %d %s", to.name, sent.Partition, sent.ID)
+}
+
+func keyOf(c *cli.Context) *string {
+	if !c.IsSet(flagKey) {
+		return nil
+	}
+	key := c.String(flagKey)
+	return &key
+}
+
+// readAll is io.ReadAll that ends with ctx. A read from a terminal cannot be
+// ended from outside: then it stays behind, and ends with the process.
+func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := io.ReadAll(r)
+		done <- result{data, err}
+	}()
+	select {
+	case got := <-done:
+		return got.data, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// A session is an app with the flags applied, for one command.
+type session struct {
+	*program
+	app    *runnel.App // of the command; one without streams if the program has no types
+	reg    *worker.Registry
+	client *rstream.Client
+	out    output
+}
+
+// action runs a command in a session.
+func (p *program) action(fn func(context.Context, *session, *cli.Context) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if err := checkGlobals(c); err != nil {
+			return err
+		}
+		s := &session{program: p, out: newOutput(c, p.stdout)}
+		if err := s.open(c); err != nil {
+			return err
+		}
+		if p.app == nil {
+			defer s.app.Close()
+		}
+		if c.Bool(flagDev) {
+			server, err := s.startDev(c)
+			if err != nil {
+				return err
+			}
+			defer server.Close()
+		}
+		var err error
+		if s.client, err = s.reg.Client(); err != nil {
+			return err
+		}
+		return fn(c.Context, s, c)
+	}
+}
+
+// open finds the app and applies the flags.
+func (s *session) open(c *cli.Context) error {
+	s.app = s.program.app
+	if s.app == nil {
+		name, err := namedApp(c)
+		if err != nil {
+			return err
+		}
+		if s.app, err = newApp(name); err != nil {
+			return usagef(c, "%w", err)
+		}
+	}
+	s.reg = worker.RegistryOf(s.app)
+	s.reg.Override(worker.Overrides{
+		RedisURL: c.String(flagRedisURL), LogLevel: c.String(flagLogLevel), LogFormat: c.String(flagLogFormat),
+	})
+	return s.setLogger(c, s.reg)
+}
+
+// newApp is runnel.New for a name that a user typed.
+func newApp(name string) (app *runnel.App, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%v", v)
+		}
+	}()
+	return runnel.New(name, nil), nil
+}
+
+// connect looks at the server once.
+func (s *session) connect(ctx context.Context) error {
+	err := s.client.Check(ctx)
+	if err != nil && ctx.Err() == nil && unreachable(err) {
+		return noServer(s.client.Addr(), err)
+	}
+	return err
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+)
+
+// interrupts ends the command at the first signal and the process at the second.
+// A child gets the signals instead: it does the same. It never returns.
+func (p *program) interrupts(cancel context.CancelFunc) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, stopSignals...)
+	for count := 0; ; {
+		sig := <-signals
+		if p.child.signal(sig) {
+			continue
+		}
+		if count++; count > 1 {
+			fmt.Fprintf(p.stderr, "%s: second signal: exiting at once\n", p.name)
+			os.Exit(130)
+		}
+		cancel()
+	}
+}
+
+// A child is the process that runs in place of this one, while there is one.
+type child struct {
+	mu      sync.Mutex
+	process *os.Process
+}
+
+func (ch *child) started(p *os.Process) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.process = p
+}
+
+// signal passes a signal on and reports whether there is a child.
+func (ch *child) signal(sig os.Signal) bool {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if ch.process == nil {
+		return false
+	}
+	forward(ch.process, sig)
+	return true
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// A target is a stream that is there to be sent to.
+type target struct {
+	name string
+	// send appends records in order and tells of each what became of it.
+	send func(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent
+}
+
+// target finds a stream: among the app's, or by its metadata.
+func (s *session) target(ctx context.Context, c *cli.Context, name string) (*target, error) {
+	if s.program.app == nil {
+		if err := s.connect(ctx); err != nil {
+			return nil, err
+		}
+		return s.untyped(ctx, name)
+	}
+	streams, err := s.reg.Streams()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(streams, func(st *worker.Stream) bool { return st.Name == name })
+	if i < 0 {
+		return nil, usagef(c, "app %s has no stream %q; %s", s.app.Name(), name, known(names(streams)))
+	}
+	if err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	// Here already, so that a contradiction is told once and not for every record.
+	if _, err := s.client.EnsureMeta(ctx, name, streams[i].Meta); err != nil {
+		return nil, err
+	}
+	return &target{name, streams[i].SendJSON}, nil
+}
+
+func names(streams []*worker.Stream) []string {
+	var out []string
+	for _, st := range streams {
+		out = append(out, st.Name)
+	}
+	return out
+}
+
+func known(names []string) string {
+	if len(names) == 0 {
+		return "it has none"
+	}
+	return "it has " + strings.Join(names, ", ")
+}
+
+// noStream says that a stream has no metadata, and why that may be.
+func (s *session) noStream(ctx context.Context, name string) error {
+	// This writes nothing without a number of partitions, and looks at the other
+	// layout of keys.
+	_, err := s.client.EnsureMeta(ctx, name, rstream.Meta{})
+	var conflict *rstream.MetaConflictError
+	if errors.As(err, &conflict) {
+		return fmt.Errorf("%w: set RUNNEL_KEY_LAYOUT=%s", err, conflict.Stored)
+	}
+	there, err := s.client.Streams(ctx)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("app %s at %s has no stream %q; %s; a stream is there once its app has sent to it or run a worker",
+		s.app.Name(), s.client.Addr(), name, known(there))
+}

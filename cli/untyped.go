@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// An untyped stream is what is known of a stream without the app's types: its
+// metadata. Records are written as JSON, which every codec but Fields accepts.
+type untyped struct {
+	client      *rstream.Client
+	name        string
+	meta        rstream.Meta
+	partitioner *runnel.Partitioner
+}
+
+func (s *session) untyped(ctx context.Context, name string) (*target, error) {
+	meta, ok, err := s.client.LoadMeta(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, s.noStream(ctx, name)
+	}
+	if meta.Codec == runnel.Fields.Name() {
+		return nil, fmt.Errorf("stream %s has the codec %q: its entries have a Redis field for each field of a record, which only the app's types tell; send with the app's own binary", name, meta.Codec)
+	}
+	u := &untyped{client: s.client, name: name, meta: meta}
+	for _, p := range []*runnel.Partitioner{runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner} {
+		if p.Name == meta.Partitioner {
+			u.partitioner = p
+		}
+	}
+	if u.partitioner == nil {
+		return nil, fmt.Errorf("stream %s has the partitioner %q, which only the app knows; send with the app's own binary", name, meta.Partitioner)
+	}
+	return &target{name, u.send}, nil
+}
+
+func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {
+	results := make([]worker.JSONSent, len(records))
+	at := map[int]int{} // place in appends, by partition
+	var appends []rstream.Append
+	var indexes [][]int
+	for i, r := range records {
+		fields, partition, err := u.encode(r)
+		if err != nil {
+			results[i].Err, results[i].Refused = err, true
+			continue
+		}
+		results[i].Partition = partition
+		j, ok := at[partition]
+		if !ok {
+			j = len(appends)
+			at[partition] = j
+			appends = append(appends, rstream.Append{Log: u.client.Keys().Partition(u.name, partition)})
+			indexes = append(indexes, nil)
+		}
+		appends[j].Records = append(appends[j].Records, fields)
+		indexes[j] = append(indexes[j], i)
+	}
+	if len(appends) == 0 {
+		return results
+	}
+	for j, a := range u.client.Append(ctx, appends) {
+		for k, i := range indexes[j] {
+			switch {
+			case k < len(a.IDs):
+				results[i].ID = a.IDs[k]
+			case k == len(a.IDs) || a.Unknown:
+				results[i].Err, results[i].Unknown = a.Err, a.Unknown
+			default:
+				results[i].Err = runnel.ErrNotTried
+			}
+		}
+	}
+	return results
+}
+
+// encode returns the fields of an entry and its partition.
+func (u *untyped) encode(r worker.JSONRecord) ([]string, int, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, r.JSON); err != nil {
+		return nil, 0, err
+	}
+	fields := []string{rstream.JSONField, compact.String()}
+	if r.Key != nil {
+		return append(fields, rstream.KeyField, *r.Key), u.partitioner.Func(*r.Key, u.meta.Partitions), nil
+	}
+	key, err := u.key(compact.Bytes())
+	if err != nil {
+		return nil, 0, err
+	}
+	return fields, u.partitioner.Func(key, u.meta.Partitions), nil
+}
+
+var integer = regexp.MustCompile(`^-?[0-9]+$`)
+
+// key finds the key in the record itself.
+func (u *untyped) key(record []byte) (string, error) {
+	name := u.meta.KeyField
+	if name == "" {
+		return "", errors.New("the key is not known: the stream has no KeyField, so say it with --key, or give the stream a KeyField in the app")
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(record, &object); err != nil || object == nil {
+		return "", fmt.Errorf("a record is a JSON object with the key in %q, or has its key in --key", name)
+	}
+	value, ok := object[name]
+	var text string
+	switch {
+	case !ok:
+		return "", fmt.Errorf("the record has no field %q, which is the stream's key; add it, or say the key with --key", name)
+	case value[0] == '"':
+		err := json.Unmarshal(value, &text)
+		return text, err
+	case integer.Match(value):
+		return string(value), nil
+	}
+	return "", fmt.Errorf("the key in field %q is neither a string nor a whole number; say the key with --key", name)
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (p *program) worker() *cli.Command {
+	c := &cli.Command{
+		Name:  "worker",
+		Usage: "run processors and tasks until SIGTERM or SIGINT, then drain",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "processors", Usage: "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them"}},
+	}
+	if p.app == nil {
+		c.Usage = "build and run the worker of a package"
+		c.ArgsUsage = "PACKAGE"
+		c.Action = p.buildWorker
+		return p.command(c,
+			"runnel worker ./cmd/shop",
+			"runnel worker ./cmd/shop --processors orders/printer --log-format json",
+			"runnel worker ./cmd/shop --dev")
+	}
+	c.Action = p.action(runWorker)
+	return p.command(c,
+		"PROG worker",
+		"PROG worker --dev",
+		"PROG worker --processors printer,orders/billing --log-format json")
+}
+
+func runWorker(ctx context.Context, s *session, c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef(c, "unexpected argument %q; processors are chosen with --processors", c.Args().First())
+	}
+	err := s.app.Run(ctx, list(c.String("processors"))...)
+	if err == nil || !unreachable(err) {
+		return err
+	}
+	// It is the server, and not something that a user's function could not
+	// reach, if the server still cannot be reached.
+	if lost := s.connect(context.WithoutCancel(ctx)); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// list splits at commas and leaves out what is empty.
+func list(s string) []string {
+	var out []string
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}

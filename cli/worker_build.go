@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// buildWorker is `runnel worker ./cmd/shop [flags]`: it builds the package and
+// runs its worker, which is given the flags and every signal.
+func (p *program) buildWorker(c *cli.Context) error {
+	switch {
+	case c.NArg() == 0:
+		return usagef(c, "which package? say %s worker ./cmd/shop, or run the worker command of your own binary", p.name)
+	case c.NArg() > 1:
+		return usagef(c, "one package, not %q", c.Args().Slice())
+	case c.IsSet(flagApp):
+		return usagef(c, "--app is said by the package itself")
+	}
+	if err := checkGlobals(c); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "runnel-worker-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary, err := p.build(c.Context, dir, c.Args().First())
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(c.Context, binary, append([]string{"worker"}, p.flags...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
+	return p.child.run(cmd)
+}
+
+// build compiles the package and returns the path of its binary.
+func (p *program) build(ctx context.Context, dir, pkg string) (string, error) {
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		return "", errors.New("the Go toolchain is not installed, or its go command is not in PATH: install it from https://go.dev/dl, or build the package elsewhere and run its own worker command")
+	}
+	binary := filepath.Join(dir, binaryName(pkg))
+	cmd := exec.CommandContext(ctx, goTool, "build", "-o", binary, pkg)
+	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go build %s: %w", pkg, err)
+	}
+	if info, err := os.Stat(binary); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a main package", pkg)
+	}
+	return binary, nil
+}
+
+// binaryName is what messages of the built program call it.
+func binaryName(pkg string) string {
+	name := filepath.Base(filepath.Clean(pkg))
+	if abs, err := filepath.Abs(pkg); err == nil && (name == "." || name == "..") {
+		name = filepath.Base(abs)
+	}
+	name = strings.TrimSuffix(name, ".go")
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return name
+}
+
+// childPatience is how long a child may take to drain once it was told to stop
+// by the end of a context: more than any sensible Grace.
+const childPatience = 10 * time.Minute
+
+// run runs a built worker and ends as it does.
+func (ch *child) run(cmd *exec.Cmd) error {
+	detach(cmd)
+	cmd.Cancel = func() error { return terminate(cmd.Process) }
+	cmd.WaitDelay = childPatience
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ch.started(cmd.Process)
+	err := cmd.Wait()
+	ch.started(nil)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exitCode(max(exit.ExitCode(), 1)) // -1: a signal that it did not handle
+	}
+	if cmd.ProcessState != nil && cmd.ProcessState.Success() {
+		return nil // told to stop by the context, and drained
+	}
+	return err
+}
