@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -118,8 +119,13 @@ func (a *App) workerConfig(names []string) (*worker.Config, error) {
 	tasks := slices.Clone(a.tasks)
 	return &worker.Config{
 		App: a.name, Worker: o.Worker, Client: client, Logger: logger.With("app", a.name, "worker", o.Worker),
-		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Ensure: a.ensure,
+		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: a.taskGrace(), Ensure: a.ensure,
 	}, nil
+}
+
+// taskGrace is the Grace that processors inherit.
+func (a *App) taskGrace() time.Duration {
+	return max(newEnvironment().processor(ProcessorOptions{}, a.opts.Processor).Grace, 0)
 }
 
 // ensure writes or checks the metadata of every stream.

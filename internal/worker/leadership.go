@@ -2,6 +2,10 @@ package worker
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -93,8 +97,45 @@ func (w *Worker) due(t *Task, now time.Time) time.Time {
 	return t.Next(now.In(zone))
 }
 
+// awaitTasks waits for the tasks, whose context has ended, for Grace and a second
+// more. One that does not return is an error, as a processor's function is.
+func (w *Worker) awaitTasks(ended <-chan struct{}) {
+	timer := time.NewTimer(w.cfg.Grace + stuckPatience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		w.halt(fmt.Errorf("tasks %v did not return within %v and a second more", w.calls.names(), w.cfg.Grace))
+	}
+}
+
+// calls are the tasks that run.
+type calls struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *calls) add(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	if c.of[name] += n; c.of[name] == 0 {
+		delete(c.of, name)
+	}
+}
+
+func (c *calls) names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.of))
+}
+
 // callTask runs a task once; an error, a panic included, is logged and counted.
 func (w *Worker) callTask(ctx context.Context, t *Task) {
+	w.calls.add(t.Name, 1)
+	defer w.calls.add(t.Name, -1)
 	began := time.Now()
 	if err := t.Run(ctx); err != nil && ctx.Err() == nil {
 		w.count.TaskFailures.Add(1)

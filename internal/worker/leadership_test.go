@@ -224,3 +224,22 @@ func TestAWorkerWithoutLeaderTasksDoesNotCampaign(t *testing.T) {
 		}
 	})
 }
+
+func TestATaskThatIgnoresItsContextIsNamedAtShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		release := make(chan struct{})
+		w := taskWorker(t, srv, "w", quiet, &Task{Name: "deaf", Run: func(context.Context) error { <-release; return nil }})
+		w.cfg.Grace = 8 * time.Second
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		began := time.Now()
+		err := w.Run(ctx)
+		if err == nil || !strings.Contains(err.Error(), "deaf") {
+			t.Errorf("err = %v, want one that names the task", err)
+		}
+		if d := time.Since(began); d < 69*time.Second || d > 70*time.Second {
+			t.Errorf("returned after %v, want the minute, Grace and a second", d)
+		}
+		close(release)
+	})
+}

@@ -45,6 +45,7 @@ type Config struct {
 	Tasks       []*Task
 	LeaderPoll  time.Duration
 	TimeZone    *time.Location
+	Grace       time.Duration // of tasks, at shutdown
 	// Ensure writes or checks the metadata of all streams.
 	Ensure func(context.Context) error
 }
@@ -65,6 +66,7 @@ type Worker struct {
 	count  *Counters
 	trim   *maintenance
 
+	calls     calls
 	executors []*executor
 	stop      context.CancelCauseFunc
 	ended     atomic.Bool // draining
@@ -99,7 +101,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	var serving errgroup.Group
 	serving.Go(func() error { w.control(services); return nil })
 	serving.Go(func() error { w.trim.run(services); return nil })
-	serving.Go(func() error { w.runTasks(ctx); return nil })
+	tasks := make(chan struct{})
+	go func() {
+		defer close(tasks)
+		w.runTasks(ctx)
+	}()
 
 	w.setStarted()
 	w.log.Info("worker started", "redis", w.client.Addr(), "processors", len(w.executors), "tasks", len(w.cfg.Tasks))
@@ -115,6 +121,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { <-ctx.Done(); return nil })
 	g.Wait()
+	w.awaitTasks(tasks)
 	stopServices()
 	serving.Wait()
 	err := w.haltErr()
