@@ -133,16 +133,23 @@ func (i *incarnation) stuckPartitions() []int {
 	return i.stuck
 }
 
-// suspect looks at one tenure whose group does not answer as ours.
+// suspect looks at one tenure whose group did not answer an ack as ours. If it
+// is ours after all, its acks are sent again.
 func (i *incarnation) suspect(t *tenure) {
 	i.wg.Go(func() {
-		trouble := newTrouble(t.log, "look at the partition")
-		for !t.isLost() && i.ctx.Err() == nil {
-			err := i.probe(i.ctx, []*tenure{t}, rstream.ErrFenced)
-			if err == nil || errors.Is(err, rstream.ErrFenced) {
+		// Not the handler's context: the drain needs the answer too.
+		ctx := context.WithoutCancel(i.ctx)
+		trouble := newTrouble(t.log, "acks")
+		for !t.isLost() && !t.hasEnded() {
+			err := i.probe(ctx, []*tenure{t}, rstream.ErrFenced)
+			if err == nil {
 				return
 			}
-			trouble.wait(i.ctx, err)
+			trouble.wait(ctx, err)
+			if errors.Is(err, rstream.ErrFenced) {
+				i.acks.mark(t)
+				return
+			}
 		}
 	})
 }
@@ -170,10 +177,8 @@ func (i *incarnation) probe(ctx context.Context, set []*tenure, reason error) er
 
 // judge acts on what the server thinks of a tenure and says whether it is over.
 func (i *incarnation) judge(t *tenure, s rstream.State) bool {
-	select {
-	case <-t.ended:
+	if t.hasEnded() {
 		return true // what was seen is our own release
-	default:
 	}
 	switch s {
 	case rstream.Ours:

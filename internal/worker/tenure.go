@@ -117,6 +117,15 @@ func (t *tenure) lose() (first bool) {
 // unlocking says that the lock is gone by our own doing.
 func (t *tenure) unlocking() bool { return t.freeing.Load() }
 
+func (t *tenure) hasEnded() bool {
+	select {
+	case <-t.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 func (t *tenure) isLost() bool {
 	select {
 	case <-t.gone:
