@@ -1,0 +1,5 @@
+package conformance
+
+const stoppedArgument = "runnel-stopped-worker"
+
+func stoppedMain() int { return 0 }
