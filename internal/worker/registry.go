@@ -22,6 +22,8 @@ type Stream struct {
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.
 	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent
+	// CheckJSON returns why SendJSON would refuse a record.
+	CheckJSON func(JSONRecord) error
 }
 
 // A JSONRecord is a record as a script gives it.

@@ -125,7 +125,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopServices()
 	serving.Wait()
 	err := w.haltErr()
-	w.log.Info("worker stopped", "processed", w.count.Processed.Load(), "err", err)
+	w.log.Info("worker stopped", "processed", w.count.Processed.Load(), "halted", err != nil)
 	return err
 }
 
