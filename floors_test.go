@@ -50,7 +50,7 @@ var dependencies = map[string][]string{
 	"github.com/cespare/xxhash/v2":      {"partitioner.go", "partitioner_python.go"},
 	"github.com/robfig/cron/v3":         {"task.go"},
 	"github.com/alicebob/miniredis/v2":  {"internal/embedded"},
-	"golang.org/x/sync":                 {"internal/worker", "runneltest", "cli"},
+	"golang.org/x/sync":                 {"internal/worker", "runneltest", "cli", "examples/ownmain"},
 	"golang.org/x/sys":                  {"internal/history"},
 }
 

@@ -1,0 +1,14 @@
+// Package examples holds one program per feature. Each runs without any set-up:
+//
+//	go run ./examples/basic worker --dev
+//
+//	basic        the smallest app: a stream, a processor, somebody who sends
+//	batch        many events per iteration
+//	handler      a function per event or per batch instead of a loop
+//	middleware   around every iteration: one's own, retries, a timeout
+//	deadletter   events that cannot be processed go to a stream of their own
+//	timer        background tasks on every worker, or on the leader only
+//	codec        compressed, native Redis fields, and a codec of one's own
+//	ownmain      in a main of one's own, with an HTTP server and a shared Redis client
+//	testing      a processor, and its tests without Redis
+package examples
