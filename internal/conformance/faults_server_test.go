@@ -90,8 +90,9 @@ func (f *serverFault) run(t *testing.T) {
 	f.hurt(t, srv, rdb)
 	mark := flow.round.Load() + 2
 	took := await(t, "all partitions to go on", resumeLimit, func() bool { return tr.passed("check", 16, mark) })
+	await(t, "a second to pass", resumeLimit, func() bool { return time.Since(meter.began) > time.Second })
 	during := meter.rates()
-	t.Logf("%s: all partitions process again after %v; requests and dials per second and worker: %.0f before, %.0f from the fault until then",
+	t.Logf("%s: all partitions process again after %v; requests and dials per second and worker: %.0f before, %.0f from the fault until then, over a second at least",
 		f.name, took.Round(time.Millisecond), usual, during)
 	for i, rate := range during {
 		if rate > 3*usual[i]+300 {
