@@ -141,6 +141,7 @@ func (r *Reader) Interrupt(ctx context.Context) error {
 	var id int64
 	if cur != nil {
 		id = cur.id
+		reading = reading && cur.ready // during the handshake no read has been sent
 	}
 	r.mu.Unlock()
 	if cur == nil || !reading {
