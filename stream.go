@@ -162,5 +162,9 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			return record, err
 		},
 		SendJSON: s.sendJSON,
+		CheckJSON: func(r worker.JSONRecord) error {
+			_, err := s.outgoing(r)
+			return err
+		},
 	}, nil
 }

@@ -98,7 +98,7 @@ func (p *program) root() *cli.App {
 		OnUsageError:   onUsageError,
 		Action:         p.noCommand,
 		Commands: []*cli.Command{
-			p.worker(), p.send(), p.version(),
+			p.worker(), p.send(), p.sendMany(), p.status(), p.processor(), p.version(),
 		},
 		CustomAppHelpTemplate: rootHelp,
 	}

@@ -6,22 +6,31 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"time"
 )
+
+// sameSignal is how close two signals are that were meant as one: timeout(1), for
+// one, tells a process and then the group that it is in.
+const sameSignal = 20 * time.Millisecond
 
 // interrupts ends the command at the first signal and the process at the second.
 // A child gets the signals instead: it does the same. It never returns.
 func (p *program) interrupts(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals...)
-	for count := 0; ; {
+	var first, last time.Time
+	for {
 		sig := <-signals
-		if p.child.signal(sig) {
+		again := time.Since(last) < sameSignal
+		last = time.Now()
+		if again || p.child.signal(sig) {
 			continue
 		}
-		if count++; count > 1 {
+		if !first.IsZero() {
 			fmt.Fprintf(p.stderr, "%s: second signal: exiting at once\n", p.name)
 			os.Exit(130)
 		}
+		first = last
 		cancel()
 	}
 }

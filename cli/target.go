@@ -18,6 +18,8 @@ type target struct {
 	name string
 	// send appends records in order and tells of each what became of it.
 	send func(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent
+	// check returns why send would refuse a record.
+	check func(worker.JSONRecord) error
 }
 
 // target finds a stream: among the app's, or by its metadata.
@@ -43,7 +45,7 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 	if _, err := s.client.EnsureMeta(ctx, name, streams[i].Meta); err != nil {
 		return nil, err
 	}
-	return &target{name, streams[i].SendJSON}, nil
+	return &target{name, streams[i].SendJSON, streams[i].CheckJSON}, nil
 }
 
 func names(streams []*worker.Stream) []string {

@@ -42,7 +42,11 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 	if u.partitioner == nil {
 		return nil, fmt.Errorf("stream %s has the partitioner %q, which only the app knows; send with the app's own binary", name, meta.Partitioner)
 	}
-	return &target{name, u.send}, nil
+	check := func(r worker.JSONRecord) error {
+		_, _, err := u.encode(r)
+		return err
+	}
+	return &target{name, u.send, check}, nil
 }
 
 func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {

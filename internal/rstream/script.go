@@ -28,6 +28,15 @@ var swapSource string
 //go:embed lua/alive.lua
 var aliveSource string
 
+//go:embed lua/view.lua
+var viewSource string
+
+//go:embed lua/count.lua
+var countSource string
+
+//go:embed lua/reset.lua
+var resetSource string
+
 var (
 	takeoverScript = redis.NewScript(takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
@@ -36,6 +45,9 @@ var (
 	trimScript     = redis.NewScript(trimSource)
 	swapScript     = redis.NewScript(swapSource)
 	aliveScript    = redis.NewScript(aliveSource)
+	viewScript     = redis.NewScript(viewSource)
+	countScript    = redis.NewScript(countSource)
+	resetScript    = redis.NewScript(resetSource)
 )
 
 // A call is one command of a pipeline: it queues itself, as often as it must.

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+const (
+	linesPerBatch = 1000
+	bytesPerBatch = 1 << 20   // a longer line goes alone
+	maxLine       = 512 << 20 // Redis takes no longer value
+	readBuffer    = 256 << 10
+)
+
+// A line is one that is not empty.
+type line struct {
+	file   string
+	number int
+	json   []byte
+	err    error // the line cannot be used
+}
+
+// A batch is what is sent in one go, or an error that ended the reading.
+type batch struct {
+	lines []line
+	err   error
+}
+
+// lineReader reads the lines of one file, each into memory of its own.
+type lineReader struct {
+	r      *bufio.Reader
+	file   string
+	number int
+	max    int
+}
+
+func newLineReader(r io.Reader, file string) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), file: file, max: maxLine}
+}
+
+// next returns the next line that is not empty, io.EOF behind the last.
+func (l *lineReader) next() (line, error) {
+	for {
+		text, tooLong, err := l.read()
+		if err != nil {
+			return line{}, err
+		}
+		l.number++
+		if l.number == 1 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff"))
+		}
+		text = bytes.TrimSpace(text)
+		if tooLong {
+			return line{l.file, l.number, nil, fmt.Errorf("longer than %d MB, which is more than Redis takes", l.max>>20)}, nil
+		}
+		if len(text) > 0 {
+			return line{l.file, l.number, text, nil}, nil
+		}
+	}
+}
+
+// read returns one line; of one that is too long, nothing is kept.
+func (l *lineReader) read() (text []byte, tooLong bool, err error) {
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if len(text)+len(part) > l.max+1 {
+			text, tooLong = nil, true
+		}
+		if !tooLong {
+			text = append(text, part...)
+		}
+		switch {
+		case err == nil:
+			return text, tooLong, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && (len(text) > 0 || tooLong):
+			return text, tooLong, nil
+		default:
+			return nil, false, err
+		}
+	}
+}
+
+// waiting reports whether no whole line has been read ahead, so that the next
+// one may be long in coming.
+func (l *lineReader) waiting() bool {
+	ahead, _ := l.r.Peek(l.r.Buffered())
+	return bytes.IndexByte(ahead, '\n') < 0
+}
+
+// readBatches puts the lines of all files into out, in order, until the last one
+// or ctx ends. What has come is passed on without waiting for more.
+func readBatches(ctx context.Context, files []string, stdin io.Reader, out chan<- batch) {
+	defer close(out)
+	pass := func(b batch) bool {
+		if len(b.lines) == 0 && b.err == nil {
+			return true
+		}
+		select {
+		case out <- b:
+			return b.err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for _, file := range files {
+		if !readFile(file, stdin, pass) {
+			return
+		}
+	}
+}
+
+func readFile(file string, stdin io.Reader, pass func(batch) bool) bool {
+	r := stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return pass(batch{err: err})
+		}
+		defer f.Close()
+		r = f
+	}
+	lines := newLineReader(r, file)
+	var b batch
+	for size := 0; ; {
+		l, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return pass(b)
+		}
+		if err != nil {
+			b.err = fmt.Errorf("%s: behind line %d: %w", file, lines.number, err)
+			return pass(b)
+		}
+		if len(b.lines) > 0 && size+len(l.json) > bytesPerBatch {
+			if !pass(b) {
+				return false
+			}
+			b, size = batch{}, 0
+		}
+		b.lines, size = append(b.lines, l), size+len(l.json)
+		if len(b.lines) == linesPerBatch || lines.waiting() {
+			if !pass(b) {
+				return false
+			}
+			b, size = batch{}, 0
+		}
+	}
+}

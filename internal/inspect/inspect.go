@@ -1,0 +1,240 @@
+// Package inspect is a read-only view of an app: its streams and processors, who
+// the members are, who owns which partition, and how far behind it is. It changes
+// nothing in Redis, not even the life of a heartbeat.
+//
+// The parts are read one after the other, so that what changes meanwhile may be
+// seen in one part and not yet in another; what is told of one partition was
+// true at one moment.
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// An AppState is an app as Redis knows it.
+type AppState struct {
+	App     string        `json:"app"`
+	Redis   string        `json:"redis"`  // its address
+	Leader  string        `json:"leader"` // worker that runs leader-only tasks, "" for none
+	Streams []StreamState `json:"streams"`
+}
+
+// A StreamState is a stream and its registered processors.
+type StreamState struct {
+	Stream      string           `json:"stream"`
+	Partitions  int              `json:"partitions"`
+	Size        int64            `json:"size"`
+	Codec       string           `json:"codec"`
+	Partitioner string           `json:"partitioner"`
+	KeyField    string           `json:"key_field"`
+	Layout      string           `json:"layout"`
+	Processors  []ProcessorState `json:"processors"`
+}
+
+// A ProcessorState is a processor, its members and their partitions.
+type ProcessorState struct {
+	Stream     string           `json:"stream"`
+	Processor  string           `json:"processor"`
+	Generation int64            `json:"generation"` // of the membership
+	Members    []MemberState    `json:"members"`    // by worker, then executor
+	Partitions []PartitionState `json:"partitions"` // each one, in order
+	Totals     Totals           `json:"totals"`
+}
+
+// A MemberState is one executor.
+type MemberState struct {
+	Executor      string    `json:"executor"`
+	Worker        string    `json:"worker"`
+	JoinedAt      time.Time `json:"joined_at"`
+	Alive         bool      `json:"alive"`          // it has a heartbeat
+	HeartbeatLeft int64     `json:"heartbeat_left"` // ms
+	Assigned      []int     `json:"assigned"`       // partitions
+}
+
+// A PartitionState is a partition as one processor sees it.
+type PartitionState struct {
+	Partition int    `json:"partition"`
+	Executor  string `json:"executor"`  // that holds the lock, "" for none
+	Worker    string `json:"worker"`    // of that executor, "" if it is no member
+	LockLeft  int64  `json:"lock_left"` // ms
+	Epoch     int64  `json:"epoch"`     // of the last ownership, 0 if there was none
+	Tenure    string `json:"tenure"`    // of the owner
+	Group     string `json:"group"`     // consumer group, "" if there is none
+	Pending   int64  `json:"pending"`   // delivered, not acked
+	Lag       int64  `json:"lag"`       // appended, not yet acked; it includes the pending
+	Length    int64  `json:"length"`    // entries in Redis
+	Floor     string `json:"floor"`     // everything up to here is acked
+	End       string `json:"end"`       // the last entry appended
+	Err       string `json:"err,omitempty"`
+}
+
+// Totals are sums over the partitions of a processor.
+type Totals struct {
+	Owned   int   `json:"owned"` // partitions that somebody holds the lock of
+	Pending int64 `json:"pending"`
+	Lag     int64 `json:"lag"`
+	Length  int64 `json:"length"`
+}
+
+// App looks at an app with the named stream, with all its streams if only is "".
+// A stream without metadata is left out.
+func App(ctx context.Context, c *rstream.Client, only string) (*AppState, error) {
+	names := []string{only}
+	var err error
+	if only == "" {
+		if names, err = c.Streams(ctx); err != nil {
+			return nil, err
+		}
+	}
+	a := &AppState{App: c.Keys().App, Redis: c.Addr(), Streams: []StreamState{}}
+	if a.Leader, err = leader(ctx, c); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		s, err := Stream(ctx, c, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case s != nil: // not deleted meanwhile
+			a.Streams = append(a.Streams, *s)
+		}
+	}
+	return a, nil
+}
+
+// leader is the worker whose candidate holds the leader's lock; each candidate
+// adds something to the name.
+func leader(ctx context.Context, c *rstream.Client) (string, error) {
+	token, err := c.Redis().Get(ctx, c.Keys().Leader()).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", fmt.Errorf("leader of app %s: %w", c.Keys().App, err)
+	}
+	if at := strings.LastIndexByte(token, '/'); at >= 0 {
+		token = token[:at]
+	}
+	return token, nil
+}
+
+// Stream looks at one stream and all its processors; nil if it has no metadata.
+func Stream(ctx context.Context, c *rstream.Client, stream string) (*StreamState, error) {
+	m, ok, err := c.LoadMeta(ctx, stream)
+	if err != nil || !ok {
+		return nil, err
+	}
+	s := &StreamState{
+		Stream: stream, Partitions: m.Partitions, Size: m.Size, Codec: m.Codec,
+		Partitioner: m.Partitioner, KeyField: m.KeyField, Layout: m.Layout, Processors: []ProcessorState{},
+	}
+	for _, name := range m.Processors {
+		p, err := Processor(ctx, c, stream, name)
+		if err != nil {
+			return nil, err
+		}
+		s.Processors = append(s.Processors, *p)
+	}
+	return s, nil
+}
+
+// Processor looks at one processor of a stream that has metadata.
+func Processor(ctx context.Context, c *rstream.Client, stream, processor string) (*ProcessorState, error) {
+	m, ok, err := c.LoadMeta(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("stream %s: no metadata", stream)
+	}
+	p := &ProcessorState{Stream: stream, Processor: processor, Partitions: []PartitionState{}}
+	if p.Generation, p.Members, err = Members(ctx, c, stream, processor); err != nil {
+		return nil, err
+	}
+	workers := map[string]string{}
+	for _, member := range p.Members {
+		workers[member.Executor] = member.Worker
+	}
+	if err := p.look(ctx, c, m.Partitions, workers); err != nil {
+		return nil, err
+	}
+	for _, s := range p.Partitions {
+		if s.Executor != "" {
+			p.Totals.Owned++
+		}
+		p.Totals.Pending += s.Pending
+		p.Totals.Lag += s.Lag
+		p.Totals.Length += s.Length
+	}
+	return p, nil
+}
+
+// Members returns the generation and the members of a processor's membership.
+func Members(ctx context.Context, c *rstream.Client, stream, processor string) (int64, []MemberState, error) {
+	value, err := c.Group(stream, processor).Load(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	g, err := rebalance.Parse(value)
+	if err != nil {
+		return 0, nil, fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
+	}
+	members := []MemberState{}
+	for id, e := range g.Executors {
+		members = append(members, MemberState{Executor: id, Worker: e.Worker, JoinedAt: e.JoinedAt.UTC(), Assigned: e.Partitions})
+	}
+	slices.SortFunc(members, func(a, b MemberState) int {
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor))
+	})
+	pipe := c.Redis().Pipeline()
+	lives := make([]*redis.DurationCmd, len(members))
+	for i, member := range members {
+		lives[i] = pipe.PTTL(ctx, c.Keys().Beat(stream, processor, member.Executor))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, nil, fmt.Errorf("stream %s: processor %s: heartbeats: %w", stream, processor, err)
+	}
+	for i := range members {
+		left := lives[i].Val() // negative: there is none, or one that never ends
+		members[i].Alive, members[i].HeartbeatLeft = left != -2, max(left.Milliseconds(), 0)
+	}
+	return g.Generation, members, nil
+}
+
+// look fills in the partitions.
+func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, workers map[string]string) error {
+	places := make([]rstream.Place, n)
+	for i := range places {
+		places[i] = c.Place(p.Stream, p.Processor, i)
+	}
+	views, err := c.Views(ctx, places)
+	if err != nil {
+		return err
+	}
+	for i, v := range views {
+		s := PartitionState{
+			Partition: i, Executor: v.Owner, Worker: workers[v.Owner], LockLeft: v.LockLeft.Milliseconds(),
+			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
+			Length: v.Length, Floor: v.Floor, End: v.End,
+		}
+		switch {
+		case v.Err != nil:
+			s.Err = v.Err.Error()
+		case v.Behind < 0:
+			if s.Lag, err = c.CountBehind(ctx, places[i], v.Delivered); err != nil {
+				return err
+			}
+		}
+		s.Lag += s.Pending
+		p.Partitions = append(p.Partitions, s)
+	}
+	return nil
+}
