@@ -3,8 +3,6 @@
 package chaos
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -247,87 +245,6 @@ func (s *scene) tail(p *process) string {
 		b = b[len(b)-4000:]
 	}
 	return string(b)
-}
-
-// produce sends until its result is called.
-func (s *scene) produce() (stop func()) {
-	ctx, cancel := context.WithCancel(s.t.Context())
-	var wg sync.WaitGroup
-	proxy := faultproxy.Start(s.t, s.redis.Addr())
-	for n := range producers {
-		log := s.open(fmt.Sprint("producer", n))
-		wg.Go(func() { s.send(ctx, log, n, "redis://"+proxy.Addr()) })
-	}
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(3 * time.Second):
-				proxy.CutAll()
-			}
-		}
-	})
-	return func() {
-		cancel()
-		wg.Wait()
-	}
-}
-
-// send sends batches over keys of its own. What failed is sent again, in order,
-// before anything later, so that order per key is the producer's order.
-func (s *scene) send(ctx context.Context, log *history.Log, n int, url string) {
-	app, jobs := declare(url, fmt.Sprint("producer", n))
-	defer app.Close()
-	seqs := map[string]int64{}
-	rng := rand.New(rand.NewPCG(uint64(n), 1))
-	for ctx.Err() == nil {
-		var batch []job
-		for range batchSize {
-			key := fmt.Sprintf("p%d-%d", n, rng.IntN(keysEach))
-			seqs[key]++
-			batch = append(batch, job{key, seqs[key]})
-		}
-		for len(batch) > 0 {
-			batch = s.sendOnce(log, jobs, batch)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-}
-
-// sendOnce sends a batch and returns what has to be sent again.
-func (s *scene) sendOnce(log *history.Log, jobs *runnel.Stream[job], batch []job) (again []job) {
-	out := make([]runnel.Outgoing[job], len(batch))
-	for i, j := range batch {
-		out[i].Record = j
-	}
-	sent, err := jobs.SendEvents(context.WithoutCancel(s.t.Context()), out...)
-	var se *runnel.SendError
-	if err != nil && !errors.As(err, &se) {
-		<-time.After(50 * time.Millisecond) // the metadata could not be checked: nothing was sent
-		return batch
-	}
-	failed := map[int]runnel.SendFailure{}
-	if se != nil {
-		for _, f := range se.Failed {
-			failed[f.Index] = f
-		}
-	}
-	for i, j := range batch {
-		f, bad := failed[i]
-		switch {
-		case !bad:
-			err = log.Sent("jobs", sent[i].Partition, sent[i].ID, j.Key, j.Seq)
-		case f.Unknown:
-			err = log.Unknown("jobs", j.Key, j.Seq)
-			again = append(again, j)
-		default:
-			again = append(again, j)
-		}
-		if err != nil {
-			s.t.Error(err)
-		}
-	}
-	return again
 }
 
 // settle ends the faults, waits until everything is processed, and ends the

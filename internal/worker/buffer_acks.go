@@ -1,0 +1,113 @@
+package worker
+
+// done moves entries from the consumer to the acker and says whether the acker
+// has to be told.
+func (b *buffer) done(ids []string, gap bool) (tell bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gap = b.gap || gap
+	tell = len(b.acking) == 0
+	b.acking = append(b.acking, ids...)
+	if len(ids) == len(b.taken) {
+		b.taken = b.taken[:0]
+		return tell
+	}
+	is := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		is[id] = true
+	}
+	rest := b.taken[:0]
+	for _, id := range b.taken {
+		if !is[id] {
+			rest = append(rest, id)
+		}
+	}
+	b.taken = rest
+	return tell
+}
+
+// acks hands at most n IDs to the acker, which answers with acked or again.
+func (b *buffer) acks(n int) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.flight) > 0 || len(b.acking) == 0 {
+		return nil
+	}
+	n = min(n, len(b.acking))
+	b.flight = append(b.flight[:0], b.acking[:n]...)
+	b.acking = b.acking[:copy(b.acking, b.acking[n:])]
+	return b.flight
+}
+
+// acked settles what acks gave; more says that there is more.
+func (b *buffer) acked() (n int, more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n = len(b.flight)
+	if n > 0 && !b.gap {
+		b.floor = b.flight[n-1]
+		if b.read >= 0 {
+			b.read += int64(n)
+		}
+	}
+	b.flight = b.flight[:0]
+	b.signal()
+	return n, len(b.acking) > 0
+}
+
+// again puts back what acks gave.
+func (b *buffer) again() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.acking = append(append(make([]string, 0, len(b.flight)+len(b.acking)), b.flight...), b.acking...)
+	b.flight = b.flight[:0]
+}
+
+// flushed says whether nothing waits for the acker.
+func (b *buffer) flushed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.acking)+len(b.flight) == 0
+}
+
+// checkpoint is the floor and how many entries there are up to it.
+func (b *buffer) checkpoint() (floor string, read int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.floor, b.read
+}
+
+// strays is up to which ID pending entries must have been acked by us already:
+// everything below the lowest that we hold, and up to position if we hold none.
+// ok is false when lowest, the lowest pending one, is not below that.
+func (b *buffer) strays(lowest string) (upTo string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || lowest == "" || compareIDs(lowest, b.position) > 0 {
+		return "", false
+	}
+	held := ""
+	for _, id := range []string{firstOf(b.flight), firstOf(b.acking), firstOf(b.taken), b.headID()} {
+		if id != "" && (held == "" || compareIDs(id, held) < 0) {
+			held = id
+		}
+	}
+	if held == "" {
+		return b.position, true
+	}
+	return "(" + held, compareIDs(lowest, held) < 0
+}
+
+func (b *buffer) headID() string {
+	if b.head == len(b.items) {
+		return ""
+	}
+	return b.items[b.head].entry.ID
+}
+
+func firstOf(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
