@@ -121,7 +121,7 @@ func TestReadDeliveredLate(t *testing.T) {
 	r.eventually("the buffer is full", func() bool { return r.groupsOf(0)[0].Pending >= 2 })
 	pending := r.groupsOf(0)[0].Pending
 	held.Release()
-	within(300*time.Millisecond, func() bool { return r.groupsOf(0)[0].Pending != pending })
+	within(late, func() bool { return r.groupsOf(0)[0].Pending != pending })
 	close(g.open)
 	r.rest()
 	r.undisturbed(m, id)
@@ -135,10 +135,8 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	r := newRig(t, 2, 10*time.Second)
 	m := r.start("w1")
 	id := r.ready(m)
-	f := r.join()
-	p := f.assigned()[0] // what moves, now and later
-	f.leave()
-	r.ready(m)
+	f, p := r.away()
+	r.back(m, f, p)
 	first := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()
 	held := r.holdReply(m, p)
 	r.add(p, 3)
@@ -165,10 +163,8 @@ func TestOwnGroupAgain(t *testing.T) {
 	r := newRig(t, 2, 10*time.Second)
 	m := r.start("w1")
 	id := r.ready(m)
-	f := r.join()
-	p := f.assigned()[0]
-	f.leave()
-	r.ready(m)
+	f, p := r.away()
+	r.back(m, f, p)
 	g := r.newGate()
 	r.add(p, 5)
 	r.next(g)
@@ -183,8 +179,7 @@ func TestOwnGroupAgain(t *testing.T) {
 	if n := r.groupsOf(p)[0].Pending; n != 4 {
 		t.Errorf("after the release %d events are pending, want the 4 that were not begun", n)
 	}
-	f.leave()
-	r.ready(m)
+	r.back(m, f, p)
 	r.add(p, 1)
 	r.rest()
 	r.undisturbed(m, id)

@@ -94,8 +94,7 @@ func (r *rig) moveAround(m *member, action faultproxy.Action) {
 	p := f.assigned()[0]
 	rules[p].Wait(r.t)
 	r.eventually("the lock is released", func() bool { return r.get(r.lock(p)) == "" })
-	f.leave()
-	r.ready(m)
+	r.back(m, f, p)
 }
 
 // A sender whose request breaks is told what it has to send again, and nothing

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -165,6 +166,24 @@ func (r *rig) ready(m *member) (executor string) {
 	return r.executor(m)
 }
 
+// away has a phantom join and waits until the worker has released the partition
+// that is assigned to it; back has it leave and waits until the worker has the
+// partition again. Of two partitions it is always the same that moves.
+func (r *rig) away() (f *phantom, partition int) {
+	r.t.Helper()
+	f = r.join()
+	partition = f.assigned()[0]
+	r.eventually("the lock is released", func() bool { return r.get(r.lock(partition)) == "" })
+	return f, partition
+}
+
+func (r *rig) back(m *member, f *phantom, partition int) {
+	r.t.Helper()
+	f.leave()
+	id := r.executor(m)
+	r.eventually("the partition is back", func() bool { return r.holder(partition) == id && m.app.Ready() == nil })
+}
+
 // undisturbed asserts that a worker never noticed anything: no function lost its
 // partition, and the executor ID is the same.
 func (r *rig) undisturbed(m *member, executor string) {
@@ -186,12 +205,19 @@ type phantom struct {
 // join makes a phantom a member. It never takes what it is assigned.
 func (r *rig) join() *phantom {
 	r.t.Helper()
+	return r.joinAs(hour)
+}
+
+// joinAs makes one with that expiry, which others take for its heartbeat's
+// longest life.
+func (r *rig) joinAs(expiry time.Duration) *phantom {
+	r.t.Helper()
 	f := &phantom{r, rstream.NewExecutorID()}
 	if err := r.rdb.Set(context.Background(), r.keys.Beat(r.stream, r.processor, f.id), "1", hour).Err(); err != nil {
 		r.t.Fatal(err)
 	}
 	f.change(rebalance.Joined, func(g rebalance.Group) rebalance.Group {
-		return g.Join(f.id, rebalance.Executor{Worker: "phantom", Expiry: hour}, r.partitions, r.salt())
+		return g.Join(f.id, rebalance.Executor{Worker: "phantom", Expiry: expiry}, r.partitions, r.salt())
 	})
 	return f
 }

@@ -63,6 +63,9 @@ type rig struct {
 	events map[string]chan struct{} // by "partition ID", closed when first completed
 }
 
+// hold is short for what holds a request back.
+var hold = faultproxy.Hold
+
 // names are those of most rigs; the app's name is the test's own.
 const streamName, processorName = "jobs", "check"
 
@@ -196,6 +199,21 @@ func (r *rig) iterate(ctx context.Context, log *history.Log, e *runnel.Event, j 
 	err = it.Complete()
 	r.completed(e.Partition, e.ID)
 	return err
+}
+
+// iterateAs writes down an iteration of somebody who is no worker.
+func (r *rig) iterateAs(worker string, partition int, epoch int64, id string, seq int64) {
+	r.t.Helper()
+	it, err := r.log.As(worker).Begin(history.Record{
+		Stream: r.stream, Processor: r.processor, Partition: partition, Epoch: epoch,
+		IDs: []string{id}, Keys: []string{fmt.Sprint("k", partition)}, Seqs: []int64{seq},
+	})
+	if err == nil {
+		err = it.Complete()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // fault notes in the history that a worker suffers something that excuses

@@ -1,0 +1,85 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+)
+
+// late is how long a request that was let go may take to do damage.
+const late = 300 * time.Millisecond
+
+// A release of the lock is held back and carried out in a later ownership by the
+// same executor: it is not that one's lock.
+func TestReleaseDeliveredLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2, 3*time.Second)
+	r.warm()
+	m := r.start("w1")
+	id := r.ready(m)
+	f, p := r.away()
+	r.back(m, f, p)
+	held := r.onUnlock(m.proxy, 1, p).Do(hold)
+	f = r.join()
+	held.Wait(t)
+	m.proxy.CutAll() // the worker releases once more, and that arrives
+	r.eventually("the lock is released", func() bool { return r.get(r.lock(p)) == "" })
+	r.back(m, f, p)
+	lock := r.get(r.lock(p))
+	held.Release()
+	if within(late, func() bool { return r.get(r.lock(p)) != lock }) {
+		t.Errorf("a release of an earlier tenure made the lock %q, it was %q", r.get(r.lock(p)), lock)
+	}
+	r.await(p, r.add(p, 3)...)
+	r.rest()
+	r.undisturbed(m, id)
+	r.finish()
+}
+
+// A takeover is held back and carried out when its sender has taken the
+// partition over by another try, or even in a later ownership: it changes
+// nothing.
+func TestTakeoverDeliveredLate(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		t.Run(map[bool]string{false: "same tenure", true: "next tenure"}[later], func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 2, 3*time.Second)
+			r.warm()
+			m := r.start("w1")
+			id := r.ready(m)
+			f, p := r.away()
+			held := r.onTakeover(m.proxy, 1, p).Do(hold)
+			f.leave()
+			held.Wait(t)
+			m.proxy.CutAll() // the worker tries again, and that arrives
+			r.ready(m)
+			r.await(p, r.add(p, 2)...)
+			if later {
+				f, p = r.away()
+				r.back(m, f, p)
+			}
+			g := r.newGate()
+			r.add(p, 3)
+			r.next(g)
+			r.eventually("all are delivered", func() bool {
+				groups := r.groupsOf(p)
+				return len(groups) == 1 && groups[0].Pending == 3
+			})
+			before := r.rdb.HGetAll(t.Context(), r.own(p)).Val()
+			held.Release()
+			var now map[string]string
+			if within(late, func() bool {
+				now = r.rdb.HGetAll(t.Context(), r.own(p)).Val()
+				return now["epoch"] != before["epoch"] || now["tenure"] != before["tenure"]
+			}) {
+				t.Errorf("a late takeover made the ownership %v, it was %v", now, before)
+			}
+			if groups := r.groupsOf(p); len(groups) != 1 || groups[0].Pending != 3 {
+				t.Errorf("a late takeover left the groups %v, want one with 3 pending", groups)
+			}
+			close(g.open)
+			r.rest()
+			r.undisturbed(m, id)
+			r.finish()
+		})
+	}
+}
