@@ -101,6 +101,15 @@ elseif not floor then
 	end
 end
 
+if not read and floor == '0-0' then -- what was trimmed before the first entry counts as read
+	if exists then
+		local added = map(redis.call('XINFO', 'STREAM', log))['entries-added']
+		read = added and added - redis.call('XLEN', log)
+	else
+		read = 0
+	end
+end
+
 if before(given, floor) then given = floor end
 local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
