@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +28,8 @@ var floors = [][]string{
 	{""},
 	{"middleware", "runneltest"},
 	{"cli"},
+	{"examples/layout/orders"},
+	{"examples/layout/billing"},
 	{"cli/runnel", "examples", "examples/*"},
 }
 
@@ -110,6 +115,21 @@ func TestFloorsRefuse(t *testing.T) {
 		if (fault != "") != tt.refused {
 			t.Errorf("%s imports %s: got %q, want refused = %v", tt.file, tt.path, fault, tt.refused)
 		}
+	}
+}
+
+func TestDependenciesAreExplained(t *testing.T) {
+	text, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var explained []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(string(text), -1) {
+		explained = append(explained, row[1])
+	}
+	slices.Sort(explained)
+	if want := slices.Sorted(maps.Keys(dependencies)); !slices.Equal(explained, want) {
+		t.Errorf("docs/dependencies.md explains %q, want %q", explained, want)
 	}
 }
 

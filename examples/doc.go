@@ -10,5 +10,6 @@
 //	timer        background tasks on every worker, or on the leader only
 //	codec        compressed, native Redis fields, and a codec of one's own
 //	ownmain      in a main of one's own, with an HTTP server and a shared Redis client
+//	layout       an app over several packages
 //	testing      a processor, and its tests without Redis
 package examples

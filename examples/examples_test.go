@@ -30,6 +30,7 @@ var says = map[string]string{
 	"codec":      "secret: 1200 bytes of HTML",
 	"deadletter": `reason="unknown kind \"explode\""`,
 	"handler":    "delivered to",
+	"layout":     "invoice: ada owes 999 cents",
 	"middleware": "posted",
 	"ownmain":    "partitions gained",
 	"testing":    "ada has 100 cents",
