@@ -120,7 +120,8 @@ func (c *consumer[T]) ready() error {
 // start begins a call of fn and runs it up to its first ask.
 func (c *consumer[T]) start() error {
 	events := &Events[T]{partition: c.src.Partition(), ctx: c.ctx}
-	loop := coro.New(func(ask func(want) (delivery[T], bool)) error {
+	loop := coro.New(func(ask func(want) (delivery[T], bool)) (err error) {
+		defer recoverInto(&err) // here, where the stack is still that of the panic
 		events.ask = ask
 		return c.fn(c.ctx, events)
 	})
