@@ -22,7 +22,7 @@ type gate struct {
 // context ends.
 func (r *rig) newGate() *gate {
 	g := &gate{entered: make(chan string, 1024), open: make(chan struct{})}
-	r.hook = func(ctx context.Context, e *runnel.Event) error {
+	r.hook(func(ctx context.Context, e *runnel.Event) error {
 		g.entered <- e.ID
 		select {
 		case <-g.open:
@@ -30,7 +30,7 @@ func (r *rig) newGate() *gate {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	}
+	})
 	return g
 }
 
@@ -142,6 +142,7 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	r.add(p, 3)
 	held.Wait(t)
 	f = r.join()
+	r.eventually("the release has begun", func() bool { return m.app.Ready() != nil || r.get(r.lock(p)) == "" })
 	f.leave()
 	// Nobody can take the partition while the reply is out; one who does not wait
 	// for it has it back in a moment.

@@ -126,7 +126,7 @@ func (r *rig) judge() *history.Report {
 			}
 		}
 	}
-	report := history.Check(r.log.Records(), history.Options{Processors: []string{r.processor}})
+	report := history.Check(r.records(), history.Options{Processors: []string{r.processor}})
 	if !report.OK {
 		r.t.Errorf("%v", report)
 	}

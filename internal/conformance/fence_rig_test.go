@@ -24,18 +24,31 @@ import (
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
-// patience is how long something may take that ought to happen soon.
-const patience = 10 * time.Second
+// patience is how long something may take that ought to happen soon. A mutant,
+// which may wait for ever, is given less.
+var patience = 10 * time.Second
+
+const (
+	patienceVariable = "RUNNEL_CONFORMANCE_PATIENCE"
+	mutantPatience   = 5 * time.Second
+)
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == stoppedArgument {
-		os.Exit(stoppedMain())
+	if len(os.Args) > 1 && children[os.Args[1]] != nil {
+		os.Exit(children[os.Args[1]](os.Args[2:]))
+	}
+	if d, err := time.ParseDuration(os.Getenv(patienceVariable)); err == nil {
+		patience = d
 	}
 	flag.Parse()
 	// Most cases only wait: for a deadline, a refresh, an expiry.
 	flag.Set("test.parallel", "24")
 	os.Exit(m.Run())
 }
+
+// children is what the test binary does when it is started with such a first
+// argument.
+var children = map[string]func(args []string) (exit int){}
 
 type job struct {
 	Key string `json:"key"`
@@ -55,10 +68,11 @@ type rig struct {
 	partitions int
 	options    runnel.ProcessorOptions
 	log        *history.Log
-	hook       func(ctx context.Context, e *runnel.Event) error // what an iteration does; nil: nothing
+	records    func() []history.Record
 	members    []*member
 
 	mu     sync.Mutex
+	during func(ctx context.Context, e *runnel.Event) error // what an iteration does; nil: nothing
 	seqs   map[int]int64
 	events map[string]chan struct{} // by "partition ID", closed when first completed
 }
@@ -83,11 +97,12 @@ func rigOn(t testing.TB, srv *testredis.Server, app, stream, processor string, p
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
+	log := history.Memory()
 	return &rig{
 		t: t, srv: srv, rdb: srv.Client(t), client: client, keys: k,
 		stream: stream, processor: processor, partitions: partitions,
 		options: runnel.ProcessorOptions{LockExpiry: expiry, Grace: 20 * time.Second},
-		log:     history.Memory(), seqs: map[int]int64{}, events: map[string]chan struct{}{},
+		log:     log, records: log.Records, seqs: map[int]int64{}, events: map[string]chan struct{}{},
 	}
 }
 
@@ -191,14 +206,24 @@ func (r *rig) iterate(ctx context.Context, log *history.Log, e *runnel.Event, j 
 	if err != nil {
 		return err
 	}
-	if r.hook != nil {
-		if err := r.hook(ctx, e); err != nil {
+	r.mu.Lock()
+	during := r.during
+	r.mu.Unlock()
+	if during != nil {
+		if err := during(ctx, e); err != nil {
 			return errors.Join(err, it.Fail())
 		}
 	}
 	err = it.Complete()
 	r.completed(e.Partition, e.ID)
 	return err
+}
+
+// hook sets what iterations do from now on.
+func (r *rig) hook(during func(ctx context.Context, e *runnel.Event) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.during = during
 }
 
 // iterateAs writes down an iteration of somebody who is no worker.

@@ -158,8 +158,10 @@ func TestNames(t *testing.T) {
 	foreign := []string{
 		"a@b@x", "my-proc@short", "my-proc@aaaaaaa@aaaaaaaa", "my-proc@aaaaaaaaaaaaaaaaa", "myxproc@aaaaaaaaaaaaaaaa",
 		"my-pro@aaaaaaaaaaaaaaaaa", "mymy-proc@aaaaaaaaaaaaaaaa", "@aaaaaaaaaaaaaaaa", "my-proc@",
+		"myproc@aaaaaaaaaaaaaaaa", "mproc@aaaaaaaaaaaaaaaa",
 	}
-	r.add(0, 2)
+	r.processed(0, r.add(0, 2)[0], 1)
+	r.leaveGroup(r.partition(0), "my-proc@bbbbbbbbbbbbbbbb", "0", 2, 1)
 	twin.add(0, 2)
 	for _, name := range foreign {
 		r.leaveGroup(r.partition(0), name, "0", 1, 0)
@@ -195,6 +197,8 @@ func TestPartitionReplaced(t *testing.T) {
 	}{
 		{"flushed, lower IDs", func(r *rig) { r.rdb.FlushAll(r.t.Context()) }, []string{"1-1", "1-2", "2-0"}},
 		{"deleted, lower IDs", func(r *rig) { r.rdb.Del(r.t.Context(), r.partition(0)) }, []string{"1-1", "1-2", "2-0"}},
+		{"deleted, more of lower IDs", func(r *rig) { r.rdb.Del(r.t.Context(), r.partition(0)) },
+			[]string{"1-1", "1-2", "2-0", "2-1", "3-0", "4-0", "5-0"}},
 		{"deleted, lower IDs, then higher ones", func(r *rig) { r.rdb.Del(r.t.Context(), r.partition(0)) }, []string{"1-1", "1-2", "9999999999999-0"}},
 	}
 	for _, tc := range cases {

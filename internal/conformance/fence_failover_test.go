@@ -1,0 +1,77 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/history"
+)
+
+// A replica that lacks the last acks becomes the master: what was processed is
+// acked again, and not processed again.
+func TestReplicaBehindByAcks(t *testing.T) {
+	t.Parallel()
+	const acks = 7
+	r := newRig(t, 2, 3*time.Second)
+	link := faultproxy.Start(t, r.srv.Addr())
+	replica := r.srv.ReplicaVia(t, link.Addr())
+	m := r.start("w1")
+	id := r.ready(m)
+	for p := range 2 {
+		r.await(p, r.add(p, 3)...)
+	}
+	r.rest()
+	g := r.newGate()
+	ids := r.add(0, acks)
+	r.next(g)
+	r.eventually("all are delivered", func() bool { return r.pendingOf(0) == acks })
+	replica.WaitSync(t, r.srv)
+	link.Pause()
+	close(g.open)
+	r.await(0, ids...)
+	r.eventually("all are acked", func() bool { return r.pendingOf(0) == 0 })
+	m.proxy.SetTarget(replica.Addr())
+	m.proxy.Pause()
+	replica.Promote()
+	r.srv, r.rdb = replica, replica.Client(t)
+	if n := r.pendingOf(0); n != acks {
+		t.Errorf("%d events are pending in the replica, want the %d whose acks it lacks", n, acks)
+	}
+	m.proxy.CutAll()
+	m.proxy.Resume()
+	r.rest()
+	more := []string{r.addID(0, "*"), r.addID(1, "*")}
+	r.await(0, more[0])
+	r.await(1, more[1])
+	r.rest()
+	r.undisturbed(m, id)
+	if report := r.finish(); report.Repeats != 0 {
+		t.Errorf("%d events were processed again", report.Repeats)
+	}
+}
+
+// A replica that lacks the last events becomes the master: they are lost, as
+// asynchronous replication has it; the partition goes on.
+func TestReplicaBehindByEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, time.Second)
+	link := faultproxy.Start(t, r.srv.Addr())
+	replica := r.srv.ReplicaVia(t, link.Addr())
+	m := r.start("w1")
+	r.ready(m)
+	r.await(0, r.add(0, 3)...)
+	r.rest()
+	replica.WaitSync(t, r.srv)
+	link.Pause()
+	r.await(0, r.add(0, 4)...)
+	r.fault("", history.Flush) // asynchronous replication: the 4 are gone
+	m.proxy.SetTarget(replica.Addr())
+	m.proxy.Pause()
+	replica.Promote()
+	r.srv, r.rdb = replica, replica.Client(t)
+	m.proxy.CutAll()
+	m.proxy.Resume()
+	r.await(0, r.add(0, 3)...)
+	r.finish()
+}

@@ -1,0 +1,217 @@
+package conformance
+
+const (
+	takeoverLua = "internal/rstream/lua/takeover.lua"
+	refreshLua  = "internal/rstream/lua/refresh.lua"
+	unlockLua   = "internal/rstream/lua/unlock.lua"
+	swapLua     = "internal/rstream/lua/swap.lua"
+	aliveLua    = "internal/rstream/lua/alive.lua"
+)
+
+var mutants = []mutant{
+	{
+		"takeover checks the exact lock value", takeoverLua,
+		"if redis.call('GET', KEYS[2]) ~= ARGV[3] then", "if false then",
+		"TestTakeoverDeliveredLate/next_tenure",
+	},
+	{
+		"takeover changes nothing when repeated in its tenure", takeoverLua,
+		"if saved[1] == ARGV[3] then", "if false then",
+		"TestTakeoverDeliveredLate/same_tenure",
+	},
+	{
+		"the groups of old owners are destroyed", takeoverLua,
+		"for _, name in ipairs(others) do redis.call('XGROUP', 'DESTROY', log, name) end", "",
+		"TestOldOwnerIsFenced",
+	},
+	{
+		"the floor is before the oldest pending entry", takeoverLua,
+		"if pending[1] > 0 then", "if false then",
+		"TestFloor/one_owner,_two_of_three_pending",
+	},
+	{
+		"the lowest of several floors counts", takeoverLua,
+		"if not floor or before(f, floor) then", "if not floor or before(floor, f) then",
+		"TestFloor/two_owners,_the_second_is_behind",
+	},
+	{
+		"IDs are compared as text", takeoverLua,
+		"return as < bs\nend", "return tonumber(as) < tonumber(bs)\nend",
+		"TestFloor/two_owners_apart_by_less_than_a_double_tells",
+	},
+	{
+		"longer numbers are larger", takeoverLua,
+		"if #am ~= #bm then return #am < #bm end", "",
+		"TestFloor/two_owners,_one_more_digit",
+	},
+	{
+		"our own group of an earlier tenure is made anew", takeoverLua,
+		"if mine then redis.call('XGROUP', 'DESTROY', log, own) end", "if mine then return { epoch, floor, read or -1, found, given } end",
+		"TestOwnGroupAgain",
+	},
+	{
+		"the epoch rises", takeoverLua,
+		"local epoch = math.max(", "local epoch = tonumber(saved[2] or '') or math.max(",
+		"TestOldOwnerIsFenced",
+	},
+	{
+		"group names are plain text", takeoverLua,
+		"return #name == #own and name:sub(1, #prefix) == prefix and not name:find('@', #prefix + 1, true)", "return name:find('^' .. prefix)",
+		"TestNames",
+	},
+	{
+		"a checkpoint does not outlive its partition", takeoverLua,
+		"local same = not before(last, saved[3])", "local same = true",
+		"TestPartitionReplaced/deleted,_more_of_lower_IDs",
+	},
+	{
+		"a checkpoint does not outlive its partition, seen by the number of entries", takeoverLua,
+		"if same and at and added and added < at then same = false end", "",
+		"TestPartitionReplaced/deleted,_lower_IDs,_then_higher_ones",
+	},
+	{
+		"a release compares the tenure", unlockLua,
+		"if redis.call('GET', KEYS[1]) ~= ARGV[1] then", "if false then",
+		"TestReleaseDeliveredLate",
+	},
+	{
+		"each try bounds the life of a lock", "internal/rstream/ownership.go",
+		"if foreign > 0 {", "if foreign < 0 {",
+		"TestDeadOwnersLock",
+	},
+	{
+		"each look bounds the life of a heartbeat", aliveLua,
+		"	redis.call('PEXPIRE', beat, ARGV[1], 'LT')\n", "",
+		"TestDeadMembersHeartbeat",
+	},
+	{
+		"a release waits for the read", "internal/worker/fetcher.go",
+		"	if done == nil {\n		return true\n	}\n	r.kick()", "	if done == nil || true {\n		return true\n	}\n	r.kick()",
+		"TestReplyOfEarlierTenure",
+	},
+	{
+		"a read of unknown outcome is ended before anything else is read", "internal/worker/fetcher.go",
+		"err := r.conn.Kill(ctx)", "err := error(nil)",
+		"TestReadDeliveredLate",
+	},
+	{
+		"our history is read before anything new", "internal/worker/fetcher.go",
+		"		t.setBehind(true)", "		t.setBehind(false)",
+		"TestBrokenRequests/read_1_close_after",
+	},
+	{
+		"reads are not repeated by the client", "internal/rstream/reader.go",
+		"o := c.options(-1)", "o := c.options(3)",
+		"TestBrokenRequests/read_1_close_after",
+	},
+	{
+		"sends are not repeated by the client", "internal/rstream/client.go",
+		"c.once = redis.NewClient(c.options(-1))", "c.once = redis.NewClient(c.options(3))",
+		"TestBrokenSends/XADD_1_close_after",
+	},
+	{
+		"a short count of acks is a question", "internal/rstream/ack.go",
+		`errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].reply.Err()))`, `errs[at] = acks[at].Place.wrap("ack", fmt.Errorf("%w %v", ErrFenced, calls[i]))`,
+		"TestBrokenRequests/ack_1_close_after",
+	},
+	{
+		"acks of unknown outcome are sent again", "internal/worker/acker.go",
+		"		default:\n			t.again()\n			a.mark(t)", "		default:\n			t.acked()",
+		"TestBrokenRequests/ack_1_close_before",
+	},
+	{
+		"an entry without data is passed over and acked", "internal/worker/buffer.go",
+		"		b.acking = append(b.acking, id)\n		b.lost(id)", "		b.lost(id)",
+		"TestEntryGone",
+	},
+	{
+		"acks are confirmed before the lock is released", "internal/worker/release.go",
+		"case quiet && t.flush():", "case quiet:",
+		"TestAcksBeforeRelease",
+	},
+	{
+		"after its tenure no ack is sent", "internal/worker/acker.go",
+		"if t.isLost() || !t.holds() {", "if false {",
+		"TestAckOfEarlierTenure",
+	},
+	{
+		"a lost group ends only its partition", "internal/worker/release.go",
+		"found = i.judge(t, states[n]) || found", "found = i.judge(t, rstream.GroupGone) || found",
+		"TestOneGroupOfManyDestroyed",
+	},
+	{
+		"without a group the stored floor counts", takeoverLua,
+		"if not floor and saved[3] then -- destroyed", "if false then -- destroyed",
+		"TestGroupDestroyedInHandover/before_the_takeover",
+	},
+	{
+		"a refresh stores the floor", refreshLua,
+		"redis.pcall('HSET', own, 'floor', floor, 'read', read)", "0",
+		"TestGroupDestroyedInHandover/before_the_takeover",
+	},
+	{
+		"a group that is gone is taken over again", "internal/worker/release.go",
+		"			i.coord.Lost(t.place.Partition)\n", "",
+		"TestGroupDestroyedInHandover/after_the_takeover",
+	},
+	{
+		"who is absent from the membership leaves and joins again", "rebalance/member.go",
+		"	if !ok {\n		m.err, m.phase = ErrAbsent, ending", "	if !ok && m.err == nil {\n		return\n	}\n	if !ok {\n		m.err, m.phase = ErrAbsent, ending",
+		"TestHeartbeatLost",
+	},
+	{
+		"the stored membership is the truth whatever its number", "rebalance/member.go",
+		"	m.group = g\n", "	if g.Generation < m.group.Generation {\n		return\n	}\n	m.group = g\n",
+		"TestOlderGenerationIsFollowed",
+	},
+	{
+		"a change compares the whole old value", swapLua,
+		"if stored ~= ARGV[1] and stored ~= ARGV[2] then return 0 end", "",
+		"TestChangesDoNotOverwrite",
+	},
+	{
+		"every heartbeat reads the membership", "internal/worker/heartbeat.go",
+		"	i.coord.Observe(membership)\n", "	_ = membership\n",
+		"TestHeartbeatLost",
+	},
+	{
+		"the lease counts from before the request", "internal/worker/heartbeat.go",
+		"t.lease.Store(leaseEnd(sent, i.p.LockExpiry))", "t.lease.Store(leaseEnd(max(sent, mono()), i.p.LockExpiry))",
+		"TestLeaseEndsBeforeTheLock",
+	},
+	{
+		"the lease is looked at before each delivery", "internal/worker/executor.go",
+		"t.live = t.holds", "t.live = func() bool { return true }",
+		"TestStoppedOwnerBeginsNothing",
+	},
+	{
+		"the function is told when the lease ends", "internal/worker/executor.go",
+		"	i.wg.Go(func() { i.watchLease(t) })\n", "",
+		"TestContextEndsWithTheLease",
+	},
+	{
+		"a refresh never takes a lost lock again", refreshLua,
+		"if held ~= value then return 0, 0, '' end", "if not held then redis.call('SET', lock, value) elseif held ~= value then return 0, 0, '' end",
+		"TestLostLockIsNotTakenAgain",
+	},
+	{
+		"a surprise ends the executor ID", "internal/worker/executor.go",
+		"	i.surprise(fmt.Errorf(\"partition %d: %w\", t.place.Partition, err))\n", "",
+		"TestLostLockIsNotTakenAgain",
+	},
+	{
+		"a draining partition is refreshed", "internal/worker/heartbeat.go",
+		"if !t.isLost() {", "if t.Live() {",
+		"TestSlowReleaseKeepsItsLease",
+	},
+	{
+		"acks that a failover forgot are sent again", "internal/worker/heartbeat.go",
+		"		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))\n", "		late = errors.Join(late)\n",
+		"TestReplicaBehindByAcks",
+	},
+	{
+		"a tenure keeps its number until its outcome is known", "internal/worker/executor.go",
+		"		i.claims[partition] = t\n", "",
+		"TestBrokenRequests/lock_1_close_after",
+	},
+}

@@ -1,0 +1,110 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A mutant is the program without one rule: a text, which stands exactly once
+// in a file, replaced by another.
+type mutant struct {
+	rule     string
+	file     string // from the module's root
+	old, new string
+	test     string // that has to fail
+}
+
+// mutantLimit is how long a build and a run of a test may take.
+const mutantLimit = 2 * time.Minute
+
+// Every rule of the protocol is there for a reason: without it a test fails.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := make(chan struct{}, 2)
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.rule, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			overlay := m.overlay(t, root)
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			began := time.Now()
+			out := runMutant(t, root, overlay, m.test)
+			switch {
+			case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
+				t.Errorf("the mutant does not build:\n%s", out)
+			case strings.Contains(out, "[no tests to run]"):
+				t.Errorf("there is no test %s", m.test)
+			case !strings.Contains(out, "--- FAIL"):
+				t.Errorf("the mutant survives %s: %s\n- %s\n+ %s\n%s", m.test, m.file, m.old, m.new, tail(out))
+			default:
+				t.Logf("caught by %s in %v: %s", m.test, time.Since(began).Round(100*time.Millisecond), reason(out))
+			}
+		})
+	}
+}
+
+// overlay writes the mutated file and what tells the build to use it.
+func (m mutant) overlay(t *testing.T, root string) (path string) {
+	t.Helper()
+	file := filepath.Join(root, filepath.FromSlash(m.file))
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("%s has %d times the text, want it once:\n%s", m.file, n, m.old)
+	}
+	dir := t.TempDir()
+	mutated := filepath.Join(dir, filepath.Base(file))
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "overlay.json")
+	for name, data := range map[string][]byte{mutated: []byte(strings.Replace(string(source), m.old, m.new, 1)), path: replace} {
+		if err := os.WriteFile(name, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func runMutant(t *testing.T, root, overlay, test string) (output string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), mutantLimit)
+	defer cancel()
+	parts := strings.Split(test, "/")
+	for i := range parts {
+		parts[i] = "^" + parts[i] + "$"
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-run", strings.Join(parts, "/"), "./internal/conformance")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), patienceVariable+"="+mutantPatience.String())
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("%s does not end within %v:\n%s", test, mutantLimit, tail(string(out)))
+	}
+	if err != nil && len(out) == 0 {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// reason is the first complaint in the output of a failed test.
+func reason(out string) string {
+	for _, line := range strings.Split(out, "\n") {
+		if strings.Contains(line, "_test.go:") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return "no reason given"
+}
