@@ -26,7 +26,7 @@ func (p *program) setLogger(c *cli.Context, reg *worker.Registry) error {
 	if err != nil {
 		return err
 	}
-	if s.Logger != nil && !c.IsSet(flagLogLevel) && !c.IsSet(flagLogFormat) {
+	if s.Logger != nil && !isOurs(s.Logger) && !c.IsSet(flagLogLevel) && !c.IsSet(flagLogFormat) {
 		return nil
 	}
 	var level slog.Level
@@ -42,11 +42,20 @@ func (p *program) setLogger(c *cli.Context, reg *worker.Registry) error {
 	default:
 		return usagef(c, "log format %q is neither text nor json", s.LogFormat)
 	}
-	reg.Override(worker.Overrides{Logger: slog.New(h)})
+	reg.Override(worker.Overrides{Logger: slog.New(ours{h})})
 	if p.ownsProcess && slog.Default().Handler() == original {
 		slog.SetDefault(slog.New(runnel.LogHandler(h)))
 	}
 	return nil
+}
+
+// ours marks a logger that an earlier command gave the app, and whose stderr may
+// be another one.
+type ours struct{ slog.Handler }
+
+func isOurs(l *slog.Logger) bool {
+	_, ok := l.Handler().(ours)
+	return ok
 }
 
 // console writes log lines for people: time, level, message, then the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,10 +55,24 @@ func (p *program) build(ctx context.Context, dir, pkg string) (string, error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("go build %s: %w", pkg, err)
 	}
-	if info, err := os.Stat(binary); err != nil || !info.Mode().IsRegular() {
+	if !isProgram(binary) {
 		return "", fmt.Errorf("%s is not a main package", pkg)
 	}
 	return binary, nil
+}
+
+// isProgram tells a program from the archive that a package becomes that is
+// none.
+func isProgram(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	const archive = "!<arch>"
+	var start [len(archive)]byte
+	_, err = io.ReadFull(f, start[:])
+	return err == nil && string(start[:]) != archive
 }
 
 // binaryName is what messages of the built program call it.

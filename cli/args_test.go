@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestArrange(t *testing.T) {
+	tests := []struct{ name, args, want, flags string }{
+		{"in order", "send orders {}", "send -- orders {}", ""},
+		{"flag behind arguments", "send orders {} --key x", "send --key x -- orders {}", "--key x"},
+		{"flag between arguments", "send orders --key x {}", "send --key x -- orders {}", "--key x"},
+		{"flag before the command", "--key x send orders {}", "send --key x -- orders {}", "--key x"},
+		{"value in one word", "--key=x send orders {}", "send --key=x -- orders {}", "--key=x"},
+		{"value that looks like a flag", "send orders {} --key -x", "send --key -x -- orders {}", "--key -x"},
+		{"no value for a bool", "--dev worker", "worker --dev --", "--dev"},
+		{"one dash", "worker -dev", "worker -dev --", "-dev"},
+		{"subcommand", "processor --to end reset a/b --output json", "processor reset --to end --output json -- a/b", "--to end --output json"},
+		{"alias", "processor reset a/b --start end", "processor reset --start end -- a/b", "--start end"},
+		{"standard input", "sendmany orders - --stop-on-error", "sendmany --stop-on-error -- orders -", "--stop-on-error"},
+		{"negative number", "send orders -5 --key x", "send --key x -- orders -5", "--key x"},
+		{"after two dashes", "send --key x -- orders --dev", "send --key x -- orders --dev", "--key x"},
+		{"a command's name as an argument", "send status {}", "send -- status {}", ""},
+		{"help", "help send", "send --help --", "--help"},
+		{"nothing", "", "--", ""},
+	}
+	root := newProgram(newShopApp(), nil, io.Discard, io.Discard).root()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, flags, err := arrange(root, strings.Fields(tt.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := strings.Join(got, " "); s != tt.want {
+				t.Errorf("got %q, want %q", s, tt.want)
+			}
+			if s := strings.Join(flags, " "); s != tt.flags {
+				t.Errorf("flags %q, want %q", s, tt.flags)
+			}
+		})
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	tests := []struct{ name, args, err string }{
+		{"no command", "", "Usage:"},
+		{"unknown command", "nope", `unknown command "nope"; see`},
+		{"unknown subcommand", "processor nope", `unknown command "nope"; there is reset; see`},
+		{"no subcommand", "processor", "a command is needed: reset"},
+		{"unknown flag", "send orders {} --kee x", "unknown flag --kee; see"},
+		{"unknown global flag", "--kee send", "unknown flag --kee"},
+		{"flag of another command", "status --key x", "unknown flag --key"},
+		{"missing value", "send orders {} --key", "flag --key needs a value; see"},
+		{"too few for send", "send orders", "not 1 arguments"},
+		{"too many for send", "send orders {} {}", "not 3 arguments"},
+		{"too few for sendmany", "sendmany orders", "at least one file"},
+		{"too many for status", "status a b", `unexpected argument "b"`},
+		{"argument of worker", "worker ./cmd/shop", `unexpected argument "./cmd/shop"`},
+		{"argument of version", "version 1", `unexpected argument "1"`},
+		{"unknown stream", "send nope {}", `no stream "nope"; it has orders; see`},
+		{"output", "status --output xml", `--output "xml" is none of text, json`},
+		{"log format", "status --log-format xml", `--log-format "xml" is none of text, json`},
+		{"log level", "status --log-level loud", `--log-level "loud" is none of`},
+		{"dev and URL", "worker --dev --redis-url redis://127.0.0.1:1", "--dev and --redis-url exclude each other"},
+		{"no position", "processor reset orders/printer", "--to: say start, end, or an entry ID"},
+		{"bad position", "processor reset orders/printer --to yesterday", `"yesterday" is neither`},
+		{"position too large", "processor reset orders/printer --to 18446744073709551616-0", "too large"},
+		{"no processor", "processor reset orders --to end", "say STREAM/PROCESSOR"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t.Context(), newShopApp(), "", strings.Fields(tt.args)...).want(t, 2, "", tt.err)
+		})
+	}
+}
+
+func TestUsageErrorsWithoutTypes(t *testing.T) {
+	tests := []struct{ name, args, err string }{
+		{"no app", "status", "say --app NAME or set RUNNEL_APP"},
+		{"bad name", "status --app a.b", `"a.b"`},
+		{"no package", "worker", "which package?"},
+		{"two packages", "worker ./a ./b", "one package"},
+		{"app and package", "worker ./a --app shop", "--app"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			run(t.Context(), nil, "", strings.Fields(tt.args)...).want(t, 2, "", tt.err)
+		})
+	}
+}
+
+func TestHelpHasExamples(t *testing.T) {
+	for _, typed := range []bool{true, false} {
+		app := newShopApp()
+		if !typed {
+			app = nil
+		}
+		for _, command := range []string{"worker", "send", "sendmany", "status", "processor", "processor reset", "version"} {
+			for _, args := range []string{command + " --help", "--help " + command, "help " + command, command + " -h"} {
+				r := run(t.Context(), app, "", strings.Fields(args)...)
+				r.want(t, 0, "Examples:", "")
+				for _, want := range []string{"Usage:", "--redis-url", "--output", command + " "} {
+					if !strings.Contains(r.out, want) {
+						t.Errorf("%s: no %q in\n%s", args, want, r.out)
+					}
+				}
+				if strings.Contains(r.out, "PROG") {
+					t.Errorf("%s: PROG in\n%s", args, r.out)
+				}
+			}
+		}
+	}
+	run(t.Context(), newShopApp(), "", "--help").want(t, 0, "sendmany", "")
+}

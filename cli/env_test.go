@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+// builtIn is the directory of the binaries that tests built, if they did.
+var builtIn string
+
+func TestMain(m *testing.M) {
+	rstream.Quiet() // as Run does
+	code := m.Run()
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
+}
+
+type order struct {
+	Customer string  `json:"customer"`
+	Amount   float64 `json:"amount"`
+}
+
+// A shop is an app, a server, and the command line for both.
+type shop struct {
+	t      *testing.T
+	app    *runnel.App
+	orders *runnel.Stream[order]
+	url    string
+	rdb    *redis.Client
+}
+
+// newShop returns an app with the stream orders, whose key is the customer.
+func newShop(t *testing.T, opts *runnel.StreamOptions) *shop {
+	t.Helper()
+	server := testredis.Start(t)
+	return shopAt(t, server.URL(), server.Client(t), opts)
+}
+
+func shopAt(t *testing.T, url string, rdb *redis.Client, opts *runnel.StreamOptions) *shop {
+	t.Helper()
+	t.Setenv("RUNNEL_REDIS_URL", url)
+	if opts == nil {
+		opts = &runnel.StreamOptions{KeyField: "customer"}
+	}
+	app := runnel.New("shop", nil)
+	t.Cleanup(func() { app.Close() })
+	orders := runnel.NewStream(app, "orders", func(o order) string { return o.Customer }, opts)
+	return &shop{t: t, app: app, orders: orders, url: url, rdb: rdb}
+}
+
+// handled makes a processor that passes every customer on.
+func (s *shop) handled() <-chan string {
+	out := make(chan string, 1000)
+	s.orders.Process("printer", func(ctx context.Context, events *runnel.Events[order]) error {
+		for o := range events.Records() {
+			out <- o.Customer
+		}
+		return nil
+	}, nil)
+	return out
+}
+
+// A result is what a command left behind.
+type result struct {
+	code     int
+	out, err string
+}
+
+func run(ctx context.Context, app *runnel.App, stdin string, args ...string) result {
+	var out, errs bytes.Buffer
+	code := Main(ctx, app, args, strings.NewReader(stdin), &out, &errs)
+	return result{code, out.String(), errs.String()}
+}
+
+// run runs a command of the app's binary, untyped one of the runnel binary.
+func (s *shop) run(args ...string) result { return run(s.t.Context(), s.app, "", args...) }
+
+func (s *shop) untyped(args ...string) result {
+	return run(s.t.Context(), nil, "", append(args, "--app", "shop")...)
+}
+
+// want checks a result: its code, and that each output holds a text, or nothing
+// if the text is empty.
+func (r result) want(t *testing.T, code int, out, err string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d", r.code, code)
+	}
+	for _, c := range []struct{ name, got, want string }{{"stdout", r.out, out}, {"stderr", r.err, err}} {
+		if c.want == "" && c.got != "" || !strings.Contains(c.got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, c.got, c.want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("code %d\nstdout: %s\nstderr: %s", r.code, r.out, r.err)
+	}
+}
+
+// entries are the entries of all partitions, by key of the partition.
+func (s *shop) entries() map[string][]redis.XMessage {
+	s.t.Helper()
+	keys, err := s.rdb.Keys(s.t.Context(), "__strm:shop.orders.*").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all := map[string][]redis.XMessage{}
+	for _, key := range keys {
+		if all[key], err = s.rdb.XRange(s.t.Context(), key, "-", "+").Result(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// count is the number of entries in all partitions.
+func (s *shop) count() int {
+	n := 0
+	for _, entries := range s.entries() {
+		n += len(entries)
+	}
+	return n
+}
+
+// A syncBuffer may be read while it is written.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// A running command in this process.
+type running struct {
+	t      *testing.T
+	cancel context.CancelFunc
+	done   chan result
+}
+
+// start runs a command until stop.
+func (s *shop) start(args ...string) *running {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{t: s.t, cancel: cancel, done: make(chan result, 1)}
+	go func() { r.done <- run(ctx, s.app, "", args...) }()
+	s.t.Cleanup(cancel)
+	return r
+}
+
+func (r *running) stop() result {
+	r.t.Helper()
+	r.cancel()
+	return receive(r.t, r.done, "the end of the command")
+}
+
+func receive[T any](t *testing.T, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(30 * time.Second):
+		t.Fatalf("no %s within 30 s", what)
+		panic("unreachable")
+	}
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 30 s", what)
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+)
+
+// newShopApp is an app that needs no server.
+func newShopApp() *runnel.App {
+	app := runnel.New("shop", nil)
+	runnel.NewStream(app, "orders", func(o order) string { return o.Customer }, nil)
+	return app
+}
+
+func TestSendPrintsWhereItWent(t *testing.T) {
+	s := newShop(t, nil)
+	want := runnel.XXHash.Func("ada", 16)
+	for _, send := range []func(...string) result{s.run, s.untyped} {
+		r := send("send", "orders", `{"customer":"ada","amount":1}`)
+		var partition int
+		var id string
+		if _, err := fmt.Sscanf(r.out, "orders %d %s\n", &partition, &id); err != nil || partition != want {
+			t.Errorf("%q: %v, want partition %d", r.out, err, want)
+		}
+		r.want(t, 0, id, "")
+		entries := s.entries()[fmt.Sprint("__strm:shop.orders.", want)]
+		if len(entries) == 0 || entries[len(entries)-1].ID != id {
+			t.Errorf("%s is not the last of %v", id, entries)
+		}
+	}
+}
+
+func TestSendPrintsJSON(t *testing.T) {
+	s := newShop(t, nil)
+	r := s.run("--output", "json", "send", "orders", `{"customer":"ada"}`)
+	r.want(t, 0, `"stream":"orders"`, "")
+	var got sentRecord
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.Stream != "orders" || got.ID == "" {
+		t.Errorf("%q: %v, %+v", r.out, err, got)
+	}
+}
+
+func TestSendFromStandardInput(t *testing.T) {
+	s := newShop(t, nil)
+	run(t.Context(), s.app, "{\"customer\":\"ada\"}\n", "send", "orders", "-").want(t, 0, "orders ", "")
+}
+
+func TestSendWithAKey(t *testing.T) {
+	s := newShop(t, nil)
+	want := fmt.Sprintf("orders %d ", runnel.XXHash.Func("eve", 16))
+	s.run("send", "orders", `{"customer":"ada"}`, "--key", "eve").want(t, 0, want, "")
+	s.untyped("--key", "eve", "send", "orders", `{"customer":"ada"}`).want(t, 0, want, "")
+	for _, entries := range s.entries() {
+		for _, e := range entries {
+			if e.Values["__key"] != "eve" {
+				t.Errorf("%v", e.Values)
+			}
+		}
+	}
+}
+
+func TestSendIsStrictWithTypes(t *testing.T) {
+	s := newShop(t, nil)
+	tests := []struct{ name, record, err string }{
+		{"unknown field", `{"custmer":"ada"}`, "custmer"},
+		{"ill-typed field", `{"customer":1}`, "customer"},
+		{"not JSON", `{customer}`, "invalid character"},
+		{"two values", `{} {}`, "not sent"},
+		{"nothing", ``, "not sent"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := s.run("send", "orders", tt.record)
+			r.want(t, 1, "", tt.err)
+			if strings.Count(r.err, "\n") != 1 {
+				t.Errorf("more than one line: %q", r.err)
+			}
+		})
+	}
+	if n := len(s.entries()); n != 0 {
+		t.Errorf("%d partitions have entries", n)
+	}
+}
+
+// What is written without types is read with them, whatever the codec.
+func TestUntypedSendIsUnderstood(t *testing.T) {
+	for _, codec := range []runnel.Codec{runnel.MsgPack, runnel.JSON, runnel.Gzip(runnel.JSON)} {
+		t.Run(codec.Name(), func(t *testing.T) {
+			s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: codec})
+			handled := s.handled()
+			if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
+				t.Fatal(err)
+			}
+			s.untyped("send", "orders", ` { "customer" : "bob", "amount" : 2 } `).want(t, 0, "orders ", "")
+			at := fmt.Sprint("__strm:shop.orders.", runnel.XXHash.Func("bob", 16))
+			entries := s.entries()[at]
+			if len(entries) != 1 || fmt.Sprint(entries[0].Values) != `map[json:{"customer":"bob","amount":2}]` {
+				t.Errorf("%s holds %v", at, entries)
+			}
+			worker := s.start("worker")
+			got := map[string]bool{}
+			for range 2 {
+				got[receive(t, handled, "event")] = true
+			}
+			if !got["ada"] || !got["bob"] {
+				t.Errorf("handled %v", got)
+			}
+			worker.stop().want(t, 0, "", "worker stopped")
+		})
+	}
+}
+
+func TestUntypedSendFindsTheKey(t *testing.T) {
+	s := newShop(t, nil)
+	if err := s.orders.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, record string
+		key, err     string
+	}{
+		{"string", `{"customer":"a\u0062c"}`, "abc", ""},
+		{"number", `{"customer":-12}`, "-12", ""},
+		{"empty string", `{"customer":""}`, "", ""},
+		{"missing", `{"amount":1}`, "", `no field "customer"`},
+		{"fraction", `{"customer":1.5}`, "", "neither a string nor a whole number"},
+		{"null", `{"customer":null}`, "", "neither a string nor a whole number"},
+		{"nested", `{"a":{"customer":"x"}}`, "", `no field "customer"`},
+		{"no object", `[1]`, "", "a record is a JSON object"},
+		{"null record", `null`, "", "a record is a JSON object"},
+		{"not JSON", `{`, "", "unexpected end of JSON"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := s.untyped("send", "orders", tt.record)
+			if tt.err != "" {
+				r.want(t, 1, "", tt.err)
+				return
+			}
+			r.want(t, 0, fmt.Sprintf("orders %d ", runnel.XXHash.Func(tt.key, 16)), "")
+		})
+	}
+}
+
+func TestUntypedSendRefusesWhatItCannotWrite(t *testing.T) {
+	mine := &runnel.Partitioner{Name: "mine", Func: func(string, int) int { return 0 }}
+	tests := []struct {
+		name string
+		opts runnel.StreamOptions
+		err  string
+	}{
+		{"fields", runnel.StreamOptions{Codec: runnel.Fields}, `codec "fields"`},
+		{"partitioner", runnel.StreamOptions{Partitioner: mine}, `partitioner "mine"`},
+		{"key", runnel.StreamOptions{}, "say it with --key, or give the stream a KeyField"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newShop(t, &tt.opts)
+			if err := s.orders.Send(t.Context(), order{}); err != nil {
+				t.Fatal(err)
+			}
+			s.untyped("send", "orders", `{"customer":"ada"}`).want(t, 1, "", tt.err)
+		})
+	}
+}
+
+func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitioner: runnel.PythonPartitioner, KeyField: "customer"})
+	if err := s.orders.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("send", "orders", `{"customer":"abc"}`).want(t, 0, "orders 1 ", "")
+}
+
+func TestUnknownStreams(t *testing.T) {
+	s := newShop(t, nil)
+	s.untyped("send", "orders", "{}").want(t, 1, "", `no stream "orders"; it has none`)
+	if err := s.orders.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("send", "nope", "{}").want(t, 1, "", `no stream "nope"; it has orders`)
+	t.Setenv("RUNNEL_KEY_LAYOUT", "cluster")
+	s.untyped("send", "orders", "{}").want(t, 1, "", "RUNNEL_KEY_LAYOUT=standalone")
+}
+
+func TestMetadataThatDiffersIsToldOnce(t *testing.T) {
+	s := newShop(t, nil)
+	if err := s.orders.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	other := runnel.New("shop", &runnel.Options{Stream: runnel.StreamOptions{Partitions: 8}})
+	t.Cleanup(func() { other.Close() })
+	runnel.NewStream(other, "orders", func(o order) string { return o.Customer }, nil)
+	for _, args := range [][]string{{"send", "orders", "{}"}, {"sendmany", "orders", "-"}} {
+		r := run(t.Context(), other, "{}\n{}\n", args...)
+		r.want(t, 1, "", "partitions 16, this process is set to 8")
+		if strings.Count(r.err, "\n") != 1 {
+			t.Errorf("more than one line: %q", r.err)
+		}
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	const url = "redis://user:secret@127.0.0.1:1"
+	for _, args := range []string{"send orders {}", "sendmany orders -", "status", "processor reset a/b --to end", "worker"} {
+		t.Run(args, func(t *testing.T) {
+			r := run(t.Context(), newShopApp(), "", append(strings.Fields(args), "--redis-url", url)...)
+			r.want(t, 1, "", "no Redis at 127.0.0.1:1 (connect: connection refused)")
+			lines := strings.Split(strings.TrimSpace(r.err), "\n")
+			for _, hint := range []string{"start redis-server", "--redis-url", "RUNNEL_REDIS_URL", "--dev"} {
+				if !strings.Contains(lines[len(lines)-1], hint) {
+					t.Errorf("no %q in %q", hint, r.err)
+				}
+			}
+			if len(lines) != 1 || strings.Contains(r.err, "secret") {
+				t.Errorf("%q", r.err)
+			}
+		})
+	}
+}

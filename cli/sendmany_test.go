@@ -1,0 +1,393 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// file writes a file and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// records are n orders of five customers, one per line.
+func records(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{\"customer\":\"c%d\",\"amount\":%d}\n", i%5, i)
+	}
+	return b.String()
+}
+
+func TestSendManyKeepsTheOrder(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: runnel.JSON})
+	const n = 3500 // some batches
+	path := file(t, "a.ndjson", records(n))
+	s.run("sendmany", "orders", path).want(t, 0, "sent 3500, failed 0\n", "")
+	s.untyped("sendmany", path, "--output", "json").want(t, 2, "", "at least one file")
+	s.untyped("sendmany", "orders", path, "--output", "json").want(t, 0, `{"sent":3500,"failed":0,"unknown":0}`, "")
+	next := map[string]int{}
+	total := 0
+	for key, entries := range s.entries() {
+		for _, e := range entries {
+			var customer, amount int
+			text, _ := e.Values["data"].(string)
+			if text == "" {
+				text, _ = e.Values["json"].(string)
+			}
+			if _, err := fmt.Sscanf(text, `{"customer":"c%d","amount":%d}`, &customer, &amount); err != nil {
+				t.Fatalf("%s: %v: %v", key, e, err)
+			}
+			name := fmt.Sprint(customer)
+			if want := (customer + 5*next[name]) % n; amount != want {
+				t.Fatalf("%s: customer %d: amount %d, want %d", key, customer, amount, want)
+			}
+			next[name]++
+			total++
+		}
+	}
+	if total != 2*n {
+		t.Errorf("%d entries, want %d", total, 2*n)
+	}
+}
+
+func TestSendManyReportsBadLines(t *testing.T) {
+	s := newShop(t, nil)
+	text := "\ufeff{\"customer\":\"a\"}\n\n  \t\r\n{\"custmer\":\"b\"}\r\n{\"customer\":\"c\"}\r\n{\n{\"customer\":\"d\"}"
+	a, b := file(t, "a.ndjson", text), file(t, "b.ndjson", text)
+
+	r := s.run("sendmany", "orders", a)
+	r.want(t, 1, "sent 3, failed 2\n", "line 4: ")
+	if want := []string{"line 4: ", "line 6: "}; !hasPrefixes(r.err, want) {
+		t.Errorf("stderr %q, want lines beginning with %q", r.err, want)
+	}
+	r = s.run("sendmany", "orders", a, b)
+	r.want(t, 1, "sent 6, failed 4\n", b+": line 6: ")
+	if want := []string{a + ": line 4: ", a + ": line 6: ", b + ": line 4: ", b + ": line 6: "}; !hasPrefixes(r.err, want) {
+		t.Errorf("stderr %q, want lines beginning with %q", r.err, want)
+	}
+}
+
+func hasPrefixes(text string, prefixes []string) bool {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) != len(prefixes) {
+		return false
+	}
+	for i, p := range prefixes {
+		if !strings.HasPrefix(lines[i], p) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestSendManyStopsOnError(t *testing.T) {
+	for _, typed := range []bool{true, false} {
+		s := newShop(t, nil)
+		if err := s.orders.Send(t.Context(), order{}); err != nil {
+			t.Fatal(err)
+		}
+		send := s.untyped
+		if typed {
+			send = s.run
+		}
+		path := file(t, "a.ndjson", records(16)+"{\"x\":1}\n"+records(2000))
+		r := send("sendmany", "--stop-on-error", "orders", path)
+		r.want(t, 1, "sent 16, failed 1\n", "line 17: ")
+		n := 0
+		for _, entries := range s.entries() {
+			n += len(entries)
+		}
+		if n != 17 {
+			t.Errorf("%d entries, want the first one and 16", n)
+		}
+	}
+}
+
+func TestSendManyChecksFilesFirst(t *testing.T) {
+	s := newShop(t, nil)
+	path := file(t, "a.ndjson", records(3))
+	s.run("sendmany", "orders", path, path+".no").want(t, 1, "", "nothing was sent: open")
+	s.run("sendmany", "orders", path, filepath.Dir(path)).want(t, 1, "", "is a directory")
+	s.run("sendmany", "orders", "-", "-").want(t, 1, "", "only once")
+	if n := len(s.entries()); n != 0 {
+		t.Errorf("%d partitions have entries", n)
+	}
+}
+
+func TestSendManyWithAKey(t *testing.T) {
+	s := newShop(t, nil)
+	run(t.Context(), s.app, records(10), "sendmany", "orders", "-", "--key", "eve").want(t, 0, "sent 10, failed 0", "")
+	at := fmt.Sprint("__strm:shop.orders.", runnel.XXHash.Func("eve", 16))
+	if n := len(s.entries()[at]); n != 10 {
+		t.Errorf("%d entries in %s", n, at)
+	}
+}
+
+// A record that cannot be encoded fails alone, not with those around it.
+func TestSendManyRecordThatCannotBeEncoded(t *testing.T) {
+	server := testredis.Start(t)
+	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL()})
+	defer app.Close()
+	runnel.NewStream(app, "orders", func(o order) string {
+		if o.Customer == "c3" {
+			panic("no key for c3")
+		}
+		return o.Customer
+	}, nil)
+	r := run(t.Context(), app, records(10), "sendmany", "orders", "-")
+	r.want(t, 1, "sent 8, failed 2\n", "line 4: ")
+	if !hasPrefixes(r.err, []string{"line 4: panic: no key for c3", "line 9: panic: no key for c3"}) {
+		t.Errorf("stderr %q", r.err)
+	}
+}
+
+func TestSendManyUnknownOutcome(t *testing.T) {
+	server := testredis.Start(t)
+	proxy := faultproxy.Start(t, server.Addr())
+	s := shopAt(t, "redis://"+proxy.Addr(), server.Client(t), &runnel.StreamOptions{Partitions: 1})
+	if err := s.orders.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	proxy.On("EVALSHA", 3).Do(faultproxy.CloseAfter) // the first meets a server without the script
+	r := s.run("sendmany", "orders", file(t, "a.ndjson", records(2500)))
+	r.want(t, 1, "sent 1500, failed 1000 (1000 of these may have been sent all the same)\n", "lines 1001-2000: may have been sent: ")
+	if strings.Count(r.err, "\n") != 1 {
+		t.Errorf("stderr %q", r.err)
+	}
+}
+
+func TestSendManyServerFull(t *testing.T) {
+	server := testredis.Start(t)
+	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 1})
+	if err := s.orders.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	r := s.run("sendmany", "orders", file(t, "a.ndjson", records(1500)))
+	r.want(t, 1, "sent 0, failed 1500\n", "not sent: ")
+	if n := strings.Count(r.err, "\n"); n > 4 {
+		t.Errorf("a flood of %d lines: %s", n, r.err)
+	}
+}
+
+// fakeBulk is a sendmany to a function.
+func fakeBulk(stdin io.Reader, stderr io.Writer, send func(context.Context, []worker.JSONRecord) []worker.JSONSent) *bulk {
+	p := newProgram(nil, stdin, io.Discard, stderr)
+	return &bulk{
+		session: &session{program: p, out: output{w: io.Discard}}, report: newReport(stderr, false),
+		to: &target{name: "orders", send: send},
+	}
+}
+
+// endless repeats a line.
+type endless struct {
+	line []byte
+	left int
+	at   int
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, e.line[e.at:])
+	if e.at += n; e.at == len(e.line) {
+		e.at = 0
+		e.left--
+	}
+	return n, nil
+}
+
+func TestSendManyUsesConstantMemory(t *testing.T) {
+	line := []byte(`{"customer":"` + strings.Repeat("x", 10_000) + "\"}\n")
+	const n = 40_000 // 400 MB
+	var peak uint64
+	calls := 0
+	b := fakeBulk(&endless{line: line, left: n}, io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+		if calls++; calls%50 == 0 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak = max(peak, m.HeapInuse)
+		}
+		return make([]worker.JSONSent, len(rs))
+	})
+	if err := b.run(t.Context(), []string{"-"}); err != nil || b.Sent != n {
+		t.Fatalf("sent %d: %v", b.Sent, err)
+	}
+	if peak == 0 || peak > 64<<20 {
+		t.Errorf("heap in use %d MB in %d batches", peak>>20, calls)
+	}
+}
+
+func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
+	server := testredis.Start(t)
+	s := shopAt(t, server.URL(), server.Client(t), nil)
+	if err := s.orders.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	client, err := worker.RegistryOf(s.app).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := fakeBulk(strings.NewReader(records(5000)), io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+		out := make([]worker.JSONSent, len(rs))
+		for i := range out {
+			out[i].Err = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		}
+		return out
+	})
+	b.client = client
+	err = b.run(t.Context(), []string{"-"})
+	if err == nil || !strings.Contains(err.Error(), "stopped: nothing after line 1000 was sent: no Redis at") || b.Failed != 1000 {
+		t.Errorf("%v; %+v", err, b.counts)
+	}
+}
+
+// What is under way is finished, and its outcome known, when ctx ends.
+func TestSendManyInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stdin, feed := io.Pipe()
+	go io.WriteString(feed, records(3)) // and then nothing: the command waits
+	b := fakeBulk(stdin, io.Discard, func(ctx context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+		cancel()
+		if ctx.Err() != nil {
+			t.Error("the send was interrupted")
+		}
+		return make([]worker.JSONSent, len(rs))
+	})
+	err := b.run(ctx, []string{"-"})
+	feed.Close()
+	if err == nil || !strings.HasPrefix(err.Error(), "interrupted: nothing after line ") || b.Sent == 0 {
+		t.Errorf("%v; %+v", err, b.counts)
+	}
+}
+
+// Lines that have come are sent, though more may follow.
+func TestSendManyDoesNotWaitForMore(t *testing.T) {
+	stdin, feed := io.Pipe()
+	sent := make(chan int, 10)
+	b := fakeBulk(stdin, io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+		sent <- len(rs)
+		return make([]worker.JSONSent, len(rs))
+	})
+	done := make(chan error, 1)
+	go func() { done <- b.run(t.Context(), []string{"-"}) }()
+	for range 3 {
+		io.WriteString(feed, "{\"customer\":\"ada\"}\n")
+		if n := receive(t, sent, "batch"); n != 1 {
+			t.Errorf("batch of %d", n)
+		}
+	}
+	feed.Close()
+	if err := receive(t, done, "end"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLines(t *testing.T) {
+	long := strings.Repeat("x", 3*readBuffer)
+	tests := []struct {
+		name, text, want string
+		max              int
+	}{
+		{"none", "", "", 0},
+		{"no end of line", "a\nb", "1:a 2:b", 0},
+		{"empty lines count", "\n\na\n", "3:a", 0},
+		{"longer than the buffer", "a\n" + long + "\nb\n", "1:a 2:" + long + " 3:b", 0},
+		{"just short enough", "aaaa\nb\n", "1:aaaa 2:b", 4},
+		{"too long", "aaaaa\nb\n", "1:! 2:b", 4},
+		{"too long at the end", long, "1:!", readBuffer},
+		{"too long and buffered", long + "\nb", "1:! 2:b", readBuffer},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newLineReader(strings.NewReader(tt.text), "f")
+			if tt.max > 0 {
+				r.max = tt.max
+			}
+			var got []string
+			for {
+				l, err := r.next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				text := string(l.json)
+				if l.err != nil {
+					text = "!"
+				}
+				got = append(got, fmt.Sprintf("%d:%s", l.number, text))
+			}
+			if s := strings.Join(got, " "); s != tt.want {
+				t.Errorf("got %.200q, want %.200q", s, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadErrorsAreReported(t *testing.T) {
+	broken := io.MultiReader(strings.NewReader(records(2)), errReader{})
+	b := fakeBulk(broken, io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+		return make([]worker.JSONSent, len(rs))
+	})
+	if err := b.run(t.Context(), []string{"-"}); err == nil || !strings.Contains(err.Error(), "behind line 2: disk on fire") || b.Sent != 2 {
+		t.Errorf("%v; %+v", err, b.counts)
+	}
+}
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errors.New("disk on fire") }
+
+func TestFailuresAreTold(t *testing.T) {
+	var f failures
+	for _, l := range []struct {
+		n    int
+		text string
+	}{{3, "x"}, {4, "y"}, {5, "x"}, {6, "x"}, {9, "x"}} {
+		f.add(line{file: "f", number: l.n}, l.text)
+	}
+	var out bytes.Buffer
+	newReport(&out, true).failed(f)
+	if want := "f: lines 3, 5-6, 9: x\nf: line 4: y\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	r := newReport(&out, false)
+	r.progress(counts{Sent: 1})
+	if out.Len() > 0 {
+		t.Errorf("progress without a terminal: %q", out.String())
+	}
+	r.terminal = true
+	r.progress(counts{Sent: 2, Failed: 1})
+	r.progress(counts{Sent: 3, Failed: 1}) // too soon
+	r.refused(line{number: 7}, errors.New("bad"))
+	if want := "\r\x1b[Ksent 2, failed 1\r\x1b[Kline 7: bad\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// owned is a shop with two partitions whose worker has handled some orders and
+// stopped.
+func owned(t *testing.T, n int) *shop {
+	t.Helper()
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+	handled := s.handled()
+	s.send(n)
+	w := s.start("worker")
+	for range n {
+		receive(t, handled, "event")
+	}
+	w.stop().want(t, 0, "", "worker stopped")
+	return s
+}
+
+func (s *shop) send(n int) {
+	s.t.Helper()
+	var records []order
+	for i := range n {
+		records = append(records, order{Customer: fmt.Sprint("c", i)})
+	}
+	if err := s.orders.Send(s.t.Context(), records...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// processor is the state of the processor as `status` tells it.
+func (s *shop) processor() inspect.ProcessorState {
+	s.t.Helper()
+	r := s.untyped("status", "orders/printer", "--output", "json")
+	var state inspect.AppState
+	if err := json.Unmarshal([]byte(r.out), &state); err != nil || r.code != 0 || len(state.Streams) != 1 || len(state.Streams[0].Processors) != 1 {
+		s.t.Fatalf("%+v: %v", r, err)
+	}
+	return state.Streams[0].Processors[0]
+}
+
+func TestStatusText(t *testing.T) {
+	s := owned(t, 10)
+	s.send(5)
+	r := s.untyped("status")
+	r.want(t, 0, "app shop, redis "+strings.TrimPrefix(s.url, "redis://")+", leader -\n", "")
+	for _, want := range []string{
+		`stream orders: 2 partitions, size 50000, codec msgpack, partitioner xxh64\n`,
+		`processor orders/printer: generation \d+, 0 members\n`,
+		`PARTITION +OWNER +EPOCH +LENGTH +PENDING +LAG +ACKED TO +END *\n`,
+		`0 +- +\d{13} +\d+ +0 +\d +\d+-\d+ +\d+-\d+ *\n`,
+		`total +0 owned +15 +0 +5 *\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.out) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+}
+
+func TestStatusWhileAWorkerRuns(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
+	hold := make(chan struct{})
+	begun := make(chan struct{}, 10)
+	s.orders.Process("printer", func(ctx context.Context, events *runnel.Events[order]) error {
+		for range events.Records() {
+			begun <- struct{}{}
+			<-hold
+		}
+		return nil
+	}, nil)
+	s.app.Task("lead", func(ctx context.Context) error { <-ctx.Done(); return nil }, &runnel.TaskOptions{Leader: true})
+	w := s.start("worker")
+	if err := s.orders.Send(t.Context(), order{}, order{}, order{}); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, begun, "iteration")
+	eventually(t, "three events behind", func() bool { return s.processor().Totals == inspect.Totals{Owned: 2, Pending: 3, Lag: 3, Length: 3} })
+	p := s.processor()
+	if len(p.Members) != 1 || !p.Members[0].Alive || len(p.Members[0].Assigned) != 2 || p.Members[0].HeartbeatLeft <= 0 || time.Since(p.Members[0].JoinedAt) > time.Minute {
+		t.Fatalf("members %+v", p.Members)
+	}
+	for i, part := range p.Partitions {
+		if part.Partition != i || part.Executor != p.Members[0].Executor || part.Worker != p.Members[0].Worker ||
+			part.Group != "printer@"+part.Executor || part.Epoch == 0 || part.LockLeft <= 0 || part.Tenure == "" {
+			t.Errorf("partition %d: %+v", i, part)
+		}
+	}
+	r := s.untyped("status")
+	for _, want := range []string{"leader " + p.Members[0].Worker + "\n", "expires in ", "1 members", "2 owned"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+	close(hold)
+	w.stop().want(t, 0, "", "worker stopped")
+	if got := s.processor().Totals; got != (inspect.Totals{Length: 3}) {
+		t.Errorf("after a clean end: %+v", got)
+	}
+}
+
+func TestStatusOfWhatIsNotThere(t *testing.T) {
+	s := newShop(t, nil)
+	s.untyped("status").want(t, 0, "no streams", "")
+	s.untyped("status", "orders").want(t, 1, "", `no stream "orders"`)
+	s.send(1)
+	s.untyped("status").want(t, 0, "no processors", "")
+	s.untyped("status", "orders/printer").want(t, 1, "", `no processor "printer"; it has none`)
+	key := "__strm:shop.orders.0"
+	s.rdb.Del(t.Context(), key)
+	s.rdb.Set(t.Context(), key, "x", 0)
+	if _, err := client(t, s).EnsureMeta(t.Context(), "orders", metaOf("printer")); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("status", "orders").want(t, 0, "stream orders partition 0: processor printer: view: ", "")
+}
+
+func TestReset(t *testing.T) {
+	s := owned(t, 20)
+	before := s.processor()
+	for _, tt := range []struct {
+		to   string
+		lag  int64
+		want func(inspect.PartitionState) string
+	}{
+		{"start", 20, func(inspect.PartitionState) string { return "0-0" }},
+		{"end", 0, func(p inspect.PartitionState) string { return p.End }},
+		{"0", 20, func(inspect.PartitionState) string { return "0-0" }},
+		{"99999999999999-7", 0, func(p inspect.PartitionState) string { return p.End }}, // never behind the end
+	} {
+		t.Run(tt.to, func(t *testing.T) {
+			old := s.processor()
+			r := s.untyped("processor", "reset", "orders/printer", "--to", tt.to, "--output", "json")
+			var moves []moved
+			if err := json.Unmarshal([]byte(r.out), &moves); err != nil || r.code != 0 || len(moves) != 2 {
+				t.Fatalf("%+v: %v", r, err)
+			}
+			now := s.processor()
+			for i, m := range moves {
+				if m.Partition != i || m.Old != old.Partitions[i].Floor || m.New != tt.want(now.Partitions[i]) || m.New != now.Partitions[i].Floor {
+					t.Errorf("%+v, before %+v, now %+v", m, old.Partitions[i], now.Partitions[i])
+				}
+			}
+			if now.Totals != (inspect.Totals{Lag: tt.lag, Length: before.Totals.Length}) {
+				t.Errorf("totals %+v", now.Totals)
+			}
+		})
+	}
+}
+
+// The next worker begins where the reset put the position.
+func TestResetIsWhereTheNextWorkerBegins(t *testing.T) {
+	s := owned(t, 20)
+	middle := s.entries()["__strm:shop.orders.0"][3].ID
+	s.untyped("processor", "reset", "--start", middle, "orders/printer").want(t, 0, "→", "")
+	want := map[string]bool{}
+	for key, entries := range s.entries() {
+		for _, e := range entries {
+			if after(e.ID, middle) {
+				want[key+" "+e.ID] = true
+			}
+		}
+	}
+	next := newShopAgain(t, s)
+	seen := make(chan string, 100)
+	next.orders.Process("printer", func(ctx context.Context, events *runnel.Events[order]) error {
+		for e := range events.All() {
+			seen <- fmt.Sprintf("__strm:shop.orders.%d %s", e.Partition, e.ID)
+		}
+		return nil
+	}, nil)
+	w := next.start("worker")
+	for range len(want) {
+		event := receive(t, seen, "event")
+		if !want[event] {
+			t.Errorf("event %s was handled", event)
+		}
+		delete(want, event)
+	}
+	eventually(t, "no lag", func() bool { return s.processor().Totals.Lag == 0 })
+	w.stop().want(t, 0, "", "worker stopped")
+	if len(seen) != 0 {
+		t.Errorf("%d events more", len(seen))
+	}
+}
+
+func TestResetRefusesWhileAWorkerRuns(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
+	handled := s.handled()
+	s.send(4)
+	w := s.start("worker")
+	for range 4 {
+		receive(t, handled, "event")
+	}
+	r := s.untyped("processor", "reset", "orders/printer", "--to", "start")
+	r.want(t, 1, "", s.processor().Members[0].Worker)
+	r.want(t, 1, "", "nothing was changed")
+	if err := s.orders.Send(t.Context(), order{Customer: "still here"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(t, handled, "event"); got != "still here" {
+		t.Errorf("handled %q", got)
+	}
+	w.stop().want(t, 0, "", "worker stopped")
+}
+
+func TestResetRefusesALockedPartition(t *testing.T) {
+	s := owned(t, 4)
+	before := s.processor()
+	if err := s.rdb.Set(t.Context(), "__lock:shop.orders.printer.1", "aaaaaaaaaaaaaaaa:0000000000000001", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("processor", "reset", "orders/printer", "--to", "start").want(t, 1, "", "partition 1: processor printer: owned by executor aaaaaaaaaaaaaaaa")
+	now := s.processor()
+	if now.Partitions[0].Executor != "" {
+		t.Errorf("partition 0 is still locked: %+v", now.Partitions[0])
+	}
+	for i := range now.Partitions {
+		if now.Partitions[i].Floor != before.Partitions[i].Floor || now.Partitions[i].Epoch != before.Partitions[i].Epoch {
+			t.Errorf("changed: %+v, %+v", before.Partitions[i], now.Partitions[i])
+		}
+	}
+	if ttl := s.rdb.PTTL(t.Context(), "__lock:shop.orders.printer.1").Val(); ttl < 50*time.Minute {
+		t.Errorf("the foreign lock was cut down to %v", ttl)
+	}
+}
+
+func TestResetOfWhatIsNotThere(t *testing.T) {
+	s := newShop(t, nil)
+	s.untyped("processor", "reset", "orders/printer", "--to", "end").want(t, 1, "", `no stream "orders"`)
+	s.send(1)
+	s.untyped("processor", "reset", "orders/printer", "--to", "end").want(t, 1, "", `no processor "printer"`)
+}
+
+// newShopAgain is the same app in another binary.
+func newShopAgain(t *testing.T, s *shop) *shop {
+	return shopAt(t, s.url, s.rdb, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+}
+
+func client(t *testing.T, s *shop) *rstream.Client {
+	t.Helper()
+	c, err := worker.RegistryOf(s.app).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func metaOf(processors ...string) rstream.Meta { return rstream.Meta{Processors: processors} }
+
+func after(a, b string) bool {
+	var ams, aseq, bms, bseq uint64
+	fmt.Sscanf(a, "%d-%d", &ams, &aseq)
+	fmt.Sscanf(b, "%d-%d", &bms, &bseq)
+	return ams > bms || ams == bms && aseq > bseq
+}
