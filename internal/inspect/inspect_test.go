@@ -1,0 +1,175 @@
+package inspect
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+const (
+	alice = "aaaaaaaaaaaaaaaa"
+	bob   = "bbbbbbbbbbbbbbbb"
+)
+
+// both runs a test on a redis-server and on the embedded server.
+func both(t *testing.T, test func(t *testing.T, c *rstream.Client)) {
+	t.Helper()
+	on := func(name string, addr func(t *testing.T) string) {
+		t.Run(name, func(t *testing.T) {
+			c, err := rstream.Open(rstream.Options{URL: "redis://" + addr(t), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			test(t, c)
+		})
+	}
+	on("redis", func(t *testing.T) string { return testredis.Start(t).Addr() })
+	on("embedded", func(t *testing.T) string {
+		s, err := embedded.Start("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s.Addr()
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stream(t *testing.T, c *rstream.Client, name string, processors ...string) {
+	t.Helper()
+	_, err := c.EnsureMeta(t.Context(), name, rstream.Meta{Partitions: 4, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: processors})
+	must(t, err)
+}
+
+func TestProcessor(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		ctx, joined := t.Context(), time.UnixMilli(1767225600123).UTC()
+		stream(t, c, "orders", "printer")
+		g := rebalance.Group{}.
+			Join(alice, rebalance.Executor{Worker: "w1", JoinedAt: joined, Expiry: time.Second}, 4, "").
+			Join(bob, rebalance.Executor{Worker: "w0", JoinedAt: joined, Expiry: time.Second}, 4, "")
+		_, err := c.Group("orders", "printer").Swap(ctx, nil, g.Encode())
+		must(t, err)
+		must(t, c.Redis().Set(ctx, c.Keys().Beat("orders", "printer", alice), "1", time.Hour).Err())
+		mine := c.Place("orders", "printer", 2)
+		for i := range 10 {
+			must(t, c.Redis().XAdd(ctx, &redis.XAddArgs{Stream: mine.Log, ID: fmt.Sprint("1-", i+1), Values: []any{"data", "x"}}).Err())
+		}
+		tenure := rstream.Tenure{Executor: alice, Number: 3}
+		must(t, c.Lock(ctx, mine, tenure, time.Hour, 0))
+		pos, err := c.Takeover(ctx, mine, tenure, "", 0)
+		must(t, err)
+		r := c.NewReader()
+		defer r.Close()
+		_, err = r.Read(ctx, rstream.GroupName("printer", alice), "c", []string{mine.Log}, 6, 0)
+		must(t, err)
+		must(t, c.Ack(ctx, rstream.GroupName("printer", alice), []rstream.Ack{{Place: mine, IDs: []string{"1-1"}}})[0])
+
+		p, err := Processor(ctx, c, "orders", "printer")
+		must(t, err)
+		if p.Generation != g.Generation || len(p.Members) != 2 || len(p.Partitions) != 4 {
+			t.Fatalf("%+v", p)
+		}
+		left := p.Members[1].HeartbeatLeft
+		if left <= 59*60_000 || left > 3_600_000 {
+			t.Errorf("heartbeat left %d ms", left)
+		}
+		p.Members[1].HeartbeatLeft = 0
+		want := []MemberState{
+			{Executor: bob, Worker: "w0", JoinedAt: joined, Assigned: g.Executors[bob].Partitions},
+			{Executor: alice, Worker: "w1", JoinedAt: joined, Alive: true, Assigned: g.Executors[alice].Partitions},
+		}
+		if !reflect.DeepEqual(p.Members, want) {
+			t.Errorf("members %+v\nwant %+v", p.Members, want)
+		}
+		got := p.Partitions[2]
+		if got.LockLeft <= 59*60_000 || got.LockLeft > 3_600_000 {
+			t.Errorf("lock left %d ms", got.LockLeft)
+		}
+		got.LockLeft = 0
+		if want := (PartitionState{
+			Partition: 2, Executor: alice, Worker: "w1", Epoch: pos.Epoch, Tenure: "0000000000000003", Group: "printer@" + alice,
+			Pending: 5, Lag: 9, Length: 10, Floor: "1-1", End: "1-10",
+		}); got != want {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		if want := (Totals{Owned: 1, Pending: 5, Lag: 9, Length: 10}); p.Totals != want {
+			t.Errorf("totals %+v, want %+v", p.Totals, want)
+		}
+		if p.Partitions[3].Executor != "" || p.Partitions[3].Lag != 0 {
+			t.Errorf("%+v", p.Partitions[3])
+		}
+	})
+}
+
+func TestApp(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		ctx := t.Context()
+		a, err := App(ctx, c, "")
+		must(t, err)
+		if a.App != "shop" || a.Redis != c.Addr() || a.Leader != "" || len(a.Streams) != 0 {
+			t.Errorf("%+v", a)
+		}
+		stream(t, c, "b", "x", "y")
+		stream(t, c, "a.b")
+		must(t, c.Redis().Set(ctx, c.Keys().Leader(), "host/1/0a1b2c3d", time.Hour).Err())
+		if a, err = App(ctx, c, ""); err != nil || a.Leader != "host/1" || len(a.Streams) != 2 || a.Streams[0].Stream != "a.b" {
+			t.Errorf("%+v, %v", a, err)
+		}
+		for only, want := range map[string]int{"b": 2, "a.b": 0} {
+			a, err := App(ctx, c, only)
+			if err != nil || len(a.Streams) != 1 || a.Streams[0].Stream != only || len(a.Streams[0].Processors) != want || a.Streams[0].Partitions != 4 {
+				t.Errorf("%+v, %v", a, err)
+			}
+		}
+		if a, err := App(ctx, c, "c"); err != nil || len(a.Streams) != 0 {
+			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}
+
+// What looks must not keep alive, or kill.
+func TestMembersChangesNoHeartbeat(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		ctx := t.Context()
+		g := rebalance.Group{}.Join(alice, rebalance.Executor{Worker: "w", Expiry: time.Second}, 4, "")
+		_, err := c.Group("orders", "printer").Swap(ctx, nil, g.Encode())
+		must(t, err)
+		beat := c.Keys().Beat("orders", "printer", alice)
+		must(t, c.Redis().Set(ctx, beat, "1", 0).Err()) // one that never ends
+		_, members, err := Members(ctx, c, "orders", "printer")
+		must(t, err)
+		if !members[0].Alive || c.Redis().PTTL(ctx, beat).Val() != -1 {
+			t.Errorf("%+v, life %v", members, c.Redis().PTTL(ctx, beat).Val())
+		}
+	})
+}
+
+func TestBrokenMembershipIsAnError(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		stream(t, c, "orders", "printer")
+		must(t, c.Redis().Set(t.Context(), c.Keys().Membership("orders", "printer"), `{"v":2}`, 0).Err())
+		if _, err := Processor(t.Context(), c, "orders", "printer"); err == nil {
+			t.Error("a membership of another version was read")
+		}
+		if _, err := Processor(t.Context(), c, "nope", "printer"); err == nil {
+			t.Error("a stream without metadata was read")
+		}
+	})
+}
