@@ -186,7 +186,9 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	if err == nil {
 		pos, err = i.w.client.Takeover(ctx, place, number, "", i.largest(partition))
 	}
-	i.note(partition, err)
+	if err == nil || ctx.Err() == nil {
+		i.note(partition, err) // a try that was called off says nothing
+	}
 	switch {
 	case err == nil:
 		i.unclaim(partition)

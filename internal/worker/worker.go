@@ -229,17 +229,18 @@ func (x *executor) ready() error {
 	if i == nil {
 		return errors.New("rejoining")
 	}
-	i.mu.Lock()
-	for p, err := range i.broken {
-		i.mu.Unlock()
-		return fmt.Errorf("partition %d cannot be taken over: %w", p, err)
-	}
-	i.mu.Unlock()
 	s := i.coord.State()
-	switch {
-	case !s.Joined:
+	if !s.Joined {
 		return errors.New("joining")
-	case !s.Settled():
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, p := range s.Assigned {
+		if err := i.broken[p]; err != nil {
+			return fmt.Errorf("partition %d cannot be taken over: %w", p, err)
+		}
+	}
+	if !s.Settled() {
 		return fmt.Errorf("owns partitions %v of the assigned %v", s.Owned, s.Assigned)
 	}
 	return nil
