@@ -69,6 +69,12 @@ func newParcelApp(t testing.TB, url, name string, adjust func(*runnel.Options)) 
 	return a
 }
 
+// newProducer makes an app of that many partitions, without processors.
+func newProducer(t testing.TB, url string, partitions int) *parcelApp {
+	t.Helper()
+	return newParcelApp(t, url, "producer", func(o *runnel.Options) { o.Stream.Partitions = partitions })
+}
+
 // run starts Run. It is stopped when the test ends, if not before.
 func (a *parcelApp) run() *parcelApp {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(a.t.Context()))
@@ -127,6 +133,18 @@ func await(t testing.TB, what string, limit time.Duration, done func() bool) tim
 	return time.Since(began)
 }
 
+// receive waits for a channel, or fails the test.
+func receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(60 * time.Second):
+		t.Fatalf("waited a minute for %s", what)
+		panic("unreachable")
+	}
+}
+
 // send sends or fails the test.
 func (a *parcelApp) send(records ...parcel) {
 	a.t.Helper()
@@ -135,7 +153,7 @@ func (a *parcelApp) send(records ...parcel) {
 	}
 }
 
-// keyOf returns a key of each partition.
+// keysOf returns a key of each partition.
 func keysOf(partitions int) []string {
 	keys := make([]string, partitions)
 	for n, left := 0, partitions; left > 0; n++ {

@@ -75,8 +75,7 @@ func (f *serverFault) run(t *testing.T) {
 		workers = append(workers, a.run())
 	}
 	ready(t, resumeLimit, workers...)
-	producer := newParcelApp(t, srv.URL(), "producer", nil)
-	flow := startFlow(t, producer, tr.history, 16, 10*time.Millisecond)
+	flow := startFlow(t, newProducer(t, srv.URL(), 16), tr.history, 16, 10*time.Millisecond)
 	await(t, "the flow", resumeLimit, func() bool { return tr.passed("check", 16, 50) })
 
 	usual := rates(workers, time.Second)

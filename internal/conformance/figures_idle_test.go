@@ -69,8 +69,8 @@ func TestSlowPartitionDelaysNobody(t *testing.T) {
 	})
 	a.run()
 	ready(t, 50*time.Second, a)
-	flow := startFlow(t, newParcelApp(t, srv.URL(), "producer", nil), tr.history, partitions, 10*time.Millisecond)
-	<-slow
+	flow := startFlow(t, newProducer(t, srv.URL(), partitions), tr.history, partitions, 10*time.Millisecond)
+	receive(t, "the slow handler to begin", slow)
 	await(t, "the slow handler", 60*time.Second, func() bool { return tr.passed("check", partitions, 1) })
 	flow.stop()
 	awaitRest(t, srv, partitions, 1)

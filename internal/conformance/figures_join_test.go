@@ -3,7 +3,6 @@ package conformance_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +23,7 @@ func TestJoinMovesTheFewest(t *testing.T) {
 		return a.run()
 	}
 	workers := []*parcelApp{start("w1"), start("w2")}
-	flow := startFlow(t, newParcelApp(t, srv.URL(), "producer", nil), tr.history, partitions, pace)
+	flow := startFlow(t, newProducer(t, srv.URL(), partitions), tr.history, partitions, pace)
 	ready(t, 50*time.Second, workers...)
 	await(t, "the flow", 50*time.Second, func() bool { return tr.passed("check", partitions, 100) })
 
@@ -109,7 +108,7 @@ func TestSlowHandlerSurvivesAJoin(t *testing.T) {
 	}
 	first.run()
 	for range partitions {
-		<-running
+		receive(t, "a slow handler", running)
 	}
 	second := start("w2").run()
 	awaitRest(t, srv, partitions, 1)
@@ -150,18 +149,16 @@ func TestManyPartitionsSettle(t *testing.T) {
 				return false
 			}
 		}
-		owners := map[string]int{}
-		for p := range partitions {
-			executor, _, _ := strings.Cut(rdb.Get(t.Context(), fmt.Sprint("__lock:post.parcels.check.", p)).Val(), ":")
-			owners[executor]++
-		}
-		for _, n := range owners {
-			if n != partitions/programs {
-				return false
+		return spread(t, rdb, partitions, programs)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("shares %v", shares(t, rdb, partitions))
+			for _, a := range apps {
+				t.Logf("%s: %v\n%s", a.name, a.app.Ready(), a.log.text())
 			}
 		}
-		return len(owners) == programs
-	}
+	})
 	await(t, "every program to own its share", 10*promised, fair)
 	t.Logf("%d partitions of %d executors settled within %v (promised: %v)", partitions, programs, time.Since(began).Round(time.Millisecond), promised)
 	began = time.Now()

@@ -8,22 +8,25 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/history"
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
 const (
-	childVariable  = "RUNNEL_CONFORMANCE_WORKER" // name of the worker that this process is
-	childURL       = "RUNNEL_CONFORMANCE_URL"
-	childHistory   = "RUNNEL_CONFORMANCE_HISTORY"
-	defaultExpiry  = 10 * time.Second
-	takeoverSlack  = time.Second
-	handoverLimit  = 200 * time.Millisecond
-	childPartition = 16
+	childVariable   = "RUNNEL_CONFORMANCE_WORKER" // name of the worker that this process is
+	childURL        = "RUNNEL_CONFORMANCE_URL"
+	childHistory    = "RUNNEL_CONFORMANCE_HISTORY"
+	defaultExpiry   = 10 * time.Second
+	takeoverSlack   = time.Second
+	handoverLimit   = 200 * time.Millisecond
+	childPartitions = 16
 )
 
 // A childWorker is a worker in a process of its own: this test, run again.
@@ -87,6 +90,7 @@ func startChild(t *testing.T, srv *testredis.Server, dir, name string) *childWor
 type duel struct {
 	t               *testing.T
 	srv             *testredis.Server
+	rdb             *redis.Client
 	driver          *history.Log
 	victim, witness *childWorker
 	flow            *flow
@@ -96,6 +100,7 @@ type duel struct {
 func startDuel(t *testing.T) *duel {
 	dir := t.TempDir()
 	d := &duel{t: t, srv: testredis.Start(t), paths: []string{filepath.Join(dir, "driver")}}
+	d.rdb = d.srv.Client(t)
 	var err error
 	if d.driver, err = history.Open(d.paths[0], "driver"); err != nil {
 		t.Fatal(err)
@@ -103,19 +108,15 @@ func startDuel(t *testing.T) *duel {
 	t.Cleanup(func() { d.driver.Close() })
 	d.victim, d.witness = startChild(t, d.srv, dir, "victim"), startChild(t, d.srv, dir, "witness")
 	d.paths = append(d.paths, d.victim.path, d.witness.path)
-	d.flow = startFlow(t, newParcelApp(t, d.srv.URL(), "producer", nil), d.driver, childPartition, 5*time.Millisecond)
-	await(t, "both to own half", 60*time.Second, func() bool { return d.owned("victim") == childPartition/2 && d.owned("witness") == childPartition/2 })
+	d.flow = startFlow(t, newProducer(t, d.srv.URL(), childPartitions), d.driver, childPartitions, 10*time.Millisecond)
+	await(t, "both to own half", 60*time.Second, func() bool { return spread(t, d.rdb, childPartitions, 2) })
+	mark := d.flow.round.Load() + 100
+	await(t, "the flow", 60*time.Second, func() bool { return d.flow.round.Load() > mark })
 	return d
 }
 
 func (d *duel) records() []history.Record {
-	var have []string
-	for _, path := range d.paths {
-		if _, err := os.Stat(path); err == nil {
-			have = append(have, path)
-		}
-	}
-	records, err := history.Read(have...)
+	records, err := history.Read(d.paths...)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -123,21 +124,31 @@ func (d *duel) records() []history.Record {
 	return records
 }
 
-// owned is the number of partitions in which the worker was the last to begin.
-func (d *duel) owned(worker string) int {
-	owner := map[int]string{}
-	for _, r := range d.records() {
-		if r.Kind == history.Begin {
-			owner[r.Partition] = r.Worker
+// shares is how many partitions each executor holds the lock of.
+func shares(t testing.TB, rdb *redis.Client, partitions int) map[string]int {
+	keys := make([]string, partitions)
+	for p := range keys {
+		keys[p] = fmt.Sprint("__lock:post.parcels.check.", p)
+	}
+	out := map[string]int{}
+	for _, v := range rdb.MGet(t.Context(), keys...).Val() {
+		if lock, ok := v.(string); ok {
+			executor, _, _ := strings.Cut(lock, ":")
+			out[executor]++
 		}
 	}
-	n := 0
-	for _, w := range owner {
-		if w == worker {
-			n++
+	return out
+}
+
+// spread says whether so many executors hold equal shares of the partitions.
+func spread(t testing.TB, rdb *redis.Client, partitions, executors int) bool {
+	held := shares(t, rdb, partitions)
+	for _, n := range held {
+		if n != partitions/executors {
+			return false
 		}
 	}
-	return n
+	return len(held) == executors
 }
 
 // end does something to the victim, waits until the witness owns everything,
@@ -150,11 +161,11 @@ func (d *duel) end(fault string, s syscall.Signal) (*history.Report, []history.R
 	if err := d.victim.cmd.Process.Signal(s); err != nil {
 		d.t.Fatal(err)
 	}
-	await(d.t, "the witness to own everything", 10*(defaultExpiry+takeoverSlack), func() bool { return d.owned("witness") == childPartition })
+	await(d.t, "the witness to own everything", 10*(defaultExpiry+takeoverSlack), func() bool { return spread(d.t, d.rdb, childPartitions, 1) })
 	d.flow.stop()
-	awaitRest(d.t, d.srv, childPartition, 1)
+	awaitRest(d.t, d.srv, childPartitions, 1)
 	d.witness.cmd.Process.Signal(syscall.SIGTERM)
-	<-d.witness.exited
+	receive(d.t, "the witness to drain", d.witness.exited)
 	if d.witness.err != nil {
 		d.t.Errorf("the witness ended with %v", d.witness.err)
 	}
@@ -174,7 +185,10 @@ func standstills(records []history.Record, last bool) []time.Duration {
 	owner := map[int]string{}
 	for _, r := range records {
 		switch {
-		case r.Kind == history.Fault && from == 0, last && r.Kind == history.End && r.Worker == "victim":
+		case r.Kind == history.Fault:
+			from = r.At
+			clear(at) // what moved before is the beginning
+		case last && from > 0 && r.Kind == history.End && r.Worker == "victim":
 			from = r.At
 		case r.Kind == history.Begin:
 			if owner[r.Partition] == "victim" && r.Worker == "witness" {
@@ -199,8 +213,8 @@ func TestKilledOwnerIsReplacedWithinItsExpiry(t *testing.T) {
 	d := startDuel(t)
 	_, records := d.end(history.Kill, syscall.SIGKILL)
 	took := standstills(records, false)
-	if len(took) != childPartition/2 {
-		t.Fatalf("%d partitions changed hands, want %d", len(took), childPartition/2)
+	if len(took) != childPartitions/2 {
+		t.Fatalf("%d partitions changed hands, want %d", len(took), childPartitions/2)
 	}
 	t.Logf("from kill -9 to the next iteration: %v to %v (promised: %v)", took[0], took[len(took)-1], defaultExpiry+takeoverSlack)
 	if took[len(took)-1] > 10*(defaultExpiry+takeoverSlack) {
@@ -214,15 +228,15 @@ func TestTerminatedOwnerHandsOver(t *testing.T) {
 	}
 	d := startDuel(t)
 	report, records := d.end(history.Term, syscall.SIGTERM)
-	<-d.victim.exited
+	receive(t, "the victim to drain", d.victim.exited)
 	if d.victim.err != nil {
 		t.Errorf("the victim ended with %v", d.victim.err)
 	}
 	took := standstills(records, true)
-	if len(took) != childPartition/2 {
-		t.Fatalf("%d partitions changed hands, want %d", len(took), childPartition/2)
+	if len(took) != childPartitions/2 {
+		t.Fatalf("%d partitions changed hands, want %d", len(took), childPartitions/2)
 	}
-	t.Log(fmt.Sprintf("from the end of the drain to the next iteration: %v to %v (promised: %v)", took[0], took[len(took)-1], handoverLimit))
+	t.Logf("from the end of the drain to the next iteration: %v to %v (promised: %v)", took[0], took[len(took)-1], handoverLimit)
 	if took[len(took)-1] > 10*handoverLimit {
 		t.Error("out of all proportion")
 	}
