@@ -137,9 +137,10 @@ func (c *Cluster) close() {
 		rdb.Close()
 	}
 	c.server.Close()
-	// A pool of go-redis whose dials failed looks every second whether it is
-	// closed, and the bubble must be empty in the end.
-	time.Sleep(2 * time.Second)
+	// The bubble must be empty in the end: a function that outlived its worker has
+	// time to return, and pools of go-redis whose dials failed to find out that
+	// they are closed.
+	time.Sleep(10 * time.Minute)
 }
 
 // quiet silences go-redis, which logs every connection that is refused.

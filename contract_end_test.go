@@ -1,0 +1,246 @@
+package runnel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/runneltest"
+)
+
+// busy is a function that notes "<worker> begins", waits for the end of its
+// context or for d, and notes how that ended.
+func busy(n *notes, d time.Duration, heeds bool) runnel.ProcessFunc[item] {
+	return runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
+		name := runneltest.WorkerOf(ctx).Name()
+		n.add(name + " begins")
+		began, done := time.Now(), ctx.Done()
+		if !heeds {
+			done = nil
+		}
+		select {
+		case <-time.After(d):
+			n.add(name + " ends")
+			return nil
+		case <-done:
+			n.add(fmt.Sprint(name, " interrupted: ", context.Cause(ctx), " after ", time.Since(began).Round(time.Second)))
+			return ctx.Err()
+		}
+	})
+}
+
+func TestOnReleaseTheContextEndsAfterGrace(t *testing.T) {
+	var n notes
+	cluster(t, 2, busy(&n, time.Hour, true), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *runneltest.Cluster, send func(...int)) {
+		ready(c, "a")
+		send(1, 2, 3, 4, 5, 6, 7, 8) // something for either partition
+		c.Wait(func() bool { return len(n.all()) == 2 })
+		c.Sleep(10 * time.Second)
+		c.Start("b")
+		c.Wait(func() bool { return n.has("b begins") })
+		if !n.has("a interrupted: " + runnel.ErrReleased.Error() + " after 13s") {
+			t.Errorf("%q", n.all())
+		}
+	})
+}
+
+func TestOnReleaseWhatEndsWithinGraceIsAckedAndNotRepeated(t *testing.T) {
+	var n notes
+	cluster(t, 1, busy(&n, 2*time.Second, true), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *runneltest.Cluster, send func(...int)) {
+		a := ready(c, "a")
+		send(1)
+		c.Wait(func() bool { return n.has("a begins") })
+		if err := a.Stop(); err != nil {
+			t.Error(err)
+		}
+		ready(c, "b")
+		c.Sleep(10 * time.Second)
+	})
+	if got := strings.Join(n.all(), ", "); got != "a begins, a ends" {
+		t.Errorf("%s", got)
+	}
+}
+
+// A function that does not return keeps its partition, and the lock is refreshed
+// for as long as it runs.
+func TestOnReleaseAFunctionThatStaysKeepsItsLock(t *testing.T) {
+	var n notes
+	opts := &runnel.ProcessorOptions{Grace: time.Second, LockExpiry: 2 * time.Second}
+	cluster(t, 2, busy(&n, time.Minute, false), opts, func(c *runneltest.Cluster, send func(...int)) {
+		a := ready(c, "a")
+		send(1, 2, 3, 4, 5, 6, 7, 8)
+		c.Wait(func() bool { return len(n.all()) == 2 })
+		began := time.Now()
+		b := c.Start("b")
+		c.Wait(func() bool { return n.has("b begins") })
+		if d := time.Since(began); d < 50*time.Second || d > 62*time.Second {
+			t.Errorf("b began after %v, want when a's function had returned, after 60 s", d)
+		}
+		if !n.has("a ends") {
+			t.Errorf("b began before a ended: %q", n.all())
+		}
+		a.Kill()
+		b.Kill()
+	})
+}
+
+func TestOnShutdownTheContextEndsAfterGrace(t *testing.T) {
+	var n notes
+	cluster(t, 1, busy(&n, time.Hour, true), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *runneltest.Cluster, send func(...int)) {
+		a := ready(c, "a")
+		send(1)
+		c.Wait(func() bool { return n.has("a begins") })
+		began := time.Now()
+		if err := a.Stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if d := time.Since(began); d < 3*time.Second || d > 4*time.Second {
+			t.Errorf("stopped after %v", d)
+		}
+	})
+	if !n.has("a interrupted: " + runnel.ErrShutdown.Error() + " after 3s") {
+		t.Errorf("%q", n.all())
+	}
+}
+
+func TestANegativeGraceIsNone(t *testing.T) {
+	var n notes
+	cluster(t, 1, busy(&n, time.Hour, true), &runnel.ProcessorOptions{Grace: -1}, func(c *runneltest.Cluster, send func(...int)) {
+		a := ready(c, "a")
+		send(1)
+		c.Wait(func() bool { return n.has("a begins") })
+		if err := a.Stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	if !n.has("a interrupted: " + runnel.ErrShutdown.Error() + " after 0s") {
+		t.Errorf("%q", n.all())
+	}
+}
+
+func TestOnShutdownRunNamesPartitionsWhoseFunctionStays(t *testing.T) {
+	var n notes
+	cluster(t, 1, busy(&n, time.Minute, false), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *runneltest.Cluster, send func(...int)) {
+		a := ready(c, "a")
+		send(1)
+		c.Wait(func() bool { return n.has("a begins") })
+		began := time.Now()
+		err := a.Stop()
+		if d := time.Since(began); d < 4*time.Second || d > 5*time.Second {
+			t.Errorf("Run returned after %v, want Grace and a second more", d)
+		}
+		for _, part := range []string{"stream items", "processor p", "partitions [0]"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%v does not name %s", err, part)
+			}
+		}
+		// Its event is not acked, and nobody gets it before the lock has expired.
+		b := c.Start("b")
+		c.Wait(func() bool { return n.has("b begins") })
+		if d := time.Since(began); d < 10*time.Second {
+			t.Errorf("another worker began it after %v, while it may still run", d)
+		}
+		b.Kill()
+	})
+}
+
+func TestOnLossTheContextEndsBeforeTheLockExpires(t *testing.T) {
+	var n notes
+	opts := &runnel.ProcessorOptions{Grace: time.Hour, LockExpiry: 5 * time.Second}
+	cluster(t, 1, busy(&n, time.Hour, true), opts, func(c *runneltest.Cluster, send func(...int)) {
+		a := ready(c, "a")
+		send(1)
+		c.Wait(func() bool { return n.has("a begins") })
+		c.Start("b")
+		c.Sleep(3 * time.Second)
+		a.Isolate(20 * time.Second)
+		began := time.Now()
+		lost := func() bool {
+			return strings.Contains(strings.Join(n.all(), " "), "a interrupted: "+runnel.ErrLost.Error())
+		}
+		c.Wait(lost)
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("noticed after %v, when the lock had expired", d)
+		}
+		if n.has("b begins") {
+			t.Error("two owners at once")
+		}
+		c.Wait(func() bool { return n.has("b begins") })
+		if d := time.Since(began); d > 6*time.Second {
+			t.Errorf("taken over after %v, want expiry and a second at most", d)
+		}
+	})
+}
+
+func TestTheErrorOfAHaltingProcessorSaysWhere(t *testing.T) {
+	var n notes
+	fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+		if i.N == 2 {
+			n.add(e.ID)
+			return errBad
+		}
+		return nil
+	})
+	cluster(t, 1, fn, nil, func(c *runneltest.Cluster, send func(...int)) {
+		a := c.Start("a")
+		send(1, 2, 3)
+		<-a.Done()
+		err := a.Err()
+		if !errors.Is(err, errBad) {
+			t.Fatalf("Run: %v", err)
+		}
+		for _, part := range []string{"app contract", "stream items", "partition 0", "processor p", "event " + n.all()[0]} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%v does not name %s", err, part)
+			}
+		}
+		pending := c.Redis().XInfoGroups(c.Context(), "__strm:contract.items.0").Val()
+		if len(pending) != 1 || pending[0].Pending < 1 {
+			t.Errorf("the event that failed is not pending: %+v", pending)
+		}
+	})
+}
+
+func TestQuarantineStopsOnePartitionAndKeepsIt(t *testing.T) {
+	var n notes
+	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
+		n.add(fmt.Sprint(runneltest.WorkerOf(ctx).Name(), " ", e.Partition, " ", i.N))
+		if i.N == 1 {
+			return errBad
+		}
+		return nil
+	})
+	cluster(t, 2, fn, &runnel.ProcessorOptions{OnError: runnel.Quarantine, LockExpiry: time.Second}, func(c *runneltest.Cluster, send func(...int)) {
+		a := ready(c, "a")
+		send(1)
+		c.Sleep(time.Second)
+		for i := 2; i < 30; i++ {
+			send(i)
+		}
+		c.Sleep(time.Minute)
+		bad := n.all()[0] // "a <partition> 1"
+		for _, line := range n.all()[1:] {
+			if strings.HasPrefix(line, bad[:3]) {
+				t.Errorf("the quarantined partition goes on: %s", line)
+			}
+		}
+		if len(n.all()) < 10 {
+			t.Errorf("the other partition stopped too: %q", n.all())
+		}
+		if err := a.App().Ready(); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		if err := a.Stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		c.Start("b") // begins again at the event that failed
+		c.Sleep(time.Second)
+		if !n.has("b" + bad[1:]) {
+			t.Errorf("not begun again: %q", n.all())
+		}
+	})
+}
