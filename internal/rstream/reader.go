@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,12 +122,16 @@ func (r *Reader) History(ctx context.Context, group, consumer, log, after string
 func (r *Reader) ReadControl(ctx context.Context, keys, after []string, block time.Duration) ([]Chunk, error) {
 	args := append(append(make([]string, 0, 2*len(keys)), keys...), after...)
 	var streams []redis.XStream
-	err := r.run(ctx, block, false, func(ctx context.Context) (err error) {
-		streams, err = r.rdb.XRead(ctx, &redis.XReadArgs{Streams: args, Count: 128, Block: blockArgument(block)}).Result()
-		return err
+	var reply error
+	err := r.run(ctx, block, false, func(ctx context.Context) error {
+		streams, reply = r.rdb.XRead(ctx, &redis.XReadArgs{Streams: args, Count: 128, Block: blockArgument(block)}).Result()
+		return reply
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read %d control streams: %w", len(keys), err)
+		if isReply(reply) {
+			err = sorted(reply) // no consumer group is involved
+		}
+		return nil, fmt.Errorf("read control streams %s: %w", strings.Join(keys, ", "), err)
 	}
 	return chunks(streams), nil
 }
