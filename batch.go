@@ -9,8 +9,47 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// slabSize is how many events are allocated at once.
+// slabSize is how many small things are allocated at once.
 const slabSize = 32
+
+// slabs are events, batches and slices to hand out. Nothing is used twice, so
+// that whoever keeps one finds it unchanged.
+type slabs struct {
+	events  []Event
+	batches []Batch
+	ones    []*Event
+}
+
+func (s *slabs) event() *Event {
+	if len(s.events) == 0 {
+		s.events = make([]Event, slabSize)
+	}
+	e := &s.events[0]
+	s.events = s.events[1:]
+	return e
+}
+
+func (s *slabs) batch() *Batch {
+	if len(s.batches) == 0 {
+		s.batches = make([]Batch, slabSize)
+	}
+	b := &s.batches[0]
+	s.batches = s.batches[1:]
+	return b
+}
+
+// list returns an empty list for n events.
+func (s *slabs) list(n int) []*Event {
+	if n > 1 {
+		return make([]*Event, 0, n)
+	}
+	if len(s.ones) == 0 {
+		s.ones = make([]*Event, slabSize)
+	}
+	one := s.ones[:0:1]
+	s.ones = s.ones[1:]
+	return one
+}
 
 // next makes the next batch, as the loop wants it. An entry that cannot be
 // decoded ends the batch before it and goes alone.
@@ -27,7 +66,7 @@ func (c *consumer[T]) next() error {
 		c.rest = entries
 	}
 	n := min(c.want.n, len(c.rest))
-	c.open(n)
+	c.clear(n)
 	for i, entry := range c.rest[:n] {
 		e := c.event(entry, i)
 		if !c.want.raw {
@@ -41,39 +80,37 @@ func (c *consumer[T]) next() error {
 				c.bad, n = &DecodeError{Event: e, Codec: c.stream.codecName(), Err: err}, 1
 			}
 		}
-		c.batch.Events = append(c.batch.Events, e)
+		c.events = append(c.events, e)
 		if c.bad != nil {
 			break
 		}
 	}
 	c.rest = c.rest[n:]
 	c.decoded = true
+	c.batch = c.slabs.batch()
+	*c.batch = c.head
+	c.batch.Events = append(c.slabs.list(len(c.events)), c.events...)
 	return nil
 }
 
-// open makes room for a batch of up to n events. Loops over batches may keep
-// their slices; loops over single events never see them.
-func (c *consumer[T]) open(n int) {
+// clear makes room for a batch of up to n events. Loops over batches may keep
+// the records; loops over single ones never see their slice.
+func (c *consumer[T]) clear(n int) {
 	c.bad = nil
-	if c.want.n == 1 {
-		c.batch.Events = c.one[:0]
+	c.events = c.events[:0]
+	switch {
+	case !c.want.keep:
 		c.records = c.records[:0]
-		return
-	}
-	c.batch.Events = make([]*Event, 0, n)
-	c.records = nil
-	if !c.want.raw {
+	case c.want.raw:
+		c.records = nil
+	default:
 		c.records = make([]T, 0, n)
 	}
 }
 
 func (c *consumer[T]) event(entry rstream.Entry, index int) *Event {
-	if len(c.slab) == 0 {
-		c.slab = make([]Event, slabSize)
-	}
-	e := &c.slab[0]
-	c.slab = c.slab[1:]
-	e.Stream, e.Partition, e.Epoch = c.batch.Stream, c.batch.Partition, c.batch.Epoch
+	e := c.slabs.event()
+	e.Stream, e.Partition, e.Epoch = c.head.Stream, c.head.Partition, c.head.Epoch
 	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, c.shared, index
 	e.Redelivered = c.src.Redelivered(entry.ID)
 	return e
@@ -81,7 +118,7 @@ func (c *consumer[T]) event(entry rstream.Entry, index int) *Event {
 
 // recordsOf returns the records of some events of the current batch. A second
 // call for the same batch decodes anew: the first may have changed them.
-func (c *consumer[T]) recordsOf(b *Batch, events []*Event) ([]T, error) {
+func (c *consumer[T]) recordsOf(events []*Event) ([]T, error) {
 	if c.decoded && len(events) == len(c.records) {
 		c.decoded = false
 		return c.records, nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/coro"
@@ -35,13 +36,18 @@ type consumer[T any] struct {
 	want want
 
 	rest    []rstream.Entry // taken, not yet in a batch
-	slab    []Event         // events to hand out
-	batch   Batch           // the current one
-	records []T             // of the current batch, by Event.index
-	decoded bool            // records are fresh: nobody has seen them
-	bad     error           // the current batch is one event that cannot be decoded
-	one     [1]*Event       // backs batch.Events in loops over single events
-	ids     []string        // scratch
+	slabs   slabs
+	head    Batch    // what all batches have in common
+	batch   *Batch   // the current one; middleware may change it
+	events  []*Event // of the current batch, as they were delivered
+	records []T      // by Event.index
+	decoded bool     // records are fresh: nobody has seen them
+	bad     error    // the current batch is one event that cannot be decoded
+	ids     []string // scratch
+
+	// inner is held while the innermost Handler runs; open says that it may.
+	inner sync.Mutex
+	open  bool
 }
 
 // consumeLog is what a consumer says to the operator, and where it stands.
@@ -53,11 +59,18 @@ type consumeLog struct {
 // errEnded says that the tenure ended while the loop was being (re)started.
 var errEnded = errors.New("tenure ended")
 
-func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) error {
+func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
 	ctx, sc := c.log.scope(ctx, c.src)
 	c.ctx = ctx
 	handle := chain(c.handle, middleware)
-	c.batch = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
+	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
+	defer func() {
+		if c.loop != nil { // an error that did not come from the loop: its code behind it runs all the same
+			if late := c.stop(io.EOF); err == nil {
+				err = c.ended(late)
+			}
+		}
+	}()
 	for {
 		if err := c.ready(); err != nil {
 			return c.ended(err)
@@ -65,7 +78,7 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) error {
 		if err := c.next(); err != nil {
 			return c.ended(c.stop(err))
 		}
-		sc.event.Store(c.batch.Events[0])
+		sc.event.Store(c.events[0])
 		err := c.call(handle)
 		sc.event.Store(nil)
 		if err := c.settle(err); err != nil {
@@ -164,15 +177,34 @@ func (c *consumer[T]) stop(end error) (err error) {
 	return loop.Stop()
 }
 
-// call runs the middleware and the loop over the current batch.
+// errLateNext is what a middleware gets that calls next when its own call has
+// returned already, or with events of another batch.
+var errLateNext = errors.New("next was called for events that are not those of the current iteration")
+
+// call runs the middleware and the loop over the current batch. It returns when
+// both have: a middleware that abandoned a call of next is waited for, or two
+// events of the partition would be processed at once.
 func (c *consumer[T]) call(handle Handler) (err error) {
+	c.open = true
+	defer func() {
+		c.inner.Lock()
+		c.open = false
+		c.inner.Unlock()
+	}()
 	defer recoverInto(&err)
-	return handle(c.ctx, &c.batch)
+	return handle(c.ctx, c.batch)
 }
 
 // handle is the innermost Handler: one iteration of the user's loop, or, called
 // again, the iteration that a new call of fn makes of the same batch.
 func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
+	c.inner.Lock()
+	defer c.inner.Unlock()
+	for _, e := range b.Events {
+		if !c.open || e == nil || e.index >= len(c.events) || c.events[e.index] != e {
+			return errLateNext
+		}
+	}
 	if c.bad != nil {
 		return c.bad
 	}
@@ -189,7 +221,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 		n := min(len(events), c.want.n)
 		d := delivery[T]{ctx: ctx, events: events[:n:n]}
 		if !c.want.raw {
-			records, err := c.recordsOf(b, events[:n])
+			records, err := c.recordsOf(events[:n])
 			if err != nil {
 				return err
 			}
@@ -210,23 +242,24 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 
 // settle acks what the Handler's result allows, or applies the policy.
 func (c *consumer[T]) settle(err error) error {
+	all := &Batch{Events: c.events} // whatever middleware made of the other one
 	if err == nil {
-		c.ack(c.batch.Events, false)
+		c.ack(c.events, false)
 		return nil
 	}
 	if c.ctx.Err() != nil {
 		// Lost, or its grace is over: whoever owns the partition next decides.
-		return fmt.Errorf("event %s: %w", c.batch.Events[0].ID, err)
+		return fmt.Errorf("event %s: %w", c.events[0].ID, err)
 	}
-	failed := Failed(&c.batch, err)
+	failed := Failed(all, err)
 	if len(failed) == 0 {
-		c.ack(c.batch.Events, false)
+		c.ack(c.events, false)
 		return nil
 	}
 	switch {
 	case c.policy == Ignore && !errors.Is(err, ErrNotConsumed):
 		c.src.Ignored(len(failed), fmt.Errorf("event %s: %w", failed[0].ID, err))
-		c.ack(c.batch.Events, false)
+		c.ack(c.events, false)
 		return nil
 	case c.policy == Quarantine && !errors.Is(err, ErrNotConsumed):
 		c.ackOthers(failed)
@@ -254,7 +287,7 @@ func (c *consumer[T]) ackOthers(failed []*Event) {
 		is[e] = true
 	}
 	var before, behind []*Event
-	for _, e := range c.batch.Events {
+	for _, e := range c.events {
 		switch {
 		case is[e]:
 		case e.index < failed[0].index:

@@ -28,8 +28,7 @@ type Event struct {
 
 // eventSource is what the events of one stream and processor have in common.
 type eventSource struct {
-	key    func(*Event) (string, error) // by the stream's key function
-	fields bool                         // native fields, no payload field
+	key func(*Event) (string, error) // by the stream's key function
 }
 
 // Names of the fields of an entry that are ours. Other fields are the user's.
@@ -126,8 +125,7 @@ func (e *Event) Appended() time.Time {
 func (e *Event) Enqueued() time.Time { return e.Appended() }
 
 // A Batch is what one loop iteration received: one event, or as many as Take
-// put together. Middleware may read it during the call; its Events slice must
-// not be changed, and may be kept only by those who asked for batches.
+// put together. It may be kept.
 type Batch struct {
 	Processor string
 	Stream    string
@@ -146,9 +144,11 @@ type Handler func(ctx context.Context, b *Batch) error
 // goroutine per partition, and gets the real error of the user's function.
 //
 // It may return nil without calling next (the events are acked unprocessed),
-// call next with a batch of fewer of the same events, and call next again after
-// an error, which calls the user's function anew: its variables start over, as
-// after a crash.
+// call next with a batch of fewer of the same events (those left out are acked
+// with the others), and call next again after an error, which calls the user's
+// function anew: its variables start over, as after a crash. It may call next
+// from another goroutine, but the iteration lasts until that call returns; a
+// call that begins later is refused with an error.
 type Middleware func(next Handler) Handler
 
 func chain(h Handler, middleware []Middleware) Handler {

@@ -14,6 +14,7 @@ type want struct {
 	n      int
 	within time.Duration
 	raw    bool
+	keep   bool // the slices are the loop's to keep
 }
 
 // delivery answers a want.
@@ -30,7 +31,8 @@ type delivery[T any] struct {
 // for the next one or the function returns nil; break by itself acks nothing.
 // A range ends when the partition is released, at shutdown, or when it is lost;
 // code after the loop then still runs. Ranging again goes on behind the last
-// event. Only one goroutine may range at a time; a second one panics.
+// event. Only one range may be under way at a time: a second one, of another
+// goroutine or nested in the first, panics.
 type Events[T any] struct {
 	partition int
 	ask       func(want) (delivery[T], bool)
@@ -49,6 +51,7 @@ func (e *Events[T]) Context() context.Context { return e.ctx }
 // Records yields decoded records, one per iteration.
 func (e *Events[T]) Records() iter.Seq[T] {
 	return func(yield func(T) bool) {
+		defer e.enter()()
 		for d, ok := e.next(want{n: 1}); ok; d, ok = e.next(want{n: 1}) {
 			if !yield(d.records[0]) {
 				return
@@ -60,6 +63,7 @@ func (e *Events[T]) Records() iter.Seq[T] {
 // All yields events together with their decoded records.
 func (e *Events[T]) All() iter.Seq2[*Event, T] {
 	return func(yield func(*Event, T) bool) {
+		defer e.enter()()
 		for d, ok := e.next(want{n: 1}); ok; d, ok = e.next(want{n: 1}) {
 			if !yield(d.events[0], d.records[0]) {
 				return
@@ -71,6 +75,7 @@ func (e *Events[T]) All() iter.Seq2[*Event, T] {
 // Raw yields events without decoding them.
 func (e *Events[T]) Raw() iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
+		defer e.enter()()
 		w := want{n: 1, raw: true}
 		for d, ok := e.next(w); ok; d, ok = e.next(w) {
 			if !yield(d.events[0]) {
@@ -88,18 +93,22 @@ func (e *Events[T]) Take(n int, within time.Duration) *Batches[T] {
 	if n < 1 {
 		panic(fmt.Sprintf("runnel: Take(%d, %v): n must be at least 1", n, within))
 	}
-	return &Batches[T]{events: e, want: want{n: n, within: max(within, 0)}}
+	return &Batches[T]{events: e, want: want{n: n, within: max(within, 0), keep: true}}
+}
+
+// enter begins a range and returns what ends it.
+func (e *Events[T]) enter() func() {
+	if !e.busy.CompareAndSwap(false, true) {
+		panic("runnel: two goroutines range over the same Events, or a loop inside a loop over them; take a batch and share that out instead")
+	}
+	return func() { e.busy.Store(false) }
 }
 
 func (e *Events[T]) next(w want) (delivery[T], bool) {
-	if !e.busy.CompareAndSwap(false, true) {
-		panic("runnel: two goroutines range over the same Events; take a batch and share that out instead")
-	}
 	d, ok := e.ask(w)
 	if ok {
 		e.ctx = d.ctx
 	}
-	e.busy.Store(false)
 	return d, ok
 }
 
@@ -112,6 +121,7 @@ type Batches[T any] struct {
 // Records yields batches of decoded records. The slice is the loop's to keep.
 func (b *Batches[T]) Records() iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
+		defer b.events.enter()()
 		for d, ok := b.events.next(b.want); ok; d, ok = b.events.next(b.want) {
 			if !yield(d.records) {
 				return
@@ -124,6 +134,7 @@ func (b *Batches[T]) Records() iter.Seq[[]T] {
 // same places. The slices are the loop's to keep.
 func (b *Batches[T]) All() iter.Seq2[[]*Event, []T] {
 	return func(yield func([]*Event, []T) bool) {
+		defer b.events.enter()()
 		for d, ok := b.events.next(b.want); ok; d, ok = b.events.next(b.want) {
 			if !yield(d.events, d.records) {
 				return
@@ -136,6 +147,7 @@ func (b *Batches[T]) All() iter.Seq2[[]*Event, []T] {
 // to keep.
 func (b *Batches[T]) Raw() iter.Seq[[]*Event] {
 	return func(yield func([]*Event) bool) {
+		defer b.events.enter()()
 		w := b.want
 		w.raw = true
 		for d, ok := b.events.next(w); ok; d, ok = b.events.next(w) {

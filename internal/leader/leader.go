@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,7 +51,7 @@ type Candidate struct {
 // term has returned. Run blocks; trouble with Redis is logged once and tried
 // again.
 func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
-	token := fmt.Sprintf("%s/%08x", c.Name, rand.Uint32())
+	token := fmt.Sprintf("%s/%08x-%d", c.Name, rand.Uint32(), c.expiry().Milliseconds())
 	troubled := false
 	for ctx.Err() == nil {
 		sent := time.Now()
@@ -57,7 +59,7 @@ func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
 		if lock != nil {
 			c.lead(ctx, lock, sent, term)
 		}
-		if trouble := err != nil && !errors.Is(err, redislock.ErrNotObtained) && ctx.Err() == nil; trouble != troubled {
+		if trouble := err != nil && ctx.Err() == nil; trouble != troubled {
 			troubled = trouble
 			if trouble {
 				c.Log.Warn("leadership: trouble, trying again", "err", err)
@@ -69,16 +71,25 @@ func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
 
 func (c *Candidate) expiry() time.Duration { return 3 * c.Poll }
 
-// obtain is one campaign. A lock that lives longer than it may, for a step of
-// the server's clock or an accident, is cut down.
+// obtain is one campaign: nil when somebody else leads. A lock that lives longer than it may, for a step of
+// the server's clock or an accident, is cut down, but not below the expiry that
+// stands in its value: another worker may have another Poll.
 func (c *Candidate) obtain(ctx context.Context, token string) (*redislock.Lock, error) {
 	lock, err := redislock.Obtain(ctx, c.Redis, c.Key, c.expiry(), &redislock.Options{Token: token})
-	if errors.Is(err, redislock.ErrNotObtained) {
-		if err := c.Redis.Do(ctx, "PEXPIRE", c.Key, c.expiry().Milliseconds(), "LT").Err(); err != nil {
-			return nil, err
-		}
+	if !errors.Is(err, redislock.ErrNotObtained) {
+		return lock, err
 	}
-	return lock, err
+	held, getErr := c.Redis.Get(ctx, c.Key).Result()
+	if errors.Is(getErr, redis.Nil) {
+		return nil, nil // it has just expired
+	}
+	expiry := max(c.expiry().Milliseconds(), expiryOf(held))
+	return nil, errors.Join(getErr, c.Redis.Do(ctx, "PEXPIRE", c.Key, expiry, "LT").Err())
+}
+
+func expiryOf(value string) int64 {
+	n, _ := strconv.ParseInt(value[strings.LastIndexByte(value, '-')+1:], 10, 64)
+	return min(n, time.Hour.Milliseconds())
 }
 
 // lead runs one term.

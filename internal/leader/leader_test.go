@@ -158,6 +158,26 @@ func TestALeaderCutOffStopsBeforeItsSuccessorBegins(t *testing.T) {
 	})
 }
 
+func TestWorkersWithDifferentPollsHaveOneLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *embedded.Server, x *terms) {
+		ctx, stop := context.WithCancel(t.Context())
+		slow, quick := candidate((&network{srv: srv}).client(), "slow"), candidate((&network{srv: srv}).client(), "quick")
+		defer slow.Redis.Close()
+		defer quick.Redis.Close()
+		quick.Poll = 100 * time.Millisecond
+		var wg sync.WaitGroup
+		wg.Go(func() { slow.Run(ctx, x.term("slow")) })
+		time.Sleep(10 * time.Millisecond)
+		wg.Go(func() { quick.Run(ctx, x.term("quick")) })
+		time.Sleep(time.Minute)
+		if x.now() != "slow" {
+			t.Errorf("leader %q, want slow: its lock must live as long as it counts on", x.now())
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
 func TestTheTermEndsWhenTheLockIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *embedded.Server, x *terms) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -122,20 +122,18 @@ func appendCall(ctx context.Context, log string, records [][]string) *call {
 	return scriptCall(ctx, sendScript, []string{log}, args...)
 }
 
-// take adds the reply of a call for n records to what became of its partition.
+// take adds the reply of a call for n records to what became of its partition. A
+// value counts also beside an error: when a connection breaks, go-redis gives its
+// error to the commands of the pipeline that were answered before, too.
 func take(reply *redis.Cmd, n int, a *Appended) {
 	switch v, err := reply.Result(); v := v.(type) {
 	case string:
-		if err == nil {
+		if v != "" {
 			a.IDs = append(a.IDs, v)
 			return
 		}
 		a.fail(err)
 	case []any:
-		if err != nil {
-			a.fail(err)
-			return
-		}
 		ids, text, ok := parseSent(v)
 		a.IDs = append(a.IDs, ids...)
 		switch {

@@ -3,6 +3,8 @@ package rstream
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -46,6 +48,15 @@ func replyHas(err error, codes ...string) bool {
 		}
 	}
 	return false
+}
+
+// Unavailable reports whether err says that the server is out of reach or not
+// ready, so that the same may work in a while.
+func Unavailable(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, ErrUnknownOutcome) || notSent(err) ||
+		replyHas(err, "LOADING ", "MASTERDOWN ", "TRYAGAIN ", "BUSY ", "CLUSTERDOWN ")
 }
 
 // marked wraps err so that errors.Is finds the sentinel too.

@@ -52,7 +52,7 @@ func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context
 	deadline := time.Now().Add(adminExpiry)
 	for {
 		held, cancel := context.WithTimeout(ctx, adminExpiry)
-		err := s.c.obtain(held, key, token, adminExpiry, adminExpiry)
+		err := s.obtain(held, key, token)
 		if err == nil {
 			defer cancel()
 			return fn(held)
@@ -63,6 +63,15 @@ func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context
 			return s.wrap("admin lock", err)
 		}
 	}
+}
+
+// obtain makes one try. A lock that somebody left for longer is bounded.
+func (s *MembershipStore) obtain(ctx context.Context, key, token string) error {
+	err := s.c.obtain(ctx, key, token, adminExpiry)
+	if errors.Is(err, ErrHeld) {
+		return errors.Join(err, s.c.once.Do(ctx, "PEXPIRE", key, milliseconds(adminExpiry), "LT").Err())
+	}
+	return err
 }
 
 // unlock gives the admin lock back as well as it can: it expires anyway.

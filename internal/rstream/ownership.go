@@ -35,20 +35,22 @@ type Position struct {
 // step of the server's clock cannot keep a dead owner's lock alive. After any
 // other error, calling again with the same tenure is safe.
 func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign time.Duration) error {
-	return p.wrap("lock", c.obtain(ctx, p.Lock, t.LockValue(), expiry, foreign))
-}
-
-func (c *Client) obtain(ctx context.Context, key, value string, expiry, foreign time.Duration) error {
-	_, err := redislock.Obtain(ctx, c.once, key, expiry, &redislock.Options{Token: value})
-	if !errors.Is(err, redislock.ErrNotObtained) {
-		return sorted(err)
-	}
-	if foreign > 0 {
-		if err := c.once.Do(ctx, "PEXPIRE", key, milliseconds(foreign), "LT").Err(); err != nil {
-			return fmt.Errorf("%w; bounding it: %w", ErrHeld, err)
+	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
+	if errors.Is(err, ErrHeld) && foreign > 0 {
+		if err := boundScript.Run(ctx, c.once, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
+			return p.wrap("lock", fmt.Errorf("%w; bounding it: %w", ErrHeld, err))
 		}
 	}
-	return ErrHeld
+	return p.wrap("lock", err)
+}
+
+// obtain makes one try for a lock.
+func (c *Client) obtain(ctx context.Context, key, value string, expiry time.Duration) error {
+	_, err := redislock.Obtain(ctx, c.once, key, expiry, &redislock.Options{Token: value})
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return ErrHeld
+	}
+	return sorted(err)
 }
 
 // Takeover makes the holder of the lock the owner of the partition: from its
@@ -65,7 +67,7 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 	var pos Position
 	err := c.persist(ctx, func() error {
 		reply, err := takeoverScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Own},
-			p.Processor, t.Executor, t.LockValue(), start, largest).Slice()
+			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
 		if err == nil {
 			pos, err = parsePosition(reply)
 		}

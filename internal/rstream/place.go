@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ExecutorIDLength is the length of every executor ID.
@@ -14,6 +15,7 @@ const ExecutorIDLength = 16
 type Tenure struct {
 	Executor string // the executor's ID
 	Number   uint64
+	Expiry   time.Duration // of its lock; stored by Takeover for others to know
 }
 
 // LockValue is what the lock of a partition holds during the tenure.

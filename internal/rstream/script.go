@@ -13,6 +13,9 @@ var takeoverSource string
 //go:embed lua/refresh.lua
 var refreshSource string
 
+//go:embed lua/bound.lua
+var boundSource string
+
 //go:embed lua/unlock.lua
 var unlockSource string
 
@@ -40,6 +43,7 @@ var resetSource string
 var (
 	takeoverScript = redis.NewScript(takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
+	boundScript    = redis.NewScript(boundSource)
 	unlockScript   = redis.NewScript(unlockSource)
 	sendScript     = redis.NewScript(sendSource)
 	trimScript     = redis.NewScript(trimSource)

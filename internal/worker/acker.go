@@ -65,7 +65,12 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 	for _, t := range work {
 		// After the tenure nothing is sent: the entries may be another owner's,
 		// who processes them again.
-		if t.isLost() || !t.holds() {
+		if t.isLost() {
+			continue
+		}
+		if !t.holds() {
+			// For good: nobody marks these acks again.
+			a.x.lose(t, errLeaseEnded)
 			continue
 		}
 		if ids := t.acks(acksPerCommand); len(ids) > 0 {

@@ -38,6 +38,8 @@ type buffer struct {
 	bytes    int64
 	size     int64  // what the next entry is taken to measure
 	target   int    // how many entries a read should bring
+	wants    int    // entries that the consumer waits for, 0: it does not wait
+	refused  int64  // size of the entry that did not fit last, 0: none
 	left     bool   // the fetcher left this partition out for want of room
 	behind   bool   // the server has given us entries behind position that we do not hold
 	position string // ID of the last entry held
@@ -77,11 +79,12 @@ func (b *buffer) push(entries []rstream.Entry) (largest int64) {
 	if b.closed {
 		return 0
 	}
+	b.refused = 0
 	for _, e := range entries {
 		size := sizeOf(e)
 		largest = max(largest, size)
 		if held := len(b.items) - b.head; held > 0 && (b.bytes+size > b.maxBytes || held >= b.capacity) {
-			b.behind = true
+			b.behind, b.refused = true, size
 			break
 		}
 		b.items = append(b.items, item{e, size, now})
@@ -122,11 +125,14 @@ func (b *buffer) roomLocked(size int64, target int) int {
 	if held == 0 {
 		return max(1, min(target, b.capacity, int(b.maxBytes/max(size, 1))))
 	}
+	if b.bytes+b.refused > b.maxBytes {
+		return 0 // what comes next would be refused again
+	}
 	n := min(b.capacity-held, int((b.maxBytes-b.bytes)/max(size, 1)))
-	if n < min(target, b.capacity/2) {
+	if b.wants <= held && n < min(target, b.capacity/2) {
 		return 0
 	}
-	return min(n, target)
+	return max(0, min(n, target))
 }
 
 // setBehind notes whether the server may have given us entries behind position.
@@ -147,6 +153,7 @@ func (b *buffer) take(n int, within time.Duration) ([]rstream.Entry, error) {
 	for {
 		b.mu.Lock()
 		b.capacity = max(b.capacity, n)
+		b.wants = n
 		b.skipLost()
 		if b.closed || !b.live() {
 			b.mu.Unlock()
@@ -155,6 +162,7 @@ func (b *buffer) take(n int, within time.Duration) ([]rstream.Entry, error) {
 		wait := b.wait(n, within)
 		if wait == 0 {
 			out := b.pop(n)
+			b.wants = 0
 			kick := b.wanting()
 			b.mu.Unlock()
 			if kick {
@@ -197,7 +205,7 @@ func (b *buffer) wait(n int, within time.Duration) time.Duration {
 	switch {
 	case held == 0, len(b.acking)+len(b.flight) >= b.capacity:
 		return -1
-	case held >= n, b.bytes+b.size > b.maxBytes:
+	case held >= n, b.bytes+max(b.size, b.refused) > b.maxBytes:
 		return 0
 	}
 	left := time.Duration(b.items[b.head].at-mono()) + within

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -30,6 +29,8 @@ type executor struct {
 func newExecutor(w *Worker, p *Processor) *executor {
 	return &executor{w: w, p: p, log: w.log.With("stream", p.Stream, "processor", p.Name), epochs: map[int]int64{}}
 }
+
+var errLeaseEnded = errors.New("the lease ended: no refresh reached Redis in time")
 
 // errRejoin is the cause of an incarnation's end when the executor goes on.
 var errRejoin = errors.New("rejoin under a new executor ID")
@@ -186,9 +187,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	if err == nil {
 		pos, err = i.w.client.Takeover(ctx, place, number, "", i.largest(partition))
 	}
-	if err == nil || ctx.Err() == nil {
-		i.note(partition, err) // a try that was called off says nothing
-	}
+	i.note(ctx, partition, err)
 	switch {
 	case err == nil:
 		i.unclaim(partition)
@@ -225,7 +224,7 @@ func (i *incarnation) claim(partition int) rstream.Tenure {
 	t, ok := i.claims[partition]
 	if !ok {
 		i.next++
-		t = rstream.Tenure{Executor: i.id, Number: i.next}
+		t = rstream.Tenure{Executor: i.id, Number: i.next, Expiry: i.p.LockExpiry}
 		i.claims[partition] = t
 	}
 	return t
@@ -237,9 +236,16 @@ func (i *incarnation) unclaim(partition int) {
 	delete(i.claims, partition)
 }
 
-// note remembers and logs, once, what keeps a partition from being owned.
-func (i *incarnation) note(partition int, err error) {
-	if errors.Is(err, rstream.ErrHeld) || i.ctx.Err() != nil {
+// note remembers and logs, once, what keeps a partition from being owned. A try
+// that was called off says nothing.
+func (i *incarnation) note(ctx context.Context, partition int, err error) {
+	if ctx.Err() != nil {
+		i.mu.Lock()
+		delete(i.broken, partition) // no longer ours to take over
+		i.mu.Unlock()
+		return
+	}
+	if errors.Is(err, rstream.ErrHeld) {
 		return
 	}
 	i.mu.Lock()
@@ -282,14 +288,30 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.wg.Go(func() { i.consume(t) })
 	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)
+	if t.hasEnded() { // lost already; the fetcher did not know it yet
+		i.fetch.remove(t)
+	}
 }
 
 // consume runs the user's side until the tenure ends.
 func (i *incarnation) consume(t *tenure) {
 	defer close(t.finished)
 	defer t.cancel(nil)
-	if err := i.p.Consume(t.ctx, t); err != nil {
+	returned := false
+	defer func() {
+		if !returned {
+			i.w.halt(fmt.Errorf("stream %s partition %d processor %s: the function ended its goroutine (runtime.Goexit)", i.p.Stream, t.place.Partition, i.p.Name))
+		}
+	}()
+	err := i.p.Consume(t.ctx, t)
+	returned = true
+	switch {
+	case err != nil:
 		i.w.halt(err)
+	case !t.isEnding():
+		// It saw the lease over. A refresh that is answered only now must not
+		// keep a partition that nobody processes any more.
+		i.lose(t, errLeaseEnded)
 	}
 }
 
@@ -299,7 +321,7 @@ func (i *incarnation) watchLease(t *tenure) {
 	for {
 		left := time.Duration(t.lease.Load() - mono())
 		if left <= 0 {
-			i.lose(t, errors.New("the lease ended: no refresh reached Redis in time"))
+			i.lose(t, errLeaseEnded)
 			return
 		}
 		timer := time.NewTimer(left)
@@ -336,6 +358,3 @@ func (i *incarnation) lose(t *tenure, err error) {
 	t.log.Warn("partition lost", "member", i.id, "err", err)
 	i.surprise(fmt.Errorf("partition %d: %w", t.place.Partition, err))
 }
-
-// jittered spreads d by half.
-func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

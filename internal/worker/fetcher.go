@@ -62,8 +62,14 @@ func (f *fetcher) of(t *tenure) *reader { return f.readers[t.place.Partition%len
 func (f *fetcher) add(t *tenure) { f.of(t).add(t) }
 
 // remove ends reading a partition. It waits until no read that names it can
-// still be executed, and says whether that is so: false if the tenure was lost
-// before.
+// still be executed, and says whether that is so. It gives up, false, only for a
+// lost tenure of an executor ID that ends. Otherwise:
+//
+//  1. this executor owns the partition again, under a new tenure, whose group
+//     has the same name;
+//  2. the old read is executed, and takes entry 2 from the new group;
+//  3. a read of the new tenure brings entry 3, or the old one's reply comes
+//     before entry 1 does.
 func (f *fetcher) remove(t *tenure) bool { return f.of(t).remove(t) }
 
 // kick tells that a partition has room again.
@@ -125,6 +131,13 @@ func (r *reader) remove(t *tenure) bool {
 		return true
 	}
 	r.kick()
+	select {
+	case <-done:
+		return true
+	case <-r.f.x.ctx.Done():
+	}
+	// The executor ID ends: what the old read may still take is taken from a
+	// group that nobody reads any more.
 	select {
 	case <-done:
 		return true
@@ -332,8 +345,8 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 			// reach.
 			r.f.x.surprise(err)
 			return
-		case allLost(set):
-			return
+		case r.f.x.ctx.Err() != nil && allLost(set):
+			return // nobody reads under this ID any more
 		}
 		trouble.wait(ctx, err)
 	}

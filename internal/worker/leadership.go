@@ -71,6 +71,9 @@ func (w *Worker) runTask(ctx context.Context, t *Task) {
 			return
 		case <-timer.C:
 		}
+		if t.Next != nil && time.Now().Round(0).Before(due.Round(0)) {
+			continue // the clock was set back: the timer counts on the monotonic one
+		}
 		w.callTask(ctx, t)
 		// What became due meanwhile is left out.
 		now := time.Now()

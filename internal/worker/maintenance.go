@@ -78,29 +78,35 @@ func (m *maintenance) take() []*tenure {
 
 // trim trims partitions, the streams one after another.
 func (m *maintenance) trim(ctx context.Context, ts []*tenure) error {
-	streams := map[string][]rstream.TrimRequest{}
+	streams := map[string][]*tenure{}
 	for _, t := range ts {
-		streams[t.place.Stream] = append(streams[t.place.Stream], rstream.TrimRequest{Log: t.place.Log})
+		streams[t.place.Stream] = append(streams[t.place.Stream], t)
 	}
-	for stream, requests := range streams {
-		// Another program of the app may have registered a processor meanwhile.
-		meta, ok, err := m.w.client.LoadMeta(ctx, stream)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		for n := range requests {
-			requests[n].Processors, requests[n].Size = meta.Processors, meta.Size
-		}
-		trimmed, err := m.w.client.Trim(ctx, requests)
-		if err != nil {
-			return err
-		}
-		for _, t := range trimmed {
-			m.w.count.Trimmed.Add(t.Removed)
+	var failed error
+	for stream, ts := range streams {
+		if err := m.trimStream(ctx, stream, ts); err != nil {
+			failed = err
+			for _, t := range ts {
+				m.mark(t)
+			}
 		}
 	}
-	return nil
+	return failed
+}
+
+func (m *maintenance) trimStream(ctx context.Context, stream string, ts []*tenure) error {
+	// Another program of the app may have registered a processor meanwhile.
+	meta, ok, err := m.w.client.LoadMeta(ctx, stream)
+	if err != nil || !ok {
+		return err
+	}
+	requests := make([]rstream.TrimRequest, len(ts))
+	for n, t := range ts {
+		requests[n] = rstream.TrimRequest{Log: t.place.Log, Processors: meta.Processors, Size: meta.Size}
+	}
+	trimmed, err := m.w.client.Trim(ctx, requests)
+	for _, t := range trimmed {
+		m.w.count.Trimmed.Add(t.Removed)
+	}
+	return err
 }

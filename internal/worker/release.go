@@ -110,7 +110,7 @@ func (i *incarnation) unlock(t *tenure) {
 	trouble := newTrouble(t.log, "release of the lock")
 	for {
 		err := i.w.client.Unlock(ctx, t.place, t.number)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, rstream.ErrUnknownOutcome) {
+		if err == nil || ctx.Err() != nil || !rstream.Unavailable(err) {
 			if err != nil {
 				t.log.Warn("lock not released, it expires", "err", err)
 			}
@@ -207,7 +207,8 @@ func (i *incarnation) regain(t *tenure, s rstream.State) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		// Not after Release has returned: then it is the coordinator's turn.
-		if !i.leaving[t.place.Partition] {
+		// Nor after it was owned again since.
+		if !i.leaving[t.place.Partition] && i.tenures[t.place.Partition] == nil {
 			i.coord.Lost(t.place.Partition)
 		}
 	})

@@ -59,6 +59,15 @@ func (t *tenure) renewal() rstream.Renewal {
 // server's expiry, for clocks that run at different speeds.
 func leaseEnd(sent int64, expiry time.Duration) int64 { return sent + int64(expiry-expiry/5) }
 
+func (t *tenure) isEnding() bool {
+	select {
+	case <-t.ending:
+		return true
+	default:
+		return false
+	}
+}
+
 func (t *tenure) Live() bool {
 	select {
 	case <-t.ending:

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,7 +161,7 @@ func (w *Worker) connect(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if !outOfReach(err) || !time.Now().Add(200*time.Millisecond).Before(deadline) {
+		if !rstream.Unavailable(err) || !time.Now().Add(200*time.Millisecond).Before(deadline) {
 			return err
 		}
 		timer := time.NewTimer(200 * time.Millisecond)
@@ -173,12 +172,6 @@ func (w *Worker) connect(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
-}
-
-func outOfReach(err error) bool {
-	var ne net.Error
-	var op *net.OpError
-	return errors.As(err, &op) || errors.As(err, &ne) || errors.Is(err, rstream.ErrUnknownOutcome)
 }
 
 // ensure is cfg.Ensure until it works or finds a contradiction: a flushed server

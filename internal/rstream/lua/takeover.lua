@@ -2,11 +2,12 @@
 -- at the floor and destroys the processor's other ones. Repeated for the same
 -- tenure it changes nothing. No write happens before every check has passed.
 --
--- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given
+-- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
 --         5 largest epoch the caller ever saw for this partition
+--         6 expiry of the lock in milliseconds, for those who wait for it
 -- Returns {epoch, floor, entries read at the floor or -1, how the floor was found,
 --         the last ID that an earlier owner was given, at least the floor}
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
@@ -43,7 +44,9 @@ local function position(group)
 	if pending[1] > 0 then
 		local previous = redis.call('XREVRANGE', log, '(' .. pending[2], '-', 'COUNT', 1)
 		floor = previous[1] and previous[1][1] or '0-0'
-		read = read and math.max(read - pending[1], 0)
+		-- Counted, not taken from the number of pending ones: acks may have gaps.
+		local behind = redis.call('XRANGE', log, '(' .. floor, group['last-delivered-id'], 'COUNT', 1001)
+		read = read and #behind <= 1000 and math.max(read - #behind, 0) or nil
 	end
 	return floor, read
 end
@@ -114,7 +117,7 @@ if before(given, floor) then given = floor end
 local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
-	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given)
+	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6])
 if mine then redis.call('XGROUP', 'DESTROY', log, own) end
 local made
 if read then -- so that the server's own idea of the lag stays true
