@@ -201,6 +201,9 @@ func TestEntryGone(t *testing.T) {
 	r.rdb.XDel(t.Context(), r.partition(0), gone)
 	m.proxy.CutAll()
 	r.rest()
+	if n := strings.Count(m.output.String(), "event lost"); n != 1 {
+		t.Errorf("the lost event is reported %d times, want once", n)
+	}
 	r.undisturbed(m, id)
 	r.finish()
 }

@@ -20,7 +20,9 @@ func (r *rig) finish() *history.Report {
 	r.t.Helper()
 	r.rest()
 	for _, m := range r.members {
-		m.stop()
+		if !m.end(patience) {
+			r.t.Fatalf("worker %s does not end\n%s", m.name, r.unrest())
+		}
 		if m.err != nil {
 			r.t.Errorf("worker %s: Run returned %v", m.name, m.err)
 		}

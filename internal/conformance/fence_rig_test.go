@@ -30,7 +30,7 @@ var patience = 10 * time.Second
 
 const (
 	patienceVariable = "RUNNEL_CONFORMANCE_PATIENCE"
-	mutantPatience   = 5 * time.Second
+	mutantPatience   = 4 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -101,7 +101,7 @@ func rigOn(t testing.TB, srv *testredis.Server, app, stream, processor string, p
 	return &rig{
 		t: t, srv: srv, rdb: srv.Client(t), client: client, keys: k,
 		stream: stream, processor: processor, partitions: partitions,
-		options: runnel.ProcessorOptions{LockExpiry: expiry, Grace: 20 * time.Second},
+		options: runnel.ProcessorOptions{LockExpiry: expiry, Grace: 10 * time.Second},
 		log:     log, records: log.Records, seqs: map[int]int64{}, events: map[string]chan struct{}{},
 	}
 }
@@ -175,11 +175,13 @@ func (r *rig) startVia(name string, proxy *faultproxy.Proxy) *member {
 	}()
 	r.members = append(r.members, m)
 	r.t.Cleanup(func() {
-		m.stop()
-		m.app.Close()
 		if r.t.Failed() {
+			m.end(time.Second)
 			r.t.Logf("log of worker %s:\n%s", name, tail(m.output.String()))
+		} else if !m.end(patience) {
+			r.t.Errorf("worker %s does not end", name)
 		}
+		m.app.Close()
 	})
 	return m
 }
@@ -192,9 +194,17 @@ func tail(s string) string {
 	return s
 }
 
-func (m *member) stop() {
+// end stops a worker and says whether it ended in time.
+func (m *member) end(limit time.Duration) bool {
 	m.cancel()
-	<-m.done
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-m.done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // iterate is one iteration of a worker's loop.

@@ -120,8 +120,13 @@ var mutants = []mutant{
 		"TestBrokenRequests/ack_1_close_before",
 	},
 	{
-		"an entry without data is passed over and acked", "internal/worker/buffer.go",
-		"		b.acking = append(b.acking, id)\n		b.lost(id)", "		b.lost(id)",
+		"an entry without data is passed over", "internal/worker/buffer.go",
+		"		b.skipLost()\n", "		_ = b.skipLost\n",
+		"TestEntryGone",
+	},
+	{
+		"an entry without data is reported", "internal/worker/buffer.go",
+		"		b.lost(id)\n", "",
 		"TestEntryGone",
 	},
 	{
@@ -136,7 +141,7 @@ var mutants = []mutant{
 	},
 	{
 		"a lost group ends only its partition", "internal/worker/release.go",
-		"found = i.judge(t, states[n]) || found", "found = i.judge(t, rstream.GroupGone) || found",
+		"found = i.judge(t, states[n]) || found", "found = i.judge(t, min(states[n], rstream.GroupGone)) || found",
 		"TestOneGroupOfManyDestroyed",
 	},
 	{
