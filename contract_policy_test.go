@@ -247,3 +247,38 @@ func TestRawLoopsSeeWhatCannotBeDecoded(t *testing.T) {
 		t.Errorf("saw %d", n)
 	}
 }
+
+// A batch that was split is no reason to go on when the ownership is ending.
+func TestNothingIsDeliveredOnceTheOwnershipEnds(t *testing.T) {
+	for name, end := range map[string]func(*runneltest.Script[item]) *runneltest.Script[item]{
+		"release": (*runneltest.Script[item]).Release, "loss": (*runneltest.Script[item]).Lose,
+	} {
+		var seen []int
+		s := declareItems(runnel.EachBatch(10, 0, func(_ context.Context, _ []*runnel.Event, is []item) error {
+			seen = append(seen, is[0].N)
+			return nil
+		}), &runnel.ProcessorOptions{OnError: runnel.Ignore})
+		script := runneltest.Events(t, s, "p").Records(items(1)...).Raw(map[string]string{"data": "\xc1"}).Records(items(3)...)
+		got := end(script).Run()
+		if !slices.Equal(seen, []int{1}) || got.Ignored != 0 || got.Err != nil {
+			t.Errorf("%s: saw %v, %+v", name, seen, got)
+		}
+	}
+}
+
+// What fails once its context has ended is the next owner's: no policy drops it.
+func TestAnErrorAfterTheContextHasEndedIsTheNextOwners(t *testing.T) {
+	for _, policy := range []runnel.Policy{runnel.Halt, runnel.Quarantine, runnel.Ignore} {
+		synctest.Test(t, func(t *testing.T) {
+			s := declareItems(runnel.Each(func(ctx context.Context, _ *runnel.Event, _ item) error {
+				<-ctx.Done()
+				return errBad
+			}), &runnel.ProcessorOptions{OnError: policy})
+			got := runneltest.Events(t, s, "p").Records(items(1)...).Release().Run()
+			wantAcked(t, got)
+			if got.Err != nil || got.Quarantined != nil || got.Ignored != 0 {
+				t.Errorf("%v: %+v", policy, got)
+			}
+		})
+	}
+}
