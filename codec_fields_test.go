@@ -155,6 +155,7 @@ func TestFieldsCheck(t *testing.T) {
 			text
 		}{}, nil},
 		{struct {
+			//lint:ignore SA5008 the comma makes it a field of the name "-"
 			Dash int `json:"-,"`
 		}{}, nil},
 		{"text", []string{"string is not a struct"}},

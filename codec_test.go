@@ -50,7 +50,8 @@ type wide struct {
 	Renamed  string              `json:"new_name"`
 	Plain    string
 	Skipped  string `json:"-"`
-	hidden   string
+	//lint:ignore U1000 unexported fields have to be passed over
+	hidden string
 }
 
 func wideRecord() wide {
