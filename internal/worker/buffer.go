@@ -117,6 +117,9 @@ func (b *buffer) room(size int64, target int) (n int, behind bool) {
 	b.size, b.target = size, target
 	n = b.roomLocked(size, target)
 	b.left = n == 0
+	if b.left && b.wants > len(b.items)-b.head {
+		b.signal() // by this size it is full: what the consumer waits for may not come
+	}
 	return n, b.behind
 }
 
