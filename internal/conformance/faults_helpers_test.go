@@ -69,10 +69,15 @@ func newParcelApp(t testing.TB, url, name string, adjust func(*runnel.Options)) 
 	return a
 }
 
-// newProducer makes an app of that many partitions, without processors.
+// newProducer makes an app of that many partitions, without processors. Its
+// connections are plain, so that one that the server closed is noticed before
+// it is used again.
 func newProducer(t testing.TB, url string, partitions int) *parcelApp {
 	t.Helper()
-	return newParcelApp(t, url, "producer", func(o *runnel.Options) { o.Stream.Partitions = partitions })
+	return newParcelApp(t, url, "producer", func(o *runnel.Options) {
+		o.Stream.Partitions = partitions
+		o.Redis, o.RedisURL = nil, url
+	})
 }
 
 // run starts Run. It is stopped when the test ends, if not before.

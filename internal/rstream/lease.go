@@ -60,7 +60,7 @@ type Renewed struct {
 // The results stand in the order of rs, which may be empty.
 func (c *Client) Refresh(ctx context.Context, beat string, expiry time.Duration, membership string, rs []Renewal) ([]Renewed, []byte, error) {
 	calls := []*call{
-		plainCall(ctx, "SET", beat, "1", "PX", milliseconds(expiry)),
+		scriptCall(ctx, beatScript, []string{beat}, milliseconds(expiry)),
 		plainCall(ctx, "GET", membership),
 	}
 	for rest := rs; len(rest) > 0; {

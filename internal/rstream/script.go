@@ -13,6 +13,9 @@ var takeoverSource string
 //go:embed lua/refresh.lua
 var refreshSource string
 
+//go:embed lua/beat.lua
+var beatSource string
+
 //go:embed lua/bound.lua
 var boundSource string
 
@@ -43,6 +46,7 @@ var resetSource string
 var (
 	takeoverScript = redis.NewScript(takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
+	beatScript     = redis.NewScript(beatSource)
 	boundScript    = redis.NewScript(boundSource)
 	unlockScript   = redis.NewScript(unlockSource)
 	sendScript     = redis.NewScript(sendSource)
