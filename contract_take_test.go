@@ -135,6 +135,8 @@ func TestTakeIsNeverEmptyAndNeverLongerThanN(t *testing.T) {
 			c.Sleep(time.Duration(n%5) * 7 * time.Millisecond)
 		}
 		c.Sleep(time.Second)
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if len(b.got) == 0 {
 			t.Fatal("no batches")
 		}
