@@ -133,10 +133,14 @@ func (c *Client) options(retries int) *redis.Options {
 	dial := c.dialer()
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
-		if err != nil {
+		switch {
+		case err == nil:
+			return conn, nil
+		case ctx.Err() != nil:
 			return nil, &dialError{err}
 		}
-		return conn, nil
+		// A level of wrapping gets lost with an error of a handshake.
+		return stillborn{&dialError{&dialError{err}}}, nil
 	}
 	return &o
 }
@@ -162,6 +166,20 @@ type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
+
+// stillborn is the connection of a dial that failed. go-redis writes a line to
+// stderr for every such dial, whatever logger the app has: a flood while a server
+// is away. So the first write fails instead, with the same error.
+type stillborn struct{ err *dialError }
+
+func (c stillborn) Read([]byte) (int, error)         { return 0, c.err }
+func (c stillborn) Write([]byte) (int, error)        { return 0, c.err }
+func (c stillborn) Close() error                     { return nil }
+func (c stillborn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c stillborn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (c stillborn) SetDeadline(time.Time) error      { return nil }
+func (c stillborn) SetReadDeadline(time.Time) error  { return nil }
+func (c stillborn) SetWriteDeadline(time.Time) error { return nil }
 
 func notSent(err error) bool {
 	var dial *dialError
