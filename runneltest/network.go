@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -16,7 +17,8 @@ import (
 // lets it through, though the connection be closed meanwhile; what arrives waits
 // to be read.
 type network struct {
-	dial func(context.Context, string, string) (net.Conn, error)
+	dial    dialer
+	latency time.Duration // the longest that each way takes
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
@@ -26,8 +28,15 @@ type network struct {
 	pumps  sync.WaitGroup
 }
 
-func newNetwork(dial func(context.Context, string, string) (net.Conn, error)) *network {
-	return &network{dial: dial, conns: map[*conn]struct{}{}}
+func newNetwork(dial dialer, latency time.Duration) *network {
+	return &network{dial: dial, latency: latency, conns: map[*conn]struct{}{}}
+}
+
+// travel takes as long as one way does.
+func (n *network) travel() {
+	if n.latency > 0 {
+		time.Sleep(rand.N(n.latency))
+	}
 }
 
 // Dial fits redis.Options.Dialer.
@@ -138,6 +147,7 @@ func (c *conn) receive() {
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := c.Conn.Read(buf)
+		c.n.travel()
 		c.set(func() {
 			if c.err != nil {
 				return
@@ -155,6 +165,8 @@ func (c *conn) receive() {
 func (c *conn) deliver() {
 	defer c.Conn.Close()
 	for {
+		c.await()
+		c.n.travel()
 		c.mu.Lock()
 		for c.err == nil && (c.frozen || len(c.out) == 0 && !c.closed) {
 			c.changed.Wait()
@@ -169,6 +181,15 @@ func (c *conn) deliver() {
 		if _, err := c.Conn.Write(out); err != nil {
 			return
 		}
+	}
+}
+
+// await waits until there is something to deliver.
+func (c *conn) await() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.err == nil && len(c.out) == 0 && !c.closed {
+		c.changed.Wait()
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	stormParts     = 8
 	stormKeys      = 40
 	stormProducers = 4
+	stormLatency   = 10 * time.Millisecond
 	stormExpiry    = time.Second
 	stormPause     = time.Second // the longest between two sends of a producer
 )
@@ -141,6 +142,7 @@ func after(ctx context.Context, never bool) <-chan struct{} {
 
 func (s *storm) run(c *runneltest.Cluster) {
 	s.c = c
+	c.Latency(stormLatency)
 	app, parcels := declare(c.Options("producer"))
 	defer app.Close()
 	sending, stop := context.WithCancel(c.Context())

@@ -45,6 +45,7 @@ type Cluster struct {
 	redis  *redis.Client
 
 	mu      sync.Mutex
+	latency time.Duration
 	workers []*Worker
 	clients []*redis.Client
 }
@@ -60,11 +61,25 @@ func (c *Cluster) Redis() *redis.Client { return c.redis }
 // fault reaches it. Close the app before Sim ends.
 func (c *Cluster) Options(name string) *runnel.Options { return c.options(name, c.server.Dial) }
 
+// Latency lets each way between Redis and the workers that are started from now
+// on take a random time up to d; without it none.
+func (c *Cluster) Latency(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latency = d
+}
+
+func (c *Cluster) takes() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latency
+}
+
 // Start starts a worker and returns at once. A name stands for one process: a
 // worker that takes the place of another has a name of its own.
 func (c *Cluster) Start(name string) *Worker {
 	c.t.Helper()
-	n := newNetwork(c.server.Dial)
+	n := newNetwork(c.server.Dial, c.takes())
 	w := &Worker{c: c, name: name, net: n, done: make(chan struct{}), dead: make(chan struct{})}
 	w.app = c.build(c.options(name, n.Dial))
 	ctx, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(c.t.Context()), workerKey{}, w))

@@ -190,3 +190,19 @@ func TestSimReportsAWorkerThatHalts(t *testing.T) {
 		}
 	})
 }
+
+func TestSimLatency(t *testing.T) {
+	starts := func(latency time.Duration) (took time.Duration) {
+		runneltest.Sim(t, shop(runnel.Each(func(context.Context, *runnel.Event, order) error { return nil })), func(c *runneltest.Cluster) {
+			c.Latency(latency)
+			began := time.Now()
+			w := c.Start("a")
+			c.Wait(func() bool { return w.App().Ready() == nil })
+			took = time.Since(began)
+		})
+		return took
+	}
+	if fast, slow := starts(0), starts(100*time.Millisecond); fast > 100*time.Millisecond || slow < 200*time.Millisecond {
+		t.Errorf("ready after %v without latency and %v with", fast, slow)
+	}
+}
