@@ -41,7 +41,7 @@ func openShop(t *testing.T, url string, pace time.Duration) *shop {
 func (s *shop) start(url, name string) *parcelApp {
 	a := newParcelApp(s.t, url, name, func(o *runnel.Options) {
 		o.Stream.Partitions = 4
-		o.Processor.LockExpiry = time.Second
+		o.Processor.LockExpiry = shortExpiry
 	})
 	s.tr.process(a, "check", nil, func(context.Context, *runnel.Event, parcel) error {
 		<-time.After(s.pace)
@@ -154,11 +154,11 @@ func TestMemoryFull(t *testing.T) {
 	setMemory(t, rdb, "1mb")
 	s.refused("OOM")
 	full := time.Now()
-	await(t, "three expiries", 30*time.Second, func() bool { return time.Since(full) > 3*time.Second })
+	await(t, "three expiries", 30*time.Second, func() bool { return time.Since(full) > 3*shortExpiry })
 	s.refused("OOM")
 	await(t, "what is there to be processed", 30*time.Second, func() bool { return s.tr.completed() == len(waiting)+4 })
 	awaitRest(t, srv, 4, 1)
-	if line := s.worker.log.line("partition lost"); line != "" {
+	if line := s.worker.log.line("partitions lost"); line != "" {
 		t.Errorf("a partition was lost for want of memory: %s", line)
 	}
 	setMemory(t, rdb, "0")
@@ -199,7 +199,7 @@ func TestDiskFull(t *testing.T) {
 	})
 	s.refused("MISCONF")
 	full := time.Now()
-	await(t, "two expiries", 30*time.Second, func() bool { return time.Since(full) > 2*time.Second })
+	await(t, "two expiries", 30*time.Second, func() bool { return time.Since(full) > 2*shortExpiry })
 	s.refused("MISCONF")
 	if s.worker.log.line("MISCONF") == "" {
 		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.text())
@@ -228,7 +228,7 @@ func TestReadOnlyServer(t *testing.T) {
 	}
 	s.refused("READONLY")
 	began := time.Now()
-	await(t, "two expiries", 30*time.Second, func() bool { return time.Since(began) > 2*time.Second })
+	await(t, "two expiries", 30*time.Second, func() bool { return time.Since(began) > 2*shortExpiry })
 	if s.worker.log.line("READONLY") == "" {
 		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.text())
 	}

@@ -45,7 +45,7 @@ func TestLeaseEndsBeforeTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now().UnixNano()
-	r.eventually("the worker knows", func() bool { return strings.Contains(m.output.String(), "partition lost") })
+	r.eventually("the worker knows", func() bool { return strings.Contains(m.output.String(), "partitions lost") })
 	last := int64(0)
 	for _, rec := range r.log.Records() {
 		if rec.Kind == history.Begin && rec.Worker == "w1" {

@@ -77,7 +77,7 @@ func countOwned(tr *tracker, worker string) int {
 	return n
 }
 
-// A handler takes four times the lock's expiry while another worker joins:
+// A handler takes three times the lock's expiry while another worker joins:
 // nobody is declared dead, nothing is lost or repeated.
 func TestSlowHandlerSurvivesAJoin(t *testing.T) {
 	t.Parallel()
@@ -88,12 +88,12 @@ func TestSlowHandlerSurvivesAJoin(t *testing.T) {
 	start := func(name string) *parcelApp {
 		a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
 			o.Stream.Partitions = partitions
-			o.Processor.LockExpiry = time.Second
+			o.Processor.LockExpiry = shortExpiry
 		})
 		tr.process(a, "check", nil, func(_ context.Context, _ *runnel.Event, p parcel) error {
 			if p.Seq == 1 {
 				running <- struct{}{}
-				<-time.After(4 * time.Second)
+				<-time.After(3 * shortExpiry)
 			}
 			return nil
 		})
@@ -118,7 +118,7 @@ func TestSlowHandlerSurvivesAJoin(t *testing.T) {
 		if err := a.stop(); err != nil {
 			t.Error(err)
 		}
-		for _, word := range []string{"rejoining", "partition lost", "worker halts"} {
+		for _, word := range []string{"rejoining", "partitions lost", "worker halts"} {
 			if line := a.log.line(word); line != "" {
 				t.Errorf("worker %s: %s", a.name, line)
 			}

@@ -37,7 +37,8 @@ var errRejoin = errors.New("rejoin under a new executor ID")
 
 // run takes part until ctx ends, or an error that trying again does not mend.
 func (x *executor) run(ctx context.Context) error {
-	trouble := newTrouble(x.log, "membership")
+	pace := newTrouble(slog.New(slog.DiscardHandler), "rejoining")
+	trouble := newTrouble(x.log, "metadata")
 	for {
 		i := newIncarnation(x)
 		x.set(i)
@@ -53,9 +54,9 @@ func (x *executor) run(ctx context.Context) error {
 		x.w.count.Rejoins.Add(1)
 		x.log.Warn("rejoining under a new executor ID", "member", i.id, "err", err)
 		if i.lasted() {
-			trouble.over()
+			pace.over()
 		}
-		trouble.wait(ctx, err)
+		pace.wait(ctx, err)
 		if err := x.w.ensure(ctx, trouble); err != nil {
 			return x.wrap(err)
 		}
@@ -211,7 +212,7 @@ func (i *incarnation) undo(place rstream.Place, number rstream.Tenure) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
 	defer cancel()
 	if err := i.w.client.Unlock(ctx, place, number); err != nil {
-		i.log.Warn("lock not released, it expires", "partition", place.Partition, "err", err)
+		i.journal.note(slog.LevelWarn, notReleased, place.Partition, err)
 	}
 }
 
@@ -257,7 +258,7 @@ func (i *incarnation) note(ctx context.Context, partition int, err error) {
 	}
 	i.mu.Unlock()
 	if err != nil && before == nil {
-		i.log.Error("partition cannot be taken over, trying again; the others are not affected", "partition", partition, "err", err)
+		i.journal.note(slog.LevelError, notTaken, partition, err)
 	}
 }
 
@@ -284,7 +285,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	delete(i.leaving, place.Partition)
 	i.mu.Unlock()
 	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
-	i.journal.gain(place.Partition)
+	i.journal.note(slog.LevelInfo, gained, place.Partition, nil)
 	i.wg.Go(func() { i.consume(t) })
 	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)
@@ -355,6 +356,6 @@ func (i *incarnation) lose(t *tenure, err error) {
 		return
 	}
 	i.w.count.LostPartitions.Add(1)
-	t.log.Warn("partition lost", "member", i.id, "err", err)
+	i.journal.note(slog.LevelWarn, lost, t.place.Partition, err)
 	i.surprise(fmt.Errorf("partition %d: %w", t.place.Partition, err))
 }

@@ -8,34 +8,46 @@ import (
 	"time"
 )
 
-// journalEvery is how long changes of ownership gather before they are logged.
+// journalEvery is how long what happens to partitions gathers before it is
+// logged.
 const journalEvery = 100 * time.Millisecond
 
-// A journal logs which partitions were gained and released, many in one line:
-// a start with 1 024 of them is one event to an operator, not 1 024.
+// A journal logs what happens to partitions, those to which the same happened
+// in one line: a start with 1 024 of them, or the loss of Redis, is one event
+// to an operator, not 1 024.
 type journal struct {
 	log  *slog.Logger
 	wake chan struct{}
 
 	mu      sync.Mutex
-	changes []change
+	entries []entry
 }
 
-type change struct {
+type entry struct {
+	level     slog.Level
 	what      string
 	partition int
+	err       error
 }
+
+// What may happen to a partition.
+const (
+	gained      = "partitions gained"
+	released    = "partitions released"
+	lost        = "partitions lost: their functions' contexts have ended, their events go to the next owner"
+	regained    = "consumer groups are gone: taking these partitions over again"
+	notReleased = "locks could not be released, they expire"
+	notTaken    = "partitions cannot be taken over, trying again; the others are not affected"
+)
 
 func newJournal(log *slog.Logger) *journal {
 	return &journal{log: log, wake: make(chan struct{}, 1)}
 }
 
-func (j *journal) gain(partition int)    { j.note(change{"partitions gained", partition}) }
-func (j *journal) release(partition int) { j.note(change{"partitions released", partition}) }
-
-func (j *journal) note(c change) {
+// note writes something down. err is nil where nothing went wrong.
+func (j *journal) note(level slog.Level, what string, partition int, err error) {
 	j.mu.Lock()
-	j.changes = append(j.changes, c)
+	j.entries = append(j.entries, entry{level, what, partition, err})
 	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:
@@ -62,20 +74,25 @@ func (j *journal) run(ctx context.Context) {
 	}
 }
 
-// write logs a line for each run of changes of one kind, in their order.
+// write logs a line for each run of entries of one kind, in their order, with
+// the error of the first.
 func (j *journal) write() {
 	j.mu.Lock()
-	changes := j.changes
-	j.changes = nil
+	entries := j.entries
+	j.entries = nil
 	j.mu.Unlock()
-	for len(changes) > 0 {
-		what := changes[0].what
+	for len(entries) > 0 {
+		first := entries[0]
 		var partitions []int
-		for len(changes) > 0 && changes[0].what == what {
-			partitions = append(partitions, changes[0].partition)
-			changes = changes[1:]
+		for len(entries) > 0 && entries[0].what == first.what {
+			partitions = append(partitions, entries[0].partition)
+			entries = entries[1:]
 		}
 		slices.Sort(partitions)
-		j.log.Info(what, "partitions", partitions)
+		attrs := []slog.Attr{slog.Any("partitions", partitions)}
+		if first.err != nil {
+			attrs = append(attrs, slog.Any("err", first.err))
+		}
+		j.log.LogAttrs(context.Background(), first.level, first.what, attrs...)
 	}
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -57,7 +59,7 @@ func (i *incarnation) end(t *tenure) {
 		i.mu.Unlock()
 		close(t.ended)
 		t.log.Debug("partition released", "member", i.id, "lost", t.isLost())
-		i.journal.release(t.place.Partition)
+		i.journal.note(slog.LevelInfo, released, t.place.Partition, nil)
 	})
 }
 
@@ -112,7 +114,7 @@ func (i *incarnation) unlock(t *tenure) {
 		err := i.w.client.Unlock(ctx, t.place, t.number)
 		if err == nil || ctx.Err() != nil || !rstream.Unavailable(err) {
 			if err != nil {
-				t.log.Warn("lock not released, it expires", "err", err)
+				i.journal.note(slog.LevelWarn, notReleased, t.place.Partition, err)
 			}
 			return
 		}
@@ -201,7 +203,7 @@ func (i *incarnation) regain(t *tenure, s rstream.State) {
 		return
 	}
 	i.w.count.Regained.Add(1)
-	t.log.Warn("the partition's consumer group is gone: taking it over again", "state", s)
+	i.journal.note(slog.LevelWarn, regained, t.place.Partition, fmt.Errorf("found: %v", s))
 	i.wg.Go(func() {
 		i.end(t)
 		i.mu.Lock()
