@@ -18,6 +18,10 @@ import (
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
+// shortExpiry keeps tests of lost leases short, and leaves a busy machine time to
+// refresh the others.
+const shortExpiry = 2 * time.Second
+
 // A parcel is the record of these tests.
 type parcel struct {
 	Key string `json:"key"`

@@ -29,7 +29,7 @@ const (
 func newTrimmer(t *testing.T, url, name string, h *history.Log) *parcelApp {
 	a := newParcelApp(t, url, name, func(o *runnel.Options) {
 		o.Stream.Partitions, o.Stream.Size = trimPartitions, trimSize
-		o.Processor.LockExpiry = time.Second
+		o.Processor.LockExpiry = shortExpiry
 	})
 	tr := newTracker(h)
 	tr.process(a, "early", nil, nil)
