@@ -169,7 +169,8 @@ func storm(t *testing.T, seed uint64) {
 // look at the others with each of them.
 func (c *cluster) rest() {
 	c.t.Helper()
-	time.Sleep(c.expiry)
+	// Those who were told to stop last may still drain, leave and announce it.
+	time.Sleep(c.expiry + leaveTimeout + 3*time.Second + announceTimeout)
 	synctest.Wait()
 	c.mu.Lock()
 	clear(c.calls)
