@@ -47,7 +47,19 @@ func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign ti
 // obtain makes one try for a lock.
 func (c *Client) obtain(ctx context.Context, key, value string, expiry time.Duration) error {
 	_, err := redislock.Obtain(ctx, c.once, key, expiry, &redislock.Options{Token: value})
-	if errors.Is(err, redislock.ErrNotObtained) {
+	switch {
+	case errors.Is(err, redislock.ErrNotObtained):
+		return ErrHeld
+	case replyHas(err, "OOM "):
+		return c.obtainInNeed(ctx, key, value, expiry)
+	}
+	return sorted(err)
+}
+
+// obtainInNeed is obtain on a server whose memory is full.
+func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry time.Duration) error {
+	obtained, err := obtainScript.Run(ctx, c.once, []string{key}, value, milliseconds(expiry)).Bool()
+	if err == nil && !obtained {
 		return ErrHeld
 	}
 	return sorted(err)

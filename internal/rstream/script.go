@@ -16,6 +16,9 @@ var refreshSource string
 //go:embed lua/beat.lua
 var beatSource string
 
+//go:embed lua/obtain.lua
+var obtainSource string
+
 //go:embed lua/bound.lua
 var boundSource string
 
@@ -47,6 +50,7 @@ var (
 	takeoverScript = redis.NewScript(takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
 	beatScript     = redis.NewScript(beatSource)
+	obtainScript   = redis.NewScript(obtainSource)
 	boundScript    = redis.NewScript(boundSource)
 	unlockScript   = redis.NewScript(unlockSource)
 	sendScript     = redis.NewScript(sendSource)

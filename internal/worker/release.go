@@ -50,6 +50,9 @@ func (i *incarnation) end(t *tenure) {
 		case quiet && t.flush():
 			i.unlock(t)
 		default:
+			if t.groupGone.Load() {
+				i.saveFloor(t)
+			}
 			i.undo(t.place, t.number)
 		}
 		i.mu.Lock()
@@ -101,6 +104,17 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 				"running", time.Duration(mono()-t.busySince.Load()).Round(time.Second))
 			late.Reset(time.Minute)
 		}
+	}
+}
+
+// saveFloor stores how far we have come, where our group does not say so any
+// more. If it does not work, what was done since the last refresh is repeated.
+func (i *incarnation) saveFloor(t *tenure) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
+	defer cancel()
+	_, _, err := i.w.client.Refresh(ctx, i.beat, i.p.LockExpiry, i.membership, []rstream.Renewal{t.renewal()})
+	if err != nil {
+		t.log.Warn("position not stored: events since the last refresh are repeated", "err", err)
 	}
 }
 
@@ -199,6 +213,7 @@ func (i *incarnation) judge(t *tenure, s rstream.State) bool {
 // regain ends a tenure whose group was destroyed while the lock is still ours,
 // and takes the partition over again under a new one. Nothing else is affected.
 func (i *incarnation) regain(t *tenure, s rstream.State) {
+	t.groupGone.Store(true)
 	if !t.lose() {
 		return
 	}

@@ -28,15 +28,16 @@ type tenure struct {
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc
 
-	lease    atomic.Int64 // until when it is surely ours, by mono
-	ending   chan struct{}
-	endingIt sync.Once
-	finished chan struct{} // the consumer has returned
-	gone     chan struct{} // lost
-	goneIt   sync.Once
-	endIt    sync.Once     // see incarnation.end
-	freeing  atomic.Bool   // the lock is being released
-	ended    chan struct{} // incarnation.end is through
+	lease     atomic.Int64 // until when it is surely ours, by mono
+	ending    chan struct{}
+	endingIt  sync.Once
+	finished  chan struct{} // the consumer has returned
+	gone      chan struct{} // lost
+	goneIt    sync.Once
+	endIt     sync.Once     // see incarnation.end
+	freeing   atomic.Bool   // the lock is being released
+	groupGone atomic.Bool   // our consumer group was destroyed
+	ended     chan struct{} // incarnation.end is through
 
 	tell        func(*tenure) // tells the acker
 	count       *Counters

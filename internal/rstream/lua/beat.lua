@@ -1,5 +1,5 @@
 -- Writes a heartbeat. PEXPIRE comes first, for it works when the memory of the
--- server is full, and after it the script may write on.
+-- server is full, and after it the script may write on; see obtain.lua.
 --
 -- KEYS    1 heartbeat
 -- ARGV    1 expiry in ms

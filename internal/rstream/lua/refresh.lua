@@ -12,13 +12,14 @@ local function refresh(log, lock, own, group, value, floor, read)
 	if type(held) == 'table' then return -2, 0, '' end
 	if held ~= value then return 0, 0, '' end
 	redis.call('PEXPIRE', lock, ARGV[1])
+	-- Also when the group is gone: then it is all that is left of the position.
+	local saved = redis.pcall('HSET', own, 'floor', floor, 'read', read)
+	if type(saved) == 'table' then return -2, 0, '' end
 	local pending = redis.pcall('XPENDING', log, group)
 	if pending.err then
 		if pending.err:find('NOGROUP', 1, true) then return -1, 0, '' end
 		return -2, 0, ''
 	end
-	local saved = redis.pcall('HSET', own, 'floor', floor, 'read', read)
-	if type(saved) == 'table' then return -2, 0, '' end
 	return 1, pending[1], pending[2] or ''
 end
 
