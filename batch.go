@@ -117,9 +117,10 @@ func (c *consumer[T]) event(entry rstream.Entry, index int) *Event {
 }
 
 // recordsOf returns the records of some events of the current batch. A second
-// call for the same batch decodes anew: the first may have changed them.
+// call for the same batch decodes anew: the first may have changed them. So does
+// one for events that middleware put in another order.
 func (c *consumer[T]) recordsOf(events []*Event) ([]T, error) {
-	if c.decoded && len(events) == len(c.records) {
+	if c.decoded && len(events) == len(c.records) && slices.Equal(events, c.events) {
 		c.decoded = false
 		return c.records, nil
 	}

@@ -185,7 +185,9 @@ var errLateNext = errors.New("next was called for events that are not those of t
 // both have: a middleware that abandoned a call of next is waited for, or two
 // events of the partition would be processed at once.
 func (c *consumer[T]) call(handle Handler) (err error) {
+	c.inner.Lock()
 	c.open = true
+	c.inner.Unlock()
 	defer func() {
 		c.inner.Lock()
 		c.open = false
@@ -200,8 +202,11 @@ func (c *consumer[T]) call(handle Handler) (err error) {
 func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 	c.inner.Lock()
 	defer c.inner.Unlock()
+	if !c.open {
+		return errLateNext
+	}
 	for _, e := range b.Events {
-		if !c.open || e == nil || e.index >= len(c.events) || c.events[e.index] != e {
+		if e == nil || e.index >= len(c.events) || c.events[e.index] != e {
 			return errLateNext
 		}
 	}
