@@ -63,20 +63,20 @@ func (w *Worker) runTask(ctx context.Context, t *Task) {
 		w.callTask(ctx, t)
 		return
 	}
-	for due := w.due(t, time.Now()); ; {
-		timer := time.NewTimer(time.Until(due))
+	for due := w.due(t, w.now()); ; {
+		timer := time.NewTimer(due.Sub(w.now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
-		if t.Next != nil && time.Now().Round(0).Before(due.Round(0)) {
+		if t.Next != nil && w.now().Round(0).Before(due.Round(0)) {
 			continue // the clock was set back: the timer counts on the monotonic one
 		}
 		w.callTask(ctx, t)
 		// What became due meanwhile is left out.
-		now := time.Now()
+		now := w.now()
 		if t.Every > 0 {
 			due = due.Add(t.Every * (1 + max(0, now.Sub(due))/t.Every))
 		} else {

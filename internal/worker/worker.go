@@ -64,6 +64,7 @@ type Worker struct {
 	name   string
 	count  *Counters
 	trim   *maintenance
+	now    func() time.Time // the clock of schedules
 
 	calls     calls
 	executors []*executor
@@ -77,7 +78,7 @@ type Worker struct {
 
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
-	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters)}
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), now: time.Now}
 	w.trim = newMaintenance(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))

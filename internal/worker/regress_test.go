@@ -1,0 +1,317 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A rig is a running worker with one processor over one partition, in fake time.
+// What it processes is in got.
+type rig struct {
+	t   *testing.T
+	w   *Worker
+	rdb *redis.Client
+
+	mu  sync.Mutex
+	got []string
+}
+
+// inRig runs fn with a rig that owns its partition. before, if not nil, is called
+// with each entry between processing it and acking it.
+func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		r := &rig{t: t}
+		r.rdb = redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
+		defer r.rdb.Close()
+		client, err := rstream.Open(rstream.Options{Redis: r.rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		p := &Processor{
+			Stream: "s", Name: "p", Partitions: 1, LockExpiry: 10 * time.Second, Grace: time.Second,
+			Prefetch: 256, PrefetchBytes: 1 << 20, ReadConns: 1,
+		}
+		p.Consume = func(_ context.Context, src Source) error {
+			for {
+				es, err := src.Take(1, 0)
+				if err != nil {
+					return nil
+				}
+				r.mu.Lock()
+				r.got = append(r.got, fmt.Sprint(es[0].Values["n"]))
+				n := len(r.got)
+				r.mu.Unlock()
+				if before != nil {
+					before(r, n)
+				}
+				src.Ack([]string{es[0].ID}, false)
+			}
+		}
+		r.w = New(&Config{
+			App: "app", Worker: "w", Client: client, Logger: quiet, TimeZone: time.UTC, LeaderPoll: time.Second,
+			Ensure: func(context.Context) error { return nil }, Processors: []*Processor{p},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- r.w.Run(ctx) }()
+		time.Sleep(3 * time.Second)
+		r.ready()
+		fn(r)
+		cancel()
+		r.ends(result)
+	})
+}
+
+// ends waits for Run. A worker that hangs is freed, so that the test ends.
+func (r *rig) ends(result <-chan error) {
+	for patience := time.Minute; ; patience = time.Second {
+		select {
+		case err := <-result:
+			if err != nil {
+				r.t.Errorf("Run: %v", err)
+			}
+			return
+		case <-time.After(patience):
+			r.t.Error("Run hangs")
+			for _, t := range r.x().owned() {
+				r.x().lose(t, errors.New("the test is over"))
+			}
+		}
+	}
+}
+
+func (r *rig) x() *incarnation { return r.w.executors[0].incarnation() }
+
+func (r *rig) tenure() *tenure {
+	i := r.x()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.tenures[0]
+}
+
+func (r *rig) add(numbers ...int) {
+	r.t.Helper()
+	for _, n := range numbers {
+		if err := r.rdb.XAdd(r.t.Context(), &redis.XAddArgs{Stream: "__strm:app.s.0", Values: []any{"n", n}}).Err(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) ready() {
+	r.t.Helper()
+	if err := r.w.Ready(); err != nil {
+		r.t.Errorf("not ready: %v", err)
+	}
+}
+
+// wants checks what was processed, and that all of it is acked.
+func (r *rig) wants(want string) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if got := strings.Join(r.got, " "); got != want {
+		r.t.Errorf("processed %q, want %q", got, want)
+	}
+	groups := r.rdb.XInfoGroups(r.t.Context(), "__strm:app.s.0").Val()
+	if len(groups) != 1 || groups[0].Pending != 0 {
+		r.t.Errorf("groups %+v, want one with nothing pending", groups)
+	}
+}
+
+// A consumer that has seen the lease over has returned for good:
+//
+//  1. no refresh got through; the consumer asks for more and is told the end;
+//  2. a late refresh is answered: the lease holds again;
+//  3. the watcher finds nothing wrong, and nobody processes the partition.
+func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		old := r.tenure()
+		lease := old.lease.Swap(mono() - 1)
+		r.add(2)
+		synctest.Wait()
+		select {
+		case <-old.finished:
+		default:
+			r.t.Fatal("the consumer goes on without a lease")
+		}
+		old.lease.Store(lease)
+		if !old.isLost() {
+			r.t.Error("the tenure goes on without a consumer")
+		}
+		time.Sleep(time.Minute)
+		r.ready()
+		r.add(3)
+		synctest.Wait()
+		r.wants("1 2 3")
+		if lost := r.w.count.LostPartitions.Load(); lost != 1 {
+			r.t.Errorf("%d partitions lost, want 1", lost)
+		}
+	})
+}
+
+// So has the acker, which sends nothing and is not told again.
+func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
+	expired := false
+	inRig(t, func(r *rig, n int) {
+		if n != 2 {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if expired {
+			return
+		}
+		expired = true
+		old := r.tenure()
+		lease := old.lease.Swap(mono() - 1)
+		// What Ack does behind us, with the acker before the refresh.
+		old.done([]string{firstOf(old.taken)}, false)
+		_ = r.x().acks.send(context.Background(), []*tenure{old})
+		old.lease.Store(lease)
+		if !old.isLost() {
+			r.t.Error("the tenure goes on with an ack that is never sent")
+		}
+	}, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		r.add(2, 3)
+		time.Sleep(time.Minute)
+		r.ready()
+		r.wants("1 2 2 3")
+	})
+}
+
+// The read of a tenure whose group was destroyed may still be executed, on the
+// group of the next tenure, which has the same name. Only when nobody reads under
+// the executor ID any more need it not be awaited.
+func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		t.Run(fmt.Sprint("the executor ID ends: ", ends), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := &incarnation{executor: &executor{}}
+				ctx, cancel := context.WithCancel(t.Context())
+				x.ctx = ctx
+				defer cancel()
+				r := &reader{f: &fetcher{x: x}, byLog: map[string]*tenure{}, wake: make(chan struct{}, 1), kicks: make(chan struct{}, 1)}
+				old := &tenure{buffer: testBuffer(8, 1<<20), ending: make(chan struct{}), gone: make(chan struct{}), cancel: func(error) {}}
+				old.place.Log = "log"
+				r.add(old)
+				r.mu.Lock()
+				r.begin([]*tenure{old})
+				r.mu.Unlock()
+				old.lose()
+				quiet := make(chan bool, 1)
+				go func() { quiet <- r.remove(old) }()
+				synctest.Wait()
+				if len(quiet) > 0 {
+					t.Fatal("removed while its read may still be executed")
+				}
+				if ends {
+					cancel()
+					if <-quiet {
+						t.Error("said to be quiet while its read may still be executed")
+					}
+				}
+				r.finish()
+				if !ends && !<-quiet {
+					t.Error("not said to be quiet though its read is over")
+				}
+			})
+		})
+	}
+}
+
+// Regain's word may come late:
+//
+//  1. the group is gone; regain is about to end the tenure;
+//  2. the membership takes the partition away and gives it back: Release ends the
+//     same tenure, Acquire begins another one;
+//  3. regain goes on, and says that the partition was lost.
+//
+// Believed, it would have the coordinator acquire what this executor holds.
+func TestRegainsLateWordIsNotAboutTheNextTenure(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		i, old := r.x(), r.tenure()
+		time.Sleep(10 * time.Second)
+		if err := errors.Join(i.Release(r.t.Context(), 0), i.Acquire(r.t.Context(), 0, 0)); err != nil {
+			r.t.Fatal(err)
+		}
+		next := r.tenure()
+		i.regain(old, rstream.GroupGone)
+		time.Sleep(time.Minute)
+		if r.tenure() != next || next == old {
+			r.t.Error("the tenure was replaced")
+		}
+		if s := i.coord.State(); !slices.Equal(s.Owned, []int{0}) {
+			r.t.Errorf("the coordinator owns %v", s.Owned)
+		}
+		r.ready()
+		r.add(2)
+		synctest.Wait()
+		r.wants("1 2")
+	})
+}
+
+func TestReadyDoesNotCountTriesThatWereCalledOff(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		off, cancel := context.WithCancel(r.t.Context())
+		cancel()
+		i := r.x()
+		if err := i.Acquire(off, 0, 0); err == nil {
+			r.t.Fatal("owned by a try that was called off")
+		}
+		r.ready()
+		i.note(r.t.Context(), 0, errors.New("no stream"))
+		if err := r.w.Ready(); err == nil || !strings.Contains(err.Error(), "partition 0 cannot be taken over: no stream") {
+			r.t.Errorf("ready: %v", err)
+		}
+		// The partition moves away: the try is called off.
+		if err := i.Acquire(off, 0, 0); err == nil {
+			r.t.Fatal("owned by a try that was called off")
+		}
+		r.ready()
+	})
+}
+
+// A timer counts on the monotonic clock: after a clock was set back it fires
+// before the time that it was set for, and that time comes again.
+func TestCronRunsOnceThoughTheClockIsSetBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		var back atomic.Int64
+		now := func() time.Time { return time.Now().Round(0).Add(-time.Duration(back.Load())) }
+		began := now()
+		var at []time.Duration
+		w := taskWorker(t, srv, "w", quiet, &Task{
+			Name: "hourly",
+			Next: func(after time.Time) time.Time { return after.Truncate(time.Hour).Add(time.Hour) },
+			Run:  func(context.Context) error { at = append(at, now().Sub(began)); return nil },
+		})
+		w.now = now
+		time.AfterFunc(30*time.Minute, func() { back.Store(int64(20 * time.Minute)) })
+		runFor(t, 2*time.Hour+30*time.Minute, w)
+		if fmt.Sprint(at) != "[1h0m0s 2h0m0s]" {
+			t.Errorf("ran at %v by the clock, want once an hour", at)
+		}
+	})
+}
