@@ -14,6 +14,17 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
+// notingCodec notes when the consumer makes the next batch.
+type notingCodec struct {
+	runnel.Codec
+	n *notes
+}
+
+func (c notingCodec) Decode(data []byte, record any) error {
+	c.n.add("d")
+	return c.Codec.Decode(data, record)
+}
+
 // The middleware leaves iteration 2 while the function is in it; the function
 // comes back from it later, by when nothing else may have begun.
 func TestIterationsNeverOverlapThoughMiddlewareAbandonsNext(t *testing.T) {
@@ -34,7 +45,9 @@ func TestIterationsNeverOverlapThoughMiddlewareAbandonsNext(t *testing.T) {
 					}
 				}
 			}
-			s := declareItems(func(_ context.Context, ev *runnel.Events[item]) error {
+			app := runnel.New("contract", nil)
+			s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Codec: notingCodec{runnel.JSON, &n}})
+			s.Process("p", func(_ context.Context, ev *runnel.Events[item]) error {
 				defer n.add("deferred")
 				for i := range ev.Records() {
 					n.add(fmt.Sprint("+", i.N))
@@ -47,9 +60,9 @@ func TestIterationsNeverOverlapThoughMiddlewareAbandonsNext(t *testing.T) {
 				return nil
 			}, &runnel.ProcessorOptions{OnError: policy, Middleware: []runnel.Middleware{abandon}})
 			r := runneltest.Process(t, s, "p", items(1, 2, 3, 4)...)
-			want := "+1 -1 +2 -2 deferred"
+			want := "d +1 -1 d +2 -2 deferred"
 			if policy == runnel.Ignore {
-				want = "+1 -1 +2 -2 +3 -3 +4 -4 deferred"
+				want = "d +1 -1 d +2 -2 d +3 -3 d +4 -4 deferred"
 				wantAcked(t, r, "1-0", "2-0", "3-0", "4-0")
 			} else {
 				wantAcked(t, r, "1-0") // the others come again
