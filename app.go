@@ -220,6 +220,9 @@ func (a *App) redis() (*rstream.Client, error) {
 	}
 	client, err := rstream.Open(rstream.Options{Redis: o.Redis, URL: o.RedisURL, Keys: o.keys(a.name)})
 	if err != nil {
+		if o.Redis == nil && a.opts.RedisURL == "" { // the default is well-formed
+			err = fmt.Errorf("environment variable RUNNEL_REDIS_URL: %w", err)
+		}
 		return nil, err
 	}
 	a.client = client

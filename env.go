@@ -40,6 +40,11 @@ func (e *environment) text(name string) string {
 	return value(e, name, func(s string) (string, error) { return s, nil })
 }
 
+// checked is a text that check has no objection to.
+func (e *environment) checked(name string, check func(string) error) string {
+	return value(e, name, func(s string) (string, error) { return s, check(s) })
+}
+
 // number is a whole number between low and high.
 func (e *environment) number(name string, low, high int64) int64 {
 	return value(e, name, func(s string) (int64, error) {
@@ -79,8 +84,8 @@ func choice[T any](e *environment, name string, words map[string]T) T {
 // app fills the zero fields of an App's own options.
 func (e *environment) app(o *Options) {
 	o.RedisURL = cmp.Or(o.RedisURL, e.text("RUNNEL_REDIS_URL"), defaultRedisURL)
-	o.LogLevel = cmp.Or(o.LogLevel, e.text("RUNNEL_LOG_LEVEL"), "info")
-	o.LogFormat = cmp.Or(o.LogFormat, e.text("RUNNEL_LOG_FORMAT"), "text")
+	o.LogLevel = cmp.Or(o.LogLevel, e.checked("RUNNEL_LOG_LEVEL", checkLogLevel), "info")
+	o.LogFormat = cmp.Or(o.LogFormat, e.checked("RUNNEL_LOG_FORMAT", checkLogFormat), "text")
 	o.Worker = cmp.Or(o.Worker, e.text("RUNNEL_WORKER"), defaultWorker())
 	o.LeaderPoll = cmp.Or(o.LeaderPoll, e.duration("RUNNEL_LEADER_POLL", minLeaderPoll), defaultLeaderPoll)
 	o.KeyLayout = cmp.Or(o.KeyLayout, choice(e, "RUNNEL_KEY_LAYOUT", map[string]KeyLayout{

@@ -2,6 +2,7 @@ package runnel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,16 +60,35 @@ func (o *Options) logger() (*slog.Logger, error) {
 }
 
 func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf(`log level %q is not "debug", "info", "warn" or "error"`, level)
+	if err := checkLogLevel(level); err != nil {
+		return nil, fmt.Errorf("log level %q: %w", level, err)
 	}
-	ho := &slog.HandlerOptions{Level: l}
-	switch strings.ToLower(format) {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, ho)), nil
-	case "json":
+	if err := checkLogFormat(format); err != nil {
+		return nil, fmt.Errorf("log format %q: %w", format, err)
+	}
+	ho := &slog.HandlerOptions{Level: levelOf(level)}
+	if strings.EqualFold(format, "json") {
 		return slog.New(slog.NewJSONHandler(w, ho)), nil
 	}
-	return nil, fmt.Errorf(`log format %q is neither "text" nor "json"`, format)
+	return slog.New(slog.NewTextHandler(w, ho)), nil
+}
+
+func levelOf(name string) (l slog.Level) {
+	_ = l.UnmarshalText([]byte(name)) // checked before
+	return l
+}
+
+func checkLogLevel(name string) error {
+	var l slog.Level
+	if l.UnmarshalText([]byte(name)) != nil {
+		return errors.New(`not "debug", "info", "warn" or "error"`)
+	}
+	return nil
+}
+
+func checkLogFormat(name string) error {
+	if !strings.EqualFold(name, "text") && !strings.EqualFold(name, "json") {
+		return errors.New(`neither "text" nor "json"`)
+	}
+	return nil
 }

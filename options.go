@@ -28,7 +28,7 @@ type Options struct {
 
 	TimeZone  *time.Location // of Cron. RUNNEL_TIME_ZONE; default UTC
 	Worker    string         // name of this process in logs and status. RUNNEL_WORKER; default <host>-<pid>
-	KeyLayout KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default by the kind of client
+	KeyLayout KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default LayoutStandalone
 
 	// LeaderPoll is how often a worker with leader-only tasks tries to become
 	// or confirms being the leader. RUNNEL_LEADER_POLL; default 4 s, at least
