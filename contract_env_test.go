@@ -120,8 +120,3 @@ func ready(c *runneltest.Cluster, name string) *runneltest.Worker {
 // near says whether d is want, give or take the few milliseconds that a wake-up
 // by the embedded server may cost.
 func near(d, want time.Duration) bool { return d >= want && d < want+50*time.Millisecond }
-
-// hasGone says whether ctx has ended with this cause.
-func hasGone(ctx context.Context, cause error) bool {
-	return ctx.Err() != nil && errors.Is(context.Cause(ctx), cause)
-}

@@ -11,7 +11,10 @@
 // returns.
 package coro
 
-import "iter"
+import (
+	"errors"
+	"iter"
+)
 
 // A Loop is one suspended call of a function that asks for items of type T by
 // requests of type W. Its methods must not be called concurrently.
@@ -23,6 +26,10 @@ type Loop[W, T any] struct {
 	ended  bool
 }
 
+// ErrExited is the result of a function that ended its goroutine by
+// runtime.Goexit instead of returning.
+var ErrExited = errors.New("the function ended its goroutine (runtime.Goexit)")
+
 // New returns a Loop over fn, which has not begun yet: the first Resume, whose
 // item is thrown away, carries fn to its first ask. The ask of a Loop that has
 // ended or was stopped answers false for ever.
@@ -33,6 +40,7 @@ func New[W, T any](fn func(ask func(W) (T, bool)) error) *Loop[W, T] {
 	l := new(Loop[W, T])
 	l.resume, l.stop = iter.Pull(func(yield func(W) bool) {
 		defer func() { l.ended = true }()
+		l.err = ErrExited
 		l.err = fn(func(want W) (item T, ok bool) {
 			if l.ended || !yield(want) {
 				l.ended = true
@@ -55,7 +63,7 @@ func (l *Loop[W, T]) Resume(item T) (want W, asked bool) {
 	return want, asked
 }
 
-// Err returns what fn returned, nil while it has not.
+// Err returns what fn returned; it says nothing while fn has not.
 func (l *Loop[W, T]) Err() error { return l.err }
 
 // Stop tells fn that there are no more items, waits until it returns, and

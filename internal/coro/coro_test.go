@@ -2,6 +2,7 @@ package coro
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -57,6 +58,24 @@ func TestPanicComesOutOfResume(t *testing.T) {
 	}()
 	l.Resume("x")
 	t.Error("no panic")
+}
+
+func TestGoexitIsNoSuccess(t *testing.T) {
+	l := New(func(ask func(int) (string, bool)) error {
+		ask(1)
+		runtime.Goexit()
+		return nil
+	})
+	l.Resume("")
+	ended := make(chan struct{})
+	go func() { // it ends this goroutine too
+		defer close(ended)
+		l.Resume("x")
+	}()
+	<-ended
+	if _, asked := l.Resume("y"); asked || !errors.Is(l.Err(), ErrExited) {
+		t.Errorf("asked %v, err %v, want false, ErrExited", asked, l.Err())
+	}
 }
 
 func BenchmarkResume(b *testing.B) {
