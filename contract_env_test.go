@@ -1,8 +1,6 @@
 package runnel_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
