@@ -1,6 +1,7 @@
 package runnel_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
