@@ -127,10 +127,10 @@ func (e *Event) Enqueued() time.Time { return e.Appended() }
 // A Batch is what one loop iteration received: one event, or as many as Take
 // put together. It may be kept.
 type Batch struct {
-	Processor string
-	Stream    string
-	Partition int
-	Epoch     int64
+	Processor string   // name of the processor
+	Stream    string   // name of the stream
+	Partition int      // number of the partition, from 0
+	Epoch     int64    // of the ownership, as in its events
 	Events    []*Event // never empty, in order
 }
 
@@ -161,9 +161,9 @@ func chain(h Handler, middleware []Middleware) Handler {
 // A DecodeError says that the codec could not decode an event. The event
 // reached no loop; middleware and the policy decide about it.
 type DecodeError struct {
-	Event *Event
-	Codec string
-	Err   error
+	Event *Event // as it was read
+	Codec string // name of the stream's codec
+	Err   error  // what the codec said
 }
 
 // Error names the stream, the partition and the entry.

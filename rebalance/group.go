@@ -24,6 +24,7 @@ var ErrInvalid = errors.New("invalid membership")
 // program does not know, most likely because a newer one wrote it.
 type VersionError struct{ Version int }
 
+// Error names both versions.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("membership has version %d, this program knows %d: was it written by a newer one?", e.Version, groupVersion)
 }

@@ -115,6 +115,7 @@ var (
 // number of partitions.
 type PartitionsError struct{ Stored, Own int }
 
+// Error names both numbers.
 func (e *PartitionsError) Error() string {
 	return fmt.Sprintf("the membership is for %d partitions, this executor was started for %d", e.Stored, e.Own)
 }

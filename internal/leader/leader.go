@@ -94,7 +94,7 @@ func expiryOf(value string) int64 {
 
 // lead runs one term.
 func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Time, term func(context.Context)) {
-	c.Log.Info("leader", "member", c.Name)
+	c.Log.Info("leader")
 	tctx, end := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
 	stop := make(chan struct{})
@@ -106,7 +106,7 @@ func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Ti
 	close(stop)
 	renewing.Wait()
 	if err := context.Cause(tctx); errors.Is(err, errDeposed) && ctx.Err() == nil {
-		c.Log.Warn("leader no more", "member", c.Name)
+		c.Log.Warn("leader no more")
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

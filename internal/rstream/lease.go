@@ -33,6 +33,7 @@ const (
 	BadType   State = -2 // a key holds a wrong Redis type
 )
 
+// String names the state, for logs.
 func (s State) String() string {
 	switch s {
 	case Ours:

@@ -34,6 +34,7 @@ type MetaConflictError struct {
 	Stored, Own   string
 }
 
+// Error names the stream, the setting and both values.
 func (e *MetaConflictError) Error() string {
 	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own)
 }

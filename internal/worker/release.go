@@ -101,7 +101,7 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 				i.w.count.Stuck.Add(1)
 			}
 			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does",
-				"running", time.Duration(mono()-t.busySince.Load()).Round(time.Second))
+				"after", time.Duration(mono()-t.busySince.Load()).Round(time.Second))
 			late.Reset(time.Minute)
 		}
 	}
