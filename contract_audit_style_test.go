@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -26,9 +27,9 @@ func (s source) lines(n ast.Node) int {
 	return s.fset.Position(n.End()).Line - s.fset.Position(n.Pos()).Line + 1
 }
 
-func sources(t *testing.T) (all []source) {
-	t.Helper()
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+// parsed is every file of the module, parsed once.
+var parsed = sync.OnceValues(func() (all []source, err error) {
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -42,6 +43,12 @@ func sources(t *testing.T) (all []source) {
 		all = append(all, s)
 		return err
 	})
+	return all, err
+})
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	all, err := parsed()
 	if err != nil || len(all) < 100 {
 		t.Fatalf("%d files, %v", len(all), err)
 	}

@@ -114,80 +114,83 @@ func settled(app *runnel.Options, stream *runnel.StreamOptions, proc *runnel.Pro
 	return a
 }
 
+// precedences are the settings that streams and processors inherit, from weak to
+// strong.
+var precedences = []struct {
+	variable, value  string
+	byDefault, byEnv any
+	inApp, inOwn     any
+	setApp, setOwn   func(*runnel.Options, *runnel.StreamOptions, *runnel.ProcessorOptions)
+	see              func(t *testing.T, a *runnel.App) any
+}{
+	{
+		variable: "RUNNEL_LOCK_EXPIRY", value: "7s", byDefault: 10 * time.Second, byEnv: 7 * time.Second, inApp: 6 * time.Second, inOwn: 5 * time.Second,
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
+			o.Processor.LockExpiry = 6 * time.Second
+		},
+		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) {
+			p.LockExpiry = 5 * time.Second
+		},
+		see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).LockExpiry },
+	},
+	{
+		variable: "RUNNEL_GRACE", value: "3s", byDefault: 8 * time.Second, byEnv: 3 * time.Second, inApp: 2 * time.Second, inOwn: time.Second,
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
+			o.Processor.Grace = 2 * time.Second
+		},
+		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.Grace = time.Second },
+		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Grace },
+	},
+	{
+		variable: "RUNNEL_PREFETCH", value: "99", byDefault: 256, byEnv: 99, inApp: 98, inOwn: 97,
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
+			o.Processor.Prefetch = 98
+		},
+		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.Prefetch = 97 },
+		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Prefetch },
+	},
+	{
+		variable: "RUNNEL_PREFETCH_BYTES", value: "999", byDefault: int64(8 << 20), byEnv: int64(999), inApp: int64(998), inOwn: int64(997),
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
+			o.Processor.PrefetchBytes = 998
+		},
+		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.PrefetchBytes = 997 },
+		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).PrefetchBytes },
+	},
+	{
+		variable: "RUNNEL_JOIN_DELAY", value: "3s", byDefault: time.Duration(0), byEnv: 3 * time.Second, inApp: 2 * time.Second, inOwn: time.Second,
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
+			o.Processor.JoinDelay = 2 * time.Second
+		},
+		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) {
+			p.JoinDelay = time.Second
+		},
+		see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).JoinDelay },
+	},
+	{
+		variable: "RUNNEL_READ_CONNS", value: "4", byDefault: 1, byEnv: 4, inApp: 3, inOwn: 2,
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
+			o.Processor.ReadConns = 3
+		},
+		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.ReadConns = 2 },
+		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).ReadConns },
+	},
+	{
+		variable: "RUNNEL_PARTITIONS", value: "5", byDefault: 16, byEnv: 5, inApp: 4, inOwn: 3,
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.Partitions = 4 },
+		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.Partitions = 3 },
+		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.Partitions },
+	},
+	{
+		variable: "RUNNEL_SIZE", value: "500", byDefault: int64(50_000), byEnv: int64(500), inApp: int64(400), inOwn: int64(300),
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.Size = 400 },
+		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.Size = 300 },
+		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.Size },
+	},
+}
+
 func TestCodeGoesBeforeEnvironmentGoesBeforeDefault(t *testing.T) {
-	tests := []struct {
-		variable, value  string
-		byDefault, byEnv any
-		inApp, inOwn     any
-		setApp, setOwn   func(*runnel.Options, *runnel.StreamOptions, *runnel.ProcessorOptions)
-		see              func(t *testing.T, a *runnel.App) any
-	}{
-		{
-			variable: "RUNNEL_LOCK_EXPIRY", value: "7s", byDefault: 10 * time.Second, byEnv: 7 * time.Second, inApp: 6 * time.Second, inOwn: 5 * time.Second,
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-				o.Processor.LockExpiry = 6 * time.Second
-			},
-			setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) {
-				p.LockExpiry = 5 * time.Second
-			},
-			see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).LockExpiry },
-		},
-		{
-			variable: "RUNNEL_GRACE", value: "3s", byDefault: 8 * time.Second, byEnv: 3 * time.Second, inApp: 2 * time.Second, inOwn: time.Second,
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-				o.Processor.Grace = 2 * time.Second
-			},
-			setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.Grace = time.Second },
-			see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Grace },
-		},
-		{
-			variable: "RUNNEL_PREFETCH", value: "99", byDefault: 256, byEnv: 99, inApp: 98, inOwn: 97,
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-				o.Processor.Prefetch = 98
-			},
-			setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.Prefetch = 97 },
-			see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Prefetch },
-		},
-		{
-			variable: "RUNNEL_PREFETCH_BYTES", value: "999", byDefault: int64(8 << 20), byEnv: int64(999), inApp: int64(998), inOwn: int64(997),
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-				o.Processor.PrefetchBytes = 998
-			},
-			setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.PrefetchBytes = 997 },
-			see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).PrefetchBytes },
-		},
-		{
-			variable: "RUNNEL_JOIN_DELAY", value: "3s", byDefault: time.Duration(0), byEnv: 3 * time.Second, inApp: 2 * time.Second, inOwn: time.Second,
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-				o.Processor.JoinDelay = 2 * time.Second
-			},
-			setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) {
-				p.JoinDelay = time.Second
-			},
-			see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).JoinDelay },
-		},
-		{
-			variable: "RUNNEL_READ_CONNS", value: "4", byDefault: 1, byEnv: 4, inApp: 3, inOwn: 2,
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-				o.Processor.ReadConns = 3
-			},
-			setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.ReadConns = 2 },
-			see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).ReadConns },
-		},
-		{
-			variable: "RUNNEL_PARTITIONS", value: "5", byDefault: 16, byEnv: 5, inApp: 4, inOwn: 3,
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.Partitions = 4 },
-			setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.Partitions = 3 },
-			see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.Partitions },
-		},
-		{
-			variable: "RUNNEL_SIZE", value: "500", byDefault: int64(50_000), byEnv: int64(500), inApp: int64(400), inOwn: int64(300),
-			setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.Size = 400 },
-			setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.Size = 300 },
-			see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.Size },
-		},
-	}
-	for _, tt := range tests {
+	for _, tt := range precedences {
 		t.Run(tt.variable, func(t *testing.T) {
 			check := func(what string, want any, app *runnel.Options, s *runnel.StreamOptions, p *runnel.ProcessorOptions) {
 				t.Helper()

@@ -56,52 +56,59 @@ func TestOldOwnerIsFenced(t *testing.T) {
 	r.finish()
 }
 
+// Groups of earlier owners.
+const (
+	firstOwner  = "check@aaaaaaaaaaaaaaaa"
+	secondOwner = "check@bbbbbbbbbbbbbbbb"
+)
+
+// floors are what earlier owners left.
+var floors = []struct {
+	name   string
+	events []string
+	// leave makes the groups of earlier owners.
+	leave func(r *rig, group func(name, floor string, read, acked int))
+	done  int // so many of the first events were processed already
+}{
+	{"empty", nil, nil, 0},
+	{"one owner, nothing pending", []string{"5-1", "5-2", "6-0"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 2, 2)
+	}, 2},
+	{"one owner, two of three pending", []string{"5-1", "5-2", "6-0", "7-0"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 3, 1)
+	}, 1},
+	{"all pending", []string{"5-1", "5-2"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 2, 0)
+	}, 0},
+	{"the largest sequence is pending", []string{"5-" + maxSequence, "6-0"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 1, 0)
+	}, 0},
+	{"the largest sequence is acked", []string{"5-18446744073709551614", "5-" + maxSequence, "6-0"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 3, 2)
+	}, 2},
+	{"two owners, the first is behind", []string{"5-1", "5-2", "5-3"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 1, 1)
+		group(secondOwner, "0", 3, 3)
+	}, 1},
+	{"two owners, the second is behind", []string{"5-1", "5-2", "5-3"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 3, 3)
+		group(secondOwner, "0", 1, 1)
+	}, 1},
+	{"two owners apart by less than a double tells", []string{"5-18446744073709551613", "5-18446744073709551614", "5-" + maxSequence},
+		func(r *rig, group func(string, string, int, int)) {
+			group(firstOwner, "0", 3, 3)
+			group(secondOwner, "0", 2, 2)
+		}, 2},
+	{"two owners, one more digit", []string{"9-1", "10-1", "10-2"}, func(r *rig, group func(string, string, int, int)) {
+		group(firstOwner, "0", 2, 2)
+		group(secondOwner, "0", 1, 1)
+	}, 1},
+}
+
 // Where an ownership begins, by what earlier ones left in the partition.
 func TestFloor(t *testing.T) {
 	srv := testredis.Start(t)
-	const a, b = "check@aaaaaaaaaaaaaaaa", "check@bbbbbbbbbbbbbbbb"
-	cases := []struct {
-		name   string
-		events []string
-		// leave makes the groups of earlier owners.
-		leave func(r *rig, group func(name, floor string, read, acked int))
-		done  int // so many of the first events were processed already
-	}{
-		{"empty", nil, nil, 0},
-		{"one owner, nothing pending", []string{"5-1", "5-2", "6-0"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 2, 2)
-		}, 2},
-		{"one owner, two of three pending", []string{"5-1", "5-2", "6-0", "7-0"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 3, 1)
-		}, 1},
-		{"all pending", []string{"5-1", "5-2"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 2, 0)
-		}, 0},
-		{"the largest sequence is pending", []string{"5-" + maxSequence, "6-0"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 1, 0)
-		}, 0},
-		{"the largest sequence is acked", []string{"5-18446744073709551614", "5-" + maxSequence, "6-0"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 3, 2)
-		}, 2},
-		{"two owners, the first is behind", []string{"5-1", "5-2", "5-3"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 1, 1)
-			group(b, "0", 3, 3)
-		}, 1},
-		{"two owners, the second is behind", []string{"5-1", "5-2", "5-3"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 3, 3)
-			group(b, "0", 1, 1)
-		}, 1},
-		{"two owners apart by less than a double tells", []string{"5-18446744073709551613", "5-18446744073709551614", "5-" + maxSequence},
-			func(r *rig, group func(string, string, int, int)) {
-				group(a, "0", 3, 3)
-				group(b, "0", 2, 2)
-			}, 2},
-		{"two owners, one more digit", []string{"9-1", "10-1", "10-2"}, func(r *rig, group func(string, string, int, int)) {
-			group(a, "0", 2, 2)
-			group(b, "0", 1, 1)
-		}, 1},
-	}
-	for i, tc := range cases {
+	for i, tc := range floors {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := rigOn(t, srv, fmt.Sprint("floor", i), streamName, processorName, 1, time.Second)

@@ -92,60 +92,62 @@ func run(worker string, epoch int64, events ...int) []Record {
 	return []Record{begin(worker, epoch, events...), end(worker, epoch, events...)}
 }
 
+// violations are histories that break a promise.
+var violations = []struct {
+	name    string
+	class   Class
+	opts    Options
+	records []Record
+}{
+	{"never begun", ClassLoss, Options{}, history(sent(1), sent(2), run("w", 1, 1))},
+	{"never ended", ClassLoss, Options{}, history(sent(1), begin("w", 1, 1))},
+	{"failed for good", ClassLoss, Options{}, history(sent(1), begin("w", 1, 1), failed("w", 1, 1))},
+	{"missed by one processor", ClassLoss, Options{}, history(sent(1), sent(2), run("w", 1, 1), run("w", 1, 2),
+		at("other", run("w", 1, 1)...))},
+	{"processor that never ran", ClassLoss, Options{Processors: []string{"printer", "other"}},
+		history(sent(1), run("w", 1, 1))},
+	{"nobody ran", ClassLoss, Options{}, history(sent(1))},
+	{"found appended, not completed", ClassLoss, Options{}, history(unknown(1), event(Appended, 1), run("w", 1, 2))},
+	{"part of a batch completed", ClassLoss, Options{}, history(sent(1), sent(2), begin("w", 1, 1, 2), end("w", 1, 2))},
+	{"sent long after the flush", ClassLoss, Options{}, history(sent(1), run("w", 1, 1), fault("", Flush), pause(), sent(2))},
+	{"skipped, then found", ClassOrder, Options{}, history(sent(1), sent(2), run("w", 1, 2), run("x", 2, 1))},
+	{"numbers, not text", ClassOrder, Options{}, history(run("w", 1, 10), run("x", 2, 9))},
+	{"beyond doubles", ClassOrder, Options{}, history(
+		[]Record{under("1-18446744073709551615", begin("w", 1, 1)), under("1-18446744073709551615", end("w", 1, 1))},
+		[]Record{under("1-18446744073709551614", begin("x", 2, 2)), under("1-18446744073709551614", end("x", 2, 2))})},
+	{"batch out of order", ClassOrder, Options{}, history(begin("w", 1, 2, 1), end("w", 1, 2, 1))},
+	{"key out of order", ClassFIFO, Options{}, history(
+		under("1-0", sent(3)), under("2-0", sent(1)),
+		under("1-0", begin("w", 1, 3)), under("1-0", end("w", 1, 3)),
+		under("2-0", begin("w", 1, 1)), under("2-0", end("w", 1, 1)))},
+	{"old owner goes on", ClassOwner, Options{}, history(fault("w", Stop), run("w", 1, 1), run("x", 2, 2), run("w", 1, 3))},
+	{"old owner begins, never ends", ClassOwner, Options{}, history(run("w", 1, 1), run("x", 2, 2), begin("w", 1, 3))},
+	{"two owners of an epoch", ClassOwner, Options{}, history(run("w", 1, 1), run("x", 1, 2))},
+	{"overlap within an epoch", ClassOwner, Options{}, history(begin("w", 1, 1), begin("w", 1, 2))},
+	{"another event while one is open", ClassOwner, Options{Retries: true}, history(begin("w", 1, 1), begin("w", 1, 2))},
+	{"back within an epoch", ClassOwner, Options{}, history(begin("w", 1, 1), failed("w", 1, 1), run("w", 1, 1))},
+	{"back to a completed event", ClassOwner, Options{Retries: true}, history(run("w", 1, 1), run("w", 1, 2), begin("w", 1, 1))},
+	{"clean handover too early", ClassOwner, Options{}, history(begin("w", 1, 1), run("x", 2, 2), end("w", 1, 1))},
+	{"repeat after a clean handover", ClassRepeat, Options{}, history(sent(1), run("w", 1, 1), run("x", 2, 1))},
+	{"repeat after term", ClassRepeat, Options{}, history(run("w", 1, 1), fault("w", Term), run("x", 2, 1))},
+	{"repeat, fault of another worker", ClassRepeat, Options{}, history(run("w", 1, 1), fault("y", Kill), run("x", 2, 1))},
+	{"repeat, fault long before", ClassRepeat, Options{}, history(fault("w", Cut), pause(), run("w", 1, 1), run("x", 2, 1))},
+	{"repeat, stopped and continued long before", ClassRepeat, Options{},
+		history(fault("w", Stop), fault("w", Cont), pause(), run("w", 1, 1), run("x", 2, 1))},
+	{"repeat, fault after it", ClassRepeat, Options{}, history(run("w", 1, 1), run("x", 2, 1), fault("w", Kill))},
+	{"repeat within an epoch", ClassRepeat, Options{Retries: true}, history(fault("w", Kill), run("w", 1, 1), run("w", 1, 1))},
+	{"sent twice", ClassResend, Options{}, history(sent(1), under("2-0", sent(1)), run("w", 1, 1),
+		under("2-0", begin("w", 1, 1)), under("2-0", end("w", 1, 1)))},
+	{"refused, but there", ClassRefused, Options{}, history(refused(1), run("w", 1, 1))},
+	{"end without begin", ClassRecord, Options{}, history(end("w", 1, 1))},
+	{"end of another event", ClassRecord, Options{}, history(begin("w", 1, 1), end("w", 1, 2))},
+	{"end by another worker", ClassRecord, Options{}, history(begin("w", 1, 1), end("x", 1, 1))},
+	{"entry with two contents", ClassRecord, Options{}, history(sent(1), under("1-0", begin("w", 1, 2)))},
+	{"unknown fault", ClassRecord, Options{}, history(fault("w", "tickle"))},
+}
+
 func TestViolations(t *testing.T) {
-	cases := []struct {
-		name    string
-		class   Class
-		opts    Options
-		records []Record
-	}{
-		{"never begun", ClassLoss, Options{}, history(sent(1), sent(2), run("w", 1, 1))},
-		{"never ended", ClassLoss, Options{}, history(sent(1), begin("w", 1, 1))},
-		{"failed for good", ClassLoss, Options{}, history(sent(1), begin("w", 1, 1), failed("w", 1, 1))},
-		{"missed by one processor", ClassLoss, Options{}, history(sent(1), sent(2), run("w", 1, 1), run("w", 1, 2),
-			at("other", run("w", 1, 1)...))},
-		{"processor that never ran", ClassLoss, Options{Processors: []string{"printer", "other"}},
-			history(sent(1), run("w", 1, 1))},
-		{"nobody ran", ClassLoss, Options{}, history(sent(1))},
-		{"found appended, not completed", ClassLoss, Options{}, history(unknown(1), event(Appended, 1), run("w", 1, 2))},
-		{"part of a batch completed", ClassLoss, Options{}, history(sent(1), sent(2), begin("w", 1, 1, 2), end("w", 1, 2))},
-		{"sent long after the flush", ClassLoss, Options{}, history(sent(1), run("w", 1, 1), fault("", Flush), pause(), sent(2))},
-		{"skipped, then found", ClassOrder, Options{}, history(sent(1), sent(2), run("w", 1, 2), run("x", 2, 1))},
-		{"numbers, not text", ClassOrder, Options{}, history(run("w", 1, 10), run("x", 2, 9))},
-		{"beyond doubles", ClassOrder, Options{}, history(
-			[]Record{under("1-18446744073709551615", begin("w", 1, 1)), under("1-18446744073709551615", end("w", 1, 1))},
-			[]Record{under("1-18446744073709551614", begin("x", 2, 2)), under("1-18446744073709551614", end("x", 2, 2))})},
-		{"batch out of order", ClassOrder, Options{}, history(begin("w", 1, 2, 1), end("w", 1, 2, 1))},
-		{"key out of order", ClassFIFO, Options{}, history(
-			under("1-0", sent(3)), under("2-0", sent(1)),
-			under("1-0", begin("w", 1, 3)), under("1-0", end("w", 1, 3)),
-			under("2-0", begin("w", 1, 1)), under("2-0", end("w", 1, 1)))},
-		{"old owner goes on", ClassOwner, Options{}, history(fault("w", Stop), run("w", 1, 1), run("x", 2, 2), run("w", 1, 3))},
-		{"old owner begins, never ends", ClassOwner, Options{}, history(run("w", 1, 1), run("x", 2, 2), begin("w", 1, 3))},
-		{"two owners of an epoch", ClassOwner, Options{}, history(run("w", 1, 1), run("x", 1, 2))},
-		{"overlap within an epoch", ClassOwner, Options{}, history(begin("w", 1, 1), begin("w", 1, 2))},
-		{"another event while one is open", ClassOwner, Options{Retries: true}, history(begin("w", 1, 1), begin("w", 1, 2))},
-		{"back within an epoch", ClassOwner, Options{}, history(begin("w", 1, 1), failed("w", 1, 1), run("w", 1, 1))},
-		{"back to a completed event", ClassOwner, Options{Retries: true}, history(run("w", 1, 1), run("w", 1, 2), begin("w", 1, 1))},
-		{"clean handover too early", ClassOwner, Options{}, history(begin("w", 1, 1), run("x", 2, 2), end("w", 1, 1))},
-		{"repeat after a clean handover", ClassRepeat, Options{}, history(sent(1), run("w", 1, 1), run("x", 2, 1))},
-		{"repeat after term", ClassRepeat, Options{}, history(run("w", 1, 1), fault("w", Term), run("x", 2, 1))},
-		{"repeat, fault of another worker", ClassRepeat, Options{}, history(run("w", 1, 1), fault("y", Kill), run("x", 2, 1))},
-		{"repeat, fault long before", ClassRepeat, Options{}, history(fault("w", Cut), pause(), run("w", 1, 1), run("x", 2, 1))},
-		{"repeat, stopped and continued long before", ClassRepeat, Options{},
-			history(fault("w", Stop), fault("w", Cont), pause(), run("w", 1, 1), run("x", 2, 1))},
-		{"repeat, fault after it", ClassRepeat, Options{}, history(run("w", 1, 1), run("x", 2, 1), fault("w", Kill))},
-		{"repeat within an epoch", ClassRepeat, Options{Retries: true}, history(fault("w", Kill), run("w", 1, 1), run("w", 1, 1))},
-		{"sent twice", ClassResend, Options{}, history(sent(1), under("2-0", sent(1)), run("w", 1, 1),
-			under("2-0", begin("w", 1, 1)), under("2-0", end("w", 1, 1)))},
-		{"refused, but there", ClassRefused, Options{}, history(refused(1), run("w", 1, 1))},
-		{"end without begin", ClassRecord, Options{}, history(end("w", 1, 1))},
-		{"end of another event", ClassRecord, Options{}, history(begin("w", 1, 1), end("w", 1, 2))},
-		{"end by another worker", ClassRecord, Options{}, history(begin("w", 1, 1), end("x", 1, 1))},
-		{"entry with two contents", ClassRecord, Options{}, history(sent(1), under("1-0", begin("w", 1, 2)))},
-		{"unknown fault", ClassRecord, Options{}, history(fault("w", "tickle"))},
-	}
-	for _, tc := range cases {
+	for _, tc := range violations {
 		t.Run(tc.name, func(t *testing.T) {
 			report := Check(tc.records, tc.opts)
 			found := false

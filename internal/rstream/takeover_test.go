@@ -8,91 +8,94 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// maxSequence is the largest sequence number of an ID.
+const maxSequence = "18446744073709551615"
+
+// Each prepares a partition with entries 1-1, 2-2 and 3-3.
+var floors = []struct {
+	name, processor, start string
+	largest                int64
+	prepare                func(e *env, p Place)
+	floor                  string
+	found                  Found
+	rest                   string // what bob reads next
+}{
+	{name: "never ran", floor: "0-0", found: FoundStart, rest: "[1-1 2-2 3-3]"},
+	{name: "never ran, from the end", start: "$", floor: "3-3", found: FoundStart, rest: "[]"},
+	{name: "never ran, from an ID", start: "2-2", floor: "2-2", found: FoundStart, rest: "[3-3]"},
+	{name: "flushed since", start: "$", largest: 5, floor: "0-0", found: FoundReset, rest: "[1-1 2-2 3-3]"},
+	{name: "nothing pending", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 2)
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2")
+	}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
+	{name: "pending", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 3)
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "3-3")
+	}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
+	{name: "the first entry pending", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 3)
+	}, floor: "0-0", found: FoundGroup, rest: "[1-1 2-2 3-3]"},
+	{name: "several old groups: the lowest", prepare: func(e *env, p Place) {
+		e.group(p, alice, "2-2")
+		e.group(p, carol, "1-1")
+	}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
+	{name: "our own group of an earlier tenure", prepare: func(e *env, p Place) {
+		e.own(p, tenure(bob, 6))
+		e.read(p, bob, 2)
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, bob), "1-1")
+	}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
+	{name: "a plain group of Python's", processor: "my-proc", prepare: func(e *env, p Place) {
+		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "my-proc", "2-2").Err())
+	}, floor: "2-2", found: FoundPlainGroup, rest: "[3-3]"},
+	{name: "a plain group does not count beside ours", prepare: func(e *env, p Place) {
+		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, p.Processor, "1-1").Err())
+		e.group(p, alice, "2-2")
+	}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
+	{name: "foreign groups", processor: "a", prepare: func(e *env, p Place) {
+		for _, g := range []string{"a@b@x4567890123456", "b@" + alice, "a@short", "aa@" + alice, "a." + alice, "a-@" + alice} {
+			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, g, "2-2").Err())
+		}
+	}, floor: "0-0", found: FoundStart, rest: "[1-1 2-2 3-3]"},
+	{name: "names that are patterns", processor: "my-proc", prepare: func(e *env, p Place) {
+		e.group(p, alice, "2-2")
+		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "myyproc@"+carol, "1-1").Err())
+	}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
+	{name: "group destroyed by hand", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.checkpoint(p, tenure(alice, 1), "2-2", 2)
+		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
+	}, floor: "2-2", found: FoundCheckpoint, rest: "[3-3]"},
+	{name: "another stream of lower IDs", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.checkpoint(p, tenure(alice, 1), "9-9", 3)
+		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
+	}, floor: "0-0", found: FoundReset, rest: "[1-1 2-2 3-3]"},
+	{name: "partition deleted", start: "$", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.checkpoint(p, tenure(alice, 1), "2-2", 2)
+		e.must(e.raw.Del(e.ctx(), p.Log).Err())
+	}, floor: "0-0", found: FoundReset, rest: "[]"},
+	{name: "the largest sequence", prepare: func(e *env, p Place) {
+		e.add(p.Log, "3-"+maxSequence)
+		e.add(p.Log, "4-0")
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 5)
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2", "3-3", "3-"+maxSequence)
+	}, floor: "3-" + maxSequence, found: FoundGroup, rest: "[4-0]"},
+	{name: "IDs that a double cannot hold", prepare: func(e *env, p Place) {
+		e.add(p.Log, "9007199254740993-1")
+		e.group(p, alice, "9007199254740993-1")
+		e.group(p, carol, "9007199254740992-1")
+	}, floor: "9007199254740992-1", found: FoundGroup, rest: "[9007199254740993-1]"},
+}
+
 func TestTakeoverFindsTheFloor(t *testing.T) {
-	const max = "18446744073709551615"
 	me := tenure(bob, 7)
-	// Each prepares a partition with entries 1-1, 2-2 and 3-3.
-	tests := []struct {
-		name, processor, start string
-		largest                int64
-		prepare                func(e *env, p Place)
-		floor                  string
-		found                  Found
-		rest                   string // what bob reads next
-	}{
-		{name: "never ran", floor: "0-0", found: FoundStart, rest: "[1-1 2-2 3-3]"},
-		{name: "never ran, from the end", start: "$", floor: "3-3", found: FoundStart, rest: "[]"},
-		{name: "never ran, from an ID", start: "2-2", floor: "2-2", found: FoundStart, rest: "[3-3]"},
-		{name: "flushed since", start: "$", largest: 5, floor: "0-0", found: FoundReset, rest: "[1-1 2-2 3-3]"},
-		{name: "nothing pending", prepare: func(e *env, p Place) {
-			e.own(p, tenure(alice, 1))
-			e.read(p, alice, 2)
-			e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2")
-		}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
-		{name: "pending", prepare: func(e *env, p Place) {
-			e.own(p, tenure(alice, 1))
-			e.read(p, alice, 3)
-			e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "3-3")
-		}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
-		{name: "the first entry pending", prepare: func(e *env, p Place) {
-			e.own(p, tenure(alice, 1))
-			e.read(p, alice, 3)
-		}, floor: "0-0", found: FoundGroup, rest: "[1-1 2-2 3-3]"},
-		{name: "several old groups: the lowest", prepare: func(e *env, p Place) {
-			e.group(p, alice, "2-2")
-			e.group(p, carol, "1-1")
-		}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
-		{name: "our own group of an earlier tenure", prepare: func(e *env, p Place) {
-			e.own(p, tenure(bob, 6))
-			e.read(p, bob, 2)
-			e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, bob), "1-1")
-		}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
-		{name: "a plain group of Python's", processor: "my-proc", prepare: func(e *env, p Place) {
-			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "my-proc", "2-2").Err())
-		}, floor: "2-2", found: FoundPlainGroup, rest: "[3-3]"},
-		{name: "a plain group does not count beside ours", prepare: func(e *env, p Place) {
-			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, p.Processor, "1-1").Err())
-			e.group(p, alice, "2-2")
-		}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
-		{name: "foreign groups", processor: "a", prepare: func(e *env, p Place) {
-			for _, g := range []string{"a@b@x4567890123456", "b@" + alice, "a@short", "aa@" + alice, "a." + alice, "a-@" + alice} {
-				e.must(e.raw.XGroupCreate(e.ctx(), p.Log, g, "2-2").Err())
-			}
-		}, floor: "0-0", found: FoundStart, rest: "[1-1 2-2 3-3]"},
-		{name: "names that are patterns", processor: "my-proc", prepare: func(e *env, p Place) {
-			e.group(p, alice, "2-2")
-			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "myyproc@"+carol, "1-1").Err())
-		}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
-		{name: "group destroyed by hand", prepare: func(e *env, p Place) {
-			e.own(p, tenure(alice, 1))
-			e.checkpoint(p, tenure(alice, 1), "2-2", 2)
-			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
-		}, floor: "2-2", found: FoundCheckpoint, rest: "[3-3]"},
-		{name: "another stream of lower IDs", prepare: func(e *env, p Place) {
-			e.own(p, tenure(alice, 1))
-			e.checkpoint(p, tenure(alice, 1), "9-9", 3)
-			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
-		}, floor: "0-0", found: FoundReset, rest: "[1-1 2-2 3-3]"},
-		{name: "partition deleted", start: "$", prepare: func(e *env, p Place) {
-			e.own(p, tenure(alice, 1))
-			e.checkpoint(p, tenure(alice, 1), "2-2", 2)
-			e.must(e.raw.Del(e.ctx(), p.Log).Err())
-		}, floor: "0-0", found: FoundReset, rest: "[]"},
-		{name: "the largest sequence", prepare: func(e *env, p Place) {
-			e.add(p.Log, "3-"+max)
-			e.add(p.Log, "4-0")
-			e.own(p, tenure(alice, 1))
-			e.read(p, alice, 5)
-			e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2", "3-3", "3-"+max)
-		}, floor: "3-" + max, found: FoundGroup, rest: "[4-0]"},
-		{name: "IDs that a double cannot hold", prepare: func(e *env, p Place) {
-			e.add(p.Log, "9007199254740993-1")
-			e.group(p, alice, "9007199254740993-1")
-			e.group(p, carol, "9007199254740992-1")
-		}, floor: "9007199254740992-1", found: FoundGroup, rest: "[9007199254740993-1]"},
-	}
 	both(t, func(t *testing.T, e *env) {
-		for i, tt := range tests {
+		for i, tt := range floors {
 			t.Run(tt.name, func(t *testing.T) {
 				e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
 				if tt.processor == "" {

@@ -44,12 +44,7 @@ func TestTrim(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				log := "log:" + tt.name
-				p := e.raw.Pipeline()
-				for i := range tt.entries {
-					p.Do(e.ctx(), "XADD", log, fmt.Sprintf("%d-1", i+1), "n", i)
-				}
-				_, err := p.Exec(e.ctx())
-				e.must(err)
+				e.fill(log, tt.entries)
 				for _, g := range tt.groups {
 					e.must(e.raw.XGroupCreate(e.ctx(), log, g.name, "0").Err())
 					e.deliver(log, g.name, g.read, g.acked)
@@ -65,6 +60,17 @@ func TestTrim(t *testing.T) {
 			})
 		}
 	})
+}
+
+// fill appends so many entries.
+func (e *env) fill(log string, entries int) {
+	e.t.Helper()
+	p := e.raw.Pipeline()
+	for i := range entries {
+		p.Do(e.ctx(), "XADD", log, fmt.Sprintf("%d-1", i+1), "n", i)
+	}
+	_, err := p.Exec(e.ctx())
+	e.must(err)
 }
 
 // deliver makes a group read entries and ack the first of them.
