@@ -13,76 +13,102 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
-func TestEveryWayToRange(t *testing.T) {
-	var seen []string
-	see := func(e *runnel.Event, i item) { seen = append(seen, fmt.Sprint(e.ID, "=", i.N)) }
-	seeAll := func(es []*runnel.Event, is []item) {
-		for i := range es {
-			see(es[i], is[i])
-		}
-		seen = append(seen, "|")
+// sights are what loops saw: "<ID>=<record>", of Raw "<ID>~<record>", and "|"
+// at the end of a batch.
+type sights []string
+
+func (s *sights) all(es []*runnel.Event, is []item) {
+	for i := range es {
+		*s = append(*s, fmt.Sprint(es[i].ID, "=", is[i].N))
 	}
-	records := func(is []item) {
-		for _, i := range is {
-			seen = append(seen, fmt.Sprint(i.N))
-		}
+}
+
+func (s *sights) records(is ...item) {
+	for _, i := range is {
+		*s = append(*s, fmt.Sprint(i.N))
 	}
-	raw := func(e *runnel.Event) {
+}
+
+func (s *sights) raw(es ...*runnel.Event) {
+	for _, e := range es {
 		var i item
-		if err := runnel.MsgPack.Decode(e.Data(), &i); err != nil {
-			t.Error(err)
+		err := runnel.MsgPack.Decode(e.Data(), &i)
+		*s = append(*s, fmt.Sprint(e.ID, "~", i.N))
+		if err != nil {
+			*s = append(*s, err.Error())
 		}
-		seen = append(seen, fmt.Sprint(e.ID, "~", i.N))
 	}
-	tests := []struct {
-		name string
-		fn   runnel.ProcessFunc[item]
-		want string
-	}{
+}
+
+func (s *sights) end() { *s = append(*s, "|") }
+
+type rangeWay struct {
+	name string
+	fn   runnel.ProcessFunc[item]
+	want string
+}
+
+func oneByOne(s *sights) []rangeWay {
+	return []rangeWay{
 		{"Records", func(_ context.Context, ev *runnel.Events[item]) error {
 			for i := range ev.Records() {
-				records([]item{i})
+				s.records(i)
 			}
 			return nil
 		}, "1 2 3"},
 		{"All", func(_ context.Context, ev *runnel.Events[item]) error {
 			for e, i := range ev.All() {
-				see(e, i)
+				s.all([]*runnel.Event{e}, []item{i})
 			}
 			return nil
 		}, "1-0=1 2-0=2 3-0=3"},
 		{"Raw", func(_ context.Context, ev *runnel.Events[item]) error {
 			for e := range ev.Raw() {
-				raw(e)
+				s.raw(e)
 			}
 			return nil
 		}, "1-0~1 2-0~2 3-0~3"},
+		{"Each", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+			s.all([]*runnel.Event{e}, []item{i})
+			return nil
+		}), "1-0=1 2-0=2 3-0=3"},
+	}
+}
+
+func inBatches(s *sights) []rangeWay {
+	return []rangeWay{
 		{"Take Records", func(_ context.Context, ev *runnel.Events[item]) error {
 			for is := range ev.Take(2, 0).Records() {
-				records(is)
-				seen = append(seen, "|")
+				s.records(is...)
+				s.end()
 			}
 			return nil
 		}, "1 2 | 3 |"},
 		{"Take All", func(_ context.Context, ev *runnel.Events[item]) error {
 			for es, is := range ev.Take(2, 0).All() {
-				seeAll(es, is)
+				s.all(es, is)
+				s.end()
 			}
 			return nil
 		}, "1-0=1 2-0=2 | 3-0=3 |"},
 		{"Take Raw", func(_ context.Context, ev *runnel.Events[item]) error {
 			for es := range ev.Take(2, 0).Raw() {
-				for _, e := range es {
-					raw(e)
-				}
-				seen = append(seen, "|")
+				s.raw(es...)
+				s.end()
 			}
 			return nil
 		}, "1-0~1 2-0~2 | 3-0~3 |"},
-		{"Each", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error { see(e, i); return nil }), "1-0=1 2-0=2 3-0=3"},
-		{"EachBatch", runnel.EachBatch(2, 0, func(_ context.Context, es []*runnel.Event, is []item) error { seeAll(es, is); return nil }), "1-0=1 2-0=2 | 3-0=3 |"},
+		{"EachBatch", runnel.EachBatch(2, 0, func(_ context.Context, es []*runnel.Event, is []item) error {
+			s.all(es, is)
+			s.end()
+			return nil
+		}), "1-0=1 2-0=2 | 3-0=3 |"},
 	}
-	for _, tt := range tests {
+}
+
+func TestEveryWayToRange(t *testing.T) {
+	var seen sights
+	for _, tt := range append(oneByOne(&seen), inBatches(&seen)...) {
 		t.Run(tt.name, func(t *testing.T) {
 			seen = nil
 			got := runneltest.Process(t, declareItems(tt.fn, nil), "p", items(1, 2, 3)...)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -73,6 +74,8 @@ func TestAPartitionNearItsBytesStarvesNobody(t *testing.T) {
 	})
 	var done atomic.Int64
 	began, release := make(chan struct{}), make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(release) })
+	defer letGo()
 	s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, p parcel) error {
 		switch {
 		case p.Partition == 1:
@@ -101,20 +104,12 @@ func TestAPartitionNearItsBytesStarvesNobody(t *testing.T) {
 	for range small {
 		send(parcel{1, nil})
 	}
-	deadline := time.NewTimer(10 * time.Second)
-	for tick := time.NewTicker(5 * time.Millisecond); done.Load() < small; {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Errorf("%d of %d events of the other partition were processed", done.Load(), small)
-			done.Store(small)
-		}
-	}
+	await(t, "all events of the other partition are processed", func() bool { return done.Load() == small })
 	// One read for each of the small ones, at most, and some for the large ones.
 	if n := counter.ByName()["XREADGROUP"]; n > small+100 {
 		t.Errorf("%d reads for %d small events and 11 others", n, small)
 	}
-	close(release)
+	letGo()
 	cancel()
 	if err := <-result; err != nil {
 		t.Error(err)
@@ -226,62 +221,66 @@ func TestRunWaitsForAServerThatIsNotReady(t *testing.T) {
 		"closes": func(*troubled, net.Conn) {},
 		"loads":  (*troubled).loading,
 	} {
-		t.Run(name+", for ever", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := &troubled{}
-				d.serve = func(c net.Conn) { serve(d, c) }
-				app, rdb := unreachable(func(ctx context.Context) (net.Conn, error) { return d.dial(ctx, "", "") })
-				began := time.Now()
-				err := app.Run(t.Context())
-				if took := time.Since(began); took < 4500*time.Millisecond || took > 5500*time.Millisecond {
-					t.Errorf("gave up after %v", took)
-				}
-				if err == nil || !strings.Contains(err.Error(), "127.0.0.1:6390") {
-					t.Errorf("error %v", err)
-				}
-				if err := errors.Join(app.Close(), rdb.Close()); err != nil {
-					t.Error(err)
-				}
-				time.Sleep(10 * time.Second) // the pools notice that they are closed
-			})
-		})
-		t.Run(name+", for 3 s", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := embedded.New()
-				defer srv.Close()
-				d := &troubled{until: time.Now().Add(3 * time.Second), then: srv.Dial}
-				d.serve = func(c net.Conn) { serve(d, c) }
-				rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: d.dial, DisableIdentity: true})
-				app := runnel.New("contract", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
-				s := runnel.NewStream(app, "items", keyOfItem, nil)
-				var n notes
-				s.Process("p", runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error {
-					n.add(fmt.Sprint(i.N))
-					return nil
-				}), nil)
-				ctx, cancel := context.WithCancel(t.Context())
-				result := make(chan error, 1)
-				go func() { result <- app.Run(ctx) }()
-				time.Sleep(5 * time.Second)
-				if err := app.Ready(); err != nil {
-					t.Errorf("not ready: %v", err)
-				}
-				if err := s.Send(t.Context(), items(1)...); err != nil {
-					t.Error(err)
-				}
-				time.Sleep(time.Second)
-				cancel()
-				if err := <-result; err != nil {
-					t.Errorf("Run: %v", err)
-				}
-				if !n.has("1") {
-					t.Error("nothing was processed")
-				}
-				if err := errors.Join(app.Close(), rdb.Close()); err != nil {
-					t.Error(err)
-				}
-				time.Sleep(10 * time.Second)
-			})
-		})
+		t.Run(name+", for ever", func(t *testing.T) { testNeverReady(t, serve) })
+		t.Run(name+", for 3 s", func(t *testing.T) { testReadyAfter3s(t, serve) })
 	}
+}
+
+func testNeverReady(t *testing.T, serve func(*troubled, net.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &troubled{}
+		d.serve = func(c net.Conn) { serve(d, c) }
+		app, rdb := unreachable(func(ctx context.Context) (net.Conn, error) { return d.dial(ctx, "", "") })
+		began := time.Now()
+		err := app.Run(t.Context())
+		if took := time.Since(began); took < 4500*time.Millisecond || took > 5500*time.Millisecond {
+			t.Errorf("gave up after %v", took)
+		}
+		if err == nil || !strings.Contains(err.Error(), "127.0.0.1:6390") {
+			t.Errorf("error %v", err)
+		}
+		if err := errors.Join(app.Close(), rdb.Close()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second) // the pools notice that they are closed
+	})
+}
+
+func testReadyAfter3s(t *testing.T, serve func(*troubled, net.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := embedded.New()
+		defer srv.Close()
+		d := &troubled{until: time.Now().Add(3 * time.Second), then: srv.Dial}
+		d.serve = func(c net.Conn) { serve(d, c) }
+		rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: d.dial, DisableIdentity: true})
+		app := runnel.New("contract", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
+		s := runnel.NewStream(app, "items", keyOfItem, nil)
+		var n notes
+		s.Process("p", runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error {
+			n.add(fmt.Sprint(i.N))
+			return nil
+		}), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- app.Run(ctx) }()
+		time.Sleep(5 * time.Second)
+		if err := app.Ready(); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		if err := s.Send(t.Context(), items(1)...); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		cancel()
+		if err := <-result; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if !n.has("1") {
+			t.Error("nothing was processed")
+		}
+		if err := errors.Join(app.Close(), rdb.Close()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+	})
 }

@@ -112,6 +112,18 @@ func TestFunctionThatNeverReturns(t *testing.T) {
 	nothingLost(t, srv, newTracker(history.Memory()), 1, 1)
 }
 
+// at says whether these partitions have come to a sequence number.
+func (tr *tracker) at(processor string, seq int64, partitions ...int) bool {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, p := range partitions {
+		if tr.seq[place{processor, p}] != seq {
+			return false
+		}
+	}
+	return true
+}
+
 // What cannot be decoded is the policy's business, and nobody else's.
 func TestUndecodableRecord(t *testing.T) {
 	const partitions = 4
@@ -150,12 +162,7 @@ func TestUndecodableRecord(t *testing.T) {
 				names(t, a.ended(30*time.Second), append(where, "processor check")...)
 			} else {
 				await(t, "a line about the event", 30*time.Second, func() bool { return a.log.line(append(tt.says, where...)...) != "" })
-				others := func() bool {
-					tr.mu.Lock()
-					defer tr.mu.Unlock()
-					return tr.seq[place{"check", 0}] == 2 && tr.seq[place{"check", 1}] == 2 && tr.seq[place{"check", 3}] == 2
-				}
-				await(t, "the other partitions", 30*time.Second, others)
+				await(t, "the other partitions", 30*time.Second, func() bool { return tr.at("check", 2, 0, 1, 3) })
 				if tt.policy == runnel.Ignore {
 					awaitRest(t, srv, partitions, 1)
 				}

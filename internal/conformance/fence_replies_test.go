@@ -22,6 +22,13 @@ var hurts = []struct {
 	{"swallow", "swallow", faultproxy.Swallow},
 }
 
+// onCommand is the rule of the n-th request of a kind about partition 0.
+func onCommand(command string) func(*rig, *faultproxy.Proxy, int) *faultproxy.Rule {
+	return func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule {
+		return p.On(command, n).Containing(line(r.partition(0)))
+	}
+}
+
 // A worker whose n-th request of a kind breaks in one of four ways goes on under
 // the same executor ID, and nobody notices.
 func TestBrokenRequests(t *testing.T) {
@@ -29,11 +36,6 @@ func TestBrokenRequests(t *testing.T) {
 	// A swallowed reply is given up after 5 s, and of a refresh after a third of
 	// the expiry: the lease has to last that long, and the margin.
 	const long, short = 20 * time.Second, 3 * time.Second
-	on := func(command string) func(*rig, *faultproxy.Proxy, int) *faultproxy.Rule {
-		return func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule {
-			return p.On(command, n).Containing(line(r.partition(0)))
-		}
-	}
 	requests := []struct {
 		name    string
 		expiry  time.Duration
@@ -42,8 +44,8 @@ func TestBrokenRequests(t *testing.T) {
 		atStart bool // the request is one of a start
 		release bool // the request is one of a release
 	}{
-		{"read", long, 3, on("XREADGROUP"), false, false},
-		{"ack", long, 3, on("XACK"), false, false},
+		{"read", long, 3, onCommand("XREADGROUP"), false, false},
+		{"ack", long, 3, onCommand("XACK"), false, false},
 		{"lock", long, 1, func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule { return r.onLock(p, n, 1) }, true, false},
 		{"takeover", long, 1, func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule { return r.onTakeover(p, n, 1) }, true, false},
 		{"refresh", short, 2, (*rig).onRefresh, false, false},

@@ -62,6 +62,24 @@ func stopYourself(args []string) int {
 	return 0
 }
 
+// logTo makes the log a file, which another process adds to with its own.
+func (r *rig) logTo(own, other string) {
+	r.t.Helper()
+	log, err := history.Open(own, "test")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { log.Close() })
+	r.log = log
+	r.records = func() []history.Record {
+		records, err := history.Read(own, other)
+		if err != nil {
+			r.t.Error(err)
+		}
+		return records
+	}
+}
+
 // A worker stands still in the middle of an iteration until another one has its
 // partition, and goes on then, with events at hand: it ends that iteration and
 // begins no other one. It has one thread to run on, so that nothing comes in
@@ -71,19 +89,7 @@ func TestStoppedOwnerBeginsNothing(t *testing.T) {
 	r := newRig(t, 1, time.Second)
 	dir := t.TempDir()
 	ownPath, childPath := filepath.Join(dir, "own.ndjson"), filepath.Join(dir, "child.ndjson")
-	log, err := history.Open(ownPath, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { log.Close() })
-	r.log = log
-	r.records = func() []history.Record {
-		records, err := history.Read(ownPath, childPath)
-		if err != nil {
-			t.Error(err)
-		}
-		return records
-	}
+	r.logTo(ownPath, childPath)
 	ids := r.add(0, 1000)
 	child := exec.Command(os.Args[0], "stop-yourself", r.srv.URL(), childPath)
 	child.Env = append(os.Environ(), "GOMAXPROCS=1")

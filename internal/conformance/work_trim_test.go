@@ -47,13 +47,7 @@ func newTrimmer(t *testing.T, url, name string, h *history.Log) *parcelApp {
 // to their size, and no event is missed.
 func TestTrimmingWaitsForEveryProcessor(t *testing.T) {
 	if name := os.Getenv(childVariable); name != "" {
-		h, err := history.Open(os.Getenv(childHistory), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := newTrimmer(t, os.Getenv(childURL), name, h).app.Run(t.Context(), "late"); err != nil {
-			t.Error(err)
-		}
+		runLate(t, name)
 		return
 	}
 	t.Parallel()
@@ -104,7 +98,13 @@ func TestTrimmingWaitsForEveryProcessor(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	records, err := history.Read(append(paths, victim.path)...)
+	judgeFiles(t, append(paths, victim.path)...)
+}
+
+// judgeFiles checks the history that both processors wrote.
+func judgeFiles(t *testing.T, paths ...string) {
+	t.Helper()
+	records, err := history.Read(paths...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +112,17 @@ func TestTrimmingWaitsForEveryProcessor(t *testing.T) {
 	t.Log(report)
 	if !report.OK {
 		t.Error("the history breaks a promise")
+	}
+}
+
+// runLate is the other process.
+func runLate(t *testing.T, name string) {
+	h, err := history.Open(os.Getenv(childHistory), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := newTrimmer(t, os.Getenv(childURL), name, h).app.Run(t.Context(), "late"); err != nil {
+		t.Error(err)
 	}
 }
 
