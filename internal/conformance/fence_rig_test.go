@@ -24,14 +24,11 @@ import (
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
-// patience is how long something may take that ought to happen soon. A mutant,
-// which may wait for ever, is given less.
+// patience is how long something may take that ought to happen soon.
+// internal/mutants gives less to programs that may wait for ever.
 var patience = 10 * time.Second
 
-const (
-	patienceVariable = "RUNNEL_CONFORMANCE_PATIENCE"
-	mutantPatience   = 4 * time.Second
-)
+const patienceVariable = "RUNNEL_CONFORMANCE_PATIENCE"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && children[os.Args[1]] != nil {
@@ -42,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	// Most cases only wait: for a deadline, a refresh, an expiry.
-	flag.Set("test.parallel", "24")
+	flag.Set("test.parallel", "12")
 	os.Exit(m.Run())
 }
 

@@ -1,4 +1,4 @@
-package conformance
+package mutants
 
 const (
 	takeoverLua = "internal/rstream/lua/takeover.lua"

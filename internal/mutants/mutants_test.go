@@ -1,4 +1,4 @@
-package conformance
+package mutants
 
 import (
 	"context"
@@ -21,6 +21,13 @@ type mutant struct {
 	old, new string
 	test     string // that has to fail
 }
+
+// The tests take from the environment how long they wait for what ought to
+// happen soon. A mutant, which may wait for ever, is given less.
+const (
+	patienceVariable = "RUNNEL_CONFORMANCE_PATIENCE"
+	mutantPatience   = 4 * time.Second
+)
 
 // mutantLimit is how long a build and a run of a test may take.
 const mutantLimit = 2 * time.Minute
@@ -132,4 +139,13 @@ func reason(out string) string {
 		}
 	}
 	return "no reason given"
+}
+
+// tail is the end of a long output.
+func tail(s string) string {
+	const most = 6000
+	if len(s) > most {
+		return "…" + s[len(s)-most:]
+	}
+	return s
 }
