@@ -134,6 +134,31 @@ func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 	})
 }
 
+// The hash tells whoever waits how long an owner counts on its lock, but only from
+// the takeover on:
+//
+//  1. the next owner, with a longer expiry, obtains the lock;
+//  2. whoever waits cuts it to the expiry of the owner before;
+//  3. the takeover comes. The lease is counted from before the first step.
+func TestATakeoverRestoresALockThatWasCutBeforeIt(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		before := Tenure{Executor: carol, Number: 1, Expiry: 10 * time.Second}
+		e.own(p, before)
+		e.must(e.Unlock(e.ctx(), p, before))
+		owner := Tenure{Executor: alice, Number: 1, Expiry: time.Minute}
+		e.must(e.Lock(e.ctx(), p, owner, owner.Expiry, 0))
+		if err := e.Lock(e.ctx(), p, tenure(bob, 1), 10*time.Second, 10*time.Second); !errors.Is(err, ErrHeld) {
+			t.Fatalf("lock: %v", err)
+		}
+		_, err := e.Takeover(e.ctx(), p, owner, "", 0)
+		e.must(err)
+		if got := e.raw.PTTL(e.ctx(), p.Lock).Val(); got <= 30*time.Second || got > time.Minute {
+			t.Errorf("the lock lives for another %v, its owner counts on %v", got, owner.Expiry)
+		}
+	})
+}
+
 // Acks have gaps when a batch fails in part: the number of pending entries then
 // says nothing of how far the floor is.
 func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {

@@ -114,7 +114,9 @@ if not read and floor == '0-0' then -- what was trimmed before the first entry c
 end
 
 if before(given, floor) then given = floor end
-redis.call('PEXPIRE', KEYS[2], 1, 'GT') -- see obtain.lua
+-- Whoever waited may have cut the lock since it was obtained, to the expiry of the
+-- owner before. Also a write that needs no memory, see obtain.lua.
+redis.call('PEXPIRE', KEYS[2], math.max(tonumber(ARGV[6]), 1), 'GT')
 local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
