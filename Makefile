@@ -49,7 +49,7 @@ mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/mutants
 
 sim-short: ## 200 simulated clusters in fake time
-	RUNNEL_SIM_SEEDS=200 $(GO) test -run '^TestSimSeeds$$' -timeout $(TIMEOUT) ./runneltest
+	RUNNEL_SIM_SEEDS=200 $(GO) test -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff

@@ -109,11 +109,7 @@ func (c *cluster) calm() {
 // check that nobody owns what another owns, and that no two calls for one
 // partition overlap. Afterwards everything is owned, evenly, and at rest.
 func TestCluster(t *testing.T) {
-	seeds := 240
-	if testing.Short() {
-		seeds = 40
-	}
-	for seed := range uint64(seeds) {
+	for seed := range uint64(clusterSeeds) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { storm(t, seed) })
 		})

@@ -1,0 +1,6 @@
+//go:build !race
+
+package rebalance
+
+// clusterSeeds is how many storms TestCluster plays.
+const clusterSeeds = 240
