@@ -122,7 +122,11 @@ func (c *consumer[T]) event(entry rstream.Entry, index int) *Event {
 func (c *consumer[T]) recordsOf(events []*Event) ([]T, error) {
 	if c.decoded && len(events) == len(c.records) && slices.Equal(events, c.events) {
 		c.decoded = false
-		return c.records, nil
+		records := c.records
+		if c.want.keep {
+			c.records = nil // a later loop over single events must not write into it
+		}
+		return records, nil
 	}
 	out := make([]T, len(events))
 	for i, e := range events {

@@ -17,6 +17,23 @@ func middlewares(ms ...runnel.Middleware) *runnel.ProcessorOptions {
 	return &runnel.ProcessorOptions{Middleware: ms}
 }
 
+func TestABatchIsTheLoopsToKeepWhenALoopOverSingleEventsFollows(t *testing.T) {
+	var kept []item
+	s := declareItems(func(_ context.Context, ev *runnel.Events[item]) error {
+		for is := range ev.Take(2, 0).Records() {
+			kept = is
+			break
+		}
+		for range ev.Records() {
+		}
+		return nil
+	}, nil)
+	runneltest.Process(t, s, "p", items(1, 2, 3, 4)...)
+	if fmt.Sprint(kept) != "[{1} {2}]" {
+		t.Errorf("kept %v", kept)
+	}
+}
+
 func TestSlicesOfTakeOfOneMayBeKept(t *testing.T) {
 	var events [][]*runnel.Event
 	var records, alone [][]item
