@@ -342,7 +342,11 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 			return
 		case errors.Is(err, rstream.ErrCannotKill):
 			// Another executor ID has other groups, which the old read cannot
-			// reach.
+			// reach. Until then these get nothing more, for it might be out of
+			// order.
+			for _, t := range set {
+				t.beginEnd()
+			}
 			r.f.x.surprise(err)
 			return
 		case r.f.x.ctx.Err() != nil && allLost(set):
