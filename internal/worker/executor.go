@@ -350,9 +350,10 @@ func (i *incarnation) drained(t *tenure, timer *time.Timer) bool {
 	}
 }
 
-// lose ends a tenure that may have another owner, and the incarnation with it.
+// lose ends a tenure that may have another owner, and the incarnation with it. One
+// that has ended holds nothing that could be lost.
 func (i *incarnation) lose(t *tenure, err error) {
-	if !t.lose() {
+	if t.hasEnded() || !t.lose() {
 		return
 	}
 	i.w.count.LostPartitions.Add(1)

@@ -378,3 +378,25 @@ func TestNothingIsReadBesideAReadThatCannotBeEnded(t *testing.T) {
 		r.wants("1 2")
 	})
 }
+
+// The acker may be told of a tenure once more than there is to ack, and look at it
+// after its release, when nobody refreshes its lease any more.
+func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		i, old := r.x(), r.tenure()
+		if err := errors.Join(i.Release(r.t.Context(), 0), i.Acquire(r.t.Context(), 0, 0)); err != nil {
+			r.t.Fatal(err)
+		}
+		old.lease.Store(mono() - 1)
+		i.acks.mark(old)
+		time.Sleep(time.Minute)
+		if lost := r.w.count.LostPartitions.Load(); lost != 0 || r.x() != i {
+			r.t.Errorf("%d partitions lost, rejoined: %v", lost, r.x() != i)
+		}
+		r.add(2)
+		synctest.Wait()
+		r.wants("1 2")
+	})
+}
