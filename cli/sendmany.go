@@ -68,6 +68,9 @@ func checkFiles(files []string) error {
 			}
 			continue
 		}
+		if mayBlock(file) {
+			continue // whoever writes into a pipe would lose its reader
+		}
 		f, err := os.Open(file)
 		if err != nil {
 			return err
@@ -82,6 +85,12 @@ func checkFiles(files []string) error {
 		}
 	}
 	return nil
+}
+
+// mayBlock reports whether opening a file, or reading it, may take for ever.
+func mayBlock(file string) bool {
+	info, err := os.Stat(file)
+	return file == "-" || err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
 // A bulk is one sendmany.
@@ -122,7 +131,7 @@ func (b *bulk) run(ctx context.Context, files []string) error {
 	// stays behind, and ends with the process.
 	defer func() {
 		stop()
-		if !slices.Contains(files, "-") {
+		if !slices.ContainsFunc(files, mayBlock) {
 			<-done
 		}
 	}()
