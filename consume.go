@@ -233,6 +233,10 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 			d.records = records
 		}
 		events = events[n:]
+		// Decoding and middleware took their time since the entries were taken.
+		if !c.src.Holds() {
+			return ErrLost
+		}
 		asked, err := c.resume(c.loop, d)
 		if asked {
 			continue

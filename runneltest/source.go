@@ -86,6 +86,12 @@ func (s *source) Epoch() int64               { return s.epoch }
 func (s *source) Redelivered(id string) bool { return slices.Contains(s.given, id) }
 func (s *source) Ending() <-chan struct{}    { return s.ending }
 
+func (s *source) Holds() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.gone
+}
+
 func (s *source) Live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

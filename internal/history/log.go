@@ -71,9 +71,10 @@ func (l *Log) Write(r Record) error {
 }
 
 func (s *sink) write(r Record) error {
+	// Before the lock: a process may be stopped while others write.
+	r.At = s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.At = s.now()
 	if s.file == nil {
 		r.IDs, r.Keys, r.Seqs = slices.Clone(r.IDs), slices.Clone(r.Keys), slices.Clone(r.Seqs)
 		s.records = append(s.records, r)

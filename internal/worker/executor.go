@@ -167,6 +167,9 @@ func (i *incarnation) run(ctx context.Context) error {
 	if stuck := i.stuckPartitions(); len(stuck) > 0 {
 		return fmt.Errorf("partitions %v: the function did not return within %v and a second more; their events are not acked, their locks expire", stuck, i.p.Grace)
 	}
+	// The services first: they start what wg counts.
+	stop()
+	serving.Wait()
 	i.wg.Wait()
 	if cause := context.Cause(i.ctx); err == nil && ctx.Err() == nil {
 		return cause
@@ -273,6 +276,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	}
 	t.lease.Store(lease)
 	t.live = t.holds
+	t.lapse = func() { i.lose(t, errLeaseEnded) }
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
 		i.w.count.Lost.Add(1)
@@ -289,7 +293,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.wg.Go(func() { i.consume(t) })
 	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)
-	if t.hasEnded() { // lost already; the fetcher did not know it yet
+	if t.isEnding() { // lost already; the fetcher did not know it yet
 		i.fetch.remove(t)
 	}
 }

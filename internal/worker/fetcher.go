@@ -173,7 +173,7 @@ func (r *reader) interrupt(ctx context.Context) {
 		for pause := kickPatience; !ended(done, pause); pause = min(4*pause, 200*time.Millisecond) {
 			// An error needs no report: the read ends by itself within block.
 			r.interrupted.Store(true)
-			_ = r.conn.Interrupt(ctx)
+			within(ctx, r.conn.Interrupt)
 			if ctx.Err() != nil {
 				return
 			}
@@ -335,7 +335,7 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 	}
 	trouble := newTrouble(r.f.x.log, "end of a broken connection")
 	for ctx.Err() == nil {
-		err := r.conn.Kill(ctx)
+		err := within(ctx, r.conn.Kill)
 		switch {
 		case err == nil:
 			trouble.over()
@@ -354,6 +354,13 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 		}
 		trouble.wait(ctx, err)
 	}
+}
+
+// within gives a call that must not hold up the end of the services a second.
+func within(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return call(ctx)
 }
 
 func allLost(set []*tenure) bool {

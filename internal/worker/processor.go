@@ -52,6 +52,10 @@ type Source interface {
 	// tenure is not ending and its lease holds.
 	Live() bool
 
+	// Holds says whether the lease holds, so that what was taken may still be
+	// processed. If not, the consumer's context has ended with ErrLost.
+	Holds() bool
+
 	// Ack tells that these entries are done. It does not wait. gap says that
 	// an entry before them stays unacked.
 	Ack(ids []string, gap bool)

@@ -40,6 +40,7 @@ type tenure struct {
 	ended     chan struct{} // incarnation.end is through
 
 	tell        func(*tenure) // tells the acker
+	lapse       func()        // the lease is over
 	count       *Counters
 	quarantined atomic.Pointer[error]
 	trimmable   atomic.Bool // something was acked since the last trim
@@ -76,6 +77,16 @@ func (t *tenure) Live() bool {
 	default:
 		return t.holds()
 	}
+}
+
+// Holds is asked before each call of the user's function, which may come long
+// after Take: middleware waits between two attempts.
+func (t *tenure) Holds() bool {
+	if t.live() {
+		return true
+	}
+	t.lapse()
+	return false
 }
 
 func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {

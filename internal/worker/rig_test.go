@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A rig is a running worker with one processor over one partition, in fake time.
+// What it processes is in got.
+type rig struct {
+	t   *testing.T
+	w   *Worker
+	rdb *redis.Client
+
+	mu  sync.Mutex
+	got []string
+}
+
+// inRig runs fn with a rig that owns its partition. before, if not nil, is called
+// with each entry between processing it and acking it.
+func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		r := &rig{t: t}
+		r.rdb = redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
+		defer r.rdb.Close()
+		client, err := rstream.Open(rstream.Options{Redis: r.rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		p := &Processor{
+			Stream: "s", Name: "p", Partitions: 1, LockExpiry: 10 * time.Second, Grace: time.Second,
+			Prefetch: 256, PrefetchBytes: 1 << 20, ReadConns: 1,
+		}
+		p.Consume = func(_ context.Context, src Source) error {
+			for {
+				es, err := src.Take(1, 0)
+				if err != nil {
+					return nil
+				}
+				r.mu.Lock()
+				r.got = append(r.got, fmt.Sprint(es[0].Values["n"]))
+				n := len(r.got)
+				r.mu.Unlock()
+				if before != nil {
+					before(r, n)
+				}
+				src.Ack([]string{es[0].ID}, false)
+			}
+		}
+		r.w = New(&Config{
+			App: "app", Worker: "w", Client: client, Logger: quiet, TimeZone: time.UTC, LeaderPoll: time.Second,
+			Ensure: func(context.Context) error { return nil }, Processors: []*Processor{p},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- r.w.Run(ctx) }()
+		time.Sleep(3 * time.Second)
+		r.ready()
+		fn(r)
+		cancel()
+		r.ends(result)
+	})
+}
+
+// ends waits for Run. A worker that hangs is freed, so that the test ends.
+func (r *rig) ends(result <-chan error) {
+	for patience := time.Minute; ; patience = time.Second {
+		select {
+		case err := <-result:
+			if err != nil {
+				r.t.Errorf("Run: %v", err)
+			}
+			return
+		case <-time.After(patience):
+			r.t.Error("Run hangs")
+			for _, t := range r.x().owned() {
+				r.x().lose(t, errors.New("the test is over"))
+			}
+		}
+	}
+}
+
+func (r *rig) x() *incarnation { return r.w.executors[0].incarnation() }
+
+func (r *rig) tenure() *tenure {
+	i := r.x()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.tenures[0]
+}
+
+func (r *rig) add(numbers ...int) {
+	r.t.Helper()
+	for _, n := range numbers {
+		if err := r.rdb.XAdd(r.t.Context(), &redis.XAddArgs{Stream: "__strm:app.s.0", Values: []any{"n", n}}).Err(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) ready() {
+	r.t.Helper()
+	if err := r.w.Ready(); err != nil {
+		r.t.Errorf("not ready: %v", err)
+	}
+}
+
+// wants checks what was processed, and that all of it is acked.
+func (r *rig) wants(want string) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if got := strings.Join(r.got, " "); got != want {
+		r.t.Errorf("processed %q, want %q", got, want)
+	}
+	groups := r.rdb.XInfoGroups(r.t.Context(), "__strm:app.s.0").Val()
+	if len(groups) != 1 || groups[0].Pending != 0 {
+		r.t.Errorf("groups %+v, want one with nothing pending", groups)
+	}
+}
