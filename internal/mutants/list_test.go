@@ -91,7 +91,7 @@ var mutants = []mutant{
 	},
 	{
 		"a read of unknown outcome is ended before anything else is read", "internal/worker/fetcher.go",
-		"err := r.conn.Kill(ctx)", "err := error(nil)",
+		"err := within(ctx, r.conn.Kill)", "err := error(nil)",
 		"TestReadDeliveredLate",
 	},
 	{
