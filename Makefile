@@ -5,7 +5,7 @@ GO          ?= go
 # The newest that Go 1.25 can build.
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # At least ten times what the slowest package takes.
-TIMEOUT     ?= 10m
+TIMEOUT     ?= 25m
 SEEDS       ?= 1000
 DURATION    ?= 60s
 SEED        ?=
