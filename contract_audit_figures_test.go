@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -162,6 +163,40 @@ func TestAJoinMovesAShareAndStopsNobodyElse(t *testing.T) {
 			if moved == 0 || moved > share || stayed > 50*time.Millisecond || f.repeats > 0 {
 				t.Errorf("worker %d: %d partitions moved, want up to %d; the others paused for %v; %d repeats", workers+1, moved, share, stayed, f.repeats)
 			}
+		}
+	})
+}
+
+func TestManyExecutorsSettleWithinFiveSeconds(t *testing.T) {
+	const partitions, executors = 256, 16
+	cluster(t, partitions, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
+		c.Latency(time.Millisecond)
+		began := time.Now()
+		for n := range executors {
+			c.Start(fmt.Sprint("w", n))
+		}
+		var locks []string
+		for p := range partitions {
+			locks = append(locks, fmt.Sprint("__lock:contract.items.p.", p))
+		}
+		c.Wait(func() bool {
+			shares := map[string]int{}
+			for _, value := range c.Redis().MGet(c.Context(), locks...).Val() {
+				if value, held := value.(string); held {
+					shares[value[:rstream.ExecutorIDLength]]++
+				}
+			}
+			for _, n := range shares {
+				if n != partitions/executors {
+					return false
+				}
+			}
+			return len(shares) == executors
+		})
+		d := time.Since(began)
+		t.Logf("settled after %v of fake time", d)
+		if d > 5*time.Second {
+			t.Errorf("settled after %v", d)
 		}
 	})
 }

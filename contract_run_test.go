@@ -185,6 +185,22 @@ func TestReadySaysWhatIsMissing(t *testing.T) {
 	})
 }
 
+func TestReadyNamesWhatIsNotOwnedYet(t *testing.T) {
+	cluster(t, 4, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
+		c.Redis().Set(c.Context(), "__lock:contract.items.p.2", strings.Repeat("x", 16)+":0000000000000001", 5*time.Second)
+		w := c.Start("a")
+		want := "owns partitions [0 1 3] of the assigned [0 1 2 3]"
+		c.Wait(func() bool { err := w.App().Ready(); return err != nil && strings.Contains(err.Error(), want) })
+		if err := w.App().Ready(); !errors.Is(err, runnel.ErrNotReady) {
+			t.Errorf("while another owner holds a partition: %v", err)
+		}
+		c.Wait(func() bool { return w.App().Ready() == nil })
+		if left := c.Redis().Get(c.Context(), "__lock:contract.items.p.2").Val(); strings.HasPrefix(left, "x") {
+			t.Errorf("ready while the lock of partition 2 is %q", left)
+		}
+	})
+}
+
 func TestASharedClientIsNeverClosed(t *testing.T) {
 	cluster(t, 1, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
 		opts := c.Options("b")

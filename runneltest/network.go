@@ -64,6 +64,7 @@ func (n *network) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	c.changed.L = &c.mu
 	n.conns[c] = struct{}{}
 	n.pumps.Go(c.receive)
+	n.pumps.Go(c.arrive)
 	n.pumps.Go(c.deliver)
 	return c, nil
 }
@@ -126,6 +127,8 @@ type conn struct {
 
 	mu       sync.Mutex
 	changed  sync.Cond // of mu
+	way      []byte    // on its way to us
+	wayErr   error     // and behind that no more
 	in, out  []byte
 	err      error // no more comes in
 	closed   bool  // by the worker
@@ -141,18 +144,40 @@ func (c *conn) set(fn func()) {
 	c.changed.Broadcast()
 }
 
-// receive takes what the server writes, so that the server never waits.
+// receive takes what the server writes, at once: the embedded server may write
+// while it holds the mutex that all others wait for, and time does not pass in a
+// bubble while somebody waits for a mutex.
 func (c *conn) receive() {
-	defer c.n.forget(c)
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := c.Conn.Read(buf)
+		c.set(func() {
+			c.way = append(c.way, buf[:n]...)
+			c.wayErr = err
+		})
+		if err != nil {
+			return
+		}
+	}
+}
+
+// arrive lets what the server wrote come in when it has travelled.
+func (c *conn) arrive() {
+	defer c.n.forget(c)
+	for {
+		c.mu.Lock()
+		for len(c.way) == 0 && c.wayErr == nil {
+			c.changed.Wait()
+		}
+		way, err := c.way, c.wayErr
+		c.way = nil
+		c.mu.Unlock()
 		c.n.travel()
 		c.set(func() {
 			if c.err != nil {
 				return
 			}
-			c.in = append(c.in, buf[:n]...)
+			c.in = append(c.in, way...)
 			c.err = err
 		})
 		if err != nil {

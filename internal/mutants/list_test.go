@@ -1,6 +1,7 @@
 package mutants
 
 const (
+	preludeLua  = "internal/rstream/lua/prelude.lua"
 	takeoverLua = "internal/rstream/lua/takeover.lua"
 	refreshLua  = "internal/rstream/lua/refresh.lua"
 	unlockLua   = "internal/rstream/lua/unlock.lua"
@@ -35,12 +36,12 @@ var mutants = []mutant{
 		"TestFloor/two_owners,_the_second_is_behind",
 	},
 	{
-		"IDs are compared as text", takeoverLua,
+		"IDs are compared as text", preludeLua,
 		"return as < bs\nend", "return tonumber(as) < tonumber(bs)\nend",
 		"TestFloor/two_owners_apart_by_less_than_a_double_tells",
 	},
 	{
-		"longer numbers are larger", takeoverLua,
+		"longer numbers are larger", preludeLua,
 		"if #am ~= #bm then return #am < #bm end", "",
 		"TestFloor/two_owners,_one_more_digit",
 	},
@@ -55,8 +56,8 @@ var mutants = []mutant{
 		"TestOldOwnerIsFenced",
 	},
 	{
-		"group names are plain text", takeoverLua,
-		"return #name == #own and name:sub(1, #prefix) == prefix and not name:find('@', #prefix + 1, true)", "return name:find('^' .. prefix)",
+		"group names are plain text", preludeLua,
+		"return #name == #prefix + id_length and name:sub(1, #prefix) == prefix and not name:find('@', #prefix + 1, true)", "return name:find('^' .. prefix) ~= nil",
 		"TestNames",
 	},
 	{

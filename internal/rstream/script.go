@@ -7,6 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+//go:embed lua/prelude.lua
+var prelude string
+
 //go:embed lua/takeover.lua
 var takeoverSource string
 
@@ -47,19 +50,19 @@ var countSource string
 var resetSource string
 
 var (
-	takeoverScript = redis.NewScript(takeoverSource)
+	takeoverScript = redis.NewScript(prelude + takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
 	beatScript     = redis.NewScript(beatSource)
 	obtainScript   = redis.NewScript(obtainSource)
 	boundScript    = redis.NewScript(boundSource)
 	unlockScript   = redis.NewScript(unlockSource)
 	sendScript     = redis.NewScript(sendSource)
-	trimScript     = redis.NewScript(trimSource)
+	trimScript     = redis.NewScript(prelude + trimSource)
 	swapScript     = redis.NewScript(swapSource)
 	aliveScript    = redis.NewScript(aliveSource)
-	viewScript     = redis.NewScript(viewSource)
+	viewScript     = redis.NewScript(prelude + viewSource)
 	countScript    = redis.NewScript(countSource)
-	resetScript    = redis.NewScript(resetSource)
+	resetScript    = redis.NewScript(prelude + resetSource)
 )
 
 // A call is one command of a pipeline: it queues itself, as often as it must.

@@ -12,24 +12,6 @@ if redis.call('GET', KEYS[2]) ~= ARGV[2] or redis.call('HGET', KEYS[3], 'tenure'
 	return redis.error_reply('FENCED the partition is not ours')
 end
 
--- Entry IDs are compared as text: a double cannot hold their 64 bits.
-local function before(a, b)
-	local am, as = a:match('^(%d+)-?(%d*)$')
-	local bm, bs = b:match('^(%d+)-?(%d*)$')
-	if as == '' then as = '0' end
-	if bs == '' then bs = '0' end
-	if #am ~= #bm then return #am < #bm end
-	if am ~= bm then return am < bm end
-	if #as ~= #bs then return #as < #bs end
-	return as < bs
-end
-
-local function map(flat)
-	local m = {}
-	for i = 1, #flat, 2 do m[flat[i]] = flat[i + 1] end
-	return m
-end
-
 local found = false
 for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
 	if map(flat)['name'] == group then found = true end
@@ -38,9 +20,7 @@ if not found then return redis.error_reply('FENCED the group of this tenure is g
 
 -- A floor behind the end would look like one of an earlier stream of this name.
 local info = map(redis.call('XINFO', 'STREAM', log))
-local first, newest = redis.call('XRANGE', log, '-', '+', 'COUNT', 1), redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)
-local last = info['last-generated-id']
-if not last or last == '' then last = newest[1] and newest[1][1] or '0-0' end
+local first, last = redis.call('XRANGE', log, '-', '+', 'COUNT', 1), last_id(log, info)
 if to == '$' or before(last, to) then to = last end
 
 -- How many entries were ever appended up to the new floor is known at both ends.

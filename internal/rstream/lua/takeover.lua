@@ -12,28 +12,9 @@
 --         the last ID that an earlier owner was given, at least the floor}
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
 --         tenure had its group and the group is gone
-local log, prefix = KEYS[1], ARGV[1] .. '@'
-local own, largest = prefix .. ARGV[2], tonumber(ARGV[5])
+local log, own, largest = KEYS[1], ARGV[1] .. '@' .. ARGV[2], tonumber(ARGV[5])
 if redis.call('GET', KEYS[2]) ~= ARGV[3] then
 	return redis.error_reply('FENCED the lock is not ours')
-end
-
--- Entry IDs are compared as text: a double cannot hold their 64 bits.
-local function before(a, b)
-	local am, as = a:match('^(%d+)-?(%d*)$')
-	local bm, bs = b:match('^(%d+)-?(%d*)$')
-	if as == '' then as = '0' end
-	if bs == '' then bs = '0' end
-	if #am ~= #bm then return #am < #bm end
-	if am ~= bm then return am < bm end
-	if #as ~= #bs then return #as < #bs end
-	return as < bs
-end
-
-local function map(flat)
-	local m = {}
-	for i = 1, #flat, 2 do m[flat[i]] = flat[i + 1] end
-	return m
 end
 
 -- The position that a group would be read on from without skipping anything.
@@ -51,18 +32,13 @@ local function position(group)
 	return floor, read
 end
 
--- A processor's name is plain text, never a pattern: 'my-proc' has a '-'.
-local function is_ours(name)
-	return #name == #own and name:sub(1, #prefix) == prefix and not name:find('@', #prefix + 1, true)
-end
-
 local exists = redis.call('EXISTS', log) == 1
 local floor, read, found, mine, plain, others, given = nil, nil, 'group', false, nil, {}, '0-0'
 if exists then
 	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
 		local group = map(flat)
 		local name = group['name']
-		if is_ours(name) then
+		if is_group_of(ARGV[1], name, #ARGV[2]) then
 			local f, r = position(group)
 			if not floor or before(f, floor) then floor, read = f, r end -- the lowest: repeat, never skip
 			local last = group['last-delivered-id']
@@ -84,9 +60,8 @@ if not floor and saved[3] then -- destroyed by hand, or the partition was delete
 	floor, found = '0-0', 'reset'
 	if exists then
 		local info = map(redis.call('XINFO', 'STREAM', log))
-		local last, added = info['last-generated-id'], info['entries-added']
-		if last == '' then last = '0-0' end
-		local same = not before(last, saved[3])
+		local added = info['entries-added']
+		local same = not before(last_id(log, info), saved[3])
 		local at = tonumber(saved[4] or '')
 		if same and at and added and added < at then same = false end
 		if same then floor, read, found = saved[3], at, 'checkpoint' end
@@ -99,8 +74,7 @@ elseif not floor and largest > 0 then -- it ran here, and everything was flushed
 elseif not floor then
 	floor, found = ARGV[4], 'start'
 	if floor == '$' then
-		floor = exists and map(redis.call('XINFO', 'STREAM', log))['last-generated-id'] or '0-0'
-		if floor == '' then floor = '0-0' end
+		floor = exists and last_id(log, map(redis.call('XINFO', 'STREAM', log))) or '0-0'
 	end
 end
 

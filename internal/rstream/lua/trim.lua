@@ -9,24 +9,6 @@ local log, size, id_length = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local excess = redis.call('XLEN', log) - size
 if excess <= 0 or #ARGV < 3 then return { 0, '' } end
 
--- Entry IDs are compared as text: a double cannot hold their 64 bits.
-local function before(a, b)
-	local am, as = a:match('^(%d+)-?(%d*)$')
-	local bm, bs = b:match('^(%d+)-?(%d*)$')
-	if as == '' then as = '0' end
-	if bs == '' then bs = '0' end
-	if #am ~= #bm then return #am < #bm end
-	if am ~= bm then return am < bm end
-	if #as ~= #bs then return #as < #bs end
-	return as < bs
-end
-
-local function map(flat)
-	local m = {}
-	for i = 1, #flat, 2 do m[flat[i]] = flat[i + 1] end
-	return m
-end
-
 -- The first entry that the group still needs; what lies before it is acked.
 local function needs(group)
 	local pending = redis.call('XPENDING', log, group['name'])
@@ -41,10 +23,9 @@ local groups = {}
 for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do groups[#groups + 1] = map(flat) end
 local keep
 for i = 3, #ARGV do
-	local prefix, registered = ARGV[i] .. '@', false
+	local registered = false
 	for _, group in ipairs(groups) do
-		local name = group['name']
-		if #name == #prefix + id_length and name:sub(1, #prefix) == prefix and not name:find('@', #prefix + 1, true) then
+		if is_group_of(ARGV[i], group['name'], id_length) then
 			registered = true
 			local id = needs(group)
 			if not keep or before(id, keep) then keep = id end

@@ -5,25 +5,7 @@
 -- Returns {lock value or '', its remaining life in ms, epoch or 0, group or '',
 --         last delivered ID, floor, pending, undelivered or -1 when it must be
 --         counted, length, last ID}
-local log, prefix, id_length = KEYS[1], ARGV[1] .. '@', tonumber(ARGV[2])
-
--- Entry IDs are compared as text: a double cannot hold their 64 bits.
-local function before(a, b)
-	local am, as = a:match('^(%d+)-?(%d*)$')
-	local bm, bs = b:match('^(%d+)-?(%d*)$')
-	if as == '' then as = '0' end
-	if bs == '' then bs = '0' end
-	if #am ~= #bm then return #am < #bm end
-	if am ~= bm then return am < bm end
-	if #as ~= #bs then return #as < #bs end
-	return as < bs
-end
-
-local function map(flat)
-	local m = {}
-	for i = 1, #flat, 2 do m[flat[i]] = flat[i + 1] end
-	return m
-end
+local log, id_length = KEYS[1], tonumber(ARGV[2])
 
 -- The ID up to which everything is acked, as takeover.lua finds it.
 local function floor_of(group)
@@ -45,11 +27,10 @@ if redis.call('EXISTS', log) == 0 then return { held, left, epoch, '', checkpoin
 local group, floor
 for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
 	local g = map(flat)
-	local name = g['name']
-	if #name == #prefix + id_length and name:sub(1, #prefix) == prefix and not name:find('@', #prefix + 1, true) then
+	if is_group_of(ARGV[1], g['name'], id_length) then
 		if g['last-delivered-id'] == '' then g['last-delivered-id'] = '0-0' end
 		local f = floor_of(g)
-		if name == prefix .. held:sub(1, id_length) then
+		if g['name'] == ARGV[1] .. '@' .. held:sub(1, id_length) then
 			group, floor = g, f
 			break
 		end
@@ -60,8 +41,7 @@ end
 local length = redis.call('XLEN', log)
 local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)
 local newest = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)
-local last = map(redis.call('XINFO', 'STREAM', log))['last-generated-id']
-if not last or last == '' then last = newest[1] and newest[1][1] or '0-0' end
+local last = last_id(log, map(redis.call('XINFO', 'STREAM', log)))
 if not group and before(last, checkpoint) then checkpoint = '0-0' end -- of an earlier stream of this name
 local delivered = group and group['last-delivered-id'] or checkpoint
 
