@@ -21,7 +21,7 @@ const module = "github.com/runnel-go/runnel"
 // root. A package imports only packages of lower floors. A new package fails
 // the test until it is placed here.
 var floors = [][]string{
-	{"rebalance", "internal/keys", "internal/coro", "internal/embedded"},
+	{"rebalance", "internal/keys", "internal/coro", "internal/embedded", "internal/due"},
 	{"internal/rstream"},
 	{"internal/leader", "internal/inspect"},
 	{"internal/worker"},
@@ -44,7 +44,7 @@ var testsOnly = []string{"internal/chaos", "internal/conformance", "internal/mut
 // Tests may import all of it.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
-		"internal/rstream", "internal/leader", "internal/inspect", "internal/worker", "options.go",
+		"internal/due", "internal/rstream", "internal/leader", "internal/inspect", "internal/worker", "options.go",
 		"runneltest", "examples/ownmain", "internal/testredis", "internal/faultproxy",
 	},
 	"github.com/bsm/redislock":          {"internal/rstream", "internal/leader"},
