@@ -141,8 +141,9 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	held := r.holdReply(m, p)
 	r.add(p, 3)
 	held.Wait(t)
+	before := m.releases()
 	f = r.join()
-	r.eventually("the release has begun", func() bool { return m.app.Ready() != nil || r.get(r.lock(p)) == "" })
+	r.eventually("the release has begun", func() bool { return m.releases() > before })
 	f.leave()
 	// Nobody can take the partition while the reply is out; one who does not wait
 	// for it has it back in a moment.
@@ -173,8 +174,9 @@ func TestOwnGroupAgain(t *testing.T) {
 		n := r.groupsOf(p)
 		return len(n) == 1 && n[0].Pending == 5
 	})
+	before := m.releases()
 	f = r.join()
-	r.eventually("the release has begun", func() bool { return m.app.Ready() != nil })
+	r.eventually("the release has begun", func() bool { return m.releases() > before })
 	close(g.open)
 	r.eventually("the lock is released", func() bool { return r.get(r.lock(p)) == "" })
 	if n := r.groupsOf(p)[0].Pending; n != 4 {

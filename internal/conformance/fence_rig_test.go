@@ -191,6 +191,11 @@ func tail(s string) string {
 	return s
 }
 
+// releases counts the releases that the worker has begun, by its log.
+func (m *member) releases() int {
+	return strings.Count(m.output.String(), "partition is being released")
+}
+
 // end stops a worker and says whether it ended in time.
 func (m *member) end(limit time.Duration) bool {
 	m.cancel()
@@ -206,10 +211,7 @@ func (m *member) end(limit time.Duration) bool {
 
 // iterate is one iteration of a worker's loop.
 func (r *rig) iterate(ctx context.Context, log *history.Log, e *runnel.Event, j job) error {
-	it, err := log.Begin(history.Record{
-		Stream: e.Stream, Processor: r.processor, Partition: e.Partition, Epoch: e.Epoch,
-		IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq},
-	})
+	it, err := r.begin(log, e, j)
 	if err != nil {
 		return err
 	}
@@ -224,6 +226,13 @@ func (r *rig) iterate(ctx context.Context, log *history.Log, e *runnel.Event, j 
 	err = it.Complete()
 	r.completed(e.Partition, e.ID)
 	return err
+}
+
+func (r *rig) begin(log *history.Log, e *runnel.Event, j job) (*history.Iteration, error) {
+	return log.Begin(history.Record{
+		Stream: e.Stream, Processor: r.processor, Partition: e.Partition, Epoch: e.Epoch,
+		IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq},
+	})
 }
 
 // hook sets what iterations do from now on.

@@ -4,62 +4,107 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/keys"
 )
 
 const (
 	stoppedName       = "stopped"
-	stopAt            = 100 // the event of partition 0 in whose iteration the worker stops itself
 	stoppedPartitions = 8
+	stopAt            = 100 // the event of each partition in whose iteration the worker stops itself
 )
 
 func init() { children["stop-yourself"] = stopYourself }
 
-// stopYourself is a worker that ends up in SIGSTOP in the middle of an
-// iteration. Its arguments are the server's URL and the file of its history.
+// stopYourself is a worker that ends up in SIGSTOP in the middle of an iteration
+// of each partition. Its arguments are the server's URL, the file that it makes
+// before, and the file of its history. After the stop nothing may let timers go
+// before the next events: the history stays in memory until the end.
 func stopYourself(args []string) int {
-	log, err := history.Open(args[1], stoppedName)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+	log := history.Late(args[2], stoppedName)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	r := &rig{stream: streamName, processor: processorName, events: map[string]chan struct{}{}}
 	app := runnel.New("fence", &runnel.Options{RedisURL: args[0], Worker: stoppedName})
 	jobs := runnel.NewStream(app, streamName, func(j job) string { return j.Key }, &runnel.StreamOptions{Partitions: stoppedPartitions, Size: 1 << 40})
-	begun := 0 // of partition 0, whose iterations follow one another
-	r.hook(func(_ context.Context, e *runnel.Event) error {
-		if e.Partition != 0 {
-			return nil
-		}
-		if begun++; begun != stopAt {
-			return nil
-		}
-		if err := log.Fault(stoppedName, history.Stop); err != nil {
-			return err
-		}
-		return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	})
+	var others sync.WaitGroup
+	others.Add(stoppedPartitions - 1)
+	over := make(chan struct{})
 	jobs.Process(processorName, runnel.Each(func(ctx context.Context, e *runnel.Event, j job) error {
-		return r.iterate(ctx, log, e, j)
+		it, err := r.begin(log, e, j)
+		switch {
+		case err != nil:
+			return err
+		case j.Seq == stopAt && e.Partition == 0:
+			others.Wait()
+			err = errors.Join(atHand(ctx, args[0]), os.WriteFile(args[1], nil, 0o644), log.Fault(stoppedName, history.Stop))
+			close(over) // they can go on, but this one has the thread
+			err = errors.Join(err, stop())
+		case j.Seq == stopAt:
+			others.Done()
+			<-over
+		}
+		return errors.Join(err, it.Complete())
 	}), &runnel.ProcessorOptions{LockExpiry: time.Second})
-	if err := app.Run(ctx); err != nil {
+	if err := errors.Join(app.Run(ctx), log.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// atHand waits until each partition has many events at hand.
+func atHand(ctx context.Context, url string) error {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	rdb := redis.NewClient(opts)
+	defer rdb.Close()
+	k := keys.Keys{App: "fence", Layout: keys.Standalone}
+	for p, before := 0, int64(0); p < stoppedPartitions; {
+		groups, err := rdb.XInfoGroups(ctx, k.Partition(streamName, p)).Result()
+		if err != nil || len(groups) != 1 {
+			return fmt.Errorf("partition %d has groups %v: %w", p, groups, err)
+		}
+		now := groups[0].Pending
+		if now >= 100 && now == before {
+			p++
+		}
+		before = now
+	}
+	return nil
+}
+
+// stop stops this process and returns when it goes on: kill itself may return
+// before every thread stands still.
+func stop() error {
+	last := time.Now()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for {
+		now := time.Now()
+		if now.Sub(last) > 300*time.Millisecond {
+			return nil
+		}
+		last = now
+	}
 }
 
 // logTo makes the log a file, which another process adds to with its own.
@@ -89,13 +134,14 @@ func TestStoppedOwnerBeginsNothing(t *testing.T) {
 	r := newRig(t, stoppedPartitions, time.Second)
 	dir := t.TempDir()
 	ownPath, childPath := filepath.Join(dir, "own.ndjson"), filepath.Join(dir, "child.ndjson")
+	stops := filepath.Join(dir, "stops")
 	r.logTo(ownPath, childPath)
 	last := make([]string, stoppedPartitions)
 	for p := range last {
-		ids := r.add(p, 1000)
+		ids := r.add(p, 500)
 		last[p] = ids[len(ids)-1]
 	}
-	child := exec.Command(os.Args[0], "stop-yourself", r.srv.URL(), childPath)
+	child := exec.Command(os.Args[0], "stop-yourself", r.srv.URL(), stops, childPath)
 	child.Env = append(os.Environ(), "GOMAXPROCS=1")
 	out := &output{}
 	child.Stdout, child.Stderr = out, out
@@ -111,15 +157,8 @@ func TestStoppedOwnerBeginsNothing(t *testing.T) {
 		}
 	})
 	r.eventually("the worker stops itself", func() bool {
-		if _, err := os.Stat(childPath); err != nil {
-			return false
-		}
-		for _, rec := range r.records() {
-			if rec.Kind == history.Fault {
-				return true
-			}
-		}
-		return false
+		_, err := os.Stat(stops)
+		return err == nil
 	})
 	m := r.startVia("w2", faultproxy.Start(t, r.srv.Addr()))
 	for p, id := range last {

@@ -19,6 +19,7 @@ type Log struct {
 type sink struct {
 	now  func() int64
 	file *os.File // nil for a log in memory
+	path string   // where a log in memory goes at Close, if anywhere
 
 	mu      sync.Mutex
 	records []Record // of a log in memory
@@ -39,15 +40,34 @@ func Memory() *Log {
 	return &Log{sink: &sink{now: func() int64 { return time.Now().UnixNano() }}}
 }
 
+// Late makes a log that Close writes to a file: for a process that must make no system calls meanwhile, and is not killed.
+func Late(path, worker string) *Log {
+	return &Log{worker: worker, sink: &sink{now: monotonic, path: path}}
+}
+
 // As returns a log into the same place under another worker's name.
 func (l *Log) As(worker string) *Log { return &Log{worker: worker, sink: l.sink} }
 
 // Close closes the file. A log in memory needs none.
 func (l *Log) Close() error {
-	if l.sink.file == nil {
+	switch {
+	case l.sink.file != nil:
+		return l.sink.file.Close()
+	case l.sink.path == "":
 		return nil
 	}
-	return l.sink.file.Close()
+	var lines []byte
+	for _, r := range l.Records() {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("write history: %w", err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if err := os.WriteFile(l.sink.path, lines, 0o644); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
 }
 
 // Records returns what a log in memory holds: a copy. One in a file is read by Read.

@@ -62,7 +62,7 @@ var mutants = []mutant{
 	},
 	{
 		"a checkpoint does not outlive its partition", takeoverLua,
-		"local same = not before(last, saved[3])", "local same = true",
+		"local same = not before(last_id(log, info), saved[3])", "local same = true",
 		"TestPartitionReplaced/deleted,_more_of_lower_IDs",
 	},
 	{

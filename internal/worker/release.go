@@ -40,6 +40,7 @@ func (i *incarnation) Release(_ context.Context, partition int) error {
 func (i *incarnation) end(t *tenure) {
 	t.endIt.Do(func() {
 		t.beginEnd()
+		t.log.Debug("partition is being released", "member", i.id)
 		quiet := i.fetch.remove(t)
 		returned := i.awaitConsumer(t)
 		switch {
