@@ -54,6 +54,27 @@ func (k Keys) Ownership(stream, processor string, n int) string {
 	return k.partitioned("own", n, stream, processor)
 }
 
+// Parked is the hash of a partition's parked events: entry ID to fields.
+func (k Keys) Parked(stream, processor string, n int) string {
+	return k.partitioned("parked", n, stream, processor)
+}
+
+// Retry is the hash of what is known of each parked event: entry ID to JSON.
+func (k Keys) Retry(stream, processor string, n int) string {
+	return k.partitioned("retry", n, stream, processor)
+}
+
+// Dead is the stream of a partition's dead letters.
+func (k Keys) Dead(stream, processor string, n int) string {
+	return k.partitioned("dead", n, stream, processor)
+}
+
+// Once is what remembers for a while that something was appended to partition n
+// of a stream under an ID.
+func (k Keys) Once(stream string, n int, id string) string {
+	return k.partitioned("id", n, stream) + "." + id
+}
+
 // Membership is the JSON value that says who is a member of a processor.
 func (k Keys) Membership(stream, processor string) string {
 	return k.shared("memb", stream, processor)

@@ -25,6 +25,8 @@ var (
 	ErrNoGroup = errors.New("consumer group is gone")
 	// ErrUnknownOutcome says that a request was sent and its reply lost.
 	ErrUnknownOutcome = errors.New("unknown outcome")
+	// ErrFull says that there is no room for more, and that nothing was changed.
+	ErrFull = errors.New("no room")
 	// ErrCannotKill says that the server does not let us end a connection.
 	ErrCannotKill = errors.New("CLIENT KILL is not permitted")
 )
@@ -69,6 +71,8 @@ func sorted(err error) error {
 		return nil
 	case replyHas(err, "FENCED", "NOGROUP"):
 		return marked(ErrFenced, err)
+	case replyHas(err, "FULL "):
+		return marked(ErrFull, err)
 	case replyHas(err, "WRONGTYPE"):
 		return marked(ErrWrongType, err)
 	case isReply(err), notSent(err):

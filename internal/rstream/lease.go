@@ -53,6 +53,7 @@ type Renewed struct {
 	State   State
 	Pending int64  // delivered and not acked
 	Lowest  string // ID of the lowest pending entry, "" when none is
+	Poke    int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
 }
 
 // Refresh writes the heartbeat, reads the membership, extends the locks that
@@ -114,15 +115,22 @@ func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Renewed, 0, len(flat)/3)
-	for i := 0; i+2 < len(flat); i += 3 {
-		state, ok1 := flat[i].(int64)
-		pending, ok2 := flat[i+1].(int64)
-		lowest, ok3 := flat[i+2].(string)
-		if !ok1 || !ok2 || !ok3 {
-			return nil, fmt.Errorf("unexpected reply %v", flat[i:i+3])
+	out := make([]Renewed, len(flat))
+	for i, v := range flat {
+		one, _ := v.([]any)
+		if len(one) < 3 {
+			return nil, fmt.Errorf("unexpected reply %v", v)
 		}
-		out = append(out, Renewed{State: State(state), Pending: pending, Lowest: lowest})
+		state, ok1 := one[0].(int64)
+		pending, ok2 := one[1].(int64)
+		lowest, ok3 := one[2].(string)
+		if !ok1 || !ok2 || !ok3 {
+			return nil, fmt.Errorf("unexpected reply %v", v)
+		}
+		out[i] = Renewed{State: State(state), Pending: pending, Lowest: lowest}
+		if len(one) > 3 {
+			out[i].Poke, _ = one[3].(int64)
+		}
 	}
 	return out, nil
 }

@@ -64,7 +64,7 @@ func TestRefresh(t *testing.T) {
 
 		got, value, err := e.Refresh(e.ctx(), "beat", 10*time.Second, "memb", rs)
 		e.must(err)
-		want := []Renewed{{Ours, 1, "2-2"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
+		want := []Renewed{{State: Ours, Pending: 1, Lowest: "2-2"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
 		equal(t, "renewed", got, want)
 		equal(t, "membership", string(value), "value")
 		states, err := e.Probe(e.ctx(), rs)

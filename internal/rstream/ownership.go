@@ -28,6 +28,12 @@ type Position struct {
 	Read  int64  // number of entries ever appended up to the floor, -1 when unknown
 	Found Found
 	Given string // the last entry that an earlier owner was given: up to it, events may be repeats
+
+	Unclean    bool        // the owner before did not release the partition: it died or lost it
+	Suspect    string      // the unacked event that such an owner was at, "" if none is known
+	Quarantine *Quarantine // nil: the partition is not quarantined
+	Skip       string      // the event that an operator said to pass over, "" for none
+	Poke       int64       // as in Renewed
 }
 
 // Lock obtains a partition's lock for a tenure, in one try. ErrHeld says that
@@ -89,18 +95,18 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 }
 
 func parsePosition(reply []any) (Position, error) {
-	if len(reply) != 5 {
-		return Position{}, fmt.Errorf("reply of %d values", len(reply))
+	f := named(reply)
+	pos := Position{
+		Epoch: f.number("epoch"), Floor: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
+		Given: f.text("given"), Unclean: f.number("unclean") == 1, Suspect: f.text("suspect"),
+		Skip: f.text("skip"), Poke: f.number("poke"),
 	}
-	epoch, ok1 := reply[0].(int64)
-	floor, ok2 := reply[1].(string)
-	read, ok3 := reply[2].(int64)
-	found, ok4 := reply[3].(string)
-	given, ok5 := reply[4].(string)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
-		return Position{}, fmt.Errorf("unexpected reply %v", reply)
+	if f.err != nil {
+		return Position{}, f.err
 	}
-	return Position{Epoch: epoch, Floor: floor, Read: read, Found: Found(found), Given: given}, nil
+	var err error
+	pos.Quarantine, err = parseQuarantine(f.text("quarantine"))
+	return pos, err
 }
 
 // persist repeats what may be repeated, a few times, while its outcome is unknown.
@@ -118,15 +124,26 @@ func (c *Client) persist(ctx context.Context, fn func() error) error {
 }
 
 // Unlock releases a partition's lock if it still holds the tenure's value; not
-// held is no error. It may be repeated.
+// held is no error. It is for an owner that has ended everything and flushed its
+// acks. It may be repeated.
 func (c *Client) Unlock(ctx context.Context, p Place, t Tenure) error {
-	return p.wrap("unlock", c.persist(ctx, func() error {
-		err := unlockScript.Run(ctx, c.once, []string{p.Lock}, t.LockValue()).Err()
+	return p.wrap("unlock", c.unlock(ctx, t, p.Lock, p.Own))
+}
+
+// Abandon is Unlock by an owner that may have begun what it did not end: the next
+// takeover is told so.
+func (c *Client) Abandon(ctx context.Context, p Place, t Tenure) error {
+	return p.wrap("abandon", c.unlock(ctx, t, p.Lock))
+}
+
+func (c *Client) unlock(ctx context.Context, t Tenure, keys ...string) error {
+	return c.persist(ctx, func() error {
+		err := unlockScript.Run(ctx, c.once, keys, t.LockValue()).Err()
 		if errors.Is(err, redis.Nil) {
 			err = nil
 		}
 		return sorted(err)
-	}))
+	})
 }
 
 func milliseconds(d time.Duration) int64 { return max(1, d.Milliseconds()) }

@@ -36,6 +36,8 @@ type Place struct {
 	Stream, Processor string
 	Partition         int
 	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
+	Parked, Retry     string // what waits for another attempt: fields, and what is known of it
+	Dead              string // dead letters
 }
 
 // Place returns the place of a partition.
@@ -45,6 +47,10 @@ func (c *Client) Place(stream, processor string, partition int) Place {
 		Log:  c.keys.Partition(stream, partition),
 		Lock: c.keys.Lock(stream, processor, partition),
 		Own:  c.keys.Ownership(stream, processor, partition),
+
+		Parked: c.keys.Parked(stream, processor, partition),
+		Retry:  c.keys.Retry(stream, processor, partition),
+		Dead:   c.keys.Dead(stream, processor, partition),
 	}
 }
 

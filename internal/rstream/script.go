@@ -49,6 +49,36 @@ var countSource string
 //go:embed lua/reset.lua
 var resetSource string
 
+//go:embed lua/park.lua
+var parkSource string
+
+//go:embed lua/attempt.lua
+var attemptSource string
+
+//go:embed lua/settle.lua
+var settleSource string
+
+//go:embed lua/dead.lua
+var deadSource string
+
+//go:embed lua/quarantine.lua
+var quarantineSource string
+
+//go:embed lua/resume.lua
+var resumeSource string
+
+//go:embed lua/replay.lua
+var replaySource string
+
+//go:embed lua/resend.lua
+var resendSource string
+
+//go:embed lua/amend.lua
+var amendSource string
+
+//go:embed lua/drop.lua
+var dropSource string
+
 var (
 	takeoverScript = redis.NewScript(prelude + takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
@@ -63,6 +93,18 @@ var (
 	viewScript     = redis.NewScript(prelude + viewSource)
 	countScript    = redis.NewScript(countSource)
 	resetScript    = redis.NewScript(prelude + resetSource)
+
+	// Of parked events, dead letters and quarantined partitions.
+	parkScript       = redis.NewScript(parkSource)
+	attemptScript    = redis.NewScript(attemptSource)
+	settleScript     = redis.NewScript(settleSource)
+	deadScript       = redis.NewScript(deadSource)
+	quarantineScript = redis.NewScript(quarantineSource)
+	resumeScript     = redis.NewScript(resumeSource)
+	replayScript     = redis.NewScript(replaySource)
+	resendScript     = redis.NewScript(resendSource)
+	amendScript      = redis.NewScript(amendSource)
+	dropScript       = redis.NewScript(dropSource)
 )
 
 // A call is one command of a pipeline: it queues itself, as often as it must.

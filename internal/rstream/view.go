@@ -25,7 +25,11 @@ type View struct {
 	Behind    int64         // not delivered, -1 when it must be counted with CountBehind
 	Length    int64
 	End       string // last ID ever appended
-	Err       error  // the server could not tell, for instance because a key holds a wrong type
+	Parked    int64
+	Dead      int64 // dead letters
+
+	Quarantine *Quarantine // nil: the partition is not quarantined
+	Err        error       // the server could not tell, for instance because a key holds a wrong type
 }
 
 // Views looks at partitions without changing anything, in one round trip per 256
@@ -36,7 +40,7 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 		n := min(len(ps), viewsPerTrip)
 		calls := make([]*call, n)
 		for i, p := range ps[:n] {
-			calls[i] = scriptCall(ctx, viewScript, []string{p.Log, p.Lock, p.Own}, p.Processor, ExecutorIDLength)
+			calls[i] = scriptCall(ctx, viewScript, []string{p.Log, p.Lock, p.Own, p.Parked, p.Dead}, p.Processor, ExecutorIDLength)
 		}
 		pipeline(ctx, c.ordinary, calls)
 		for i, p := range ps[:n] {
@@ -44,9 +48,9 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 			if err != nil && !isReply(err) {
 				return nil, p.wrap("view", err)
 			}
-			v, parseErr := parseView(flat)
+			var v View
 			if err == nil {
-				err = parseErr
+				v, err = parseView(flat)
 			}
 			v.Err = p.wrap("view", err)
 			out = append(out, v)
@@ -56,25 +60,22 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 	return out, nil
 }
 
-func parseView(flat []any) (View, error) {
-	if len(flat) != 10 {
-		return View{}, fmt.Errorf("unexpected reply %v", flat)
+func parseView(reply []any) (View, error) {
+	f := named(reply)
+	owner, number, _ := strings.Cut(f.text("held"), ":")
+	v := View{
+		Owner: owner, Tenure: number, LockLeft: time.Duration(max(f.number("left"), 0)) * time.Millisecond, Epoch: f.number("epoch"),
+		Group: f.text("group"), Delivered: f.text("delivered"), Floor: f.text("floor"),
+		Pending: f.number("pending"), Behind: f.number("behind"), Length: f.number("length"), End: f.text("end"),
+		Parked: f.number("parked"), Dead: f.number("dead"),
 	}
-	texts, numbers := map[int]string{}, map[int]int64{}
-	for i, v := range flat {
-		switch v := v.(type) {
-		case string:
-			texts[i] = v
-		case int64:
-			numbers[i] = v
-		}
+	quarantine := f.text("quarantine")
+	if f.err != nil {
+		return View{}, f.err
 	}
-	owner, number, _ := strings.Cut(texts[0], ":")
-	return View{
-		Owner: owner, Tenure: number, LockLeft: time.Duration(max(numbers[1], 0)) * time.Millisecond, Epoch: numbers[2],
-		Group: texts[3], Delivered: texts[4], Floor: texts[5],
-		Pending: numbers[6], Behind: numbers[7], Length: numbers[8], End: texts[9],
-	}, nil
+	var err error
+	v.Quarantine, err = parseQuarantine(quarantine)
+	return v, err
 }
 
 // CountBehind counts the entries of a partition behind an ID, in as many round

@@ -214,7 +214,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 func (i *incarnation) undo(place rstream.Place, number rstream.Tenure) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
 	defer cancel()
-	if err := i.w.client.Unlock(ctx, place, number); err != nil {
+	if err := i.w.client.Abandon(ctx, place, number); err != nil {
 		i.journal.note(slog.LevelWarn, notReleased, place.Partition, err)
 	}
 }

@@ -4,7 +4,8 @@
 -- KEYS    for each partition: partition, lock, ownership hash
 -- ARGV    1 expiry in ms, then for each partition:
 --         group, lock value, floor, entries read at the floor or ''
--- Returns for each partition: state, number of pending entries, lowest pending ID
+-- Returns for each partition {state, number of pending entries, lowest pending ID,
+--         number of changes by operators where it is ours}
 --         state 1 ours, 0 lock lost, -1 lock ours but the group is gone,
 --         -2 a key holds a wrong type
 local function refresh(log, lock, own, group, value, floor, read)
@@ -20,14 +21,13 @@ local function refresh(log, lock, own, group, value, floor, read)
 		if pending.err:find('NOGROUP', 1, true) then return -1, 0, '' end
 		return -2, 0, ''
 	end
-	return 1, pending[1], pending[2] or ''
+	return 1, pending[1], pending[2] or '', tonumber(redis.call('HGET', own, 'poke') or '') or 0
 end
 
 local out = {}
 for i = 0, #KEYS / 3 - 1 do
 	local k, a = i * 3, i * 4 + 1
-	local state, pending, lowest = refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
-		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4])
-	out[k + 1], out[k + 2], out[k + 3] = state, pending, lowest
+	out[i + 1] = { refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
+		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]) }
 end
 return out

@@ -2,14 +2,18 @@
 -- at the floor and destroys the processor's other ones. Repeated for the same
 -- tenure it changes nothing. No write happens before every check has passed.
 --
--- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry
+-- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
+--         open, unclean, suspect, quarantine, skip, poke
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
 --         5 largest epoch the caller ever saw for this partition
 --         6 expiry of the lock in milliseconds, for those who wait for it
--- Returns {epoch, floor, entries read at the floor or -1, how the floor was found,
---         the last ID that an earlier owner was given, at least the floor}
+-- Returns names and values in turns: epoch, floor, read (entries read at the floor,
+--         or -1), found (how the floor was found), given (the last ID that an earlier
+--         owner was given, at least the floor), unclean (1: the owner before did not
+--         release), suspect (the event that it was at, or ''), quarantine, skip
+--         (as they are stored, or ''), poke
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
 --         tenure had its group and the group is gone
 local log, own, largest = KEYS[1], ARGV[1] .. '@' .. ARGV[2], tonumber(ARGV[5])
@@ -32,6 +36,14 @@ local function position(group)
 	return floor, read
 end
 
+-- The reply, from what is stored.
+local function answer()
+	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke')
+	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
+		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
+		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0 }
+end
+
 local exists = redis.call('EXISTS', log) == 1
 local floor, read, found, mine, plain, others, given = nil, nil, 'group', false, nil, {}, '0-0'
 if exists then
@@ -50,10 +62,10 @@ if exists then
 	end
 end
 
-local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'found', 'given')
+local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'open', 'suspect')
 if saved[1] == ARGV[3] then
 	if not mine then return redis.error_reply('FENCED the group of this tenure is gone') end
-	return { tonumber(saved[2]), saved[3], tonumber(saved[4] or '') or -1, saved[5], saved[6] or saved[3] }
+	return answer()
 end
 
 if not floor and saved[3] then -- destroyed by hand, or the partition was deleted
@@ -88,13 +100,20 @@ if not read and floor == '0-0' then -- what was trimmed before the first entry c
 end
 
 if before(given, floor) then given = floor end
+-- Whose owner did not release it was at the oldest unacked event when it ended, if
+-- that one had been given to it. It stays the suspect over any number of takeovers,
+-- until it is acked: an owner that ended before it got there proves nothing.
+local unclean, suspect = saved[5] == '1', ''
+local oldest = exists and found == 'group' and redis.call('XRANGE', log, '(' .. floor, '+', 'COUNT', 1)[1]
+if oldest and ((unclean and not before(given, oldest[1])) or oldest[1] == saved[6]) then suspect = oldest[1] end
 -- Whoever waited may have cut the lock since it was obtained, to the expiry of the
 -- owner before. Also a write that needs no memory, see obtain.lua.
 redis.call('PEXPIRE', KEYS[2], math.max(tonumber(ARGV[6]), 1), 'GT')
 local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
-	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6])
+	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6],
+	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect)
 if mine then redis.call('XGROUP', 'DESTROY', log, own) end
 local made
 if read then -- so that the server's own idea of the lag stays true
@@ -102,4 +121,4 @@ if read then -- so that the server's own idea of the lag stays true
 end
 if not made or made.err then redis.call('XGROUP', 'CREATE', log, own, floor, 'MKSTREAM') end
 for _, name in ipairs(others) do redis.call('XGROUP', 'DESTROY', log, name) end
-return { epoch, floor, read or -1, found, given }
+return answer()

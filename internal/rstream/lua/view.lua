@@ -1,10 +1,11 @@
 -- Looks at a partition as one processor sees it. Changes nothing.
 --
--- KEYS    1 partition   2 lock   3 ownership hash
+-- KEYS    1 partition   2 lock   3 ownership hash   4 parked events   5 dead letters
 -- ARGV    1 processor   2 length of an executor ID
--- Returns {lock value or '', its remaining life in ms, epoch or 0, group or '',
---         last delivered ID, floor, pending, undelivered or -1 when it must be
---         counted, length, last ID}
+-- Returns names and values in turns: held (lock value or ''), left (its remaining
+--         life in ms), epoch or 0, group or '', delivered (the last ID that was),
+--         floor, pending, behind (not delivered, -1 when it must be counted),
+--         length, end (last ID), parked, dead, quarantine (as stored, or '')
 local log, id_length = KEYS[1], tonumber(ARGV[2])
 
 -- The ID up to which everything is acked, as takeover.lua finds it.
@@ -18,9 +19,16 @@ end
 
 local held = redis.call('GET', KEYS[2]) or ''
 local left = redis.call('PTTL', KEYS[2])
-local saved = redis.call('HMGET', KEYS[3], 'epoch', 'floor')
+local saved = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'quarantine')
 local epoch, checkpoint = tonumber(saved[1] or '') or 0, saved[2] or '0-0'
-if redis.call('EXISTS', log) == 0 then return { held, left, epoch, '', checkpoint, checkpoint, 0, 0, 0, '0-0' } end
+local parked, dead = redis.call('HLEN', KEYS[4]), redis.call('XLEN', KEYS[5])
+
+local function answer(group, delivered, floor, pending, behind, length, last)
+	return { 'held', held, 'left', left, 'epoch', epoch, 'group', group, 'delivered', delivered, 'floor', floor,
+		'pending', pending, 'behind', behind, 'length', length, 'end', last,
+		'parked', parked, 'dead', dead, 'quarantine', saved[3] or '' }
+end
+if redis.call('EXISTS', log) == 0 then return answer('', checkpoint, checkpoint, 0, 0, 0, '0-0') end
 
 -- Several groups of one processor: the owner's, else the one that is furthest
 -- behind, for there a takeover begins.
@@ -55,5 +63,5 @@ elseif before(delivered, first[1][1]) then
 elseif group and group['entries-read'] and group['lag'] and group['lag'] > 0 and group['lag'] < length then
 	undelivered = group['lag']
 end
-return { held, left, epoch, group and group['name'] or '', delivered, floor or checkpoint,
-	group and group['pending'] or 0, undelivered, length, last }
+return answer(group and group['name'] or '', delivered, floor or checkpoint,
+	group and group['pending'] or 0, undelivered, length, last)

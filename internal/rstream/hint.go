@@ -1,0 +1,57 @@
+package rstream
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// HintPoke is the kind of a hint that an operator changed something of a
+// partition: its parked events or its quarantine.
+const HintPoke = "poke"
+
+// hintKinds are the kinds of hints; the other kinds of control messages are the
+// membership's.
+var hintKinds = map[string]bool{HintPoke: true}
+
+// A Hint is a control message of other things than the membership. It only saves
+// time: whoever misses it learns the same with the next refresh.
+type Hint struct {
+	Kind      string
+	Partition int
+}
+
+// Hint appends a hint to a processor's control stream.
+func (c *Client) Hint(ctx context.Context, stream, processor string, h Hint) error {
+	err := c.once.XAdd(ctx, &redis.XAddArgs{
+		Stream: c.keys.Control(stream, processor),
+		MaxLen: controlLength,
+		Approx: true,
+		Values: []any{"v", controlVersion, "kind", h.Kind, "partition", h.Partition},
+	}).Err()
+	if err != nil {
+		return fmt.Errorf("stream %s: processor %s: hint: %w", stream, processor, sorted(err))
+	}
+	return nil
+}
+
+// ParseHint reads an entry of a control stream; ok is false for one that is no
+// hint, which is ParseControl's.
+func ParseHint(e Entry) (h Hint, ok bool) {
+	text := func(field string) string { s, _ := e.Values[field].(string); return s }
+	h.Kind = text("kind")
+	if text("v") != controlVersion || !hintKinds[h.Kind] {
+		return Hint{}, false
+	}
+	var err error
+	h.Partition, err = strconv.Atoi(text("partition"))
+	return h, err == nil
+}
+
+// poke tells the owner of a partition that an operator changed something, as well
+// as it can.
+func (c *Client) poke(ctx context.Context, p Place) {
+	_ = c.Hint(ctx, p.Stream, p.Processor, Hint{Kind: HintPoke, Partition: p.Partition})
+}

@@ -1,0 +1,169 @@
+package rstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	retryVersion = 1
+	errorBytes   = 4 << 10 // kept of an error's text
+	statesAtOnce = 1000    // read per round trip
+)
+
+// A RetryState is what is known of a parked event: one that was moved out of its
+// partition to wait for another attempt, or for the event before it in its lane.
+// Times are the server's clock in milliseconds, 0 for none.
+type RetryState struct {
+	ID       string `json:"-"` // entry ID
+	Version  int    `json:"v"` // set when it is written
+	Lane     string `json:"lane"`
+	Key      string `json:"key,omitempty"`   // of the event, for operators
+	Attempts int    `json:"n"`               // begun
+	Running  bool   `json:"run,omitempty"`   // the last one began and is not known to have ended
+	Alone    bool   `json:"alone,omitempty"` // it runs, or ran, while no other suspect of the worker did
+	First    int64  `json:"first,omitempty"` // failure
+	Last     int64  `json:"last,omitempty"`  // failure
+	At       int64  `json:"at,omitempty"`    // not before
+	Error    string `json:"err,omitempty"`   // of the last failure, cut to 4 KiB
+	Reason   string `json:"reason,omitempty"`
+}
+
+// A Parking is an event to be parked.
+type Parking struct {
+	Entry Entry
+	State RetryState // its ID is the entry's
+}
+
+// Park moves events of the tenure out of the partition: in one step it acks them
+// and stores them with their states, all of them or none. limit is how many may
+// be parked, 0 for any number; ErrFull says that they would be more, and that
+// nothing was changed. ErrFenced says that the ownership is over. It is repeated
+// inside while its outcome is unknown and ctx lives, and may be repeated by the
+// caller: what has been acked stays as it is.
+func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []Parking) error {
+	if len(ps) == 0 {
+		return nil
+	}
+	args := append(make([]any, 0, 3+3*len(ps)), t.LockValue(), GroupName(p.Processor, t.Executor), max(limit, 0))
+	for _, one := range ps {
+		state, err := one.State.encode()
+		if err != nil {
+			return p.wrap("park", err)
+		}
+		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
+	}
+	return p.wrap(fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
+		return sorted(parkScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry}, args...).Err())
+	}))
+}
+
+// WriteRetry stores what is known of a parked event; ok is false if it is not
+// parked any more, since an operator dropped it. Attempts begin (Running, one
+// Attempt more) and end (not Running) in order: a write that arrives late does
+// not undo a later one. ErrFenced says that the ownership is over. It is repeated
+// inside like Park, and may be repeated.
+func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState) (ok bool, err error) {
+	state, err := s.encode()
+	if err != nil {
+		return false, p.wrap("write retry", err)
+	}
+	var n int64
+	err = c.persist(ctx, func() error {
+		var err error
+		n, err = attemptScript.Run(ctx, c.once, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
+		return sorted(err)
+	})
+	return n > 0, p.wrap("write retry of event "+s.ID, err)
+}
+
+// Settle removes a parked event that is done. ErrFenced says that the ownership
+// is over. It is repeated inside like Park, and may be repeated.
+func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {
+	return p.wrap("settle event "+id, c.persist(ctx, func() error {
+		return sorted(settleScript.Run(ctx, c.once, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
+	}))
+}
+
+// Retries returns what is known of the parked events of a partition, by entry ID,
+// and the server's clock right after. Events that come or go meanwhile may be in
+// it or not.
+func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now time.Time, err error) {
+	found := map[string]string{} // HSCAN may return a field twice
+	for cursor := uint64(0); ; {
+		flat, next, err := c.ordinary.HScan(ctx, p.Retry, cursor, "", statesAtOnce).Result()
+		if err != nil {
+			return nil, now, p.wrap("retries", sorted(err))
+		}
+		for i := 0; i+1 < len(flat); i += 2 {
+			found[flat[i]] = flat[i+1]
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	states = make([]RetryState, 0, len(found))
+	for id, text := range found {
+		s, err := parseRetry(id, text)
+		if err != nil {
+			return nil, now, p.wrap("retries", err)
+		}
+		states = append(states, s)
+	}
+	slices.SortFunc(states, func(a, b RetryState) int { return CompareIDs(a.ID, b.ID) })
+	if now, err = c.ordinary.Time(ctx).Result(); err != nil {
+		return nil, now, p.wrap("retries", sorted(err))
+	}
+	return states, now, nil
+}
+
+// Parked returns a parked event, and whether it is there.
+func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, error) {
+	text, err := c.ordinary.HMGet(ctx, p.Parked, id).Result()
+	if err != nil {
+		return Entry{}, false, p.wrap("parked event "+id, sorted(err))
+	}
+	packed, ok := text[0].(string)
+	if !ok {
+		return Entry{}, false, nil
+	}
+	values, err := unpack(packed)
+	if err != nil {
+		return Entry{}, false, p.wrap("parked event "+id, err)
+	}
+	return Entry{ID: id, Values: values}, true, nil
+}
+
+func (s RetryState) encode() (string, error) {
+	s.Version, s.Error = retryVersion, cut(s.Error)
+	text, err := json.Marshal(s)
+	return string(text), err
+}
+
+func parseRetry(id, text string) (RetryState, error) {
+	var s RetryState
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("state of event %s is not readable: %w", id, err)
+	}
+	if s.Version != retryVersion {
+		return s, fmt.Errorf("state of event %s has version %d, not %d: written by another release", id, s.Version, retryVersion)
+	}
+	s.ID = id
+	return s, nil
+}
+
+// cut bounds an error's text.
+func cut(text string) string {
+	if len(text) <= errorBytes {
+		return text
+	}
+	end := errorBytes
+	for end > errorBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

@@ -1,0 +1,92 @@
+package rstream
+
+import (
+	"testing"
+)
+
+// Each begins with alice, who has read 1-1 to 3-3 of 1-1 to 4-4 and acked 1-1.
+var ends = []struct {
+	name    string
+	do      func(e *env, p Place)
+	unclean bool
+	suspect string
+}{
+	{"died", func(e *env, p Place) {}, true, "2-2"},
+	{"released", func(e *env, p Place) { e.must(e.Unlock(e.ctx(), p, tenure(alice, 1))) }, false, ""},
+	{"gave up", func(e *env, p Place) { e.must(e.Abandon(e.ctx(), p, tenure(alice, 1))) }, true, "2-2"},
+	{"released by a late request of an earlier tenure", func(e *env, p Place) {
+		e.must(e.Unlock(e.ctx(), p, tenure(alice, 0)))
+	}, true, "2-2"},
+	{"died idle", func(e *env, p Place) {
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{p, []string{"2-2", "3-3"}}})[0])
+	}, true, ""},
+	{"the event was deleted", func(e *env, p Place) { e.raw.XDel(e.ctx(), p.Log, "2-2") }, true, "3-3"},
+	{"all that was read was deleted", func(e *env, p Place) { e.raw.XDel(e.ctx(), p.Log, "2-2", "3-3") }, true, ""},
+	{"the group is gone", func(e *env, p Place) {
+		e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
+	}, true, ""},
+	{"the next owner died before it read", func(e *env, p Place) { e.own(p, tenure(carol, 1)) }, true, "2-2"},
+	{"the next owner released before it read", func(e *env, p Place) {
+		e.own(p, tenure(carol, 1))
+		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
+	}, false, "2-2"},
+	{"the next owner only had the lock", func(e *env, p Place) {
+		e.raw.Del(e.ctx(), p.Lock)
+		e.lock(p, tenure(carol, 1))
+		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
+	}, true, "2-2"},
+	{"the next owner parked it and died", func(e *env, p Place) {
+		e.own(p, tenure(carol, 1))
+		e.read(p, carol, 1)
+		e.must(e.Park(e.ctx(), p, tenure(carol, 1), 0, parkings([]Entry{{ID: "2-2"}}, RetryState{Attempts: 1})))
+	}, true, ""},
+	{"the next owner parked it, read on and died", func(e *env, p Place) {
+		e.own(p, tenure(carol, 1))
+		e.read(p, carol, 2)
+		e.must(e.Park(e.ctx(), p, tenure(carol, 1), 0, parkings([]Entry{{ID: "2-2"}}, RetryState{Attempts: 1})))
+	}, true, "3-3"},
+	{"the next owner acked it and released", func(e *env, p Place) {
+		e.own(p, tenure(carol, 1))
+		e.read(p, carol, 1)
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{p, []string{"2-2"}}})[0])
+		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
+	}, false, ""},
+	{"what was acked was trimmed", func(e *env, p Place) {
+		e.own(p, tenure(carol, 1))
+		e.read(p, carol, 2)
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{p, []string{"2-2"}}})[0])
+		e.raw.XTrimMinID(e.ctx(), p.Log, "3-3")
+		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
+	}, false, ""},
+	{"the position was reset", func(e *env, p Place) {
+		e.own(p, tenure(carol, 1))
+		_, err := e.Reset(e.ctx(), p, tenure(carol, 1), "0-0")
+		e.must(err)
+		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
+	}, false, ""},
+	{"a reset died", func(e *env, p Place) { e.own(p, tenure(carol, 1)) }, true, "2-2"},
+}
+
+func TestTakeoverKnowsHowTheLastOwnerEnded(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for i, tt := range ends {
+			t.Run(tt.name, func(t *testing.T) {
+				e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
+				p := e.Place("orders", "printer", i)
+				for _, id := range []string{"1-1", "2-2", "3-3", "4-4"} {
+					e.add(p.Log, id)
+				}
+				pos := e.own(p, tenure(alice, 1))
+				equal(t, "the first takeover", []any{pos.Unclean, pos.Suspect}, []any{false, ""})
+				e.read(p, alice, 3)
+				e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{p, []string{"1-1"}}})[0])
+				tt.do(e, p)
+				first := e.own(p, tenure(bob, 1))
+				equal(t, "unclean, suspect", []any{first.Unclean, first.Suspect}, []any{tt.unclean, tt.suspect})
+				again, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)
+				e.must(err)
+				equal(t, "the same takeover again", again, first)
+			})
+		}
+	})
+}
