@@ -43,6 +43,7 @@ type consumer[T any] struct {
 	records []T      // by Event.index
 	decoded bool     // records are fresh: nobody has seen them
 	bad     error    // the current batch is one event that cannot be decoded
+	refused bool     // nothing may be processed any more, and nothing of the current batch is done
 	ids     []string // scratch
 
 	// inner is held while the innermost Handler runs; open says that it may.
@@ -114,6 +115,8 @@ func (c *consumer[T]) ready() error {
 		switch {
 		case err == nil:
 			return nil
+		case c.refused:
+			return errEnded
 		case c.policy == Halt || errors.Is(err, ErrNotConsumed):
 			return err
 		case c.policy == Quarantine:
@@ -130,8 +133,12 @@ func (c *consumer[T]) ready() error {
 	return nil
 }
 
-// start begins a call of fn and runs it up to its first ask.
+// start begins a call of fn and runs it up to its first ask. It waits while the
+// partition is paused.
 func (c *consumer[T]) start() error {
+	if !c.src.Holds() {
+		return c.refuse()
+	}
 	events := &Events[T]{partition: c.src.Partition(), ctx: c.ctx}
 	loop := coro.New(func(ask func(want) (delivery[T], bool)) (err error) {
 		defer recoverInto(&err) // here, where the stack is still that of the panic
@@ -235,7 +242,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 		events = events[n:]
 		// Decoding and middleware took their time since the entries were taken.
 		if !c.src.Holds() {
-			return ErrLost
+			return c.refuse()
 		}
 		asked, err := c.resume(c.loop, d)
 		if asked {
@@ -249,9 +256,18 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 	return nil
 }
 
+// refuse returns what middleware gets instead of a call of fn that may not begin.
+func (c *consumer[T]) refuse() error {
+	c.refused = true
+	return context.Cause(c.ctx)
+}
+
 // settle acks what the Handler's result allows, or applies the policy.
 func (c *consumer[T]) settle(err error) error {
 	all := &Batch{Events: c.events} // whatever middleware made of the other one
+	if c.refused {
+		return errEnded // not even if middleware makes nil of the error
+	}
 	if err == nil {
 		c.ack(c.events, false)
 		return nil

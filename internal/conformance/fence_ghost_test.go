@@ -89,7 +89,7 @@ func (r *rig) warm() {
 		r.t.Fatal(err)
 	}
 	renewal := rstream.Renewal{Place: other, Tenure: t, Floor: "0-0"}
-	if _, _, err := r.client.Refresh(ctx, "warm", hour, "warm", []rstream.Renewal{renewal}); err != nil {
+	if _, err := r.client.Refresh(ctx, rstream.Pulse{Key: "warm", Expiry: hour, Membership: "warm"}, []rstream.Renewal{renewal}); err != nil {
 		r.t.Fatal(err)
 	}
 	if err := r.client.Unlock(ctx, other, t); err != nil {

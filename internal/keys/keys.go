@@ -83,6 +83,12 @@ func (k Keys) Membership(stream, processor string) string {
 // Control is the control stream of a processor.
 func (k Keys) Control(stream, processor string) string { return k.shared("ctrl", stream, processor) }
 
+// AppControl is the control stream of the app as a whole.
+func (k Keys) AppControl() string { return k.shared("ctrl") }
+
+// Rules is the hash of what is paused and blocked in the app.
+func (k Keys) Rules() string { return k.shared("rules") }
+
 // AdminLock protects changes of a processor's membership.
 func (k Keys) AdminLock(stream, processor string) string {
 	return k.shared("lock", stream, processor, "admin")

@@ -52,6 +52,20 @@ func ParseControl(e Entry) (rebalance.Message, error) {
 	return m, nil
 }
 
+// KindRules is the kind of the message that says that the rules have changed. It
+// stands in the control stream of the app.
+const KindRules = "rules"
+
+// ControlKind returns what a control message is about, "" for what is no message
+// of this version.
+func ControlKind(e Entry) string {
+	if v, _ := e.Values["v"].(string); v != controlVersion {
+		return ""
+	}
+	kind, _ := e.Values["kind"].(string)
+	return kind
+}
+
 // ControlTail returns the ID of the last message of each control stream, "0-0" of
 // one without messages: where ReadControl begins.
 func (c *Client) ControlTail(ctx context.Context, keys []string) ([]string, error) {

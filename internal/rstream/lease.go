@@ -56,43 +56,72 @@ type Renewed struct {
 	Poke    int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
 }
 
-// Refresh writes the heartbeat, reads the membership, extends the locks that
-// hold our value and stores the floors, in one round trip. It never takes a lost
-// lock again. On an error, nothing is known of any of it; it may be repeated.
-// The results stand in the order of rs, which may be empty.
-func (c *Client) Refresh(ctx context.Context, beat string, expiry time.Duration, membership string, rs []Renewal) ([]Renewed, []byte, error) {
+// A Pulse is what an executor writes and reads with each refresh.
+type Pulse struct {
+	Key        string // of the heartbeat
+	Expiry     time.Duration
+	Beat       Beat   // what the heartbeat tells
+	Membership string // key of the membership
+}
+
+// Refreshed is what a refresh has found.
+type Refreshed struct {
+	Renewed    []Renewed // in the order of the renewals
+	Membership []byte    // nil if there is none
+	Rules      int64     // generation of the rules, -1 when it could not be read
+}
+
+// Refresh writes the heartbeat, reads the membership and the generation of the
+// rules, extends the locks that hold our value and stores the floors, in one
+// round trip. It never takes a lost lock again. On an error, nothing is known of
+// any of it; it may be repeated. rs may be empty.
+func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
 	calls := []*call{
-		scriptCall(ctx, beatScript, []string{beat}, milliseconds(expiry)),
-		plainCall(ctx, "GET", membership),
+		scriptCall(ctx, beatScript, []string{p.Key}, milliseconds(p.Expiry), p.Beat.Encode()),
+		plainCall(ctx, "GET", p.Membership),
+		plainCall(ctx, "HGET", c.keys.Rules(), "generation"),
 	}
 	for rest := rs; len(rest) > 0; {
 		n := min(len(rest), leasesPerScript)
-		calls = append(calls, refreshCall(ctx, expiry, rest[:n]))
+		calls = append(calls, refreshCall(ctx, p.Expiry, rest[:n]))
 		rest = rest[n:]
 	}
 	pipeline(ctx, c.once, calls)
 	if err := calls[0].reply.Err(); err != nil {
-		return nil, nil, fmt.Errorf("heartbeat %s: %w", beat, sorted(err))
+		return Refreshed{}, fmt.Errorf("heartbeat %s: %w", p.Key, sorted(err))
 	}
 	value, err := calls[1].reply.Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, nil, fmt.Errorf("membership %s: %w", membership, sorted(err))
+		return Refreshed{}, fmt.Errorf("membership %s: %w", p.Membership, sorted(err))
 	}
-	var renewed []Renewed
-	for _, call := range calls[2:] {
+	out := Refreshed{Rules: generationOf(calls[2].reply)}
+	if value != "" {
+		out.Membership = []byte(value)
+	}
+	for _, call := range calls[3:] {
 		part, err := parseRenewed(call.reply)
 		if err != nil {
-			return nil, nil, fmt.Errorf("refresh %d locks: %w", len(rs), sorted(err))
+			return Refreshed{}, fmt.Errorf("refresh %d locks: %w", len(rs), sorted(err))
 		}
-		renewed = append(renewed, part...)
+		out.Renewed = append(out.Renewed, part...)
 	}
-	if len(renewed) != len(rs) {
-		return nil, nil, fmt.Errorf("refresh %d locks: reply for %d", len(rs), len(renewed))
+	if len(out.Renewed) != len(rs) {
+		return Refreshed{}, fmt.Errorf("refresh %d locks: reply for %d", len(rs), len(out.Renewed))
 	}
-	if value == "" {
-		return renewed, nil, nil
+	return out, nil
+}
+
+// generationOf reads the generation of the rules, which leases do not depend on:
+// an error is none of a refresh.
+func generationOf(reply *redis.Cmd) int64 {
+	n, err := reply.Int64()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return 0
+	case err != nil:
+		return -1
 	}
-	return renewed, []byte(value), nil
+	return n
 }
 
 func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal) *call {

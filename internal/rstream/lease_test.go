@@ -62,11 +62,13 @@ func TestRefresh(t *testing.T) {
 		e.must(e.raw.Set(e.ctx(), rs[5].Place.Own, "x", 0).Err())
 		e.must(e.raw.Set(e.ctx(), "memb", "value", 0).Err())
 
-		got, value, err := e.Refresh(e.ctx(), "beat", 10*time.Second, "memb", rs)
+		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb", Beat: Beat{Rules: 7}}, rs)
 		e.must(err)
 		want := []Renewed{{State: Ours, Pending: 1, Lowest: "2-2"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
-		equal(t, "renewed", got, want)
-		equal(t, "membership", string(value), "value")
+		equal(t, "renewed", refreshed.Renewed, want)
+		equal(t, "membership", string(refreshed.Membership), "value")
+		equal(t, "generation of the rules", refreshed.Rules, 0)
+		equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, 7)
 		states, err := e.Probe(e.ctx(), rs)
 		e.must(err)
 		equal(t, "probed", states, []State{Ours, Lost, Lost, GroupGone, BadType, Ours})
@@ -86,9 +88,9 @@ func TestRefresh(t *testing.T) {
 
 func TestRefreshOfNothingBeats(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		got, value, err := e.Refresh(e.ctx(), "beat", time.Second, "memb", nil)
-		if len(got) != 0 || value != nil || err != nil {
-			t.Errorf("got %v, %q, %v", got, value, err)
+		got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
+		if len(got.Renewed) != 0 || got.Membership != nil || err != nil {
+			t.Errorf("got %+v, %v", got, err)
 		}
 		equal(t, "heartbeat", e.raw.Exists(e.ctx(), "beat").Val(), 1)
 		eventually(t, "the heartbeat expires", func() bool { return e.raw.Exists(e.ctx(), "beat").Val() == 0 })
@@ -103,8 +105,9 @@ func TestRefreshOfManyPartitions(t *testing.T) {
 		}
 		last := rs[len(rs)-1]
 		e.own(last.Place, last.Tenure)
-		got, _, err := e.Refresh(e.ctx(), "beat", time.Second, "memb", rs)
+		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
 		e.must(err)
+		got := refreshed.Renewed
 		equal(t, "results", len(got), len(rs))
 		equal(t, "first and last", []State{got[0].State, got[len(got)-1].State}, []State{Lost, Ours})
 	})

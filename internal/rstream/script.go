@@ -19,6 +19,9 @@ var refreshSource string
 //go:embed lua/beat.lua
 var beatSource string
 
+//go:embed lua/rule.lua
+var ruleSource string
+
 //go:embed lua/obtain.lua
 var obtainSource string
 
@@ -83,6 +86,7 @@ var (
 	takeoverScript = redis.NewScript(prelude + takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
 	beatScript     = redis.NewScript(beatSource)
+	ruleScript     = redis.NewScript(ruleSource)
 	obtainScript   = redis.NewScript(obtainSource)
 	boundScript    = redis.NewScript(boundSource)
 	unlockScript   = redis.NewScript(unlockSource)

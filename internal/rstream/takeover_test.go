@@ -142,9 +142,9 @@ func (e *env) group(p Place, executor, at string) {
 // checkpoint stores a floor as a refresh does.
 func (e *env) checkpoint(p Place, t Tenure, floor string, read int64) {
 	e.t.Helper()
-	got, _, err := e.Refresh(e.ctx(), "beat", 10e9, "memb", []Renewal{{Place: p, Tenure: t, Floor: floor, Read: read}})
+	got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10e9, Membership: "memb"}, []Renewal{{Place: p, Tenure: t, Floor: floor, Read: read}})
 	e.must(err)
-	equal(e.t, "state", got[0].State, Ours)
+	equal(e.t, "state", got.Renewed[0].State, Ours)
 }
 
 func TestTakeoverNoticesAShorterStreamOfHigherIDs(t *testing.T) {
@@ -316,9 +316,9 @@ func TestScriptsSurviveScriptFlush(t *testing.T) {
 			flush()
 			e.own(p, tenure(alice, 1))
 			flush()
-			got, _, err := e.Refresh(e.ctx(), "beat", 10e9, "memb", renew)
+			got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10e9, Membership: "memb"}, renew)
 			e.must(err)
-			equal(t, "state", got[0].State, Ours)
+			equal(t, "state", got.Renewed[0].State, Ours)
 			flush()
 			out := e.Append(e.ctx(), two)
 			e.must(out[0].Err)

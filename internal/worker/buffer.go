@@ -26,6 +26,7 @@ func mono() int64 { return int64(time.Since(began)) }
 type buffer struct {
 	maxBytes int64
 	live     func() bool     // the lease holds
+	mayRun   func() bool     // the function may run; if not, ready tells when that may have changed
 	lost     func(id string) // an entry is skipped because its data is gone; mu is held
 	kick     func()          // tells the fetcher that there is room again
 	ready    chan struct{}   // something changed that the consumer may wait for; one token
@@ -61,6 +62,7 @@ type item struct {
 
 func newBuffer(capacity int, maxBytes int64, floor string, read int64) *buffer {
 	return &buffer{
+		mayRun:   func() bool { return true },
 		maxBytes: maxBytes, capacity: capacity, position: floor, floor: floor, read: read,
 		ready: make(chan struct{}, 1),
 	}
@@ -163,6 +165,9 @@ func (b *buffer) take(n int, within time.Duration) ([]rstream.Entry, error) {
 			return nil, io.EOF
 		}
 		wait := b.wait(n, within)
+		if wait == 0 && !b.mayRun() {
+			wait = -1
+		}
 		if wait == 0 {
 			out := b.pop(n)
 			b.wants = 0

@@ -8,20 +8,23 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// control reads the control streams of all processors over one connection and
-// passes the messages on. They are hints: whatever gets lost here is seen with
+// control reads the control streams of all processors and of the app over one
+// connection and passes the messages on. They are hints: whatever gets lost here is seen with
 // the next heartbeat.
 func (w *Worker) control(ctx context.Context) {
 	if len(w.executors) == 0 {
 		return
 	}
-	keys := make([]string, len(w.executors))
-	after := make([]string, len(w.executors))
+	keys := make([]string, len(w.executors)+1)
+	after := make([]string, len(keys))
 	at := map[string]int{}
 	for n, x := range w.executors {
 		keys[n] = w.client.Keys().Control(x.p.Stream, x.p.Name)
 		at[keys[n]] = n
 	}
+	app := len(w.executors)
+	keys[app] = w.client.Keys().AppControl()
+	at[keys[app]] = app
 	r := w.client.NewReader()
 	defer r.Close()
 	var g errgroup.Group
@@ -52,7 +55,21 @@ func (w *Worker) control(ctx context.Context) {
 		for _, c := range chunks {
 			n := at[c.Key]
 			after[n] = c.Entries[len(c.Entries)-1].ID
-			w.executors[n].notify(c.Entries)
+			if n == app {
+				w.notify(c.Entries)
+			} else {
+				w.executors[n].notify(c.Entries)
+			}
+		}
+	}
+}
+
+// notify passes on messages to the app. Those of a kind that is not known here
+// concern others.
+func (w *Worker) notify(entries []rstream.Entry) {
+	for _, e := range entries {
+		if rstream.ControlKind(e) == rstream.KindRules {
+			w.rules.look()
 		}
 	}
 }

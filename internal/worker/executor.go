@@ -119,6 +119,9 @@ type incarnation struct {
 	leaving map[int]bool // the coordinator has asked for the release
 	stuck   []int        // partitions whose function did not return
 	broken  map[int]error
+
+	early    chan struct{} // a refresh is wanted before its time
+	inEffect int64         // generation of the rules that was last seen in full effect; guarded by mu
 }
 
 func newIncarnation(x *executor) *incarnation {
@@ -128,6 +131,7 @@ func newIncarnation(x *executor) *incarnation {
 		executor: x, id: id, group: rstream.GroupName(x.p.Name, id), beat: k.Beat(x.p.Stream, x.p.Name, id),
 		membership: k.Membership(x.p.Stream, x.p.Name), began: mono(),
 		tenures: map[int]*tenure{}, claims: map[int]rstream.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
+		early: make(chan struct{}, 1),
 	}
 	i.fetch, i.acks = newFetcher(i), newAcker(i)
 	i.journal = newJournal(i.log.With("member", id))
@@ -276,6 +280,10 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	}
 	t.lease.Store(lease)
 	t.live = t.holds
+	t.since = mono()
+	t.gate.calm, t.gate.opened = i.hurry, t.signal
+	t.held.Store(true) // until the rules were read, see rulesKeeper
+	t.mayRun, t.endCause = t.enter, i.endCause
 	t.lapse = func() { i.lose(t, errLeaseEnded) }
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
@@ -290,6 +298,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.mu.Unlock()
 	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
 	i.journal.note(slog.LevelInfo, gained, place.Partition, nil)
+	i.w.rules.admit(i, t)
 	i.wg.Go(func() { i.consume(t) })
 	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)
@@ -301,6 +310,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 // consume runs the user's side until the tenure ends.
 func (i *incarnation) consume(t *tenure) {
 	defer close(t.finished)
+	defer t.leave()
 	defer t.cancel(nil)
 	returned := false
 	defer func() {

@@ -15,7 +15,7 @@ const straysAtOnce = 1000
 func (i *incarnation) firstBeat(ctx context.Context) error {
 	trouble := newTrouble(i.log, "first heartbeat")
 	for {
-		_, _, err := i.w.client.Refresh(ctx, i.beat, i.p.LockExpiry, i.membership, nil)
+		_, err := i.w.client.Refresh(ctx, i.pulse(), nil)
 		if err == nil {
 			trouble.over()
 			return nil
@@ -48,7 +48,21 @@ func (i *incarnation) heartbeat(ctx context.Context) {
 			i.endBeat(ctx)
 			return
 		case <-ticker.C:
+		case <-i.early:
 		}
+	}
+}
+
+// pulse is what a refresh writes and reads beside the locks.
+func (i *incarnation) pulse() rstream.Pulse {
+	return rstream.Pulse{Key: i.beat, Expiry: i.p.LockExpiry, Beat: i.told(), Membership: i.membership}
+}
+
+// hurry asks for a refresh before its time: the heartbeat has something to tell.
+func (i *incarnation) hurry() {
+	select {
+	case i.early <- struct{}{}:
+	default:
 	}
 }
 
@@ -72,10 +86,14 @@ func (i *incarnation) refresh(ctx context.Context) error {
 	defer cancel()
 	// The lease counts from before the request: the server's expiry begins later.
 	sent := mono()
-	renewed, membership, err := i.w.client.Refresh(ctx, i.beat, i.p.LockExpiry, i.membership, renewals)
+	refreshed, err := i.w.client.Refresh(ctx, i.pulse(), renewals)
 	if err != nil {
 		return err
 	}
+	if refreshed.Rules >= 0 {
+		i.w.rules.heard(refreshed.Rules)
+	}
+	renewed, membership := refreshed.Renewed, refreshed.Membership
 	i.w.count.Refreshes.Add(1)
 	var late error
 	for n, t := range tenures {

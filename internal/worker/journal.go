@@ -36,6 +36,8 @@ const (
 	released    = "partitions released"
 	lost        = "partitions lost: their functions' contexts have ended, their events go to the next owner"
 	regained    = "consumer groups are gone: taking these partitions over again"
+	paused      = "partitions paused: they take no event until they may"
+	resumed     = "partitions go on: nothing holds them back any more"
 	notReleased = "locks could not be released, they expire"
 	notTaken    = "partitions cannot be taken over, trying again; the others are not affected"
 )

@@ -52,8 +52,10 @@ type Source interface {
 	// tenure is not ending and its lease holds.
 	Live() bool
 
-	// Holds says whether the lease holds, so that what was taken may still be
-	// processed. If not, the consumer's context has ended with ErrLost.
+	// Holds is asked right before each call of the user's function, from its
+	// very beginning on. It waits while the partition is paused, and says
+	// whether the call may be made. If not, nothing more may be processed, what
+	// was taken is not done, and the consumer's context has ended.
 	Holds() bool
 
 	// Ack tells that these entries are done. It does not wait. gap says that

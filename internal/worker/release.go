@@ -61,6 +61,7 @@ func (i *incarnation) end(t *tenure) {
 			delete(i.tenures, t.place.Partition)
 		}
 		i.mu.Unlock()
+		i.w.rules.dismiss(t)
 		close(t.ended)
 		t.log.Debug("partition released", "member", i.id, "lost", t.isLost())
 		i.journal.note(slog.LevelInfo, released, t.place.Partition, nil)
@@ -78,11 +79,7 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 		return true
 	case <-grace.C:
 	}
-	cause := ErrReleased
-	if i.w.stopping() {
-		cause = ErrShutdown
-	}
-	t.cancel(cause)
+	t.cancel(i.endCause())
 	late := time.NewTimer(stuckPatience)
 	defer late.Stop()
 	ended := i.ctx.Done()
@@ -102,10 +99,18 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 				i.w.count.Stuck.Add(1)
 			}
 			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does",
-				"after", time.Duration(mono()-t.busySince.Load()).Round(time.Second))
+				"after", time.Duration(mono()-t.running.Load()).Round(time.Second))
 			late.Reset(time.Minute)
 		}
 	}
+}
+
+// endCause is why a partition is given up.
+func (i *incarnation) endCause() error {
+	if i.w.stopping() {
+		return ErrShutdown
+	}
+	return ErrReleased
 }
 
 // saveFloor stores how far we have come, where our group does not say so any
@@ -113,7 +118,7 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 func (i *incarnation) saveFloor(t *tenure) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
 	defer cancel()
-	_, _, err := i.w.client.Refresh(ctx, i.beat, i.p.LockExpiry, i.membership, []rstream.Renewal{t.renewal()})
+	_, err := i.w.client.Refresh(ctx, i.pulse(), []rstream.Renewal{t.renewal()})
 	if err != nil {
 		t.log.Warn("position not stored: events since the last refresh are repeated", "err", err)
 	}

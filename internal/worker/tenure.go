@@ -18,11 +18,13 @@ import (
 // delivered and nothing is sent to Redis but the release of what may be ours.
 type tenure struct {
 	*buffer
+	gate
 	place  rstream.Place
 	number rstream.Tenure
 	epoch  int64
 	given  string // entries up to here were given to an earlier owner
 	expiry time.Duration
+	since  int64 // by mono: the lock was obtained before
 	log    *slog.Logger
 
 	ctx    context.Context // the handler's
@@ -41,10 +43,10 @@ type tenure struct {
 
 	tell        func(*tenure) // tells the acker
 	lapse       func()        // the lease is over
+	endCause    func() error  // why it ends, if it is not lost
 	count       *Counters
 	quarantined atomic.Pointer[error]
 	trimmable   atomic.Bool // something was acked since the last trim
-	busySince   atomic.Int64
 }
 
 func (t *tenure) Partition() int             { return t.place.Partition }
@@ -80,8 +82,17 @@ func (t *tenure) Live() bool {
 }
 
 // Holds is asked before each call of the user's function, which may come long
-// after Take: middleware waits between two attempts.
+// after Take: middleware waits between two attempts. While the partition is
+// paused it waits. If the tenure ends meanwhile, the context ends at once: what
+// was taken was not begun, and middleware must not take that for a failure.
 func (t *tenure) Holds() bool {
+	for !t.enter() {
+		if t.isEnding() {
+			t.cancel(t.endCause())
+			return false
+		}
+		<-t.ready
+	}
 	if t.live() {
 		return true
 	}
@@ -90,15 +101,15 @@ func (t *tenure) Holds() bool {
 }
 
 func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
+	t.leave()
 	entries, err := t.take(n, within)
-	if err == nil {
-		t.busySince.Store(mono())
+	if err != nil {
+		t.running.Store(mono()) // what stands behind the user's loop
 	}
 	return entries, err
 }
 
 func (t *tenure) Ack(ids []string, gap bool) {
-	t.busySince.Store(0)
 	t.count.Processed.Add(int64(len(ids)))
 	if t.done(ids, gap) {
 		t.tell(t)
@@ -106,12 +117,15 @@ func (t *tenure) Ack(ids []string, gap bool) {
 }
 
 func (t *tenure) Ignored(n int, err error) {
+	if n == 0 {
+		t.leave() // the function has failed before it asked for an event
+	}
 	t.count.Ignored.Add(int64(n))
 	t.log.Warn("error ignored", "events", n, "err", err)
 }
 
 func (t *tenure) Quarantine(err error) {
-	t.busySince.Store(0)
+	t.leave()
 	t.count.Quarantined.Add(1)
 	t.quarantined.Store(&err)
 	t.log.Error("partition quarantined: it stays owned and processes nothing until the worker restarts or the partition moves; mend the cause, then restart", "err", err)

@@ -11,6 +11,7 @@
 //	acker        XACK for many partitions at once
 //	heartbeat    leases, three times per expiry
 //	control      messages of other members
+//	rules        what is paused and blocked; gate holds tenures to it
 //	maintenance  trimming
 //	leadership   tasks, on every worker and on the leader
 //
@@ -64,6 +65,7 @@ type Worker struct {
 	name   string
 	count  *Counters
 	trim   *maintenance
+	rules  *rulesKeeper
 	now    func() time.Time // the clock of schedules
 
 	calls     calls
@@ -79,7 +81,7 @@ type Worker struct {
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
 	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), now: time.Now}
-	w.trim = newMaintenance(w)
+	w.trim, w.rules = newMaintenance(w), newRulesKeeper(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))
 	}
@@ -101,6 +103,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	var serving errgroup.Group
 	serving.Go(func() error { w.control(services); return nil })
 	serving.Go(func() error { w.trim.run(services); return nil })
+	serving.Go(func() error { w.rules.run(services); return nil })
 	tasks := make(chan struct{})
 	go func() {
 		defer close(tasks)

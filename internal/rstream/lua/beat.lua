@@ -2,9 +2,10 @@
 -- server is full, and after it the script may write on; see obtain.lua.
 --
 -- KEYS    1 heartbeat
--- ARGV    1 expiry in ms
+-- ARGV    1 expiry in ms   2 what it tells
 -- Returns 1
-if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
-	redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])
+local there = redis.call('PEXPIRE', KEYS[1], ARGV[1])
+if there == 0 or redis.pcall('GET', KEYS[1]) ~= ARGV[2] then
+	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 end
 return 1

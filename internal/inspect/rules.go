@@ -1,0 +1,123 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+// A RuleState is a rule that is in force.
+type RuleState struct {
+	Kind  string     `json:"kind"`  // pause or block
+	Scope string     `json:"scope"` // app, stream:…, processor:…/…, partition:…/…/…
+	Who   string     `json:"who"`
+	Why   string     `json:"why"`
+	At    time.Time  `json:"at"`
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// Rules are the rules of an app that are in force.
+func Rules(ctx context.Context, c *rstream.Client) ([]rules.Rule, error) {
+	set, now, err := c.Rules(ctx)
+	return set.InForce(now), err
+}
+
+// StateOf is a rule as JSON shows it.
+func StateOf(r rules.Rule) RuleState {
+	s := RuleState{Kind: string(r.Kind), Scope: r.Scope.String(), Who: r.Who, Why: r.Why, At: r.At}
+	if !r.Until.IsZero() {
+		s.Until = &r.Until
+	}
+	return s
+}
+
+const (
+	firstPoll = 20 * time.Millisecond
+	lastPoll  = 500 * time.Millisecond
+)
+
+// ErrNotHeld is in the chain of what AwaitRules returns where no rule holds the
+// scope back.
+var ErrNotHeld = errors.New("nothing holds it back")
+
+// AwaitRules waits until no function runs in a scope that rules hold back, and
+// none can begin to. waiting, if not nil, is called with what it waits for, each
+// time it looks. It returns an error when ctx ends, when Redis does not answer,
+// and, with ErrNotHeld, when no rule in force covers the scope, or none any more.
+func AwaitRules(ctx context.Context, c *rstream.Client, scope rules.Scope, waiting func([]rstream.Holdout)) error {
+	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
+		set, now, err := c.Rules(ctx)
+		if err != nil {
+			return err
+		}
+		if !holds(set.InForce(now), scope) {
+			return fmt.Errorf("%s: %w", scope, ErrNotHeld)
+		}
+		holdouts, err := holdoutsOf(ctx, c, scope, set.Generation)
+		if err != nil || len(holdouts) == 0 {
+			return err
+		}
+		if waiting != nil {
+			waiting(holdouts)
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+func holds(in []rules.Rule, scope rules.Scope) bool {
+	for _, r := range in {
+		if r.Scope.Contains(scope) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdoutsOf looks at every processor that the scope has to do with.
+func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, generation int64) ([]rstream.Holdout, error) {
+	streams := []string{scope.StreamName()}
+	var err error
+	if streams[0] == "" {
+		if streams, err = c.Streams(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var all []rstream.Holdout
+	for _, stream := range streams {
+		m, ok, err := c.LoadMeta(ctx, stream)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		for _, name := range m.Processors {
+			if !scope.Includes(stream, name) {
+				continue
+			}
+			var partitions []int
+			for n := range m.Partitions {
+				if scope.Covers(stream, name, n) {
+					partitions = append(partitions, n)
+				}
+			}
+			holdouts, err := c.Holdouts(ctx, stream, name, partitions, generation)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, holdouts...)
+		}
+	}
+	return all, nil
+}

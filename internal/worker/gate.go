@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// longRunning is how long an iteration takes before heartbeats tell of it.
+const longRunning = 10 * time.Second
+
+// A gate stands between a partition and the user's function: what is paused or
+// blocked does not come through.
+//
+// Whoever goes through marks itself as running and then looks at the flag;
+// whoever closes the gate sets the flag and then looks who runs. So one of the
+// two sees the other.
+type gate struct {
+	held    atomic.Bool  // no call of the function may begin
+	running atomic.Int64 // since when it may run, by mono; 0: it does not
+	stuck   atomic.Bool  // it ignores that its Timeout is over
+	calm    func()       // called when it has returned and the gate is closed
+	opened  func()       // called when the gate was opened
+}
+
+// hold closes the gate or opens it.
+func (g *gate) hold(held bool) {
+	if g.held.Swap(held) && !held {
+		g.opened()
+	}
+}
+
+// enter says whether the function may run from now on; if not, opened will be
+// called.
+func (g *gate) enter() bool {
+	if g.held.Load() {
+		g.leave()
+		return false
+	}
+	g.running.Store(mono())
+	if g.held.Load() {
+		g.leave()
+		return false
+	}
+	return true
+}
+
+// leave says that the function does not run.
+func (g *gate) leave() {
+	if g.running.Swap(0) == 0 {
+		return
+	}
+	g.stuck.Store(false)
+	if g.held.Load() {
+		g.calm()
+	}
+}
+
+// beat is what the heartbeat tells: which rules are in full effect, and where a
+// function has been running for long.
+func (i *incarnation) told() rstream.Beat {
+	generation := i.w.rules.generation.Load()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	b := rstream.Beat{Running: map[int]time.Time{}}
+	calm := len(i.stuck) == 0
+	now := mono()
+	for _, t := range i.tenures {
+		held, since := t.held.Load(), t.running.Load()
+		if since == 0 {
+			continue
+		}
+		calm = calm && !held
+		if took := time.Duration(now - since); took > longRunning || t.stuck.Load() {
+			b.Running[t.place.Partition] = time.Now().Add(-took)
+		}
+	}
+	if calm {
+		i.inEffect = generation
+	}
+	b.Rules = i.inEffect
+	return b
+}

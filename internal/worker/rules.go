@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+const (
+	// rulesPatience bounds one look at the rules.
+	rulesPatience = 2 * time.Second
+	// idleRules is how long the keeper waits where nothing is to come.
+	idleRules = time.Hour
+)
+
+// A rulesKeeper knows what is paused and blocked, and holds tenures to it. It
+// reads the rules when a control message, a heartbeat or a new tenure wants it;
+// if they cannot be read, the last known ones hold.
+//
+// A tenure begins held back, and opens with the first reading that was asked for
+// after its lock was obtained. So of a partition whose lock is free, everybody
+// may say that its next owner will know the rules of now; see rstream.Holdouts.
+type rulesKeeper struct {
+	w    *Worker
+	wake chan struct{}
+
+	// generation is that of the rules that every tenure is held to.
+	generation atomic.Int64
+
+	mu      sync.Mutex
+	tenures map[*tenure]*incarnation
+	paused  map[*tenure]bool // logged as paused
+	set     rules.Set
+	asked   int64     // when the last reading was asked for, by mono; 0: there was none
+	read    int64     // when its reply was there
+	server  time.Time // the server's time between these
+	logged  string
+}
+
+func newRulesKeeper(w *Worker) *rulesKeeper {
+	return &rulesKeeper{
+		w: w, wake: make(chan struct{}, 1), tenures: map[*tenure]*incarnation{}, paused: map[*tenure]bool{},
+	}
+}
+
+// look asks for a reading, soon.
+func (k *rulesKeeper) look() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// heard looks if the generation is not the one that tenures are held to.
+func (k *rulesKeeper) heard(generation int64) {
+	if generation != k.generation.Load() {
+		k.look()
+	}
+}
+
+// admit takes a tenure in, which stays held back until it was looked after.
+func (k *rulesKeeper) admit(i *incarnation, t *tenure) {
+	k.mu.Lock()
+	k.tenures[t] = i
+	k.mu.Unlock()
+	k.look()
+}
+
+// dismiss forgets a tenure.
+func (k *rulesKeeper) dismiss(t *tenure) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.tenures, t)
+	delete(k.paused, t)
+}
+
+// run keeps tenures to the rules until ctx ends.
+func (k *rulesKeeper) run(ctx context.Context) {
+	trouble := newTrouble(k.w.log, "rules of what is paused: what is known holds, and partitions that are new here wait")
+	timer := time.NewTimer(idleRules)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			// A rule has ended by itself.
+		case <-k.wake:
+			for ctx.Err() == nil {
+				err := k.fetch(ctx)
+				if err == nil {
+					trouble.over()
+					break
+				}
+				trouble.wait(ctx, err)
+			}
+		}
+		timer.Reset(k.apply())
+	}
+}
+
+func (k *rulesKeeper) fetch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, rulesPatience)
+	defer cancel()
+	asked := mono()
+	set, server, err := k.w.client.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.set, k.asked, k.read, k.server = set, asked, mono(), server
+	return nil
+}
+
+// apply holds every tenure to the rules that are known, and returns how long it
+// will be until one of them ends by itself.
+//
+// The order matters. A generation is published after all flags were set, and an
+// executor that reports it looks at the flags and then at who runs, while a
+// consumer says that it runs and then looks at its flag: if the executor sees
+// nobody run, then whoever comes later sees the flag.
+func (k *rulesKeeper) apply() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.asked == 0 {
+		return idleRules
+	}
+	// The server's time is at least this: a rule never ends early.
+	now := k.server.Add(time.Duration(mono() - k.read))
+	for t, i := range k.tenures {
+		if k.asked < t.since {
+			continue
+		}
+		held := len(k.set.Holding(t.place.Stream, t.place.Processor, t.place.Partition, now)) > 0
+		t.hold(held)
+		if held != k.paused[t] {
+			k.note(i, t, held)
+		}
+	}
+	k.log(now)
+	if k.generation.Swap(k.set.Generation) != k.set.Generation {
+		for _, x := range k.w.executors {
+			if i := x.incarnation(); i != nil {
+				i.hurry()
+			}
+		}
+	}
+	end := k.set.NextEnd(now)
+	if end.IsZero() {
+		return idleRules
+	}
+	return min(end.Sub(now), idleRules)
+}
+
+func (k *rulesKeeper) note(i *incarnation, t *tenure, held bool) {
+	if held {
+		k.paused[t] = true
+		i.journal.note(slog.LevelInfo, paused, t.place.Partition, nil)
+		return
+	}
+	delete(k.paused, t)
+	i.journal.note(slog.LevelInfo, resumed, t.place.Partition, nil)
+}
+
+// log says, when it changes, which rules concern this worker.
+func (k *rulesKeeper) log(now time.Time) {
+	var texts []string
+	for _, r := range k.set.InForce(now) {
+		for _, x := range k.w.executors {
+			if r.Scope.Includes(x.p.Stream, x.p.Name) {
+				texts = append(texts, r.String())
+				break
+			}
+		}
+	}
+	text := strings.Join(texts, "; ")
+	if text == k.logged {
+		return
+	}
+	k.logged = text
+	if text == "" {
+		k.w.log.Info("rules: nothing is paused or blocked any more")
+		return
+	}
+	k.w.log.Info("rules: what they cover is held back; locks stay, nothing is lost", "cause", text)
+}

@@ -1,0 +1,173 @@
+package runnel
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+// Rules say what does not run: an operator pauses, an administrator blocks, each
+// the app, a stream, a processor, or one of its partitions. What either covers
+// takes no event and starts no call of its function, on every worker within a
+// second and on those that start later; locks, reads, heartbeats and rebalances
+// go on, and what is sent meanwhile is processed afterwards. Rules are kept in
+// Redis, and by workers that cannot read them any more.
+//
+// Methods may be called concurrently, by any program of the app. They block until
+// Redis has answered.
+type Rules struct{ app *App }
+
+// Rules returns the rules of the app. It does no I/O.
+func (a *App) Rules() *Rules { return &Rules{a} }
+
+// A Scope is what a rule is about. The zero Scope is none, which is an error.
+type Scope struct{ scope rules.Scope }
+
+// AppScope returns the scope of everything in the app.
+func AppScope() Scope { return Scope{rules.App()} }
+
+// StreamScope returns the scope of all processors of a stream.
+func StreamScope(stream string) Scope { return Scope{rules.Stream(stream)} }
+
+// ProcessorScope returns the scope of a processor.
+func ProcessorScope(stream, processor string) Scope {
+	return Scope{rules.Processor(stream, processor)}
+}
+
+// PartitionScope returns the scope of one partition of a processor.
+func PartitionScope(stream, processor string, partition int) Scope {
+	return Scope{rules.Partition(stream, processor, partition)}
+}
+
+// String returns "app", "stream:orders", "processor:orders/printer" or
+// "partition:orders/printer/3".
+func (s Scope) String() string { return s.scope.String() }
+
+// A RuleKind is what a rule does.
+type RuleKind string
+
+const (
+	RulePause RuleKind = RuleKind(rules.Pause) // set by Pause
+	RuleBlock RuleKind = RuleKind(rules.Block) // set by Block
+)
+
+// A Rule is a pause or a block that is in force.
+type Rule struct {
+	Kind     RuleKind
+	Scope    Scope
+	Who, Why string
+	At       time.Time // when it was set, by Redis' clock
+	Until    time.Time // when it ends by itself; zero: not before it is removed
+}
+
+// RuleOptions say more about a rule. A nil one is all defaults.
+type RuleOptions struct {
+	Who string        // default: the user and host of this process
+	Why string        // shown to whoever wonders
+	For time.Duration // after which it ends by itself; 0: when it is removed. At least a millisecond
+}
+
+// Pause holds back what the scope covers, until Unpause or for a time. A second
+// one for the same scope replaces the first.
+func (r *Rules) Pause(ctx context.Context, s Scope, opts *RuleOptions) error {
+	return r.set(ctx, rules.Pause, s, opts)
+}
+
+// Unpause removes the pause of exactly this scope; that there is none is no
+// error. What is blocked, or paused by another scope too, goes on waiting.
+func (r *Rules) Unpause(ctx context.Context, s Scope) error { return r.remove(ctx, rules.Pause, s) }
+
+// Block is Pause for administrators: what is blocked does not run before Unblock,
+// whatever was paused and unpaused. Nothing but the rights in Redis keeps others
+// from calling it.
+func (r *Rules) Block(ctx context.Context, s Scope, opts *RuleOptions) error {
+	return r.set(ctx, rules.Block, s, opts)
+}
+
+// Unblock removes the block of exactly this scope; that there is none is no error.
+func (r *Rules) Unblock(ctx context.Context, s Scope) error { return r.remove(ctx, rules.Block, s) }
+
+// List returns the rules in force, blocks first.
+func (r *Rules) List(ctx context.Context) ([]Rule, error) {
+	client, err := r.app.redis()
+	if err != nil {
+		return nil, err
+	}
+	in, err := inspect.Rules(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Rule, len(in))
+	for i, one := range in {
+		out[i] = Rule{Kind: RuleKind(one.Kind), Scope: Scope{one.Scope}, Who: one.Who, Why: one.Why, At: one.At, Until: one.Until}
+	}
+	return out, nil
+}
+
+// Wait blocks until no function runs in the scope and none can begin to. The
+// scope must be held back, by a rule for it or for something larger, and stay so,
+// else Wait returns an error; also when ctx ends and when Redis does not answer.
+// Of a worker that was cut off it waits for the locks to expire.
+func (r *Rules) Wait(ctx context.Context, s Scope) error {
+	if err := s.scope.Check(); err != nil {
+		return err
+	}
+	client, err := r.app.redis()
+	if err != nil {
+		return err
+	}
+	return inspect.AwaitRules(ctx, client, s.scope, nil)
+}
+
+func (r *Rules) set(ctx context.Context, kind rules.Kind, s Scope, opts *RuleOptions) error {
+	var o RuleOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.For < 0 || o.For > 0 && o.For < time.Millisecond {
+		return fmt.Errorf("%s of %s for %v: want at least a millisecond", kind, s, o.For)
+	}
+	if o.Who == "" {
+		o.Who = whoami()
+	}
+	return r.change(s, func(c *rstream.Client) error {
+		_, err := c.SetRule(ctx, rules.Rule{Kind: kind, Scope: s.scope, Who: o.Who, Why: o.Why}, o.For)
+		return err
+	})
+}
+
+func (r *Rules) remove(ctx context.Context, kind rules.Kind, s Scope) error {
+	return r.change(s, func(c *rstream.Client) error {
+		_, err := c.RemoveRule(ctx, kind, s.scope)
+		return err
+	})
+}
+
+func (r *Rules) change(s Scope, fn func(*rstream.Client) error) error {
+	if err := s.scope.Check(); err != nil {
+		return err
+	}
+	client, err := r.app.redis()
+	if err != nil {
+		return err
+	}
+	return fn(client)
+}
+
+// whoami is the user and host of this process.
+func whoami() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}
