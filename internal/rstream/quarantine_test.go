@@ -15,10 +15,10 @@ func addArgs(key string, values ...any) *redis.XAddArgs {
 // poked is the number of changes that a refresh tells alice of.
 func (e *env) poked(p Place) int64 {
 	e.t.Helper()
-	got, _, err := e.Refresh(e.ctx(), "beat", 10e9, "memb", []Renewal{{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: -1}})
+	got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10e9, Membership: "memb"}, []Renewal{{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: -1}})
 	e.must(err)
-	equal(e.t, "state", got[0].State, Ours)
-	return got[0].Poke
+	equal(e.t, "state", got.Renewed[0].State, Ours)
+	return got.Renewed[0].Poke
 }
 
 // hints are the hints in the processor's control stream.
