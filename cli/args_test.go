@@ -46,7 +46,7 @@ func TestUsageErrors(t *testing.T) {
 	tests := []struct{ name, args, err string }{
 		{"no command", "", "Usage:"},
 		{"unknown command", "nope", `unknown command "nope"; see`},
-		{"unknown subcommand", "processor nope", `unknown command "nope"; there is reset; see`},
+		{"unknown subcommand", "processor nope", `unknown command "nope"; there is reset`},
 		{"no subcommand", "processor", "a command is needed: reset"},
 		{"unknown flag", "send orders {} --kee x", "unknown flag --kee; see"},
 		{"unknown global flag", "--kee send", "unknown flag --kee"},

@@ -22,6 +22,13 @@ func TestFlagsWorkEverywhereOfEveryCommand(t *testing.T) {
 		{"sendmany", "orders " + path, "--stop-on-error --output json"},
 		{"status", "orders/printer", "--output json"},
 		{"processor reset", "orders/printer", "--to start --output json"},
+		{"retry ls", "orders/printer", "--key ada --partition 1 --output json"},
+		{"retry now", "orders/printer", "--limit 1 --output json"},
+		{"retry drop", "orders/printer", "--all --output json"},
+		{"dead ls", "orders/printer", "--since 1h --error text --output json"},
+		{"dead show", "orders/printer", "--id 1/1-1 --output json"},
+		{"dead replay", "orders/printer", "--dry-run --output json"},
+		{"dead drop", "orders/printer", "--all --output=json"},
 		{"version", "", "--output json"},
 	} {
 		for _, line := range []string{

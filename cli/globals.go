@@ -52,6 +52,28 @@ func (p *program) command(c *cli.Command, examples ...string) *cli.Command {
 	return c
 }
 
+// group is a command that only has commands of its own. Its examples are the first
+// of each.
+func (p *program) group(name, usage string, commands ...*cli.Command) *cli.Command {
+	var names, examples []string
+	for _, c := range commands {
+		names = append(names, c.Name)
+		example, _, _ := strings.Cut(c.Description, "\n")
+		examples = append(examples, example)
+	}
+	return p.command(&cli.Command{
+		Name:        name,
+		Usage:       usage,
+		Subcommands: commands,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef(c, "unknown command %q; there is %s", c.Args().First(), strings.Join(names, ", "))
+			}
+			return usagef(c, "a command is needed: %s", strings.Join(names, ", "))
+		},
+	}, examples...)
+}
+
 // checkGlobals refuses values that no command understands.
 func checkGlobals(c *cli.Context) error {
 	for _, f := range []struct {

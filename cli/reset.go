@@ -34,17 +34,7 @@ func (p *program) processor() *cli.Command {
 		"PROG processor reset orders/printer --to start",
 		"PROG processor reset orders/printer --to end",
 		"PROG processor reset orders/printer --to 1767225600000-0   # what was sent since 2026-01-01 00:00 UTC")
-	return p.command(&cli.Command{
-		Name:        "processor",
-		Usage:       "look after a processor",
-		Subcommands: []*cli.Command{reset},
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return usagef(c, "unknown command %q; there is reset", c.Args().First())
-			}
-			return usagef(c, "a command is needed: reset")
-		},
-	}, "PROG processor reset orders/printer --to start")
+	return p.group("processor", "look after a processor", reset, p.resume())
 }
 
 // moved is what `processor reset` tells of a partition.
@@ -55,9 +45,9 @@ type moved struct {
 }
 
 func runReset(ctx context.Context, s *session, c *cli.Context) error {
-	stream, processor, ok := strings.Cut(c.Args().First(), "/")
-	if !ok || c.NArg() != 1 || stream == "" || processor == "" {
-		return usagef(c, "which processor? say STREAM/PROCESSOR")
+	stream, processor, err := processorArgument(c)
+	if err != nil {
+		return err
 	}
 	to, err := parsePosition(c.String("to"))
 	if err != nil {

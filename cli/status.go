@@ -57,7 +57,7 @@ func noProcessor(s *inspect.StreamState, processor string) error {
 	for _, p := range s.Processors {
 		there = append(there, p.Processor)
 	}
-	return fmt.Errorf("stream %s has no processor %q; %s; a processor is there once a worker has run it", s.Stream, processor, known(there))
+	return unknownProcessor(s.Stream, processor, there)
 }
 
 func writeStatus(w io.Writer, a *inspect.AppState, now time.Time) error {
@@ -90,7 +90,7 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, now time.Time) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beat)
 	}
-	fmt.Fprintln(t, "\nPARTITION\tOWNER\tEPOCH\tLENGTH\tPENDING\tLAG\tACKED TO\tEND")
+	fmt.Fprintln(t, "\nPARTITION\tOWNER\tEPOCH\tLENGTH\tPENDING\tLAG\tPARKED\tDEAD\tACKED TO\tEND")
 	for _, s := range p.Partitions {
 		if s.Err != "" {
 			fmt.Fprintf(t, "%d\t%s\n", s.Partition, s.Err)
@@ -100,9 +100,14 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, now time.Time) {
 		if owner == "" {
 			owner = s.Executor // a reset, or a worker that is no member any more
 		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Partition, dash(owner), s.Epoch, s.Length, s.Pending, s.Lag, s.Floor, s.End)
+		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Partition, dash(owner), s.Epoch, s.Length, s.Pending, s.Lag, s.Parked, s.Dead, s.Floor, s.End)
 	}
-	fmt.Fprintf(t, "total\t%d owned\t\t%d\t%d\t%d\t\t\n", p.Totals.Owned, p.Totals.Length, p.Totals.Pending, p.Totals.Lag)
+	fmt.Fprintf(t, "total\t%d owned\t\t%d\t%d\t%d\t%d\t%d\t\t\n", p.Totals.Owned, p.Totals.Length, p.Totals.Pending, p.Totals.Lag, p.Totals.Parked, p.Totals.Dead)
+	for _, s := range p.Partitions {
+		if q := s.Quarantine; q != nil {
+			fmt.Fprintf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason))
+		}
+	}
 }
 
 func dash(s string) string {

@@ -34,19 +34,24 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 		return nil, fmt.Errorf("stream %s has the codec %q: its entries have a Redis field for each field of a record, which only the app's types tell; send with the app's own binary", name, meta.Codec)
 	}
 	u := &untyped{client: s.client, name: name, meta: meta}
-	for _, p := range []*runnel.Partitioner{runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner} {
-		if p.Name == meta.Partitioner {
-			u.partitioner = p
-		}
-	}
-	if u.partitioner == nil {
-		return nil, fmt.Errorf("stream %s has the partitioner %q, which only the app knows; send with the app's own binary", name, meta.Partitioner)
+	if u.partitioner, err = partitionerOf(name, meta); err != nil {
+		return nil, fmt.Errorf("%w; send with the app's own binary", err)
 	}
 	check := func(r worker.JSONRecord) error {
 		_, _, err := u.encode(r)
 		return err
 	}
 	return &target{name, u.send, check}, nil
+}
+
+// partitionerOf finds a stream's partitioner among those that every app has.
+func partitionerOf(stream string, meta rstream.Meta) (*runnel.Partitioner, error) {
+	for _, p := range []*runnel.Partitioner{runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner} {
+		if p.Name == meta.Partitioner {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("stream %s has the partitioner %q, which only the app knows", stream, meta.Partitioner)
 }
 
 func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {

@@ -76,7 +76,19 @@ type PartitionState struct {
 	Length    int64  `json:"length"`    // entries in Redis
 	Floor     string `json:"floor"`     // everything up to here is acked
 	End       string `json:"end"`       // the last entry appended
-	Err       string `json:"err,omitempty"`
+	Parked    int64  `json:"parked"`    // waiting for another attempt, or behind such an event
+	Dead      int64  `json:"dead"`      // dead letters
+
+	Quarantine *QuarantineState `json:"quarantine,omitempty"`
+	Err        string           `json:"err,omitempty"`
+}
+
+// A QuarantineState is why a partition processes nothing.
+type QuarantineState struct {
+	Reason string    `json:"reason"`
+	Event  string    `json:"event"` // entry ID, "" when it was no event's fault
+	Worker string    `json:"worker"`
+	At     time.Time `json:"at"`
 }
 
 // Totals are sums over the partitions of a processor.
@@ -85,6 +97,10 @@ type Totals struct {
 	Pending int64 `json:"pending"`
 	Lag     int64 `json:"lag"`
 	Length  int64 `json:"length"`
+	Parked  int64 `json:"parked"`
+	Dead    int64 `json:"dead"`
+
+	Quarantined int `json:"quarantined"` // partitions
 }
 
 // App looks at an app with the named stream, with all its streams if only is "".
@@ -173,6 +189,11 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string)
 		p.Totals.Pending += s.Pending
 		p.Totals.Lag += s.Lag
 		p.Totals.Length += s.Length
+		p.Totals.Parked += s.Parked
+		p.Totals.Dead += s.Dead
+		if s.Quarantine != nil {
+			p.Totals.Quarantined++
+		}
 	}
 	return p, nil
 }
@@ -223,7 +244,8 @@ func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, wor
 		s := PartitionState{
 			Partition: i, Executor: v.Owner, Worker: workers[v.Owner], LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
-			Length: v.Length, Floor: v.Floor, End: v.End,
+			Length: v.Length, Floor: v.Floor, End: v.End, Parked: v.Parked, Dead: v.Dead,
+			Quarantine: quarantineOf(v.Quarantine),
 		}
 		switch {
 		case v.Err != nil:
@@ -237,4 +259,11 @@ func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, wor
 		p.Partitions = append(p.Partitions, s)
 	}
 	return nil
+}
+
+func quarantineOf(q *rstream.Quarantine) *QuarantineState {
+	if q == nil {
+		return nil
+	}
+	return &QuarantineState{Reason: q.Reason, Event: q.Event, Worker: q.Worker, At: time.UnixMilli(q.At).UTC()}
 }

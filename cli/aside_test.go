@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// An owner is who owns a partition of orders/printer in a test, and the events
+// that it was given.
+type owner struct {
+	t       *testing.T
+	c       *rstream.Client
+	place   rstream.Place
+	tenure  rstream.Tenure
+	entries []rstream.Entry
+}
+
+// owners sends so many orders, of ada, bob, ada, bob, …, and owns the partitions.
+func (s *shop) owners(n int) []*owner {
+	s.t.Helper()
+	for i := range n {
+		record := order{Customer: []string{"ada", "bob"}[i%2], Amount: float64(i)}
+		if err := s.orders.Send(s.t.Context(), record); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	c := client(s.t, s)
+	meta, err := c.EnsureMeta(s.t.Context(), "orders", metaOf("printer"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var all []*owner
+	for i := range meta.Partitions {
+		o := &owner{t: s.t, c: c, place: c.Place("orders", "printer", i), tenure: rstream.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
+		o.must(c.Lock(s.t.Context(), o.place, o.tenure, time.Hour, 0))
+		_, err := c.Takeover(s.t.Context(), o.place, o.tenure, "", 0)
+		o.must(err)
+		r := c.NewReader()
+		defer r.Close()
+		got, err := r.Read(s.t.Context(), rstream.GroupName("printer", o.tenure.Executor), "c", []string{o.place.Log}, n, 0)
+		o.must(err)
+		if len(got) > 0 {
+			o.entries = got[0].Entries
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+func (o *owner) must(err error) {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// bury makes dead letters of all events; park parks them, the first in its lane
+// for an hour.
+func (o *owner) bury(key, text string) {
+	o.t.Helper()
+	for _, e := range o.entries {
+		o.must(o.c.Bury(o.t.Context(), o.place, o.tenure, rstream.DeadLetter{
+			Entry: e, Key: key, Attempts: 3, First: time.Now(), Last: time.Now(), Error: text, Reason: "failed", Epoch: 7,
+		}))
+	}
+}
+
+func (o *owner) park(key string) {
+	o.t.Helper()
+	for i, e := range o.entries {
+		s := rstream.RetryState{Lane: "k" + key, Key: key}
+		if i == 0 {
+			s.Attempts, s.Last, s.Error = 2, time.Now().UnixMilli(), "no\nink"
+			s.At = time.Now().Add(time.Hour).UnixMilli()
+		}
+		o.must(o.c.Park(o.t.Context(), o.place, o.tenure, 0, []rstream.Parking{{Entry: e, State: s}}))
+	}
+}
+
+// two is a shop with the orders of ada in one partition and those of bob in
+// another one.
+func two(t *testing.T, n int) (s *shop, ada, bob *owner) {
+	t.Helper()
+	s = newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: runnel.JSON,
+		Partitioner: &runnel.Partitioner{Name: "xxh64", Func: func(key string, n int) int { return int(key[0]-'a') % n }}})
+	owners := s.owners(n)
+	return s, owners[0], owners[1]
+}
+
+// parse reads the JSON that a command has printed.
+func parse[T any](t *testing.T, r result) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != 0 || r.err != "" {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	return v
+}
+
+func (r result) matches(t *testing.T, patterns ...string) {
+	t.Helper()
+	if r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, want := range patterns {
+		if !regexp.MustCompile(want).MatchString(r.out) {
+			t.Errorf("no %s in\n%s", want, r.out)
+		}
+	}
+}
+
+func TestRetryLs(t *testing.T) {
+	s, ada, bob := two(t, 4)
+	ada.park("ada")
+	bob.park("")
+	id := eventID(0, ada.entries[0].ID)
+	s.untyped("retry", "ls", "orders/printer").matches(t,
+		`^ID +KEY +ATTEMPTS +STATE +LAST FAILURE +ERROR\n`,
+		`(?m)^`+id+` +ada +2 +waits 1h0m0s|59m\d+s +\S+ ago +no ink$`,
+		`(?m)^`+eventID(1, bob.entries[1].ID)+` +- +0 +behind +- +-$`)
+	all := parse[[]inspect.RetryState](t, s.run("retry", "ls", "orders/printer", "--output", "json"))
+	if len(all) != 4 || all[0].Event != ada.entries[0].ID || all[0].Key != "ada" || all[0].State != "waiting" || all[0].Error != "no\nink" || all[3].State != "behind" {
+		t.Errorf("got %+v", all)
+	}
+	for flags, want := range map[string]int{
+		"--key ada": 2, "--partition 1": 2, "--limit 3": 3, "--id " + id: 1, "--id " + eventID(0, ada.entries[1].ID): 1, "--error INK": 2, "--key=": 2,
+		"--key ada --partition 1": 0,
+	} {
+		args := append([]string{"retry", "ls", "orders/printer", "--output", "json"}, strings.Fields(flags)...)
+		if got := parse[[]inspect.RetryState](t, s.untyped(args...)); len(got) != want {
+			t.Errorf("%s: got %+v, want %d", flags, got, want)
+		}
+	}
+}
+
+func TestRetryNowAndDrop(t *testing.T) {
+	s, ada, bob := two(t, 6)
+	ada.park("ada")
+	bob.park("bob")
+	id := eventID(0, ada.entries[0].ID)
+	s.untyped("retry", "now", "orders/printer", "--key", "ada").want(t, 0, id+"\n1 event due now\n", "")
+	states := parse[[]inspect.RetryState](t, s.untyped("retry", "ls", "orders/printer", "--output", "json"))
+	if states[0].State != "due" || states[1].State != "waiting" {
+		t.Errorf("got %+v", states)
+	}
+	s.untyped("retry", "now", "orders/printer", "--id", eventID(1, bob.entries[1].ID)).want(t, 0, "0 events due now\n", "")
+
+	s.untyped("retry", "drop", "orders/printer").want(t, 2, "", "say --all")
+	got := parse[changedEvents](t, s.run("retry", "drop", "orders/printer", "--id", id, "--output", "json"))
+	if len(got.Events) != 1 || got.Events[0] != id || got.Stream != "orders" || got.Processor != "printer" {
+		t.Errorf("got %+v", got)
+	}
+	s.untyped("retry", "drop", "orders/printer", "--limit", "1").want(t, 0, eventID(1, bob.entries[0].ID)+"\n1 event dropped\n", "")
+	s.untyped("retry", "drop", "orders/printer", "--all").want(t, 0, "4 events dropped\n", "")
+	p := s.processor()
+	if p.Totals.Parked != 0 || p.Totals.Dead != 0 || p.Totals.Pending != 0 {
+		t.Errorf("left %+v", p.Totals)
+	}
+}
+
+func TestStatusShowsWhatStandsAside(t *testing.T) {
+	s, ada, bob := two(t, 6)
+	ada.park("ada")
+	bob.bury("bob", "no paper")
+	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{
+		Reason: "panic: no\nprinter", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
+	}))
+	s.untyped("status", "orders/printer").matches(t,
+		`PENDING +LAG +PARKED +DEAD +ACKED TO`,
+		`(?m)^0 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +3 +0 `, `(?m)^1 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +0 +3 `, `(?m)^total +2 owned +6 +0 +0 +3 +3 *$`,
+		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+ada.entries[2].ID+`: panic: no printer\n`)
+	p := s.processor()
+	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || p.Partitions[0].Quarantine.Reason != "panic: no\nprinter" {
+		t.Errorf("totals %+v, %+v", p.Totals, p.Partitions[0].Quarantine)
+	}
+}
+
+func TestProcessorResume(t *testing.T) {
+	s, ada, bob := two(t, 2)
+	for _, o := range []*owner{ada, bob} {
+		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: "no\nink", Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
+	}
+	s.untyped("processor", "resume", "orders/printer").want(t, 2, "", "which partition? say --partition N")
+	s.untyped("processor", "resume", "orders/printer", "--partition", "2").want(t, 1, "", "stream orders has no partition 2")
+	s.untyped("processor", "resume", "orders/other", "--partition", "0").want(t, 1, "", `no processor "other"; it has printer`)
+	s.untyped("processor", "resume", "returns/printer", "--partition", "0").want(t, 1, "", `no stream "returns"`)
+	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: resumed; it was quarantined for: no ink\n", "")
+	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 1, "", "stream orders partition 0: processor printer: it is not quarantined")
+	got := parse[resumed](t, s.run("processor", "resume", "orders/printer", "--skip", "--partition", "1", "--output", "json"))
+	if want := (resumed{"orders", "printer", 1, "no\nink", bob.entries[0].ID, time.UnixMilli(1767225600123).UTC(), true}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for i, skip := range []string{"", bob.entries[0].ID} {
+		next := rstream.Tenure{Executor: "bbbbbbbbbbbbbbbb", Number: 1}
+		o := []*owner{ada, bob}[i]
+		o.must(o.c.Unlock(t.Context(), o.place, o.tenure))
+		o.must(o.c.Lock(t.Context(), o.place, next, time.Hour, 0))
+		pos, err := o.c.Takeover(t.Context(), o.place, next, "", 0)
+		o.must(err)
+		if pos.Quarantine != nil || pos.Skip != skip {
+			t.Errorf("partition %d: quarantine %v, skip %q", i, pos.Quarantine, pos.Skip)
+		}
+	}
+}
+
+func TestResumeOfAQuarantineWithoutAnEvent(t *testing.T) {
+	s, ada, _ := two(t, 2)
+	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{Reason: "no database"}))
+	s.untyped("processor", "resume", "orders/printer", "--partition", "0", "--skip").want(t, 1, "", "the quarantine names no event that could be skipped")
+	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "resumed", "")
+}
+
+func TestFlagsThatChoose(t *testing.T) {
+	s, ada, _ := two(t, 2)
+	ada.bury("ada", "no ink")
+	for flags, want := range map[string]string{
+		"--limit 0":                "--limit is at least 1",
+		"--partition -1":           "--partition is 0 or more",
+		"--id x":                   `--id "x" is no ID`,
+		"--id 1/1-1 --partition 0": "--id is of partition 1, --partition says 0",
+		"--since 0s":               "--since is a time that has passed",
+		"more":                     "say STREAM/PROCESSOR",
+	} {
+		s.untyped(append([]string{"dead", "ls", "orders/printer"}, strings.Fields(flags)...)...).want(t, 2, "", want)
+	}
+	s.untyped("dead", "ls", "orders").want(t, 2, "", "say STREAM/PROCESSOR")
+	s.untyped("dead").want(t, 2, "", "a command is needed: ls, show, replay, drop")
+	s.untyped("retry", "stop").want(t, 2, "", `unknown command "stop"; there is ls, now, drop`)
+	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is reset, resume`)
+	s.untyped("dead", "ls", "orders/printer", "--id", "7/1-1").want(t, 1, "", "stream orders has no partition 7: it has 2, from 0 on")
+	s.untyped("dead", "ls", "orders/other").want(t, 1, "", fmt.Sprintf("stream orders has no processor %q; it has printer", "other"))
+	s.untyped("dead", "ls", "returns/printer").want(t, 1, "", `no stream "returns"`)
+}

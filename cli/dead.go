@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// deadFlags choose dead letters.
+func deadFlags(more ...cli.Flag) []cli.Flag {
+	return chooseFlags(append([]cli.Flag{
+		&cli.DurationFlag{Name: flagSince, DefaultText: "ever", Usage: "only those of the last `TIME`, such as 1h30m"},
+		&cli.StringFlag{Name: flagError, Usage: "only those whose error or reason contains this `TEXT`"},
+	}, more...)...)
+}
+
+var dryRunFlag = &cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "list what it would be about, and change nothing"}
+
+func (p *program) dead() *cli.Command {
+	ls := p.command(&cli.Command{
+		Name:      "ls",
+		Usage:     "list dead letters, the oldest event first",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags:     deadFlags(),
+		Action:    p.action(runDeadLs),
+	},
+		"PROG dead ls orders/printer",
+		"PROG dead ls orders/printer --since 1h --error timeout --output json")
+	show := p.command(&cli.Command{
+		Name:      "show",
+		Usage:     "show dead letters with all that is known of them",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags:     deadFlags(),
+		Action:    p.action(runDeadShow),
+	},
+		"PROG dead show orders/printer --id 3/1767225600000-0",
+		"PROG dead show orders/printer --key ada --limit 1")
+	drop := p.command(&cli.Command{
+		Name:      "drop",
+		Usage:     "delete dead letters for good",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags: deadFlags(dryRunFlag,
+			&cli.BoolFlag{Name: flagAll, DisableDefaultText: true, Usage: "all of them, when no other flag narrows them down"}),
+		Action: p.action(runDeadDrop),
+	},
+		"PROG dead drop orders/printer --id 3/1767225600000-0",
+		"PROG dead drop orders/printer --error \"no such customer\" --dry-run")
+	return p.group("dead", "look after dead letters", ls, show, p.deadReplay(), drop)
+}
+
+func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.aside(ctx, c)
+	if err != nil {
+		return err
+	}
+	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, false)
+	if err != nil {
+		return err
+	}
+	return s.out.write(letters, func(w io.Writer) error { return writeDead(w, letters, time.Now()) })
+}
+
+func writeDead(w io.Writer, letters []inspect.DeadState, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ID\tEVENT\tKEY\tATTEMPTS\tDIED\tREASON\tERROR")
+	for _, d := range letters {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", eventID(d.Partition, d.ID), dash(d.Event), dash(d.Key),
+			d.Attempts, ago(now, &d.Died), dash(d.Reason), dash(summary(d.Error)))
+	}
+	return t.Flush()
+}
+
+// shownLetter is what `dead show` tells. Fields that are no text are in Base64.
+type shownLetter struct {
+	inspect.DeadState
+	Fields map[string]string `json:"fields"`
+	Base64 map[string]string `json:"base64,omitempty"`
+	Record any               `json:"record,omitempty"` // decoded, if the program has the type
+}
+
+func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.aside(ctx, c)
+	if err != nil {
+		return err
+	}
+	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, true)
+	if err != nil {
+		return err
+	}
+	decode, err := s.decoder(a.stream)
+	if err != nil {
+		return err
+	}
+	shown := make([]shownLetter, len(letters))
+	for i, d := range letters {
+		shown[i] = shownLetter{DeadState: d, Fields: map[string]string{}, Record: decode(d.Entry)}
+		for name, value := range d.Entry.Values {
+			switch text := fmt.Sprint(value); {
+			case utf8.ValidString(text):
+				shown[i].Fields[name] = text
+			default:
+				if shown[i].Base64 == nil {
+					shown[i].Base64 = map[string]string{}
+				}
+				shown[i].Base64[name] = base64.StdEncoding.EncodeToString([]byte(text))
+			}
+		}
+	}
+	return s.out.write(shown, func(w io.Writer) error {
+		for i := range shown {
+			if err := shown[i].write(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// decoder returns what decodes the records of a stream, as far as the program has
+// its type; nil for what it cannot decode.
+func (s *session) decoder(stream string) (func(rstream.Entry) any, error) {
+	nothing := func(rstream.Entry) any { return nil }
+	if s.program.app == nil {
+		return nothing, nil
+	}
+	streams, err := s.reg.Streams()
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range streams {
+		if st.Name != stream {
+			continue
+		}
+		return func(e rstream.Entry) any {
+			record, err := st.Decode(e)
+			if err != nil {
+				return nil
+			}
+			text, err := json.Marshal(record)
+			if err != nil {
+				return nil
+			}
+			return json.RawMessage(text)
+		}, nil
+	}
+	return nothing, nil
+}
+
+func (l *shownLetter) write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
+	line("dead letter", eventID(l.Partition, l.ID))
+	line("event", l.Event)
+	line("key", strconv.Quote(l.Key))
+	line("reason", l.Reason)
+	line("attempts", strconv.Itoa(l.Attempts))
+	if l.First != nil {
+		line("first failure", l.First.Format(time.RFC3339Nano))
+	}
+	if l.Last != nil {
+		line("last failure", l.Last.Format(time.RFC3339Nano))
+	}
+	line("died", l.Died.Format(time.RFC3339Nano))
+	line("epoch", strconv.FormatInt(l.Epoch, 10))
+	line("error", strconv.Quote(l.Error))
+	for _, name := range slices.Sorted(maps.Keys(l.Entry.Values)) {
+		line("field "+strconv.Quote(name), strconv.Quote(fmt.Sprint(l.Entry.Values[name])))
+	}
+	if text, ok := l.Record.(json.RawMessage); ok {
+		line("record", string(text))
+	}
+	fmt.Fprintln(t)
+	return t.Flush()
+}
+
+// changedLetters is what `dead drop` tells.
+type changedLetters struct {
+	Stream    string              `json:"stream"`
+	Processor string              `json:"processor"`
+	DryRun    bool                `json:"dry_run"`
+	Dropped   []inspect.DeadState `json:"dropped"`
+}
+
+func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.aside(ctx, c)
+	if err == nil {
+		err = a.guard(c)
+	}
+	if err != nil {
+		return err
+	}
+	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, false)
+	if err != nil {
+		return err
+	}
+	out := changedLetters{a.stream, a.processor, c.Bool(flagDryRun), letters}
+	if out.DryRun {
+		return s.out.write(out, func(w io.Writer) error {
+			fmt.Fprintf(w, "%s would be dropped:\n", plural(len(letters), "dead letter"))
+			return writeDead(w, letters, time.Now())
+		})
+	}
+	byPartition := map[int][]string{}
+	for _, d := range letters {
+		byPartition[d.Partition] = append(byPartition[d.Partition], d.ID)
+	}
+	for _, n := range a.filter.Partitions {
+		if err := s.client.DropDead(ctx, a.place(s, n), byPartition[n]); err != nil {
+			return fmt.Errorf("%w; what is left is listed by dead ls", err)
+		}
+	}
+	return s.out.line(out, "%s dropped", plural(len(letters), "dead letter"))
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+func TestDeadLs(t *testing.T) {
+	s, ada, bob := two(t, 6)
+	ada.bury("ada", "no\nink")
+	bob.bury("bob", strings.Repeat("paper jam ", 50))
+	all := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+	first := slices.IndexFunc(all, func(d inspect.DeadState) bool { return d.Key == "bob" })
+	if len(all) != 6 || all[0].Event != ada.entries[0].ID || first < 0 || all[first].Event != bob.entries[0].ID || all[0].Error != "no\nink" ||
+		all[0].Attempts != 3 || all[0].Reason != "failed" || all[0].Epoch != 7 || all[0].First == nil || all[0].Last == nil {
+		t.Fatalf("got %+v", all)
+	}
+	s.untyped("dead", "ls", "orders/printer").matches(t,
+		`^ID +EVENT +KEY +ATTEMPTS +DIED +REASON +ERROR\n`,
+		`(?m)^`+eventID(0, all[0].ID)+` +`+all[0].Event+` +ada +3 +\S+ ago +failed +no ink$`,
+		`(?m)^`+eventID(1, all[first].ID)+` .* bob .*paper jam.*…$`)
+	for flags, want := range map[string]int{
+		"--key ada": 3, "--since 1h": 6, "--since 1ns": 0, "--error jam": 3, "--partition 0 --limit 2": 2, "--id " + eventID(1, all[first].ID): 1, "--id " + eventID(0, all[0].Event): 1,
+	} {
+		args := append([]string{"dead", "ls", "orders/printer", "--output", "json"}, strings.Fields(flags)...)
+		if got := parse[[]inspect.DeadState](t, s.run(args...)); len(got) != want {
+			t.Errorf("%s: %d dead letters, want %d", flags, len(got), want)
+		}
+	}
+}
+
+func TestDeadShow(t *testing.T) {
+	s, ada, _ := two(t, 2)
+	ada.entries[0].Values["blob"] = "\x00\xff"
+	ada.bury("ada", "no\nink")
+	r := s.run("dead", "show", "orders/printer")
+	r.matches(t, `dead letter +0/\d+-0`, `event +`+ada.entries[0].ID, `key +"ada"`, `reason +failed`, `attempts +3`, `first failure +20`, `last failure +20`,
+		`died +20`, `epoch +7`, `error +"no\\nink"`, `field "blob" +"\\x00\\xff"`, `field "data" +"{\\"customer\\":\\"ada\\",\\"amount\\":0}"`,
+		`record +{"customer":"ada","amount":0}`)
+	shown := parse[[]shownLetter](t, s.run("dead", "show", "orders/printer", "--output", "json"))
+	if len(shown) != 1 || shown[0].Fields["data"] != `{"customer":"ada","amount":0}` || shown[0].Base64["blob"] != base64.StdEncoding.EncodeToString([]byte("\x00\xff")) ||
+		shown[0].Event != ada.entries[0].ID || fmt.Sprint(shown[0].Record) != "map[amount:0 customer:ada]" {
+		t.Errorf("got %+v", shown)
+	}
+	// Without the app's types nothing is decoded.
+	if shown = parse[[]shownLetter](t, s.untyped("dead", "show", "orders/printer", "--output", "json")); len(shown) != 1 || shown[0].Record != nil {
+		t.Errorf("got %+v", shown)
+	}
+}
+
+func TestDeadDrop(t *testing.T) {
+	s, ada, bob := two(t, 6)
+	ada.bury("ada", "no ink")
+	bob.bury("bob", "no paper")
+	s.untyped("dead", "drop", "orders/printer").want(t, 2, "", "say --all")
+	s.untyped("dead", "drop", "orders/printer", "--key", "ada", "--dry-run").want(t, 0, "3 dead letters would be dropped:\nID", "")
+	if n := s.processor().Totals.Dead; n != 6 {
+		t.Fatalf("%d dead letters after a dry run", n)
+	}
+	s.untyped("dead", "drop", "orders/printer", "--key", "ada", "--limit", "1").want(t, 0, "1 dead letter dropped\n", "")
+	left := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json", "--key", "ada"))
+	if len(left) != 2 || left[0].Event != ada.entries[1].ID {
+		t.Errorf("left %+v", left)
+	}
+	got := parse[changedLetters](t, s.run("dead", "drop", "orders/printer", "--all", "--output", "json"))
+	if len(got.Dropped) != 5 || got.DryRun || s.processor().Totals.Dead != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// fields are the entries of a partition without their IDs.
+func (s *shop) fields(stream string, partition int) (all []string) {
+	s.t.Helper()
+	entries, err := s.rdb.XRange(s.t.Context(), fmt.Sprintf("__strm:shop.%s.%d", stream, partition), "-", "+").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, fmt.Sprint(e.Values))
+	}
+	return all
+}
+
+// Events that died in another order come back in the one in which they were sent.
+func TestDeadReplay(t *testing.T) {
+	s, ada, bob := two(t, 8)
+	sent := [][]string{s.fields("orders", 0), s.fields("orders", 1)}
+	slices.Reverse(ada.entries)
+	ada.bury("ada", "no ink")
+	bob.bury("bob", "no paper")
+	dry := parse[replayedLetters](t, s.untyped("dead", "replay", "orders/printer", "--key", "ada", "--limit", "3", "--dry-run", "--output", "json"))
+	if len(dry.Replayed) != 3 || !dry.DryRun || s.processor().Totals.Dead != 8 {
+		t.Errorf("got %+v", dry)
+	}
+	got := parse[replayedLetters](t, s.untyped("dead", "replay", "orders/printer", "--key", "ada", "--limit", "3", "--output", "json"))
+	for i, r := range got.Replayed {
+		if r.ID != dry.Replayed[i].ID || r.ToStream != "orders" || r.ToPartition != 0 || r.ToEvent == "" {
+			t.Errorf("replayed %+v", r)
+		}
+	}
+	if now := s.fields("orders", 0); !slices.Equal(now, append(sent[0], sent[0][:3]...)) {
+		t.Errorf("partition 0 has %q, began with %q", now, sent[0])
+	}
+	s.untyped("dead", "replay", "orders/printer").matches(t, `(?m)^1/\S+ +\S+ +bob +\S+ ago +failed +→ +orders 1 \d+-\d+$`, `5 dead letters replayed\n$`)
+	if now := s.fields("orders", 1); !slices.Equal(now, append(sent[1], sent[1]...)) {
+		t.Errorf("partition 1 has %q, began with %q", now, sent[1])
+	}
+	p := s.processor()
+	if p.Totals.Dead != 0 || p.Totals.Lag != 8 {
+		t.Errorf("left %+v", p.Totals)
+	}
+	s.untyped("dead", "replay", "orders/printer").want(t, 0, "0 dead letters replayed\n", "")
+}
+
+func TestDeadReplayToAnotherStream(t *testing.T) {
+	s, ada, bob := two(t, 4)
+	again := runnel.NewStream(s.app, "again", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 5, Codec: runnel.JSON})
+	other := runnel.NewStream(s.app, "other", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 1, Codec: runnel.MsgPack})
+	for _, stream := range []*runnel.Stream[order]{again, other} {
+		if err := stream.Send(t.Context(), order{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ada.bury("ada", "no ink")
+	bob.bury("", "no paper") // whose key is not known
+	s.untyped("dead", "replay", "orders/printer", "--to", "none").want(t, 1, "", `no stream "none"`)
+	s.untyped("dead", "replay", "orders/printer", "--to", "other").want(t, 1, "", `stream other has the codec "msgpack", stream orders has "json"`)
+	got := parse[replayedLetters](t, s.untyped("dead", "replay", "orders/printer", "--to", "again", "--output", "json"))
+	if len(got.Replayed) != 4 || s.processor().Totals.Dead != 0 || len(s.fields("orders", 0)) != 2 {
+		t.Fatalf("got %+v", got)
+	}
+	want := runnel.XXHash.Func("ada", 5)
+	if fields := s.fields("again", want); !slices.Contains(fields, fmt.Sprint(map[string]any{"__key": "ada", "data": ada.entries[0].Values["data"]})) {
+		t.Errorf("partition %d has %q", want, fields)
+	}
+	for _, r := range got.Replayed {
+		if to := map[string]int{"ada": want, "": 1}[r.Key]; r.ToStream != "again" || r.ToPartition != to {
+			t.Errorf("replayed to %+v", r)
+		}
+	}
+	if fields := s.fields("again", 1); !slices.Contains(fields, fmt.Sprint(map[string]any{"data": bob.entries[0].Values["data"]})) {
+		t.Errorf("partition 1 has %q", fields)
+	}
+}
+
+// Dead letters outlive their processor.
+func TestDeadLettersOfAProcessorThatIsGone(t *testing.T) {
+	s, ada, _ := two(t, 2)
+	ada.bury("ada", "no ink")
+	meta := s.rdb.Get(t.Context(), "__meta:shop.orders").Val()
+	s.rdb.Set(t.Context(), "__meta:shop.orders", strings.Replace(meta, `"processors":["printer"]`, `"processors":[]`, 1), 0)
+	s.untyped("dead", "ls", "orders/printer").want(t, 0, "no ink", "")
+	s.untyped("dead", "replay", "orders/printer").want(t, 0, "1 dead letter replayed\n", "")
+	s.untyped("dead", "ls", "orders/printer").want(t, 1, "", `no processor "printer"`)
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+func (p *program) resume() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "resume",
+		Usage:     "end the quarantine of a partition, once its cause is mended",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: flagPartition, DefaultText: "none", Usage: "partition `N`"},
+			&cli.BoolFlag{Name: "skip", DisableDefaultText: true, Usage: "pass the event over that was the cause, unprocessed"},
+		},
+		Action: p.action(runResume),
+	},
+		"PROG processor resume orders/printer --partition 3",
+		"PROG processor resume orders/printer --partition 3 --skip")
+}
+
+// resumed is what `processor resume` tells.
+type resumed struct {
+	Stream    string    `json:"stream"`
+	Processor string    `json:"processor"`
+	Partition int       `json:"partition"`
+	Reason    string    `json:"reason"` // of the quarantine
+	Event     string    `json:"event"`
+	At        time.Time `json:"at"`
+	Skipped   bool      `json:"skipped"`
+}
+
+func runResume(ctx context.Context, s *session, c *cli.Context) error {
+	stream, processor, err := processorArgument(c)
+	if err != nil {
+		return err
+	}
+	n := c.Int(flagPartition)
+	if !c.IsSet(flagPartition) || n < 0 {
+		return usagef(c, "which partition? say --partition N")
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	meta, err := s.metadata(ctx, stream)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(meta.Processors, processor) {
+		return unknownProcessor(stream, processor, meta.Processors)
+	}
+	if n >= meta.Partitions {
+		return noPartition(stream, n, meta.Partitions)
+	}
+	q, ok, err := s.client.Resume(ctx, s.client.Place(stream, processor, n), c.Bool("skip"))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
+	}
+	did := "resumed"
+	if c.Bool("skip") {
+		did = "resumed, event " + q.Event + " is passed over"
+	}
+	return s.out.line(resumed{stream, processor, n, q.Reason, q.Event, time.UnixMilli(q.At).UTC(), c.Bool("skip")},
+		"%s/%s partition %d: %s; it was quarantined for: %s", stream, processor, n, did, summary(q.Reason))
+}

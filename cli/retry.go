@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+func (p *program) retry() *cli.Command {
+	ls := p.command(&cli.Command{
+		Name:      "ls",
+		Usage:     "list events that wait for another attempt, and those that wait behind them",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags:     chooseFlags(&cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"}),
+		Action:    p.action(runRetryLs),
+	},
+		"PROG retry ls orders/printer",
+		"PROG retry ls orders/printer --key ada --output json")
+	now := p.command(&cli.Command{
+		Name:      "now",
+		Usage:     "run events that wait for their next attempt without waiting any longer",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags:     chooseFlags(&cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"}),
+		Action:    p.action(runRetryNow),
+	},
+		"PROG retry now orders/printer",
+		"PROG retry now orders/printer --id 3/1767225600000-0")
+	drop := p.command(&cli.Command{
+		Name:      "drop",
+		Usage:     "give up events that wait for another attempt, for good: they leave no dead letter",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags: chooseFlags(
+			&cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"},
+			&cli.BoolFlag{Name: flagAll, Usage: "all of them, when no other flag narrows them down"}),
+		Action: p.action(runRetryDrop),
+	},
+		"PROG retry drop orders/printer --id 3/1767225600000-0",
+		"PROG retry drop orders/printer --key ada")
+	return p.group("retry", "look after events that wait for another attempt", ls, now, drop)
+}
+
+func runRetryLs(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.aside(ctx, c)
+	if err != nil {
+		return err
+	}
+	states, err := inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
+	if err != nil {
+		return err
+	}
+	return s.out.write(states, func(w io.Writer) error { return writeRetries(w, states, time.Now()) })
+}
+
+func writeRetries(w io.Writer, states []inspect.RetryState, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ID\tKEY\tATTEMPTS\tSTATE\tLAST FAILURE\tERROR")
+	for _, r := range states {
+		state := r.State
+		if r.State == inspect.Waiting {
+			state = "waits " + shortly(time.Duration(r.In)*time.Millisecond)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", eventID(r.Partition, r.Event), dash(r.Key), r.Attempts, state, ago(now, r.Last), dash(summary(r.Error)))
+	}
+	return t.Flush()
+}
+
+// changedEvents is what `retry now` and `retry drop` tell.
+type changedEvents struct {
+	Stream    string   `json:"stream"`
+	Processor string   `json:"processor"`
+	Events    []string `json:"events"` // as they are listed
+}
+
+// change applies a change to the chosen events, partition by partition, and tells
+// which ones it was.
+func (a *aside) change(ctx context.Context, s *session, did string, apply func(partition int, ids []string) ([]string, error)) error {
+	states, err := inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
+	if err != nil {
+		return err
+	}
+	byPartition := map[int][]string{}
+	for _, r := range states {
+		byPartition[r.Partition] = append(byPartition[r.Partition], r.Event)
+	}
+	done := changedEvents{a.stream, a.processor, []string{}}
+	for _, n := range a.filter.Partitions {
+		if len(byPartition[n]) == 0 {
+			continue
+		}
+		var ids []string
+		ids, err = apply(n, byPartition[n])
+		for _, id := range ids {
+			done.Events = append(done.Events, eventID(n, id))
+		}
+		if err != nil {
+			break
+		}
+	}
+	told := s.out.write(done, func(w io.Writer) error {
+		for _, id := range done.Events {
+			fmt.Fprintln(w, id)
+		}
+		_, err := fmt.Fprintf(w, "%s %s\n", plural(len(done.Events), "event"), did)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return told
+}
+
+func runRetryNow(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.aside(ctx, c)
+	if err != nil {
+		return err
+	}
+	return a.change(ctx, s, "due now", func(n int, ids []string) ([]string, error) {
+		return s.client.RetryNow(ctx, a.place(s, n), ids)
+	})
+}
+
+func runRetryDrop(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.aside(ctx, c)
+	if err == nil {
+		err = a.guard(c)
+	}
+	if err != nil {
+		return err
+	}
+	return a.change(ctx, s, "dropped", func(n int, ids []string) ([]string, error) {
+		if err := s.client.DropParked(ctx, a.place(s, n), ids); err != nil {
+			return nil, err
+		}
+		return ids, nil
+	})
+}

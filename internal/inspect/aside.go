@@ -1,0 +1,181 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// lettersPerTrip bounds how many dead letters, with their fields, are read at once.
+const lettersPerTrip = 200
+
+// A Filter chooses events that were moved aside. A zero field chooses all.
+type Filter struct {
+	Partitions []int
+	Key        *string
+	ID         string    // entry ID of the event, or ID of the dead letter
+	Since      time.Time // when it became a dead letter
+	Error      string    // a part of the error or the reason, in any case
+	Limit      int
+}
+
+func (f *Filter) chooses(ids []string, key, err, reason string) bool {
+	return (f.ID == "" || slices.Contains(ids, f.ID)) && (f.Key == nil || *f.Key == key) &&
+		(f.Error == "" || contains(err, f.Error) || contains(reason, f.Error))
+}
+
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// A DeadState is a dead letter. Its fields are left out where only a list is
+// wanted.
+type DeadState struct {
+	Partition int        `json:"partition"`
+	ID        string     `json:"id"`    // of the dead letter in its partition
+	Event     string     `json:"event"` // the entry ID that the event had
+	Key       string     `json:"key"`
+	Reason    string     `json:"reason"`
+	Attempts  int        `json:"attempts"`
+	First     *time.Time `json:"first,omitempty"` // failure
+	Last      *time.Time `json:"last,omitempty"`  // failure
+	Died      time.Time  `json:"died"`
+	Error     string     `json:"error"`
+	Epoch     int64      `json:"epoch"`
+
+	Entry rstream.Entry `json:"-"`
+}
+
+// Dead returns the dead letters of a processor that a filter chooses, in the
+// order in which their events had been appended, as far as the clock of their
+// entry IDs tells; within a partition it does so exactly. With fields they have
+// their entries.
+func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Filter, fields bool) ([]DeadState, error) {
+	chosen := []DeadState{}
+	for _, n := range f.Partitions {
+		p, after := c.Place(stream, processor, n), ""
+		if !f.Since.IsZero() {
+			after = fmt.Sprintf("%d-0", max(f.Since.UnixMilli(), 0))
+		}
+		for {
+			letters, err := c.DeadLetters(ctx, p, after, lettersPerTrip)
+			if err != nil {
+				return nil, err
+			}
+			for _, d := range letters {
+				if !f.chooses([]string{d.ID, d.Entry.ID}, d.Key, d.Error, d.Reason) {
+					continue
+				}
+				if !fields {
+					d.Entry.Values = nil
+				}
+				chosen = append(chosen, deadState(d))
+			}
+			if len(letters) < lettersPerTrip {
+				break
+			}
+			after = letters[len(letters)-1].ID
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b DeadState) int {
+		return cmp.Or(rstream.CompareIDs(a.Event, b.Event), cmp.Compare(a.Partition, b.Partition))
+	})
+	return chosen[:atMost(f.Limit, len(chosen))], nil
+}
+
+func deadState(d rstream.DeadLetter) DeadState {
+	return DeadState{
+		Partition: d.Partition, ID: d.ID, Event: d.Entry.ID, Key: d.Key, Reason: d.Reason, Attempts: d.Attempts,
+		First: moment(d.First), Last: moment(d.Last), Died: rstream.TimeOfID(d.ID), Error: d.Error, Epoch: d.Epoch, Entry: d.Entry,
+	}
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func atMost(limit, n int) int {
+	if limit > 0 && limit < n {
+		return limit
+	}
+	return n
+}
+
+// States of a parked event.
+const (
+	Running = "running" // an attempt has begun
+	Waiting = "waiting" // for its time
+	Due     = "due"     // for whoever owns the partition
+	Behind  = "behind"  // an event that is before it in its lane
+)
+
+// A RetryState is a parked event.
+type RetryState struct {
+	Partition int        `json:"partition"`
+	Event     string     `json:"event"` // entry ID
+	Key       string     `json:"key"`
+	State     string     `json:"state"`
+	Attempts  int        `json:"attempts"` // begun
+	At        *time.Time `json:"at,omitempty"`
+	In        int64      `json:"in"`              // ms until then, 0 if that is now
+	First     *time.Time `json:"first,omitempty"` // failure
+	Last      *time.Time `json:"last,omitempty"`  // failure
+	Error     string     `json:"error"`
+}
+
+// Retries returns the parked events of a processor that a filter chooses, in the
+// order of Dead.
+func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f Filter) ([]RetryState, error) {
+	chosen := []RetryState{}
+	for _, n := range f.Partitions {
+		states, now, err := c.Retries(ctx, c.Place(stream, processor, n))
+		if err != nil {
+			return nil, err
+		}
+		heads := map[string]string{} // the first event of each lane
+		for _, s := range states {
+			if heads[s.Lane] == "" {
+				heads[s.Lane] = s.ID
+			}
+			if f.chooses([]string{s.ID}, s.Key, s.Error, s.Reason) {
+				chosen = append(chosen, retryState(n, s, heads[s.Lane] == s.ID, now))
+			}
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b RetryState) int {
+		return cmp.Or(rstream.CompareIDs(a.Event, b.Event), cmp.Compare(a.Partition, b.Partition))
+	})
+	return chosen[:atMost(f.Limit, len(chosen))], nil
+}
+
+func retryState(partition int, s rstream.RetryState, head bool, now time.Time) RetryState {
+	r := RetryState{
+		Partition: partition, Event: s.ID, Key: s.Key, State: Due, Attempts: s.Attempts,
+		First: fromMilli(s.First), Last: fromMilli(s.Last), Error: s.Error,
+	}
+	switch wait := time.UnixMilli(s.At).Sub(now); {
+	case s.Running:
+		r.State = Running
+	case !head:
+		r.State = Behind
+	case wait > 0:
+		r.State, r.At, r.In = Waiting, fromMilli(s.At), wait.Milliseconds()
+	}
+	return r
+}
+
+func fromMilli(ms int64) *time.Time {
+	if ms == 0 {
+		return nil
+	}
+	t := time.UnixMilli(ms).UTC()
+	return &t
+}

@@ -1,0 +1,183 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+var me = rstream.Tenure{Executor: alice, Number: 1}
+
+// pending makes alice own a partition and read n entries: 1-0, 2-0, …
+func pending(t *testing.T, c *rstream.Client, p rstream.Place, n int) []rstream.Entry {
+	t.Helper()
+	for i := range n {
+		must(t, c.Redis().XAdd(t.Context(), &redis.XAddArgs{Stream: p.Log, ID: fmt.Sprint(i+1, "-0"), Values: []any{"data", i}}).Err())
+	}
+	must(t, c.Lock(t.Context(), p, me, time.Hour, 0))
+	_, err := c.Takeover(t.Context(), p, me, "", 0)
+	must(t, err)
+	r := c.NewReader()
+	defer r.Close()
+	got, err := r.Read(t.Context(), rstream.GroupName(p.Processor, alice), "c", []string{p.Log}, n, 0)
+	must(t, err)
+	return got[0].Entries
+}
+
+func TestWhatStandsAsideIsCounted(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		stream(t, c, "orders", "printer")
+		p := c.Place("orders", "printer", 2)
+		entries := pending(t, c, p, 5)
+		for i, e := range entries[:3] {
+			must(t, c.Park(t.Context(), p, me, 0, []rstream.Parking{{Entry: e, State: rstream.RetryState{Attempts: i}}}))
+		}
+		must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: entries[3]}))
+		must(t, c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}))
+		got, err := Processor(t.Context(), c, "orders", "printer")
+		must(t, err)
+		if got.Totals.Parked != 3 || got.Totals.Dead != 1 || got.Totals.Quarantined != 1 || got.Totals.Pending != 1 {
+			t.Errorf("totals %+v", got.Totals)
+		}
+		part := got.Partitions[2]
+		want := QuarantineState{Reason: "no ink", Event: "5-0", Worker: "w1", At: time.UnixMilli(1767225600123).UTC()}
+		if part.Parked != 3 || part.Dead != 1 || part.Quarantine == nil || *part.Quarantine != want {
+			t.Errorf("partition %+v, quarantine %+v", part, part.Quarantine)
+		}
+	})
+}
+
+func key(k string) *string { return &k }
+
+func TestDeadLettersAreChosen(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		stream(t, c, "orders", "printer")
+		began := time.Now().Add(-time.Minute)
+		letters := map[string]rstream.DeadLetter{}
+		for n := range 3 {
+			p := c.Place("orders", "printer", n)
+			entries := pending(t, c, p, 4)
+			slices.Reverse(entries) // they die in another order than they came
+			for i, e := range entries {
+				must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{
+					Entry: e, Key: fmt.Sprint("k", i%2), Attempts: 3, Error: fmt.Sprint("Fault ", i), Reason: "failed", Last: began,
+				}))
+			}
+			page, err := c.DeadLetters(t.Context(), p, "", 10)
+			must(t, err)
+			for _, d := range page {
+				letters[fmt.Sprint(n, "/", d.Entry.ID)] = d
+			}
+		}
+		all := []int{0, 1, 2, 3}
+		tests := []struct {
+			name   string
+			filter Filter
+			want   string
+		}{
+			{"all", Filter{Partitions: all}, "[0/1-0 1/1-0 2/1-0 0/2-0 1/2-0 2/2-0 0/3-0 1/3-0 2/3-0 0/4-0 1/4-0 2/4-0]"},
+			{"limit", Filter{Partitions: all, Limit: 4}, "[0/1-0 1/1-0 2/1-0 0/2-0]"},
+			{"partition", Filter{Partitions: []int{1}}, "[1/1-0 1/2-0 1/3-0 1/4-0]"},
+			{"key", Filter{Partitions: all, Key: key("k0")}, "[0/2-0 1/2-0 2/2-0 0/4-0 1/4-0 2/4-0]"},
+			{"no such key", Filter{Partitions: all, Key: key("")}, "[]"},
+			{"event", Filter{Partitions: all, ID: "3-0"}, "[0/3-0 1/3-0 2/3-0]"},
+			{"dead letter", Filter{Partitions: []int{2}, ID: letters["2/3-0"].ID}, "[2/3-0]"},
+			{"error", Filter{Partitions: all, Error: "fault 3"}, "[0/1-0 1/1-0 2/1-0]"},
+			{"reason", Filter{Partitions: []int{0}, Error: "FAILED", Limit: 1}, "[0/1-0]"},
+			{"no such error", Filter{Partitions: all, Error: "fire"}, "[]"},
+			{"since", Filter{Partitions: []int{0}, Since: began}, "[0/1-0 0/2-0 0/3-0 0/4-0]"},
+			{"since later", Filter{Partitions: all, Since: time.Now().Add(time.Hour)}, "[]"},
+		}
+		for _, tt := range tests {
+			got, err := Dead(t.Context(), c, "orders", "printer", tt.filter, false)
+			must(t, err)
+			ids := []string{}
+			for _, d := range got {
+				ids = append(ids, fmt.Sprint(d.Partition, "/", d.Event))
+				if d.Entry.Values != nil || d.Attempts != 3 || d.First != nil || !d.Last.Equal(began.Truncate(time.Millisecond)) || d.Died.Before(began) {
+					t.Errorf("%s: %+v", tt.name, d)
+				}
+			}
+			if fmt.Sprint(ids) != tt.want {
+				t.Errorf("%s: got %v, want %s", tt.name, ids, tt.want)
+			}
+		}
+		full, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{1}, ID: "2-0"}, true)
+		must(t, err)
+		if len(full) != 1 || full[0].Entry.Values["data"] != "1" {
+			t.Errorf("with fields: %+v", full)
+		}
+	})
+}
+
+func TestDeadLettersOverManyPages(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		stream(t, c, "orders", "printer")
+		p := c.Place("orders", "printer", 0)
+		for _, e := range pending(t, c, p, 2*lettersPerTrip) {
+			must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: e}))
+		}
+		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0}}, false)
+		must(t, err)
+		if len(got) != 2*lettersPerTrip || got[len(got)-1].Event != fmt.Sprint(2*lettersPerTrip, "-0") {
+			t.Errorf("%d dead letters", len(got))
+		}
+	})
+}
+
+func TestStatesOfParkedEvents(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		stream(t, c, "orders", "printer")
+		p := c.Place("orders", "printer", 1)
+		entries := pending(t, c, p, 6)
+		soon := time.Now().Add(time.Hour).UnixMilli()
+		for i, s := range []rstream.RetryState{
+			{Lane: "ka", Key: "a", Attempts: 2, Running: true, First: 5, Last: 7, Error: "no ink"},
+			{Lane: "kb", Key: "b", Attempts: 1, At: soon, Error: "no paper"},
+			{Lane: "ka", Key: "a"},
+			{Lane: "kc", Key: "c", Attempts: 1, At: 1},
+			{Lane: "kd", Key: "d", Attempts: 1},
+			{Lane: "kb", Key: "b"},
+		} {
+			must(t, c.Park(t.Context(), p, me, 0, []rstream.Parking{{Entry: entries[i], State: s}}))
+		}
+		got, err := Retries(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0, 1}})
+		must(t, err)
+		var states []string
+		for _, r := range got {
+			states = append(states, fmt.Sprint(r.Event, r.Key, r.State, r.Attempts))
+		}
+		if want := "[1-0arunning2 2-0bwaiting1 3-0abehind0 4-0cdue1 5-0ddue1 6-0bbehind0]"; fmt.Sprint(states) != want {
+			t.Errorf("got %v, want %s", states, want)
+		}
+		if got[0].First.UnixMilli() != 5 || got[0].Last.UnixMilli() != 7 || got[0].At != nil {
+			t.Errorf("%+v", got[0])
+		}
+		if got[1].In < 3000_000 || got[1].In > 3600_000 || got[1].At.UnixMilli() != soon || got[1].First != nil {
+			t.Errorf("%+v", got[1])
+		}
+		for name, tt := range map[string]struct {
+			f    Filter
+			want int
+		}{
+			"key": {Filter{Key: key("b")}, 2}, "event": {Filter{ID: "4-0"}, 1}, "error": {Filter{Error: "NO"}, 2}, "limit": {Filter{Limit: 3}, 3},
+		} {
+			tt.f.Partitions = []int{1}
+			chosen, err := Retries(t.Context(), c, "orders", "printer", tt.f)
+			must(t, err)
+			if len(chosen) != tt.want {
+				t.Errorf("%s: got %+v", name, chosen)
+			}
+		}
+		chosen, err := Retries(t.Context(), c, "orders", "printer", Filter{Partitions: []int{1}, ID: "6-0"})
+		must(t, err)
+		if len(chosen) != 1 || chosen[0].State != Behind { // behind an event that is not chosen
+			t.Errorf("got %+v", chosen)
+		}
+	})
+}
