@@ -106,7 +106,7 @@ func TestTheFirstSendWritesTheMetadata(t *testing.T) {
 	if err := s.Send(t.Context(), items(11)...); err != nil {
 		t.Fatal(err)
 	}
-	if got := counter.ByName(); counter.Total() != 1 || got["XADD"] != 1 {
+	if got := counter.ByName(); counter.Total() != 1 || got["EVALSHA"] != 1 {
 		t.Errorf("the second Send cost %v", got)
 	}
 }

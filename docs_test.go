@@ -89,7 +89,7 @@ func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
 // plainDefault is a default as the table writes it, if it is a plain value.
 func plainDefault(v any) (string, bool) {
 	switch v.(type) {
-	case string, int, int64, bool, time.Duration, Policy, KeyLayout:
+	case string, int, int64, bool, time.Duration, Policy, KeyLayout, Overflow:
 		return fmt.Sprint(v), true
 	}
 	return "", false

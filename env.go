@@ -98,6 +98,8 @@ func (e *environment) app(o *Options) {
 func (e *environment) stream(o, app StreamOptions) StreamOptions {
 	o.Partitions = cmp.Or(o.Partitions, app.Partitions, int(e.number("RUNNEL_PARTITIONS", 1, maxPartitions)), defaultPartitions)
 	o.Size = cmp.Or(o.Size, app.Size, e.number("RUNNEL_SIZE", 1, 1<<53), defaultSize)
+	o.Overflow = cmp.Or(o.Overflow, app.Overflow, choice(e, "RUNNEL_OVERFLOW", map[string]Overflow{
+		"reject": Reject, "block": Block, "drop-oldest": DropOldest}), Reject)
 	o.Partitioner = cmp.Or(o.Partitioner, app.Partitioner, XXHash)
 	o.KeyField = cmp.Or(o.KeyField, app.KeyField)
 	if o.Codec == nil {

@@ -13,9 +13,9 @@ import (
 
 // scope is where a log line of a user's function comes from.
 type scope struct {
-	worker, stream, processor string
-	partition                 int
-	event                     atomic.Pointer[Event] // first of the current batch, nil between iterations
+	app, worker, stream, processor string
+	partition                      int
+	event                          atomic.Pointer[Event] // first of the current batch, nil between iterations
 }
 
 type scopeKey struct{}

@@ -56,6 +56,9 @@ type StreamOptions struct {
 	// Size is the length that a partition may have: older entries are trimmed
 	// once every processor has acked them. RUNNEL_SIZE; default 50 000.
 	Size int64
+	// Overflow says what becomes of records for a partition that is full of
+	// events which some processor has not acked. RUNNEL_OVERFLOW; default Reject.
+	Overflow Overflow
 	// Codec turns records into bytes. Default MsgPack.
 	Codec Codec
 	// Partitioner maps keys to partitions. Default XXHash.
@@ -102,6 +105,8 @@ func (o *StreamOptions) check() error {
 		return fmt.Errorf("Partitions %d is not between 1 and %d", o.Partitions, maxPartitions)
 	case o.Size < 0:
 		return fmt.Errorf("Size %d is negative", o.Size)
+	case o.Overflow < 0 || o.Overflow > DropOldest:
+		return fmt.Errorf("Overflow: unknown policy %d", o.Overflow)
 	case o.Partitioner != nil && (o.Partitioner.Func == nil || o.Partitioner.Name == ""):
 		return fmt.Errorf("Partitioner needs a Name and a Func")
 	}

@@ -95,7 +95,7 @@ func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
 		if err := env.err(); err != nil {
 			return nil, err
 		}
-		p, err := r.build(&effective, newConsumeLog(logger, o.Worker, r.stream, r.name))
+		p, err := r.build(&effective, newConsumeLog(logger, a.name, o.Worker, r.stream, r.name))
 		if err != nil {
 			return nil, err
 		}
@@ -132,11 +132,11 @@ func selectProcessors(all []*worker.Processor, names []string) ([]*worker.Proces
 }
 
 // newConsumeLog makes what the consumers of one processor log with.
-func newConsumeLog(logger *slog.Logger, workerName, stream, processor string) consumeLog {
+func newConsumeLog(logger *slog.Logger, app, workerName, stream, processor string) consumeLog {
 	return consumeLog{
 		Logger: logger.With("stream", stream, "processor", processor),
 		scope: func(ctx context.Context, src worker.Source) (context.Context, *scope) {
-			sc := &scope{worker: workerName, stream: stream, processor: processor, partition: src.Partition()}
+			sc := &scope{app: app, worker: workerName, stream: stream, processor: processor, partition: src.Partition()}
 			return context.WithValue(ctx, scopeKey{}, sc), sc
 		},
 	}

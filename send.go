@@ -51,6 +51,9 @@ func (e *SendError) Error() string {
 		}
 	}
 	msg := fmt.Sprintf("stream %s: send to partition %d: %v (record %d; %d not sent", e.Stream, f.Partition, f.Err, f.Index, len(e.Failed)-unknown)
+	if errors.Is(f.Err, ErrStreamFull) { // which names stream and partition
+		msg = fmt.Sprintf("send: %v (record %d; %d not sent", f.Err, f.Index, len(e.Failed)-unknown)
+	}
 	if unknown > 0 {
 		msg += fmt.Sprintf(", %d unknown", unknown)
 	}
@@ -78,6 +81,10 @@ var ErrNotTried = errors.New("not tried: a record before it failed")
 // in. After the first failure in a partition nothing later of the call is
 // appended to that partition. A record that cannot be encoded fails the whole
 // call before anything is sent.
+//
+// Of the records of one partition, up to 1 000 or 4 MiB or the stream's Size are
+// appended together, or none of them where they do not fit: then Overflow says
+// whether Send fails, waits, or makes room.
 func (s *Stream[T]) Send(ctx context.Context, records ...T) error {
 	out := make([]Outgoing[T], len(records))
 	for i, r := range records {
@@ -97,7 +104,7 @@ func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent,
 	if err != nil {
 		return nil, err
 	}
-	appends, places, err := s.group(o, out)
+	appends, places, err := s.group(o, out, s.processedUnder(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +126,15 @@ type place struct {
 	indexes   []int
 }
 
-// group encodes the records and puts those of each partition together.
-func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T]) ([]rstream.Append, []place, error) {
+// processedUnder says whether the context is of a processor of the stream.
+func (s *Stream[T]) processedUnder(ctx context.Context) bool {
+	sc, ok := ctx.Value(scopeKey{}).(*scope)
+	return ok && sc.app == s.app.name && sc.stream == s.name
+}
+
+// group encodes the records and puts those of each partition together. self says
+// that a processor of the stream sends them.
+func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rstream.Append, []place, error) {
 	app, err := s.app.settings()
 	if err != nil {
 		return nil, nil, err
@@ -141,7 +155,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T]) ([]rstream.Append
 		if !ok {
 			j = len(appends)
 			at[p] = j
-			appends = append(appends, rstream.Append{Log: k.Partition(s.name, p)})
+			appends = append(appends, rstream.Append{Stream: s.name, Partition: p, Log: k.Partition(s.name, p), Self: self})
 			places = append(places, place{partition: p})
 		}
 		appends[j].Records = append(appends[j].Records, fields)
@@ -189,7 +203,7 @@ func (s *Stream[T]) collect(places []place, results []rstream.Appended, n int) (
 			switch {
 			case k < len(r.IDs):
 				sent[i] = Sent{Partition: p.partition, ID: r.IDs[k]}
-			case k == len(r.IDs) || r.Unknown:
+			case k == len(r.IDs) || r.Unknown || errors.Is(r.Err, ErrStreamFull):
 				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: r.Err, Unknown: r.Unknown})
 			default:
 				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: ErrNotTried})

@@ -85,8 +85,8 @@ func (s *Stream[T]) meta(o *StreamOptions, processors []string) (rstream.Meta, e
 		return rstream.Meta{}, err
 	}
 	return rstream.Meta{
-		Partitions: o.Partitions, Size: o.Size, Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name,
-		KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
+		Partitions: o.Partitions, Size: o.Size, Overflow: rstream.Overflow(o.Overflow.String()),
+		Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name, KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
 	}, nil
 }
 

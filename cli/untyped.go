@@ -70,7 +70,7 @@ func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worke
 		if !ok {
 			j = len(appends)
 			at[partition] = j
-			appends = append(appends, rstream.Append{Log: u.client.Keys().Partition(u.name, partition)})
+			appends = append(appends, rstream.Append{Stream: u.name, Partition: partition, Log: u.client.Keys().Partition(u.name, partition)})
 			indexes = append(indexes, nil)
 		}
 		appends[j].Records = append(appends[j].Records, fields)
@@ -84,7 +84,7 @@ func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worke
 			switch {
 			case k < len(a.IDs):
 				results[i].ID = a.IDs[k]
-			case k == len(a.IDs) || a.Unknown:
+			case k == len(a.IDs) || a.Unknown || errors.Is(a.Err, rstream.ErrStreamFull):
 				results[i].Err, results[i].Unknown = a.Err, a.Unknown
 			default:
 				results[i].Err = runnel.ErrNotTried

@@ -44,6 +44,12 @@ type Keys struct {
 // Partition is the Redis stream that holds partition n of a stream.
 func (k Keys) Partition(stream string, n int) string { return k.partitioned("strm", n, stream) }
 
+// Once says what became of an ID that was sent to partition n of a stream: of a
+// stream's name and an ID, which may be any text, only one has a colon.
+func (k Keys) Once(stream string, n int, id string) string {
+	return k.partitioned("id", n, stream) + ":" + id
+}
+
 // Lock is the lock of a partition for one processor.
 func (k Keys) Lock(stream, processor string, n int) string {
 	return k.partitioned("lock", n, stream, processor)

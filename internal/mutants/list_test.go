@@ -108,7 +108,7 @@ var mutants = []mutant{
 	{
 		"sends are not repeated by the client", "internal/rstream/client.go",
 		"c.once = redis.NewClient(c.options(-1))", "c.once = redis.NewClient(c.options(3))",
-		"TestBrokenSends/XADD_1_close_after",
+		"TestBrokenSends/1_1_close_after",
 	},
 	{
 		"a short count of acks is a question", "internal/rstream/ack.go",

@@ -3,178 +3,131 @@ package rstream
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
-
-	"github.com/redis/go-redis/v9"
-)
-
-// One script appends at most this much, so that it neither keeps the server for
-// long nor outgrows Lua's stack. A larger record goes alone, without a script.
-const (
-	recordsPerCall = 1000
-	bytesPerCall   = 4 << 20
-	fieldsPerCall  = 7000
 )
 
 // An Append is what goes to one partition, in order.
 type Append struct {
-	Log     string     // the partition's key
-	Records [][]string // each: field, value, field, value, …
+	Stream    string // its metadata says how long the partition may be; "": any length
+	Partition int
+	Log       string     // the partition's key
+	Records   [][]string // each: field, value, field, value, …
+
+	// IDs are, unless nil, the ID of each record, "" for none: what was appended
+	// under it within the stream's IDWindow is not appended again.
+	IDs []string
+	// Self says that the caller processes this stream: it must not wait for room.
+	Self bool
 }
 
 // Appended is what became of an Append: the first len(IDs) records are in. Err is
 // the error of the next one; the later ones were not tried. With Unknown that one
 // and those behind it may be in or not, all or a part of them.
 type Appended struct {
-	IDs     []string
-	Err     error
-	Unknown bool
+	IDs       []string
+	Duplicate []bool // by index, nil where none is: it was in before, as IDs says
+	Err       error
+	Unknown   bool
 }
 
 // Append appends the records of several partitions, in as few round trips as
 // their size allows. What fails in one partition does not stop the others.
 // It never repeats what may have been executed. No partition may be named twice.
+//
+// One request takes at most 1 000 records, 4 MiB, and the stream's Size of a
+// partition. If these do not fit, none of them is appended; then the overflow
+// policy of the stream decides: the error is a *FullError, or Append waits for
+// room until ctx ends, or the oldest entries are dropped.
 func (c *Client) Append(ctx context.Context, as []Append) []Appended {
-	out := make([]Appended, len(as))
-	rest := make([][][]string, len(as))
-	open := make([]int, 0, len(as))
-	for i, a := range as {
-		out[i].IDs = make([]string, 0, len(a.Records))
-		rest[i] = a.Records
-		if len(a.Records) > 0 {
-			open = append(open, i)
+	out, parts := make([]Appended, len(as)), make([]part, len(as))
+	open := make([]*part, 0, len(as))
+	for i := range as {
+		p := &parts[i]
+		*p = part{Append: &as[i], out: &out[i], rest: as[i].Records}
+		p.out.IDs = make([]string, 0, len(p.rest))
+		if len(p.rest) == 0 {
+			continue
+		}
+		if p.meta, p.out.Err = c.recentMeta(ctx, p.Stream); p.out.Err == nil {
+			open = append(open, p)
 		}
 	}
-	for len(open) > 0 {
-		open = c.appendRound(ctx, as, rest, open, out)
+	var full []*part
+	for len(open)+len(full) > 0 {
+		if len(open) == 0 {
+			open, full = c.makeRoom(ctx, full)
+			continue
+		}
+		var denied []*part
+		open, denied = c.appendRound(ctx, open)
+		full = append(full, denied...)
 	}
 	return out
 }
 
+// A part is an Append on its way.
+type part struct {
+	*Append
+	out  *Appended
+	meta Meta
+	rest [][]string // what is not in yet
+	n    int        // so many of them are under way
+	wide bool       // that is one, with more fields than Lua's stack holds
+
+	tries int // of making room, since something was appended
+	wait  pacer
+	full  *FullError // why it waited last
+}
+
 // appendRound sends one batch of each partition that has records left, bounded in
-// all, and returns the partitions that have more to send.
-func (c *Client) appendRound(ctx context.Context, as []Append, rest [][][]string, open []int, out []Appended) []int {
-	var calls []*call
-	var counts []int
+// all. It returns the partitions that have more to send, and those that are full.
+func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*part) {
+	calls := make([]*call, 0, len(open))
 	budget := bytesPerCall
-	for _, i := range open {
-		n, size := batchOf(rest[i])
+	for _, p := range open {
+		n, size := batchOf(p.rest, p.meta.Size)
 		if len(calls) > 0 && size > budget {
 			break
 		}
 		budget -= size
-		calls = append(calls, appendCall(ctx, as[i].Log, rest[i][:n]))
-		counts = append(counts, n)
+		p.n, p.wide = n, len(p.rest[0]) > fieldsPerCall
+		calls = append(calls, c.sendCall(ctx, p))
 	}
 	pipeline(ctx, c.once, calls)
-	more := append([]int{}, open[len(calls):]...)
-	for at, call := range calls {
-		i := open[at]
-		take(call.reply, counts[at], &out[i])
-		rest[i] = rest[i][counts[at]:]
-		if out[i].Err == nil && len(rest[i]) > 0 {
-			more = append(more, i)
+	more = append(more, open[len(calls):]...)
+	for i, p := range open[:len(calls)] {
+		err := p.take(calls[i].reply)
+		if err == nil && p.wide {
+			err = c.appendWide(ctx, p)
 		}
-	}
-	return more
-}
-
-// batchOf returns how many of the records go in one call, and their size.
-func batchOf(records [][]string) (n, size int) {
-	fields := 0
-	for _, r := range records {
-		bytes := 0
-		for _, s := range r {
-			bytes += len(s)
-		}
-		if n > 0 && (n == recordsPerCall || size+bytes > bytesPerCall || len(r) > fieldsPerCall) {
-			return n, size
-		}
-		n, size, fields = n+1, size+bytes, len(r)
-		if fields > fieldsPerCall {
-			return n, size
-		}
-	}
-	return n, size
-}
-
-func appendCall(ctx context.Context, log string, records [][]string) *call {
-	if len(records) == 1 {
-		args := make([]any, 3, 3+len(records[0]))
-		args[0], args[1], args[2] = "XADD", log, "*"
-		for _, s := range records[0] {
-			args = append(args, s)
-		}
-		return plainCall(ctx, args...)
-	}
-	n := 0
-	for _, r := range records {
-		n += 1 + len(r)
-	}
-	args := make([]any, 0, n)
-	for _, r := range records {
-		args = append(args, strconv.Itoa(len(r)))
-		for _, s := range r {
-			args = append(args, s)
-		}
-	}
-	return scriptCall(ctx, sendScript, []string{log}, args...)
-}
-
-// take adds the reply of a call for n records to what became of its partition. A
-// value counts also beside an error: when a connection breaks, go-redis gives its
-// error to the commands of the pipeline that were answered before, too.
-func take(reply *redis.Cmd, n int, a *Appended) {
-	switch v, err := reply.Result(); v := v.(type) {
-	case string:
-		if v != "" {
-			a.IDs = append(a.IDs, v)
-			return
-		}
-		a.fail(err)
-	case []any:
-		ids, text, ok := parseSent(v)
-		a.IDs = append(a.IDs, ids...)
 		switch {
-		case !ok || (text == "" && len(ids) != n):
-			a.fail(fmt.Errorf("unexpected reply of %d values for %d records", len(v), n))
-		case text != "":
-			a.fail(scriptError(text))
+		case errors.Is(err, errFull):
+			full = append(full, p)
+		case err != nil:
+			p.fail(err)
+		case len(p.rest) > 0:
+			more = append(more, p)
 		}
-	default:
-		if err == nil {
-			err = fmt.Errorf("unexpected reply %v", v)
-		}
-		a.fail(err)
 	}
+	return more, full
 }
 
-func (a *Appended) fail(err error) {
-	a.Err = sorted(err)
-	a.Unknown = errors.Is(a.Err, ErrUnknownOutcome)
-}
-
-func parseSent(v []any) (ids []string, text string, ok bool) {
-	if len(v) != 2 {
-		return nil, "", false
-	}
-	list, ok1 := v[0].([]any)
-	text, ok2 := v[1].(string)
-	for _, id := range list {
-		s, ok := id.(string)
-		if !ok {
-			return ids, text, false
+// add notes that the next records are in.
+func (p *part) add(ids []string) {
+	for _, id := range ids {
+		first, duplicate := cutDuplicate(id)
+		if duplicate && p.out.Duplicate == nil {
+			p.out.Duplicate = make([]bool, len(p.Records))
 		}
-		ids = append(ids, s)
+		if duplicate {
+			p.out.Duplicate[len(p.out.IDs)] = true
+		}
+		p.out.IDs = append(p.out.IDs, first)
 	}
-	return ids, text, ok1 && ok2
+	p.rest = p.rest[len(ids):]
+	p.tries, p.wait = 0, pacer{}
 }
 
-var _ redis.Error = scriptError("")
-
-// scriptError is an error reply that a script caught and handed on as text.
-type scriptError string
-
-func (e scriptError) Error() string { return string(e) }
-func (e scriptError) RedisError()   {}
+func (p *part) fail(err error) {
+	p.out.Err = sorted(err)
+	p.out.Unknown = errors.Is(p.out.Err, ErrUnknownOutcome)
+}

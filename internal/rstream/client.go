@@ -32,6 +32,7 @@ type Client struct {
 	addr     string
 	ordinary *redis.Client // may repeat a command
 	once     *redis.Client // never does
+	metas    metaCache
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
@@ -20,6 +22,8 @@ type Meta struct {
 	Version     int      `json:"v"`
 	Partitions  int      `json:"partitions"`
 	Size        int64    `json:"size"`
+	Overflow    Overflow `json:"overflow,omitempty"`
+	IDWindow    int64    `json:"id_window,omitempty"` // ms
 	Codec       string   `json:"codec"`
 	Partitioner string   `json:"partitioner"`
 	KeyField    string   `json:"key_field,omitempty"`
@@ -42,13 +46,15 @@ func (e *MetaConflictError) Error() string {
 // EnsureMeta compares the stored metadata of a stream with m and returns it. The
 // first to call it stores m. Partitions, codec, partitioner and layout must agree,
 // else the error is a *MetaConflictError. Processors are added to the stored
-// ones; and what has processors, a worker, also sets Size and KeyField.
+// ones; and what has processors, a worker, also sets Size, Overflow, IDWindow and
+// KeyField.
 func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
 	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
 	merged, err := c.ensureMeta(ctx, stream, m)
 	if err != nil {
 		return Meta{}, metaError(stream, err)
 	}
+	c.metas.store(stream, merged)
 	return merged, nil
 }
 
@@ -123,6 +129,12 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 	if own.Size != 0 && (worker || m.Size == 0) {
 		m.Size = own.Size
 	}
+	if own.Overflow != "" && (worker || m.Overflow == "") {
+		m.Overflow = own.Overflow
+	}
+	if own.IDWindow != 0 && (worker || m.IDWindow == 0) {
+		m.IDWindow = own.IDWindow
+	}
 	if own.KeyField != "" && (worker || m.KeyField == "") {
 		m.KeyField = own.KeyField
 	}
@@ -149,10 +161,15 @@ func parseMeta(data []byte) (Meta, error) {
 
 // LoadMeta returns the stored metadata of a stream, and whether there is any.
 func (c *Client) LoadMeta(ctx context.Context, stream string) (Meta, bool, error) {
-	data, err := c.load(ctx, c.keys.Meta(stream))
-	if err == nil && len(data) == 0 {
+	return c.loadMeta(ctx, c.ordinary, stream)
+}
+
+func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string) (Meta, bool, error) {
+	data, err := rdb.Get(ctx, c.keys.Meta(stream)).Bytes()
+	if errors.Is(err, redis.Nil) || err == nil && len(data) == 0 {
 		return Meta{}, false, nil
 	}
+	err = sorted(err)
 	var m Meta
 	if err == nil {
 		m, err = parseMeta(data)
@@ -160,6 +177,7 @@ func (c *Client) LoadMeta(ctx context.Context, stream string) (Meta, bool, error
 	if err != nil {
 		return Meta{}, false, metaError(stream, err)
 	}
+	c.metas.store(stream, m)
 	return m, true, nil
 }
 

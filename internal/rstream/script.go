@@ -10,6 +10,9 @@ import (
 //go:embed lua/prelude.lua
 var prelude string
 
+//go:embed lua/retention.lua
+var retention string
+
 //go:embed lua/takeover.lua
 var takeoverSource string
 
@@ -36,6 +39,9 @@ var sendSource string
 
 //go:embed lua/trim.lua
 var trimSource string
+
+//go:embed lua/room.lua
+var roomSource string
 
 //go:embed lua/swap.lua
 var swapSource string
@@ -91,7 +97,8 @@ var (
 	boundScript    = redis.NewScript(boundSource)
 	unlockScript   = redis.NewScript(unlockSource)
 	sendScript     = redis.NewScript(sendSource)
-	trimScript     = redis.NewScript(prelude + trimSource)
+	trimScript     = redis.NewScript(prelude + retention + trimSource)
+	roomScript     = redis.NewScript(prelude + retention + roomSource)
 	swapScript     = redis.NewScript(swapSource)
 	aliveScript    = redis.NewScript(aliveSource)
 	viewScript     = redis.NewScript(prelude + viewSource)

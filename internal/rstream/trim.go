@@ -9,7 +9,7 @@ import (
 type TrimRequest struct {
 	Log        string   // the partition's key
 	Processors []string // every registered processor of the stream; with none, nothing is trimmed
-	Size       int64    // number of entries that stay whatever was acked
+	Size       int64    // the length that the partition may have
 }
 
 // Trimmed is what became of a TrimRequest.
@@ -18,16 +18,16 @@ type Trimmed struct {
 	BlockedBy string // the registered processor without a consumer group, "" if each has one
 }
 
-// Trim removes the oldest entries of partitions longer than their Size, in one
-// round trip: those that all registered processors have acked, as far as Size
-// allows. The server removes whole blocks of entries, so that a partition may
-// stay longer by the size of a block. Groups that belong to no registered
+// Trim removes the oldest entries of partitions that are longer than 7/8 of their
+// Size, in one round trip: those that all registered processors have acked, until
+// 3/4 of Size are left. So what is kept up with is never full, and there is some
+// history to look at and to begin with. Groups that belong to no registered
 // processor are ignored: a plain group named like one is Python's runnel's, whose
 // position counts only until the processor has one of its own.
 func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
 	calls := make([]*call, len(ts))
 	for i, t := range ts {
-		args := []any{t.Size, ExecutorIDLength}
+		args := []any{t.Size * 7 / 8, t.Size * 3 / 4, ExecutorIDLength}
 		for _, p := range t.Processors {
 			args = append(args, p)
 		}

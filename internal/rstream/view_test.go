@@ -91,7 +91,7 @@ func TestCountBehindManyPages(t *testing.T) {
 		for range 3 * countPage {
 			records = append(records, []string{"data", "x"})
 		}
-		got := e.Append(e.ctx(), []Append{{p.Log, records}})[0]
+		got := e.Append(e.ctx(), []Append{{Log: p.Log, Records: records}})[0]
 		e.must(got.Err)
 		for skip, want := range map[int]int64{0: 3*countPage - 1, countPage - 1: 2 * countPage, 3*countPage - 1: 0} {
 			n, err := e.CountBehind(e.ctx(), p, got.IDs[skip])
