@@ -44,8 +44,9 @@ type Keys struct {
 // Partition is the Redis stream that holds partition n of a stream.
 func (k Keys) Partition(stream string, n int) string { return k.partitioned("strm", n, stream) }
 
-// Once says what became of an ID that was sent to partition n of a stream: of a
-// stream's name and an ID, which may be any text, only one has a colon.
+// Once remembers for a while what became of an ID that was sent to partition n of
+// a stream. An ID may be any text; the colon ends the name of the stream, which
+// has none.
 func (k Keys) Once(stream string, n int, id string) string {
 	return k.partitioned("id", n, stream) + ":" + id
 }
@@ -73,12 +74,6 @@ func (k Keys) Retry(stream, processor string, n int) string {
 // Dead is the stream of a partition's dead letters.
 func (k Keys) Dead(stream, processor string, n int) string {
 	return k.partitioned("dead", n, stream, processor)
-}
-
-// Once is what remembers for a while that something was appended to partition n
-// of a stream under an ID.
-func (k Keys) Once(stream string, n int, id string) string {
-	return k.partitioned("id", n, stream) + "." + id
 }
 
 // Membership is the JSON value that says who is a member of a processor.

@@ -12,7 +12,7 @@ func TestNames(t *testing.T) {
 		{"partition", func(k Keys) string { return k.Partition("orders", 3) }, "__strm:example.orders.3", "__strm:{example.3}.orders"},
 		{"lock", func(k Keys) string { return k.Lock("orders", "printer", 3) }, "__lock:example.orders.printer.3", "__lock:{example.3}.orders.printer"},
 		{"ownership", func(k Keys) string { return k.Ownership("orders", "printer", 3) }, "__own:example.orders.printer.3", "__own:{example.3}.orders.printer"},
-		{"once", func(k Keys) string { return k.Once("orders", 3, "a.b") }, "__id:example.orders.3.a.b", "__id:{example.3}.orders.a.b"},
+		{"once", func(k Keys) string { return k.Once("orders", 3, "a.b") }, "__id:example.orders.3:a.b", "__id:{example.3}.orders:a.b"},
 		{"parked events", func(k Keys) string { return k.Parked("orders", "printer", 3) }, "__parked:example.orders.printer.3", "__parked:{example.3}.orders.printer"},
 		{"retries", func(k Keys) string { return k.Retry("orders", "printer", 3) }, "__retry:example.orders.printer.3", "__retry:{example.3}.orders.printer"},
 		{"dead letters", func(k Keys) string { return k.Dead("orders", "printer", 3) }, "__dead:example.orders.printer.3", "__dead:{example.3}.orders.printer"},
