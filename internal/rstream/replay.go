@@ -4,18 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
-// replayWindow is how long a replay that was cut off between its two steps is
-// recognized when it is repeated.
-const replayWindow = time.Hour
-
-// ErrManyFields says that an event has too many fields for a script.
-var ErrManyFields = errors.New("the event cannot be appended by a script: it has too many fields, or none")
+// ErrNoEvent says that a dead letter has no fields of an event.
+var ErrNoEvent = errors.New("it has no event")
 
 // A Replay says which dead letter becomes an event again, and where.
 type Replay struct {
@@ -28,51 +22,59 @@ type Replay struct {
 
 // Replay appends the event of a dead letter and removes the dead letter. It
 // returns the new entry's ID; ok is false if there is no such dead letter, and ID
-// is then "".
+// is then "". A full partition is dealt with as Append does.
 //
 // Where both partitions may share a script, which they always do under the
 // standalone layout and under the cluster layout when their numbers are equal,
 // this is one step, and it is repeated inside while its outcome is unknown and
 // ctx lives. If what was unknown then happened, ok is true and the ID "".
-// Otherwise the event is appended first. Cut off between the two, a repetition
-// within the hour finds the entry and appends no second one; later it does.
+// Otherwise, and for an event with too many fields for a script, the event is
+// appended first. Cut off between the two, a repetition within the stream's
+// IDWindow finds the entry and appends no second one; later, or with so many
+// fields, it does.
 func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err error) {
+	wide := false
 	if c.keys.Layout == keys.Standalone || r.Partition == r.From.Partition {
 		id, ok, err = c.replayAtOnce(ctx, r)
-	} else {
+		wide = replyHas(err, "WIDE ")
+	}
+	if wide || c.keys.Layout != keys.Standalone && r.Partition != r.From.Partition {
 		id, ok, err = c.replayInTwo(ctx, r)
 	}
-	if replyHas(err, "PACKED") {
-		err = ErrManyFields
+	if replyHas(err, "EMPTY ") {
+		err = ErrNoEvent
 	}
 	return id, ok, r.From.wrap("replay dead letter "+r.ID, err)
 }
 
 func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool, err error) {
-	args := []any{r.ID}
-	for _, s := range r.Fields {
-		args = append(args, s)
-	}
 	unknown := false
-	err = c.persist(ctx, func() error {
-		reply, err := replayScript.Run(ctx, c.once, []string{r.From.Dead, c.keys.Partition(r.Stream, r.Partition)}, args...).StringSlice()
-		err = sorted(err)
-		switch {
-		case err == nil && len(reply) == 1:
-			id, ok = reply[0], true
-		case err == nil:
-			ok = unknown
+	log := c.keys.Partition(r.Stream, r.Partition)
+	err = c.withRoom(ctx, r.Stream, r.Partition, func(size int64) error {
+		args := []any{r.ID, size}
+		for _, s := range r.Fields {
+			args = append(args, s)
 		}
-		unknown = unknown || errors.Is(err, ErrUnknownOutcome)
-		return err
+		return c.persist(ctx, func() error {
+			reply, err := replayScript.Run(ctx, c.once, []string{r.From.Dead, log}, args...).StringSlice()
+			err = sorted(err)
+			switch {
+			case err == nil && len(reply) == 1:
+				id, ok = reply[0], true
+			case err == nil:
+				ok = unknown
+			}
+			unknown = unknown || errors.Is(err, ErrUnknownOutcome)
+			return err
+		})
 	})
 	return id, ok, err
 }
 
-// replayInTwo appends, then removes. The entry is named after the dead letter:
+// replayInTwo appends, then removes. The event is sent under an ID of its own:
 //
 //  1. appended, and the reply is lost, or this process dies;
-//  2. the same again: the name is known, nothing is appended, the entry's ID comes
+//  2. the same again: the ID is known, nothing is appended, the entry's ID comes
 //     back;
 //  3. the dead letter is removed.
 func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool, err error) {
@@ -80,33 +82,33 @@ func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool,
 	if err != nil || len(found) == 0 {
 		return "", false, sorted(err)
 	}
-	var flat []string
-	for i, all := 0, flatten(found[0].Values); i < len(all); i += 2 {
-		if !strings.HasPrefix(all[i], deadPrefix) {
-			flat = append(flat, all[i], all[i+1])
-		}
+	d, err := parseDead(found[0], r.From.Partition)
+	switch {
+	case err != nil:
+		return "", false, err
+	case len(d.Entry.Values) == 0:
+		return "", false, ErrNoEvent
 	}
+	flat := flatten(d.Entry.Values)
 	for i := 0; i < len(r.Fields); i += 2 {
-		if _, there := found[0].Values[r.Fields[i]]; !there {
+		if _, there := d.Entry.Values[r.Fields[i]]; !there {
 			flat = append(flat, r.Fields[i], r.Fields[i+1])
 		}
 	}
-	if _, packed := found[0].Values[deadPacked]; packed || len(flat) == 0 {
-		return "", false, ErrManyFields
+	send := Append{Stream: r.Stream, Partition: r.Partition, Log: c.keys.Partition(r.Stream, r.Partition), Records: [][]string{flat}}
+	if len(flat) <= fieldsPerCall {
+		send.IDs = []string{fmt.Sprintf("dead/%s/%s/%d/%s", r.From.Stream, r.From.Processor, r.From.Partition, r.ID)}
 	}
-	args := []any{replayWindow.Milliseconds()}
-	for _, s := range flat {
-		args = append(args, s)
-	}
-	name := fmt.Sprintf("dead/%s/%s/%d/%s", r.From.Stream, r.From.Processor, r.From.Partition, r.ID)
+	var out Appended
 	err = c.persist(ctx, func() error {
-		var err error
-		id, err = resendScript.Run(ctx, c.once,
-			[]string{c.keys.Partition(r.Stream, r.Partition), c.keys.Once(r.Stream, r.Partition, name)}, args...).Text()
-		return sorted(err)
+		out = c.Append(ctx, []Append{send})[0]
+		if send.IDs == nil && out.Unknown {
+			return fmt.Errorf("%s may have it or not: %v", send.Log, out.Err) // it is not repeated
+		}
+		return out.Err
 	})
 	if err != nil {
 		return "", false, err
 	}
-	return id, true, c.DropDead(ctx, r.From, []string{r.ID})
+	return out.IDs[0], true, c.DropDead(ctx, r.From, []string{r.ID})
 }

@@ -69,6 +69,7 @@ func TestReplay(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) {
 				e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
 				e.must(e.raw.FlushAll(e.ctx()).Err())
+				e.meta("orders", "again")
 				p := e.Place("orders", "printer", 2)
 				r := Replay{From: p, ID: e.dead(p), Stream: tt.stream, Partition: tt.partition, Fields: tt.fields}
 				before := e.values(tt.stream, tt.partition)
@@ -111,7 +112,8 @@ func TestReplayThatIsCutOff(t *testing.T) {
 						t.Run(fmt.Sprint(tt.name, " ", c.name, " ", command, " ", n), func(t *testing.T) {
 							e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real, addr: e.addr}
 							e.must(e.raw.FlushAll(e.ctx()).Err())
-							e.must(errors.Join(replayScript.Load(e.ctx(), e.raw).Err(), resendScript.Load(e.ctx(), e.raw).Err()))
+							e.must(errors.Join(replayScript.Load(e.ctx(), e.raw).Err(), sendScript.Load(e.ctx(), e.raw).Err()))
+							e.meta("orders", "again")
 							p := e.Place("orders", "printer", 2)
 							r := Replay{From: p, ID: e.dead(p), Stream: tt.stream, Partition: tt.partition, Fields: tt.fields}
 							before := e.values(tt.stream, tt.partition)
@@ -136,23 +138,75 @@ func TestReplayThatIsCutOff(t *testing.T) {
 	})
 }
 
-func TestReplayOfWhatAScriptCannotAppend(t *testing.T) {
+// meta writes the metadata of streams whose partitions may have five entries.
+func (e *env) meta(streams ...string) {
+	e.t.Helper()
+	for _, stream := range streams {
+		_, err := e.EnsureMeta(e.ctx(), stream, Meta{Partitions: 8, Size: 5, IDWindow: 600_000})
+		e.must(err)
+	}
+}
+
+func TestReplayOfAnEventWithVeryManyFields(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
-		for i, stream := range []string{"orders", "again"} {
-			p := e.Place("orders", "printer", i)
+		e.meta("orders")
+		for i := range 2 {
+			p := e.Place("orders", "printer", 1-i)
 			entry := e.ready(p, false)
 			for i := range fieldsPerCall {
 				entry.Values[fmt.Sprint("f", i)] = "v"
 			}
 			e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
-			e.must(e.raw.XAdd(e.ctx(), addArgs(p.Dead, "__dead.id", "1-1")).Err())
-			for _, d := range e.letters(p) {
-				_, ok, err := e.Replay(e.ctx(), Replay{From: p, ID: d.ID, Stream: stream, Partition: 1})
-				if ok || !errors.Is(err, ErrManyFields) {
-					t.Errorf("got %v, %v", ok, err)
-				}
+			_, ok, err := e.Replay(e.ctx(), Replay{From: p, ID: e.letters(p)[0].ID, Stream: "orders", Partition: 1})
+			e.must(err)
+			all := e.values("orders", 1)
+			if !ok || all[len(all)-1] != fmt.Sprint(entry.Values) || len(e.letters(p)) != 0 {
+				t.Errorf("replayed %v, %d dead letters left", ok, len(e.letters(p)))
 			}
-			equal(t, "dead letters", len(e.letters(p)), 2)
+		}
+	})
+}
+
+func TestReplayOfNoEvent(t *testing.T) {
+	layouts(t, func(t *testing.T, e *env) {
+		e.meta("orders")
+		p := e.Place("orders", "printer", 0)
+		id, err := e.raw.XAdd(e.ctx(), addArgs(p.Dead, "__dead.id", "1-1")).Result()
+		e.must(err)
+		for n := range 2 {
+			_, ok, err := e.Replay(e.ctx(), Replay{From: p, ID: id, Stream: "orders", Partition: n})
+			if ok || !errors.Is(err, ErrNoEvent) {
+				t.Errorf("got %v, %v", ok, err)
+			}
+		}
+		equal(t, "dead letters", len(e.letters(p)), 1)
+	})
+}
+
+// Size holds for replays, too: what all have acked makes room, what they have not
+// does not.
+func TestReplayIntoAFullPartition(t *testing.T) {
+	layouts(t, func(t *testing.T, e *env) {
+		for n := range 2 {
+			e.must(e.raw.FlushAll(e.ctx()).Err())
+			_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 8, Size: 5, IDWindow: 600_000, Processors: []string{"printer"}})
+			e.must(err)
+			from, to := e.Place("orders", "printer", 0), e.Place("orders", "printer", n)
+			id := e.dead(from)
+			e.own(to, tenure(bob, 1))
+			for range 5 {
+				e.add(to.Log, "*")
+			}
+			r := Replay{From: from, ID: id, Stream: "orders", Partition: n}
+			_, ok, err := e.Replay(e.ctx(), r)
+			if full := (*FullError)(nil); ok || !errors.As(err, &full) || full.Processor != "printer" {
+				t.Errorf("got %v, %v", ok, err)
+			}
+			equal(t, "dead letters", len(e.letters(from)), 1)
+			e.must(e.Ack(e.ctx(), GroupName("printer", bob), []Ack{{to, e.read(to, bob, 5)}})[0])
+			_, ok, err = e.Replay(e.ctx(), r)
+			equal(t, "replayed", []any{ok, err}, []any{true, nil})
+			equal(t, "dead letters", len(e.letters(from)), 0)
 		}
 	})
 }

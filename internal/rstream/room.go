@@ -89,6 +89,28 @@ func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*par
 	return nil, nil
 }
 
+// withRoom repeats a try to append one entry, which is given the length that the
+// partition may have and fails with ErrFull where there is no room, as Append
+// would do it.
+func (c *Client) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
+	p := &part{Append: &Append{Stream: stream, Partition: partition, Log: c.keys.Partition(stream, partition)}, out: &Appended{}, n: 1}
+	var err error
+	if p.meta, err = c.recentMeta(ctx, stream); err != nil {
+		return err
+	}
+	for {
+		if err := try(p.meta.Size); !errors.Is(err, ErrFull) {
+			return err
+		}
+		for open, full := []*part(nil), []*part{p}; len(open) == 0; {
+			open, full = c.makeRoom(ctx, full)
+			if p.out.Err != nil {
+				return p.out.Err
+			}
+		}
+	}
+}
+
 // waited is the error of a sender whose context ended.
 func waited(ctx context.Context, full *FullError) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {

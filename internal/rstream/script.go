@@ -79,9 +79,6 @@ var resumeSource string
 //go:embed lua/replay.lua
 var replaySource string
 
-//go:embed lua/resend.lua
-var resendSource string
-
 //go:embed lua/amend.lua
 var amendSource string
 
@@ -113,7 +110,6 @@ var (
 	quarantineScript = redis.NewScript(quarantineSource)
 	resumeScript     = redis.NewScript(resumeSource)
 	replayScript     = redis.NewScript(replaySource)
-	resendScript     = redis.NewScript(resendSource)
 	amendScript      = redis.NewScript(amendSource)
 	dropScript       = redis.NewScript(dropSource)
 )
