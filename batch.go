@@ -86,6 +86,11 @@ func (c *consumer[T]) next() error {
 		}
 	}
 	c.rest = c.rest[n:]
+	if c.retry != nil && len(c.rest) > 0 {
+		// If this batch fails, some of them may have to wait for it.
+		c.src.Untake(c.rest)
+		c.rest = nil
+	}
 	c.decoded = true
 	c.batch = c.slabs.batch()
 	*c.batch = c.head
@@ -112,6 +117,7 @@ func (c *consumer[T]) event(entry rstream.Entry, index int) *Event {
 	e := c.slabs.event()
 	e.Stream, e.Partition, e.Epoch = c.head.Stream, c.head.Partition, c.head.Epoch
 	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, c.shared, index
+	e.Attempt = c.src.Attempts(entry.ID)
 	e.Redelivered = c.src.Redelivered(entry.ID)
 	return e
 }

@@ -27,6 +27,7 @@ type consumer[T any] struct {
 	processor string
 	fn        ProcessFunc[T]
 	policy    Policy
+	retry     *worker.Retry
 	log       consumeLog
 	shared    *eventSource
 	src       worker.Source
@@ -120,7 +121,7 @@ func (c *consumer[T]) ready() error {
 		case c.policy == Halt || errors.Is(err, ErrNotConsumed):
 			return err
 		case c.policy == Quarantine:
-			c.src.Quarantine(err)
+			c.src.Quarantine("", err)
 			return errEnded
 		}
 		c.src.Ignored(0, err)
@@ -266,6 +267,7 @@ func (c *consumer[T]) refuse() error {
 func (c *consumer[T]) settle(err error) error {
 	all := &Batch{Events: c.events} // whatever middleware made of the other one
 	if c.refused {
+		c.src.Interrupted()
 		return errEnded // not even if middleware makes nil of the error
 	}
 	if err == nil {
@@ -274,6 +276,7 @@ func (c *consumer[T]) settle(err error) error {
 	}
 	if c.ctx.Err() != nil {
 		// Lost, or its grace is over: whoever owns the partition next decides.
+		c.src.Interrupted()
 		return fmt.Errorf("event %s: %w", c.events[0].ID, err)
 	}
 	failed := Failed(all, err)
@@ -281,18 +284,46 @@ func (c *consumer[T]) settle(err error) error {
 		c.ack(c.events, false)
 		return nil
 	}
-	switch {
-	case c.policy == Ignore && !errors.Is(err, ErrNotConsumed):
+	if f := judge(err, c.retry); f != nil {
+		return c.fail(failed, *f)
+	}
+	if c.policy == Ignore && !errors.Is(err, ErrNotConsumed) {
 		c.src.Ignored(len(failed), fmt.Errorf("event %s: %w", failed[0].ID, err))
 		c.ack(c.events, false)
 		return nil
-	case c.policy == Quarantine && !errors.Is(err, ErrNotConsumed):
+	}
+	c.src.Interrupted()
+	if c.policy == Quarantine && !errors.Is(err, ErrNotConsumed) {
 		c.ackOthers(failed)
-		c.src.Quarantine(fmt.Errorf("event %s: %w", failed[0].ID, err))
+		c.src.Quarantine(failed[0].ID, fmt.Errorf("event %s: %w", failed[0].ID, err))
 		return errEnded
 	}
 	c.ackOthers(failed)
 	return fmt.Errorf("event %s: %w", failed[0].ID, err)
+}
+
+// fail tells what becomes of the events that failed, and acks the others of the
+// batch.
+func (c *consumer[T]) fail(failed []*Event, f worker.Failure) error {
+	is := make(map[*Event]bool, len(failed))
+	failures := make([]worker.Failure, len(failed))
+	for i, e := range failed {
+		is[e] = true
+		failures[i] = f
+		failures[i].Entry = rstream.Entry{ID: e.ID, Values: e.values}
+	}
+	err := c.src.Fail(failures)
+	var others []*Event
+	for _, e := range c.events {
+		if !is[e] {
+			others = append(others, e)
+		}
+	}
+	c.ack(others, err != nil)
+	if err != nil {
+		return errEnded
+	}
+	return nil
 }
 
 func (c *consumer[T]) ack(events []*Event, gap bool) {

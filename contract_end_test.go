@@ -237,10 +237,15 @@ func TestQuarantineStopsOnePartitionAndKeepsIt(t *testing.T) {
 		if err := a.Stop(); err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		c.Start("b") // begins again at the event that failed
-		c.Sleep(time.Second)
+		ready(c, "b")
+		c.Sleep(time.Minute)
+		if n.has("b" + bad[1:]) {
+			t.Errorf("begun again by the next owner: %q", n.all())
+		}
+		resume(t, c, int(bad[2]-'0'), false)
+		c.Sleep(100 * time.Millisecond)
 		if !n.has("b" + bad[1:]) {
-			t.Errorf("not begun again: %q", n.all())
+			t.Errorf("not begun again after the quarantine: %q", n.all())
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -119,3 +121,8 @@ func ready(c *runneltest.Cluster, name string) *runneltest.Worker {
 // near says whether d is want, give or take the few milliseconds that a wake-up
 // by the embedded server may cost.
 func near(d, want time.Duration) bool { return d >= want && d < want+50*time.Millisecond }
+
+// xadd appends an item to the partition of cluster without the framework.
+func xadd(n int) *redis.XAddArgs {
+	return &redis.XAddArgs{Stream: "__strm:contract.items.0", Values: []any{"json", fmt.Sprintf(`{"N":%d}`, n)}}
+}

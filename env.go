@@ -116,6 +116,7 @@ func (e *environment) stream(o, app StreamOptions) StreamOptions {
 func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.OnError = cmp.Or(o.OnError, app.OnError, choice(e, "RUNNEL_ON_ERROR", map[string]Policy{
 		"halt": Halt, "quarantine": Quarantine, "ignore": Ignore}), Halt)
+	o.Retry = cmp.Or(o.Retry, app.Retry)
 	o.LockExpiry = cmp.Or(o.LockExpiry, app.LockExpiry, e.duration("RUNNEL_LOCK_EXPIRY", minLockExpiry), defaultLockExpiry)
 	o.Grace = cmp.Or(o.Grace, app.Grace, e.duration("RUNNEL_GRACE", -1), defaultGrace)
 	o.JoinDelay = cmp.Or(o.JoinDelay, app.JoinDelay, e.duration("RUNNEL_JOIN_DELAY", 0))

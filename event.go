@@ -18,7 +18,7 @@ type Event struct {
 	Partition   int    // number of the partition, from 0
 	ID          string // Redis entry ID, such as "1700000000000-0"
 	Epoch       int64  // of the ownership that delivered it: a fencing token for writes to other systems
-	Attempt     int    // 1 for the first call of the handler with this event in this ownership, then 2, …
+	Attempt     int    // 1 for the first call of the handler with this event in this ownership, then 2, …; with a Retry over all ownerships
 	Redelivered bool   // an earlier owner may have begun it
 
 	values map[string]any
@@ -29,6 +29,21 @@ type Event struct {
 // eventSource is what the events of one stream and processor have in common.
 type eventSource struct {
 	key func(*Event) (string, error) // by the stream's key function
+}
+
+// keyOf returns the key of an entry; false where it cannot be decoded.
+func (s *eventSource) keyOf(entry rstream.Entry) (key string, ok bool) {
+	if k, ok := entry.Values[keyField].(string); ok {
+		return k, true
+	}
+	e := &Event{source: s}
+	newEvent(e, entry)
+	var err error
+	func() {
+		defer recoverInto(&err)
+		key, err = s.key(e)
+	}()
+	return key, err == nil
 }
 
 // Names of the fields of an entry that are ours. Other fields are the user's.

@@ -45,7 +45,7 @@ type Policy int
 
 const (
 	Halt       Policy = iota + 1 // stop the worker; Run returns the error. The event is not acked. The default
-	Quarantine                   // stop this partition, keep it owned, and log it; others go on. The event is not acked
+	Quarantine                   // stop this partition until an operator resumes it; others go on. The event is not acked
 	Ignore                       // count it, log it, ack the event and go on
 )
 
@@ -67,6 +67,12 @@ func (p Policy) String() string {
 type ProcessorOptions struct {
 	OnError    Policy       // RUNNEL_ON_ERROR; default Halt
 	Middleware []Middleware // outermost first, inside those of Options.Processor
+
+	// Retry says how often an event is attempted that fails, and what waits
+	// meanwhile. After the last attempt it is a dead letter, and so is at once one
+	// that cannot be decoded: then OnError decides only about errors that are no
+	// event's fault. nil: OnError decides about all.
+	Retry *Retry
 
 	// LockExpiry is how long a partition stays with a worker that is not heard
 	// of; a crash stops its partitions that long. RUNNEL_LOCK_EXPIRY; default
@@ -151,7 +157,7 @@ func (o *ProcessorOptions) check() error {
 			return fmt.Errorf("nil Middleware")
 		}
 	}
-	return nil
+	return o.Retry.check()
 }
 
 func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *ProcessorOptions, log consumeLog) (*worker.Processor, error) {
@@ -160,12 +166,14 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 		return nil, err
 	}
 	shared := &eventSource{key: s.keyOfEvent}
+	retry := o.Retry.build()
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,
 		LockExpiry: o.LockExpiry, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
 		Prefetch: o.Prefetch, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
+		Retry: retry, Size: so.Size, Key: shared.keyOf,
 		Consume: func(ctx context.Context, src worker.Source) error {
-			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, log: log, shared: shared, src: src}
+			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, log: log, shared: shared, src: src}
 			return c.run(ctx, o.Middleware)
 		},
 	}, nil

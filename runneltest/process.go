@@ -156,6 +156,7 @@ func (s *Script[T]) Run() *Result {
 			s.t.Fatalf("runneltest: event %s of stream %s: %v", st.id, s.stream.Name(), err)
 		}
 		src.script = append(src.script, arrival{at: st.at, entry: rstream.Entry{ID: st.id, Values: values}})
+		src.order = append(src.order, st.id)
 		if i < s.given {
 			src.given = append(src.given, st.id)
 		}
@@ -163,7 +164,7 @@ func (s *Script[T]) Run() *Result {
 	rec.begin(s.sendErr)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.t.Context()))
 	defer cancel(nil)
-	src.start(p.Grace, cancel)
+	src.start(p, cancel)
 	err := p.Consume(ctx, src)
 	return src.result(err, rec)
 }

@@ -2,6 +2,7 @@ package runneltest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/runnel-go/runnel"
 )
@@ -9,8 +10,13 @@ import (
 // A Result is what became of the events of a run. IDs are in the order in which
 // things happened to them.
 type Result struct {
-	Taken []string // handed to middleware or loop
-	Acked []string
+	Taken []string // handed to middleware or loop; those that were attempted again stand there again
+	Acked []string // and what was attempted again with success, or dropped
+
+	Attempts []Attempt    // all of Taken
+	Parked   []string     // left for another attempt when the ownership ended, in the order of the script
+	Dead     []DeadLetter // what became dead letters
+	Dropped  int          // events dropped by runnel.Drop
 
 	Ignored     int     // events dropped by the policy Ignore
 	IgnoredErrs []error // why, and errors before the first event
@@ -18,6 +24,23 @@ type Result struct {
 	Err         error   // what would have stopped the worker
 
 	rec *recorder
+}
+
+// An Attempt is one try of an event.
+type Attempt struct {
+	ID     string
+	Number int           // Event.Attempt
+	At     time.Duration // since the run began, the waits between attempts counted as if they had been waited
+}
+
+// A DeadLetter is an event that was moved aside after its last attempt.
+type DeadLetter struct {
+	ID       string // of the event
+	Key      string
+	Attempts int
+	Reason   string        // "failed", "decode" or "dead"
+	Error    string        // of the last attempt
+	Took     time.Duration // from the first failure to the last
 }
 
 func (s *source) result(err error, rec *recorder) *Result {
@@ -28,7 +51,8 @@ func (s *source) result(err error, rec *recorder) *Result {
 		t.Stop()
 	}
 	return &Result{
-		Taken: s.taken, Acked: s.acked, Ignored: s.ignored, IgnoredErrs: s.errs, Quarantined: s.stopped, Err: err, rec: rec,
+		Taken: s.taken, Acked: s.acked, Attempts: s.attempts, Parked: s.shelf.parked(), Dead: s.shelf.dead, Dropped: int(s.count.Dropped.Load()),
+		Ignored: s.ignored, IgnoredErrs: s.errs, Quarantined: s.stopped, Err: err, rec: rec,
 	}
 }
 

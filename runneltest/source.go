@@ -3,6 +3,7 @@ package runneltest
 import (
 	"context"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -51,7 +52,12 @@ type source struct {
 	partition int
 	epoch     int64
 	script    []arrival
+	order     []string // of all IDs
 	given     []string
+
+	count   *worker.Counters
+	retries *worker.Retries
+	shelf   *shelf
 
 	began  time.Time
 	grace  time.Duration
@@ -60,12 +66,14 @@ type source struct {
 	timers []*time.Timer // guarded by mu
 
 	mu       sync.Mutex
-	next     int // in script
+	skew     time.Duration // what was not waited for
+	next     int           // in script
 	over     bool
 	gone     bool
 	taken    []string
 	acked    []string
 	open     []string // taken, not acked
+	attempts []Attempt
 	ignored  int
 	failures int
 	errs     []error
@@ -74,8 +82,13 @@ type source struct {
 
 var _ worker.Source = (*source)(nil)
 
-func (s *source) start(grace time.Duration, cancel context.CancelCauseFunc) {
-	s.began, s.grace, s.cancel = time.Now(), grace, cancel
+func (s *source) start(p *worker.Processor, cancel context.CancelCauseFunc) {
+	s.began, s.grace, s.cancel = time.Now(), p.Grace, cancel
+	s.count, s.shelf = new(worker.Counters), newShelf(s)
+	s.retries = worker.NewRetries(worker.RetriesConfig{
+		Retry: p.Retry, Shelf: s.shelf, Key: p.Key, Limit: p.Size, Partition: s.partition, Epoch: s.epoch,
+		Log: slog.New(slog.DiscardHandler), Count: s.count,
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.follow()
@@ -99,33 +112,95 @@ func (s *source) Live() bool {
 }
 
 // Take follows the script: it waits for the first entry to arrive, and then for
-// n of them or for within to pass, but not for what never comes.
+// n of them or for within to pass, but not for what never comes. Nor does it wait
+// for the next attempt of a parked event: its time comes at once.
 func (s *source) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 	if n < 1 || within < 0 {
 		s.t.Errorf("runneltest: Take(%d, %v)", n, within)
 	}
 	for {
-		s.mu.Lock()
-		if s.over {
-			s.mu.Unlock()
-			return nil, io.EOF
+		entries, err := s.turn(n, within)
+		if err != nil || len(entries) > 0 {
+			return entries, err
 		}
-		wait := s.wait(n, within)
-		if wait <= 0 {
-			out := s.pop(n)
-			s.mu.Unlock()
-			if out == nil {
-				return nil, io.EOF
-			}
-			return out, nil
-		}
+	}
+}
+
+// turn is one try of Take; without entries and error it is time for another one.
+func (s *source) turn(n int, within time.Duration) ([]rstream.Entry, error) {
+	if !s.Live() {
+		return nil, io.EOF
+	}
+	if e, ok, err := s.retries.Next(func() bool { return true }); err != nil || ok {
+		s.begin([]rstream.Entry{e}, ok)
+		return []rstream.Entry{e}, err
+	}
+	due, blocked := s.retries.Wait(), s.retries.Blocked()
+	s.mu.Lock()
+	wait, come := s.wait(n, within), s.next < len(s.script)
+	switch {
+	case s.over:
+	case due >= 0 && (!come || blocked || due <= wait):
+		s.skew += due
+		s.follow()
+	case wait > 0:
 		s.mu.Unlock()
-		timer := time.NewTimer(wait)
-		select {
-		case <-s.ending:
-		case <-timer.C:
-		}
-		timer.Stop()
+		s.sleep(wait)
+		return nil, nil
+	default:
+		out := s.pop(n)
+		s.mu.Unlock()
+		return s.sift(out)
+	}
+	s.mu.Unlock()
+	return nil, nil
+}
+
+// sift keeps back what stands behind a parked event.
+func (s *source) sift(out []rstream.Entry) ([]rstream.Entry, error) {
+	if out == nil {
+		return nil, io.EOF
+	}
+	rest, _, err := s.retries.Sift(slices.Clone(out))
+	s.begin(rest, err == nil)
+	return rest, err
+}
+
+// begin notes what is handed out.
+func (s *source) begin(entries []rstream.Entry, ok bool) {
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range entries {
+		s.taken = append(s.taken, e.ID)
+		s.attempts = append(s.attempts, Attempt{ID: e.ID, Number: s.retries.Attempts(e.ID) + 1, At: s.now()})
+	}
+}
+
+func (s *source) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-s.ending:
+	case <-timer.C:
+	}
+}
+
+// Untake puts entries back into the script.
+func (s *source) Untake(entries []rstream.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(entries)
+	s.next -= n
+	for i, e := range entries {
+		s.script[s.next+i] = arrival{entry: e} // what stood between them is parked
+	}
+	s.taken = s.taken[:len(s.taken)-n]
+	s.attempts = s.attempts[:len(s.attempts)-n]
+	for _, e := range entries {
+		s.close(e.ID)
 	}
 }
 
@@ -136,7 +211,7 @@ func (s *source) wait(n int, within time.Duration) time.Duration {
 	}
 	first := s.script[s.next]
 	if first.end != goesOn {
-		return time.Minute // a timer ends the wait
+		return max(first.at-s.now(), time.Millisecond) // a timer ends the wait
 	}
 	// Behind the script's last step nothing is worth waiting for.
 	last := s.script[s.next+min(n, len(s.script)-s.next)-1]
@@ -158,7 +233,6 @@ func (s *source) pop(n int) []rstream.Entry {
 			break
 		}
 		out = append(out, a.entry)
-		s.taken = append(s.taken, a.entry.ID)
 		s.open = append(s.open, a.entry.ID)
 		s.next++
 	}
@@ -207,10 +281,45 @@ func (s *source) finish(e end) {
 	s.after(s.grace, func() { s.cancel(e.cause()) })
 }
 
-func (s *source) now() time.Duration { return time.Since(s.began) }
+func (s *source) now() time.Duration { return time.Since(s.began) + s.skew }
+
+// Attempts tells of a parked event.
+func (s *source) Attempts(id string) int { return s.retries.Attempts(id) }
+
+// Fail decides what becomes of events that failed, and parks them here.
+func (s *source) Fail(failures []worker.Failure) error {
+	acks, err := s.retries.Fail(failures)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range acks {
+		s.close(id)
+		if !s.gone {
+			s.acked = append(s.acked, id)
+		}
+	}
+	return err
+}
+
+// Interrupted gives a parked event its attempt back.
+func (s *source) Interrupted() {
+	if err := s.retries.Interrupted(); err != nil && s.Holds() {
+		s.t.Errorf("runneltest: %v", err)
+	}
+}
+
+// close takes an entry off those that are being processed; mu is held.
+func (s *source) close(id string) {
+	s.open = slices.DeleteFunc(s.open, func(open string) bool { return open == id })
+}
 
 // Ack notes what is done; the acks of a lost ownership are void.
 func (s *source) Ack(ids []string, gap bool) {
+	if s.retries.Runs(ids[0]) {
+		if err := s.retries.Done(); err != nil && s.Holds() {
+			s.t.Errorf("runneltest: %v", err)
+		}
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
@@ -244,7 +353,7 @@ func (s *source) Ignored(n int, err error) {
 }
 
 // Quarantine ends the run: nothing more would happen to the partition.
-func (s *source) Quarantine(err error) {
+func (s *source) Quarantine(_ string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = err

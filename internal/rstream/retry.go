@@ -24,6 +24,7 @@ type RetryState struct {
 	Lane     string `json:"lane"`
 	Key      string `json:"key,omitempty"`   // of the event, for operators
 	Attempts int    `json:"n"`               // begun
+	Void     int    `json:"void,omitempty"`  // of Attempts, ended by a release or a policy and not by the event
 	Running  bool   `json:"run,omitempty"`   // the last one began and is not known to have ended
 	Alone    bool   `json:"alone,omitempty"` // it runs, or ran, while no other suspect of the worker did
 	First    int64  `json:"first,omitempty"` // failure
@@ -32,6 +33,9 @@ type RetryState struct {
 	Error    string `json:"err,omitempty"`   // of the last failure, cut to 4 KiB
 	Reason   string `json:"reason,omitempty"`
 }
+
+// Counted is how many attempts the event had, those that count.
+func (s RetryState) Counted() int { return s.Attempts - s.Void }
 
 // A Parking is an event to be parked.
 type Parking struct {

@@ -46,12 +46,17 @@ type buffer struct {
 	position string // ID of the last entry held
 	out      []rstream.Entry
 
-	taken  []string // IDs, ascending, with the consumer
-	acking []string // IDs, ascending, done and not yet with the acker
-	flight []string // IDs with the acker
-	floor  string
-	read   int64 // number of entries up to the floor, -1 when unknown
-	gap    bool  // an entry behind the floor stays unacked, so that the floor stays
+	taken   []string // IDs, ascending, with the consumer
+	acking  []string // IDs, ascending, done and not yet with the acker
+	flight  []string // IDs with the acker
+	floor   string
+	read    int64    // number of entries up to the floor, -1 when unknown
+	gap     bool     // an entry behind the floor stays unacked, so that the floor stays
+	top     string   // the largest ID that was confirmed
+	above   int64    // how many confirmed entries are behind the floor
+	nudged  bool     // take should return, for something that is not an entry
+	aside   []string // IDs that left by another way than the acker, the latest ones
+	asideAt int
 }
 
 type item struct {
@@ -153,8 +158,15 @@ func (b *buffer) last() (position string) {
 	return b.position
 }
 
-// take is Source.Take.
+// take is Source.Take for one that nudge does not disturb.
 func (b *buffer) take(n int, within time.Duration) ([]rstream.Entry, error) {
+	return b.await(n, within, -1)
+}
+
+// await waits for entries as Source.Take does, but at most that long, where most
+// is not negative, and until nudge. Then it returns none.
+func (b *buffer) await(n int, within, most time.Duration) ([]rstream.Entry, error) {
+	began := mono()
 	for {
 		b.mu.Lock()
 		b.capacity = max(b.capacity, n)
@@ -179,9 +191,21 @@ func (b *buffer) take(n int, within time.Duration) ([]rstream.Entry, error) {
 			return out, nil
 		}
 		kick := b.wanting() // n may have made the capacity larger
+		nudged := b.nudged
+		b.nudged = false
 		b.mu.Unlock()
 		if kick {
 			b.kick()
+		}
+		if most >= 0 {
+			left := most - time.Duration(mono()-began)
+			nudged = nudged || left <= 0
+			if wait < 0 || left < wait {
+				wait = left
+			}
+		}
+		if nudged {
+			return nil, nil
 		}
 		if wait < 0 {
 			<-b.ready

@@ -1,5 +1,7 @@
 package worker
 
+import "slices"
+
 // done moves entries from the consumer to the acker and says whether the acker
 // has to be told.
 func (b *buffer) done(ids []string, gap bool) (tell bool) {
@@ -7,22 +9,12 @@ func (b *buffer) done(ids []string, gap bool) (tell bool) {
 	defer b.mu.Unlock()
 	b.gap = b.gap || gap
 	tell = len(b.acking) == 0
+	mixed := !tell && compareIDs(b.acking[len(b.acking)-1], ids[0]) > 0
 	b.acking = append(b.acking, ids...)
-	if len(ids) == len(b.taken) {
-		b.taken = b.taken[:0]
-		return tell
+	if mixed {
+		slices.SortFunc(b.acking, compareIDs)
 	}
-	is := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		is[id] = true
-	}
-	rest := b.taken[:0]
-	for _, id := range b.taken {
-		if !is[id] {
-			rest = append(rest, id)
-		}
-	}
-	b.taken = rest
+	b.strike(ids)
 	return tell
 }
 
@@ -44,13 +36,11 @@ func (b *buffer) acked() (n int, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n = len(b.flight)
-	if n > 0 && !b.gap {
-		b.floor = b.flight[n-1]
-		if b.read >= 0 {
-			b.read += int64(n)
-		}
+	if n > 0 {
+		last := b.flight[n-1]
+		b.flight = b.flight[:0]
+		b.confirm(last, n)
 	}
-	b.flight = b.flight[:0]
 	b.signal()
 	return n, len(b.acking) > 0
 }
@@ -61,6 +51,9 @@ func (b *buffer) again() {
 	defer b.mu.Unlock()
 	b.acking = append(append(make([]string, 0, len(b.flight)+len(b.acking)), b.flight...), b.acking...)
 	b.flight = b.flight[:0]
+	if !slices.IsSortedFunc(b.acking, compareIDs) {
+		slices.SortFunc(b.acking, compareIDs)
+	}
 }
 
 // flushed says whether nothing waits for the acker.

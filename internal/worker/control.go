@@ -94,6 +94,10 @@ func (x *executor) notify(entries []rstream.Entry) {
 		return
 	}
 	for _, e := range entries {
+		if h, ok := rstream.ParseHint(e); ok {
+			i.hint(h)
+			continue
+		}
 		m, err := rstream.ParseControl(e)
 		if err != nil {
 			x.log.Warn("control message passed over", "event", e.ID, "err", err)

@@ -276,7 +276,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
 		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		tell: i.acks.mark, count: i.w.count,
+		tell: i.acks.mark, count: i.w.count, alone: i.w.alone, worker: i.w.name,
 	}
 	t.lease.Store(lease)
 	t.live = t.holds
@@ -285,6 +285,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	t.held.Store(true) // until the rules were read, see rulesKeeper
 	t.mayRun, t.endCause = t.enter, i.endCause
 	t.lapse = func() { i.lose(t, errLeaseEnded) }
+	i.keep(t, pos)
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
 		i.w.count.Lost.Add(1)
@@ -299,7 +300,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
 	i.journal.note(slog.LevelInfo, gained, place.Partition, nil)
 	i.w.rules.admit(i, t)
-	i.wg.Go(func() { i.consume(t) })
+	i.wg.Go(func() { i.consume(t, pos.Quarantine) })
 	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)
 	if t.isEnding() { // lost already; the fetcher did not know it yet
@@ -308,10 +309,17 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 }
 
 // consume runs the user's side until the tenure ends.
-func (i *incarnation) consume(t *tenure) {
+func (i *incarnation) consume(t *tenure, q *rstream.Quarantine) {
 	defer close(t.finished)
 	defer t.leave()
 	defer t.cancel(nil)
+	if q != nil {
+		t.count.Quarantined.Add(1)
+		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", q.Event, "err", q.Reason)
+		t.standStill()
+		return
+	}
+	defer t.letGo()
 	returned := false
 	defer func() {
 		if !returned {

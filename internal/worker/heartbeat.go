@@ -102,6 +102,10 @@ func (i *incarnation) refresh(ctx context.Context) error {
 			continue
 		}
 		t.lease.Store(leaseEnd(sent, i.p.LockExpiry))
+		if renewed[n].Poke != t.poked {
+			t.poked = renewed[n].Poke
+			t.poke()
+		}
 		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))
 	}
 	i.coord.Observe(membership)
@@ -132,6 +136,14 @@ func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewe
 	ids, err := i.w.client.Strays(ctx, t.place, i.group, upTo, straysAtOnce)
 	if err != nil || len(ids) == 0 {
 		return err
+	}
+	if t.wasMoved(ids) {
+		// Redis forgot where they were moved to as well: begin with what it knows.
+		t.log.Warn("Redis forgot events that were parked or dead letters: taking the partition over again", "events", len(ids), "first", ids[0])
+		if t.lose() {
+			i.retake(t)
+		}
+		return nil
 	}
 	t.log.Info("acking again what Redis forgot", "events", len(ids), "first", ids[0])
 	return i.w.client.Ack(ctx, i.group, []rstream.Ack{{Place: t.place, IDs: ids}})[0]

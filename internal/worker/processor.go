@@ -26,6 +26,11 @@ type Processor struct {
 	PrefetchBytes                int64 // and their bytes
 	ReadConns                    int
 
+	Retry *Retry // nil: none
+	Size  int64  // of the stream: as many events may be parked per partition
+	// Key returns the key of an entry; false where it cannot be decoded.
+	Key func(rstream.Entry) (key string, ok bool)
+
 	// Consume processes one partition for one tenure: it takes from src until
 	// io.EOF and returns nil, or an error that stops the worker. ctx ends when
 	// the partition is lost or a grace period is over.
@@ -46,7 +51,17 @@ type Source interface {
 	// waits for the first one as long as it takes, and where too many acks are
 	// outstanding. io.EOF: the tenure ends, nothing more will come. The slice
 	// is valid until the next call.
+	//
+	// With a Retry it may return one parked event instead, whatever n. Then the
+	// entries before it must have been acked, failed or taken back.
 	Take(n int, within time.Duration) ([]rstream.Entry, error)
+
+	// Untake gives back the last entries that Take returned: they come again.
+	Untake(entries []rstream.Entry)
+
+	// Attempts is how many attempts of an entry that Take returned were made
+	// before; 0 where nobody counted.
+	Attempts(id string) int
 
 	// Live says whether entries that were taken may still be delivered: the
 	// tenure is not ending and its lease holds.
@@ -58,16 +73,25 @@ type Source interface {
 	// was taken is not done, and the consumer's context has ended.
 	Holds() bool
 
-	// Ack tells that these entries are done. It does not wait. gap says that
-	// an entry before them stays unacked.
+	// Ack tells that these entries are done. It does not wait, but for a parked
+	// event. gap says that an entry before them stays unacked.
 	Ack(ids []string, gap bool)
+
+	// Fail tells that entries of the last Take failed, in their order, and waits
+	// until it is stored what becomes of them. An error says that the tenure ended
+	// before.
+	Fail(failures []Failure) error
+
+	// Interrupted tells that the entries of the last Take were begun and given up
+	// for a reason that is not theirs. They are not acked.
+	Interrupted()
 
 	// Ignored counts events that were dropped by policy.
 	Ignored(n int, err error)
 
 	// Quarantine stops the partition, which stays owned, and waits for the end
-	// of the tenure.
-	Quarantine(err error)
+	// of the tenure. event is the ID of the entry that failed, or "".
+	Quarantine(event string, err error)
 
 	// Ending is closed when the tenure begins to end.
 	Ending() <-chan struct{}

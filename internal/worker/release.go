@@ -225,6 +225,12 @@ func (i *incarnation) regain(t *tenure, s rstream.State) {
 	}
 	i.w.count.Regained.Add(1)
 	i.journal.note(slog.LevelWarn, regained, t.place.Partition, fmt.Errorf("found: %v", s))
+	i.retake(t)
+}
+
+// retake ends a tenure while the lock is ours, and owns the partition again
+// under a new one.
+func (i *incarnation) retake(t *tenure) {
 	i.wg.Go(func() {
 		i.end(t)
 		i.mu.Lock()

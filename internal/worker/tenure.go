@@ -41,12 +41,22 @@ type tenure struct {
 	groupGone atomic.Bool   // our consumer group was destroyed
 	ended     chan struct{} // incarnation.end is through
 
-	tell        func(*tenure) // tells the acker
-	lapse       func()        // the lease is over
-	endCause    func() error  // why it ends, if it is not lost
-	count       *Counters
-	quarantined atomic.Pointer[error]
-	trimmable   atomic.Bool // something was acked since the last trim
+	tell      func(*tenure) // tells the acker
+	lapse     func()        // the lease is over
+	endCause  func() error  // why it ends, if it is not lost
+	count     *Counters
+	trimmable atomic.Bool // something was acked since the last trim
+
+	worker  string // its name
+	retries *Retries
+	shelf   *shelf
+	alone   *alone
+	retake  func()        // ends the tenure and owns the partition again
+	pokes   chan struct{} // an operator changed something; one token
+	poked   int64         // how often, as the last refresh told; the heartbeat's
+	stale   atomic.Bool   // what is parked has to be read (again)
+	careful bool          // what comes next may have ended the owner before; the consumer's
+	holding hold          // the consumer's
 }
 
 func (t *tenure) Partition() int             { return t.place.Partition }
@@ -100,36 +110,12 @@ func (t *tenure) Holds() bool {
 	return false
 }
 
-func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
-	t.leave()
-	entries, err := t.take(n, within)
-	if err != nil {
-		t.running.Store(mono()) // what stands behind the user's loop
-	}
-	return entries, err
-}
-
-func (t *tenure) Ack(ids []string, gap bool) {
-	t.count.Processed.Add(int64(len(ids)))
-	if t.done(ids, gap) {
-		t.tell(t)
-	}
-}
-
 func (t *tenure) Ignored(n int, err error) {
 	if n == 0 {
 		t.leave() // the function has failed before it asked for an event
 	}
 	t.count.Ignored.Add(int64(n))
 	t.log.Warn("error ignored", "events", n, "err", err)
-}
-
-func (t *tenure) Quarantine(err error) {
-	t.leave()
-	t.count.Quarantined.Add(1)
-	t.quarantined.Store(&err)
-	t.log.Error("partition quarantined: it stays owned and processes nothing until the worker restarts or the partition moves; mend the cause, then restart", "err", err)
-	<-t.ending
 }
 
 // end begins the end: the consumer gets no more.

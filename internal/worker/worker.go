@@ -53,6 +53,7 @@ type Config struct {
 // Counters count what happened since the worker began.
 type Counters struct {
 	Fetched, Processed, Acked, Ignored, Lost              atomic.Int64 // events
+	Parked, Retried, Dead, Dropped, Skipped               atomic.Int64 // events
 	LostPartitions, Regained, Quarantined, Rejoins, Stuck atomic.Int64 // partitions and members
 	Refreshes, Trimmed, TaskFailures                      atomic.Int64
 }
@@ -66,6 +67,7 @@ type Worker struct {
 	count  *Counters
 	trim   *maintenance
 	rules  *rulesKeeper
+	alone  *alone
 	now    func() time.Time // the clock of schedules
 
 	calls     calls
@@ -80,7 +82,7 @@ type Worker struct {
 
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
-	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), now: time.Now}
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), now: time.Now, alone: newAlone()}
 	w.trim, w.rules = newMaintenance(w), newRulesKeeper(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))

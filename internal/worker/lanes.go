@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// lanes are the parked events of a partition, without their payload. A lane is an
+// ordered list, by entry ID, of which only the head may run, when its time has
+// come; lanes do not wait for one another. Use by one goroutine.
+type lanes struct {
+	byName map[string]*lane
+	of     map[string]*lane // by entry ID
+	heads  [2]heads         // by kind of the head: ordinary, suspect
+}
+
+type lane struct {
+	name   string
+	events []rstream.RetryState // never empty
+	kind   int
+	at     int // in its heap
+}
+
+const (
+	ordinary = iota
+	suspects
+)
+
+// kindOf says whether an event may have ended its worker.
+func kindOf(s *rstream.RetryState) int {
+	if s.Reason == ReasonCrash {
+		return suspects
+	}
+	return ordinary
+}
+
+func newLanes() *lanes { return &lanes{byName: map[string]*lane{}, of: map[string]*lane{}} }
+
+// len is the number of parked events.
+func (l *lanes) len() int { return len(l.of) }
+
+// holds says whether a lane has events.
+func (l *lanes) holds(name string) bool { return l.byName[name] != nil }
+
+// put adds an event to its lane, or replaces what was known of it. An event does
+// not change its lane.
+func (l *lanes) put(s rstream.RetryState) {
+	in := l.byName[s.Lane]
+	if in == nil {
+		in = &lane{name: s.Lane, events: []rstream.RetryState{s}, kind: kindOf(&s)}
+		l.byName[s.Lane] = in
+		heap.Push(&l.heads[in.kind], in)
+	} else {
+		i, found := in.find(s.ID)
+		if found {
+			in.events[i] = s
+		} else {
+			in.events = slices.Insert(in.events, i, s)
+		}
+		if i == 0 {
+			l.settle(in)
+		}
+	}
+	l.of[s.ID] = in
+}
+
+// remove takes an event out; the next one of its lane becomes the head.
+func (l *lanes) remove(id string) {
+	in := l.of[id]
+	if in == nil {
+		return
+	}
+	delete(l.of, id)
+	i, _ := in.find(id)
+	in.events = slices.Delete(in.events, i, i+1)
+	switch {
+	case len(in.events) == 0:
+		delete(l.byName, in.name)
+		heap.Remove(&l.heads[in.kind], in.at)
+	case i == 0:
+		l.settle(in)
+	}
+}
+
+// settle gives a lane its place by its new head.
+func (l *lanes) settle(in *lane) {
+	kind := kindOf(&in.events[0])
+	if kind == in.kind {
+		heap.Fix(&l.heads[kind], in.at)
+		return
+	}
+	heap.Remove(&l.heads[in.kind], in.at)
+	in.kind = kind
+	heap.Push(&l.heads[kind], in)
+}
+
+// head is the head of a kind that runs first, nil without any.
+func (l *lanes) head(kind int) *rstream.RetryState {
+	if len(l.heads[kind]) == 0 {
+		return nil
+	}
+	return &l.heads[kind][0].events[0]
+}
+
+func (in *lane) find(id string) (int, bool) {
+	return slices.BinarySearchFunc(in.events, id, func(s rstream.RetryState, id string) int { return compareIDs(s.ID, id) })
+}
+
+// heads is a heap of lanes by the time of their heads, then by entry ID.
+type heads []*lane
+
+func (h heads) Len() int { return len(h) }
+
+func (h heads) Less(i, j int) bool {
+	a, b := &h[i].events[0], &h[j].events[0]
+	return cmp.Or(cmp.Compare(a.At, b.At), compareIDs(a.ID, b.ID)) < 0
+}
+
+func (h heads) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push is for package heap.
+func (h *heads) Push(x any) {
+	in := x.(*lane)
+	in.at = len(*h)
+	*h = append(*h, in)
+}
+
+// Pop is for package heap.
+func (h *heads) Pop() any {
+	last := len(*h) - 1
+	in := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return in
+}

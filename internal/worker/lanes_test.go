@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+func parked(lane, id string, at int64) rstream.RetryState {
+	return rstream.RetryState{Lane: lane, ID: id, At: at}
+}
+
+func TestOnlyTheHeadOfALaneRuns(t *testing.T) {
+	l := newLanes()
+	l.put(parked("ka", "5-0", 0))
+	l.put(parked("ka", "3-0", 100)) // older: the head, whatever its time
+	l.put(parked("kb", "10-0", 50))
+	wantHead := func(want string) {
+		t.Helper()
+		got := ""
+		if h := l.head(ordinary); h != nil {
+			got = h.ID
+		}
+		if got != want {
+			t.Errorf("the first head is %q, want %q", got, want)
+		}
+	}
+	wantHead("10-0")
+	l.put(parked("kb", "10-0", 200)) // failed again
+	wantHead("3-0")
+	l.remove("3-0")
+	wantHead("5-0")
+	l.remove("5-0")
+	if l.holds("ka") || !l.holds("kb") || l.len() != 1 {
+		t.Errorf("ka %v, kb %v, %d events; want one in kb", l.holds("ka"), l.holds("kb"), l.len())
+	}
+	wantHead("10-0")
+	l.remove("10-0")
+	l.remove("10-0") // twice is no harm
+	wantHead("")
+}
+
+func TestSuspectsStandApart(t *testing.T) {
+	l := newLanes()
+	s := parked("ka", "1-0", 0)
+	s.Reason = ReasonCrash
+	l.put(s)
+	l.put(parked("kb", "2-0", 7))
+	if l.head(suspects).ID != "1-0" || l.head(ordinary).ID != "2-0" {
+		t.Errorf("suspect %v, ordinary %v", l.head(suspects), l.head(ordinary))
+	}
+	s.Reason = ReasonFailed
+	l.put(s)
+	if l.head(suspects) != nil || l.head(ordinary).ID != "1-0" {
+		t.Errorf("after it failed like others: suspect %v, ordinary %v", l.head(suspects), l.head(ordinary))
+	}
+}
+
+// TestLanesAreOrdered plays random changes and compares with the plain reading
+// of what lanes are.
+func TestLanesAreOrdered(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	l, model := newLanes(), map[string]rstream.RetryState{}
+	for step := range 5000 {
+		id := fmt.Sprintf("%d-0", r.IntN(60))
+		if s, ok := model[id]; ok && r.IntN(2) == 0 {
+			l.remove(id)
+			delete(model, id)
+		} else {
+			if !ok {
+				s = parked(fmt.Sprint("k", r.IntN(8)), id, 0)
+			}
+			s.At = r.Int64N(100)
+			s.Reason = []string{ReasonFailed, ReasonCrash}[r.IntN(2)]
+			l.put(s)
+			model[id] = s
+		}
+		for kind := range 2 {
+			want, got := firstHead(model, kind), l.head(kind)
+			if (want == nil) != (got == nil) || got != nil && *got != *want {
+				t.Fatalf("step %d: head of kind %d is %v, want %v", step, kind, got, want)
+			}
+		}
+		if l.len() != len(model) {
+			t.Fatalf("step %d: %d events, want %d", step, l.len(), len(model))
+		}
+	}
+}
+
+func firstHead(model map[string]rstream.RetryState, kind int) *rstream.RetryState {
+	heads := map[string]rstream.RetryState{}
+	for _, s := range model {
+		if h, ok := heads[s.Lane]; !ok || compareIDs(s.ID, h.ID) < 0 {
+			heads[s.Lane] = s
+		}
+	}
+	var due []rstream.RetryState
+	for _, h := range heads {
+		if kindOf(&h) == kind {
+			due = append(due, h)
+		}
+	}
+	slices.SortFunc(due, func(a, b rstream.RetryState) int {
+		if a.At != b.At {
+			return int(a.At - b.At)
+		}
+		return compareIDs(a.ID, b.ID)
+	})
+	if len(due) == 0 {
+		return nil
+	}
+	return &due[0]
+}

@@ -1,0 +1,297 @@
+package worker
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	parkAtOnce  = 128         // bounds one call of Shelf.Park
+	fullPause   = time.Second // after a shelf that was full against expectation
+	errorLength = 2000        // of what is kept of an error's text, in bytes
+	crashText   = "the worker died or lost the partition while the event was processed"
+)
+
+// A Shelf is where the parked events of one partition are kept, for the time of
+// one tenure. Its methods block until it is known what they did. io.EOF says
+// that the tenure ended before that.
+type Shelf interface {
+	// Load returns the states of all parked events.
+	Load() ([]rstream.RetryState, error)
+	// Payload returns a parked event; false: it is not there any more.
+	Payload(id string) (rstream.Entry, bool, error)
+	// Park moves events out of the partition, all of them or, with
+	// rstream.ErrFull, none.
+	Park(ps []rstream.Parking) error
+	// Write replaces the state of a parked event; false: it is not there any more.
+	Write(s rstream.RetryState) (bool, error)
+	// Settle takes a parked event off: it is done.
+	Settle(id string) error
+	// Bury makes a dead letter of an event, parked or not.
+	Bury(d rstream.DeadLetter) error
+	// Now is the time of the server's clock, in milliseconds; never ahead of it.
+	Now() int64
+}
+
+// Retries is what a tenure knows of the parked events of its partition, and
+// decides what becomes of events that fail. What it knows is what is stored: it
+// writes first and changes its mind then. Use by one goroutine.
+type Retries struct {
+	cfg   RetriesConfig
+	lanes *lanes
+
+	backlog []rstream.Parking   // to be parked when there is room; not acked
+	full    int64               // the shelf was full, against expectation: not before this time again
+	running *rstream.RetryState // handed out; its attempt is stored
+	payload rstream.Entry       // of running
+	suspect string              // ID of the event that may have ended the owner before
+	skip    string              // ID of an event that an operator wants skipped
+}
+
+// RetriesConfig is what Retries are made of.
+type RetriesConfig struct {
+	Retry *Retry // nil: parked events of earlier run, and the policy decides
+	Shelf Shelf
+	Key   func(rstream.Entry) (key string, ok bool) // of an event; false where it cannot be decoded
+	Limit int64                                     // parked events at most
+
+	Partition     int
+	Epoch         int64
+	Suspect, Skip string // IDs or ""
+	Log           *slog.Logger
+	Count         *Counters
+}
+
+// NewRetries returns Retries that know nothing before Load.
+func NewRetries(cfg RetriesConfig) *Retries {
+	if cfg.Key == nil {
+		cfg.Key = func(rstream.Entry) (string, bool) { return "", false }
+	}
+	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip}
+	if cfg.Retry != nil {
+		r.suspect = cfg.Suspect
+	}
+	return r
+}
+
+// Load reads what is parked. An event that was running then has failed: its
+// worker died, or lost the partition. It explains why the owner before ended, so
+// that the oldest event in progress is not suspected any more: a partition runs
+// one or the other.
+func (r *Retries) Load() error {
+	states, err := r.cfg.Shelf.Load()
+	if err != nil {
+		return err
+	}
+	r.lanes = newLanes()
+	for _, s := range states {
+		r.lanes.put(s)
+	}
+	for _, s := range states {
+		if !s.Running {
+			continue
+		}
+		r.suspect = ""
+		if err := r.crashed(s); err != nil {
+			return err
+		}
+	}
+	if r.skip != "" && r.lanes.of[r.skip] != nil {
+		if err := r.settle(r.skip); err != nil {
+			return err
+		}
+		r.skipped(r.skip)
+	}
+	return nil
+}
+
+// crashed notes a failure that nobody has lived to report. If the event was the
+// only suspect that ran, it was the event; else it gets another attempt, alone.
+func (r *Retries) crashed(s rstream.RetryState) error {
+	now := r.cfg.Shelf.Now()
+	s.Running, s.Last, s.Error, s.Reason = false, now, crashText, ReasonCrash
+	if retry := r.cfg.Retry; retry != nil && s.Counted() >= retry.Max && s.Alone {
+		entry, there, err := r.cfg.Shelf.Payload(s.ID)
+		if err != nil || !there {
+			r.lanes.remove(s.ID)
+			return err
+		}
+		return r.bury(entry, s)
+	}
+	s.At = now + r.wait(&Failure{}, s.Counted())
+	return r.write(s)
+}
+
+// Idle says whether there is nothing to do here.
+func (r *Retries) Idle() bool {
+	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && r.suspect == "" && r.skip == ""
+}
+
+// Blocked says whether no event of the partition may begin now but a parked one.
+func (r *Retries) Blocked() bool {
+	return len(r.backlog) > 0 || r.lanes.holds("") || r.order() == RetryBlock && r.lanes.len() > 0
+}
+
+// Looking says whether the next event of the partition has to be seen alone: it
+// may be a suspect, or one to skip.
+func (r *Retries) Looking() bool { return r.suspect != "" || r.skip != "" }
+
+func (r *Retries) order() RetryOrder {
+	if r.cfg.Retry == nil {
+		return 0
+	}
+	return r.cfg.Retry.Order
+}
+
+// Wait is how long it is until a parked event is due, -1 if none will be by
+// itself.
+func (r *Retries) Wait() time.Duration {
+	now, at := r.cfg.Shelf.Now(), int64(-1)
+	for kind := range r.lanes.heads {
+		// A suspect that is due waits for its turn, not for a time.
+		if s := r.lanes.head(kind); s != nil && (kind == ordinary || s.At > now) && (at < 0 || s.At < at) {
+			at = max(s.At, 0)
+		}
+	}
+	if len(r.backlog) > 0 && r.full > now && (at < 0 || r.full < at) {
+		at = r.full
+	}
+	if at < 0 {
+		return -1
+	}
+	return time.Duration(max(at-now, 0)) * time.Millisecond
+}
+
+// Next returns the parked event whose turn it is, after its attempt was stored.
+// alone is asked before a suspect; it says whether it may run now.
+func (r *Retries) Next(alone func() bool) (rstream.Entry, bool, error) {
+	if err := r.drain(); err != nil {
+		return rstream.Entry{}, false, err
+	}
+	for {
+		s := r.due(alone)
+		if s == nil {
+			return rstream.Entry{}, false, nil
+		}
+		entry, there, err := r.begin(*s)
+		if err != nil || there {
+			return entry, there, err
+		}
+	}
+}
+
+func (r *Retries) due(alone func() bool) *rstream.RetryState {
+	now := r.cfg.Shelf.Now()
+	if s := r.lanes.head(suspects); s != nil && s.At <= now && alone() {
+		return s
+	}
+	if s := r.lanes.head(ordinary); s != nil && s.At <= now {
+		return s
+	}
+	return nil
+}
+
+// begin stores the attempt, so that it counts whatever comes.
+func (r *Retries) begin(s rstream.RetryState) (rstream.Entry, bool, error) {
+	entry, there, err := r.cfg.Shelf.Payload(s.ID)
+	if err != nil {
+		return entry, false, err
+	}
+	if there {
+		s.Alone = kindOf(&s) == suspects
+		s.Running = true
+		s.Attempts++
+		there, err = r.cfg.Shelf.Write(s)
+	}
+	if err != nil || !there { // an operator has dropped it
+		r.lanes.remove(s.ID)
+		return entry, false, err
+	}
+	r.lanes.put(s)
+	r.running, r.payload = &s, entry
+	return entry, true, nil
+}
+
+// Runs says whether this is the parked event that was handed out last and is not
+// done.
+func (r *Retries) Runs(id string) bool { return r.running != nil && r.running.ID == id }
+
+// Attempts is how many attempts of an event were made before the one that is
+// being made.
+func (r *Retries) Attempts(id string) int {
+	if !r.Runs(id) {
+		return 0
+	}
+	return r.running.Counted() - 1
+}
+
+// Done takes the running event off.
+func (r *Retries) Done() error {
+	id := r.running.ID
+	r.running = nil
+	return r.settle(id)
+}
+
+func (r *Retries) settle(id string) error {
+	err := r.cfg.Shelf.Settle(id)
+	if err == nil {
+		r.lanes.remove(id)
+	}
+	return err
+}
+
+// Interrupted gives the running event its attempt back: the function was ended
+// by a release or a policy, not by the event.
+func (r *Retries) Interrupted() error {
+	if r.running == nil {
+		return nil
+	}
+	s := *r.running
+	r.running = nil
+	s.Running = false
+	s.Void++
+	s.At = r.cfg.Shelf.Now()
+	return r.write(s)
+}
+
+// write stores the state of a parked event.
+func (r *Retries) write(s rstream.RetryState) error {
+	there, err := r.cfg.Shelf.Write(s)
+	switch {
+	case err != nil:
+		return err
+	case !there: // an operator has dropped it
+		r.lanes.remove(s.ID)
+	default:
+		r.lanes.put(s)
+	}
+	return nil
+}
+
+// wait is how long after so many attempts the next one comes, in milliseconds.
+func (r *Retries) wait(f *Failure, attempts int) int64 {
+	switch {
+	case f.After != nil:
+		return f.After.Milliseconds()
+	case r.cfg.Retry == nil:
+		return 0
+	}
+	return r.cfg.Retry.Wait(attempts).Milliseconds()
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// textOf is what is kept of an error.
+func textOf(err error) string {
+	text := err.Error()
+	if len(text) > errorLength {
+		text = text[:errorLength] + " …"
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+var errFull = errors.New("as many events are parked as the partition may be long: it takes no new ones until there is room")

@@ -1,0 +1,205 @@
+package worker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// Sift takes out what may not be processed now: an event that may have ended the
+// owner before, one to skip, and those of keys of which something is parked,
+// which are parked behind it. It returns the others, in the same memory, and the
+// IDs of those to ack.
+func (r *Retries) Sift(entries []rstream.Entry) (rest []rstream.Entry, acks []string, err error) {
+	keyed := r.lanes.len() > 0 && r.order() != RetryLater
+	if !keyed && !r.Looking() {
+		return entries, nil, nil
+	}
+	rest = entries[:0]
+	var ps []rstream.Parking
+	for _, e := range entries {
+		switch {
+		case e.ID == r.skip:
+			r.skip = ""
+			r.skipped(e.ID)
+			acks = append(acks, e.ID)
+		case e.ID == r.suspect:
+			r.suspect = ""
+			ps = append(ps, rstream.Parking{Entry: e, State: r.suspected(e)})
+		default:
+			if lane, ok := r.behind(e, keyed); ok {
+				ps = append(ps, rstream.Parking{Entry: e, State: rstream.RetryState{ID: e.ID, Lane: lane, Key: lane[1:]}})
+			} else {
+				rest = append(rest, e)
+			}
+		}
+		r.pass(e.ID)
+	}
+	return rest, acks, r.park(ps)
+}
+
+// pass forgets what was looked for and cannot come any more.
+func (r *Retries) pass(id string) {
+	if r.suspect != "" && compareIDs(r.suspect, id) < 0 {
+		r.suspect = ""
+	}
+	if r.skip != "" && compareIDs(r.skip, id) < 0 {
+		r.skip = ""
+	}
+}
+
+// behind is the lane that an event has to stand in before its first attempt.
+func (r *Retries) behind(e rstream.Entry, keyed bool) (lane string, ok bool) {
+	if !keyed {
+		return "", false
+	}
+	key, ok := r.cfg.Key(e)
+	lane = keyLane(key)
+	return lane, ok && r.lanes.holds(lane)
+}
+
+func keyLane(key string) string { return "k" + key }
+
+// place says where an event stands that failed.
+func (r *Retries) place(s *rstream.RetryState, e rstream.Entry) {
+	s.ID = e.ID
+	s.Key, _ = r.cfg.Key(e)
+	switch r.order() {
+	case RetryKey:
+		s.Lane = keyLane(s.Key)
+	case RetryLater:
+		s.Lane = "i" + e.ID
+	}
+}
+
+// suspected is the state of an event whose first attempt nobody has lived to
+// report.
+func (r *Retries) suspected(e rstream.Entry) rstream.RetryState {
+	now := r.cfg.Shelf.Now()
+	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", e.ID, "tries", 1)
+	s := rstream.RetryState{
+		Attempts: 1, First: now, Last: now, At: now + r.wait(&Failure{}, 1), Error: crashText, Reason: ReasonCrash,
+	}
+	r.place(&s, e)
+	return s
+}
+
+// Fail decides about events that failed: all of what runs, or new ones in their
+// order. It returns the IDs of those to ack.
+func (r *Retries) Fail(failures []Failure) (acks []string, err error) {
+	var ps []rstream.Parking
+	for i := range failures {
+		f := &failures[i]
+		if r.Runs(f.Entry.ID) {
+			return nil, r.failedAgain(f)
+		}
+		now := r.cfg.Shelf.Now()
+		s := rstream.RetryState{Attempts: 1, First: now, Last: now, Error: textOf(f.Err), Reason: f.Reason}
+		r.place(&s, f.Entry)
+		switch {
+		case f.Verdict == Drop:
+			r.dropped(f)
+			acks = append(acks, f.Entry.ID)
+		case f.Verdict == Bury || r.cfg.Retry.Max <= 1:
+			if err := r.bury(f.Entry, s); err != nil {
+				return acks, err
+			}
+		default:
+			wait := r.wait(f, 1)
+			s.At = now + wait
+			r.postponed(f, 1, wait)
+			ps = append(ps, rstream.Parking{Entry: f.Entry, State: s})
+		}
+	}
+	return acks, r.park(ps)
+}
+
+// failedAgain decides about the running event.
+func (r *Retries) failedAgain(f *Failure) error {
+	s := *r.running
+	r.running = nil
+	s.Running, s.Last, s.Error, s.Reason = false, r.cfg.Shelf.Now(), textOf(f.Err), f.Reason
+	switch {
+	case f.Verdict == Drop:
+		r.dropped(f)
+		return r.settle(s.ID)
+	case f.Verdict == Bury || s.Counted() >= r.cfg.Retry.Max:
+		return r.bury(r.payload, s)
+	}
+	wait := r.wait(f, s.Counted())
+	s.At = s.Last + wait
+	r.postponed(f, s.Counted(), wait)
+	return r.write(s)
+}
+
+// bury makes a dead letter of an event, parked or not.
+func (r *Retries) bury(e rstream.Entry, s rstream.RetryState) error {
+	err := r.cfg.Shelf.Bury(rstream.DeadLetter{
+		Entry: e, Partition: r.cfg.Partition, Key: s.Key, Attempts: s.Counted(), First: time.UnixMilli(s.First), Last: time.UnixMilli(s.Last),
+		Error: s.Error, Reason: s.Reason, Epoch: r.cfg.Epoch,
+	})
+	if err != nil {
+		return err
+	}
+	r.lanes.remove(s.ID)
+	r.cfg.Count.Dead.Add(1)
+	r.cfg.Log.Error("event is a dead letter now", "event", s.ID, "tries", s.Counted(), "kind", s.Reason, "err", s.Error)
+	return nil
+}
+
+// park moves events to the shelf, or notes them where it has no room: then
+// nothing new begins until they are parked.
+func (r *Retries) park(ps []rstream.Parking) error {
+	if len(ps) == 0 {
+		return nil
+	}
+	waited := len(r.backlog) > 0
+	r.backlog = append(r.backlog, ps...)
+	err := r.drain()
+	if err == nil && len(r.backlog) > 0 && !waited {
+		r.cfg.Log.Warn("partition blocked", "events", r.lanes.len(), "err", errFull)
+	}
+	return err
+}
+
+// drain parks what could not be parked before.
+func (r *Retries) drain() error {
+	for len(r.backlog) > 0 {
+		room := r.cfg.Limit - int64(r.lanes.len())
+		if room <= 0 || r.full > r.cfg.Shelf.Now() {
+			return nil
+		}
+		ps := r.backlog[:min(int64(len(r.backlog)), room, parkAtOnce)]
+		err := r.cfg.Shelf.Park(ps)
+		if errors.Is(err, rstream.ErrFull) {
+			r.full = r.cfg.Shelf.Now() + fullPause.Milliseconds()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range ps {
+			r.lanes.put(p.State)
+		}
+		r.cfg.Count.Parked.Add(int64(len(ps)))
+		r.backlog = r.backlog[len(ps):]
+	}
+	r.backlog = nil
+	return nil
+}
+
+func (r *Retries) postponed(f *Failure, attempts int, wait int64) {
+	r.cfg.Count.Retried.Add(1)
+	r.cfg.Log.Warn("attempt failed, another one follows", "event", f.Entry.ID, "tries", attempts, "after", millis(wait), "err", f.Err)
+}
+
+func (r *Retries) dropped(f *Failure) {
+	r.cfg.Count.Dropped.Add(1)
+	r.cfg.Log.Warn("event dropped: the function said so", "event", f.Entry.ID, "err", f.Err)
+}
+
+func (r *Retries) skipped(id string) {
+	r.cfg.Count.Skipped.Add(1)
+	r.cfg.Log.Warn("event skipped: an operator said so", "event", id)
+}

@@ -1,0 +1,323 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+var errBad = errors.New("bad")
+
+// memory is a Shelf in memory, with a clock that stands still.
+type memory struct {
+	now     int64
+	states  map[string]rstream.RetryState
+	entries map[string]rstream.Entry
+	dead    []rstream.DeadLetter
+	full    bool
+	parks   int
+}
+
+func (m *memory) Now() int64 { return m.now }
+
+func (m *memory) Load() (out []rstream.RetryState, err error) {
+	for _, s := range m.states {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b rstream.RetryState) int { return compareIDs(a.ID, b.ID) })
+	return out, nil
+}
+
+func (m *memory) Payload(id string) (rstream.Entry, bool, error) {
+	e, ok := m.entries[id]
+	return e, ok, nil
+}
+
+func (m *memory) Park(ps []rstream.Parking) error {
+	m.parks++
+	if m.full {
+		return rstream.ErrFull
+	}
+	for _, p := range ps {
+		m.states[p.Entry.ID], m.entries[p.Entry.ID] = p.State, p.Entry
+	}
+	return nil
+}
+
+func (m *memory) Write(s rstream.RetryState) (bool, error) {
+	if _, ok := m.states[s.ID]; !ok {
+		return false, nil
+	}
+	m.states[s.ID] = s
+	return true, nil
+}
+
+func (m *memory) Settle(id string) error {
+	delete(m.states, id)
+	delete(m.entries, id)
+	return nil
+}
+
+func (m *memory) Bury(d rstream.DeadLetter) error {
+	m.dead = append(m.dead, d)
+	return m.Settle(d.Entry.ID)
+}
+
+func event(id, key string) rstream.Entry {
+	return rstream.Entry{ID: id, Values: map[string]any{"key": key}}
+}
+
+func failure(id, key string) Failure {
+	return Failure{Entry: event(id, key), Err: errBad, Verdict: Again, Reason: ReasonFailed}
+}
+
+// shelved returns Retries over a memory that holds the states. Waits are 1 s.
+func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfig), states ...rstream.RetryState) (*Retries, *memory) {
+	t.Helper()
+	m := &memory{now: 1_000_000, states: map[string]rstream.RetryState{}, entries: map[string]rstream.Entry{}}
+	for _, s := range states {
+		m.states[s.ID], m.entries[s.ID] = s, event(s.ID, strings.TrimPrefix(s.Lane, "k"))
+	}
+	cfg := RetriesConfig{
+		Retry: &Retry{Max: most, Order: order, Wait: func(int) time.Duration { return time.Second }},
+		Shelf: m, Limit: 100, Log: quiet, Count: new(Counters), Partition: 3, Epoch: 9,
+		Key: func(e rstream.Entry) (string, bool) { return fmt.Sprint(e.Values["key"]), true },
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	r := NewRetries(cfg)
+	if err := r.Load(); err != nil {
+		t.Fatal(err)
+	}
+	return r, m
+}
+
+func freely() bool { return true }
+
+// runs takes the next parked event and returns "<ID>#<attempt>", or "".
+func runs(t *testing.T, r *Retries, alone bool) string {
+	t.Helper()
+	e, ok, err := r.Next(func() bool { return alone })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		return ""
+	}
+	return fmt.Sprint(e.ID, "#", r.Attempts(e.ID)+1)
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// An event that ran when its owner ended has failed. If it was the only suspect
+// that ran, it is a dead letter after its last attempt; else it gets one more.
+func TestACrashIsAFailedAttempt(t *testing.T) {
+	ran := func(attempts int, alone bool) rstream.RetryState {
+		return rstream.RetryState{ID: "1-0", Lane: "ka", Key: "a", Attempts: attempts, Running: true, Alone: alone, First: 5, Last: 6}
+	}
+	for _, tt := range []struct {
+		name string
+		ran  rstream.RetryState
+		dead bool
+	}{
+		{"attempts left", ran(2, true), false},
+		{"the last one, alone", ran(3, true), true},
+		{"the last one, beside others", ran(3, false), false},
+		{"one more than that, alone", ran(4, true), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, m := shelved(t, 3, RetryKey, nil, tt.ran)
+			if tt.dead {
+				if len(m.dead) != 1 || len(m.states) != 0 || r.lanes.len() != 0 {
+					t.Fatalf("dead letters %+v, parked %+v", m.dead, m.states)
+				}
+				d := m.dead[0]
+				if d.Attempts != tt.ran.Attempts || d.Reason != ReasonCrash || d.Epoch != 9 || d.Partition != 3 || d.Key != "a" || d.First.UnixMilli() != 5 {
+					t.Errorf("dead letter %+v", d)
+				}
+				return
+			}
+			s := m.states["1-0"]
+			if s.Running || s.Reason != ReasonCrash || s.Attempts != tt.ran.Attempts || s.At != m.now+1000 || s.First != 5 || s.Last != m.now {
+				t.Errorf("parked %+v", s)
+			}
+			m.now += 1000
+			want(t, "while another suspect runs", runs(t, r, false), "")
+			want(t, "then", runs(t, r, true), fmt.Sprint("1-0#", tt.ran.Attempts+1))
+			if s := m.states["1-0"]; !s.Running || !s.Alone {
+				t.Errorf("it runs as %+v", s)
+			}
+		})
+	}
+}
+
+func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
+	suspect := func(c *RetriesConfig) { c.Suspect = "2-0" }
+	r, m := shelved(t, 3, RetryKey, suspect)
+	want(t, "looking", r.Looking(), true)
+	rest, acks, err := r.Sift([]rstream.Entry{event("2-0", "a")})
+	if err != nil || len(rest)+len(acks) != 0 {
+		t.Fatal(rest, acks, err)
+	}
+	if s := m.states["2-0"]; s.Attempts != 1 || s.Reason != ReasonCrash || s.Lane != "ka" || s.Running {
+		t.Errorf("parked %+v", s)
+	}
+	rest, _, _ = r.Sift([]rstream.Entry{event("3-0", "b"), event("4-0", "a"), event("5-0", "c")})
+	want(t, "the others", fmt.Sprint(rest), fmt.Sprint([]rstream.Entry{event("3-0", "b"), event("5-0", "c")}))
+	want(t, "attempts of what waits behind it", m.states["4-0"].Attempts, 0)
+
+	r, m = shelved(t, 3, RetryKey, suspect)
+	if _, _, err := r.Sift([]rstream.Entry{event("3-0", "a")}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "looking for what was deleted", r.Looking(), false)
+
+	// A parked event ran: that explains it.
+	r, _ = shelved(t, 3, RetryKey, suspect, rstream.RetryState{ID: "1-0", Lane: "kz", Attempts: 1, Running: true})
+	rest, _, _ = r.Sift([]rstream.Entry{event("2-0", "a")})
+	want(t, "events that pass", len(rest), 1)
+
+	// Without a Retry nothing is parked.
+	r, _ = shelved(t, 3, RetryKey, func(c *RetriesConfig) { c.Suspect, c.Retry = "2-0", nil })
+	want(t, "looking without a Retry", r.Looking(), false)
+}
+
+func TestWithoutRoomThePartitionIsBlocked(t *testing.T) {
+	r, m := shelved(t, 3, RetryLater, func(c *RetriesConfig) { c.Limit = 2 })
+	acks, err := r.Fail([]Failure{failure("1-0", "a"), failure("2-0", "b"), failure("3-0", "c")})
+	if err != nil || len(acks) != 0 {
+		t.Fatal(acks, err)
+	}
+	want(t, "parked", len(m.states), 2)
+	want(t, "blocked", r.Blocked(), true)
+	m.now += 1000
+	want(t, "the first", runs(t, r, true), "1-0#2")
+	if err := r.Done(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "the second", runs(t, r, true), "2-0#2") // and parks the third
+	want(t, "the third is parked", m.states["3-0"].Attempts, 1)
+	want(t, "blocked then", r.Blocked(), false)
+}
+
+// The shelf knows better: it is asked again after a while, not at once.
+func TestAFullShelfIsNotAskedInALoop(t *testing.T) {
+	r, m := shelved(t, 3, RetryLater, nil)
+	m.full = true
+	for range 5 {
+		if _, err := r.Fail([]Failure{failure("1-0", "a")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, "calls", m.parks, 1)
+	want(t, "wait", r.Wait(), fullPause)
+	m.full = false
+	m.now += fullPause.Milliseconds()
+	runs(t, r, true)
+	want(t, "blocked", r.Blocked(), false)
+}
+
+func TestWhatAnOperatorDroppedIsForgotten(t *testing.T) {
+	one := rstream.RetryState{ID: "1-0", Lane: "ka"}
+	two := rstream.RetryState{ID: "2-0", Lane: "ka", Attempts: 1}
+	r, m := shelved(t, 3, RetryKey, nil, one, two)
+	delete(m.states, "1-0")
+	want(t, "the next of the lane", runs(t, r, true), "2-0#2")
+	delete(m.states, "2-0") // while it runs
+	if _, err := r.Fail([]Failure{failure("2-0", "a")}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "parked", r.lanes.len(), 0)
+	want(t, "idle", r.Idle(), true)
+}
+
+func TestAnInterruptedAttemptDoesNotCount(t *testing.T) {
+	r, m := shelved(t, 3, RetryBlock, nil, rstream.RetryState{ID: "1-0", Attempts: 1, Reason: ReasonFailed})
+	want(t, "it runs", runs(t, r, true), "1-0#2")
+	if err := r.Interrupted(); err != nil {
+		t.Fatal(err)
+	}
+	if s := m.states["1-0"]; s.Counted() != 1 || s.Running || s.At != m.now {
+		t.Errorf("parked %+v", s)
+	}
+	want(t, "it runs again", runs(t, r, true), "1-0#2")
+}
+
+func TestWhatIsToBeSkipped(t *testing.T) {
+	skip := func(c *RetriesConfig) { c.Skip = "2-0" }
+	r, _ := shelved(t, 3, RetryBlock, skip)
+	rest, acks, err := r.Sift([]rstream.Entry{event("2-0", "a"), event("3-0", "a")})
+	if err != nil || len(rest) != 1 || fmt.Sprint(acks) != "[2-0]" {
+		t.Errorf("rest %v, acks %v, %v", rest, acks, err)
+	}
+	want(t, "idle", r.Idle(), true)
+	r, m := shelved(t, 3, RetryBlock, skip, rstream.RetryState{ID: "2-0", Attempts: 1})
+	want(t, "parked", len(m.states), 0)
+	want(t, "counted", r.cfg.Count.Skipped.Load(), 1)
+}
+
+// Events that an earlier run of the app parked run also where the processor has
+// no Retry any more, and their keys stay in order.
+func TestParkedEventsRunWithoutARetry(t *testing.T) {
+	r, m := shelved(t, 0, 0, func(c *RetriesConfig) { c.Retry = nil }, rstream.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
+	rest, _, err := r.Sift([]rstream.Entry{event("2-0", "a"), event("3-0", "b")})
+	if err != nil || len(rest) != 1 || rest[0].ID != "3-0" {
+		t.Errorf("%v, %v", rest, err)
+	}
+	want(t, "the first", runs(t, r, true), "1-0#8")
+	if err := r.Done(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "the second", runs(t, r, true), "2-0#1")
+	want(t, "dead letters", len(m.dead), 0)
+}
+
+func TestTheWaitIsForTheFirstThatCanRun(t *testing.T) {
+	r, m := shelved(t, 3, RetryKey, nil,
+		rstream.RetryState{ID: "1-0", Lane: "ka", At: 1_005_000}, rstream.RetryState{ID: "2-0", Lane: "kb", At: 1_003_000, Reason: ReasonCrash})
+	want(t, "both later", r.Wait(), 3*time.Second)
+	m.now += 3000
+	want(t, "the suspect may not run", runs(t, r, false), "")
+	want(t, "then only the other one counts", r.Wait(), 2*time.Second)
+	want(t, "the suspect may run", runs(t, r, true), "2-0#1")
+}
+
+func TestSuspectsRunOneAtATime(t *testing.T) {
+	a := newAlone()
+	one, two, three := &tenure{buffer: newBuffer(1, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, 1, "0-0", 0)}
+	woken := func(x *tenure) bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		was := x.nudged
+		x.nudged = false
+		return was
+	}
+	want(t, "shared", a.claim(one, false), true)
+	want(t, "shared by two", a.claim(two, false), true)
+	want(t, "alone beside them", a.claim(three, true), false)
+	a.release(false)
+	want(t, "woken", woken(three), true)
+	want(t, "alone beside one", a.claim(three, true), false)
+	want(t, "shared while one waits to be alone", a.claim(one, false), false)
+	a.release(false)
+	want(t, "alone", a.claim(three, true), true)
+	want(t, "two alone", a.claim(two, true), false)
+	woken(one)
+	a.release(true)
+	want(t, "both woken", woken(one) && woken(two), true)
+	want(t, "shared before the one that waits longer", a.claim(one, false), false)
+	a.forget(two)
+	want(t, "woken when that one gives up", woken(one), true)
+	want(t, "shared then", a.claim(one, false), true)
+}

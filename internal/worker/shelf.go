@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// shelf is the Shelf of a tenure: the parked events in Redis, under its fence.
+type shelf struct {
+	i *incarnation
+	t *tenure
+	// offset is the server's clock less mono, in nanoseconds, as a reply told it
+	// that may have taken its time: never too large.
+	offset int64
+}
+
+// lastWords is how long a write may take that is tried when the function's
+// context has ended.
+const lastWords = time.Second
+
+func (s *shelf) Now() int64 { return (mono() + s.offset) / int64(time.Millisecond) }
+
+func (s *shelf) Load() (states []rstream.RetryState, err error) {
+	err = s.persist(func(ctx context.Context) error {
+		var now time.Time
+		if states, now, err = s.i.w.client.Retries(ctx, s.t.place); err == nil {
+			s.offset = now.UnixNano() - mono()
+		}
+		return err
+	})
+	return states, err
+}
+
+func (s *shelf) Payload(id string) (e rstream.Entry, there bool, err error) {
+	err = s.persist(func(ctx context.Context) error {
+		e, there, err = s.i.w.client.Parked(ctx, s.t.place, id)
+		return err
+	})
+	return e, there, err
+}
+
+func (s *shelf) Park(ps []rstream.Parking) error {
+	ids := make([]string, len(ps))
+	for i, p := range ps {
+		ids[i] = p.Entry.ID
+	}
+	err := s.persist(func(ctx context.Context) error {
+		return s.i.w.client.Park(ctx, s.t.place, s.t.number, s.i.p.Size, ps)
+	})
+	if err == nil {
+		s.moved(ids)
+	}
+	return err
+}
+
+func (s *shelf) Write(state rstream.RetryState) (there bool, err error) {
+	err = s.persist(func(ctx context.Context) error {
+		there, err = s.i.w.client.WriteRetry(ctx, s.t.place, s.t.number, state)
+		return err
+	})
+	return there, err
+}
+
+func (s *shelf) Settle(id string) error {
+	return s.persist(func(ctx context.Context) error {
+		return s.i.w.client.Settle(ctx, s.t.place, s.t.number, id)
+	})
+}
+
+func (s *shelf) Bury(d rstream.DeadLetter) error {
+	err := s.persist(func(ctx context.Context) error {
+		return s.i.w.client.Bury(ctx, s.t.place, s.t.number, d)
+	})
+	if err == nil {
+		s.moved([]string{d.Entry.ID})
+	}
+	return err
+}
+
+// moved notes that events were acked together with their way out of the partition.
+func (s *shelf) moved(ids []string) {
+	s.i.w.count.Acked.Add(int64(s.t.moved(ids)))
+	s.i.w.trim.mark(s.t)
+}
+
+// persist makes a call until its outcome is known. All of them may be repeated
+// under one tenure. io.EOF: the tenure is over, or the function's grace.
+func (s *shelf) persist(call func(ctx context.Context) error) error {
+	ctx := s.t.ctx
+	if ctx.Err() != nil && !s.t.isLost() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer cancel()
+	}
+	trouble := newTrouble(s.t.log, "parked events")
+	for s.t.Holds() && ctx.Err() == nil {
+		err := call(ctx)
+		switch {
+		case err == nil || errors.Is(err, rstream.ErrFull):
+			trouble.over()
+			return err
+		case errors.Is(err, rstream.ErrFenced):
+			// The error is that nothing could be found out; then it goes on.
+			_ = s.i.probe(ctx, []*tenure{s.t}, err)
+		}
+		trouble.wait(ctx, err)
+	}
+	return io.EOF
+}
+
+// keep gives a tenure what it needs to know of parked events and quarantines.
+func (i *incarnation) keep(t *tenure, pos rstream.Position) {
+	t.shelf = &shelf{i: i, t: t}
+	t.retries = NewRetries(RetriesConfig{
+		Retry: i.p.Retry, Shelf: t.shelf, Key: i.p.Key, Limit: i.p.Size,
+		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Skip: pos.Skip, Log: t.log, Count: t.count,
+	})
+	t.stale.Store(true)
+	t.careful = i.p.Retry != nil && pos.Unclean && compareIDs(pos.Given, pos.Floor) > 0
+	t.pokes, t.poked = make(chan struct{}, 1), pos.Poke
+	t.retake = func() { i.retake(t) }
+}

@@ -1,0 +1,174 @@
+package worker
+
+import (
+	"io"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// hold is what a tenure has claimed of its worker's alone.
+type hold int
+
+const (
+	holdsNothing hold = iota
+	holdsShare
+	holdsAlone
+)
+
+// Take is Source.Take: a parked event whose time has come, else new ones.
+func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
+	t.leave()
+	t.letGo()
+	for {
+		entries, err := t.turn(n, within)
+		switch {
+		case err != nil:
+			t.letGo()
+			t.alone.forget(t)
+			t.running.Store(mono()) // what stands behind the user's loop
+			return nil, err
+		case len(entries) > 0:
+			return entries, nil
+		}
+		t.leave()
+	}
+}
+
+// turn is one try of Take; without entries and error it is time for another one.
+func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
+	if t.stale.Swap(false) {
+		if err := t.retries.Load(); err != nil {
+			return nil, err
+		}
+	}
+	if t.retries.Idle() && !t.careful {
+		return t.await(n, within, -1)
+	}
+	if !t.Live() {
+		return nil, io.EOF
+	}
+	if !t.enter() {
+		t.doze(-1)
+		return nil, nil
+	}
+	asked := false
+	e, ok, err := t.retries.Next(func() bool { asked = true; return t.claim(holdsAlone) })
+	if err != nil || ok {
+		return []rstream.Entry{e}, err
+	}
+	t.leave()
+	t.letGo() // it was for an event that is not there any more
+	if !asked {
+		t.alone.forget(t)
+	}
+	wait := t.retries.Wait()
+	if t.retries.Blocked() {
+		t.doze(wait)
+		return nil, nil
+	}
+	if t.careful || t.retries.Looking() {
+		n, within = 1, 0
+	}
+	entries, err := t.await(n, within, wait)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	return t.admit(entries)
+}
+
+// admit lets entries pass that may be processed now.
+//
+// Those that the owner before was given, and did not end cleanly, may have ended
+// its worker. They run with the acks before them confirmed: then the oldest
+// pending entry is the one that runs, should it end this worker too.
+func (t *tenure) admit(entries []rstream.Entry) ([]rstream.Entry, error) {
+	if t.careful && !t.Redelivered(entries[0].ID) {
+		t.careful = false
+	}
+	rest, acks, err := t.retries.Sift(entries)
+	if len(acks) > 0 && t.done(acks, false) {
+		t.tell(t)
+	}
+	if err != nil || len(rest) == 0 || !t.careful {
+		return rest, err
+	}
+	if !t.flush() {
+		return nil, io.EOF
+	}
+	if !t.claim(holdsShare) {
+		t.untake(rest)
+		t.leave()
+		t.doze(-1)
+		return nil, nil
+	}
+	return rest, nil
+}
+
+func (t *tenure) claim(h hold) bool {
+	if t.holding == h {
+		return true
+	}
+	if !t.alone.claim(t, h == holdsAlone) {
+		return false
+	}
+	t.holding = h
+	return true
+}
+
+// letGo gives back what was claimed, when no event of the tenure runs.
+func (t *tenure) letGo() {
+	if t.holding != holdsNothing {
+		t.alone.release(t.holding == holdsAlone)
+		t.holding = holdsNothing
+	}
+}
+
+// doze waits until something changes, at most that long; -1 is no bound.
+func (t *tenure) doze(most time.Duration) {
+	if most < 0 {
+		<-t.ready
+		return
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-t.ready:
+	case <-timer.C:
+	}
+}
+
+// Untake gives back the last entries that Take returned: they come again.
+func (t *tenure) Untake(entries []rstream.Entry) { t.untake(entries) }
+
+// Attempts is Source.Attempts.
+func (t *tenure) Attempts(id string) int { return t.retries.Attempts(id) }
+
+// Ack is Source.Ack.
+func (t *tenure) Ack(ids []string, gap bool) {
+	t.count.Processed.Add(int64(len(ids)))
+	if t.retries.Runs(ids[0]) {
+		// The error is the end of the tenure, which the next Take tells.
+		_ = t.retries.Done()
+		return
+	}
+	if t.done(ids, gap) {
+		t.tell(t)
+	}
+}
+
+// Fail is Source.Fail.
+func (t *tenure) Fail(failures []Failure) error {
+	t.leave()
+	acks, err := t.retries.Fail(failures)
+	if len(acks) > 0 && t.done(acks, false) {
+		t.tell(t)
+	}
+	return err
+}
+
+// Interrupted is Source.Interrupted.
+func (t *tenure) Interrupted() {
+	// The error is the end of the tenure: then the attempt counts.
+	_ = t.retries.Interrupted()
+}

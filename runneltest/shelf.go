@@ -1,0 +1,111 @@
+package runneltest
+
+import (
+	"io"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// shelf keeps the parked events of a source, instead of Redis.
+type shelf struct {
+	s       *source
+	states  map[string]rstream.RetryState // guarded by s.mu, as all of it
+	entries map[string]rstream.Entry
+	dead    []DeadLetter
+}
+
+var _ worker.Shelf = (*shelf)(nil)
+
+func newShelf(s *source) *shelf {
+	return &shelf{s: s, states: map[string]rstream.RetryState{}, entries: map[string]rstream.Entry{}}
+}
+
+// Now begins at no particular time.
+func (h *shelf) Now() int64 {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	return h.s.now().Milliseconds()
+}
+
+func (h *shelf) Load() ([]rstream.RetryState, error) { return nil, nil }
+
+func (h *shelf) Payload(id string) (rstream.Entry, bool, error) {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	e, ok := h.entries[id]
+	return e, ok, h.over()
+}
+
+func (h *shelf) Park(ps []rstream.Parking) error {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	if err := h.over(); err != nil {
+		return err
+	}
+	for _, p := range ps {
+		h.s.close(p.Entry.ID)
+		h.states[p.Entry.ID], h.entries[p.Entry.ID] = p.State, p.Entry
+	}
+	return nil
+}
+
+func (h *shelf) Write(s rstream.RetryState) (bool, error) {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	if err := h.over(); err != nil {
+		return false, err
+	}
+	h.states[s.ID] = s
+	return true, nil
+}
+
+func (h *shelf) Settle(id string) error {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	if err := h.over(); err != nil {
+		return err
+	}
+	h.remove(id)
+	h.s.acked = append(h.s.acked, id)
+	return nil
+}
+
+func (h *shelf) Bury(d rstream.DeadLetter) error {
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	if err := h.over(); err != nil {
+		return err
+	}
+	h.s.close(d.Entry.ID)
+	h.remove(d.Entry.ID)
+	h.dead = append(h.dead, DeadLetter{
+		ID: d.Entry.ID, Key: d.Key, Attempts: d.Attempts, Reason: d.Reason, Error: d.Error,
+		Took: d.Last.Sub(d.First).Round(time.Millisecond),
+	})
+	return nil
+}
+
+func (h *shelf) remove(id string) {
+	delete(h.states, id)
+	delete(h.entries, id)
+}
+
+// over is the error of a lost ownership.
+func (h *shelf) over() error {
+	if h.s.gone {
+		return io.EOF
+	}
+	return nil
+}
+
+func (h *shelf) parked() []string {
+	var ids []string
+	for _, id := range h.s.order {
+		if _, ok := h.states[id]; ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
