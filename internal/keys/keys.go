@@ -51,6 +51,18 @@ func (k Keys) Once(stream string, n int, id string) string {
 	return k.partitioned("id", n, stream) + ":" + id
 }
 
+// A DueQueue names the keys of a due queue; see internal/due.
+type DueQueue struct{ Due, Run, Versions, Data, Attempts, Sequence string }
+
+// Delayed are the keys of the delayed events of partition n of a stream.
+func (k Keys) Delayed(stream string, n int) DueQueue {
+	return DueQueue{
+		Due: k.partitioned("due", n, stream), Run: k.partitioned("duerun", n, stream),
+		Versions: k.partitioned("duever", n, stream), Data: k.partitioned("duedata", n, stream),
+		Attempts: k.partitioned("dueatt", n, stream), Sequence: k.partitioned("dueseq", n, stream),
+	}
+}
+
 // Lock is the lock of a partition for one processor.
 func (k Keys) Lock(stream, processor string, n int) string {
 	return k.partitioned("lock", n, stream, processor)

@@ -114,17 +114,23 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 // add notes that the next records are in.
 func (p *part) add(ids []string) {
 	for _, id := range ids {
-		first, duplicate := cutDuplicate(id)
-		if duplicate && p.out.Duplicate == nil {
-			p.out.Duplicate = make([]bool, len(p.Records))
-		}
-		if duplicate {
-			p.out.Duplicate[len(p.out.IDs)] = true
-		}
-		p.out.IDs = append(p.out.IDs, first)
+		p.out.add(id, p.Partition, len(p.Records))
 	}
 	p.rest = p.rest[len(ids):]
 	p.tries, p.wait = 0, pacer{}
+}
+
+// add notes that the next of n records is in. What was sent before under its ID
+// may be a delayed event.
+func (a *Appended) add(id string, partition, n int) {
+	first, duplicate := cutDuplicate(id)
+	if duplicate && a.Duplicate == nil {
+		a.Duplicate = make([]bool, n)
+	}
+	if duplicate {
+		a.Duplicate[len(a.IDs)] = true
+	}
+	a.IDs = append(a.IDs, sentID(partition, first))
 }
 
 func (p *part) fail(err error) {

@@ -12,9 +12,13 @@ import (
 // partition: its parked events or its quarantine.
 const HintPoke = "poke"
 
+// HintDue is the kind of a hint that a delayed event of a partition is due earlier
+// than all before.
+const HintDue = "due"
+
 // hintKinds are the kinds of hints; the other kinds of control messages are the
 // membership's.
-var hintKinds = map[string]bool{HintPoke: true}
+var hintKinds = map[string]bool{HintPoke: true, HintDue: true}
 
 // A Hint is a control message of other things than the membership. It only saves
 // time: whoever misses it learns the same with the next refresh.

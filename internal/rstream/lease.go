@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -54,6 +55,10 @@ type Renewed struct {
 	Pending int64  // delivered and not acked
 	Lowest  string // ID of the lowest pending entry, "" when none is
 	Poke    int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
+
+	// Due is how long until the next delayed event of the partition is due, never
+	// less than a nanosecond: 0 when none waits or that is not known.
+	Due time.Duration
 }
 
 // A Pulse is what an executor writes and reads with each refresh.
@@ -86,7 +91,8 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 		calls = append(calls, refreshCall(ctx, p.Expiry, rest[:n]))
 		rest = rest[n:]
 	}
-	pipeline(ctx, c.once, calls)
+	heads := c.headsCalls(ctx, rs)
+	pipeline(ctx, c.once, slices.Concat(calls, heads))
 	if err := calls[0].reply.Err(); err != nil {
 		return Refreshed{}, fmt.Errorf("heartbeat %s: %w", p.Key, sorted(err))
 	}
@@ -108,6 +114,7 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 	if len(out.Renewed) != len(rs) {
 		return Refreshed{}, fmt.Errorf("refresh %d locks: reply for %d", len(rs), len(out.Renewed))
 	}
+	setDue(out.Renewed, heads)
 	return out, nil
 }
 

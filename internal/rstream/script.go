@@ -5,6 +5,8 @@ import (
 	_ "embed"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/due"
 )
 
 //go:embed lua/prelude.lua
@@ -36,6 +38,18 @@ var unlockSource string
 
 //go:embed lua/send.lua
 var sendSource string
+
+//go:embed lua/packed.lua
+var packedLib string
+
+//go:embed lua/delay.lua
+var delaySource string
+
+//go:embed lua/move.lua
+var moveSource string
+
+//go:embed lua/heads.lua
+var headsSource string
 
 //go:embed lua/trim.lua
 var trimSource string
@@ -96,6 +110,9 @@ var (
 	sendScript     = redis.NewScript(sendSource)
 	trimScript     = redis.NewScript(prelude + retention + trimSource)
 	roomScript     = redis.NewScript(prelude + retention + roomSource)
+	delayScript    = redis.NewScript(due.Lib + packedLib + delaySource)
+	moveScript     = redis.NewScript(due.Lib + packedLib + moveSource)
+	headsScript    = redis.NewScript(due.Lib + headsSource)
 	swapScript     = redis.NewScript(swapSource)
 	aliveScript    = redis.NewScript(aliveSource)
 	viewScript     = redis.NewScript(prelude + viewSource)

@@ -41,7 +41,9 @@ func (w *Worker) control(ctx context.Context) {
 		if !known {
 			// Also after a trouble: a flushed stream begins at lower IDs.
 			after, err = w.client.ControlTail(ctx, keys)
-			known = err == nil
+			if known = err == nil; known {
+				w.moves.all() // there may have been hints meanwhile
+			}
 		}
 		if err == nil {
 			chunks, err = r.ReadControl(ctx, keys, after, block)
@@ -104,5 +106,20 @@ func (x *executor) notify(entries []rstream.Entry) {
 			continue
 		}
 		i.coord.Notify(m)
+	}
+}
+
+// hint takes what a control message says to the partition that it names.
+func (i *incarnation) hint(h rstream.Hint) {
+	switch h.Kind {
+	case rstream.HintDue:
+		i.w.moves.earlier(rstream.DuePlace{Stream: i.p.Stream, Partition: h.Partition})
+	case rstream.HintPoke:
+		i.mu.Lock()
+		t := i.tenures[h.Partition]
+		i.mu.Unlock()
+		if t != nil {
+			t.poke()
+		}
 	}
 }

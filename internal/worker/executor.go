@@ -303,8 +303,10 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.wg.Go(func() { i.consume(t, pos.Quarantine) })
 	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)
-	if t.isEnding() { // lost already; the fetcher did not know it yet
+	i.w.moves.add(t)
+	if t.isEnding() { // lost already; they did not know it yet
 		i.fetch.remove(t)
+		i.w.moves.remove(t)
 	}
 }
 

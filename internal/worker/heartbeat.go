@@ -106,6 +106,7 @@ func (i *incarnation) refresh(ctx context.Context) error {
 			t.poked = renewed[n].Poke
 			t.poke()
 		}
+		i.w.moves.heard(t, renewed[n].Due)
 		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))
 	}
 	i.coord.Observe(membership)

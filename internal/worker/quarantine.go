@@ -63,13 +63,3 @@ func (s *shelf) resumed() (gone bool) {
 	})
 	return err == nil && gone
 }
-
-// hint takes what a control message says to the partition that it names.
-func (i *incarnation) hint(h rstream.Hint) {
-	i.mu.Lock()
-	t := i.tenures[h.Partition]
-	i.mu.Unlock()
-	if t != nil && h.Kind == rstream.HintPoke {
-		t.poke()
-	}
-}

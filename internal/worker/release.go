@@ -41,6 +41,7 @@ func (i *incarnation) end(t *tenure) {
 	t.endIt.Do(func() {
 		t.beginEnd()
 		t.log.Debug("partition is being released", "member", i.id)
+		i.w.moves.remove(t)
 		quiet := i.fetch.remove(t)
 		returned := i.awaitConsumer(t)
 		switch {

@@ -13,6 +13,7 @@
 //	control      messages of other members
 //	rules        what is paused and blocked; gate holds tenures to it
 //	maintenance  trimming
+//	mover        delayed events that are due
 //	leadership   tasks, on every worker and on the leader
 //
 // An event's way: fetcher → buffer → consumer (the root package) → buffer →
@@ -55,7 +56,7 @@ type Counters struct {
 	Fetched, Processed, Acked, Ignored, Lost              atomic.Int64 // events
 	Parked, Retried, Dead, Dropped, Skipped               atomic.Int64 // events
 	LostPartitions, Regained, Quarantined, Rejoins, Stuck atomic.Int64 // partitions and members
-	Refreshes, Trimmed, TaskFailures                      atomic.Int64
+	Refreshes, Trimmed, Moved, TaskFailures               atomic.Int64
 }
 
 // A Worker runs once.
@@ -68,6 +69,7 @@ type Worker struct {
 	trim   *maintenance
 	rules  *rulesKeeper
 	alone  *alone
+	moves  *mover
 	now    func() time.Time // the clock of schedules
 
 	calls     calls
@@ -83,7 +85,7 @@ type Worker struct {
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
 	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), now: time.Now, alone: newAlone()}
-	w.trim, w.rules = newMaintenance(w), newRulesKeeper(w)
+	w.trim, w.rules, w.moves = newMaintenance(w), newRulesKeeper(w), newMover(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))
 	}
@@ -106,6 +108,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	serving.Go(func() error { w.control(services); return nil })
 	serving.Go(func() error { w.trim.run(services); return nil })
 	serving.Go(func() error { w.rules.run(services); return nil })
+	serving.Go(func() error { w.moves.run(services); return nil })
 	tasks := make(chan struct{})
 	go func() {
 		defer close(tasks)

@@ -1,0 +1,386 @@
+package rstream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// later returns records whose field n counts from first, due at a time.
+func later(first, n int, at time.Time) []DelayedRecord {
+	out := make([]DelayedRecord, n)
+	for i, fields := range records(first, n) {
+		out[i] = DelayedRecord{Fields: fields, At: at}
+	}
+	return out
+}
+
+var (
+	past   = time.UnixMilli(1000)
+	future = time.Now().Add(24 * time.Hour)
+)
+
+// delay delays records of partition 3 of the stream orders.
+func (e *env) delay(records ...DelayedRecord) Appended {
+	e.t.Helper()
+	return e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 3, Records: records}})[0]
+}
+
+func (e *env) tryMove() Moved { return e.Move(e.ctx(), []DuePlace{{"orders", 3}})[0] }
+
+func (e *env) move() Moved {
+	e.t.Helper()
+	m := e.tryMove()
+	e.must(m.Err)
+	return m
+}
+
+// size gives partitions of the stream orders a length.
+func (e *env) size(n int64) {
+	e.t.Helper()
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: n, Processors: []string{"p"}})
+	e.must(err)
+}
+
+// waiting returns the field n of the delayed events of a partition.
+func (e *env) waiting() []string {
+	e.t.Helper()
+	l, err := e.Delayed(e.ctx(), "orders", 3, 0, 100_000)
+	e.must(err)
+	var out []string
+	for _, d := range l {
+		out = append(out, fmt.Sprint(d.Values["n"]))
+	}
+	return out
+}
+
+func numbers(first, n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprint(first+i))
+	}
+	return out
+}
+
+func TestDelayAndMove(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		log := e.keys.Partition("orders", 3)
+		sent := e.delay(later(0, 3, future)...)
+		e.must(sent.Err)
+		equal(t, "IDs", sent.IDs, []string{"3/0000000000000001", "3/0000000000000002", "3/0000000000000003"})
+		equal(t, "wait", e.waiting(), numbers(0, 3))
+		if m := e.move(); m.Events != 0 || m.Wait < 23*time.Hour || m.Wait > 24*time.Hour {
+			t.Errorf("moved early: %+v", m)
+		}
+		equal(t, "nothing is in", e.contents(log), []string(nil))
+
+		// The second and the first become due; the earlier one goes first.
+		for n, at := range []int64{2000, 1000} {
+			ok, err := e.Reschedule(e.ctx(), "orders", 3, fmt.Sprintf("%016d", n+1), time.UnixMilli(at))
+			if !ok || err != nil {
+				t.Fatalf("reschedule: %v, %v", ok, err)
+			}
+		}
+		if m := e.move(); m.Events != 2 || m.Wait < 23*time.Hour || m.Full != nil {
+			t.Errorf("moved: %+v", m)
+		}
+		equal(t, "in", e.contents(log), []string{"1", "0"})
+		first := e.raw.XRange(e.ctx(), log, "-", "+").Val()[0].Values
+		equal(t, "was due", first[DueField], "1000")
+		equal(t, "data", first["data"], "x")
+		if ms := fmt.Sprint(first[SentField]); len(ms) != 13 {
+			t.Errorf("sent at %q", ms)
+		}
+		equal(t, "waits", e.waiting(), []string{"2"})
+		if m := e.move(); m.Events != 0 {
+			t.Errorf("moved again: %+v", m)
+		}
+	})
+}
+
+// Values of any bytes come out as they went in.
+func TestDelayedFields(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		wide := []string{}
+		for i := range delayedFields {
+			wide = append(wide, fmt.Sprint("f", i))
+		}
+		all := ""
+		for b := range 256 {
+			all += string([]byte{byte(b)})
+		}
+		rows := [][]string{{"data", all + ":5:x" + all}, {"", ""}, {"1:", ":"}, wide, {"big", strings.Repeat("\xff", 1<<20)}}
+		var out []DelayedRecord
+		for _, r := range rows {
+			out = append(out, DelayedRecord{Fields: r})
+		}
+		e.must(e.delay(out...).Err) // due at once
+		e.must(e.delay(slices.Clone(out)...).Err)
+		for i := range out {
+			out[i].At = future
+		}
+		sent := e.delay(out...)
+		e.must(sent.Err)
+		for n, d := range must(e.Delayed(e.ctx(), "orders", 3, 0, 10)) {
+			equal(t, "listed", d.Values[rows[n][0]] == rows[n][1], true)
+			_, err := e.Fire(e.ctx(), "orders", 3, d.ID)
+			e.must(err)
+		}
+		e.move()
+		got := e.raw.XRange(e.ctx(), e.keys.Partition("orders", 3), "-", "+").Val()
+		equal(t, "entries", len(got), 3*len(rows))
+		for n, entry := range got {
+			row := rows[n%len(rows)]
+			for i := 0; i < len(row); i += 2 {
+				if entry.Values[row[i]] != row[i+1] {
+					t.Errorf("entry %d, field %.20q: got %.20q, want %.20q", n, row[i], entry.Values[row[i]], row[i+1])
+				}
+			}
+		}
+		tooWide := e.delay(DelayedRecord{Fields: []string{"n", "1"}, At: future}, DelayedRecord{Fields: append(wide, "a", "b"), At: future})
+		if !errors.Is(tooWide.Err, ErrTooWide) || len(tooWide.IDs) != 1 || tooWide.Unknown {
+			t.Errorf("too wide: %+v", tooWide)
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// What is due already is appended at once, but behind those that were due before
+// it and wait, and not where there is no room.
+func TestDelayOfWhatIsDue(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		e.size(4)
+		log := e.keys.Partition("orders", 3)
+		sent := e.delay(append(later(0, 2, past), later(2, 1, future)...)...)
+		e.must(sent.Err)
+		equal(t, "appended", e.contents(log), numbers(0, 2))
+		entry := e.raw.XRange(e.ctx(), log, "-", "+").Val()[1]
+		equal(t, "its ID", sent.IDs[1], entry.ID)
+		equal(t, "due", entry.Values[DueField], "1000")
+		equal(t, "delayed", sent.IDs[2], "3/0000000000000001")
+
+		// Two more fit; from the third on they wait, and those that are sent later
+		// wait behind them, also when there is room again.
+		e.must(e.delay(later(3, 4, past)...).Err)
+		equal(t, "up to the size", e.contents(log), []string{"0", "1", "3", "4"})
+		if m := e.move(); m.Events != 0 || m.Full == nil {
+			t.Errorf("full: moved %+v", m)
+		}
+		e.must(e.raw.XTrimMaxLen(e.ctx(), log, 0).Err())
+		e.must(e.delay(later(7, 3, past)...).Err)
+		e.must(e.delay(later(10, 1, past.Add(-time.Millisecond))...).Err) // due before all of them
+		equal(t, "the one that was due first", e.contents(log), []string{"10"})
+		equal(t, "wait", e.waiting(), []string{"5", "6", "7", "8", "9", "2"})
+		if m := e.move(); m.Events != 3 || m.Full == nil || !errors.Is(m.Full, ErrStreamFull) {
+			t.Errorf("moved %+v", m)
+		}
+		e.must(e.raw.XTrimMaxLen(e.ctx(), log, 3).Err())
+		if m := e.move(); m.Events != 1 || m.Full == nil {
+			t.Errorf("moved %+v", m)
+		}
+		e.must(e.raw.XTrimMaxLen(e.ctx(), log, 3).Err())
+		if m := e.move(); m.Events != 1 || m.Full != nil {
+			t.Errorf("the last: moved %+v", m)
+		}
+		equal(t, "in order", e.contents(log), numbers(6, 4))
+	})
+}
+
+// 10 000 events of one time keep the order in which they were sent.
+func TestDelayedOrder(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		const n = 10_000
+		sent := e.delay(later(0, n/2, future)...)
+		e.must(sent.Err)
+		for i := n / 2; i < n; i += 100 { // of several sends
+			e.must(e.delay(later(i, 100, future)...).Err)
+		}
+		equal(t, "wait", e.waiting(), numbers(0, n))
+		// The same set, due in the past.
+		ctx, keys := e.ctx(), e.dueKeys("orders", 3)
+		pipe := e.raw.Pipeline()
+		for i := range n {
+			pipe.Do(ctx, "ZADD", keys.Due, 5000, fmt.Sprintf("%016d", i+1))
+		}
+		_, err := pipe.Exec(ctx)
+		e.must(err)
+		moved, rounds := int64(0), 0
+		for m := (Moved{Events: 1}); m.Events > 0; rounds++ {
+			m = e.move()
+			moved += m.Events
+		}
+		equal(t, "moved", moved, n)
+		equal(t, "rounds", rounds, n/recordsPerCall+1)
+		equal(t, "order", e.contents(e.keys.Partition("orders", 3)), numbers(0, n))
+		equal(t, "what stays", e.raw.Exists(ctx, keys.Due, keys.Data, keys.Versions).Val(), 0)
+	})
+}
+
+func TestCancelAndFire(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		e.must(e.delay(later(0, 3, future)...).Err)
+		cancel := func(id string) string {
+			ok, err := e.Cancel(e.ctx(), "orders", 3, id)
+			return fmt.Sprint(ok, err)
+		}
+		equal(t, "before it is due", cancel("0000000000000002"), "true <nil>")
+		equal(t, "again", cancel("0000000000000002"), "false <nil>")
+		equal(t, "never there", cancel("0000000000000099"), "false <nil>")
+		ok, err := e.Fire(e.ctx(), "orders", 3, "0000000000000003")
+		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
+		equal(t, "moved", e.move().Events, 1)
+		equal(t, "after it was moved", cancel("0000000000000003"), "false <nil>")
+		ok, err = e.Fire(e.ctx(), "orders", 3, "0000000000000003")
+		equal(t, "fired again", fmt.Sprint(ok, err), "false <nil>")
+		ok, err = e.Reschedule(e.ctx(), "orders", 3, "0000000000000003", future)
+		equal(t, "rescheduled", fmt.Sprint(ok, err), "false <nil>")
+		equal(t, "in", e.contents(e.keys.Partition("orders", 3)), []string{"2"})
+		equal(t, "waits", e.waiting(), []string{"0"})
+		counts, err := e.CountDelayed(e.ctx(), "orders", 5)
+		e.must(err)
+		equal(t, "counted", counts, []int64{0, 0, 0, 1, 0})
+	})
+}
+
+// Workers hear of an event that is due before all others, and only of those.
+func TestDelayIsAnnounced(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100, Processors: []string{"p", "q"}})
+		e.must(err)
+		heard := func() (n int64) {
+			for _, p := range []string{"p", "q"} {
+				n += e.raw.XLen(e.ctx(), e.keys.Control("orders", p)).Val()
+			}
+			return n
+		}
+		for _, step := range []struct {
+			what string
+			do   func()
+			want int64
+		}{
+			{"the first", func() { e.delay(later(0, 2, future)...) }, 2},
+			{"the same time", func() { e.delay(later(2, 1, future)...) }, 2},
+			{"later", func() { e.delay(later(3, 1, future.Add(time.Hour))...) }, 2},
+			{"earlier", func() { e.delay(later(4, 1, future.Add(-time.Hour))...) }, 4},
+			{"due now", func() { e.delay(later(5, 1, past)...) }, 4},
+			{"rescheduled later", func() { e.Reschedule(e.ctx(), "orders", 3, "0000000000000005", future.Add(2*time.Hour)) }, 4},
+			{"rescheduled to the front", func() { e.Reschedule(e.ctx(), "orders", 3, "0000000000000004", past) }, 6},
+		} {
+			step.do()
+			equal(t, step.what, heard(), step.want)
+		}
+		got := e.raw.XRange(e.ctx(), e.keys.Control("orders", "q"), "-", "+").Val()[0]
+		hint, ok := ParseHint(Entry{ID: got.ID, Values: got.Values})
+		equal(t, "hint", fmt.Sprint(hint, ok), fmt.Sprint(Hint{HintDue, 3}, true))
+	})
+}
+
+// A key of a wrong type is an error of its own, and changes nothing.
+func TestDelayWithWrongTypes(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		keys := e.delayKeys("orders", 3)
+		e.must(e.delay(later(0, 1, future)...).Err)
+		for _, key := range keys {
+			e.raw.Rename(e.ctx(), key, "saved")
+			e.must(e.raw.LPush(e.ctx(), key, "x").Err())
+			sent := e.delay(later(1, 1, past)...)
+			if !errors.Is(sent.Err, ErrWrongType) || sent.Unknown {
+				t.Errorf("%s: delay: %+v", key, sent)
+			}
+			moved := e.tryMove()
+			if !errors.Is(moved.Err, ErrWrongType) || !strings.Contains(moved.Err.Error(), "stream orders partition 3") {
+				t.Errorf("%s: move: %+v", key, moved)
+			}
+			e.raw.Del(e.ctx(), key)
+			e.raw.Rename(e.ctx(), "saved", key)
+			e.raw.Del(e.ctx(), "saved")
+		}
+		equal(t, "waits", e.waiting(), []string{"0"})
+	})
+}
+
+// Moving goes on when the memory of the server is full, for it takes none; what
+// can no more be appended stays in the queue.
+func TestMoveWithoutMemory(t *testing.T) {
+	e := realEnv(t)
+	log := e.keys.Partition("orders", 3)
+	e.must(e.delay(later(0, 20, future)...).Err)
+	for i := range 20 {
+		_, err := e.Fire(e.ctx(), "orders", 3, fmt.Sprintf("%016d", i+1))
+		e.must(err)
+	}
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+	if sent := e.delay(later(20, 1, future)...); sent.Err == nil || !strings.Contains(sent.Err.Error(), "OOM") || sent.Unknown {
+		t.Errorf("delay without memory: %+v", sent)
+	}
+	e.move()
+	equal(t, "moved", e.contents(log), numbers(0, 20))
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
+
+	sent := e.delay(later(0, 3, future)...)
+	e.must(sent.Err)
+	_, id, _ := ParseDelayedID(sent.IDs[0])
+	_, err := e.Fire(e.ctx(), "orders", 3, id)
+	e.must(err)
+	e.must(e.raw.Do(e.ctx(), "XADD", log, "18446744073709551615-18446744073709551615", "n", "last").Err())
+	m := e.tryMove()
+	if m.Err == nil || m.Events != 0 {
+		t.Errorf("into a stream that takes no more: %+v", m)
+	}
+	equal(t, "waits", e.waiting(), numbers(0, 3))
+}
+
+func TestDelayedIDs(t *testing.T) {
+	for _, tt := range []struct {
+		text      string
+		partition int
+		id        string
+		ok        bool
+	}{
+		{"3/0000000000000042", 3, "0000000000000042", true},
+		{"65535/9999999999999999", 65535, "9999999999999999", true},
+		{"0000000000000042", 0, "", false},
+		{"-1/0000000000000042", 0, "", false},
+		{"x/0000000000000042", 0, "", false},
+		{"3/42", 0, "", false},
+		{"3/1700000000000-0", 0, "", false},
+	} {
+		p, id, ok := ParseDelayedID(tt.text)
+		if ok != tt.ok || ok && (p != tt.partition || id != tt.id || DelayedID(p, id) != tt.text) {
+			t.Errorf("%s: got %d, %q, %v", tt.text, p, id, ok)
+		}
+	}
+}
+
+// A refresh tells of delayed events, in case that nobody was told.
+func TestRefreshTellsWhatIsDue(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		var rs []Renewal
+		for i := range 5 {
+			p := e.Place("orders", "p", i)
+			e.own(p, tenure(alice, 1))
+			rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0"})
+		}
+		e.must(e.delay(later(0, 1, time.Now().Add(time.Hour))...).Err)
+		e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 1, Records: later(0, 1, future)}})
+		ok, err := e.Fire(e.ctx(), "orders", 1, "0000000000000001")
+		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
+		e.must(e.raw.Set(e.ctx(), e.dueKeys("orders", 2).Due, "x", 0).Err())
+		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
+		e.must(err)
+		for i, want := range []time.Duration{0, time.Nanosecond, 0, time.Hour, 0} {
+			if g := refreshed.Renewed[i]; g.State != Ours || g.Due > want || g.Due < want-time.Minute {
+				t.Errorf("partition %d: got %+v, want %v", i, g, want)
+			}
+		}
+	})
+}

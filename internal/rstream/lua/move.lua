@@ -1,0 +1,47 @@
+-- Moves delayed events that are due into their partition: the earliest first,
+-- those of one time in the order in which they were sent. Redis' clock says what
+-- is due, so nothing is early. Repeated, or run by several at once, it moves each
+-- event once.
+--
+-- KEYS    1 partition   2-7 due queue: due, run, versions, data, attempts, sequence
+-- ARGV    1 the length that the partition may have, 0 for any   2 how many at most
+--         3 how many bytes, about
+-- Returns {how many were moved, ms until the next is due or -1,
+--         how many that are due do not fit, error of the first that could not be
+--         appended or ''}
+local log, q, now = KEYS[1], due_queue(2), due_now()
+local size, most, bytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local length = redis.call('XLEN', log)
+if size > 0 then most = math.min(most, math.max(size - length, 0)) end
+
+local ids, entries, used = {}, {}, 0
+local found = due_list(q, now, most)
+for i = 1, #found, 2 do
+	local data = redis.call('HGET', q.data, found[i]) or ''
+	used = used + #data
+	if i > 1 and used > bytes then break end
+	local fields = unpacked(data)
+	fields[#fields + 1], fields[#fields + 2] = '__at', due_text(due_number(found[i + 1]))
+	ids[#ids + 1], entries[#entries + 1] = found[i], fields
+end
+
+-- A write that needs no memory: after it the script may write on though the
+-- memory is full, see obtain.lua. What is moved takes about what it leaves.
+redis.call('PEXPIRE', q.due, 1, 'GT')
+local moved, failed = {}, ''
+for i, fields in ipairs(entries) do
+	local id = redis.pcall('XADD', log, '*', unpack(fields))
+	if type(id) == 'table' then
+		failed = id.err
+		break
+	end
+	moved[i] = ids[i]
+end
+if #moved > 0 then
+	redis.call('ZREM', q.due, unpack(moved))
+	redis.call('HDEL', q.ver, unpack(moved))
+	redis.call('HDEL', q.data, unpack(moved))
+end
+local denied = 0
+if size > 0 and length + #moved >= size then denied = redis.call('ZCOUNT', q.due, '-inf', due_text(now)) end
+return { #moved, due_wait(q, now), denied, failed }
