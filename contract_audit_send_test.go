@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,11 +32,10 @@ func onServer(t *testing.T) (*runnel.Stream[item], *redis.Client) {
 	return tens(app), srv.Client(t)
 }
 
-func TestSendEventsRefusesIDAndAtAndSendsNothing(t *testing.T) {
+func TestSendEventsRefusesIDAndSendsNothing(t *testing.T) {
 	s, rdb := onServer(t)
 	for name, bad := range map[string]runnel.Outgoing[item]{
 		"ID": {Record: item{2}, ID: "order-2"},
-		"At": {Record: item{2}, At: time.Now().Add(time.Hour)},
 	} {
 		sent, err := s.SendEvents(t.Context(), runnel.Outgoing[item]{Record: item{1}}, bad)
 		if err == nil || sent != nil {

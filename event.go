@@ -135,9 +135,28 @@ func (e *Event) Appended() time.Time {
 	return time.UnixMilli(n)
 }
 
-// Enqueued returns when the event was sent. Until delayed events come, that is
-// when it was appended.
-func (e *Event) Enqueued() time.Time { return e.Appended() }
+// Enqueued returns when the event was sent, by Redis' clock, to the millisecond:
+// of a delayed one when it was delayed, else when it was appended.
+func (e *Event) Enqueued() time.Time {
+	if t := e.stamp(rstream.SentField); !t.IsZero() {
+		return t
+	}
+	return e.Appended()
+}
+
+// Due returns when a delayed event was due, to the millisecond; the zero time for
+// one that was not delayed.
+func (e *Event) Due() time.Time { return e.stamp(rstream.DueField) }
+
+// stamp is a field of milliseconds, the zero time where there is none.
+func (e *Event) stamp(field string) time.Time {
+	text, _ := e.values[field].(string)
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
 
 // A Batch is what one loop iteration received: one event, or as many as Take
 // put together. It may be kept.

@@ -17,14 +17,23 @@ type Outgoing[T any] struct {
 	Key     string            // instead of the key function's, if not empty
 	Headers map[string]string // travel with the event; see Event.Headers
 
-	ID string    // for idempotent sends: not supported yet, SendEvents refuses it
-	At time.Time // for delayed events: not supported yet, SendEvents refuses it
+	ID string // for idempotent sends: not supported yet, SendEvents refuses it
+
+	// At is when the record becomes an event, by Redis' clock, rounded up to a
+	// millisecond: until then it waits beside its partition, and does not count
+	// for Size. Once it is due a worker that owns the partition appends it, never
+	// early, in the order of these times and for one time in that of the sends;
+	// while the partition is full it goes on waiting. One that is due already is
+	// appended at once, where nothing is ahead of it.
+	At time.Time
+	// After is At as a time from now. Zero and below: not delayed.
+	After time.Duration
 }
 
 // Sent is where an event was appended; the zero value for one that was not.
 type Sent struct {
 	Partition int
-	ID        string // Redis entry ID
+	ID        string // Redis entry ID; of a delayed event its partition and number, "3/0000000000000042"
 	Duplicate bool   // the same Outgoing.ID was sent before
 }
 
@@ -108,6 +117,10 @@ func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent,
 	if err != nil {
 		return nil, err
 	}
+	delays, late, err := s.groupDelayed(o, out)
+	if err != nil {
+		return nil, err
+	}
 	to, err := s.app.sender()
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", s.name, err)
@@ -117,7 +130,11 @@ func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent,
 			return nil, err
 		}
 	}
-	return s.collect(places, to.Append(ctx, appends), len(out))
+	results := to.Append(ctx, appends)
+	if len(delays) > 0 {
+		results = append(results, sendDelayed(ctx, to, delays)...)
+	}
+	return s.collect(append(places, late...), results, len(out))
 }
 
 // place is which records of a call go to one partition.
@@ -144,8 +161,11 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 	var appends []rstream.Append
 	var places []place
 	for i, rec := range out {
-		if rec.ID != "" || !rec.At.IsZero() {
-			return nil, nil, fmt.Errorf("stream %s: record %d: Outgoing.ID and Outgoing.At are not supported yet", s.name, i)
+		if rec.ID != "" {
+			return nil, nil, fmt.Errorf("stream %s: record %d: Outgoing.ID is not supported yet", s.name, i)
+		}
+		if rec.late() {
+			continue
 		}
 		fields, p, err := s.encode(o, rec)
 		if err != nil {
@@ -257,6 +277,7 @@ func (s *Stream[T]) outgoing(r worker.JSONRecord) (Outgoing[T], error) {
 	if err := decodeStrict(r.JSON, &o.Record); err != nil {
 		return o, err
 	}
+	o.At, o.After = r.At, r.After
 	if r.Key != nil {
 		o.Key = *r.Key
 	}

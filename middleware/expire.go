@@ -8,9 +8,9 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// Expire skips events that were sent more than d ago: they are acked without
-// being processed. Their age is by the worker's clock, against Redis' one when
-// they were appended. It panics if d is not positive.
+// Expire skips events that were sent, or delayed ones that were due, more than d
+// ago: they are acked without being processed. Their age is by the worker's clock,
+// against Redis' one when they were sent. It panics if d is not positive.
 func Expire(d time.Duration) runnel.Middleware {
 	if d <= 0 {
 		panic(fmt.Sprintf("middleware.Expire(%v): want a positive duration", d))
@@ -20,7 +20,7 @@ func Expire(d time.Duration) runnel.Middleware {
 			oldest := time.Now().Add(-d)
 			fresh := make([]*runnel.Event, 0, len(b.Events))
 			for _, e := range b.Events {
-				if !e.Enqueued().Before(oldest) {
+				if !e.Enqueued().Before(oldest) || !e.Due().Before(oldest) {
 					fresh = append(fresh, e)
 				}
 			}

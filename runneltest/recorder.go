@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
@@ -16,17 +17,19 @@ import (
 
 // recorder takes what an app appends, instead of Redis.
 type recorder struct {
-	byLog map[string]*worker.Stream
+	byLog, byName map[string]*worker.Stream
 
-	mu   sync.Mutex
-	sent []appended
-	fail error
-	last map[string]int // entries by log
+	mu      sync.Mutex
+	sent    []appended
+	fail    error
+	last    map[string]int // entries by log
+	delayed int            // number of the last delayed event
 }
 
 type appended struct {
 	stream *worker.Stream
 	entry  rstream.Entry
+	at     time.Time // when a delayed event is due, else zero
 }
 
 func newRecorder(t testing.TB, reg *worker.Registry) *recorder {
@@ -35,8 +38,9 @@ func newRecorder(t testing.TB, reg *worker.Registry) *recorder {
 	if err != nil {
 		t.Fatalf("runneltest: app %s: %v", reg.App, err)
 	}
-	r := &recorder{byLog: map[string]*worker.Stream{}, last: map[string]int{}}
+	r := &recorder{byLog: map[string]*worker.Stream{}, byName: map[string]*worker.Stream{}, last: map[string]int{}}
 	for _, s := range streams {
+		r.byName[s.Name] = s
 		k := keys.Keys{App: reg.App, Layout: layoutOf(s.Meta.Layout)}
 		for p := range s.Meta.Partitions {
 			r.byLog[k.Partition(s.Name, p)] = s
@@ -56,7 +60,7 @@ func layoutOf(name string) keys.Layout {
 func (r *recorder) begin(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent, r.fail = nil, err
+	r.sent, r.fail, r.delayed = nil, err, 0
 	clear(r.last)
 }
 
@@ -73,7 +77,7 @@ func (r *recorder) Append(ctx context.Context, appends []rstream.Append) []rstre
 		for _, fields := range a.Records {
 			r.last[a.Log]++
 			id := fmt.Sprintf("%d-0", r.last[a.Log])
-			r.sent = append(r.sent, appended{r.byLog[a.Log], entryOf(id, fields)})
+			r.sent = append(r.sent, appended{stream: r.byLog[a.Log], entry: entryOf(id, fields)})
 			out[i].IDs = append(out[i].IDs, id)
 		}
 	}
@@ -85,6 +89,7 @@ type sentRecord struct {
 	record  any
 	key     string
 	headers map[string]string
+	at      time.Time
 }
 
 // of returns what was sent to a stream.
@@ -101,7 +106,7 @@ func (r *recorder) of(t testing.TB, stream string) []sentRecord {
 		if err != nil {
 			t.Fatalf("runneltest: stream %s: decode what was sent: %v", stream, err)
 		}
-		s := sentRecord{record: record}
+		s := sentRecord{record: record, at: a.at}
 		for name, v := range a.entry.Values {
 			value, _ := v.(string)
 			if h, ok := strings.CutPrefix(name, "__h."); ok {

@@ -30,7 +30,8 @@ func Sim(t *testing.T, build func(opts *runnel.Options) *runnel.App, fn func(c *
 	quiet()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Cluster{t: t, build: build, server: embedded.New()}
-		c.redis = c.client(c.server.Dial)
+		c.outside = newNetwork(c.server.Dial, 0)
+		c.redis = c.client(c.outside.Dial)
 		defer c.close()
 		fn(c)
 	})
@@ -43,6 +44,9 @@ type Cluster struct {
 	build  func(*runnel.Options) *runnel.App
 	server *embedded.Server
 	redis  *redis.Client
+	// outside connects what is no worker. A pipe to the server alone would not do:
+	// a pipeline is written before its replies are read, and a pipe holds nothing.
+	outside *network
 
 	mu      sync.Mutex
 	latency time.Duration
@@ -59,7 +63,7 @@ func (c *Cluster) Redis() *redis.Client { return c.redis }
 
 // Options returns options for an app outside the workers, a producer, say. No
 // fault reaches it. Close the app before Sim ends.
-func (c *Cluster) Options(name string) *runnel.Options { return c.options(name, c.server.Dial) }
+func (c *Cluster) Options(name string) *runnel.Options { return c.options(name, c.outside.Dial) }
 
 // Latency lets each way between Redis and the workers that are started from now
 // on take a random time up to d; without it none.
@@ -151,6 +155,8 @@ func (c *Cluster) close() {
 	for _, rdb := range c.clients {
 		rdb.Close()
 	}
+	c.outside.cut(true)
+	c.outside.wait()
 	c.server.Close()
 	// The bubble must be empty in the end: a function that outlived its worker has
 	// time to return, and pools of go-redis whose dials failed to find out that

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -30,6 +31,9 @@ type Stream struct {
 type JSONRecord struct {
 	JSON []byte
 	Key  *string // nil: by the key function
+
+	At    time.Time     // when it is due, zero for now or After
+	After time.Duration // the same from now
 }
 
 // JSONSent is what became of a JSONRecord.
@@ -72,6 +76,13 @@ type Settings struct {
 // An Appender appends entries to partitions; see rstream.Client.Append.
 type Appender interface {
 	Append(ctx context.Context, appends []rstream.Append) []rstream.Appended
+}
+
+// A Delayer delays events; see the methods of rstream.Client.
+type Delayer interface {
+	Delay(ctx context.Context, delays []rstream.Delay) []rstream.Appended
+	Cancel(ctx context.Context, stream string, partition int, id string) (bool, error)
+	Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error)
 }
 
 // RegistryOf returns the registry of a *runnel.App. The root package sets it,

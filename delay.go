@@ -1,0 +1,155 @@
+package runnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// SendAt is Send for records that are events from t on, by Redis' clock: see
+// Outgoing.At. It returns the IDs by which Cancel and Reschedule know them.
+func (s *Stream[T]) SendAt(ctx context.Context, t time.Time, records ...T) ([]Sent, error) {
+	return s.sendLater(ctx, Outgoing[T]{At: t}, records)
+}
+
+// SendAfter is SendAt with a time that is d from now by Redis' clock.
+func (s *Stream[T]) SendAfter(ctx context.Context, d time.Duration, records ...T) ([]Sent, error) {
+	return s.sendLater(ctx, Outgoing[T]{After: d}, records)
+}
+
+func (s *Stream[T]) sendLater(ctx context.Context, like Outgoing[T], records []T) ([]Sent, error) {
+	out := make([]Outgoing[T], len(records))
+	for i, r := range records {
+		out[i] = like
+		out[i].Record = r
+	}
+	return s.SendEvents(ctx, out...)
+}
+
+// Cancel takes a delayed event back, by its Sent.ID. It reports whether the event
+// was still delayed: if not, it has been appended to its partition, or cancelled,
+// or never was. After an error of the connection Cancel may be called again; a
+// false then can mean that the first call did it.
+func (s *Stream[T]) Cancel(ctx context.Context, id string) (bool, error) {
+	partition, id, to, err := s.delayed(id)
+	if err != nil || to == nil {
+		return false, err
+	}
+	return to.Cancel(ctx, s.name, partition, id)
+}
+
+// Reschedule changes when a delayed event is due, by its Sent.ID. It keeps its ID,
+// and with that its place among those of one time. It reports whether the event
+// was still delayed; if not, nothing is changed. It may be repeated.
+func (s *Stream[T]) Reschedule(ctx context.Context, id string, t time.Time) (bool, error) {
+	partition, id, to, err := s.delayed(id)
+	if err == nil {
+		err = checkDue(t)
+	}
+	if err != nil || to == nil {
+		return false, err
+	}
+	return to.Reschedule(ctx, s.name, partition, id, t)
+}
+
+// delayed reads an ID of Sent. to is nil for one of an entry, which was never
+// delayed.
+func (s *Stream[T]) delayed(sent string) (partition int, id string, to worker.Delayer, err error) {
+	o, err := s.settings()
+	if err != nil {
+		return 0, "", nil, err
+	}
+	partition, id, ok := rstream.ParseDelayedID(sent)
+	switch {
+	case ok && partition < o.Partitions:
+	case !strings.Contains(sent, "/") && strings.Contains(sent, "-"):
+		return 0, "", nil, nil
+	default:
+		return 0, "", nil, fmt.Errorf(`stream %s: %q is no ID of a delayed event, such as "3/0000000000000042"`, s.name, sent)
+	}
+	to, err = s.delayer()
+	return partition, id, to, err
+}
+
+// delayer is what delays events.
+func (s *Stream[T]) delayer() (worker.Delayer, error) {
+	to, err := s.app.sender()
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", s.name, err)
+	}
+	d, ok := to.(worker.Delayer)
+	if !ok {
+		return nil, fmt.Errorf("stream %s: %T delays no events", s.name, to)
+	}
+	return d, nil
+}
+
+// latest is the last time that an event can be due, so that its milliseconds are
+// exact wherever they are kept.
+var latest = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+func checkDue(t time.Time) error {
+	switch {
+	case t.IsZero():
+		return errors.New("an event cannot be due at the zero time")
+	case t.After(latest):
+		return fmt.Errorf("an event cannot be due at %v, after the year 9998", t)
+	}
+	return nil
+}
+
+// late says whether the record is to be delayed.
+func (o *Outgoing[T]) late() bool { return !o.At.IsZero() || o.After > 0 }
+
+// groupDelayed encodes the records that are to be delayed, and puts those of each
+// partition together.
+func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []rstream.Delay, places []place, err error) {
+	at := map[int]int{}
+	for i := range out {
+		rec := &out[i]
+		if !rec.late() {
+			continue
+		}
+		switch {
+		case rec.At.IsZero():
+		case rec.After != 0:
+			err = errors.New("both At and After are set")
+		default:
+			err = checkDue(rec.At)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("stream %s: record %d: %w", s.name, i, err)
+		}
+		fields, p, err := s.encode(o, *rec)
+		if err != nil {
+			return nil, nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
+		}
+		j, ok := at[p]
+		if !ok {
+			j = len(delays)
+			at[p] = j
+			delays = append(delays, rstream.Delay{Stream: s.name, Partition: p})
+			places = append(places, place{partition: p})
+		}
+		delays[j].Records = append(delays[j].Records, rstream.DelayedRecord{Fields: fields, At: rec.At, After: rec.After, ID: rec.ID})
+		places[j].indexes = append(places[j].indexes, i)
+	}
+	return delays, places, nil
+}
+
+// sendDelayed sends what groupDelayed put together.
+func sendDelayed(ctx context.Context, to worker.Appender, delays []rstream.Delay) []rstream.Appended {
+	if d, ok := to.(worker.Delayer); ok {
+		return d.Delay(ctx, delays)
+	}
+	out := make([]rstream.Appended, len(delays))
+	for i := range out {
+		out[i].Err = fmt.Errorf("%T delays no events", to)
+	}
+	return out
+}
