@@ -142,7 +142,7 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 		return nil, err
 	}
 	return &worker.Stream{
-		Name: s.name, Meta: m,
+		Name: s.name, Meta: m, Partition: o.Partitioner.Func,
 		Encode: func(record any) ([]string, int, error) {
 			r, ok := record.(T)
 			if !ok {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
@@ -144,8 +145,47 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 			t.Errorf("replayed to %+v", r)
 		}
 	}
+	own := runnel.NewStream(s.app, "own", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 3, Codec: runnel.JSON,
+		Partitioner: &runnel.Partitioner{Name: "last", Func: func(_ string, n int) int { return n - 1 }}})
+	if err := own.Send(t.Context(), order{}); err != nil {
+		t.Fatal(err)
+	}
+	owners := s.owners(2)
+	owners[0].bury("ada", "no ink")
+	s.untyped("dead", "replay", "orders/printer", "--to", "own").want(t, 1, "", `the partitioner "last", which only the app knows`)
+	s.run("dead", "replay", "orders/printer", "--to", "own").want(t, 0, "own 2 ", "")
 	if fields := s.fields("again", 1); !slices.Contains(fields, fmt.Sprint(map[string]any{"data": bob.entries[0].Values["data"]})) {
 		t.Errorf("partition 1 has %q", fields)
+	}
+}
+
+// A replay that ends in the middle tells how far it came, and is repeated: each
+// event is there once, and in order.
+func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
+	for name, action := range map[string]faultproxy.Action{"before": faultproxy.CloseBefore, "after": faultproxy.CloseAfter} {
+		t.Run(name, func(t *testing.T) {
+			s, ada, _ := two(t, 12)
+			sent := s.fields("orders", 0)
+			ada.bury("ada", "no ink")
+			letters := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+			proxy := faultproxy.Start(t, strings.TrimPrefix(s.url, "redis://"))
+			for _, command := range []string{"EVAL", "EVALSHA"} { // whichever goes out
+				proxy.On(command, faultproxy.Every).Containing(letters[3].ID).Do(action)
+			}
+			r := s.untyped("dead", "replay", "orders/printer", "--redis-url", "redis://"+proxy.Addr())
+			r.want(t, 1, "3 dead letters replayed\n", "replay dead letter "+letters[3].ID)
+			if !strings.Contains(r.err, "repeat the command") {
+				t.Errorf("stderr: %s", r.err)
+			}
+			left := map[string]int{"before": 3, "after": 2}[name]
+			s.untyped("dead", "replay", "orders/printer").want(t, 0, fmt.Sprintf("%d dead letters replayed\n", left), "")
+			if now := s.fields("orders", 0); !slices.Equal(now, append(sent, sent...)) {
+				t.Errorf("partition 0 has %q, began with %q", now, sent)
+			}
+			if n := s.processor().Totals.Dead; n != 0 {
+				t.Errorf("%d dead letters left", n)
+			}
+		})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -65,6 +64,7 @@ func runDeadReplay(ctx context.Context, s *session, c *cli.Context) error {
 		if !out.DryRun {
 			var ok bool
 			if one.ToEvent, ok, err = s.client.Replay(ctx, r); err != nil {
+				err = fmt.Errorf("%w; the dead letters behind it are as they were: repeat the command", err)
 				break
 			}
 			if !ok {
@@ -95,9 +95,9 @@ func (l *replayedLetters) write(w io.Writer, now time.Time) error {
 
 // A destination is a stream that dead letters are replayed to.
 type destination struct {
-	stream      string
-	partitions  int
-	partitioner *runnel.Partitioner // nil: to the partition that they came from
+	stream     string
+	partitions int
+	partition  func(key string, partitions int) int // nil: the one that they came from
 }
 
 // destination finds the stream that replays go to: the dead letters' own, or
@@ -113,11 +113,32 @@ func (s *session) destination(ctx context.Context, a *aside, to string) (*destin
 	if meta.Codec != a.meta.Codec {
 		return nil, fmt.Errorf("stream %s has the codec %q, stream %s has %q: it could not decode the records; nothing was changed", to, meta.Codec, a.stream, a.meta.Codec)
 	}
-	partitioner, err := partitionerOf(to, meta)
+	partition, err := s.partitioner(to, meta)
+	if err != nil {
+		return nil, fmt.Errorf("%w; replay with the app's own binary", err)
+	}
+	return &destination{stream: to, partitions: meta.Partitions, partition: partition}, nil
+}
+
+// partitioner returns how a stream finds the partition of a key: by what the app
+// says, or by the name in the metadata.
+func (s *session) partitioner(stream string, meta rstream.Meta) (func(key string, partitions int) int, error) {
+	if s.program.app != nil {
+		streams, err := s.reg.Streams()
+		if err != nil {
+			return nil, err
+		}
+		for _, st := range streams {
+			if st.Name == stream && st.Meta.Partitioner == meta.Partitioner {
+				return st.Partition, nil
+			}
+		}
+	}
+	p, err := partitionerOf(stream, meta)
 	if err != nil {
 		return nil, err
 	}
-	return &destination{stream: to, partitions: meta.Partitions, partitioner: partitioner}, nil
+	return p.Func, nil
 }
 
 // replay is what becomes of one dead letter. In another stream the key, which
@@ -125,11 +146,11 @@ func (s *session) destination(ctx context.Context, a *aside, to string) (*destin
 func (d *destination) replay(from rstream.Place, letter inspect.DeadState) rstream.Replay {
 	r := rstream.Replay{From: from, ID: letter.ID, Stream: d.stream, Partition: letter.Partition}
 	switch {
-	case d.partitioner == nil:
+	case d.partition == nil:
 	case letter.Key == "": // not known, of a record that cannot be decoded
 		r.Partition %= d.partitions
 	default:
-		r.Partition = d.partitioner.Func(letter.Key, d.partitions)
+		r.Partition = d.partition(letter.Key, d.partitions)
 		r.Fields = []string{rstream.KeyField, letter.Key}
 	}
 	return r

@@ -123,7 +123,7 @@ type RetryState struct {
 	Event     string     `json:"event"` // entry ID
 	Key       string     `json:"key"`
 	State     string     `json:"state"`
-	Attempts  int        `json:"attempts"` // begun
+	Attempts  int        `json:"attempts"` // begun, and not ended by what is not its fault
 	At        *time.Time `json:"at,omitempty"`
 	In        int64      `json:"in"`              // ms until then, 0 if that is now
 	First     *time.Time `json:"first,omitempty"` // failure
@@ -158,7 +158,7 @@ func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f
 
 func retryState(partition int, s rstream.RetryState, head bool, now time.Time) RetryState {
 	r := RetryState{
-		Partition: partition, Event: s.ID, Key: s.Key, State: Due, Attempts: s.Attempts,
+		Partition: partition, Event: s.ID, Key: s.Key, State: Due, Attempts: s.Counted(),
 		First: fromMilli(s.First), Last: fromMilli(s.Last), Error: s.Error,
 	}
 	switch wait := time.UnixMilli(s.At).Sub(now); {

@@ -13,6 +13,8 @@ type Stream struct {
 	Name string
 	Meta rstream.Meta
 
+	// Partition returns the partition of a key among so many.
+	Partition func(key string, partitions int) int
 	// Encode returns the fields of a record's entry and its partition. record
 	// must be of the stream's type.
 	Encode func(record any) (fields []string, partition int, err error)
