@@ -23,14 +23,19 @@ type owner struct {
 	entries []rstream.Entry
 }
 
-// owners sends so many orders, of ada, bob, ada, bob, …, and owns the partitions.
+// owners sends so many orders, of ada, bob, ada, bob, …, each in a millisecond of
+// its own, so that their IDs tell the order over both partitions, and owns these.
 func (s *shop) owners(n int) []*owner {
 	s.t.Helper()
 	for i := range n {
 		record := order{Customer: []string{"ada", "bob"}[i%2], Amount: float64(i)}
-		if err := s.orders.Send(s.t.Context(), record); err != nil {
+		sent, err := s.orders.SendEvents(s.t.Context(), runnel.Outgoing[order]{Record: record})
+		if err != nil {
 			s.t.Fatal(err)
 		}
+		eventually(s.t, "the next millisecond", func() bool {
+			return s.rdb.Time(s.t.Context()).Val().Truncate(time.Millisecond).After(rstream.TimeOfID(sent[0].ID))
+		})
 	}
 	c := client(s.t, s)
 	meta, err := c.EnsureMeta(s.t.Context(), "orders", metaOf("printer"))
