@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,10 +138,10 @@ func TestParkedEventsSurviveKillsAndMoves(t *testing.T) {
 func TestQuarantineEndsByAnOperator(t *testing.T) {
 	for _, skip := range []bool{false, true} {
 		var n notes
-		bad := true
+		var mended atomic.Bool
 		fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 			n.add(attempt(ctx, e, i))
-			if i.N == 2 && bad {
+			if i.N == 2 && !mended.Load() {
 				return errBad
 			}
 			return nil
@@ -150,7 +151,7 @@ func TestQuarantineEndsByAnOperator(t *testing.T) {
 			send(1, 2, 3)
 			c.Sleep(time.Minute)
 			wantNotes(t, &n, "a 1#1", "a 2#1")
-			bad = false
+			mended.Store(true)
 			resume(t, c, 0, skip)
 			c.Sleep(100 * time.Millisecond)
 			if skip {

@@ -76,6 +76,7 @@ type storm struct {
 	started int
 	paused  map[*runneltest.Worker]time.Time
 	others  sync.WaitGroup // producers, stops
+	more    func() string  // what else is not settled
 }
 
 func newStorm(t *testing.T, seed uint64) *storm {
@@ -108,13 +109,7 @@ func (s *storm) handle(ctx context.Context, events []*runnel.Event, parcels []pa
 		return err
 	}
 	w := runneltest.WorkerOf(ctx)
-	r := history.Record{
-		Executor: w.Name(), Stream: "parcels", Processor: "check", Partition: events[0].Partition, Epoch: events[0].Epoch,
-	}
-	for i, e := range events {
-		r.IDs, r.Keys, r.Seqs = append(r.IDs, e.ID), append(r.Keys, parcels[i].Key), append(r.Seqs, parcels[i].Seq)
-	}
-	it, err := s.log.As(w.Name()).Begin(r)
+	it, err := s.log.As(w.Name()).Begin(s.record(w, events, parcels))
 	if err != nil {
 		return err
 	}
@@ -131,6 +126,16 @@ func (s *storm) handle(ctx context.Context, events []*runnel.Event, parcels []pa
 		return it.Fail()
 	}
 	return it.Complete()
+}
+
+func (s *storm) record(w *runneltest.Worker, events []*runnel.Event, parcels []parcel) history.Record {
+	r := history.Record{
+		Executor: w.Name(), Stream: "parcels", Processor: "check", Partition: events[0].Partition, Epoch: events[0].Epoch,
+	}
+	for i, e := range events {
+		r.IDs, r.Keys, r.Seqs = append(r.IDs, e.ID), append(r.Keys, parcels[i].Key), append(r.Seqs, parcels[i].Seq)
+	}
+	return r
 }
 
 func after(ctx context.Context, never bool) <-chan struct{} {
@@ -256,7 +261,10 @@ func (s *storm) pause(w *runneltest.Worker, by func(time.Duration)) {
 func (s *storm) settle() {
 	var state string
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if state = s.unsettled(); state == "" {
+		if state = s.unsettled(); state == "" && s.more != nil {
+			state = s.more()
+		}
+		if state == "" {
 			return
 		}
 	}

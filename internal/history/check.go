@@ -14,6 +14,9 @@ type Options struct {
 	Processors []string
 	// Retries allows an event to be begun again under the same epoch while it is not completed.
 	Retries bool
+	// Lanes says what waits for an event that failed, until it is completed or a dead letter. It implies Retries. Without
+	// it there are no lanes.
+	Lanes Lanes
 	// Aftermath is how long after a fault its effects may last: a connection that is dead, but not yet known to be, must
 	// have been noticed by then. 0 means 5 s.
 	Aftermath time.Duration
@@ -21,6 +24,16 @@ type Options struct {
 	// event away. 0 means a second.
 	Slack time.Duration
 }
+
+// Lanes say what waits for an event that failed.
+type Lanes string
+
+// The kinds of lanes.
+const (
+	LanePartition Lanes = "partition" // everything behind it at the place
+	LaneKey       Lanes = "key"       // what is behind it of its key
+	LaneEvent     Lanes = "event"     // nothing
+)
 
 // place is where order is promised.
 type place struct {
@@ -64,17 +77,19 @@ type checker struct {
 	refusals   map[message]*Record  // to explain
 	processors map[string][]string  // of a stream
 	places     map[place]*ownership // in the state after the records so far
+	dead       map[place]map[entryID]*Record
 }
 
 // Check judges a history. The records may come in any order; those of one process with equal times stay in theirs.
 func Check(records []Record, opts Options) *Report {
+	opts.Retries = opts.Retries || opts.Lanes != ""
 	opts.Slack = cmp.Or(opts.Slack, time.Second)
 	opts.Aftermath = cmp.Or(opts.Aftermath, 5*time.Second)
 	c := &checker{
 		opts: opts, report: &Report{},
 		sent: map[entry]*Record{}, messages: map[entry]message{}, entries: map[message][]entry{},
 		outcome: map[message]Kind{}, refusals: map[message]*Record{},
-		processors: map[string][]string{}, places: map[place]*ownership{},
+		processors: map[string][]string{}, places: map[place]*ownership{}, dead: map[place]map[entryID]*Record{},
 	}
 	ordered := slices.Clone(records)
 	slices.SortStableFunc(ordered, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
@@ -85,6 +100,7 @@ func Check(records []Record, opts Options) *Report {
 		c.follow(&ordered[i])
 	}
 	c.losses()
+	c.burials()
 	c.resends()
 	c.conclude()
 	return c.report
@@ -123,6 +139,9 @@ func (c *checker) learn(r *Record) {
 		c.learnEntries(r)
 	case Sent, Appended:
 		c.learnEntries(r)
+	case Dead:
+		c.learnEntries(r)
+		c.learnDead(r)
 	case Unknown, Refused:
 		for i, key := range r.Keys {
 			c.learnOutcome(message{r.Stream, key, r.Seqs[i]}, r)
@@ -134,7 +153,7 @@ func (c *checker) learnEntries(r *Record) {
 	for i := range r.IDs {
 		id, _ := parseID(r.IDs[i])
 		e, m := entry{r.Stream, r.Partition, id}, message{r.Stream, r.Keys[i], r.Seqs[i]}
-		if r.Kind != Begin {
+		if r.Kind != Begin && r.Kind != Dead {
 			c.learnOutcome(m, r)
 			if c.sent[e] == nil {
 				c.sent[e] = r
@@ -214,7 +233,7 @@ func (c *checker) losses() {
 		}
 		for _, name := range processors {
 			p := place{e.stream, name, e.partition}
-			if o := c.places[p]; o != nil && o.completed[e.id] != nil {
+			if o := c.places[p]; o != nil && o.completed[e.id] != nil || c.dead[p][e.id] != nil {
 				continue
 			}
 			if c.flushed(r.At, math.MaxInt64) {

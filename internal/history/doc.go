@@ -13,6 +13,7 @@
 //	refused   the append was refused, so it is certainly not in: key, seq.
 //	begin     an iteration begins: worker, executor, epoch, processor, partition, the batch's IDs, keys, seqs.
 //	end       it ended. Completed: these events are to be acked. Failed: they are not.
+//	dead      the event was found among the dead letters of the processor, at whatever time.
 //	fault     something was done to a worker, or to all if the worker is empty. Written before it is done.
 //	note      free text.
 //
@@ -23,7 +24,9 @@
 //
 // A place is a stream, a processor and a partition. An iteration completes an event if it ends and did not fail.
 //
-//   - loss: every event sent or appended is completed at every processor. Events sent before a flush are excused.
+//   - loss: every event sent or appended is completed, or a dead letter, at every processor. Events sent before a flush are excused.
+//   - order, where events are attempted again (Options.Lanes): no event begins while one before it in its lane has begun
+//     and is neither completed nor a dead letter. The next two rules hold for each lane.
 //   - order: the first completions at a place ascend in entry ID, compared as two 64-bit numbers, and so do the IDs
 //     within a batch.
 //   - fifo: the first completions of a key at a place ascend in seq. A seq whose outcome was unknown may come later
@@ -34,6 +37,7 @@
 //     owner's first began; a worker that was stopped may finish the one it was in.
 //   - repeat: an event is completed twice at a place only under different epochs, and only if the smaller one ended
 //     uncleanly before the second completion.
+//     No event is a dead letter twice, or completed and a dead letter, unless its worker suffered right then.
 //   - resend: a key and seq has more than one entry ID only if its outcome was unknown.
 //   - refused: a refused key and seq, not sent again, is never completed.
 //   - record: records fit together. An end has its begin, an entry ID has one key and seq.

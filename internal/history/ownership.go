@@ -11,11 +11,12 @@ type ownership struct {
 	place place
 
 	terms     map[int64]*term
-	latest    *term               // the largest epoch under which an iteration began
-	completed map[entryID]*Record // the last end that completed it
-	last      *first              // the last of the first completions
-	seqs      map[string]int64    // of a key, the largest one completed
-	done      map[message]bool    // completed, under whatever entry ID
+	latest    *term                          // the largest epoch under which an iteration began
+	completed map[entryID]*Record            // the last end that completed it
+	seqs      map[string]int64               // of a key, the largest one completed
+	done      map[message]bool               // completed, under whatever entry ID
+	undone    map[string]map[entryID]*Record // begun and not completed, by lane
+	lasts     map[string]*first              // of a key, the last of its first completions
 }
 
 // term is one epoch of a place.
@@ -49,7 +50,7 @@ func (c *checker) follow(r *Record) {
 	if o == nil {
 		o = &ownership{
 			c: c, place: p, terms: map[int64]*term{}, completed: map[entryID]*Record{}, seqs: map[string]int64{},
-			done: map[message]bool{},
+			done: map[message]bool{}, undone: map[string]map[entryID]*Record{}, lasts: map[string]*first{},
 		}
 		c.places[p] = o
 	}
@@ -85,6 +86,7 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 		o.violate(ClassOwner, fmt.Sprintf("an iteration began under epoch %d when epoch %d had already begun one",
 			r.Epoch, o.latest.first.Epoch), o.latest.first, r)
 	}
+	o.wait(r, ids)
 	t.open, t.last = &iteration{r, ids}, r.At
 	if highest := ids[len(ids)-1]; highest.compare(t.begun) > 0 {
 		t.begun = highest
@@ -153,6 +155,7 @@ func (o *ownership) end(r *Record, ids []entryID) {
 			o.firstCompletion(&first{id, begin, r})
 		}
 		o.completed[id] = r
+		o.finish(id)
 	}
 }
 
@@ -171,12 +174,19 @@ func (o *ownership) repeat(id entryID, before, r *Record) {
 }
 
 func (o *ownership) firstCompletion(f *first) {
-	if l := o.last; l != nil && f.id.compare(l.id) < 0 && !o.c.flushed(l.begin.At, f.begin.At) {
+	m := o.c.messages[entry{o.place.stream, o.place.partition, f.id}]
+	lane := ""
+	switch o.c.opts.Lanes {
+	case LaneKey:
+		lane = m.key
+	case LaneEvent:
+		lane = f.id.String()
+	}
+	if l := o.lasts[lane]; l != nil && f.id.compare(l.id) < 0 && !o.c.flushed(l.begin.At, f.begin.At) {
 		o.violate(ClassOrder, fmt.Sprintf("%s was first completed after %s", f.id, l.id), l.end, f.end)
 	}
-	o.last = f
+	o.lasts[lane] = f
 
-	m := o.c.messages[entry{o.place.stream, o.place.partition, f.id}]
 	outcome := o.c.outcome[m]
 	if outcome == Refused {
 		o.violate(ClassRefused, fmt.Sprintf("key %q seq %d was refused and yet completed", m.key, m.seq), o.c.refusals[m], f.end)
@@ -185,6 +195,9 @@ func (o *ownership) firstCompletion(f *first) {
 		return
 	}
 	o.done[m] = true
+	if o.c.opts.Lanes == LaneEvent {
+		return
+	}
 	if highest, seen := o.seqs[m.key]; seen && m.seq < highest {
 		if outcome != Unknown {
 			o.violate(ClassFIFO, fmt.Sprintf("key %q: seq %d was first completed after seq %d", m.key, m.seq, highest), f.end)

@@ -18,6 +18,7 @@ const (
 	Refused  Kind = "refused"
 	Begin    Kind = "begin"
 	End      Kind = "end"
+	Dead     Kind = "dead"
 	Fault    Kind = "fault"
 	Note     Kind = "note"
 )
@@ -64,7 +65,7 @@ type Record struct {
 // check says what keeps a record from being judged.
 func (r *Record) check() error {
 	switch r.Kind {
-	case Sent, Appended, Begin:
+	case Sent, Appended, Begin, Dead:
 		if len(r.IDs) == 0 || len(r.IDs) != len(r.Keys) || len(r.IDs) != len(r.Seqs) {
 			return fmt.Errorf("%s: %d ids, %d keys, %d seqs", r.Kind, len(r.IDs), len(r.Keys), len(r.Seqs))
 		}

@@ -79,6 +79,7 @@ type Report struct {
 
 	Events     int // sent, or found appended
 	Completed  int // completions, repeats among them, over all processors
+	Dead       int // dead letters, over all processors
 	Repeats    int // completions that were repeats and allowed
 	Resends    int // entries beyond the first of the same key and seq, allowed
 	Excused    int // events that a flush took away
@@ -97,8 +98,8 @@ func (r *Report) String() string {
 		verdict = fmt.Sprintf("history has %d violations", len(r.Violations))
 	}
 	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, "+
-		"%d unfinished iterations, %d epochs, handovers %d clean %d unclean, %d faults",
-		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Unfinished, r.Epochs, r.Clean, r.Unclean, r.Faults)
+		"%d dead letters, %d unfinished iterations, %d epochs, handovers %d clean %d unclean, %d faults",
+		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Dead, r.Unfinished, r.Epochs, r.Clean, r.Unclean, r.Faults)
 	for i, v := range r.Violations {
 		if i == maxPrinted {
 			fmt.Fprintf(&b, "\n  … and %d more", len(r.Violations)-maxPrinted)

@@ -1,0 +1,76 @@
+package history
+
+import "fmt"
+
+func (c *checker) learnDead(r *Record) {
+	p := place{r.Stream, r.Processor, r.Partition}
+	if c.dead[p] == nil {
+		c.dead[p] = map[entryID]*Record{}
+	}
+	for _, s := range r.IDs {
+		id, _ := parseID(s)
+		c.report.Dead++
+		if before := c.dead[p][id]; before != nil {
+			c.violate(ClassRepeat, p.String(), fmt.Sprintf("%s became a dead letter twice", id), *before, *r)
+		}
+		c.dead[p][id] = r
+	}
+}
+
+// burials looks for dead letters that were completed too, though nothing happened to the worker that completed them.
+func (c *checker) burials() {
+	for p, dead := range c.dead {
+		for id, r := range dead {
+			o := c.places[p]
+			if o == nil || o.completed[id] == nil {
+				continue
+			}
+			end := o.completed[id]
+			if !c.suffered(end.Worker, end.At-int64(c.opts.Aftermath), end.At+int64(c.opts.Aftermath)) {
+				c.violate(ClassRepeat, p.String(), fmt.Sprintf("%s was completed and is a dead letter", id), *end, *r)
+			}
+		}
+	}
+}
+
+// lane is what an event has to wait in, by its key.
+func (o *ownership) lane(key string) string {
+	if o.c.opts.Lanes == LaneKey {
+		return key
+	}
+	return ""
+}
+
+// wait judges whether an event begins before an earlier one of its lane is done.
+func (o *ownership) wait(r *Record, ids []entryID) {
+	if o.c.opts.Lanes != LanePartition && o.c.opts.Lanes != LaneKey {
+		return
+	}
+	in := map[entryID]bool{}
+	for i, id := range ids {
+		lane := o.lane(r.Keys[i])
+		for before, begin := range o.undone[lane] {
+			if before.compare(id) < 0 && !in[before] && o.c.dead[o.place][before] == nil {
+				o.violate(ClassOrder, fmt.Sprintf("%s began while %s, which is before it in its lane, was not done", id, before), begin, r)
+			}
+		}
+		in[id] = true
+	}
+	for i, id := range ids {
+		if o.completed[id] != nil {
+			continue
+		}
+		lane := o.lane(r.Keys[i])
+		if o.undone[lane] == nil {
+			o.undone[lane] = map[entryID]*Record{}
+		}
+		o.undone[lane][id] = r
+	}
+}
+
+// finish takes a completed event out of its lane.
+func (o *ownership) finish(id entryID) {
+	for _, lane := range o.undone {
+		delete(lane, id)
+	}
+}
