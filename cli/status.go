@@ -67,7 +67,7 @@ func writeStatus(w io.Writer, a *inspect.AppState, now time.Time) error {
 		fmt.Fprintln(t, "no streams: a stream is there once its app has sent to it or run a worker")
 	}
 	for _, s := range a.Streams {
-		fmt.Fprintf(t, "\nstream %s: %d partitions, size %d, codec %s, partitioner %s\n", s.Stream, s.Partitions, s.Size, s.Codec, s.Partitioner)
+		fmt.Fprintf(t, "\nstream %s: %d partitions, size %d, codec %s, partitioner %s, %d delayed\n", s.Stream, s.Partitions, s.Size, s.Codec, s.Partitioner, s.Delayed)
 		if len(s.Processors) == 0 {
 			fmt.Fprintln(t, "no processors")
 		}

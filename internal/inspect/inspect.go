@@ -39,6 +39,7 @@ type StreamState struct {
 	Partitioner string           `json:"partitioner"`
 	KeyField    string           `json:"key_field"`
 	Layout      string           `json:"layout"`
+	Delayed     int64            `json:"delayed"` // events that wait for their time
 	Processors  []ProcessorState `json:"processors"`
 }
 
@@ -151,6 +152,13 @@ func Stream(ctx context.Context, c *rstream.Client, stream string) (*StreamState
 	s := &StreamState{
 		Stream: stream, Partitions: m.Partitions, Size: m.Size, Codec: m.Codec,
 		Partitioner: m.Partitioner, KeyField: m.KeyField, Layout: m.Layout, Processors: []ProcessorState{},
+	}
+	waiting, err := c.CountDelayed(ctx, stream, m.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range waiting {
+		s.Delayed += n
 	}
 	for _, name := range m.Processors {
 		p, err := Processor(ctx, c, stream, name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/due"
@@ -164,7 +165,8 @@ func (c *Client) reschedule(ctx context.Context, stream string, partition int, p
 // A DelayedEvent is one that waits for its time.
 type DelayedEvent struct {
 	ID     string // in the due queue of its partition
-	At     time.Time
+	At     time.Time      // when it is due
+	Sent   time.Time      // when it was sent
 	Values map[string]any // as its entry will have them, but for DueField
 }
 
@@ -181,7 +183,9 @@ func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n 
 		if err != nil {
 			return nil, delayedError(stream, partition, "read", e.ID, err)
 		}
-		out[i] = DelayedEvent{ID: e.ID, At: e.At, Values: values}
+		text, _ := values[SentField].(string)
+		ms, _ := strconv.ParseInt(text, 10, 64) // written by delay.lua
+		out[i] = DelayedEvent{ID: e.ID, At: e.At, Sent: time.UnixMilli(ms), Values: values}
 	}
 	return out, nil
 }

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+func (p *program) delayed() *cli.Command {
+	flags := func(more ...cli.Flag) []cli.Flag {
+		return append([]cli.Flag{
+			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},
+			&cli.IntFlag{Name: flagLimit, DefaultText: "all", Usage: "at most `N` events, those that are due first"},
+		}, more...)
+	}
+	all := &cli.BoolFlag{Name: flagAll, DisableDefaultText: true, Usage: "all of them, where neither an ID nor another flag says which"}
+	ls := p.command(&cli.Command{
+		Name:      "ls",
+		Usage:     "list delayed events, the one that is due first in front",
+		ArgsUsage: "STREAM [ID...]",
+		Flags:     flags(),
+		Action:    p.action(runDelayedLs),
+	},
+		"PROG delayed ls orders",
+		"PROG delayed ls orders --partition 3 --limit 10 --output json")
+	cancel := p.command(&cli.Command{
+		Name:      "cancel",
+		Usage:     "take delayed events back, for good",
+		ArgsUsage: "STREAM [ID...]",
+		Flags:     flags(all),
+		Action: p.action(func(ctx context.Context, s *session, c *cli.Context) error {
+			return runDelayedChange(ctx, s, c, "cancelled", s.client.Cancel)
+		}),
+	},
+		"PROG delayed cancel orders 3/0000000000000042",
+		"PROG delayed cancel orders --partition 3 --limit 10")
+	fire := p.command(&cli.Command{
+		Name:      "fire",
+		Usage:     "make delayed events due now",
+		ArgsUsage: "STREAM [ID...]",
+		Flags:     flags(all),
+		Action: p.action(func(ctx context.Context, s *session, c *cli.Context) error {
+			return runDelayedChange(ctx, s, c, "fired", s.client.Fire)
+		}),
+	},
+		"PROG delayed fire orders 3/0000000000000042",
+		"PROG delayed fire orders --all")
+	return p.group("delayed", "look after delayed events", ls, cancel, fire)
+}
+
+// delayedArgs are what a command is about.
+type delayedArgs struct {
+	stream     string
+	partitions []int
+	limit      int
+	ids        []string // as they were sent; none: all of the partitions
+}
+
+// delayedArgs reads the arguments, and looks whether there is such a stream.
+func (s *session) delayedArgs(ctx context.Context, c *cli.Context) (*delayedArgs, error) {
+	a := &delayedArgs{stream: c.Args().First(), limit: c.Int(flagLimit), ids: c.Args().Tail()}
+	switch {
+	case a.stream == "":
+		return nil, usagef(c, "which stream?")
+	case c.IsSet(flagLimit) && a.limit < 1:
+		return nil, usagef(c, "--limit is at least 1")
+	case len(a.ids) > 0 && (c.IsSet(flagPartition) || c.IsSet(flagLimit) || c.Bool(flagAll)):
+		return nil, usagef(c, "an ID says which event; flags say nothing more")
+	}
+	for _, id := range a.ids {
+		if _, _, ok := rstream.ParseDelayedID(id); !ok {
+			return nil, usagef(c, "%q is no ID of a delayed event, such as 3/0000000000000042", id)
+		}
+	}
+	if err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	meta, err := s.metadata(ctx, a.stream)
+	if err != nil {
+		return nil, err
+	}
+	for n := range meta.Partitions {
+		if !c.IsSet(flagPartition) || c.Int(flagPartition) == n {
+			a.partitions = append(a.partitions, n)
+		}
+	}
+	if len(a.partitions) == 0 {
+		return nil, noPartition(a.stream, c.Int(flagPartition), meta.Partitions)
+	}
+	for _, id := range a.ids {
+		if n, _, _ := rstream.ParseDelayedID(id); n >= meta.Partitions {
+			return nil, noPartition(a.stream, n, meta.Partitions)
+		}
+	}
+	return a, nil
+}
+
+// shownDelayed is what `delayed ls` tells.
+type shownDelayed struct {
+	inspect.DelayedState
+	Record any `json:"record,omitempty"` // decoded, if the program has the type or it is JSON
+}
+
+func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.delayedArgs(ctx, c)
+	if err != nil {
+		return err
+	}
+	events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit)
+	if err != nil {
+		return err
+	}
+	decode, err := s.decoder(a.stream)
+	if err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, id := range a.ids {
+		wanted[id] = true
+	}
+	shown := []shownDelayed{}
+	for _, e := range events {
+		if len(wanted) > 0 && !wanted[e.ID] {
+			continue
+		}
+		one := shownDelayed{DelayedState: e, Record: decode(e.Entry)}
+		if text, ok := e.Entry.Values[rstream.JSONField].(string); ok && one.Record == nil && json.Valid([]byte(text)) {
+			one.Record = json.RawMessage(text)
+		}
+		shown = append(shown, one)
+	}
+	return s.out.write(shown, func(w io.Writer) error { return writeDelayed(w, shown, time.Now()) })
+}
+
+func writeDelayed(w io.Writer, events []shownDelayed, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ID\tDUE\tIN\tSENT\tKEY\tRECORD")
+	for _, e := range events {
+		in, record := "now", ""
+		if d := e.Due.Sub(now); d > 0 {
+			in = shortly(d)
+		}
+		if text, ok := e.Record.(json.RawMessage); ok {
+			record = summary(string(text))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Due.Format("2006-01-02T15:04:05.000Z07:00"), in, ago(now, &e.Sent), dash(e.Key), dash(record))
+	}
+	return t.Flush()
+}
+
+// changedDelayed is what `delayed cancel` and `delayed fire` tell.
+type changedDelayed struct {
+	Stream  string   `json:"stream"`
+	Done    string   `json:"done"` // cancelled or fired
+	Events  []string `json:"events"`
+	Missing []string `json:"missing"` // these were not delayed any more
+}
+
+// runDelayedChange does something with each event that the arguments choose.
+func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done string,
+	change func(ctx context.Context, stream string, partition int, id string) (bool, error)) error {
+	a, err := s.delayedArgs(ctx, c)
+	if err != nil {
+		return err
+	}
+	ids := a.ids
+	if len(ids) == 0 {
+		if !c.IsSet(flagPartition) && !c.IsSet(flagLimit) && !c.Bool(flagAll) {
+			return usagef(c, "which ones? say an ID, --partition, --limit, or --all")
+		}
+		events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			ids = append(ids, e.ID)
+		}
+	}
+	out := changedDelayed{Stream: a.stream, Done: done, Events: []string{}, Missing: []string{}}
+	for _, id := range ids {
+		partition, n, _ := rstream.ParseDelayedID(id)
+		ok, changeErr := change(ctx, a.stream, partition, n)
+		if changeErr != nil {
+			err = fmt.Errorf("%w; %s so far: %s", changeErr, done, plural(len(out.Events), "event"))
+			break
+		}
+		if ok {
+			out.Events = append(out.Events, id)
+		} else {
+			out.Missing = append(out.Missing, id)
+		}
+	}
+	if writeErr := s.out.line(out, "%s %s", plural(len(out.Events), "event"), done); err == nil {
+		err = writeErr
+	}
+	if err == nil && len(a.ids) > 0 && len(out.Missing) > 0 {
+		err = fmt.Errorf("not delayed any more, or never were: %s", strings.Join(out.Missing, ", "))
+	}
+	return err
+}
