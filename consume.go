@@ -28,13 +28,15 @@ type consumer[T any] struct {
 	fn        ProcessFunc[T]
 	policy    Policy
 	retry     *worker.Retry
+	timeout   time.Duration // of an iteration, 0: none
 	log       consumeLog
 	shared    *eventSource
 	src       worker.Source
 
-	ctx  context.Context
-	loop *coro.Loop[want, delivery[T]] // nil while fn does not run
-	want want
+	ctx       context.Context
+	goroutine string                        // that fn runs in, where there is a timeout
+	loop      *coro.Loop[want, delivery[T]] // nil while fn does not run
+	want      want
 
 	rest    []rstream.Entry // taken, not yet in a batch
 	slabs   slabs
@@ -144,6 +146,9 @@ func (c *consumer[T]) start() error {
 	loop := coro.New(func(ask func(want) (delivery[T], bool)) (err error) {
 		defer recoverInto(&err) // here, where the stack is still that of the panic
 		events.ask = ask
+		if c.timeout > 0 {
+			c.goroutine = goroutineID()
+		}
 		return c.fn(c.ctx, events)
 	})
 	asked, err := c.resume(loop, delivery[T]{})
@@ -245,7 +250,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 		if !c.src.Holds() {
 			return c.refuse()
 		}
-		asked, err := c.resume(c.loop, d)
+		asked, err := c.deliver(d)
 		if asked {
 			continue
 		}

@@ -255,7 +255,7 @@ func TestAMalformedVariableIsAnErrorThatNamesIt(t *testing.T) {
 	for variable, value := range map[string]string{
 		"RUNNEL_LEADER_POLL": "often", "RUNNEL_KEY_LAYOUT": "flat", "RUNNEL_TIME_ZONE": "Moon/Sea", "RUNNEL_PARTITIONS": "0",
 		"RUNNEL_SIZE": "big", "RUNNEL_ON_ERROR": "shrug", "RUNNEL_LOCK_EXPIRY": "1ms", "RUNNEL_GRACE": "8", "RUNNEL_JOIN_DELAY": "-1s",
-		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65",
+		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)

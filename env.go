@@ -119,6 +119,7 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.Retry = cmp.Or(o.Retry, app.Retry)
 	o.LockExpiry = cmp.Or(o.LockExpiry, app.LockExpiry, e.duration("RUNNEL_LOCK_EXPIRY", minLockExpiry), defaultLockExpiry)
 	o.Grace = cmp.Or(o.Grace, app.Grace, e.duration("RUNNEL_GRACE", -1), defaultGrace)
+	o.Timeout = cmp.Or(o.Timeout, app.Timeout, e.duration("RUNNEL_TIMEOUT", 0))
 	o.JoinDelay = cmp.Or(o.JoinDelay, app.JoinDelay, e.duration("RUNNEL_JOIN_DELAY", 0))
 	o.Prefetch = cmp.Or(o.Prefetch, app.Prefetch, int(e.number("RUNNEL_PREFETCH", 1, 1<<20)), defaultPrefetch)
 	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, app.PrefetchBytes, e.number("RUNNEL_PREFETCH_BYTES", 1, 1<<40), defaultPrefetchBytes)

@@ -82,6 +82,15 @@ type ProcessorOptions struct {
 	// asked for, before its context ends. Negative: not at all. RUNNEL_GRACE;
 	// default 8 s.
 	Grace time.Duration
+	// Timeout is how long an iteration may take, from the moment at which the
+	// function gets its events: then its context ends, with ErrTimeout in the
+	// chain of the cause and of the error that the function returns from then
+	// on, and that error is treated as any other. A function that goes on for
+	// another Timeout, at least a second, is reported as stuck. Unlike
+	// middleware.Timeout it covers each call of the function and nothing of the
+	// middleware. Negative: none, also where one would be inherited.
+	// RUNNEL_TIMEOUT; default none.
+	Timeout time.Duration
 	// JoinDelay is how long a starting worker waits before it takes part, so
 	// that workers that start together share out the partitions once.
 	// RUNNEL_JOIN_DELAY; default 0.
@@ -173,7 +182,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 		Prefetch: o.Prefetch, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
 		Retry: retry, Size: so.Size, Key: shared.keyOf,
 		Consume: func(ctx context.Context, src worker.Source) error {
-			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, log: log, shared: shared, src: src}
+			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: src}
 			return c.run(ctx, o.Middleware)
 		},
 	}, nil

@@ -16,6 +16,11 @@ var ErrTimeout = errors.New("middleware.Timeout")
 // EachBatch) after d. An error that the function returns from then on has the
 // cause, with ErrTimeout, in its chain; a function that does not look at its
 // context is not stopped. It panics if d is not positive.
+//
+// ProcessorOptions.Timeout is the plainer choice: it bounds each call of the
+// function wherever middleware stands, and reports a function that does not
+// return. Use this one to bound something else: outside Retry it is all tries
+// together, and outside middleware of your own also what that does.
 func Timeout(d time.Duration) runnel.Middleware {
 	if d <= 0 {
 		panic(fmt.Sprintf("middleware.Timeout(%v): want a positive duration", d))

@@ -352,6 +352,11 @@ func (s *source) Ignored(n int, err error) {
 	}
 }
 
+// Stuck shows the report with the test's output.
+func (s *source) Stuck(event string, after time.Duration, stack string) {
+	s.t.Logf("runneltest: the function is stuck with event %s for %v, though its context has ended:\n%s", event, after, stack)
+}
+
 // Quarantine ends the run: nothing more would happen to the partition.
 func (s *source) Quarantine(_ string, err error) {
 	s.mu.Lock()

@@ -281,7 +281,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	t.lease.Store(lease)
 	t.live = t.holds
 	t.since = mono()
-	t.gate.calm, t.gate.opened = i.hurry, t.signal
+	t.changed, t.opened = i.hurry, t.signal
 	t.held.Store(true) // until the rules were read, see rulesKeeper
 	t.mayRun, t.endCause = t.enter, i.endCause
 	t.lapse = func() { i.lose(t, errLeaseEnded) }

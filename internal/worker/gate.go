@@ -20,7 +20,7 @@ type gate struct {
 	held    atomic.Bool  // no call of the function may begin
 	running atomic.Int64 // since when it may run, by mono; 0: it does not
 	stuck   atomic.Bool  // it ignores that its Timeout is over
-	calm    func()       // called when it has returned and the gate is closed
+	changed func()       // called when heartbeats have something to tell
 	opened  func()       // called when the gate was opened
 }
 
@@ -53,11 +53,21 @@ func (g *gate) leave() {
 	}
 	g.stuck.Store(false)
 	if g.held.Load() {
-		g.calm()
+		g.changed()
 	}
 }
 
-// beat is what the heartbeat tells: which rules are in full effect, and where a
+// Stuck reports a function that ignores the end of its Timeout.
+func (t *tenure) Stuck(event string, after time.Duration, stack string) {
+	if !t.stuck.Swap(true) {
+		t.count.Stuck.Add(1)
+	}
+	t.log.Error("function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does",
+		"event", event, "after", after.Round(time.Millisecond), "stack", stack)
+	t.changed() // heartbeats tell of it
+}
+
+// told is what the heartbeat tells: which rules are in full effect, and where a
 // function has been running for long.
 func (i *incarnation) told() rstream.Beat {
 	generation := i.w.rules.generation.Load()

@@ -73,6 +73,11 @@ type Source interface {
 	// was taken is not done, and the consumer's context has ended.
 	Holds() bool
 
+	// Stuck reports that the function goes on with an event though its Timeout
+	// has ended its context. It may be called by another goroutine, while the
+	// function runs.
+	Stuck(event string, after time.Duration, stack string)
+
 	// Ack tells that these entries are done. It does not wait, but for a parked
 	// event. gap says that an entry before them stays unacked.
 	Ack(ids []string, gap bool)

@@ -1,0 +1,92 @@
+package runnel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrTimeout is in the chain of the cause of a context that
+// ProcessorOptions.Timeout ended, and of the error that follows.
+var ErrTimeout = errors.New("timeout of the iteration")
+
+const (
+	leastPatience = time.Second // with a function that ignores the end of its Timeout
+	stuckAgain    = time.Minute // between two reports of one that is stuck
+	mostOfStacks  = 64 << 20
+)
+
+// deliver is resume for one iteration, which the Timeout bounds, if there is one.
+func (c *consumer[T]) deliver(d delivery[T]) (asked bool, err error) {
+	if c.timeout <= 0 {
+		return c.resume(c.loop, d)
+	}
+	cause := fmt.Errorf("%w: it took longer than %v", ErrTimeout, c.timeout)
+	ctx, cancel := context.WithTimeoutCause(d.ctx, c.timeout, cause)
+	defer cancel()
+	defer c.watch(d.events[0].ID)()
+	d.ctx = ctx
+	asked, err = c.resume(c.loop, d)
+	if err != nil && context.Cause(ctx) == cause {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return asked, err
+}
+
+// watch reports the function as stuck if it goes on for another Timeout after the
+// end of the first, and then each minute, until the returned function is called.
+func (c *consumer[T]) watch(event string) (over func()) {
+	began, goroutine := time.Now(), c.goroutine
+	var mu sync.Mutex
+	var ended bool
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(c.timeout+max(c.timeout, leastPatience), func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		c.src.Stuck(event, time.Since(began), stackOf(goroutine))
+		timer.Reset(stuckAgain)
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+	}
+}
+
+// goroutineID is what stack traces call the goroutine that calls it.
+func goroutineID() string {
+	var buf [64]byte
+	text := buf[:runtime.Stack(buf[:], false)]
+	id, _, _ := strings.Cut(strings.TrimPrefix(string(text), "goroutine "), " ")
+	return id
+}
+
+// stackOf is the stack of one goroutine, "" if it has ended.
+func stackOf(id string) string {
+	size := 1 << 20
+	for {
+		all := make([]byte, size)
+		n := runtime.Stack(all, true)
+		if n == size && size < mostOfStacks {
+			size *= 4
+			continue
+		}
+		for one := range bytes.SplitSeq(all[:n], []byte("\n\n")) {
+			if bytes.HasPrefix(one, []byte("goroutine "+id+" ")) {
+				return string(one)
+			}
+		}
+		return ""
+	}
+}
