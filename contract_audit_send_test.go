@@ -32,26 +32,6 @@ func onServer(t *testing.T) (*runnel.Stream[item], *redis.Client) {
 	return tens(app), srv.Client(t)
 }
 
-func TestSendEventsRefusesIDAndSendsNothing(t *testing.T) {
-	s, rdb := onServer(t)
-	for name, bad := range map[string]runnel.Outgoing[item]{
-		"ID": {Record: item{2}, ID: "order-2"},
-	} {
-		sent, err := s.SendEvents(t.Context(), runnel.Outgoing[item]{Record: item{1}}, bad)
-		if err == nil || sent != nil {
-			t.Fatalf("%s: sent %v, %v", name, sent, err)
-		}
-		for _, part := range []string{"stream items", "record 1", "Outgoing." + name, "not supported yet"} {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %v does not say %q", name, err, part)
-			}
-		}
-	}
-	if keys := rdb.Keys(t.Context(), "*").Val(); len(keys) != 0 {
-		t.Errorf("something was sent: %q", keys)
-	}
-}
-
 func TestSendEventsReturnsWhereEachRecordIs(t *testing.T) {
 	s, rdb := onServer(t)
 	numbers := []int{10, 20, 11, 30, 21, 12}

@@ -100,6 +100,7 @@ func (e *environment) stream(o, app StreamOptions) StreamOptions {
 	o.Size = cmp.Or(o.Size, app.Size, e.number("RUNNEL_SIZE", 1, 1<<53), defaultSize)
 	o.Overflow = cmp.Or(o.Overflow, app.Overflow, choice(e, "RUNNEL_OVERFLOW", map[string]Overflow{
 		"reject": Reject, "block": Block, "drop-oldest": DropOldest}), Reject)
+	o.IDWindow = cmp.Or(o.IDWindow, app.IDWindow, e.duration("RUNNEL_ID_WINDOW", minIDWindow), defaultIDWindow)
 	o.Partitioner = cmp.Or(o.Partitioner, app.Partitioner, XXHash)
 	o.KeyField = cmp.Or(o.KeyField, app.KeyField)
 	if o.Codec == nil {
@@ -117,6 +118,7 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.OnError = cmp.Or(o.OnError, app.OnError, choice(e, "RUNNEL_ON_ERROR", map[string]Policy{
 		"halt": Halt, "quarantine": Quarantine, "ignore": Ignore}), Halt)
 	o.Retry = cmp.Or(o.Retry, app.Retry)
+	o.Start = cmp.Or(o.Start, app.Start, StartBeginning)
 	o.LockExpiry = cmp.Or(o.LockExpiry, app.LockExpiry, e.duration("RUNNEL_LOCK_EXPIRY", minLockExpiry), defaultLockExpiry)
 	o.Grace = cmp.Or(o.Grace, app.Grace, e.duration("RUNNEL_GRACE", -1), defaultGrace)
 	o.Timeout = cmp.Or(o.Timeout, app.Timeout, e.duration("RUNNEL_TIMEOUT", 0))

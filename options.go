@@ -59,6 +59,9 @@ type StreamOptions struct {
 	// Overflow says what becomes of records for a partition that is full of
 	// events which some processor has not acked. RUNNEL_OVERFLOW; default Reject.
 	Overflow Overflow
+	// IDWindow is how long the stream remembers an Outgoing.ID.
+	// RUNNEL_ID_WINDOW; default 10 minutes, at least 1 s.
+	IDWindow time.Duration
 	// Codec turns records into bytes. Default MsgPack.
 	Codec Codec
 	// Partitioner maps keys to partitions. Default XXHash.
@@ -73,6 +76,8 @@ const (
 	defaultPartitions    = 16
 	maxPartitions        = 65536
 	defaultSize          = 50_000
+	defaultIDWindow      = 10 * time.Minute
+	minIDWindow          = time.Second
 	defaultLockExpiry    = 10 * time.Second
 	minLockExpiry        = 500 * time.Millisecond
 	defaultGrace         = 8 * time.Second
@@ -107,6 +112,8 @@ func (o *StreamOptions) check() error {
 		return fmt.Errorf("Size %d is negative", o.Size)
 	case o.Overflow < 0 || o.Overflow > DropOldest:
 		return fmt.Errorf("Overflow: unknown policy %d", o.Overflow)
+	case o.IDWindow != 0 && o.IDWindow < minIDWindow:
+		return fmt.Errorf("IDWindow %v is below %v", o.IDWindow, minIDWindow)
 	case o.Partitioner != nil && (o.Partitioner.Func == nil || o.Partitioner.Name == ""):
 		return fmt.Errorf("Partitioner needs a Name and a Func")
 	}

@@ -3,6 +3,7 @@ package runnel
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/worker"
@@ -74,6 +75,11 @@ type ProcessorOptions struct {
 	// event's fault. nil: OnError decides about all.
 	Retry *Retry
 
+	// Start is where the processor begins in a partition over which it never ran:
+	// StartBeginning, the oldest event that is there, which is the default;
+	// StartEnd, what is sent from then on; or an entry ID, behind which it begins.
+	Start string
+
 	// LockExpiry is how long a partition stays with a worker that is not heard
 	// of; a crash stops its partitions that long. RUNNEL_LOCK_EXPIRY; default
 	// 10 s, at least 500 ms.
@@ -106,6 +112,14 @@ type ProcessorOptions struct {
 	// each worker. RUNNEL_READ_CONNS; default 1.
 	ReadConns int
 }
+
+// Where a processor begins that never ran; see ProcessorOptions.Start.
+const (
+	StartBeginning = "0-0"
+	StartEnd       = "$"
+)
+
+var entryID = regexp.MustCompile(`^[0-9]{1,18}(-[0-9]{1,18})?$`)
 
 // Process registers fn to run over every partition of the stream. The name is
 // the processor's identity: its position in each partition is kept under it. A
@@ -150,6 +164,8 @@ func (o *ProcessorOptions) check() error {
 	switch {
 	case o.OnError < 0 || o.OnError > Ignore:
 		return fmt.Errorf("OnError: unknown policy %d", o.OnError)
+	case o.Start != "" && o.Start != StartEnd && !entryID.MatchString(o.Start):
+		return fmt.Errorf("Start %q is neither StartBeginning, StartEnd nor an entry ID", o.Start)
 	case o.LockExpiry != 0 && o.LockExpiry < minLockExpiry:
 		return fmt.Errorf("LockExpiry %v is below %v", o.LockExpiry, minLockExpiry)
 	case o.JoinDelay < 0:
@@ -178,7 +194,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	retry := o.Retry.build()
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,
-		LockExpiry: o.LockExpiry, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
+		Start: o.Start, LockExpiry: o.LockExpiry, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
 		Prefetch: o.Prefetch, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
 		Retry: retry, Size: so.Size, Key: shared.keyOf,
 		Consume: func(ctx context.Context, src worker.Source) error {

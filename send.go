@@ -17,7 +17,11 @@ type Outgoing[T any] struct {
 	Key     string            // instead of the key function's, if not empty
 	Headers map[string]string // travel with the event; see Event.Headers
 
-	ID string // for idempotent sends: not supported yet, SendEvents refuses it
+	// ID makes the send idempotent: within StreamOptions.IDWindow, whatever is
+	// sent to the same partition, and so for the same key, under the same ID is
+	// sent once. In a handler, event.ID + "/0" sends once however often the event
+	// is processed.
+	ID string
 
 	// At is when the record becomes an event, by Redis' clock, rounded up to a
 	// millisecond: until then it waits beside its partition, and does not count
@@ -30,7 +34,8 @@ type Outgoing[T any] struct {
 	After time.Duration
 }
 
-// Sent is where an event was appended; the zero value for one that was not.
+// Sent is where an event was appended; the zero value for one that was not. Of a
+// duplicate it is where the first one was.
 type Sent struct {
 	Partition int
 	ID        string // Redis entry ID; of a delayed event its partition and number, "3/0000000000000042"
@@ -86,7 +91,7 @@ var ErrNotTried = errors.New("not tried: a record before it failed")
 // It blocks until Redis answered. The first call also writes or checks the
 // stream's metadata.
 //
-// Nothing is repeated: of a failed call, *SendError says which records are not
+// Nothing is repeated by itself: of a failed call, *SendError says which records are not
 // in. After the first failure in a partition nothing later of the call is
 // appended to that partition. A record that cannot be encoded fails the whole
 // call before anything is sent.
@@ -161,9 +166,6 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 	var appends []rstream.Append
 	var places []place
 	for i, rec := range out {
-		if rec.ID != "" {
-			return nil, nil, fmt.Errorf("stream %s: record %d: Outgoing.ID is not supported yet", s.name, i)
-		}
 		if rec.late() {
 			continue
 		}
@@ -178,7 +180,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 			appends = append(appends, rstream.Append{Stream: s.name, Partition: p, Log: k.Partition(s.name, p), Self: self})
 			places = append(places, place{partition: p})
 		}
-		appends[j].Records = append(appends[j].Records, fields)
+		appends[j].Add(fields, rec.ID)
 		places[j].indexes = append(places[j].indexes, i)
 	}
 	return appends, places, nil
@@ -222,7 +224,7 @@ func (s *Stream[T]) collect(places []place, results []rstream.Appended, n int) (
 		for k, i := range p.indexes {
 			switch {
 			case k < len(r.IDs):
-				sent[i] = Sent{Partition: p.partition, ID: r.IDs[k]}
+				sent[i] = Sent{Partition: p.partition, ID: r.IDs[k], Duplicate: r.Duplicate != nil && r.Duplicate[k]}
 			case k == len(r.IDs) || r.Unknown || errors.Is(r.Err, ErrStreamFull):
 				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: r.Err, Unknown: r.Unknown})
 			default:
@@ -253,7 +255,7 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []worker.JSONRecord) [
 	sent, err := s.SendEvents(ctx, out...)
 	for j, i := range index {
 		if j < len(sent) {
-			results[i].Partition, results[i].ID = sent[j].Partition, sent[j].ID
+			results[i].Partition, results[i].ID, results[i].Duplicate = sent[j].Partition, sent[j].ID, sent[j].Duplicate
 		}
 	}
 	var se *SendError
@@ -273,7 +275,7 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []worker.JSONRecord) [
 // outgoing reads a record, and tries to encode it: SendEvents would refuse the
 // others with it.
 func (s *Stream[T]) outgoing(r worker.JSONRecord) (Outgoing[T], error) {
-	var o Outgoing[T]
+	o := Outgoing[T]{ID: r.ID}
 	if err := decodeStrict(r.JSON, &o.Record); err != nil {
 		return o, err
 	}

@@ -85,7 +85,7 @@ func (s *Stream[T]) meta(o *StreamOptions, processors []string) (rstream.Meta, e
 		return rstream.Meta{}, err
 	}
 	return rstream.Meta{
-		Partitions: o.Partitions, Size: o.Size, Overflow: rstream.Overflow(o.Overflow.String()),
+		Partitions: o.Partitions, Size: o.Size, Overflow: rstream.Overflow(o.Overflow.String()), IDWindow: o.IDWindow.Milliseconds(),
 		Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name, KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
 	}, nil
 }

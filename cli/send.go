@@ -15,6 +15,7 @@ type sentRecord struct {
 	Stream    string `json:"stream"`
 	Partition int    `json:"partition"`
 	ID        string `json:"id"`
+	Duplicate bool   `json:"duplicate,omitempty"` // it was sent before, as ID
 }
 
 var keyFlag = &cli.StringFlag{Name: flagKey, Usage: "send under this `KEY` instead of the record's own"}
@@ -24,11 +25,13 @@ func (p *program) send() *cli.Command {
 		Name:      "send",
 		Usage:     "send one record; prints stream, partition and entry ID",
 		ArgsUsage: "STREAM JSON|-",
-		Flags:     []cli.Flag{keyFlag},
-		Action:    p.action(runSend),
+		Flags: []cli.Flag{keyFlag, &cli.StringFlag{Name: "id",
+			Usage: "send nothing if something was sent under this `ID` lately, to the same partition; prints what that was"}},
+		Action: p.action(runSend),
 	},
 		`PROG send orders '{"customer":"ada","amount":9.99}'`,
 		`PROG send orders '{"amount":9.99}' --key ada`,
+		`PROG send orders '{"customer":"ada","amount":9.99}' --id invoice-17   # twice is once`,
 		`PROG send orders - < order.json`)
 }
 
@@ -36,7 +39,7 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	if c.NArg() != 2 {
 		return usagef(c, "a stream and a JSON value are needed, not %d arguments", c.NArg())
 	}
-	record := worker.JSONRecord{JSON: []byte(c.Args().Get(1)), Key: keyOf(c)}
+	record := worker.JSONRecord{JSON: []byte(c.Args().Get(1)), Key: keyOf(c), ID: c.String("id")}
 	if c.Args().Get(1) == "-" {
 		var err error
 		if record.JSON, err = readAll(ctx, s.stdin); err != nil {
@@ -54,7 +57,11 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	case sent.Err != nil:
 		return fmt.Errorf("stream %s: not sent: %w", to.name, sent.Err)
 	}
-	return s.out.line(sentRecord{to.name, sent.Partition, sent.ID}, "%s %d %s", to.name, sent.Partition, sent.ID)
+	duplicate := ""
+	if sent.Duplicate {
+		duplicate = " duplicate"
+	}
+	return s.out.line(sentRecord{to.name, sent.Partition, sent.ID, sent.Duplicate}, "%s %d %s%s", to.name, sent.Partition, sent.ID, duplicate)
 }
 
 func keyOf(c *cli.Context) *string {

@@ -73,7 +73,7 @@ func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worke
 			appends = append(appends, rstream.Append{Stream: u.name, Partition: partition, Log: u.client.Keys().Partition(u.name, partition)})
 			indexes = append(indexes, nil)
 		}
-		appends[j].Records = append(appends[j].Records, fields)
+		appends[j].Add(fields, r.ID)
 		indexes[j] = append(indexes[j], i)
 	}
 	if len(appends) == 0 {
@@ -83,7 +83,7 @@ func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worke
 		for k, i := range indexes[j] {
 			switch {
 			case k < len(a.IDs):
-				results[i].ID = a.IDs[k]
+				results[i].ID, results[i].Duplicate = a.IDs[k], a.Duplicate != nil && a.Duplicate[k]
 			case k == len(a.IDs) || a.Unknown || errors.Is(a.Err, rstream.ErrStreamFull):
 				results[i].Err, results[i].Unknown = a.Err, a.Unknown
 			default:

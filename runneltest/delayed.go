@@ -26,6 +26,11 @@ func (r *recorder) Delay(ctx context.Context, delays []rstream.Delay) []rstream.
 			continue
 		}
 		for _, rec := range d.Records {
+			once := onceKey{d.Stream, d.Partition, rec.ID}
+			if id, duplicate := r.once[once]; duplicate {
+				out[i].IDs, out[i].Duplicate = append(out[i].IDs, id), append(out[i].Duplicate, true)
+				continue
+			}
 			at := rec.At
 			if at.IsZero() {
 				at = now.Add(rec.After)
@@ -34,8 +39,9 @@ func (r *recorder) Delay(ctx context.Context, delays []rstream.Delay) []rstream.
 			id := rstream.DelayedID(d.Partition, fmt.Sprintf("%016d", r.delayed))
 			entry := entryOf(id, rec.Fields)
 			entry.Values[rstream.SentField], entry.Values[rstream.DueField] = millis(now), millis(at)
-			r.sent = append(r.sent, appended{stream: r.byName[d.Stream], entry: entry, at: at})
-			out[i].IDs = append(out[i].IDs, id)
+			r.sent = append(r.sent, appended{stream: r.byName[d.Stream], entry: entry, at: at, once: rec.ID})
+			r.remember(once, id)
+			out[i].IDs, out[i].Duplicate = append(out[i].IDs, id), append(out[i].Duplicate, false)
 		}
 	}
 	return out

@@ -22,14 +22,16 @@ type recorder struct {
 	mu      sync.Mutex
 	sent    []appended
 	fail    error
-	last    map[string]int // entries by log
-	delayed int            // number of the last delayed event
+	last    map[string]int     // entries by log
+	once    map[onceKey]string // what was sent under an ID
+	delayed int                // number of the last delayed event
 }
 
 type appended struct {
 	stream *worker.Stream
 	entry  rstream.Entry
 	at     time.Time // when a delayed event is due, else zero
+	once   string    // Outgoing.ID
 }
 
 func newRecorder(t testing.TB, reg *worker.Registry) *recorder {
@@ -38,7 +40,7 @@ func newRecorder(t testing.TB, reg *worker.Registry) *recorder {
 	if err != nil {
 		t.Fatalf("runneltest: app %s: %v", reg.App, err)
 	}
-	r := &recorder{byLog: map[string]*worker.Stream{}, byName: map[string]*worker.Stream{}, last: map[string]int{}}
+	r := &recorder{byLog: map[string]*worker.Stream{}, byName: map[string]*worker.Stream{}, last: map[string]int{}, once: map[onceKey]string{}}
 	for _, s := range streams {
 		r.byName[s.Name] = s
 		k := keys.Keys{App: reg.App, Layout: layoutOf(s.Meta.Layout)}
@@ -62,6 +64,7 @@ func (r *recorder) begin(err error) {
 	defer r.mu.Unlock()
 	r.sent, r.fail, r.delayed = nil, err, 0
 	clear(r.last)
+	clear(r.once)
 }
 
 // Append records; it implements worker.Appender.
@@ -74,19 +77,48 @@ func (r *recorder) Append(ctx context.Context, appends []rstream.Append) []rstre
 			out[i].Err = err
 			continue
 		}
-		for _, fields := range a.Records {
-			r.last[a.Log]++
-			id := fmt.Sprintf("%d-0", r.last[a.Log])
-			r.sent = append(r.sent, appended{stream: r.byLog[a.Log], entry: entryOf(id, fields)})
-			out[i].IDs = append(out[i].IDs, id)
+		for n := range a.Records {
+			id, duplicate := r.add(a, n)
+			out[i].IDs, out[i].Duplicate = append(out[i].IDs, id), append(out[i].Duplicate, duplicate)
 		}
 	}
 	return out
 }
 
+// add records the n-th record of a, unless its ID was sent before.
+func (r *recorder) add(a rstream.Append, n int) (id string, duplicate bool) {
+	once := onceKey{stream: a.Stream, partition: a.Partition}
+	if a.IDs != nil {
+		once.id = a.IDs[n]
+	}
+	if id, duplicate = r.once[once]; duplicate {
+		return id, true
+	}
+	r.last[a.Log]++
+	id = fmt.Sprintf("%d-0", r.last[a.Log])
+	r.sent = append(r.sent, appended{stream: r.byLog[a.Log], entry: entryOf(id, a.Records[n]), once: once.id})
+	r.remember(once, id)
+	return id, false
+}
+
+// onceKey is an Outgoing.ID.
+type onceKey struct {
+	stream    string
+	partition int
+	id        string
+}
+
+// remember notes what was sent under an ID, if there is one.
+func (r *recorder) remember(once onceKey, id string) {
+	if once.id != "" {
+		r.once[once] = id
+	}
+}
+
 // sentRecord is a record that was sent.
 type sentRecord struct {
 	record  any
+	id      string // Outgoing.ID
 	key     string
 	headers map[string]string
 	at      time.Time
@@ -106,7 +138,7 @@ func (r *recorder) of(t testing.TB, stream string) []sentRecord {
 		if err != nil {
 			t.Fatalf("runneltest: stream %s: decode what was sent: %v", stream, err)
 		}
-		s := sentRecord{record: record, at: a.at}
+		s := sentRecord{record: record, id: a.once, at: a.at}
 		for name, v := range a.entry.Values {
 			value, _ := v.(string)
 			if h, ok := strings.CutPrefix(name, "__h."); ok {

@@ -67,8 +67,8 @@ func Sent[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []U {
 	return out
 }
 
-// SentEvents is Sent with the keys, headers and due times that were given with the
-// records. A delayed event that was cancelled is left out, and one that was
+// SentEvents is Sent with the IDs, keys, headers and due times that were given with
+// the records. A delayed event that was cancelled is left out, and one that was
 // rescheduled has its new time.
 func SentEvents[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []runnel.Outgoing[U] {
 	t.Helper()
@@ -78,7 +78,7 @@ func SentEvents[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []runnel.Ou
 		if !ok {
 			t.Fatalf("runneltest: stream %s of another app has records of type %T", s.Name(), sent.record)
 		}
-		out = append(out, runnel.Outgoing[U]{Record: record, Key: sent.key, Headers: sent.headers, At: sent.at})
+		out = append(out, runnel.Outgoing[U]{Record: record, ID: sent.id, Key: sent.key, Headers: sent.headers, At: sent.at})
 	}
 	return out
 }

@@ -19,6 +19,17 @@ type Append struct {
 	Self bool
 }
 
+// Add adds a record with an ID, "" for none.
+func (a *Append) Add(fields []string, id string) {
+	if id != "" && a.IDs == nil {
+		a.IDs = make([]string, len(a.Records))
+	}
+	a.Records = append(a.Records, fields)
+	if a.IDs != nil {
+		a.IDs = append(a.IDs, id)
+	}
+}
+
 // Appended is what became of an Append: the first len(IDs) records are in. Err is
 // the error of the next one; the later ones were not tried. With Unknown that one
 // and those behind it may be in or not, all or a part of them.

@@ -108,25 +108,32 @@ func TestAppendStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
+// deaf is a client that gets no replies while deaf is true.
+func (e *env) deaf() (deaf *bool, c *Client) {
+	e.t.Helper()
+	o := &redis.Options{Addr: e.addr}
+	dial := redis.NewDialer(o)
+	deaf = new(bool)
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
+		return &switchConn{Conn: nc, deaf: deaf}, err
+	}
+	shared := redis.NewClient(o)
+	e.t.Cleanup(func() { shared.Close() })
+	c, err := Open(Options{Redis: shared, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
+	e.must(err)
+	return deaf, c
+}
+
 func TestAppendWithALostReplyIsUnknown(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		o := &redis.Options{Addr: e.addr}
-		dial := redis.NewDialer(o)
-		deaf := false
-		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			nc, err := dial(ctx, network, addr)
-			return &switchConn{Conn: nc, deaf: &deaf}, err
-		}
-		shared := redis.NewClient(o)
-		defer shared.Close()
-		c, err := Open(Options{Redis: shared, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
-		e.must(err)
+		deaf, c := e.deaf()
 		defer c.Close()
 		e.must(c.Append(e.ctx(), []Append{{Log: "a", Records: records(0, 1)}})[0].Err)
 		e.must(c.Append(e.ctx(), []Append{{Log: "b", Records: records(-1, 2)}})[0].Err)
-		deaf = true
+		*deaf = true
 		out := c.Append(e.ctx(), []Append{{Log: "a", Records: records(1, 1)}, {Log: "b", Records: records(1, 2)}})
-		deaf = false
+		*deaf = false
 		for i := range out {
 			if !out[i].Unknown || !errors.Is(out[i].Err, ErrUnknownOutcome) || len(out[i].IDs) != 0 {
 				t.Errorf("%d: got %+v", i, out[i])

@@ -193,7 +193,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	err := i.w.client.Lock(ctx, place, number, i.p.LockExpiry, foreign)
 	var pos rstream.Position
 	if err == nil {
-		pos, err = i.w.client.Takeover(ctx, place, number, "", i.largest(partition))
+		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.largest(partition))
 	}
 	i.note(ctx, partition, err)
 	switch {

@@ -21,6 +21,10 @@ type Processor struct {
 	Stream, Name string
 	Partitions   int
 
+	// Start is where it begins in a partition over which it never ran: an entry ID
+	// or "$"; "" is the beginning.
+	Start string
+
 	LockExpiry, Grace, JoinDelay time.Duration
 	Prefetch                     int   // events read ahead per partition
 	PrefetchBytes                int64 // and their bytes

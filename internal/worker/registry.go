@@ -33,6 +33,7 @@ type Stream struct {
 type JSONRecord struct {
 	JSON []byte
 	Key  *string // nil: by the key function
+	ID   string  // what was sent under it is not sent again; "" for none
 
 	At    time.Time     // when it is due, zero for now or After
 	After time.Duration // the same from now
@@ -42,6 +43,7 @@ type JSONRecord struct {
 type JSONSent struct {
 	Partition int
 	ID        string
+	Duplicate bool // it was sent before, as ID
 	Err       error
 	Unknown   bool // it may have been appended all the same
 	Refused   bool // it is no record of the stream: sending it again is of no use

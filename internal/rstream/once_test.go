@@ -1,0 +1,93 @@
+package rstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// under appends records with these IDs to partition 0 of orders.
+func (e *env) under(ctx context.Context, ids ...string) Appended {
+	a := Append{Stream: "orders", Log: e.Place("orders", "", 0).Log}
+	for n, id := range ids {
+		a.Add([]string{"n", fmt.Sprint(n, id)}, id)
+	}
+	return e.Append(ctx, []Append{a})[0]
+}
+
+func (e *env) window(size int64, window time.Duration) {
+	e.t.Helper()
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 2, Size: size, IDWindow: window.Milliseconds()})
+	e.must(err)
+}
+
+func TestAnIDIsAppendedOnce(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		e.window(100, time.Hour)
+		first := e.under(e.ctx(), "", "a", "b", "", "a")
+		e.must(first.Err)
+		equal(t, "duplicates", first.Duplicate, []bool{false, false, false, false, true})
+		equal(t, "the second a", first.IDs[4], first.IDs[1])
+		again := e.under(e.ctx(), "b", "c")
+		e.must(again.Err)
+		equal(t, "duplicates", again.Duplicate, []bool{true, false})
+		equal(t, "b", again.IDs[0], first.IDs[2])
+		equal(t, "contents", e.contents("__strm:example.orders.0"), []string{"0", "1a", "2b", "3", "1c"})
+		left := e.raw.PTTL(e.ctx(), "__id:example.orders.0:a").Val()
+		if left <= 0 || left > time.Hour {
+			t.Errorf("a is remembered for %v", left)
+		}
+		e.must(e.raw.Del(e.ctx(), "__id:example.orders.0:a").Err()) // the window is over
+		equal(t, "after the window", e.under(e.ctx(), "a").Duplicate, []bool(nil))
+	})
+}
+
+// A duplicate needs no room.
+func TestADuplicateIsNoneTooMany(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		e.window(3, time.Hour)
+		e.must(e.under(e.ctx(), "a", "b").Err)
+		e.must(e.under(e.ctx(), "a", "b", "c", "c").Err)
+		got := e.under(e.ctx(), "c")
+		e.must(got.Err)
+		equal(t, "duplicate", got.Duplicate, []bool{true})
+		if got = e.under(e.ctx(), "c", "d"); !errors.Is(got.Err, ErrStreamFull) || len(got.IDs) != 0 {
+			t.Errorf("got %+v", got)
+		}
+		if n := e.raw.Exists(e.ctx(), "__id:example.orders.0:d").Val(); n != 0 {
+			t.Error("what was refused is remembered")
+		}
+	})
+}
+
+// Whoever got no answer sends again, and it is in once.
+func TestARepeatedCallWithIDsIsInOnce(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		e.window(100, time.Hour)
+		deaf, c := e.deaf()
+		defer c.Close()
+		cut := &env{Client: c, t: t}
+		cut.must(cut.under(e.ctx(), "x").Err)
+		*deaf = true
+		if got := cut.under(e.ctx(), "a", "b"); !got.Unknown {
+			t.Fatalf("got %+v", got)
+		}
+		*deaf = false
+		e.must(e.under(e.ctx(), "a", "b").Err)
+		equal(t, "contents", e.contents("__strm:example.orders.0"), []string{"0x", "0a", "1b"})
+	})
+}
+
+func TestAWideRecordHasNoID(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		e.window(100, time.Hour)
+		a := Append{Stream: "orders", Log: e.Place("orders", "", 0).Log}
+		a.Add(make([]string, fieldsPerCall+2), "a")
+		if got := e.Append(e.ctx(), []Append{a})[0]; got.Err == nil || !strings.Contains(got.Err.Error(), "cannot have an ID") {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
