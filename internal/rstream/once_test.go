@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// under appends records with these IDs to partition 0 of orders.
-func (e *env) under(ctx context.Context, ids ...string) Appended {
+// sendIDs appends records with these IDs to partition 0 of orders.
+func (e *env) sendIDs(ctx context.Context, ids ...string) Appended {
 	a := Append{Stream: "orders", Log: e.Place("orders", "", 0).Log}
 	for n, id := range ids {
 		a.Add([]string{"n", fmt.Sprint(n, id)}, id)
@@ -27,11 +27,11 @@ func (e *env) window(size int64, window time.Duration) {
 func TestAnIDIsAppendedOnce(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(100, time.Hour)
-		first := e.under(e.ctx(), "", "a", "b", "", "a")
+		first := e.sendIDs(e.ctx(), "", "a", "b", "", "a")
 		e.must(first.Err)
 		equal(t, "duplicates", first.Duplicate, []bool{false, false, false, false, true})
 		equal(t, "the second a", first.IDs[4], first.IDs[1])
-		again := e.under(e.ctx(), "b", "c")
+		again := e.sendIDs(e.ctx(), "b", "c")
 		e.must(again.Err)
 		equal(t, "duplicates", again.Duplicate, []bool{true, false})
 		equal(t, "b", again.IDs[0], first.IDs[2])
@@ -41,7 +41,7 @@ func TestAnIDIsAppendedOnce(t *testing.T) {
 			t.Errorf("a is remembered for %v", left)
 		}
 		e.must(e.raw.Del(e.ctx(), "__id:example.orders.0:a").Err()) // the window is over
-		equal(t, "after the window", e.under(e.ctx(), "a").Duplicate, []bool(nil))
+		equal(t, "after the window", e.sendIDs(e.ctx(), "a").Duplicate, []bool(nil))
 	})
 }
 
@@ -49,12 +49,12 @@ func TestAnIDIsAppendedOnce(t *testing.T) {
 func TestADuplicateIsNoneTooMany(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(3, time.Hour)
-		e.must(e.under(e.ctx(), "a", "b").Err)
-		e.must(e.under(e.ctx(), "a", "b", "c", "c").Err)
-		got := e.under(e.ctx(), "c")
+		e.must(e.sendIDs(e.ctx(), "a", "b").Err)
+		e.must(e.sendIDs(e.ctx(), "a", "b", "c", "c").Err)
+		got := e.sendIDs(e.ctx(), "c")
 		e.must(got.Err)
 		equal(t, "duplicate", got.Duplicate, []bool{true})
-		if got = e.under(e.ctx(), "c", "d"); !errors.Is(got.Err, ErrStreamFull) || len(got.IDs) != 0 {
+		if got = e.sendIDs(e.ctx(), "c", "d"); !errors.Is(got.Err, ErrStreamFull) || len(got.IDs) != 0 {
 			t.Errorf("got %+v", got)
 		}
 		if n := e.raw.Exists(e.ctx(), "__id:example.orders.0:d").Val(); n != 0 {
@@ -70,13 +70,13 @@ func TestARepeatedCallWithIDsIsInOnce(t *testing.T) {
 		deaf, c := e.deaf()
 		defer c.Close()
 		cut := &env{Client: c, t: t}
-		cut.must(cut.under(e.ctx(), "x").Err)
+		cut.must(cut.sendIDs(e.ctx(), "x").Err)
 		*deaf = true
-		if got := cut.under(e.ctx(), "a", "b"); !got.Unknown {
+		if got := cut.sendIDs(e.ctx(), "a", "b"); !got.Unknown {
 			t.Fatalf("got %+v", got)
 		}
 		*deaf = false
-		e.must(e.under(e.ctx(), "a", "b").Err)
+		e.must(e.sendIDs(e.ctx(), "a", "b").Err)
 		equal(t, "contents", e.contents("__strm:example.orders.0"), []string{"0x", "0a", "1b"})
 	})
 }
