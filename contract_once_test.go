@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -146,4 +147,28 @@ func TestStartSaysWhereANewProcessorBegins(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The ID of a delayed record is remembered like any other.
+func TestADelayedRecordIsSentOnceUnderItsID(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
+		_, s := full(t, url, runnel.Reject, nil)
+		delayed := runnel.Outgoing[item]{Record: item{1}, ID: "order-1", After: time.Hour}
+		first, err := s.SendEvents(t.Context(), delayed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := s.SendEvents(t.Context(), delayed, runnel.Outgoing[item]{Record: item{1}, ID: "order-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range again {
+			if !got.Duplicate || got.ID != first[0].ID {
+				t.Errorf("sent %+v, then %+v", first[0], got)
+			}
+		}
+		if n := rdb.XLen(t.Context(), "__strm:contract.items.1").Val(); n != 0 {
+			t.Errorf("%d entries", n)
+		}
+	})
 }
