@@ -142,6 +142,7 @@ func TestAttemptsAreWrittenInOrder(t *testing.T) {
 		equal(t, "after a late write", e.retries(p), []RetryState{{ID: "1-1", Version: 1, Attempts: 2, Lane: "k", At: 77}})
 		failed.At = 99 // of the same attempt
 		write(failed, true)
+		equal(t, "after another word on the same attempt", e.retries(p)[0].At, 99)
 		write(RetryState{Attempts: 3, Running: true}, true)
 		write(failed, true)
 		equal(t, "the third", e.retries(p), []RetryState{{ID: "1-1", Version: 1, Attempts: 3, Running: true}})
