@@ -68,6 +68,21 @@ func TestQuarantineLastsUntilItIsEnded(t *testing.T) {
 	})
 }
 
+// After a reset an event that was to be skipped is processed like all others.
+func TestResetForgetsWhatToSkip(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		e.begin(p, 2)
+		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "no ink", Event: "1-1"}))
+		_, _, err := e.Resume(e.ctx(), p, true)
+		e.must(err)
+		equal(t, "skip", e.own(p, tenure(bob, 1)).Skip, "1-1")
+		_, err = e.Reset(e.ctx(), p, tenure(bob, 1), "0-0")
+		e.must(err)
+		equal(t, "skip after a reset", e.own(p, me).Skip, "")
+	})
+}
+
 func TestResumeWithoutAnEvent(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Place("orders", "printer", 0)

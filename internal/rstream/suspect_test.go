@@ -64,6 +64,12 @@ var ends = []struct {
 		e.must(err)
 		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
 	}, false, ""},
+	{"the position was reset to right before it", func(e *env, p Place) {
+		e.own(p, tenure(carol, 1))
+		_, err := e.Reset(e.ctx(), p, tenure(carol, 1), "1-1")
+		e.must(err)
+		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
+	}, false, ""},
 	{"a reset died", func(e *env, p Place) { e.own(p, tenure(carol, 1)) }, true, "2-2"},
 }
 

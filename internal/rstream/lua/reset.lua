@@ -36,5 +36,5 @@ local made
 if read ~= '' then made = redis.pcall('XGROUP', 'CREATE', log, group, to, 'ENTRIESREAD', read) end
 if not made or made.err then redis.call('XGROUP', 'CREATE', log, group, to) end
 redis.call('HSET', KEYS[3], 'floor', to, 'read', read, 'found', 'reset', 'given', to)
-redis.call('HDEL', KEYS[3], 'unclean', 'suspect', 'skip')
+redis.call('HDEL', KEYS[3], 'suspect', 'skip')
 return to

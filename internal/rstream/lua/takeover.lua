@@ -104,7 +104,7 @@ if before(given, floor) then given = floor end
 -- that one had been given to it. It stays the suspect over any number of takeovers,
 -- until it is acked: an owner that ended before it got there proves nothing.
 local unclean, suspect = saved[5] == '1', ''
-local oldest = exists and found == 'group' and redis.call('XRANGE', log, '(' .. floor, '+', 'COUNT', 1)[1]
+local oldest = exists and redis.call('XRANGE', log, '(' .. floor, '+', 'COUNT', 1)[1]
 if oldest and ((unclean and not before(given, oldest[1])) or oldest[1] == saved[6]) then suspect = oldest[1] end
 -- Whoever waited may have cut the lock since it was obtained, to the expiry of the
 -- owner before. Also a write that needs no memory, see obtain.lua.
