@@ -2,6 +2,7 @@ package runnel
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -18,7 +19,33 @@ type TaskFunc func(ctx context.Context) error
 type TaskOptions struct {
 	Leader   bool           // run on the elected leader only
 	TimeZone *time.Location // of Cron; default Options.TimeZone
+
+	// Durable lets a leader-only Every or Cron remember in Redis which of its due
+	// times was last, so that a restart or another leader neither forgets one nor
+	// runs one twice: each due time is claimed before the run, and a run that
+	// ends with its worker is not repeated. Redis' clock says what is due. The
+	// row of due times of Every goes on where it was; a task that was never seen
+	// begins it at that moment.
+	Durable bool
+	// CatchUp says what becomes of the due times of a durable task at which no
+	// leader was there. Default CatchUpOnce.
+	CatchUp CatchUp
 }
+
+// A CatchUp says what becomes of due times at which no leader was there. What
+// becomes due while the task itself runs is left out, but under CatchUpAll.
+type CatchUp int
+
+const (
+	CatchUpOnce = CatchUp(worker.CatchUpOnce) // one run for all of them, at once, with the latest as DueTime
+	CatchUpNone = CatchUp(worker.CatchUpNone) // they are left out
+	CatchUpAll  = CatchUp(worker.CatchUpAll)  // a run for each, the oldest first; of more than 1 000 the latest
+)
+
+// DueTime returns the time at which the task that ctx was given to was due: of
+// Every and Cron the one this run is for, however late it is; the zero time for
+// Task, and where ctx is none of a task.
+func DueTime(ctx context.Context) time.Time { return worker.DueTime(ctx) }
 
 // Task registers fn to run once when a worker starts; leader-only, once per
 // term of leadership. It panics on a bad or taken name, a nil fn, and after Run.
@@ -59,9 +86,13 @@ func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set fun
 	}}
 	if opts != nil {
 		t.Leader, t.TimeZone = opts.Leader, opts.TimeZone
+		t.Durable, t.CatchUp = opts.Durable, worker.CatchUp(opts.CatchUp)
 	}
 	if set != nil {
 		set(t)
+	}
+	if err := checkDurable(t); err != "" {
+		panic(where + err)
 	}
 	a.register(func() {
 		for _, other := range a.tasks {
@@ -71,4 +102,19 @@ func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set fun
 		}
 		a.tasks = append(a.tasks, t)
 	})
+}
+
+// checkDurable says what is wrong with what a task should remember.
+func checkDurable(t *worker.Task) string {
+	switch {
+	case t.CatchUp < worker.CatchUpOnce || t.CatchUp > worker.CatchUpAll:
+		return fmt.Sprintf("CatchUp: unknown value %d", t.CatchUp)
+	case !t.Durable && t.CatchUp != worker.CatchUpOnce:
+		return "CatchUp is of Durable tasks"
+	case t.Durable && (!t.Leader || t.Every == 0 && t.Next == nil):
+		return "Durable is of Every and Cron on the leader only"
+	case t.Durable && t.Every%time.Millisecond != 0:
+		return "Durable: the interval must be whole milliseconds"
+	}
+	return ""
 }

@@ -102,6 +102,9 @@ func (k Keys) AppControl() string { return k.shared("ctrl") }
 // Rules is the hash of what is paused and blocked in the app.
 func (k Keys) Rules() string { return k.shared("rules") }
 
+// Tasks is the hash that says how far the app's durable tasks have come.
+func (k Keys) Tasks() string { return k.shared("task") }
+
 // AdminLock protects changes of a processor's membership.
 func (k Keys) AdminLock(stream, processor string) string {
 	return k.shared("lock", stream, processor, "admin")

@@ -44,18 +44,23 @@ type Candidate struct {
 	Name  string        // of the worker; made unique here
 	Poll  time.Duration // between campaigns and between renewals
 	Log   *slog.Logger
+
+	token string
 }
+
+// Token is what the lock holds in the terms of the Run that runs.
+func (c *Candidate) Token() string { return c.token }
 
 // Run campaigns until ctx ends and calls term for each term that is won, with a
 // context that ends with the trust window or ctx. The next campaign begins when
 // term has returned. Run blocks; trouble with Redis is logged once and tried
 // again.
 func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
-	token := fmt.Sprintf("%s/%08x-%d", c.Name, rand.Uint32(), c.expiry().Milliseconds())
+	c.token = fmt.Sprintf("%s/%08x-%d", c.Name, rand.Uint32(), c.expiry().Milliseconds())
 	troubled := false
 	for ctx.Err() == nil {
 		sent := time.Now()
-		lock, err := c.obtain(ctx, token)
+		lock, err := c.obtain(ctx, c.token)
 		if lock != nil {
 			c.lead(ctx, lock, sent, term)
 		}

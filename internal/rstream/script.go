@@ -24,6 +24,9 @@ var refreshSource string
 //go:embed lua/beat.lua
 var beatSource string
 
+//go:embed lua/task.lua
+var taskSource string
+
 //go:embed lua/rule.lua
 var ruleSource string
 
@@ -103,6 +106,7 @@ var (
 	takeoverScript = redis.NewScript(prelude + takeoverSource)
 	refreshScript  = redis.NewScript(refreshSource)
 	beatScript     = redis.NewScript(beatSource)
+	taskScript     = redis.NewScript(taskSource)
 	ruleScript     = redis.NewScript(ruleSource)
 	obtainScript   = redis.NewScript(obtainSource)
 	boundScript    = redis.NewScript(boundSource)

@@ -21,6 +21,18 @@ type Task struct {
 	Next     func(time.Time) time.Time // the first time of a schedule after another
 	TimeZone *time.Location
 	Run      func(context.Context) error
+
+	Durable bool // of the leader's: see durable
+	CatchUp CatchUp
+}
+
+type dueKey struct{}
+
+// DueTime is the time at which the task that ctx belongs to was due, zero for one
+// that was not due at a time.
+func DueTime(ctx context.Context) time.Time {
+	due, _ := ctx.Value(dueKey{}).(time.Time)
+	return due
 }
 
 // runTasks runs all tasks until ctx ends and they have returned. Only a worker
@@ -35,24 +47,29 @@ func (w *Worker) runTasks(ctx context.Context) {
 		}
 	}
 	var g errgroup.Group
-	g.Go(func() error { w.runAll(ctx, everywhere); return nil })
+	g.Go(func() error { w.runAll(ctx, everywhere, ""); return nil })
 	if len(leading) > 0 {
 		c := &leader.Candidate{
 			Redis: w.client.Redis(), Key: w.client.Keys().Leader(), Name: w.name, Poll: w.cfg.LeaderPoll, Log: w.log,
 		}
 		g.Go(func() error {
-			c.Run(ctx, func(term context.Context) { w.runAll(term, leading) })
+			c.Run(ctx, func(term context.Context) { w.runAll(term, leading, c.Token()) })
 			return nil
 		})
 	}
 	g.Wait()
 }
 
-// runAll runs tasks until ctx ends.
-func (w *Worker) runAll(ctx context.Context, tasks []*Task) {
+// runAll runs tasks until ctx ends. token is the leader's, for those that are
+// durable.
+func (w *Worker) runAll(ctx context.Context, tasks []*Task, token string) {
 	var g errgroup.Group
 	for _, t := range tasks {
-		g.Go(func() error { w.runTask(ctx, t); return nil })
+		if t.Durable {
+			g.Go(func() error { w.runDurable(ctx, t, token); return nil })
+		} else {
+			g.Go(func() error { w.runTask(ctx, t); return nil })
+		}
 	}
 	g.Go(func() error { <-ctx.Done(); return nil })
 	g.Wait()
@@ -60,7 +77,7 @@ func (w *Worker) runAll(ctx context.Context, tasks []*Task) {
 
 func (w *Worker) runTask(ctx context.Context, t *Task) {
 	if t.Every == 0 && t.Next == nil {
-		w.callTask(ctx, t)
+		w.callTask(ctx, t, time.Time{})
 		return
 	}
 	for due := w.due(t, w.now()); ; {
@@ -74,7 +91,7 @@ func (w *Worker) runTask(ctx context.Context, t *Task) {
 		if t.Next != nil && w.now().Round(0).Before(due.Round(0)) {
 			continue // the clock was set back: the timer counts on the monotonic one
 		}
-		w.callTask(ctx, t)
+		w.callTask(ctx, t, due.Round(0))
 		// What became due meanwhile is left out.
 		now := w.now()
 		if t.Every > 0 {
@@ -135,8 +152,12 @@ func (c *calls) names() []string {
 	return slices.Sorted(maps.Keys(c.of))
 }
 
-// callTask runs a task once; an error, a panic included, is logged and counted.
-func (w *Worker) callTask(ctx context.Context, t *Task) {
+// callTask runs a task once, at its due time if it has one; an error, a panic
+// included, is logged and counted.
+func (w *Worker) callTask(ctx context.Context, t *Task, due time.Time) {
+	if !due.IsZero() {
+		ctx = context.WithValue(ctx, dueKey{}, due)
+	}
 	w.calls.add(t.Name, 1)
 	defer w.calls.add(t.Name, -1)
 	began := time.Now()

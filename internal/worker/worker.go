@@ -14,7 +14,8 @@
 //	rules        what is paused and blocked; gate holds tenures to it
 //	maintenance  trimming
 //	mover        delayed events that are due
-//	leadership   tasks, on every worker and on the leader
+//	leadership   tasks, on every worker and on the leader; durable those that
+//	             remember their due times
 //
 // An event's way: fetcher → buffer → consumer (the root package) → buffer →
 // acker. The package knows neither records nor middleware.

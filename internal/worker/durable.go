@@ -1,0 +1,186 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	// catchUpMost is how many missed times CatchUpAll runs at most.
+	catchUpMost = 1000
+	// clockEvery is how long the server's time is reckoned from one look at it.
+	clockEvery = time.Minute
+)
+
+// A CatchUp says what becomes of due times at which no leader was there.
+type CatchUp int
+
+const (
+	CatchUpOnce CatchUp = iota // one run for all of them, with the latest
+	CatchUpNone                // none
+	CatchUpAll                 // one run for each, in order
+)
+
+// occasion is how a durable task comes to look for due times.
+type occasion int
+
+const (
+	begins occasion = iota // the term begins: nobody may have been there
+	wakes                  // it waited for the due time
+	ran                    // it has just run
+)
+
+// plan picks from due times that have passed, the oldest first, those to run.
+// What became due while the task itself ran is left out, as everywhere, unless
+// each time counts.
+func plan(c CatchUp, o occasion, due []time.Time) []time.Time {
+	switch {
+	case len(due) == 0 || c == CatchUpAll:
+		return due
+	case o == wakes, c == CatchUpOnce && o == begins:
+		return due[len(due)-1:]
+	}
+	return nil
+}
+
+// passed are the due times behind last up to now, the oldest first: the latest
+// catchUpMost of them, and whether there were older ones. next gives the first
+// one behind a time.
+func passed(next func(time.Time) time.Time, last, now time.Time) (due []time.Time, older bool) {
+	for window := time.Minute; ; window *= 4 {
+		from := now.Add(-window)
+		all := !from.After(last) || window > 1<<60
+		if all {
+			from = last
+		}
+		due = due[:0]
+		for at := next(from); !at.IsZero() && !at.After(now); at = next(at) {
+			due = append(due, at)
+		}
+		if all || len(due) > catchUpMost {
+			extra := max(0, len(due)-catchUpMost)
+			return due[extra:], extra > 0 || !all
+		}
+	}
+}
+
+// A durable is a durable task during one term of leadership.
+type durable struct {
+	w     *Worker
+	t     *Task
+	token string // in the leader's lock
+
+	last   time.Time // the last due time that was claimed
+	server time.Time // the server's time …
+	at     int64     // … at this moment, by mono, or a little later
+
+	trouble *trouble
+}
+
+// runDurable runs a task at its due times until ctx ends. Of each due time there
+// is one run at most, in whichever worker: it is claimed before the run.
+func (w *Worker) runDurable(ctx context.Context, t *Task, token string) {
+	d := &durable{w: w, t: t, token: token, trouble: newTrouble(w.log.With("task", t.Name), "durable task")}
+	if !d.mark(ctx, func() (rstream.TaskMark, error) { return w.client.LookAtTask(ctx, token, t.Name) }) {
+		return
+	}
+	for o := begins; ctx.Err() == nil; {
+		due, older := passed(d.next, d.last, d.now())
+		if len(due) > 0 {
+			o = d.round(ctx, o, due, older)
+			continue
+		}
+		at := d.next(d.last)
+		if at.IsZero() {
+			return
+		}
+		d.sleep(ctx, at)
+		o = wakes
+	}
+}
+
+// round runs what is to be run of due times that have passed, and notes the
+// others as done with.
+func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older bool) occasion {
+	run := plan(d.t.CatchUp, o, due)
+	if len(run) < len(due) || older {
+		d.w.log.Info("durable task: due times passed by and are left out", "task", d.t.Name,
+			"missed", len(due)-len(run), "older", older, "due", due[0], "runs", len(run))
+	}
+	for _, at := range run {
+		if !d.claim(ctx, at) {
+			return o
+		}
+		if ctx.Err() == nil {
+			d.w.callTask(ctx, d.t, at)
+		}
+	}
+	latest := due[len(due)-1]
+	if d.last.Before(latest) && !d.claim(ctx, latest) {
+		return o
+	}
+	if len(run) == 0 {
+		return wakes
+	}
+	return ran
+}
+
+// claim makes a due time ours.
+func (d *durable) claim(ctx context.Context, due time.Time) bool {
+	last, claimed := d.last, false
+	known := d.mark(ctx, func() (rstream.TaskMark, error) {
+		m, err := d.w.client.ClaimTask(ctx, d.token, d.t.Name, last, due)
+		claimed = m.Claimed
+		return m, err
+	})
+	return known && claimed
+}
+
+// mark asks Redis until it answers, and says whether it did before ctx ended.
+func (d *durable) mark(ctx context.Context, ask func() (rstream.TaskMark, error)) bool {
+	for ctx.Err() == nil {
+		m, err := ask()
+		switch {
+		case err == nil:
+			d.trouble.over()
+			d.last, d.server, d.at = m.Last, m.Now, mono()
+			return true
+		case errors.Is(err, rstream.ErrFenced):
+			<-ctx.Done() // somebody else leads: the term is about to end
+			return false
+		}
+		d.trouble.wait(ctx, err)
+	}
+	return false
+}
+
+// now is the server's time, or a little less.
+func (d *durable) now() time.Time { return d.server.Add(time.Duration(mono() - d.at)) }
+
+// sleep waits until a due time, but no longer than the server's time may be
+// reckoned; then it asks for it.
+func (d *durable) sleep(ctx context.Context, due time.Time) {
+	wait := due.Sub(d.now())
+	timer := time.NewTimer(min(wait, clockEvery))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+		if wait > clockEvery {
+			d.mark(ctx, func() (rstream.TaskMark, error) { return d.w.client.LookAtTask(ctx, d.token, d.t.Name) })
+		}
+	}
+}
+
+// next is the first due time behind a time. Those of an interval stand in a row
+// with the last one.
+func (d *durable) next(after time.Time) time.Time {
+	if d.t.Every > 0 {
+		n := max(0, after.Sub(d.last)) / d.t.Every
+		return d.last.Add((n + 1) * d.t.Every)
+	}
+	return d.w.due(d.t, after)
+}
