@@ -320,3 +320,42 @@ func TestWritesOfATenureBesideAWrongType(t *testing.T) {
 		}
 	})
 }
+
+// Where memory is full, what makes room in the end goes on; a replay, which needs
+// more, does not.
+func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
+	e := realEnv(t)
+	letter := e.Place("orders", "printer", 99)
+	dead := e.dead(letter)
+	replay := func() error {
+		_, _, err := e.Replay(e.ctx(), Replay{From: letter, ID: dead, Stream: "orders", Partition: 99})
+		return err
+	}
+	for i, w := range written {
+		for j, parked := range []bool{false, true} {
+			p := e.Place("orders", "printer", 10*i+j)
+			entry := e.ready(p, parked)
+			e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+			if err := w.run(e, p, tenure(alice, 1), entry); err != nil {
+				t.Errorf("%s, parked %v: %v", w.name, parked, err)
+			}
+			if err := replay(); !replyHas(err, "OOM") {
+				t.Errorf("replay: %v", err)
+			}
+			e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
+		}
+	}
+	p := e.Place("orders", "printer", 98)
+	entries := e.begin(p, 2)
+	e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, parkings(entries, RetryState{Attempts: 1, At: 9e12})))
+	e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "no ink"}))
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+	due, err := e.RetryNow(e.ctx(), p, ids(entries))
+	e.must(err)
+	equal(t, "due", due, ids(entries))
+	e.must(e.DropParked(e.ctx(), p, ids(entries)))
+	_, ok, err := e.Resume(e.ctx(), p, false)
+	equal(t, "resumed", []any{ok, err}, []any{true, nil})
+	e.must(e.DropDead(e.ctx(), letter, []string{dead}))
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
+}

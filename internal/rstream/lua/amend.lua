@@ -4,7 +4,8 @@
 -- KEYS    1 ownership hash   2 retry states
 -- ARGV    for each event: entry ID, the state as it is stored, the new state
 -- Returns for each event 1 replaced, now or before, 0 it is another one, or gone
-redis.call('HLEN', KEYS[1]) -- a wrong type is to be seen before the first write
+for _, key in ipairs(KEYS) do redis.call('HLEN', key) end -- a wrong type is to be seen before
+redis.call('PEXPIRE', KEYS[1], 1, 'GT') -- see obtain.lua
 local out = {}
 for i = 1, #ARGV, 3 do
 	local stored = redis.call('HGET', KEYS[2], ARGV[i])
