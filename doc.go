@@ -38,8 +38,9 @@
 // # Errors
 //
 // An error of the function, a panic in it, and a record that cannot be decoded
-// pass through the middleware and then to the Policy: Halt stops the worker,
-// Quarantine stops the partition, Ignore goes on. Mistakes of registration panic;
+// pass through the middleware. With a Retry the event is then attempted again,
+// and is a dead letter after its last attempt; without one the Policy decides:
+// Halt stops the worker, Quarantine stops the partition, Ignore goes on. Mistakes of registration panic;
 // everything else is an error that names stream, partition, processor or setting.
 //
 // # Map of the code
@@ -47,6 +48,7 @@
 //	app.go          App, New, Run            options.go, env.go   settings
 //	stream.go       Stream[T]                send.go              key, partition, append
 //	processor.go    Process, policies        consume.go, batch.go the loop, middleware and ack
+//	retry.go        Retry, Dead, Drop
 //	events.go       Events[T], Batches[T]    event.go             Event, Batch, Handler, Middleware
 //	codec*.go       MsgPack, JSON, Fields    compress.go          Gzip, Zstd, LZ4
 //	partitioner*.go from key to partition    task.go              Task, Every, Cron

@@ -42,7 +42,8 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Valu
 func (e *PanicError) Unwrap() error { err, _ := e.Value.(error); return err }
 
 // FailedEvents returns an error that says of a batch that only these events
-// failed: the others are acked, whatever the policy. Without it all failed. It
+// failed: the others are acked, whatever the policy, also those behind a failed
+// one; with a Retry name these too if their order matters. Without it all failed. It
 // is nil if err is nil. Events that are not of the batch are passed over.
 func FailedEvents(err error, events ...*Event) error {
 	if err == nil {

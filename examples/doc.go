@@ -6,6 +6,7 @@
 //	batch        many events per iteration
 //	handler      a function per event or per batch instead of a loop
 //	middleware   around every iteration: one's own, retries, a timeout
+//	retry        events that failed are attempted again, in the order of their key
 //	deadletter   events that cannot be processed go to a stream of their own
 //	timer        background tasks on every worker, or on the leader only
 //	codec        compressed, native Redis fields, and a codec of one's own

@@ -33,6 +33,7 @@ var says = map[string]string{
 	"layout":     "invoice: ada owes 999 cents",
 	"middleware": "posted",
 	"ownmain":    "partitions gained",
+	"retry":      "attempt 3: ada paid 300 cents",
 	"testing":    "ada has 100 cents",
 	"timer":      "poll: every two seconds, on the leader",
 }

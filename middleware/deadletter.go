@@ -35,6 +35,11 @@ func DeadLetters[T any](s *runnel.Stream[T]) *runnel.Stream[Dead] {
 // policy, so that the events are not acked unless that is Ignore; of a failed
 // send some letters may be in, and come again.
 //
+// Use it for a typed stream of one's own, which other processors may process. The
+// dead letters of runnel.Retry need no code, are moved in one step with the ack, and
+// are looked after from the command line. With both, this one gets every failed
+// attempt: so use one of them.
+//
 // It leaves alone what ended with the ownership, and runnel.ErrNotConsumed.
 func DeadLetter(dead *runnel.Stream[Dead]) runnel.Middleware {
 	return func(next runnel.Handler) runnel.Handler {

@@ -20,6 +20,10 @@ const longestWait = 30 * time.Second
 //
 // Each try is a new call of the function, whose variables start over. Of a batch
 // that failed in part (runnel.FailedEvents) only those events are tried again.
+// Use it for hiccups of milliseconds. For what may take longer, must be counted
+// over crashes, or should not hold up other keys, there is runnel.Retry, an option
+// of the processor; with both, all tries of this one are one attempt there.
+//
 // It gives up when ctx ends, and does not repeat what cannot become better: a
 // record that cannot be decoded, and runnel.ErrNotConsumed. It panics if attempts
 // is below 1 or first is negative.

@@ -16,7 +16,8 @@ import (
 // tells what became of them. The events have the IDs "1-0", "2-0" and so on.
 //
 // There is no Redis and nothing to wait for: a batch of Take is yielded at once
-// when no more events are to come. The function runs in the calling goroutine,
+// when no more events are to come, and an event that is attempted again (Retry)
+// does not wait for its time, which Result.Attempts tells. The function runs in the calling goroutine,
 // also in a synctest bubble, so it may call t.Fatal. A record that cannot be
 // encoded, or a processor that is not registered, is fatal to t. Runs over one
 // app take turns.

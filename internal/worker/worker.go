@@ -6,6 +6,12 @@
 //	executor     one per processor: incarnations, acquiring partitions
 //	release      ending ownership, wanted or not
 //	tenure       one ownership of one partition; what its consumer takes from
+//	source       what a consumer takes: parked events and new ones
+//	retries      parked events: what runs next, what becomes of failures
+//	shelf        where they are stored
+//	lanes        in which order they run
+//	alone        one suspect at a time
+//	quarantine   partitions that an operator has to resume
 //	buffer       what was read of a partition, by how far it has come
 //	fetcher      XREADGROUP for many partitions at once
 //	acker        XACK for many partitions at once
