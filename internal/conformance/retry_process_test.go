@@ -51,84 +51,110 @@ func inDeadlyChild(t *testing.T) bool {
 	return true
 }
 
+// A deadly is the run of one worker process after another, which an event ends.
+type deadly struct {
+	t       *testing.T
+	srv     *testredis.Server
+	client  *rstream.Client
+	driver  *history.Log
+	dir     string
+	paths   []string
+	worker  *childWorker
+	started int
+}
+
+func newDeadly(t *testing.T) *deadly {
+	d := &deadly{t: t, srv: testredis.Start(t), dir: t.TempDir()}
+	d.paths = []string{filepath.Join(d.dir, "driver")}
+	var err error
+	if d.driver, err = history.Open(d.paths[0], "driver"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.driver.Close() })
+	d.client, err = rstream.Open(rstream.Options{URL: d.srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.client.Close() })
+	return d
+}
+
+func (d *deadly) start() {
+	d.started++
+	d.worker = startChild(d.t, d.srv, d.dir, fmt.Sprint("worker", d.started))
+	d.paths = append(d.paths, d.worker.path)
+}
+
+// restart starts another worker if the last one has died.
+func (d *deadly) restart() {
+	select {
+	case <-d.worker.exited:
+	default:
+		return
+	}
+	if code := d.worker.cmd.ProcessState.ExitCode(); code != deadlyExit {
+		d.t.Fatalf("worker %s ended with %d", d.worker.name, code)
+	}
+	if err := d.driver.Fault(d.worker.name, history.Kill); err != nil {
+		d.t.Fatal(err)
+	}
+	d.start()
+}
+
+func (d *deadly) letters() (all []rstream.DeadLetter) {
+	for p := range childPartitions {
+		some, err := d.client.DeadLetters(d.t.Context(), d.client.Place("parcels", "check", p), "", 100)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		all = append(all, some...)
+	}
+	return all
+}
+
+func (d *deadly) parked() bool {
+	for p := range childPartitions {
+		states, _, err := d.client.Retries(d.t.Context(), d.client.Place("parcels", "check", p))
+		if err != nil || len(states) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // An event that ends its process each time, in one of 16 busy partitions, is a
 // dead letter after its last attempt, and it alone; the processes are real.
 func TestPoisonThatEndsItsProcess(t *testing.T) {
 	if inDeadlyChild(t) {
 		return
 	}
-	srv, dir := testredis.Start(t), t.TempDir()
-	paths := []string{filepath.Join(dir, "driver")}
-	driver, err := history.Open(paths[0], "driver")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer driver.Close()
-	client, err := rstream.Open(rstream.Options{URL: srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	flow := startFlow(t, newProducer(t, srv.URL(), childPartitions), driver, childPartitions, 5*time.Millisecond)
-
-	died := 0
-	var w *childWorker
-	again := func() {
-		w = startChild(t, srv, dir, fmt.Sprint("worker", died))
-		paths = append(paths, w.path)
-	}
-	again()
-	letters := func() (all []rstream.DeadLetter) {
-		for p := range childPartitions {
-			some, err := client.DeadLetters(t.Context(), client.Place("parcels", "check", p), "", 100)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, some...)
-		}
-		return all
-	}
+	d := newDeadly(t)
+	flow := startFlow(t, newProducer(t, d.srv.URL(), childPartitions), d.driver, childPartitions, 5*time.Millisecond)
+	d.start()
 	await(t, "the dead letter", 3*time.Minute, func() bool {
-		select {
-		case <-w.exited:
-			if code := w.cmd.ProcessState.ExitCode(); code != deadlyExit {
-				t.Fatalf("worker %s ended with %d", w.name, code)
-			}
-			if err := driver.Fault(w.name, history.Kill); err != nil {
-				t.Fatal(err)
-			}
-			died++
-			again()
-		default:
-		}
-		return len(letters()) > 0
+		d.restart()
+		return len(d.letters()) > 0
 	})
 	flow.stop()
-	awaitRest(t, srv, childPartitions, 1)
-	await(t, "the parked events", time.Minute, func() bool {
-		for p := range childPartitions {
-			if states, _, err := client.Retries(t.Context(), client.Place("parcels", "check", p)); err != nil || len(states) > 0 {
-				return false
-			}
-		}
-		return true
-	})
+	awaitRest(t, d.srv, childPartitions, 1)
+	await(t, "the parked events", time.Minute, func() bool { return !d.parked() })
+	died := d.started - 1
 	t.Logf("%d processes died", died)
 	// The first attempt leaves no record where the acks before it were under way.
 	if died < deadlyAttempts || died > deadlyAttempts+1 {
 		t.Errorf("%d processes died, want %d", died, deadlyAttempts)
 	}
-	for _, d := range letters() {
-		p, err := decodeParcel(d.Entry)
-		if err != nil || d.Partition != deadlyPartition || p.Seq != deadlySeq || d.Reason != "crash" || d.Attempts != deadlyAttempts {
-			t.Errorf("dead letter of partition %d: %+v, %v; %+v", d.Partition, p, err, d)
+	for _, l := range d.letters() {
+		p, err := decodeParcel(l.Entry)
+		if err != nil || l.Partition != deadlyPartition || p.Seq != deadlySeq || l.Reason != "crash" || l.Attempts != deadlyAttempts {
+			t.Errorf("dead letter of partition %d: %+v, %v; %+v", l.Partition, p, err, l)
 		}
-		if err := driver.Write(history.Record{Kind: history.Dead, Stream: "parcels", Processor: "check", Partition: d.Partition,
-			IDs: []string{d.Entry.ID}, Keys: []string{p.Key}, Seqs: []int64{p.Seq}}); err != nil {
+		if err := d.driver.Write(history.Record{Kind: history.Dead, Stream: "parcels", Processor: "check", Partition: l.Partition,
+			IDs: []string{l.Entry.ID}, Keys: []string{p.Key}, Seqs: []int64{p.Seq}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	records, err := history.Read(paths...)
+	records, err := history.Read(d.paths...)
 	if err != nil {
 		t.Fatal(err)
 	}
