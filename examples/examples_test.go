@@ -29,6 +29,7 @@ var says = map[string]string{
 	"batch":      "inserted",
 	"codec":      "secret: 1200 bytes of HTML",
 	"deadletter": `reason="unknown kind \"explode\""`,
+	"delayed":    "please pay invoice",
 	"handler":    "delivered to",
 	"layout":     "invoice: ada owes 999 cents",
 	"middleware": "posted",
