@@ -13,6 +13,13 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// Flags that say when a record is due.
+const (
+	flagAt    = "at"
+	flagAfter = "after"
 )
 
 func (p *program) delayed() *cli.Command {
@@ -206,4 +213,23 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 		err = fmt.Errorf("not delayed any more, or never were: %s", strings.Join(out.Missing, ", "))
 	}
 	return err
+}
+
+// delayOf reads the flags that say when a record is due.
+func delayOf(c *cli.Context, r *worker.JSONRecord) error {
+	at, after := c.String(flagAt), c.Duration(flagAfter)
+	switch {
+	case c.IsSet(flagAt) && c.IsSet(flagAfter):
+		return usagef(c, "either --at or --after")
+	case c.IsSet(flagAfter) && after <= 0:
+		return usagef(c, "--after is a time to come, such as 1h30m")
+	case c.IsSet(flagAt):
+		t, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			return usagef(c, "--at %q is no time such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00.5+01:00", at)
+		}
+		r.At = t
+	}
+	r.After = after
+	return nil
 }

@@ -25,13 +25,18 @@ func (p *program) send() *cli.Command {
 		Name:      "send",
 		Usage:     "send one record; prints stream, partition and entry ID",
 		ArgsUsage: "STREAM JSON|-",
-		Flags: []cli.Flag{keyFlag, &cli.StringFlag{Name: "id",
-			Usage: "send nothing if something was sent under this `ID` lately, to the same partition; prints what that was"}},
+		Flags: []cli.Flag{keyFlag,
+			&cli.StringFlag{Name: "id",
+				Usage: "send nothing if something was sent under this `ID` lately, to the same partition; prints what that was"},
+			&cli.StringFlag{Name: flagAt, Usage: "delay it until this `TIME`, such as 2026-01-31T08:00:00Z; prints an ID for delayed cancel"},
+			&cli.DurationFlag{Name: flagAfter, DefaultText: "not delayed", Usage: "delay it by this `TIME`, such as 1h30m"},
+		},
 		Action: p.action(runSend),
 	},
 		`PROG send orders '{"customer":"ada","amount":9.99}'`,
 		`PROG send orders '{"amount":9.99}' --key ada`,
 		`PROG send orders '{"customer":"ada","amount":9.99}' --id invoice-17   # twice is once`,
+		`PROG send orders '{"customer":"ada","amount":9.99}' --after 1h`,
 		`PROG send orders - < order.json`)
 }
 
@@ -40,6 +45,9 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 		return usagef(c, "a stream and a JSON value are needed, not %d arguments", c.NArg())
 	}
 	record := worker.JSONRecord{JSON: []byte(c.Args().Get(1)), Key: keyOf(c), ID: c.String("id")}
+	if err := delayOf(c, &record); err != nil {
+		return err
+	}
 	if c.Args().Get(1) == "-" {
 		var err error
 		if record.JSON, err = readAll(ctx, s.stdin); err != nil {

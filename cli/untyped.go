@@ -56,9 +56,9 @@ func partitionerOf(stream string, meta rstream.Meta) (*runnel.Partitioner, error
 
 func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {
 	results := make([]worker.JSONSent, len(records))
-	at := map[int]int{} // place in appends, by partition
 	var appends []rstream.Append
-	var indexes [][]int
+	var delays []rstream.Delay
+	now, late := newPartitioned(), newPartitioned()
 	for i, r := range records {
 		fields, partition, err := u.encode(r)
 		if err != nil {
@@ -66,21 +66,49 @@ func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worke
 			continue
 		}
 		results[i].Partition = partition
-		j, ok := at[partition]
-		if !ok {
-			j = len(appends)
-			at[partition] = j
+		if !r.At.IsZero() || r.After > 0 {
+			j, first := late.add(partition, i)
+			if first {
+				delays = append(delays, rstream.Delay{Stream: u.name, Partition: partition})
+			}
+			delays[j].Records = append(delays[j].Records, rstream.DelayedRecord{Fields: fields, At: r.At, After: r.After, ID: r.ID})
+			continue
+		}
+		j, first := now.add(partition, i)
+		if first {
 			appends = append(appends, rstream.Append{Stream: u.name, Partition: partition, Log: u.client.Keys().Partition(u.name, partition)})
-			indexes = append(indexes, nil)
 		}
 		appends[j].Add(fields, r.ID)
-		indexes[j] = append(indexes[j], i)
 	}
-	if len(appends) == 0 {
-		return results
+	now.tell(results, u.client.Append(ctx, appends))
+	late.tell(results, u.client.Delay(ctx, delays))
+	return results
+}
+
+// partitioned are records of several partitions.
+type partitioned struct {
+	at      map[int]int // place in indexes, by partition
+	indexes [][]int     // of the records, by place
+}
+
+func newPartitioned() *partitioned { return &partitioned{at: map[int]int{}} }
+
+// add notes the record i, and returns the place of its partition; first says that
+// it is the first one there.
+func (p *partitioned) add(partition, i int) (place int, first bool) {
+	place, ok := p.at[partition]
+	if !ok {
+		place = len(p.indexes)
+		p.at[partition], p.indexes = place, append(p.indexes, nil)
 	}
-	for j, a := range u.client.Append(ctx, appends) {
-		for k, i := range indexes[j] {
+	p.indexes[place] = append(p.indexes[place], i)
+	return place, !ok
+}
+
+// tell turns what became of each partition into what became of each record.
+func (p *partitioned) tell(results []worker.JSONSent, done []rstream.Appended) {
+	for place, a := range done {
+		for k, i := range p.indexes[place] {
 			switch {
 			case k < len(a.IDs):
 				results[i].ID, results[i].Duplicate = a.IDs[k], a.Duplicate != nil && a.Duplicate[k]
@@ -91,7 +119,6 @@ func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worke
 			}
 		}
 	}
-	return results
 }
 
 // encode returns the fields of an entry and its partition.
