@@ -59,11 +59,7 @@ func TestADurableTaskCatchesUp(t *testing.T) {
 					// is when it became the leader.
 					offset := time.Duration(0)
 					if kind == "Every" {
-						at, err := time.Parse("15:04:05", strings.TrimPrefix(n.all()[0], "a "))
-						if err != nil {
-							t.Fatal(err)
-						}
-						offset = time.Duration(at.Second()) * time.Second
+						offset = secondsOf(t, strings.TrimPrefix(n.all()[0], "a "))
 					}
 					var want []string
 					for _, minute := range strings.Fields("a1 a2 " + prefixed("b", tt.missed) + " b13") {
@@ -83,6 +79,16 @@ func TestADurableTaskCatchesUp(t *testing.T) {
 			})
 		}
 	}
+}
+
+// secondsOf are the seconds of a time of the day.
+func secondsOf(t *testing.T, text string) time.Duration {
+	t.Helper()
+	at, err := time.Parse("15:04:05", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(at.Second()) * time.Second
 }
 
 func prefixed(p, words string) string {

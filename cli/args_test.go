@@ -96,7 +96,7 @@ func TestHelpHasExamples(t *testing.T) {
 		if !typed {
 			app = nil
 		}
-		for _, command := range []string{"worker", "send", "sendmany", "status", "processor", "processor reset", "version"} {
+		for _, command := range []string{"worker", "send", "sendmany", "status", "processor", "processor reset", "processor pause", "processor unblock", "rules", "rules ls", "version"} {
 			for _, args := range []string{command + " --help", "--help " + command, "help " + command, command + " -h"} {
 				r := run(t.Context(), app, "", strings.Fields(args)...)
 				r.want(t, 0, "Examples:", "")

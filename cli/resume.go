@@ -42,7 +42,7 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	n := c.Int(flagPartition)
 	if !c.IsSet(flagPartition) || n < 0 {
-		return usagef(c, "which partition? say --partition N")
+		return usagef(c, "which partition? say --partition N; what was paused goes on with unpause")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err

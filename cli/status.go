@@ -66,6 +66,12 @@ func writeStatus(w io.Writer, a *inspect.AppState, now time.Time) error {
 	if len(a.Streams) == 0 {
 		fmt.Fprintln(t, "no streams: a stream is there once its app has sent to it or run a worker")
 	}
+	for _, r := range a.Rules {
+		fmt.Fprintln(t, ruleText(r))
+	}
+	if a.RulesErr != "" {
+		fmt.Fprintf(t, "what is paused or blocked cannot be told, workers follow what they knew: %s\n", summary(a.RulesErr))
+	}
 	for _, s := range a.Streams {
 		fmt.Fprintf(t, "\nstream %s: %d partitions, size %d, codec %s, partitioner %s, %d delayed\n", s.Stream, s.Partitions, s.Size, s.Codec, s.Partitioner, s.Delayed)
 		if len(s.Processors) == 0 {
@@ -103,7 +109,11 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, now time.Time) {
 		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Partition, dash(owner), s.Epoch, s.Length, s.Pending, s.Lag, s.Parked, s.Dead, s.Floor, s.End)
 	}
 	fmt.Fprintf(t, "total\t%d owned\t\t%d\t%d\t%d\t%d\t%d\t\t\n", p.Totals.Owned, p.Totals.Length, p.Totals.Pending, p.Totals.Lag, p.Totals.Parked, p.Totals.Dead)
+	writeHeld(t, p)
 	for _, s := range p.Partitions {
+		if s.RunningSince != nil {
+			fmt.Fprintf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince)))
+		}
 		if q := s.Quarantine; q != nil {
 			fmt.Fprintf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason))
 		}

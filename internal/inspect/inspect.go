@@ -28,6 +28,9 @@ type AppState struct {
 	Redis   string        `json:"redis"`  // its address
 	Leader  string        `json:"leader"` // worker that runs leader-only tasks, "" for none
 	Streams []StreamState `json:"streams"`
+
+	Rules    []RuleState `json:"rules"` // in force
+	RulesErr string      `json:"rules_err,omitempty"`
 }
 
 // A StreamState is a stream and its registered processors.
@@ -61,6 +64,10 @@ type MemberState struct {
 	Alive         bool      `json:"alive"`          // it has a heartbeat
 	HeartbeatLeft int64     `json:"heartbeat_left"` // ms
 	Assigned      []int     `json:"assigned"`       // partitions
+
+	// Running says of partitions whose function has been running for long, by
+	// the worker's clock, since when it has.
+	Running map[int]time.Time `json:"running,omitempty"`
 }
 
 // A PartitionState is a partition as one processor sees it.
@@ -80,8 +87,10 @@ type PartitionState struct {
 	Parked    int64  `json:"parked"`    // waiting for another attempt, or behind such an event
 	Dead      int64  `json:"dead"`      // dead letters
 
-	Quarantine *QuarantineState `json:"quarantine,omitempty"`
-	Err        string           `json:"err,omitempty"`
+	Held         string           `json:"held,omitempty"`          // "block" or "pause": rules hold it back
+	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that takes long, by the worker's clock
+	Quarantine   *QuarantineState `json:"quarantine,omitempty"`
+	Err          string           `json:"err,omitempty"`
 }
 
 // A QuarantineState is why a partition processes nothing.
@@ -127,6 +136,7 @@ func App(ctx context.Context, c *rstream.Client, only string) (*AppState, error)
 			a.Streams = append(a.Streams, *s)
 		}
 	}
+	a.hold(c.Rules(ctx))
 	return a, nil
 }
 
@@ -190,6 +200,13 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string)
 	if err := p.look(ctx, c, m.Partitions, workers); err != nil {
 		return nil, err
 	}
+	for _, member := range p.Members {
+		for n, since := range member.Running {
+			if n < len(p.Partitions) && p.Partitions[n].Executor == member.Executor {
+				p.Partitions[n].RunningSince = &since
+			}
+		}
+	}
 	for _, s := range p.Partitions {
 		if s.Executor != "" {
 			p.Totals.Owned++
@@ -223,19 +240,30 @@ func Members(ctx context.Context, c *rstream.Client, stream, processor string) (
 	slices.SortFunc(members, func(a, b MemberState) int {
 		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor))
 	})
-	pipe := c.Redis().Pipeline()
-	lives := make([]*redis.DurationCmd, len(members))
-	for i, member := range members {
-		lives[i] = pipe.PTTL(ctx, c.Keys().Beat(stream, processor, member.Executor))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	if err := beats(ctx, c, stream, processor, members); err != nil {
 		return 0, nil, fmt.Errorf("stream %s: processor %s: heartbeats: %w", stream, processor, err)
 	}
+	return g.Generation, members, nil
+}
+
+// beats fills in what the members' heartbeats tell.
+func beats(ctx context.Context, c *rstream.Client, stream, processor string, members []MemberState) error {
+	pipe := c.Redis().Pipeline()
+	lives, values := make([]*redis.DurationCmd, len(members)), make([]*redis.StringCmd, len(members))
+	for i, member := range members {
+		key := c.Keys().Beat(stream, processor, member.Executor)
+		lives[i], values[i] = pipe.PTTL(ctx, key), pipe.Get(ctx, key)
+	}
+	pipe.Exec(ctx) // every reply carries its error
 	for i := range members {
+		if err := lives[i].Err(); err != nil {
+			return err
+		}
 		left := lives[i].Val() // negative: there is none, or one that never ends
 		members[i].Alive, members[i].HeartbeatLeft = left != -2, max(left.Milliseconds(), 0)
+		members[i].Running = rstream.ParseBeat(values[i].Val()).Running
 	}
-	return g.Generation, members, nil
+	return nil
 }
 
 // look fills in the partitions.

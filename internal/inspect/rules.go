@@ -36,6 +36,28 @@ func StateOf(r rules.Rule) RuleState {
 	return s
 }
 
+// hold fills in what rules hold back. What cannot be read is told, and does not
+// keep the rest from being seen.
+func (a *AppState) hold(set rules.Set, now time.Time, err error) {
+	a.Rules = []RuleState{}
+	if err != nil {
+		a.RulesErr = err.Error()
+		return
+	}
+	for _, r := range set.InForce(now) {
+		a.Rules = append(a.Rules, StateOf(r))
+	}
+	for _, s := range a.Streams {
+		for _, p := range s.Processors {
+			for n := range p.Partitions {
+				if by := set.Holding(s.Stream, p.Processor, n, now); len(by) > 0 {
+					p.Partitions[n].Held = string(by[0].Kind)
+				}
+			}
+		}
+	}
+}
+
 const (
 	firstPoll = 20 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond

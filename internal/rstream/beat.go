@@ -41,7 +41,10 @@ func ParseBeat(value string) Beat {
 	if json.Unmarshal([]byte(value), &j) != nil || j.Version != 1 {
 		return Beat{}
 	}
-	b := Beat{Rules: j.Rules, Running: map[int]time.Time{}}
+	b := Beat{Rules: j.Rules}
+	if len(j.Running) > 0 {
+		b.Running = map[int]time.Time{}
+	}
 	for partition, ms := range j.Running {
 		b.Running[partition] = time.UnixMilli(ms).UTC()
 	}

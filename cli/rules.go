@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+const (
+	flagWhy     = "why"
+	flagWho     = "who"
+	flagFor     = "for"
+	flagWait    = "wait"
+	flagAsAdmin = "as-admin"
+
+	// waitingEvery is how often --wait says what it waits for.
+	waitingEvery = 5 * time.Second
+)
+
+// ruleCommands are pause, unpause, block and unblock.
+func (p *program) ruleCommands() []*cli.Command {
+	scope := []cli.Flag{
+		&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only partition `N` of a processor"},
+		&cli.BoolFlag{Name: flagAll, DisableDefaultText: true, Usage: "the whole app"},
+	}
+	set := append([]cli.Flag{
+		&cli.StringFlag{Name: flagWhy, Usage: "`REASON`, which rules ls and status show"},
+		&cli.StringFlag{Name: flagWho, Usage: "`NAME` that they show (default user@host)"},
+		&cli.DurationFlag{Name: flagFor, DefaultText: "until it is removed", Usage: "end by itself after this `TIME`, such as 10m"},
+		&cli.BoolFlag{Name: flagWait, DisableDefaultText: true, Usage: "return when no function runs any more and none can begin to"},
+	}, scope...)
+	admin := &cli.BoolFlag{Name: flagAsAdmin, DisableDefaultText: true, Usage: "say that you mean it: a block is an administrator's"}
+	return []*cli.Command{
+		p.ruleCommand("pause", "hold back an app, a stream, a processor or a partition: it takes no event until unpause", set, p.setRule(rules.Pause),
+			"PROG processor pause orders/printer --why 'no paper' --for 10m",
+			"PROG processor pause orders/printer --partition 3",
+			"PROG processor pause orders --wait",
+			"PROG processor pause --all --wait"),
+		p.ruleCommand("unpause", "remove a pause", scope, p.removeRule(rules.Pause),
+			"PROG processor unpause orders/printer",
+			"PROG processor unpause --all"),
+		p.ruleCommand("block", "hold back as pause does, whatever operators pause and unpause", append(set, admin), p.setRule(rules.Block),
+			"PROG processor block orders --as-admin --why 'migration' --wait"),
+		p.ruleCommand("unblock", "remove a block", append(scope, admin), p.removeRule(rules.Block),
+			"PROG processor unblock orders --as-admin"),
+	}
+}
+
+func (p *program) ruleCommand(name, usage string, flags []cli.Flag, fn func(context.Context, *session, *cli.Context) error, examples ...string) *cli.Command {
+	return p.command(&cli.Command{
+		Name: name, Usage: usage, ArgsUsage: "STREAM[/PROCESSOR]|--all", Flags: flags, Action: p.action(fn),
+	}, examples...)
+}
+
+// scopeOf is the scope that a command line names.
+func scopeOf(c *cli.Context) (rules.Scope, error) {
+	stream, processor, narrower := strings.Cut(c.Args().First(), "/")
+	switch {
+	case c.NArg() > 1:
+		return rules.Scope{}, usagef(c, "unexpected argument %q", c.Args().Get(1))
+	case c.Bool(flagAll) && (c.NArg() > 0 || c.IsSet(flagPartition)):
+		return rules.Scope{}, usagef(c, "--all is the whole app: leave out the rest")
+	case c.Bool(flagAll):
+		return rules.App(), nil
+	case c.NArg() == 0:
+		return rules.Scope{}, usagef(c, "of what? say STREAM, STREAM/PROCESSOR, or --all for the whole app")
+	case c.IsSet(flagPartition) && !narrower:
+		return rules.Scope{}, usagef(c, "--partition is of a processor: say STREAM/PROCESSOR")
+	}
+	scope := rules.Stream(stream)
+	if narrower {
+		scope = rules.Processor(stream, processor)
+	}
+	if c.IsSet(flagPartition) {
+		scope = rules.Partition(stream, processor, c.Int(flagPartition))
+	}
+	if err := scope.Check(); err != nil {
+		return rules.Scope{}, usagef(c, "%w", err)
+	}
+	return scope, nil
+}
+
+// checkAdmin refuses what only administrators should do by accident.
+func checkAdmin(c *cli.Context, kind rules.Kind) error {
+	if kind == rules.Block && !c.Bool(flagAsAdmin) {
+		return usagef(c, "a block is an administrator's: say --as-admin if you mean it; an operator's is pause and unpause")
+	}
+	return nil
+}
+
+// changedRule is what these commands tell.
+type changedRule struct {
+	inspect.RuleState
+	Generation int64    `json:"generation"` // of the rules
+	Was        bool     `json:"was"`        // there was such a rule before
+	Waited     bool     `json:"waited"`     // nothing runs any more
+	Held       []string `json:"held"`       // the rules that hold back some of it now
+}
+
+func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.Context) error {
+	return func(ctx context.Context, s *session, c *cli.Context) error {
+		scope, err := scopeOf(c)
+		if err == nil {
+			err = checkAdmin(c, kind)
+		}
+		if err != nil {
+			return err
+		}
+		lasts := c.Duration(flagFor)
+		if c.IsSet(flagFor) && lasts < time.Millisecond {
+			return usagef(c, "--for %v is too short", lasts)
+		}
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		if err := s.noteUnknown(ctx, scope); err != nil {
+			return err
+		}
+		r := rules.Rule{Kind: kind, Scope: scope, Who: whoOf(c), Why: c.String(flagWhy)}
+		change, err := s.client.SetRule(ctx, r, lasts)
+		if err != nil {
+			return err
+		}
+		r.At, r.Until = change.At, change.Until
+		if c.Bool(flagWait) {
+			if err := s.awaitRules(ctx, scope); err != nil {
+				return err
+			}
+		}
+		told := changedRule{RuleState: inspect.StateOf(r), Generation: change.Generation, Was: change.Was, Waited: c.Bool(flagWait)}
+		if told.Held, err = s.heldBy(ctx, scope); err != nil {
+			return err
+		}
+		return s.out.write(told, func(w io.Writer) error {
+			if told.Waited {
+				fmt.Fprintf(w, "%s; nothing runs any more\n", r)
+				return nil
+			}
+			_, err := fmt.Fprintln(w, r)
+			return err
+		})
+	}
+}
+
+func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *cli.Context) error {
+	return func(ctx context.Context, s *session, c *cli.Context) error {
+		scope, err := scopeOf(c)
+		if err == nil {
+			err = checkAdmin(c, kind)
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		change, err := s.client.RemoveRule(ctx, kind, scope)
+		if err != nil {
+			return err
+		}
+		told := changedRule{RuleState: inspect.StateOf(rules.Rule{Kind: kind, Scope: scope, At: change.At}), Generation: change.Generation, Was: change.Was}
+		if told.Held, err = s.heldBy(ctx, scope); err != nil {
+			return err
+		}
+		return s.out.write(told, func(w io.Writer) error { return writeRemoved(w, told) })
+	}
+}
+
+func writeRemoved(w io.Writer, told changedRule) error {
+	if told.Was {
+		fmt.Fprintf(w, "the %s of %s is removed\n", told.Kind, told.Scope)
+	} else {
+		fmt.Fprintf(w, "there was no %s of %s\n", told.Kind, told.Scope)
+	}
+	for _, other := range told.Held {
+		fmt.Fprintf(w, "still in force: %s\n", other)
+	}
+	return nil
+}
+
+// heldBy are the rules in force that have to do with a scope.
+func (s *session) heldBy(ctx context.Context, scope rules.Scope) ([]string, error) {
+	in, err := inspect.Rules(ctx, s.client)
+	held := []string{}
+	for _, r := range in {
+		if r.Scope.Contains(scope) || scope.Contains(r.Scope) {
+			held = append(held, r.String())
+		}
+	}
+	return held, err
+}
+
+// noteUnknown says on stderr what is not there yet: it may be a slip, or come
+// later, and then it is held back from the start.
+func (s *session) noteUnknown(ctx context.Context, scope rules.Scope) error {
+	stream := scope.StreamName()
+	if stream == "" {
+		return nil
+	}
+	m, ok, err := s.client.LoadMeta(ctx, stream)
+	switch n, one := scope.PartitionNumber(); {
+	case err != nil:
+		return err
+	case !ok:
+		fmt.Fprintf(s.stderr, "%s: note: app %s has no stream %q yet; what it will have is held back\n", s.name, s.app.Name(), stream)
+	case scope.ProcessorName() != "" && !slices.Contains(m.Processors, scope.ProcessorName()):
+		fmt.Fprintf(s.stderr, "%s: note: stream %s has no processor %q yet; it will be held back\n", s.name, stream, scope.ProcessorName())
+	case one && n >= m.Partitions:
+		return fmt.Errorf("stream %s has partitions 0 to %d, not %d", stream, m.Partitions-1, n)
+	}
+	return nil
+}
+
+// awaitRules waits until nothing runs, and says from time to time what still does.
+func (s *session) awaitRules(ctx context.Context, scope rules.Scope) error {
+	said := time.Now()
+	err := inspect.AwaitRules(ctx, s.client, scope, func(holdouts []rstream.Holdout) {
+		if time.Since(said) < waitingEvery {
+			return
+		}
+		said = time.Now()
+		var names []string
+		for _, h := range holdouts {
+			names = append(names, h.String())
+		}
+		fmt.Fprintf(s.stderr, "%s: waiting for %s\n", s.name, strings.Join(names, ", "))
+	})
+	if errors.Is(err, inspect.ErrNotHeld) {
+		return fmt.Errorf("%w any more: the rule ended, or somebody removed it, before everything had stopped", err)
+	}
+	return err
+}
+
+func whoOf(c *cli.Context) string {
+	if who := c.String(flagWho); who != "" {
+		return who
+	}
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}
+
+// rules is the command that lists them.
+func (p *program) rules() *cli.Command {
+	ls := p.command(&cli.Command{
+		Name: "ls", Usage: "list what is paused and blocked: by whom, since when, until when, and why", Action: p.action(runRules),
+	}, "PROG rules ls", "PROG rules ls --output json")
+	return p.group("rules", "see what is paused and blocked", ls)
+}
+
+func runRules(ctx context.Context, s *session, c *cli.Context) error {
+	if c.Args().Present() {
+		return usagef(c, "unexpected argument %q", c.Args().First())
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	in, err := inspect.Rules(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	states := []inspect.RuleState{}
+	for _, r := range in {
+		states = append(states, inspect.StateOf(r))
+	}
+	return s.out.write(states, func(w io.Writer) error { return writeRules(w, states) })
+}
+
+func writeRules(w io.Writer, states []inspect.RuleState) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(states) == 0 {
+		fmt.Fprintln(t, "nothing is paused or blocked")
+		return t.Flush()
+	}
+	fmt.Fprintln(t, "KIND\tSCOPE\tWHO\tSINCE\tUNTIL\tWHY")
+	for _, r := range states {
+		until := "removed"
+		if r.Until != nil {
+			until = r.Until.Format(time.RFC3339)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Kind, r.Scope, r.Who, r.At.Format(time.RFC3339), until, dash(summary(r.Why)))
+	}
+	return t.Flush()
+}
+
+// ruleText is a rule as status shows it.
+func ruleText(r inspect.RuleState) string {
+	text := fmt.Sprintf("%s of %s by %s since %s", r.Kind, r.Scope, r.Who, r.At.Format(time.RFC3339))
+	if r.Until != nil {
+		text += " until " + r.Until.Format(time.RFC3339)
+	}
+	if r.Why != "" {
+		text += ": " + summary(r.Why)
+	}
+	return text
+}
+
+// writeHeld names the partitions that rules hold back.
+func writeHeld(w io.Writer, p *inspect.ProcessorState) {
+	for _, kind := range []struct{ kind, text string }{{"block", "blocked"}, {"pause", "paused"}} {
+		var held []int
+		for _, s := range p.Partitions {
+			if s.Held == kind.kind {
+				held = append(held, s.Partition)
+			}
+		}
+		switch {
+		case len(held) == 0:
+		case len(held) == len(p.Partitions):
+			fmt.Fprintf(w, "all partitions are %s\n", kind.text)
+		default:
+			fmt.Fprintf(w, "partitions %v are %s\n", held, kind.text)
+		}
+	}
+}

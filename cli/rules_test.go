@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+func decoded[T any](t *testing.T, r result) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != 0 {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	return v
+}
+
+func TestPauseListUnpause(t *testing.T) {
+	s := owned(t, 2)
+	s.untyped("rules", "ls").want(t, 0, "nothing is paused or blocked\n", "")
+	s.run("processor", "pause", "orders/printer", "--why", "no paper", "--who", "ada").want(t, 0, "pause of processor:orders/printer by ada: no paper\n", "")
+	s.untyped("processor", "pause", "orders/printer", "--partition", "1", "--for", "10m", "--who", "bob").want(t, 0, "pause of partition:orders/printer/1 by bob until ", "")
+	s.untyped("processor", "block", "orders", "--as-admin", "--who", "root", "--wait").want(t, 0, "block of stream:orders by root; nothing runs any more\n", "")
+
+	list := decoded[[]inspect.RuleState](t, s.run("rules", "ls", "--output", "json"))
+	if len(list) != 3 || list[0].Kind != "block" || list[0].Scope != "stream:orders" || list[1].Until == nil || list[2].Why != "no paper" || time.Since(list[2].At) > time.Minute {
+		t.Errorf("%+v", list)
+	}
+	text := s.untyped("rules", "ls")
+	for _, want := range []string{"KIND   SCOPE", "block  stream:orders               root  20", "bob", "removed", "no paper"} {
+		text.want(t, 0, want, "")
+	}
+
+	r := s.untyped("processor", "unpause", "orders/printer")
+	r.want(t, 0, "the pause of processor:orders/printer is removed\nstill in force: block of stream:orders by root\n", "")
+	if !strings.Contains(r.out, "still in force: pause of partition:orders/printer/1 by bob") {
+		t.Error(r.out)
+	}
+	s.untyped("processor", "unpause", "orders/printer").want(t, 0, "there was no pause of processor:orders/printer\n", "")
+	told := decoded[changedRule](t, s.untyped("processor", "unblock", "orders", "--as-admin", "--output", "json"))
+	if !told.Was || told.Kind != "block" || told.Scope != "stream:orders" || told.Generation == 0 || len(told.Held) != 1 {
+		t.Errorf("%+v", told)
+	}
+	told = decoded[changedRule](t, s.untyped("processor", "pause", "--all", "--output", "json", "--wait"))
+	if told.Was || told.Scope != "app" || !strings.Contains(told.Who, "@") || !told.Waited || told.Until != nil {
+		t.Errorf("%+v", told)
+	}
+}
+
+func TestRulesThatAreMistakes(t *testing.T) {
+	for _, tt := range []struct{ args, err string }{
+		{"processor pause", "of what? say STREAM, STREAM/PROCESSOR, or --all"},
+		{"processor pause orders --all", "--all is the whole app"},
+		{"processor pause --all --partition 1", "--all is the whole app"},
+		{"processor pause orders --partition 1", "--partition is of a processor"},
+		{"processor pause orders/printer --partition -1", "partition -1 is negative"},
+		{"processor pause orders printer", `unexpected argument "printer"`},
+		{"processor pause orders/printer/3", `"printer/3" is no name of a processor`},
+		{"processor pause orders --for 1ns", "--for 1ns is too short"},
+		{"processor pause orders --for never", "invalid value"},
+		{"processor block orders", "say --as-admin if you mean it"},
+		{"processor unblock orders", "say --as-admin if you mean it"},
+		{"processor unpause", "of what?"},
+		{"processor unpause orders --wait", "unknown flag --wait"},
+		{"rules", "a command is needed: ls"},
+		{"rules ls orders", `unexpected argument "orders"`},
+		{"processor resume orders/printer", "unpause"},
+	} {
+		run(t.Context(), newShopApp(), "", strings.Fields(tt.args)...).want(t, 2, "", tt.err)
+	}
+}
+
+// What is not there yet may be paused, and is named on stderr: it may be a slip.
+func TestPauseOfWhatIsNotThereYet(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
+	s.untyped("processor", "pause", "oders").want(t, 0, "pause of stream:oders", `app shop has no stream "oders" yet`)
+	s.send(1)
+	s.untyped("processor", "pause", "orders/Printer").want(t, 0, "pause", `stream orders has no processor "Printer" yet`)
+	s.untyped("processor", "pause", "orders/printer", "--wait").want(t, 0, "nothing runs any more", `no processor "printer" yet`)
+	handled := s.handled()
+	w := s.start("worker")
+	eventually(t, "the worker is ready", func() bool { return s.app.Ready() == nil })
+	s.untyped("processor", "pause", "orders/printer", "--partition", "2").want(t, 1, "", "stream orders has partitions 0 to 1, not 2")
+	if len(handled) != 0 {
+		t.Error("a worker that was started during a pause processed an event")
+	}
+	s.untyped("processor", "unpause", "orders/printer").want(t, 0, "removed", "")
+	receive(t, handled, "event")
+	w.stop().want(t, 0, "", "partitions paused")
+}
+
+// --wait returns when the function that runs has returned; meanwhile status tells
+// what is held back.
+func TestPauseWaitsForWhatRuns(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
+	begun, finish := make(chan struct{}, 10), make(chan struct{})
+	s.orders.Process("printer", runnel.Each(func(context.Context, *runnel.Event, order) error {
+		begun <- struct{}{}
+		<-finish
+		return nil
+	}), nil)
+	w := s.start("worker")
+	s.send(8)
+	receive(t, begun, "iteration")
+	s.untyped("processor", "pause", "orders/printer", "--who", "ada").want(t, 0, "pause", "")
+	s.untyped("processor", "block", "orders/printer", "--partition", "1", "--as-admin", "--who", "root").want(t, 0, "block", "")
+	waited := make(chan result)
+	go func() { waited <- s.untyped("processor", "pause", "orders/printer", "--wait", "--output", "json") }()
+	p := s.processor()
+	if p.Partitions[0].Held != "pause" || p.Partitions[1].Held != "block" {
+		t.Errorf("%+v", p.Partitions)
+	}
+	status := s.untyped("status")
+	for _, want := range []string{"pause of processor:orders/printer by ", "block of partition:orders/printer/1 by root since ", "partitions [0] are paused\n", "partitions [1] are blocked\n"} {
+		status.want(t, 0, want, "")
+	}
+	select {
+	case r := <-waited:
+		t.Fatalf("--wait returned while a function runs: %+v", r)
+	default:
+	}
+	running := len(begun)
+	close(finish)
+	if told := decoded[changedRule](t, receive(t, waited, "end of --wait")); !told.Waited || !told.Was {
+		t.Errorf("%+v", told)
+	}
+	after := len(begun)
+	if after > running+1 { // the other partition may have been at its first one
+		t.Errorf("%d functions have begun since the pause", after-running)
+	}
+	s.untyped("processor", "unpause", "orders/printer").want(t, 0, "removed", "")
+	s.untyped("processor", "unblock", "orders/printer", "--partition", "1", "--as-admin").want(t, 0, "removed", "")
+	eventually(t, "everything is processed", func() bool { return s.processor().Totals.Lag == 0 })
+	w.stop().want(t, 0, "", "partitions go on")
+}
+
+// Nine at once resume the same; none of them fails.
+func TestParallelUnpauses(t *testing.T) {
+	s := owned(t, 1)
+	s.untyped("processor", "pause", "orders").want(t, 0, "pause", "")
+	var wg sync.WaitGroup
+	results := make([]result, 9)
+	for i := range results {
+		wg.Go(func() { results[i] = s.untyped("processor", "unpause", "orders", "--output", "json") })
+	}
+	wg.Wait()
+	was := 0
+	for _, r := range results {
+		if decoded[changedRule](t, r).Was {
+			was++
+		}
+	}
+	if was != 1 {
+		t.Errorf("%d of them found the pause", was)
+	}
+	s.untyped("rules", "ls").want(t, 0, "nothing is paused", "")
+}
+
+// A function that runs for long is shown with the time since it has.
+func TestStatusShowsWhatRunsForLong(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
+	finish := make(chan struct{})
+	s.orders.Process("printer", runnel.Each(func(context.Context, *runnel.Event, order) error { <-finish; return nil }),
+		&runnel.ProcessorOptions{Timeout: 50 * time.Millisecond})
+	w := s.start("worker")
+	s.send(1)
+	eventually(t, "running since", func() bool { return s.processor().Partitions[0].RunningSince != nil })
+	if since := *s.processor().Partitions[0].RunningSince; time.Since(since) > time.Minute || time.Since(since) < time.Second {
+		t.Errorf("running since %v", since)
+	}
+	s.untyped("status").want(t, 0, "partition 0: its function has been running since 20", "")
+	close(finish)
+	eventually(t, "running no more", func() bool { return s.processor().Partitions[0].RunningSince == nil })
+	w.stop().want(t, 0, "", "function is stuck")
+}
+
+// Rules that nobody can read are an error, and do not keep status from the rest.
+func TestStatusWithoutReadableRules(t *testing.T) {
+	s := owned(t, 1)
+	if err := s.rdb.HSet(t.Context(), "__rules:shop", "pause app", `{"v":2}`).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("status").want(t, 0, "what is paused or blocked cannot be told", "")
+	s.untyped("rules", "ls").want(t, 1, "", fmt.Sprint("rules of app shop (__rules:shop): stored rules are not readable"))
+}
