@@ -38,7 +38,7 @@ func TestReplayReachesTheWorker(t *testing.T) {
 		receive(t, calls, "call")
 	}
 	eventually(t, "three dead letters", func() bool { return s.processor().Totals.Dead == 3 })
-	letters := parse[[]inspect.DeadState](t, s.run("dead", "ls", "orders/printer", "--output", "json"))
+	letters := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
 	for _, d := range letters {
 		if d.Attempts != 1 || d.Reason != "failed" || d.Error != "no ink" || !strings.HasPrefix(d.Key, "c") || d.First == nil {
 			t.Errorf("dead letter %+v", d)
@@ -71,7 +71,7 @@ func TestRetryNowReachesTheWorker(t *testing.T) {
 	receive(t, calls, "call")
 	receive(t, calls, "call")
 	waiting := func() []inspect.RetryState {
-		return parse[[]inspect.RetryState](t, s.run("retry", "ls", "orders/printer", "--output", "json"))
+		return parse[[]inspect.RetryState](t, s.untyped("retry", "ls", "orders/printer", "--output", "json"))
 	}
 	eventually(t, "both wait", func() bool {
 		all := waiting()
@@ -121,7 +121,7 @@ func TestResumeReachesTheWorker(t *testing.T) {
 		if skip {
 			args, want = append(args, "--skip"), want[1:]
 		}
-		next.run(args...).want(t, 0, "resumed", "")
+		next.untyped(args...).want(t, 0, "resumed", "")
 		for _, customer := range want {
 			if got := receive(t, calls, "call"); got != customer {
 				t.Errorf("skip %v: got %s, want %s", skip, got, customer)
