@@ -75,7 +75,7 @@ func plainApp(t *testing.T, proxy *faultproxy.Proxy) *parcelApp {
 }
 
 // A send of delayed parcels that breaks is in as a whole or not at all, and the
-// error says that it is unknown which. Sent again under the same IDs, it is in
+// error says that it is unknown which. Sent again under the same IDs, they are in
 // once.
 func TestBrokenDelays(t *testing.T) {
 	onServers(t, func(t *testing.T, addr string) {
@@ -87,7 +87,8 @@ func TestBrokenDelays(t *testing.T) {
 				at := time.Now().Add(time.Hour)
 				a.sendAt(at, "k", 1)
 				rule := proxy.On("EVALSHA", 1).Containing(dueKey).Do(h.action)
-				_, err := a.parcels.SendAt(t.Context(), at, parcel{Key: "k", Seq: 2}, parcel{Key: "k", Seq: 3})
+				out := []runnel.Outgoing[parcel]{{Record: parcel{Key: "k", Seq: 2}, At: at, ID: "2"}, {Record: parcel{Key: "k", Seq: 3}, At: at, ID: "3"}}
+				_, err := a.parcels.SendEvents(t.Context(), out...)
 				rule.Wait(t)
 				var failed *runnel.SendError
 				if !errors.As(err, &failed) || len(failed.Failed) != 2 || !failed.Failed[0].Unknown || !failed.Failed[1].Unknown {
@@ -98,6 +99,13 @@ func TestBrokenDelays(t *testing.T) {
 					want = 3
 				}
 				await(t, "what was sent", 30*time.Second, func() bool { return waiting(t, addr, 0) == want })
+				for range 2 {
+					sent, err := a.parcels.SendEvents(t.Context(), out...)
+					if err != nil || sent[0].Duplicate != h.executed || waiting(t, addr, 0) != 3 {
+						t.Errorf("again: %+v, %v, and %d wait", sent, err, waiting(t, addr, 0))
+					}
+					h.executed = true
+				}
 			})
 		}
 	})
@@ -185,7 +193,7 @@ func TestLostHintOfADelay(t *testing.T) {
 		producer.sendAt(time.Now().Add(time.Hour), "k", 1)
 		producer.sendAt(time.Now().Add(50*time.Millisecond), "k", 2)
 		rule.Wait(t)
-		await(t, "the parcel", 60*time.Second, func() bool { return w.count("check") == 1 })
+		await(t, "the parcel", patience(t), func() bool { return w.count("check") == 1 })
 		if err := a.stop(); err != nil {
 			t.Error(err)
 		}

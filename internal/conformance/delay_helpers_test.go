@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -144,4 +145,19 @@ func rawClient(t testing.TB, addr string) *redis.Client {
 	rdb := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	t.Cleanup(func() { rdb.Close() })
 	return rdb
+}
+
+// patience is how long to wait for what ought to happen soon: tests of mutants,
+// which may wait for ever, set less.
+func patience(t testing.TB) time.Duration {
+	t.Helper()
+	set := os.Getenv("RUNNEL_CONFORMANCE_PATIENCE")
+	if set == "" {
+		return 60 * time.Second
+	}
+	d, err := time.ParseDuration(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

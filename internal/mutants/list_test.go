@@ -7,6 +7,7 @@ const (
 	unlockLua   = "internal/rstream/lua/unlock.lua"
 	swapLua     = "internal/rstream/lua/swap.lua"
 	aliveLua    = "internal/rstream/lua/alive.lua"
+	dueLua      = "internal/due/lua/lib.lua"
 )
 
 var mutants = []mutant{
@@ -219,5 +220,20 @@ var mutants = []mutant{
 		"a tenure keeps its number until its outcome is known", "internal/worker/executor.go",
 		"		i.claims[partition] = t\n", "",
 		"TestBrokenRequests/lock_1_close_after",
+	},
+	{
+		"nothing is due before its time", dueLua,
+		"'-inf', due_text(now), 'WITHSCORES'", "'-inf', '+inf', 'WITHSCORES'",
+		"TestTenThousandDelayed/redis",
+	},
+	{
+		"numbers of delayed events have a fixed length", dueLua,
+		"string.format('%016.0f', version)", "string.format('%.0f', version)",
+		"TestTenThousandDelayed/redis",
+	},
+	{
+		"a refresh finds what nobody was told", "internal/worker/heartbeat.go",
+		"		i.w.moves.heard(t, renewed[n].Due)\n", "",
+		"TestLostHintOfADelay/redis",
 	},
 }
