@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,26 @@ func TestExpireSkipsOldEvents(t *testing.T) {
 		if len(got.Acked) != 4 || got.Err != nil {
 			t.Errorf("%+v", got)
 		}
+	})
+}
+
+// A delayed event is as old as its due time says.
+func TestExpireOfDelayedEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen [][]int
+		s := stream(inBatches(&seen), runnel.Halt, middleware.Expire(time.Minute))
+		now := time.Now()
+		delayed := func(amount int, sent, due time.Duration) map[string]string {
+			return map[string]string{
+				"json":   fmt.Sprintf(`{"Customer":"a","Amount":%d}`, amount),
+				"__sent": fmt.Sprint(now.Add(sent).UnixMilli()), "__at": fmt.Sprint(now.Add(due).UnixMilli()),
+			}
+		}
+		runneltest.Events(t, s, "p").Appended(now).
+			Raw(delayed(1, -time.Hour, -2*time.Minute)).
+			Raw(delayed(2, -time.Hour, -time.Second)).
+			Raw(delayed(3, -time.Second, -time.Hour)).Run()
+		wantSeen(t, seen, [][]int{{2, 3}})
 	})
 }
 

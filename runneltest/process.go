@@ -67,7 +67,8 @@ func (s *Script[T]) Records(records ...T) *Script[T] {
 	return s
 }
 
-// Outgoing adds an event with a key and headers of its own.
+// Outgoing adds an event with a key and headers of its own. One with At or After
+// was delayed: it has a due time, and arrives no later for that.
 func (s *Script[T]) Outgoing(out runnel.Outgoing[T]) *Script[T] {
 	return s.event(func(r *recorder) (map[string]any, error) { return encode(r, s.stream, out) })
 }

@@ -195,6 +195,25 @@ func TestDelayOfWhatIsDue(t *testing.T) {
 	})
 }
 
+// Where the oldest entries make room, what is due is moved.
+func TestMoveDropsTheOldest(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 4, Overflow: OverflowDropOldest, Processors: []string{"p"}})
+		e.must(err)
+		e.must(e.delay(later(0, 7, past)...).Err)
+		log := e.keys.Partition("orders", 3)
+		equal(t, "up to the size", e.contents(log), numbers(0, 4))
+		if m := e.move(); m.Events != 0 || m.Wait != 0 || m.Full != nil {
+			t.Errorf("making room: %+v", m)
+		}
+		if m := e.move(); m.Events != 3 || m.Full != nil {
+			t.Errorf("moved %+v", m)
+		}
+		equal(t, "the newest", e.contents(log), numbers(3, 4))
+		equal(t, "lost", e.raw.HGet(e.ctx(), e.keys.Ownership("orders", "p", 3), "lost").Val(), "3")
+	})
+}
+
 // 10 000 events of one time keep the order in which they were sent.
 func TestDelayedOrder(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
