@@ -114,7 +114,7 @@ func TestResumeReachesTheWorker(t *testing.T) {
 		next := shopAt(t, s.url, s.rdb, &runnel.StreamOptions{Partitions: 1, KeyField: "customer"})
 		calls = next.failing(&broken, opts)
 		w = next.start("worker")
-		eventually(t, "the next owner", func() bool { return next.processor().Totals.Owned == 1 })
+		eventually(t, "the next owner", func() bool { return next.app.Ready() == nil })
 		broken.Store(false)
 		args := []string{"processor", "resume", "orders/printer", "--partition", "0"}
 		want := []string{"c0", "c1"}
