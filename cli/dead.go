@@ -27,7 +27,9 @@ func deadFlags(more ...cli.Flag) []cli.Flag {
 	}, more...)...)
 }
 
-var dryRunFlag = &cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "list what it would be about, and change nothing"}
+func dryRunFlag() cli.Flag {
+	return &cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "list what it would be about, and change nothing"}
+}
 
 func (p *program) dead() *cli.Command {
 	ls := p.command(&cli.Command{
@@ -52,7 +54,7 @@ func (p *program) dead() *cli.Command {
 		Name:      "drop",
 		Usage:     "delete dead letters for good",
 		ArgsUsage: "STREAM/PROCESSOR",
-		Flags: deadFlags(dryRunFlag,
+		Flags: deadFlags(dryRunFlag(),
 			&cli.BoolFlag{Name: flagAll, DisableDefaultText: true, Usage: "all of them, when no other flag narrows them down"}),
 		Action: p.action(runDeadDrop),
 	},

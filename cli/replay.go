@@ -19,7 +19,7 @@ func (p *program) deadReplay() *cli.Command {
 		Name:      "replay",
 		Usage:     "append the events of dead letters again, the oldest first, and remove the dead letters",
 		ArgsUsage: "STREAM/PROCESSOR",
-		Flags: deadFlags(dryRunFlag,
+		Flags: deadFlags(dryRunFlag(),
 			&cli.StringFlag{Name: "to", DefaultText: "the same", Usage: "append to this `STREAM` instead"}),
 		Action: p.action(runDeadReplay),
 	},
