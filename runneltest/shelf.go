@@ -51,6 +51,13 @@ func (h *shelf) Park(ps []rstream.Parking) error {
 	return nil
 }
 
+func (h *shelf) Begin(s rstream.RetryState) (rstream.Entry, bool, error) {
+	ok, err := h.Write(s)
+	h.s.mu.Lock()
+	defer h.s.mu.Unlock()
+	return h.entries[s.ID], ok, err
+}
+
 func (h *shelf) Write(s rstream.RetryState) (bool, error) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()

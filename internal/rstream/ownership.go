@@ -34,6 +34,8 @@ type Position struct {
 	Quarantine *Quarantine // nil: the partition is not quarantined
 	Skip       string      // the event that an operator said to pass over, "" for none
 	Poke       int64       // as in Renewed
+	Parked     int64       // number of parked events
+	Now        int64       // the server's clock, in milliseconds
 }
 
 // Lock obtains a partition's lock for a tenure, in one try. ErrHeld says that
@@ -84,7 +86,7 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 	}
 	var pos Position
 	err := c.persist(ctx, func() error {
-		reply, err := takeoverScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Own},
+		reply, err := takeoverScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Own, p.Retry},
 			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
 		if err == nil {
 			pos, err = parsePosition(reply)
@@ -99,7 +101,7 @@ func parsePosition(reply []any) (Position, error) {
 	pos := Position{
 		Epoch: f.number("epoch"), Floor: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
 		Given: f.text("given"), Unclean: f.number("unclean") == 1, Suspect: f.text("suspect"),
-		Skip: f.text("skip"), Poke: f.number("poke"),
+		Skip: f.text("skip"), Poke: f.number("poke"), Parked: f.number("parked"), Now: f.number("now"),
 	}
 	if f.err != nil {
 		return Position{}, f.err

@@ -85,6 +85,38 @@ func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState
 	return n > 0, p.wrap("write retry of event "+s.ID, err)
 }
 
+// BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
+// trip.
+func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState) (e Entry, ok bool, err error) {
+	state, err := s.encode()
+	if err != nil {
+		return e, false, p.wrap("begin retry", err)
+	}
+	err = c.persist(ctx, func() error {
+		calls := []*call{
+			plainCall(ctx, "HMGET", p.Parked, s.ID),
+			scriptCall(ctx, attemptScript, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state),
+		}
+		pipeline(ctx, c.once, calls)
+		n, err := calls[1].reply.Int64()
+		if err != nil {
+			return sorted(err)
+		}
+		text, err := calls[0].reply.Slice()
+		if err != nil {
+			return sorted(err)
+		}
+		packed, there := text[0].(string)
+		if ok = n > 0 && there; !ok {
+			return nil
+		}
+		e.ID = s.ID
+		e.Values, err = unpack(packed)
+		return err
+	})
+	return e, ok, p.wrap("begin retry of event "+s.ID, err)
+}
+
 // Settle removes a parked event that is done. ErrFenced says that the ownership
 // is over. It is repeated inside like Park, and may be repeated.
 func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {

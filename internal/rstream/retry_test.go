@@ -359,3 +359,32 @@ func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 	e.must(e.DropDead(e.ctx(), letter, []string{dead}))
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
 }
+
+func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.add(p.Log, "1-1")
+		owner := tenure(alice, 1)
+		e.own(p, owner)
+		e.read(p, alice, 1)
+		one := Entry{ID: "1-1", Values: map[string]any{"data": "\x00\xff", "b": ""}}
+		s := RetryState{ID: "1-1", Lane: "ka", Attempts: 1}
+		e.must(e.Park(e.ctx(), p, owner, 0, []Parking{{Entry: one, State: s}}))
+		s.Attempts, s.Running = 2, true
+		for range 2 { // repeated it changes nothing
+			got, ok, err := e.BeginRetry(e.ctx(), p, owner, s)
+			e.must(err)
+			equal(t, "event", []any{got.ID, got.Values, ok}, []any{one.ID, one.Values, true})
+			states, _, err := e.Retries(e.ctx(), p)
+			e.must(err)
+			equal(t, "attempts", []any{len(states), states[0].Attempts, states[0].Running}, []any{1, 2, true})
+		}
+		if _, _, err := e.BeginRetry(e.ctx(), p, tenure(bob, 1), s); !errors.Is(err, ErrFenced) {
+			t.Errorf("another tenure: %v", err)
+		}
+		e.must(e.Client.Settle(e.ctx(), p, owner, "1-1"))
+		if _, ok, err := e.BeginRetry(e.ctx(), p, owner, s); ok || err != nil {
+			t.Errorf("what is not parked any more: %v, %v", ok, err)
+		}
+	})
+}

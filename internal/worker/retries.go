@@ -27,6 +27,9 @@ type Shelf interface {
 	// Park moves events out of the partition, all of them or, with
 	// rstream.ErrFull, none.
 	Park(ps []rstream.Parking) error
+	// Begin stores that an attempt of a parked event begins, and returns it; false:
+	// it is not there any more.
+	Begin(s rstream.RetryState) (rstream.Entry, bool, error)
 	// Write replaces the state of a parked event; false: it is not there any more.
 	Write(s rstream.RetryState) (bool, error)
 	// Settle takes a parked event off: it is done.
@@ -197,19 +200,15 @@ func (r *Retries) due(alone func() bool) *rstream.RetryState {
 
 // begin stores the attempt, so that it counts whatever comes.
 func (r *Retries) begin(s rstream.RetryState) (rstream.Entry, bool, error) {
-	entry, there, err := r.cfg.Shelf.Payload(s.ID)
-	if err != nil {
+	s.Alone = kindOf(&s) == suspects
+	s.Running = true
+	s.Attempts++
+	entry, there, err := r.cfg.Shelf.Begin(s)
+	switch {
+	case err != nil:
 		return entry, false, err
-	}
-	if there {
-		s.Alone = kindOf(&s) == suspects
-		s.Running = true
-		s.Attempts++
-		there, err = r.cfg.Shelf.Write(s)
-	}
-	if err != nil || !there { // an operator has dropped it
-		r.lanes.remove(s.ID)
-		return entry, false, err
+	case !there: // an operator has dropped it
+		return entry, false, r.settle(s.ID)
 	}
 	r.lanes.put(s)
 	r.running, r.payload = &s, entry

@@ -49,6 +49,11 @@ func (m *memory) Park(ps []rstream.Parking) error {
 	return nil
 }
 
+func (m *memory) Begin(s rstream.RetryState) (rstream.Entry, bool, error) {
+	ok, err := m.Write(s)
+	return m.entries[s.ID], ok, err
+}
+
 func (m *memory) Write(s rstream.RetryState) (bool, error) {
 	if _, ok := m.states[s.ID]; !ok {
 		return false, nil

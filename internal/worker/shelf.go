@@ -43,6 +43,14 @@ func (s *shelf) Payload(id string) (e rstream.Entry, there bool, err error) {
 	return e, there, err
 }
 
+func (s *shelf) Begin(state rstream.RetryState) (e rstream.Entry, there bool, err error) {
+	err = s.persist(func(ctx context.Context) error {
+		e, there, err = s.i.w.client.BeginRetry(ctx, s.t.place, s.t.number, state)
+		return err
+	})
+	return e, there, err
+}
+
 func (s *shelf) Park(ps []rstream.Parking) error {
 	ids := make([]string, len(ps))
 	for i, p := range ps {
@@ -114,12 +122,12 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 
 // keep gives a tenure what it needs to know of parked events and quarantines.
 func (i *incarnation) keep(t *tenure, pos rstream.Position) {
-	t.shelf = &shelf{i: i, t: t}
+	t.shelf = &shelf{i: i, t: t, offset: pos.Now*int64(time.Millisecond) - mono()}
 	t.retries = NewRetries(RetriesConfig{
 		Retry: i.p.Retry, Shelf: t.shelf, Key: i.p.Key, Limit: i.p.Size,
 		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Skip: pos.Skip, Log: t.log, Count: t.count,
 	})
-	t.stale.Store(true)
+	t.stale.Store(pos.Parked > 0)
 	t.careful = i.p.Retry != nil && pos.Unclean && compareIDs(pos.Given, pos.Floor) > 0
 	t.pokes, t.poked = make(chan struct{}, 1), pos.Poke
 	t.retake = func() { i.retake(t) }

@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, unclean, suspect, quarantine, skip, poke
+--         open, unclean, suspect, quarantine, skip, poke   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
@@ -13,7 +13,7 @@
 --         or -1), found (how the floor was found), given (the last ID that an earlier
 --         owner was given, at least the floor), unclean (1: the owner before did not
 --         release), suspect (the event that it was at, or ''), quarantine, skip
---         (as they are stored, or ''), poke
+--         (as they are stored, or ''), poke, parked (number of parked events), now (ms)
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
 --         tenure had its group and the group is gone
 local log, own, largest = KEYS[1], ARGV[1] .. '@' .. ARGV[2], tonumber(ARGV[5])
@@ -36,12 +36,16 @@ local function position(group)
 	return floor, read
 end
 
+local parked = redis.call('HLEN', KEYS[4])
+
 -- The reply, from what is stored.
 local function answer()
+	local now = redis.call('TIME')
 	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke')
 	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
 		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
-		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0 }
+		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0,
+		'parked', parked, 'now', now[1] * 1000 + math.floor(now[2] / 1000) }
 end
 
 local exists = redis.call('EXISTS', log) == 1
