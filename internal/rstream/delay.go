@@ -193,10 +193,10 @@ var queueID = regexp.MustCompile(`^[0-9]{16}$`)
 // sentID is an ID as its sender sees it: of an entry as it is, of a delayed event
 // with its partition.
 func sentID(partition int, id string) string {
-	if queueID.MatchString(id) {
-		return DelayedID(partition, id)
+	if strings.Contains(id, "-") {
+		return id
 	}
-	return id
+	return DelayedID(partition, id)
 }
 
 // DelayedID names a delayed event: its partition, and its ID in the due queue.

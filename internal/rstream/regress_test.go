@@ -86,8 +86,8 @@ func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
 		replies map[string]string
 		ids     string
 	}{
-		{"one record", 1, map[string]string{"EVALSHA": "*2\r\n*1\r\n$3\r\n1-1\r\n$0\r\n\r\n"}, "[1-1]"},
-		{"two records", 2, map[string]string{"EVALSHA": "*2\r\n*2\r\n$3\r\n1-1\r\n$3\r\n1-2\r\n$0\r\n\r\n"}, "[1-1 1-2]"},
+		{"one record", 1, map[string]string{"EVALSHA": "$3\r\n1-1\r\n"}, "[1-1]"},
+		{"two records", 2, map[string]string{"EVALSHA": "$7\r\n1-1 1-2\r\n"}, "[1-1 1-2]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := Open(Options{URL: "redis://" + breakingServer(t, tt.replies), Keys: keys.Keys{App: "example", Layout: keys.Standalone}})

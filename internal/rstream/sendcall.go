@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -47,26 +46,51 @@ func batchOf(records [][]string, most int64) (n, size int) {
 // sendCall appends the next n records of a part. For a wide one it only finds out
 // whether there is room.
 func (c *Client) sendCall(ctx context.Context, p *part) *call {
-	n := 3
-	for _, r := range p.rest[:p.n] {
-		n += 1 + len(r)
+	records := p.rest[:p.n]
+	most := 3
+	for _, r := range records {
+		most += 2 + len(r)
 	}
-	keys, args := []string{p.Log}, make([]any, 3, n)
-	args[0], args[1], args[2] = p.meta.Size, p.n, p.meta.IDWindow
-	if p.wide {
-		return scriptCall(ctx, sendScript, keys, args...)
-	}
-	for i, r := range p.rest[:p.n] {
-		count := len(r)
-		if id := p.id(i); id != "" {
-			keys, count = append(keys, c.keys.Once(p.Stream, p.Partition, id)), -count
+	keys, args := []string{p.Log}, append(make([]any, 0, most), p.meta.Size, p.n, p.meta.IDWindow)
+	for at := 0; at < len(records) && !p.wide; {
+		first, n := records[at], p.run(at)
+		count := n
+		if p.id(at) != "" {
+			count = -n
 		}
-		args = append(args, strconv.Itoa(count))
-		for _, s := range r {
-			args = append(args, s)
+		args = append(args, count, len(first)/2)
+		for f := 0; f < len(first); f += 2 {
+			args = append(args, &first[f]) // a pointer: a string would be copied to the heap
+		}
+		for _, r := range records[at : at+n] {
+			for f := 1; f < len(r); f += 2 {
+				args = append(args, &r[f])
+			}
+			if id := p.id(at); id != "" {
+				keys = append(keys, c.keys.Once(p.Stream, p.Partition, id))
+			}
+			at++
 		}
 	}
 	return scriptCall(ctx, sendScript, keys, args...)
+}
+
+// run is how many of the records under way, from the at-th on, have the names of
+// its fields, which then travel once, and have IDs as it has.
+func (p *part) run(at int) int {
+	first, n := p.rest[at], 1
+	for ; at+n < p.n; n++ {
+		r := p.rest[at+n]
+		if len(r) != len(first) || (p.id(at+n) == "") != (p.id(at) == "") {
+			return n
+		}
+		for f := 0; f < len(r); f += 2 {
+			if r[f] != first[f] {
+				return n
+			}
+		}
+	}
+	return n
 }
 
 // id is the ID of the i-th of the records that are not in yet, "" for none.
@@ -83,27 +107,31 @@ func (p *part) id(i int) string {
 // commands of the pipeline that were answered before, too.
 func (p *part) take(reply *redis.Cmd) error {
 	v, err := reply.Result()
-	list, _ := v.([]any)
-	if list == nil && err != nil {
-		return err
-	}
-	want := p.n
-	if p.wide {
-		want = 0
-	}
-	ids, text, ok := parseSent(list)
-	if ok {
-		p.add(ids)
-	}
+	text, ok := v.(string)
 	switch {
-	case !ok || text == "" && len(ids) != want:
-		return fmt.Errorf("unexpected reply %v for %d records", v, want)
+	case !ok && err == nil:
+		return fmt.Errorf("unexpected reply %v", v)
+	case !ok || text == "" && err != nil:
+		return plainly(err)
 	case text == "FULL":
 		return errFull
-	case text != "":
+	case p.wide:
+		return nil
+	}
+	ids := strings.Split(text, " ")
+	if len(ids) != p.n || text == "" {
+		return fmt.Errorf("unexpected reply %q for %d records", text, p.n)
+	}
+	p.add(ids)
+	return nil
+}
+
+// plainly is an error of a command inside a script without what the server adds.
+func plainly(err error) error {
+	if text, _, found := strings.Cut(err.Error(), " script: "); found && isReply(err) {
 		return scriptError(text)
 	}
-	return nil
+	return err
 }
 
 // appendWide appends a record without a script, so that two at once may exceed
