@@ -209,3 +209,145 @@ func TestWaitWantsSomethingThatHolds(t *testing.T) {
 		}
 	})
 }
+
+// Also of partitions that have never had an event, and of those whose event fails
+// and is parked meanwhile.
+func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
+	var n notes
+	retry := &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Backoff: runnel.Backoff{First: time.Second, Jitter: -1}}}
+	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		app := runnel.New("contract", o)
+		runnel.NewStream(app, "items", keyOfItem, nil).Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, _ item) error {
+			n.add(fmt.Sprint("attempt ", e.Attempt))
+			time.Sleep(5 * time.Second)
+			if e.Attempt < 2 {
+				return errBad
+			}
+			return nil
+		}), retry)
+		return app
+	}, func(c *runneltest.Cluster) {
+		ready(c, "a")
+		app := runnel.New("contract", c.Options("sender"))
+		defer app.Close()
+		rules, ctx := app.Rules(), c.Context()
+		began := time.Now()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(rules.Pause(ctx, runnel.AppScope(), nil))
+		must(rules.Wait(ctx, runnel.AppScope()))
+		if d := time.Since(began); d > 2*time.Second {
+			t.Errorf("idle: waited for %v", d)
+		}
+		must(rules.Unpause(ctx, runnel.AppScope()))
+		must(runnel.NewStream(app, "items", keyOfItem, nil).Send(ctx, items(1)...))
+		c.Wait(func() bool { return n.has("attempt 1") })
+		must(rules.Pause(ctx, runnel.AppScope(), nil))
+		must(rules.Wait(ctx, runnel.AppScope()))
+		c.Sleep(time.Minute)
+		if n.has("attempt 2") {
+			t.Error("attempted again while it was paused")
+		}
+		must(rules.Unpause(ctx, runnel.AppScope()))
+		c.Wait(func() bool { return n.has("attempt 2") })
+	})
+}
+
+// A pause between two tries of middleware, and a release meanwhile: what was not
+// begun is not done, whatever middleware makes of the error, and not a failure.
+func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
+	var n notes
+	swallow := func(next runnel.Handler) runnel.Handler {
+		return func(ctx context.Context, b *runnel.Batch) error {
+			time.Sleep(10 * time.Second) // the pause comes now
+			if err := next(ctx, b); err != nil {
+				n.add(fmt.Sprint("error, context ended: ", ctx.Err() != nil))
+			}
+			return nil
+		}
+	}
+	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		app := runnel.New("contract", o)
+		runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p",
+			runnel.Each(func(context.Context, *runnel.Event, item) error { n.add("processed by " + o.Worker); return nil }),
+			&runnel.ProcessorOptions{Middleware: []runnel.Middleware{swallow}})
+		return app
+	}, func(c *runneltest.Cluster) {
+		a := ready(c, "a")
+		app := runnel.New("contract", c.Options("sender"))
+		defer app.Close()
+		if err := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Send(c.Context(), items(1)...); err != nil {
+			t.Fatal(err)
+		}
+		c.Sleep(5 * time.Second)
+		if err := app.Rules().Pause(c.Context(), runnel.AppScope(), nil); err != nil {
+			t.Fatal(err)
+		}
+		c.Sleep(time.Minute)
+		if err := a.Stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		ready(c, "b")
+		c.Sleep(time.Minute)
+		if err := app.Rules().Unpause(c.Context(), runnel.AppScope()); err != nil {
+			t.Fatal(err)
+		}
+		c.Wait(func() bool { return n.has("processed by b") })
+	})
+	if got, want := strings.Join(n.all(), "; "), "error, context ended: true; processed by b"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// If they cannot be read, the last known rules hold; whoever has never read them
+// starts nothing; and that there are none any more is no error.
+func TestRulesThatCannotBeReadHold(t *testing.T) {
+	const key = "__rules:contract"
+	inRules(t, 1, nil, func(c *ruled) {
+		app := runnel.AppScope()
+		a := ready(c.Cluster, "a")
+		c.must(c.rules.Pause(c.Context(), app, nil))
+		c.Sleep(time.Second)
+		c.send(1, 1)
+		c.must(c.Redis().Del(c.Context(), key).Err())
+		c.must(c.Redis().Set(c.Context(), key, "nonsense", 0).Err())
+		c.was("") // the pause is still known
+		c.must(a.Stop())
+		ready(c.Cluster, "b")
+		c.was("") // nothing is known
+		c.must(c.Redis().Del(c.Context(), key).Err())
+		c.was("1") // nothing is paused
+		c.must(c.Redis().HSet(c.Context(), key, "generation", 7, "pause app", `{"v":2}`).Err())
+		c.send(2, 2)
+		c.was("1 2") // of another version; before, nothing was
+		c.must(c.Redis().Del(c.Context(), key).Err())
+		c.must(c.rules.Block(c.Context(), app, nil))
+		c.Sleep(time.Second)
+		c.send(3, 3)
+		c.must(c.Redis().FlushAll(c.Context()).Err())
+		c.Sleep(time.Minute)
+		c.send(4, 4)
+		c.was("1 2 4") // a flush forgets events, and rules
+	})
+}
+
+// Messages may get lost: heartbeats bring the news.
+func TestRulesAreSeenWithoutTheirMessage(t *testing.T) {
+	inRules(t, 1, nil, func(c *ruled) {
+		ready(c.Cluster, "a")
+		c.must(c.Redis().HSet(c.Context(), "__rules:contract", "generation", 7, "block stream:items", `{"v":1,"who":"root","why":"","at":1,"until":0}`).Err())
+		c.Sleep(5 * time.Second)
+		c.send(1, 1)
+		c.was("")
+		c.must(c.rules.Unblock(c.Context(), runnel.StreamScope("items")))
+		began := time.Now()
+		c.Wait(func() bool { return c.n.has("1") })
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("with its message it took %v", d)
+		}
+	})
+}

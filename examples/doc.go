@@ -9,6 +9,7 @@
 //	retry        events that failed are attempted again, in the order of their key
 //	deadletter   events that cannot be processed go to a stream of their own
 //	delayed      events for later, and taken back before
+//	rules        a processor is paused while something is worked on
 //	timer        background tasks on every worker, or on the leader only
 //	codec        compressed, native Redis fields, and a codec of one's own
 //	ownmain      in a main of one's own, with an HTTP server and a shared Redis client

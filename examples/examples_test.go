@@ -35,6 +35,7 @@ var says = map[string]string{
 	"middleware": "posted",
 	"ownmain":    "partitions gained",
 	"retry":      "attempt 3: ada paid 300 cents",
+	"rules":      "the press stands still",
 	"testing":    "ada has 100 cents",
 	"timer":      "poll: every two seconds, on the leader",
 }

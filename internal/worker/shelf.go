@@ -105,7 +105,7 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 		defer cancel()
 	}
 	trouble := newTrouble(s.t.log, "parked events")
-	for s.t.Holds() && ctx.Err() == nil {
+	for s.t.keeps() && ctx.Err() == nil {
 		err := call(ctx)
 		switch {
 		case err == nil || errors.Is(err, rstream.ErrFull):

@@ -103,6 +103,13 @@ func (t *tenure) Holds() bool {
 		}
 		<-t.ready
 	}
+	return t.keeps()
+}
+
+// keeps says whether the lease holds; if not, the tenure is lost. What is written
+// for an event that was processed asks this and not Holds, which waits while the
+// partition is paused.
+func (t *tenure) keeps() bool {
 	if t.live() {
 		return true
 	}
