@@ -329,3 +329,51 @@ func TestAFullParkBlocksThePartition(t *testing.T) {
 		}
 	})
 }
+
+// An operator lets parked events run at once, or drops them, while the worker
+// runs; the next of the lane follows.
+func TestOperatorsChangeWhatIsParked(t *testing.T) {
+	var n notes
+	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
+		n.add(attempt(ctx, e, i))
+		if e.Attempt == 1 {
+			return runnel.RetryAfter(errBad, time.Hour)
+		}
+		return nil
+	})
+	cluster(t, 1, fn, retrying(9, runnel.RetryBlock), func(c *runneltest.Cluster, send func(...int)) {
+		ready(c, "a")
+		o := operator(t, c)
+		defer o.Close()
+		place := o.Place("items", "p", 0)
+		parked := func() []string {
+			states, _, err := o.Retries(c.Context(), place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, s := range states {
+				ids = append(ids, s.ID)
+			}
+			return ids
+		}
+		send(1)
+		c.Sleep(time.Second)
+		send(2)
+		c.Sleep(time.Second)
+		wantNotes(t, &n, "a 1#1")
+		if due, err := o.RetryNow(c.Context(), place, parked()); err != nil || len(due) != 1 {
+			t.Errorf("retry now: %v, %v", due, err)
+		}
+		c.Sleep(100 * time.Millisecond)
+		wantNotes(t, &n, "a 1#1", "a 1#2", "a 2#1")
+		send(3)
+		if err := o.DropParked(c.Context(), place, parked()); err != nil {
+			t.Errorf("retry drop: %v", err)
+		}
+		c.Sleep(100 * time.Millisecond)
+		wantNotes(t, &n, "a 1#1", "a 1#2", "a 2#1", "a 3#1")
+		c.Sleep(2 * time.Hour)
+		wantNotes(t, &n, "a 1#1", "a 1#2", "a 2#1", "a 3#1", "a 3#2")
+	})
+}

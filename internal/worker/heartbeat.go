@@ -140,8 +140,8 @@ func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewe
 	}
 	if t.wasMoved(ids) {
 		// Redis forgot where they were moved to as well: begin with what it knows.
-		t.log.Warn("Redis forgot events that were parked or dead letters: taking the partition over again", "events", len(ids), "first", ids[0])
-		if t.lose() {
+		if !t.isEnding() {
+			t.log.Warn("Redis forgot events that were parked or dead letters: taking the partition over again", "events", len(ids), "first", ids[0])
 			i.retake(t)
 		}
 		return nil

@@ -230,8 +230,11 @@ func (i *incarnation) regain(t *tenure, s rstream.State) {
 }
 
 // retake ends a tenure while the lock is ours, and owns the partition again
-// under a new one.
+// under a new one; once, for two may have a reason.
 func (i *incarnation) retake(t *tenure) {
+	if t.retaken.Swap(true) {
+		return
+	}
 	i.wg.Go(func() {
 		i.end(t)
 		i.mu.Lock()

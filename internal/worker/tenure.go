@@ -37,6 +37,7 @@ type tenure struct {
 	gone      chan struct{} // lost
 	goneIt    sync.Once
 	endIt     sync.Once     // see incarnation.end
+	retaken   atomic.Bool   // see incarnation.retake
 	freeing   atomic.Bool   // the lock is being released
 	groupGone atomic.Bool   // our consumer group was destroyed
 	ended     chan struct{} // incarnation.end is through
