@@ -175,7 +175,7 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 	}
 	set := time.Now()
 	<-time.After(5 * time.Second)
-	after := began().Sub(set) // negative, if none did
+	after := began().Sub(set)  // negative, if none did
 	if after > 3*time.Second { // promised is one; a heartbeat would bring it after more than three
 		t.Errorf("an iteration began %v after the block", after)
 	}

@@ -236,4 +236,9 @@ var mutants = []mutant{
 		"		i.w.moves.heard(t, renewed[n].Due)\n", "",
 		"TestLostHintOfADelay/redis",
 	},
+	{
+		"a new owner reads the rules before its first event", "internal/worker/executor.go",
+		"	t.held.Store(true) // until", "	// until",
+		"TestRulesHoldWhileTheyCannotBeRead",
+	},
 }
