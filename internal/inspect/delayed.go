@@ -47,7 +47,9 @@ func Delayed(ctx context.Context, c *rstream.Client, stream string, partitions [
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b DelayedState) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition)) })
+	slices.SortStableFunc(out, func(a, b DelayedState) int {
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition))
+	})
 	if limit > 0 && len(out) > limit {
 		out = out[:limit]
 	}

@@ -164,7 +164,7 @@ func (c *Client) reschedule(ctx context.Context, stream string, partition int, p
 
 // A DelayedEvent is one that waits for its time.
 type DelayedEvent struct {
-	ID     string // in the due queue of its partition
+	ID     string         // in the due queue of its partition
 	At     time.Time      // when it is due
 	Sent   time.Time      // when it was sent
 	Values map[string]any // as its entry will have them, but for DueField
