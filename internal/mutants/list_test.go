@@ -241,4 +241,14 @@ var mutants = []mutant{
 		"	t.held.Store(true) // until", "	// until",
 		"TestRulesHoldWhileTheyCannotBeRead",
 	},
+	{
+		"what was parked and is pending again is not acked", "internal/worker/heartbeat.go",
+		"if t.wasMoved(ids) {", "if false {",
+		"TestParkedEventForgottenByRedis",
+	},
+	{
+		"an attempt counts before it is made", "internal/worker/retries.go",
+		"	s.Attempts++\n", "",
+		"TestBrokenRetrySteps/park_1_close_before",
+	},
 }
