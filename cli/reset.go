@@ -34,7 +34,7 @@ func (p *program) processor() *cli.Command {
 		"PROG processor reset orders/printer --to start",
 		"PROG processor reset orders/printer --to end",
 		"PROG processor reset orders/printer --to 1767225600000-0   # what was sent since 2026-01-01 00:00 UTC")
-	return p.group("processor", "look after a processor", append([]*cli.Command{reset, p.resume()}, p.ruleCommands()...)...)
+	return p.group("processor", "look after a processor", append([]*cli.Command{reset, p.resume(), p.remove()}, p.ruleCommands()...)...)
 }
 
 // moved is what `processor reset` tells of a partition.

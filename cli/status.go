@@ -96,7 +96,7 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, now time.Time) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beat)
 	}
-	fmt.Fprintln(t, "\nPARTITION\tOWNER\tEPOCH\tLENGTH\tPENDING\tLAG\tPARKED\tDEAD\tACKED TO\tEND")
+	fmt.Fprintln(t, "\nPARTITION\tOWNER\tEPOCH\tLENGTH\tPENDING\tLAG\tPARKED\tDEAD\tLOST\tACKED TO\tEND")
 	for _, s := range p.Partitions {
 		if s.Err != "" {
 			fmt.Fprintf(t, "%d\t%s\n", s.Partition, s.Err)
@@ -106,9 +106,9 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, now time.Time) {
 		if owner == "" {
 			owner = s.Executor // a reset, or a worker that is no member any more
 		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Partition, dash(owner), s.Epoch, s.Length, s.Pending, s.Lag, s.Parked, s.Dead, s.Floor, s.End)
+		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Partition, dash(owner), s.Epoch, s.Length, s.Pending, s.Lag, s.Parked, s.Dead, s.Lost, s.Floor, s.End)
 	}
-	fmt.Fprintf(t, "total\t%d owned\t\t%d\t%d\t%d\t%d\t%d\t\t\n", p.Totals.Owned, p.Totals.Length, p.Totals.Pending, p.Totals.Lag, p.Totals.Parked, p.Totals.Dead)
+	fmt.Fprintf(t, "total\t%d owned\t\t%d\t%d\t%d\t%d\t%d\t%d\t\t\n", p.Totals.Owned, p.Totals.Length, p.Totals.Pending, p.Totals.Lag, p.Totals.Parked, p.Totals.Dead, p.Totals.Lost)
 	writeHeld(t, p)
 	for _, s := range p.Partitions {
 		if s.RunningSince != nil {

@@ -86,6 +86,7 @@ type PartitionState struct {
 	End       string `json:"end"`       // the last entry appended
 	Parked    int64  `json:"parked"`    // waiting for another attempt, or behind such an event
 	Dead      int64  `json:"dead"`      // dead letters
+	Lost      int64  `json:"lost"`      // removed before they were processed
 
 	Held         string           `json:"held,omitempty"`          // "block" or "pause": rules hold it back
 	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that takes long, by the worker's clock
@@ -109,6 +110,7 @@ type Totals struct {
 	Length  int64 `json:"length"`
 	Parked  int64 `json:"parked"`
 	Dead    int64 `json:"dead"`
+	Lost    int64 `json:"lost"`
 
 	Quarantined int `json:"quarantined"` // partitions
 }
@@ -216,6 +218,7 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string)
 		p.Totals.Length += s.Length
 		p.Totals.Parked += s.Parked
 		p.Totals.Dead += s.Dead
+		p.Totals.Lost += s.Lost
 		if s.Quarantine != nil {
 			p.Totals.Quarantined++
 		}
@@ -280,7 +283,7 @@ func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, wor
 		s := PartitionState{
 			Partition: i, Executor: v.Owner, Worker: workers[v.Owner], LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
-			Length: v.Length, Floor: v.Floor, End: v.End, Parked: v.Parked, Dead: v.Dead,
+			Length: v.Length, Floor: v.Floor, End: v.End, Parked: v.Parked, Dead: v.Dead, Lost: v.Lost,
 			Quarantine: quarantineOf(v.Quarantine),
 		}
 		switch {

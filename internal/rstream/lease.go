@@ -19,7 +19,15 @@ type Renewal struct {
 	Place  Place
 	Tenure Tenure
 	Floor  string // acked up to here; stored as the checkpoint
-	Read   int64  // number of entries ever appended up to the floor, -1 when unknown
+	// Read is the number of entries ever appended up to the floor, less those that
+	// were lost, -1 when unknown.
+	Read int64
+	Gone int64 // entries that were removed while they were pending
+
+	// At is the last entry that was given to us, "" where there is nothing to
+	// count, and Count what Read is for it.
+	At    string
+	Count int64
 }
 
 func (r Renewal) group() string { return GroupName(r.Place.Processor, r.Tenure.Executor) }
@@ -55,6 +63,10 @@ type Renewed struct {
 	Pending int64  // delivered and not acked
 	Lowest  string // ID of the lowest pending entry, "" when none is
 	Poke    int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
+
+	Lost    int64 // entries that were removed before they were delivered, ever
+	Counted bool  // up to the renewal's At; Lost is true of what is behind it as soon as it was counted
+	Count   int64 // then: what the renewal's Count should be, -1 when that is unknown
 
 	// Due is how long until the next delayed event of the partition is due, never
 	// less than a nanosecond: 0 when none waits or that is not known.
@@ -133,17 +145,21 @@ func generationOf(reply *redis.Cmd) int64 {
 
 func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal) *call {
 	keys := make([]string, 0, 3*len(rs))
-	args := make([]any, 1, 1+4*len(rs))
+	args := make([]any, 1, 1+7*len(rs))
 	args[0] = milliseconds(expiry)
 	for _, r := range rs {
-		read := ""
-		if r.Read >= 0 {
-			read = strconv.FormatInt(r.Read, 10)
-		}
 		keys = append(keys, r.Place.Log, r.Place.Lock, r.Place.Own)
-		args = append(args, r.group(), r.Tenure.LockValue(), r.Floor, read)
+		args = append(args, r.group(), r.Tenure.LockValue(), r.Floor, known(r.Read), r.Gone, r.At, known(r.Count))
 	}
 	return scriptCall(ctx, refreshScript, keys, args...)
+}
+
+// known is a number, or nothing where it is not known.
+func known(n int64) string {
+	if n < 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
@@ -164,8 +180,12 @@ func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
 			return nil, fmt.Errorf("unexpected reply %v", v)
 		}
 		out[i] = Renewed{State: State(state), Pending: pending, Lowest: lowest}
-		if len(one) > 3 {
+		if len(one) > 6 {
 			out[i].Poke, _ = one[3].(int64)
+			out[i].Lost, _ = one[4].(int64)
+			if out[i].Counted = one[5] == int64(1); out[i].Counted {
+				out[i].Count, _ = one[6].(int64)
+			}
 		}
 	}
 	return out, nil

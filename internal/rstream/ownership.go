@@ -36,6 +36,10 @@ type Position struct {
 	Poke       int64       // as in Renewed
 	Parked     int64       // number of parked events
 	Now        int64       // the server's clock, in milliseconds
+
+	Lost   int64 // entries that were removed before they were delivered, ever; they count as read
+	Gone   int64 // entries that were removed while they were pending, ever
+	Missed int64 // how many of both were found by this takeover
 }
 
 // Lock obtains a partition's lock for a tenure, in one try. ErrHeld says that
@@ -101,7 +105,7 @@ func parsePosition(reply []any) (Position, error) {
 	pos := Position{
 		Epoch: f.number("epoch"), Floor: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
 		Given: f.text("given"), Unclean: f.number("unclean") == 1, Suspect: f.text("suspect"),
-		Skip: f.text("skip"), Poke: f.number("poke"), Parked: f.number("parked"), Now: f.number("now"),
+		Skip: f.text("skip"), Poke: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"),
 	}
 	if f.err != nil {
 		return Position{}, f.err

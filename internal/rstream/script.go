@@ -57,6 +57,9 @@ var headsSource string
 //go:embed lua/trim.lua
 var trimSource string
 
+//go:embed lua/forget.lua
+var forgetSource string
+
 //go:embed lua/room.lua
 var roomSource string
 
@@ -104,7 +107,7 @@ var dropSource string
 
 var (
 	takeoverScript = redis.NewScript(prelude + takeoverSource)
-	refreshScript  = redis.NewScript(refreshSource)
+	refreshScript  = redis.NewScript(prelude + refreshSource)
 	beatScript     = redis.NewScript(beatSource)
 	taskScript     = redis.NewScript(taskSource)
 	ruleScript     = redis.NewScript(ruleSource)
@@ -113,6 +116,7 @@ var (
 	unlockScript   = redis.NewScript(unlockSource)
 	sendScript     = redis.NewScript(sendSource)
 	trimScript     = redis.NewScript(prelude + retention + trimSource)
+	forgetScript   = redis.NewScript(prelude + retention + forgetSource)
 	roomScript     = redis.NewScript(prelude + retention + roomSource)
 	delayScript    = redis.NewScript(due.Lib + packedLib + delaySource)
 	moveScript     = redis.NewScript(due.Lib + packedLib + moveSource)

@@ -27,6 +27,7 @@ type View struct {
 	End       string // last ID ever appended
 	Parked    int64
 	Dead      int64 // dead letters
+	Lost      int64 // removed before they were processed
 
 	Quarantine *Quarantine // nil: the partition is not quarantined
 	Err        error       // the server could not tell, for instance because a key holds a wrong type
@@ -67,7 +68,7 @@ func parseView(reply []any) (View, error) {
 		Owner: owner, Tenure: number, LockLeft: time.Duration(max(f.number("left"), 0)) * time.Millisecond, Epoch: f.number("epoch"),
 		Group: f.text("group"), Delivered: f.text("delivered"), Floor: f.text("floor"),
 		Pending: f.number("pending"), Behind: f.number("behind"), Length: f.number("length"), End: f.text("end"),
-		Parked: f.number("parked"), Dead: f.number("dead"),
+		Parked: f.number("parked"), Dead: f.number("dead"), Lost: f.number("lost"),
 	}
 	quarantine := f.text("quarantine")
 	if f.err != nil {

@@ -50,7 +50,8 @@ type buffer struct {
 	acking  []string // IDs, ascending, done and not yet with the acker
 	flight  []string // IDs with the acker
 	floor   string
-	read    int64    // number of entries up to the floor, -1 when unknown
+	read    int64    // number of entries up to the floor without lost ones, -1 when unknown
+	count   int64    // the same up to position
 	gap     bool     // an entry behind the floor stays unacked, so that the floor stays
 	top     string   // the largest ID that was confirmed
 	above   int64    // how many confirmed entries are behind the floor
@@ -68,7 +69,7 @@ type item struct {
 func newBuffer(capacity int, maxBytes int64, floor string, read int64) *buffer {
 	return &buffer{
 		mayRun:   func() bool { return true },
-		maxBytes: maxBytes, capacity: capacity, position: floor, floor: floor, read: read,
+		maxBytes: maxBytes, capacity: capacity, position: floor, floor: floor, read: read, count: read,
 		ready: make(chan struct{}, 1),
 	}
 }
@@ -97,6 +98,9 @@ func (b *buffer) push(entries []rstream.Entry) (largest int64) {
 		b.items = append(b.items, item{e, size, now})
 		b.bytes += size
 		b.position = e.ID
+		if b.count >= 0 {
+			b.count++
+		}
 	}
 	b.signal()
 	return largest

@@ -272,13 +272,15 @@ func (i *incarnation) note(ctx context.Context, partition int, err error) {
 // own starts the tenure.
 func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstream.Position, lease int64) {
 	t := &tenure{
-		buffer: newBuffer(i.p.Prefetch, i.p.PrefetchBytes, pos.Floor, pos.Read),
+		buffer: newBuffer(i.p.Prefetch, i.p.PrefetchBytes, pos.Floor, max(pos.Read-pos.Lost, -1)),
 		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
 		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
 		tell: i.acks.mark, count: i.w.count, alone: i.w.alone, worker: i.w.name,
 	}
 	t.lease.Store(lease)
+	t.vanished.Store(pos.Gone)
+	t.losses.seen = pos.Lost
 	t.live = t.holds
 	t.since = mono()
 	t.changed, t.opened = i.hurry, t.signal
@@ -289,6 +291,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
 		i.w.count.Lost.Add(1)
+		t.vanished.Add(1)
 		t.log.Error("event lost: it was deleted before it was processed", "event", id)
 		i.acks.mark(t)
 	}
@@ -299,6 +302,9 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.mu.Unlock()
 	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
 	i.journal.note(slog.LevelInfo, gained, place.Partition, nil)
+	if pos.Missed > 0 {
+		t.missed(pos.Missed)
+	}
 	i.w.rules.admit(i, t)
 	i.wg.Go(func() { i.consume(t, pos.Quarantine) })
 	i.wg.Go(func() { i.watchLease(t) })

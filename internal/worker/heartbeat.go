@@ -80,7 +80,7 @@ func (i *incarnation) refresh(ctx context.Context) error {
 	tenures := i.owned()
 	renewals := make([]rstream.Renewal, len(tenures))
 	for n, t := range tenures {
-		renewals[n] = t.renewal()
+		renewals[n] = t.counting(t.renewal())
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(i.p.LockExpiry/3, 100*time.Millisecond))
 	defer cancel()
@@ -102,6 +102,7 @@ func (i *incarnation) refresh(ctx context.Context) error {
 			continue
 		}
 		t.lease.Store(leaseEnd(sent, i.p.LockExpiry))
+		t.countedBy(renewals[n], renewed[n])
 		if renewed[n].Poke != t.poked {
 			t.poked = renewed[n].Poke
 			t.poke()

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,6 +103,14 @@ func (m *maintenance) trimStream(ctx context.Context, stream string, ts []*tenur
 	}
 	requests := make([]rstream.TrimRequest, len(ts))
 	for n, t := range ts {
+		if !slices.Contains(meta.Processors, t.place.Processor) {
+			// It was removed while it started: nothing may be trimmed before it
+			// is registered again.
+			if err := m.w.cfg.Ensure(ctx); err != nil {
+				return err
+			}
+			meta.Processors = append(meta.Processors, t.place.Processor)
+		}
 		requests[n] = rstream.TrimRequest{Log: t.place.Log, Processors: meta.Processors, Size: meta.Size}
 	}
 	trimmed, err := m.w.client.Trim(ctx, requests)

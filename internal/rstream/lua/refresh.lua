@@ -1,33 +1,73 @@
--- Extends the leases of an executor's partitions and checkpoints their floors.
--- Never takes a lock again that it lost.
+-- Extends the leases of an executor's partitions, checkpoints their floors, and
+-- counts entries that were removed before they were delivered. Never takes a lock
+-- again that it lost.
 --
 -- KEYS    for each partition: partition, lock, ownership hash
 -- ARGV    1 expiry in ms, then for each partition:
---         group, lock value, floor, entries read at the floor or ''
+--         group, lock value, floor, entries read at the floor or '', entries that were
+--         removed while they were pending, last ID that the owner was given or '' where
+--         nothing is to be counted, entries read up to that or ''. What was lost is
+--         not among the entries read
 -- Returns for each partition {state, number of pending entries, lowest pending ID,
---         number of changes by operators where it is ours}
+--         and where it is ours: number of changes by operators, number of entries lost,
+--         1 if these were counted, entries read up to the last ID as they are known now
+--         or -1}
 --         state 1 ours, 0 lock lost, -1 lock ours but the group is gone,
 --         -2 a key holds a wrong type
-local function refresh(log, lock, own, group, value, floor, read)
+-- Every entry that was ever appended was either delivered to the processor or lost:
+-- that can be told where nothing is left to deliver. Repeated it finds nothing more.
+local function count(log, own, group, at, read, lost)
+	local info
+	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
+		local g = map(flat)
+		if g['name'] == group then info = g end
+	end
+	if not info or info['last-delivered-id'] ~= at then return lost, 0, -1 end -- more is on its way
+	local delivered, lag, added = tonumber(info['entries-read'] or ''), tonumber(info['lag'] or ''), nil
+	if not (delivered and lag == 0) and #redis.call('XRANGE', log, '(' .. at, '+', 'COUNT', 1) > 0 then
+		return lost, 0, -1
+	end
+	if delivered and lag then
+		added = delivered + lag
+	else
+		added = map(redis.call('XINFO', 'STREAM', log))['entries-added']
+	end
+	if not added then return lost, 1, -1 end -- the embedded server does not count
+	local gap = read and added - lost - read or 0
+	if gap > 0 then
+		redis.call('HINCRBY', own, 'lost', gap)
+		redis.call('XGROUP', 'SETID', log, group, at, 'ENTRIESREAD', string.format('%.0f', added))
+		lost = lost + gap
+	end
+	return lost, 1, added - lost
+end
+
+local function refresh(log, lock, own, group, value, floor, read, gone, at, delivered)
 	local held = redis.pcall('GET', lock)
 	if type(held) == 'table' then return -2, 0, '' end
 	if held ~= value then return 0, 0, '' end
 	redis.call('PEXPIRE', lock, ARGV[1])
 	-- Also when the group is gone: then it is all that is left of the position.
-	local saved = redis.pcall('HSET', own, 'floor', floor, 'read', read)
-	if type(saved) == 'table' then return -2, 0, '' end
+	local known = redis.pcall('HMGET', own, 'lost', 'poke')
+	if known.err then return -2, 0, '' end
+	local lost = tonumber(known[1] or '') or 0
+	if read ~= '' then read = string.format('%.0f', read + lost) end
+	redis.call('HSET', own, 'floor', floor, 'read', read)
+	if gone ~= '0' then redis.call('HSET', own, 'gone', gone) end
 	local pending = redis.pcall('XPENDING', log, group)
 	if pending.err then
 		if pending.err:find('NOGROUP', 1, true) then return -1, 0, '' end
 		return -2, 0, ''
 	end
-	return 1, pending[1], pending[2] or '', tonumber(redis.call('HGET', own, 'poke') or '') or 0
+	local counted, position = 0, -1
+	if at ~= '' then lost, counted, position = count(log, own, group, at, tonumber(delivered), lost) end
+	return 1, pending[1], pending[2] or '', tonumber(known[2] or '') or 0, lost, counted, position
 end
 
 local out = {}
 for i = 0, #KEYS / 3 - 1 do
-	local k, a = i * 3, i * 4 + 1
+	local k, a = i * 3, i * 7 + 1
 	out[i + 1] = { refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
-		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]) }
+		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]) }
 end
 return out

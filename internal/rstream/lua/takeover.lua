@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, unclean, suspect, quarantine, skip, poke   4 retry states
+--         open, unclean, suspect, quarantine, skip, poke, lost, gone, missed   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
@@ -13,7 +13,9 @@
 --         or -1), found (how the floor was found), given (the last ID that an earlier
 --         owner was given, at least the floor), unclean (1: the owner before did not
 --         release), suspect (the event that it was at, or ''), quarantine, skip
---         (as they are stored, or ''), poke, parked (number of parked events), now (ms)
+--         (as they are stored, or ''), poke, lost (entries that were removed before
+--         they were delivered), gone (those that were removed while they were
+--         pending), missed (how many of these the takeover found), parked (number of parked events), now (ms)
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
 --         tenure had its group and the group is gone
 local log, own, largest = KEYS[1], ARGV[1] .. '@' .. ARGV[2], tonumber(ARGV[5])
@@ -25,15 +27,22 @@ end
 local function position(group)
 	local floor, read = group['last-delivered-id'], tonumber(group['entries-read'] or '')
 	if floor == '' then floor = '0-0' end
-	local pending = redis.call('XPENDING', log, group['name'])
+	local missing, pending = 0, redis.call('XPENDING', log, group['name'])
 	if pending[1] > 0 then
 		local previous = redis.call('XREVRANGE', log, '(' .. pending[2], '-', 'COUNT', 1)
 		floor = previous[1] and previous[1][1] or '0-0'
 		-- Counted, not taken from the number of pending ones: acks may have gaps.
 		local behind = redis.call('XRANGE', log, '(' .. floor, group['last-delivered-id'], 'COUNT', 1001)
 		read = read and #behind <= 1000 and math.max(read - #behind, 0) or nil
+		-- The new group knows nothing of those that were removed meanwhile.
+		local there = {}
+		for _, entry in ipairs(behind) do there[entry[1]] = true end
+		local list = #behind <= 1000 and redis.call('XPENDING', log, group['name'], '-', '+', 1000) or {}
+		for _, one in ipairs(list) do
+			if not there[one[1]] then missing = missing + 1 end
+		end
 	end
-	return floor, read
+	return floor, read, missing
 end
 
 local parked = redis.call('HLEN', KEYS[4])
@@ -41,21 +50,25 @@ local parked = redis.call('HLEN', KEYS[4])
 -- The reply, from what is stored.
 local function answer()
 	local now = redis.call('TIME')
-	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke')
+	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed')
 	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
 		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
 		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0,
+		'lost', tonumber(s[11] or '') or 0, 'gone', tonumber(s[12] or '') or 0,
+		'missed', tonumber(s[13] or '') or 0,
 		'parked', parked, 'now', now[1] * 1000 + math.floor(now[2] / 1000) }
 end
 
 local exists = redis.call('EXISTS', log) == 1
 local floor, read, found, mine, plain, others, given = nil, nil, 'group', false, nil, {}, '0-0'
+local lost, gone = 0, 0
 if exists then
 	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
 		local group = map(flat)
 		local name = group['name']
 		if is_group_of(ARGV[1], name, #ARGV[2]) then
-			local f, r = position(group)
+			local f, r, missing = position(group)
+			gone = math.max(gone, missing)
 			if not floor or before(f, floor) then floor, read = f, r end -- the lowest: repeat, never skip
 			local last = group['last-delivered-id']
 			if last ~= '' and before(given, last) then given = last end
@@ -103,6 +116,22 @@ if not read and floor == '0-0' then -- what was trimmed before the first entry c
 	end
 end
 
+-- Entries behind the floor may be gone. Where nothing was deleted behind the first
+-- entry that is left, the number of those before it is known.
+local info = read and found ~= 'start' and exists and map(redis.call('XINFO', 'STREAM', log))
+if info and info['entries-added'] then
+	local left, first = redis.call('XLEN', log), redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
+	local before_first = info['entries-added'] - left
+	local deleted = info['max-deleted-entry-id']
+	if first and before(floor, first[1]) and before(deleted, first[1]) or not first then
+		-- A checkpoint may be older than acks, whose entries were trimmed since.
+		if found == 'group' and before_first > read then lost = before_first - read end
+		read = math.max(read, before_first)
+	elseif found == 'checkpoint' and first and before(floor, first[1]) then
+		read = nil
+	end
+end
+
 if before(given, floor) then given = floor end
 -- Whose owner did not release it was at the oldest unacked event when it ended, if
 -- that one had been given to it. It stays the suspect over any number of takeovers,
@@ -117,7 +146,9 @@ local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
 	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6],
-	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect)
+	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'missed', lost + gone)
+if lost > 0 then redis.call('HINCRBY', KEYS[3], 'lost', lost) end
+if gone > 0 then redis.call('HINCRBY', KEYS[3], 'gone', gone) end
 if mine then redis.call('XGROUP', 'DESTROY', log, own) end
 local made
 if read then -- so that the server's own idea of the lag stays true

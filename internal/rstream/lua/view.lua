@@ -5,7 +5,7 @@
 -- Returns names and values in turns: held (lock value or ''), left (its remaining
 --         life in ms), epoch or 0, group or '', delivered (the last ID that was),
 --         floor, pending, behind (not delivered, -1 when it must be counted),
---         length, end (last ID), parked, dead, quarantine (as stored, or '')
+--         length, end (last ID), parked, dead, lost, quarantine (as stored, or '')
 local log, id_length = KEYS[1], tonumber(ARGV[2])
 
 -- The ID up to which everything is acked, as takeover.lua finds it.
@@ -19,14 +19,14 @@ end
 
 local held = redis.call('GET', KEYS[2]) or ''
 local left = redis.call('PTTL', KEYS[2])
-local saved = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'quarantine')
+local saved = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'quarantine', 'lost', 'gone')
 local epoch, checkpoint = tonumber(saved[1] or '') or 0, saved[2] or '0-0'
 local parked, dead = redis.call('HLEN', KEYS[4]), redis.call('XLEN', KEYS[5])
 
 local function answer(group, delivered, floor, pending, behind, length, last)
 	return { 'held', held, 'left', left, 'epoch', epoch, 'group', group, 'delivered', delivered, 'floor', floor,
 		'pending', pending, 'behind', behind, 'length', length, 'end', last,
-		'parked', parked, 'dead', dead, 'quarantine', saved[3] or '' }
+		'parked', parked, 'dead', dead, 'lost', (tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), 'quarantine', saved[3] or '' }
 end
 if redis.call('EXISTS', log) == 0 then return answer('', checkpoint, checkpoint, 0, 0, 0, '0-0') end
 

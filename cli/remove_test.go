@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+)
+
+// registered runs the processor printer once over what was sent.
+func (s *shop) registered() {
+	s.t.Helper()
+	handled := s.handled()
+	if err := s.orders.Send(s.t.Context(), order{Customer: "ada"}); err != nil {
+		s.t.Fatal(err)
+	}
+	worker := s.start("worker")
+	receive(s.t, handled, "event")
+	s.run("processor", "rm", "orders/printer").want(s.t, 1, "", "stop it first")
+	worker.stop().want(s.t, 0, "", "worker stopped")
+}
+
+func TestProcessorRm(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, Size: 3})
+	s.registered()
+	for range 3 {
+		if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err == nil {
+		t.Error("the stream is not full")
+	}
+	s.run("processor", "rm", "orders/print").want(t, 1, "", "printer")
+	s.run("processor", "rm", "orders").want(t, 2, "", "STREAM/PROCESSOR")
+	s.run("processor", "rm", "orders/printer").want(t, 1, "", "has not processed 3 events")
+	var got removed
+	r := s.untyped("processor", "rm", "orders/printer", "--yes", "--output", "json")
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got != (removed{Stream: "orders", Processor: "printer", Lag: 3}) {
+		t.Errorf("%+v: %v, %s", r, err, r.out)
+	}
+	left, err := s.rdb.Keys(context.Background(), "*printer*").Result()
+	if err != nil || len(left) != 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	s.run("processor", "rm", "orders/printer", "--yes").want(t, 1, "", "printer")
+}
+
+func TestProcessorRmOfOneThatHasDoneAll(t *testing.T) {
+	s := newShop(t, nil)
+	s.registered()
+	s.run("processor", "rm", "orders/printer").want(t, 0, "orders/printer removed; 0 events unprocessed", "")
+}

@@ -1,0 +1,71 @@
+package rstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// Unregister takes a processor out of a stream's metadata, so that nothing waits
+// for it any more, and says whether it was there.
+func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool, error) {
+	for {
+		stored, err := c.load(ctx, c.keys.Meta(stream))
+		if err != nil || len(stored) == 0 {
+			return false, metaErrorOf(stream, err)
+		}
+		m, err := parseMeta(stored)
+		if err != nil {
+			return false, metaError(stream, err)
+		}
+		at := slices.Index(m.Processors, processor)
+		if at < 0 {
+			return false, nil
+		}
+		m.Processors = slices.Delete(m.Processors, at, at+1)
+		value, err := json.Marshal(m)
+		if err != nil {
+			return false, metaError(stream, err)
+		}
+		swapped, err := c.swap(ctx, c.keys.Meta(stream), stored, value)
+		if err != nil {
+			return false, metaError(stream, err)
+		}
+		if swapped {
+			c.metas.store(stream, m)
+			return true, nil
+		}
+	}
+}
+
+func metaErrorOf(stream string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return metaError(stream, err)
+}
+
+// Forget removes what a processor left in a partition: consumer groups, position,
+// parked events, and with dead its dead letters. ErrHeld says that the partition
+// has an owner; then nothing was removed. It may be repeated.
+func (c *Client) Forget(ctx context.Context, p Place, dead bool) error {
+	keys := []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}
+	if dead {
+		keys = append(keys, p.Dead)
+	}
+	return p.wrap("forget", c.persist(ctx, func() error {
+		err := forgetScript.Run(ctx, c.once, keys, p.Processor, ExecutorIDLength).Err()
+		if replyHas(err, "HELD") {
+			return errors.Join(ErrHeld, err)
+		}
+		return sorted(err)
+	}))
+}
+
+// ForgetMembers removes the membership and the control stream of a processor
+// without members.
+func (c *Client) ForgetMembers(ctx context.Context, stream, processor string) error {
+	err := c.ordinary.Del(ctx, c.keys.Membership(stream, processor), c.keys.Control(stream, processor)).Err()
+	return c.Group(stream, processor).wrap("forget", sorted(err))
+}

@@ -1,0 +1,54 @@
+package worker
+
+import "github.com/runnel-go/runnel/internal/rstream"
+
+// losses are what a heartbeat knows of entries that were removed before they were
+// delivered.
+type losses struct {
+	seen    int64  // how many there were, ever
+	counted string // the last position up to which they were counted
+}
+
+// counting asks a refresh to count, where something was delivered since it did.
+func (t *tenure) counting(r rstream.Renewal) rstream.Renewal {
+	r.At, r.Count = t.delivered()
+	if r.At == t.losses.counted {
+		r.At = ""
+	}
+	return r
+}
+
+// countedBy takes in what a refresh counted.
+func (t *tenure) countedBy(sent rstream.Renewal, r rstream.Renewed) {
+	if n := r.Lost - t.losses.seen; n > 0 {
+		t.losses.seen = r.Lost
+		t.missed(n)
+	}
+	if r.Counted {
+		t.losses.counted = sent.At
+		t.recount(sent.At, r.Count)
+	}
+}
+
+// missed counts and tells what was lost.
+func (t *tenure) missed(n int64) {
+	t.count.Lost.Add(n)
+	floor, _ := t.checkpoint()
+	t.log.Error("events lost: they were removed before they were processed, by a command or to make room; see LOST in status", "events", n, "floor", floor)
+}
+
+// delivered is the last entry held, and how many there are up to it.
+func (b *buffer) delivered() (position string, count int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.position, b.count
+}
+
+// recount corrects the number of entries up to a position, if nothing came since.
+func (b *buffer) recount(position string, count int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.position == position && count >= 0 {
+		b.count = count
+	}
+}
