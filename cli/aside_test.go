@@ -178,8 +178,8 @@ func TestStatusShowsWhatStandsAside(t *testing.T) {
 		Reason: "panic: no\nprinter", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
 	}))
 	s.untyped("status", "orders/printer").matches(t,
-		`PENDING +LAG +PARKED +DEAD +ACKED TO`,
-		`(?m)^0 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +3 +0 `, `(?m)^1 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +0 +3 `, `(?m)^total +2 owned +6 +0 +0 +3 +3 *$`,
+		`PENDING +LAG +PARKED +DEAD +LOST +ACKED TO`,
+		`(?m)^0 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +3 +0 `, `(?m)^1 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +0 +3 `, `(?m)^total +2 owned +6 +0 +0 +3 +3 +0 *$`,
 		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+ada.entries[2].ID+`: panic: no printer\n`)
 	p := s.processor()
 	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || p.Partitions[0].Quarantine.Reason != "panic: no\nprinter" {

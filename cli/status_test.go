@@ -61,8 +61,8 @@ func TestStatusText(t *testing.T) {
 		`stream orders: 2 partitions, size 50000, codec msgpack, partitioner xxh64, 0 delayed\n`,
 		`processor orders/printer: generation \d+, 0 members\n`,
 		`PARTITION +OWNER +EPOCH +LENGTH +PENDING +LAG +PARKED +DEAD +LOST +ACKED TO +END *\n`,
-		`0 +- +\d{13} +\d+ +0 +\d +0 +0 +\d+-\d+ +\d+-\d+ *\n`,
-		`total +0 owned +15 +0 +5 +0 +0 *\n`,
+		`0 +- +\d{13} +\d+ +0 +\d +0 +0 +0 +\d+-\d+ +\d+-\d+ *\n`,
+		`total +0 owned +15 +0 +5 +0 +0 +0 *\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.out) {
 			t.Errorf("no %q in\n%s", want, r.out)
