@@ -3,6 +3,7 @@ package runnel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -192,4 +193,34 @@ func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
 			t.Errorf("reported %d times, though it has returned", got)
 		}
 	})
+}
+
+// With a Retry, an iteration that its Timeout ended was an attempt as any other.
+func TestATimeoutIsAFailedAttempt(t *testing.T) {
+	var n notes
+	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		app := runnel.New("contract", o)
+		runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p",
+			runnel.Each(func(ctx context.Context, e *runnel.Event, _ item) error {
+				n.add(fmt.Sprint("attempt ", e.Attempt))
+				<-ctx.Done()
+				return ctx.Err()
+			}), &runnel.ProcessorOptions{Timeout: time.Second, Retry: &runnel.Retry{Max: 2, Backoff: runnel.Backoff{First: time.Second}}})
+		return app
+	}, func(c *runneltest.Cluster) {
+		ready(c, "a")
+		app := runnel.New("contract", c.Options("sender"))
+		defer app.Close()
+		if err := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Send(c.Context(), items(1)...); err != nil {
+			t.Fatal(err)
+		}
+		c.Wait(func() bool { return c.Redis().XLen(c.Context(), "__dead:contract.items.p.0").Val() == 1 })
+		letter := c.Redis().XRange(c.Context(), "__dead:contract.items.p.0", "-", "+").Val()[0]
+		if text := fmt.Sprint(letter.Values["__dead.error"]); !strings.Contains(text, "timeout of the iteration: it took longer than 1s") {
+			t.Errorf("the dead letter says %q", text)
+		}
+	})
+	if got := strings.Join(n.all(), ", "); got != "attempt 1, attempt 2" {
+		t.Error(got)
+	}
 }

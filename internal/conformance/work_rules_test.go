@@ -3,6 +3,9 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -193,4 +196,63 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 		}
 	}
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
+}
+
+// With the rights that docs/delivery.md gives as an example, workers work, and only
+// the administrator changes rules.
+func TestRightsOfTheDocs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/delivery.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := testredis.Start(t)
+	lines := regexp.MustCompile(`(?m)^ACL SETUSER (\S+) .*$`).FindAllStringSubmatch(strings.ReplaceAll(string(text), "__rules:shop", "__rules:post"), -1)
+	if len(lines) != 2 || lines[0][1] != "shop" || lines[1][1] != "admin" {
+		t.Fatalf("docs/delivery.md has %q", lines)
+	}
+	for _, line := range lines {
+		var args []any
+		for _, word := range strings.Fields(line[0]) {
+			args = append(args, word)
+		}
+		if err := srv.Client(t).Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(user string) string { return "redis://" + user + ":secret@" + srv.Addr() }
+	tr := newTracker(history.Memory())
+	a := newParcelApp(t, as("shop"), "w1", func(o *runnel.Options) { o.Stream.Partitions = 4 })
+	tr.process(a, "check", &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2}}, nil)
+	ticks := make(chan struct{}, 100)
+	a.app.Every("tick", 50*time.Millisecond, func(context.Context) error { ticks <- struct{}{}; return nil }, &runnel.TaskOptions{Leader: true, Durable: true})
+	a.run()
+	ready(t, 30*time.Second, a)
+	a.send(parcel{Key: "a", Seq: 0})
+	await(t, "an event", 30*time.Second, func() bool { return tr.completed() == 1 })
+	receive(t, "a durable task", ticks)
+
+	scope := runnel.AppScope()
+	for what, err := range map[string]error{
+		"pause":   a.app.Rules().Pause(t.Context(), scope, nil),
+		"unblock": a.app.Rules().Unblock(t.Context(), scope),
+	} {
+		names(t, err, "NOPERM")
+		if err == nil {
+			t.Errorf("whoever may run a worker may %s", what)
+		}
+	}
+	admin := newParcelApp(t, as("admin"), "admin", nil)
+	for _, err := range []error{
+		admin.app.Rules().Block(t.Context(), scope, nil), a.app.Rules().Wait(t.Context(), scope), admin.app.Rules().Unblock(t.Context(), scope),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	a.send(parcel{Key: "a", Seq: 1})
+	await(t, "another event", 30*time.Second, func() bool { return tr.completed() == 2 })
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
 }

@@ -97,16 +97,29 @@ func (t *tenure) Live() bool {
 // Holds is asked before each call of the user's function, which may come long
 // after Take: middleware waits between two attempts. While the partition is
 // paused it waits. If the tenure ends meanwhile, the context ends at once: what
-// was taken was not begun, and middleware must not take that for a failure.
+// was taken was not begun, and middleware must not take that for a failure. Nor
+// do other partitions wait meanwhile for their turn to be alone.
 func (t *tenure) Holds() bool {
-	for !t.enter() {
+	claimed := t.holding
+	for !t.enter() || !t.claimAgain(claimed) {
+		t.letGo()
 		if t.isEnding() {
+			t.alone.forget(t)
 			t.cancel(t.endCause())
 			return false
 		}
 		<-t.ready
 	}
 	return t.keeps()
+}
+
+// claimAgain claims what was given back while the partition was paused.
+func (t *tenure) claimAgain(h hold) bool {
+	if t.claim(h) {
+		return true
+	}
+	t.leave()
+	return false
 }
 
 // keeps says whether the lease holds; if not, the tenure is lost. What is written
