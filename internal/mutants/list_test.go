@@ -153,7 +153,7 @@ var mutants = []mutant{
 	},
 	{
 		"a refresh stores the floor", refreshLua,
-		"redis.pcall('HSET', own, 'floor', floor, 'read', read)", "0",
+		"redis.call('HSET', own, 'floor', floor, 'read', read)", "",
 		"TestGroupDestroyedInHandover/before_the_takeover",
 	},
 	{
