@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -188,5 +187,5 @@ func TestStatusWithoutReadableRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.untyped("status").want(t, 0, "what is paused or blocked cannot be told", "")
-	s.untyped("rules", "ls").want(t, 1, "", fmt.Sprint("rules of app shop (__rules:shop): stored rules are not readable"))
+	s.untyped("rules", "ls").want(t, 1, "", "rules of app shop (__rules:shop): stored rules are not readable")
 }

@@ -103,8 +103,6 @@ func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfi
 	return r, m
 }
 
-func freely() bool { return true }
-
 // runs takes the next parked event and returns "<ID>#<attempt>", or "".
 func runs(t *testing.T, r *Retries, alone bool) string {
 	t.Helper()
@@ -182,7 +180,7 @@ func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
 	want(t, "the others", fmt.Sprint(rest), fmt.Sprint([]rstream.Entry{event("3-0", "b"), event("5-0", "c")}))
 	want(t, "attempts of what waits behind it", m.states["4-0"].Attempts, 0)
 
-	r, m = shelved(t, 3, RetryKey, suspect)
+	r, _ = shelved(t, 3, RetryKey, suspect)
 	if _, _, err := r.Sift([]rstream.Entry{event("3-0", "a")}); err != nil {
 		t.Fatal(err)
 	}
