@@ -106,6 +106,46 @@ func TestWhatIsPausedGoesOnAfterwards(t *testing.T) {
 	}
 }
 
+// Ten thousand events of a hundred keys, sent during a pause, are processed once
+// each, in the order of their keys.
+func TestTenThousandEventsOfAPause(t *testing.T) {
+	const events, keys = 10_000, 100
+	last := map[string]int{}
+	var mu sync.Mutex
+	count := 0
+	inRules(t, 4, func(_ context.Context, e *runnel.Event, i item) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if i.N <= last[e.Key()] {
+			t.Errorf("key %s: %d after %d", e.Key(), i.N, last[e.Key()])
+		}
+		last[e.Key()] = i.N
+		count++
+		return nil
+	}, func(c *ruled) {
+		ready(c.Cluster, "a")
+		ready(c.Cluster, "b")
+		c.must(c.rules.Pause(c.Context(), runnel.StreamScope("items"), nil))
+		c.must(c.rules.Wait(c.Context(), runnel.StreamScope("items")))
+		out := make([]runnel.Outgoing[item], events)
+		for n := range out {
+			out[n] = runnel.Outgoing[item]{Record: item{N: n + 1}, Key: fmt.Sprint("k", n%keys)}
+		}
+		_, err := c.stream.SendEvents(c.Context(), out...)
+		c.must(err)
+		c.Sleep(time.Minute)
+		if n := len(c.n.all()); n != 0 {
+			t.Errorf("%d began during the pause", n)
+		}
+		c.must(c.rules.Unpause(c.Context(), runnel.StreamScope("items")))
+		c.Wait(func() bool { return len(c.n.all()) >= events })
+		c.Sleep(time.Minute)
+	})
+	if count != events || len(last) != keys {
+		t.Errorf("processed %d events of %d keys", count, len(last))
+	}
+}
+
 // A block and a pause of the same, removed in either order: both must be gone.
 func TestBlockWins(t *testing.T) {
 	for _, first := range []string{"pause", "block"} {
