@@ -87,9 +87,9 @@ func TestEventsRemovedByHandAreTold(t *testing.T) {
 	if err := rdb.XTrimMaxLen(t.Context(), log, 4).Err(); err != nil {
 		t.Fatal(err)
 	}
+	want = fmt.Sprint(20 - len(seen.of(0)) + 6)
 	_, stop = start(goOn)
 	defer stop()
-	want = fmt.Sprint(20 - len(seen.of(0)) + 6)
 	await(t, "what is missing at the start is counted", func() bool { return lost() == want })
 	await(t, "it is told", func() bool { return out.has("events lost", "events=6 ") })
 	await(t, "the rest is processed", func() bool { all := seen.of(0); return all[len(all)-1] == 29 })
