@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,11 +78,14 @@ func wantNotes(t *testing.T, n *notes, want ...string) {
 
 func TestAttemptsComeAtTheConfiguredGaps(t *testing.T) {
 	var n notes
+	var mu sync.Mutex
 	var at []time.Duration
 	var began time.Time
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 		n.add(attempt(ctx, e, i))
+		mu.Lock()
 		at = append(at, time.Since(began))
+		mu.Unlock()
 		if i.N == 1 && e.Attempt < 3 {
 			return errBad
 		}
@@ -89,10 +93,14 @@ func TestAttemptsComeAtTheConfiguredGaps(t *testing.T) {
 	})
 	cluster(t, 1, fn, retrying(5, runnel.RetryBlock), func(c *runneltest.Cluster, send func(...int)) {
 		ready(c, "a")
+		mu.Lock()
 		began = time.Now()
+		mu.Unlock()
 		send(1, 2)
 		c.Sleep(time.Minute)
 		wantNotes(t, &n, "a 1#1", "a 1#2", "a 1#3", "a 2#1")
+		mu.Lock()
+		defer mu.Unlock()
 		for i, want := range []time.Duration{0, time.Second, 4 * time.Second, 4 * time.Second} {
 			if !near(at[i], want) {
 				t.Errorf("call %d came after %v, want %v", i, at[i], want)

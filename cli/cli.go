@@ -50,7 +50,7 @@ func Run(app *runnel.App) {
 // program's name. It blocks until the command is done, or has stopped after ctx
 // ended; it installs no signal handlers and leaves slog's default alone. What
 // flags say stays set in app afterwards. A nil app is one without types, named
-// by --app or RUNNEL_APP.
+// by --app or RUNNEL_APP. It may be called concurrently.
 func Main(ctx context.Context, app *runnel.App, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return newProgram(app, stdin, stdout, stderr).main(ctx, args)
 }

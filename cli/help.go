@@ -1,5 +1,11 @@
 package cli
 
+import (
+	"flag"
+
+	"github.com/urfave/cli/v2"
+)
+
 const rootHelp = `{{.HelpName}}: {{.Usage}}
 
 Usage:
@@ -22,3 +28,20 @@ Examples:
 Commands:{{template "visibleCommandCategoryTemplate" .}}
 {{end}}
 Flags:{{template "visibleFlagCategoryTemplate" .}}`
+
+// helpFlag is the library's flag, but for what that one writes into a variable of
+// all programs: two calls of Main may begin at once.
+type helpFlag struct{ *cli.BoolFlag }
+
+func (f helpFlag) Apply(set *flag.FlagSet) error {
+	for _, name := range f.Names() {
+		set.Bool(name, false, f.Usage)
+	}
+	return nil
+}
+
+func init() {
+	if f, ok := cli.HelpFlag.(*cli.BoolFlag); ok {
+		cli.HelpFlag = helpFlag{f}
+	}
+}
