@@ -146,7 +146,9 @@ func after(ctx context.Context, never bool) <-chan struct{} {
 }
 
 func (s *storm) run(c *runneltest.Cluster) {
-	s.c = c
+	if s.c == nil {
+		s.c = c
+	}
 	c.Latency(stormLatency)
 	app, parcels := declare(c.Options("producer"))
 	defer app.Close()
