@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
@@ -177,7 +178,23 @@ func TestUndecodableRecord(t *testing.T) {
 				}
 			}
 			rdb.XDel(t.Context(), partitionKey(2), id)
+			if tt.policy == runnel.Quarantine {
+				resume(t, srv, 2)
+			}
 			nothingLost(t, srv, tr, partitions, 1)
 		})
+	}
+}
+
+// resume ends the quarantine of a partition, as an operator does.
+func resume(t *testing.T, srv *testredis.Server, partition int) {
+	t.Helper()
+	client, err := rstream.Open(rstream.Options{URL: srv.URL(), Keys: postKeys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, found, err := client.Resume(t.Context(), client.Place("parcels", "check", partition), false); err != nil || !found {
+		t.Errorf("resume: found %v, %v", found, err)
 	}
 }

@@ -98,7 +98,6 @@ func startTicking(t *testing.T, url, name string, due *dueTimes) (kill func()) {
 // Leaders are killed, one after the other. Of each due time there is one run, but
 // for those whose worker died between its claim and its print.
 func TestDurableTaskOfKilledLeaders(t *testing.T) {
-	t.Parallel()
 	const kills, workers = 6, 3
 	srv := testredis.Start(t)
 	rdb := srv.Client(t)

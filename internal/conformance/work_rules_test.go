@@ -20,7 +20,6 @@ import (
 // leaves. Nothing runs. Nine resume it at once: each event is processed once, in
 // order.
 func TestPauseWithTenThousandEvents(t *testing.T) {
-	t.Parallel()
 	const partitions, before, meanwhile = 16, 400, 10_000
 	srv := testredis.Start(t)
 	tr := newTracker(history.Memory())
@@ -83,7 +82,6 @@ func TestPauseWithTenThousandEvents(t *testing.T) {
 // A worker that cannot read the rules any more does as it knew, one that never could
 // starts nothing.
 func TestRulesHoldWhileTheyCannotBeRead(t *testing.T) {
-	t.Parallel()
 	const partitions = 4
 	srv := testredis.Start(t)
 	tr := newTracker(history.Memory())
@@ -145,7 +143,6 @@ func TestRulesHoldWhileTheyCannotBeRead(t *testing.T) {
 
 // A rule takes hold on all workers within a second, and is lifted as soon.
 func TestRulesTakeHoldWithinASecond(t *testing.T) {
-	t.Parallel()
 	const partitions = 8
 	srv := testredis.Start(t)
 	var mu sync.Mutex
@@ -200,7 +197,6 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 // With the rights that docs/delivery.md gives as an example, workers work, and only
 // the administrator changes rules.
 func TestRightsOfTheDocs(t *testing.T) {
-	t.Parallel()
 	text, err := os.ReadFile("../../docs/delivery.md")
 	if err != nil {
 		t.Fatal(err)
