@@ -61,7 +61,13 @@ func (s *session) aside(ctx context.Context, c *cli.Context) (*aside, error) {
 	if a.meta, err = s.metadata(ctx, a.stream); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(a.meta.Processors, a.processor) && !s.hasDead(ctx, a) {
+	there := slices.Contains(a.meta.Processors, a.processor)
+	if !there {
+		if there, err = s.hasDead(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	if !there {
 		return nil, unknownProcessor(a.stream, a.processor, a.meta.Processors)
 	}
 	for _, n := range a.filter.Partitions {
@@ -146,15 +152,27 @@ func (s *session) metadata(ctx context.Context, stream string) (rstream.Meta, er
 	return m, err
 }
 
+// registered connects and returns the metadata of a stream that has this processor.
+func (s *session) registered(ctx context.Context, stream, processor string) (rstream.Meta, error) {
+	if err := s.connect(ctx); err != nil {
+		return rstream.Meta{}, err
+	}
+	meta, err := s.metadata(ctx, stream)
+	if err == nil && !slices.Contains(meta.Processors, processor) {
+		err = unknownProcessor(stream, processor, meta.Processors)
+	}
+	return meta, err
+}
+
 // hasDead reports whether there are dead letters of a processor, which outlive it.
-func (s *session) hasDead(ctx context.Context, a *aside) bool {
+func (s *session) hasDead(ctx context.Context, a *aside) (bool, error) {
 	for n := range a.meta.Partitions {
 		letters, err := s.client.DeadLetters(ctx, a.place(s, n), "", 1)
-		if err == nil && len(letters) > 0 {
-			return true
+		if err != nil || len(letters) > 0 {
+			return err == nil, err
 		}
 	}
-	return false
+	return false, nil
 }
 
 func noPartition(stream string, n, partitions int) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -41,15 +40,8 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.connect(ctx); err != nil {
+	if _, err := s.registered(ctx, stream, processor); err != nil {
 		return err
-	}
-	meta, err := s.metadata(ctx, stream)
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(meta.Processors, processor) {
-		return unknownProcessor(stream, processor, meta.Processors)
 	}
 	state, err := inspect.Processor(ctx, s.client, stream, processor)
 	if err != nil {

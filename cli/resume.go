@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -44,15 +43,9 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 	if !c.IsSet(flagPartition) || n < 0 {
 		return usagef(c, "which partition? say --partition N; what was paused goes on with unpause")
 	}
-	if err := s.connect(ctx); err != nil {
-		return err
-	}
-	meta, err := s.metadata(ctx, stream)
+	meta, err := s.registered(ctx, stream, processor)
 	if err != nil {
 		return err
-	}
-	if !slices.Contains(meta.Processors, processor) {
-		return unknownProcessor(stream, processor, meta.Processors)
 	}
 	if n >= meta.Partitions {
 		return noPartition(stream, n, meta.Partitions)

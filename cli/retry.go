@@ -12,12 +12,16 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
+func textFlag() cli.Flag {
+	return &cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"}
+}
+
 func (p *program) retry() *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:      "ls",
 		Usage:     "list events that wait for another attempt, and those that wait behind them",
 		ArgsUsage: "STREAM/PROCESSOR",
-		Flags:     chooseFlags(&cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"}),
+		Flags:     chooseFlags(textFlag()),
 		Action:    p.action(runRetryLs),
 	},
 		"PROG retry ls orders/printer",
@@ -26,7 +30,7 @@ func (p *program) retry() *cli.Command {
 		Name:      "now",
 		Usage:     "run events that wait for their next attempt without waiting any longer",
 		ArgsUsage: "STREAM/PROCESSOR",
-		Flags:     chooseFlags(&cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"}),
+		Flags:     chooseFlags(textFlag()),
 		Action:    p.action(runRetryNow),
 	},
 		"PROG retry now orders/printer",
@@ -36,7 +40,7 @@ func (p *program) retry() *cli.Command {
 		Usage:     "give up events that wait for another attempt, for good: they leave no dead letter",
 		ArgsUsage: "STREAM/PROCESSOR",
 		Flags: chooseFlags(
-			&cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"},
+			textFlag(),
 			&cli.BoolFlag{Name: flagAll, Usage: "all of them, when no other flag narrows them down"}),
 		Action: p.action(runRetryDrop),
 	},
