@@ -3,8 +3,6 @@ package runnel
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -134,7 +132,7 @@ func (r *Rules) set(ctx context.Context, kind rules.Kind, s Scope, opts *RuleOpt
 		return fmt.Errorf("%s of %s for %v: want at least a millisecond", kind, s, o.For)
 	}
 	if o.Who == "" {
-		o.Who = whoami()
+		o.Who = rules.Whoami()
 	}
 	return r.change(s, func(c *rstream.Client) error {
 		_, err := c.SetRule(ctx, rules.Rule{Kind: kind, Scope: s.scope, Who: o.Who, Why: o.Why}, o.For)
@@ -158,16 +156,4 @@ func (r *Rules) change(s Scope, fn func(*rstream.Client) error) error {
 		return err
 	}
 	return fn(client)
-}
-
-// whoami is the user and host of this process.
-func whoami() string {
-	name, host := "unknown", "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if h, err := os.Hostname(); err == nil {
-		host = h
-	}
-	return name + "@" + host
 }

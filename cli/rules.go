@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -248,14 +246,7 @@ func whoOf(c *cli.Context) string {
 	if who := c.String(flagWho); who != "" {
 		return who
 	}
-	name, host := "unknown", "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if h, err := os.Hostname(); err == nil {
-		host = h
-	}
-	return name + "@" + host
+	return rules.Whoami()
 }
 
 // rules is the command that lists them.
