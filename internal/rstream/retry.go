@@ -62,7 +62,7 @@ func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []
 		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
 	}
 	return p.wrap(fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
-		return sorted(parkScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry}, args...).Err())
+		return sorted(parkScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
 	}))
 }
 

@@ -15,6 +15,9 @@ var prelude string
 //go:embed lua/retention.lua
 var retention string
 
+//go:embed lua/tenure.lua
+var tenureLib string
+
 //go:embed lua/takeover.lua
 var takeoverSource string
 
@@ -128,10 +131,10 @@ var (
 	resetScript    = redis.NewScript(prelude + resetSource)
 
 	// Of parked events, dead letters and quarantined partitions.
-	parkScript       = redis.NewScript(parkSource)
+	parkScript       = redis.NewScript(prelude + tenureLib + parkSource)
 	attemptScript    = redis.NewScript(attemptSource)
 	settleScript     = redis.NewScript(settleSource)
-	deadScript       = redis.NewScript(deadSource)
+	deadScript       = redis.NewScript(prelude + tenureLib + deadSource)
 	quarantineScript = redis.NewScript(quarantineSource)
 	resumeScript     = redis.NewScript(resumeSource)
 	replayScript     = redis.NewScript(replaySource)

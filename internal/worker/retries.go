@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ type Retries struct {
 	payload rstream.Entry       // of running
 	suspect string              // ID of the event that may have ended the owner before
 	skip    string              // ID of an event that an operator wants skipped
+	aside   []string            // IDs, in order, of what comes again though it was taken out: parked, or a dead letter
 }
 
 // RetriesConfig is what Retries are made of.
@@ -64,7 +66,8 @@ type RetriesConfig struct {
 
 	Partition     int
 	Epoch         int64
-	Suspect, Skip string // IDs or ""
+	Suspect, Skip string   // IDs or ""
+	Aside         []string // IDs
 	Log           *slog.Logger
 	Count         *Counters
 }
@@ -74,7 +77,7 @@ func NewRetries(cfg RetriesConfig) *Retries {
 	if cfg.Key == nil {
 		cfg.Key = func(rstream.Entry) (string, bool) { return "", false }
 	}
-	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip}
+	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, aside: slices.SortedFunc(slices.Values(cfg.Aside), compareIDs)}
 	if cfg.Retry != nil {
 		r.suspect = cfg.Suspect
 	}
@@ -131,7 +134,7 @@ func (r *Retries) crashed(s rstream.RetryState) error {
 
 // Idle says whether there is nothing to do here.
 func (r *Retries) Idle() bool {
-	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && r.suspect == "" && r.skip == ""
+	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && !r.Looking()
 }
 
 // Blocked says whether no event of the partition may begin now but a parked one.
@@ -140,8 +143,8 @@ func (r *Retries) Blocked() bool {
 }
 
 // Looking says whether the next event of the partition has to be seen alone: it
-// may be a suspect, or one to skip.
-func (r *Retries) Looking() bool { return r.suspect != "" || r.skip != "" }
+// may be a suspect, one to skip, or one that was taken out.
+func (r *Retries) Looking() bool { return r.suspect != "" || r.skip != "" || len(r.aside) > 0 }
 
 func (r *Retries) order() RetryOrder {
 	if r.cfg.Retry == nil {

@@ -2,20 +2,22 @@ package worker
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 // Sift takes out what may not be processed now: an event that may have ended the
-// owner before, one to skip, and those of keys of which something is parked,
-// which are parked behind it. It returns the others, in the same memory, and the
-// IDs of those to ack.
+// owner before, one to skip, those of keys of which something is parked, which are
+// parked behind it, and those that were taken out before: they come again where one
+// before them was not acked, or the position was reset. It returns the others, in
+// the same memory, and the IDs of those to ack.
 func (r *Retries) Sift(entries []rstream.Entry) (rest []rstream.Entry, acks []string, err error) {
-	keyed := r.lanes.len() > 0 && r.order() != RetryLater
-	if !keyed && !r.Looking() {
+	if r.lanes.len() == 0 && !r.Looking() {
 		return entries, nil, nil
 	}
+	keyed := r.lanes.len() > 0 && r.order() != RetryLater
 	rest = entries[:0]
 	var ps []rstream.Parking
 	for _, e := range entries {
@@ -23,6 +25,8 @@ func (r *Retries) Sift(entries []rstream.Entry) (rest []rstream.Entry, acks []st
 		case e.ID == r.skip:
 			r.skip = ""
 			r.skipped(e.ID)
+			acks = append(acks, e.ID)
+		case r.lanes.of[e.ID] != nil || slices.Contains(r.aside, e.ID):
 			acks = append(acks, e.ID)
 		case e.ID == r.suspect:
 			r.suspect = ""
@@ -47,6 +51,7 @@ func (r *Retries) pass(id string) {
 	if r.skip != "" && compareIDs(r.skip, id) < 0 {
 		r.skip = ""
 	}
+	r.aside = slices.DeleteFunc(r.aside, func(aside string) bool { return compareIDs(aside, id) <= 0 })
 }
 
 // behind is the lane that an event has to stand in before its first attempt.

@@ -231,6 +231,22 @@ func TestAFullShelfIsNotAskedInALoop(t *testing.T) {
 	want(t, "blocked", r.Blocked(), false)
 }
 
+// An event that is parked comes again where one before it was not acked: it keeps
+// its place and its attempts.
+func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
+	for _, order := range []RetryOrder{RetryBlock, RetryKey, RetryLater} {
+		lane := map[RetryOrder]string{RetryKey: "ka", RetryLater: "i2-0"}[order]
+		r, m := shelved(t, 5, order, nil, rstream.RetryState{ID: "2-0", Lane: lane, Attempts: 3, At: 2_000_000})
+		rest, acks, err := r.Sift([]rstream.Entry{event("1-0", "b"), event("2-0", "a"), event("3-0", "c")})
+		if err != nil || fmt.Sprint(rest) != fmt.Sprint([]rstream.Entry{event("1-0", "b"), event("3-0", "c")}) || fmt.Sprint(acks) != "[2-0]" {
+			t.Errorf("%v: rest %v, acks %v, %v", order, rest, acks, err)
+		}
+		want(t, "attempts", m.states["2-0"].Attempts, 3)
+		m.now = 2_000_000
+		want(t, "it runs", runs(t, r, true), "2-0#4")
+	}
+}
+
 func TestWhatAnOperatorDroppedIsForgotten(t *testing.T) {
 	one := rstream.RetryState{ID: "1-0", Lane: "ka"}
 	two := rstream.RetryState{ID: "2-0", Lane: "ka", Attempts: 1}

@@ -3,22 +3,18 @@
 -- pending nor parked is a dead letter already.
 --
 -- KEYS    1 partition   2 lock   3 parked events   4 retry states   5 dead letters
+--         6 ownership hash: aside
 -- ARGV    1 lock value   2 group   3 entry ID   4... fields and values of the letter
 -- Returns ID of the dead letter, '' when it was one before
 -- Errors  FENCED when the lock does not hold the value or the group is gone
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then
-	return redis.error_reply('FENCED the partition is not ours')
-end
-local group = redis.pcall('XPENDING', KEYS[1], ARGV[2])
-if group.err then
-	if group.err:find('NOGROUP', 1, true) then return redis.error_reply('FENCED the group of this tenure is gone') end
-	return redis.error_reply(group.err)
-end
-for _, key in ipairs({ KEYS[3], KEYS[4] }) do redis.call('HLEN', key) end -- a wrong type is to be
+local ended = over(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+if ended then return ended end
+for _, key in ipairs({ KEYS[3], KEYS[4], KEYS[6] }) do redis.call('HLEN', key) end -- a wrong type is to be
 redis.call('XLEN', KEYS[5]) -- seen before the first write
 
 local acked = redis.call('XACK', KEYS[1], ARGV[2], ARGV[3])
 local parked = redis.call('HDEL', KEYS[3], ARGV[3])
 redis.call('HDEL', KEYS[4], ARGV[3])
+if acked == 1 then set_aside(KEYS[1], ARGV[2], KEYS[6], { ARGV[3] }) end
 if acked == 0 and parked == 0 then return '' end
 return redis.call('XADD', KEYS[5], '*', unpack(ARGV, 4))

@@ -3,36 +3,32 @@
 -- whenever that is, it changes nothing: what is acked was parked then, and may be
 -- done by now.
 --
--- KEYS    1 partition   2 lock   3 parked events   4 retry states
+-- KEYS    1 partition   2 lock   3 parked events   4 retry states   5 ownership hash: aside
 -- ARGV    1 lock value   2 group   3 the most events that may be parked, 0 for any
 --         number, then for each event: entry ID, packed fields, state
 -- Returns the number of events that were moved
 -- Errors  FENCED when the lock does not hold the value or the group is gone
 --         FULL when they would be too many
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then
-	return redis.error_reply('FENCED the partition is not ours')
-end
-local group = redis.pcall('XPENDING', KEYS[1], ARGV[2])
-if group.err then
-	if group.err:find('NOGROUP', 1, true) then return redis.error_reply('FENCED the group of this tenure is gone') end
-	return redis.error_reply(group.err)
-end
+local ended = over(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+if ended then return ended end
+redis.call('HLEN', KEYS[5]) -- a key of a wrong type is to be seen before the first write
 local limit, parked, more = tonumber(ARGV[3]), redis.call('HLEN', KEYS[3]), 0
 for i = 4, #ARGV, 3 do
 	if redis.call('HEXISTS', KEYS[3], ARGV[i]) == 0 then more = more + 1 end
-	redis.call('HEXISTS', KEYS[4], ARGV[i]) -- a key of a wrong type is to be seen before the first write
+	redis.call('HEXISTS', KEYS[4], ARGV[i])
 end
 if limit > 0 and more > 0 and parked + more > limit then
 	return redis.error_reply('FULL ' .. parked .. ' events are parked, ' .. more .. ' more would be beyond ' .. ARGV[3])
 end
 
-local moved = 0
+local moved = {}
 for i = 4, #ARGV, 3 do
 	-- XACK comes first: it works when the memory of the server is full, see obtain.lua.
 	if redis.call('XACK', KEYS[1], ARGV[2], ARGV[i]) == 1 then
 		redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
 		redis.call('HSET', KEYS[4], ARGV[i], ARGV[i + 2])
-		moved = moved + 1
+		moved[#moved + 1] = ARGV[i]
 	end
 end
-return moved
+if #moved > 0 then set_aside(KEYS[1], ARGV[2], KEYS[5], moved) end
+return #moved

@@ -1,6 +1,6 @@
 -- Sets the position of a processor in a partition that was just taken over, and
--- leaves it to the next takeover: its group, the floor, no owner, no suspect, and
--- nothing to skip. Repeated it changes nothing more.
+-- leaves it to the next takeover: its group, the floor, no owner, no suspect,
+-- nothing to skip and nothing aside. Repeated it changes nothing more.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash
 -- ARGV    1 the tenure's group   2 lock value
@@ -36,5 +36,5 @@ local made
 if read ~= '' then made = redis.pcall('XGROUP', 'CREATE', log, group, to, 'ENTRIESREAD', read) end
 if not made or made.err then redis.call('XGROUP', 'CREATE', log, group, to) end
 redis.call('HSET', KEYS[3], 'floor', to, 'read', read, 'found', 'reset', 'given', to)
-redis.call('HDEL', KEYS[3], 'suspect', 'skip')
+redis.call('HDEL', KEYS[3], 'suspect', 'skip', 'aside')
 return to

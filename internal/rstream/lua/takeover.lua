@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, unclean, suspect, quarantine, skip, poke, lost, gone, missed   4 retry states
+--         open, unclean, suspect, aside, quarantine, skip, poke, lost, gone, missed   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
@@ -12,7 +12,8 @@
 -- Returns names and values in turns: epoch, floor, read (entries read at the floor,
 --         or -1), found (how the floor was found), given (the last ID that an earlier
 --         owner was given, at least the floor), unclean (1: the owner before did not
---         release), suspect (the event that it was at, or ''), quarantine, skip
+--         release), suspect (the event that it was at, or ''), aside (the IDs behind the
+--         floor of what was taken out of the partition, with a space between them), quarantine, skip
 --         (as they are stored, or ''), poke, lost (entries that were removed before
 --         they were delivered), gone (those that were removed while they were
 --         pending), missed (how many of these the takeover found), parked (number of parked events), now (ms)
@@ -50,12 +51,12 @@ local parked = redis.call('HLEN', KEYS[4])
 -- The reply, from what is stored.
 local function answer()
 	local now = redis.call('TIME')
-	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed')
+	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside')
 	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
 		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
 		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0,
 		'lost', tonumber(s[11] or '') or 0, 'gone', tonumber(s[12] or '') or 0,
-		'missed', tonumber(s[13] or '') or 0,
+		'missed', tonumber(s[13] or '') or 0, 'aside', s[14] or '',
 		'parked', parked, 'now', now[1] * 1000 + math.floor(now[2] / 1000) }
 end
 
@@ -79,7 +80,7 @@ if exists then
 	end
 end
 
-local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'open', 'suspect')
+local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'open', 'suspect', 'aside')
 if saved[1] == ARGV[3] then
 	if not mine then return redis.error_reply('FENCED the group of this tenure is gone') end
 	return answer()
@@ -139,6 +140,10 @@ if before(given, floor) then given = floor end
 local unclean, suspect = saved[5] == '1', ''
 local oldest = exists and redis.call('XRANGE', log, '(' .. floor, '+', 'COUNT', 1)[1]
 if oldest and ((unclean and not before(given, oldest[1])) or oldest[1] == saved[6]) then suspect = oldest[1] end
+local aside = {}
+for id in (found ~= 'reset' and saved[7] or ''):gmatch('%S+') do
+	if before(floor, id) then aside[#aside + 1] = id end
+end
 -- Whoever waited may have cut the lock since it was obtained, to the expiry of the
 -- owner before. Also a write that needs no memory, see obtain.lua.
 redis.call('PEXPIRE', KEYS[2], math.max(tonumber(ARGV[6]), 1), 'GT')
@@ -146,7 +151,8 @@ local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved[2] or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
 	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6],
-	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'missed', lost + gone)
+	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'aside', table.concat(aside, ' '),
+	'missed', lost + gone)
 if lost > 0 then redis.call('HINCRBY', KEYS[3], 'lost', lost) end
 if gone > 0 then redis.call('HINCRBY', KEYS[3], 'gone', gone) end
 if mine then redis.call('XGROUP', 'DESTROY', log, own) end
