@@ -15,7 +15,7 @@ func TestGroupDestroyedInHandover(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		t.Run(map[bool]string{true: "before the takeover", false: "after the takeover"}[before], func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 2, time.Second)
+			r := newRig(t, 2, calm)
 			r.warm()
 			a := r.start("a")
 			id := r.ready(a)

@@ -108,7 +108,7 @@ func TestLostLockIsNotTakenAgain(t *testing.T) {
 // returns, however long past the expiry that is, and is handed over in peace.
 func TestSlowReleaseKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	const expiry = time.Second
+	const expiry = 2 * time.Second
 	r := newRig(t, 2, expiry)
 	a := r.start("a")
 	id := r.ready(a)

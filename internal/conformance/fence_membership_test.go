@@ -11,7 +11,6 @@ import (
 // no control message arrives anywhere: it is taken for dead, hands over, and
 // joins again.
 func TestHeartbeatLost(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, 4, time.Second)
 	deaf := func() *faultproxy.Proxy {
 		p := faultproxy.Start(t, r.srv.Addr())

@@ -28,6 +28,9 @@ import (
 // internal/mutants gives less to programs that may wait for ever.
 var patience = 10 * time.Second
 
+// calm is an expiry that a busy machine does not miss, for what waits for none.
+const calm = 5 * time.Second
+
 const patienceVariable = "RUNNEL_CONFORMANCE_PATIENCE"
 
 func TestMain(m *testing.M) {
