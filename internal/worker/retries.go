@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -139,7 +140,21 @@ func (r *Retries) Idle() bool {
 
 // Blocked says whether no event of the partition may begin now but a parked one.
 func (r *Retries) Blocked() bool {
-	return len(r.backlog) > 0 || r.lanes.holds("") || r.order() == RetryBlock && r.lanes.len() > 0
+	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.order() == RetryBlock && r.lanes.len() > 0
+}
+
+// Room is how many more events may be parked.
+func (r *Retries) Room() int {
+	return int(min(max(r.cfg.Limit-int64(r.lanes.len()), 0), math.MaxInt32))
+}
+
+// Most is how many events of n may begin at once: all of them may have to be
+// parked.
+func (r *Retries) Most(n int) int {
+	if r.cfg.Retry == nil {
+		return n
+	}
+	return min(n, r.Room())
 }
 
 // Looking says whether the next event of the partition has to be seen alone: it

@@ -159,10 +159,10 @@ func (r *Retries) park(ps []rstream.Parking) error {
 	if len(ps) == 0 {
 		return nil
 	}
-	waited := len(r.backlog) > 0
+	waited := len(r.backlog) > 0 || r.Room() == 0
 	r.backlog = append(r.backlog, ps...)
 	err := r.drain()
-	if err == nil && len(r.backlog) > 0 && !waited {
+	if err == nil && (len(r.backlog) > 0 || r.Room() == 0) && !waited {
 		r.cfg.Log.Warn("partition blocked", "events", r.lanes.len(), "err", errFull)
 	}
 	return err
@@ -171,11 +171,11 @@ func (r *Retries) park(ps []rstream.Parking) error {
 // drain parks what could not be parked before.
 func (r *Retries) drain() error {
 	for len(r.backlog) > 0 {
-		room := r.cfg.Limit - int64(r.lanes.len())
-		if room <= 0 || r.full > r.cfg.Shelf.Now() {
+		room := r.Room()
+		if room == 0 || r.full > r.cfg.Shelf.Now() {
 			return nil
 		}
-		ps := r.backlog[:min(int64(len(r.backlog)), room, parkAtOnce)]
+		ps := r.backlog[:min(len(r.backlog), room, parkAtOnce)]
 		err := r.cfg.Shelf.Park(ps)
 		if errors.Is(err, rstream.ErrFull) {
 			r.full = r.cfg.Shelf.Now() + fullPause.Milliseconds()

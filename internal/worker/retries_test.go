@@ -211,6 +211,10 @@ func TestWithoutRoomThePartitionIsBlocked(t *testing.T) {
 	}
 	want(t, "the second", runs(t, r, true), "2-0#2") // and parks the third
 	want(t, "the third is parked", m.states["3-0"].Attempts, 1)
+	want(t, "blocked while there is room for no other", r.Blocked(), true)
+	if err := r.Done(); err != nil {
+		t.Fatal(err)
+	}
 	want(t, "blocked then", r.Blocked(), false)
 }
 

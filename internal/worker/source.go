@@ -43,7 +43,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 		}
 	}
 	if t.retries.Idle() && !t.careful {
-		return t.await(n, within, -1)
+		return t.await(t.retries.Most(n), within, -1)
 	}
 	if !t.Live() {
 		return nil, io.EOF
@@ -67,6 +67,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 		t.doze(wait)
 		return nil, nil
 	}
+	n = t.retries.Most(n)
 	if t.careful || t.retries.Looking() {
 		n, within = 1, 0
 	}
