@@ -10,6 +10,7 @@ import (
 // that it holds for every later owner.
 func (t *tenure) Quarantine(event string, err error) {
 	t.leave()
+	t.yield()
 	t.count.Quarantined.Add(1)
 	t.log.Error("partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
 		"event", event, "err", err)

@@ -24,8 +24,7 @@ func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 		entries, err := t.turn(n, within)
 		switch {
 		case err != nil:
-			t.letGo()
-			t.alone.forget(t)
+			t.yield()
 			t.running.Store(mono()) // what stands behind the user's loop
 			return nil, err
 		case len(entries) > 0:
@@ -49,6 +48,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 		return nil, io.EOF
 	}
 	if !t.enter() {
+		t.yield()
 		t.doze(-1)
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (t *tenure) admit(entries []rstream.Entry) ([]rstream.Entry, error) {
 	if !t.claim(holdsShare) {
 		t.untake(rest)
 		t.leave()
-		t.doze(-1)
+		t.doze(t.retries.Wait())
 		return nil, nil
 	}
 	return rest, nil
@@ -123,6 +123,13 @@ func (t *tenure) letGo() {
 		t.alone.release(t.holding == holdsAlone)
 		t.holding = holdsNothing
 	}
+}
+
+// yield is letGo for a tenure that does not go on by itself: others need not wait
+// for its turn either.
+func (t *tenure) yield() {
+	t.letGo()
+	t.alone.forget(t)
 }
 
 // doze waits until something changes, at most that long; -1 is no bound.

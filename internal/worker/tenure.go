@@ -101,8 +101,12 @@ func (t *tenure) Live() bool {
 // do other partitions wait meanwhile for their turn to be alone.
 func (t *tenure) Holds() bool {
 	claimed := t.holding
-	for !t.enter() || !t.claimAgain(claimed) {
-		t.letGo()
+	for {
+		if !t.enter() {
+			t.yield()
+		} else if t.claimAgain(claimed) {
+			return t.keeps()
+		}
 		if t.isEnding() {
 			t.alone.forget(t)
 			t.cancel(t.endCause())
@@ -110,7 +114,6 @@ func (t *tenure) Holds() bool {
 		}
 		<-t.ready
 	}
-	return t.keeps()
 }
 
 // claimAgain claims what was given back while the partition was paused.
@@ -134,8 +137,9 @@ func (t *tenure) keeps() bool {
 }
 
 func (t *tenure) Ignored(n int, err error) {
-	if n == 0 {
-		t.leave() // the function has failed before it asked for an event
+	if n == 0 { // the function has failed before it asked for an event
+		t.leave()
+		t.yield()
 	}
 	t.count.Ignored.Add(int64(n))
 	t.log.Warn("error ignored", "events", n, "err", err)
