@@ -97,3 +97,23 @@ func TestTakeoverKnowsHowTheLastOwnerEnded(t *testing.T) {
 		}
 	})
 }
+
+// What an owner was given stays given, whatever becomes of later ones before they
+// read it.
+func TestWhatWasGivenStaysGiven(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		for _, id := range []string{"1-1", "2-2", "3-3", "4-4"} {
+			e.add(p.Log, id)
+		}
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 3)
+		equal(t, "after the one who read", e.own(p, tenure(bob, 1)).Given, "3-3")
+		equal(t, "after one who died before", e.own(p, tenure(carol, 1)).Given, "3-3")
+		e.read(p, carol, 1)
+		equal(t, "after one who read less", e.own(p, tenure(alice, 2)).Given, "3-3")
+		_, err := e.Reset(e.ctx(), p, tenure(alice, 2), "0-0")
+		e.must(err)
+		equal(t, "after a reset", e.own(p, tenure(bob, 2)).Given, "0-0")
+	})
+}

@@ -80,7 +80,7 @@ if exists then
 	end
 end
 
-local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'open', 'suspect', 'aside')
+local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'open', 'suspect', 'aside', 'given')
 if saved[1] == ARGV[3] then
 	if not mine then return redis.error_reply('FENCED the group of this tenure is gone') end
 	return answer()
@@ -140,6 +140,9 @@ if before(given, floor) then given = floor end
 local unclean, suspect = saved[5] == '1', ''
 local oldest = exists and redis.call('XRANGE', log, '(' .. floor, '+', 'COUNT', 1)[1]
 if oldest and ((unclean and not before(given, oldest[1])) or oldest[1] == saved[6]) then suspect = oldest[1] end
+-- What an owner was given stays given, also if the next one ended before it read.
+local same = found == 'group' or found == 'checkpoint'
+if same and saved[8] and before(given, saved[8]) then given = saved[8] end
 local aside = {}
 for id in (found ~= 'reset' and saved[7] or ''):gmatch('%S+') do
 	if before(floor, id) then aside[#aside + 1] = id end
