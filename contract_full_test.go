@@ -71,3 +71,39 @@ func TestTakeFillsUpOneByOne(t *testing.T) {
 		})
 	}
 }
+
+// A sender under Block goes on when there is room, however long that took.
+func TestBlockWaitsAsLongAsItTakes(t *testing.T) {
+	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
+		app := runnel.New("contract", o)
+		return app, runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, Size: 4, Overflow: runnel.Block})
+	}
+	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		app, s := declare(o)
+		s.Process("p", runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }), nil)
+		return app
+	}, func(c *runneltest.Cluster) {
+		ready(c, "a")
+		app, s := declare(c.Options("sender"))
+		defer app.Close()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(app.Rules().Pause(c.Context(), runnel.AppScope(), nil))
+		must(app.Rules().Wait(c.Context(), runnel.AppScope()))
+		must(s.Send(c.Context(), items(1, 2, 3, 4)...))
+		ctx, cancel := context.WithTimeout(c.Context(), 10*time.Minute)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- s.Send(ctx, item{5}) }()
+		c.Sleep(time.Minute)
+		must(app.Rules().Unpause(c.Context(), runnel.AppScope()))
+		began := time.Now()
+		if err := <-done; err != nil || time.Since(began) > 2*time.Second {
+			t.Errorf("%v after there was room: %v", time.Since(began), err)
+		}
+	})
+}

@@ -84,7 +84,7 @@ type part struct {
 	n    int        // so many of them are under way
 	wide bool       // that is one, with more fields than Lua's stack holds
 
-	tries int // of making room, since something was appended
+	tries int // that found room and came too late, since something was appended
 	wait  pacer
 	full  *FullError // why it waited last
 }

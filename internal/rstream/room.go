@@ -52,7 +52,7 @@ func (e *FullError) Error() string {
 func (e *FullError) Unwrap() error { return ErrStreamFull }
 
 // roomTries is how often room may be made for a batch and be taken by somebody
-// else before it is refused.
+// else before it is refused, where its sender does not wait.
 const roomTries = 10
 
 // makeRoom goes on with partitions that had no room for a batch. It returns those
@@ -60,16 +60,19 @@ const roomTries = 10
 // failed.
 func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*part) {
 	for i, r := range c.room(ctx, full) {
-		p := full[i]
-		p.tries++
-		switch fits := r.Length+int64(p.n) <= p.meta.Size || p.meta.Size <= 0; {
+		p, policy := full[i], full[i].meta.Overflow
+		fits := r.Length+int64(p.n) <= p.meta.Size || p.meta.Size <= 0
+		if fits {
+			p.tries++
+		}
+		switch {
 		case r.err != nil && ctx.Err() != nil && p.full != nil:
 			p.out.Err = waited(ctx, p.full)
 		case r.err != nil:
 			p.out.Err = r.err // nothing of the batch was appended, whatever became of this
-		case fits && (p.tries <= roomTries || p.meta.Overflow == OverflowDropOldest), r.dropped > 0:
+		case fits && (p.tries <= roomTries || policy == OverflowBlock || policy == OverflowDropOldest), r.dropped > 0:
 			open = append(open, p)
-		case p.meta.Overflow != OverflowBlock:
+		case policy != OverflowBlock:
 			p.out.Err = &r.FullError
 		case p.Self:
 			p.out.Err = fmt.Errorf("%w: %w", ErrSelfBlock, &r.FullError)
