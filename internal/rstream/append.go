@@ -82,6 +82,7 @@ type part struct {
 	meta Meta
 	rest [][]string // what is not in yet
 	n    int        // so many of them are under way
+	need int        // so many of these need room: a duplicate needs none
 	wide bool       // that is one, with more fields than Lua's stack holds
 
 	tries int // that found room and came too late, since something was appended

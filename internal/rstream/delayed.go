@@ -63,7 +63,7 @@ func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
 			continue
 		}
 		if more > 0 {
-			d := &part{Append: &Append{Stream: p.Stream, Partition: p.Partition, Log: c.keys.Partition(p.Stream, p.Partition)}, n: int(min(more, recordsPerCall))}
+			d := &part{Append: &Append{Stream: p.Stream, Partition: p.Partition, Log: c.keys.Partition(p.Stream, p.Partition)}, need: int(min(more, recordsPerCall))}
 			denied, full[d] = append(denied, d), &out[i]
 		}
 	}

@@ -91,3 +91,35 @@ func TestAWideRecordHasNoID(t *testing.T) {
 		}
 	})
 }
+
+// What is in already takes no room: neither is anything dropped for it, nor a
+// record refused that comes with it.
+func TestDuplicatesWantNoRoom(t *testing.T) {
+	for _, tt := range []struct {
+		policy Overflow
+		acked  int
+		want   []string
+	}{
+		{OverflowDropOldest, 0, []string{"1b", "2c", "3d", "4e", "4f"}},
+		{OverflowReject, 1, []string{"1b", "2c", "3d", "4e", "4f"}},
+		{OverflowBlock, 1, []string{"1b", "2c", "3d", "4e", "4f"}},
+	} {
+		t.Run(string(tt.policy), func(t *testing.T) {
+			both(t, func(t *testing.T, e *env) {
+				_, err := e.EnsureMeta(e.ctx(), "orders", Meta{
+					Partitions: 1, Size: 5, Overflow: tt.policy, IDWindow: time.Hour.Milliseconds(), Processors: []string{"printer"},
+				})
+				e.must(err)
+				e.must(e.sendIDs(e.ctx(), "a", "b", "c", "d", "e").Err)
+				p := e.owner("printer", tt.acked, tt.acked)
+				ctx, cancel := context.WithTimeout(e.ctx(), 5*time.Second)
+				defer cancel()
+				e.must(e.sendIDs(ctx, "b", "c", "d", "e", "f").Err)
+				equal(t, "contents", e.contents(p.Log), tt.want)
+				if tt.policy == OverflowDropOldest {
+					equal(t, "lost", e.lost(p), "1")
+				}
+			})
+		})
+	}
+}

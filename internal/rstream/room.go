@@ -61,7 +61,7 @@ const roomTries = 10
 func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*part) {
 	for i, r := range c.room(ctx, full) {
 		p, policy := full[i], full[i].meta.Overflow
-		fits := r.Length+int64(p.n) <= p.meta.Size || p.meta.Size <= 0
+		fits := r.Length+int64(p.need) <= p.meta.Size || p.meta.Size <= 0
 		if fits {
 			p.tries++
 		}
@@ -96,7 +96,7 @@ func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*par
 // partition may have and fails with ErrFull where there is no room, as Append
 // would do it.
 func (c *Client) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
-	p := &part{Append: &Append{Stream: stream, Partition: partition, Log: c.keys.Partition(stream, partition)}, out: &Appended{}, n: 1}
+	p := &part{Append: &Append{Stream: stream, Partition: partition, Log: c.keys.Partition(stream, partition)}, out: &Appended{}, need: 1}
 	var err error
 	if p.meta, err = c.recentMeta(ctx, stream); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 			p.meta, err = c.recentMeta(ctx, p.Stream)
 		}
 		if out[i].err = err; err == nil {
-			p.n = int(min(int64(p.n), max(p.meta.Size, 1)))
+			p.need = int(min(int64(p.need), max(p.meta.Size, 1)))
 			calls, at = append(calls, c.roomCall(ctx, p)), append(at, i)
 		}
 	}
@@ -169,7 +169,7 @@ func (c *Client) roomCall(ctx context.Context, p *part) *call {
 	if p.meta.Overflow == OverflowDropOldest {
 		drop = "1"
 	}
-	keys, args := []string{p.Log}, []any{p.meta.Size, p.n, drop, ExecutorIDLength}
+	keys, args := []string{p.Log}, []any{p.meta.Size, p.need, drop, ExecutorIDLength}
 	for _, name := range p.meta.Processors {
 		keys = append(keys, c.keys.Ownership(p.Stream, name, p.Partition))
 		args = append(args, name)

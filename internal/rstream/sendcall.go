@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -113,7 +114,10 @@ func (p *part) take(reply *redis.Cmd) error {
 		return fmt.Errorf("unexpected reply %v", v)
 	case !ok || text == "" && err != nil:
 		return plainly(err)
-	case text == "FULL":
+	case strings.HasPrefix(text, "FULL "):
+		if p.need, err = strconv.Atoi(text[len("FULL "):]); err != nil {
+			return fmt.Errorf("unexpected reply %q", text)
+		}
 		return errFull
 	case p.wide:
 		return nil

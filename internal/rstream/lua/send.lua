@@ -10,8 +10,8 @@
 --         the values of one record after the other. Without any run, nothing but
 --         the number of records is looked at
 -- Returns the entry IDs, with a space between them; '=' and what its first send
---         returned in the place of an ID that was sent before. 'FULL' when they do
---         not fit
+--         returned in the place of an ID that was sent before. 'FULL' and how many
+--         of them need room when they do not fit
 -- Errors  those of XADD, and then nothing was appended: what may refuse an entry
 --         refuses the first, for once it has written a script may write on though
 --         the memory is full
@@ -26,7 +26,7 @@ for k = 2, #KEYS do
 		n = n - 1
 	end
 end
-if size > 0 and n > 0 and call('XLEN', log) + n > size then return 'FULL' end
+if size > 0 and n > 0 and call('XLEN', log) + n > size then return 'FULL ' .. n end
 
 local ids, at, i, k = {}, 0, 4, 1
 while i <= #argv do
