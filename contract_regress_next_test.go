@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/testredis"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -290,5 +294,39 @@ func TestANestedRangePanicsWithAClearMessage(t *testing.T) {
 			}
 			wantAcked(t, r)
 		})
+	}
+}
+
+// A worker whose control connection broke looks at the rules when it is back: the
+// message may have come between. Its heartbeats would tell a third of LockExpiry
+// later.
+func TestARuleIsSeenAfterTheControlConnectionBroke(t *testing.T) {
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL(), Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { app.Close() })
+	runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p",
+		runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }), &runnel.ProcessorOptions{LockExpiry: 2 * time.Minute})
+	running(t, app)
+	id := ""
+	await(t, "the control connection", func() bool {
+		for _, line := range strings.Split(rdb.ClientList(t.Context()).Val(), "\n") {
+			if strings.Contains(line, " cmd=xread ") {
+				_, id, _ = strings.Cut(strings.Fields(line)[0], "id=")
+			}
+		}
+		return id != ""
+	})
+	pipe := rdb.Pipeline()
+	pipe.Do(t.Context(), "CLIENT", "KILL", "ID", id)
+	pipe.HSet(t.Context(), "__rules:contract", "pause app", `{"v":1,"who":"ada","why":"","at":1,"until":0}`, "generation", time.Now().UnixMilli())
+	pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: "__ctrl:contract", Values: []any{"v", "1", "kind", "rules"}})
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := app.Rules().Wait(ctx, runnel.AppScope()); err != nil {
+		t.Errorf("the worker does not know of the pause: %v", err)
 	}
 }

@@ -42,7 +42,8 @@ func (w *Worker) control(ctx context.Context) {
 			// Also after a trouble: a flushed stream begins at lower IDs.
 			after, err = w.client.ControlTail(ctx, keys)
 			if known = err == nil; known {
-				w.moves.all() // there may have been hints meanwhile
+				w.moves.all() // there may have been messages meanwhile
+				w.rules.look()
 			}
 		}
 		if err == nil {
