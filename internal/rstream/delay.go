@@ -152,13 +152,16 @@ func (c *Client) delayCall(ctx context.Context, p *delayPart) *call {
 // whether an event is due earlier than any before. Its error is that of the next
 // record.
 func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
-	flat, err := reply.Slice()
+	// A value counts also beside an error, see part.take.
+	v, err := reply.Result()
+	flat, _ := v.([]any)
 	if len(flat) != 3 {
 		if err == nil {
 			err = fmt.Errorf("unexpected reply of %d values", len(flat))
 		}
 		return false, err
 	}
+	err = nil
 	earliest, _ := flat[2].(int64)
 	ids, text, ok := parseSent(flat[:2])
 	for _, id := range ids {

@@ -3,10 +3,13 @@ package rstream
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // later returns records whose field n counts from first, due at a time.
@@ -328,4 +331,18 @@ func TestDelayedIDs(t *testing.T) {
 			t.Errorf("%s: got %d, %q, %v", tt.text, p, id, ok)
 		}
 	}
+}
+
+// When a connection breaks, go-redis gives its error to commands that were answered
+// before, too.
+func TestADelayThatWasAnsweredIsKnown(t *testing.T) {
+	reply := redis.NewCmd(t.Context())
+	reply.SetVal([]any{[]any{"0000000000000007", "1-0"}, "", int64(1)})
+	reply.SetErr(io.EOF)
+	p := &delayPart{Delay: &Delay{Partition: 3, Records: later(0, 2, future)}, out: &Appended{}, packed: []string{"", ""}}
+	p.rest = p.Records
+	if first, err := p.take(reply); !first || err != nil {
+		t.Errorf("got %v, %v", first, err)
+	}
+	equal(t, "IDs", p.out.IDs, []string{"3/0000000000000007", "1-0"})
 }
