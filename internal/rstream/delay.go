@@ -81,7 +81,8 @@ type delayPart struct {
 // partitions that have more to send.
 func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*delayPart) {
 	var calls []*call
-	var parts, earlier []*delayPart
+	var parts []*delayPart
+	var earlier []DuePlace
 	budget := bytesPerCall
 	for i, p := range open {
 		size, err := p.pack()
@@ -100,7 +101,7 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 	for i, p := range parts {
 		first, err := p.take(calls[i].reply)
 		if first {
-			earlier = append(earlier, p)
+			earlier = append(earlier, DuePlace{p.Stream, p.Partition})
 		}
 		switch {
 		case err != nil:
@@ -109,9 +110,7 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 			more = append(more, p)
 		}
 	}
-	for _, p := range earlier {
-		c.announceDue(ctx, p.Stream, p.Partition)
-	}
+	c.announceDue(ctx, earlier...)
 	return more
 }
 
@@ -212,15 +211,23 @@ func ParseDelayedID(s string) (partition int, id string, ok bool) {
 	return partition, id, err == nil && partition >= 0 && queueID.MatchString(id)
 }
 
-// announceDue tells the workers that own a partition that an event is due earlier
-// than any before. It is a hint: one that gets lost, or that a processor does not
-// get which was registered a moment ago, is made up for by the next refresh.
-func (c *Client) announceDue(ctx context.Context, stream string, partition int) {
-	m, _, err := c.LoadMeta(ctx, stream) // not recentMeta: a processor may have been registered a moment ago
-	if err != nil {
-		return
+// announceDue tells the workers that own these partitions that an event is due
+// earlier than any before. It is a hint: one that gets lost, or that a processor
+// does not get which was registered a moment ago, is made up for by the next
+// refresh. It takes two round trips for a stream, however many partitions there are:
+// what is told may be due very soon.
+func (c *Client) announceDue(ctx context.Context, ps ...DuePlace) {
+	metas := map[string]Meta{}
+	var calls []*call
+	for _, p := range ps {
+		m, known := metas[p.Stream]
+		if !known {
+			m, _, _ = c.LoadMeta(ctx, p.Stream) // not recentMeta: a processor may have been registered a moment ago
+			metas[p.Stream] = m
+		}
+		for _, processor := range m.Processors {
+			calls = append(calls, c.hintCall(ctx, p.Stream, processor, Hint{Kind: HintDue, Partition: p.Partition}))
+		}
 	}
-	for _, processor := range m.Processors {
-		_ = c.Hint(ctx, stream, processor, Hint{Kind: HintDue, Partition: partition})
-	}
+	pipeline(ctx, c.once, calls)
 }

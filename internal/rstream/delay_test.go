@@ -333,6 +333,30 @@ func TestDelayedIDs(t *testing.T) {
 	}
 }
 
+// What is told may be due very soon: so all partitions are told at once.
+func TestHintsOfManyPartitionsTakeOneRoundTrip(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 16, Processors: []string{"p", "q"}})
+		e.must(err)
+		writes, c := e.counted()
+		defer c.Close()
+		ds := make([]Delay, 16)
+		for n := range ds {
+			ds[n] = Delay{Stream: "orders", Partition: n, Records: later(n, 1, future)}
+		}
+		e.must(c.Delay(e.ctx(), ds)[0].Err) // connects, and loads the script
+		before := writes.Load()
+		for n := range ds {
+			ds[n].Records = later(n, 1, future.Add(-time.Hour))
+		}
+		for _, got := range c.Delay(e.ctx(), ds) {
+			e.must(got.Err)
+		}
+		equal(t, "requests: the events, the metadata, and the hints", writes.Load()-before, 3)
+		equal(t, "hints", e.raw.XLen(e.ctx(), e.keys.Control("orders", "q")).Val(), 32)
+	})
+}
+
 // When a connection breaks, go-redis gives its error to commands that were answered
 // before, too.
 func TestADelayThatWasAnsweredIsKnown(t *testing.T) {

@@ -157,7 +157,7 @@ func (c *Client) Fire(ctx context.Context, stream string, partition int, id stri
 func (c *Client) reschedule(ctx context.Context, stream string, partition int, p due.Put) (bool, error) {
 	stored, ok, err := c.queue(stream, partition).Put(ctx, p)
 	if err == nil && stored.First {
-		c.announceDue(ctx, stream, partition)
+		c.announceDue(ctx, DuePlace{stream, partition})
 	}
 	return ok, delayedError(stream, partition, "reschedule", p.ID, err)
 }

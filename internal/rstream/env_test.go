@@ -3,6 +3,8 @@ package rstream
 import (
 	"context"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,4 +153,31 @@ func eventually(t *testing.T, what string, cond func() bool) {
 		}
 		<-tick.C
 	}
+}
+
+// counted is a client whose writes to connections are counted.
+func (e *env) counted() (writes *atomic.Int64, c *Client) {
+	e.t.Helper()
+	o := &redis.Options{Addr: e.addr}
+	dial := redis.NewDialer(o)
+	writes = new(atomic.Int64)
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
+		return &countedConn{nc, writes}, err
+	}
+	shared := redis.NewClient(o)
+	e.t.Cleanup(func() { shared.Close() })
+	c, err := Open(Options{Redis: shared, Keys: e.keys})
+	e.must(err)
+	return writes, c
+}
+
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // HintPoke is the kind of a hint that an operator changed something of a
@@ -29,16 +27,17 @@ type Hint struct {
 
 // Hint appends a hint to a processor's control stream.
 func (c *Client) Hint(ctx context.Context, stream, processor string, h Hint) error {
-	err := c.once.XAdd(ctx, &redis.XAddArgs{
-		Stream: c.keys.Control(stream, processor),
-		MaxLen: controlLength,
-		Approx: true,
-		Values: []any{"v", controlVersion, "kind", h.Kind, "partition", h.Partition},
-	}).Err()
-	if err != nil {
+	one := c.hintCall(ctx, stream, processor, h)
+	pipeline(ctx, c.once, []*call{one})
+	if err := one.reply.Err(); err != nil {
 		return fmt.Errorf("stream %s: processor %s: hint: %w", stream, processor, sorted(err))
 	}
 	return nil
+}
+
+func (c *Client) hintCall(ctx context.Context, stream, processor string, h Hint) *call {
+	return plainCall(ctx, "XADD", c.keys.Control(stream, processor), "MAXLEN", "~", controlLength, "*",
+		"v", controlVersion, "kind", h.Kind, "partition", h.Partition)
 }
 
 // ParseHint reads an entry of a control stream; ok is false for one that is no
