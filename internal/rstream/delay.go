@@ -136,7 +136,7 @@ func (p *delayPart) pack() (size int, err error) {
 func (c *Client) delayCall(ctx context.Context, p *delayPart) *call {
 	keys := c.delayKeys(p.Stream, p.Partition)
 	args := make([]any, 2, 2+3*len(p.packed))
-	args[0], args[1] = p.meta.Size, p.meta.IDWindow
+	args[0], args[1] = p.meta.Size, p.meta.idWindow()
 	for n, packed := range p.packed {
 		once := ""
 		if id := p.rest[n].ID; id != "" {

@@ -1,12 +1,14 @@
 package rstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,6 +32,10 @@ type Meta struct {
 	Layout      string   `json:"layout"` // of the keys
 	Processors  []string `json:"processors,omitempty"`
 }
+
+// idWindow is IDWindow, or ten minutes where the metadata says nothing: it may be
+// older than IDs are, and without a window a script would fail after its XADD.
+func (m Meta) idWindow() int64 { return cmp.Or(m.IDWindow, (10 * time.Minute).Milliseconds()) }
 
 // A MetaConflictError says that a stream is another one than a producer or
 // worker believes.

@@ -123,3 +123,21 @@ func TestDuplicatesWantNoRoom(t *testing.T) {
 		})
 	}
 }
+
+// Metadata that was written before there were IDs says nothing of a window.
+func TestAnIDIsRememberedWithoutAWindow(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 10})
+		e.must(err)
+		for _, want := range [][]bool{nil, {true}} {
+			got := e.sendIDs(e.ctx(), "a")
+			e.must(got.Err)
+			equal(t, "duplicate", got.Duplicate, want)
+			r := later(0, 1, future)[0]
+			r.ID = "b"
+			got = e.delay(r)
+			e.must(got.Err)
+			equal(t, "delayed duplicate", got.Duplicate, want)
+		}
+	})
+}

@@ -52,7 +52,7 @@ func (c *Client) sendCall(ctx context.Context, p *part) *call {
 	for _, r := range records {
 		most += 2 + len(r)
 	}
-	keys, args := []string{p.Log}, append(make([]any, 0, most), p.meta.Size, p.n, p.meta.IDWindow)
+	keys, args := []string{p.Log}, append(make([]any, 0, most), p.meta.Size, p.n, p.meta.idWindow())
 	for at := 0; at < len(records) && !p.wide; {
 		first, n := records[at], p.run(at)
 		count := n
