@@ -30,5 +30,12 @@ func main() {
 		return nil
 	}, &runnel.TaskOptions{Leader: true})
 
+	// Redis remembers which of its times was last: started again after an hour, a
+	// worker bills each minute that was missed, and none of them twice.
+	app.Cron("billing", "* * * * *", func(ctx context.Context) error {
+		slog.Info("billing: each minute, also those at which nobody ran", "minute", runnel.DueTime(ctx))
+		return nil
+	}, &runnel.TaskOptions{Leader: true, Durable: true, CatchUp: runnel.CatchUpAll})
+
 	cli.Run(app)
 }

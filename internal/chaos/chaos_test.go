@@ -31,16 +31,19 @@ const (
 
 // A scene is one run.
 type scene struct {
-	t      *testing.T
-	rng    *rand.Rand
-	dir    string
-	redis  *testredis.Server
-	faults *history.Log
-	logs   []string
-	count  map[string]int
-	named  int
-	live   []*process
-	wg     sync.WaitGroup // what goes on beside the main course
+	t        *testing.T
+	duration time.Duration
+	rng      *rand.Rand
+	dir      string
+	redis    *testredis.Server
+	faults   *history.Log
+	logs     []string
+	count    map[string]int
+	named    int
+	live     []*process
+	wg       sync.WaitGroup // what goes on beside the main course
+
+	delivery *delivery // nil: events neither fail nor wait
 }
 
 // A process is one worker.
@@ -54,7 +57,20 @@ type process struct {
 }
 
 func TestFaults(t *testing.T) {
-	duration := 12 * time.Second
+	s := newScene(t)
+	for range 4 {
+		s.start()
+	}
+	stop := s.produce()
+	s.hurt()
+	stop()
+	s.settle()
+	s.judge(history.Options{})
+}
+
+// newScene reads from the environment for how long to hurt, and the seed.
+func newScene(t *testing.T) *scene {
+	duration, seed := 12*time.Second, uint64(time.Now().UnixNano())
 	if s := os.Getenv("RUNNEL_CHAOS_DURATION"); s != "" {
 		d, err := time.ParseDuration(s)
 		if err != nil {
@@ -62,7 +78,6 @@ func TestFaults(t *testing.T) {
 		}
 		duration = d
 	}
-	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("RUNNEL_CHAOS_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
@@ -71,19 +86,10 @@ func TestFaults(t *testing.T) {
 		seed = n
 	}
 	t.Logf("RUNNEL_CHAOS_SEED=%d RUNNEL_CHAOS_DURATION=%v", seed, duration)
-	s := newScene(t, seed)
-	for range 4 {
-		s.start()
+	s := &scene{
+		t: t, duration: duration, rng: rand.New(rand.NewPCG(seed, 0)),
+		dir: t.TempDir(), redis: testredis.Start(t), count: map[string]int{},
 	}
-	stop := s.produce()
-	s.hurt(duration)
-	stop()
-	s.settle()
-	s.judge()
-}
-
-func newScene(t *testing.T, seed uint64) *scene {
-	s := &scene{t: t, rng: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), redis: testredis.Start(t), count: map[string]int{}}
 	s.faults = s.open("driver")
 	return s
 }
@@ -112,6 +118,9 @@ func (s *scene) start() {
 	}
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_URL=redis://"+p.proxy.Addr(), "RUNNEL_CHAOS_LOG="+path)
+	if s.delivery != nil {
+		p.cmd.Env = append(p.cmd.Env, "RUNNEL_CHAOS_DELIVERY=1")
+	}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	if err := p.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -129,8 +138,8 @@ func (s *scene) start() {
 }
 
 // hurt does something to somebody, again and again.
-func (s *scene) hurt(duration time.Duration) {
-	end := time.NewTimer(duration)
+func (s *scene) hurt() {
+	end := time.NewTimer(s.duration)
 	defer end.Stop()
 	for {
 		pause := time.NewTimer(300*time.Millisecond + time.Duration(s.rng.IntN(700))*time.Millisecond)
@@ -208,7 +217,7 @@ func (s *scene) terminate(p *process) {
 	s.wg.Go(func() {
 		select {
 		case <-p.exited:
-			if p.err != nil {
+			if p.err != nil && !s.poisoned(p) {
 				s.t.Errorf("worker %s after SIGTERM: %v\n%s", p.name, p.err, s.tail(p))
 			}
 		case <-time.After(30 * time.Second):
@@ -232,6 +241,10 @@ func (s *scene) reap() {
 	for _, p := range append([]*process(nil), s.live...) {
 		select {
 		case <-p.exited:
+			if s.poisoned(p) {
+				s.drop(p)
+				continue
+			}
 			s.t.Errorf("worker %s ended by itself: %v\n%s", p.name, p.err, s.tail(p))
 			s.drop(p)
 		default:
@@ -255,7 +268,11 @@ func (s *scene) settle() {
 	}
 	rdb := s.redis.Client(s.t)
 	deadline := time.Now().Add(60 * time.Second)
-	for !s.quiet(rdb) {
+	for s.positions(rdb) != "" {
+		s.reap()
+		for len(s.live) < fewest { // some end by an event that ends its process
+			s.start()
+		}
 		if time.Now().After(deadline) {
 			s.t.Errorf("not everything is processed:\n%s", s.positions(rdb))
 			break
@@ -272,8 +289,6 @@ func (s *scene) settle() {
 	}
 }
 
-func (s *scene) quiet(rdb *redis.Client) bool { return s.positions(rdb) == "" }
-
 // positions tells where a partition is not at rest: it has one group, nothing
 // pending, and everything was delivered.
 func (s *scene) positions(rdb *redis.Client) (out string) {
@@ -289,11 +304,14 @@ func (s *scene) positions(rdb *redis.Client) (out string) {
 			out += fmt.Sprintln(key, info.LastGeneratedID, groups, err)
 		}
 	}
+	if s.delivery != nil {
+		out += s.delivery.waiting(rdb)
+	}
 	return out
 }
 
 // judge has the history checked.
-func (s *scene) judge() {
+func (s *scene) judge(opts history.Options) {
 	rdb := s.redis.Client(s.t)
 	found := s.open("found")
 	for p := range partitions {
@@ -307,16 +325,25 @@ func (s *scene) judge() {
 			if err := runnel.MsgPack.Decode([]byte(data), &j); err != nil {
 				s.t.Fatal(err)
 			}
-			if err := found.Write(history.Record{Kind: history.Appended, Stream: "jobs", Partition: p, IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq}}); err != nil {
+			at, _ := e.Values["__at"].(string)
+			due, _ := strconv.ParseInt(at, 10, 64) // 0 for none
+			if err := found.Write(history.Record{Kind: history.Appended, Stream: "jobs", Partition: p, IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq}, Due: due}); err != nil {
 				s.t.Fatal(err)
 			}
+			if s.delivery != nil {
+				s.delivery.found(j, due)
+			}
 		}
+	}
+	if s.delivery != nil {
+		s.delivery.judge(found)
 	}
 	records, err := history.Read(s.logs...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	report := history.Check(records, history.Options{Processors: []string{"check"}})
+	opts.Processors = []string{"check"}
+	report := history.Check(records, opts)
 	s.t.Logf("faults %v\n%v", s.count, report)
 	s.t.Log(gaps(records))
 	if !report.OK || os.Getenv("RUNNEL_CHAOS_KEEP") != "" {

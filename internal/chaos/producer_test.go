@@ -46,6 +46,10 @@ func (s *scene) send(ctx context.Context, log *history.Log, n int, url string) {
 	defer app.Close()
 	seqs := map[string]int64{}
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
+	if s.delivery != nil {
+		s.delivery.producers.Go(func() { s.delivery.delay(ctx, jobs, n) })
+		defer s.delivery.producers.Wait()
+	}
 	for ctx.Err() == nil {
 		var batch []job
 		for range batchSize {
@@ -65,6 +69,9 @@ func (s *scene) sendOnce(log *history.Log, jobs *runnel.Stream[job], batch []job
 	out := make([]runnel.Outgoing[job], len(batch))
 	for i, j := range batch {
 		out[i].Record = j
+		if s.delivery != nil {
+			out[i].ID = fmt.Sprint(j.Key, "/", j.Seq) // what is sent again is not appended again
+		}
 	}
 	sent, err := jobs.SendEvents(context.WithoutCancel(s.t.Context()), out...)
 	var se *runnel.SendError
@@ -83,11 +90,11 @@ func (s *scene) sendOnce(log *history.Log, jobs *runnel.Stream[job], batch []job
 		switch {
 		case !bad:
 			err = log.Sent("jobs", sent[i].Partition, sent[i].ID, j.Key, j.Seq)
-		case f.Unknown:
+		case f.Unknown && s.delivery == nil:
 			err = log.Unknown("jobs", j.Key, j.Seq)
 			again = append(again, j)
 		default:
-			again = append(again, j)
+			again, err = append(again, j), nil
 		}
 		if err != nil {
 			s.t.Error(err)

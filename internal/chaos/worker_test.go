@@ -59,6 +59,10 @@ func work(name, url, path string) error {
 	defer stop()
 	app, jobs := declare(url, name)
 	defer app.Close()
+	if os.Getenv("RUNNEL_CHAOS_DELIVERY") != "" {
+		deliver(log, jobs)
+		return app.Run(ctx)
+	}
 	jobs.Process("check", func(ctx context.Context, events *runnel.Events[job]) error {
 		for e, j := range events.All() {
 			if err := iterate(events.Context(), log, e, j); err != nil {
@@ -70,15 +74,25 @@ func work(name, url, path string) error {
 	return app.Run(ctx)
 }
 
-// iterate writes down one iteration and takes a moment, sometimes a long one.
+// iterate writes down one iteration.
 func iterate(ctx context.Context, log *history.Log, e *runnel.Event, j job) error {
-	it, err := log.Begin(history.Record{
-		Stream: e.Stream, Processor: "check", Partition: e.Partition, Epoch: e.Epoch,
-		IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq},
-	})
+	it, err := log.Begin(recordOf(e, j))
 	if err != nil {
 		return err
 	}
+	dawdle(ctx)
+	return it.Complete()
+}
+
+func recordOf(e *runnel.Event, j job) history.Record {
+	return history.Record{
+		Stream: e.Stream, Processor: "check", Partition: e.Partition, Epoch: e.Epoch,
+		IDs: []string{e.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq},
+	}
+}
+
+// dawdle takes a moment, sometimes a long one.
+func dawdle(ctx context.Context) {
 	switch rand.N(20) {
 	case 0:
 		select {
@@ -91,5 +105,4 @@ func iterate(ctx context.Context, log *history.Log, e *runnel.Event, j job) erro
 		case <-ctx.Done():
 		}
 	}
-	return it.Complete()
 }

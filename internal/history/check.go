@@ -17,6 +17,8 @@ type Options struct {
 	// Lanes says what waits for an event that failed, until it is completed or a dead letter. It implies Retries. Without
 	// it there are no lanes.
 	Lanes Lanes
+	// Attempts is the largest number that a begin may have among its attempts, 0 for any.
+	Attempts int
 	// Aftermath is how long after a fault its effects may last: a connection that is dead, but not yet known to be, must
 	// have been noticed by then. 0 means 5 s.
 	Aftermath time.Duration
@@ -78,6 +80,8 @@ type checker struct {
 	processors map[string][]string  // of a stream
 	places     map[place]*ownership // in the state after the records so far
 	dead       map[place]map[entryID]*Record
+	dropped    map[place]int // how many
+	holds      []*hold
 }
 
 // Check judges a history. The records may come in any order; those of one process with equal times stay in theirs.
@@ -90,6 +94,7 @@ func Check(records []Record, opts Options) *Report {
 		sent: map[entry]*Record{}, messages: map[entry]message{}, entries: map[message][]entry{},
 		outcome: map[message]Kind{}, refusals: map[message]*Record{},
 		processors: map[string][]string{}, places: map[place]*ownership{}, dead: map[place]map[entryID]*Record{},
+		dropped: map[place]int{},
 	}
 	ordered := slices.Clone(records)
 	slices.SortStableFunc(ordered, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
@@ -142,6 +147,10 @@ func (c *checker) learn(r *Record) {
 	case Dead:
 		c.learnEntries(r)
 		c.learnDead(r)
+	case Dropped:
+		c.dropped[r.scope()] += r.Count
+	case Held, Freed:
+		c.learnHold(r)
 	case Unknown, Refused:
 		for i, key := range r.Keys {
 			c.learnOutcome(message{r.Stream, key, r.Seqs[i]}, r)
@@ -155,6 +164,7 @@ func (c *checker) learnEntries(r *Record) {
 		e, m := entry{r.Stream, r.Partition, id}, message{r.Stream, r.Keys[i], r.Seqs[i]}
 		if r.Kind != Begin && r.Kind != Dead {
 			c.learnOutcome(m, r)
+			c.early(r, id)
 			if c.sent[e] == nil {
 				c.sent[e] = r
 				c.report.Events++
@@ -223,6 +233,7 @@ func (c *checker) violate(class Class, where, what string, records ...Record) {
 
 // losses looks for events that a processor never completed.
 func (c *checker) losses() {
+	missing := map[place][]entryID{}
 	for e, r := range c.sent {
 		processors := c.opts.Processors
 		if processors == nil {
@@ -240,9 +251,23 @@ func (c *checker) losses() {
 				c.report.Excused++
 				continue
 			}
-			m := c.messages[e]
-			c.violate(ClassLoss, p.String(), fmt.Sprintf("entry %s key %q seq %d was never completed", e.id, m.key, m.seq), *r)
+			missing[p] = append(missing[p], e.id)
 		}
+	}
+	for p, ids := range missing {
+		c.miss(p, ids)
+	}
+}
+
+// miss judges events that were never completed: as many as were dropped, the oldest ones, are not lost.
+func (c *checker) miss(p place, ids []entryID) {
+	slices.SortFunc(ids, entryID.compare)
+	dropped := min(c.dropped[p], len(ids))
+	c.report.Dropped += dropped
+	for _, id := range ids[dropped:] {
+		e := entry{p.stream, p.partition, id}
+		m := c.messages[e]
+		c.violate(ClassLoss, p.String(), fmt.Sprintf("entry %s key %q seq %d was never completed", id, m.key, m.seq), *c.sent[e])
 	}
 }
 

@@ -13,6 +13,9 @@
 //	refused   the append was refused, so it is certainly not in: key, seq.
 //	begin     an iteration begins: worker, executor, epoch, processor, partition, the batch's IDs, keys, seqs.
 //	end       it ended. Completed: these events are to be acked. Failed: they are not.
+//	dropped   so many events made room for others at a place, which may not have completed them.
+//	held      nothing can begin any more: stream, processor, partition (below 0: all of them). Written when that is certain.
+//	freed     it may, again. Written before it is allowed.
 //	dead      the event was found among the dead letters of the processor, at whatever time.
 //	fault     something was done to a worker, or to all if the worker is empty. Written before it is done.
 //	note      free text.
@@ -24,7 +27,8 @@
 //
 // A place is a stream, a processor and a partition. An iteration completes an event if it ends and did not fail.
 //
-//   - loss: every event sent or appended is completed, or a dead letter, at every processor. Events sent before a flush are excused.
+//   - loss: every event sent or appended is completed, or a dead letter, at every processor. Events sent before a flush are excused, and
+//     as many as were dropped there.
 //   - order, where events are attempted again (Options.Lanes): no event begins while one before it in its lane has begun
 //     and is neither completed nor a dead letter. The next two rules hold for each lane.
 //   - order: the first completions at a place ascend in entry ID, compared as two 64-bit numbers, and so do the IDs
@@ -40,6 +44,10 @@
 //     No event is a dead letter twice, or completed and a dead letter, unless its worker suffered right then.
 //   - resend: a key and seq has more than one entry ID only if its outcome was unknown.
 //   - refused: a refused key and seq, not sent again, is never completed.
+//   - hold: no iteration begins at a place that is held.
+//   - early: no entry is older than the time at which it was due.
+//   - attempts: the attempts of an event ascend, each is begun once unless its worker suffered, and none is beyond
+//     Options.Attempts.
 //   - record: records fit together. An end has its begin, an entry ID has one key and seq.
 //
 // A handover is unclean if its old owner suffered kill, stop, cut, flush, failover or lost (it noticed itself that it

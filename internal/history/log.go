@@ -96,7 +96,7 @@ func (s *sink) write(r Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == nil {
-		r.IDs, r.Keys, r.Seqs = slices.Clone(r.IDs), slices.Clone(r.Keys), slices.Clone(r.Seqs)
+		r.IDs, r.Keys, r.Seqs, r.Attempts = slices.Clone(r.IDs), slices.Clone(r.Keys), slices.Clone(r.Seqs), slices.Clone(r.Attempts)
 		s.records = append(s.records, r)
 		return nil
 	}

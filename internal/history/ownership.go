@@ -17,6 +17,7 @@ type ownership struct {
 	done      map[message]bool               // completed, under whatever entry ID
 	undone    map[string]map[entryID]*Record // begun and not completed, by lane
 	lasts     map[string]*first              // of a key, the last of its first completions
+	attempts  map[entryID]*attempt
 }
 
 // term is one epoch of a place.
@@ -51,6 +52,7 @@ func (c *checker) follow(r *Record) {
 		o = &ownership{
 			c: c, place: p, terms: map[int64]*term{}, completed: map[entryID]*Record{}, seqs: map[string]int64{},
 			done: map[message]bool{}, undone: map[string]map[entryID]*Record{}, lasts: map[string]*first{},
+			attempts: map[entryID]*attempt{},
 		}
 		c.places[p] = o
 	}
@@ -87,6 +89,8 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 			r.Epoch, o.latest.first.Epoch), o.latest.first, r)
 	}
 	o.wait(r, ids)
+	o.attempt(r, ids)
+	o.c.obey(r)
 	t.open, t.last = &iteration{r, ids}, r.At
 	if highest := ids[len(ids)-1]; highest.compare(t.begun) > 0 {
 		t.begun = highest

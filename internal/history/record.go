@@ -19,6 +19,9 @@ const (
 	Begin    Kind = "begin"
 	End      Kind = "end"
 	Dead     Kind = "dead"
+	Dropped  Kind = "dropped"
+	Held     Kind = "held"
+	Freed    Kind = "freed"
 	Fault    Kind = "fault"
 	Note     Kind = "note"
 )
@@ -56,6 +59,9 @@ type Record struct {
 	IDs       []string `json:"ids,omitempty"`
 	Keys      []string `json:"keys,omitempty"`
 	Seqs      []int64  `json:"seqs,omitempty"`
+	Attempts  []int    `json:"attempts,omitempty"` // of a begin, beside IDs, or none
+	Due       int64    `json:"due,omitempty"`      // of an appended entry: when it was due, in ms, by Redis' clock
+	Count     int      `json:"count,omitempty"`    // of dropped
 	Producer  string   `json:"producer,omitempty"`
 	Failed    bool     `json:"failed,omitempty"`
 	Fault     string   `json:"fault,omitempty"`
@@ -69,6 +75,9 @@ func (r *Record) check() error {
 		if len(r.IDs) == 0 || len(r.IDs) != len(r.Keys) || len(r.IDs) != len(r.Seqs) {
 			return fmt.Errorf("%s: %d ids, %d keys, %d seqs", r.Kind, len(r.IDs), len(r.Keys), len(r.Seqs))
 		}
+		if r.Attempts != nil && len(r.Attempts) != len(r.IDs) {
+			return fmt.Errorf("%s: %d ids, %d attempts", r.Kind, len(r.IDs), len(r.Attempts))
+		}
 	case End:
 		if len(r.IDs) == 0 {
 			return fmt.Errorf("end without ids")
@@ -81,7 +90,7 @@ func (r *Record) check() error {
 		if _, known := unclean[r.Fault]; !known {
 			return fmt.Errorf("unknown fault %q", r.Fault)
 		}
-	case Note:
+	case Note, Held, Freed, Dropped:
 	default:
 		return fmt.Errorf("unknown kind %q", r.Kind)
 	}

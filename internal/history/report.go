@@ -11,14 +11,17 @@ type Class string
 
 // The classes of violations.
 const (
-	ClassLoss    Class = "loss"
-	ClassOrder   Class = "order"
-	ClassFIFO    Class = "fifo"
-	ClassOwner   Class = "owner"
-	ClassRepeat  Class = "repeat"
-	ClassResend  Class = "resend"
-	ClassRefused Class = "refused"
-	ClassRecord  Class = "record"
+	ClassLoss     Class = "loss"
+	ClassOrder    Class = "order"
+	ClassFIFO     Class = "fifo"
+	ClassOwner    Class = "owner"
+	ClassRepeat   Class = "repeat"
+	ClassResend   Class = "resend"
+	ClassRefused  Class = "refused"
+	ClassHold     Class = "hold"
+	ClassEarly    Class = "early"
+	ClassAttempts Class = "attempts"
+	ClassRecord   Class = "record"
 )
 
 // Violation says which rule was broken, where, and by which records.
@@ -80,6 +83,8 @@ type Report struct {
 	Events     int // sent, or found appended
 	Completed  int // completions, repeats among them, over all processors
 	Dead       int // dead letters, over all processors
+	Dropped    int // events that made room for others before they were completed, over all processors
+	Holds      int // times in which nothing might begin at some places
 	Repeats    int // completions that were repeats and allowed
 	Resends    int // entries beyond the first of the same key and seq, allowed
 	Excused    int // events that a flush took away
@@ -98,8 +103,8 @@ func (r *Report) String() string {
 		verdict = fmt.Sprintf("history has %d violations", len(r.Violations))
 	}
 	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, "+
-		"%d dead letters, %d unfinished iterations, %d epochs, handovers %d clean %d unclean, %d faults",
-		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Dead, r.Unfinished, r.Epochs, r.Clean, r.Unclean, r.Faults)
+		"%d dead letters, %d dropped, %d holds, %d unfinished iterations, %d epochs, handovers %d clean %d unclean, %d faults",
+		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Dead, r.Dropped, r.Holds, r.Unfinished, r.Epochs, r.Clean, r.Unclean, r.Faults)
 	for i, v := range r.Violations {
 		if i == maxPrinted {
 			fmt.Fprintf(&b, "\n  … and %d more", len(r.Violations)-maxPrinted)

@@ -1,0 +1,90 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// afterStop is how long after it was continued a worker may write down what it
+// had begun before it was stopped.
+const afterStop = int64(100 * time.Millisecond)
+
+// hold is a time in which nothing begins at some places.
+type hold struct {
+	*Record
+	until int64
+}
+
+// learnHold takes in that places are held back, or no longer.
+func (c *checker) learnHold(r *Record) {
+	if r.Kind == Held {
+		c.report.Holds++
+		c.holds = append(c.holds, &hold{r, math.MaxInt64})
+		return
+	}
+	for _, h := range c.holds {
+		if h.until == math.MaxInt64 && h.scope() == r.scope() {
+			h.until = r.At
+			return
+		}
+	}
+	c.violate(ClassRecord, r.scope().String(), "freed, and was not held", *r)
+}
+
+// scope is what a hold is about: a partition below 0 stands for all of them.
+func (r *Record) scope() place { return place{r.Stream, r.Processor, r.Partition} }
+
+// obey judges whether an iteration begins where nothing may.
+func (c *checker) obey(r *Record) {
+	for _, h := range c.holds {
+		s := h.scope()
+		covers := s.stream == r.Stream && s.processor == r.Processor && (s.partition < 0 || s.partition == r.Partition)
+		if covers && h.At < r.At && r.At < h.until && !c.resumed(r.Worker, h.At, r.At) {
+			c.violate(ClassHold, r.scope().String(), "an iteration began while the place was held back", *h.Record, *r)
+		}
+	}
+}
+
+// resumed says whether the worker was stopped before one moment and continued right
+// before the other: it may have begun, and not yet have written it down.
+func (c *checker) resumed(worker string, from, to int64) bool {
+	for _, f := range c.faults {
+		if f.Fault == Stop && f.Worker == worker && f.At <= from && f.until >= to-afterStop {
+			return true
+		}
+	}
+	return false
+}
+
+// early judges whether an entry was appended before it was due.
+func (c *checker) early(r *Record, id entryID) {
+	if r.Due > 0 && id.ms < uint64(r.Due) {
+		c.violate(ClassEarly, r.scope().String(), fmt.Sprintf("entry %s was due at %d", id, r.Due), *r)
+	}
+}
+
+// attempt judges how often an event is attempted.
+func (o *ownership) attempt(r *Record, ids []entryID) {
+	for i, n := range r.Attempts {
+		id := ids[i]
+		if most := o.c.opts.Attempts; most > 0 && n > most {
+			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time, of %d", id, n, most), r)
+		}
+		last := o.attempts[id]
+		if last != nil && n < last.n {
+			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time after the %dth", id, n, last.n), last.begin, r)
+		}
+		// An owner that was cut off from Redis need not have counted what it began.
+		if last != nil && n == last.n && last.begin.Epoch == r.Epoch && !o.c.suffered(r.Worker, last.begin.At-int64(o.c.opts.Aftermath), r.At) {
+			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time twice", id, n), last.begin, r)
+		}
+		o.attempts[id] = &attempt{n, r}
+	}
+}
+
+// attempt is the latest one of an event.
+type attempt struct {
+	n     int
+	begin *Record
+}
