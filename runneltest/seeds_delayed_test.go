@@ -53,7 +53,7 @@ func TestSimDelayedSeeds(t *testing.T) {
 
 // delay sends parcels for later as long as the storm lasts.
 func (s *lateStorm) delay(n int) {
-	app, parcels := declare(s.c.Options(fmt.Sprint("late", n)))
+	app, parcels := s.declare(s.c.Options(fmt.Sprint("late", n)))
 	defer app.Close()
 	ctx := s.c.Context()
 	for i, end := 0, time.Now().Add(stormLasts); time.Now().Before(end); i++ {

@@ -53,7 +53,7 @@ func TestSimRetrySeeds(t *testing.T) {
 }
 
 func (s *retryStorm) build(o *runnel.Options) *runnel.App {
-	app, parcels := declare(o)
+	app, parcels := s.declare(o)
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
 		return s.attempt(ctx, []*runnel.Event{e}, []parcel{p})
 	})

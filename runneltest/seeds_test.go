@@ -2,6 +2,7 @@ package runneltest_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -36,7 +37,8 @@ const (
 	stormProducers = 4
 	stormLatency   = 10 * time.Millisecond
 	stormExpiry    = time.Second
-	stormPause     = time.Second // the longest between two sends of a producer
+	stormPause     = time.Second
+	stormPatience  = 2 * time.Second // of a sender that waits for room
 )
 
 // TestSimSeeds lets workers come, go, die, freeze and lose their connections
@@ -77,22 +79,25 @@ type storm struct {
 	paused  map[*runneltest.Worker]time.Time
 	others  sync.WaitGroup // producers, stops
 	more    func() string  // what else is not settled
+	pace    time.Duration  // the longest between two sends of a producer
+	stream  *runnel.StreamOptions
 }
 
 func newStorm(t *testing.T, seed uint64) *storm {
 	return &storm{
 		t: t, rand: rand.New(rand.NewPCG(seed, 0)), batches: seed%3 == 0, log: history.Memory(),
 		paused: map[*runneltest.Worker]time.Time{},
+		pace:   stormPause, stream: &runnel.StreamOptions{Partitions: stormParts},
 	}
 }
 
-func declare(o *runnel.Options) (*runnel.App, *runnel.Stream[parcel]) {
+func (s *storm) declare(o *runnel.Options) (*runnel.App, *runnel.Stream[parcel]) {
 	app := runnel.New("sim", o)
-	return app, runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: stormParts})
+	return app, runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, s.stream)
 }
 
 func (s *storm) build(o *runnel.Options) *runnel.App {
-	app, parcels := declare(o)
+	app, parcels := s.declare(o)
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
 		return s.handle(ctx, []*runnel.Event{e}, []parcel{p})
 	})
@@ -150,7 +155,7 @@ func (s *storm) run(c *runneltest.Cluster) {
 		s.c = c
 	}
 	c.Latency(stormLatency)
-	app, parcels := declare(c.Options("producer"))
+	app, parcels := s.declare(c.Options("producer"))
 	defer app.Close()
 	sending, stop := context.WithCancel(c.Context())
 	for n := range stormProducers {
@@ -174,22 +179,41 @@ func (s *storm) produce(ctx context.Context, to *runnel.Stream[parcel], n int) {
 	log := s.log.As(fmt.Sprint("producer", n))
 	seqs := map[string]int64{}
 	for ctx.Err() == nil {
-		time.Sleep(rand.N(stormPause))
+		time.Sleep(rand.N(s.pace))
 		var out []runnel.Outgoing[parcel]
 		for range 1 + rand.IntN(5) {
 			key := fmt.Sprintf("%d-%d", n, rand.IntN(stormKeys/stormProducers))
 			seqs[key]++
 			out = append(out, runnel.Outgoing[parcel]{Record: parcel{key, seqs[key]}})
 		}
-		sent, err := to.SendEvents(context.WithoutCancel(ctx), out...)
-		if err != nil {
-			s.t.Errorf("send: %v", err)
-			return
+		s.send(log, to, out)
+	}
+}
+
+// send sends parcels. Some may be refused where the stream is full.
+func (s *storm) send(log *history.Log, to *runnel.Stream[parcel], out []runnel.Outgoing[parcel]) {
+	ctx, cancel := context.WithTimeout(s.c.Context(), stormPatience)
+	defer cancel()
+	sent, err := to.SendEvents(ctx, out...)
+	refused := map[int]bool{}
+	var se *runnel.SendError
+	if errors.As(err, &se) && errors.Is(err, runnel.ErrStreamFull) {
+		for _, f := range se.Failed {
+			refused[f.Index] = !f.Unknown && (errors.Is(f.Err, runnel.ErrStreamFull) || errors.Is(f.Err, runnel.ErrNotTried))
 		}
-		for i, o := range out {
-			if err := log.Sent("parcels", sent[i].Partition, sent[i].ID, o.Record.Key, o.Record.Seq); err != nil {
-				s.t.Error(err)
-			}
+	}
+	if err != nil && (se == nil || len(se.Failed) != len(refused)) {
+		s.t.Errorf("send: %v", err)
+		return
+	}
+	for i, o := range out {
+		if refused[i] {
+			err = log.Refused("parcels", o.Record.Key, o.Record.Seq)
+		} else {
+			err = log.Sent("parcels", sent[i].Partition, sent[i].ID, o.Record.Key, o.Record.Seq)
+		}
+		if err != nil {
+			s.t.Error(err)
 		}
 	}
 }
@@ -292,11 +316,12 @@ func (s *storm) unsettled() string {
 	return ""
 }
 
-func (s *storm) judge() {
+func (s *storm) judge() *history.Report {
 	report := history.Check(s.log.Records(), history.Options{Processors: []string{"check"}})
-	if !report.OK {
+	if report.OK {
+		s.t.Log(report)
+	} else {
 		s.t.Error(report)
-		return
 	}
-	s.t.Log(report)
+	return report
 }

@@ -28,9 +28,9 @@ end
 local function position(group)
 	local floor, read = group['last-delivered-id'], tonumber(group['entries-read'] or '')
 	if floor == '' then floor = '0-0' end
-	local missing, pending = 0, redis.call('XPENDING', log, group['name'])
-	if pending[1] > 0 then
-		local previous = redis.call('XREVRANGE', log, '(' .. pending[2], '-', 'COUNT', 1)
+	local missing, oldest = 0, pending_of(log, group['name'])[2]
+	if oldest then
+		local previous = redis.call('XREVRANGE', log, '(' .. oldest, '-', 'COUNT', 1)
 		floor = previous[1] and previous[1][1] or '0-0'
 		-- Counted, not taken from the number of pending ones: acks may have gaps.
 		local behind = redis.call('XRANGE', log, '(' .. floor, group['last-delivered-id'], 'COUNT', 1001)

@@ -1,0 +1,71 @@
+package runneltest_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/runneltest"
+)
+
+// overflowing is how few entries a partition may have, so that it is often full.
+const overflowing = 8
+
+// TestSimOverflowSeeds is TestSimSeeds for partitions that are often full, with
+// each of the policies and a quarter as many seeds: nothing that was accepted is
+// lost, nothing that was refused is in, and what was dropped was counted.
+func TestSimOverflowSeeds(t *testing.T) {
+	first, last := uint64(1), uint64(max(*seeds/4, 3))
+	if *seed != 0 {
+		first, last = *seed, *seed
+	}
+	var refused, dropped atomic.Int64
+	t.Run("storms", func(t *testing.T) {
+		for n := first; n <= last; n++ {
+			t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
+				t.Parallel()
+				s := newStorm(t, n)
+				s.pace = stormPause / 8
+				s.stream.Size = overflowing
+				s.stream.Overflow = []runnel.Overflow{runnel.Reject, runnel.Block, runnel.DropOldest}[n%3]
+				runneltest.Sim(t, s.build, func(c *runneltest.Cluster) {
+					s.run(c)
+					s.losses()
+				})
+				report := s.judge()
+				for _, r := range s.log.Records() {
+					if r.Kind == history.Refused {
+						refused.Add(1)
+					}
+				}
+				dropped.Add(int64(report.Dropped))
+				if s.stream.Overflow != runnel.DropOldest && report.Dropped > 0 {
+					t.Errorf("%d events were dropped under %v", report.Dropped, s.stream.Overflow)
+				}
+				if t.Failed() {
+					t.Logf("again: go test ./runneltest -run TestSimOverflowSeeds -seed=%d", n)
+				}
+			})
+		}
+	})
+	t.Logf("%d were refused, %d dropped", refused.Load(), dropped.Load())
+	if *seed == 0 && (refused.Load() == 0 || dropped.Load() == 0) {
+		t.Error("no partition was full")
+	}
+}
+
+// losses tells the judge how many events were lost, as an operator is told.
+func (s *storm) losses() {
+	for p := range stormParts {
+		own, err := s.c.Redis().HGetAll(s.c.Context(), fmt.Sprintf("__own:sim.parcels.check.%d", p)).Result()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		n := stamp(own["lost"]) + stamp(own["gone"])
+		if err := s.log.Write(history.Record{Kind: history.Dropped, Stream: "parcels", Processor: "check", Partition: p, Count: int(n)}); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
