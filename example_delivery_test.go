@@ -67,7 +67,7 @@ func ExampleOutgoing() {
 	// Output: false true true
 }
 
-// A function says of an error what should follow.
+// A function says of an error what should follow. Eve's order is a dead letter.
 func ExampleRetryAfter() {
 	app := runnel.New("shop", nil)
 	orders := runnel.NewStream(app, "orders", customer, nil)
@@ -88,7 +88,7 @@ func ExampleRetryAfter() {
 	process(orders, "charge", Order{"ada", 5}, Order{"eve", 1}, Order{"bob", 0})
 	// Output:
 	// charged ada at attempt 1
-	// acked [1-0 2-0 3-0]
+	// acked [1-0 3-0]
 }
 
 // Pausing holds a processor back on all workers, and loses nothing.

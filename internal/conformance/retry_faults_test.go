@@ -20,10 +20,10 @@ var steps = []struct {
 	name  string
 	texts func(r *rig) []string
 }{
-	{"park", func(r *rig) []string { return []string{line("4"), line(r.partition(0)), line(r.place(0).Parked)} }},
+	{"park", func(r *rig) []string { return []string{line("5"), line(r.partition(0)), line(r.place(0).Parked)} }},
 	{"attempt", func(r *rig) []string { return []string{evalOf(8), line("2"), line(r.place(0).Retry)} }},
 	{"settle", func(r *rig) []string { return []string{evalOf(8), line("3"), line(r.place(0).Parked)} }},
-	{"dead", func(r *rig) []string { return []string{line("5"), line(r.place(0).Dead)} }},
+	{"dead", func(r *rig) []string { return []string{line("6"), line(r.place(0).Dead)} }},
 }
 
 // evalOf is how a script call of so many arguments begins.

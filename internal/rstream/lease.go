@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -222,13 +223,17 @@ func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
 }
 
 // Strays returns the IDs of at most limit pending entries of a group, from the
-// lowest up to the ID upTo.
+// lowest up to the ID upTo, without that one if there is a "(" before it.
 func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit int) ([]string, error) {
+	upTo, without := strings.CutPrefix(upTo, "(") // which the embedded server does not understand
 	pending, err := c.ordinary.XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: p.Log, Group: group, Start: "-", End: upTo, Count: int64(limit),
 	}).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, p.wrap("pending entries", sorted(err))
+	}
+	if n := len(pending); without && n > 0 && pending[n-1].ID == upTo {
+		pending = pending[:n-1]
 	}
 	ids := make([]string, len(pending))
 	for i, entry := range pending {

@@ -34,15 +34,3 @@ local function last_id(log, info)
 	local newest = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)
 	return newest[1] and newest[1][1] or '0-0'
 end
-
--- How many entries a group has pending, and the oldest of them, nil without any;
--- or {err = …}. The summary of XPENDING leaves out those that were removed, on the
--- embedded server.
-local function pending_of(log, group)
-	local summary = redis.pcall('XPENDING', log, group)
-	if summary.err then return summary end
-	local oldest = redis.call('XPENDING', log, group, '-', '+', 1)[1]
-	if not oldest then return { 0 } end
-	if oldest[1] == summary[2] then return { summary[1], oldest[1] } end
-	return { #redis.call('XPENDING', log, group, '-', '+', 1000000), oldest[1] }
-end

@@ -54,7 +54,7 @@ local function refresh(log, lock, own, group, value, floor, read, gone, at, deli
 	if read ~= '' then read = string.format('%.0f', read + lost) end
 	redis.call('HSET', own, 'floor', floor, 'read', read)
 	if gone ~= '0' then redis.call('HSET', own, 'gone', gone) end
-	local pending = pending_of(log, group)
+	local pending = redis.pcall('XPENDING', log, group)
 	if pending.err then
 		if pending.err:find('NOGROUP', 1, true) then return -1, 0, '' end
 		return -2, 0, ''

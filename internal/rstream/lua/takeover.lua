@@ -28,20 +28,23 @@ end
 local function position(group)
 	local floor, read = group['last-delivered-id'], tonumber(group['entries-read'] or '')
 	if floor == '' then floor = '0-0' end
-	local missing, oldest = 0, pending_of(log, group['name'])[2]
-	if oldest then
-		local previous = redis.call('XREVRANGE', log, '(' .. oldest, '-', 'COUNT', 1)
+	local missing, list = 0, redis.call('XPENDING', log, group['name'], '-', '+', 1000)
+	if #list == 0 then return floor, read, 0 end
+	-- Without those that were removed, on the embedded server.
+	local pending = redis.call('XPENDING', log, group['name'])
+	if pending[1] > 0 then
+		local previous = redis.call('XREVRANGE', log, '(' .. pending[2], '-', 'COUNT', 1)
 		floor = previous[1] and previous[1][1] or '0-0'
-		-- Counted, not taken from the number of pending ones: acks may have gaps.
-		local behind = redis.call('XRANGE', log, '(' .. floor, group['last-delivered-id'], 'COUNT', 1001)
-		read = read and #behind <= 1000 and math.max(read - #behind, 0) or nil
-		-- The new group knows nothing of those that were removed meanwhile.
-		local there = {}
-		for _, entry in ipairs(behind) do there[entry[1]] = true end
-		local list = #behind <= 1000 and redis.call('XPENDING', log, group['name'], '-', '+', 1000) or {}
-		for _, one in ipairs(list) do
-			if not there[one[1]] then missing = missing + 1 end
-		end
+	end
+	-- Counted, not taken from the number of pending ones: acks may have gaps.
+	local behind = redis.call('XRANGE', log, '(' .. floor, group['last-delivered-id'], 'COUNT', 1001)
+	if #behind > 1000 then return floor, nil, 0 end
+	read = read and math.max(read - #behind, 0)
+	-- The new group knows nothing of those that were removed meanwhile.
+	local there = {}
+	for _, entry in ipairs(behind) do there[entry[1]] = true end
+	for _, one in ipairs(list) do
+		if not there[one[1]] then missing = missing + 1 end
 	end
 	return floor, read, missing
 end

@@ -14,7 +14,7 @@ end
 -- oldest one that is pending: those behind it come again there, and this tells
 -- that they are not in the partition any more.
 local function set_aside(log, group, own, ids)
-	local oldest, known, all = pending_of(log, group)[2], redis.call('HGET', own, 'aside') or '', {}
+	local oldest, known, all = redis.call('XPENDING', log, group)[2], redis.call('HGET', own, 'aside') or '', {}
 	if oldest then
 		for id in known:gmatch('%S+') do
 			if before(oldest, id) then all[#all + 1] = id end

@@ -11,7 +11,7 @@ local log, id_length = KEYS[1], tonumber(ARGV[2])
 -- The ID up to which everything is acked, as takeover.lua finds it.
 local function floor_of(group)
 	if group['pending'] == 0 then return group['last-delivered-id'] end
-	local pending = pending_of(log, group['name'])
+	local pending = redis.call('XPENDING', log, group['name'])
 	if pending[1] == 0 then return group['last-delivered-id'] end
 	local previous = redis.call('XREVRANGE', log, '(' .. pending[2], '-', 'COUNT', 1)
 	return previous[1] and previous[1][1] or '0-0'
