@@ -63,8 +63,8 @@ func (s *storm) losses() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		n := stamp(own["lost"]) + stamp(own["gone"])
-		if err := s.log.Write(history.Record{Kind: history.Dropped, Stream: "parcels", Processor: "check", Partition: p, Count: int(n)}); err != nil {
+		n := int(stamp(own["lost"]) + stamp(own["gone"]))
+		if err := s.log.Write(history.Record{Kind: history.Dropped, Stream: "parcels", Processor: "check", Partition: p, Count: n}); err != nil {
 			s.t.Error(err)
 		}
 	}

@@ -61,7 +61,7 @@ func (s *retryStorm) build(o *runnel.Options) *runnel.App {
 		fn = runnel.EachBatch(5, 30*time.Millisecond, s.attempt)
 	}
 	parcels.Process("check", fn, &runnel.ProcessorOptions{
-		LockExpiry: stormExpiry, Grace: 2 * time.Second,
+		LockExpiry: stormExpiry, Grace: stormGrace,
 		Retry: &runnel.Retry{Max: stormAttempts, Order: s.order, Backoff: runnel.Backoff{First: 50 * time.Millisecond, Cap: time.Second}},
 	})
 	return app

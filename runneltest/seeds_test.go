@@ -37,6 +37,7 @@ const (
 	stormProducers = 4
 	stormLatency   = 10 * time.Millisecond
 	stormExpiry    = time.Second
+	stormGrace     = 5 * time.Second // longer than a pause: a function that stands still is not stuck
 	stormPause     = time.Second
 	stormPatience  = 2 * time.Second // of a sender that waits for room
 )
@@ -104,7 +105,7 @@ func (s *storm) build(o *runnel.Options) *runnel.App {
 	if s.batches {
 		fn = runnel.EachBatch(5, 30*time.Millisecond, s.handle)
 	}
-	parcels.Process("check", fn, &runnel.ProcessorOptions{LockExpiry: stormExpiry, Grace: 2 * time.Second})
+	parcels.Process("check", fn, &runnel.ProcessorOptions{LockExpiry: stormExpiry, Grace: stormGrace})
 	return app
 }
 

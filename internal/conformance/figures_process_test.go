@@ -162,6 +162,8 @@ func (d *duel) end(fault string, s syscall.Signal) (*history.Report, []history.R
 		d.t.Fatal(err)
 	}
 	await(d.t, "the witness to own everything", 10*(defaultExpiry+takeoverSlack), func() bool { return spread(d.t, d.rdb, childPartitions, 1) })
+	mark := d.flow.round.Load()
+	await(d.t, "something for it to do", 10*time.Second, func() bool { return d.flow.round.Load() > mark+1 })
 	d.flow.stop()
 	awaitRest(d.t, d.srv, childPartitions, 1)
 	d.witness.cmd.Process.Signal(syscall.SIGTERM)

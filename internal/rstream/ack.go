@@ -3,12 +3,14 @@ package rstream
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // An Ack names the entries of one partition that are done.
 type Ack struct {
 	Place Place
 	IDs   []string
+	Gone  []string // those of IDs that were removed while they were pending: they are counted
 }
 
 // Ack acks entries under a consumer group, one XACK for each element in one
@@ -20,6 +22,10 @@ func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
 	defer cancel()
 	calls := make([]*call, len(acks))
 	for i, a := range acks {
+		if len(a.Gone) > 0 {
+			calls[i] = goneCall(ctx, group, a)
+			continue
+		}
 		args := make([]any, 3, 3+len(a.IDs))
 		args[0], args[1], args[2] = "XACK", a.Place.Log, group
 		for _, id := range a.IDs {
@@ -39,6 +45,19 @@ func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
 	}
 	c.settle(ctx, group, acks, short, errs)
 	return errs
+}
+
+func goneCall(ctx context.Context, group string, a Ack) *call {
+	args := append(make([]any, 0, 2+len(a.IDs)), group, len(a.Gone))
+	for _, id := range a.Gone {
+		args = append(args, id)
+	}
+	for _, id := range a.IDs {
+		if !slices.Contains(a.Gone, id) {
+			args = append(args, id)
+		}
+	}
+	return scriptCall(ctx, goneScript, []string{a.Place.Log, a.Place.Own}, args...)
 }
 
 // settle asks what a count that is too small means: the group is gone, or the

@@ -11,7 +11,7 @@ func (e *env) park(p Place, executor string, ids ...string) {
 
 func (e *env) ack(p Place, executor string, ids ...string) {
 	e.t.Helper()
-	e.must(e.Ack(e.ctx(), GroupName(p.Processor, executor), []Ack{{p, ids}})[0])
+	e.must(e.Ack(e.ctx(), GroupName(p.Processor, executor), []Ack{{Place: p, IDs: ids}})[0])
 }
 
 func (e *env) bury(p Place, executor, id string) {

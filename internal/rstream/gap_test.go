@@ -1,6 +1,7 @@
 package rstream
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -160,5 +161,24 @@ func TestForgetRemovesAProcessor(t *testing.T) {
 		m, _, err := e.LoadMeta(e.ctx(), "orders")
 		e.must(err)
 		equal(t, "processors", m.Processors, []string{"printer"})
+	})
+}
+
+// What was removed while it was pending is counted with its ack, once.
+func TestGoneEntriesAreCountedWithTheirAck(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.begin(p, 4)
+		e.must(e.raw.XDel(e.ctx(), p.Log, "2-2", "3-3").Err())
+		ack := Ack{Place: p, IDs: []string{"1-1", "2-2", "3-3"}, Gone: []string{"2-2", "3-3"}}
+		for range 2 {
+			e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{ack})[0])
+		}
+		pos := e.own(p, tenure(bob, 1))
+		equal(t, "gone, floor", []any{pos.Gone, pos.Floor}, []any{int64(2), "1-1"})
+		if err := e.Ack(e.ctx(), GroupName("printer", alice), []Ack{ack})[0]; !errors.Is(err, ErrFenced) {
+			t.Errorf("an ack of the owner before: %v", err)
+		}
+		equal(t, "counted once", e.own(p, tenure(carol, 1)).Gone, int64(2))
 	})
 }

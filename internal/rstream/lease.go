@@ -23,7 +23,6 @@ type Renewal struct {
 	// Read is the number of entries ever appended up to the floor, less those that
 	// were lost, -1 when unknown.
 	Read int64
-	Gone int64 // entries that were removed while they were pending
 
 	// At is the last entry that was given to us, "" where there is nothing to
 	// count, and Count what Read is for it.
@@ -146,11 +145,11 @@ func generationOf(reply *redis.Cmd) int64 {
 
 func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal) *call {
 	keys := make([]string, 0, 3*len(rs))
-	args := make([]any, 1, 1+7*len(rs))
+	args := make([]any, 1, 1+6*len(rs))
 	args[0] = milliseconds(expiry)
 	for _, r := range rs {
 		keys = append(keys, r.Place.Log, r.Place.Lock, r.Place.Own)
-		args = append(args, r.group(), r.Tenure.LockValue(), r.Floor, known(r.Read), r.Gone, r.At, known(r.Count))
+		args = append(args, r.group(), r.Tenure.LockValue(), r.Floor, known(r.Read), r.At, known(r.Count))
 	}
 	return scriptCall(ctx, refreshScript, keys, args...)
 }

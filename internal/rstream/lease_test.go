@@ -146,7 +146,7 @@ func TestAck(t *testing.T) {
 			e.read(p, alice, 2)
 		}
 		e.must(e.raw.XGroupDestroy(e.ctx(), gone.Log, GroupName("printer", alice)).Err())
-		acks := []Ack{{p, []string{"1-1", "2-2"}}, {gone, []string{"1-1"}}, {q, []string{"1-1"}}}
+		acks := []Ack{{Place: p, IDs: []string{"1-1", "2-2"}}, {Place: gone, IDs: []string{"1-1"}}, {Place: q, IDs: []string{"1-1"}}}
 		for range 2 { // the second time as after a lost reply
 			errs := e.Ack(e.ctx(), GroupName("printer", alice), acks)
 			if errs[0] != nil || errs[2] != nil || !errors.Is(errs[1], ErrFenced) {
@@ -163,7 +163,7 @@ func TestAckWithoutAServer(t *testing.T) {
 	e := realEnv(t)
 	p := e.Place("orders", "printer", 0)
 	e.must(e.Close())
-	errs := e.Ack(e.ctx(), "g", []Ack{{p, []string{"1-1"}}})
+	errs := e.Ack(e.ctx(), "g", []Ack{{Place: p, IDs: []string{"1-1"}}})
 	if errs[0] == nil || errors.Is(errs[0], ErrFenced) {
 		t.Errorf("got %v", errs[0])
 	}

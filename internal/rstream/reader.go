@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +101,14 @@ func (r *Reader) Read(ctx context.Context, group, consumer string, logs []string
 // be repeated.
 func (r *Reader) History(ctx context.Context, group, consumer, log, after string, count int) ([]Entry, error) {
 	var streams []redis.XStream
+	var pending []redis.XPendingExt
 	err := r.run(ctx, 0, false, func(ctx context.Context) (err error) {
+		pending, err = r.rdb.XPendingExt(ctx, &redis.XPendingExtArgs{
+			Stream: log, Group: group, Consumer: consumer, Start: after, End: "+", Count: int64(count) + 1,
+		}).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
 		streams, err = r.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
 			Group: group, Consumer: consumer, Streams: []string{log, after}, Count: int64(count), Block: -1,
 		}).Result()
@@ -109,11 +117,23 @@ func (r *Reader) History(ctx context.Context, group, consumer, log, after string
 	if err != nil {
 		return nil, fmt.Errorf("read history of %s in group %s: %w", log, group, err)
 	}
+	var entries []Entry
 	for _, s := range streams {
-		// The embedded server ignores the count.
-		return s.Messages[:min(len(s.Messages), count)], nil
+		entries = s.Messages
 	}
-	return nil, nil
+	return complete(entries, pending, after, count), nil
+}
+
+// complete adds the pending entries whose data is gone, which the embedded server
+// leaves out, and cuts to the count, which it ignores.
+func complete(entries []Entry, pending []redis.XPendingExt, after string, count int) []Entry {
+	byID := func(e Entry, id string) int { return CompareIDs(e.ID, id) }
+	for _, p := range pending {
+		if at, found := slices.BinarySearchFunc(entries, p.ID, byID); !found && CompareIDs(p.ID, after) > 0 {
+			entries = slices.Insert(entries, at, Entry{ID: p.ID})
+		}
+	}
+	return entries[:min(len(entries), count)]
 }
 
 // ReadControl reads control streams behind the IDs after, one for each key, and

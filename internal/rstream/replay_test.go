@@ -203,7 +203,7 @@ func TestReplayIntoAFullPartition(t *testing.T) {
 				t.Errorf("got %v, %v", ok, err)
 			}
 			equal(t, "dead letters", len(e.letters(from)), 1)
-			e.must(e.Ack(e.ctx(), GroupName("printer", bob), []Ack{{to, e.read(to, bob, 5)}})[0])
+			e.must(e.Ack(e.ctx(), GroupName("printer", bob), []Ack{{Place: to, IDs: e.read(to, bob, 5)}})[0])
 			_, ok, err = e.Replay(e.ctx(), r)
 			equal(t, "replayed", []any{ok, err}, []any{true, nil})
 			equal(t, "dead letters", len(e.letters(from)), 0)

@@ -90,6 +90,9 @@ var attemptSource string
 //go:embed lua/settle.lua
 var settleSource string
 
+//go:embed lua/gone.lua
+var goneSource string
+
 //go:embed lua/dead.lua
 var deadSource string
 
@@ -117,6 +120,7 @@ var (
 	obtainScript   = redis.NewScript(obtainSource)
 	boundScript    = redis.NewScript(boundSource)
 	unlockScript   = redis.NewScript(unlockSource)
+	goneScript     = redis.NewScript(goneSource)
 	sendScript     = redis.NewScript(sendSource)
 	trimScript     = redis.NewScript(prelude + retention + trimSource)
 	forgetScript   = redis.NewScript(prelude + retention + forgetSource)

@@ -18,7 +18,7 @@ var ends = []struct {
 		e.must(e.Unlock(e.ctx(), p, tenure(alice, 0)))
 	}, true, "2-2"},
 	{"died idle", func(e *env, p Place) {
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{p, []string{"2-2", "3-3"}}})[0])
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{Place: p, IDs: []string{"2-2", "3-3"}}})[0])
 	}, true, ""},
 	{"the event was deleted", func(e *env, p Place) { e.raw.XDel(e.ctx(), p.Log, "2-2") }, true, "3-3"},
 	{"all that was read was deleted", func(e *env, p Place) { e.raw.XDel(e.ctx(), p.Log, "2-2", "3-3") }, true, ""},
@@ -48,13 +48,13 @@ var ends = []struct {
 	{"the next owner acked it and released", func(e *env, p Place) {
 		e.own(p, tenure(carol, 1))
 		e.read(p, carol, 1)
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{p, []string{"2-2"}}})[0])
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{Place: p, IDs: []string{"2-2"}}})[0])
 		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
 	}, false, ""},
 	{"what was acked was trimmed", func(e *env, p Place) {
 		e.own(p, tenure(carol, 1))
 		e.read(p, carol, 2)
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{p, []string{"2-2"}}})[0])
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{Place: p, IDs: []string{"2-2"}}})[0])
 		e.raw.XTrimMinID(e.ctx(), p.Log, "3-3")
 		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
 	}, false, ""},
@@ -85,7 +85,7 @@ func TestTakeoverKnowsHowTheLastOwnerEnded(t *testing.T) {
 				pos := e.own(p, tenure(alice, 1))
 				equal(t, "the first takeover", []any{pos.Unclean, pos.Suspect}, []any{false, ""})
 				e.read(p, alice, 3)
-				e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{p, []string{"1-1"}}})[0])
+				e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{Place: p, IDs: []string{"1-1"}}})[0])
 				tt.do(e, p)
 				first := e.own(p, tenure(bob, 1))
 				equal(t, "unclean, suspect", []any{first.Unclean, first.Suspect}, []any{tt.unclean, tt.suspect})

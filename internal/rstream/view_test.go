@@ -37,7 +37,7 @@ func TestViewOfAnOwnership(t *testing.T) {
 		equal(t, "never ran", e.behind(p), 6)
 		pos := e.own(p, tenure(alice, 7))
 		e.read(p, alice, 4)
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{p, []string{"1-1", "1-2"}}})[0])
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{Place: p, IDs: []string{"1-1", "1-2"}}})[0])
 		v := e.view(p)
 		if v.LockLeft <= 0 || v.LockLeft > 10*time.Second {
 			t.Errorf("lock left %v", v.LockLeft)

@@ -74,7 +74,7 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 			continue
 		}
 		if ids := t.acks(acksPerCommand); len(ids) > 0 {
-			acks, of = append(acks, rstream.Ack{Place: t.place, IDs: ids}), append(of, t)
+			acks, of = append(acks, rstream.Ack{Place: t.place, IDs: ids, Gone: t.removedOf(ids)}), append(of, t)
 		}
 	}
 	if len(acks) == 0 {

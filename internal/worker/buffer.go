@@ -49,6 +49,7 @@ type buffer struct {
 	taken   []string // IDs, ascending, with the consumer
 	acking  []string // IDs, ascending, done and not yet with the acker
 	flight  []string // IDs with the acker
+	removed []string // those of acking and flight whose data is gone
 	floor   string
 	read    int64    // number of entries up to the floor without lost ones, -1 when unknown
 	count   int64    // the same up to position
@@ -284,6 +285,7 @@ func (b *buffer) skipLost() {
 		b.items[b.head] = item{}
 		b.advance(1)
 		b.acking = append(b.acking, id)
+		b.removed = append(b.removed, id)
 		b.lost(id)
 	}
 }

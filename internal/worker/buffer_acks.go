@@ -38,11 +38,24 @@ func (b *buffer) acked() (n int, more bool) {
 	n = len(b.flight)
 	if n > 0 {
 		last := b.flight[n-1]
+		b.removed = slices.DeleteFunc(b.removed, func(id string) bool { return slices.Contains(b.flight, id) })
 		b.flight = b.flight[:0]
 		b.confirm(last, n)
 	}
 	b.signal()
 	return n, len(b.acking) > 0
+}
+
+// removedOf returns those of the IDs whose data is gone.
+func (b *buffer) removedOf(ids []string) (out []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range b.removed {
+		if slices.Contains(ids, id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // again puts back what acks gave.

@@ -279,7 +279,6 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 		tell: i.acks.mark, count: i.w.count, alone: i.w.alone, worker: i.w.name,
 	}
 	t.lease.Store(lease)
-	t.vanished.Store(pos.Gone)
 	t.losses.seen = pos.Lost
 	t.live = t.holds
 	t.since = mono()
@@ -291,7 +290,6 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
 		i.w.count.Lost.Add(1)
-		t.vanished.Add(1)
 		t.log.Error("event lost: it was deleted before it was processed", "event", id)
 		i.acks.mark(t)
 	}

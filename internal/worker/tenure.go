@@ -48,18 +48,17 @@ type tenure struct {
 	count     *Counters
 	trimmable atomic.Bool // something was acked since the last trim
 
-	worker   string // its name
-	retries  *Retries
-	shelf    *shelf
-	alone    *alone
-	retake   func()        // ends the tenure and owns the partition again
-	pokes    chan struct{} // an operator changed something; one token
-	vanished atomic.Int64  // entries that were deleted while they were pending, ever
-	losses   losses        // the heartbeat's
-	poked    int64         // how often, as the last refresh told; the heartbeat's
-	stale    atomic.Bool   // what is parked has to be read (again)
-	careful  bool          // what comes next may have ended the owner before; the consumer's
-	holding  hold          // the consumer's
+	worker  string // its name
+	retries *Retries
+	shelf   *shelf
+	alone   *alone
+	retake  func()        // ends the tenure and owns the partition again
+	pokes   chan struct{} // an operator changed something; one token
+	losses  losses        // the heartbeat's
+	poked   int64         // how often, as the last refresh told; the heartbeat's
+	stale   atomic.Bool   // what is parked has to be read (again)
+	careful bool          // what comes next may have ended the owner before; the consumer's
+	holding hold          // the consumer's
 }
 
 func (t *tenure) Partition() int             { return t.place.Partition }
@@ -69,7 +68,7 @@ func (t *tenure) Redelivered(id string) bool { return t.given != "" && compareID
 func (t *tenure) holds() bool                { return mono() < t.lease.Load() }
 func (t *tenure) renewal() rstream.Renewal {
 	floor, read := t.checkpoint()
-	return rstream.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read, Gone: t.vanished.Load()}
+	return rstream.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
 }
 
 // leaseEnd is when a lease ends that was asked for at sent: a margin before the

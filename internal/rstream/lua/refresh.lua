@@ -4,10 +4,9 @@
 --
 -- KEYS    for each partition: partition, lock, ownership hash
 -- ARGV    1 expiry in ms, then for each partition:
---         group, lock value, floor, entries read at the floor or '', entries that were
---         removed while they were pending, last ID that the owner was given or '' where
---         nothing is to be counted, entries read up to that or ''. What was lost is
---         not among the entries read
+--         group, lock value, floor, entries read at the floor or '', last ID that
+--         the owner was given or '' where nothing is to be counted, entries read up to
+--         that or ''. What was lost is not among the entries read
 -- Returns for each partition {state, number of pending entries, lowest pending ID,
 --         and where it is ours: number of changes by operators, number of entries lost,
 --         1 if these were counted, entries read up to the last ID as they are known now
@@ -42,7 +41,7 @@ local function count(log, own, group, at, read, lost)
 	return lost, 1, added - lost
 end
 
-local function refresh(log, lock, own, group, value, floor, read, gone, at, delivered)
+local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	local held = redis.pcall('GET', lock)
 	if type(held) == 'table' then return -2, 0, '' end
 	if held ~= value then return 0, 0, '' end
@@ -53,7 +52,6 @@ local function refresh(log, lock, own, group, value, floor, read, gone, at, deli
 	local lost = tonumber(known[1] or '') or 0
 	if read ~= '' then read = string.format('%.0f', read + lost) end
 	redis.call('HSET', own, 'floor', floor, 'read', read)
-	if gone ~= '0' then redis.call('HSET', own, 'gone', gone) end
 	local pending = redis.pcall('XPENDING', log, group)
 	if pending.err then
 		if pending.err:find('NOGROUP', 1, true) then return -1, 0, '' end
@@ -66,8 +64,8 @@ end
 
 local out = {}
 for i = 0, #KEYS / 3 - 1 do
-	local k, a = i * 3, i * 7 + 1
+	local k, a = i * 3, i * 6 + 1
 	out[i + 1] = { refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
-		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]) }
+		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]) }
 end
 return out
