@@ -225,10 +225,10 @@ func TestWorkersResumeWithinFiveSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			flowing(t, 16, nil, func(f *flow) {
 				workers := []*runneltest.Worker{ready(f.c, "a"), ready(f.c, "b")}
-				f.run(pace, 15*time.Second)
+				f.run(pace, 3*time.Second)
 				f.owners()
 				hurt(f, workers)
-				f.run(pace, 10*time.Second)
+				f.run(pace, 7*time.Second)
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				for p, d := range f.pause {

@@ -45,7 +45,7 @@ func TestSendingAnIDTwiceIsSendingItOnce(t *testing.T) {
 func TestAHandlerThatIsRetriedSendsOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
 		app := runnel.New("contract", &runnel.Options{RedisURL: url, Logger: slog.New(slog.DiscardHandler)})
-		defer app.Close()
+		t.Cleanup(func() { app.Close() }) // after the worker has ended
 		out := runnel.NewStream(app, "out", keyOfItem, &runnel.StreamOptions{Partitions: 1})
 		in := runnel.NewStream(app, "in", keyOfItem, &runnel.StreamOptions{Partitions: 1})
 		done := make(chan []runnel.Sent, 3)

@@ -26,7 +26,7 @@ type lateStorm struct {
 // TestSimDelayedSeeds loses and doubles no delayed event, and moves none early or
 // out of order, whatever becomes of the workers that move them.
 func TestSimDelayedSeeds(t *testing.T) {
-	first, last := uint64(1), uint64(max(*seeds/4, 2))
+	first, last := uint64(1), uint64(max(*seeds/8, 2))
 	if *seed != 0 {
 		first, last = *seed, *seed
 	}

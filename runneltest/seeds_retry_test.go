@@ -28,9 +28,9 @@ const stormAttempts = 4
 var errStorm = errors.New("bad weather")
 
 // TestSimRetrySeeds is TestSimSeeds for events that are attempted again, in each
-// of the orders, with a quarter as many seeds.
+// of the orders, with an eighth as many seeds.
 func TestSimRetrySeeds(t *testing.T) {
-	first, last := uint64(1), uint64(*seeds+3)/4
+	first, last := uint64(1), uint64(max(*seeds/8, 3))
 	if *seed != 0 {
 		first, last = *seed, *seed
 	}

@@ -38,6 +38,7 @@ func onePartition(o *runnel.Options) {
 // A worker whose n-th move breaks in one of four ways moves everything all the
 // same, once and in order, and nothing early.
 func TestBrokenMoves(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, addr string) {
 		for n := 1; n <= 3; n++ {
 			for _, h := range breaks {

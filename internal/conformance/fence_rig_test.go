@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	// Most cases only wait: for a deadline, a refresh, an expiry.
-	flag.Set("test.parallel", "12")
+	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 

@@ -15,6 +15,7 @@ import (
 
 // Nothing to do costs next to nothing.
 func TestIdleWorker(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		partitions int
 		most       float64 // requests per second
