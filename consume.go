@@ -286,6 +286,7 @@ func (c *consumer[T]) settle(err error) error {
 	}
 	failed := Failed(all, err)
 	if len(failed) == 0 {
+		c.log.LogAttrs(c.ctx, slog.LevelWarn, "error of events that are not of the batch: all of the batch are acked", slog.Any("err", err))
 		c.ack(c.events, false)
 		return nil
 	}

@@ -38,6 +38,7 @@ func inKilled(t *testing.T, opts *runnel.ProcessorOptions, start func() error, b
 				for first {
 					time.Sleep(100 * time.Millisecond)
 					if err := runneltest.Gate(ctx); err != nil {
+						<-ctx.Done() // the dead report nothing
 						return err
 					}
 				}

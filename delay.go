@@ -33,7 +33,8 @@ func (s *Stream[T]) sendLater(ctx context.Context, like Outgoing[T], records []T
 
 // Cancel takes a delayed event back, by its Sent.ID. It reports whether the event
 // was still delayed: if not, it has been appended to its partition, or cancelled,
-// or never was. After an error of the connection Cancel may be called again; a
+// or never was. Its Outgoing.ID stays used: what is sent under it again within the
+// window is a duplicate. After an error of the connection Cancel may be called again; a
 // false then can mean that the first call did it.
 func (s *Stream[T]) Cancel(ctx context.Context, id string) (bool, error) {
 	partition, id, to, err := s.delayed(id)

@@ -44,7 +44,8 @@ func (e *PanicError) Unwrap() error { err, _ := e.Value.(error); return err }
 // FailedEvents returns an error that says of a batch that only these events
 // failed: the others are acked, whatever the policy, also those behind a failed
 // one; with a Retry name these too if their order matters. Without it all failed. It
-// is nil if err is nil. Events that are not of the batch are passed over.
+// is nil if err is nil. Events that are not of the batch are passed over; if no other
+// is named, all of the batch are acked, and the error is logged.
 func FailedEvents(err error, events ...*Event) error {
 	if err == nil {
 		return nil

@@ -89,8 +89,9 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 	return out, nil
 }
 
-// behind are those of them that tell of an older generation, or of none while
-// they hold a lock.
+// behind are those of them that tell of another generation, or of none while they
+// hold a lock. A later one is another one, too: a failover may have forgotten the
+// rules that it was of, and then a number is given again.
 func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, generation int64) ([]Holdout, error) {
 	var out []Holdout
 	var calls []*call
@@ -109,7 +110,7 @@ func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, generatio
 			}
 		case err != nil:
 			return nil, sorted(err)
-		case ParseBeat(value).Rules >= generation:
+		case ParseBeat(value).Rules == generation:
 			continue
 		}
 		out = append(out, *h)

@@ -40,6 +40,8 @@ type FullError struct {
 func (e *FullError) Error() string {
 	msg := fmt.Sprintf("partition %d of stream %s is full, %d of %d entries: ", e.Partition, e.Stream, e.Length, e.Size)
 	switch {
+	case e.Length < e.Size:
+		return fmt.Sprintf("partition %d of stream %s has %d of %d entries: others took the room that was made, or more was to be sent at once", e.Partition, e.Stream, e.Length, e.Size)
 	case e.Processor == "":
 		return msg + "no processor is registered that would process them; start a worker"
 	case !e.Started:

@@ -251,3 +251,37 @@ func TestAWideRecordIsBoundedToo(t *testing.T) {
 		}
 	})
 }
+
+// However the request that makes room is hurt, the oldest are dropped and counted
+// once, and what was to be sent is in, or refused for good.
+func TestMakingRoomThatIsCutOff(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for _, c := range cuts {
+			for n := 2; n <= 3; n++ { // EVALSHA: to send, to make room, to send again
+				t.Run(fmt.Sprint(c.name, " ", n), func(t *testing.T) {
+					e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real, addr: e.addr}
+					e.must(e.raw.FlushAll(e.ctx()).Err())
+					e.must(errors.Join(sendScript.Load(e.ctx(), e.raw).Err(), roomScript.Load(e.ctx(), e.raw).Err()))
+					e.bounded(10, OverflowDropOldest, "printer")
+					p := e.owner("printer", 0, 0)
+					e.must(e.send(e.ctx(), 0, 10).Err)
+					proxy, hurt := e.behindProxy()
+					proxy.On("EVALSHA", n).Do(c.action)
+					got := hurt.send(e.ctx(), 10, 4)
+					switch {
+					case got.Err == nil:
+						equal(t, "appended", len(got.IDs), 4)
+					case n == 2 || !got.Unknown:
+						t.Errorf("got %+v", got)
+					}
+					in := e.contents(p.Log)
+					if len(in) != 10 && len(in) != 6 || got.Err == nil && len(in) != 10 {
+						t.Errorf("contents %v", in)
+					}
+					equal(t, "the first", in[0], "4")
+					equal(t, "lost", e.lost(p), "4")
+				})
+			}
+		}
+	})
+}

@@ -192,7 +192,9 @@ func TestHoldouts(t *testing.T) {
 		e.lock(e.Place("orders", "printer", 1), tenure(carol, 1))
 		equal(t, "a lock of no member", who(), "orders/printer on "+carol+" (partitions [1])")
 		beat(carol, 101)
-		equal(t, "that has come further", who(), "")
+		equal(t, "that tells of a generation that a failover forgot", who(), "orders/printer on "+carol+" (partitions [1])")
+		beat(carol, 100)
+		equal(t, "that has come as far", who(), "")
 	})
 }
 
