@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -144,8 +145,8 @@ func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent,
 
 // place is which records of a call go to one partition.
 type place struct {
-	partition int
-	indexes   []int
+	partition, records int
+	indexes            []int
 }
 
 // processedUnder says whether the context is of a processor of the stream.
@@ -162,6 +163,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 		return nil, nil, err
 	}
 	k := app.keys(s.app.name)
+	encoded, texts := make([]encodedRecord, len(out)), make([]string, 2*len(out))
 	at := make(map[int]int, min(len(out), o.Partitions))
 	var appends []rstream.Append
 	var places []place
@@ -169,7 +171,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 		if rec.late() {
 			continue
 		}
-		fields, p, err := s.encode(o, rec)
+		fields, p, err := s.encode(o, rec, texts[2*i:2*i:2*i+2])
 		if err != nil {
 			return nil, nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
 		}
@@ -180,21 +182,41 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 			appends = append(appends, rstream.Append{Stream: s.name, Partition: p, Log: k.Partition(s.name, p), Self: self})
 			places = append(places, place{partition: p})
 		}
-		appends[j].Add(fields, rec.ID)
-		places[j].indexes = append(places[j].indexes, i)
+		places[j].records++
+		encoded[i] = encodedRecord{true, fields, j}
+	}
+	records, indexes := make([][]string, len(out)), make([]int, len(out))
+	for j := range places {
+		n := places[j].records
+		appends[j].Records, records = records[:0:n], records[n:]
+		places[j].indexes, indexes = indexes[:0:n], indexes[n:]
+	}
+	for i, e := range encoded {
+		if e.now {
+			appends[e.place].Add(e.fields, out[i].ID)
+			places[e.place].indexes = append(places[e.place].indexes, i)
+		}
 	}
 	return appends, places, nil
 }
 
-// encode returns the fields of an entry and its partition.
-func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T]) (fields []string, partition int, err error) {
+// encodedRecord is a record as it goes to one of the places of a call.
+type encodedRecord struct {
+	now    bool // else it is none of them
+	fields []string
+	place  int
+}
+
+// encode returns the fields of an entry, in the memory of into where they fit, and
+// its partition.
+func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fields []string, partition int, err error) {
 	defer recoverInto(&err)
 	if f, ok := o.Codec.(FieldCodec); ok {
 		fields, err = f.EncodeFields(out.Record)
 	} else {
 		var data []byte
 		data, err = o.Codec.Encode(out.Record)
-		fields = []string{payloadField, string(data)}
+		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // data is ours
 	}
 	if err != nil {
 		return nil, 0, err
@@ -205,8 +227,10 @@ func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T]) (fields []string, 
 	} else {
 		fields = append(fields, keyField, key)
 	}
-	for _, name := range sortedKeys(out.Headers) {
-		fields = append(fields, headerPrefix+name, out.Headers[name])
+	if len(out.Headers) > 0 {
+		for _, name := range sortedKeys(out.Headers) {
+			fields = append(fields, headerPrefix+name, out.Headers[name])
+		}
 	}
 	partition = o.Partitioner.Func(key, o.Partitions)
 	if partition < 0 || partition >= o.Partitions {
@@ -285,7 +309,7 @@ func (s *Stream[T]) outgoing(r worker.JSONRecord) (Outgoing[T], error) {
 	}
 	settings, err := s.settings()
 	if err == nil {
-		_, _, err = s.encode(settings, o)
+		_, _, err = s.encode(settings, o, nil)
 	}
 	return o, err
 }

@@ -148,7 +148,7 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			if !ok {
 				return nil, 0, fmt.Errorf("stream %s: a record is %T, want %s", s.name, record, reflect.TypeFor[T]())
 			}
-			return s.encode(o, Outgoing[T]{Record: r})
+			return s.encode(o, Outgoing[T]{Record: r}, nil)
 		},
 		Sample: func() ([]byte, error) {
 			var record T

@@ -93,21 +93,21 @@ type part struct {
 // appendRound sends one batch of each partition that has records left, bounded in
 // all. It returns the partitions that have more to send, and those that are full.
 func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*part) {
-	calls := make([]*call, 0, len(open))
+	var now []*part
 	budget := bytesPerCall
 	for _, p := range open {
 		n, size := batchOf(p.rest, p.meta.Size)
-		if len(calls) > 0 && size > budget {
+		if len(now) > 0 && size > budget {
 			break
 		}
 		budget -= size
 		p.n, p.wide = n, len(p.rest[0]) > fieldsPerCall
-		calls = append(calls, c.sendCall(ctx, p))
+		now = append(now, p)
 	}
-	pipeline(ctx, c.once, calls)
-	more = append(more, open[len(calls):]...)
-	for i, p := range open[:len(calls)] {
-		err := p.take(calls[i].reply)
+	errs := c.send(ctx, now)
+	more = append(more, open[len(now):]...)
+	for i, p := range now {
+		err := errs[i]
 		if err == nil && p.wide {
 			err = c.appendWide(ctx, p)
 		}

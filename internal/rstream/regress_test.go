@@ -86,8 +86,8 @@ func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
 		replies map[string]string
 		ids     string
 	}{
-		{"one record", 1, map[string]string{"EVALSHA": "$3\r\n1-1\r\n"}, "[1-1]"},
-		{"two records", 2, map[string]string{"EVALSHA": "$7\r\n1-1 1-2\r\n"}, "[1-1 1-2]"},
+		{"one record", 1, map[string]string{"EVALSHA": "*1\r\n$3\r\n1-1\r\n"}, "[1-1]"},
+		{"two records", 2, map[string]string{"EVALSHA": "*1\r\n$7\r\n1-1 1-2\r\n"}, "[1-1 1-2]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, err := Open(Options{URL: "redis://" + breakingServer(t, tt.replies), Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
@@ -95,7 +95,8 @@ func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			out := c.Append(t.Context(), []Append{{Log: "a", Records: records(0, tt.records)}, {Log: "b", Records: records(0, tt.records)}})
+			// More records than one call takes: the second partition gets a call of its own.
+			out := c.Append(t.Context(), []Append{{Log: "a", Records: records(0, tt.records)}, {Log: "b", Records: records(0, recordsPerCall)}})
 			if fmt.Sprint(out[0].IDs) != tt.ids || out[0].Err != nil || out[0].Unknown {
 				t.Errorf("answered: got %+v", out[0])
 			}

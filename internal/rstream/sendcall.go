@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
 )
 
 // One script appends at most this much, so that it neither keeps the server for
@@ -44,36 +47,96 @@ func batchOf(records [][]string, most int64) (n, size int) {
 	return n, size
 }
 
-// sendCall appends the next n records of a part. For a wide one it only finds out
-// whether there is room.
-func (c *Client) sendCall(ctx context.Context, p *part) *call {
-	records := p.rest[:p.n]
-	most := 3
+// A sending is one script call for some of the partitions.
+type sending struct {
+	parts   []*part
+	records int
+	keys    []string
+	args    []any
+}
+
+// send appends the next n records of each part, with as few script calls as the
+// layout of the keys allows, all in one round trip: for a few records the call
+// itself takes as long as they do. Of a wide part it only finds out whether there is
+// room.
+func (c *Client) send(ctx context.Context, parts []*part) []error {
+	var all []*sending
+	var s *sending
+	for _, p := range parts {
+		if s == nil || c.keys.Layout != keys.Standalone || s.records+p.n > recordsPerCall {
+			s = &sending{}
+			all = append(all, s)
+		}
+		s.add(c, p)
+	}
+	calls := make([]*call, len(all))
+	for i, s := range all {
+		calls[i] = scriptCall(ctx, sendScript, s.keys, s.args...)
+	}
+	pipeline(ctx, c.once, calls)
+	errs := make([]error, 0, len(parts))
+	for i, s := range all {
+		errs = append(errs, s.take(calls[i].reply)...)
+	}
+	return errs
+}
+
+// add adds the next n records of a part.
+func (s *sending) add(c *Client, p *part) {
+	s.parts, s.records = append(s.parts, p), s.records+p.n
+	records, keys, begin := p.rest[:p.n], len(s.keys), len(s.args)
+	s.keys = append(s.keys, p.Log)
+	most := 5
 	for _, r := range records {
 		most += 2 + len(r)
 	}
-	keys, args := []string{p.Log}, append(make([]any, 0, most), p.meta.Size, p.n, p.meta.idWindow())
+	s.args = append(slices.Grow(s.args, most), 0, 0, p.meta.Size, p.n, p.meta.idWindow())
 	for at := 0; at < len(records) && !p.wide; {
 		first, n := records[at], p.run(at)
 		count := n
 		if p.id(at) != "" {
 			count = -n
 		}
-		args = append(args, count, len(first)/2)
+		s.args = append(s.args, count, len(first)/2)
 		for f := 0; f < len(first); f += 2 {
-			args = append(args, &first[f]) // a pointer: a string would be copied to the heap
+			s.args = append(s.args, &first[f]) // a pointer: a string would be copied to the heap
 		}
 		for _, r := range records[at : at+n] {
 			for f := 1; f < len(r); f += 2 {
-				args = append(args, &r[f])
+				s.args = append(s.args, &r[f])
 			}
 			if id := p.id(at); id != "" {
-				keys = append(keys, c.keys.Once(p.Stream, p.Partition, id))
+				s.keys = append(s.keys, c.keys.Once(p.Stream, p.Partition, id))
 			}
 			at++
 		}
 	}
-	return scriptCall(ctx, sendScript, keys, args...)
+	s.args[begin], s.args[begin+1] = len(s.keys)-keys, len(s.args)-begin-2
+}
+
+// take adds the reply of the call to what became of its partitions. The error of
+// each is that of its next record.
+func (s *sending) take(reply *redis.Cmd) []error {
+	// A value counts also beside an error: when a connection breaks, go-redis gives its
+	// error to the commands of the pipeline that were answered before, too.
+	v, err := reply.Result()
+	texts, _ := v.([]any)
+	errs := make([]error, len(s.parts))
+	for i, p := range s.parts {
+		text, ok := "", false
+		if len(texts) == len(s.parts) {
+			text, ok = texts[i].(string)
+		}
+		switch {
+		case ok:
+			errs[i] = p.take(text)
+		case err == nil:
+			errs[i] = fmt.Errorf("unexpected reply %v", v)
+		default:
+			errs[i] = plainly(err)
+		}
+	}
+	return errs
 }
 
 // run is how many of the records under way, from the at-th on, have the names of
@@ -102,18 +165,12 @@ func (p *part) id(i int) string {
 	return p.IDs[len(p.Records)-len(p.rest)+i]
 }
 
-// take adds the reply of a call to what became of the partition. Its error is
-// that of the next record, errFull if the batch did not fit. A value counts also
-// beside an error: when a connection breaks, go-redis gives its error to the
-// commands of the pipeline that were answered before, too.
-func (p *part) take(reply *redis.Cmd) error {
-	v, err := reply.Result()
-	text, ok := v.(string)
+// take adds what the script says of the partition to what became of it. Its error is
+// that of the next record, errFull if the batch did not fit.
+func (p *part) take(text string) (err error) {
 	switch {
-	case !ok && err == nil:
-		return fmt.Errorf("unexpected reply %v", v)
-	case !ok || text == "" && err != nil:
-		return plainly(err)
+	case strings.HasPrefix(text, "!"):
+		return scriptError(text[1:])
 	case strings.HasPrefix(text, "FULL "):
 		if p.need, err = strconv.Atoi(text[len("FULL "):]); err != nil {
 			return fmt.Errorf("unexpected reply %q", text)
