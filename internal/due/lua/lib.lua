@@ -15,6 +15,13 @@ local function due_now()
 	return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
+-- The time that is so many milliseconds from now, rounded up: nothing is early.
+local function due_in(ms)
+	local t = redis.call('TIME')
+	local whole = t[2] % 1000 == 0 or ms <= 0
+	return t[1] * 1000 + math.floor(t[2] / 1000) + ms + (whole and 0 or 1)
+end
+
 -- The queue whose six keys begin at KEYS[first]. Keys of a wrong type are found
 -- here, before anything is written.
 local function due_queue(first)

@@ -35,7 +35,7 @@ end
 
 for i = 3, #ARGV, 3 do
 	local at, key = tonumber(ARGV[i]), nil
-	if ARGV[i]:sub(1, 1) == '+' then at = now + at end
+	if ARGV[i]:sub(1, 1) == '+' then at = at > 0 and due_in(at) or now end
 	if ARGV[i + 1] == '1' then
 		k = k + 1
 		key = KEYS[k]
