@@ -57,8 +57,8 @@ sim-short: ## 200 simulated clusters in fake time
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff
 
-sim: ## simulated clusters in fake time: make sim SEEDS=1000
-	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSimSeeds$$' -timeout 0 ./runneltest
+sim: ## simulated clusters in fake time, also with retries, delays, full streams: make sim SEEDS=1000
+	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest
 
 chaos: ## kill, stop and cut off real workers: make chaos DURATION=60s SEED=7
 	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) $(GO) test -count 1 -v -run '^TestFaults' -timeout 0 ./internal/chaos
