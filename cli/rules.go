@@ -108,12 +108,18 @@ type changedRule struct {
 	Held       []string `json:"held"`       // the rules that hold back some of it now
 }
 
+// scopeFor reads the scope of a rule that the user may set or remove.
+func scopeFor(c *cli.Context, kind rules.Kind) (rules.Scope, error) {
+	scope, err := scopeOf(c)
+	if err == nil {
+		err = checkAdmin(c, kind)
+	}
+	return scope, err
+}
+
 func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.Context) error {
 	return func(ctx context.Context, s *session, c *cli.Context) error {
-		scope, err := scopeOf(c)
-		if err == nil {
-			err = checkAdmin(c, kind)
-		}
+		scope, err := scopeFor(c, kind)
 		if err != nil {
 			return err
 		}
@@ -155,10 +161,7 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 
 func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *cli.Context) error {
 	return func(ctx context.Context, s *session, c *cli.Context) error {
-		scope, err := scopeOf(c)
-		if err == nil {
-			err = checkAdmin(c, kind)
-		}
+		scope, err := scopeFor(c, kind)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package rstream
 import (
 	"context"
 	"errors"
+	"strings"
 )
 
 // An Append is what goes to one partition, in order.
@@ -135,7 +136,7 @@ func (p *part) add(ids []string) {
 // add notes that the next of n records is in. What was sent before under its ID
 // may be a delayed event.
 func (a *Appended) add(id string, partition, n int) {
-	first, duplicate := cutDuplicate(id)
+	first, duplicate := strings.CutPrefix(id, "=")
 	if duplicate && a.Duplicate == nil {
 		a.Duplicate = make([]bool, n)
 	}

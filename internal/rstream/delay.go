@@ -176,6 +176,22 @@ func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
 	return earliest == 1, err
 }
 
+func parseSent(v []any) (ids []string, text string, ok bool) {
+	if len(v) != 2 {
+		return nil, "", false
+	}
+	list, ok1 := v[0].([]any)
+	text, ok2 := v[1].(string)
+	for _, id := range list {
+		s, ok := id.(string)
+		if !ok {
+			return ids, text, false
+		}
+		ids = append(ids, s)
+	}
+	return ids, text, ok1 && ok2
+}
+
 func (p *delayPart) fail(err error) {
 	p.out.Err = sorted(err)
 	p.out.Unknown = errors.Is(p.out.Err, ErrUnknownOutcome)

@@ -133,7 +133,7 @@ func (s *sending) take(reply *redis.Cmd) []error {
 		case err == nil:
 			errs[i] = fmt.Errorf("unexpected reply %v", v)
 		default:
-			errs[i] = plainly(err)
+			errs[i] = err
 		}
 	}
 	return errs
@@ -187,14 +187,6 @@ func (p *part) take(text string) (err error) {
 	return nil
 }
 
-// plainly is an error of a command inside a script without what the server adds.
-func plainly(err error) error {
-	if text, _, found := strings.Cut(err.Error(), " script: "); found && isReply(err) {
-		return scriptError(text)
-	}
-	return err
-}
-
 // appendWide appends a record without a script, so that two at once may exceed
 // the length that the partition may have by one.
 func (c *Client) appendWide(ctx context.Context, p *part) error {
@@ -212,25 +204,6 @@ func (c *Client) appendWide(ctx context.Context, p *part) error {
 	}
 	return err
 }
-
-func parseSent(v []any) (ids []string, text string, ok bool) {
-	if len(v) != 2 {
-		return nil, "", false
-	}
-	list, ok1 := v[0].([]any)
-	text, ok2 := v[1].(string)
-	for _, id := range list {
-		s, ok := id.(string)
-		if !ok {
-			return ids, text, false
-		}
-		ids = append(ids, s)
-	}
-	return ids, text, ok1 && ok2
-}
-
-// cutDuplicate takes a duplicate's mark off an ID.
-func cutDuplicate(id string) (first string, duplicate bool) { return strings.CutPrefix(id, "=") }
 
 var _ redis.Error = scriptError("")
 
