@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -64,6 +65,53 @@ func TestAppend(t *testing.T) {
 			equal(t, a.Log, e.contents(a.Log), want)
 		}
 		equal(t, "keys", e.raw.Exists(e.ctx(), "none").Val(), 0)
+	})
+}
+
+// One script call is for partitions of all sorts: each gets its own.
+func TestOneCallForAllSorts(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{
+			Partitions: 8, Size: 3, Overflow: OverflowReject, IDWindow: time.Hour.Milliseconds(), Processors: []string{"printer"},
+		})
+		e.must(err)
+		e.must(e.raw.Set(e.ctx(), "bad", "x", 0).Err())
+		wide := append(make([]string, 0, fieldsPerCall+4), "n", "0")
+		for len(wide) < fieldsPerCall+2 {
+			wide = append(wide, fmt.Sprint(len(wide)), "")
+		}
+		as := []Append{
+			{Log: "one", Records: [][]string{{"n", "0"}, {"n", "1"}}},
+			{Log: "full", Records: records(0, 3)},
+			{Log: "shapes", Records: [][]string{{"n", "0"}, {"n", "1", "data", ""}, {"data", "x", "n", "2"}}},
+			{Log: "bad", Records: records(0, 1)},
+			{Log: "wide", Records: [][]string{wide, {"n", "1"}}},
+			{Log: "ids", Records: [][]string{{"n", "0"}, {"n", "1"}, {"n", "2"}}, IDs: []string{"a", "", "a"}},
+			{Log: "last", Records: [][]string{{"n", "0", "data", "y"}}},
+		}
+		for i := range as {
+			as[i].Stream, as[i].Partition = "orders", i
+		}
+		e.must(e.Append(e.ctx(), []Append{{Stream: "orders", Partition: 1, Log: "full", Records: records(7, 1)}})[0].Err)
+		out := e.Append(e.ctx(), as)
+		want := map[string]string{
+			"one": "[0 1]", "full": "[7]", "shapes": "[0 1 2]", "wide": "[0 1]", "ids": "[0 1]", "last": "[0]",
+		}
+		for i, a := range as {
+			var full *FullError
+			switch err := out[i].Err; {
+			case a.Log == "bad" && !errors.Is(err, ErrWrongType), a.Log == "full" && !errors.As(err, &full):
+				t.Errorf("%s: got %v", a.Log, err)
+			case a.Log == "bad":
+				continue
+			case a.Log != "full":
+				e.must(err)
+				equal(t, a.Log+" IDs", len(out[i].IDs), len(a.Records))
+			}
+			equal(t, a.Log, fmt.Sprint(e.contents(a.Log)), want[a.Log])
+		}
+		equal(t, "duplicates", out[5].Duplicate, []bool{false, false, true})
+		equal(t, "ID of the duplicate", out[5].IDs[2], out[5].IDs[0])
 	})
 }
 

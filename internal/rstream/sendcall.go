@@ -51,8 +51,11 @@ func batchOf(records [][]string, most int64) (n, size int) {
 type sending struct {
 	parts   []*part
 	records int
+	shape   []string // a record with the names of the last shape
+	shapes  int
 	keys    []string
-	args    []any
+	names   []any // the arguments of the shapes
+	args    []any // and those of the partitions
 }
 
 // send appends the next n records of each part, with as few script calls as the
@@ -63,7 +66,7 @@ func (c *Client) send(ctx context.Context, parts []*part) []error {
 	var all []*sending
 	var s *sending
 	for _, p := range parts {
-		if s == nil || c.keys.Layout != keys.Standalone || s.records+p.n > recordsPerCall {
+		if s == nil || c.keys.Layout != keys.Standalone || s.records+p.n > recordsPerCall || !s.serves(p.meta) {
 			s = &sending{}
 			all = append(all, s)
 		}
@@ -71,7 +74,9 @@ func (c *Client) send(ctx context.Context, parts []*part) []error {
 	}
 	calls := make([]*call, len(all))
 	for i, s := range all {
-		calls[i] = scriptCall(ctx, sendScript, s.keys, s.args...)
+		meta := s.parts[0].meta
+		args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.Size, meta.idWindow(), s.shapes)
+		calls[i] = scriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
 	}
 	pipeline(ctx, c.once, calls)
 	errs := make([]error, 0, len(parts))
@@ -81,29 +86,28 @@ func (c *Client) send(ctx context.Context, parts []*part) []error {
 	return errs
 }
 
+// serves says whether the call may send to a stream with that metadata, too.
+func (s *sending) serves(m Meta) bool {
+	first := s.parts[0].meta
+	return first.Size == m.Size && first.idWindow() == m.idWindow()
+}
+
 // add adds the next n records of a part.
 func (s *sending) add(c *Client, p *part) {
 	s.parts, s.records = append(s.parts, p), s.records+p.n
-	records, keys, begin := p.rest[:p.n], len(s.keys), len(s.args)
+	records, keys, begin := p.rest[:p.n], len(s.keys)+1, len(s.args)
 	s.keys = append(s.keys, p.Log)
-	most := 5
-	for _, r := range records {
-		most += 2 + len(r)
-	}
-	s.args = append(slices.Grow(s.args, most), 0, 0, p.meta.Size, p.n, p.meta.idWindow())
+	s.args = append(slices.Grow(s.args, 5+len(records)*len(records[0])/2), 0, p.n, 0)
 	for at := 0; at < len(records) && !p.wide; {
-		first, n := records[at], p.run(at)
+		n := p.run(at)
 		count := n
 		if p.id(at) != "" {
 			count = -n
 		}
-		s.args = append(s.args, count, len(first)/2)
-		for f := 0; f < len(first); f += 2 {
-			s.args = append(s.args, &first[f]) // a pointer: a string would be copied to the heap
-		}
+		s.args = append(s.args, count, s.shapeOf(records[at]))
 		for _, r := range records[at : at+n] {
 			for f := 1; f < len(r); f += 2 {
-				s.args = append(s.args, &r[f])
+				s.args = append(s.args, &r[f]) // a pointer: a string would be copied to the heap
 			}
 			if id := p.id(at); id != "" {
 				s.keys = append(s.keys, c.keys.Once(p.Stream, p.Partition, id))
@@ -111,7 +115,20 @@ func (s *sending) add(c *Client, p *part) {
 			at++
 		}
 	}
-	s.args[begin], s.args[begin+1] = len(s.keys)-keys, len(s.args)-begin-2
+	s.args[begin], s.args[begin+2] = len(s.keys)-keys, len(s.args)-begin-3
+}
+
+// shapeOf returns the number of a record's shape. The names of the fields of
+// records that follow each other travel once where they are the same.
+func (s *sending) shapeOf(record []string) int {
+	if s.shapes == 0 || !sameNames(s.shape, record) {
+		s.shape, s.shapes = record, s.shapes+1
+		s.names = append(s.names, len(record)/2)
+		for f := 0; f < len(record); f += 2 {
+			s.names = append(s.names, &record[f])
+		}
+	}
+	return s.shapes
 }
 
 // take adds the reply of the call to what became of its partitions. The error of
@@ -120,41 +137,60 @@ func (s *sending) take(reply *redis.Cmd) []error {
 	// A value counts also beside an error: when a connection breaks, go-redis gives its
 	// error to the commands of the pipeline that were answered before, too.
 	v, err := reply.Result()
-	texts, _ := v.([]any)
 	errs := make([]error, len(s.parts))
+	var words, refusals []string
+	if texts := textsOf(v); len(texts) > 0 {
+		words, refusals = strings.Split(texts[0], " "), texts[1:]
+	} else if err == nil {
+		err = fmt.Errorf("unexpected reply %v", v)
+	}
 	for i, p := range s.parts {
-		text, ok := "", false
-		if len(texts) == len(s.parts) {
-			text, ok = texts[i].(string)
-		}
-		switch {
-		case ok:
-			errs[i] = p.take(text)
-		case err == nil:
-			errs[i] = fmt.Errorf("unexpected reply %v", v)
-		default:
+		if len(words) == 0 {
 			errs[i] = err
+			continue
+		}
+		if words, refusals, errs[i] = p.take(words, refusals); len(words) == 0 {
+			err = fmt.Errorf("unexpected reply %v", v)
 		}
 	}
 	return errs
 }
 
+// textsOf returns a reply that is a list of texts, else nothing.
+func textsOf(v any) []string {
+	list, _ := v.([]any)
+	texts := make([]string, len(list))
+	for i, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return nil
+		}
+		texts[i] = text
+	}
+	return texts
+}
+
 // run is how many of the records under way, from the at-th on, have the names of
 // its fields, which then travel once, and have IDs as it has.
 func (p *part) run(at int) int {
-	first, n := p.rest[at], 1
-	for ; at+n < p.n; n++ {
-		r := p.rest[at+n]
-		if len(r) != len(first) || (p.id(at+n) == "") != (p.id(at) == "") {
-			return n
-		}
-		for f := 0; f < len(r); f += 2 {
-			if r[f] != first[f] {
-				return n
-			}
-		}
+	n := 1
+	for at+n < p.n && (p.id(at+n) == "") == (p.id(at) == "") && sameNames(p.rest[at+n], p.rest[at]) {
+		n++
 	}
 	return n
+}
+
+// sameNames says whether the fields of two records have the same names.
+func sameNames(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for f := 0; f < len(a); f += 2 {
+		if a[f] != b[f] {
+			return false
+		}
+	}
+	return true
 }
 
 // id is the ID of the i-th of the records that are not in yet, "" for none.
@@ -165,26 +201,26 @@ func (p *part) id(i int) string {
 	return p.IDs[len(p.Records)-len(p.rest)+i]
 }
 
-// take adds what the script says of the partition to what became of it. Its error is
-// that of the next record, errFull if the batch did not fit.
-func (p *part) take(text string) (err error) {
+// take adds what the next words of the script say of the partition, and returns what
+// it says of the others. The error is that of the next record, errFull if the batch
+// did not fit.
+func (p *part) take(words, refusals []string) (_, _ []string, err error) {
+	need, full := strings.CutPrefix(words[0], "FULL:")
 	switch {
-	case strings.HasPrefix(text, "!"):
-		return scriptError(text[1:])
-	case strings.HasPrefix(text, "FULL "):
-		if p.need, err = strconv.Atoi(text[len("FULL "):]); err != nil {
-			return fmt.Errorf("unexpected reply %q", text)
+	case words[0] == "!" && len(refusals) > 0:
+		return words[1:], refusals[1:], scriptError(refusals[0])
+	case full:
+		if p.need, err = strconv.Atoi(need); err == nil {
+			err = errFull
 		}
-		return errFull
-	case p.wide:
-		return nil
+		return words[1:], refusals, err
+	case p.wide && words[0] == ".":
+		return words[1:], refusals, nil
+	case p.wide || len(words) < p.n:
+		return nil, nil, fmt.Errorf("unexpected reply %q for %d records", words, p.n)
 	}
-	ids := strings.Split(text, " ")
-	if len(ids) != p.n || text == "" {
-		return fmt.Errorf("unexpected reply %q for %d records", text, p.n)
-	}
-	p.add(ids)
-	return nil
+	p.add(words[:p.n])
+	return words[p.n:], refusals, nil
 }
 
 // appendWide appends a record without a script, so that two at once may exceed

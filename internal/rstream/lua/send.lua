@@ -4,20 +4,23 @@
 --
 -- KEYS    for each partition: the partition, and for each of its records with an ID
 --         what became of that ID
--- ARGV    for each partition: the number of its keys; that of its arguments behind
---         this one; the length that it may have, 0 for any; number of records; how
---         long an ID is remembered, in ms;
---         then for each run of records with the same names of fields: how many
---         they are, negative if each has an ID; the number of names; the names;
---         the values of one record after the other. Without any run, nothing but
---         the number of records is looked at
--- Returns for each partition the entry IDs, with a space between them; '=' and what
---         its first send returned in the place of an ID that was sent before. 'FULL'
---         and how many of them need room when they do not fit. '!' and an error when
---         they are refused, and then none was appended: what may refuse an entry
+-- ARGV    the length that each partition may have, 0 for any; how long an ID is
+--         remembered, in ms; the number of shapes, which are the names of a record's
+--         fields; for each shape: the number of names, and the names;
+--         then for each partition: the number of its IDs; that of its records; that
+--         of its arguments behind this one; for each run of records of one shape: how
+--         many they are, negative if each has an ID; the shape, from 1; the values of
+--         one record after the other. Without any run nothing is appended, and only
+--         room is looked for
+-- Returns a text, and errors. The text has for each partition, with a space between
+--         all: the entry IDs, or '.' where it has no run; '=' and what its first send
+--         returned in the place of an ID that was sent before. 'FULL:' and how many
+--         of them need room when they do not fit. '!' when they are refused with the
+--         next of the errors, and then none was appended: what may refuse an entry
 --         refuses the first, for once it has written a script may write on though
---         the memory is full
-local argv, call, at, k = ARGV, redis.pcall, 1, 1
+--         the memory is full.
+-- Calls take most of the time, then texts that Lua has to make: hence one for all.
+local argv, call, at, k, out, m = ARGV, redis.pcall, 1, 1, {}, 0
 
 -- The next argument, a number.
 local function number()
@@ -25,66 +28,103 @@ local function number()
 	return tonumber(argv[at - 1])
 end
 
--- Appends to a partition. The keys first to last are of its IDs, and its arguments
--- end before stop.
-local function send(log, first, last, stop)
-	local size, n, window, seen = number(), number(), number(), {}
-	for key = first, last do
+local size, window, shapes = number(), number(), {}
+for s = 1, number() do
+	local names, fields = number(), {}
+	for f = 1, names do fields[2 * f - 1] = argv[at + f - 1] end
+	shapes[s], at = {names, fields}, at + names
+end
+
+-- Looks n IDs up, from the key k on. Returns what was sent before, by key, and how
+-- many of them were; or an error.
+local function sent_before(n)
+	local seen, again = {}, 0
+	for key = k, k + n - 1 do
 		local name = KEYS[key]
 		if seen[name] == nil then
 			seen[name] = call('GET', name)
-			if type(seen[name]) == 'table' then return '!' .. seen[name].err end
-			if seen[name] then n = n - 1 end
+			if type(seen[name]) == 'table' then return nil, seen[name] end
+			if seen[name] then again = again + 1 end
 		else
-			n = n - 1
+			again = again + 1
 		end
 	end
-	local length = size > 0 and n > 0 and call('XLEN', log) or 0
-	if type(length) == 'table' then return '!' .. length.err end
-	if size > 0 and n > 0 and length + n > size then return 'FULL ' .. n end
+	return seen, again
+end
 
-	local ids, m, key = {}, 0, first - 1
+-- Appends n records to a partition, of which some have an ID from the key k on.
+-- Their arguments end before stop. Returns the error with which they are refused.
+local function send(log, ids, n, stop)
+	local seen
+	if ids > 0 then
+		local again
+		seen, again = sent_before(ids)
+		if not seen then return again end
+		n = n - again
+	end
+	if size > 0 and n > 0 then
+		local length = call('XLEN', log)
+		if type(length) == 'table' then return length end
+		if length + n > size then
+			m = m + 1
+			out[m] = 'FULL:' .. n
+			return
+		end
+	end
+	if at == stop then
+		m = m + 1
+		out[m] = '.'
+	end
 	while at < stop do
-		local count, names, fields = number(), number(), {}
-		for f = 1, names do fields[2 * f - 1] = argv[at + f - 1] end
-		at = at + names
+		local count, shape = number(), shapes[number()]
+		local names, fields = shape[1], shape[2]
+		local name = fields[1]
 		if names == 1 and count > 0 then -- as most are: this way it takes less time
-			local name = fields[1]
+			local first = m + 1
 			for v = at, at + count - 1 do
 				m = m + 1
-				ids[m] = call('XADD', log, '*', name, argv[v])
+				out[m] = call('XADD', log, '*', name, argv[v])
 			end
-			if type(ids[m - count + 1]) == 'table' then return '!' .. ids[m - count + 1].err end
+			if type(out[first]) == 'table' then return out[first] end
 			at, count = at + count, 0
 		end
 		for _ = 1, math.abs(count) do
 			for f = 1, names do fields[2 * f] = argv[at + f - 1] end
 			local once, id = nil, nil
 			if count < 0 then
-				key = key + 1
-				once = KEYS[key]
+				once, k = KEYS[k], k + 1
 				id = seen[once] and '=' .. seen[once]
 			end
 			if not id then
 				id = call('XADD', log, '*', unpack(fields))
-				if type(id) == 'table' then return '!' .. id.err end
+				if type(id) == 'table' then return id end
 				if once then
 					redis.call('SET', once, id, 'PX', window)
 					seen[once] = id
 				end
 			end
 			m, at = m + 1, at + names
-			ids[m] = id
+			out[m] = id
 		end
 	end
-	return table.concat(ids, ' ')
 end
 
-local out = {}
-while at <= #argv do
-	local keys, arguments = number(), number()
-	local stop = at + arguments
-	out[#out + 1] = send(KEYS[k], k + 1, k + keys - 1, stop)
-	at, k = stop, k + keys
+local last, errors = #argv, {}
+while at <= last do
+	local log, ids, n, arguments = KEYS[k], number(), number(), number()
+	local stop, before = at + arguments, m
+	k = k + 1
+	local next = k + ids
+	local err = send(log, ids, n, stop)
+	if err then
+		while m > before do
+			out[m] = nil
+			m = m - 1
+		end
+		m = m + 1
+		out[m] = '!'
+		errors[#errors + 1] = err.err
+	end
+	at, k = stop, next
 end
-return out
+return {table.concat(out, ' '), unpack(errors)}
