@@ -54,6 +54,10 @@ func (s *slabs) list(n int) []*Event {
 // next makes the next batch, as the loop wants it. An entry that cannot be
 // decoded ends the batch before it and goes alone.
 func (c *consumer[T]) next() error {
+	if c.made {
+		c.made = false
+		return c.end
+	}
 	if len(c.rest) > 0 && !c.src.Live() {
 		c.rest = nil
 		return io.EOF
@@ -92,6 +96,11 @@ func (c *consumer[T]) next() error {
 		c.rest = nil
 	}
 	c.decoded = true
+	if c.straight && !c.want.keep {
+		c.only = c.head
+		c.batch, c.only.Events = &c.only, c.events
+		return nil
+	}
 	c.batch = c.slabs.batch()
 	*c.batch = c.head
 	c.batch.Events = append(c.slabs.list(len(c.events)), c.events...)

@@ -34,6 +34,8 @@ type consumer[T any] struct {
 	src       worker.Source
 
 	ctx       context.Context
+	scope     *scope
+	straight  bool                          // see ahead
 	goroutine string                        // that fn runs in, where there is a timeout
 	loop      *coro.Loop[want, delivery[T]] // nil while fn does not run
 	want      want
@@ -47,6 +49,10 @@ type consumer[T any] struct {
 	decoded bool     // records are fresh: nobody has seen them
 	bad     error    // the current batch is one event that cannot be decoded
 	refused bool     // nothing may be processed any more, and nothing of the current batch is done
+	inside  bool     // the loop is in an iteration
+	made    bool     // the loop went ahead: the batch before is done, and end is what next says
+	end     error
+	only    Batch    // batch, where nobody but the loop sees it
 	ids     []string // scratch
 
 	// inner is held while the innermost Handler runs; open says that it may.
@@ -64,8 +70,7 @@ type consumeLog struct {
 var errEnded = errors.New("tenure ended")
 
 func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
-	ctx, sc := c.log.scope(ctx, c.src)
-	c.ctx = ctx
+	c.ctx, c.scope = c.log.scope(ctx, c.src)
 	handle := chain(c.handle, middleware)
 	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
 	defer func() {
@@ -82,9 +87,12 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 		if err := c.next(); err != nil {
 			return c.ended(c.stop(err))
 		}
-		sc.event.Store(c.events[0])
+		c.scope.event.Store(c.events[0])
 		err := c.call(handle)
-		sc.event.Store(nil)
+		c.scope.event.Store(nil)
+		if c.made {
+			continue
+		}
 		if err := c.settle(err); err != nil {
 			return c.ended(err)
 		}
@@ -145,7 +153,12 @@ func (c *consumer[T]) start() error {
 	events := &Events[T]{partition: c.src.Partition(), ctx: c.ctx}
 	loop := coro.New(func(ask func(want) (delivery[T], bool)) (err error) {
 		defer recoverInto(&err) // here, where the stack is still that of the panic
-		events.ask = ask
+		events.ask = func(w want) (delivery[T], bool) {
+			if d, ok := c.ahead(w); ok {
+				return d, true
+			}
+			return ask(w)
+		}
 		if c.timeout > 0 {
 			c.goroutine = goroutineID()
 		}
@@ -250,7 +263,9 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 		if !c.src.Holds() {
 			return c.refuse()
 		}
+		c.inside = true
 		asked, err := c.deliver(d)
+		c.inside = false
 		if asked {
 			continue
 		}

@@ -16,7 +16,7 @@ import (
 
 func testBuffer(capacity int, maxBytes int64) *buffer {
 	b := newBuffer(capacity, maxBytes, "0-0", 0)
-	b.live = func() bool { return true }
+	b.live = func(int64) bool { return true }
 	b.lost = func(string) {}
 	b.kick = func() {}
 	return b
@@ -227,7 +227,7 @@ func TestClosingEndsATake(t *testing.T) {
 
 func TestAnEndedLeaseEndsATake(t *testing.T) {
 	b := testBuffer(4, 1<<20)
-	b.live = func() bool { return false }
+	b.live = func(int64) bool { return false }
 	b.push(entries(1, 1, 50))
 	if es, err := b.take(1, 0); !errors.Is(err, io.EOF) {
 		t.Errorf("took %v without a lease", idsOf(es))

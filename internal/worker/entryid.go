@@ -1,8 +1,14 @@
 package worker
 
+import "strings"
+
 // compareIDs compares two entry IDs, ms-seq, by text: 64 bits fit no double and
 // need no parsing.
 func compareIDs(a, b string) int {
+	const ms = 13 // digits of a time of these years
+	if len(a) == len(b) && len(a) > ms && a[ms] == '-' && b[ms] == '-' {
+		return strings.Compare(a, b)
+	}
 	am, as := cutID(a)
 	bm, bs := cutID(b)
 	if c := compareDigits(am, bm); c != 0 {

@@ -280,7 +280,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	}
 	t.lease.Store(lease)
 	t.losses.seen = pos.Lost
-	t.live = t.holds
+	t.live = t.holdsAt
 	t.since = mono()
 	t.changed, t.opened = i.hurry, t.signal
 	t.held.Store(true) // until the rules were read, see rulesKeeper

@@ -31,14 +31,14 @@ func (g *gate) hold(held bool) {
 	}
 }
 
-// enter says whether the function may run from now on; if not, opened will be
-// called.
-func (g *gate) enter() bool {
+// enter says whether the function may run from now on, which is now by mono; if
+// not, opened will be called.
+func (g *gate) enter(now int64) bool {
 	if g.held.Load() {
 		g.leave()
 		return false
 	}
-	g.running.Store(mono())
+	g.running.Store(now)
 	if g.held.Load() {
 		g.leave()
 		return false

@@ -36,7 +36,7 @@ func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 
 // turn is one try of Take; without entries and error it is time for another one.
 func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
-	if t.stale.Swap(false) {
+	if t.stale.Load() && t.stale.Swap(false) {
 		if err := t.retries.Load(); err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 	if !t.Live() {
 		return nil, io.EOF
 	}
-	if !t.enter() {
+	if !t.enter(mono()) {
 		t.yield()
 		t.doze(-1)
 		return nil, nil

@@ -65,7 +65,8 @@ func (t *tenure) Partition() int             { return t.place.Partition }
 func (t *tenure) Epoch() int64               { return t.epoch }
 func (t *tenure) Ending() <-chan struct{}    { return t.ending }
 func (t *tenure) Redelivered(id string) bool { return t.given != "" && compareIDs(id, t.given) <= 0 }
-func (t *tenure) holds() bool                { return mono() < t.lease.Load() }
+func (t *tenure) holds() bool                { return t.holdsAt(mono()) }
+func (t *tenure) holdsAt(now int64) bool     { return now < t.lease.Load() }
 func (t *tenure) renewal() rstream.Renewal {
 	floor, read := t.checkpoint()
 	return rstream.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
@@ -101,10 +102,11 @@ func (t *tenure) Live() bool {
 func (t *tenure) Holds() bool {
 	claimed := t.holding
 	for {
-		if !t.enter() {
+		now := mono()
+		if !t.enter(now) {
 			t.yield()
 		} else if t.claimAgain(claimed) {
-			return t.keeps()
+			return t.keepsAt(now)
 		}
 		if t.isEnding() {
 			t.alone.forget(t)
@@ -127,8 +129,10 @@ func (t *tenure) claimAgain(h hold) bool {
 // keeps says whether the lease holds; if not, the tenure is lost. What is written
 // for an event that was processed asks this and not Holds, which waits while the
 // partition is paused.
-func (t *tenure) keeps() bool {
-	if t.live() {
+func (t *tenure) keeps() bool { return t.keepsAt(mono()) }
+
+func (t *tenure) keepsAt(now int64) bool {
+	if t.live(now) {
 		return true
 	}
 	t.lapse()

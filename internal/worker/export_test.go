@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A Fed is the Source of a tenure without Redis: what it buffers comes from a
+// list of entries, over and over, and its acks are confirmed at once.
+type Fed struct {
+	*tenure
+	entries []rstream.Entry
+	left    int
+}
+
+// NewFed returns a source that ends after n events. p is its processor.
+func NewFed(p *Processor, entries []rstream.Entry, n int) *Fed {
+	t := &tenure{
+		buffer: newBuffer(p.Prefetch, p.PrefetchBytes, "0-0", 0), epoch: 1, log: slog.New(slog.DiscardHandler),
+		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
+		tell: func(*tenure) {}, count: new(Counters), alone: newAlone(),
+	}
+	t.lease.Store(math.MaxInt64)
+	t.live, t.changed, t.opened = t.holdsAt, func() {}, t.signal
+	t.mayRun, t.lapse = t.enter, func() {}
+	t.endCause = func() error { return errors.New("the source has ended") }
+	t.kick, t.lost = func() {}, func(string) {}
+	t.retries = NewRetries(RetriesConfig{Retry: p.Retry, Log: t.log, Count: t.count, Limit: math.MaxInt64})
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	return &Fed{tenure: t, entries: entries, left: n}
+}
+
+// Take is Source.Take. It first does what fetcher and acker do meanwhile: as many
+// entries are pushed as one read brings at most, and as many acks confirmed.
+func (f *Fed) Take(n int, within time.Duration) ([]rstream.Entry, error) {
+	if held := len(f.items) - f.head; held < n && held < f.left {
+		for len(f.acks(acksPerCommand)) > 0 {
+			f.acked()
+		}
+		f.push(f.entries[:min(maxTarget, len(f.entries), f.left-held)])
+	}
+	if f.left == 0 {
+		f.beginEnd()
+	}
+	out, err := f.tenure.Take(n, within)
+	f.left -= len(out)
+	return out, err
+}
