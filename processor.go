@@ -102,8 +102,9 @@ type ProcessorOptions struct {
 	// RUNNEL_JOIN_DELAY; default 0.
 	JoinDelay time.Duration
 
-	// Prefetch is how many events are read ahead per partition, and how many
-	// may be processed and not yet acked. RUNNEL_PREFETCH; default 256.
+	// Prefetch is how many events are read ahead per partition at most, and how
+	// many may be processed and not yet acked. Fewer, down to 8, are read ahead
+	// where the function takes its time. RUNNEL_PREFETCH; default 256.
 	Prefetch int
 	// PrefetchBytes bounds the bytes read ahead per partition; a single event
 	// may be larger. RUNNEL_PREFETCH_BYTES; default 8 MiB.

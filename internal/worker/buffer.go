@@ -33,7 +33,8 @@ type buffer struct {
 
 	mu       sync.Mutex
 	closed   bool
-	capacity int
+	capacity int // entries that may wait, and that may be done and not acked
+	pace     pace
 	items    []item // from head on
 	head     int
 	bytes    int64
@@ -97,6 +98,7 @@ func (b *buffer) push(entries []rstream.Entry) (largest int64) {
 			break
 		}
 		b.items = append(b.items, item{e, size, now})
+		b.pace.got++
 		b.bytes += size
 		b.position = e.ID
 		if b.count >= 0 {
@@ -123,13 +125,18 @@ func sizeOf(e rstream.Entry) int64 {
 
 // room is how many entries of that size may be read, 0 if it is not worth a
 // read yet: then kick is called when it is.
-func (b *buffer) room(size int64, target int) (n int, behind bool) {
+func (b *buffer) room(size int64, target int, now int64) (n int, behind bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return 0, false
 	}
 	b.size, b.target = size, target
+	var age time.Duration
+	if b.head < len(b.items) {
+		age = time.Duration(now - b.items[b.head].at)
+	}
+	b.pace.adapt(age, b.capacity)
 	n = b.roomLocked(size, target)
 	b.left = n == 0
 	if b.left && b.wants > len(b.items)-b.head {
@@ -139,15 +146,15 @@ func (b *buffer) room(size int64, target int) (n int, behind bool) {
 }
 
 func (b *buffer) roomLocked(size int64, target int) int {
-	held := len(b.items) - b.head
+	held, ahead := len(b.items)-b.head, max(b.pace.ahead, b.wants)
 	if held == 0 {
-		return max(1, min(target, b.capacity, int(b.maxBytes/max(size, 1))))
+		return max(1, min(target, ahead, int(b.maxBytes/max(size, 1))))
 	}
 	if b.bytes+b.refused > b.maxBytes {
 		return 0 // what comes next would be refused again
 	}
-	n := min(b.capacity-held, int((b.maxBytes-b.bytes)/max(size, 1)))
-	if b.wants <= held && n < min(target, b.capacity/2) {
+	n := min(ahead-held, int((b.maxBytes-b.bytes)/max(size, 1)))
+	if b.wants <= held && n < min(target, ahead/2) {
 		return 0
 	}
 	return max(0, min(n, target))

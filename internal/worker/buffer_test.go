@@ -59,11 +59,11 @@ func TestBytesBoundTheBufferButOneEntryAlwaysFits(t *testing.T) {
 	if got := b.last(); got != "1-0" {
 		t.Errorf("position %s, want 1-0: the buffer is full", got)
 	}
-	if n, behind := b.room(100, 10); n != 0 || !behind {
+	if n, behind := b.room(100, 10, mono()); n != 0 || !behind {
 		t.Errorf("room %d, behind %v, want 0, true", n, behind)
 	}
 	mustTake(t, b, 1, 0)
-	if n, _ := b.room(100, 10); n != 10 {
+	if n, _ := b.room(100, 10, mono()); n != 10 {
 		t.Errorf("room %d of an empty buffer, want 10", n)
 	}
 }
@@ -74,7 +74,7 @@ func TestWhatDoesNotFitComesAgainFromTheHistory(t *testing.T) {
 	if got := b.last(); got != "10-0" {
 		t.Fatalf("position %s, want 10-0", got)
 	}
-	if _, behind := b.room(100, 10); !behind {
+	if _, behind := b.room(100, 10, mono()); !behind {
 		t.Error("not behind, though 20 entries are pending that the buffer does not hold")
 	}
 }
@@ -82,7 +82,7 @@ func TestWhatDoesNotFitComesAgainFromTheHistory(t *testing.T) {
 func TestAFullBufferEndsATakeThatCouldNeverBeFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := testBuffer(100, 1000)
-		b.room(400, 10)
+		b.room(400, 10, mono())
 		b.push(entries(1, 2, 400))
 		began := time.Now()
 		if got := mustTake(t, b, 50, time.Hour); len(got) != 2 || time.Since(began) > 0 {
@@ -252,7 +252,7 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 		for done < total {
 			switch rng.IntN(4) {
 			case 0: // read
-				n, behind := b.room(int64(20+rng.IntN(400)), 1+rng.IntN(30))
+				n, behind := b.room(int64(20+rng.IntN(400)), 1+rng.IntN(30), mono())
 				from := server
 				if behind { // from our own history
 					from = 0

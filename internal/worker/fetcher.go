@@ -225,9 +225,10 @@ func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.reading)
+	now := mono()
 	count = target
 	for _, t := range r.tenures {
-		n, isBehind := t.room(size, target)
+		n, isBehind := t.room(size, target, now)
 		switch {
 		case n == 0:
 		case isBehind:
@@ -240,7 +241,7 @@ func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure
 	if len(set) > 0 {
 		r.begin(set)
 	}
-	return set, logs, count, nil
+	return set, logs, perRead(count, len(set)), nil
 }
 
 // begin notes which partitions the coming read names; mu is held.

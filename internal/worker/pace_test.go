@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A function that takes some time for each entry has about a second's worth of
+// them in memory, within the bounds.
+func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		takes       time.Duration
+		least, most int // entries held after a while
+	}{
+		{"none", 0, 128, 256},
+		{"1 ms", time.Millisecond, 64, 256},
+		{"20 ms", 20 * time.Millisecond, 8, 64},
+		{"200 ms", 200 * time.Millisecond, 4, 16},
+		{"5 s", 5 * time.Second, 4, 8},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := testBuffer(256, 1<<30)
+				next, most := 1, 0
+				for taken := range 2000 {
+					if n, _ := b.room(10, maxTarget, mono()); n > 0 {
+						b.push(entries(next, next+n-1, 20))
+						next += n
+					}
+					if held := len(b.items) - b.head; taken > 1000 {
+						most = max(most, held)
+					}
+					ids := mustTake(t, b, 1, 0)
+					time.Sleep(tt.takes)
+					b.done(ids, false)
+					b.acks(1)
+					b.acked()
+				}
+				if most < tt.least || most > tt.most {
+					t.Errorf("up to %d entries are read ahead, want %d to %d", most, tt.least, tt.most)
+				}
+			})
+		})
+	}
+}
+
+// A Prefetch below the least is a bound all the same, and one partition that is
+// slow for a while recovers.
+func TestReadingAheadStaysWithinPrefetch(t *testing.T) {
+	p := pace{}
+	for range 10 {
+		p.got = 1000
+		p.adapt(0, 3)
+		if p.ahead != 3 {
+			t.Fatalf("%d entries ahead of 3", p.ahead)
+		}
+	}
+	for range 20 {
+		p.got = 1000
+		p.adapt(time.Minute, 100)
+	}
+	if p.ahead != leastAhead {
+		t.Errorf("%d entries ahead of a function that takes minutes", p.ahead)
+	}
+	for range 20 {
+		p.got = p.ahead
+		p.adapt(0, 100)
+	}
+	if p.ahead != 100 {
+		t.Errorf("%d entries ahead of a function that is fast again", p.ahead)
+	}
+}
+
+func TestOneReadIsBounded(t *testing.T) {
+	for _, tt := range []struct{ asked, partitions, want int }{
+		{128, 1, 128}, {128, 16, 128}, {128, 256, 32}, {128, 1024, 16}, {1, 1024, 1}, {128, 0, 128},
+	} {
+		if got := perRead(tt.asked, tt.partitions); got != tt.want {
+			t.Errorf("perRead(%d, %d) = %d, want %d", tt.asked, tt.partitions, got, tt.want)
+		}
+	}
+}
