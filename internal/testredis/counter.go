@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // DialFunc is the type of redis.Options.Dialer.
@@ -17,6 +18,7 @@ type Counter struct {
 
 	mu     sync.Mutex
 	total  int64
+	trips  int64
 	byName map[string]int
 }
 
@@ -54,11 +56,19 @@ func (c *Counter) ByName() map[string]int {
 	return maps.Clone(c.byName)
 }
 
+// RoundTrips is how often, since the start or the last Reset, a connection was written to after it had been read
+// from, or for the first time: requests that travel together are one.
+func (c *Counter) RoundTrips() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trips
+}
+
 // Reset sets all counts to zero.
 func (c *Counter) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.total = 0
+	c.total, c.trips = 0, 0
 	clear(c.byName)
 }
 
@@ -74,10 +84,24 @@ type countedConn struct {
 	net.Conn
 	counter *Counter
 	parser  requestParser
+	asked   atomic.Bool // written to since it was read from
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
+	if !c.asked.Swap(true) {
+		c.counter.mu.Lock()
+		c.counter.trips++
+		c.counter.mu.Unlock()
+	}
 	n, err := c.Conn.Write(b)
 	c.parser.feed(b[:n], c.counter.add)
+	return n, err
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.asked.Store(false)
+	}
 	return n, err
 }
