@@ -21,11 +21,14 @@ func (c *consumer[T]) ahead(w want) (d delivery[T], ok bool) {
 	c.ack(c.events, false)
 	c.events = c.events[:0] // settled
 	c.scope.event.Store(nil)
-	c.made, c.end = true, c.next()
+	c.end = c.next()
+	c.made = true
 	if c.end != nil || c.bad != nil {
 		return d, false
 	}
-	if !c.src.Holds() { // run will ask again, and is told the same
+	// Take has looked at the lease just now; decoding takes its time. If it does not
+	// hold, run will ask again, and is told the same.
+	if !w.raw && !c.src.Holds() {
 		return d, false
 	}
 	c.made, c.decoded = false, false

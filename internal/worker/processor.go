@@ -72,9 +72,10 @@ type Source interface {
 	Live() bool
 
 	// Holds is asked right before each call of the user's function, from its
-	// very beginning on. It waits while the partition is paused, and says
-	// whether the call may be made. If not, nothing more may be processed, what
-	// was taken is not done, and the consumer's context has ended.
+	// very beginning on, but where nothing came between the call and Take. It
+	// waits while the partition is paused, and says whether the call may be made.
+	// If not, nothing more may be processed, what was taken is not done, and the
+	// consumer's context has ended.
 	Holds() bool
 
 	// Stuck reports that the function goes on with an event though its Timeout
