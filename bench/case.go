@@ -78,7 +78,18 @@ var (
 
 // cases are all cases, in the order in which they run.
 var cases = []Case{
-	drainCase("drain", nil),
+	{Name: "drain", About: drainAbout, Plan: planDrain},
+	{Name: "peers", About: peersAbout, Plan: planPeers},
+	{Name: "handlers", About: handlersAbout, Plan: planHandlers},
+	{Name: "payloads", About: payloadsAbout, Plan: planPayloads},
+	{Name: "partitions", About: partitionsAbout, Plan: planPartitions},
+	{Name: "processes", About: processesAbout, Plan: planProcesses},
+	{Name: "produce", About: produceAbout, Plan: planProduce},
+	{Name: "produce-payloads", About: producePayloadsAbout, Plan: planProducePayloads},
+	{Name: "aof", About: aofAbout, Args: aofArgs, Plan: planAOF},
+	{Name: "latency", About: latencyAbout, Plan: planLatency},
+	{Name: "idle", About: idleAbout, Plan: planIdle},
+	{Name: "gaps", About: gapsAbout, Plan: planGaps},
 }
 
 // best runs some tasks a few times in turn, and returns the one with the highest

@@ -11,20 +11,12 @@ import (
 // drainPartitions is how many partitions a stream has where nothing else is said.
 const drainPartitions = 16
 
-// drainCase is a backlog that is processed again and again, each time by a processor
-// or consumer group that begins at its start.
-func drainCase(name string, args []string) Case {
-	return Case{
-		Name: name, Args: args,
-		About: "A backlog of 100-byte payloads in 16 partitions, processed by one process. " +
-			"The rate counts from the first handled event to the last. The loop by hand is go-redis alone, " +
-			"with acks in a goroutine of their own; the best of its variants is the counterpart.",
-		Plan: planDrain,
-	}
-}
+const drainAbout = "A backlog of 100-byte payloads in 16 partitions, processed by one process: each time by a new " +
+	"processor or consumer group that begins at its start. The rate counts from the first handled event to the last. " +
+	"By hand is go-redis alone, with the acks in a goroutine of their own; the best of its variants is the counterpart."
 
 func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
-	packed := Task{Stream: "packed", Codec: "msgpack", Partitions: drainPartitions, Events: b.events, Whole: true, Size: 100}
+	packed := b.packed()
 	text := packed
 	text.Stream, text.Codec = "text", "json"
 	for _, t := range []Task{packed, text} {
@@ -59,6 +51,11 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 	}, nil
 }
 
+// packed is the backlog of most cases.
+func (b *Bench) packed() Task {
+	return Task{Stream: "packed", Codec: "msgpack", Partitions: drainPartitions, Events: b.events, Whole: true, Size: 100}
+}
+
 // runnel is the task of a Runnel worker over the task's stream.
 func (t Task) runnel(loop string) Task {
 	t.Role, t.Loop, t.Count = "runnel-drain", loop, 100
@@ -76,7 +73,7 @@ func plainSides(t Task, counts ...int) (out []Side) {
 	for _, readers := range []int{1, 16} {
 		for _, count := range counts {
 			t.Role, t.Readers, t.Count, t.Pool = "plain-drain", readers, count, 2*readers+10
-			out = append(out, Side{Name: fmt.Sprintf("%d readers, COUNT %d", readers, count), Task: t})
+			out = append(out, Side{Name: fmt.Sprintf("by hand, %d readers, COUNT %d", readers, count), Task: t})
 		}
 	}
 	return out
@@ -86,7 +83,7 @@ func plainSides(t Task, counts ...int) (out []Side) {
 func calibrated(name string, rates []float64) string {
 	texts := make([]string, len(rates))
 	for i, r := range rates {
-		texts[i] = fmt.Sprintf("%.0f", r/1e3)
+		texts[i] = number(r / 1e3)
 	}
-	return fmt.Sprintf("by hand, %s: %s k/s", name, strings.Join(texts, ", "))
+	return fmt.Sprintf("%s: %s k/s", name, strings.Join(texts, ", "))
 }

@@ -36,12 +36,14 @@ type Task struct {
 	Size       int  // bytes of a payload
 
 	Loop    string        // how Runnel's function loops: "raw", "records" or "take"
-	Decode  bool          // a loop written by hand decodes
+	Decode  bool          // what is written by hand decodes, or encodes
 	Lanes   bool          // it has a goroutine per partition
 	Work    time.Duration // the handler sleeps so long
 	Readers int           // connections that read, or goroutines that send
 	Count   int           // entries per read and stream, or records per send
 	Pool    int           // connections of a client, 0: its default
+
+	Each bool // a worker tells of every event
 
 	Rate   int           // sends per second
 	Length time.Duration // of a measurement
@@ -52,8 +54,18 @@ type Result map[string]float64
 
 // roles are what a child process can be.
 var roles = map[string]func(context.Context, Task) (Result, error){
-	"runnel-drain": runnelDrain,
-	"plain-drain":  plainDrain,
+	"runnel-drain":   runnelDrain,
+	"plain-drain":    plainDrain,
+	"runnel-send":    runnelSend,
+	"plain-send":     plainSend,
+	"sender":         sendPaced,
+	"runnel-latency": runnelLatency,
+	"plain-latency":  plainLatency,
+	"runnel-idle":    runnelIdle,
+	"runnel-worker":  runnelWorker,
+	"watermill":      watermillDrain,
+	"asynq":          asynqDrain,
+	"redisqueue":     redisqueueDrain,
 }
 
 // childMain is the main function of a child process. It prints one line, the result.

@@ -10,8 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/runnel-go/runnel"
 )
 
 // blockFor is how long a read of a loop written by hand waits on the server, as one
@@ -37,7 +35,7 @@ type plain struct {
 	t     Task
 	rdb   *redis.Client
 	m     *meter
-	codec runnel.Codec
+	seen  func(payload string) error       // called with each event, nil: nothing
 	lanes map[string]chan []redis.XMessage // by partition, if each has a goroutine
 	acks  map[string]chan<- acks           // by partition: the acker of its reader
 }
@@ -59,7 +57,10 @@ func plainDrain(ctx context.Context, t Task) (Result, error) {
 	if err := createGroups(ctx, rdb, t.logs(), t.Run, "0"); err != nil {
 		return nil, err
 	}
-	p := &plain{t: t, rdb: rdb, m: newMeter(t.Events), codec: codecNamed(t.Codec)}
+	p := &plain{t: t, rdb: rdb, m: newMeter(t.Events)}
+	if t.Decode {
+		p.seen = t.decode
+	}
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
@@ -137,6 +138,12 @@ func (p *plain) read(ctx context.Context, logs []string) error {
 	return nil
 }
 
+// decode decodes a payload as Runnel does, without a copy.
+func (t Task) decode(payload string) error {
+	var o Order
+	return codecNamed(t.Codec).Decode(unsafe.Slice(unsafe.StringData(payload), len(payload)), &o)
+}
+
 // block is how long a read waits: not at all for a backlog, of which nothing comes
 // later.
 func (p *plain) block() time.Duration {
@@ -150,10 +157,9 @@ func (p *plain) block() time.Duration {
 func (p *plain) handle(log string, messages []redis.XMessage) error {
 	ids := make([]string, len(messages))
 	for i, msg := range messages {
-		if p.t.Decode {
+		if p.seen != nil {
 			data, _ := msg.Values[payloadField].(string)
-			var o Order
-			if err := p.codec.Decode(unsafe.Slice(unsafe.StringData(data), len(data)), &o); err != nil {
+			if err := p.seen(data); err != nil {
 				return err
 			}
 		}
