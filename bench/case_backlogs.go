@@ -9,7 +9,8 @@ import (
 )
 
 const handlersAbout = "A backlog of 100-byte payloads in 16 partitions and a handler that does nothing or sleeps, so that 16 " +
-	"events are in progress at once. By hand is a reader and a goroutine for each partition."
+	"events are in progress at once. By hand is a goroutine for each partition, with one reader for all or a reader for each. " +
+	"It acks what it has read at once when all of that is handled, 64 events; Runnel acks each event."
 
 func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	backlog := b.packed()
@@ -29,12 +30,27 @@ func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	} {
 		t := backlog
 		t.Events, t.Work, t.Whole = h.events, h.work, h.events == backlog.Events
-		hand := t
-		hand.Role, hand.Lanes, hand.Readers, hand.Count = "plain-drain", true, 1, 64
-		p.Sides = append(p.Sides, Side{Name: "Raw, " + h.name, Task: t.runnel("raw")}, Side{Name: "by hand, " + h.name, Task: hand})
-		p.Claims = append(p.Claims, ratio("rate", "Raw, "+h.name, "by hand, "+h.name, stats.Bar{}))
+		best, notes, err := b.best(ctx, laneSides(t))
+		if err != nil {
+			return nil, err
+		}
+		best.Name = "by hand, " + h.name
+		p.Sides = append(p.Sides, Side{Name: "Raw, " + h.name, Task: t.runnel("raw")}, best)
+		p.Claims = append(p.Claims, ratio("rate", "Raw, "+h.name, best.Name, stats.Bar{}))
+		for _, n := range notes {
+			p.Notes = append(p.Notes, h.name+": "+n)
+		}
 	}
 	return p, nil
+}
+
+// laneSides are loops by hand with a goroutine for each partition.
+func laneSides(t Task) []Side {
+	t.Role, t.Count = "plain-drain", 64
+	one, each := t, t
+	one.Lanes, one.Readers = true, 1
+	each.Readers, each.Pool = drainPartitions, 2*drainPartitions+10
+	return []Side{{Name: "by hand, one reader", Task: one}, {Name: "by hand, a reader for each", Task: each}}
 }
 
 const payloadsAbout = "A backlog of payloads of 1 KB and of 64 KB in 16 partitions, against the best loop by hand for each."

@@ -13,6 +13,7 @@ import (
 // one, so that counting costs each the same. add may be called concurrently.
 type meter struct {
 	want  int64
+	skip  int64 // so many are handled before the clock starts, 0: the first
 	n     atomic.Int64
 	first atomic.Pointer[mark]
 	last  mark          // read it after done
@@ -33,7 +34,7 @@ func markAt(n int64) mark { return mark{n: n, at: time.Now(), cpu: proc.CPU()} }
 // add counts k events that were handled.
 func (m *meter) add(k int64) {
 	n := m.n.Add(k)
-	if n == k {
+	if start := max(m.skip, 1); n >= start && n-k < start {
 		first := markAt(n)
 		m.first.Store(&first)
 	}
@@ -53,7 +54,7 @@ func (m *meter) wait(ctx context.Context) error {
 	}
 }
 
-// result is the rate from the first event to the last, in events per second, and
+// result is the rate from the first event that counts to the last, in events per second, and
 // the process's CPU time per event between them, in microseconds. Call it after wait.
 func (m *meter) result() Result {
 	first := m.first.Load()

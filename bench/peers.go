@@ -134,6 +134,7 @@ func redisqueueDrain(ctx context.Context, t Task) (Result, error) {
 		return nil, err
 	}
 	m := newMeter(t.Events)
+	m.skip = int64(t.Count)
 	for _, log := range t.logs() {
 		c.Register(log, func(*redisqueue.Message) error {
 			m.add(1)

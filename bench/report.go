@@ -26,12 +26,17 @@ func (r Report) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
+	picture, err := r.svg()
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	for name, text := range map[string][]byte{
 		"results.md":   []byte(r.markdown()),
 		"results.json": append(data, '\n'),
+		"ratios.svg":   picture,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return fmt.Errorf("write the report: %w", err)
@@ -48,6 +53,7 @@ func (r Report) markdown() string {
 	}
 	r.Machine.markdown(&b)
 	fmt.Fprintf(&b, "\n```console\n$ %s\n```\n\n## In brief\n\n", r.Command)
+	b.WriteString("![Medians and intervals, against their bars](ratios.svg)\n\n")
 	r.brief(&b)
 	for _, o := range r.Outcomes {
 		o.markdown(&b)
