@@ -72,8 +72,10 @@ func atLeast(v float64) stats.Bar { return stats.Bar{At: v} }
 func atMost(v float64) stats.Bar  { return stats.Bar{At: v, AtMost: true} }
 
 var (
-	rateColumn = Column{"rate", "k events/s", 1e-3}
-	cpuColumn  = Column{"cpu", "CPU µs/event", 1}
+	rateColumn  = Column{"rate", "k events/s", 1e-3}
+	cpuColumn   = Column{"cpu", "CPU µs/event", 1}
+	sleepColumn = Column{"sleep", "sleep µs", 1}
+	peakColumn  = Column{"peak", "peak MiB", 1}
 )
 
 // cases are all cases, in the order in which they run.

@@ -10,7 +10,8 @@ import (
 
 const handlersAbout = "A backlog of 100-byte payloads in 16 partitions and a handler that does nothing or sleeps, so that 16 " +
 	"events are in progress at once. By hand is a goroutine for each partition, with one reader for all or a reader for each. " +
-	"It acks what it has read at once when all of that is handled, 64 events; Runnel acks each event."
+	"It acks what it has read at once when all of that is handled, 64 events; Runnel acks each event. " +
+	"A process that does little wakes up later from a short sleep, so the sleeps are measured, too."
 
 func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	backlog := b.packed()
@@ -18,7 +19,7 @@ func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	if err := fill(ctx, b.rdb(), backlog); err != nil {
 		return nil, err
 	}
-	p := &Plan{Columns: []Column{rateColumn, cpuColumn}}
+	p := &Plan{Columns: []Column{rateColumn, cpuColumn, sleepColumn}}
 	for _, h := range []struct {
 		name   string
 		work   time.Duration
@@ -26,7 +27,7 @@ func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	}{
 		{"0", 0, backlog.Events},
 		{"100 µs", 100 * time.Microsecond, b.scale(80_000, 8_000)},
-		{"1 ms", time.Millisecond, b.scale(16_000, 3_000)},
+		{"1 ms", time.Millisecond, b.scale(16_000, 4_000)},
 	} {
 		t := backlog
 		t.Events, t.Work, t.Whole = h.events, h.work, h.events == backlog.Events
@@ -37,11 +38,22 @@ func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 		best.Name = "by hand, " + h.name
 		p.Sides = append(p.Sides, Side{Name: "Raw, " + h.name, Task: t.runnel("raw")}, best)
 		p.Claims = append(p.Claims, ratio("rate", "Raw, "+h.name, best.Name, stats.Bar{}))
+		if h.work > 0 {
+			p.Claims = append(p.Claims, busy("Raw, "+h.name), busy(best.Name))
+		}
 		for _, n := range notes {
 			p.Notes = append(p.Notes, h.name+": "+n)
 		}
 	}
 	return p, nil
+}
+
+// busy is how much of the time the handlers of a side are asleep, of all the time
+// that they could be: the rate against 16 / (the sleep as they measure it).
+func busy(side string) Claim {
+	return Claim{Name: side + ", handlers in use", Unit: "%", Of: func(r Round) float64 {
+		return r[side]["rate"] * r[side]["sleep"] / 1e6 / drainPartitions * 100
+	}}
 }
 
 // laneSides are loops by hand with a goroutine for each partition.
@@ -63,7 +75,7 @@ func planPayloads(ctx context.Context, b *Bench) (*Plan, error) {
 		counts        []int
 	}{
 		{"1 KB", "kilo", 1 << 10, b.scale(100_000, 10_000), []int{64, 256}},
-		{"64 KB", "large", 64 << 10, b.scale(4_000, 400), []int{4, 16, 64}},
+		{"64 KB", "large", 64 << 10, b.scale(4_000, 600), []int{4, 16, 64}},
 	} {
 		t := b.packed()
 		t.Stream, t.Size, t.Events = size.stream, size.bytes, size.events

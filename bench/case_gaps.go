@@ -25,13 +25,13 @@ const (
 	gapOverlaps = 50 * time.Millisecond
 )
 
-func planGaps(_ context.Context, _ *Bench) (*Plan, error) {
+func planGaps(_ context.Context, b *Bench) (*Plan, error) {
 	t := Task{
 		Stream: "steady", Codec: "msgpack", Partitions: drainPartitions, Size: 100, Each: true,
 		Rate:   gapRate * drainPartitions,
 		Events: gapRate * drainPartitions * int(gapLongest/time.Second),
 	}
-	p := &Plan{Rounds: gapRounds, Columns: []Column{{"gap", "longest pause ms", 1}}}
+	p := &Plan{Rounds: b.scale(gapRounds, 1), Columns: []Column{{"gap", "longest pause ms", 1}}}
 	for _, f := range []struct {
 		name string
 		do   func(*duel, context.Context) error

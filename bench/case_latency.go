@@ -47,7 +47,7 @@ const idleRounds = 6
 func planIdle(_ context.Context, b *Bench) (*Plan, error) {
 	length := time.Duration(b.scale(10, 2)) * time.Second
 	p := &Plan{
-		Rounds:  idleRounds,
+		Rounds:  b.scale(idleRounds, 1),
 		Columns: []Column{{"requests", "requests/s", 1}, {"cpu", "CPU %", 1}, {"memory", "memory KiB", 1}},
 	}
 	for _, n := range []int{16, 1024} {

@@ -25,9 +25,12 @@ func planProcesses(ctx context.Context, b *Bench) (*Plan, error) {
 	if err := fill(ctx, b.rdb(), t); err != nil {
 		return nil, err
 	}
-	p := &Plan{Columns: []Column{rateColumn, {"sleep", "sleep µs", 1}, {"share", "of the possible %", 100}}}
+	p := &Plan{Columns: []Column{rateColumn, sleepColumn, {"share", "of the possible %", 100}}}
 	for _, n := range []int{1, 2, 4} {
 		name := fmt.Sprint(n, " processes")
+		if n == 1 {
+			name = "1 process"
+		}
 		p.Sides = append(p.Sides, Side{Name: name, Task: t, Run: func(ctx context.Context, _ *Bench, t Task) (Result, error) {
 			return watchWorkers(ctx, t, n)
 		}})

@@ -9,8 +9,12 @@ import (
 
 // svg draws what has a bar as multiples of it, then the other ratios.
 func (r Report) svg() ([]byte, error) {
-	barred := chart.Section{Title: "How many times better than its bar (1 = the bar): median and 95 % interval"}
-	plain := chart.Section{Title: "Other ratios (1 = as fast as by hand): median and 95 % interval"}
+	span := "median and 95 % interval"
+	if _, coverage := stats.Rank(r.Pairs); coverage < stats.Coverage {
+		span = "median and range; too few rounds for an interval"
+	}
+	barred := chart.Section{Title: "How many times better than its bar (1 = the bar): " + span}
+	plain := chart.Section{Title: "Other ratios (1 = as fast as by hand): " + span}
 	for _, o := range r.Outcomes {
 		for _, f := range o.Claims {
 			switch {

@@ -62,10 +62,7 @@ func plainDrain(ctx context.Context, t Task) (Result, error) {
 		return nil, err
 	}
 	p := &plain{t: t, rdb: rdb, m: newMeter(t.Events)}
-	// What the first replies bring was read before the clock starts.
-	if ahead := t.Partitions * t.Count; ahead < t.Events/2 {
-		p.m.skip = int64(ahead)
-	}
+	p.m.skip = t.ahead(t.Count) // they were read before the first was handled
 	if t.Decode {
 		p.seen = t.decode
 	}
@@ -171,7 +168,7 @@ func (p *plain) handle(log string, messages []redis.XMessage) error {
 				return err
 			}
 		}
-		pause(p.t.Work)
+		p.m.sleep(p.t.Work)
 		p.m.add(1)
 		ids[i] = msg.ID
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -52,25 +51,18 @@ func (t Task) loop(events *runnel.Events[Order], m *meter) {
 	switch t.Loop {
 	case "raw":
 		for range events.Raw() {
-			pause(t.Work)
+			m.sleep(t.Work)
 			m.add(1)
 		}
 	case "records":
 		for range events.Records() {
-			pause(t.Work)
+			m.sleep(t.Work)
 			m.add(1)
 		}
 	case "take":
 		for records := range events.Take(t.Count, 0).Records() {
 			m.add(int64(len(records)))
 		}
-	}
-}
-
-// pause is what a handler does. The shortest sleep there is takes longer than none.
-func pause(d time.Duration) {
-	if d > 0 {
-		time.Sleep(d)
 	}
 }
 

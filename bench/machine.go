@@ -48,7 +48,7 @@ func machine(ctx context.Context) Machine {
 			m.Redis = version
 		}
 	}
-	if output(ctx, "git", "status", "--porcelain", "--untracked-files=no") != "unknown" {
+	if output(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs/benchmarks") != "unknown" {
 		m.Commit += " with changes"
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {

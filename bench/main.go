@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -49,7 +50,7 @@ func benchMain(ctx context.Context, args []string, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := Report{Machine: machine(ctx), Command: strings.Join(append([]string{"go run ."}, args...), " "), Quick: *quick, Pairs: b.pairs}
+	r := Report{Machine: machine(ctx), Command: strings.Join(append([]string{"go run ."}, args...), " "), Quick: *quick, Pairs: b.pairs, Began: time.Now()}
 	var ended []string
 	for _, c := range chosen {
 		o := b.Case(ctx, c)
@@ -58,6 +59,7 @@ func benchMain(ctx context.Context, args []string, log io.Writer) error {
 		}
 		r.Outcomes = append(r.Outcomes, o)
 	}
+	r.Minutes = time.Since(r.Began).Minutes()
 	if err := r.write(dir); err != nil {
 		return err
 	}

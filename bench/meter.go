@@ -15,6 +15,7 @@ type meter struct {
 	want  int64
 	skip  int64 // so many are handled before the clock starts, 0: the first
 	n     atomic.Int64
+	slept atomic.Int64 // how long handlers have slept, in ns
 	first atomic.Pointer[mark]
 	last  mark          // read it after done
 	done  chan struct{} // closed when want events were handled
@@ -44,6 +45,17 @@ func (m *meter) add(k int64) {
 	}
 }
 
+// sleep is what a handler does that has work to do. It measures how long the sleep
+// really takes: the less a process has to do, the later it wakes up.
+func (m *meter) sleep(d time.Duration) {
+	if d <= 0 {
+		return // the shortest sleep there is takes longer than none
+	}
+	began := time.Now()
+	time.Sleep(d)
+	m.slept.Add(int64(time.Since(began)))
+}
+
 // wait returns when all were handled.
 func (m *meter) wait(ctx context.Context) error {
 	select {
@@ -55,12 +67,19 @@ func (m *meter) wait(ctx context.Context) error {
 }
 
 // result is the rate from the first event that counts to the last, in events per second, and
-// the process's CPU time per event between them, in microseconds. Call it after wait.
+// the process's CPU time per event between them, in microseconds; the most memory
+// that the process has had, in MiB; and how long handlers slept per event, in
+// microseconds. Call it after wait.
 func (m *meter) result() Result {
 	first := m.first.Load()
 	n, took := float64(m.last.n-first.n), m.last.at.Sub(first.at)
-	return Result{
+	r := Result{
 		"rate": n / took.Seconds(),
 		"cpu":  float64((m.last.cpu - first.cpu).Microseconds()) / n,
+		"peak": float64(proc.Peak()) / (1 << 20),
 	}
+	if slept := m.slept.Load(); slept > 0 {
+		r["sleep"] = float64(slept) / float64(m.n.Load()) / 1e3
+	}
+	return r
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/runnel-go/runnel/bench/internal/stats"
 )
@@ -17,6 +18,8 @@ type Report struct {
 	Command  string    `json:"command"`
 	Quick    bool      `json:"quick"`
 	Pairs    int       `json:"pairs"`
+	Began    time.Time `json:"began"`
+	Minutes  float64   `json:"minutes"` // all cases together
 	Outcomes []Outcome `json:"cases"`
 }
 
@@ -52,7 +55,8 @@ func (r Report) markdown() string {
 		b.WriteString("**A quick run: too few rounds to tell anything.**\n\n")
 	}
 	r.Machine.markdown(&b)
-	fmt.Fprintf(&b, "\n```console\n$ %s\n```\n\n## In brief\n\n", r.Command)
+	fmt.Fprintf(&b, "\n```console\n$ cd bench && %s\n```\n\nIt began at %s and took %s minutes.\n\n## In brief\n\n",
+		r.Command, r.Began.UTC().Format("2006-01-02 15:04 MST"), number(r.Minutes))
 	b.WriteString("![Medians and intervals, against their bars](ratios.svg)\n\n")
 	r.brief(&b)
 	for _, o := range r.Outcomes {

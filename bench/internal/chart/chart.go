@@ -114,7 +114,7 @@ func lay(s Section, y int) (block, error) {
 	}
 	b := block{Title: s.Title, TitleY: y + 16, TickY: y + headHeight - 10, Top: y + headHeight - 4}
 	for _, v := range ticks(from, to) {
-		b.Ticks = append(b.Ticks, tick{X: at(v), Text: fmt.Sprintf("%g", v), One: v == 1})
+		b.Ticks = append(b.Ticks, tick{X: at(v), Text: fmt.Sprintf("%.3g", v), One: v == 1})
 	}
 	y += headHeight
 	group := ""
@@ -133,7 +133,7 @@ func lay(s Section, y int) (block, error) {
 // ticks are powers of two, or of a larger power of two where these would be many.
 func ticks(from, to float64) (out []float64) {
 	step := 1.0
-	for math.Log2(to/from)/step > 9 {
+	for math.Log2(to/from)/step > 7 {
 		step++
 	}
 	for i := math.Ceil(math.Log2(from) / step); i*step <= math.Log2(to); i++ {

@@ -18,6 +18,18 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// Peak is the most memory that this process has had so far, in bytes.
+func Peak() int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return int64(u.Maxrss)
+	}
+	return int64(u.Maxrss) << 10 // others count in KiB
+}
+
 // Memory collects garbage and returns the bytes of the heap's objects and of the
 // stacks that are left.
 func Memory() (bytes uint64) {
