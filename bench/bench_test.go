@@ -135,6 +135,9 @@ func TestSidesTakeTurnsInGoingFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if got := ordinal(2) + ordinal(4); got != "2nd4th" {
+		t.Errorf("ordinals: got %s", got)
+	}
 	if got := strings.Join(order, ""); got != "abbaab" {
 		t.Errorf("got %s, want abbaab", got)
 	}

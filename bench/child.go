@@ -19,8 +19,12 @@ import (
 // childVariable holds the Task of a process that is one side of a measurement.
 const childVariable = "BENCH_TASK"
 
-// childLimit is how long a side may take.
-const childLimit = 3 * time.Minute
+const (
+	// childLimit is how long a side may take.
+	childLimit = 3 * time.Minute
+	// childGrace is how long after that it is killed.
+	childGrace = 20 * time.Second
+)
 
 // A Task tells a child process what to do. A role reads the fields that concern it.
 type Task struct {
@@ -111,6 +115,8 @@ func childCommand(ctx context.Context, t Task) (*exec.Cmd, error) {
 
 // runChild runs a task in a process of its own.
 func runChild(ctx context.Context, t Task) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, childLimit+childGrace)
+	defer cancel()
 	cmd, err := childCommand(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", t.Role, err)

@@ -29,9 +29,14 @@ func newClient(t Task) (*redis.Client, error) {
 	return redis.NewClient(o), nil
 }
 
-// laneDepth is how many replies a goroutine of a partition may be behind: with COUNT
-// 64 as many events as Runnel reads ahead.
-const laneDepth = 4
+const (
+	// laneDepth is how many replies a goroutine of a partition may be behind: with
+	// COUNT 64 as many events as Runnel reads ahead.
+	laneDepth = 4
+	// ackDepth is how many parts of replies may wait for the acker, which keeps up with
+	// the reader: seldom more than those of one reply do.
+	ackDepth = 64
+)
 
 // A plain is what one would write by hand with go-redis where nothing ever breaks:
 // readers that share out the partitions, each with an acker of its own.
@@ -81,7 +86,7 @@ func (p *plain) run(ctx context.Context) error {
 	var toAckers []chan acks
 	for from := 0; from < len(logs); from += share {
 		mine := logs[from:min(from+share, len(logs))]
-		done := make(chan acks, 1024)
+		done := make(chan acks, ackDepth)
 		toAckers = append(toAckers, done)
 		for _, log := range mine {
 			p.acks[log] = done

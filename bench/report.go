@@ -57,6 +57,10 @@ func (r Report) markdown() string {
 	r.Machine.markdown(&b)
 	fmt.Fprintf(&b, "\n```console\n$ cd bench && %s\n```\n\nIt began at %s and took %s minutes.\n\n## In brief\n\n",
 		r.Command, r.Began.UTC().Format("2006-01-02 15:04 MST"), number(r.Minutes))
+	if k, coverage := stats.Rank(r.Pairs); coverage >= stats.Coverage {
+		fmt.Fprintf(&b, "Intervals are of the median: of %d values, one of each round, from the %s smallest to the %s largest, "+
+			"which contains the true median with %.1f %%.\n\n", r.Pairs, ordinal(k), ordinal(k), 100*coverage)
+	}
 	b.WriteString("![Medians and intervals, against their bars](ratios.svg)\n\n")
 	r.brief(&b)
 	for _, o := range r.Outcomes {
@@ -165,6 +169,18 @@ func (f Finding) text() string {
 		text += ", bar " + f.bar()
 	}
 	return text
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 1:
+		return "1st"
+	case 2:
+		return "2nd"
+	case 3:
+		return "3rd"
+	}
+	return fmt.Sprint(n, "th")
 }
 
 // number has three digits, or all before the point.
