@@ -95,7 +95,7 @@ func (o Outcome) markdown(b *strings.Builder) {
 			fmt.Fprintf(b, "| %s\n", f.row())
 		}
 	}
-	fmt.Fprintf(b, "\n%d rounds, %.0f s.\n", o.Rounds, o.Seconds)
+	fmt.Fprintf(b, "\nRounds: %d, in %.0f s.\n", o.Rounds, o.Seconds)
 	if len(o.Notes) > 0 {
 		b.WriteString("\n")
 		for _, n := range o.Notes {
