@@ -11,7 +11,8 @@ import (
 const handlersAbout = "A backlog of 100-byte payloads in 16 partitions and a handler that does nothing or sleeps, so that 16 " +
 	"events are in progress at once. By hand is a goroutine for each partition, with one reader for all or a reader for each. " +
 	"It acks what it has read at once when all of that is handled, 64 events; Runnel acks each event. " +
-	"A process that does little wakes up later from a short sleep, so the sleeps are measured, too."
+	"How long a short sleep really takes depends on what else the process does, so it is measured, too: " +
+	"the share of time in which handlers were in use says more than the ratio of rates."
 
 func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	backlog := b.packed()

@@ -46,7 +46,7 @@ func (m *meter) add(k int64) {
 }
 
 // sleep is what a handler does that has work to do. It measures how long the sleep
-// really takes: the less a process has to do, the later it wakes up.
+// really takes, which depends on what else the process does.
 func (m *meter) sleep(d time.Duration) {
 	if d <= 0 {
 		return // the shortest sleep there is takes longer than none
