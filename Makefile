@@ -11,7 +11,7 @@ DURATION    ?= 60s
 SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos
+.PHONY: help test setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,3 +62,15 @@ sim: ## simulated clusters in fake time, also with retries, delays, full streams
 
 chaos: ## kill, stop and cut off real workers: make chaos DURATION=60s SEED=7
 	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) $(GO) test -count 1 -v -run '^TestFaults' -timeout 0 ./internal/chaos
+
+# CASES, PAIRS and QUICK are for make bench.
+CASES ?=
+PAIRS ?= 15
+QUICK ?=
+
+bench: ## compare with plain go-redis and others, write docs/benchmarks: make bench CASES=drain,latency PAIRS=15, or QUICK=1
+	cd bench && $(GO) run . -pairs $(PAIRS) $(if $(CASES),-cases $(CASES)) $(if $(QUICK),-quick)
+
+bench-check: ## check the benchmarks' own module, which is not a part of the others
+	@files=$$(gofmt -l bench); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+	cd bench && $(GO) vet ./... && $(GO) test -timeout $(TIMEOUT) ./... && $(GO) mod tidy -diff

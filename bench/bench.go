@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/bench/internal/server"
+	"github.com/runnel-go/runnel/bench/internal/stats"
+)
+
+// A Bench runs cases, one after another.
+type Bench struct {
+	pairs  int
+	quick  bool
+	events int       // of a backlog
+	log    io.Writer // progress
+
+	server *server.Server // of the case that runs
+	runs   int            // so far, to name them
+}
+
+// An Outcome is what a case brought.
+type Outcome struct {
+	Case    string        `json:"case"`
+	About   string        `json:"about"`
+	Notes   []string      `json:"notes,omitempty"`
+	Sides   []SideOutcome `json:"sides"`
+	Claims  []Finding     `json:"claims"`
+	Columns []Column      `json:"-"`
+	Rounds  int           `json:"rounds"`
+	Seconds float64       `json:"seconds"`
+	Error   string        `json:"error,omitempty"` // it ended early
+}
+
+// A SideOutcome is what a side measured in each round.
+type SideOutcome struct {
+	Name    string   `json:"name"`
+	Task    Task     `json:"task"`
+	Results []Result `json:"results"`
+}
+
+// values are those of a figure in all rounds.
+func (s SideOutcome) values(figure string) (out []float64) {
+	for _, r := range s.Results {
+		if v, ok := r[figure]; ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// A Finding is a claim with what was found.
+type Finding struct {
+	Name    string        `json:"name"`
+	Unit    string        `json:"unit"`
+	Values  []float64     `json:"values"` // of each round
+	Summary stats.Summary `json:"summary"`
+	Bar     *stats.Bar    `json:"bar,omitempty"`
+	Verdict stats.Verdict `json:"verdict,omitempty"`
+	Chart   bool          `json:"-"`
+}
+
+// scale chooses by whether the run is a quick one.
+func (b *Bench) scale(full, quick int) int {
+	if b.quick {
+		return quick
+	}
+	return full
+}
+
+// Case runs a case on a new server. An error of a side ends the case; what was
+// measured before is in the outcome.
+func (b *Bench) Case(ctx context.Context, c Case) (o Outcome) {
+	began := time.Now()
+	o = Outcome{Case: c.Name, About: c.About}
+	fmt.Fprintf(b.log, "%s\n", c.Name)
+	if err := b.measure(ctx, c, &o); err != nil {
+		o.Error = err.Error()
+		fmt.Fprintf(b.log, "  %v\n", err)
+	}
+	o.Seconds = time.Since(began).Seconds()
+	for _, f := range o.Claims {
+		fmt.Fprintf(b.log, "  %s: %s %s\n", f.Name, f.text(), f.Verdict)
+	}
+	fmt.Fprintf(b.log, "  %.0f s\n", o.Seconds)
+	return o
+}
+
+func (b *Bench) measure(ctx context.Context, c Case, o *Outcome) (err error) {
+	if b.server, err = server.Start(ctx, c.Args...); err != nil {
+		return err
+	}
+	defer b.server.Close()
+	plan, err := c.Plan(ctx, b)
+	if err != nil {
+		return err
+	}
+	o.Notes, o.Columns = plan.Notes, plan.Columns
+	for _, s := range plan.Sides {
+		o.Sides = append(o.Sides, SideOutcome{Name: s.Name, Task: s.Task})
+	}
+	rounds := b.pairs
+	if plan.Rounds > 0 {
+		rounds = min(rounds, plan.Rounds)
+	}
+	var all []Round
+	for len(all) < rounds && err == nil {
+		var r Round
+		if r, err = b.round(ctx, plan.Sides, len(all)%2 == 1); err == nil {
+			all = append(all, r)
+			for i := range o.Sides {
+				o.Sides[i].Results = append(o.Sides[i].Results, r[o.Sides[i].Name])
+			}
+		}
+	}
+	o.Rounds = len(all)
+	for _, claim := range plan.Claims {
+		o.Claims = append(o.Claims, claim.find(all))
+	}
+	return err
+}
+
+// round runs every side once.
+func (b *Bench) round(ctx context.Context, sides []Side, backwards bool) (Round, error) {
+	order := slices.Clone(sides)
+	if backwards {
+		slices.Reverse(order)
+	}
+	out := Round{}
+	for _, s := range order {
+		r, err := b.run(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		out[s.Name] = r
+		fmt.Fprintf(b.log, "  %s: %s\n", s.Name, r)
+	}
+	return out, nil
+}
+
+// run runs a side once, under a name that no other run has.
+func (b *Bench) run(ctx context.Context, s Side) (Result, error) {
+	b.runs++
+	t := s.Task
+	t.URL, t.Run = b.server.URL(), fmt.Sprint("run-", b.runs)
+	if s.Before != nil {
+		if err := s.Before(ctx, b, &t); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	run := s.Run
+	if run == nil {
+		run = func(ctx context.Context, _ *Bench, t Task) (Result, error) { return runChild(ctx, t) }
+	}
+	r, err := run(ctx, b, t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return r, nil
+}
+
+// find sums up a claim over rounds. A round in which it has no value is left out.
+func (c Claim) find(rounds []Round) Finding {
+	f := Finding{Name: c.Name, Unit: c.Unit, Chart: c.Chart}
+	for _, r := range rounds {
+		if v := c.Of(r); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			f.Values = append(f.Values, v)
+		}
+	}
+	f.Summary = stats.Sum(f.Values)
+	if c.Bar != (stats.Bar{}) {
+		f.Bar, f.Verdict = &c.Bar, c.Bar.Judge(f.Summary)
+	}
+	return f
+}
+
+// String lists the figures.
+func (r Result) String() string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		text += fmt.Sprintf("%s %.4g  ", name, r[name])
+	}
+	return text
+}

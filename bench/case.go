@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/bench/internal/stats"
+)
+
+// A Case is something that is measured on a server of its own.
+type Case struct {
+	Name  string
+	About string   // for the report
+	Args  []string // of redis-server
+	Plan  func(ctx context.Context, b *Bench) (*Plan, error)
+}
+
+// A Plan is what a case measures once its server is filled. Each round runs every
+// side once, in the order of the sides or, every other time, in the opposite one.
+type Plan struct {
+	Sides   []Side
+	Claims  []Claim
+	Columns []Column // of the table of sides
+	Notes   []string // for the report
+	Rounds  int      // at most so many, 0: as many as were asked for
+}
+
+// A Side is one of the things that are compared.
+type Side struct {
+	Name string
+	Task Task // of a child process
+	// Run measures a round, where that takes more than one child process.
+	Run func(ctx context.Context, b *Bench, t Task) (Result, error)
+	// Before prepares the server for a round, and is not measured.
+	Before func(ctx context.Context, b *Bench, t *Task) error
+}
+
+// A Round is what all sides measured, by their names.
+type Round map[string]Result
+
+// A Column is a figure of the sides.
+type Column struct {
+	Figure string // its name in Result
+	Title  string
+	Scale  float64 // the table shows the figure times this
+}
+
+// A Claim is a value of each round, and the bar that it is held against.
+type Claim struct {
+	Name  string
+	Unit  string // "×" for a ratio
+	Of    func(Round) float64
+	Bar   stats.Bar // the zero value: none
+	Chart bool      // it is a ratio for the chart
+}
+
+// ratio is a claim about a figure of two sides.
+func ratio(figure, over, under string, bar stats.Bar) Claim {
+	return Claim{
+		Name: over + " / " + under, Unit: "×", Bar: bar, Chart: true,
+		Of: func(r Round) float64 { return r[over][figure] / r[under][figure] },
+	}
+}
+
+// figure is a claim about a figure of one side.
+func figure(name, side, figure, unit string, bar stats.Bar) Claim {
+	return Claim{Name: name, Unit: unit, Bar: bar, Of: func(r Round) float64 { return r[side][figure] }}
+}
+
+func atLeast(v float64) stats.Bar { return stats.Bar{At: v} }
+func atMost(v float64) stats.Bar  { return stats.Bar{At: v, AtMost: true} }
+
+var (
+	rateColumn  = Column{"rate", "k events/s", 1e-3}
+	cpuColumn   = Column{"cpu", "CPU µs/event", 1}
+	sleepColumn = Column{"sleep", "sleep µs", 1}
+	peakColumn  = Column{"peak", "peak MiB", 1}
+)
+
+// cases are all cases, in the order in which they run.
+var cases = []Case{
+	{Name: "drain", About: drainAbout, Plan: planDrain},
+	{Name: "peers", About: peersAbout, Plan: planPeers},
+	{Name: "handlers", About: handlersAbout, Plan: planHandlers},
+	{Name: "payloads", About: payloadsAbout, Plan: planPayloads},
+	{Name: "partitions", About: partitionsAbout, Plan: planPartitions},
+	{Name: "processes", About: processesAbout, Plan: planProcesses},
+	{Name: "produce", About: produceAbout, Plan: planProduce},
+	{Name: "produce-payloads", About: producePayloadsAbout, Plan: planProducePayloads},
+	{Name: "aof", About: aofAbout, Args: aofArgs, Plan: planAOF},
+	{Name: "latency", About: latencyAbout, Plan: planLatency},
+	{Name: "idle", About: idleAbout, Plan: planIdle},
+	{Name: "gaps", About: gapsAbout, Plan: planGaps},
+}
+
+// best runs some tasks a few times in turn, and returns the one with the highest
+// median rate.
+func (b *Bench) best(ctx context.Context, sides []Side) (Side, []string, error) {
+	rates := make([][]float64, len(sides))
+	for round := range b.scale(3, 1) {
+		for i := range sides {
+			at := (i + round) % len(sides)
+			r, err := b.run(ctx, sides[at])
+			if err != nil {
+				return Side{}, nil, err
+			}
+			rates[at] = append(rates[at], r["rate"])
+		}
+	}
+	chosen, notes := 0, []string(nil)
+	for i, s := range sides {
+		if stats.Median(rates[i]) > stats.Median(rates[chosen]) {
+			chosen = i
+		}
+		notes = append(notes, calibrated(s.Name, rates[i]))
+	}
+	return sides[chosen], append(notes, "chosen: "+sides[chosen].Name), nil
+}
+
+// rdb is a client of the case's server.
+func (b *Bench) rdb() *redis.Client { return b.server.Client() }

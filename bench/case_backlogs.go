@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runnel-go/runnel/bench/internal/stats"
+)
+
+const handlersAbout = "A backlog of 100-byte payloads in 16 partitions and a handler that does nothing or sleeps, so that 16 " +
+	"events are in progress at once. By hand is a goroutine for each partition, with one reader for all or a reader for each. " +
+	"It acks what it has read at once when all of that is handled, 64 events; Runnel acks each event. " +
+	"How long a short sleep really takes depends on what else the process does, so it is measured, too: " +
+	"the share of time in which handlers were in use says more than the ratio of rates."
+
+func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
+	backlog := b.packed()
+	backlog.Events = b.scale(250_000, 40_000)
+	if err := fill(ctx, b.rdb(), backlog); err != nil {
+		return nil, err
+	}
+	p := &Plan{Columns: []Column{rateColumn, cpuColumn, sleepColumn}}
+	for _, h := range []struct {
+		name   string
+		work   time.Duration
+		events int
+	}{
+		{"0", 0, backlog.Events},
+		{"100 µs", 100 * time.Microsecond, b.scale(80_000, 8_000)},
+		{"1 ms", time.Millisecond, b.scale(16_000, 4_000)},
+	} {
+		t := backlog
+		t.Events, t.Work, t.Whole = h.events, h.work, h.events == backlog.Events
+		best, notes, err := b.best(ctx, laneSides(t))
+		if err != nil {
+			return nil, err
+		}
+		best.Name = "by hand, " + h.name
+		p.Sides = append(p.Sides, Side{Name: "Raw, " + h.name, Task: t.runnel("raw")}, best)
+		p.Claims = append(p.Claims, ratio("rate", "Raw, "+h.name, best.Name, stats.Bar{}))
+		if h.work > 0 {
+			p.Claims = append(p.Claims, busy("Raw, "+h.name), busy(best.Name))
+		}
+		for _, n := range notes {
+			p.Notes = append(p.Notes, h.name+": "+n)
+		}
+	}
+	return p, nil
+}
+
+// busy is how much of the time the handlers of a side are asleep, of all the time
+// that they could be: the rate against 16 / (the sleep as they measure it).
+func busy(side string) Claim {
+	return Claim{Name: side + ", handlers in use", Unit: "%", Of: func(r Round) float64 {
+		return r[side]["rate"] * r[side]["sleep"] / 1e6 / drainPartitions * 100
+	}}
+}
+
+// laneSides are loops by hand with a goroutine for each partition.
+func laneSides(t Task) []Side {
+	t.Role, t.Count = "plain-drain", 64
+	one, each := t, t
+	one.Lanes, one.Readers = true, 1
+	each.Readers, each.Pool = drainPartitions, 2*drainPartitions+10
+	return []Side{{Name: "by hand, one reader", Task: one}, {Name: "by hand, a reader for each", Task: each}}
+}
+
+const payloadsAbout = "A backlog of payloads of 1 KB and of 64 KB in 16 partitions, against the best loop by hand for each."
+
+func planPayloads(ctx context.Context, b *Bench) (*Plan, error) {
+	p := &Plan{Columns: []Column{rateColumn, cpuColumn}}
+	for _, size := range []struct {
+		name, stream  string
+		bytes, events int
+		counts        []int
+	}{
+		{"1 KB", "kilo", 1 << 10, b.scale(100_000, 10_000), []int{64, 256}},
+		{"64 KB", "large", 64 << 10, b.scale(4_000, 600), []int{4, 16, 64}},
+	} {
+		t := b.packed()
+		t.Stream, t.Size, t.Events = size.stream, size.bytes, size.events
+		if err := fill(ctx, b.rdb(), t); err != nil {
+			return nil, err
+		}
+		best, notes, err := b.best(ctx, plainSides(t, size.counts...))
+		if err != nil {
+			return nil, err
+		}
+		best.Name = "by hand, " + size.name
+		p.Sides = append(p.Sides, Side{Name: "Raw, " + size.name, Task: t.runnel("raw")}, best)
+		p.Claims = append(p.Claims, ratio("rate", "Raw, "+size.name, best.Name, stats.Bar{}))
+		for _, n := range notes {
+			p.Notes = append(p.Notes, size.name+": "+n)
+		}
+	}
+	return p, nil
+}
+
+const partitionsAbout = "The same backlog of 100-byte payloads spread over 16, 256 and 1 024 partitions, processed by one worker. " +
+	"The rate counts from the first handled event, so it contains the takeover of the partitions that come after the first."
+
+func planPartitions(ctx context.Context, b *Bench) (*Plan, error) {
+	p := &Plan{Columns: []Column{rateColumn, cpuColumn}}
+	for _, n := range []int{16, 256, 1024} {
+		t := b.packed()
+		t.Stream, t.Partitions = fmt.Sprint("over-", n), n
+		if err := fill(ctx, b.rdb(), t); err != nil {
+			return nil, err
+		}
+		p.Sides = append(p.Sides, Side{Name: fmt.Sprint(n, " partitions"), Task: t.runnel("raw")})
+	}
+	p.Claims = []Claim{
+		ratio("rate", "256 partitions", "16 partitions", atLeast(0.9)),
+		ratio("rate", "1024 partitions", "16 partitions", atLeast(0.75)),
+	}
+	return p, nil
+}
+
+const aofAbout = "Draining and producing as above, on a server that writes an append-only file and syncs it every second."
+
+// aofArgs have the file rewritten only between runs.
+var aofArgs = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"}
+
+func planAOF(ctx context.Context, b *Bench) (*Plan, error) {
+	t := b.packed()
+	t.Events = b.scale(200_000, 20_000)
+	if err := fill(ctx, b.rdb(), t); err != nil {
+		return nil, err
+	}
+	best, notes, err := b.best(ctx, plainSides(t, 64, 256))
+	if err != nil {
+		return nil, err
+	}
+	best.Name = "by hand"
+	sent := b.produced(100, b.scale(100_000, 10_000))
+	send, pipeline := sent.sideOf("Send of 100", "runnel-send", false), sent.sideOf("pipeline", "plain-send", false)
+	send.Before, pipeline.Before = dropSent, dropSent
+	raw := Side{Name: "Raw", Task: t.runnel("raw")}
+	raw.Before, best.Before = shortenAOF, shortenAOF
+	return &Plan{
+		Sides: []Side{raw, best, send, pipeline},
+		Claims: []Claim{
+			ratio("rate", "Raw", "by hand", stats.Bar{}),
+			ratio("rate", "Send of 100", "pipeline", stats.Bar{}),
+		},
+		Columns: []Column{rateColumn, cpuColumn},
+		Notes:   notes,
+	}, nil
+}
+
+// dropSent deletes what was sent, and leaves the backlog.
+func dropSent(ctx context.Context, b *Bench, t *Task) error {
+	if err := b.rdb().Del(ctx, t.logs()...).Err(); err != nil {
+		return err
+	}
+	return shortenAOF(ctx, b, t)
+}
+
+// longAOF is a file that is rewritten before the next run.
+const longAOF = 512 << 20
+
+// shortenAOF has the append-only file rewritten once it is long, and waits for it.
+func shortenAOF(ctx context.Context, b *Bench, _ *Task) error {
+	size := func() (n int64, busy bool) {
+		info := b.rdb().InfoMap(ctx, "persistence")
+		fmt.Sscan(info.Item("Persistence", "aof_current_size"), &n)
+		return n, info.Item("Persistence", "aof_rewrite_in_progress") == "1" || info.Item("Persistence", "aof_rewrite_scheduled") == "1"
+	}
+	if n, _ := size(); n < longAOF {
+		return nil
+	}
+	if err := b.rdb().BgRewriteAOF(ctx).Err(); err != nil {
+		return err
+	}
+	for {
+		if _, busy := size(); !busy {
+			return nil
+		}
+		if err := rest(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits, but not beyond the end of ctx.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/runnel-go/runnel/bench/internal/stats"
+)
+
+// drainPartitions is how many partitions a stream has where nothing else is said.
+const drainPartitions = 16
+
+const drainAbout = "A backlog of 100-byte payloads in 16 partitions, processed by one process: each time by a new " +
+	"processor or consumer group that begins at its start. The rate counts from the first handled event to the last. " +
+	"By hand is go-redis alone, with the acks in a goroutine of their own; the best of its variants is the counterpart."
+
+func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
+	packed := b.packed()
+	text := packed
+	text.Stream, text.Codec = "text", "json"
+	for _, t := range []Task{packed, text} {
+		if err := fill(ctx, b.rdb(), t); err != nil {
+			return nil, err
+		}
+	}
+	best, notes, err := b.best(ctx, plainSides(packed, 64, 256))
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{
+		Sides: []Side{
+			{Name: "Take(100)", Task: packed.runnel("take")},
+			{Name: "Records, MsgPack", Task: packed.runnel("records")},
+			{Name: "by hand, MsgPack", Task: best.Task.over(packed, true)},
+			{Name: "Raw", Task: packed.runnel("raw")},
+			{Name: "by hand", Task: best.Task},
+			{Name: "by hand, JSON", Task: best.Task.over(text, true)},
+			{Name: "Records, JSON", Task: text.runnel("records")},
+		},
+		Claims: []Claim{
+			ratio("rate", "Raw", "by hand", atLeast(0.85)),
+			ratio("rate", "Records, MsgPack", "by hand", atLeast(0.65)),
+			ratio("rate", "Records, JSON", "by hand", atLeast(0.5)),
+			ratio("rate", "Take(100)", "Records, MsgPack", atLeast(1)),
+			ratio("rate", "Records, MsgPack", "by hand, MsgPack", stats.Bar{}),
+			ratio("rate", "Records, JSON", "by hand, JSON", stats.Bar{}),
+		},
+		Columns: []Column{rateColumn, cpuColumn, peakColumn},
+		Notes:   notes,
+	}, nil
+}
+
+// packed is the backlog of most cases.
+func (b *Bench) packed() Task {
+	return Task{Stream: "packed", Codec: "msgpack", Partitions: drainPartitions, Events: b.events, Whole: true, Size: 100}
+}
+
+// runnel is the task of a Runnel worker over the task's stream.
+func (t Task) runnel(loop string) Task {
+	t.Role, t.Loop, t.Count = "runnel-drain", loop, 100
+	return t
+}
+
+// over is the task for another stream.
+func (t Task) over(stream Task, decode bool) Task {
+	t.Stream, t.Codec, t.Decode = stream.Stream, stream.Codec, decode
+	return t
+}
+
+// ahead is how many events the first replies to loops by hand bring, 0 if that is
+// most of all.
+func (t Task) ahead(count int) int64 {
+	n := t.Partitions * count
+	if n > t.Events/2 {
+		return 0
+	}
+	return int64(n)
+}
+
+// plainSides are the variants of the loop by hand.
+func plainSides(t Task, counts ...int) (out []Side) {
+	for _, readers := range []int{1, 16} {
+		for _, count := range counts {
+			if t.ahead(count) == 0 {
+				continue // most of it would come with the first replies
+			}
+			t.Role, t.Readers, t.Count, t.Pool = "plain-drain", readers, count, 2*readers+10
+			out = append(out, Side{Name: fmt.Sprintf("by hand, %d readers, COUNT %d", readers, count), Task: t})
+		}
+	}
+	return out
+}
+
+// calibrated says what a variant reached.
+func calibrated(name string, rates []float64) string {
+	texts := make([]string, len(rates))
+	for i, r := range rates {
+		texts[i] = number(r / 1e3)
+	}
+	return fmt.Sprintf("%s: %s k/s", name, strings.Join(texts, ", "))
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/bench/internal/proc"
+)
+
+// childVariable holds the Task of a process that is one side of a measurement.
+const childVariable = "BENCH_TASK"
+
+const (
+	// childLimit is how long a side may take.
+	childLimit = 3 * time.Minute
+	// childGrace is how long after that it is killed.
+	childGrace = 20 * time.Second
+)
+
+// A Task tells a child process what to do. A role reads the fields that concern it.
+type Task struct {
+	Role string
+	URL  string // of the server
+	Run  string // a name that no other run has: of a processor, a group, a queue
+
+	Stream     string // name of the stream
+	Codec      string // "msgpack" or "json"
+	Partitions int
+	Events     int  // how many to process or send
+	Whole      bool // these are all that there are
+	Size       int  // bytes of a payload
+
+	Loop    string        // how Runnel's function loops: "raw", "records" or "take"
+	Decode  bool          // what is written by hand decodes, or encodes
+	Lanes   bool          // it has a goroutine per partition
+	Work    time.Duration // the handler sleeps so long
+	Readers int           // connections that read, or goroutines that send
+	Count   int           // entries per read and stream, or records per send
+	Pool    int           // connections of a client, 0: its default
+
+	Each bool // a worker tells of every event
+
+	Rate   int           // sends per second
+	Length time.Duration // of a measurement
+}
+
+// A Result is what a side measured, by the name of the figure.
+type Result map[string]float64
+
+// roles are what a child process can be.
+var roles = map[string]func(context.Context, Task) (Result, error){
+	"runnel-drain":   runnelDrain,
+	"plain-drain":    plainDrain,
+	"runnel-send":    runnelSend,
+	"plain-send":     plainSend,
+	"sender":         sendPaced,
+	"runnel-latency": runnelLatency,
+	"plain-latency":  plainLatency,
+	"runnel-idle":    runnelIdle,
+	"runnel-worker":  runnelWorker,
+	"watermill":      watermillDrain,
+	"asynq":          asynqDrain,
+	"redisqueue":     redisqueueDrain,
+}
+
+// childMain is the main function of a child process. It prints one line, the result.
+func childMain(text string) error {
+	var t Task
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return fmt.Errorf("read the task: %w", err)
+	}
+	role := roles[t.Role]
+	if role == nil {
+		return fmt.Errorf("no role %q", t.Role)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), childLimit)
+	defer cancel()
+	result, err := role(ctx, t)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Role, err)
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+// childCommand is a process with a task, not started yet. The settings of whoever
+// runs the benchmarks do not reach it.
+func childCommand(ctx context.Context, t Task) (*exec.Cmd, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "RUNNEL_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, childVariable+"="+string(text))
+	proc.Tie(cmd)
+	return cmd, nil
+}
+
+// runChild runs a task in a process of its own.
+func runChild(ctx context.Context, t Task) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, childLimit+childGrace)
+	defer cancel()
+	cmd, err := childCommand(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", t.Role, err)
+	}
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%w: %s", cmp.Or(ctx.Err(), err), tail(log.String()))
+	}
+	result, err := lastLine(&out)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", t.Role, err, tail(log.String()))
+	}
+	return result, nil
+}
+
+// lastLine reads the result of a child, which libraries may have printed before.
+func lastLine(r io.Reader) (Result, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	var result Result
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &result); err != nil {
+		return nil, fmt.Errorf("read the result: %w", err)
+	}
+	if len(result) == 0 {
+		return nil, errors.New("the result is empty")
+	}
+	return result, nil
+}
+
+// tail is the end of a log.
+func tail(log string) string {
+	const most = 2000
+	return strings.TrimSpace(log[max(0, len(log)-most):])
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// endless is a Size at which nothing is trimmed.
+const endless = 1 << 40
+
+// newApp returns an app of a task that logs nothing.
+func newApp(t Task, more ...func(*runnel.Options)) *runnel.App {
+	o := &runnel.Options{RedisURL: t.URL, Logger: slog.New(slog.DiscardHandler)}
+	for _, f := range more {
+		f(o)
+	}
+	return runnel.New(appName, o)
+}
+
+// stream declares the stream of a task.
+func (t Task) stream(app *runnel.App) *runnel.Stream[Order] {
+	return runnel.NewStream(app, t.Stream, Order.key, &runnel.StreamOptions{
+		Partitions: t.Partitions, Codec: codecNamed(t.Codec), Size: endless,
+	})
+}
+
+// runnelDrain processes the backlog of a stream from its beginning, as a processor
+// that never ran, and forgets the processor.
+func runnelDrain(ctx context.Context, t Task) (Result, error) {
+	app := newApp(t)
+	defer app.Close()
+	m := newMeter(t.Events)
+	t.stream(app).Process(t.Run, func(_ context.Context, events *runnel.Events[Order]) error {
+		t.loop(events, m)
+		return nil
+	}, nil)
+	if err := runUntil(ctx, app, m.wait); err != nil {
+		return nil, err
+	}
+	return m.result(), forget(ctx, t)
+}
+
+// loop handles the events of a partition in the way that the task wants.
+func (t Task) loop(events *runnel.Events[Order], m *meter) {
+	switch t.Loop {
+	case "raw":
+		for range events.Raw() {
+			m.sleep(t.Work)
+			m.add(1)
+		}
+	case "records":
+		for range events.Records() {
+			m.sleep(t.Work)
+			m.add(1)
+		}
+	case "take":
+		for records := range events.Take(t.Count, 0).Records() {
+			m.add(int64(len(records)))
+		}
+	}
+}
+
+// runUntil runs the app until wait returns, and returns when the app has drained.
+func runUntil(ctx context.Context, app *runnel.App, wait func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- app.Run(ctx)
+		cancel()
+	}()
+	err := wait(ctx)
+	cancel()
+	if runErr := <-ended; runErr != nil {
+		return runErr
+	}
+	return err
+}
+
+// forget removes what the processor of a task left behind, so that the next one
+// finds the server as this one did. It is an error if not all was acked.
+func forget(ctx context.Context, t Task) error {
+	client, err := rstream.Open(rstream.Options{URL: t.URL, Keys: keyNames})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	state, err := inspect.Processor(ctx, client, t.Stream, t.Run)
+	if err != nil {
+		return err
+	}
+	left := state.Totals.Lag
+	for _, p := range state.Partitions {
+		if err := client.Forget(ctx, client.Place(t.Stream, t.Run, p.Partition), true); err != nil {
+			return err
+		}
+	}
+	_, err = client.Unregister(ctx, t.Stream, t.Run)
+	if err := errors.Join(client.ForgetMembers(ctx, t.Stream, t.Run), err); err != nil {
+		return err
+	}
+	if t.Whole && left > 0 {
+		return fmt.Errorf("%d events were not acked", left)
+	}
+	return nil
+}

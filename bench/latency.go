@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/bench/internal/proc"
+	"github.com/runnel-go/runnel/bench/internal/stats"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+// stampSize is the time in front of a payload: nanoseconds, by the clock that all
+// processes of a machine share.
+const stampSize = 8
+
+// sendPaced appends entries, one by one and at even distances, to the partitions in
+// turn, each with the time at which it is sent. It is a process of its own: a sender
+// that wakes up all the time in the process that handles the events would add waits
+// of its own to them.
+func sendPaced(ctx context.Context, t Task) (Result, error) {
+	rdb, err := newClient(t)
+	if err != nil {
+		return nil, err
+	}
+	defer rdb.Close()
+	logs, payload := t.logs(), bytes.Repeat([]byte("x"), max(t.Size, stampSize))
+	began, step := time.Now(), time.Second/time.Duration(t.Rate)
+	for i := range t.Events {
+		if wait := time.Until(began.Add(time.Duration(i) * step)); wait > 0 {
+			time.Sleep(wait)
+		}
+		binary.BigEndian.PutUint64(payload, uint64(time.Now().UnixNano()))
+		err := rdb.XAdd(ctx, &redis.XAddArgs{Stream: logs[i%len(logs)], Values: []any{payloadField, payload}}).Err()
+		if err != nil {
+			return nil, fmt.Errorf("send event %d: %w", i, err)
+		}
+	}
+	return Result{"sent": float64(t.Events)}, nil
+}
+
+// stamped is when a payload was sent.
+func stamped(payload []byte) (at time.Time, err error) {
+	if len(payload) < stampSize {
+		return at, errors.New("a payload without a time")
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(payload))), nil
+}
+
+// A stopwatch collects how long events took. add may be called concurrently.
+type stopwatch struct {
+	n     atomic.Int64
+	waits []float64 // microseconds
+}
+
+func (s *stopwatch) add(payload []byte) error {
+	at, err := stamped(payload)
+	if err != nil {
+		return err
+	}
+	if i := int(s.n.Add(1)) - 1; i < len(s.waits) {
+		s.waits[i] = float64(time.Since(at).Nanoseconds()) / 1e3
+	}
+	return nil
+}
+
+// result is of what came after the first tenth, which warms up.
+func (s *stopwatch) result() Result {
+	waits := slices.Sorted(slices.Values(s.waits[len(s.waits)/10:]))
+	return Result{
+		"p50": stats.Quantile(waits, 0.5), "p99": stats.Quantile(waits, 0.99), "max": waits[len(waits)-1],
+	}
+}
+
+// withSender waits until ready, has the task's events sent to it, and returns when
+// the meter is full.
+func (t Task) withSender(ctx context.Context, m *meter, ready func() error) error {
+	for began := time.Now(); ready() != nil; {
+		if err := rest(ctx, time.Millisecond); err != nil || time.Since(began) > childLimit {
+			return errors.Join(ready(), err)
+		}
+	}
+	sender := t
+	sender.Role = "sender"
+	if _, err := runChild(ctx, sender); err != nil {
+		return err
+	}
+	return m.wait(ctx)
+}
+
+func runnelLatency(ctx context.Context, t Task) (Result, error) {
+	app := newApp(t)
+	defer app.Close()
+	m, watch := newMeter(t.Events), &stopwatch{waits: make([]float64, t.Events)}
+	t.stream(app).Process(t.Run, func(_ context.Context, events *runnel.Events[Order]) error {
+		for e := range events.Raw() {
+			if err := watch.add(e.Data()); err != nil {
+				return err
+			}
+			m.add(1)
+		}
+		return nil
+	}, &runnel.ProcessorOptions{Start: runnel.StartEnd})
+	err := runUntil(ctx, app, func(ctx context.Context) error { return t.withSender(ctx, m, app.Ready) })
+	if err != nil {
+		return nil, err
+	}
+	return watch.result(), forget(ctx, t)
+}
+
+func plainLatency(ctx context.Context, t Task) (Result, error) {
+	rdb, err := newClient(t)
+	if err != nil {
+		return nil, err
+	}
+	defer rdb.Close()
+	if err := createGroups(ctx, rdb, t.logs(), t.Run, "$"); err != nil {
+		return nil, err
+	}
+	watch := &stopwatch{waits: make([]float64, t.Events)}
+	p := &plain{t: t, rdb: rdb, m: newMeter(t.Events), seen: func(data string) error {
+		return watch.add(unsafe.Slice(unsafe.StringData(data), len(data)))
+	}}
+	reading := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { reading <- p.run(ctx) }()
+	if err = t.withSender(ctx, p.m, func() error { return nil }); err != nil {
+		cancel()
+	}
+	if err := errors.Join(err, <-reading); err != nil {
+		return nil, err
+	}
+	return watch.result(), dropGroups(ctx, t, rdb)
+}
+
+const idleSettles = 3 * time.Second
+
+// runnelIdle measures a worker that has nothing to do. Requests are what it writes to
+// its connections: a pipeline of three are three, a script is one.
+func runnelIdle(ctx context.Context, t Task) (Result, error) {
+	o, err := redis.ParseURL(t.URL)
+	if err != nil {
+		return nil, err
+	}
+	counter := testredis.CountingDialer(nil)
+	o.Dialer = counter.Dial
+	rdb := redis.NewClient(o)
+	defer rdb.Close()
+	app := newApp(t, func(o *runnel.Options) { o.Redis = rdb })
+	defer app.Close()
+	t.stream(app).Process(t.Run, func(_ context.Context, events *runnel.Events[Order]) error {
+		for range events.Raw() {
+		}
+		return nil
+	}, nil)
+	result := Result{}
+	err = runUntil(ctx, app, func(ctx context.Context) error {
+		for app.Ready() != nil {
+			if err := rest(ctx, time.Millisecond); err != nil {
+				return errors.Join(app.Ready(), err)
+			}
+		}
+		if err := rest(ctx, idleSettles); err != nil {
+			return err
+		}
+		requests, cpu, began := counter.Total(), proc.CPU(), time.Now()
+		if err := rest(ctx, t.Length); err != nil {
+			return err
+		}
+		took := time.Since(began).Seconds()
+		result["requests"] = float64(counter.Total()-requests) / took
+		result["cpu"] = (proc.CPU() - cpu).Seconds() / took * 100
+		result["memory"] = float64(proc.Memory()) / (1 << 10)
+		return nil
+	})
+	return result, err
+}

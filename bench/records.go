@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// appName is the app that all streams belong to.
+const appName = "bench"
+
+// payloadField is where Runnel keeps the payload of an entry.
+const payloadField = "data"
+
+var keyNames = keys.Keys{App: appName, Layout: keys.Standalone}
+
+// An Order is the record of all cases.
+type Order struct {
+	Customer string  `json:"customer"`
+	Number   int64   `json:"number"`
+	Amount   float64 `json:"amount"`
+	Note     string  `json:"note"`
+}
+
+func (o Order) key() string { return o.Customer }
+
+// customers is how many keys there are.
+const customers = 1000
+
+func orderAt(i int, note string) Order {
+	return Order{Customer: fmt.Sprintf("customer-%03d", i*7919%customers), Number: int64(1_000_000 + i), Amount: 12.34, Note: note}
+}
+
+func codecNamed(name string) runnel.Codec {
+	if name == "json" {
+		return runnel.JSON
+	}
+	return runnel.MsgPack
+}
+
+// noteFor returns the note that makes an encoded order so many bytes long.
+func noteFor(codec runnel.Codec, size int) (string, error) {
+	n := 0
+	for range 5 { // a longer text may have a longer header
+		data, err := codec.Encode(orderAt(0, strings.Repeat("x", n)))
+		if err != nil {
+			return "", err
+		}
+		if len(data) == size {
+			return strings.Repeat("x", n), nil
+		}
+		n = max(n+size-len(data), 0)
+	}
+	return "", fmt.Errorf("no %s order has %d bytes", codec.Name(), size)
+}
+
+// orders returns n records of a size.
+func orders(codec runnel.Codec, n, size int) ([]Order, error) {
+	note, err := noteFor(codec, size)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Order, n)
+	for i := range out {
+		out[i] = orderAt(i, note)
+	}
+	return out, nil
+}
+
+// fillBytes is how much goes in one pipeline.
+const fillBytes = 256 << 10
+
+// fill appends the events of a task to its stream, as many to each partition.
+func fill(ctx context.Context, rdb *redis.Client, t Task) error {
+	codec := codecNamed(t.Codec)
+	note, err := noteFor(codec, t.Size)
+	if err != nil {
+		return fmt.Errorf("fill stream %s: %w", t.Stream, err)
+	}
+	p, bytes := rdb.Pipeline(), 0
+	for i := range t.Events {
+		data, err := codec.Encode(orderAt(i, note))
+		if err != nil {
+			return fmt.Errorf("fill stream %s: %w", t.Stream, err)
+		}
+		p.XAdd(ctx, &redis.XAddArgs{Stream: keyNames.Partition(t.Stream, i%t.Partitions), Values: []any{payloadField, data}})
+		if bytes += len(data); bytes >= fillBytes || i == t.Events-1 {
+			if _, err := p.Exec(ctx); err != nil {
+				return fmt.Errorf("fill stream %s: %w", t.Stream, err)
+			}
+			bytes = 0
+		}
+	}
+	return nil
+}
+
+// logs are the keys of a task's partitions.
+func (t Task) logs() []string {
+	out := make([]string, t.Partitions)
+	for i := range out {
+		out[i] = keyNames.Partition(t.Stream, i)
+	}
+	return out
+}

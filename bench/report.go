@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/bench/internal/stats"
+)
+
+// A Report is everything that was found, and on what.
+type Report struct {
+	Machine  Machine   `json:"machine"`
+	Command  string    `json:"command"`
+	Quick    bool      `json:"quick"`
+	Pairs    int       `json:"pairs"`
+	Began    time.Time `json:"began"`
+	Minutes  float64   `json:"minutes"` // all cases together
+	Outcomes []Outcome `json:"cases"`
+}
+
+// write writes results.md, results.json and ratios.svg into a directory.
+func (r Report) write(dir string) error {
+	data, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	picture, err := r.svg()
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	for name, text := range map[string][]byte{
+		"results.md":   []byte(r.markdown()),
+		"results.json": append(data, '\n'),
+		"ratios.svg":   picture,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r Report) markdown() string {
+	var b strings.Builder
+	b.WriteString("# Results\n\nWritten by `make bench`; [README.md](README.md) says what is measured and how to read it.\n\n")
+	if r.Quick {
+		b.WriteString("**A quick run: too few rounds to tell anything.**\n\n")
+	}
+	r.Machine.markdown(&b)
+	fmt.Fprintf(&b, "\n```console\n$ cd bench && %s\n```\n\nIt began at %s and took %s minutes.\n\n## In brief\n\n",
+		r.Command, r.Began.UTC().Format("2006-01-02 15:04 MST"), number(r.Minutes))
+	if k, coverage := stats.Rank(r.Pairs); coverage >= stats.Coverage {
+		fmt.Fprintf(&b, "Intervals are of the median: of %d values, one of each round, from the %s smallest to the %s largest, "+
+			"which contains the true median with %.1f %%.\n\n", r.Pairs, ordinal(k), ordinal(k), 100*coverage)
+	}
+	b.WriteString("![Medians and intervals, against their bars](ratios.svg)\n\n")
+	r.brief(&b)
+	for _, o := range r.Outcomes {
+		o.markdown(&b)
+	}
+	return b.String()
+}
+
+// brief is a table of what has a bar.
+func (r Report) brief(b *strings.Builder) {
+	b.WriteString("| case | | median | 95 % interval | bar | verdict |\n|---|---|--:|--:|--:|---|\n")
+	for _, o := range r.Outcomes {
+		for _, f := range o.Claims {
+			if f.Bar != nil {
+				fmt.Fprintf(b, "| %s | %s\n", o.Case, f.row())
+			}
+		}
+	}
+}
+
+func (o Outcome) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## %s\n\n%s\n", o.Case, o.About)
+	if o.Error != "" {
+		fmt.Fprintf(b, "\n**It ended early:** %s\n", o.Error)
+	}
+	if len(o.Columns) > 0 && o.Rounds > 0 {
+		o.table(b)
+	}
+	if len(o.Claims) > 0 && o.Rounds > 0 {
+		b.WriteString("\n| | median | 95 % interval | bar | verdict |\n|---|--:|--:|--:|---|\n")
+		for _, f := range o.Claims {
+			fmt.Fprintf(b, "| %s\n", f.row())
+		}
+	}
+	fmt.Fprintf(b, "\nRounds: %d, in %.0f s.\n", o.Rounds, o.Seconds)
+	if len(o.Notes) > 0 {
+		b.WriteString("\n")
+		for _, n := range o.Notes {
+			fmt.Fprintf(b, "- %s\n", n)
+		}
+	}
+}
+
+// table shows the figures of each side: median, and minimum to maximum.
+func (o Outcome) table(b *strings.Builder) {
+	b.WriteString("\n| |")
+	for _, c := range o.Columns {
+		fmt.Fprintf(b, " %s | min – max |", c.Title)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|--:|", len(o.Columns)) + "\n")
+	for _, s := range o.Sides {
+		fmt.Fprintf(b, "| %s |", s.Name)
+		for _, c := range o.Columns {
+			sum := stats.Sum(s.values(c.Figure))
+			if sum.N == 0 {
+				b.WriteString(" | |")
+				continue
+			}
+			fmt.Fprintf(b, " %s | %s – %s |", number(sum.Median*c.Scale), number(sum.Min*c.Scale), number(sum.Max*c.Scale))
+		}
+		b.WriteString("\n")
+	}
+}
+
+// row is a row of a table, from its name on.
+func (f Finding) row() string {
+	bar, verdict := "", string(f.Verdict)
+	if f.Bar != nil {
+		bar = f.bar()
+	}
+	if f.Verdict == stats.Missed {
+		verdict = "**missed**"
+	}
+	return fmt.Sprintf("%s | %s | %s | %s | %s |", f.Name, f.median(), f.interval(), bar, verdict)
+}
+
+func (f Finding) median() string {
+	if f.Summary.N == 0 {
+		return "none"
+	}
+	return strings.TrimSpace(number(f.Summary.Median) + " " + f.Unit)
+}
+
+// interval is that of the median, if there are enough values for it.
+func (f Finding) interval() string {
+	switch {
+	case f.Summary.N == 0:
+		return ""
+	case !f.Summary.Known():
+		return fmt.Sprintf("(%s – %s)", number(f.Summary.Min), number(f.Summary.Max))
+	}
+	return fmt.Sprintf("%s – %s", number(f.Summary.Low), number(f.Summary.High))
+}
+
+func (f Finding) bar() string {
+	sign := "≥"
+	if f.Bar.AtMost {
+		sign = "≤"
+	}
+	return sign + " " + number(f.Bar.At)
+}
+
+func (f Finding) text() string {
+	text := f.median() + ", " + f.interval()
+	if f.Bar != nil {
+		text += ", bar " + f.bar()
+	}
+	return text
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 1:
+		return "1st"
+	case 2:
+		return "2nd"
+	case 3:
+		return "3rd"
+	}
+	return fmt.Sprint(n, "th")
+}
+
+// number has three digits, or all before the point.
+func number(v float64) string {
+	switch {
+	case v >= 100 || v <= -100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	default:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+}

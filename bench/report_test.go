@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// known is a report of one case whose values are chosen.
+func known(pairs int, values ...float64) Report {
+	o := Outcome{
+		Case: "drain", About: "What it is.", Notes: []string{"chosen: this"}, Rounds: pairs, Seconds: 12,
+		Columns: []Column{rateColumn},
+		Sides:   []SideOutcome{{Name: "Raw"}, {Name: "nothing"}},
+	}
+	var rounds []Round
+	for _, v := range values {
+		r := Result{"rate": v * 1000}
+		o.Sides[0].Results = append(o.Sides[0].Results, r)
+		o.Sides[1].Results = append(o.Sides[1].Results, Result{})
+		rounds = append(rounds, Round{"Raw": r, "by hand": {"rate": 1000}})
+	}
+	o.Claims = []Finding{
+		ratio("rate", "Raw", "by hand", atLeast(20)).find(rounds),
+		ratio("rate", "Raw", "by hand", atMost(20)).find(rounds),
+		ratio("rate", "Raw", "nothing", atLeast(1)).find(rounds),
+	}
+	return Report{Pairs: pairs, Command: "go run .", Began: time.Unix(0, 0), Minutes: 1, Outcomes: []Outcome{o}}
+}
+
+func TestReportSaysWhatWasFound(t *testing.T) {
+	r := known(15, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+	text := r.markdown()
+	for _, want := range []string{
+		"| drain | Raw / by hand | 8 × | 4 – 12 | ≥ 20 | **missed** |",
+		"| drain | Raw / by hand | 8 × | 4 – 12 | ≤ 20 | held |",
+		"| drain | Raw / nothing | none |  | ≥ 1 | open |",
+		"| Raw | 8 | 1 – 15 |", "| nothing | | |",
+		"of 15 values, one of each round, from the 4th smallest to the 4th largest, which contains the true median with 96.5 %",
+		"Rounds: 15, in 12 s.", "- chosen: this", "1970-01-01 00:00 UTC",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	svg, err := r.svg()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, svg)
+	for _, want := range []string{"median and 95 % interval", "8 × (bar ≥ 20)", "missed", "prefers-color-scheme: dark"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("no %q in the chart", want)
+		}
+	}
+	data, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(data), `"values":[1,2,3,`) {
+		t.Errorf("%v: %s", err, data)
+	}
+}
+
+func TestReportOfTooFewRounds(t *testing.T) {
+	r := known(2, 1, 3)
+	r.Quick, r.Outcomes[0].Error = true, "the server went away"
+	text := r.markdown()
+	for _, want := range []string{"A quick run", "| 2 × | (1 – 3) | ≥ 20 | open |", "**It ended early:** the server went away"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "missed") || strings.Contains(text, "true median") {
+		t.Errorf("two rounds tell too much:\n%s", text)
+	}
+	svg, err := r.svg()
+	if err != nil || !strings.Contains(string(svg), "too few rounds for an interval") {
+		t.Errorf("%v: %s", err, svg)
+	}
+}
