@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,9 @@ func (f *fetcher) learn(largest int64, full bool) {
 		f.target.Store(min(4*n, maxTarget))
 	}
 }
+
+// fewEntries are done sooner than the next read would bring more.
+const fewEntries = 16
 
 // maxTarget is the most entries that are read per partition and request.
 const maxTarget = 128
@@ -269,8 +273,9 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 	if err != nil {
 		return r.failed(ctx, set, err)
 	}
-	full := false
+	full, brought := false, 0
 	for _, c := range chunks {
+		brought += len(c.Entries)
 		r.mu.Lock()
 		t := r.byLog[c.Key]
 		r.mu.Unlock()
@@ -285,6 +290,9 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 		r.f.learn(0, true)
 	}
 	r.finish()
+	if brought <= fewEntries {
+		runtime.Gosched() // to the functions, before the next request is written
+	}
 	return nil
 }
 
