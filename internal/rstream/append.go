@@ -43,7 +43,12 @@ type Appended struct {
 
 // Append appends the records of several partitions, in as few round trips as
 // their size allows. What fails in one partition does not stop the others.
-// It never repeats what may have been executed. No partition may be named twice.
+// It never repeats what may have been executed. No partition may be named twice
+// in one call: what follows a failure would be appended.
+//
+// Small calls that come at the same time share a round trip; see gatherer. What as
+// holds may be read even later where ctx ended. If it ends before anything was
+// sent, the error is that of ctx, and nothing is unknown.
 //
 // One request takes at most 1 000 records, 4 MiB, and the stream's Size of a
 // partition. If these do not fit, none of them is appended; then the overflow
@@ -105,10 +110,13 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 		p.n, p.wide = n, len(p.rest[0]) > fieldsPerCall
 		now = append(now, p)
 	}
-	errs := c.send(ctx, now)
+	answers, broken := c.gather.gather(ctx, now)
 	more = append(more, open[len(now):]...)
 	for i, p := range now {
-		err := errs[i]
+		err := broken
+		if err == nil {
+			err = p.take(answers[i])
+		}
 		if err == nil && p.wide {
 			err = c.appendWide(ctx, p)
 		}

@@ -33,6 +33,7 @@ type Client struct {
 	ordinary *redis.Client // may repeat a command
 	once     *redis.Client // never does
 	metas    metaCache
+	gather   gatherer
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
 }
@@ -46,6 +47,7 @@ func Open(o Options) (*Client, error) {
 	c := &Client{keys: o.Keys, base: *base, addr: base.Addr}
 	c.ordinary = redis.NewClient(c.options(3))
 	c.once = redis.NewClient(c.options(-1))
+	c.gather.send = c.send
 	return c, nil
 }
 

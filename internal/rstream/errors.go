@@ -75,7 +75,7 @@ func sorted(err error) error {
 		return marked(ErrFull, err)
 	case replyHas(err, "WRONGTYPE"):
 		return marked(ErrWrongType, err)
-	case isReply(err), notSent(err):
+	case isReply(err), notSent(err), errors.As(err, new(*queuedError)):
 		return err
 	}
 	return marked(ErrUnknownOutcome, err)

@@ -50,6 +50,7 @@ func batchOf(records [][]string, most int64) (n, size int) {
 // A sending is one script call for some of the partitions.
 type sending struct {
 	parts   []*part
+	at      []int // the place of each among those of the round trip
 	records int
 	shape   []string // a record with the names of the last shape
 	shapes  int
@@ -58,18 +59,32 @@ type sending struct {
 	args    []any // and those of the partitions
 }
 
+// An answer is what the script said of a part.
+type answer struct {
+	words   []string // of the text
+	refusal string   // with which "!" refuses it
+	err     error    // there is none
+}
+
 // send appends the next n records of each part, with as few script calls as the
 // layout of the keys allows, all in one round trip: for a few records the call
 // itself takes as long as they do. Of a wide part it only finds out whether there is
-// room.
-func (c *Client) send(ctx context.Context, parts []*part) []error {
-	var all []*sending
-	var s *sending
-	for _, p := range parts {
-		if s == nil || c.keys.Layout != keys.Standalone || s.records+p.n > recordsPerCall || !s.serves(p.meta) {
+// room. It only reads the parts, whose answers are for part.take.
+func (c *Client) send(ctx context.Context, parts []*part) []answer {
+	answers := make([]answer, len(parts))
+	all := make([]*sending, 0, 1)
+	for i, p := range parts {
+		var s *sending
+		for _, t := range all {
+			if c.keys.Layout == keys.Standalone && t.serves(p) {
+				s = t
+			}
+		}
+		if s == nil {
 			s = &sending{}
 			all = append(all, s)
 		}
+		s.at = append(s.at, i)
 		s.add(c, p)
 	}
 	calls := make([]*call, len(all))
@@ -79,17 +94,19 @@ func (c *Client) send(ctx context.Context, parts []*part) []error {
 		calls[i] = scriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
 	}
 	pipeline(ctx, c.once, calls)
-	errs := make([]error, 0, len(parts))
 	for i, s := range all {
-		errs = append(errs, s.take(calls[i].reply)...)
+		s.split(calls[i].reply, answers)
 	}
-	return errs
+	return answers
 }
 
-// serves says whether the call may send to a stream with that metadata, too.
-func (s *sending) serves(m Meta) bool {
-	first := s.parts[0].meta
-	return first.Size == m.Size && first.idWindow() == m.idWindow()
+// serves says whether the call may be for a part, too. Where the server lets the app
+// have the keys of one stream and not of another, or those of no IDs, it refuses a
+// call as a whole; that must not hit the senders of what it lets in.
+func (s *sending) serves(p *part) bool {
+	first := s.parts[0]
+	return s.records+p.n <= recordsPerCall && first.Stream == p.Stream && (first.IDs == nil) == (p.IDs == nil) &&
+		first.meta.Size == p.meta.Size && first.meta.idWindow() == p.meta.idWindow()
 }
 
 // add adds the next n records of a part.
@@ -131,13 +148,11 @@ func (s *sending) shapeOf(record []string) int {
 	return s.shapes
 }
 
-// take adds the reply of the call to what became of its partitions. The error of
-// each is that of its next record.
-func (s *sending) take(reply *redis.Cmd) []error {
+// split tells each part its answer. The error of each is that of its next record.
+func (s *sending) split(reply *redis.Cmd, answers []answer) {
 	// A value counts also beside an error: when a connection breaks, go-redis gives its
 	// error to the commands of the pipeline that were answered before, too.
 	v, err := reply.Result()
-	errs := make([]error, len(s.parts))
 	var words, refusals []string
 	if texts := textsOf(v); len(texts) > 0 {
 		words, refusals = strings.Split(texts[0], " "), texts[1:]
@@ -145,15 +160,23 @@ func (s *sending) take(reply *redis.Cmd) []error {
 		err = fmt.Errorf("unexpected reply %v", v)
 	}
 	for i, p := range s.parts {
-		if len(words) == 0 {
-			errs[i] = err
-			continue
+		a := &answers[s.at[i]]
+		n := 1
+		if len(words) > 0 && words[0] != "!" && !strings.HasPrefix(words[0], "FULL:") && !p.wide {
+			n = p.n
 		}
-		if words, refusals, errs[i] = p.take(words, refusals); len(words) == 0 {
-			err = fmt.Errorf("unexpected reply %v", v)
+		switch {
+		case len(words) >= n:
+			a.words, words = words[:n], words[n:]
+		case len(words) > 0 || err == nil:
+			words, err = nil, fmt.Errorf("unexpected reply %v", v)
+		}
+		if a.words == nil {
+			a.err = err
+		} else if a.words[0] == "!" && len(refusals) > 0 {
+			a.refusal, refusals = refusals[0], refusals[1:]
 		}
 	}
-	return errs
 }
 
 // textsOf returns a reply that is a list of texts, else nothing.
@@ -201,26 +224,30 @@ func (p *part) id(i int) string {
 	return p.IDs[len(p.Records)-len(p.rest)+i]
 }
 
-// take adds what the next words of the script say of the partition, and returns what
-// it says of the others. The error is that of the next record, errFull if the batch
-// did not fit.
-func (p *part) take(words, refusals []string) (_, _ []string, err error) {
-	need, full := strings.CutPrefix(words[0], "FULL:")
-	switch {
-	case words[0] == "!" && len(refusals) > 0:
-		return words[1:], refusals[1:], scriptError(refusals[0])
-	case full:
-		if p.need, err = strconv.Atoi(need); err == nil {
-			err = errFull
-		}
-		return words[1:], refusals, err
-	case p.wide && words[0] == ".":
-		return words[1:], refusals, nil
-	case p.wide || len(words) < p.n:
-		return nil, nil, fmt.Errorf("unexpected reply %q for %d records", words, p.n)
+// take adds what the script says of the part. The error is that of the next record,
+// errFull if the batch did not fit.
+func (p *part) take(a answer) error {
+	if a.err != nil {
+		return a.err
 	}
-	p.add(words[:p.n])
-	return words[p.n:], refusals, nil
+	need, full := strings.CutPrefix(a.words[0], "FULL:")
+	switch {
+	case a.refusal != "":
+		return scriptError(a.refusal)
+	case full:
+		n, err := strconv.Atoi(need)
+		if err != nil {
+			return fmt.Errorf("unexpected reply %q", a.words)
+		}
+		p.need = n
+		return errFull
+	case p.wide && a.words[0] == ".":
+		return nil
+	case p.wide || a.words[0] == "!" || a.words[0] == ".":
+		return fmt.Errorf("unexpected reply %q for %d records", a.words, p.n)
+	}
+	p.add(a.words)
+	return nil
 }
 
 // appendWide appends a record without a script, so that two at once may exceed

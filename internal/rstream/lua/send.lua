@@ -1,6 +1,7 @@
 -- Appends records to partitions, in order. Of each partition all of them or, where
 -- they do not fit, none. An ID that was sent before is not sent again; so a call
--- whose records all have IDs may be repeated.
+-- whose records all have IDs may be repeated. A partition may be named again, for
+-- another sender: it is then as the one before left it.
 --
 -- KEYS    for each partition: the partition, and for each of its records with an ID
 --         what became of that ID
