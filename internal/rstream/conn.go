@@ -67,10 +67,10 @@ func (r *Reader) identify(ctx context.Context, cn *redis.Conn) error {
 }
 
 // begin notes that a command is about to be sent.
-func (r *Reader) begin() {
+func (r *Reader) begin(consumes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reading = true
+	r.reading, r.consumes = true, consumes
 	if r.cur != nil {
 		r.cur.sent = false
 	}

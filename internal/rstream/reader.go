@@ -35,6 +35,7 @@ type Reader struct {
 	mu       sync.Mutex
 	cur      *conn // the connection last written to
 	reading  bool
+	consumes bool // that read takes entries from a group
 	lost     []int64 // IDs of connections that may still execute a read
 	nameless bool    // one of them has no ID
 }
@@ -157,12 +158,13 @@ func (r *Reader) ReadControl(ctx context.Context, keys, after []string, block ti
 }
 
 // Interrupt wakes a read that is blocked. Where the server does not know CLIENT
-// UNBLOCK it closes the connection, and the read ends with ErrUnknownOutcome.
-// With nothing to wake it does nothing. A read that was about to block misses
+// UNBLOCK it closes the connection, and the read ends with ErrUnknownOutcome; where
+// it does not know CLIENT KILL either, which would settle that, a read that takes
+// entries goes on to its end. With nothing to wake it does nothing. A read that was about to block misses
 // it: repeat it until the read has answered.
 func (r *Reader) Interrupt(ctx context.Context) error {
 	r.mu.Lock()
-	cur, reading := r.cur, r.reading
+	cur, reading, consumes := r.cur, r.reading, r.consumes
 	var id int64
 	if cur != nil {
 		id = cur.id
@@ -182,6 +184,9 @@ func (r *Reader) Interrupt(ctx context.Context) error {
 		}
 		r.c.cannotUnblock.Store(true)
 	}
+	if consumes && !r.c.CanKill() {
+		return nil
+	}
 	cur.cut()
 	return nil
 }
@@ -194,12 +199,14 @@ func (r *Reader) Kill(ctx context.Context) error {
 	lost, nameless := r.lost, r.nameless
 	r.mu.Unlock()
 	if nameless {
+		r.c.cannotKill.Store(true)
 		return ErrCannotKill
 	}
 	for _, id := range lost {
 		// 0 (it had ended) and 1 are both fine.
 		err := r.c.ordinary.ClientKillByFilter(ctx, "ID", fmt.Sprint(id)).Err()
 		if isReply(err) {
+			r.c.cannotKill.Store(true)
 			return marked(ErrCannotKill, err)
 		}
 		if err != nil {
@@ -217,7 +224,7 @@ func (r *Reader) Kill(ctx context.Context) error {
 func (r *Reader) run(ctx context.Context, block time.Duration, consumes bool, command func(context.Context) error) error {
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), block+readMargin)
-		r.begin()
+		r.begin(consumes)
 		err := command(ctx)
 		cancel()
 		sent, cut := r.end(err, consumes)

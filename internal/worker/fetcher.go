@@ -17,6 +17,9 @@ const (
 	// block is how long a read waits on the server. An idle partition costs a
 	// share of one request in this time.
 	block = 2 * time.Second
+	// shortBlock is the same where the server lets us end neither a read nor a
+	// connection: whoever needs the reader waits for the end of its read.
+	shortBlock = 200 * time.Millisecond
 	// patience is how long a reader that should wake up is left alone first:
 	// a busy one comes back by itself.
 	kickPatience = time.Millisecond
@@ -269,7 +272,11 @@ func (r *reader) finish() {
 }
 
 func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count int) error {
-	chunks, err := r.conn.Read(ctx, r.f.x.group, consumerName, logs, count, block)
+	wait := block
+	if c := r.f.x.w.client; !c.CanUnblock() && !c.CanKill() {
+		wait = shortBlock
+	}
+	chunks, err := r.conn.Read(ctx, r.f.x.group, consumerName, logs, count, wait)
 	if err != nil {
 		return r.failed(ctx, set, err)
 	}
