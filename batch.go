@@ -54,10 +54,6 @@ func (s *slabs) list(n int) []*Event {
 // next makes the next batch, as the loop wants it. An entry that cannot be
 // decoded ends the batch before it and goes alone.
 func (c *consumer[T]) next() error {
-	if c.made {
-		c.made = false
-		return c.end
-	}
 	if len(c.rest) > 0 && !c.src.Live() {
 		c.rest = nil
 		return io.EOF
@@ -69,6 +65,12 @@ func (c *consumer[T]) next() error {
 		}
 		c.rest = entries
 	}
+	c.form()
+	return nil
+}
+
+// form makes a batch of what was taken.
+func (c *consumer[T]) form() {
 	n := min(c.want.n, len(c.rest))
 	c.clear(n)
 	for i, entry := range c.rest[:n] {
@@ -99,12 +101,11 @@ func (c *consumer[T]) next() error {
 	if c.straight && !c.want.keep {
 		c.only = c.head
 		c.batch, c.only.Events = &c.only, c.events
-		return nil
+		return
 	}
 	c.batch = c.slabs.batch()
 	*c.batch = c.head
 	c.batch.Events = append(c.slabs.list(len(c.events)), c.events...)
-	return nil
 }
 
 // clear makes room for a batch of up to n events. Loops over batches may keep

@@ -50,8 +50,6 @@ type consumer[T any] struct {
 	bad     error    // the current batch is one event that cannot be decoded
 	refused bool     // nothing may be processed any more, and nothing of the current batch is done
 	inside  bool     // the loop is in an iteration
-	made    bool     // the loop went ahead: the batch before is done, and end is what next says
-	end     error
 	only    Batch    // batch, where nobody but the loop sees it
 	ids     []string // scratch
 
@@ -90,9 +88,6 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 		c.scope.event.Store(c.events[0])
 		err := c.call(handle)
 		c.scope.event.Store(nil)
-		if c.made {
-			continue
-		}
 		if err := c.settle(err); err != nil {
 			return c.ended(err)
 		}

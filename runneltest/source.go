@@ -126,6 +126,21 @@ func (s *source) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 	}
 }
 
+// Next takes the next entry if it has arrived and nothing is parked.
+func (s *source) Next() []rstream.Entry {
+	if !s.Live() || !s.retries.Idle() {
+		return nil
+	}
+	s.mu.Lock()
+	var out []rstream.Entry
+	if !s.over && s.next < len(s.script) && s.wait(1, 0) <= 0 {
+		out = s.pop(1)
+	}
+	s.mu.Unlock()
+	s.begin(out, true)
+	return out
+}
+
 // turn is one try of Take; without entries and error it is time for another one.
 func (s *source) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 	if !s.Live() {

@@ -38,6 +38,21 @@ func NewFed(p *Processor, entries []rstream.Entry, n int) *Fed {
 // Take is Source.Take. It first does what fetcher and acker do meanwhile: as many
 // entries are pushed as one read brings at most, and as many acks confirmed.
 func (f *Fed) Take(n int, within time.Duration) ([]rstream.Entry, error) {
+	f.feed(n)
+	out, err := f.tenure.Take(n, within)
+	f.left -= len(out)
+	return out, err
+}
+
+// Next is Source.Next, with the same beforehand.
+func (f *Fed) Next() []rstream.Entry {
+	f.feed(1)
+	out := f.tenure.Next()
+	f.left -= len(out)
+	return out
+}
+
+func (f *Fed) feed(n int) {
 	if held := len(f.items) - f.head; held < n && held < f.left {
 		for len(f.acks(acksPerCommand)) > 0 {
 			f.acked()
@@ -47,7 +62,4 @@ func (f *Fed) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 	if f.left == 0 {
 		f.beginEnd()
 	}
-	out, err := f.tenure.Take(n, within)
-	f.left -= len(out)
-	return out, err
 }

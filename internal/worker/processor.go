@@ -60,6 +60,10 @@ type Source interface {
 	// entries before it must have been acked, failed or taken back.
 	Take(n int, within time.Duration) ([]rstream.Entry, error)
 
+	// Next is Take(1, 0) for an entry that is there and runs like any other; else
+	// it returns none, and does not wait.
+	Next() []rstream.Entry
+
 	// Untake gives back the last entries that Take returned: they come again.
 	Untake(entries []rstream.Entry)
 

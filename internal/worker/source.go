@@ -34,6 +34,18 @@ func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 	}
 }
 
+// Next is Source.Next.
+func (t *tenure) Next() []rstream.Entry {
+	if t.stale.Load() || t.careful || !t.retries.Idle() || t.retries.Most(1) == 0 {
+		return nil
+	}
+	t.leave()
+	t.letGo()
+	// The error is the end of the tenure, which Take tells, too.
+	entries, _ := t.await(1, 0, 0)
+	return entries
+}
+
 // turn is one try of Take; without entries and error it is time for another one.
 func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 	if t.stale.Load() && t.stale.Swap(false) {
