@@ -99,7 +99,6 @@ func (c *consumer[T]) form() {
 	}
 	c.decoded = true
 	if c.straight && !c.want.keep {
-		c.only = c.head
 		c.batch, c.only.Events = &c.only, c.events
 		return
 	}

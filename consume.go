@@ -35,23 +35,24 @@ type consumer[T any] struct {
 
 	ctx       context.Context
 	scope     *scope
-	straight  bool                          // see ahead
-	goroutine string                        // that fn runs in, where there is a timeout
-	loop      *coro.Loop[want, delivery[T]] // nil while fn does not run
+	straight  bool                           // see ahead
+	goroutine string                         // that fn runs in, where there is a timeout
+	loop      *coro.Loop[want, *delivery[T]] // nil while fn does not run
 	want      want
 
 	rest    []rstream.Entry // taken, not yet in a batch
 	slabs   slabs
-	head    Batch    // what all batches have in common
-	batch   *Batch   // the current one; middleware may change it
-	events  []*Event // of the current batch, as they were delivered
-	records []T      // by Event.index
-	decoded bool     // records are fresh: nobody has seen them
-	bad     error    // the current batch is one event that cannot be decoded
-	refused bool     // nothing may be processed any more, and nothing of the current batch is done
-	inside  bool     // the loop is in an iteration
-	only    Batch    // batch, where nobody but the loop sees it
-	ids     []string // scratch
+	head    Batch       // what all batches have in common
+	batch   *Batch      // the current one; middleware may change it
+	events  []*Event    // of the current batch, as they were delivered
+	records []T         // by Event.index
+	decoded bool        // records are fresh: nobody has seen them
+	bad     error       // the current batch is one event that cannot be decoded
+	refused bool        // nothing may be processed any more, and nothing of the current batch is done
+	inside  bool        // the loop is in an iteration
+	only    Batch       // batch, where nobody but the loop sees it
+	out     delivery[T] // what the loop was given last
+	ids     []string    // scratch
 
 	// inner is held while the innermost Handler runs; open says that it may.
 	inner sync.Mutex
@@ -71,6 +72,7 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 	c.ctx, c.scope = c.log.scope(ctx, c.src)
 	handle := chain(c.handle, middleware)
 	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
+	c.only, c.out.ctx = c.head, c.ctx
 	defer func() {
 		if c.loop != nil { // an error that did not come from the loop: its code behind it runs all the same
 			if late := c.stop(io.EOF); err == nil {
@@ -146,20 +148,21 @@ func (c *consumer[T]) start() error {
 		return c.refuse()
 	}
 	events := &Events[T]{partition: c.src.Partition(), ctx: c.ctx}
-	loop := coro.New(func(ask func(want) (delivery[T], bool)) (err error) {
+	loop := coro.New(func(ask func(want) (*delivery[T], bool)) (err error) {
 		defer recoverInto(&err) // here, where the stack is still that of the panic
-		events.ask = func(w want) (delivery[T], bool) {
-			if d, ok := c.ahead(w); ok {
-				return d, true
+		events.ask = func(w want) *delivery[T] {
+			if d := c.ahead(w); d != nil {
+				return d
 			}
-			return ask(w)
+			d, _ := ask(w)
+			return d
 		}
 		if c.timeout > 0 {
 			c.goroutine = goroutineID()
 		}
 		return c.fn(c.ctx, events)
 	})
-	asked, err := c.resume(loop, delivery[T]{})
+	asked, err := c.resume(loop, nil)
 	switch {
 	case asked:
 		c.loop = loop
@@ -171,7 +174,7 @@ func (c *consumer[T]) start() error {
 }
 
 // resume lets the loop go on until it asks or returns; a panic is an error.
-func (c *consumer[T]) resume(loop *coro.Loop[want, delivery[T]], d delivery[T]) (asked bool, err error) {
+func (c *consumer[T]) resume(loop *coro.Loop[want, *delivery[T]], d *delivery[T]) (asked bool, err error) {
 	defer recoverInto(&err)
 	w, asked := loop.Resume(d)
 	if !asked {
@@ -245,7 +248,8 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 		}
 		// Called again, fn may ask for less at a time than it did before.
 		n := min(len(events), c.want.n)
-		d := delivery[T]{ctx: ctx, events: events[:n:n]}
+		d := &c.out
+		*d = delivery[T]{ctx: ctx, events: events[:n:n]}
 		if !c.want.raw {
 			records, err := c.recordsOf(events[:n])
 			if err != nil {

@@ -17,7 +17,8 @@ type want struct {
 	keep   bool // the slices are the loop's to keep
 }
 
-// delivery answers a want.
+// delivery answers a want; nil says that there is nothing more. It is valid until
+// the next one.
 type delivery[T any] struct {
 	ctx     context.Context
 	events  []*Event
@@ -35,7 +36,7 @@ type delivery[T any] struct {
 // goroutine or nested in the first, panics.
 type Events[T any] struct {
 	partition int
-	ask       func(want) (delivery[T], bool)
+	ask       func(want) *delivery[T]
 	ctx       context.Context
 	busy      atomic.Bool
 }
@@ -52,7 +53,7 @@ func (e *Events[T]) Context() context.Context { return e.ctx }
 func (e *Events[T]) Records() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		defer e.enter()()
-		for d, ok := e.next(want{n: 1}); ok; d, ok = e.next(want{n: 1}) {
+		for d := e.next(want{n: 1}); d != nil; d = e.next(want{n: 1}) {
 			if !yield(d.records[0]) {
 				return
 			}
@@ -64,7 +65,7 @@ func (e *Events[T]) Records() iter.Seq[T] {
 func (e *Events[T]) All() iter.Seq2[*Event, T] {
 	return func(yield func(*Event, T) bool) {
 		defer e.enter()()
-		for d, ok := e.next(want{n: 1}); ok; d, ok = e.next(want{n: 1}) {
+		for d := e.next(want{n: 1}); d != nil; d = e.next(want{n: 1}) {
 			if !yield(d.events[0], d.records[0]) {
 				return
 			}
@@ -77,7 +78,7 @@ func (e *Events[T]) Raw() iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
 		defer e.enter()()
 		w := want{n: 1, raw: true}
-		for d, ok := e.next(w); ok; d, ok = e.next(w) {
+		for d := e.next(w); d != nil; d = e.next(w) {
 			if !yield(d.events[0]) {
 				return
 			}
@@ -104,12 +105,12 @@ func (e *Events[T]) enter() func() {
 	return func() { e.busy.Store(false) }
 }
 
-func (e *Events[T]) next(w want) (delivery[T], bool) {
-	d, ok := e.ask(w)
-	if ok {
+func (e *Events[T]) next(w want) *delivery[T] {
+	d := e.ask(w)
+	if d != nil {
 		e.ctx = d.ctx
 	}
-	return d, ok
+	return d
 }
 
 // Batches is Events in batches; see Take.
@@ -122,7 +123,7 @@ type Batches[T any] struct {
 func (b *Batches[T]) Records() iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		defer b.events.enter()()
-		for d, ok := b.events.next(b.want); ok; d, ok = b.events.next(b.want) {
+		for d := b.events.next(b.want); d != nil; d = b.events.next(b.want) {
 			if !yield(d.records) {
 				return
 			}
@@ -135,7 +136,7 @@ func (b *Batches[T]) Records() iter.Seq[[]T] {
 func (b *Batches[T]) All() iter.Seq2[[]*Event, []T] {
 	return func(yield func([]*Event, []T) bool) {
 		defer b.events.enter()()
-		for d, ok := b.events.next(b.want); ok; d, ok = b.events.next(b.want) {
+		for d := b.events.next(b.want); d != nil; d = b.events.next(b.want) {
 			if !yield(d.events, d.records) {
 				return
 			}
@@ -150,7 +151,7 @@ func (b *Batches[T]) Raw() iter.Seq[[]*Event] {
 		defer b.events.enter()()
 		w := b.want
 		w.raw = true
-		for d, ok := b.events.next(w); ok; d, ok = b.events.next(w) {
+		for d := b.events.next(w); d != nil; d = b.events.next(w) {
 			if !yield(d.events) {
 				return
 			}

@@ -22,7 +22,7 @@ const (
 )
 
 // deliver is resume for one iteration, which the Timeout bounds, if there is one.
-func (c *consumer[T]) deliver(d delivery[T]) (asked bool, err error) {
+func (c *consumer[T]) deliver(d *delivery[T]) (asked bool, err error) {
 	if c.timeout <= 0 {
 		return c.resume(c.loop, d)
 	}

@@ -35,7 +35,7 @@ type Reader struct {
 	mu       sync.Mutex
 	cur      *conn // the connection last written to
 	reading  bool
-	consumes bool // that read takes entries from a group
+	consumes bool    // that read takes entries from a group
 	lost     []int64 // IDs of connections that may still execute a read
 	nameless bool    // one of them has no ID
 }
