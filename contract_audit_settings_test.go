@@ -188,7 +188,7 @@ func TestASharedClientIsNotBlocked(t *testing.T) {
 	go func() { done <- app.Run(ctx) }()
 	rdb := srv.Client(t)
 	await(t, "a blocked read", func() bool {
-		return app.Ready() == nil && strings.Contains(rdb.Info(t.Context(), "clients").Val(), "blocked_clients:2")
+		return app.Ready() == nil && strings.Contains(rdb.Info(t.Context(), "clients").Val(), "blocked_clients:3") // two of the partitions, one of the control streams
 	})
 	for range 20 {
 		quick, over := context.WithTimeout(t.Context(), time.Second)

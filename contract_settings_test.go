@@ -142,7 +142,7 @@ var precedences = []struct {
 		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Grace },
 	},
 	{
-		variable: "RUNNEL_PREFETCH", value: "99", byDefault: 256, byEnv: 99, inApp: 98, inOwn: 97,
+		variable: "RUNNEL_PREFETCH", value: "99", byDefault: 1024, byEnv: 99, inApp: 98, inOwn: 97,
 		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
 			o.Processor.Prefetch = 98
 		},
@@ -168,11 +168,11 @@ var precedences = []struct {
 		see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).JoinDelay },
 	},
 	{
-		variable: "RUNNEL_READ_CONNS", value: "4", byDefault: 1, byEnv: 4, inApp: 3, inOwn: 2,
+		variable: "RUNNEL_READ_CONNS", value: "5", byDefault: 2, byEnv: 5, inApp: 3, inOwn: 4,
 		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
 			o.Processor.ReadConns = 3
 		},
-		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.ReadConns = 2 },
+		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.ReadConns = 4 },
 		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).ReadConns },
 	},
 	{

@@ -81,9 +81,9 @@ const (
 	defaultLockExpiry    = 10 * time.Second
 	minLockExpiry        = 500 * time.Millisecond
 	defaultGrace         = 8 * time.Second
-	defaultPrefetch      = 256
+	defaultPrefetch      = 1024
 	defaultPrefetchBytes = 8 << 20
-	defaultReadConns     = 1
+	defaultReadConns     = 2
 	defaultLeaderPoll    = 4 * time.Second
 	minLeaderPoll        = 100 * time.Millisecond
 )

@@ -102,15 +102,15 @@ type ProcessorOptions struct {
 	// RUNNEL_JOIN_DELAY; default 0.
 	JoinDelay time.Duration
 
-	// Prefetch is how many events are read ahead per partition at most, and how
-	// many may be processed and not yet acked. Fewer, down to 8, are read ahead
-	// where the function takes its time. RUNNEL_PREFETCH; default 256.
+	// Prefetch is how many events are read ahead per partition at most: as many as
+	// the function processes in about a second, from 8 on. As many, but no more
+	// than 256, may be processed and not yet acked. RUNNEL_PREFETCH; default 1024.
 	Prefetch int
 	// PrefetchBytes bounds the bytes read ahead per partition; a single event
 	// may be larger. RUNNEL_PREFETCH_BYTES; default 8 MiB.
 	PrefetchBytes int64
 	// ReadConns is the number of connections that read for this processor in
-	// each worker. RUNNEL_READ_CONNS; default 1.
+	// each worker. RUNNEL_READ_CONNS; default 2.
 	ReadConns int
 }
 

@@ -15,6 +15,9 @@ var began = time.Now()
 // goes on while the process is stopped.
 func mono() int64 { return int64(time.Since(began)) }
 
+// mostUnacked bounds what may repeat after a crash.
+const mostUnacked = 256
+
 // A buffer stands between the fetcher, which fills it, the consumer, which
 // empties it, and the acker, which confirms what was done. It holds what this
 // tenure has been given of its partition, in three parts by age:
@@ -33,7 +36,8 @@ type buffer struct {
 
 	mu       sync.Mutex
 	closed   bool
-	capacity int // entries that may wait, and that may be done and not acked
+	capacity int // entries that may wait
+	unacked  int // entries that may be done and not acked
 	pace     pace
 	items    []item // from head on
 	head     int
@@ -71,7 +75,7 @@ type item struct {
 func newBuffer(capacity int, maxBytes int64, floor string, read int64) *buffer {
 	return &buffer{
 		mayRun:   func(int64) bool { return true },
-		maxBytes: maxBytes, capacity: capacity, position: floor, floor: floor, read: read, count: read,
+		maxBytes: maxBytes, capacity: capacity, unacked: min(capacity, mostUnacked), position: floor, floor: floor, read: read, count: read,
 		ready: make(chan struct{}, 1),
 	}
 }
@@ -184,7 +188,7 @@ func (b *buffer) await(n int, within, most time.Duration) ([]rstream.Entry, erro
 	now := mono()
 	for began := now; ; now = mono() {
 		b.mu.Lock()
-		b.capacity = max(b.capacity, n)
+		b.capacity, b.unacked = max(b.capacity, n), max(b.unacked, n)
 		b.wants = n
 		b.skipLost()
 		if b.closed || !b.live(now) {
@@ -250,7 +254,7 @@ func (b *buffer) wanting() bool {
 func (b *buffer) wait(n int, within time.Duration, now int64) time.Duration {
 	held := len(b.items) - b.head
 	switch {
-	case held == 0, len(b.acking)+len(b.flight) >= b.capacity:
+	case held == 0, len(b.acking)+len(b.flight) >= b.unacked:
 		return -1
 	case held >= n, b.bytes+max(b.size, b.refused) > b.maxBytes:
 		return 0
