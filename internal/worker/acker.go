@@ -9,13 +9,18 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// acksPerCommand bounds one XACK.
-const acksPerCommand = 1024
+const (
+	// acksPerCommand bounds one XACK.
+	acksPerCommand = 1024
+	// ackPause is between two rounds of acks: without it, thousands of events in a
+	// second would take as many requests.
+	ackPause = time.Millisecond
+)
 
 // The acker confirms what consumers have done: one XACK per partition and round
-// trip, all partitions in one pipeline. While a round trip is under way the next
-// acks gather, so that an ack is sent at once when idle and many go together
-// under load.
+// trip, all partitions in one pipeline. While a round trip is under way, and until
+// ackPause after it began, the next acks gather, so that an ack is sent at once
+// when idle and many go together under load.
 type acker struct {
 	x    *incarnation
 	wake chan struct{}
@@ -40,12 +45,20 @@ func (a *acker) mark(t *tenure) {
 func (a *acker) run(ctx context.Context) {
 	var work []*tenure
 	trouble := newTrouble(a.x.log, "acks")
-	for {
+	for next := mono(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.wake:
 		}
+		if left := time.Duration(next - mono()); left > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(left):
+			}
+		}
+		next = mono() + int64(ackPause)
 		a.mu.Lock()
 		work, a.dirty = a.dirty, work[:0]
 		a.mu.Unlock()
