@@ -215,10 +215,8 @@ func (ps *partitions) lose(now time.Time, p int) {
 
 // due starts what may start now.
 func (ps *partitions) due(now time.Time, foreign time.Duration) {
-	for _, p := range ps.numbers() {
-		if h := ps.holdings[p]; h.stage == waiting && !h.until.After(now) {
-			ps.enqueue(p)
-		}
+	for _, p := range ps.those(func(h *holding) bool { return h.stage == waiting && !h.until.After(now) }) {
+		ps.enqueue(p)
 	}
 	for ps.flying < acquisitionsAtOnce && len(ps.queue) > 0 {
 		p := ps.queue[0]
@@ -260,12 +258,18 @@ func (ps *partitions) wait(now time.Time, p int, least, most time.Duration) {
 
 // at returns the partitions in a stage, ascending.
 func (ps *partitions) at(s stage) []int {
-	var list []int
-	for _, p := range ps.numbers() {
-		if ps.holdings[p].stage == s {
+	return ps.those(func(h *holding) bool { return h.stage == s })
+}
+
+// those returns the partitions whose holding is of a kind, ascending. It is called
+// for each event of the machine, so it sorts only these.
+func (ps *partitions) those(is func(*holding) bool) (list []int) {
+	for p, h := range ps.holdings {
+		if is(h) {
 			list = append(list, p)
 		}
 	}
+	slices.Sort(list)
 	return list
 }
 
