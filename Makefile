@@ -18,7 +18,7 @@ help: ## list the targets
 
 test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory fmt vet staticcheck cross race mutants sim-short tidy-check
+	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check race mutants sim-short tidy-check
 
 setup: ## install redis-server and gcc if they are missing
 	@scripts/setup-test.sh
