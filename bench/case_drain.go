@@ -35,6 +35,7 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 			{Name: "by hand, MsgPack", Task: best.Task.over(packed, true)},
 			{Name: "Raw", Task: packed.runnel("raw")},
 			{Name: "by hand", Task: best.Task},
+			{Name: "by hand, own replies", Task: best.Task.ownReplies()},
 			{Name: "by hand, JSON", Task: best.Task.over(text, true)},
 			{Name: "Records, JSON", Task: text.runnel("records")},
 		},
@@ -45,10 +46,18 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 			ratio("rate", "Take(100)", "Records, MsgPack", atLeast(1)),
 			ratio("rate", "Records, MsgPack", "by hand, MsgPack", stats.Bar{}),
 			ratio("rate", "Records, JSON", "by hand, JSON", stats.Bar{}),
+			ratio("rate", "by hand, own replies", "by hand", stats.Bar{}),
+			ratio("cpu", "by hand, own replies", "by hand", stats.Bar{}),
 		},
 		Columns: []Column{rateColumn, cpuColumn, peakColumn},
 		Notes:   notes,
 	}, nil
+}
+
+// ownReplies is the task with replies that it reads from their bytes.
+func (t Task) ownReplies() Task {
+	t.Reply = true
+	return t
 }
 
 // packed is the backlog of most cases.

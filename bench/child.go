@@ -47,7 +47,8 @@ type Task struct {
 	Count   int           // entries per read and stream, or records per send
 	Pool    int           // connections of a client, 0: its default
 
-	Each bool // a worker tells of every event
+	Each  bool // a worker tells of every event
+	Reply bool // a loop written by hand decodes replies itself
 
 	Rate   int           // sends per second
 	Length time.Duration // of a measurement

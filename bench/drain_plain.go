@@ -120,6 +120,9 @@ func (p *plain) run(ctx context.Context) error {
 
 // read reads some partitions until the meter is full.
 func (p *plain) read(ctx context.Context, logs []string) error {
+	if p.t.Reply {
+		return p.readReplies(ctx, logs)
+	}
 	args := append([]string{}, logs...)
 	for range logs {
 		args = append(args, ">")
