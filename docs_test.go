@@ -73,11 +73,15 @@ func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
 		for _, row := range settingsRow.FindAllStringSubmatch(table, -1) {
 			rows, said[row[1]] = append(rows, row[1]), row[3]
 		}
-		for v := reflect.ValueOf(defaults); len(fields) < v.NumField(); {
-			i := len(fields)
-			fields = append(fields, v.Type().Field(i).Name)
-			if want, ok := plainDefault(v.Field(i).Interface()); ok && fields[i] != "Worker" && said[fields[i]] != want {
-				t.Errorf("%s.%s: README.md says the default is %q, want %q", name, fields[i], said[fields[i]], want)
+		v := reflect.ValueOf(defaults)
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if !field.IsExported() {
+				continue
+			}
+			fields = append(fields, field.Name)
+			if want, ok := plainDefault(v.Field(i).Interface()); ok && field.Name != "Worker" && said[field.Name] != want {
+				t.Errorf("%s.%s: README.md says the default is %q, want %q", name, field.Name, said[field.Name], want)
 			}
 		}
 		if !slices.Equal(rows, fields) {

@@ -123,7 +123,9 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.Grace = cmp.Or(o.Grace, app.Grace, e.duration("RUNNEL_GRACE", -1), defaultGrace)
 	o.Timeout = cmp.Or(o.Timeout, app.Timeout, e.duration("RUNNEL_TIMEOUT", 0))
 	o.JoinDelay = cmp.Or(o.JoinDelay, app.JoinDelay, e.duration("RUNNEL_JOIN_DELAY", 0))
-	o.Prefetch = cmp.Or(o.Prefetch, app.Prefetch, int(e.number("RUNNEL_PREFETCH", 1, 1<<20)), defaultPrefetch)
+	o.Prefetch = cmp.Or(o.Prefetch, app.Prefetch, int(e.number("RUNNEL_PREFETCH", 1, 1<<20)))
+	o.adapt = o.Prefetch == 0
+	o.Prefetch = cmp.Or(o.Prefetch, defaultPrefetch)
 	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, app.PrefetchBytes, e.number("RUNNEL_PREFETCH_BYTES", 1, 1<<40), defaultPrefetchBytes)
 	o.ReadConns = cmp.Or(o.ReadConns, app.ReadConns, int(e.number("RUNNEL_READ_CONNS", 1, 64)), defaultReadConns)
 	o.Middleware = append(app.Middleware[:len(app.Middleware):len(app.Middleware)], o.Middleware...)

@@ -102,10 +102,12 @@ type ProcessorOptions struct {
 	// RUNNEL_JOIN_DELAY; default 0.
 	JoinDelay time.Duration
 
-	// Prefetch is how many events are read ahead per partition at most: as many as
-	// the function processes in about a second, from 8 on. As many, but no more
-	// than 256, may be processed and not yet acked. RUNNEL_PREFETCH; default 1024.
+	// Prefetch is how many events are read ahead per partition, and how many may be
+	// processed and not yet acked. By default reading ahead adapts, to as many as
+	// the function processes in about a second, from 8 to 1024, and 256 may be not
+	// yet acked. RUNNEL_PREFETCH.
 	Prefetch int
+	adapt    bool // the default
 	// PrefetchBytes bounds the bytes read ahead per partition; a single event
 	// may be larger. RUNNEL_PREFETCH_BYTES; default 8 MiB.
 	PrefetchBytes int64
@@ -196,7 +198,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,
 		Start: o.Start, LockExpiry: o.LockExpiry, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
-		Prefetch: o.Prefetch, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
+		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
 		Retry: retry, Size: so.Size, Key: shared.keyOf,
 		Consume: func(ctx context.Context, src worker.Source) error {
 			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: src, straight: straight(o.Middleware, o)}

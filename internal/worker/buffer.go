@@ -15,7 +15,7 @@ var began = time.Now()
 // goes on while the process is stopped.
 func mono() int64 { return int64(time.Since(began)) }
 
-// mostUnacked bounds what may repeat after a crash.
+// mostUnacked bounds what may repeat after a crash, where nobody chose a bound.
 const mostUnacked = 256
 
 // A buffer stands between the fetcher, which fills it, the consumer, which
@@ -72,10 +72,15 @@ type item struct {
 	at    int64 // when it arrived, by mono
 }
 
-func newBuffer(capacity int, maxBytes int64, floor string, read int64) *buffer {
+func newBuffer(capacity int, adapt bool, maxBytes int64, floor string, read int64) *buffer {
+	unacked := capacity
+	if adapt {
+		unacked = min(unacked, mostUnacked)
+	}
 	return &buffer{
+		pace:     pace{fixed: !adapt},
 		mayRun:   func(int64) bool { return true },
-		maxBytes: maxBytes, capacity: capacity, unacked: min(capacity, mostUnacked), position: floor, floor: floor, read: read, count: read,
+		maxBytes: maxBytes, capacity: capacity, unacked: unacked, position: floor, floor: floor, read: read, count: read,
 		ready: make(chan struct{}, 1),
 	}
 }

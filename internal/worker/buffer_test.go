@@ -15,7 +15,7 @@ import (
 )
 
 func testBuffer(capacity int, maxBytes int64) *buffer {
-	b := newBuffer(capacity, maxBytes, "0-0", 0)
+	b := newBuffer(capacity, true, maxBytes, "0-0", 0)
 	b.live = func(int64) bool { return true }
 	b.lost = func(string) {}
 	b.kick = func() {}

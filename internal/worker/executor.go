@@ -272,7 +272,7 @@ func (i *incarnation) note(ctx context.Context, partition int, err error) {
 // own starts the tenure.
 func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstream.Position, lease int64) {
 	t := &tenure{
-		buffer: newBuffer(i.p.Prefetch, i.p.PrefetchBytes, pos.Floor, max(pos.Read-pos.Lost, -1)),
+		buffer: newBuffer(i.p.Prefetch, i.p.Adapt, i.p.PrefetchBytes, pos.Floor, max(pos.Read-pos.Lost, -1)),
 		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
 		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),

@@ -21,7 +21,7 @@ type Fed struct {
 // NewFed returns a source that ends after n events. p is its processor.
 func NewFed(p *Processor, entries []rstream.Entry, n int) *Fed {
 	t := &tenure{
-		buffer: newBuffer(p.Prefetch, p.PrefetchBytes, "0-0", 0), epoch: 1, log: slog.New(slog.DiscardHandler),
+		buffer: newBuffer(p.Prefetch, p.Adapt, p.PrefetchBytes, "0-0", 0), epoch: 1, log: slog.New(slog.DiscardHandler),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
 		tell: func(*tenure) {}, count: new(Counters), alone: newAlone(),
 	}

@@ -22,6 +22,7 @@ const (
 // long. So a fast function never waits for Redis, and of a slow one little is in
 // memory, and pending, that another worker could process.
 type pace struct {
+	fixed bool // as many as may wait, always
 	ahead int
 	got   int // since ahead was looked at
 }
@@ -30,6 +31,9 @@ type pace struct {
 // waited, 0 where none does; most is how many may wait.
 func (p *pace) adapt(age time.Duration, most int) {
 	switch {
+	case p.fixed:
+		p.ahead = most
+		return
 	case p.ahead == 0:
 		p.ahead = firstAhead
 	case age > staleAge && p.got > 0: // once for what came

@@ -27,6 +27,7 @@ type Processor struct {
 
 	LockExpiry, Grace, JoinDelay time.Duration
 	Prefetch                     int   // events read ahead per partition
+	Adapt                        bool  // that is the most; see pace
 	PrefetchBytes                int64 // and their bytes
 	ReadConns                    int
 

@@ -318,7 +318,7 @@ func TestTheWaitIsForTheFirstThatCanRun(t *testing.T) {
 
 func TestSuspectsRunOneAtATime(t *testing.T) {
 	a := newAlone()
-	one, two, three := &tenure{buffer: newBuffer(1, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, 1, "0-0", 0)}
+	one, two, three := &tenure{buffer: newBuffer(1, true, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, true, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, true, 1, "0-0", 0)}
 	woken := func(x *tenure) bool {
 		x.mu.Lock()
 		defer x.mu.Unlock()
