@@ -188,7 +188,7 @@ var mutants = []mutant{
 	},
 	{
 		"the lease is looked at before each delivery", "internal/worker/executor.go",
-		"t.live = t.holds", "t.live = func() bool { return true }",
+		"t.live = t.holdsAt", "t.live = func(int64) bool { return true }",
 		"TestStoppedOwnerBeginsNothing",
 	},
 	{
