@@ -1,10 +1,8 @@
 package runnel
 
-// straight says that what the loop does with an event concerns nobody else: no
+// straight says that what a loop does with an event concerns nobody else: no
 // middleware wraps its iterations and no time bounds them.
-func straight(middleware []Middleware, o *ProcessorOptions) bool {
-	return len(middleware) == 0 && o.Timeout <= 0
-}
+func (o *ProcessorOptions) straight() bool { return len(o.Middleware) == 0 && o.Timeout <= 0 }
 
 // ahead answers the ask of a loop over single events, in the loop's own goroutine:
 // the event before is done, the next one, if it is there, is taken and delivered,

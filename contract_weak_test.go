@@ -1,35 +1,14 @@
 package runnel_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/testredis"
 )
-
-// lockedText is a log that may be written and read at once.
-type lockedText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // Where neither a read nor a connection may be ended, whatever wakes a reader must
 // not make the outcome of its read unknown: the executor would join again, which
@@ -41,8 +20,8 @@ func TestAServerThatEndsNoReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := strings.Replace(srv.URL(), "redis://", "redis://weak:pw@", 1)
-	var log lockedText
-	app := runnel.New("weak", &runnel.Options{RedisURL: url, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log syncLog
+	app := runnel.New("weak", &runnel.Options{RedisURL: url, Logger: log.logger()})
 	defer app.Close()
 	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 8})
 	got := make(chan string, 100)
@@ -67,7 +46,7 @@ func TestAServerThatEndsNoReads(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(log.String(), "rejoining") {
-		t.Errorf("it joined again:\n%s", log.String())
+	if strings.Contains(log.text(), "rejoining") {
+		t.Errorf("it joined again:\n%s", log.text())
 	}
 }

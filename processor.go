@@ -201,7 +201,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
 		Retry: retry, Size: so.Size, Key: shared.keyOf,
 		Consume: func(ctx context.Context, src worker.Source) error {
-			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: src, straight: straight(o.Middleware, o)}
+			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: src, straight: o.straight()}
 			return c.run(ctx, o.Middleware)
 		},
 	}, nil

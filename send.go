@@ -54,7 +54,7 @@ type SendFailure struct {
 	Index     int // in the call's arguments
 	Partition int
 	Err       error
-	Unknown   bool // the connection broke: it may have been appended
+	Unknown   bool // the connection broke or ctx's deadline passed on the way: it may have been appended
 }
 
 // Error counts the failures and tells the first.
@@ -89,8 +89,9 @@ func (e *SendError) Unwrap() []error {
 var ErrNotTried = errors.New("not tried: a record before it failed")
 
 // Send appends records, in one pipeline; records of one key keep their order.
-// It blocks until Redis answered. The first call also writes or checks the
-// stream's metadata.
+// It blocks until Redis answered. Small calls that come at the same time share a
+// round trip, each with its own outcome; where ctx ends before one was sent,
+// nothing of it is. The first call also writes or checks the stream's metadata.
 //
 // Nothing is repeated by itself: of a failed call, *SendError says which records are not
 // in. After the first failure in a partition nothing later of the call is
