@@ -162,7 +162,8 @@ func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
 	}
 	err = nil
 	earliest, _ := flat[2].(int64)
-	ids, text, ok := parseSent(flat[:2])
+	ids := textsOf(flat[0])
+	text, ok := flat[1].(string)
 	for _, id := range ids {
 		p.out.add(id, p.Partition, len(p.Records))
 	}
@@ -174,22 +175,6 @@ func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
 		err = fmt.Errorf("unexpected reply of %d IDs for %d records", len(ids), len(p.packed))
 	}
 	return earliest == 1, err
-}
-
-func parseSent(v []any) (ids []string, text string, ok bool) {
-	if len(v) != 2 {
-		return nil, "", false
-	}
-	list, ok1 := v[0].([]any)
-	text, ok2 := v[1].(string)
-	for _, id := range list {
-		s, ok := id.(string)
-		if !ok {
-			return ids, text, false
-		}
-		ids = append(ids, s)
-	}
-	return ids, text, ok1 && ok2
 }
 
 func (p *delayPart) fail(err error) {
