@@ -151,7 +151,7 @@ func (c *Client) delayCall(ctx context.Context, p *delayPart) *call {
 // whether an event is due earlier than any before. Its error is that of the next
 // record.
 func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
-	// A value counts also beside an error, see part.take.
+	// A value counts also beside an error, see sending.split.
 	v, err := reply.Result()
 	flat, _ := v.([]any)
 	if len(flat) != 3 {
