@@ -41,7 +41,7 @@ func TestOnePairOfDrain(t *testing.T) {
 	if err := json.Unmarshal(file(t, dir, "results.json"), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Outcomes) != 1 || len(r.Outcomes[0].Sides) != 7 || len(r.Outcomes[0].Claims) != 6 {
+	if len(r.Outcomes) != 1 || len(r.Outcomes[0].Sides) == 0 || len(r.Outcomes[0].Claims) == 0 {
 		t.Fatalf("%+v", r)
 	}
 	for _, s := range r.Outcomes[0].Sides {
@@ -49,7 +49,12 @@ func TestOnePairOfDrain(t *testing.T) {
 			t.Errorf("%s: rates %v", s.Name, rates)
 		}
 	}
+	named := map[string]bool{}
 	for _, f := range r.Outcomes[0].Claims {
+		if named[f.Name] || len(f.Values) != 1 || f.Values[0] <= 0 {
+			t.Errorf("claim %s: %v, named before: %v", f.Name, f.Values, named[f.Name])
+		}
+		named[f.Name] = true
 		if f.Verdict == stats.Missed {
 			t.Errorf("%s: one round says %s", f.Name, f.Verdict)
 		}

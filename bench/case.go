@@ -55,10 +55,14 @@ type Claim struct {
 	Chart bool      // it is a ratio for the chart
 }
 
-// ratio is a claim about a figure of two sides.
+// ratio is a claim about a figure of two sides, their rates or another.
 func ratio(figure, over, under string, bar stats.Bar) Claim {
+	name := over + " / " + under
+	if figure != rateColumn.Figure {
+		name += ", " + figure
+	}
 	return Claim{
-		Name: over + " / " + under, Unit: "×", Bar: bar, Chart: true,
+		Name: name, Unit: "×", Bar: bar, Chart: true,
 		Of: func(r Round) float64 { return r[over][figure] / r[under][figure] },
 	}
 }
