@@ -88,7 +88,7 @@ type machine struct {
 func newMachine(self string, expiry time.Duration, jitter func(time.Duration) time.Duration) *machine {
 	return &machine{
 		self: self, expiry: expiry, jitter: jitter,
-		partitions: partitions{expiry: expiry, jitter: jitter, holdings: map[int]*holding{}},
+		partitions: partitions{expiry: expiry, jitter: jitter, holdings: map[int]*holding{}, atOnce: acquisitionsAtOnce},
 	}
 }
 

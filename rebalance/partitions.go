@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	acquisitionsAtOnce = 16
+	// Tries at once may share their round trips; one by one a thousand of them take long.
+	acquisitionsAtOnce = 256
 	warningsAtOnce     = 4
 	heldBackoffMin     = 50 * time.Millisecond
 	heldBackoffMax     = time.Second
@@ -51,6 +52,7 @@ type partitions struct {
 	holdings map[int]*holding
 	queue    []int // in the order of queueing; may name holdings that left the stage
 	flying   int   // how many are trying
+	atOnce   int   // how many may
 	halted   bool  // nothing is acquired any more
 	out      []action
 }
@@ -218,7 +220,7 @@ func (ps *partitions) due(now time.Time, foreign time.Duration) {
 	for _, p := range ps.those(func(h *holding) bool { return h.stage == waiting && !h.until.After(now) }) {
 		ps.enqueue(p)
 	}
-	for ps.flying < acquisitionsAtOnce && len(ps.queue) > 0 {
+	for ps.flying < ps.atOnce && len(ps.queue) > 0 {
 		p := ps.queue[0]
 		ps.queue = ps.queue[1:]
 		if h := ps.holdings[p]; h != nil && h.stage == queued {

@@ -58,6 +58,7 @@ func play(script string) (string, error) {
 		m:   newMachine("me", 10*time.Second, func(d time.Duration) time.Duration { return d }),
 		now: time.Unix(1000, 0),
 	}
+	p.m.atOnce = 16
 	for i, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
 		if strings.HasPrefix(line, "    ") {
 			continue

@@ -193,12 +193,12 @@ var mutants = []mutant{
 	},
 	{
 		"the function is told when the lease ends", "internal/worker/executor.go",
-		"	i.wg.Go(func() { i.watchLease(t) })\n", "",
+		"	serving.Go(func() { i.watchLeases(services) })\n", "",
 		"TestContextEndsWithTheLease",
 	},
 	{
 		"a refresh never takes a lost lock again", refreshLua,
-		"if held ~= value then return 0, 0, '' end", "if not held then redis.call('SET', lock, value) elseif held ~= value then return 0, 0, '' end",
+		"if held ~= value then return '0 0 -\\n' end", "if not held then redis.call('SET', lock, value) elseif held ~= value then return '0 0 -\\n' end",
 		"TestLostLockIsNotTakenAgain",
 	},
 	{

@@ -132,6 +132,30 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 	return more, full
 }
 
+// What is at most this much is gathered with what others send. More is sent on its
+// own, and at once: it has little to gain, and would hold the others up.
+const (
+	gatheredRecords = 100
+	gatheredBytes   = 64 << 10
+	textWeight      = 16 // bytes that each text counts for beside its own: Redis takes only so many at once
+)
+
+// loadOf is how much the next records of parts are.
+func loadOf(parts []*part) (l load, alone bool) {
+	for _, p := range parts {
+		if l.items += p.n; p.wide || l.items > gatheredRecords {
+			return l, true
+		}
+		for _, r := range p.rest[:p.n] {
+			l.bytes += textWeight * len(r)
+			for _, s := range r {
+				l.bytes += len(s)
+			}
+		}
+	}
+	return l, l.bytes > gatheredBytes
+}
+
 // add notes that the next records are in.
 func (p *part) add(ids []string) {
 	for _, id := range ids {

@@ -32,8 +32,9 @@ type Client struct {
 	addr     string
 	ordinary *redis.Client // may repeat a command
 	once     *redis.Client // never does
+	together *pipelined    // the same for scripts that several goroutines call at once
 	metas    metaCache
-	gather   gatherer
+	gather   gatherer[*part, answer]
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
 }
@@ -47,7 +48,11 @@ func Open(o Options) (*Client, error) {
 	c := &Client{keys: o.Keys, base: *base, addr: base.Addr}
 	c.ordinary = redis.NewClient(c.options(3))
 	c.once = redis.NewClient(c.options(-1))
-	c.gather.send = c.send
+	c.together = newPipelined(c.once)
+	c.gather = gatherer[*part, answer]{
+		send: c.send, unsent: func(err error) answer { return answer{err: err} },
+		weigh: loadOf, carries: load{recordsPerCall, bytesPerCall},
+	}
 	return c, nil
 }
 

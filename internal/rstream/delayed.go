@@ -108,11 +108,11 @@ func parseMoved(flat []any) (m Moved, denied int64, err error) {
 }
 
 // headsCalls ask when the next delayed event of each partition is due.
-func (c *Client) headsCalls(ctx context.Context, rs []Renewal) (calls []*call) {
+func headsCalls(ctx context.Context, rs []Renewal) (calls []*call) {
 	for part := range slices.Chunk(rs, leasesPerScript) {
 		keys := make([]string, len(part))
 		for i, r := range part {
-			keys[i] = c.dueKeys(r.Place.Stream, r.Place.Partition).Due
+			keys[i] = r.Place.Due
 		}
 		calls = append(calls, scriptCall(ctx, headsScript, keys))
 	}

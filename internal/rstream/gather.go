@@ -10,14 +10,6 @@ import (
 	"time"
 )
 
-// What is at most this much is gathered with what others send. More is sent on its
-// own, and at once: it has little to gain, and would hold the others up.
-const (
-	gatheredRecords = 100
-	gatheredBytes   = 64 << 10
-	textWeight      = 16 // bytes that each text counts for beside its own: Redis takes only so many at once
-)
-
 // So many round trips may be under way before the next ones gather. With one, whoever
 // comes in the middle of a trip would wait for the rest of it as well, which is long
 // where the server is far. With many, little is gathered: hence fewer of those that
@@ -28,6 +20,12 @@ const (
 	companyLasts = 16 // trips of one after a shared one, until they count as alone
 )
 
+// A load is how much something is that may share a round trip.
+type load struct{ items, bytes int }
+
+func (l load) plus(o load) load   { return load{l.items + o.items, l.bytes + o.bytes} }
+func (l load) within(o load) bool { return l.items <= o.items && l.bytes <= o.bytes }
+
 // A gatherer sends what several callers want to send at the same time in one round
 // trip, as databases commit to their logs in groups: whoever comes while little is
 // under way is sent at once, and those that come meanwhile share the next trip. So
@@ -37,24 +35,29 @@ const (
 // sends, and reads its own answers. Of those that share a trip the one whose context
 // ends last makes it, under that deadline: so it ends for nobody too early, and those
 // whose contexts end before it need not wait for it.
-type gatherer struct {
-	send func(context.Context, []*part) []answer
+//
+// What is sent is of type P, and what is answered to each of type A.
+type gatherer[P, A any] struct {
+	send    func(context.Context, []P) []A
+	unsent  func(error) A                  // the answer to what was not sent
+	weigh   func([]P) (_ load, alone bool) // alone: it shares its trip with nobody
+	carries load                           // of one trip, if more than one share it
 
 	mu      sync.Mutex
 	trips   int // under way
 	company int // above zero where trips were shared lately
-	queue   []*batch
+	queue   []*batch[P, A]
 }
 
 // A batch is what one caller sends in one trip.
-type batch struct {
-	parts    []*part // only read while it is under way
-	weight   int
+type batch[P, A any] struct {
+	parts    []P // only read while it is under way
+	load     load
 	deadline time.Time // of the context; zero for none
 
-	turn    chan struct{} // told once: it is to make a trip, or was taken along
-	crew    []*batch      // its trip is for these, itself among them; nil: it was taken along
-	answers []answer
+	turn    chan struct{}  // told once: it is to make a trip, or was taken along
+	crew    []*batch[P, A] // its trip is for these, itself among them; nil: it was taken along
+	answers []A
 
 	away bool // no longer in the queue; guarded by the gatherer's mu
 }
@@ -77,14 +80,15 @@ func ended(ctx context.Context) error {
 // gather sends the next n records of each part, alone or with those of others. It
 // returns when there are answers, or when ctx ends and they cannot be awaited. Until
 // then, and longer where ctx ended, the parts may be read.
-func (g *gatherer) gather(ctx context.Context, parts []*part) ([]answer, error) {
+func (g *gatherer[P, A]) gather(ctx context.Context, parts []P) ([]A, error) {
 	if ctx.Err() != nil {
 		return nil, ended(ctx)
 	}
-	b := &batch{parts: parts, weight: weightOf(parts)}
-	if b.weight == 0 {
+	load, alone := g.weigh(parts)
+	if alone {
 		return g.send(ctx, parts), nil
 	}
+	b := &batch[P, A]{parts: parts, load: load}
 	g.mu.Lock()
 	if g.company == 0 && len(g.queue) == 0 && g.trips < aloneAtOnce {
 		g.trips++
@@ -115,30 +119,10 @@ func (g *gatherer) gather(ctx context.Context, parts []*part) ([]answer, error) 
 	return b.answers, nil
 }
 
-// weightOf is how much parts are, 0 if it is more than is gathered.
-func weightOf(parts []*part) int {
-	records, weight := 0, 0
-	for _, p := range parts {
-		if records += p.n; p.wide || records > gatheredRecords {
-			return 0
-		}
-		for _, r := range p.rest[:p.n] {
-			weight += textWeight * len(r)
-			for _, s := range r {
-				weight += len(s)
-			}
-		}
-	}
-	if weight > gatheredBytes {
-		return 0
-	}
-	return weight
-}
-
 // await returns when the batch is to make a trip, or was taken along by one; or the
 // error of a context that ended. One that ends on the way is too late, as it is for
 // who goes alone: only the deadline counts there.
-func (g *gatherer) await(ctx context.Context, b *batch) error {
+func (g *gatherer[P, A]) await(ctx context.Context, b *batch[P, A]) error {
 	select {
 	case <-b.turn:
 		return nil
@@ -175,13 +159,10 @@ func (g *gatherer) await(ctx context.Context, b *batch) error {
 
 // depart makes a crew of those in the queue, as far as one trip carries them, and
 // lets one of them go. There must be a trip to make. g.mu is held.
-func (g *gatherer) depart() {
-	n, records, weight := 0, 0, 0
+func (g *gatherer[P, A]) depart() {
+	n, all := 0, load{}
 	for _, b := range g.queue {
-		for _, p := range b.parts {
-			records += p.n
-		}
-		if weight += b.weight; n > 0 && (weight > bytesPerCall || records > recordsPerCall) {
+		if all = all.plus(b.load); n > 0 && !all.within(g.carries) {
 			break
 		}
 		n++
@@ -209,12 +190,12 @@ func (g *gatherer) depart() {
 }
 
 // travel makes the trip of a batch and its crew.
-func (g *gatherer) travel(ctx context.Context, b *batch) {
+func (g *gatherer[P, A]) travel(ctx context.Context, b *batch[P, A]) {
 	n := 0
 	for _, o := range b.crew {
 		n += len(o.parts)
 	}
-	parts := make([]*part, 0, n)
+	parts := make([]P, 0, n)
 	for _, o := range b.crew {
 		parts = append(parts, o.parts...)
 	}
@@ -226,13 +207,11 @@ func (g *gatherer) travel(ctx context.Context, b *batch) {
 			defer cancel()
 		}
 	}
-	answers := make([]answer, n)
+	var answers []A
 	if ctx.Err() == nil {
 		answers = g.send(ctx, parts)
 	} else {
-		for i := range answers {
-			answers[i].err = ended(ctx)
-		}
+		answers = slices.Repeat([]A{g.unsent(ended(ctx))}, n)
 	}
 	for _, o := range b.crew {
 		o.answers, answers = answers[:len(o.parts)], answers[len(o.parts):]
@@ -244,7 +223,7 @@ func (g *gatherer) travel(ctx context.Context, b *batch) {
 }
 
 // arrive ends a trip, and has one of those that wait make the next one.
-func (g *gatherer) arrive() {
+func (g *gatherer[P, A]) arrive() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.trips > sharedAtOnce {

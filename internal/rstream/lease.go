@@ -103,7 +103,7 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 		calls = append(calls, refreshCall(ctx, p.Expiry, rest[:n]))
 		rest = rest[n:]
 	}
-	heads := c.headsCalls(ctx, rs)
+	heads := headsCalls(ctx, rs)
 	pipeline(ctx, c.once, slices.Concat(calls, heads))
 	if err := calls[0].reply.Err(); err != nil {
 		return Refreshed{}, fmt.Errorf("heartbeat %s: %w", p.Key, sorted(err))
@@ -144,12 +144,20 @@ func generationOf(reply *redis.Cmd) int64 {
 }
 
 func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal) *call {
-	keys := make([]string, 0, 3*len(rs))
-	args := make([]any, 1, 1+6*len(rs))
-	args[0] = milliseconds(expiry)
-	for _, r := range rs {
+	const each = 6
+	keys, texts := make([]string, 0, 3*len(rs)), make([]string, 0, each*len(rs))
+	group := ""
+	for i, r := range rs {
+		if before := max(i-1, 0); i == 0 || r.Place.Processor != rs[before].Place.Processor || r.Tenure.Executor != rs[before].Tenure.Executor {
+			group = r.group()
+		}
 		keys = append(keys, r.Place.Log, r.Place.Lock, r.Place.Own)
-		args = append(args, r.group(), r.Tenure.LockValue(), r.Floor, known(r.Read), r.At, known(r.Count))
+		texts = append(texts, group, r.Tenure.LockValue(), r.Floor, known(r.Read), r.At, known(r.Count))
+	}
+	args := make([]any, 1, 1+len(texts))
+	args[0] = milliseconds(expiry)
+	for i := range texts {
+		args = append(args, &texts[i])
 	}
 	return scriptCall(ctx, refreshScript, keys, args...)
 }
@@ -162,33 +170,54 @@ func known(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// parseRenewed reads the lines of refresh.lua.
 func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
-	flat, err := reply.Slice()
+	text, err := reply.Text()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Renewed, len(flat))
-	for i, v := range flat {
-		one, _ := v.([]any)
-		if len(one) < 3 {
-			return nil, fmt.Errorf("unexpected reply %v", v)
-		}
-		state, ok1 := one[0].(int64)
-		pending, ok2 := one[1].(int64)
-		lowest, ok3 := one[2].(string)
-		if !ok1 || !ok2 || !ok3 {
-			return nil, fmt.Errorf("unexpected reply %v", v)
-		}
-		out[i] = Renewed{State: State(state), Pending: pending, Lowest: lowest}
-		if len(one) > 6 {
-			out[i].Poke, _ = one[3].(int64)
-			out[i].Lost, _ = one[4].(int64)
-			if out[i].Counted = one[5] == int64(1); out[i].Counted {
-				out[i].Count, _ = one[6].(int64)
+	out := make([]Renewed, 0, strings.Count(text, "\n"))
+	for line := range strings.Lines(text) {
+		w := words{rest: line[:len(line)-1]}
+		r := Renewed{State: State(w.number()), Pending: w.number(), Lowest: w.text()}
+		if w.rest != "" {
+			r.Poke, r.Lost = w.number(), w.number()
+			if r.Counted = w.number() == 1; r.Counted {
+				r.Count = w.number()
 			}
 		}
+		if w.err != nil {
+			return nil, fmt.Errorf("unexpected reply %q: %w", line, w.err)
+		}
+		out = append(out, r)
 	}
 	return out, nil
+}
+
+// words reads a line word by word.
+type words struct {
+	rest string
+	err  error
+}
+
+// text is the next word, "" where it is "-".
+func (w *words) text() (word string) {
+	word, w.rest, _ = strings.Cut(w.rest, " ")
+	if word == "" && w.err == nil {
+		w.err = errors.New("a word is missing")
+	}
+	if word == "-" {
+		return ""
+	}
+	return word
+}
+
+func (w *words) number() int64 {
+	n, err := strconv.ParseInt(w.text(), 10, 64)
+	if w.err == nil {
+		w.err = err
+	}
+	return n
 }
 
 // Probe looks at ownerships without changing anything, in one round trip: it

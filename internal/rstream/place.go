@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,7 +20,14 @@ type Tenure struct {
 }
 
 // LockValue is what the lock of a partition holds during the tenure.
-func (t Tenure) LockValue() string { return fmt.Sprintf("%s:%016d", t.Executor, t.Number) }
+func (t Tenure) LockValue() string {
+	const digits = 16
+	b := make([]byte, 0, ExecutorIDLength+1+digits)
+	b = append(append(b, t.Executor...), ':')
+	number := strconv.FormatUint(t.Number, 10)
+	b = append(b, "0000000000000000"[:max(digits-len(number), 0)]...)
+	return string(append(b, number...))
+}
 
 // NewExecutorID returns a random ID of ExecutorIDLength characters a-z and 2-7.
 func NewExecutorID() string {
@@ -38,6 +46,7 @@ type Place struct {
 	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
 	Parked, Retry     string // what waits for another attempt: fields, and what is known of it
 	Dead              string // dead letters
+	Due               string // what is delayed, by time; of the stream, whoever processes it
 }
 
 // Place returns the place of a partition.
@@ -51,6 +60,7 @@ func (c *Client) Place(stream, processor string, partition int) Place {
 		Parked: c.keys.Parked(stream, processor, partition),
 		Retry:  c.keys.Retry(stream, processor, partition),
 		Dead:   c.keys.Dead(stream, processor, partition),
+		Due:    c.dueKeys(stream, partition).Due,
 	}
 }
 

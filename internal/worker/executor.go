@@ -121,7 +121,8 @@ type incarnation struct {
 	broken  map[int]error
 
 	early    chan struct{} // a refresh is wanted before its time
-	inEffect int64         // generation of the rules that was last seen in full effect; guarded by mu
+	lapses   *lapses
+	inEffect int64 // generation of the rules that was last seen in full effect; guarded by mu
 }
 
 func newIncarnation(x *executor) *incarnation {
@@ -131,7 +132,7 @@ func newIncarnation(x *executor) *incarnation {
 		executor: x, id: id, group: rstream.GroupName(x.p.Name, id), beat: k.Beat(x.p.Stream, x.p.Name, id),
 		membership: k.Membership(x.p.Stream, x.p.Name), began: mono(),
 		tenures: map[int]*tenure{}, claims: map[int]rstream.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
-		early: make(chan struct{}, 1),
+		early: make(chan struct{}, 1), lapses: newLapses(),
 	}
 	i.fetch, i.acks = newFetcher(i), newAcker(i)
 	i.journal = newJournal(i.log.With("member", id))
@@ -163,6 +164,7 @@ func (i *incarnation) run(ctx context.Context) error {
 		return err
 	}
 	serving.Go(func() { i.heartbeat(services) })
+	serving.Go(func() { i.watchLeases(services) })
 	serving.Go(func() { i.fetch.run(services) })
 	serving.Go(func() { i.acks.run(services) })
 	serving.Go(func() { i.journal.run(services) })
@@ -298,6 +300,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.tenures[place.Partition] = t
 	delete(i.leaving, place.Partition)
 	i.mu.Unlock()
+	i.lapses.expect(lease)
 	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
 	i.journal.note(slog.LevelInfo, gained, place.Partition, nil)
 	if pos.Missed > 0 {
@@ -305,7 +308,6 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	}
 	i.w.rules.admit(i, t)
 	i.wg.Go(func() { i.consume(t, pos.Quarantine) })
-	i.wg.Go(func() { i.watchLease(t) })
 	i.fetch.add(t)
 	i.w.moves.add(t)
 	if t.isEnding() { // lost already; they did not know it yet
@@ -341,40 +343,6 @@ func (i *incarnation) consume(t *tenure, q *rstream.Quarantine) {
 		// It saw the lease over. A refresh that is answered only now must not
 		// keep a partition that nobody processes any more.
 		i.lose(t, errLeaseEnded)
-	}
-}
-
-// watchLease loses the tenure when its lease ends without a refresh. The
-// consumer compares the clock itself before each delivery; this ends what runs.
-func (i *incarnation) watchLease(t *tenure) {
-	for {
-		left := time.Duration(t.lease.Load() - mono())
-		if left <= 0 {
-			i.lose(t, errLeaseEnded)
-			return
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-t.ending:
-			// The drain needs the lease just as well.
-			if i.drained(t, timer) {
-				return
-			}
-		}
-		timer.Stop()
-	}
-}
-
-// drained waits for the end of an ending tenure, or the timer.
-func (i *incarnation) drained(t *tenure, timer *time.Timer) bool {
-	select {
-	case <-t.ended:
-		return true
-	case <-t.gone:
-		return true
-	case <-timer.C:
-		return false
 	}
 }
 

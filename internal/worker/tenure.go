@@ -34,8 +34,8 @@ type tenure struct {
 	ending    chan struct{}
 	endingIt  sync.Once
 	finished  chan struct{} // the consumer has returned
-	gone      chan struct{} // lost
-	goneIt    sync.Once
+	over      atomic.Bool   // lost
+	gone      chan struct{} // closed when it is lost
 	endIt     sync.Once     // see incarnation.end
 	retaken   atomic.Bool   // see incarnation.retake
 	freeing   atomic.Bool   // the lock is being released
@@ -156,13 +156,13 @@ func (t *tenure) beginEnd() {
 
 // lose ends the tenure at once: it may have another owner.
 func (t *tenure) lose() (first bool) {
-	t.goneIt.Do(func() {
-		first = true
-		t.cancel(ErrLost)
-		close(t.gone)
-		t.beginEnd()
-	})
-	return first
+	if t.over.Swap(true) {
+		return false
+	}
+	t.cancel(ErrLost)
+	close(t.gone)
+	t.beginEnd()
+	return true
 }
 
 // unlocking says that the lock is gone by our own doing.
@@ -177,14 +177,7 @@ func (t *tenure) hasEnded() bool {
 	}
 }
 
-func (t *tenure) isLost() bool {
-	select {
-	case <-t.gone:
-		return true
-	default:
-		return false
-	}
-}
+func (t *tenure) isLost() bool { return t.over.Load() }
 
 // flush waits until every ack is confirmed; false if the tenure is lost before.
 func (t *tenure) flush() bool {

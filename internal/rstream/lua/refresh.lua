@@ -7,10 +7,11 @@
 --         group, lock value, floor, entries read at the floor or '', last ID that
 --         the owner was given or '' where nothing is to be counted, entries read up to
 --         that or ''. What was lost is not among the entries read
--- Returns for each partition {state, number of pending entries, lowest pending ID,
---         and where it is ours: number of changes by operators, number of entries lost,
---         1 if these were counted, entries read up to the last ID as they are known now
---         or -1}
+-- Returns a line for each partition, with a space between the words and "\n" at its
+--         end: state, number of pending entries, lowest pending ID or -, and where it
+--         is ours: number of changes by operators, number of entries lost, 1 if these
+--         were counted, entries read up to the last ID as they are known now or -1.
+--         (Thousands of small replies would cost more than all else.)
 --         state 1 ours, 0 lock lost, -1 lock ours but the group is gone,
 --         -2 a key holds a wrong type
 -- Every entry that was ever appended was either delivered to the processor or lost:
@@ -43,29 +44,30 @@ end
 
 local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	local held = redis.pcall('GET', lock)
-	if type(held) == 'table' then return -2, 0, '' end
-	if held ~= value then return 0, 0, '' end
+	if type(held) == 'table' then return '-2 0 -\n' end
+	if held ~= value then return '0 0 -\n' end
 	redis.call('PEXPIRE', lock, ARGV[1])
 	-- Also when the group is gone: then it is all that is left of the position.
 	local known = redis.pcall('HMGET', own, 'lost', 'poke')
-	if known.err then return -2, 0, '' end
+	if known.err then return '-2 0 -\n' end
 	local lost = tonumber(known[1] or '') or 0
 	if read ~= '' then read = string.format('%.0f', read + lost) end
 	redis.call('HSET', own, 'floor', floor, 'read', read)
 	local pending = redis.pcall('XPENDING', log, group)
 	if pending.err then
-		if pending.err:find('NOGROUP', 1, true) then return -1, 0, '' end
-		return -2, 0, ''
+		if pending.err:find('NOGROUP', 1, true) then return '-1 0 -\n' end
+		return '-2 0 -\n'
 	end
 	local counted, position = 0, -1
 	if at ~= '' then lost, counted, position = count(log, own, group, at, tonumber(delivered), lost) end
-	return 1, pending[1], pending[2] or '', tonumber(known[2] or '') or 0, lost, counted, position
+	return string.format('1 %d %s %.0f %.0f %d %.0f\n', pending[1], pending[2] or '-',
+		tonumber(known[2] or '') or 0, lost, counted, position)
 end
 
 local out = {}
 for i = 0, #KEYS / 3 - 1 do
 	local k, a = i * 3, i * 6 + 1
-	out[i + 1] = { refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
-		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]) }
+	out[i + 1] = refresh(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3],
+		ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6])
 end
-return out
+return table.concat(out)

@@ -1,0 +1,60 @@
+package rstream
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// callsTogether bounds how many scripts share a round trip.
+const callsTogether = 128
+
+// A pipelined client has the scripts that goroutines call at the same time share
+// round trips; see gatherer. A worker takes over and releases each of its partitions
+// in a goroutine of its own: one by one a thousand of them would wait in turn for the
+// large reads of those that are owned already. Only what Script.Run and redislock
+// call is pipelined.
+type pipelined struct {
+	*redis.Client
+	calls *gatherer[*call, error]
+}
+
+func newPipelined(rdb *redis.Client) *pipelined {
+	return &pipelined{Client: rdb, calls: &gatherer[*call, error]{
+		send: func(ctx context.Context, calls []*call) []error {
+			roundTrip(ctx, rdb, calls)
+			errs := make([]error, len(calls))
+			for i, c := range calls {
+				errs[i] = c.reply.Err()
+			}
+			return errs
+		},
+		unsent:  func(err error) error { return err },
+		weigh:   func(calls []*call) (load, bool) { return load{items: len(calls)}, false },
+		carries: load{items: callsTogether},
+	}}
+}
+
+// EvalSha runs a script that the server knows.
+func (p *pipelined) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	return p.call(ctx, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) })
+}
+
+// Eval runs a script.
+func (p *pipelined) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	return p.call(ctx, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.Eval(ctx, script, keys, args...) })
+}
+
+func (p *pipelined) call(ctx context.Context, queue func(redis.Pipeliner) *redis.Cmd) *redis.Cmd {
+	c := &call{queue: queue}
+	answers, err := p.calls.gather(ctx, []*call{c})
+	if err == nil && c.reply == nil {
+		err = answers[0] // it was not sent
+	}
+	if err != nil {
+		reply := redis.NewCmd(ctx) // its own may still be written to
+		reply.SetErr(err)
+		return reply
+	}
+	return c.reply
+}
