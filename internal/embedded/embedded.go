@@ -85,7 +85,7 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	client, server := net.Pipe()
+	client, server := pipe()
 	if !s.serve(server) {
 		client.Close()
 		return nil, fmt.Errorf("embedded redis: %w", net.ErrClosed)

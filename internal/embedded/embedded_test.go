@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,27 @@ func TestABlockedReadInFakeTime(t *testing.T) {
 		err := c.XRead(t.Context(), &redis.XReadArgs{Streams: []string{"s", "0"}, Block: 2 * time.Second}).Err()
 		if err != redis.Nil || time.Since(begin) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// A pipeline longer than any buffer gets its replies.
+func TestALongPipelineInFakeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New()
+		defer s.Close()
+		c := client(s, s.Dial)
+		defer c.Close()
+		const n = 1000
+		value, pipeline := strings.Repeat("x", 1000), c.Pipeline()
+		for i := range n {
+			pipeline.Set(t.Context(), fmt.Sprint(i), value, 0)
+			pipeline.Get(t.Context(), fmt.Sprint(i))
+		}
+		begin := time.Now()
+		replies, err := pipeline.Exec(t.Context())
+		if err != nil || len(replies) != 2*n || time.Since(begin) != 0 {
+			t.Errorf("%d replies, %v, after %v", len(replies), err, time.Since(begin))
 		}
 	})
 }

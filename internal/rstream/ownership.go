@@ -51,7 +51,7 @@ type Position struct {
 func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign time.Duration) error {
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
-		if err := boundScript.Run(ctx, c.together, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
+		if err := c.together.run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
 			return p.wrap("lock", fmt.Errorf("%w; bounding it: %w", ErrHeld, err))
 		}
 	}
@@ -92,7 +92,7 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 	}
 	var pos Position
 	err := c.persist(ctx, func() error {
-		reply, err := takeoverScript.Run(ctx, c.together, []string{p.Log, p.Lock, p.Own, p.Retry},
+		reply, err := c.together.run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
 			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
 		if err == nil {
 			pos, err = parsePosition(reply)
@@ -146,7 +146,7 @@ func (c *Client) Abandon(ctx context.Context, p Place, t Tenure) error {
 
 func (c *Client) unlock(ctx context.Context, t Tenure, keys ...string) error {
 	return c.persist(ctx, func() error {
-		err := unlockScript.Run(ctx, c.together, keys, t.LockValue()).Err()
+		err := c.together.run(ctx, unlockScript, keys, t.LockValue()).Err()
 		if errors.Is(err, redis.Nil) {
 			err = nil
 		}

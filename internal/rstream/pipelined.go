@@ -12,17 +12,16 @@ const callsTogether = 128
 // A pipelined client has the scripts that goroutines call at the same time share
 // round trips; see gatherer. A worker takes over and releases each of its partitions
 // in a goroutine of its own: one by one a thousand of them would wait in turn for the
-// large reads of those that are owned already. Only what Script.Run and redislock
-// call is pipelined.
+// large reads of those that are owned already.
 type pipelined struct {
-	*redis.Client
-	calls *gatherer[*call, error]
+	*redis.Client // so that it is a redis.Scripter; of its methods only EvalSha is pipelined
+	calls         gatherer[*call, error]
 }
 
 func newPipelined(rdb *redis.Client) *pipelined {
-	return &pipelined{Client: rdb, calls: &gatherer[*call, error]{
+	return &pipelined{Client: rdb, calls: gatherer[*call, error]{
 		send: func(ctx context.Context, calls []*call) []error {
-			roundTrip(ctx, rdb, calls)
+			pipeline(ctx, rdb, calls)
 			errs := make([]error, len(calls))
 			for i, c := range calls {
 				errs[i] = c.reply.Err()
@@ -35,18 +34,17 @@ func newPipelined(rdb *redis.Client) *pipelined {
 	}}
 }
 
-// EvalSha runs a script that the server knows.
+// run runs a script, which it loads where the server does not know it.
+func (p *pipelined) run(ctx context.Context, s *redis.Script, keys []string, args ...any) *redis.Cmd {
+	return p.do(ctx, scriptCall(ctx, s, keys, args...))
+}
+
+// EvalSha runs a script that the server should know.
 func (p *pipelined) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	return p.call(ctx, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) })
+	return p.do(ctx, &call{queue: func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) }})
 }
 
-// Eval runs a script.
-func (p *pipelined) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
-	return p.call(ctx, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.Eval(ctx, script, keys, args...) })
-}
-
-func (p *pipelined) call(ctx context.Context, queue func(redis.Pipeliner) *redis.Cmd) *redis.Cmd {
-	c := &call{queue: queue}
+func (p *pipelined) do(ctx context.Context, c *call) *redis.Cmd {
 	answers, err := p.calls.gather(ctx, []*call{c})
 	if err == nil && c.reply == nil {
 		err = answers[0] // it was not sent

@@ -57,6 +57,10 @@ func (i *incarnation) watchLeases(ctx context.Context) {
 			next = min(next, end)
 		}
 		i.lapses.next.Store(next)
-		timer.Reset(time.Duration(next - mono()))
+		if next == math.MaxInt64 {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Duration(next - mono()))
+		}
 	}
 }
