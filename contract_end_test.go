@@ -133,7 +133,7 @@ func TestOnShutdownRunNamesPartitionsWhoseFunctionStays(t *testing.T) {
 		if d := time.Since(began); d < 4*time.Second || d > 5*time.Second {
 			t.Errorf("Run returned after %v, want Grace and a second more", d)
 		}
-		for _, part := range []string{"stream items", "processor p", "partitions [0]"} {
+		for _, part := range []string{"stream items", "processor p", "partitions 0:"} {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%v does not name %s", err, part)
 			}

@@ -189,7 +189,7 @@ func TestReadyNamesWhatIsNotOwnedYet(t *testing.T) {
 	cluster(t, 4, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
 		c.Redis().Set(c.Context(), "__lock:contract.items.p.2", strings.Repeat("x", 16)+":0000000000000001", 5*time.Second)
 		w := c.Start("a")
-		want := "owns partitions [0 1 3] of the assigned [0 1 2 3]"
+		want := "owns partitions 0-1 3 of the assigned 0-3"
 		c.Wait(func() bool { err := w.App().Ready(); return err != nil && strings.Contains(err.Error(), want) })
 		if err := w.App().Ready(); !errors.Is(err, runnel.ErrNotReady) {
 			t.Errorf("while another owner holds a partition: %v", err)

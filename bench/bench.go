@@ -157,11 +157,19 @@ func (b *Bench) run(ctx context.Context, s Side) (Result, error) {
 	if run == nil {
 		run = func(ctx context.Context, _ *Bench, t Task) (Result, error) { return runChild(ctx, t) }
 	}
+	before, err := b.server.CPU(ctx)
+	if err != nil {
+		return nil, err
+	}
 	r, err := run(ctx, b, t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return r, nil
+	after, err := b.server.CPU(ctx)
+	if t.Events > 0 {
+		r[serverColumn.Figure] = float64((after - before).Nanoseconds()) / 1e3 / float64(t.Events)
+	}
+	return r, err
 }
 
 // find sums up a claim over rounds. A round in which it has no value is left out.

@@ -80,6 +80,8 @@ var (
 	cpuColumn   = Column{"cpu", "CPU µs/event", 1}
 	sleepColumn = Column{"sleep", "sleep µs", 1}
 	peakColumn  = Column{"peak", "peak MiB", 1}
+	// What the server's main thread took, with all that comes before and after.
+	serverColumn = Column{"server", "server µs/event", 1}
 )
 
 // cases are all cases, in the order in which they run.
@@ -89,6 +91,7 @@ var cases = []Case{
 	{Name: "handlers", About: handlersAbout, Plan: planHandlers},
 	{Name: "payloads", About: payloadsAbout, Plan: planPayloads},
 	{Name: "partitions", About: partitionsAbout, Plan: planPartitions},
+	{Name: "model", About: modelAbout, Plan: planModel},
 	{Name: "processes", About: processesAbout, Plan: planProcesses},
 	{Name: "produce", About: produceAbout, Plan: planProduce},
 	{Name: "produce-payloads", About: producePayloadsAbout, Plan: planProducePayloads},

@@ -16,7 +16,9 @@ const senders = 64
 
 // produced is what is sent; each side of a round begins with an empty server.
 func (b *Bench) produced(size, events int) Task {
-	return Task{Stream: "sent", Codec: "msgpack", Partitions: drainPartitions, Size: size, Events: events, Count: 100, Readers: 1}
+	return Task{
+		Stream: "sent", Sent: true, Codec: "msgpack", Partitions: drainPartitions, Size: size, Events: events, Count: 100, Readers: 1,
+	}
 }
 
 // flush empties the server.

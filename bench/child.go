@@ -37,7 +37,10 @@ type Task struct {
 	Partitions int
 	Events     int  // how many to process or send
 	Whole      bool // these are all that there are
+	Sent       bool // the stream is one that was sent to, not one that was filled
 	Size       int  // bytes of a payload
+
+	Processors int // that process the stream at once, 0: one
 
 	Loop    string        // how Runnel's function loops: "raw", "records" or "take"
 	Decode  bool          // what is written by hand decodes, or encodes

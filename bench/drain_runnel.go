@@ -25,25 +25,40 @@ func newApp(t Task, more ...func(*runnel.Options)) *runnel.App {
 
 // stream declares the stream of a task.
 func (t Task) stream(app *runnel.App) *runnel.Stream[Order] {
+	size := int64(endless)
+	if t.Sent {
+		size = producedLength
+	}
 	return runnel.NewStream(app, t.Stream, Order.key, &runnel.StreamOptions{
-		Partitions: t.Partitions, Codec: codecNamed(t.Codec), Size: endless,
+		Partitions: t.Partitions, Codec: codecNamed(t.Codec), Size: size,
 	})
 }
 
-// runnelDrain processes the backlog of a stream from its beginning, as a processor
-// that never ran, and forgets the processor.
+// runnelDrain processes the backlog of a stream from its beginning, as processors
+// that never ran, and forgets them.
 func runnelDrain(ctx context.Context, t Task) (Result, error) {
 	app := newApp(t)
 	defer app.Close()
-	m := newMeter(t.Events)
-	t.stream(app).Process(t.Run, func(_ context.Context, events *runnel.Events[Order]) error {
-		t.loop(events, m)
-		return nil
-	}, nil)
+	var names []string
+	for i := range max(t.Processors, 1) {
+		names = append(names, fmt.Sprint(t.Run, "-", i))
+	}
+	m, stream := newMeter(t.Events*len(names)), t.stream(app)
+	for _, name := range names {
+		stream.Process(name, func(_ context.Context, events *runnel.Events[Order]) error {
+			t.loop(events, m)
+			return nil
+		}, nil)
+	}
 	if err := runUntil(ctx, app, m.wait); err != nil {
 		return nil, err
 	}
-	return m.result(), forget(ctx, t)
+	for _, t.Run = range names {
+		if err := forget(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return m.result(), nil
 }
 
 // loop handles the events of a partition in the way that the task wants.

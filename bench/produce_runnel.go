@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/runnel-go/runnel"
 )
 
 const (
@@ -20,16 +18,13 @@ const (
 // runnelSend sends with Send, Count records at a time, from as many goroutines as
 // Readers says.
 func runnelSend(ctx context.Context, t Task) (Result, error) {
-	codec := codecNamed(t.Codec)
-	records, err := orders(codec, t.distinct(), t.Size)
+	records, err := orders(codecNamed(t.Codec), t.distinct(), t.Size)
 	if err != nil {
 		return nil, err
 	}
 	app := newApp(t)
 	defer app.Close()
-	stream := runnel.NewStream(app, t.Stream, Order.key, &runnel.StreamOptions{
-		Partitions: t.Partitions, Codec: codec, Size: producedLength,
-	})
+	stream := t.stream(app)
 	return t.produce(ctx, func(ctx context.Context, from, to int) error {
 		return stream.Send(ctx, records[from:to]...)
 	})

@@ -82,7 +82,7 @@ func TestWorkerLogsWhatHappens(t *testing.T) {
 	r := w.stop()
 	for _, want := range []string{
 		`INFO  leader app=shop worker=\S+\n`,
-		`INFO  partitions gained app=shop worker=\S+ stream=orders processor=printer .*partitions="\[0 1\]"`,
+		`INFO  partitions gained app=shop worker=\S+ stream=orders processor=printer .*partitions=0-1`,
 		`INFO  partitions released app=shop worker=\S+ stream=orders processor=printer .*partitions=`,
 		`WARN  error ignored app=shop worker=\S+ stream=orders processor=printer .*partition=\d .*panic: no paper`,
 		`ERROR task: error app=shop worker=\S+ task=lead .*panic: no crown`,

@@ -159,7 +159,7 @@ func TestExitCodesOfAWorker(t *testing.T) {
 		sendTo(t, url, `{"customer":"ada","do":"hang"}`)
 		p.await(`do=hang`)
 		p.signal(syscall.SIGTERM)
-		p.want(1, `^shop: app shop: stream orders: processor printer: partitions \[\d+\]: the function did not return`)
+		p.want(1, `^shop: app shop: stream orders: processor printer: partitions \d+: the function did not return`)
 	})
 	t.Run("no server", func(t *testing.T) {
 		p := startProcess(t, nil, "shop", "worker", "--redis-url", "redis://:secret@127.0.0.1:1")

@@ -15,6 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 const (
@@ -321,7 +322,7 @@ func writeHeld(w io.Writer, p *inspect.ProcessorState) {
 		case len(held) == len(p.Partitions):
 			fmt.Fprintf(w, "all partitions are %s\n", kind.text)
 		default:
-			fmt.Fprintf(w, "partitions %v are %s\n", held, kind.text)
+			fmt.Fprintf(w, "partitions %s are %s\n", rebalance.Ranges(held), kind.text)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 		t.Errorf("%+v", p.Partitions)
 	}
 	status := s.untyped("status")
-	for _, want := range []string{"pause of processor:orders/printer by ", "block of partition:orders/printer/1 by root since ", "partitions [0] are paused\n", "partitions [1] are blocked\n"} {
+	for _, want := range []string{"pause of processor:orders/printer by ", "block of partition:orders/printer/1 by root since ", "partitions 0 are paused\n", "partitions 1 are blocked\n"} {
 		status.want(t, 0, want, "")
 	}
 	select {

@@ -83,7 +83,7 @@ func (r *run) perform(a action) {
 	case doAnnounce:
 		r.wg.Go(func() { r.announce(a.message) })
 	case doAssigned:
-		r.log.Info("assigned", "generation", a.message.Generation, "partitions", a.partitions)
+		r.log.Info("assigned", "generation", a.message.Generation, "partitions", Ranges(a.partitions))
 		if r.cfg.OnAssign != nil {
 			r.cfg.OnAssign(a.message.Generation, a.partitions)
 		}

@@ -7,7 +7,8 @@
 //
 //   - reads that change nothing run on a client that go-redis may retry;
 //   - XACK, XADD and the scripts run on one that never repeats a command, for a
-//     repeated XADD appends twice and a repeated XACK answers 0;
+//     repeated XADD appends twice and a repeated XACK answers 0. Of sends, takeovers
+//     and releases those that come at the same time share a round trip (gather.go);
 //   - XREADGROUP runs on a Reader, one connection of its own, whose ID is known,
 //     so that a read whose reply was lost can be ended for certain.
 //

@@ -16,7 +16,7 @@ import (
 // are shared.
 const (
 	aloneAtOnce  = 4
-	sharedAtOnce = 2
+	sharedAtOnce = 3
 	companyLasts = 16 // trips of one after a shared one, until they count as alone
 )
 

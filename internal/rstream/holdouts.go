@@ -28,7 +28,7 @@ func (h Holdout) String() string {
 	}
 	s := fmt.Sprintf("%s/%s on %s", h.Stream, h.Processor, who)
 	if len(h.Partitions) > 0 {
-		s += fmt.Sprintf(" (partitions %v)", h.Partitions)
+		s += fmt.Sprintf(" (partitions %s)", rebalance.Ranges(h.Partitions))
 	}
 	return s
 }

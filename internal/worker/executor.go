@@ -141,7 +141,7 @@ func newIncarnation(x *executor) *incarnation {
 		Salt: x.p.Stream + "/" + x.p.Name, JoinDelay: x.p.JoinDelay,
 		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: i, Logger: i.log.With("member", id),
 		OnAssign: func(generation int64, partitions []int) {
-			i.log.Debug("assigned", "member", id, "generation", generation, "partitions", partitions)
+			i.log.Debug("assigned", "member", id, "generation", generation, "partitions", rebalance.Ranges(partitions))
 		},
 	})
 	return i
@@ -171,7 +171,7 @@ func (i *incarnation) run(ctx context.Context) error {
 
 	err := i.coord.Run(i.ctx)
 	if stuck := i.stuckPartitions(); len(stuck) > 0 {
-		return fmt.Errorf("partitions %v: the function did not return within %v and a second more; their events are not acked, their locks expire", stuck, i.p.Grace)
+		return fmt.Errorf("partitions %s: the function did not return within %v and a second more; their events are not acked, their locks expire", rebalance.Ranges(stuck), i.p.Grace)
 	}
 	// The services first: they start what wg counts.
 	stop()

@@ -3,9 +3,10 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 // journalEvery is how long what happens to partitions gathers before it is
@@ -90,8 +91,7 @@ func (j *journal) write() {
 			partitions = append(partitions, entries[0].partition)
 			entries = entries[1:]
 		}
-		slices.Sort(partitions)
-		attrs := []slog.Attr{slog.Any("partitions", partitions)}
+		attrs := []slog.Attr{slog.String("partitions", rebalance.Ranges(partitions))}
 		if first.err != nil {
 			attrs = append(attrs, slog.Any("err", first.err))
 		}

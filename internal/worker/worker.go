@@ -16,6 +16,7 @@
 //	fetcher      XREADGROUP for many partitions at once
 //	acker        XACK for many partitions at once
 //	heartbeat    leases, three times per expiry
+//	lapses       leases that ended without one
 //	control      messages of other members
 //	rules        what is paused and blocked; gate holds tenures to it
 //	maintenance  trimming
@@ -39,6 +40,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 // startPatience is how long Redis may be out of reach at the start.
@@ -250,7 +252,7 @@ func (x *executor) ready() error {
 		}
 	}
 	if !s.Settled() {
-		return fmt.Errorf("owns partitions %v of the assigned %v", s.Owned, s.Assigned)
+		return fmt.Errorf("owns partitions %s of the assigned %s", rebalance.Ranges(s.Owned), rebalance.Ranges(s.Assigned))
 	}
 	return nil
 }

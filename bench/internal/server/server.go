@@ -118,6 +118,21 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Client returns a client of the server, which Close closes.
 func (s *Server) Client() *redis.Client { return s.rdb }
 
+// CPU is the time that the server's main thread, which executes the commands, has
+// spent on a processor.
+func (s *Server) CPU(ctx context.Context) (time.Duration, error) {
+	info := s.rdb.InfoMap(ctx, "cpu")
+	sum := 0.0
+	for _, name := range []string{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"} {
+		seconds, err := strconv.ParseFloat(info.Item("CPU", name), 64)
+		if err != nil {
+			return 0, fmt.Errorf("INFO of redis-server: %s: %w", name, err)
+		}
+		sum += seconds
+	}
+	return time.Duration(sum * float64(time.Second)), nil
+}
+
 // Close kills the server and removes its directory.
 func (s *Server) Close() error {
 	s.end()
