@@ -102,11 +102,14 @@ func (g *gatherer[P, A]) gather(ctx context.Context, parts []P) ([]A, error) {
 	g.queue = append(g.queue, b)
 	if g.trips < sharedAtOnce {
 		g.trips++
-		g.mu.Unlock()
 		// Those whose trip just ended may be about to send again. There is no pause
 		// where nobody is.
-		runtime.Gosched()
-		g.mu.Lock()
+		for n := 0; n < len(g.queue); {
+			n = len(g.queue)
+			g.mu.Unlock()
+			runtime.Gosched()
+			g.mu.Lock()
+		}
 		g.depart()
 	}
 	g.mu.Unlock()
