@@ -14,8 +14,8 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 	}
 	c.ack(c.events, false)
 	c.events = c.events[:0] // settled
-	c.scope.event.Store(nil)
 	if c.rest = c.src.Next(); len(c.rest) == 0 {
+		c.scope.event.Store(nil)
 		return nil
 	}
 	rest := c.rest
@@ -23,6 +23,7 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 	// Next has looked at the lease just now; decoding takes its time.
 	if c.bad != nil || !w.raw && !c.src.Holds() {
 		c.rest, c.events = rest, c.events[:0]
+		c.scope.event.Store(nil)
 		return nil
 	}
 	c.decoded = false

@@ -161,6 +161,7 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			err := s.decode(e, &record)
 			return record, err
 		},
+		Key:      (&eventSource{key: s.keyOfEvent}).keyOf,
 		SendJSON: s.sendJSON,
 		CheckJSON: func(r worker.JSONRecord) error {
 			_, err := s.outgoing(r)

@@ -19,6 +19,7 @@ type Bench struct {
 	quick  bool
 	events int       // of a backlog
 	log    io.Writer // progress
+	commit string    // of Runnel
 
 	server *server.Server // of the case that runs
 	runs   int            // so far, to name them
@@ -31,9 +32,11 @@ type Outcome struct {
 	Notes   []string      `json:"notes,omitempty"`
 	Sides   []SideOutcome `json:"sides"`
 	Claims  []Finding     `json:"claims"`
-	Columns []Column      `json:"-"`
+	Columns []Column      `json:"columns"`
 	Rounds  int           `json:"rounds"`
+	Began   time.Time     `json:"began"`
 	Seconds float64       `json:"seconds"`
+	Commit  string        `json:"commit"`          // of Runnel
 	Error   string        `json:"error,omitempty"` // it ended early
 }
 
@@ -62,7 +65,7 @@ type Finding struct {
 	Summary stats.Summary `json:"summary"`
 	Bar     *stats.Bar    `json:"bar,omitempty"`
 	Verdict stats.Verdict `json:"verdict,omitempty"`
-	Chart   bool          `json:"-"`
+	Chart   bool          `json:"chart"`
 }
 
 // scale chooses by whether the run is a quick one.
@@ -77,7 +80,7 @@ func (b *Bench) scale(full, quick int) int {
 // measured before is in the outcome.
 func (b *Bench) Case(ctx context.Context, c Case) (o Outcome) {
 	began := time.Now()
-	o = Outcome{Case: c.Name, About: c.About}
+	o = Outcome{Case: c.Name, About: c.About, Began: began, Commit: b.commit}
 	fmt.Fprintf(b.log, "%s\n", c.Name)
 	if err := b.measure(ctx, c, &o); err != nil {
 		o.Error = err.Error()

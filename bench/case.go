@@ -41,9 +41,9 @@ type Round map[string]Result
 
 // A Column is a figure of the sides.
 type Column struct {
-	Figure string // its name in Result
-	Title  string
-	Scale  float64 // the table shows the figure times this
+	Figure string  `json:"figure"` // its name in Result
+	Title  string  `json:"title"`
+	Scale  float64 `json:"scale"` // the table shows the figure times this
 }
 
 // A Claim is a value of each round, and the bar that it is held against.

@@ -106,7 +106,7 @@ func forget(ctx context.Context, t Task) error {
 		return err
 	}
 	defer client.Close()
-	state, err := inspect.Processor(ctx, client, t.Stream, t.Run)
+	state, err := inspect.Processor(ctx, client, t.Stream, t.Run, 0)
 	if err != nil {
 		return err
 	}

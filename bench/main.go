@@ -50,7 +50,13 @@ func benchMain(ctx context.Context, args []string, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := Report{Machine: machine(ctx), Command: strings.Join(append([]string{"go run ."}, args...), " "), Quick: *quick, Pairs: b.pairs, Began: time.Now()}
+	m := machine(ctx)
+	b.commit = m.Commit
+	kept, err := keep(dir, m, chosen)
+	if err != nil && !*quick {
+		return err
+	}
+	r := Report{Machine: m, Command: strings.Join(append([]string{"go run ."}, args...), " "), Quick: *quick, Pairs: b.pairs, Began: time.Now()}
 	var ended []string
 	for _, c := range chosen {
 		o := b.Case(ctx, c)
@@ -60,6 +66,9 @@ func benchMain(ctx context.Context, args []string, log io.Writer) error {
 		r.Outcomes = append(r.Outcomes, o)
 	}
 	r.Minutes = time.Since(r.Began).Minutes()
+	if !*quick {
+		r.Outcomes = inOrder(append(kept, r.Outcomes...))
+	}
 	if err := r.write(dir); err != nil {
 		return err
 	}

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +52,37 @@ func (r Report) write(dir string) error {
 	return nil
 }
 
+// keep returns what an earlier run on the same machine found in cases that are not
+// chosen now.
+func keep(dir string, m Machine, chosen []Case) ([]Outcome, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if errors.Is(err, os.ErrNotExist) || len(chosen) == len(cases) {
+		return nil, nil
+	}
+	var before Report
+	if err == nil {
+		err = json.Unmarshal(text, &before)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the results of the other cases: %w", err)
+	}
+	now := m
+	before.Machine.Commit, now.Commit = "", ""
+	if !reflect.DeepEqual(before.Machine, now) {
+		return nil, fmt.Errorf("%s holds the results of another machine or other versions: run all cases, or use -out", dir)
+	}
+	return slices.DeleteFunc(before.Outcomes, func(o Outcome) bool {
+		return slices.ContainsFunc(chosen, func(c Case) bool { return c.Name == o.Case })
+	}), nil
+}
+
+// inOrder sorts outcomes as the cases are sorted.
+func inOrder(outcomes []Outcome) []Outcome {
+	place := func(o Outcome) int { return slices.IndexFunc(cases, func(c Case) bool { return c.Name == o.Case }) }
+	slices.SortStableFunc(outcomes, func(a, b Outcome) int { return cmp.Compare(place(a), place(b)) })
+	return outcomes
+}
+
 func (r Report) markdown() string {
 	var b strings.Builder
 	b.WriteString("# Results\n\nWritten by `make bench`; [README.md](README.md) says what is measured and how to read it.\n\n")
@@ -55,7 +90,7 @@ func (r Report) markdown() string {
 		b.WriteString("**A quick run: too few rounds to tell anything.**\n\n")
 	}
 	r.Machine.markdown(&b)
-	fmt.Fprintf(&b, "\n```console\n$ cd bench && %s\n```\n\nIt began at %s and took %s minutes.\n\n## In brief\n\n",
+	fmt.Fprintf(&b, "\n```console\n$ cd bench && %s\n```\n\nThe last run began at %s and took %s minutes; each case says when it was run, and of which commit.\n\n## In brief\n\n",
 		r.Command, r.Began.UTC().Format("2006-01-02 15:04 MST"), number(r.Minutes))
 	if k, coverage := stats.Rank(r.Pairs); coverage >= stats.Coverage {
 		fmt.Fprintf(&b, "Intervals are of the median: of %d values, one of each round, from the %s smallest to the %s largest, "+
@@ -95,7 +130,7 @@ func (o Outcome) markdown(b *strings.Builder) {
 			fmt.Fprintf(b, "| %s\n", f.row())
 		}
 	}
-	fmt.Fprintf(b, "\nRounds: %d, in %.0f s.\n", o.Rounds, o.Seconds)
+	fmt.Fprintf(b, "\nRounds: %d, in %.0f s; %s, commit %s.\n", o.Rounds, o.Seconds, o.Began.UTC().Format("2006-01-02 15:04 MST"), o.Commit)
 	if len(o.Notes) > 0 {
 		b.WriteString("\n")
 		for _, n := range o.Notes {

@@ -10,7 +10,7 @@ import (
 // known is a report of one case whose values are chosen.
 func known(pairs int, values ...float64) Report {
 	o := Outcome{
-		Case: "drain", About: "What it is.", Notes: []string{"chosen: this"}, Rounds: pairs, Seconds: 12,
+		Case: "drain", About: "What it is.", Notes: []string{"chosen: this"}, Rounds: pairs, Seconds: 12, Began: time.Unix(0, 0), Commit: "abc",
 		Columns: []Column{rateColumn},
 		Sides:   []SideOutcome{{Name: "Raw"}, {Name: "nothing"}},
 	}
@@ -38,7 +38,7 @@ func TestReportSaysWhatWasFound(t *testing.T) {
 		"| drain | Raw / nothing | none |  | ≥ 1 | open |",
 		"| Raw | 8 | 1 – 15 |", "| nothing | | |",
 		"of 15 values, one of each round, from the 4th smallest to the 4th largest, which contains the true median with 96.5 %",
-		"Rounds: 15, in 12 s.", "- chosen: this", "1970-01-01 00:00 UTC",
+		"Rounds: 15, in 12 s; 1970-01-01 00:00 UTC, commit abc.", "- chosen: this", "1970-01-01 00:00 UTC",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -57,6 +57,42 @@ func TestReportSaysWhatWasFound(t *testing.T) {
 	data, err := json.Marshal(r)
 	if err != nil || !strings.Contains(string(data), `"values":[1,2,3,`) {
 		t.Errorf("%v: %s", err, data)
+	}
+}
+
+// A run of some cases leaves what was found in the others.
+func TestResultsOfOtherCasesAreKept(t *testing.T) {
+	dir := t.TempDir()
+	some := []Case{{Name: "drain"}, {Name: "idle"}}
+	if kept, err := keep(dir, Machine{}, some); kept != nil || err != nil {
+		t.Errorf("without results: %v, %v", kept, err)
+	}
+	before := known(15, 1, 2, 3)
+	before.Machine = Machine{CPU: "one", Commit: "abc"}
+	for _, name := range []string{"latency", "idle", "peers"} {
+		o := before.Outcomes[0]
+		o.Case = name
+		before.Outcomes = append(before.Outcomes, o)
+	}
+	if err := before.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := keep(dir, Machine{CPU: "one", Commit: "def"}, some)
+	if err != nil || len(kept) != 2 || kept[0].Case != "latency" || kept[1].Case != "peers" {
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+	if kept[0].Commit != "abc" || kept[0].Columns[0] != rateColumn || len(kept[0].Sides[0].Results) != 3 || !kept[0].Claims[0].Chart {
+		t.Errorf("%+v", kept[0])
+	}
+	sorted := inOrder(append(kept, Outcome{Case: "drain"}))
+	if sorted[0].Case != "drain" || sorted[1].Case != "peers" || sorted[2].Case != "latency" {
+		t.Errorf("%v", sorted)
+	}
+	if _, err := keep(dir, Machine{CPU: "another"}, some); err == nil {
+		t.Error("results of another machine were kept")
+	}
+	if kept, err := keep(dir, Machine{CPU: "another"}, cases); kept != nil || err != nil {
+		t.Errorf("when all cases run: %v, %v", kept, err)
 	}
 }
 

@@ -178,8 +178,8 @@ func TestStatusShowsWhatStandsAside(t *testing.T) {
 		Reason: "panic: no\nprinter", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
 	}))
 	s.untyped("status", "orders/printer").matches(t,
-		`PENDING +LAG +PARKED +DEAD +LOST +ACKED TO`,
-		`(?m)^0 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +3 +0 `, `(?m)^1 +aaaaaaaaaaaaaaaa +\d+ +3 +0 +0 +0 +3 `, `(?m)^total +2 owned +6 +0 +0 +3 +3 +0 *$`,
+		`PENDING +LAG +AGE +DELAYED +PARKED +DEAD +LOST +ACKED TO`,
+		`(?m)^0 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +3 +0 .* quarantined$`, `(?m)^1 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +0 +3 .* ok$`, `(?m)^total +2 owned +0 +0 +- +0 +3 +3 +0 *$`,
 		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+ada.entries[2].ID+`: panic: no printer\n`)
 	p := s.processor()
 	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || p.Partitions[0].Quarantine.Reason != "panic: no\nprinter" {
@@ -238,7 +238,7 @@ func TestFlagsThatChoose(t *testing.T) {
 	s.untyped("dead", "ls", "orders").want(t, 2, "", "say STREAM/PROCESSOR")
 	s.untyped("dead").want(t, 2, "", "a command is needed: ls, show, replay, drop")
 	s.untyped("retry", "stop").want(t, 2, "", `unknown command "stop"; there is ls, now, drop`)
-	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is reset, resume, rm, pause, unpause, block, unblock`)
+	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is ls, reset, resume, rm, pause, unpause, block, unblock`)
 	s.untyped("dead", "ls", "orders/printer", "--id", "7/1-1").want(t, 1, "", "stream orders has no partition 7: it has 2, from 0 on")
 	s.untyped("dead", "ls", "orders/other").want(t, 1, "", fmt.Sprintf("stream orders has no processor %q; it has printer", "other"))
 	s.untyped("dead", "ls", "returns/printer").want(t, 1, "", `no stream "returns"`)

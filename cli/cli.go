@@ -1,5 +1,5 @@
 // Package cli is the command line of an app: worker, send, sendmany, status,
-// processor, rules, retry, dead, delayed and version.
+// check, members, stream, tail, processor, rules, retry, dead, delayed and version.
 //
 // Run gives an app's binary all of it:
 //
@@ -11,8 +11,8 @@
 //
 // The runnel binary is the same without an app's types: it finds out what a
 // stream is from the metadata in Redis. Data goes to stdout, messages and logs
-// to stderr. Exit codes: 0 done, 1 an error, 2 a mistake in the command line,
-// 130 interrupted twice.
+// to stderr. Exit codes: 0 done, 1 an error, 2 a mistake in the command line, 3 a
+// check found something, 130 interrupted twice.
 package cli
 
 import (
@@ -98,7 +98,7 @@ func (p *program) root() *cli.App {
 		OnUsageError:   onUsageError,
 		Action:         p.noCommand,
 		Commands: []*cli.Command{
-			p.worker(), p.send(), p.sendMany(), p.status(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.version(),
+			p.worker(), p.send(), p.sendMany(), p.status(), p.check(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.version(),
 		},
 		CustomAppHelpTemplate: rootHelp,
 	}

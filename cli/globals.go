@@ -29,7 +29,7 @@ func (p *program) globals() []cli.Flag {
 		&cli.BoolFlag{Name: flagDev, Category: category, DisableDefaultText: true, Usage: "start a Redis inside this process; its data is lost on exit"},
 		&cli.StringFlag{Name: flagLogLevel, Category: category, Usage: "lowest `LEVEL` to log: debug, info, warn or error (RUNNEL_LOG_LEVEL; default info)"},
 		&cli.StringFlag{Name: flagLogFormat, Category: category, Usage: "`FORMAT` of the log on stderr: text or json (RUNNEL_LOG_FORMAT; default text)"},
-		&cli.StringFlag{Name: flagOutput, Category: category, Usage: "`FORMAT` of the data on stdout: text or json (default text)"},
+		&cli.StringFlag{Name: flagOutput, Category: category, Usage: "`FORMAT` of the data on stdout: text, wide (text with all columns) or json (default text)"},
 	}
 	if p.app == nil {
 		flags = append(flags, &cli.StringFlag{Name: flagApp, Category: category, Usage: "`NAME` of the app (" + envApp + ")"})
@@ -82,7 +82,7 @@ func checkGlobals(c *cli.Context) error {
 	}{
 		{flagLogLevel, []string{"debug", "info", "warn", "error"}},
 		{flagLogFormat, []string{"text", "json"}},
-		{flagOutput, []string{"text", "json"}},
+		{flagOutput, []string{"text", "wide", "json"}},
 	} {
 		if v := c.String(f.name); c.IsSet(f.name) && !contains(f.words, v) {
 			return usagef(c, "--%s %q is none of %s", f.name, v, strings.Join(f.words, ", "))

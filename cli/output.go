@@ -14,10 +14,12 @@ import (
 type output struct {
 	w    io.Writer
 	json bool
+	wide bool // text with all columns
 }
 
 func newOutput(c *cli.Context, w io.Writer) output {
-	return output{w: w, json: strings.EqualFold(c.String(flagOutput), "json")}
+	format := c.String(flagOutput)
+	return output{w: w, json: strings.EqualFold(format, "json"), wide: strings.EqualFold(format, "wide")}
 }
 
 // write writes v as one line of JSON, or what text writes.

@@ -43,7 +43,7 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 	if _, err := s.registered(ctx, stream, processor); err != nil {
 		return err
 	}
-	state, err := inspect.Processor(ctx, s.client, stream, processor)
+	state, err := inspect.Processor(ctx, s.client, stream, processor, 0)
 	if err != nil {
 		return err
 	}

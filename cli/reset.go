@@ -34,7 +34,7 @@ func (p *program) processor() *cli.Command {
 		"PROG processor reset orders/printer --to start",
 		"PROG processor reset orders/printer --to end",
 		"PROG processor reset orders/printer --to 1767225600000-0   # what was sent since 2026-01-01 00:00 UTC")
-	return p.group("processor", "look after a processor", append([]*cli.Command{reset, p.resume(), p.remove()}, p.ruleCommands()...)...)
+	return p.group("processor", "look after a processor", append([]*cli.Command{p.processorLs(), reset, p.resume(), p.remove()}, p.ruleCommands()...)...)
 }
 
 // moved is what `processor reset` tells of a partition.
@@ -56,7 +56,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	state, err := inspect.Stream(ctx, s.client, stream)
+	state, err := inspect.Stream(ctx, s.client, stream, 0)
 	if err != nil {
 		return err
 	}

@@ -14,15 +14,24 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
+const (
+	flagWatch = "watch"
+	flagEvery = "every"
+)
+
 func (p *program) status() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "status",
-		Usage:     "show members, owners, epochs, pending events and lag",
+		Usage:     "show members, owners, epochs, lag and its age, what is parked, dead, paused or quarantined and why",
 		ArgsUsage: "[STREAM[/PROCESSOR]]",
-		Action:    p.action(runStatus),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagWatch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"},
+			&cli.DurationFlag{Name: flagEvery, Value: 2 * time.Second, Usage: "with --watch: how often, as a `DURATION`"},
+		},
+		Action: p.action(runStatus),
 	},
 		"PROG status",
-		"PROG status orders/printer",
+		"PROG status orders/printer --watch",
 		"PROG status --output json")
 }
 
@@ -30,26 +39,66 @@ func runStatus(ctx context.Context, s *session, c *cli.Context) error {
 	if c.NArg() > 1 {
 		return usagef(c, "unexpected argument %q", c.Args().Get(1))
 	}
+	every := c.Duration(flagEvery)
+	if every < 100*time.Millisecond {
+		return usagef(c, "--%s %v is below 100ms", flagEvery, every)
+	}
+	if c.IsSet(flagEvery) && !c.Bool(flagWatch) {
+		return usagef(c, "--%s goes with --%s", flagEvery, flagWatch)
+	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	stream, processor, _ := strings.Cut(c.Args().First(), "/")
-	state, err := inspect.App(ctx, s.client, stream)
+	if !c.Bool(flagWatch) {
+		return showStatus(ctx, s, c.Args().First())
+	}
+	for {
+		if !s.out.json && isTerminal(s.out.w) {
+			fmt.Fprint(s.out.w, "\x1b[H\x1b[2J\x1b[3J") // home, and an empty screen
+		}
+		if err := showStatus(ctx, s, c.Args().First()); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+	}
+}
+
+// showStatus writes the state of what was asked for: an app, a stream or a processor.
+func showStatus(ctx context.Context, s *session, what string) error {
+	state, err := s.look(ctx, what, 0)
 	if err != nil {
 		return err
 	}
+	return s.out.write(state, func(w io.Writer) error { return writeStatus(w, state, s.out.wide, time.Now()) })
+}
+
+// look returns the state of the app, or of the stream or processor that an argument
+// STREAM[/PROCESSOR] names. count is as for inspect.App.
+func (s *session) look(ctx context.Context, what string, count int64) (*inspect.AppState, error) {
+	stream, processor, _ := strings.Cut(what, "/")
+	state, err := inspect.App(ctx, s.client, stream, count)
+	if err != nil {
+		return nil, err
+	}
 	if stream != "" && len(state.Streams) == 0 {
-		return s.noStream(ctx, stream)
+		return nil, s.noStream(ctx, stream)
 	}
 	if processor != "" {
 		only := &state.Streams[0]
 		i := slices.IndexFunc(only.Processors, func(p inspect.ProcessorState) bool { return p.Processor == processor })
 		if i < 0 {
-			return noProcessor(only, processor)
+			return nil, noProcessor(only, processor)
 		}
 		only.Processors = only.Processors[i : i+1]
 	}
-	return s.out.write(state, func(w io.Writer) error { return writeStatus(w, state, time.Now()) })
+	return state, nil
 }
 
 func noProcessor(s *inspect.StreamState, processor string) error {
@@ -60,7 +109,7 @@ func noProcessor(s *inspect.StreamState, processor string) error {
 	return unknownProcessor(s.Stream, processor, there)
 }
 
-func writeStatus(w io.Writer, a *inspect.AppState, now time.Time) error {
+func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
 	if len(a.Streams) == 0 {
@@ -78,37 +127,36 @@ func writeStatus(w io.Writer, a *inspect.AppState, now time.Time) error {
 			fmt.Fprintln(t, "no processors")
 		}
 		for i := range s.Processors {
-			writeProcessor(t, &s.Processors[i], now)
+			writeProcessor(t, &s.Processors[i], wide, now)
 		}
 	}
 	return t.Flush()
 }
 
-func writeProcessor(t io.Writer, p *inspect.ProcessorState, now time.Time) {
+func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.Time) {
 	fmt.Fprintf(t, "\nprocessor %s/%s: generation %d, %d members\n", p.Stream, p.Processor, p.Generation, len(p.Members))
 	if len(p.Members) > 0 {
 		fmt.Fprintln(t, "WORKER\tEXECUTOR\tASSIGNED\tJOINED\tHEARTBEAT")
 	}
 	for _, m := range p.Members {
-		beat := "dead"
-		if m.Alive {
-			beat = "expires in " + shortly(time.Duration(m.HeartbeatLeft)*time.Millisecond)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beat)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beatOf(m))
 	}
-	fmt.Fprintln(t, "\nPARTITION\tOWNER\tEPOCH\tLENGTH\tPENDING\tLAG\tPARKED\tDEAD\tLOST\tACKED TO\tEND")
-	for _, s := range p.Partitions {
+	fmt.Fprintln(t)
+	writeRow(t, columnsOf(wide), func(c column) string { return c.title })
+	for i := range p.Partitions {
+		s := &p.Partitions[i]
 		if s.Err != "" {
 			fmt.Fprintf(t, "%d\t%s\n", s.Partition, s.Err)
 			continue
 		}
-		owner := s.Worker
-		if owner == "" {
-			owner = s.Executor // a reset, or a worker that is no member any more
-		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", s.Partition, dash(owner), s.Epoch, s.Length, s.Pending, s.Lag, s.Parked, s.Dead, s.Lost, s.Floor, s.End)
+		writeRow(t, columnsOf(wide), func(c column) string { return c.of(s, now) })
 	}
-	fmt.Fprintf(t, "total\t%d owned\t\t%d\t%d\t%d\t%d\t%d\t%d\t\t\n", p.Totals.Owned, p.Totals.Length, p.Totals.Pending, p.Totals.Lag, p.Totals.Parked, p.Totals.Dead, p.Totals.Lost)
+	writeRow(t, columnsOf(wide), func(c column) string {
+		if c.total == nil {
+			return ""
+		}
+		return c.total(&p.Totals)
+	})
 	writeHeld(t, p)
 	for _, s := range p.Partitions {
 		if s.RunningSince != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,9 +61,9 @@ func TestStatusText(t *testing.T) {
 	for _, want := range []string{
 		`stream orders: 2 partitions, size 50000, codec msgpack, partitioner xxh64, 0 delayed\n`,
 		`processor orders/printer: generation \d+, 0 members\n`,
-		`PARTITION +OWNER +EPOCH +LENGTH +PENDING +LAG +PARKED +DEAD +LOST +ACKED TO +END *\n`,
-		`0 +- +\d{13} +\d+ +0 +\d +0 +0 +0 +\d+-\d+ +\d+-\d+ *\n`,
-		`total +0 owned +15 +0 +5 +0 +0 +0 *\n`,
+		`PARTITION +OWNER +LEASE +EPOCH +PENDING +LAG +AGE +DELAYED +PARKED +DEAD +LOST +ACKED TO +END +STATE\n`,
+		`0 +- +- +\d{13} +0 +\d +(-|\d+ms|\d+s) +0 +0 +0 +0 +\d+-\d+ +\d+-\d+ +no owner\n`,
+		`total +0 owned +0 +5 +(\d+ms|\d+s) +0 +0 +0 +0 *\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.out) {
 			t.Errorf("no %q in\n%s", want, r.out)
@@ -87,7 +88,12 @@ func TestStatusWhileAWorkerRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	receive(t, begun, "iteration")
-	eventually(t, "three events behind", func() bool { return s.processor().Totals == inspect.Totals{Owned: 2, Pending: 3, Lag: 3, Length: 3} })
+	eventually(t, "three events behind", func() bool {
+		got := s.processor().Totals
+		old := got.Age > 0
+		got.Age = 0
+		return old && got == inspect.Totals{Owned: 2, Pending: 3, Lag: 3, Length: 3}
+	})
 	p := s.processor()
 	if len(p.Members) != 1 || !p.Members[0].Alive || len(p.Members[0].Assigned) != 2 || p.Members[0].HeartbeatLeft <= 0 || time.Since(p.Members[0].JoinedAt) > time.Minute {
 		t.Fatalf("members %+v", p.Members)
@@ -109,6 +115,45 @@ func TestStatusWhileAWorkerRuns(t *testing.T) {
 	if got := s.processor().Totals; got != (inspect.Totals{Length: 3}) {
 		t.Errorf("after a clean end: %+v", got)
 	}
+}
+
+func TestStatusWide(t *testing.T) {
+	s := owned(t, 4)
+	r := s.untyped("status", "orders/printer", "--output", "wide")
+	r.want(t, 0, "EXECUTOR", "")
+	for _, want := range []string{
+		`PARTITION +OWNER +EXECUTOR +LEASE +EPOCH +PENDING +LAG +AGE +DELAYED +PARKED +RETRYING +DEAD +LOST +LENGTH +ACKED TO +END +GROUP +STATE\n`,
+		`1 +- +- +- +\d{13} +0 +0 +- +0 +0 +0 +0 +0 +\d +\S+ +\S+ +printer@\S+ +no owner\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.out) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+}
+
+func TestStatusAgainAndAgain(t *testing.T) {
+	s := owned(t, 4)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- Main(ctx, s.app, []string{"status", "--watch", "--every", "100ms", "--output", "json", "--redis-url", s.url}, nil, w, io.Discard)
+		w.Close()
+	}()
+	states := json.NewDecoder(r)
+	for range 3 {
+		var state inspect.AppState
+		if err := states.Decode(&state); err != nil || state.App != "shop" {
+			t.Fatalf("%+v, %v", state, err)
+		}
+	}
+	cancel()
+	go io.Copy(io.Discard, r)
+	if got := receive(t, code, "end of the command"); got != 0 {
+		t.Errorf("exit code %d", got)
+	}
+	s.untyped("status", "--watch", "--every", "1ms").want(t, 2, "", "--every 1ms is below 100ms")
+	s.untyped("status", "--every", "1s").want(t, 2, "", "--every goes with --watch")
 }
 
 func TestStatusOfWhatIsNotThere(t *testing.T) {
@@ -153,6 +198,10 @@ func TestReset(t *testing.T) {
 					t.Errorf("%+v, before %+v, now %+v", m, old.Partitions[i], now.Partitions[i])
 				}
 			}
+			if aged := now.Totals.Age > 0; aged != (tt.lag > 0) {
+				t.Errorf("lag %d, age %d", tt.lag, now.Totals.Age)
+			}
+			now.Totals.Age = 0
 			if now.Totals != (inspect.Totals{Lag: tt.lag, Length: before.Totals.Length}) {
 				t.Errorf("totals %+v", now.Totals)
 			}

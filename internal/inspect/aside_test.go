@@ -39,7 +39,7 @@ func TestWhatStandsAsideIsCounted(t *testing.T) {
 		}
 		must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: entries[3]}))
 		must(t, c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}))
-		got, err := Processor(t.Context(), c, "orders", "printer")
+		got, err := Processor(t.Context(), c, "orders", "printer", 0)
 		must(t, err)
 		if got.Totals.Parked != 3 || got.Totals.Dead != 1 || got.Totals.Quarantined != 1 || got.Totals.Pending != 1 {
 			t.Errorf("totals %+v", got.Totals)

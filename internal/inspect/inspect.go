@@ -22,6 +22,10 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
+// CountAtMost is how many entries of a partition are counted one by one, where the
+// server does not know how many are not delivered and the caller says nothing else.
+const CountAtMost = 10_000
+
 // An AppState is an app as Redis knows it.
 type AppState struct {
 	App     string        `json:"app"`
@@ -81,10 +85,15 @@ type PartitionState struct {
 	Group     string `json:"group"`     // consumer group, "" if there is none
 	Pending   int64  `json:"pending"`   // delivered, not acked
 	Lag       int64  `json:"lag"`       // appended, not yet acked; it includes the pending
+	LagMore   bool   `json:"lag_more"`  // the lag is larger than that: who counted stopped there
 	Length    int64  `json:"length"`    // entries in Redis
 	Floor     string `json:"floor"`     // everything up to here is acked
 	End       string `json:"end"`       // the last entry appended
-	Parked    int64  `json:"parked"`    // waiting for another attempt, or behind such an event
+	Oldest    string `json:"oldest"`    // the first entry that is not acked, "" if all is
+	Age       int64  `json:"age"`       // ms since that was appended, by Redis' clock
+	Delayed   int64  `json:"delayed"`   // waiting for their time, whoever processes them
+	Parked    int64  `json:"parked"`    // taken out of the partition, to be tried again or behind such an event
+	Retrying  int64  `json:"retrying"`  // of the parked, those that failed; -1: too many to count
 	Dead      int64  `json:"dead"`      // dead letters
 	Lost      int64  `json:"lost"`      // removed before they were processed
 
@@ -104,20 +113,56 @@ type QuarantineState struct {
 
 // Totals are sums over the partitions of a processor.
 type Totals struct {
-	Owned   int   `json:"owned"` // partitions that somebody holds the lock of
-	Pending int64 `json:"pending"`
-	Lag     int64 `json:"lag"`
-	Length  int64 `json:"length"`
-	Parked  int64 `json:"parked"`
-	Dead    int64 `json:"dead"`
-	Lost    int64 `json:"lost"`
+	Owned    int   `json:"owned"` // partitions that somebody holds the lock of
+	Pending  int64 `json:"pending"`
+	Lag      int64 `json:"lag"`
+	LagMore  bool  `json:"lag_more"` // that of one partition at least is larger
+	Age      int64 `json:"age"`      // the largest
+	Length   int64 `json:"length"`
+	Delayed  int64 `json:"delayed"`
+	Parked   int64 `json:"parked"`
+	Retrying int64 `json:"retrying"` // -1: that of one partition at least was not counted
+	Dead     int64 `json:"dead"`
+	Lost     int64 `json:"lost"`
 
 	Quarantined int `json:"quarantined"` // partitions
+	Unknown     int `json:"unknown"`     // partitions that could not be looked at, see their err
+}
+
+// sum returns the totals of partitions.
+func sum(partitions []PartitionState) (t Totals) {
+	for _, s := range partitions {
+		if s.Executor != "" {
+			t.Owned++
+		}
+		if s.Err != "" {
+			t.Unknown++
+		}
+		if s.Quarantine != nil {
+			t.Quarantined++
+		}
+		t.Pending += s.Pending
+		t.Lag += s.Lag
+		t.LagMore = t.LagMore || s.LagMore
+		t.Age = max(t.Age, s.Age)
+		t.Length += s.Length
+		t.Delayed += s.Delayed
+		t.Parked += s.Parked
+		if s.Retrying < 0 || t.Retrying < 0 {
+			t.Retrying = -1
+		} else {
+			t.Retrying += s.Retrying
+		}
+		t.Dead += s.Dead
+		t.Lost += s.Lost
+	}
+	return t
 }
 
 // App looks at an app with the named stream, with all its streams if only is "".
-// A stream without metadata is left out.
-func App(ctx context.Context, c *rstream.Client, only string) (*AppState, error) {
+// A stream without metadata is left out. count bounds how many entries of a
+// partition are counted one by one, 0 for CountAtMost.
+func App(ctx context.Context, c *rstream.Client, only string, count int64) (*AppState, error) {
 	names := []string{only}
 	var err error
 	if only == "" {
@@ -130,7 +175,7 @@ func App(ctx context.Context, c *rstream.Client, only string) (*AppState, error)
 		return nil, err
 	}
 	for _, name := range names {
-		s, err := Stream(ctx, c, name)
+		s, err := Stream(ctx, c, name, count)
 		switch {
 		case err != nil:
 			return nil, err
@@ -156,7 +201,8 @@ func leader(ctx context.Context, c *rstream.Client) (string, error) {
 }
 
 // Stream looks at one stream and all its processors; nil if it has no metadata.
-func Stream(ctx context.Context, c *rstream.Client, stream string) (*StreamState, error) {
+// count is as for App.
+func Stream(ctx context.Context, c *rstream.Client, stream string, count int64) (*StreamState, error) {
 	m, ok, err := c.LoadMeta(ctx, stream)
 	if err != nil || !ok {
 		return nil, err
@@ -173,7 +219,7 @@ func Stream(ctx context.Context, c *rstream.Client, stream string) (*StreamState
 		s.Delayed += n
 	}
 	for _, name := range m.Processors {
-		p, err := Processor(ctx, c, stream, name)
+		p, err := Processor(ctx, c, stream, name, count)
 		if err != nil {
 			return nil, err
 		}
@@ -182,8 +228,9 @@ func Stream(ctx context.Context, c *rstream.Client, stream string) (*StreamState
 	return s, nil
 }
 
-// Processor looks at one processor of a stream that has metadata.
-func Processor(ctx context.Context, c *rstream.Client, stream, processor string) (*ProcessorState, error) {
+// Processor looks at one processor of a stream that has metadata. count is as for
+// App.
+func Processor(ctx context.Context, c *rstream.Client, stream, processor string, count int64) (*ProcessorState, error) {
 	m, ok, err := c.LoadMeta(ctx, stream)
 	if err != nil {
 		return nil, err
@@ -199,7 +246,7 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string)
 	for _, member := range p.Members {
 		workers[member.Executor] = member.Worker
 	}
-	if err := p.look(ctx, c, m.Partitions, workers); err != nil {
+	if err := p.look(ctx, c, m.Partitions, workers, cmp.Or(count, CountAtMost)); err != nil {
 		return nil, err
 	}
 	for _, member := range p.Members {
@@ -209,20 +256,7 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string)
 			}
 		}
 	}
-	for _, s := range p.Partitions {
-		if s.Executor != "" {
-			p.Totals.Owned++
-		}
-		p.Totals.Pending += s.Pending
-		p.Totals.Lag += s.Lag
-		p.Totals.Length += s.Length
-		p.Totals.Parked += s.Parked
-		p.Totals.Dead += s.Dead
-		p.Totals.Lost += s.Lost
-		if s.Quarantine != nil {
-			p.Totals.Quarantined++
-		}
-	}
+	p.Totals = sum(p.Partitions)
 	return p, nil
 }
 
@@ -270,7 +304,7 @@ func beats(ctx context.Context, c *rstream.Client, stream, processor string, mem
 }
 
 // look fills in the partitions.
-func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, workers map[string]string) error {
+func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, workers map[string]string, count int64) error {
 	places := make([]rstream.Place, n)
 	for i := range places {
 		places[i] = c.Place(p.Stream, p.Processor, i)
@@ -283,15 +317,22 @@ func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, wor
 		s := PartitionState{
 			Partition: i, Executor: v.Owner, Worker: workers[v.Owner], LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
-			Length: v.Length, Floor: v.Floor, End: v.End, Parked: v.Parked, Dead: v.Dead, Lost: v.Lost,
-			Quarantine: quarantineOf(v.Quarantine),
+			Length: v.Length, Floor: v.Floor, End: v.End, Oldest: v.Oldest, Delayed: v.Delayed,
+			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(v.Quarantine),
+		}
+		if v.Oldest != "" {
+			// An entry with an ID of the future was appended by somebody with such a clock.
+			s.Age = max(v.Now.Sub(rstream.TimeOfID(v.Oldest)), 0).Milliseconds()
 		}
 		switch {
 		case v.Err != nil:
 			s.Err = v.Err.Error()
 		case v.Behind < 0:
-			if s.Lag, err = c.CountBehind(ctx, places[i], v.Delivered); err != nil {
+			if s.Lag, err = c.CountBehind(ctx, places[i], v.Delivered, count); err != nil {
 				return err
+			}
+			if s.LagMore = s.Lag > count; s.LagMore {
+				s.Lag = count
 			}
 		}
 		s.Lag += s.Pending

@@ -81,7 +81,7 @@ func TestProcessor(t *testing.T) {
 		must(t, err)
 		must(t, c.Ack(ctx, rstream.GroupName("printer", alice), []rstream.Ack{{Place: mine, IDs: []string{"1-1"}}})[0])
 
-		p, err := Processor(ctx, c, "orders", "printer")
+		p, err := Processor(ctx, c, "orders", "printer", 0)
 		must(t, err)
 		if p.Generation != g.Generation || len(p.Members) != 2 || len(p.Partitions) != 4 {
 			t.Fatalf("%+v", p)
@@ -102,10 +102,17 @@ func TestProcessor(t *testing.T) {
 		if got.LockLeft <= 59*60_000 || got.LockLeft > 3_600_000 {
 			t.Errorf("lock left %d ms", got.LockLeft)
 		}
-		got.LockLeft = 0
+		now := time.Now()
+		if at := now.Add(-time.Duration(got.Age) * time.Millisecond); at.Before(time.UnixMilli(-60_000)) || at.After(time.UnixMilli(60_000)) {
+			t.Errorf("the oldest event is of %v", at)
+		}
+		if p.Totals.Age != got.Age {
+			t.Errorf("the oldest of all is %d ms old, not %d", p.Totals.Age, got.Age)
+		}
+		got.LockLeft, got.Age, p.Totals.Age = 0, 0, 0
 		if want := (PartitionState{
 			Partition: 2, Executor: alice, Worker: "w1", Epoch: pos.Epoch, Tenure: "0000000000000003", Group: "printer@" + alice,
-			Pending: 5, Lag: 9, Length: 10, Floor: "1-1", End: "1-10",
+			Pending: 5, Lag: 9, Length: 10, Floor: "1-1", End: "1-10", Oldest: "1-2",
 		}); got != want {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
@@ -121,7 +128,7 @@ func TestProcessor(t *testing.T) {
 func TestApp(t *testing.T) {
 	both(t, func(t *testing.T, c *rstream.Client) {
 		ctx := t.Context()
-		a, err := App(ctx, c, "")
+		a, err := App(ctx, c, "", 0)
 		must(t, err)
 		if a.App != "shop" || a.Redis != c.Addr() || a.Leader != "" || len(a.Streams) != 0 {
 			t.Errorf("%+v", a)
@@ -129,16 +136,16 @@ func TestApp(t *testing.T) {
 		stream(t, c, "b", "x", "y")
 		stream(t, c, "a.b")
 		must(t, c.Redis().Set(ctx, c.Keys().Leader(), "host/1/0a1b2c3d", time.Hour).Err())
-		if a, err = App(ctx, c, ""); err != nil || a.Leader != "host/1" || len(a.Streams) != 2 || a.Streams[0].Stream != "a.b" {
+		if a, err = App(ctx, c, "", 0); err != nil || a.Leader != "host/1" || len(a.Streams) != 2 || a.Streams[0].Stream != "a.b" {
 			t.Errorf("%+v, %v", a, err)
 		}
 		for only, want := range map[string]int{"b": 2, "a.b": 0} {
-			a, err := App(ctx, c, only)
+			a, err := App(ctx, c, only, 0)
 			if err != nil || len(a.Streams) != 1 || a.Streams[0].Stream != only || len(a.Streams[0].Processors) != want || a.Streams[0].Partitions != 4 {
 				t.Errorf("%+v, %v", a, err)
 			}
 		}
-		if a, err := App(ctx, c, "c"); err != nil || len(a.Streams) != 0 {
+		if a, err := App(ctx, c, "c", 0); err != nil || len(a.Streams) != 0 {
 			t.Errorf("%+v, %v", a, err)
 		}
 	})
@@ -165,10 +172,10 @@ func TestBrokenMembershipIsAnError(t *testing.T) {
 	both(t, func(t *testing.T, c *rstream.Client) {
 		stream(t, c, "orders", "printer")
 		must(t, c.Redis().Set(t.Context(), c.Keys().Membership("orders", "printer"), `{"v":2}`, 0).Err())
-		if _, err := Processor(t.Context(), c, "orders", "printer"); err == nil {
+		if _, err := Processor(t.Context(), c, "orders", "printer", 0); err == nil {
 			t.Error("a membership of another version was read")
 		}
-		if _, err := Processor(t.Context(), c, "nope", "printer"); err == nil {
+		if _, err := Processor(t.Context(), c, "nope", "printer", 0); err == nil {
 			t.Error("a stream without metadata was read")
 		}
 	})

@@ -2,6 +2,8 @@ package rstream
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +27,21 @@ func cutID(id string) (ms, seq string) {
 
 func compareDigits(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// Before is the largest ID below an entry ID; a number alone means its first entry,
+// number-0. "0-0" is the lowest there is, and below none.
+func Before(id string) string {
+	ms, seq := cutID(id)
+	m, err1 := strconv.ParseUint(ms, 10, 64)
+	n, err2 := strconv.ParseUint(seq, 10, 64)
+	switch {
+	case err1 != nil || err2 != nil || (m == 0 && n == 0):
+		return "0-0"
+	case n > 0:
+		return fmt.Sprintf("%d-%d", m, n-1)
+	}
+	return fmt.Sprintf("%d-%d", m-1, uint64(math.MaxUint64))
 }
 
 // TimeOfID is when the server made an entry ID, to the millisecond.

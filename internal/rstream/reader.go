@@ -17,6 +17,10 @@ import (
 // the server to block, and from then on for each further part of the reply.
 const readMargin = time.Second
 
+// readBuffer is what a reader takes from its connection at once: a large reply then
+// comes in fewer pieces, each of which the reader has to be woken up for.
+const readBuffer = 128 << 10
+
 // An Entry is one entry of a partition. Values is nil when its data is gone.
 type Entry = redis.XMessage
 
@@ -45,6 +49,7 @@ func (c *Client) NewReader() *Reader {
 	r := &Reader{c: c}
 	o := c.options(-1)
 	o.PoolSize = 1
+	o.ReadBufferSize = readBuffer
 	o.ConnMaxIdleTime = -1
 	dial := o.Dialer
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -141,18 +146,29 @@ func complete(entries []Entry, pending []redis.XPendingExt, after string, count 
 // waits at most block for the first message. It consumes nothing and may be
 // repeated after any error.
 func (r *Reader) ReadControl(ctx context.Context, keys, after []string, block time.Duration) ([]Chunk, error) {
+	out, err := r.Follow(ctx, keys, after, 128, block)
+	if err != nil {
+		return nil, fmt.Errorf("read control streams %s: %w", strings.Join(keys, ", "), err)
+	}
+	return out, nil
+}
+
+// Follow reads Redis streams behind the IDs after, one for each key, at most count
+// entries of each, and waits at most block for the first; without block it does not
+// wait. It uses no group, consumes nothing and may be repeated after any error.
+func (r *Reader) Follow(ctx context.Context, keys, after []string, count int, block time.Duration) ([]Chunk, error) {
 	args := append(append(make([]string, 0, 2*len(keys)), keys...), after...)
 	var streams []redis.XStream
 	var reply error
 	err := r.run(ctx, block, false, func(ctx context.Context) error {
-		streams, reply = r.rdb.XRead(ctx, &redis.XReadArgs{Streams: args, Count: 128, Block: blockArgument(block)}).Result()
+		streams, reply = r.rdb.XRead(ctx, &redis.XReadArgs{Streams: args, Count: int64(count), Block: blockArgument(block)}).Result()
 		return reply
 	})
+	if err != nil && isReply(reply) {
+		err = sorted(reply) // no consumer group is involved
+	}
 	if err != nil {
-		if isReply(reply) {
-			err = sorted(reply) // no consumer group is involved
-		}
-		return nil, fmt.Errorf("read control streams %s: %w", strings.Join(keys, ", "), err)
+		return nil, err
 	}
 	return chunks(streams), nil
 }

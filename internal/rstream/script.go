@@ -45,6 +45,9 @@ var unlockSource string
 //go:embed lua/send.lua
 var sendSource string
 
+//go:embed lua/plain.lua
+var plainSource string
+
 //go:embed lua/packed.lua
 var packedLib string
 
@@ -74,6 +77,9 @@ var aliveSource string
 
 //go:embed lua/view.lua
 var viewSource string
+
+//go:embed lua/log.lua
+var logSource string
 
 //go:embed lua/count.lua
 var countSource string
@@ -122,6 +128,7 @@ var (
 	unlockScript   = redis.NewScript(unlockSource)
 	goneScript     = redis.NewScript(goneSource)
 	sendScript     = redis.NewScript(sendSource)
+	plainScript    = redis.NewScript(plainSource)
 	trimScript     = redis.NewScript(prelude + retention + trimSource)
 	forgetScript   = redis.NewScript(prelude + retention + forgetSource)
 	roomScript     = redis.NewScript(prelude + retention + roomSource)
@@ -131,6 +138,7 @@ var (
 	swapScript     = redis.NewScript(swapSource)
 	aliveScript    = redis.NewScript(aliveSource)
 	viewScript     = redis.NewScript(prelude + viewSource)
+	logScript      = redis.NewScript(prelude + logSource)
 	countScript    = redis.NewScript(countSource)
 	resetScript    = redis.NewScript(prelude + resetSource)
 

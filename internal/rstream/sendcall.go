@@ -2,6 +2,7 @@ package rstream
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,14 +85,11 @@ func (c *Client) send(ctx context.Context, parts []*part) []answer {
 			s = &sending{}
 			all = append(all, s)
 		}
-		s.at = append(s.at, i)
-		s.add(c, p)
+		s.at, s.parts, s.records = append(s.at, i), append(s.parts, p), s.records+p.n
 	}
 	calls := make([]*call, len(all))
 	for i, s := range all {
-		meta := s.parts[0].meta
-		args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.Size, meta.idWindow(), s.shapes)
-		calls[i] = scriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
+		calls[i] = s.call(ctx, c)
 	}
 	pipeline(ctx, c.once, calls)
 	for i, s := range all {
@@ -109,9 +107,46 @@ func (s *sending) serves(p *part) bool {
 		first.meta.Size == p.meta.Size && first.meta.idWindow() == p.meta.idWindow()
 }
 
-// add adds the next n records of a part.
+// call is the script call: of the script for plain records, if all are.
+func (s *sending) call(ctx context.Context, c *Client) *call {
+	meta := s.parts[0].meta
+	if name, ok := s.plain(); ok {
+		args := append(make([]any, 0, 3+s.records), meta.Size, name, nil)
+		counts := make([]byte, 0, 2*len(s.parts))
+		for _, p := range s.parts {
+			s.keys, counts = append(s.keys, p.Log), binary.BigEndian.AppendUint16(counts, uint16(p.n)) // at most recordsPerCall
+			for _, r := range p.rest[:p.n] {
+				args = append(args, &r[1]) // a pointer: a string would be copied to the heap
+			}
+		}
+		args[2] = counts
+		return scriptCall(ctx, plainScript, s.keys, args...)
+	}
+	for _, p := range s.parts {
+		s.add(c, p)
+	}
+	args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.Size, meta.idWindow(), s.shapes)
+	return scriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
+}
+
+// plain says whether all records have one field, of one name, and no IDs, as most do.
+func (s *sending) plain() (name string, ok bool) {
+	for _, p := range s.parts {
+		if p.IDs != nil || p.wide {
+			return "", false
+		}
+		for _, r := range p.rest[:p.n] {
+			if len(r) != 2 || (name != "" && r[0] != name) {
+				return "", false
+			}
+			name = r[0]
+		}
+	}
+	return name, true
+}
+
+// add adds the next n records of a part, in the form of send.lua.
 func (s *sending) add(c *Client, p *part) {
-	s.parts, s.records = append(s.parts, p), s.records+p.n
 	records, keys, begin := p.rest[:p.n], len(s.keys)+1, len(s.args)
 	s.keys = append(s.keys, p.Log)
 	s.args = append(slices.Grow(s.args, 5+len(records)*len(records[0])/2), 0, p.n, 0)

@@ -10,6 +10,7 @@ import (
 const (
 	viewsPerTrip = 256
 	countPage    = 500
+	statesLooked = 1000 // retry states of a partition, in one view
 )
 
 // A View is a partition as one processor sees it.
@@ -25,11 +26,15 @@ type View struct {
 	Behind    int64         // not delivered, -1 when it must be counted with CountBehind
 	Length    int64
 	End       string // last ID ever appended
+	Oldest    string // the first ID that is not acked, "" if all is
 	Parked    int64
+	Failed    int64 // of the parked, failed and waiting for another attempt; -1 where so many are parked that nobody counts
 	Dead      int64 // dead letters
+	Delayed   int64 // events that wait for their time
 	Lost      int64 // removed before they were processed
 
 	Quarantine *Quarantine // nil: the partition is not quarantined
+	Now        time.Time   // by the server's clock
 	Err        error       // the server could not tell, for instance because a key holds a wrong type
 }
 
@@ -41,7 +46,7 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 		n := min(len(ps), viewsPerTrip)
 		calls := make([]*call, n)
 		for i, p := range ps[:n] {
-			calls[i] = scriptCall(ctx, viewScript, []string{p.Log, p.Lock, p.Own, p.Parked, p.Dead}, p.Processor, ExecutorIDLength)
+			calls[i] = scriptCall(ctx, viewScript, []string{p.Log, p.Lock, p.Own, p.Retry, p.Dead, p.Due}, p.Processor, ExecutorIDLength, statesLooked)
 		}
 		pipeline(ctx, c.ordinary, calls)
 		for i, p := range ps[:n] {
@@ -68,7 +73,8 @@ func parseView(reply []any) (View, error) {
 		Owner: owner, Tenure: number, LockLeft: time.Duration(max(f.number("left"), 0)) * time.Millisecond, Epoch: f.number("epoch"),
 		Group: f.text("group"), Delivered: f.text("delivered"), Floor: f.text("floor"),
 		Pending: f.number("pending"), Behind: f.number("behind"), Length: f.number("length"), End: f.text("end"),
-		Parked: f.number("parked"), Dead: f.number("dead"), Lost: f.number("lost"),
+		Oldest: f.text("oldest"), Now: time.UnixMilli(f.number("now")), Parked: f.number("parked"), Failed: f.number("failed"),
+		Dead: f.number("dead"), Delayed: f.number("delayed"), Lost: f.number("lost"),
 	}
 	quarantine := f.text("quarantine")
 	if f.err != nil {
@@ -79,9 +85,10 @@ func parseView(reply []any) (View, error) {
 	return v, err
 }
 
-// CountBehind counts the entries of a partition behind an ID, in as many round
-// trips as it takes; the entries themselves stay on the server.
-func (c *Client) CountBehind(ctx context.Context, p Place, id string) (int64, error) {
+// CountBehind counts the entries of a partition behind an ID, a page per round
+// trip; the entries themselves stay on the server. With a limit above zero it stops
+// once there are more, and returns a number above the limit.
+func (c *Client) CountBehind(ctx context.Context, p Place, id string, limit int64) (int64, error) {
 	for total := int64(0); ; {
 		reply, err := countScript.Run(ctx, c.ordinary, []string{p.Log}, id, countPage).Slice()
 		if err != nil {
@@ -91,7 +98,7 @@ func (c *Client) CountBehind(ctx context.Context, p Place, id string) (int64, er
 		if !ok {
 			return 0, p.wrap("count", fmt.Errorf("unexpected reply %v", reply))
 		}
-		if total += n; n < countPage {
+		if total += n; n < countPage || (limit > 0 && total > limit) {
 			return total, nil
 		}
 		id, _ = reply[1].(string)

@@ -12,6 +12,10 @@ func (e *env) view(p Place) View {
 	vs, err := e.Views(e.ctx(), []Place{p})
 	e.must(err)
 	e.must(vs[0].Err)
+	if vs[0].Now.Before(time.UnixMilli(1_700_000_000_000)) {
+		e.t.Errorf("the server's clock is %v", vs[0].Now)
+	}
+	vs[0].Now = time.Time{}
 	return vs[0]
 }
 
@@ -19,7 +23,7 @@ func (e *env) view(p Place) View {
 func (e *env) behind(p Place) int64 {
 	e.t.Helper()
 	v := e.view(p)
-	counted, err := e.CountBehind(e.ctx(), p, v.Delivered)
+	counted, err := e.CountBehind(e.ctx(), p, v.Delivered, 0)
 	e.must(err)
 	if v.Behind >= 0 && v.Behind != counted {
 		e.t.Errorf("the server says %d behind, there are %d", v.Behind, counted)
@@ -45,7 +49,7 @@ func TestViewOfAnOwnership(t *testing.T) {
 		v.LockLeft, v.Behind = 0, 0
 		equal(t, "view", v, View{
 			Owner: alice, Tenure: "0000000000000007", Epoch: pos.Epoch, Group: "my-proc@" + alice,
-			Delivered: "1-4", Floor: "1-2", Pending: 2, Length: 6, End: "1-6",
+			Delivered: "1-4", Floor: "1-2", Pending: 2, Length: 6, End: "1-6", Oldest: "1-3",
 		})
 		equal(t, "behind", e.behind(p), 2)
 	})
@@ -84,6 +88,66 @@ func TestViewCountsRight(t *testing.T) {
 	}
 }
 
+func TestViewTellsTheOldestUnacked(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		for i := range 6 {
+			e.add(p.Log, fmt.Sprint(i+1, "-0"))
+		}
+		equal(t, "never ran", e.view(p).Oldest, "1-0")
+		e.own(p, tenure(alice, 1))
+		equal(t, "nothing read", e.view(p).Oldest, "1-0")
+		ack := func(ids ...string) {
+			e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{Place: p, IDs: ids}})[0])
+		}
+		e.read(p, alice, 4)
+		ack("1-0", "3-0")
+		equal(t, "acked with a gap", e.view(p).Oldest, "2-0")
+		ack("2-0", "4-0")
+		equal(t, "all that was read is acked", e.view(p).Oldest, "5-0")
+		e.raw.XDel(e.ctx(), p.Log, "5-0")
+		equal(t, "and the next one deleted", e.view(p).Oldest, "6-0")
+		e.read(p, alice, 4)
+		ack("6-0")
+		equal(t, "all is acked", e.view(p).Oldest, "")
+	})
+}
+
+func TestViewCountsWhatWaits(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		state := func(s string) string { return `{"v":1,"lane":"k","key":"\"first\":","n":1` + s + `}` }
+		e.must(e.raw.HSet(e.ctx(), p.Retry, "1-0", state(`,"first":5,"last":7`), "2-0", state(""), "3-0", state(`,"first":6`)).Err())
+		e.must(e.raw.Do(e.ctx(), "ZADD", p.Due, 5, "a", 6, "b").Err())
+		v := e.view(p)
+		equal(t, "parked", v.Parked, 3)
+		equal(t, "of them failed", v.Failed, 2)
+		equal(t, "delayed", v.Delayed, 2)
+		for i := range statesLooked {
+			e.must(e.raw.HSet(e.ctx(), p.Retry, fmt.Sprint("9-", i), state("")).Err())
+		}
+		v = e.view(p)
+		equal(t, "parked, many", v.Parked, 3+statesLooked)
+		equal(t, "of them failed, uncounted", v.Failed, -1)
+	})
+}
+
+func TestCountBehindStopsAtItsLimit(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		var records [][]string
+		for range 3 * countPage {
+			records = append(records, []string{"data", "x"})
+		}
+		e.must(e.Append(e.ctx(), []Append{{Log: p.Log, Records: records}})[0].Err)
+		for _, tt := range []struct{ limit, want int64 }{{1, countPage}, {countPage, 2 * countPage}, {3 * countPage, 3 * countPage}} {
+			n, err := e.CountBehind(e.ctx(), p, "0-0", tt.limit)
+			e.must(err)
+			equal(t, fmt.Sprint("limit ", tt.limit), n, tt.want)
+		}
+	})
+}
+
 func TestCountBehindManyPages(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Place("orders", "printer", 0)
@@ -94,7 +158,7 @@ func TestCountBehindManyPages(t *testing.T) {
 		got := e.Append(e.ctx(), []Append{{Log: p.Log, Records: records}})[0]
 		e.must(got.Err)
 		for skip, want := range map[int]int64{0: 3*countPage - 1, countPage - 1: 2 * countPage, 3*countPage - 1: 0} {
-			n, err := e.CountBehind(e.ctx(), p, got.IDs[skip])
+			n, err := e.CountBehind(e.ctx(), p, got.IDs[skip], 0)
 			e.must(err)
 			equal(t, fmt.Sprint("behind entry ", skip), n, want)
 		}

@@ -14,22 +14,34 @@ const (
 	acksPerCommand = 1024
 	// ackPause is between two rounds of acks: without it, thousands of events in a
 	// second would take as many requests.
-	ackPause = time.Millisecond
+	ackPause = 4 * time.Millisecond
 )
 
 // The acker confirms what consumers have done: one XACK per partition and round
 // trip, all partitions in one pipeline. While a round trip is under way, and until
 // ackPause after it began, the next acks gather, so that an ack is sent at once
-// when idle and many go together under load.
+// when idle and many go together under load. Who cannot go on for long without them
+// hurries it.
 type acker struct {
-	x    *incarnation
-	wake chan struct{}
+	x      *incarnation
+	wake   chan struct{}
+	sooner chan struct{}
 
 	mu    sync.Mutex
 	dirty []*tenure
 }
 
-func newAcker(x *incarnation) *acker { return &acker{x: x, wake: make(chan struct{}, 1)} }
+func newAcker(x *incarnation) *acker {
+	return &acker{x: x, wake: make(chan struct{}, 1), sooner: make(chan struct{}, 1)}
+}
+
+// hurry ends the pause between two rounds: somebody waits for an ack, or soon will.
+func (a *acker) hurry() {
+	select {
+	case a.sooner <- struct{}{}:
+	default:
+	}
+}
 
 // mark tells that a tenure has acks to send.
 func (a *acker) mark(t *tenure) {
@@ -45,6 +57,8 @@ func (a *acker) mark(t *tenure) {
 func (a *acker) run(ctx context.Context) {
 	var work []*tenure
 	trouble := newTrouble(a.x.log, "acks")
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for next := mono(); ; {
 		select {
 		case <-ctx.Done():
@@ -52,10 +66,12 @@ func (a *acker) run(ctx context.Context) {
 		case <-a.wake:
 		}
 		if left := time.Duration(next - mono()); left > 0 {
+			timer.Reset(left)
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(left):
+			case <-a.sooner:
+			case <-timer.C:
 			}
 		}
 		next = mono() + int64(ackPause)
@@ -76,6 +92,7 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 	var acks []rstream.Ack
 	var of []*tenure
 	for _, t := range work {
+		t.countProcessed()
 		// After the tenure nothing is sent: the entries may be another owner's,
 		// who processes them again.
 		if t.isLost() {

@@ -2,20 +2,22 @@ package worker
 
 import "slices"
 
-// done moves entries from the consumer to the acker and says whether the acker
-// has to be told.
-func (b *buffer) done(ids []string, gap bool) (tell bool) {
+// done moves entries from the consumer to the acker, and says whether the acker
+// has to be told, and whether it has to hurry: half of what may be done and not
+// acked is.
+func (b *buffer) done(ids []string, gap bool) (tell, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.gap = b.gap || gap
 	tell = len(b.acking) == 0
+	hurry = 2*(len(b.acking)+len(ids)) >= b.unacked && 2*len(b.acking) < b.unacked
 	mixed := !tell && compareIDs(b.acking[len(b.acking)-1], ids[0]) > 0
 	b.acking = append(b.acking, ids...)
 	if mixed {
 		slices.SortFunc(b.acking, compareIDs)
 	}
 	b.strike(ids)
-	return tell
+	return tell, hurry
 }
 
 // acks hands at most n IDs to the acker, which answers with acked or again.

@@ -278,7 +278,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
 		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		tell: i.acks.mark, count: i.w.count, alone: i.w.alone, worker: i.w.name,
+		tell: i.acks.mark, hurryAcks: i.acks.hurry, count: i.w.count, alone: i.w.alone, worker: i.w.name,
 	}
 	t.lease.Store(lease)
 	t.losses.seen = pos.Lost
@@ -319,6 +319,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 // consume runs the user's side until the tenure ends.
 func (i *incarnation) consume(t *tenure, q *rstream.Quarantine) {
 	defer close(t.finished)
+	defer t.countProcessed()
 	defer t.leave()
 	defer t.cancel(nil)
 	if q != nil {

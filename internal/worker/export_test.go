@@ -23,7 +23,7 @@ func NewFed(p *Processor, entries []rstream.Entry, n int) *Fed {
 	t := &tenure{
 		buffer: newBuffer(p.Prefetch, p.Adapt, p.PrefetchBytes, "0-0", 0), epoch: 1, log: slog.New(slog.DiscardHandler),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		tell: func(*tenure) {}, count: new(Counters), alone: newAlone(),
+		tell: func(*tenure) {}, hurryAcks: func() {}, count: new(Counters), alone: newAlone(),
 	}
 	t.lease.Store(math.MaxInt64)
 	t.live, t.changed, t.opened = t.holdsAt, func() {}, t.signal

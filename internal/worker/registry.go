@@ -22,6 +22,8 @@ type Stream struct {
 	Sample func() ([]byte, error)
 	// Decode is the inverse of Encode.
 	Decode func(entry rstream.Entry) (record any, err error)
+	// Key is the key of an entry; false where it cannot be told.
+	Key func(entry rstream.Entry) (key string, ok bool)
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.
 	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent

@@ -100,9 +100,7 @@ func (t *tenure) admit(entries []rstream.Entry) ([]rstream.Entry, error) {
 		t.careful = false
 	}
 	rest, acks, err := t.retries.Sift(entries)
-	if len(acks) > 0 && t.done(acks, false) {
-		t.tell(t)
-	}
+	t.finish(acks, false)
 	if err != nil || len(rest) == 0 || !t.careful {
 		return rest, err
 	}
@@ -166,14 +164,36 @@ func (t *tenure) Attempts(id string) int { return t.retries.Attempts(id) }
 
 // Ack is Source.Ack.
 func (t *tenure) Ack(ids []string, gap bool) {
-	t.count.Processed.Add(int64(len(ids)))
+	t.processed.Add(int64(len(ids)))
 	if t.retries.Runs(ids[0]) {
+		t.countProcessed()
 		// The error is the end of the tenure, which the next Take tells.
 		_ = t.retries.Done()
 		return
 	}
-	if t.done(ids, gap) {
+	t.finish(ids, gap)
+}
+
+// finish passes entries that need no more processing to the acker.
+func (t *tenure) finish(ids []string, gap bool) {
+	if len(ids) == 0 {
+		return
+	}
+	tell, hurry := t.done(ids, gap)
+	if tell {
 		t.tell(t)
+	}
+	if hurry {
+		t.hurryAcks()
+	}
+}
+
+// countProcessed adds what was processed to the worker's counter, which all its
+// partitions share: adding each event there would have the processors wait for each
+// other.
+func (t *tenure) countProcessed() {
+	if n := t.processed.Swap(0); n > 0 {
+		t.count.Processed.Add(n)
 	}
 }
 
@@ -181,9 +201,7 @@ func (t *tenure) Ack(ids []string, gap bool) {
 func (t *tenure) Fail(failures []Failure) error {
 	t.leave()
 	acks, err := t.retries.Fail(failures)
-	if len(acks) > 0 && t.done(acks, false) {
-		t.tell(t)
-	}
+	t.finish(acks, false)
 	return err
 }
 

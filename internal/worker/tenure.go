@@ -43,6 +43,8 @@ type tenure struct {
 	ended     chan struct{} // incarnation.end is through
 
 	tell      func(*tenure) // tells the acker
+	hurryAcks func()        // has it not wait for more
+	processed atomic.Int64  // and not yet in count
 	lapse     func()        // the lease is over
 	endCause  func() error  // why it ends, if it is not lost
 	count     *Counters
@@ -182,6 +184,7 @@ func (t *tenure) isLost() bool { return t.over.Load() }
 // flush waits until every ack is confirmed; false if the tenure is lost before.
 func (t *tenure) flush() bool {
 	for !t.flushed() {
+		t.hurryAcks()
 		select {
 		case <-t.gone:
 			return false

@@ -1,11 +1,15 @@
 -- Looks at a partition as one processor sees it. Changes nothing.
 --
--- KEYS    1 partition   2 lock   3 ownership hash   4 parked events   5 dead letters
--- ARGV    1 processor   2 length of an executor ID
+-- KEYS    1 partition   2 lock   3 ownership hash   4 retry states   5 dead letters
+--         6 times of the delayed events
+-- ARGV    1 processor   2 length of an executor ID   3 so many retry states are looked at
 -- Returns names and values in turns: held (lock value or ''), left (its remaining
 --         life in ms), epoch or 0, group or '', delivered (the last ID that was),
 --         floor, pending, behind (not delivered, -1 when it must be counted),
---         length, end (last ID), parked, dead, lost, quarantine (as stored, or '')
+--         length, end (last ID), oldest (the first ID that is not acked, or ''), parked,
+--         failed (how many of these failed and wait to be tried again, -1 where more are
+--         parked than are looked at), dead, delayed, lost, quarantine (as stored, or ''),
+--         now (ms)
 local log, id_length = KEYS[1], tonumber(ARGV[2])
 
 -- The ID up to which everything is acked, as takeover.lua finds it.
@@ -21,14 +25,22 @@ local held = redis.call('GET', KEYS[2]) or ''
 local left = redis.call('PTTL', KEYS[2])
 local saved = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'quarantine', 'lost', 'gone')
 local epoch, checkpoint = tonumber(saved[1] or '') or 0, saved[2] or '0-0'
-local parked, dead = redis.call('HLEN', KEYS[4]), redis.call('XLEN', KEYS[5])
-
-local function answer(group, delivered, floor, pending, behind, length, last)
-	return { 'held', held, 'left', left, 'epoch', epoch, 'group', group, 'delivered', delivered, 'floor', floor,
-		'pending', pending, 'behind', behind, 'length', length, 'end', last,
-		'parked', parked, 'dead', dead, 'lost', (tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), 'quarantine', saved[3] or '' }
+local parked, dead, delayed = redis.call('HLEN', KEYS[4]), redis.call('XLEN', KEYS[5]), redis.call('ZCARD', KEYS[6])
+local failed, now = 0, redis.call('TIME')
+if parked > tonumber(ARGV[3]) then
+	failed = -1
+elseif parked > 0 then
+	for _, state in ipairs(redis.call('HVALS', KEYS[4])) do
+		if state:find('"first":', 1, true) then failed = failed + 1 end
+	end
 end
-if redis.call('EXISTS', log) == 0 then return answer('', checkpoint, checkpoint, 0, 0, 0, '0-0') end
+
+local function answer(group, delivered, floor, pending, behind, length, last, oldest)
+	return { 'held', held, 'left', left, 'epoch', epoch, 'group', group, 'delivered', delivered, 'floor', floor,
+		'pending', pending, 'behind', behind, 'length', length, 'end', last, 'oldest', oldest, 'now', now[1] * 1000 + math.floor(now[2] / 1000),
+		'parked', parked, 'failed', failed, 'dead', dead, 'delayed', delayed, 'lost', (tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), 'quarantine', saved[3] or '' }
+end
+if redis.call('EXISTS', log) == 0 then return answer('', checkpoint, checkpoint, 0, 0, 0, '0-0', '') end
 
 -- Several groups of one processor: the owner's, else the one that is furthest
 -- behind, for there a takeover begins.
@@ -63,5 +75,12 @@ elseif before(delivered, first[1][1]) then
 elseif group and group['entries-read'] and group['lag'] and group['lag'] > 0 and group['lag'] < length then
 	undelivered = group['lag']
 end
+
+-- What is pending may have been removed: its ID still tells since when it waits.
+local oldest = group and group['pending'] > 0 and redis.call('XPENDING', log, group['name'])[2]
+if not oldest and undelivered ~= 0 then
+	local next = redis.call('XRANGE', log, '(' .. delivered, '+', 'COUNT', 1)
+	oldest = next[1] and next[1][1]
+end
 return answer(group and group['name'] or '', delivered, floor or checkpoint,
-	group and group['pending'] or 0, undelivered, length, last)
+	group and group['pending'] or 0, undelivered, length, last, oldest or '')

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+func (s *shop) checked(code int, args ...string) (v verdict) {
+	s.t.Helper()
+	r := s.untyped(append([]string{"check", "--output", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != code || v.OK != (code == 0) {
+		s.t.Fatalf("%v: %+v: %v, want code %d", args, r, err, code)
+	}
+	return v
+}
+
+func TestCheckHoldsAProcessorAgainstItsLimits(t *testing.T) {
+	s := owned(t, 4)
+	s.untyped("check", "--max-lag", "0", "--max-age", "1s", "--max-dead", "0").want(t, 0, "OK: 1 processors, lag 0, oldest unacked event -\n", "")
+	s.send(5)
+	time.Sleep(2 * time.Millisecond)
+	s.untyped("check", "--max-lag", "5", "--max-age", "1h").want(t, 0, "OK: 1 processors, lag 5, oldest unacked event ", "")
+	s.untyped("check", "orders/printer", "--max-lag", "4").want(t, 3, "stream orders: processor printer: lag 5 is above 4\n", "")
+	s.untyped("check", "--max-age", "1ms").want(t, 3, "has not been acked for ", "")
+	if v := s.checked(3, "--max-lag", "4"); len(v.Findings) != 1 || v.Findings[0].What != "lag" || v.Findings[0].Value != 5 || v.Findings[0].Limit != 4 || v.Findings[0].Partition != nil {
+		t.Errorf("%+v", v)
+	}
+	v := s.checked(3, "--max-age", "1ms")
+	if len(v.Findings) == 0 || v.Findings[0].What != "age" || v.Findings[0].Partition == nil || v.Findings[0].Value <= 1 || v.Findings[0].Limit != 1 {
+		t.Errorf("%+v", v)
+	}
+	s.untyped("check", "--max-lag", "-1").want(t, 2, "", "--max-lag -1 is below 0")
+	s.untyped("check", "--max-age", "-1s").want(t, 2, "", "--max-age -1s is below 0")
+	s.untyped("check", "nope").want(t, 1, "", `no stream "nope"`)
+}
+
+func TestCheckFindsWhatStandsStill(t *testing.T) {
+	s := owned(t, 4)
+	c := client(t, s)
+	p := c.Place("orders", "printer", 1)
+	me := rstream.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}
+	if err := c.Lock(t.Context(), p, me, time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Takeover(t.Context(), p, me, "", 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("check").want(t, 3, "stream orders partition 1: processor printer: quarantined since 2026-01-01T00:00:00Z, at event 5-0: no ink\n", "")
+	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "quarantine" || *v.Findings[0].Partition != 1 || v.Processors[0].Totals.Quarantined != 1 {
+		t.Errorf("%+v", v)
+	}
+	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: p.Dead, Values: []any{"data", "x"}})
+	if v := s.checked(3, "--max-dead", "0"); len(v.Findings) != 2 || v.Findings[0].What != "dead" || v.Findings[0].Value != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// What cannot be told is no answer, neither a good nor a bad one.
+func TestCheckOfWhatCannotBeToldFails(t *testing.T) {
+	s := owned(t, 4)
+	key := "__strm:shop.orders.1"
+	s.rdb.Del(t.Context(), key)
+	s.rdb.Set(t.Context(), key, "x", 0)
+	s.untyped("check", "--max-lag", "10").want(t, 1, "", "partition 1 cannot be looked at: stream orders partition 1: processor printer: view: ")
+}
+
+// Where the server does not know the lag, entries are counted as far as needed.
+func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
+	s := owned(t, 20)
+	key := "__strm:shop.orders.0"
+	for range 25 {
+		pipe := s.rdb.Pipeline()
+		for range 1000 {
+			pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: key, Values: []any{"data", "x"}})
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := s.rdb.XRevRangeN(t.Context(), key, "+", "-", 2).Val()
+	s.rdb.XDel(t.Context(), key, last[1].ID)
+	for limit, code := range map[int]int{24_998: 3, 24_999: 0, 10: 3} {
+		r := s.untyped("check", "--max-lag", fmt.Sprint(limit))
+		if r.code != code {
+			t.Errorf("limit %d: %+v", limit, r)
+		}
+	}
+	s.untyped("status").want(t, 0, ">10000", "")
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+// A column is one of the table of partitions in `status`.
+type column struct {
+	title string
+	wide  bool // only in wide output
+	of    func(s *inspect.PartitionState, now time.Time) string
+	total func(t *inspect.Totals) string // nil: none
+}
+
+var columns = []column{
+	{"PARTITION", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return strconv.Itoa(s.Partition) },
+		func(*inspect.Totals) string { return "total" }},
+	{"OWNER", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return ownerOf(s) },
+		func(t *inspect.Totals) string { return fmt.Sprint(t.Owned, " owned") }},
+	{"EXECUTOR", true,
+		func(s *inspect.PartitionState, _ time.Time) string { return dash(s.Executor) }, nil},
+	{"LEASE", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return leaseOf(s) }, nil},
+	{"EPOCH", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Epoch) }, nil},
+	{"PENDING", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Pending) },
+		func(t *inspect.Totals) string { return number(t.Pending) }},
+	{"LAG", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return atLeast(s.Lag, s.LagMore) },
+		func(t *inspect.Totals) string { return atLeast(t.Lag, t.LagMore) }},
+	{"AGE", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return ageOf(s.Age, s.Oldest != "") },
+		func(t *inspect.Totals) string { return ageOf(t.Age, t.Lag > 0) }},
+	{"DELAYED", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Delayed) },
+		func(t *inspect.Totals) string { return number(t.Delayed) }},
+	{"PARKED", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Parked) },
+		func(t *inspect.Totals) string { return number(t.Parked) }},
+	{"RETRYING", true,
+		func(s *inspect.PartitionState, _ time.Time) string { return counted(s.Retrying) },
+		func(t *inspect.Totals) string { return counted(t.Retrying) }},
+	{"DEAD", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Dead) },
+		func(t *inspect.Totals) string { return number(t.Dead) }},
+	{"LOST", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Lost) },
+		func(t *inspect.Totals) string { return number(t.Lost) }},
+	{"LENGTH", true,
+		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Length) },
+		func(t *inspect.Totals) string { return number(t.Length) }},
+	{"ACKED TO", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return s.Floor }, nil},
+	{"END", false,
+		func(s *inspect.PartitionState, _ time.Time) string { return s.End }, nil},
+	{"GROUP", true,
+		func(s *inspect.PartitionState, _ time.Time) string { return dash(s.Group) }, nil},
+	{"STATE", false, stateOf, nil},
+}
+
+func columnsOf(wide bool) (out []column) {
+	for _, c := range columns {
+		if wide || !c.wide {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// writeRow writes a row for a tabwriter.
+func writeRow(w io.Writer, columns []column, cell func(column) string) {
+	cells := make([]string, len(columns))
+	for i, c := range columns {
+		cells[i] = cell(c)
+	}
+	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+}
+
+// ownerOf names a worker, or an executor without one: a reset, or a worker that is no
+// member any more.
+func ownerOf(s *inspect.PartitionState) string {
+	if s.Worker != "" {
+		return s.Worker
+	}
+	return dash(s.Executor)
+}
+
+func leaseOf(s *inspect.PartitionState) string {
+	if s.Executor == "" {
+		return "-"
+	}
+	return shortly(time.Duration(s.LockLeft) * time.Millisecond)
+}
+
+func ageOf(ms int64, there bool) string {
+	if !there {
+		return "-"
+	}
+	return shortly(time.Duration(ms) * time.Millisecond)
+}
+
+// stateOf says in a word what keeps a partition from being processed, or what it does.
+func stateOf(s *inspect.PartitionState, now time.Time) string {
+	switch {
+	case s.Quarantine != nil:
+		return "quarantined"
+	case s.Held == "block":
+		return "blocked"
+	case s.Held == "pause":
+		return "paused"
+	case s.RunningSince != nil:
+		return "running for " + shortly(now.Sub(*s.RunningSince))
+	case s.Executor == "":
+		return "no owner"
+	}
+	return "ok"
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// atLeast is a number, of which may be known only that there are more.
+func atLeast(n int64, more bool) string {
+	if more {
+		return ">" + number(n)
+	}
+	return number(n)
+}
+
+// counted is a number, "?" where it is negative because nobody counted.
+func counted(n int64) string {
+	if n < 0 {
+		return "?"
+	}
+	return number(n)
+}

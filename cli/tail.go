@@ -1,0 +1,366 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+const (
+	flagFollow = "follow"
+	flagFrom   = "from"
+	flagGrep   = "grep"
+	flagRaw    = "raw"
+
+	// tailedByDefault is how many events `tail` shows where nothing says where to begin.
+	tailedByDefault = 10
+)
+
+func (p *program) tail() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "tail",
+		Usage:     "show events of a stream, decoded; no processor misses them",
+		ArgsUsage: "STREAM",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagFollow, DisableDefaultText: true, Usage: "go on with events as they come, until interrupted"},
+			&cli.StringFlag{Name: flagFrom, DefaultText: "the last 10", Usage: "`WHERE` to begin: start, end, an entry ID, a time such as 2026-01-31T08:00:00Z, or -1h"},
+			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},
+			&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
+			&cli.StringFlag{Name: flagGrep, Usage: "only events whose record, as it is shown, matches this `REGEXP`"},
+			&cli.IntFlag{Name: flagLimit, DefaultText: "all", Usage: "at most `N` events"},
+			&cli.BoolFlag{Name: flagRaw, DisableDefaultText: true, Usage: "the fields of the entries as they are in Redis"},
+		},
+		Action: p.action(runTail),
+	},
+		"PROG tail orders",
+		"PROG tail orders --follow --key ada",
+		"PROG tail orders --from -1h --grep refund --output json")
+}
+
+// tailArgs are what `tail` is about.
+type tailArgs struct {
+	stream     string
+	partitions []int
+	from       string // entry ID behind which it begins
+	last       int    // only so many of those that are there, -1: all
+	until      string // entry ID at which it ends, "" if it follows
+	limit      int    // 0: none
+	key        *string
+	grep       *regexp.Regexp
+	raw        bool
+}
+
+// A shownEvent is what `tail` tells of an event.
+type shownEvent struct {
+	Stream    string          `json:"stream"`
+	Partition int             `json:"partition"`
+	ID        string          `json:"id"`
+	Time      time.Time       `json:"time"` // by the ID
+	Key       *string         `json:"key"`  // null: it cannot be told
+	Record    json.RawMessage `json:"record,omitempty"`
+	Err       string          `json:"err,omitempty"`    // why there is no record
+	Fields    map[string]any  `json:"fields,omitempty"` // with --raw, in the place of the record
+}
+
+func runTail(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.tailArgs(ctx, c)
+	if err != nil {
+		return err
+	}
+	look, err := s.reading(ctx, a.stream)
+	if err != nil {
+		return err
+	}
+	t := inspect.NewTail(s.client, a.stream, a.partitions, a.from)
+	defer t.Close()
+	if a.last >= 0 {
+		if err := t.ToEnd(ctx, a.last); err != nil {
+			return err
+		}
+	}
+	for shown := 0; a.limit == 0 || shown < a.limit; {
+		e, ok, err := t.Next(ctx, a.until == "")
+		switch {
+		case err != nil && ctx.Err() != nil && a.until == "":
+			return nil // that is how one ends it
+		case err != nil:
+			return err
+		case !ok || (a.until != "" && rstream.CompareIDs(e.Entry.ID, a.until) > 0):
+			return nil
+		}
+		one := a.show(e, look)
+		if !a.wants(&one) {
+			continue
+		}
+		shown++
+		if err := s.out.write(&one, one.write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tailArgs reads the argument and the flags, and looks whether there is such a stream.
+func (s *session) tailArgs(ctx context.Context, c *cli.Context) (*tailArgs, error) {
+	a := &tailArgs{stream: c.Args().First(), from: "0-0", last: -1, limit: c.Int(flagLimit), raw: c.Bool(flagRaw)}
+	switch {
+	case a.stream == "":
+		return nil, usagef(c, "which stream?")
+	case c.NArg() > 1:
+		return nil, usagef(c, "unexpected argument %q", c.Args().Get(1))
+	case c.IsSet(flagLimit) && a.limit < 1:
+		return nil, usagef(c, "--limit is at least 1")
+	}
+	if key := c.String(flagKey); c.IsSet(flagKey) {
+		a.key = &key
+	}
+	if c.IsSet(flagGrep) {
+		var err error
+		if a.grep, err = regexp.Compile(c.String(flagGrep)); err != nil {
+			return nil, usagef(c, "--grep: %v", err)
+		}
+	}
+	if err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	meta, err := s.metadata(ctx, a.stream)
+	if err != nil {
+		return nil, err
+	}
+	for n := range meta.Partitions {
+		if !c.IsSet(flagPartition) || c.Int(flagPartition) == n {
+			a.partitions = append(a.partitions, n)
+		}
+	}
+	if len(a.partitions) == 0 {
+		return nil, noPartition(a.stream, c.Int(flagPartition), meta.Partitions)
+	}
+	if err := a.begin(ctx, s, c); err != nil {
+		return nil, err
+	}
+	if c.Bool(flagFollow) {
+		return a, nil
+	}
+	// What is appended while it runs is not a part of it.
+	logs, err := inspect.Logs(ctx, s.client, a.stream, meta.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	a.until = "0-0"
+	for _, l := range logs {
+		if l.Err == "" && rstream.CompareIDs(l.End, a.until) > 0 {
+			a.until = l.End
+		}
+	}
+	return a, nil
+}
+
+var tailFrom = regexp.MustCompile(`^\d+(-\d+)?$`)
+
+// begin reads the flag that says where to begin.
+func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error {
+	from := c.String(flagFrom)
+	switch {
+	case !c.IsSet(flagFrom):
+		a.last = tailedByDefault
+		return nil
+	case from == "start":
+		return nil
+	case from == "end":
+		a.last = 0
+		return nil
+	case tailFrom.MatchString(from):
+		a.from = rstream.Before(from)
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, strings.TrimPrefix(from, "@"))
+	if err != nil {
+		back, err := time.ParseDuration(from)
+		if err != nil || back >= 0 {
+			return usagef(c, "--from %q is none of start, end, an entry ID, a time such as 2026-01-31T08:00:00Z, a time ago such as -1h30m", from)
+		}
+		now, err := s.client.Redis().Time(ctx).Result()
+		if err != nil {
+			return fmt.Errorf("the clock of Redis: %w", err)
+		}
+		at = now.Add(back)
+	}
+	a.from = rstream.Before(fmt.Sprint(max(at.UnixMilli(), 0)))
+	return nil
+}
+
+// show makes an entry readable.
+func (a *tailArgs) show(e inspect.TailedEvent, look *reading) shownEvent {
+	one := shownEvent{Stream: a.stream, Partition: e.Partition, ID: e.Entry.ID, Time: rstream.TimeOfID(e.Entry.ID)}
+	if key, ok := look.key(e.Entry); ok {
+		one.Key = &key
+	}
+	if a.raw {
+		one.Fields = e.Entry.Values
+		return one
+	}
+	var err error
+	if one.Record, err = look.record(e.Entry); err != nil {
+		one.Err = err.Error()
+	}
+	return one
+}
+
+func (a *tailArgs) wants(e *shownEvent) bool {
+	if a.key != nil && (e.Key == nil || *e.Key != *a.key) {
+		return false
+	}
+	return a.grep == nil || a.grep.MatchString(e.text())
+}
+
+// text is the record, or what is there in its place.
+func (e *shownEvent) text() string {
+	switch {
+	case e.Fields != nil:
+		names := make([]string, 0, len(e.Fields))
+		for name := range e.Fields {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for i, name := range names {
+			names[i] = fmt.Sprintf("%s=%q", name, e.Fields[name])
+		}
+		return strings.Join(names, " ")
+	case e.Err != "":
+		return "cannot be decoded: " + e.Err
+	}
+	return string(e.Record)
+}
+
+func (e *shownEvent) write(w io.Writer) error {
+	key := "?"
+	if e.Key != nil {
+		key = *e.Key
+	}
+	_, err := fmt.Fprintf(w, "%s  %d  %s  %s  %s\n", e.Time.Format("2006-01-02T15:04:05.000Z"), e.Partition, e.ID, dash(oneWord(key)), e.text())
+	return err
+}
+
+// oneWord quotes a text that would be taken for more than one column.
+func oneWord(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || r == 0x7f }) {
+		return fmt.Sprintf("%q", text)
+	}
+	return text
+}
+
+// A reading makes the entries of a stream readable: by the app's types, or without
+// them as far as the metadata tells.
+type reading struct {
+	typed *worker.Stream // nil: no types
+	meta  rstream.Meta
+	name  string
+}
+
+func (s *session) reading(ctx context.Context, stream string) (*reading, error) {
+	meta, err := s.metadata(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{meta: meta, name: stream}
+	if s.program.app == nil {
+		return r, nil
+	}
+	streams, err := s.reg.Streams()
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(streams, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
+		r.typed = streams[i]
+	}
+	return r, nil
+}
+
+// record is the record of an entry as JSON.
+func (r *reading) record(e rstream.Entry) (json.RawMessage, error) {
+	if r.typed != nil {
+		record, err := r.typed.Decode(e)
+		if err != nil {
+			return nil, err
+		}
+		return compact(record)
+	}
+	if text, ok := e.Values[rstream.JSONField].(string); ok {
+		return valid(text)
+	}
+	data, ok := e.Values[rstream.PayloadField].(string)
+	switch {
+	case !ok && r.meta.Codec == runnel.Fields.Name():
+		fields := map[string]any{}
+		for name, value := range e.Values {
+			if !strings.HasPrefix(name, "__") {
+				fields[name] = value
+			}
+		}
+		return compact(fields)
+	case !ok:
+		return nil, fmt.Errorf("it has no field %q", rstream.PayloadField)
+	case r.meta.Codec == runnel.JSON.Name():
+		return valid(data)
+	case r.meta.Codec == runnel.MsgPack.Name():
+		var record any
+		if err := runnel.MsgPack.Decode([]byte(data), &record); err != nil {
+			return nil, err
+		}
+		return compact(record)
+	}
+	return nil, fmt.Errorf("only the app knows the codec %q", r.meta.Codec)
+}
+
+// key is the key of an entry, if it can be told.
+func (r *reading) key(e rstream.Entry) (string, bool) {
+	if key, ok := e.Values[rstream.KeyField].(string); ok {
+		return key, true
+	}
+	if r.typed != nil {
+		return r.typed.Key(e)
+	}
+	record, err := r.record(e)
+	if err != nil {
+		return "", false
+	}
+	key, err := (&untyped{name: r.name, meta: r.meta}).key(record)
+	return key, err == nil
+}
+
+func valid(text string) (json.RawMessage, error) {
+	var out bytes.Buffer
+	if err := json.Compact(&out, []byte(text)); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// compact is a record as JSON on one line.
+func compact(record any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(record); err != nil {
+		var unsupported *json.UnsupportedTypeError
+		if errors.As(err, &unsupported) {
+			return nil, fmt.Errorf("it cannot be shown as JSON: %w", err)
+		}
+		return nil, err
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
+}

@@ -1,0 +1,40 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A LogState is a partition of a stream, whoever processes it.
+type LogState struct {
+	Partition int    `json:"partition"`
+	Key       string `json:"key"` // in Redis
+	Length    int64  `json:"length"`
+	First     string `json:"first"` // ID of the first entry, "" for none
+	End       string `json:"end"`   // the last ID that an entry ever had
+	Delayed   int64  `json:"delayed"`
+	Err       string `json:"err,omitempty"`
+}
+
+// Span is the time between the first entry and the last, by their IDs.
+func (s LogState) Span() time.Duration {
+	return max(rstream.TimeOfID(s.End).Sub(rstream.TimeOfID(s.First)), 0)
+}
+
+// Logs looks at the partitions of a stream.
+func Logs(ctx context.Context, c *rstream.Client, stream string, partitions int) ([]LogState, error) {
+	logs, err := c.Logs(ctx, stream, partitions)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]LogState, len(logs))
+	for i, l := range logs {
+		out[i] = LogState{Partition: i, Key: c.Keys().Partition(stream, i), Length: l.Length, First: l.First, End: l.End, Delayed: l.Delayed}
+		if l.Err != nil {
+			out[i].Err = l.Err.Error()
+		}
+	}
+	return out, nil
+}
