@@ -57,6 +57,18 @@ func stream(t *testing.T, c *rstream.Client, name string, processors ...string) 
 	must(t, err)
 }
 
+// checkAge checks the age of an event whose ID is of 1970, the oldest of all.
+func checkAge(t *testing.T, p *ProcessorState, age int64) {
+	t.Helper()
+	at := time.Now().Add(-time.Duration(age) * time.Millisecond)
+	if at.Before(time.UnixMilli(-60_000)) || at.After(time.UnixMilli(60_000)) {
+		t.Errorf("the oldest event is of %v", at)
+	}
+	if p.Totals.Age != age {
+		t.Errorf("the oldest of all is %d ms old, not %d", p.Totals.Age, age)
+	}
+}
+
 func TestProcessor(t *testing.T) {
 	both(t, func(t *testing.T, c *rstream.Client) {
 		ctx, joined := t.Context(), time.UnixMilli(1767225600123).UTC()
@@ -86,8 +98,7 @@ func TestProcessor(t *testing.T) {
 		if p.Generation != g.Generation || len(p.Members) != 2 || len(p.Partitions) != 4 {
 			t.Fatalf("%+v", p)
 		}
-		left := p.Members[1].HeartbeatLeft
-		if left <= 59*60_000 || left > 3_600_000 {
+		if left := p.Members[1].HeartbeatLeft; left <= 59*60_000 || left > 3_600_000 {
 			t.Errorf("heartbeat left %d ms", left)
 		}
 		p.Members[1].HeartbeatLeft = 0
@@ -102,13 +113,7 @@ func TestProcessor(t *testing.T) {
 		if got.LockLeft <= 59*60_000 || got.LockLeft > 3_600_000 {
 			t.Errorf("lock left %d ms", got.LockLeft)
 		}
-		now := time.Now()
-		if at := now.Add(-time.Duration(got.Age) * time.Millisecond); at.Before(time.UnixMilli(-60_000)) || at.After(time.UnixMilli(60_000)) {
-			t.Errorf("the oldest event is of %v", at)
-		}
-		if p.Totals.Age != got.Age {
-			t.Errorf("the oldest of all is %d ms old, not %d", p.Totals.Age, got.Age)
-		}
+		checkAge(t, p, got.Age)
 		got.LockLeft, got.Age, p.Totals.Age = 0, 0, 0
 		if want := (PartitionState{
 			Partition: 2, Executor: alice, Worker: "w1", Epoch: pos.Epoch, Tenure: "0000000000000003", Group: "printer@" + alice,
@@ -119,8 +124,8 @@ func TestProcessor(t *testing.T) {
 		if want := (Totals{Owned: 1, Pending: 5, Lag: 9, Length: 10}); p.Totals != want {
 			t.Errorf("totals %+v, want %+v", p.Totals, want)
 		}
-		if p.Partitions[3].Executor != "" || p.Partitions[3].Lag != 0 {
-			t.Errorf("%+v", p.Partitions[3])
+		if empty := p.Partitions[3]; empty.Executor != "" || empty.Lag != 0 {
+			t.Errorf("%+v", empty)
 		}
 	})
 }
