@@ -175,6 +175,19 @@ func (s *session) hasDead(ctx context.Context, a *aside) (bool, error) {
 	return false, nil
 }
 
+// chosenPartitions are those that --partition means: without it all.
+func chosenPartitions(c *cli.Context, stream string, partitions int) (chosen []int, err error) {
+	for n := range partitions {
+		if !c.IsSet(flagPartition) || c.Int(flagPartition) == n {
+			chosen = append(chosen, n)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, noPartition(stream, c.Int(flagPartition), partitions)
+	}
+	return chosen, nil
+}
+
 func noPartition(stream string, n, partitions int) error {
 	return fmt.Errorf("stream %s has no partition %d: it has %d, from 0 on", stream, n, partitions)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 // deadFlags choose dead letters.
@@ -90,7 +89,7 @@ type shownLetter struct {
 	inspect.DeadState
 	Fields map[string]string `json:"fields"`
 	Base64 map[string]string `json:"base64,omitempty"`
-	Record any               `json:"record,omitempty"` // decoded, if the program has the type
+	Record json.RawMessage   `json:"record,omitempty"` // decoded, if it can be
 }
 
 func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
@@ -102,13 +101,14 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	decode, err := s.decoder(a.stream)
+	look, err := s.reading(ctx, a.stream)
 	if err != nil {
 		return err
 	}
 	shown := make([]shownLetter, len(letters))
 	for i, d := range letters {
-		shown[i] = shownLetter{DeadState: d, Fields: map[string]string{}, Record: decode(d.Entry)}
+		record, _ := look.record(d.Entry)
+		shown[i] = shownLetter{DeadState: d, Fields: map[string]string{}, Record: record}
 		for name, value := range d.Entry.Values {
 			switch text := fmt.Sprint(value); {
 			case utf8.ValidString(text):
@@ -131,36 +131,6 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 	})
 }
 
-// decoder returns what decodes the records of a stream, as far as the program has
-// its type; nil for what it cannot decode.
-func (s *session) decoder(stream string) (func(rstream.Entry) any, error) {
-	nothing := func(rstream.Entry) any { return nil }
-	if s.program.app == nil {
-		return nothing, nil
-	}
-	streams, err := s.reg.Streams()
-	if err != nil {
-		return nil, err
-	}
-	for _, st := range streams {
-		if st.Name != stream {
-			continue
-		}
-		return func(e rstream.Entry) any {
-			record, err := st.Decode(e)
-			if err != nil {
-				return nil
-			}
-			text, err := json.Marshal(record)
-			if err != nil {
-				return nil
-			}
-			return json.RawMessage(text)
-		}, nil
-	}
-	return nothing, nil
-}
-
 func (l *shownLetter) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
@@ -181,8 +151,8 @@ func (l *shownLetter) write(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(l.Entry.Values)) {
 		line("field "+strconv.Quote(name), strconv.Quote(fmt.Sprint(l.Entry.Values[name])))
 	}
-	if text, ok := l.Record.(json.RawMessage); ok {
-		line("record", string(text))
+	if l.Record != nil {
+		line("record", string(l.Record))
 	}
 	fmt.Fprintln(t)
 	return t.Flush()

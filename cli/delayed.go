@@ -95,13 +95,8 @@ func (s *session) delayedArgs(ctx context.Context, c *cli.Context) (*delayedArgs
 	if err != nil {
 		return nil, err
 	}
-	for n := range meta.Partitions {
-		if !c.IsSet(flagPartition) || c.Int(flagPartition) == n {
-			a.partitions = append(a.partitions, n)
-		}
-	}
-	if len(a.partitions) == 0 {
-		return nil, noPartition(a.stream, c.Int(flagPartition), meta.Partitions)
+	if a.partitions, err = chosenPartitions(c, a.stream, meta.Partitions); err != nil {
+		return nil, err
 	}
 	for _, id := range a.ids {
 		if n, _, _ := rstream.ParseDelayedID(id); n >= meta.Partitions {
@@ -114,7 +109,7 @@ func (s *session) delayedArgs(ctx context.Context, c *cli.Context) (*delayedArgs
 // shownDelayed is what `delayed ls` tells.
 type shownDelayed struct {
 	inspect.DelayedState
-	Record any `json:"record,omitempty"` // decoded, if the program has the type or it is JSON
+	Record json.RawMessage `json:"record,omitempty"` // decoded, if it can be
 }
 
 func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
@@ -126,7 +121,7 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	decode, err := s.decoder(a.stream)
+	look, err := s.reading(ctx, a.stream)
 	if err != nil {
 		return err
 	}
@@ -139,11 +134,8 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 		if len(wanted) > 0 && !wanted[e.ID] {
 			continue
 		}
-		one := shownDelayed{DelayedState: e, Record: decode(e.Entry)}
-		if text, ok := e.Entry.Values[rstream.JSONField].(string); ok && one.Record == nil && json.Valid([]byte(text)) {
-			one.Record = json.RawMessage(text)
-		}
-		shown = append(shown, one)
+		record, _ := look.record(e.Entry)
+		shown = append(shown, shownDelayed{DelayedState: e, Record: record})
 	}
 	return s.out.write(shown, func(w io.Writer) error { return writeDelayed(w, shown, time.Now()) })
 }
@@ -152,14 +144,11 @@ func writeDelayed(w io.Writer, events []shownDelayed, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tDUE\tIN\tSENT\tKEY\tRECORD")
 	for _, e := range events {
-		in, record := "now", ""
+		in := "now"
 		if d := e.Due.Sub(now); d > 0 {
 			in = shortly(d)
 		}
-		if text, ok := e.Record.(json.RawMessage); ok {
-			record = summary(string(text))
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Due.Format("2006-01-02T15:04:05.000Z07:00"), in, ago(now, &e.Sent), dash(e.Key), dash(record))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Due.Format("2006-01-02T15:04:05.000Z07:00"), in, ago(now, &e.Sent), dash(e.Key), dash(summary(string(e.Record))))
 	}
 	return t.Flush()
 }

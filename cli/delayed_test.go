@@ -43,7 +43,7 @@ func TestDelayedLs(t *testing.T) {
 	}
 	for i, e := range events {
 		due, sent := time.Until(e.Due).Minutes(), time.Since(e.Sent).Minutes()
-		if e.ID != ids[i] || fmt.Sprint(e.Partition) != e.ID[:1] || due < 8 || due > float64(11+i) || sent > 1 || fmt.Sprint(e.Record) != fmt.Sprintf("map[amount:%d customer:%s]", i, []string{"ada", "bob"}[i%2]) {
+		if e.ID != ids[i] || fmt.Sprint(e.Partition) != e.ID[:1] || due < 8 || due > float64(11+i) || sent > 1 || string(e.Record) != fmt.Sprintf(`{"customer":"%s","amount":%d}`, []string{"ada", "bob"}[i%2], i) {
 			t.Errorf("%d: got %+v", i, e)
 		}
 	}
@@ -61,8 +61,8 @@ func TestDelayedLs(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", flags, got, want)
 		}
 	}
-	// Without the app's types it is the same but for the records.
-	s.untyped("delayed", "ls", "orders").matches(t, `(?m)^`+ids[1]+` .* - +-$`)
+	// Without the app's types the metadata tell the codec.
+	s.untyped("delayed", "ls", "orders").matches(t, `(?m)^`+ids[1]+` .* - +{"customer":"bob","amount":1}$`)
 	s.run("status", "--output", "json").want(t, 0, `"delayed":5`, "")
 	s.run("status").want(t, 0, "partitioner xxh64, 5 delayed\n", "")
 }

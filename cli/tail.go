@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -14,10 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 const (
@@ -57,7 +53,8 @@ type tailArgs struct {
 	partitions []int
 	from       string // entry ID behind which it begins
 	last       int    // only so many of those that are there, -1: all
-	until      string // entry ID at which it ends, "" if it follows
+	follow     bool
+	until      string // entry ID at which it ends, "" if the end is elsewhere
 	limit      int    // 0: none
 	key        *string
 	grep       *regexp.Regexp
@@ -93,9 +90,9 @@ func runTail(ctx context.Context, s *session, c *cli.Context) error {
 		}
 	}
 	for shown := 0; a.limit == 0 || shown < a.limit; {
-		e, ok, err := t.Next(ctx, a.until == "")
+		e, ok, err := t.Next(ctx, a.follow)
 		switch {
-		case err != nil && ctx.Err() != nil && a.until == "":
+		case err != nil && ctx.Err() != nil && a.follow:
 			return nil // that is how one ends it
 		case err != nil:
 			return err
@@ -116,7 +113,7 @@ func runTail(ctx context.Context, s *session, c *cli.Context) error {
 
 // tailArgs reads the argument and the flags, and looks whether there is such a stream.
 func (s *session) tailArgs(ctx context.Context, c *cli.Context) (*tailArgs, error) {
-	a := &tailArgs{stream: c.Args().First(), from: "0-0", last: -1, limit: c.Int(flagLimit), raw: c.Bool(flagRaw)}
+	a := &tailArgs{stream: c.Args().First(), from: "0-0", last: -1, limit: c.Int(flagLimit), follow: c.Bool(flagFollow), raw: c.Bool(flagRaw)}
 	switch {
 	case a.stream == "":
 		return nil, usagef(c, "which stream?")
@@ -141,19 +138,14 @@ func (s *session) tailArgs(ctx context.Context, c *cli.Context) (*tailArgs, erro
 	if err != nil {
 		return nil, err
 	}
-	for n := range meta.Partitions {
-		if !c.IsSet(flagPartition) || c.Int(flagPartition) == n {
-			a.partitions = append(a.partitions, n)
-		}
-	}
-	if len(a.partitions) == 0 {
-		return nil, noPartition(a.stream, c.Int(flagPartition), meta.Partitions)
+	if a.partitions, err = chosenPartitions(c, a.stream, meta.Partitions); err != nil {
+		return nil, err
 	}
 	if err := a.begin(ctx, s, c); err != nil {
 		return nil, err
 	}
-	if c.Bool(flagFollow) {
-		return a, nil
+	if a.follow || a.last >= 0 {
+		return a, nil // no end, or that of each partition when it is looked at
 	}
 	// What is appended while it runs is not a part of it.
 	logs, err := inspect.Logs(ctx, s.client, a.stream, meta.Partitions)
@@ -261,106 +253,4 @@ func oneWord(text string) string {
 		return fmt.Sprintf("%q", text)
 	}
 	return text
-}
-
-// A reading makes the entries of a stream readable: by the app's types, or without
-// them as far as the metadata tells.
-type reading struct {
-	typed *worker.Stream // nil: no types
-	meta  rstream.Meta
-	name  string
-}
-
-func (s *session) reading(ctx context.Context, stream string) (*reading, error) {
-	meta, err := s.metadata(ctx, stream)
-	if err != nil {
-		return nil, err
-	}
-	r := &reading{meta: meta, name: stream}
-	if s.program.app == nil {
-		return r, nil
-	}
-	streams, err := s.reg.Streams()
-	if err != nil {
-		return nil, err
-	}
-	if i := slices.IndexFunc(streams, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
-		r.typed = streams[i]
-	}
-	return r, nil
-}
-
-// record is the record of an entry as JSON.
-func (r *reading) record(e rstream.Entry) (json.RawMessage, error) {
-	if r.typed != nil {
-		record, err := r.typed.Decode(e)
-		if err != nil {
-			return nil, err
-		}
-		return compact(record)
-	}
-	if text, ok := e.Values[rstream.JSONField].(string); ok {
-		return valid(text)
-	}
-	data, ok := e.Values[rstream.PayloadField].(string)
-	switch {
-	case !ok && r.meta.Codec == runnel.Fields.Name():
-		fields := map[string]any{}
-		for name, value := range e.Values {
-			if !strings.HasPrefix(name, "__") {
-				fields[name] = value
-			}
-		}
-		return compact(fields)
-	case !ok:
-		return nil, fmt.Errorf("it has no field %q", rstream.PayloadField)
-	case r.meta.Codec == runnel.JSON.Name():
-		return valid(data)
-	case r.meta.Codec == runnel.MsgPack.Name():
-		var record any
-		if err := runnel.MsgPack.Decode([]byte(data), &record); err != nil {
-			return nil, err
-		}
-		return compact(record)
-	}
-	return nil, fmt.Errorf("only the app knows the codec %q", r.meta.Codec)
-}
-
-// key is the key of an entry, if it can be told.
-func (r *reading) key(e rstream.Entry) (string, bool) {
-	if key, ok := e.Values[rstream.KeyField].(string); ok {
-		return key, true
-	}
-	if r.typed != nil {
-		return r.typed.Key(e)
-	}
-	record, err := r.record(e)
-	if err != nil {
-		return "", false
-	}
-	key, err := (&untyped{name: r.name, meta: r.meta}).key(record)
-	return key, err == nil
-}
-
-func valid(text string) (json.RawMessage, error) {
-	var out bytes.Buffer
-	if err := json.Compact(&out, []byte(text)); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// compact is a record as JSON on one line.
-func compact(record any) (json.RawMessage, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(record); err != nil {
-		var unsupported *json.UnsupportedTypeError
-		if errors.As(err, &unsupported) {
-			return nil, fmt.Errorf("it cannot be shown as JSON: %w", err)
-		}
-		return nil, err
-	}
-	return bytes.TrimSpace(out.Bytes()), nil
 }

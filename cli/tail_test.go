@@ -140,6 +140,31 @@ func TestTailOverManyPages(t *testing.T) {
 	}
 }
 
+// While others append, the last ones are as many as ever.
+func TestTailOfABusyStream(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 3, KeyField: "customer"})
+	s.send(50)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; i < 20_000; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				s.orders.Send(context.Background(), order{Customer: fmt.Sprint("b", i)})
+			}
+		}
+	}()
+	for range 20 {
+		if n := len(s.tailed()); n != tailedByDefault {
+			t.Errorf("%d events, want %d", n, tailedByDefault)
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
 // It neither needs a consumer group nor leaves one, and processors miss nothing.
 func TestTailTakesNothing(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})

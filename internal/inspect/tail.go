@@ -59,7 +59,7 @@ func (t *Tail) ToEnd(ctx context.Context, n int) error {
 	pipe := t.client.Redis().Pipeline()
 	replies := make([]*redis.XMessageSliceCmd, len(t.parts))
 	for i, p := range t.parts {
-		replies[i] = pipe.XRevRangeN(ctx, p.log, "+", "-", int64(n+1))
+		replies[i] = pipe.XRevRangeN(ctx, p.log, "+", "-", int64(max(n, 1)))
 	}
 	pipe.Exec(ctx) // every reply carries its error
 	kept := 0

@@ -10,7 +10,7 @@ import (
 const (
 	viewsPerTrip = 256
 	countPage    = 500
-	statesLooked = 1000 // retry states of a partition, in one view
+	statesLooked = 100 // retry states of a partition, in one view
 )
 
 // A View is a partition as one processor sees it.
