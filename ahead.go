@@ -1,5 +1,7 @@
 package runnel
 
+import "github.com/runnel-go/runnel/internal/rstream"
+
 // straight says that what a loop does with an event concerns nobody else: no
 // middleware wraps its iterations and no time bounds them.
 func (o *ProcessorOptions) straight() bool { return len(o.Middleware) == 0 && o.Timeout <= 0 }
@@ -7,29 +9,37 @@ func (o *ProcessorOptions) straight() bool { return len(o.Middleware) == 0 && o.
 // ahead answers the ask of a loop over single events, in the loop's own goroutine:
 // the event before is done, the next one, if it is there, is taken and delivered,
 // all as one turn of run does it. Changing goroutines there and back takes longer
-// than all of this. What is out of the ordinary, and waiting, is left to run.
+// than all of this, and so does storing a pointer again that is there: while garbage
+// is collected each one costs extra. What is out of the ordinary, and waiting, is
+// left to run.
 func (c *consumer[T]) ahead(w want) *delivery[T] {
-	if !c.straight || !c.inside || w != c.want || w.n != 1 || w.keep || len(c.rest) > 0 {
+	if !c.straight || !c.inside || w != c.want || w.n != 1 || w.keep || len(c.rest) > 0 || len(c.events) != 1 {
 		return nil
 	}
-	c.ack(c.events, false)
-	c.events = c.events[:0] // settled
-	if c.rest = c.src.Next(); len(c.rest) == 0 {
+	// Decoding takes its time: then Holds is asked behind it.
+	entry, ok := c.src.Next(c.events[0].ID, w.raw)
+	if !ok {
+		c.events = c.events[:0] // settled
 		c.scope.event.Store(nil)
 		return nil
 	}
-	rest := c.rest
-	c.form()
-	// Next has looked at the lease just now; decoding takes its time.
-	if c.bad != nil || !w.raw && !c.src.Holds() {
-		c.rest, c.events = rest, c.events[:0]
+	e := c.event(entry, 0)
+	if !w.raw && !c.decodeOne(e) {
+		c.rest, c.events = []rstream.Entry{entry}, c.events[:0]
 		c.scope.event.Store(nil)
 		return nil
 	}
-	c.decoded = false
-	e := c.events[0]
 	e.Attempt++
+	c.events[0] = e // out.events and batch.Events are the same list
 	c.scope.event.Store(e)
-	c.out.events, c.out.records = c.events, c.records
 	return &c.out
+}
+
+// decodeOne decodes an event where the loop finds its record, and says whether the
+// loop may have it.
+func (c *consumer[T]) decodeOne(e *Event) bool {
+	c.decoded = false
+	var zero T
+	c.out.records[0] = zero
+	return c.stream.decode(e, &c.out.records[0]) == nil && c.src.Holds()
 }

@@ -107,7 +107,7 @@ func (e *Events[T]) enter() func() {
 
 func (e *Events[T]) next(w want) *delivery[T] {
 	d := e.ask(w)
-	if d != nil {
+	if d != nil && d.ctx != e.ctx {
 		e.ctx = d.ctx
 	}
 	return d

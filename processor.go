@@ -103,9 +103,9 @@ type ProcessorOptions struct {
 	JoinDelay time.Duration
 
 	// Prefetch is how many events are read ahead per partition, and how many may be
-	// processed and not yet acked. By default reading ahead adapts, to as many as
-	// the function processes in about a second, from 8 to 1024, and 256 may be not
-	// yet acked. RUNNEL_PREFETCH.
+	// processed and not yet acked. RUNNEL_PREFETCH; default 1024, of which by default
+	// only as many are read ahead as the function processes in about a second, but at
+	// least 8.
 	Prefetch int
 	adapt    bool // the default
 	// PrefetchBytes bounds the bytes read ahead per partition; a single event

@@ -126,10 +126,11 @@ func (s *source) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 	}
 }
 
-// Next takes the next entry if it has arrived and nothing is parked.
-func (s *source) Next() []rstream.Entry {
+// Next acks, and takes the next entry if it has arrived and nothing is parked.
+func (s *source) Next(done string, _ bool) (e rstream.Entry, ok bool) {
+	s.Ack([]string{done}, false)
 	if !s.Live() || !s.retries.Idle() {
-		return nil
+		return e, false
 	}
 	s.mu.Lock()
 	var out []rstream.Entry
@@ -138,7 +139,10 @@ func (s *source) Next() []rstream.Entry {
 	}
 	s.mu.Unlock()
 	s.begin(out, true)
-	return out
+	if len(out) == 0 {
+		return e, false
+	}
+	return out[0], true
 }
 
 // turn is one try of Take; without entries and error it is time for another one.

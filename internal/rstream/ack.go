@@ -28,8 +28,8 @@ func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
 		}
 		args := make([]any, 3, 3+len(a.IDs))
 		args[0], args[1], args[2] = "XACK", a.Place.Log, group
-		for _, id := range a.IDs {
-			args = append(args, id)
+		for k := range a.IDs {
+			args = append(args, &a.IDs[k]) // an any of a string would be one more allocation for each
 		}
 		calls[i] = plainCall(ctx, args...)
 	}

@@ -15,9 +15,6 @@ var began = time.Now()
 // goes on while the process is stopped.
 func mono() int64 { return int64(time.Since(began)) }
 
-// mostUnacked bounds what may repeat after a crash, where nobody chose a bound.
-const mostUnacked = 256
-
 // A buffer stands between the fetcher, which fills it, the consumer, which
 // empties it, and the acker, which confirms what was done. It holds what this
 // tenure has been given of its partition, in three parts by age:
@@ -73,14 +70,10 @@ type item struct {
 }
 
 func newBuffer(capacity int, adapt bool, maxBytes int64, floor string, read int64) *buffer {
-	unacked := capacity
-	if adapt {
-		unacked = min(unacked, mostUnacked)
-	}
 	return &buffer{
 		pace:     pace{fixed: !adapt},
 		mayRun:   func(int64) bool { return true },
-		maxBytes: maxBytes, capacity: capacity, unacked: unacked, position: floor, floor: floor, read: read, count: read,
+		maxBytes: maxBytes, capacity: capacity, unacked: capacity, position: floor, floor: floor, read: read, count: read,
 		ready: make(chan struct{}, 1),
 	}
 }
@@ -269,19 +262,22 @@ func (b *buffer) wait(n int, within time.Duration, now int64) time.Duration {
 }
 
 func (b *buffer) pop(n int) []rstream.Entry {
-	n = min(n, len(b.items)-b.head)
 	b.out = b.out[:0]
-	for i := b.head; i < b.head+n; i++ {
-		if b.items[i].entry.Values == nil {
-			break // skipLost takes it, when its turn comes
-		}
-		b.out = append(b.out, b.items[i].entry)
-		b.taken = append(b.taken, b.items[i].entry.ID)
-		b.bytes -= b.items[i].size
-		b.items[i] = item{}
+	for n = min(n, len(b.items)-b.head); n > 0 && b.items[b.head].entry.Values != nil; n-- { // skipLost takes those without, in their turn
+		b.out = append(b.out, b.popOne())
 	}
-	b.advance(len(b.out))
 	return b.out
+}
+
+// popOne takes the next entry, which has values.
+func (b *buffer) popOne() rstream.Entry {
+	next := &b.items[b.head]
+	e := next.entry
+	b.taken = append(b.taken, e.ID)
+	b.bytes -= next.size
+	*next = item{}
+	b.advance(1)
+	return e
 }
 
 func (b *buffer) advance(n int) {

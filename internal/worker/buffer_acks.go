@@ -1,6 +1,10 @@
 package worker
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
 
 // done moves entries from the consumer to the acker, and says whether the acker
 // has to be told, and whether it has to hurry: half of what may be done and not
@@ -9,10 +13,37 @@ func (b *buffer) done(ids []string, gap bool) (tell, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.gap = b.gap || gap
+	return b.settle(ids)
+}
+
+// next is done for one entry, and take for one that is there and may be processed
+// now, by mono; at 0 the caller will ask for that itself.
+func (b *buffer) next(done string, now int64) (e rstream.Entry, ok, tell, hurry bool) {
+	b.mu.Lock()
+	tell, hurry = b.settle([]string{done})
+	b.wants = 1
+	b.skipLost()
+	kick := false
+	if !b.closed && b.wait(1, 0, now) == 0 && (now == 0 || b.live(now) && b.mayRun(now)) {
+		e, ok = b.popOne(), true
+		b.wants = 0
+		kick = b.wanting()
+	}
+	b.mu.Unlock()
+	if kick {
+		b.kick()
+	}
+	return e, ok, tell, hurry
+}
+
+// settle is done; mu is held.
+func (b *buffer) settle(ids []string) (tell, hurry bool) {
 	tell = len(b.acking) == 0
 	hurry = 2*(len(b.acking)+len(ids)) >= b.unacked && 2*len(b.acking) < b.unacked
 	mixed := !tell && compareIDs(b.acking[len(b.acking)-1], ids[0]) > 0
-	b.acking = append(b.acking, ids...)
+	for _, id := range ids { // most often one
+		b.acking = append(b.acking, id)
+	}
 	if mixed {
 		slices.SortFunc(b.acking, compareIDs)
 	}
@@ -27,7 +58,10 @@ func (b *buffer) acks(n int) []string {
 	if len(b.flight) > 0 || len(b.acking) == 0 {
 		return nil
 	}
-	n = min(n, len(b.acking))
+	if n >= len(b.acking) {
+		b.flight, b.acking = b.acking, b.flight[:0]
+		return b.flight
+	}
 	b.flight = append(b.flight[:0], b.acking[:n]...)
 	b.acking = b.acking[:copy(b.acking, b.acking[n:])]
 	return b.flight

@@ -45,11 +45,17 @@ func (f *Fed) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 }
 
 // Next is Source.Next, with the same beforehand.
-func (f *Fed) Next() []rstream.Entry {
-	f.feed(1)
-	out := f.tenure.Next()
-	f.left -= len(out)
-	return out
+func (f *Fed) Next(done string, checked bool) (rstream.Entry, bool) {
+	if f.head == len(f.items) { // the IDs come again: no ack may be outstanding
+		f.Ack([]string{done}, false)
+		f.feed(1)
+		entries, _ := f.tenure.turn(1, 0)
+		f.left -= len(entries)
+		return append(entries, rstream.Entry{})[0], len(entries) > 0
+	}
+	e, ok := f.tenure.Next(done, checked)
+	f.left--
+	return e, ok
 }
 
 func (f *Fed) feed(n int) {

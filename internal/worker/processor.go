@@ -61,9 +61,10 @@ type Source interface {
 	// entries before it must have been acked, failed or taken back.
 	Take(n int, within time.Duration) ([]rstream.Entry, error)
 
-	// Next is Take(1, 0) for an entry that is there and runs like any other; else
-	// it returns none, and does not wait.
-	Next() []rstream.Entry
+	// Next is Ack for one entry, and then Take(1, 0) for one that is there and runs
+	// like any other; else ok is false: it does not wait. Unless it is checked, Holds
+	// has to be asked before the entry is processed.
+	Next(done string, checked bool) (e rstream.Entry, ok bool)
 
 	// Untake gives back the last entries that Take returned: they come again.
 	Untake(entries []rstream.Entry)

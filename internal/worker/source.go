@@ -35,15 +35,21 @@ func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 }
 
 // Next is Source.Next.
-func (t *tenure) Next() []rstream.Entry {
-	if t.stale.Load() || t.careful || !t.retries.Idle() || t.retries.Most(1) == 0 {
-		return nil
+func (t *tenure) Next(done string, checked bool) (e rstream.Entry, ok bool) {
+	if t.stale.Load() || t.careful || !t.retries.Idle() || t.retries.Most(1) == 0 || t.retries.Runs(done) || !checked && t.held.Load() {
+		t.Ack([]string{done}, false)
+		return rstream.Entry{}, false
 	}
 	t.leave()
 	t.letGo()
-	// The error is the end of the tenure, which Take tells, too.
-	entries, _ := t.await(1, 0, 0)
-	return entries
+	var now int64
+	if checked {
+		now = mono()
+	}
+	t.processed.Add(1)
+	e, ok, tell, hurry := t.next(done, now)
+	t.tellAcker(tell, hurry)
+	return e, ok
 }
 
 // turn is one try of Take; without entries and error it is time for another one.
@@ -179,7 +185,11 @@ func (t *tenure) finish(ids []string, gap bool) {
 	if len(ids) == 0 {
 		return
 	}
-	tell, hurry := t.done(ids, gap)
+	t.tellAcker(t.done(ids, gap))
+}
+
+// tellAcker passes on what the acker is to be told.
+func (t *tenure) tellAcker(tell, hurry bool) {
 	if tell {
 		t.tell(t)
 	}
