@@ -28,6 +28,7 @@ type App struct {
 	client     *rstream.Client // nil until first use
 	resolved   *Options        // nil until first use
 	appender   worker.Appender // nil: client
+	latencies  bool            // somebody wants to know them
 
 	current atomic.Pointer[worker.Worker] // of the Run that runs
 }
@@ -116,10 +117,13 @@ func (a *App) workerConfig(names []string) (*worker.Config, error) {
 	if procs, err = selectProcessors(procs, names); err != nil {
 		return nil, err
 	}
-	tasks := slices.Clone(a.tasks)
+	a.mu.Lock()
+	tasks, latencies := slices.Clone(a.tasks), a.latencies
+	a.mu.Unlock()
 	return &worker.Config{
 		App: a.name, Worker: o.Worker, Client: client, Logger: logger.With("app", a.name, "worker", o.Worker),
 		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: a.taskGrace(), Ensure: a.ensure,
+		Latencies: latencies,
 	}, nil
 }
 

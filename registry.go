@@ -44,6 +44,17 @@ func (a *App) registry() *worker.Registry {
 			}
 			return &worker.Settings{LogLevel: o.LogLevel, LogFormat: o.LogFormat, Logger: o.Logger}, nil
 		},
+		Stats: func() *worker.Stats {
+			if w := a.current.Load(); w != nil {
+				return w.Stats()
+			}
+			return nil
+		},
+		KeepLatencies: func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.latencies = true
+		},
 		Override: func(o worker.Overrides) {
 			a.mu.Lock()
 			defer a.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -257,11 +258,40 @@ func (s *Stream[T]) collect(places []place, results []rstream.Appended, n int) (
 			}
 		}
 	}
+	s.count(sent, failed)
 	if failed == nil {
 		return sent, nil
 	}
 	slices.SortFunc(failed, func(a, b SendFailure) int { return a.Index - b.Index })
 	return sent, &SendError{Stream: s.name, Failed: failed}
+}
+
+// count counts what became of the records of a call.
+func (s *Stream[T]) count(sent []Sent, failed []SendFailure) {
+	var duplicates, unknown int64
+	for _, one := range sent {
+		if one.Duplicate {
+			duplicates++
+		}
+	}
+	for _, f := range failed {
+		if f.Unknown {
+			unknown++
+		}
+	}
+	for _, c := range []struct {
+		counter *atomic.Int64
+		n       int64
+	}{
+		{&s.sent.Sent, int64(len(sent)-len(failed)) - duplicates},
+		{&s.sent.Duplicates, duplicates},
+		{&s.sent.Unknown, unknown},
+		{&s.sent.Refused, int64(len(failed)) - unknown},
+	} {
+		if c.n > 0 {
+			c.counter.Add(c.n)
+		}
+	}
 }
 
 // sendJSON is what the command line sends with the app's types.

@@ -18,6 +18,7 @@ type Stream[T any] struct {
 	name string
 	key  func(T) string
 	opts StreamOptions // as given
+	sent worker.SendCounters
 
 	mu        sync.Mutex
 	effective *StreamOptions // after inheritance, nil until first use
@@ -162,6 +163,7 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			return record, err
 		},
 		Key:      (&eventSource{key: s.keyOfEvent}).keyOf,
+		Sent:     &s.sent,
 		SendJSON: s.sendJSON,
 		CheckJSON: func(r worker.JSONRecord) error {
 			_, err := s.outgoing(r)

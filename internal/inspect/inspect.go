@@ -238,7 +238,7 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string,
 	if !ok {
 		return nil, fmt.Errorf("stream %s: no metadata", stream)
 	}
-	p := &ProcessorState{Stream: stream, Processor: processor, Partitions: []PartitionState{}}
+	p := &ProcessorState{Stream: stream, Processor: processor}
 	if p.Generation, p.Members, err = Members(ctx, c, stream, processor); err != nil {
 		return nil, err
 	}
@@ -246,8 +246,15 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string,
 	for _, member := range p.Members {
 		workers[member.Executor] = member.Worker
 	}
-	if err := p.look(ctx, c, m.Partitions, workers, cmp.Or(count, CountAtMost)); err != nil {
+	all := make([]int, m.Partitions)
+	for n := range all {
+		all[n] = n
+	}
+	if p.Partitions, err = Partitions(ctx, c, stream, processor, all, count); err != nil {
 		return nil, err
+	}
+	for n := range p.Partitions {
+		p.Partitions[n].Worker = workers[p.Partitions[n].Executor]
 	}
 	for _, member := range p.Members {
 		for n, since := range member.Running {
@@ -303,19 +310,23 @@ func beats(ctx context.Context, c *rstream.Client, stream, processor string, mem
 	return nil
 }
 
-// look fills in the partitions.
-func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, workers map[string]string, count int64) error {
-	places := make([]rstream.Place, n)
-	for i := range places {
-		places[i] = c.Place(p.Stream, p.Processor, i)
+// Partitions looks at some partitions of a processor, in one round trip per 256 of
+// them unless entries have to be counted. Who the workers are it does not tell. count
+// is as for App.
+func Partitions(ctx context.Context, c *rstream.Client, stream, processor string, numbers []int, count int64) ([]PartitionState, error) {
+	count = cmp.Or(count, CountAtMost)
+	places := make([]rstream.Place, len(numbers))
+	for i, n := range numbers {
+		places[i] = c.Place(stream, processor, n)
 	}
 	views, err := c.Views(ctx, places)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	out := make([]PartitionState, 0, len(views))
 	for i, v := range views {
 		s := PartitionState{
-			Partition: i, Executor: v.Owner, Worker: workers[v.Owner], LockLeft: v.LockLeft.Milliseconds(),
+			Partition: numbers[i], Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
 			Length: v.Length, Floor: v.Floor, End: v.End, Oldest: v.Oldest, Delayed: v.Delayed,
 			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(v.Quarantine),
@@ -329,16 +340,16 @@ func (p *ProcessorState) look(ctx context.Context, c *rstream.Client, n int, wor
 			s.Err = v.Err.Error()
 		case v.Behind < 0:
 			if s.Lag, err = c.CountBehind(ctx, places[i], v.Delivered, count); err != nil {
-				return err
+				return nil, err
 			}
 			if s.LagMore = s.Lag > count; s.LagMore {
 				s.Lag = count
 			}
 		}
 		s.Lag += s.Pending
-		p.Partitions = append(p.Partitions, s)
+		out = append(out, s)
 	}
-	return nil
+	return out, nil
 }
 
 func quarantineOf(q *rstream.Quarantine) *QuarantineState {

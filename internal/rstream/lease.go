@@ -86,6 +86,7 @@ type Refreshed struct {
 	Renewed    []Renewed // in the order of the renewals
 	Membership []byte    // nil if there is none
 	Rules      int64     // generation of the rules, -1 when it could not be read
+	Now        int64     // by the server's clock, in ms
 }
 
 // Refresh writes the heartbeat, reads the membership and the generation of the
@@ -105,14 +106,15 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 	}
 	heads := headsCalls(ctx, rs)
 	pipeline(ctx, c.once, slices.Concat(calls, heads))
-	if err := calls[0].reply.Err(); err != nil {
+	now, err := calls[0].reply.Int64()
+	if err != nil {
 		return Refreshed{}, fmt.Errorf("heartbeat %s: %w", p.Key, sorted(err))
 	}
 	value, err := calls[1].reply.Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return Refreshed{}, fmt.Errorf("membership %s: %w", p.Membership, sorted(err))
 	}
-	out := Refreshed{Rules: generationOf(calls[2].reply)}
+	out := Refreshed{Now: now, Rules: generationOf(calls[2].reply)}
 	if value != "" {
 		out.Membership = []byte(value)
 	}

@@ -3,14 +3,16 @@ package rstream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
 const (
-	viewsPerTrip = 256
-	countPage    = 500
-	statesLooked = 100 // retry states of a partition, in one view
+	viewsPerTrip   = 256
+	viewsPerScript = 64 // bounds how long one keeps the server
+	countPage      = 500
+	statesLooked   = 100 // retry states of a partition, in one view
 )
 
 // A View is a partition as one processor sees it.
@@ -38,36 +40,52 @@ type View struct {
 	Err        error       // the server could not tell, for instance because a key holds a wrong type
 }
 
-// Views looks at partitions without changing anything, in one round trip per 256
-// of them. The results stand in the order of ps.
+// Views looks at partitions of one processor without changing anything, in one round
+// trip, of four requests, per 256 of them. The results stand in the order of ps.
 func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 	out := make([]View, 0, len(ps))
 	for len(ps) > 0 {
 		n := min(len(ps), viewsPerTrip)
-		calls := make([]*call, n)
-		for i, p := range ps[:n] {
-			calls[i] = scriptCall(ctx, viewScript, []string{p.Log, p.Lock, p.Own, p.Retry, p.Dead, p.Due}, p.Processor, ExecutorIDLength, statesLooked)
+		var calls []*call
+		for part := range slices.Chunk(ps[:n], viewsPerScript) {
+			calls = append(calls, viewCall(ctx, part))
 		}
 		pipeline(ctx, c.ordinary, calls)
-		for i, p := range ps[:n] {
-			flat, err := calls[i].reply.Slice()
-			if err != nil && !isReply(err) {
-				return nil, p.wrap("view", err)
+		for part := range slices.Chunk(ps[:n], viewsPerScript) {
+			seen, err := calls[0].reply.Slice()
+			if err == nil && len(seen) != len(part) {
+				err = fmt.Errorf("reply for %d partitions, of %d", len(seen), len(part))
 			}
-			var v View
-			if err == nil {
-				v, err = parseView(flat)
+			if err != nil {
+				return nil, part[0].wrap("view", err)
 			}
-			v.Err = p.wrap("view", err)
-			out = append(out, v)
+			for i, p := range part {
+				v, err := parseView(seen[i])
+				v.Err = p.wrap("view", err)
+				out = append(out, v)
+			}
+			calls = calls[1:]
 		}
 		ps = ps[n:]
 	}
 	return out, nil
 }
 
-func parseView(reply []any) (View, error) {
-	f := named(reply)
+// viewCall looks at partitions of one processor.
+func viewCall(ctx context.Context, ps []Place) *call {
+	keys := make([]string, 0, 6*len(ps))
+	for _, p := range ps {
+		keys = append(keys, p.Log, p.Lock, p.Own, p.Retry, p.Dead, p.Due)
+	}
+	return scriptCall(ctx, viewScript, keys, ps[0].Processor, ExecutorIDLength, statesLooked)
+}
+
+func parseView(reply any) (View, error) {
+	flat, ok := reply.([]any)
+	if !ok {
+		return View{}, sorted(scriptError(fmt.Sprint(reply)))
+	}
+	f := named(flat)
 	owner, number, _ := strings.Cut(f.text("held"), ":")
 	v := View{
 		Owner: owner, Tenure: number, LockLeft: time.Duration(max(f.number("left"), 0)) * time.Millisecond, Epoch: f.number("epoch"),

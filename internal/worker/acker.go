@@ -56,7 +56,7 @@ func (a *acker) mark(t *tenure) {
 
 func (a *acker) run(ctx context.Context) {
 	var work []*tenure
-	trouble := newTrouble(a.x.log, "acks")
+	trouble := newTrouble(a.x.log, "acks", &a.x.count.Errors)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for next := mono(); ; {
@@ -115,13 +115,14 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 		switch {
 		case err == nil:
 			n, more := t.acked()
-			a.x.w.count.Acked.Add(int64(n))
+			a.x.count.Acked.Add(int64(n))
 			a.x.w.trim.mark(t)
 			if more {
 				a.mark(t)
 			}
 		case errors.Is(err, rstream.ErrFenced):
 			t.again()
+			a.x.count.Fenced.Add(1)
 			a.x.suspect(t)
 		default:
 			t.again()

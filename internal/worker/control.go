@@ -33,7 +33,7 @@ func (w *Worker) control(ctx context.Context) {
 	defer close(ended)
 	g.Go(func() error { interruptAtEnd(ctx, r, ended); return nil })
 
-	trouble := newTrouble(w.log, "control stream")
+	trouble := newTrouble(w.log, "control stream", &w.count.Errors)
 	known := false
 	for ctx.Err() == nil {
 		var chunks []rstream.Chunk

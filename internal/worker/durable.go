@@ -83,7 +83,7 @@ type durable struct {
 // runDurable runs a task at its due times until ctx ends. Of each due time there
 // is one run at most, in whichever worker: it is claimed before the run.
 func (w *Worker) runDurable(ctx context.Context, t *Task, token string) {
-	d := &durable{w: w, t: t, token: token, trouble: newTrouble(w.log.With("task", t.Name), "durable task")}
+	d := &durable{w: w, t: t, token: token, trouble: newTrouble(w.log.With("task", t.Name), "durable task", &w.count.Errors)}
 	if !d.mark(ctx, func() (rstream.TaskMark, error) { return w.client.LookAtTask(ctx, token, t.Name) }) {
 		return
 	}

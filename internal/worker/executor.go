@@ -17,9 +17,12 @@ import (
 // processor's membership. A surprising loss ends an incarnation, for commands of
 // unknown outcome may still be under way under its ID.
 type executor struct {
-	w   *Worker
-	p   *Processor
-	log *slog.Logger
+	w     *Worker
+	p     *Processor
+	log   *slog.Logger
+	count *Counters
+
+	latencies latencyBook
 
 	mu      sync.Mutex
 	current *incarnation  // nil between two
@@ -27,7 +30,10 @@ type executor struct {
 }
 
 func newExecutor(w *Worker, p *Processor) *executor {
-	return &executor{w: w, p: p, log: w.log.With("stream", p.Stream, "processor", p.Name), epochs: map[int]int64{}}
+	return &executor{
+		w: w, p: p, log: w.log.With("stream", p.Stream, "processor", p.Name), count: new(Counters), epochs: map[int]int64{},
+		latencies: latencyBook{on: w.cfg.Latencies, of: map[int]*Latencies{}},
+	}
 }
 
 var errLeaseEnded = errors.New("the lease ended: no refresh reached Redis in time")
@@ -37,8 +43,8 @@ var errRejoin = errors.New("rejoin under a new executor ID")
 
 // run takes part until ctx ends, or an error that trying again does not mend.
 func (x *executor) run(ctx context.Context) error {
-	pace := newTrouble(slog.New(slog.DiscardHandler), "rejoining")
-	trouble := newTrouble(x.log, "metadata")
+	pace := newTrouble(slog.New(slog.DiscardHandler), "rejoining", nil)
+	trouble := newTrouble(x.log, "metadata", &x.count.Errors)
 	for {
 		i := newIncarnation(x)
 		x.set(i)
@@ -51,7 +57,7 @@ func (x *executor) run(ctx context.Context) error {
 		case !rejoin:
 			return x.wrap(err)
 		}
-		x.w.count.Rejoins.Add(1)
+		x.count.Rejoins.Add(1)
 		x.log.Warn("rejoining under a new executor ID", "member", i.id, "err", err)
 		if i.lasted() {
 			pace.over()
@@ -141,6 +147,7 @@ func newIncarnation(x *executor) *incarnation {
 		Salt: x.p.Stream + "/" + x.p.Name, JoinDelay: x.p.JoinDelay,
 		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: i, Logger: i.log.With("member", id),
 		OnAssign: func(generation int64, partitions []int) {
+			i.count.Rebalances.Add(1)
 			i.log.Debug("assigned", "member", id, "generation", generation, "partitions", rebalance.Ranges(partitions))
 		},
 	})
@@ -278,12 +285,13 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
 		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		tell: i.acks.mark, hurryAcks: i.acks.hurry, count: i.w.count, alone: i.w.alone, worker: i.w.name,
+		tell: i.acks.mark, hurryAcks: i.acks.hurry, count: i.count, alone: i.w.alone, worker: i.w.name,
 	}
 	t.lease.Store(lease)
 	t.losses.seen = pos.Lost
 	t.live = t.holdsAt
 	t.since = mono()
+	t.timing = timing{to: i.latencies.partition(place.Partition), behind: &i.latencies.behind, running: &t.running}
 	t.changed, t.opened = i.hurry, t.signal
 	t.held.Store(true) // until the rules were read, see rulesKeeper
 	t.mayRun, t.endCause = t.enter, i.endCause
@@ -291,7 +299,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.keep(t, pos)
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
-		i.w.count.Lost.Add(1)
+		i.count.Lost.Add(1)
 		t.log.Error("event lost: it was deleted before it was processed", "event", id)
 		i.acks.mark(t)
 	}
@@ -353,7 +361,7 @@ func (i *incarnation) lose(t *tenure, err error) {
 	if t.hasEnded() || !t.lose() {
 		return
 	}
-	i.w.count.LostPartitions.Add(1)
+	i.count.LostPartitions.Add(1)
 	i.journal.note(slog.LevelWarn, lost, t.place.Partition, err)
 	i.surprise(fmt.Errorf("partition %d: %w", t.place.Partition, err))
 }

@@ -201,7 +201,7 @@ func ended(done <-chan struct{}, within time.Duration) bool {
 
 // run reads until ctx ends. By then no partition is left.
 func (r *reader) run(ctx context.Context) {
-	trouble := newTrouble(r.f.x.log, "reads")
+	trouble := newTrouble(r.f.x.log, "reads", &r.f.x.count.Errors)
 	for ctx.Err() == nil {
 		set, logs, count, behind := r.next()
 		var err error
@@ -290,7 +290,7 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 			continue // released meanwhile: pending, and so the next owner's
 		}
 		full = full || len(c.Entries) >= count
-		r.f.x.w.count.Fetched.Add(int64(len(c.Entries)))
+		r.f.x.count.Fetched.Add(int64(len(c.Entries)))
 		r.f.learn(t.push(c.Entries), false)
 	}
 	if full {
@@ -328,6 +328,7 @@ func (r *reader) failed(ctx context.Context, set []*tenure, err error) error {
 		}
 		return err
 	case errors.Is(err, rstream.ErrNoGroup):
+		r.f.x.count.Fenced.Add(1)
 		r.finish()
 		return r.f.x.probe(ctx, set, err)
 	}
@@ -349,7 +350,7 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 	for _, t := range set {
 		t.setBehind(true)
 	}
-	trouble := newTrouble(r.f.x.log, "end of a broken connection")
+	trouble := newTrouble(r.f.x.log, "end of a broken connection", &r.f.x.count.Errors)
 	for ctx.Err() == nil {
 		err := within(ctx, r.conn.Kill)
 		switch {

@@ -13,10 +13,12 @@ const straysAtOnce = 1000
 
 // firstBeat makes the heartbeat appear, before the join.
 func (i *incarnation) firstBeat(ctx context.Context) error {
-	trouble := newTrouble(i.log, "first heartbeat")
+	trouble := newTrouble(i.log, "first heartbeat", &i.count.Errors)
 	for {
-		_, err := i.w.client.Refresh(ctx, i.pulse(), nil)
+		sent := mono()
+		refreshed, err := i.w.client.Refresh(ctx, i.pulse(), nil)
 		if err == nil {
+			i.latencies.sync(refreshed.Now, sent, mono())
 			trouble.over()
 			return nil
 		}
@@ -33,7 +35,7 @@ func (i *incarnation) heartbeat(ctx context.Context) {
 	every := i.p.LockExpiry / 3
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	trouble := newTrouble(i.log, "refresh")
+	trouble := newTrouble(i.log, "refresh", &i.count.Errors)
 	for {
 		for ctx.Err() == nil {
 			err := i.refresh(ctx)
@@ -93,8 +95,9 @@ func (i *incarnation) refresh(ctx context.Context) error {
 	if refreshed.Rules >= 0 {
 		i.w.rules.heard(refreshed.Rules)
 	}
+	i.latencies.sync(refreshed.Now, sent, mono())
 	renewed, membership := refreshed.Renewed, refreshed.Membership
-	i.w.count.Refreshes.Add(1)
+	i.count.Refreshes.Add(1)
 	var late error
 	for n, t := range tenures {
 		if renewed[n].State != rstream.Ours {

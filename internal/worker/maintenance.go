@@ -41,7 +41,7 @@ func (m *maintenance) mark(t *tenure) {
 }
 
 func (m *maintenance) run(ctx context.Context) {
-	trouble := newTrouble(m.w.log, "trim")
+	trouble := newTrouble(m.w.log, "trim", &m.w.count.Errors)
 	for {
 		select {
 		case <-ctx.Done():

@@ -131,7 +131,7 @@ func (m *mover) nudge() {
 
 // run moves events until ctx ends.
 func (m *mover) run(ctx context.Context) {
-	trouble := newTrouble(m.w.log, "delayed events")
+	trouble := newTrouble(m.w.log, "delayed events", &m.w.count.Errors)
 	for ctx.Err() == nil {
 		due, next := m.due()
 		if len(due) == 0 {

@@ -11,8 +11,8 @@ const (
 
 	// entriesPerRead bounds what one read brings of all its partitions, and
 	// leastPerRead what that leaves to each.
-	entriesPerRead = 8192
-	leastPerRead   = 16
+	entriesPerRead = 16384
+	leastPerRead   = 32
 )
 
 // A pace finds how many entries of a partition are worth reading ahead, from 8

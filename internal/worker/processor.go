@@ -48,7 +48,7 @@ type Source interface {
 	Partition() int
 	Epoch() int64
 
-	// Redelivered says whether an earlier owner was given this entry.
+	// Redelivered says whether an earlier owner was given this entry, which comes next.
 	Redelivered(id string) bool
 
 	// Take returns n entries, or those that are there when within has passed

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
@@ -27,8 +28,19 @@ type Stream struct {
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.
 	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent
+	// Sent counts what this process sent.
+	Sent *SendCounters
 	// CheckJSON returns why SendJSON would refuse a record.
 	CheckJSON func(JSONRecord) error
+}
+
+// SendCounters count the records of one stream that a process sent. Any goroutine may
+// add to them and load them.
+type SendCounters struct {
+	Sent       atomic.Int64 // appended, or delayed
+	Duplicates atomic.Int64 // sent before, under the same ID
+	Refused    atomic.Int64 // not sent: the stream is full, or Redis did not take them
+	Unknown    atomic.Int64 // sent or not
 }
 
 // A JSONRecord is a record as a script gives it.
@@ -59,6 +71,11 @@ type Registry struct {
 	Processors func() ([]*Processor, error) // in order of registration
 	Client     func() (*rstream.Client, error)
 	Settings   func() (*Settings, error) // read at the first call, and again after Override
+
+	// Stats are those of the worker that runs, nil where none does.
+	Stats func() *Stats
+	// KeepLatencies has the next Run measure latencies.
+	KeepLatencies func()
 
 	// Override sets what flags say, before first use.
 	Override func(Overrides)

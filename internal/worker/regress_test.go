@@ -44,7 +44,7 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 		r.add(3)
 		synctest.Wait()
 		r.wants("1 2 3")
-		if lost := r.w.count.LostPartitions.Load(); lost != 1 {
+		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 1 {
 			r.t.Errorf("%d partitions lost, want 1", lost)
 		}
 	})
@@ -274,7 +274,7 @@ func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 		old.lease.Store(mono() - 1)
 		i.acks.mark(old)
 		time.Sleep(time.Minute)
-		if lost := r.w.count.LostPartitions.Load(); lost != 0 || r.x() != i {
+		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 0 || r.x() != i {
 			r.t.Errorf("%d partitions lost, rejoined: %v", lost, r.x() != i)
 		}
 		r.add(2)

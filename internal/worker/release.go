@@ -97,7 +97,7 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 			}
 			if !reported {
 				reported = true
-				i.w.count.Stuck.Add(1)
+				i.count.Stuck.Add(1)
 			}
 			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does",
 				"after", time.Duration(mono()-t.running.Load()).Round(time.Second))
@@ -130,7 +130,7 @@ func (i *incarnation) unlock(t *tenure) {
 	t.freeing.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), max(0, time.Duration(t.lease.Load()-mono())))
 	defer cancel()
-	trouble := newTrouble(t.log, "release of the lock")
+	trouble := newTrouble(t.log, "release of the lock", &t.count.Errors)
 	for {
 		err := i.w.client.Unlock(ctx, t.place, t.number)
 		if err == nil || ctx.Err() != nil || !rstream.Unavailable(err) {
@@ -162,7 +162,7 @@ func (i *incarnation) suspect(t *tenure) {
 	i.wg.Go(func() {
 		// Not the handler's context: the drain needs the answer too.
 		ctx := context.WithoutCancel(i.ctx)
-		trouble := newTrouble(t.log, "acks")
+		trouble := newTrouble(t.log, "acks", &t.count.Errors)
 		for !t.isLost() && !t.hasEnded() {
 			err := i.probe(ctx, []*tenure{t}, rstream.ErrFenced)
 			if err == nil {
@@ -224,7 +224,7 @@ func (i *incarnation) regain(t *tenure, s rstream.State) {
 	if !t.lose() {
 		return
 	}
-	i.w.count.Regained.Add(1)
+	i.count.Regained.Add(1)
 	i.journal.note(slog.LevelWarn, regained, t.place.Partition, fmt.Errorf("found: %v", s))
 	i.retake(t)
 }

@@ -81,7 +81,7 @@ func (k *rulesKeeper) dismiss(t *tenure) {
 
 // run keeps tenures to the rules until ctx ends.
 func (k *rulesKeeper) run(ctx context.Context) {
-	trouble := newTrouble(k.w.log, "rules of what is paused: what is known holds, and partitions that are new here wait")
+	trouble := newTrouble(k.w.log, "rules of what is paused: what is known holds, and partitions that are new here wait", &k.w.count.Errors)
 	timer := time.NewTimer(idleRules)
 	defer timer.Stop()
 	for {

@@ -91,7 +91,7 @@ func (s *shelf) Bury(d rstream.DeadLetter) error {
 
 // moved notes that events were acked together with their way out of the partition.
 func (s *shelf) moved(ids []string) {
-	s.i.w.count.Acked.Add(int64(s.t.moved(ids)))
+	s.i.count.Acked.Add(int64(s.t.moved(ids)))
 	s.i.w.trim.mark(s.t)
 }
 
@@ -104,7 +104,7 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()
 	}
-	trouble := newTrouble(s.t.log, "parked events")
+	trouble := newTrouble(s.t.log, "parked events", &s.t.count.Errors)
 	for s.t.keeps() && ctx.Err() == nil {
 		err := call(ctx)
 		switch {

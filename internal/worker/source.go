@@ -18,6 +18,9 @@ const (
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
 func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
+	if t.timing.on() {
+		t.timing.end(mono())
+	}
 	t.leave()
 	t.letGo()
 	for {
@@ -28,6 +31,7 @@ func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 			t.running.Store(mono()) // what stands behind the user's loop
 			return nil, err
 		case len(entries) > 0:
+			t.timing.begin()
 			return entries, nil
 		}
 		t.leave()
@@ -40,14 +44,22 @@ func (t *tenure) Next(done string, checked bool) (e rstream.Entry, ok bool) {
 		t.Ack([]string{done}, false)
 		return rstream.Entry{}, false
 	}
+	var now, check int64
+	if checked || t.timing.on() {
+		now = mono()
+		t.timing.end(now)
+		t.timing.done(done, now)
+	}
 	t.leave()
 	t.letGo()
-	var now int64
 	if checked {
-		now = mono()
+		check = now
 	}
 	t.processed.Add(1)
-	e, ok, tell, hurry := t.next(done, now)
+	e, ok, tell, hurry := t.next(done, check)
+	if ok {
+		t.timing.begin()
+	}
 	t.tellAcker(tell, hurry)
 	return e, ok
 }
@@ -102,7 +114,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 // its worker. They run with the acks before them confirmed: then the oldest
 // pending entry is the one that runs, should it end this worker too.
 func (t *tenure) admit(entries []rstream.Entry) ([]rstream.Entry, error) {
-	if t.careful && !t.Redelivered(entries[0].ID) {
+	if t.careful && !t.repeated(entries[0].ID) {
 		t.careful = false
 	}
 	rest, acks, err := t.retries.Sift(entries)
@@ -171,6 +183,12 @@ func (t *tenure) Attempts(id string) int { return t.retries.Attempts(id) }
 // Ack is Source.Ack.
 func (t *tenure) Ack(ids []string, gap bool) {
 	t.processed.Add(int64(len(ids)))
+	if t.timing.on() {
+		now := mono()
+		for _, id := range ids {
+			t.timing.done(id, now)
+		}
+	}
 	if t.retries.Runs(ids[0]) {
 		t.countProcessed()
 		// The error is the end of the tenure, which the next Take tells.
@@ -209,6 +227,10 @@ func (t *tenure) countProcessed() {
 
 // Fail is Source.Fail.
 func (t *tenure) Fail(failures []Failure) error {
+	t.count.Failed.Add(int64(len(failures)))
+	if t.timing.on() {
+		t.timing.end(mono())
+	}
 	t.leave()
 	acks, err := t.retries.Fail(failures)
 	t.finish(acks, false)

@@ -48,6 +48,7 @@ type tenure struct {
 	lapse     func()        // the lease is over
 	endCause  func() error  // why it ends, if it is not lost
 	count     *Counters
+	timing    timing
 	trimmable atomic.Bool // something was acked since the last trim
 
 	worker  string // its name
@@ -63,15 +64,29 @@ type tenure struct {
 	holding hold          // the consumer's
 }
 
-func (t *tenure) Partition() int             { return t.place.Partition }
-func (t *tenure) Epoch() int64               { return t.epoch }
-func (t *tenure) Ending() <-chan struct{}    { return t.ending }
-func (t *tenure) Redelivered(id string) bool { return t.given != "" && compareIDs(id, t.given) <= 0 }
-func (t *tenure) holds() bool                { return t.holdsAt(mono()) }
-func (t *tenure) holdsAt(now int64) bool     { return now < t.lease.Load() }
+func (t *tenure) Partition() int          { return t.place.Partition }
+func (t *tenure) Epoch() int64            { return t.epoch }
+func (t *tenure) Ending() <-chan struct{} { return t.ending }
+func (t *tenure) holds() bool             { return t.holdsAt(mono()) }
+func (t *tenure) holdsAt(now int64) bool  { return now < t.lease.Load() }
 func (t *tenure) renewal() rstream.Renewal {
 	floor, read := t.checkpoint()
 	return rstream.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
+}
+
+// repeated says whether an earlier owner was given this entry.
+func (t *tenure) repeated(id string) bool { return t.given != "" && compareIDs(id, t.given) <= 0 }
+
+// Redelivered is Source.Redelivered. It counts such entries, each once.
+func (t *tenure) Redelivered(id string) bool {
+	if !t.repeated(id) {
+		return false
+	}
+	if t.timing.counted == "" || compareIDs(id, t.timing.counted) > 0 {
+		t.timing.counted = id
+		t.count.Repeated.Add(1)
+	}
+	return true
 }
 
 // leaseEnd is when a lease ends that was asked for at sent: a margin before the

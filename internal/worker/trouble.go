@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,13 +15,18 @@ import (
 type trouble struct {
 	log    *slog.Logger
 	what   string
+	errs   *atomic.Int64
 	pause  time.Duration
 	since  int64 // 0: none
 	logged int64
 	tries  int
 }
 
-func newTrouble(log *slog.Logger, what string) *trouble { return &trouble{log: log, what: what} }
+// newTrouble returns one without trouble. Errors that it waits for are counted in
+// errs, unless that is nil.
+func newTrouble(log *slog.Logger, what string, errs *atomic.Int64) *trouble {
+	return &trouble{log: log, what: what, errs: errs}
+}
 
 // wait notes an error and pauses; it returns early when ctx ends.
 func (t *trouble) wait(ctx context.Context, err error) {
@@ -29,6 +35,9 @@ func (t *trouble) wait(ctx context.Context, err error) {
 		t.since, t.pause = now, firstPause
 	}
 	t.tries++
+	if t.errs != nil && ctx.Err() == nil {
+		t.errs.Add(1)
+	}
 	if ctx.Err() == nil && (t.logged == 0 || now-t.logged > int64(time.Minute)) {
 		t.log.Warn(t.what+": trouble, trying again until it works", "tries", t.tries, "err", err)
 		t.logged = now
@@ -48,5 +57,5 @@ func (t *trouble) over() {
 		return
 	}
 	t.log.Info(t.what+": works again", "tries", t.tries, "after", time.Duration(mono()-t.since))
-	*t = trouble{log: t.log, what: t.what}
+	*t = trouble{log: t.log, what: t.what, errs: t.errs}
 }

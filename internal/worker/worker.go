@@ -17,6 +17,7 @@
 //	acker        XACK for many partitions at once
 //	heartbeat    leases, three times per expiry
 //	lapses       leases that ended without one
+//	counters     what was done, and how long it took; stats shows it to others
 //	control      messages of other members
 //	rules        what is paused and blocked; gate holds tenures to it
 //	maintenance  trimming
@@ -56,16 +57,9 @@ type Config struct {
 	LeaderPoll  time.Duration
 	TimeZone    *time.Location
 	Grace       time.Duration // of tasks, at shutdown
+	Latencies   bool          // somebody wants to know them
 	// Ensure writes or checks the metadata of all streams.
 	Ensure func(context.Context) error
-}
-
-// Counters count what happened since the worker began.
-type Counters struct {
-	Fetched, Processed, Acked, Ignored, Lost              atomic.Int64 // events
-	Parked, Retried, Dead, Dropped, Skipped               atomic.Int64 // events
-	LostPartitions, Regained, Quarantined, Rejoins, Stuck atomic.Int64 // partitions and members
-	Refreshes, Trimmed, Moved, TaskFailures               atomic.Int64
 }
 
 // A Worker runs once.
@@ -74,7 +68,8 @@ type Worker struct {
 	client *rstream.Client
 	log    *slog.Logger
 	name   string
-	count  *Counters
+	count  *Counters // of what is not an executor's
+	began  time.Time
 	trim   *maintenance
 	rules  *rulesKeeper
 	alone  *alone
@@ -93,7 +88,7 @@ type Worker struct {
 
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
-	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), now: time.Now, alone: newAlone()}
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), now: time.Now, alone: newAlone()}
 	w.trim, w.rules, w.moves = newMaintenance(w), newRulesKeeper(w), newMover(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))
@@ -142,12 +137,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopServices()
 	serving.Wait()
 	err := w.haltErr()
-	w.log.Info("worker stopped", "processed", w.count.Processed.Load(), "halted", err != nil)
+	var processed int64
+	for _, x := range w.executors {
+		processed += x.count.Processed.Load()
+	}
+	w.log.Info("worker stopped", "processed", processed, "halted", err != nil)
 	return err
 }
 
 // halt stops the worker with an error.
 func (w *Worker) halt(err error) {
+	w.count.Halted.Add(1)
 	w.mu.Lock()
 	w.halted = append(w.halted, err)
 	w.mu.Unlock()

@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Counters count what an executor, or a worker beside its executors, has done since
+// the worker began. Any goroutine may add to them and load them.
+type Counters struct {
+	// Events.
+	Fetched   atomic.Int64 // given by Redis
+	Processed atomic.Int64 // handled, or by policy not to be handled again
+	Acked     atomic.Int64 // confirmed by Redis
+	Repeated  atomic.Int64 // delivered though an earlier owner may have begun them
+	Ignored   atomic.Int64 // failed under Ignore
+	Failed    atomic.Int64 // failed under a Retry, each attempt
+	Parked    atomic.Int64 // moved aside, to be tried again or to wait behind such an event
+	Retried   atomic.Int64 // tried again
+	Dead      atomic.Int64 // became dead letters
+	Dropped   atomic.Int64 // dropped after their last attempt
+	Skipped   atomic.Int64 // skipped by an operator
+	Lost      atomic.Int64 // removed from Redis before they were processed
+
+	// Partitions.
+	LostPartitions atomic.Int64 // lost to a lapsed lease or to somebody else
+	Regained       atomic.Int64 // taken over again by the same executor
+	Quarantined    atomic.Int64 // found quarantined, or stopped by a failure
+	Stuck          atomic.Int64 // whose function did not return in time
+
+	// Requests and the membership.
+	Rebalances atomic.Int64 // assignments that came
+	Rejoins    atomic.Int64 // under a new executor ID
+	Refreshes  atomic.Int64 // of leases that were answered
+	Fenced     atomic.Int64 // requests that Redis refused because the consumer group was gone
+	Errors     atomic.Int64 // of Redis, each try; those of commands of the control loops
+	Halted     atomic.Int64 // errors that stopped the worker
+
+	// Of a worker only.
+	Trimmed      atomic.Int64 // entries
+	Moved        atomic.Int64 // delayed events that became due
+	TaskFailures atomic.Int64
+}
+
+// HandlerBounds and DelayBounds are the upper bounds of the classes of Latencies.
+var (
+	HandlerBounds = []time.Duration{
+		50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
+		time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+		50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+		time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
+	}
+	DelayBounds = []time.Duration{
+		2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+		100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond,
+		5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
+	}
+)
+
+// A Distribution counts durations by class. One goroutine adds, any may look.
+type Distribution struct {
+	bounds []time.Duration
+	counts []atomic.Int64 // one more: above the last bound
+	sum    atomic.Int64   // ns
+}
+
+func newDistribution(bounds []time.Duration) *Distribution {
+	return &Distribution{bounds: bounds, counts: make([]atomic.Int64, len(bounds)+1)}
+}
+
+func (d *Distribution) add(took time.Duration) {
+	i := 0
+	for i < len(d.bounds) && took > d.bounds[i] {
+		i++
+	}
+	d.counts[i].Add(1)
+	d.sum.Add(int64(took))
+}
+
+// A Histogram is what a Distribution, or several, had counted at some moment.
+type Histogram struct {
+	Bounds []time.Duration // upper ones, ascending
+	Counts []int64         // of the same classes, and one more above the last bound
+	Sum    time.Duration
+}
+
+// Count is the number of all durations.
+func (h Histogram) Count() (n int64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+func (h *Histogram) merge(d *Distribution) {
+	for i := range d.counts {
+		h.Counts[i] += d.counts[i].Load()
+	}
+	h.Sum += time.Duration(d.sum.Load())
+}
+
+// Latencies are how long the iterations of a partition's function took, and how old
+// its events were, by Redis' clock, when they were done.
+type Latencies struct {
+	Handler, Delay *Distribution
+}
+
+// A latencyBook has the latencies of an executor by partition. They outlive tenures,
+// so that sums never fall.
+type latencyBook struct {
+	on     bool
+	behind atomic.Int64 // how far mono is behind Redis' clock, in ns; 0: not known yet
+
+	mu sync.Mutex
+	of map[int]*Latencies
+}
+
+// partition returns the latencies of a partition, nil where nobody wants to know.
+func (b *latencyBook) partition(n int) *Latencies {
+	if !b.on {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.of[n]
+	if l == nil {
+		l = &Latencies{newDistribution(HandlerBounds), newDistribution(DelayBounds)}
+		b.of[n] = l
+	}
+	return l
+}
+
+// sums returns the latencies of all partitions together.
+func (b *latencyBook) sums() (handler, delay Histogram) {
+	handler = Histogram{Bounds: HandlerBounds, Counts: make([]int64, len(HandlerBounds)+1)}
+	delay = Histogram{Bounds: DelayBounds, Counts: make([]int64, len(DelayBounds)+1)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, l := range b.of {
+		handler.merge(l.Handler)
+		delay.merge(l.Delay)
+	}
+	return handler, delay
+}
+
+// sync notes Redis' clock: it was at server, in ms, after sent and before now, by mono.
+func (b *latencyBook) sync(server, sent, now int64) {
+	if server > 0 {
+		b.behind.Store(server*int64(time.Millisecond) - (sent+now)/2)
+	}
+}

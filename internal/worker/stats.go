@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"slices"
+	"time"
+)
+
+// Stats are what a worker has done, and what it holds at the moment.
+type Stats struct {
+	Worker     string
+	Began      time.Time
+	Ready      error // nil: it is; see Worker.Ready
+	Counters   *Counters
+	Processors []ProcessorStats // in the order of registration
+}
+
+// ProcessorStats are those of one processor. Parts of it are read one after the
+// other.
+type ProcessorStats struct {
+	Stream, Processor string
+	Counters          *Counters
+
+	Joined     bool
+	Generation int64 // of the membership that is followed
+	Members    int
+	Assigned   []int // partitions
+	Owned      []int // partitions whose lease holds
+	Waiting    int   // events read and not yet taken by the function
+	Bytes      int64 // of these
+	Unacked    int   // events processed and not yet confirmed
+	Running    int   // partitions whose function has an event
+
+	Timed   bool // the following were measured
+	Handler Histogram
+	Delay   Histogram
+}
+
+// Stats returns what there is to know. It may be called at any time, concurrently,
+// and asks nothing of Redis.
+func (w *Worker) Stats() *Stats {
+	s := &Stats{Worker: w.name, Began: w.began, Ready: w.Ready(), Counters: w.count}
+	for _, x := range w.executors {
+		s.Processors = append(s.Processors, x.stats())
+	}
+	return s
+}
+
+func (x *executor) stats() ProcessorStats {
+	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Counters: x.count, Timed: x.latencies.on}
+	s.Handler, s.Delay = x.latencies.sums()
+	i := x.incarnation()
+	if i == nil {
+		return s
+	}
+	state := i.coord.State()
+	s.Joined, s.Generation, s.Members, s.Assigned = state.Joined, state.Generation, state.Members, state.Assigned
+	now := mono()
+	for _, t := range i.owned() {
+		if t.holdsAt(now) {
+			s.Owned = append(s.Owned, t.place.Partition)
+		}
+		if t.running.Load() != 0 {
+			s.Running++
+		}
+		waiting, bytes, unacked := t.fill()
+		s.Waiting, s.Bytes, s.Unacked = s.Waiting+waiting, s.Bytes+bytes, s.Unacked+unacked
+	}
+	slices.Sort(s.Owned)
+	return s
+}
+
+// fill is how much a buffer holds.
+func (b *buffer) fill() (waiting int, bytes int64, unacked int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.items) - b.head, b.bytes, len(b.acking) + len(b.flight)
+}

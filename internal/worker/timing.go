@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A timing measures the iterations of one partition's function, for whoever wants to
+// know: how long each takes, and how old events are when they are done. It belongs
+// to the consumer.
+type timing struct {
+	to      *Latencies    // nil: nobody wants to know
+	behind  *atomic.Int64 // see latencyBook
+	running *atomic.Int64 // see gate
+	given   bool          // an iteration is under way
+	counted string        // up to this ID repeated events were counted
+}
+
+// on says whether somebody wants to know.
+func (t *timing) on() bool { return t.to != nil }
+
+// begin notes that the function gets events.
+func (t *timing) begin() { t.given = true }
+
+// end notes that it asks for more, or has failed.
+func (t *timing) end(now int64) {
+	if t.to == nil || !t.given {
+		return
+	}
+	t.given = false
+	if since := t.running.Load(); since != 0 {
+		t.to.Handler.add(time.Duration(now - since))
+	}
+}
+
+// done notes that an event needs no more processing.
+func (t *timing) done(id string, now int64) {
+	if t.to == nil {
+		return
+	}
+	if behind := t.behind.Load(); behind != 0 {
+		t.to.Delay.add(time.Duration(max(now+behind-millisOf(id)*int64(time.Millisecond), 0)))
+	}
+}
+
+// millisOf is the time in an entry ID.
+func millisOf(id string) (ms int64) {
+	for i := 0; i < len(id) && id[i] >= '0' && id[i] <= '9'; i++ {
+		ms = ms*10 + int64(id[i]-'0')
+	}
+	return ms
+}
