@@ -11,7 +11,7 @@ func (p *program) worker() *cli.Command {
 	c := &cli.Command{
 		Name:  "worker",
 		Usage: "run processors and tasks until SIGTERM or SIGINT, then drain",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "processors", Usage: "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them"}},
+		Flags: append(httpFlags(), &cli.StringFlag{Name: "processors", Usage: "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them"}),
 	}
 	if p.app == nil {
 		c.Usage = "build and run the worker of a package"
@@ -26,6 +26,7 @@ func (p *program) worker() *cli.Command {
 	return p.command(c,
 		"PROG worker",
 		"PROG worker --dev",
+		"PROG worker --http :9090",
 		"PROG worker --processors printer,orders/billing --log-format json")
 }
 
@@ -33,7 +34,16 @@ func runWorker(ctx context.Context, s *session, c *cli.Context) error {
 	if c.Args().Present() {
 		return usagef(c, "unexpected argument %q; processors are chosen with --processors", c.Args().First())
 	}
-	err := s.app.Run(ctx, list(c.String("processors"))...)
+	monitor, err := s.startMonitor(c)
+	if err != nil {
+		return err
+	}
+	settings, err := s.reg.Settings()
+	if err != nil {
+		return err
+	}
+	defer monitor.run(settings.Logger)()
+	err = s.app.Run(ctx, list(c.String("processors"))...)
 	if err == nil || !unreachable(err) {
 		return err
 	}

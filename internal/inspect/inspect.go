@@ -129,8 +129,8 @@ type Totals struct {
 	Unknown     int `json:"unknown"`     // partitions that could not be looked at, see their err
 }
 
-// sum returns the totals of partitions.
-func sum(partitions []PartitionState) (t Totals) {
+// Sum returns the totals of partitions.
+func Sum(partitions []PartitionState) (t Totals) {
 	for _, s := range partitions {
 		if s.Executor != "" {
 			t.Owned++
@@ -263,7 +263,7 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string,
 			}
 		}
 	}
-	p.Totals = sum(p.Partitions)
+	p.Totals = Sum(p.Partitions)
 	return p, nil
 }
 

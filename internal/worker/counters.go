@@ -11,7 +11,7 @@ import (
 type Counters struct {
 	// Events.
 	Fetched   atomic.Int64 // given by Redis
-	Processed atomic.Int64 // handled, or by policy not to be handled again
+	Processed atomic.Int64 // handled, or ignored after a failure
 	Acked     atomic.Int64 // confirmed by Redis
 	Repeated  atomic.Int64 // delivered though an earlier owner may have begun them
 	Ignored   atomic.Int64 // failed under Ignore

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/metrics"
+)
+
+const (
+	flagHTTP  = "http"
+	flagPprof = "pprof"
+
+	envHTTP = "RUNNEL_HTTP"
+)
+
+func httpFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: flagHTTP, Usage: "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as :9090 (" + envHTTP + "; default: no server)"},
+		&cli.BoolFlag{Name: flagPprof, DisableDefaultText: true, Usage: "serve /debug/pprof there, too: profiles show what runs, and cost while they are taken"},
+	}
+}
+
+// A monitor is a worker's HTTP server for probes and metrics.
+type monitor struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+// startMonitor listens at the address of --http or RUNNEL_HTTP. Without one it returns
+// nil, whose methods do nothing.
+func (s *session) startMonitor(c *cli.Context) (*monitor, error) {
+	addr := c.String(flagHTTP)
+	if addr == "" && !c.IsSet(flagHTTP) {
+		addr = os.Getenv(envHTTP)
+	}
+	if addr == "" {
+		if c.Bool(flagPprof) {
+			return nil, usagef(c, "--%s goes with --%s", flagPprof, flagHTTP)
+		}
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", flagHTTP, addr, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics.Handler(s.app, nil))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.app.Ready()) })
+	if c.Bool(flagPprof) {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return &monitor{listener, &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}}, nil
+}
+
+// answer says ok, or what is missing.
+func answer(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, err)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// run serves until stop is called.
+func (m *monitor) run(log *slog.Logger) (stop func()) {
+	if m == nil {
+		return func() {}
+	}
+	log.Info("serving /metrics, /healthz and /readyz", "addr", m.listener.Addr().String())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := m.server.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("the HTTP server has ended; the worker goes on without it", "err", err)
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if m.server.Shutdown(ctx) != nil {
+			m.server.Close()
+		}
+		<-ended
+	}
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+)
+
+// A log is what a worker writes while a test reads it.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// find waits for a match, and returns its first group.
+func (l *log) find(t *testing.T, pattern string) string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		l.mu.Lock()
+		m := re.FindStringSubmatch(l.text.String())
+		l.mu.Unlock()
+		if m != nil {
+			return m[1]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s in %s", pattern, l.text.String())
+		}
+	}
+}
+
+func get(t *testing.T, url string) (code int, text string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// awaitCode waits until a page has a status code, and returns the page.
+func awaitCode(t *testing.T, url string, want int) string {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		code, text := get(t, url)
+		if code == want {
+			return text
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: code %d, want %d: %s", url, code, want, text)
+		}
+	}
+}
+
+// The probes follow a worker's life: not ready before it owns its partitions, and not
+// while it drains; alive until it has ended.
+func TestWorkerServesProbesAndMetrics(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
+	hold, held := make(chan struct{}), make(chan struct{})
+	s.orders.Process("printer", func(_ context.Context, events *runnel.Events[order]) error {
+		for o := range events.Records() {
+			if o.Customer == "wait" {
+				close(held)
+				<-hold
+			}
+		}
+		return nil
+	}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	out, ended := new(log), make(chan int, 1)
+	go func() {
+		ended <- Main(ctx, s.app, []string{"worker", "--http", "127.0.0.1:0", "--pprof"}, strings.NewReader(""), io.Discard, out)
+	}()
+	base := "http://" + out.find(t, `serving /metrics.*addr=(\S+)`)
+	awaitCode(t, base+"/readyz", http.StatusOK)
+	s.send(20)
+	if err := s.orders.Send(t.Context(), order{Customer: "wait"}); err != nil {
+		t.Fatal(err)
+	}
+	<-held
+	_, text := get(t, base+"/metrics")
+	for _, want := range []string{
+		`runnel_up{app="shop"} 1`, `runnel_ready{app="shop"} 1`, `runnel_redis_up{app="shop"} 1`,
+		`runnel_owned_partitions{app="shop",processor="printer",stream="orders"} 4`,
+		`runnel_sent_records_total{app="shop",stream="orders"} 21`, "go_goroutines ",
+	} {
+		if !strings.Contains(text, want+"\n") && !strings.Contains(text, "\n"+want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if code, text := get(t, base+"/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(text, "goroutine profile") {
+		t.Errorf("profiles: %d %s", code, text)
+	}
+	if code, _ := get(t, base+"/nothing"); code != http.StatusNotFound {
+		t.Errorf("a page that is not there: %d", code)
+	}
+	cancel()
+	if text := awaitCode(t, base+"/readyz", http.StatusServiceUnavailable); !strings.Contains(text, "draining") {
+		t.Errorf("while draining: %s", text)
+	}
+	if code, text := get(t, base+"/healthz"); code != http.StatusOK || text != "ok\n" {
+		t.Errorf("while draining: %d %s", code, text)
+	}
+	close(hold)
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, err := http.Get(base + "/healthz"); err == nil {
+		t.Error("the server outlives the worker")
+	}
+}
+
+func TestWorkerHTTPMistakes(t *testing.T) {
+	s := newShop(t, nil)
+	s.run("worker", "--pprof").want(t, 2, "", "--pprof goes with --http")
+	s.run("worker", "--http", "127.0.0.1:no").want(t, 1, "", "--http 127.0.0.1:no: ")
+	t.Setenv(envHTTP, "127.0.0.1:no")
+	s.run("worker").want(t, 1, "", "127.0.0.1:no")
+}

@@ -1,0 +1,236 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/metrics"
+)
+
+type parcel struct {
+	Key string `json:"key"`
+	Do  string `json:"do"`
+}
+
+var errDo = errors.New("told to fail")
+
+// scrape returns the series of an app by name and labels.
+func scrape(t *testing.T, app *runnel.App, c prometheus.Collector) map[string]string {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(c)
+	rec := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	if rec.Code != 200 {
+		t.Fatal(rec.Body)
+	}
+	series := map[string]string{}
+	for line := range strings.Lines(rec.Body.String()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok && name[0] != '#' {
+			series[strings.Replace(name, `app="`+app.Name()+`"`, "", 1)+"}"] = value
+		}
+	}
+	return series
+}
+
+// Each number is the one that was brought about.
+func TestMetricsTellTheTruth(t *testing.T) {
+	server := testredis.Start(t)
+	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
+	defer app.Close()
+	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 4, Codec: runnel.JSON})
+	hold, held := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	parcels.Process("print", func(_ context.Context, events *runnel.Events[parcel]) error {
+		for p := range events.Records() {
+			switch p.Do {
+			case "fail":
+				return errDo
+			case "wait":
+				once.Do(func() { close(held) })
+				<-hold
+			}
+		}
+		return nil
+	}, &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Backoff: runnel.Backoff{First: time.Millisecond}}})
+	parcels.Process("ignore", func(_ context.Context, events *runnel.Events[parcel]) error {
+		for p := range events.Records() {
+			if p.Do == "fail" {
+				return errDo
+			}
+		}
+		return nil
+	}, &runnel.ProcessorOptions{OnError: runnel.Ignore})
+	collector := metrics.NewCollector(app, &metrics.Options{Partitions: 2})
+
+	if got := scrape(t, app, collector)["runnel_up{}"]; got != "0" {
+		t.Errorf("before Run: up is %q", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	await(t, func() bool { return app.Ready() == nil })
+	send(t, parcels, 30, 2)
+	if _, err := parcels.SendEvents(t.Context(), runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, ID: "x"}, runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, ID: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := parcels.Send(t.Context(), parcel{Key: "held", Do: "wait"}, parcel{Key: "held"}, parcel{Key: "held"}); err != nil {
+		t.Fatal(err)
+	}
+	<-held
+	const at = `{,processor="print",stream="parcels"}`
+	var got map[string]string
+	await(t, func() bool {
+		got = scrape(t, app, collector)
+		return got["runnel_lag_events"+at] == "3" && got[`runnel_acked_events_total{,processor="ignore",stream="parcels"}`] == "36"
+	})
+	check(t, got, map[string]string{
+		"runnel_up{}": "1", "runnel_ready{}": "1", "runnel_redis_up{}": "1",
+		`runnel_sent_records_total{,stream="parcels"}`: "36", `runnel_sent_duplicates_total{,stream="parcels"}`: "1",
+		`runnel_send_failures_total{,outcome="refused",stream="parcels"}`: "0",
+		"runnel_fetched_events_total" + at:                                "36", "runnel_processed_events_total" + at: "31", "runnel_acked_events_total" + at: "33",
+		`runnel_failures_total{,policy="retry",processor="print",stream="parcels"}`: "6",
+		"runnel_retried_events_total" + at:                                          "4", "runnel_dead_events_total" + at: "2", "runnel_stored_dead_letters" + at: "2",
+		"runnel_lost_events_total" + at: "0", "runnel_owned_partitions" + at: "4", "runnel_assigned_partitions" + at: "4", "runnel_members" + at: "1",
+		"runnel_running_functions" + at: "1", "runnel_lag_events" + at: "3", "runnel_unacked_events" + at: "0",
+		`runnel_failures_total{,policy="ignore",processor="ignore",stream="parcels"}`: "2",
+		"runnel_event_delay_seconds_count" + at:                                       "31",
+		`runnel_partition_epoch{,partition="2",processor="print",stream="parcels"}`:   "", // only two have series
+	})
+	if got[`runnel_partition_lag_events{,partition="0",processor="print",stream="parcels"}`] == "" {
+		t.Error("no series of partition 0")
+	}
+	close(hold)
+	await(t, func() bool { return scrape(t, app, collector)["runnel_lag_events"+at] == "0" })
+	got = scrape(t, app, collector)
+	// Every attempt; and the age of every event but of the two dead letters.
+	check(t, got, map[string]string{"runnel_handler_seconds_count" + at: "40", "runnel_event_delay_seconds_count" + at: "34"})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// send sends n records, of which some fail.
+func send(t *testing.T, s *runnel.Stream[parcel], n, failing int) {
+	t.Helper()
+	for i := range n {
+		if err := s.Send(t.Context(), parcel{Key: fmt.Sprint("k", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range failing {
+		if err := s.Send(t.Context(), parcel{Key: fmt.Sprint("f", i), Do: "fail"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func check(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %q, want %q", name, got[name], value)
+		}
+	}
+}
+
+func await(t *testing.T, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited for 20 s")
+		}
+	}
+}
+
+// Without Redis the rest is told all the same, and soon.
+func TestMetricsWithoutRedis(t *testing.T) {
+	server := testredis.Start(t)
+	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
+	defer app.Close()
+	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, nil)
+	parcels.Process("print", func(_ context.Context, events *runnel.Events[parcel]) error {
+		for range events.Raw() {
+			continue
+		}
+		return nil
+	}, nil)
+	collector := metrics.NewCollector(app, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	await(t, func() bool { return app.Ready() == nil })
+	server.Kill()
+	await(t, func() bool { return scrape(t, app, collector)["runnel_redis_up{}"] == "0" })
+	const at = `{,processor="print",stream="parcels"}`
+	await(t, func() bool {
+		n := scrape(t, app, collector)["runnel_redis_errors_total"+at]
+		return n != "0" && n != ""
+	})
+	check(t, scrape(t, app, collector), map[string]string{"runnel_up{}": "1", "runnel_lag_events" + at: "", "runnel_processed_events_total" + at: "0"})
+	cancel()
+	<-ended // an error or not: nothing could be handed over
+}
+
+// The document lists every metric with its labels and no other.
+func TestDocumentNamesEveryMetric(t *testing.T) {
+	app := runnel.New("shop", nil)
+	defer app.Close()
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		metrics.NewCollector(app, nil).Describe(descs)
+		close(descs)
+	}()
+	named := regexp.MustCompile(`fqName: "([^"]*)"`)
+	real := map[string]bool{}
+	for d := range descs {
+		real[named.FindStringSubmatch(d.String())[1]] = true
+	}
+	text, err := os.ReadFile("../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(runnel_\\w+)`").FindAllStringSubmatch(string(text), -1) {
+		documented[m[1]] = true
+	}
+	for name := range real {
+		if !documented[name] {
+			t.Errorf("docs/operating.md does not list %s", name)
+		}
+	}
+	for name := range documented {
+		if !real[name] {
+			t.Errorf("docs/operating.md lists %s, which does not exist", name)
+		}
+	}
+}
+
+func TestHandlerServesTheRuntimeToo(t *testing.T) {
+	app := runnel.New("shop", nil)
+	defer app.Close()
+	rec := httptest.NewRecorder()
+	metrics.Handler(app, nil).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	body, _ := io.ReadAll(rec.Result().Body)
+	for _, want := range []string{"runnel_up{app=\"shop\"} 0\n", "\ngo_goroutines ", "\nprocess_start_time_seconds "} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("no %q in %s", want, body)
+		}
+	}
+}
