@@ -91,6 +91,7 @@ var cases = []Case{
 	{Name: "handlers", About: handlersAbout, Plan: planHandlers},
 	{Name: "payloads", About: payloadsAbout, Plan: planPayloads},
 	{Name: "partitions", About: partitionsAbout, Plan: planPartitions},
+	{Name: "watched", About: watchedAbout, Plan: planWatched},
 	{Name: "model", About: modelAbout, Plan: planModel},
 	{Name: "processes", About: processesAbout, Plan: planProcesses},
 	{Name: "produce", About: produceAbout, Plan: planProduce},

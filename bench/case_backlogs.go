@@ -117,6 +117,31 @@ func planPartitions(ctx context.Context, b *Bench) (*Plan, error) {
 	return p, nil
 }
 
+const watchedAbout = "Draining as above, by a worker whose metrics are scraped every second, with latencies measured, and by one that nobody watches."
+
+func planWatched(ctx context.Context, b *Bench) (*Plan, error) {
+	t := b.packed()
+	if err := fill(ctx, b.rdb(), t); err != nil {
+		return nil, err
+	}
+	raw, records := t.runnel("raw"), t.runnel("records")
+	watchedRaw, watchedRecords := raw, records
+	watchedRaw.Watch, watchedRecords.Watch = true, true
+	return &Plan{
+		Sides: []Side{
+			{Name: "Raw", Task: raw}, {Name: "Raw, watched", Task: watchedRaw},
+			{Name: "Records", Task: records}, {Name: "Records, watched", Task: watchedRecords},
+		},
+		Claims: []Claim{
+			ratio("rate", "Raw, watched", "Raw", atLeast(1)),
+			ratio("rate", "Records, watched", "Records", atLeast(1)),
+			ratio("cpu", "Raw, watched", "Raw", stats.Bar{}),
+			ratio("cpu", "Records, watched", "Records", stats.Bar{}),
+		},
+		Columns: []Column{rateColumn, cpuColumn},
+	}, nil
+}
+
 const aofAbout = "Draining and producing as above, on a server that writes an append-only file and syncs it every second."
 
 // aofArgs have the file rewritten only between runs.

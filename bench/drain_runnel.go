@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
+	"sync"
+	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/metrics"
 )
 
 // endless is a Size at which nothing is trimmed.
@@ -50,6 +54,9 @@ func runnelDrain(ctx context.Context, t Task) (Result, error) {
 			return nil
 		}, nil)
 	}
+	if t.Watch {
+		defer watch(app)()
+	}
 	if err := runUntil(ctx, app, m.wait); err != nil {
 		return nil, err
 	}
@@ -59,6 +66,25 @@ func runnelDrain(ctx context.Context, t Task) (Result, error) {
 		}
 	}
 	return m.result(), nil
+}
+
+// watch scrapes an app's metrics, at once and every second, until stop is called.
+func watch(app *runnel.App) (stop func()) {
+	handler, ended := metrics.Handler(app, nil), make(chan struct{})
+	var scraping sync.WaitGroup
+	scraping.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil))
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return func() { close(ended); scraping.Wait() }
 }
 
 // loop handles the events of a partition in the way that the task wants.

@@ -234,3 +234,45 @@ func TestHandlerServesTheRuntimeToo(t *testing.T) {
 		}
 	}
 }
+
+// A scrape asks Redis four times for 256 partitions, and those that follow within a
+// second do not.
+func TestAScrapeIsCheap(t *testing.T) {
+	server := testredis.Start(t)
+	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
+	defer app.Close()
+	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 256})
+	parcels.Process("print", func(_ context.Context, events *runnel.Events[parcel]) error {
+		for range events.Raw() {
+			continue
+		}
+		return nil
+	}, &runnel.ProcessorOptions{LockExpiry: 10 * time.Minute})
+	collector := metrics.NewCollector(app, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	await(t, func() bool { return app.Ready() == nil })
+	send(t, parcels, 500, 0)
+	const at = `{,processor="print",stream="parcels"}`
+	await(t, func() bool { return scrape(t, app, collector)["runnel_lag_events"+at] == "0" })
+	time.Sleep(time.Second) // what was seen is old
+	rdb := server.Client(t)
+	if err := rdb.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for range 5 {
+		check(t, scrape(t, app, collector), map[string]string{"runnel_owned_partitions" + at: "256", "runnel_lag_events" + at: "0"})
+	}
+	var scripts int
+	calls := rdb.InfoMap(t.Context(), "commandstats").Item("Commandstats", "cmdstat_evalsha")
+	fmt.Sscanf(calls, "calls=%d", &scripts)
+	if most := 4 * (1 + int(time.Since(began)/time.Second)); scripts < 4 || scripts > most {
+		t.Errorf("%d scripts, want %d (%s)", scripts, most, calls)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
