@@ -24,6 +24,10 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		return nil
 	}
 	e := c.event(entry, 0)
+	if !c.fresh { // what comes behind a new event is new
+		c.history(e)
+		c.fresh = !e.Redelivered
+	}
 	if !w.raw && !c.decodeOne(e) {
 		c.rest, c.events = []rstream.Entry{entry}, c.events[:0]
 		c.scope.event.Store(nil)

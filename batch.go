@@ -75,6 +75,7 @@ func (c *consumer[T]) form() {
 	c.clear(n)
 	for i, entry := range c.rest[:n] {
 		e := c.event(entry, i)
+		c.history(e)
 		if !c.want.raw {
 			var zero T
 			c.records = append(c.records, zero)
@@ -126,9 +127,13 @@ func (c *consumer[T]) event(entry rstream.Entry, index int) *Event {
 	e := c.slabs.event()
 	e.Stream, e.Partition, e.Epoch = c.head.Stream, c.head.Partition, c.head.Epoch
 	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, c.shared, index
-	e.Attempt = c.src.Attempts(entry.ID)
-	e.Redelivered = c.src.Redelivered(entry.ID)
 	return e
+}
+
+// history notes what had become of an event before it was taken.
+func (c *consumer[T]) history(e *Event) {
+	e.Attempt = c.src.Attempts(e.ID)
+	e.Redelivered = c.src.Redelivered(e.ID)
 }
 
 // recordsOf returns the records of some events of the current batch. A second

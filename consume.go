@@ -50,6 +50,7 @@ type consumer[T any] struct {
 	bad     error       // the current batch is one event that cannot be decoded
 	refused bool        // nothing may be processed any more, and nothing of the current batch is done
 	inside  bool        // the loop is in an iteration
+	fresh   bool        // see ahead
 	only    Batch       // batch, where nobody but the loop sees it
 	out     delivery[T] // what the loop was given last
 	ids     []string    // scratch

@@ -1,5 +1,5 @@
 // Package cli is the command line of an app: worker, send, sendmany, status,
-// check, members, stream, tail, processor, rules, retry, dead, delayed and version.
+// check, doctor, members, stream, tail, processor, rules, retry, dead, delayed and version.
 //
 // Run gives an app's binary all of it:
 //
@@ -98,7 +98,7 @@ func (p *program) root() *cli.App {
 		OnUsageError:   onUsageError,
 		Action:         p.noCommand,
 		Commands: []*cli.Command{
-			p.worker(), p.send(), p.sendMany(), p.status(), p.check(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.version(),
+			p.worker(), p.send(), p.sendMany(), p.status(), p.check(), p.doctor(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.version(),
 		},
 		CustomAppHelpTemplate: rootHelp,
 	}

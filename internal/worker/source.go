@@ -50,7 +50,6 @@ func (t *tenure) Next(done string, checked bool) (e rstream.Entry, ok bool) {
 		t.timing.end(now)
 		t.timing.done(done, now)
 	}
-	t.leave()
 	t.letGo()
 	if checked {
 		check = now
@@ -59,6 +58,8 @@ func (t *tenure) Next(done string, checked bool) (e rstream.Entry, ok bool) {
 	e, ok, tell, hurry := t.next(done, check)
 	if ok {
 		t.timing.begin()
+	} else {
+		t.leave() // and not before: the next iteration enters where this one left
 	}
 	t.tellAcker(tell, hurry)
 	return e, ok

@@ -1,0 +1,230 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// What a Diagnosis comes to.
+const (
+	LevelOK      = "ok"
+	LevelUnknown = "unknown" // the server does not let us look
+	LevelWarning = "warning" // something may go wrong that need not
+	LevelProblem = "problem" // something is wrong
+)
+
+// A Diagnosis is one thing that was looked at.
+type Diagnosis struct {
+	Check  string `json:"check"`
+	Level  string `json:"level"`
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"` // what to do, unless all is well
+}
+
+const (
+	mostSkew   = 2 * time.Second
+	slowTrip   = 10 * time.Millisecond
+	trips      = 20
+	fullMemory = 0.9 // of maxmemory
+)
+
+// Diagnose looks whether a server is fit for the framework, and for production. What
+// it tries the rights with are commands that do nothing, on keys that nobody uses,
+// and one hash that lives for a second. An error means that the server cannot be
+// reached or lacks what nothing works without.
+func Diagnose(ctx context.Context, c *rstream.Client) ([]Diagnosis, error) {
+	if err := c.Check(ctx); err != nil {
+		return nil, err
+	}
+	d := &doctor{c: c}
+	d.info = func(section, item string) string { return d.sections[section][item] }
+	if err := d.ask(ctx); err != nil {
+		return nil, err
+	}
+	d.version()
+	d.role()
+	d.persistence()
+	d.memory()
+	d.replication()
+	if err := d.time(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.rights(ctx); err != nil {
+		return nil, err
+	}
+	return d.out, nil
+}
+
+type doctor struct {
+	c        *rstream.Client
+	sections map[string]map[string]string // of INFO, nil: not permitted
+	config   map[string]string            // nil: not permitted
+	info     func(section, item string) string
+	out      []Diagnosis
+}
+
+func (d *doctor) say(check, level, advice, found string, args ...any) {
+	if level == LevelOK {
+		advice = ""
+	}
+	d.out = append(d.out, Diagnosis{check, level, fmt.Sprintf(found, args...), advice})
+}
+
+// ask reads what the server tells of itself.
+func (d *doctor) ask(ctx context.Context) error {
+	info, err := d.c.Redis().Info(ctx).Result()
+	if err != nil && !refused(err) {
+		return err
+	}
+	if err == nil {
+		d.sections = map[string]map[string]string{}
+		section := ""
+		for line := range strings.Lines(info) {
+			line = strings.TrimSpace(line)
+			if name, ok := strings.CutPrefix(line, "# "); ok {
+				section = strings.ToLower(name)
+				d.sections[section] = map[string]string{}
+			} else if name, value, ok := strings.Cut(line, ":"); ok && section != "" {
+				d.sections[section][name] = value
+			}
+		}
+	}
+	d.config, err = d.c.Redis().ConfigGet(ctx, "*").Result()
+	if err != nil && !refused(err) {
+		return err
+	}
+	if err != nil || len(d.config) == 0 {
+		d.config = nil
+	}
+	return nil
+}
+
+// refused says that the server answered, and did not do it.
+func refused(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+func (d *doctor) version() {
+	version := d.info("server", "redis_version")
+	if version == "" {
+		d.say("version", LevelUnknown, "let the user run INFO; Redis 7.0 or newer is needed", "the server does not tell its version")
+		return
+	}
+	d.say("version", LevelOK, "", "Redis %s", version) // Check refuses older ones
+}
+
+func (d *doctor) role() {
+	switch {
+	case d.info("replication", "role") == "slave":
+		d.say("role", LevelProblem, "connect to the master: a replica takes no writes, and its reads are behind", "it is a replica of %s:%s", d.info("replication", "master_host"), d.info("replication", "master_port"))
+	case d.info("cluster", "cluster_enabled") == "1":
+		d.say("role", LevelProblem, "use a server that is no cluster: clusters are not supported yet", "it is a node of a cluster")
+	case d.sections == nil:
+		d.say("role", LevelUnknown, "let the user run INFO", "the server does not tell whether it is a replica")
+	default:
+		d.say("role", LevelOK, "", "a master of its own")
+	}
+}
+
+func (d *doctor) persistence() {
+	const advice = "set appendonly yes (appendfsync everysec): then a crash of the server costs a second at most"
+	switch {
+	case d.sections["persistence"] == nil:
+		d.say("persistence", LevelUnknown, advice, "the server does not tell whether it writes to a disk")
+	case d.info("persistence", "aof_enabled") == "1" && d.info("persistence", "aof_last_write_status") == "err":
+		d.say("persistence", LevelProblem, "look at the disk and the log of Redis: it refuses writes meanwhile", "the append-only file cannot be written")
+	case d.info("persistence", "aof_enabled") == "1":
+		d.say("persistence", LevelOK, "", "append-only file, fsync %s", orUnknown(d.config["appendfsync"]))
+	case d.info("persistence", "rdb_last_bgsave_status") == "err":
+		d.say("persistence", LevelProblem, "look at the disk and the log of Redis: it refuses writes meanwhile", "the last snapshot failed")
+	case d.config != nil && d.config["save"] == "":
+		d.say("persistence", LevelWarning, advice, "none: a restart of the server forgets every event and every position")
+	default:
+		d.say("persistence", LevelWarning, advice, "snapshots only: a crash of the server forgets what came since the last one, acks and events alike")
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+func (d *doctor) memory() {
+	policy, limit := d.info("memory", "maxmemory_policy"), number(d.info("memory", "maxmemory"))
+	used := number(d.info("memory", "used_memory"))
+	switch {
+	case policy == "":
+		d.say("memory", LevelUnknown, "make sure that maxmemory-policy is noeviction", "the server does not tell what it does when its memory is full")
+	case limit > 0 && policy != "noeviction":
+		d.say("memory", LevelProblem, "set maxmemory-policy noeviction: else Redis drops events, or locks and heartbeats, when its memory is full", "maxmemory-policy is %s, with maxmemory %d MiB", policy, limit>>20)
+	case policy != "noeviction":
+		d.say("memory", LevelWarning, "set maxmemory-policy noeviction before you set maxmemory", "maxmemory-policy is %s; nothing is evicted as long as maxmemory is not set", policy)
+	case limit > 0 && float64(used) > fullMemory*float64(limit):
+		d.say("memory", LevelWarning, "raise maxmemory, lower Size, or find out with status which processor does not ack: a full server refuses sends", "%d MiB of %d MiB are used", used>>20, limit>>20)
+	case limit > 0:
+		d.say("memory", LevelOK, "", "noeviction, %d MiB of %d MiB are used", used>>20, limit>>20)
+	default:
+		d.say("memory", LevelOK, "", "noeviction, %d MiB are used, without a limit", used>>20)
+	}
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+func (d *doctor) replication() {
+	replicas := number(d.info("replication", "connected_slaves"))
+	least, known := d.config["min-replicas-to-write"]
+	const advice = "set min-replicas-to-write 1 and min-replicas-max-lag: then a master that is cut off refuses writes soon, and less is lost at a failover"
+	switch {
+	case d.sections["replication"] == nil:
+		d.say("replicas", LevelUnknown, "let the user run INFO", "the server does not tell whether it has any")
+	case replicas == 0:
+		d.say("replicas", LevelOK, "", "none: if this server is gone for good, so is what it held")
+	case !known:
+		d.say("replicas", LevelUnknown, advice, "%d connected; the server does not tell min-replicas-to-write", replicas)
+	case number(least) == 0:
+		d.say("replicas", LevelWarning, advice, "%d connected, min-replicas-to-write is 0: after a failover events and acks of the last moments may be gone", replicas)
+	default:
+		d.say("replicas", LevelOK, "", "%d connected, min-replicas-to-write is %s", replicas, least)
+	}
+}
+
+// time compares the clocks, and looks how far away the server is.
+func (d *doctor) time(ctx context.Context) error {
+	best, skew := time.Duration(0), time.Duration(0)
+	for i := range trips {
+		sent := time.Now()
+		at, err := d.c.Redis().Time(ctx).Result()
+		if err != nil {
+			return fmt.Errorf("the clock of Redis: %w", err)
+		}
+		took := time.Since(sent)
+		if i == 0 || took < best { // what took least tells most
+			best, skew = took, at.Sub(sent.Add(took/2))
+		}
+	}
+	if best > slowTrip {
+		d.say("distance", LevelWarning, "run workers near Redis: each ack and each refresh of a lease takes a round trip", "a round trip takes %s at least", best.Round(time.Millisecond))
+	} else {
+		d.say("distance", LevelOK, "", "a round trip takes %s at least", best.Round(10*time.Microsecond))
+	}
+	if skew.Abs() > mostSkew {
+		d.say("clock", LevelWarning, "set the clocks by NTP: due times and retention follow that of Redis, logs and Cron that of the worker", "that of Redis is %s off from the one here", skew.Round(time.Millisecond))
+	} else {
+		d.say("clock", LevelOK, "", "that of Redis is %s off from the one here", skew.Round(time.Millisecond))
+	}
+	return nil
+}
