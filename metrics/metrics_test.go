@@ -48,13 +48,22 @@ func scrape(t *testing.T, app *runnel.App, c prometheus.Collector) map[string]st
 	return series
 }
 
-// Each number is the one that was brought about.
-func TestMetricsTellTheTruth(t *testing.T) {
+// A shop prints parcels, of which some fail and some wait, and ignores failures
+// elsewhere.
+type shop struct {
+	app     *runnel.App
+	parcels *runnel.Stream[parcel]
+	held    chan struct{} // closed when a parcel waits
+	hold    chan struct{} // until this is closed
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
 	server := testredis.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
-	defer app.Close()
+	t.Cleanup(func() { app.Close() })
 	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 4, Codec: runnel.JSON})
-	hold, held := make(chan struct{}), make(chan struct{})
+	s := &shop{app, parcels, make(chan struct{}), make(chan struct{})}
 	var once sync.Once
 	parcels.Process("print", func(_ context.Context, events *runnel.Events[parcel]) error {
 		for p := range events.Records() {
@@ -62,8 +71,8 @@ func TestMetricsTellTheTruth(t *testing.T) {
 			case "fail":
 				return errDo
 			case "wait":
-				once.Do(func() { close(held) })
-				<-hold
+				once.Do(func() { close(s.held) })
+				<-s.hold
 			}
 		}
 		return nil
@@ -76,15 +85,34 @@ func TestMetricsTellTheTruth(t *testing.T) {
 		}
 		return nil
 	}, &runnel.ProcessorOptions{OnError: runnel.Ignore})
-	collector := metrics.NewCollector(app, &metrics.Options{Partitions: 2})
+	return s
+}
 
-	if got := scrape(t, app, collector)["runnel_up{}"]; got != "0" {
-		t.Errorf("before Run: up is %q", got)
-	}
+// run runs the app until the test ends, or stop is called.
+func run(t *testing.T, app *runnel.App) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx) }()
 	await(t, func() bool { return app.Ready() == nil })
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Each number is the one that was brought about.
+func TestMetricsTellTheTruth(t *testing.T) {
+	s := newShop(t)
+	app, parcels := s.app, s.parcels
+	collector := metrics.NewCollector(app, &metrics.Options{Partitions: 2})
+	if got := scrape(t, app, collector)["runnel_up{}"]; got != "0" {
+		t.Errorf("before Run: up is %q", got)
+	}
+	stop := run(t, app)
 	send(t, parcels, 30, 2)
 	if _, err := parcels.SendEvents(t.Context(), runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, ID: "x"}, runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, ID: "x"}); err != nil {
 		t.Fatal(err)
@@ -92,7 +120,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	if err := parcels.Send(t.Context(), parcel{Key: "held", Do: "wait"}, parcel{Key: "held"}, parcel{Key: "held"}); err != nil {
 		t.Fatal(err)
 	}
-	<-held
+	<-s.held
 	const at = `{,processor="print",stream="parcels"}`
 	var got map[string]string
 	await(t, func() bool {
@@ -115,15 +143,12 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	if got[`runnel_partition_lag_events{,partition="0",processor="print",stream="parcels"}`] == "" {
 		t.Error("no series of partition 0")
 	}
-	close(hold)
+	close(s.hold)
 	await(t, func() bool { return scrape(t, app, collector)["runnel_lag_events"+at] == "0" })
 	got = scrape(t, app, collector)
 	// Every attempt; and the age of every event but of the two dead letters.
 	check(t, got, map[string]string{"runnel_handler_seconds_count" + at: "40", "runnel_event_delay_seconds_count" + at: "34"})
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 // send sends n records, of which some fail.
@@ -249,10 +274,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 		return nil
 	}, &runnel.ProcessorOptions{LockExpiry: 10 * time.Minute})
 	collector := metrics.NewCollector(app, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- app.Run(ctx) }()
-	await(t, func() bool { return app.Ready() == nil })
+	defer run(t, app)()
 	send(t, parcels, 500, 0)
 	const at = `{,processor="print",stream="parcels"}`
 	await(t, func() bool { return scrape(t, app, collector)["runnel_lag_events"+at] == "0" })
@@ -270,9 +292,5 @@ func TestAScrapeIsCheap(t *testing.T) {
 	fmt.Sscanf(calls, "calls=%d", &scripts)
 	if most := 4 * (1 + int(time.Since(began)/time.Second)); scripts < 4 || scripts > most {
 		t.Errorf("%d scripts, want %d (%s)", scripts, most, calls)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
