@@ -40,12 +40,17 @@ func (o output) line(v any, format string, args ...any) error {
 	})
 }
 
-// isTerminal reports whether somebody watches what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// isTerminal reports whether somebody watches what is written to a stream, or types
+// what is read from it.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a device, too
+	return err != nil || !os.SameFile(info, null)
 }

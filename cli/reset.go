@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,17 +20,34 @@ import (
 // if they do not cut it down to their own expiry, as they do.
 const resetExpiry = 30 * time.Second
 
+const (
+	flagTo         = "to"
+	flagPartitions = "partitions"
+	flagExport     = "export"
+	flagImport     = "import"
+	flagYes        = "yes"
+)
+
 func (p *program) processor() *cli.Command {
 	reset := p.command(&cli.Command{
 		Name:      "reset",
-		Usage:     "set the position of a processor in every partition, while no worker runs it",
+		Usage:     "set the position of a processor, while no worker runs it",
 		ArgsUsage: "STREAM/PROCESSOR",
-		Flags: []cli.Flag{&cli.StringFlag{Name: "to", Aliases: []string{"start"},
-			Usage: "`POSITION`: start, end, or an entry ID; what comes behind it is processed (again)"}},
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: flagTo, Aliases: []string{"start"}, Usage: "`POSITION`: start, end, an entry ID, @TIME, a time ago (-1h), a number of events back or on (-100, +1); what comes behind it is processed (again)"},
+			&cli.StringFlag{Name: flagPartitions, DefaultText: "all", Usage: "only these `PARTITIONS`, such as 0-3,7"},
+			&cli.StringFlag{Name: flagExport, Usage: "write where it stands (before) to this `FILE`, - for stdout"},
+			&cli.StringFlag{Name: flagImport, Usage: "set the positions of this `FILE`, in the place of --to"},
+			dryRunFlag(),
+			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask, at a terminal"},
+		},
 		Action: p.action(runReset),
 	},
 		"PROG processor reset orders/printer --to start",
-		"PROG processor reset orders/printer --to end",
+		"PROG processor reset orders/printer --to -1h --dry-run",
+		"PROG processor reset orders/printer --to @2026-01-31T08:00:00Z --partitions 0-3,7",
+		"PROG processor reset orders/printer --to -100 --export before.json",
+		"PROG processor reset orders/printer --import before.json",
 		"PROG processor reset orders/printer --to 1767225600000-0   # what was sent since 2026-01-01 00:00 UTC")
 	return p.group("processor", "look after a processor", append([]*cli.Command{p.processorLs(), reset, p.resume(), p.remove()}, p.ruleCommands()...)...)
 }
@@ -49,9 +64,8 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := parsePosition(c.String("to"))
-	if err != nil {
-		return usagef(c, "--to: %w", err)
+	if to, from := c.IsSet(flagTo), c.IsSet(flagImport); to && from || !to && !from && !c.IsSet(flagExport) {
+		return usagef(c, "say where with one of --to and --import, or --export alone")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -63,15 +77,56 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if state == nil {
 		return s.noStream(ctx, stream)
 	}
-	if !slices.ContainsFunc(state.Processors, func(p inspect.ProcessorState) bool { return p.Processor == processor }) {
+	at := slices.IndexFunc(state.Processors, func(p inspect.ProcessorState) bool { return p.Processor == processor })
+	if at < 0 {
 		return noProcessor(state, processor)
 	}
+	to, numbers, err := s.resetArgs(ctx, c, state.Partitions)
+	if err != nil {
+		return err
+	}
+	if path := c.String(flagExport); path != "" {
+		if err := export(path, s.stdout, s.app.Name(), &state.Processors[at], numbers); err != nil || to == nil {
+			return err
+		}
+	}
 	r := &reset{client: s.client, stream: stream, processor: processor, tenure: rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}}
-	moves, err := r.run(ctx, state.Partitions, to)
+	if c.Bool(flagDryRun) {
+		moves, err := r.preview(ctx, state.Processors[at].Partitions, numbers, to)
+		if err != nil {
+			return err
+		}
+		return s.out.write(moves, func(w io.Writer) error { return writeMoves(w, moves) })
+	}
+	if err := s.confirm(c, "set the position of %s/%s in %s?", stream, processor, plural(len(numbers), "partition")); err != nil {
+		return err
+	}
+	moves, err := r.run(ctx, numbers, to)
 	if len(moves) > 0 {
 		err = errors.Join(err, s.out.write(moves, func(w io.Writer) error { return writeMoves(w, moves) }))
 	}
 	return err
+}
+
+// resetArgs reads where the processor is to stand, nil for nowhere else, and in which
+// partitions.
+func (s *session) resetArgs(ctx context.Context, c *cli.Context, partitions int) (to *goal, numbers []int, err error) {
+	if path := c.String(flagImport); path != "" {
+		if c.IsSet(flagPartitions) {
+			return nil, nil, usagef(c, "--import says which partitions")
+		}
+		return imported(path, partitions)
+	}
+	if c.IsSet(flagTo) {
+		to, err = s.goal(ctx, c.String(flagTo))
+		if err != nil {
+			return nil, nil, usagef(c, "--to: %w", err)
+		}
+	}
+	if numbers, err = numbersOf(c.String(flagPartitions), partitions); err != nil {
+		return nil, nil, usagef(c, "--partitions: %w", err)
+	}
+	return to, numbers, nil
 }
 
 func writeMoves(w io.Writer, moves []moved) error {
@@ -83,36 +138,6 @@ func writeMoves(w io.Writer, moves []moved) error {
 	return t.Flush()
 }
 
-var entryID = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
-
-// parsePosition returns a floor: an entry ID, or "$" for the end.
-func parsePosition(s string) (string, error) {
-	switch s {
-	case "":
-		return "", errors.New("say start, end, or an entry ID")
-	case "start":
-		return "0-0", nil
-	case "end":
-		return "$", nil
-	}
-	m := entryID.FindStringSubmatch(s)
-	if m == nil {
-		return "", fmt.Errorf("%q is neither start, end, nor an entry ID", s)
-	}
-	var parts [2]uint64
-	for i, digits := range m[1:] {
-		if digits == "" {
-			continue
-		}
-		n, err := strconv.ParseUint(digits, 10, 64)
-		if err != nil {
-			return "", fmt.Errorf("entry ID %q: %s is too large", s, digits)
-		}
-		parts[i] = n
-	}
-	return fmt.Sprintf("%d-%d", parts[0], parts[1]), nil
-}
-
 // A reset owns the partitions of a processor for the moment that it takes.
 type reset struct {
 	client            *rstream.Client
@@ -121,7 +146,27 @@ type reset struct {
 	held              []rstream.Place
 }
 
-// run sets the position of every partition. Nothing is changed before all are
+// preview says what run would do now.
+func (r *reset) preview(ctx context.Context, partitions []inspect.PartitionState, numbers []int, to *goal) ([]moved, error) {
+	moves := []moved{}
+	for _, n := range numbers {
+		s := partitions[n]
+		if s.Err != "" {
+			return nil, fmt.Errorf("partition %d cannot be looked at: %s", n, s.Err)
+		}
+		id, err := to.in(ctx, r.client, r.client.Place(r.stream, r.processor, n), s.Floor)
+		if err != nil {
+			return nil, err
+		}
+		if id == "$" || rstream.CompareIDs(id, s.End) > 0 {
+			id = s.End
+		}
+		moves = append(moves, moved{n, s.Floor, id})
+	}
+	return moves, nil
+}
+
+// run sets the position of these partitions. Nothing is changed before all are
 // locked; an error later, which the moves made so far come with, leaves the
 // others where they were.
 //
@@ -133,13 +178,13 @@ type reset struct {
 //     second look, and everything is given back as it was;
 //  3. a worker that joins after the second look waits for the locks, and begins
 //     where the reset put the position.
-func (r *reset) run(ctx context.Context, partitions int, to string) (moves []moved, err error) {
+func (r *reset) run(ctx context.Context, numbers []int, to *goal) (moves []moved, err error) {
 	if err := r.nobodyAlive(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.unlock(ctx)) }()
-	for i := range partitions {
-		if err := r.lock(ctx, r.client.Place(r.stream, r.processor, i)); err != nil {
+	for _, n := range numbers {
+		if err := r.lock(ctx, r.client.Place(r.stream, r.processor, n)); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +196,10 @@ func (r *reset) run(ctx context.Context, partitions int, to string) (moves []mov
 		if err != nil {
 			return moves, err
 		}
-		floor, err := r.client.Reset(ctx, p, r.tenure, to)
+		floor, err := to.in(ctx, r.client, p, old.Floor)
+		if err == nil {
+			floor, err = r.client.Reset(ctx, p, r.tenure, floor)
+		}
 		if err != nil {
 			return moves, err
 		}

@@ -179,19 +179,14 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 		a.from = rstream.Before(from)
 		return nil
 	}
-	at, err := time.Parse(time.RFC3339, strings.TrimPrefix(from, "@"))
+	at, ok, err := s.moment(ctx, from)
 	if err != nil {
-		back, err := time.ParseDuration(from)
-		if err != nil || back >= 0 {
-			return usagef(c, "--from %q is none of start, end, an entry ID, a time such as 2026-01-31T08:00:00Z, a time ago such as -1h30m", from)
-		}
-		now, err := s.client.Redis().Time(ctx).Result()
-		if err != nil {
-			return fmt.Errorf("the clock of Redis: %w", err)
-		}
-		at = now.Add(back)
+		return err
 	}
-	a.from = rstream.Before(fmt.Sprint(max(at.UnixMilli(), 0)))
+	if !ok {
+		return usagef(c, "--from %q is none of start, end, an entry ID, a time such as 2026-01-31T08:00:00Z, a time ago such as -1h30m", from)
+	}
+	a.from = rstream.Before(fmt.Sprint(at.UnixMilli()))
 	return nil
 }
 

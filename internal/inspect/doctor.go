@@ -128,7 +128,7 @@ func (d *doctor) role() {
 		d.say("role", LevelProblem, "connect to the master: a replica takes no writes, and its reads are behind", "it is a replica of %s:%s", d.info("replication", "master_host"), d.info("replication", "master_port"))
 	case d.info("cluster", "cluster_enabled") == "1":
 		d.say("role", LevelProblem, "use a server that is no cluster: clusters are not supported yet", "it is a node of a cluster")
-	case d.sections == nil:
+	case d.sections["replication"] == nil:
 		d.say("role", LevelUnknown, "let the user run INFO", "the server does not tell whether it is a replica")
 	default:
 		d.say("role", LevelOK, "", "a master of its own")

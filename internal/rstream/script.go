@@ -84,6 +84,9 @@ var logSource string
 //go:embed lua/count.lua
 var countSource string
 
+//go:embed lua/step.lua
+var stepSource string
+
 //go:embed lua/reset.lua
 var resetSource string
 
@@ -140,6 +143,7 @@ var (
 	viewScript     = redis.NewScript(prelude + viewSource)
 	logScript      = redis.NewScript(prelude + logSource)
 	countScript    = redis.NewScript(countSource)
+	stepScript     = redis.NewScript(stepSource)
 	resetScript    = redis.NewScript(prelude + resetSource)
 
 	// Of parked events, dead letters and quarantined partitions.

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// confirm asks, at a terminal, whether something is meant, unless --yes says so.
+// Elsewhere, as in scripts, it is.
+func (s *session) confirm(c *cli.Context, format string, args ...any) error {
+	if c.Bool(flagYes) || !isTerminal(s.stdin) {
+		return nil
+	}
+	fmt.Fprintf(s.stderr, format+" [y/N] ", args...)
+	answer, _ := bufio.NewReader(s.stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errors.New("not confirmed; nothing was changed")
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+func TestDoctor(t *testing.T) {
+	s := newShop(t, nil)
+	for name, value := range map[string]string{"appendonly": "yes", "maxmemory": "0", "maxmemory-policy": "noeviction"} {
+		if err := s.rdb.ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := s.run("doctor")
+	r.want(t, 0, "ok       persistence: append-only file, fsync everysec\n", "")
+	r.matches(t, `(?m)^ok       version: Redis 7\.`, `(?m)^ok       clock: that of Redis is -?\S+ off from the one here$`, `(?m)^ok       rights: all that are needed$`)
+	if strings.Contains(r.out, "→") {
+		t.Errorf("advice where all is well: %s", r.out)
+	}
+	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1gb").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rdb.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+		t.Fatal(err)
+	}
+	r = s.untyped("doctor")
+	r.want(t, 3, "problem  memory: maxmemory-policy is allkeys-lru, with maxmemory 1024 MiB\n       → set maxmemory-policy noeviction: ", "")
+	r = s.run("doctor", "--output", "json")
+	if r.code != 3 {
+		t.Errorf("exit code %d", r.code)
+	}
+	r.code = 0
+	for _, d := range parse[[]inspect.Diagnosis](t, r) {
+		if (d.Level == inspect.LevelOK) != (d.Check != "memory") {
+			t.Errorf("%+v", d)
+		}
+	}
+	s.run("doctor", "orders").want(t, 2, "", `unexpected argument "orders"`)
+}
+
+// The Redis inside the process is what it is: doctor says what it does not know.
+func TestDoctorOfTheEmbeddedServer(t *testing.T) {
+	r := run(context.Background(), nil, "", "doctor", "--dev", "--app", "shop")
+	r.want(t, 0, "unknown  persistence: ", "a Redis inside this process")
+}

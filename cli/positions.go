@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A goal says where a processor is to stand: everything up to there counts as done.
+type goal struct {
+	id    string         // an entry ID, or "$" for the end
+	steps int64          // so many entries from where it stands
+	of    map[int]string // by partition, from a file
+}
+
+var (
+	entryID  = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
+	stepsOff = regexp.MustCompile(`^[+-][0-9]+$`)
+)
+
+// goal reads what --to says.
+func (s *session) goal(ctx context.Context, text string) (*goal, error) {
+	switch {
+	case text == "start":
+		return &goal{id: "0-0"}, nil
+	case text == "end":
+		return &goal{id: "$"}, nil
+	case stepsOff.MatchString(text):
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s is too far", text)
+		}
+		return &goal{steps: n}, nil
+	case entryID.MatchString(text):
+		id, err := parseID(text)
+		return &goal{id: id}, err
+	}
+	at, ok, err := s.moment(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, &formError{text}
+	}
+	return &goal{id: rstream.Before(fmt.Sprint(at.UnixMilli()))}, nil
+}
+
+// A formError is a --to that cannot be read.
+type formError struct{ text string }
+
+func (e *formError) Error() string {
+	return fmt.Sprintf("%q is none of start, end, an entry ID, a time such as @2026-01-31T08:00:00Z, a time ago such as -1h30m, a number of events such as -100 or +1", e.text)
+}
+
+func parseID(s string) (string, error) {
+	m := entryID.FindStringSubmatch(s)
+	var parts [2]uint64
+	for i, digits := range m[1:] {
+		if digits == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("entry ID %q: %s is too large", s, digits)
+		}
+		parts[i] = n
+	}
+	return fmt.Sprintf("%d-%d", parts[0], parts[1]), nil
+}
+
+// moment reads a time, or how long ago one is by Redis' clock; false for neither.
+func (s *session) moment(ctx context.Context, text string) (at time.Time, ok bool, err error) {
+	if at, err = time.Parse(time.RFC3339, strings.TrimPrefix(text, "@")); err != nil {
+		back, err := time.ParseDuration(text)
+		if err != nil || back >= 0 {
+			return time.Time{}, false, nil
+		}
+		now, err := s.client.Redis().Time(ctx).Result()
+		if err != nil {
+			return time.Time{}, false, fmt.Errorf("the clock of Redis: %w", err)
+		}
+		at = now.Add(back)
+	}
+	if at.UnixMilli() < 0 {
+		at = time.UnixMilli(0)
+	}
+	return at, true, nil
+}
+
+// in returns the position in a partition that stands at old, "$" for its end.
+func (g *goal) in(ctx context.Context, c *rstream.Client, p rstream.Place, old string) (string, error) {
+	switch {
+	case g.of != nil:
+		return g.of[p.Partition], nil
+	case g.steps != 0:
+		return c.Step(ctx, p, old, g.steps)
+	case g.id == "":
+		return old, nil // ±0
+	}
+	return g.id, nil
+}
+
+// Positions are what `processor reset --export` writes and --import reads.
+type positions struct {
+	Version   int            `json:"v"`
+	App       string         `json:"app"`
+	Stream    string         `json:"stream"`
+	Processor string         `json:"processor"`
+	Positions map[int]string `json:"positions"` // by partition: everything up to there is done
+}
+
+// export writes where a processor stands to a file, or to out for "-".
+func export(path string, out io.Writer, app string, p *inspect.ProcessorState, numbers []int) error {
+	all := positions{1, app, p.Stream, p.Processor, map[int]string{}}
+	for _, n := range numbers {
+		if s := p.Partitions[n]; s.Err == "" {
+			all.Positions[n] = s.Floor
+			continue
+		}
+		return fmt.Errorf("partition %d cannot be looked at: %s", n, p.Partitions[n].Err)
+	}
+	text, err := json.MarshalIndent(all, "", "\t")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if path == "-" {
+		_, err = out.Write(text)
+		return err
+	}
+	return os.WriteFile(path, text, 0o644)
+}
+
+// imported reads such a file for a stream of so many partitions.
+func imported(path string, partitions int) (*goal, []int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all positions
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if all.Version != 1 || len(all.Positions) == 0 {
+		return nil, nil, fmt.Errorf("%s: it holds no positions, or those of another version", path)
+	}
+	t := &goal{of: map[int]string{}}
+	var numbers []int
+	for n, id := range all.Positions {
+		if n < 0 || n >= partitions {
+			return nil, nil, fmt.Errorf("%s: there is no partition %d of %d", path, n, partitions)
+		}
+		if !entryID.MatchString(id) {
+			return nil, nil, fmt.Errorf("%s: partition %d: %q is no entry ID", path, n, id)
+		}
+		if t.of[n], err = parseID(id); err != nil {
+			return nil, nil, fmt.Errorf("%s: partition %d: %w", path, n, err)
+		}
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	return t, numbers, nil
+}
+
+var errNumbers = errors.New("say partitions as in 0-3,7")
+
+// numbersOf reads a list such as "0-3,7", of partitions below n; all of them if it is
+// empty.
+func numbersOf(text string, n int) (out []int, err error) {
+	if text == "" {
+		text = fmt.Sprintf("0-%d", n-1)
+	}
+	for _, part := range list(text) {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		last, err2 := strconv.Atoi(to)
+		if err != nil || err2 != nil || last < first {
+			return nil, fmt.Errorf("%q: %w", part, errNumbers)
+		}
+		if last >= n {
+			return nil, fmt.Errorf("there is no partition %d of %d", last, n)
+		}
+		for i := first; i <= last; i++ {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) == 0 {
+		return nil, errNumbers
+	}
+	return out, nil
+}
