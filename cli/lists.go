@@ -62,10 +62,14 @@ func membersOf(p inspect.ProcessorState) (out []listedMember) {
 
 func writeMembers(w io.Writer, list []listedMember, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PROCESSOR\tWORKER\tEXECUTOR\tJOINED\tHEARTBEAT\tASSIGNED\tOWNED")
+	fmt.Fprintln(t, "PROCESSOR\tWORKER\tEXECUTOR\tJOINED\tHEARTBEAT\tASSIGNED\tOWNED\tPINNED\tDRAINED")
 	for _, m := range list {
-		fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s ago\t%s\t%s\t%s\n", m.Stream, m.Processor, m.Worker, m.Executor, shortly(now.Sub(m.JoinedAt)), beatOf(m.MemberState),
-			rebalance.Ranges(m.Assigned), rebalance.Ranges(m.Owned))
+		pinned := "-"
+		if len(m.Pinned) > 0 {
+			pinned = rebalance.Ranges(m.Pinned)
+		}
+		fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s ago\t%s\t%s\t%s\t%s\t%s\n", m.Stream, m.Processor, m.Worker, m.Executor, shortly(now.Sub(m.JoinedAt)), beatOf(m.MemberState),
+			rebalance.Ranges(m.Assigned), rebalance.Ranges(m.Owned), pinned, ago(now, m.Drained))
 	}
 	return t.Flush()
 }

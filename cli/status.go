@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 const (
@@ -140,6 +142,18 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 	}
 	for _, m := range p.Members {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beatOf(m))
+	}
+	for _, worker := range slices.Sorted(maps.Keys(p.Cordons)) {
+		fmt.Fprintf(t, "worker %s is drained since %s; it ends with processor drain %s --end\n", worker, p.Cordons[worker].UTC().Format(time.RFC3339), worker)
+	}
+	for _, worker := range slices.Compact(slices.Sorted(maps.Values(p.Pins))) {
+		var pinned []int
+		for n, to := range p.Pins {
+			if to == worker {
+				pinned = append(pinned, n)
+			}
+		}
+		fmt.Fprintf(t, "partitions %s are pinned to worker %s\n", rebalance.Ranges(pinned), worker)
 	}
 	fmt.Fprintln(t)
 	writeRow(t, columnsOf(wide), func(c column) string { return c.title })

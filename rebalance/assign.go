@@ -13,10 +13,23 @@ type Member struct {
 	Worker string // stays the same when the worker comes back under a new ID; may be shared or empty
 }
 
+// Salt is the salt of a processor's assignments.
+func Salt(stream, processor string) string { return stream + "/" + processor }
+
+// Wishes are what operators ask of an assignment.
+type Wishes struct {
+	Pins     map[int]string // partition to worker: that has it, as long as it is a member
+	Cordoned []string       // workers that get no partitions but pinned ones
+}
+
 // Assign spreads partitions 0 to n-1 over members and returns the partitions
 // of each, ascending. Every partition has exactly one member, sizes differ by
 // at most one, and as few partitions as possible move away from a member that
 // has them in prev. Without members the result is empty.
+//
+// Wishes come first. Pinned partitions count for the size of their member, which may
+// be larger by that alone. Where all members are cordoned it is as if none were:
+// nothing stays without a member.
 //
 // When n does not divide evenly and prev does not decide who gets one more, a
 // hash of salt and worker does (then of salt and ID). With the processor's
@@ -26,18 +39,28 @@ type Member struct {
 // Equal arguments give equal results in every process, whatever the order of
 // members. Assign retains and changes none of its arguments. A partition that
 // prev gives to several members counts as the one's with the least ID.
-func Assign(prev map[string][]int, members []Member, n int, salt string) map[string][]int {
+func Assign(prev map[string][]int, members []Member, n int, salt string, w Wishes) map[string][]int {
 	next := make(map[string][]int, len(members))
 	if len(members) == 0 {
 		return next
 	}
+	for _, m := range members {
+		next[m.ID] = []int{}
+	}
 	held, free := claims(prev, members, n)
-	base, extra := n/len(members), n%len(members)
-	ranked := rank(members, held, base, salt)
-	for i, m := range ranked {
-		quota := base
-		if i < extra {
+	pinned := w.pinned(held, members, n)
+	for p, id := range pinned {
+		next[id] = append(next[id], p)
+	}
+	open := w.open(members)
+	held, free = without(held, free, pinned, open)
+	level, extra := level(next, open, n-len(pinned))
+	ranked := rank(open, held, func(m Member) int { return max(0, level-len(next[m.ID])) }, salt)
+	for _, m := range ranked {
+		quota := max(0, level-len(next[m.ID]))
+		if extra > 0 && len(next[m.ID]) <= level {
 			quota++
+			extra--
 		}
 		keep := held[m.ID]
 		if len(keep) > quota {
@@ -45,16 +68,102 @@ func Assign(prev map[string][]int, members []Member, n int, salt string) map[str
 			keep = keep[:quota]
 		}
 		// Capacity is the quota: who has room below gets what others left.
-		next[m.ID] = append(make([]int, 0, quota), keep...)
+		next[m.ID] = append(append(make([]int, 0, len(next[m.ID])+quota), next[m.ID]...), keep...)
 	}
 	slices.Sort(free)
 	for _, m := range ranked {
 		room := cap(next[m.ID]) - len(next[m.ID])
 		next[m.ID] = append(next[m.ID], free[:room]...)
 		free = free[room:]
-		slices.Sort(next[m.ID])
+	}
+	for _, list := range next {
+		slices.Sort(list)
 	}
 	return next
+}
+
+// pinned returns the members of pinned partitions: of several with the worker's name
+// the one that holds it, else the one with the least ID.
+func (w Wishes) pinned(held map[string][]int, members []Member, n int) map[int]string {
+	out := map[int]string{}
+	for p, worker := range w.Pins {
+		if p < 0 || p >= n {
+			continue
+		}
+		best, holds := "", false
+		for _, m := range members {
+			if m.Worker != worker {
+				continue
+			}
+			has := slices.Contains(held[m.ID], p)
+			if best == "" || has && !holds || has == holds && m.ID < best {
+				best, holds = m.ID, has
+			}
+		}
+		if best != "" {
+			out[p] = best
+		}
+	}
+	return out
+}
+
+// open are the members that are not cordoned; all, if all of them are.
+func (w Wishes) open(members []Member) []Member {
+	var out []Member
+	for _, m := range members {
+		if !slices.Contains(w.Cordoned, m.Worker) {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 {
+		return members
+	}
+	return out
+}
+
+// without returns what open members hold and what is free, without what is pinned.
+func without(held map[string][]int, free []int, pinned map[int]string, open []Member) (map[string][]int, []int) {
+	loose := func(list []int) (out []int) {
+		for _, p := range list {
+			if _, is := pinned[p]; !is {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	left, kept := loose(free), make(map[string][]int, len(open))
+	for _, m := range open {
+		kept[m.ID] = loose(held[m.ID])
+	}
+	for id, list := range held {
+		if _, is := kept[id]; !is {
+			left = append(left, loose(list)...)
+		}
+	}
+	return kept, left
+}
+
+// level returns up to which size n more partitions fill the members, and how many are
+// left over then: fewer than there are members of that size.
+func level(sizes map[string][]int, members []Member, n int) (at, left int) {
+	need := func(at int) (sum int) {
+		for _, m := range members {
+			sum += max(0, at-len(sizes[m.ID]))
+		}
+		return sum
+	}
+	low, high := 0, n+1 // need(low) <= n; need(high) may be more
+	for _, m := range members {
+		high = max(high, len(sizes[m.ID])+n+1)
+	}
+	for high-low > 1 {
+		if mid := (low + high) / 2; need(mid) <= n {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low, n - need(low)
 }
 
 // claims returns what each member holds in prev, ascending, and what nobody
@@ -80,10 +189,10 @@ func claims(prev map[string][]int, members []Member, n int) (held map[string][]i
 	return held, free
 }
 
-// rank puts first who shall have one more than base. Each member that already
-// has more than base saves exactly one move by it, and no other member saves
+// rank puts first who shall have one more than its base. Each member that already
+// has more than that saves exactly one move by it, and no other member saves
 // any, so that only the hash is left to decide among equals.
-func rank(members []Member, held map[string][]int, base int, salt string) []Member {
+func rank(members []Member, held map[string][]int, base func(Member) int, salt string) []Member {
 	type place struct {
 		m          Member
 		above      int
@@ -92,7 +201,7 @@ func rank(members []Member, held map[string][]int, base int, salt string) []Memb
 	places := make([]place, len(members))
 	for i, m := range members {
 		places[i] = place{m: m, worker: digest(salt, m.Worker), id: digest(salt, m.ID)}
-		if len(held[m.ID]) > base {
+		if len(held[m.ID]) > base(m) {
 			places[i].above = 1
 		}
 	}

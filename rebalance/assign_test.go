@@ -29,7 +29,7 @@ func TestAssignByExample(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := Assign(test.prev, named(test.members), test.n, "x"); !reflect.DeepEqual(got, test.want) {
+			if got := Assign(test.prev, named(test.members), test.n, "x", Wishes{}); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -53,7 +53,7 @@ func TestAssignProperties(t *testing.T) {
 				prev = map[string][]int{}
 				continue
 			}
-			next := Assign(prev, named(members), n, "salt")
+			next := Assign(prev, named(members), n, "salt", Wishes{})
 			if err := fair(next, members, n); err != nil {
 				t.Fatalf("seed %d step %d: %v", seed, step, err)
 			}
@@ -70,7 +70,7 @@ func TestAssignProperties(t *testing.T) {
 				mixed[id] = slices.Clone(prev[id])
 				r.Shuffle(len(mixed[id]), func(i, j int) { mixed[id][i], mixed[id][j] = mixed[id][j], mixed[id][i] })
 			}
-			if again := Assign(mixed, named(shuffled), n, "salt"); !reflect.DeepEqual(again, next) {
+			if again := Assign(mixed, named(shuffled), n, "salt", Wishes{}); !reflect.DeepEqual(again, next) {
 				t.Fatalf("seed %d step %d: the order of the arguments matters: %v and %v", seed, step, next, again)
 			}
 			prev = next
@@ -89,11 +89,11 @@ func TestAssignSpreadsRemainders(t *testing.T) {
 		for w := range 4 {
 			members = append(members, Member{ID: fmt.Sprintf("id-%d-%d", w, i), Worker: fmt.Sprintf("host-%d", w)})
 		}
-		first := Assign(nil, members, 1, salt)
+		first := Assign(nil, members, 1, salt, Wishes{})
 		for _, m := range members {
 			count[m.Worker] += len(first[m.ID])
 		}
-		second := Assign(first, members[1:], 1, salt)
+		second := Assign(first, members[1:], 1, salt, Wishes{})
 		for _, m := range members[1:] {
 			after[m.Worker] += len(second[m.ID])
 		}
@@ -103,7 +103,7 @@ func TestAssignSpreadsRemainders(t *testing.T) {
 			renamed[j].ID = "new-" + renamed[j].ID
 		}
 		for j, m := range members {
-			if got, want := len(Assign(nil, renamed, 1, salt)[renamed[j].ID]), len(first[m.ID]); got != want {
+			if got, want := len(Assign(nil, renamed, 1, salt, Wishes{})[renamed[j].ID]), len(first[m.ID]); got != want {
 				t.Errorf("processor %d: %s gets %d partitions under a new ID, %d before", i, m.Worker, got, want)
 			}
 		}

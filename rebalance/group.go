@@ -36,6 +36,10 @@ type Group struct {
 	Generation int64               // number of changes so far
 	Partitions int                 // how many partitions the stream has
 	Executors  map[string]Executor // by executor ID
+
+	// What operators ask for, by names of workers: it outlives these.
+	Pins    map[int]string       // partition to the worker that is to have it
+	Cordons map[string]time.Time // workers that are to have nothing else, and since when; kept to the millisecond
 }
 
 // An Executor is one member as the membership knows it.
@@ -51,6 +55,8 @@ type groupJSON struct {
 	Generation int64                   `json:"generation"`
 	Partitions int                     `json:"partitions"`
 	Executors  map[string]executorJSON `json:"executors"`
+	Pins       map[int]string          `json:"pins,omitempty"`
+	Cordons    map[string]int64        `json:"cordons,omitempty"` // ms
 }
 
 type executorJSON struct {
@@ -90,7 +96,18 @@ func (in groupJSON) group() (Group, error) {
 	if in.Generation < 0 || in.Partitions < 0 || in.Partitions > maxPartitions {
 		return Group{}, fmt.Errorf("%w: generation %d with %d partitions", ErrInvalid, in.Generation, in.Partitions)
 	}
-	g := Group{Generation: in.Generation, Partitions: in.Partitions, Executors: make(map[string]Executor, len(in.Executors))}
+	g := Group{Generation: in.Generation, Partitions: in.Partitions, Executors: make(map[string]Executor, len(in.Executors)), Pins: in.Pins}
+	for worker, at := range in.Cordons {
+		if g.Cordons == nil {
+			g.Cordons = map[string]time.Time{}
+		}
+		g.Cordons[worker] = time.UnixMilli(at)
+	}
+	for p := range in.Pins {
+		if p < 0 || p >= in.Partitions {
+			return Group{}, fmt.Errorf("%w: a pin of partition %d of %d", ErrInvalid, p, in.Partitions)
+		}
+	}
 	taken := make(map[int]string)
 	for _, id := range slices.Sorted(maps.Keys(in.Executors)) {
 		e := in.Executors[id]
@@ -126,6 +143,13 @@ func (g Group) Encode() []byte {
 		Generation: g.Generation,
 		Partitions: g.Partitions,
 		Executors:  make(map[string]executorJSON, len(g.Executors)),
+		Pins:       g.Pins,
+	}
+	for worker, at := range g.Cordons {
+		if out.Cordons == nil {
+			out.Cordons = map[string]int64{}
+		}
+		out.Cordons[worker] = at.UnixMilli()
 	}
 	for id, e := range g.Executors {
 		out.Executors[id] = executorJSON{
@@ -181,7 +205,10 @@ func (g Group) IDs() []string { return slices.Sorted(maps.Keys(g.Executors)) }
 // the next assignment: one assignment for a leave and a join together moves
 // less than one for each.
 func (g Group) without(ids []string) Group {
-	next := Group{Generation: g.Generation, Partitions: g.Partitions, Executors: make(map[string]Executor, len(g.Executors)+1)}
+	next := Group{
+		Generation: g.Generation, Partitions: g.Partitions, Executors: make(map[string]Executor, len(g.Executors)+1),
+		Pins: maps.Clone(g.Pins), Cordons: maps.Clone(g.Cordons),
+	}
 	for id, e := range g.Executors {
 		if !slices.Contains(ids, id) {
 			e.Partitions = slices.Clone(e.Partitions)
@@ -200,7 +227,7 @@ func (g Group) reassigned(salt string) Group {
 		members = append(members, Member{ID: id, Worker: e.Worker})
 	}
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
-	for id, ps := range Assign(prev, members, g.Partitions, salt) {
+	for id, ps := range Assign(prev, members, g.Partitions, salt, g.wishes()) {
 		e := g.Executors[id]
 		e.Partitions = ps
 		g.Executors[id] = e

@@ -158,7 +158,7 @@ func (m *machine) told(now time.Time, msg Message) []action {
 		if !own {
 			m.freed(msg.Partition)
 		}
-	case Died:
+	case Died, Steered:
 		m.hint(msg)
 	case Joined, Left:
 		if !own {

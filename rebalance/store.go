@@ -49,9 +49,10 @@ const (
 	Left                     // a member left
 	Died                     // a member's heartbeat expired, another one removed it
 	Released                 // a member gave up the lock of a partition
+	Steered                  // an operator pinned partitions or cordoned workers
 )
 
-var kindTexts = map[Kind]string{Joined: "join", Left: "leave", Died: "dead", Released: "released"}
+var kindTexts = map[Kind]string{Joined: "join", Left: "leave", Died: "dead", Released: "released", Steered: "steered"}
 
 // String returns the kind as it stands in the control stream.
 func (k Kind) String() string {

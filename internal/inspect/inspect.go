@@ -58,6 +58,9 @@ type ProcessorState struct {
 	Members    []MemberState    `json:"members"`    // by worker, then executor
 	Partitions []PartitionState `json:"partitions"` // each one, in order
 	Totals     Totals           `json:"totals"`
+
+	Pins    map[int]string       `json:"pins,omitempty"`    // partition to worker, by operators
+	Cordons map[string]time.Time `json:"cordons,omitempty"` // workers that get nothing else, since when
 }
 
 // A MemberState is one executor.
@@ -68,6 +71,9 @@ type MemberState struct {
 	Alive         bool      `json:"alive"`          // it has a heartbeat
 	HeartbeatLeft int64     `json:"heartbeat_left"` // ms
 	Assigned      []int     `json:"assigned"`       // partitions
+
+	Pinned  []int      `json:"pinned,omitempty"`  // partitions that operators gave to its worker
+	Drained *time.Time `json:"drained,omitempty"` // since when its worker gets nothing else
 
 	// Running says of partitions whose function has been running for long, by
 	// the worker's clock, since when it has.
@@ -239,9 +245,11 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string,
 		return nil, fmt.Errorf("stream %s: no metadata", stream)
 	}
 	p := &ProcessorState{Stream: stream, Processor: processor}
-	if p.Generation, p.Members, err = Members(ctx, c, stream, processor); err != nil {
+	g, members, err := Members(ctx, c, stream, processor)
+	if err != nil {
 		return nil, err
 	}
+	p.Generation, p.Members, p.Pins, p.Cordons = g.Generation, members, g.Pins, g.Cordons
 	workers := map[string]string{}
 	for _, member := range p.Members {
 		workers[member.Executor] = member.Worker
@@ -267,27 +275,39 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string,
 	return p, nil
 }
 
-// Members returns the generation and the members of a processor's membership.
-func Members(ctx context.Context, c *rstream.Client, stream, processor string) (int64, []MemberState, error) {
+// Members returns a processor's membership, and its members with what their heartbeats
+// tell.
+func Members(ctx context.Context, c *rstream.Client, stream, processor string) (rebalance.Group, []MemberState, error) {
 	value, err := c.Group(stream, processor).Load(ctx)
 	if err != nil {
-		return 0, nil, err
+		return rebalance.Group{}, nil, err
 	}
 	g, err := rebalance.Parse(value)
 	if err != nil {
-		return 0, nil, fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
+		return rebalance.Group{}, nil, fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
 	}
 	members := []MemberState{}
 	for id, e := range g.Executors {
-		members = append(members, MemberState{Executor: id, Worker: e.Worker, JoinedAt: e.JoinedAt.UTC(), Assigned: e.Partitions})
+		m := MemberState{Executor: id, Worker: e.Worker, JoinedAt: e.JoinedAt.UTC(), Assigned: e.Partitions}
+		for n, worker := range g.Pins {
+			if worker == e.Worker {
+				m.Pinned = append(m.Pinned, n)
+			}
+		}
+		slices.Sort(m.Pinned)
+		if at, is := g.Cordons[e.Worker]; is {
+			at = at.UTC()
+			m.Drained = &at
+		}
+		members = append(members, m)
 	}
 	slices.SortFunc(members, func(a, b MemberState) int {
 		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor))
 	})
 	if err := beats(ctx, c, stream, processor, members); err != nil {
-		return 0, nil, fmt.Errorf("stream %s: processor %s: heartbeats: %w", stream, processor, err)
+		return rebalance.Group{}, nil, fmt.Errorf("stream %s: processor %s: heartbeats: %w", stream, processor, err)
 	}
-	return g.Generation, members, nil
+	return g, members, nil
 }
 
 // beats fills in what the members' heartbeats tell.

@@ -144,7 +144,7 @@ func newIncarnation(x *executor) *incarnation {
 	i.journal = newJournal(i.log.With("member", id))
 	i.coord = rebalance.NewCoordinator(rebalance.Config{
 		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.LockExpiry}, Partitions: x.p.Partitions,
-		Salt: x.p.Stream + "/" + x.p.Name, JoinDelay: x.p.JoinDelay,
+		Salt: rebalance.Salt(x.p.Stream, x.p.Name), JoinDelay: x.p.JoinDelay,
 		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: i, Logger: i.log.With("member", id),
 		OnAssign: func(generation int64, partitions []int) {
 			i.count.Rebalances.Add(1)

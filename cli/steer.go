@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+const (
+	flagUnpin = "unpin"
+	flagEnd   = "end"
+
+	// drainPoll is how often `drain --wait` looks.
+	drainPoll = 100 * time.Millisecond
+)
+
+func (p *program) move() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "move",
+		Usage:     "pin partitions to a worker, for as long as it is there: whatever else moves, these do not",
+		ArgsUsage: "STREAM/PROCESSOR PARTITIONS [WORKER]",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagUnpin, DisableDefaultText: true, Usage: "remove the pins: the partitions may go where they like"},
+		},
+		Action: p.action(runMove),
+	},
+		"PROG processor move orders/printer 3,7 web-1",
+		"PROG processor move orders/printer 0-3 web-1",
+		"PROG processor move orders/printer 0-15 --unpin")
+}
+
+func (p *program) drain() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "drain",
+		Usage:     "take all partitions from a worker, and give it no others, until --end",
+		ArgsUsage: "WORKER [STREAM/PROCESSOR]",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagEnd, DisableDefaultText: true, Usage: "give it its share again"},
+			&cli.BoolFlag{Name: flagWait, DisableDefaultText: true, Usage: "return when it owns nothing any more"},
+		},
+		Action: p.action(runDrain),
+	},
+		"PROG processor drain web-1 --wait",
+		"PROG processor drain web-1 orders/printer",
+		"PROG processor drain web-1 --end")
+}
+
+// steered is what `processor move` and `processor drain` tell of a processor.
+type steered struct {
+	Stream     string               `json:"stream"`
+	Processor  string               `json:"processor"`
+	Generation int64                `json:"generation"` // of the membership that says so
+	Pins       map[int]string       `json:"pins"`
+	Cordons    map[string]time.Time `json:"cordons"`
+}
+
+func (s *session) steer(ctx context.Context, stream, processor string, change func(rebalance.Group) (rebalance.Group, error)) (steered, error) {
+	g, err := rebalance.Steer(ctx, s.client.Group(stream, processor), change)
+	if err != nil {
+		return steered{}, fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
+	}
+	return steered{stream, processor, g.Generation, g.Pins, g.Cordons}, nil
+}
+
+func runMove(ctx context.Context, s *session, c *cli.Context) error {
+	stream, processor, ok := strings.Cut(c.Args().First(), "/")
+	unpin := c.Bool(flagUnpin)
+	if !ok || stream == "" || processor == "" || unpin && c.NArg() != 2 || !unpin && c.NArg() != 3 {
+		return usagef(c, "say STREAM/PROCESSOR, partitions such as 0-3,7, and a worker or --unpin")
+	}
+	meta, err := s.registered(ctx, stream, processor)
+	if err != nil {
+		return err
+	}
+	numbers, err := numbersOf(c.Args().Get(1), meta.Partitions)
+	if err != nil {
+		return usagef(c, "%w", err)
+	}
+	worker := ""
+	if !unpin {
+		_, members, err := inspect.Members(ctx, s.client, stream, processor)
+		if err != nil {
+			return err
+		}
+		if worker, err = workerOf(members, c.Args().Get(2)); err != nil {
+			return fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
+		}
+	}
+	done, err := s.steer(ctx, stream, processor, func(g rebalance.Group) (rebalance.Group, error) {
+		return g.Pin(rebalance.Salt(stream, processor), worker, numbers...)
+	})
+	if err != nil {
+		return err
+	}
+	if unpin {
+		return s.out.line(done, "%s/%s: partitions %s are not pinned any more", stream, processor, rebalance.Ranges(numbers))
+	}
+	return s.out.line(done, "%s/%s: partitions %s are pinned to worker %s", stream, processor, rebalance.Ranges(numbers), worker)
+}
+
+// workerOf finds a member by the name of its worker or by its executor ID.
+func workerOf(members []inspect.MemberState, name string) (string, error) {
+	var there []string
+	for _, m := range members {
+		if m.Worker == name || m.Executor == name {
+			return m.Worker, nil
+		}
+		there = append(there, m.Worker)
+	}
+	return "", noWorker(name, there)
+}
+
+func noWorker(name string, there []string) error {
+	if len(there) == 0 {
+		return fmt.Errorf("no worker %q: none runs", name)
+	}
+	slices.Sort(there)
+	return fmt.Errorf("no worker %q; there is %s", name, strings.Join(slices.Compact(there), ", "))
+}
+
+func runDrain(ctx context.Context, s *session, c *cli.Context) error {
+	name, end := c.Args().First(), c.Bool(flagEnd)
+	if name == "" || c.NArg() > 2 || c.NArg() == 2 && !strings.Contains(c.Args().Get(1), "/") {
+		return usagef(c, "say a worker, and STREAM/PROCESSOR if it is not about all of them")
+	}
+	if end && c.Bool(flagWait) {
+		return usagef(c, "--wait does not go with --end")
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	found, err := s.drained(ctx, name, c.Args().Get(1), end)
+	if err != nil {
+		return err
+	}
+	at := time.Now()
+	if end {
+		at = time.Time{}
+	}
+	var all []steered
+	for _, f := range found {
+		one, err := s.steer(ctx, f.stream, f.processor, func(g rebalance.Group) (rebalance.Group, error) {
+			return g.Cordon(rebalance.Salt(f.stream, f.processor), f.worker, at), nil
+		})
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	if c.Bool(flagWait) {
+		if err := s.awaitDrained(ctx, found); err != nil {
+			return err
+		}
+	}
+	text := "worker %s gets no partitions of %s any more"
+	if end {
+		text = "worker %s gets its share of %s again"
+	}
+	return s.out.line(all, text, found[0].worker, plural(len(all), "processor"))
+}
+
+// A drainee is a worker as one processor knows it.
+type drainee struct{ stream, processor, worker string }
+
+// drained finds the memberships that a drain is about: those in which the worker is a
+// member, to end it also those in which it is drained.
+func (s *session) drained(ctx context.Context, name, only string, end bool) (found []drainee, err error) {
+	stream, processor, _ := strings.Cut(only, "/")
+	state, err := s.look(ctx, only, 0)
+	if err != nil {
+		return nil, err
+	}
+	var there []string
+	for _, st := range state.Streams {
+		for _, p := range st.Processors {
+			if only != "" && (p.Stream != stream || p.Processor != processor) {
+				continue
+			}
+			worker, err := workerOf(p.Members, name)
+			if _, is := p.Cordons[name]; err != nil && is && end {
+				worker, err = name, nil
+			}
+			if err == nil {
+				found = append(found, drainee{p.Stream, p.Processor, worker})
+			}
+			for _, m := range p.Members {
+				there = append(there, m.Worker)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, noWorker(name, there)
+	}
+	return found, nil
+}
+
+// awaitDrained waits until the workers own nothing but what is pinned to them.
+func (s *session) awaitDrained(ctx context.Context, found []drainee) error {
+	for len(found) > 0 {
+		f := found[0]
+		p, err := inspect.Processor(ctx, s.client, f.stream, f.processor, 0)
+		if err != nil {
+			return err
+		}
+		owned := slices.ContainsFunc(p.Partitions, func(part inspect.PartitionState) bool {
+			return part.Worker == f.worker && p.Pins[part.Partition] != f.worker
+		})
+		if !owned {
+			found = found[1:]
+			continue
+		}
+		if len(p.Cordons) >= len(workersOf(p.Members)) {
+			return fmt.Errorf("%s/%s: every worker is drained, so that each has its share: start another one, or end one of the drains", f.stream, f.processor)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(drainPoll):
+		}
+	}
+	return nil
+}
+
+func workersOf(members []inspect.MemberState) (names []string) {
+	for _, m := range members {
+		names = append(names, m.Worker)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+// ownedBy are the partitions of each worker.
+func (s *shop) ownedBy() map[string][]int {
+	owned := map[string][]int{}
+	for _, p := range s.processor().Partitions {
+		owned[p.Worker] = append(owned[p.Worker], p.Partition)
+	}
+	return owned
+}
+
+// pair is a shop with two workers, w1 and w2, that share four partitions.
+func pair(t *testing.T) *shop {
+	t.Helper()
+	s := newShop(t, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
+	s.handled()
+	t.Setenv("RUNNEL_WORKER", "w1")
+	one := s.start("worker")
+	eventually(t, "w1 is ready", func() bool { return s.app.Ready() == nil })
+	t.Setenv("RUNNEL_WORKER", "w2")
+	other := shopAt(t, s.url, s.rdb, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
+	other.handled()
+	two := other.start("worker")
+	eventually(t, "w2 has its share", func() bool { return len(s.ownedBy()["w2"]) == 2 })
+	t.Cleanup(func() {
+		one.stop()
+		two.stop()
+	})
+	return s
+}
+
+func TestMovePinsPartitions(t *testing.T) {
+	s := pair(t)
+	s.untyped("processor", "move", "orders/printer", "0,1,3", "w2").want(t, 0, "orders/printer: partitions 0-1 3 are pinned to worker w2\n", "")
+	eventually(t, "they are there", func() bool { return slices.Equal(s.ownedBy()["w2"], []int{0, 1, 3}) && len(s.ownedBy()["w1"]) == 1 })
+	s.run("members").matches(t, `(?m)^orders/printer +w2 .* 0-1 3 +0-1 3 +0-1 3 +-$`)
+	s.run("status").matches(t, `(?m)^partitions 0-1 3 are pinned to worker w2$`)
+	s.untyped("processor", "move", "orders/printer", "0-3", "--unpin").want(t, 0, "orders/printer: partitions 0-3 are not pinned any more\n", "")
+	eventually(t, "the shares are even again", func() bool { return len(s.ownedBy()["w2"]) == 2 && len(s.ownedBy()["w1"]) == 2 })
+	s.untyped("processor", "move", "orders/printer", "0", "nobody").want(t, 1, "", `stream orders: processor printer: no worker "nobody"; there is w1, w2`)
+	for _, args := range []string{"", "0", "0 w1 --unpin", "4 w1", "x w1"} {
+		if r := s.untyped(append([]string{"processor", "move", "orders/printer"}, strings.Fields(args)...)...); r.code != 2 {
+			t.Errorf("%q: %+v", args, r)
+		}
+	}
+	s.untyped("processor", "move", "orders/nothing", "0", "w1").want(t, 1, "", `no processor "nothing"`)
+}
+
+func TestDrainTakesAllPartitions(t *testing.T) {
+	s := pair(t)
+	s.untyped("processor", "drain", "w1", "--wait").want(t, 0, "worker w1 gets no partitions of 1 processor any more\n", "")
+	if owned := s.ownedBy(); len(owned["w2"]) != 4 || len(owned["w1"]) != 0 {
+		t.Errorf("drained: %v", owned)
+	}
+	s.run("members").matches(t, `(?m)^orders/printer +w1 .* none +none +- +\S+ ago$`)
+	s.run("status").matches(t, `(?m)^worker w1 is drained since 20\S+Z; it ends with processor drain w1 --end$`)
+	// Events still come through.
+	s.send(8)
+	eventually(t, "all is acked", func() bool { return s.processor().Totals.Lag == 0 })
+	members := parse[[]listedMember](t, s.run("members", "--output", "json"))
+	if len(members) != 2 || members[0].Drained == nil || members[1].Drained != nil {
+		t.Errorf("%+v", members)
+	}
+	// Where all are drained it is as if none were, and --wait says so.
+	s.untyped("processor", "drain", "w2", "orders/printer").want(t, 0, "worker w2 gets no partitions", "")
+	eventually(t, "both have a share", func() bool { return len(s.ownedBy()["w1"]) == 2 })
+	s.untyped("processor", "drain", "w2", "--wait").want(t, 1, "", "every worker is drained")
+	for _, w := range []string{"w1", "w2"} {
+		s.untyped("processor", "drain", w, "--end").want(t, 0, "worker "+w+" gets its share of 1 processor again\n", "")
+	}
+	eventually(t, "nobody is drained", func() bool {
+		return !slices.ContainsFunc(s.processor().Members, func(m inspect.MemberState) bool { return m.Drained != nil }) && len(s.ownedBy()["w1"]) == 2
+	})
+	s.untyped("processor", "drain", "w3").want(t, 1, "", `no worker "w3"; there is w1, w2`)
+	s.untyped("processor", "drain").want(t, 2, "", "say a worker")
+	s.untyped("processor", "drain", "w1", "orders").want(t, 2, "", "say a worker")
+	s.untyped("processor", "drain", "w1", "--end", "--wait").want(t, 2, "", "--wait does not go with --end")
+}

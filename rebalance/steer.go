@@ -1,0 +1,90 @@
+package rebalance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+func (g Group) wishes() Wishes {
+	return Wishes{Pins: g.Pins, Cordoned: slices.Sorted(maps.Keys(g.Cordons))}
+}
+
+// Pin returns the group with these partitions assigned to a worker for as long as it
+// is a member, whatever else moves; with "" for the worker, with their pins removed.
+// The generation is raised and all partitions are assigned afresh. Partitions out of
+// range are an error.
+func (g Group) Pin(salt, worker string, partitions ...int) (Group, error) {
+	next := g.without(nil)
+	if next.Pins == nil {
+		next.Pins = map[int]string{}
+	}
+	for _, p := range partitions {
+		if p < 0 || p >= g.Partitions {
+			return g, fmt.Errorf("there is no partition %d of %d", p, g.Partitions)
+		}
+		if worker == "" {
+			delete(next.Pins, p)
+		} else {
+			next.Pins[p] = worker
+		}
+	}
+	return next.reassigned(salt), nil
+}
+
+// Cordon returns the group with a worker that gets nothing but what is pinned to it,
+// unless all members are cordoned; the zero time ends that. The generation is raised
+// and all partitions are assigned afresh.
+func (g Group) Cordon(salt, worker string, at time.Time) Group {
+	next := g.without(nil)
+	if next.Cordons == nil {
+		next.Cordons = map[string]time.Time{}
+	}
+	if at.IsZero() {
+		delete(next.Cordons, worker)
+	} else if next.Cordons[worker].IsZero() { // else since then
+		next.Cordons[worker] = at
+	}
+	return next.reassigned(salt)
+}
+
+// ErrBusy says that a membership changed at every try to change it.
+var ErrBusy = errors.New("the membership changes all the time")
+
+const steerTries = 10
+
+// Steer changes a stored membership on behalf of an operator, and tells the members,
+// which follow at once, or with their next heartbeat. change may be called several
+// times; its error ends it. Steer blocks for some seconds at most.
+func Steer(ctx context.Context, s Store, change func(Group) (Group, error)) (Group, error) {
+	var next Group
+	err := s.Exclusive(ctx, func(ctx context.Context) error {
+		for range steerTries {
+			old, err := s.Load(ctx)
+			if err != nil {
+				return err
+			}
+			g, err := Parse(old)
+			if err != nil {
+				return err
+			}
+			if next, err = change(g); err != nil {
+				return err
+			}
+			swapped, err := s.Swap(ctx, old, next.Encode())
+			if swapped || err != nil {
+				return err
+			}
+		}
+		return ErrBusy
+	})
+	if err != nil {
+		return Group{}, err
+	}
+	// What gets lost the heartbeats make up for.
+	_ = s.Announce(ctx, Message{Kind: Steered, Generation: next.Generation})
+	return next, nil
+}
