@@ -111,7 +111,7 @@ func (p *program) streamCommands() *cli.Command {
 	},
 		"PROG stream info orders",
 		"PROG stream info orders --output json")
-	return p.group("stream", "look at streams", ls, info)
+	return p.group("stream", "look after streams", ls, info, p.tail(), p.verify(), p.removeStream())
 }
 
 // A listedStream is what `stream ls` and `stream info` tell.
@@ -235,6 +235,36 @@ func (p *program) processorLs() *cli.Command {
 	},
 		"PROG processor ls",
 		"PROG processor ls orders --output json")
+}
+
+func (p *program) processorInfo() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "info",
+		Usage:     "show a processor with its members and all that is known of its partitions",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Action:    p.action(runProcessorInfo),
+	},
+		"PROG processor info orders/printer",
+		"PROG processor info orders/printer --output json")
+}
+
+func runProcessorInfo(ctx context.Context, s *session, c *cli.Context) error {
+	if _, _, err := processorArgument(c); err != nil {
+		return err
+	}
+	state, err := s.lookAt(ctx, c)
+	if err != nil {
+		return err
+	}
+	p := &state.Streams[0].Processors[0]
+	return s.out.write(p, func(w io.Writer) error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, r := range state.Rules {
+			fmt.Fprintln(t, ruleText(r))
+		}
+		writeProcessor(t, p, true, time.Now())
+		return t.Flush()
+	})
 }
 
 // A listedProcessor is what `processor ls` tells.

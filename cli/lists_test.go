@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
 )
 
 // told is what a command says as JSON.
@@ -126,4 +127,16 @@ func TestProcessorLs(t *testing.T) {
 		t.Errorf("no %s in\n%s", want, r.out)
 	}
 	s.untyped("processor", "ls", "orders/printer").want(t, 2, "", "is no stream")
+}
+
+func TestProcessorInfo(t *testing.T) {
+	s := owned(t, 20)
+	r := s.untyped("processor", "info", "orders/printer")
+	r.matches(t, `(?m)^processor orders/printer: generation \d+, 0 members$`, `(?m)^PARTITION +OWNER +EXECUTOR +LEASE`, `(?m)^total +0 owned`)
+	p := parse[inspect.ProcessorState](t, s.untyped("processor", "info", "orders/printer", "--output", "json"))
+	if p.Processor != "printer" || len(p.Partitions) != 2 || p.Totals.Length != 20 {
+		t.Errorf("%+v", p)
+	}
+	s.untyped("processor", "info", "orders").want(t, 2, "", "say STREAM/PROCESSOR")
+	s.untyped("processor", "info", "orders/nothing").want(t, 1, "", `no processor "nothing"`)
 }

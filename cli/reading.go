@@ -115,3 +115,19 @@ func compact(record any) (json.RawMessage, error) {
 	}
 	return bytes.TrimSpace(out.Bytes()), nil
 }
+
+// partition is where an entry belongs by its key, if that can be told.
+func (r *reading) partition(e rstream.Entry) (int, bool) {
+	key, ok := r.key(e)
+	if !ok {
+		return 0, false
+	}
+	if r.typed != nil {
+		return r.typed.Partition(key, r.meta.Partitions), true
+	}
+	partitioner, err := partitionerOf(r.name, r.meta)
+	if err != nil {
+		return 0, false
+	}
+	return partitioner.Func(key, r.meta.Partitions), true
+}

@@ -12,8 +12,9 @@ type LogState struct {
 	Partition int    `json:"partition"`
 	Key       string `json:"key"` // in Redis
 	Length    int64  `json:"length"`
-	First     string `json:"first"` // ID of the first entry, "" for none
-	End       string `json:"end"`   // the last ID that an entry ever had
+	First     string `json:"first"`   // ID of the first entry, "" for none
+	End       string `json:"end"`     // the last ID that an entry ever had
+	Deleted   string `json:"deleted"` // the largest ID that was removed by XDEL, "" for none or unknown
 	Delayed   int64  `json:"delayed"`
 	Err       string `json:"err,omitempty"`
 }
@@ -31,7 +32,7 @@ func Logs(ctx context.Context, c *rstream.Client, stream string, partitions int)
 	}
 	out := make([]LogState, len(logs))
 	for i, l := range logs {
-		out[i] = LogState{Partition: i, Key: c.Keys().Partition(stream, i), Length: l.Length, First: l.First, End: l.End, Delayed: l.Delayed}
+		out[i] = LogState{Partition: i, Key: c.Keys().Partition(stream, i), Length: l.Length, First: l.First, End: l.End, Deleted: l.Deleted, Delayed: l.Delayed}
 		if l.Err != nil {
 			out[i].Err = l.Err.Error()
 		}

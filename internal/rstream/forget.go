@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -61,6 +62,29 @@ func (c *Client) Forget(ctx context.Context, p Place, dead bool) error {
 		}
 		return sorted(err)
 	}))
+}
+
+// DropStream deletes the partitions of a stream, what is delayed in them, and, last,
+// its metadata. What processors left has to be forgotten before. It may be repeated.
+func (c *Client) DropStream(ctx context.Context, stream string, partitions int) error {
+	for from := 0; from < partitions; from += viewsPerTrip {
+		var calls []*call
+		for n := from; n < min(from+viewsPerTrip, partitions); n++ {
+			due := c.keys.Delayed(stream, n)
+			calls = append(calls, plainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence))
+		}
+		pipeline(ctx, c.ordinary, calls)
+		for i, call := range calls {
+			if err := call.reply.Err(); err != nil {
+				return fmt.Errorf("stream %s partition %d: delete: %w", stream, from+i, sorted(err))
+			}
+		}
+	}
+	if err := c.ordinary.Del(ctx, c.keys.Meta(stream)).Err(); err != nil {
+		return metaError(stream, err)
+	}
+	c.metas.forget(stream)
+	return nil
 }
 
 // ForgetMembers removes the membership and the control stream of a processor

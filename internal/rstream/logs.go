@@ -10,6 +10,7 @@ type Log struct {
 	Length  int64
 	First   string // ID of the first entry, "" for none
 	End     string // the last ID that an entry ever had, "0-0" for none
+	Deleted string // the largest ID that was removed by XDEL, "" for none or where the server does not know
 	Delayed int64
 	Err     error // the server could not tell, for instance because a key holds a wrong type
 }
@@ -33,7 +34,7 @@ func (c *Client) Logs(ctx context.Context, stream string, partitions int) ([]Log
 			var l Log
 			if err == nil {
 				f := named(flat)
-				l = Log{Length: f.number("length"), First: f.text("first"), End: f.text("end"), Delayed: f.number("delayed")}
+				l = Log{Length: f.number("length"), First: f.text("first"), End: f.text("end"), Deleted: f.text("deleted"), Delayed: f.number("delayed")}
 				err = f.err
 			}
 			if err != nil {

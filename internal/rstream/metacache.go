@@ -37,6 +37,12 @@ func (c *metaCache) store(stream string, m Meta) {
 	c.m[stream] = readMeta{m, time.Now()}
 }
 
+func (c *metaCache) forget(stream string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.m, stream)
+}
+
 // recentMeta returns the metadata of a stream as it was a moment ago, or the last
 // known one where there is none any more or it cannot be read: the zero value
 // for a stream that never had any.

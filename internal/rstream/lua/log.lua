@@ -2,10 +2,13 @@
 --
 -- KEYS    1 partition   2 times of the delayed events
 -- Returns names and values in turns: length, first (ID of the first entry, or ''),
---         end (the last ID that an entry ever had), delayed
-local length, first, last = redis.call('XLEN', KEYS[1]), nil, '0-0'
+--         end (the last ID that an entry ever had), deleted (the largest ID that was
+--         removed by XDEL, or ''), delayed
+local length, first, last, deleted = redis.call('XLEN', KEYS[1]), nil, '0-0', ''
 if redis.call('EXISTS', KEYS[1]) == 1 then
 	first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-	last = last_id(KEYS[1], map(redis.call('XINFO', 'STREAM', KEYS[1])))
+	local info = map(redis.call('XINFO', 'STREAM', KEYS[1]))
+	last, deleted = last_id(KEYS[1], info), info['max-deleted-entry-id'] or ''
+	if deleted == '0-0' then deleted = '' end
 end
-return { 'length', length, 'first', first and first[1] or '', 'end', last, 'delayed', redis.call('ZCARD', KEYS[2]) }
+return { 'length', length, 'first', first and first[1] or '', 'end', last, 'deleted', deleted, 'delayed', redis.call('ZCARD', KEYS[2]) }

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+func (p *program) removeStream() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "rm",
+		Usage:     "delete a stream that no worker runs any more: its events, what is delayed, its processors and their dead letters",
+		ArgsUsage: "STREAM",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "also if there are events"},
+		},
+		Action: p.action(runRemoveStream),
+	},
+		"PROG stream rm orders",
+		"PROG stream rm orders --yes")
+}
+
+// removedStream is what `stream rm` tells.
+type removedStream struct {
+	Stream     string   `json:"stream"`
+	Entries    int64    `json:"entries"`
+	Delayed    int64    `json:"delayed"`
+	Processors []string `json:"processors"`
+	Dead       int64    `json:"dead"` // dead letters of these
+}
+
+func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
+	name := c.Args().First()
+	switch {
+	case name == "":
+		return usagef(c, "which stream?")
+	case c.NArg() > 1:
+		return usagef(c, "unexpected argument %q", c.Args().Get(1))
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	state, err := inspect.Stream(ctx, s.client, name, 0)
+	if err != nil {
+		return err
+	}
+	if state == nil {
+		return s.noStream(ctx, name)
+	}
+	gone := removedStream{Stream: name, Delayed: state.Delayed, Processors: []string{}}
+	logs, err := inspect.Logs(ctx, s.client, name, state.Partitions)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		gone.Entries += l.Length
+	}
+	for _, p := range state.Processors {
+		for _, m := range p.Members {
+			if m.Alive {
+				return fmt.Errorf("%s/%s is run by worker %s: stop it first; nothing was changed", name, p.Processor, m.Worker)
+			}
+		}
+		gone.Processors, gone.Dead = append(gone.Processors, p.Processor), gone.Dead+p.Totals.Dead
+	}
+	if gone.Entries+gone.Delayed+gone.Dead > 0 && !c.Bool(flagYes) {
+		return fmt.Errorf("stream %s has %d entries, %d delayed events and %d dead letters: say --yes", name, gone.Entries, gone.Delayed, gone.Dead)
+	}
+	for i := range state.Processors {
+		if err := removeProcessor(ctx, s.client, &state.Processors[i], true); err != nil {
+			return err
+		}
+	}
+	if err := s.client.DropStream(ctx, name, state.Partitions); err != nil {
+		return err
+	}
+	return s.out.line(gone, "stream %s removed; %d entries, %d delayed events, %s, %d dead letters", name, gone.Entries, gone.Delayed, plural(len(gone.Processors), "processor"), gone.Dead)
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// troublesShown is how many troubles `stream verify` shows where nothing is said.
+const troublesShown = 20
+
+func (p *program) verify() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "verify",
+		Usage:     "read all of a stream: can every entry be decoded, is it in its partition, was anything deleted? Exit with 3 if not so",
+		ArgsUsage: "STREAM",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only partition `N`"},
+			&cli.IntFlag{Name: flagLimit, Value: troublesShown, Usage: "show at most `N` entries that are not right; all are counted"},
+		},
+		Action: p.action(runVerify),
+	},
+		"PROG stream verify orders",
+		"PROG stream verify orders --partition 3 --output json")
+}
+
+// A verified is what `stream verify` tells.
+type verified struct {
+	Stream     string              `json:"stream"`
+	Partitions []verifiedPartition `json:"partitions"`
+	Troubles   []entryTrouble      `json:"troubles"` // the first ones
+}
+
+type verifiedPartition struct {
+	Partition   int    `json:"partition"`
+	Entries     int    `json:"entries"`     // that were read
+	Undecodable int    `json:"undecodable"` // of these
+	Misplaced   int    `json:"misplaced"`   // by their key they belong to another partition
+	Deleted     string `json:"deleted"`     // the largest ID that was deleted between others, "" for none
+	Err         string `json:"err,omitempty"`
+}
+
+// An entryTrouble is what is not right about an entry.
+type entryTrouble struct {
+	Partition int    `json:"partition"`
+	ID        string `json:"id"`
+	What      string `json:"what"`
+}
+
+func runVerify(ctx context.Context, s *session, c *cli.Context) error {
+	name := c.Args().First()
+	switch {
+	case name == "":
+		return usagef(c, "which stream?")
+	case c.NArg() > 1:
+		return usagef(c, "unexpected argument %q", c.Args().Get(1))
+	case c.Int(flagLimit) < 0:
+		return usagef(c, "--limit is 0 or more")
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	meta, err := s.metadata(ctx, name)
+	if err != nil {
+		return err
+	}
+	numbers, err := chosenPartitions(c, name, meta.Partitions)
+	if err != nil {
+		return err
+	}
+	look, err := s.reading(ctx, name)
+	if err != nil {
+		return err
+	}
+	logs, err := inspect.Logs(ctx, s.client, name, meta.Partitions)
+	if err != nil {
+		return err
+	}
+	v := &verified{Stream: name, Troubles: []entryTrouble{}}
+	fine := true
+	for _, n := range numbers {
+		one, err := v.read(ctx, s, look, logs[n], c.Int(flagLimit))
+		if err != nil {
+			return err
+		}
+		fine = fine && one.Undecodable+one.Misplaced == 0 && one.Deleted == "" && one.Err == ""
+		v.Partitions = append(v.Partitions, one)
+	}
+	if err := s.out.write(v, v.write); err != nil || fine {
+		return err
+	}
+	return exitThreshold
+}
+
+// read reads a partition up to where it ended when it was looked at.
+func (v *verified) read(ctx context.Context, s *session, look *reading, log inspect.LogState, limit int) (verifiedPartition, error) {
+	one := verifiedPartition{Partition: log.Partition, Err: log.Err}
+	if log.Err != "" {
+		return one, nil
+	}
+	if log.First != "" && log.Deleted != "" && rstream.CompareIDs(log.Deleted, log.First) > 0 {
+		one.Deleted = log.Deleted
+	}
+	t := inspect.NewTail(s.client, v.Stream, []int{log.Partition}, "0-0")
+	defer t.Close()
+	for {
+		e, ok, err := t.Next(ctx, false)
+		if err != nil {
+			return one, err
+		}
+		if !ok || rstream.CompareIDs(e.Entry.ID, log.End) > 0 {
+			return one, nil
+		}
+		one.Entries++
+		what := ""
+		if _, err := look.record(e.Entry); err != nil {
+			one.Undecodable++
+			what = "cannot be decoded: " + summary(err.Error())
+		} else if n, known := look.partition(e.Entry); known && n != log.Partition {
+			one.Misplaced++
+			what = fmt.Sprintf("belongs to partition %d by its key", n)
+		}
+		if what != "" && len(v.Troubles) < limit {
+			v.Troubles = append(v.Troubles, entryTrouble{log.Partition, e.Entry.ID, what})
+		}
+	}
+}
+
+func (v *verified) write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PARTITION\tENTRIES\tUNDECODABLE\tMISPLACED\tDELETED UP TO")
+	total := verifiedPartition{}
+	for _, p := range v.Partitions {
+		if p.Err != "" {
+			fmt.Fprintf(t, "%d\t%s\n", p.Partition, p.Err)
+			continue
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\n", p.Partition, p.Entries, p.Undecodable, p.Misplaced, dash(p.Deleted))
+		total.Entries, total.Undecodable, total.Misplaced = total.Entries+p.Entries, total.Undecodable+p.Undecodable, total.Misplaced+p.Misplaced
+	}
+	fmt.Fprintf(t, "total\t%d\t%d\t%d\n", total.Entries, total.Undecodable, total.Misplaced)
+	for _, e := range v.Troubles {
+		fmt.Fprintf(t, "%s: %s\n", eventID(e.Partition, e.ID), e.What)
+	}
+	if more := total.Undecodable + total.Misplaced - len(v.Troubles); more > 0 {
+		fmt.Fprintf(t, "and %d more\n", more)
+	}
+	return t.Flush()
+}
