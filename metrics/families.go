@@ -105,6 +105,7 @@ var processorGauges = []struct {
 	family *family
 	of     func(*worker.ProcessorStats) float64
 }{
+	{processorGauge("partitions", "Partitions that the processor has, in all workers together."), func(s *worker.ProcessorStats) float64 { return float64(s.Partitions) }},
 	{processorGauge("members", "Members of the processor, in all workers."), func(s *worker.ProcessorStats) float64 { return float64(s.Members) }},
 	{processorGauge("membership_generation", "Number of changes of the membership that this worker follows."), func(s *worker.ProcessorStats) float64 { return float64(s.Generation) }},
 	{processorGauge("assigned_partitions", "Partitions that this worker is assigned."), func(s *worker.ProcessorStats) float64 { return float64(len(s.Assigned)) }},

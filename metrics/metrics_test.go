@@ -134,7 +134,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 		"runnel_fetched_events_total" + at:                                "36", "runnel_processed_events_total" + at: "31", "runnel_acked_events_total" + at: "33",
 		`runnel_failures_total{,policy="retry",processor="print",stream="parcels"}`: "6",
 		"runnel_retried_events_total" + at:                                          "4", "runnel_dead_events_total" + at: "2", "runnel_stored_dead_letters" + at: "2",
-		"runnel_lost_events_total" + at: "0", "runnel_owned_partitions" + at: "4", "runnel_assigned_partitions" + at: "4", "runnel_members" + at: "1",
+		"runnel_lost_events_total" + at: "0", "runnel_owned_partitions" + at: "4", "runnel_assigned_partitions" + at: "4", "runnel_members" + at: "1", "runnel_partitions" + at: "4",
 		"runnel_running_functions" + at: "1", "runnel_lag_events" + at: "3", "runnel_unacked_events" + at: "0",
 		`runnel_failures_total{,policy="ignore",processor="ignore",stream="parcels"}`: "2",
 		"runnel_event_delay_seconds_count" + at:                                       "31",

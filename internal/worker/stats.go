@@ -20,7 +20,8 @@ type ProcessorStats struct {
 	Stream, Processor string
 	Counters          *Counters
 
-	Joined     bool
+	Partitions int  // that there are
+	Joined     bool // the executor is a member
 	Generation int64 // of the membership that is followed
 	Members    int
 	Assigned   []int // partitions
@@ -46,7 +47,7 @@ func (w *Worker) Stats() *Stats {
 }
 
 func (x *executor) stats() ProcessorStats {
-	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Counters: x.count, Timed: x.latencies.on}
+	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Partitions: x.p.Partitions, Counters: x.count, Timed: x.latencies.on}
 	s.Handler, s.Delay = x.latencies.sums()
 	i := x.incarnation()
 	if i == nil {

@@ -1,0 +1,165 @@
+package metrics
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v2"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	metricName = regexp.MustCompile(`\brunnel_[a-z_]+`)
+	labelsOf   = regexp.MustCompile(`(runnel_[a-z_]+)\{([^}]*)\}`)
+	labelName  = regexp.MustCompile(`([a-z]+)=~?"`)
+)
+
+// real says whether there is such a series: a metric, or a part of a histogram.
+func real(name string) bool {
+	for _, f := range families() {
+		if f.name == name || (f == handlerSeconds || f == delaySeconds) && slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, f.name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// known checks that a query names metrics and labels that exist.
+func known(t *testing.T, where, query string) {
+	t.Helper()
+	names := metricName.FindAllString(query, -1)
+	if len(names) == 0 {
+		t.Errorf("%s: no metric in %q", where, query)
+	}
+	for _, name := range names {
+		if !real(name) {
+			t.Errorf("%s: there is no metric %s", where, name)
+		}
+	}
+	for _, m := range labelsOf.FindAllStringSubmatch(query, -1) {
+		for _, label := range labelName.FindAllStringSubmatch(m[2], -1) {
+			if !slices.ContainsFunc(families(), func(f *family) bool {
+				return strings.HasPrefix(m[1], f.name) && (strings.Contains(f.desc.String(), "{app") && slices.Contains(strings.FieldsFunc(f.desc.String(), func(r rune) bool { return r == ',' || r == '{' || r == '}' }), label[1]))
+			}) {
+				t.Errorf("%s: %s has no label %s", where, m[1], label[1])
+			}
+		}
+	}
+}
+
+func TestDashboardShowsWhatThereIs(t *testing.T) {
+	var board struct {
+		Title  string
+		Panels []struct {
+			Type, Title string
+			Targets     []struct{ Expr string }
+		}
+		Templating struct {
+			List []struct {
+				Name  string
+				Query any
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "../deploy/grafana.json")), &board); err != nil {
+		t.Fatal(err)
+	}
+	panels := 0
+	for _, p := range board.Panels {
+		if p.Type == "row" {
+			continue
+		}
+		panels++
+		for _, target := range p.Targets {
+			known(t, p.Title, target.Expr)
+		}
+		if len(p.Targets) == 0 {
+			t.Errorf("%s shows nothing", p.Title)
+		}
+	}
+	if panels < 10 {
+		t.Errorf("%d panels", panels)
+	}
+	for _, v := range board.Templating.List {
+		if q, ok := v.Query.(map[string]any); ok {
+			known(t, v.Name, q["query"].(string))
+		}
+	}
+}
+
+func TestEveryAlertHasAnEntryInTheRunbook(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "../deploy/alerts.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	runbook := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^### (Runnel\w+)$`).FindAllStringSubmatch(read(t, "../docs/operating.md"), -1) {
+		runbook[m[1]] = true
+	}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			known(t, r.Alert, r.Expr)
+			if !runbook[r.Alert] {
+				t.Errorf("%s has no entry in docs/operating.md", r.Alert)
+			}
+			delete(runbook, r.Alert)
+			if r.Annotations["summary"] == "" || r.Labels["severity"] == "" {
+				t.Errorf("%s has no summary or severity", r.Alert)
+			}
+		}
+	}
+	for name := range runbook {
+		t.Errorf("docs/operating.md has an entry for %s, of which there is no alert", name)
+	}
+}
+
+// Whatever stops a worker waits for longer than it takes to drain.
+func TestDeploymentsLetWorkersDrain(t *testing.T) {
+	const drain = 8 + 1 // Grace by default, and a second
+	for path, pattern := range map[string]string{
+		"../deploy/shop-worker.service": `(?m)^TimeoutStopSec=(\d+)$`,
+		"../deploy/kubernetes.yaml":     `(?m)terminationGracePeriodSeconds: (\d+)$`,
+		"../deploy/Dockerfile":          `docker stop --time (\d+)`,
+	} {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(read(t, path))
+		if m == nil {
+			t.Errorf("%s: no %s", path, pattern)
+			continue
+		}
+		if n, _ := strconv.Atoi(m[1]); n <= drain {
+			t.Errorf("%s waits %d s, a worker may take %d", path, n, drain)
+		}
+	}
+	var docs []map[string]any
+	for _, text := range strings.Split(read(t, "../deploy/kubernetes.yaml"), "\n---\n") {
+		var doc map[string]any
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, doc)
+	}
+	if len(docs) != 2 || docs[0]["kind"] != "Deployment" || docs[1]["kind"] != "HorizontalPodAutoscaler" {
+		t.Errorf("%v", docs)
+	}
+	known(t, "autoscaler", regexp.MustCompile(`sum\(.*\)`).FindString(read(t, "../deploy/kubernetes.yaml")))
+}
