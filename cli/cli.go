@@ -1,5 +1,5 @@
 // Package cli is the command line of an app: worker, send, sendmany, status,
-// check, doctor, members, stream, tail, processor, rules, retry, dead, delayed and version.
+// check, doctor, members, stream, tail, processor, rules, retry, dead, delayed, completion and version.
 //
 // Run gives an app's binary all of it:
 //
@@ -74,6 +74,9 @@ func newProgram(app *runnel.App, stdin io.Reader, stdout, stderr io.Writer) *pro
 }
 
 func (p *program) main(ctx context.Context, args []string) int {
+	if len(args) > 0 && args[0] == completeWord {
+		return p.complete(ctx, args[1:])
+	}
 	root := p.root()
 	arranged, flags, err := arrange(root, args)
 	p.flags = flags
@@ -98,7 +101,7 @@ func (p *program) root() *cli.App {
 		OnUsageError:   onUsageError,
 		Action:         p.noCommand,
 		Commands: []*cli.Command{
-			p.worker(), p.send(), p.sendMany(), p.status(), p.check(), p.doctor(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.version(),
+			p.worker(), p.send(), p.sendMany(), p.status(), p.check(), p.doctor(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.completion(), p.version(),
 		},
 		CustomAppHelpTemplate: rootHelp,
 	}
