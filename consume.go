@@ -153,9 +153,12 @@ func (c *consumer[T]) start() error {
 		defer recoverInto(&err) // here, where the stack is still that of the panic
 		events.ask = func(w want) *delivery[T] {
 			if d := c.ahead(w); d != nil {
-				return d
+				return d // under the same context
 			}
 			d, _ := ask(w)
+			if d != nil {
+				events.ctx = d.ctx
+			}
 			return d
 		}
 		if c.timeout > 0 {

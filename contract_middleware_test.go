@@ -207,3 +207,31 @@ func TestTheContextOfMiddlewareReachesTheLoop(t *testing.T) {
 		t.Errorf("saw %v", seen)
 	}
 }
+
+// values is a context that cannot be compared.
+type values struct {
+	context.Context
+	of map[string]string
+}
+
+// Any context may be passed on, and each iteration has its own.
+func TestMiddlewareMayPassAnyContext(t *testing.T) {
+	n := 0
+	pass := func(next runnel.Handler) runnel.Handler {
+		return func(ctx context.Context, b *runnel.Batch) error {
+			n++
+			return next(values{ctx, map[string]string{"n": fmt.Sprint(n)}}, b)
+		}
+	}
+	var seen []string
+	s := declareItems(func(_ context.Context, events *runnel.Events[item]) error {
+		for range events.Records() {
+			seen = append(seen, events.Context().(values).of["n"])
+		}
+		return nil
+	}, &runnel.ProcessorOptions{Middleware: []runnel.Middleware{pass}})
+	runneltest.Events(t, s, "p").Partition(0).Epoch(7).Records(items(1, 2, 3)...).Run()
+	if got := strings.Join(seen, " "); got != "1 2 3" {
+		t.Errorf("contexts %s", got)
+	}
+}

@@ -106,11 +106,7 @@ func (e *Events[T]) enter() func() {
 }
 
 func (e *Events[T]) next(w want) *delivery[T] {
-	d := e.ask(w)
-	if d != nil && d.ctx != e.ctx {
-		e.ctx = d.ctx
-	}
-	return d
+	return e.ask(w)
 }
 
 // Batches is Events in batches; see Take.

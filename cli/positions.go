@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -24,6 +25,9 @@ type goal struct {
 	of    map[int]string // by partition, from a file
 }
 
+// mostSteps is more entries than a partition can have.
+const mostSteps = 1 << 40
+
 var (
 	entryID  = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
 	stepsOff = regexp.MustCompile(`^[+-][0-9]+$`)
@@ -38,7 +42,7 @@ func (s *session) goal(ctx context.Context, text string) (*goal, error) {
 		return &goal{id: "$"}, nil
 	case stepsOff.MatchString(text):
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
+		if err != nil || max(n, -n) > mostSteps || n == math.MinInt64 {
 			return nil, fmt.Errorf("%s is too far", text)
 		}
 		return &goal{steps: n}, nil
@@ -98,17 +102,33 @@ func (s *session) moment(ctx context.Context, text string) (at time.Time, ok boo
 	return at, true, nil
 }
 
-// in returns the position in a partition that stands at old, "$" for its end.
-func (g *goal) in(ctx context.Context, c *rstream.Client, p rstream.Place, old string) (string, error) {
-	switch {
-	case g.of != nil:
-		return g.of[p.Partition], nil
-	case g.steps != 0:
-		return c.Step(ctx, p, old, g.steps)
-	case g.id == "":
-		return old, nil // ±0
+// settle makes positions of steps, before anything is locked: to count them takes
+// time.
+func (g *goal) settle(ctx context.Context, c *rstream.Client, p *inspect.ProcessorState, numbers []int) error {
+	if g.of != nil || g.id != "" {
+		return nil
 	}
-	return g.id, nil
+	g.of = map[int]string{}
+	for _, n := range numbers {
+		s := p.Partitions[n]
+		if s.Err != "" {
+			return fmt.Errorf("partition %d cannot be looked at: %s", n, s.Err)
+		}
+		to, err := c.Step(ctx, c.Place(p.Stream, p.Processor, n), s.Floor, g.steps)
+		if err != nil {
+			return err
+		}
+		g.of[n] = to
+	}
+	return nil
+}
+
+// in returns the position in a partition, "$" for its end.
+func (g *goal) in(partition int) string {
+	if g.of != nil {
+		return g.of[partition]
+	}
+	return g.id
 }
 
 // Positions are what `processor reset --export` writes and --import reads.
@@ -139,11 +159,17 @@ func export(path string, out io.Writer, app string, p *inspect.ProcessorState, n
 		_, err = out.Write(text)
 		return err
 	}
-	return os.WriteFile(path, text, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) // what was kept before is kept
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
-// imported reads such a file for a stream of so many partitions.
-func imported(path string, partitions int) (*goal, []int, error) {
+// imported reads such a file for a stream of so many partitions. It may be that of
+// another processor, which begins where that one stood, but not of another stream.
+func imported(path, app, stream string, partitions int) (*goal, []int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -154,6 +180,9 @@ func imported(path string, partitions int) (*goal, []int, error) {
 	}
 	if all.Version != 1 || len(all.Positions) == 0 {
 		return nil, nil, fmt.Errorf("%s: it holds no positions, or those of another version", path)
+	}
+	if all.App != app || all.Stream != stream {
+		return nil, nil, fmt.Errorf("%s: it holds positions in stream %s of app %s", path, all.Stream, all.App)
 	}
 	t := &goal{of: map[int]string{}}
 	var numbers []int

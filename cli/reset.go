@@ -64,6 +64,11 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range []string{flagTo, flagImport, flagExport, flagPartitions} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return usagef(c, "--%s says nothing", name)
+		}
+	}
 	if to, from := c.IsSet(flagTo), c.IsSet(flagImport); to && from || !to && !from && !c.IsSet(flagExport) {
 		return usagef(c, "say where with one of --to and --import, or --export alone")
 	}
@@ -81,7 +86,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if at < 0 {
 		return noProcessor(state, processor)
 	}
-	to, numbers, err := s.resetArgs(ctx, c, state.Partitions)
+	to, numbers, err := s.resetArgs(ctx, c, stream, state.Partitions)
 	if err != nil {
 		return err
 	}
@@ -90,9 +95,12 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 			return err
 		}
 	}
+	if err := to.settle(ctx, s.client, &state.Processors[at], numbers); err != nil {
+		return err
+	}
 	r := &reset{client: s.client, stream: stream, processor: processor, tenure: rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}}
 	if c.Bool(flagDryRun) {
-		moves, err := r.preview(ctx, state.Processors[at].Partitions, numbers, to)
+		moves, err := preview(state.Processors[at].Partitions, numbers, to)
 		if err != nil {
 			return err
 		}
@@ -110,12 +118,12 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 
 // resetArgs reads where the processor is to stand, nil for nowhere else, and in which
 // partitions.
-func (s *session) resetArgs(ctx context.Context, c *cli.Context, partitions int) (to *goal, numbers []int, err error) {
+func (s *session) resetArgs(ctx context.Context, c *cli.Context, stream string, partitions int) (to *goal, numbers []int, err error) {
 	if path := c.String(flagImport); path != "" {
 		if c.IsSet(flagPartitions) {
 			return nil, nil, usagef(c, "--import says which partitions")
 		}
-		return imported(path, partitions)
+		return imported(path, s.app.Name(), stream, partitions)
 	}
 	if c.IsSet(flagTo) {
 		to, err = s.goal(ctx, c.String(flagTo))
@@ -147,17 +155,14 @@ type reset struct {
 }
 
 // preview says what run would do now.
-func (r *reset) preview(ctx context.Context, partitions []inspect.PartitionState, numbers []int, to *goal) ([]moved, error) {
+func preview(partitions []inspect.PartitionState, numbers []int, to *goal) ([]moved, error) {
 	moves := []moved{}
 	for _, n := range numbers {
 		s := partitions[n]
 		if s.Err != "" {
 			return nil, fmt.Errorf("partition %d cannot be looked at: %s", n, s.Err)
 		}
-		id, err := to.in(ctx, r.client, r.client.Place(r.stream, r.processor, n), s.Floor)
-		if err != nil {
-			return nil, err
-		}
+		id := to.in(n)
 		if id == "$" || rstream.CompareIDs(id, s.End) > 0 {
 			id = s.End
 		}
@@ -196,10 +201,7 @@ func (r *reset) run(ctx context.Context, numbers []int, to *goal) (moves []moved
 		if err != nil {
 			return moves, err
 		}
-		floor, err := to.in(ctx, r.client, p, old.Floor)
-		if err == nil {
-			floor, err = r.client.Reset(ctx, p, r.tenure, floor)
-		}
+		floor, err := r.client.Reset(ctx, p, r.tenure, to.in(p.Partition))
 		if err != nil {
 			return moves, err
 		}

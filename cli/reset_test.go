@@ -104,9 +104,12 @@ func TestResetExportsAndImports(t *testing.T) {
 	if text, _ := os.ReadFile(file); r.code != 0 || !strings.Contains(string(text), `"0": "`+want[0]+`"`) || strings.Contains(r.out, `"0":`) || !strings.Contains(r.out, `"1": "`+want[1]+`"`) {
 		t.Errorf("%+v, %s", r, text)
 	}
+	// What was kept is not written over.
+	s.untyped("processor", "reset", "orders/printer", "--to", "start", "--export", file).want(t, 1, "", "exists")
+	const head = `{"v":1,"app":"shop","stream":"orders",`
 	for text, says := range map[string]string{
-		`{"v":2,"positions":{"0":"1-0"}}`: "another version", `{"v":1}`: "no positions", `{"v":1,"positions":{"7":"1-0"}}`: "no partition 7 of 2",
-		`{"v":1,"positions":{"0":"$"}}`: `"$" is no entry ID`, `nothing`: "invalid character",
+		`{"v":2,"positions":{"0":"1-0"}}`: "another version", `{"v":1}`: "no positions", head + `"positions":{"7":"1-0"}}`: "no partition 7 of 2",
+		head + `"positions":{"0":"$"}}`: `"$" is no entry ID`, `nothing`: "invalid character", `{"v":1,"app":"shop","stream":"parcels","positions":{"0":"1-0"}}`: "stream parcels of app shop",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -129,7 +132,12 @@ func TestResetMistakes(t *testing.T) {
 		"--import x --partitions 0":       "--import says which partitions",
 		"--to 18446744073709551616":       "is too large",
 		"--to @2026-01-31 --partitions 0": "is none of start, end",
+		"--to -9223372036854775808":       "is too far",
 	} {
 		s.untyped(slices.Concat([]string{"processor", "reset", "orders/printer"}, strings.Fields(args))...).want(t, 2, "", says)
 	}
+	for _, name := range []string{"--to", "--import", "--export", "--partitions"} {
+		s.untyped("processor", "reset", "orders/printer", "--to", "start", name, "").want(t, 2, "", name+" says nothing")
+	}
+	s.untyped("processor", "move", "orders/printer", "", "w1").want(t, 2, "", "say STREAM/PROCESSOR")
 }

@@ -61,18 +61,18 @@ type steered struct {
 	Cordons    map[string]time.Time `json:"cordons"`
 }
 
-func (s *session) steer(ctx context.Context, stream, processor string, change func(rebalance.Group) (rebalance.Group, error)) (steered, error) {
+func (s *session) steer(ctx context.Context, stream, processor string, change func(rebalance.Group) (rebalance.Group, error)) (steered, rebalance.Group, error) {
 	g, err := rebalance.Steer(ctx, s.client.Group(stream, processor), change)
 	if err != nil {
-		return steered{}, fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
+		return steered{}, g, fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
 	}
-	return steered{stream, processor, g.Generation, g.Pins, g.Cordons}, nil
+	return steered{stream, processor, g.Generation, g.Pins, g.Cordons}, g, nil
 }
 
 func runMove(ctx context.Context, s *session, c *cli.Context) error {
 	stream, processor, ok := strings.Cut(c.Args().First(), "/")
 	unpin := c.Bool(flagUnpin)
-	if !ok || stream == "" || processor == "" || unpin && c.NArg() != 2 || !unpin && c.NArg() != 3 {
+	if !ok || stream == "" || processor == "" || c.Args().Get(1) == "" || unpin && c.NArg() != 2 || !unpin && c.NArg() != 3 {
 		return usagef(c, "say STREAM/PROCESSOR, partitions such as 0-3,7, and a worker or --unpin")
 	}
 	meta, err := s.registered(ctx, stream, processor)
@@ -93,7 +93,7 @@ func runMove(ctx context.Context, s *session, c *cli.Context) error {
 			return fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
 		}
 	}
-	done, err := s.steer(ctx, stream, processor, func(g rebalance.Group) (rebalance.Group, error) {
+	done, _, err := s.steer(ctx, stream, processor, func(g rebalance.Group) (rebalance.Group, error) {
 		return g.Pin(rebalance.Salt(stream, processor), worker, numbers...)
 	})
 	if err != nil {
@@ -145,25 +145,34 @@ func runDrain(ctx context.Context, s *session, c *cli.Context) error {
 		at = time.Time{}
 	}
 	var all []steered
+	kept := 0
 	for _, f := range found {
-		one, err := s.steer(ctx, f.stream, f.processor, func(g rebalance.Group) (rebalance.Group, error) {
+		one, g, err := s.steer(ctx, f.stream, f.processor, func(g rebalance.Group) (rebalance.Group, error) {
 			return g.Cordon(rebalance.Salt(f.stream, f.processor), f.worker, at), nil
 		})
 		if err != nil {
 			return err
 		}
 		all = append(all, one)
+		for _, e := range g.Executors {
+			if e.Worker == f.worker {
+				kept += len(e.Partitions)
+			}
+		}
 	}
 	if c.Bool(flagWait) {
 		if err := s.awaitDrained(ctx, found); err != nil {
 			return err
 		}
 	}
-	text := "worker %s gets no partitions of %s any more"
-	if end {
-		text = "worker %s gets its share of %s again"
+	worker, of := found[0].worker, plural(len(all), "processor")
+	switch {
+	case end:
+		return s.out.line(all, "worker %s gets its share of %s again", worker, of)
+	case kept > 0:
+		return s.out.line(all, "worker %s is drained for %s, and keeps %s: pinned to it, or every worker is drained", worker, of, plural(kept, "partition"))
 	}
-	return s.out.line(all, text, found[0].worker, plural(len(all), "processor"))
+	return s.out.line(all, "worker %s gets no partitions of %s any more", worker, of)
 }
 
 // A drainee is a worker as one processor knows it.
@@ -209,14 +218,21 @@ func (s *session) awaitDrained(ctx context.Context, found []drainee) error {
 		if err != nil {
 			return err
 		}
-		owned := slices.ContainsFunc(p.Partitions, func(part inspect.PartitionState) bool {
-			return part.Worker == f.worker && p.Pins[part.Partition] != f.worker
-		})
+		owned := false
+		for _, part := range p.Partitions {
+			if part.Err != "" {
+				return fmt.Errorf("partition %d cannot be looked at: %s", part.Partition, part.Err)
+			}
+			owned = owned || part.Worker == f.worker && p.Pins[part.Partition] != f.worker
+		}
 		if !owned {
 			found = found[1:]
 			continue
 		}
-		if len(p.Cordons) >= len(workersOf(p.Members)) {
+		if _, is := p.Cordons[f.worker]; !is {
+			return fmt.Errorf("%s/%s: worker %s is not drained any more: somebody ended that", f.stream, f.processor, f.worker)
+		}
+		if !slices.ContainsFunc(p.Members, func(m inspect.MemberState) bool { return m.Drained == nil }) {
 			return fmt.Errorf("%s/%s: every worker is drained, so that each has its share: start another one, or end one of the drains", f.stream, f.processor)
 		}
 		select {
@@ -226,12 +242,4 @@ func (s *session) awaitDrained(ctx context.Context, found []drainee) error {
 		}
 	}
 	return nil
-}
-
-func workersOf(members []inspect.MemberState) (names []string) {
-	for _, m := range members {
-		names = append(names, m.Worker)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

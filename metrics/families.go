@@ -80,7 +80,7 @@ var processorCounters = []struct {
 	{processorCounter("acked_events_total", "Events of which Redis confirmed that they are acked or were moved aside."), func(c *worker.Counters) *atomic.Int64 { return &c.Acked }},
 	{processorCounter("repeated_events_total", "Events that were delivered though an earlier owner of their partition may have begun them."), func(c *worker.Counters) *atomic.Int64 { return &c.Repeated }},
 	{processorCounter("parked_events_total", "Events that were moved aside, to be tried again or to wait behind such an event."), func(c *worker.Counters) *atomic.Int64 { return &c.Parked }},
-	{processorCounter("retried_events_total", "Attempts that are not an event's first."), func(c *worker.Counters) *atomic.Int64 { return &c.Retried }},
+	{processorCounter("retried_events_total", "Attempts that failed and are to be followed by another one."), func(c *worker.Counters) *atomic.Int64 { return &c.Retried }},
 	{processorCounter("dead_events_total", "Events that became dead letters."), func(c *worker.Counters) *atomic.Int64 { return &c.Dead }},
 	{processorCounter("dropped_events_total", "Events that were dropped after their last attempt."), func(c *worker.Counters) *atomic.Int64 { return &c.Dropped }},
 	{processorCounter("skipped_events_total", "Events that an operator had skipped."), func(c *worker.Counters) *atomic.Int64 { return &c.Skipped }},
@@ -128,6 +128,7 @@ var totalGauges = []struct {
 	of     func(*inspect.Totals) float64
 }{
 	{processorGauge("lag_events", "Events appended and not yet acked, in the partitions that this worker owns."), func(t *inspect.Totals) float64 { return float64(t.Lag) }},
+	{processorGauge("lag_at_least", "1 if the lag is larger than runnel_lag_events says, because nobody counted further."), func(t *inspect.Totals) float64 { return oneIf(t.LagMore) }},
 	{processorGauge("oldest_event_age_seconds", "Age of the oldest event that is not acked, in the partitions that this worker owns; 0 without one."), func(t *inspect.Totals) float64 { return float64(t.Age) / 1e3 }},
 	{processorGauge("pending_events", "Events delivered and not yet acked, in the partitions that this worker owns."), func(t *inspect.Totals) float64 { return float64(t.Pending) }},
 	{processorGauge("stored_parked_events", "Parked events in the partitions that this worker owns."), func(t *inspect.Totals) float64 { return float64(t.Parked) }},

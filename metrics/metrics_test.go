@@ -294,3 +294,37 @@ func TestAScrapeIsCheap(t *testing.T) {
 		t.Errorf("%d scripts, want %d (%s)", scripts, most, calls)
 	}
 }
+
+// What cannot be decoded reaches no function, and so is no iteration of it.
+func TestOnlyIterationsAreTimed(t *testing.T) {
+	server := testredis.Start(t)
+	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
+	defer app.Close()
+	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 1, Codec: runnel.JSON})
+	if err := parcels.Send(t.Context(), parcel{Do: "fail"}, parcel{}); err != nil {
+		t.Fatal(err)
+	}
+	log := server.Client(t)
+	if err := log.Do(t.Context(), "XADD", "__strm:shop.parcels.0", "*", "data", "{").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := parcels.Send(t.Context(), parcel{}, parcel{}); err != nil {
+		t.Fatal(err)
+	}
+	parcels.Process("print", func(_ context.Context, events *runnel.Events[parcel]) error {
+		for p := range events.Records() {
+			if p.Do == "fail" {
+				return errDo
+			}
+		}
+		return nil
+	}, &runnel.ProcessorOptions{OnError: runnel.Ignore})
+	collector := metrics.NewCollector(app, nil)
+	defer run(t, app)()
+	const at = `{,processor="print",stream="parcels"}`
+	await(t, func() bool { return scrape(t, app, collector)["runnel_acked_events_total"+at] == "5" })
+	check(t, scrape(t, app, collector), map[string]string{
+		"runnel_handler_seconds_count" + at: "4", "runnel_event_delay_seconds_count" + at: "5",
+		`runnel_failures_total{,policy="ignore",processor="print",stream="parcels"}`: "2",
+	})
+}

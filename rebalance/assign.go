@@ -28,7 +28,8 @@ type Wishes struct {
 // has them in prev. Without members the result is empty.
 //
 // Wishes come first. Pinned partitions count for the size of their member, which may
-// be larger by that alone. Where all members are cordoned it is as if none were:
+// be larger by that alone; where a worker that is pinned to has several members, one
+// partition more than need be may move. Where all members are cordoned it is as if none were:
 // nothing stays without a member.
 //
 // When n does not divide evenly and prev does not decide who gets one more, a

@@ -227,6 +227,7 @@ func (g Group) reassigned(salt string) Group {
 		members = append(members, Member{ID: id, Worker: e.Worker})
 	}
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	maps.DeleteFunc(g.Pins, func(p int, _ string) bool { return p >= g.Partitions }) // of an earlier stream of this name
 	for id, ps := range Assign(prev, members, g.Partitions, salt, g.wishes()) {
 		e := g.Executors[id]
 		e.Partitions = ps

@@ -148,6 +148,10 @@ func TestPinsAndCordonsAreStored(t *testing.T) {
 	if again, err = again.Pin("x", "", 0, 1); err != nil || len(again.Pins)+len(again.Cordons) != 0 {
 		t.Errorf("removed: %+v, %v", again, err)
 	}
+	// A stream of fewer partitions under the same name.
+	if fewer, err := Parse(g.Join("c1", Executor{Worker: "c", Expiry: time.Second}, 1, "x").Encode()); err != nil || len(fewer.Pins) != 1 {
+		t.Errorf("%+v, %v", fewer, err)
+	}
 	if _, err := again.Pin("x", "b", 4); err == nil {
 		t.Error("a pin of a partition that is not there")
 	}

@@ -37,8 +37,8 @@ const (
 )
 
 // Diagnose looks whether a server is fit for the framework, and for production. What
-// it tries the rights with are commands that do nothing, on keys that nobody uses,
-// and one hash that lives for a second. An error means that the server cannot be
+// it tries the rights with are commands that do nothing, and two that write a key which
+// nobody uses and delete it in the same transaction. An error means that the server cannot be
 // reached or lacks what nothing works without.
 func Diagnose(ctx context.Context, c *rstream.Client) ([]Diagnosis, error) {
 	if err := c.Check(ctx); err != nil {

@@ -20,14 +20,9 @@ type probe struct {
 	lacks string // what does not work without it; "": nothing works
 }
 
-// probes try every command on a key of its kind, and every kind of key.
-func (d *doctor) probes() []probe {
-	k := d.c.Keys()
-	log := k.Partition("doctor", nowhere)
-	own := k.Ownership("doctor", "doctor", nowhere)
-	lock := k.Lock("doctor", "doctor", nowhere)
-	due := k.Delayed("doctor", nowhere)
-	all := []probe{
+// streamProbes are those on a partition.
+func streamProbes(log string) []probe {
+	return []probe{
 		{"XADD", []any{"XADD", log, "NOMKSTREAM", "*", "a", "b"}, ""},
 		{"XREADGROUP", []any{"XREADGROUP", "GROUP", "doctor", "doctor", "COUNT", 1, "STREAMS", log, ">"}, ""},
 		{"XREAD", []any{"XREAD", "COUNT", 1, "STREAMS", log, "0"}, ""},
@@ -41,18 +36,42 @@ func (d *doctor) probes() []probe {
 		{"XINFO STREAM", []any{"XINFO", "STREAM", log}, ""},
 		{"XINFO GROUPS", []any{"XINFO", "GROUPS", log}, ""},
 		{"XGROUP DESTROY", []any{"XGROUP", "DESTROY", log, "doctor"}, ""},
+	}
+}
+
+// probes try every command on a key of its kind, and every kind of key.
+func (d *doctor) probes() []probe {
+	k := d.c.Keys()
+	log := k.Partition("doctor", nowhere)
+	own := k.Ownership("doctor", "doctor", nowhere)
+	lock := k.Lock("doctor", "doctor", nowhere)
+	due := k.Delayed("doctor", nowhere)
+	all := streamProbes(log)
+	all = append(all, []probe{
 		{"GET", []any{"GET", lock}, ""},
 		{"SET", []any{"SET", lock, "doctor", "XX"}, ""},
 		{"PEXPIRE", []any{"PEXPIRE", lock, 1}, ""},
 		{"PTTL", []any{"PTTL", lock}, ""},
 		{"EXISTS", []any{"EXISTS", lock}, ""},
 		{"DEL", []any{"DEL", lock}, ""},
-		{"HSET", []any{"HSET", own, "doctor", "1"}, ""},
-		{"PEXPIRE", []any{"PEXPIRE", own, 1000}, ""},
 		{"HGET", []any{"HGET", own, "doctor"}, ""},
 		{"HMGET", []any{"HMGET", own, "doctor"}, ""},
 		{"HDEL", []any{"HDEL", own, "doctor"}, ""},
 		{"HLEN", []any{"HLEN", own}, ""},
+		{"HEXISTS", []any{"HEXISTS", own, "doctor"}, ""},
+		{"HVALS", []any{"HVALS", own}, ""},
+		{"HGETALL", []any{"HGETALL", own}, ""},
+		{"HINCRBY", []any{"HINCRBY", own, "doctor", "no number"}, ""},
+		{"ZCARD", []any{"ZCARD", due.Due}, ""},
+		{"ZSCORE", []any{"ZSCORE", due.Due, "doctor"}, ""},
+		{"ZCOUNT", []any{"ZCOUNT", due.Due, 0, 0}, ""},
+		{"ZRANGEBYSCORE", []any{"ZRANGEBYSCORE", due.Due, 0, 0}, ""},
+		{"XGROUP CREATE", []any{"XGROUP", "CREATE", log, "doctor", "$"}, ""},
+		{"XGROUP SETID", []any{"XGROUP", "SETID", log, "doctor", "$"}, ""},
+		{"UNLINK", []any{"UNLINK", log}, ""},
+		{"SCAN", []any{"SCAN", 0, "COUNT", 1}, ""},
+		{"HSCAN", []any{"HSCAN", own, 0}, ""},
+		{"SCRIPT LOAD", []any{"SCRIPT", "LOAD", "return 1"}, ""},
 		{"ZADD", []any{"ZADD", due.Due, "XX", 1, "doctor"}, ""},
 		{"ZRANGE", []any{"ZRANGE", due.Due, 0, 0}, ""},
 		{"ZREM", []any{"ZREM", due.Due, "doctor"}, ""},
@@ -64,10 +83,11 @@ func (d *doctor) probes() []probe {
 		{"CLIENT KILL", []any{"CLIENT", "KILL", "ID", int64(math.MaxInt64)}, "a worker whose connection breaks has to join anew"},
 		{"CONFIG GET", []any{"CONFIG", "GET", "save"}, "doctor sees less"},
 		{"read rules (" + k.Rules() + ")", []any{"HGET", k.Rules(), "generation"}, ""},
-	}
+	}...)
 	for _, key := range []string{
 		k.Membership("doctor", "doctor"), k.AdminLock("doctor", "doctor"), k.Beat("doctor", "doctor", "doctor"), k.Control("doctor", "doctor"),
-		k.Meta("doctor.0"), k.Parked("doctor", "doctor", nowhere), k.Once("doctor", nowhere, "doctor"), due.Data,
+		k.Meta("doctor.0"), k.Parked("doctor", "doctor", nowhere), k.Retry("doctor", "doctor", nowhere), k.Dead("doctor", "doctor", nowhere),
+		k.Once("doctor", nowhere, "doctor"), k.AppControl(), k.Leader(), k.Tasks(), due.Run, due.Versions, due.Data, due.Attempts, due.Sequence,
 	} {
 		all = append(all, probe{"write keys like " + key, []any{"HDEL", key, "__doctor"}, ""}) // whatever is there stays
 	}
@@ -86,6 +106,11 @@ func (d *doctor) rights(ctx context.Context) error {
 	var missing, optional []string
 	for i, p := range probes {
 		err := replies[i].Err()
+		if err == nil && p.right == "DEL" {
+			if missing, err = d.writes(ctx, missing); err != nil {
+				return err
+			}
+		}
 		switch {
 		case err == nil || err == redis.Nil:
 		case !refused(err):
@@ -108,6 +133,28 @@ func (d *doctor) rights(ctx context.Context) error {
 		d.say("rights", LevelOK, "", "all that are needed")
 	}
 	return nil
+}
+
+// writes tries commands that leave something behind, and removes that in the same
+// transaction; the user may delete.
+func (d *doctor) writes(ctx context.Context, missing []string) ([]string, error) {
+	own, sequence := d.c.Keys().Ownership("doctor", "doctor", nowhere), d.c.Keys().Delayed("doctor", nowhere).Sequence
+	for _, p := range []probe{
+		{"HSET", []any{"HSET", own, "doctor", "1"}, ""},
+		{"INCR", []any{"INCR", sequence}, ""},
+	} {
+		pipe := d.c.Redis().TxPipeline()
+		pipe.Do(ctx, p.args...)
+		pipe.Del(ctx, own, sequence)
+		switch _, err := pipe.Exec(ctx); {
+		case err == nil:
+		case !refused(err):
+			return missing, err
+		case denied(err) || strings.HasPrefix(err.Error(), "EXECABORT"):
+			missing = append(missing, p.right)
+		}
+	}
+	return missing, nil
 }
 
 // denied says that a command is not permitted, or not there.

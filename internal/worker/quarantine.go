@@ -9,6 +9,7 @@ import (
 // Quarantine is Source.Quarantine. It is stored before the partition can move, so
 // that it holds for every later owner.
 func (t *tenure) Quarantine(event string, err error) {
+	t.timed()
 	t.leave()
 	t.yield()
 	t.count.Quarantined.Add(1)

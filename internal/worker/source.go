@@ -18,9 +18,7 @@ const (
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
 func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
-	if t.timing.on() {
-		t.timing.end(mono())
-	}
+	t.timed()
 	t.leave()
 	t.letGo()
 	for {
@@ -31,10 +29,17 @@ func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 			t.running.Store(mono()) // what stands behind the user's loop
 			return nil, err
 		case len(entries) > 0:
-			t.timing.begin()
+			t.timing.taken = true
 			return entries, nil
 		}
 		t.leave()
+	}
+}
+
+// timed notes the end of an iteration.
+func (t *tenure) timed() {
+	if t.timing.on() {
+		t.timing.end(mono())
 	}
 }
 
@@ -57,7 +62,7 @@ func (t *tenure) Next(done string, checked bool) (e rstream.Entry, ok bool) {
 	t.processed.Add(1)
 	e, ok, tell, hurry := t.next(done, check)
 	if ok {
-		t.timing.begin()
+		t.timing.taken, t.timing.given = true, checked
 	} else {
 		t.leave() // and not before: the next iteration enters where this one left
 	}
@@ -229,9 +234,7 @@ func (t *tenure) countProcessed() {
 // Fail is Source.Fail.
 func (t *tenure) Fail(failures []Failure) error {
 	t.count.Failed.Add(int64(len(failures)))
-	if t.timing.on() {
-		t.timing.end(mono())
-	}
+	t.timed()
 	t.leave()
 	acks, err := t.retries.Fail(failures)
 	t.finish(acks, false)

@@ -20,8 +20,8 @@ type ProcessorStats struct {
 	Stream, Processor string
 	Counters          *Counters
 
-	Partitions int  // that there are
-	Joined     bool // the executor is a member
+	Partitions int   // that there are
+	Joined     bool  // the executor is a member
 	Generation int64 // of the membership that is followed
 	Members    int
 	Assigned   []int // partitions

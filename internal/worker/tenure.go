@@ -82,6 +82,9 @@ func (t *tenure) Redelivered(id string) bool {
 	if !t.repeated(id) {
 		return false
 	}
+	if t.retries.Runs(id) {
+		return true // its attempts are counted elsewhere, and it may be far ahead of what comes next
+	}
 	if t.timing.counted == "" || compareIDs(id, t.timing.counted) > 0 {
 		t.timing.counted = id
 		t.count.Repeated.Add(1)
@@ -123,6 +126,7 @@ func (t *tenure) Holds() bool {
 		if !t.enter(now) {
 			t.yield()
 		} else if t.claimAgain(claimed) {
+			t.timing.begin()
 			return t.keepsAt(now)
 		}
 		if t.isEnding() {
@@ -157,6 +161,7 @@ func (t *tenure) keepsAt(now int64) bool {
 }
 
 func (t *tenure) Ignored(n int, err error) {
+	t.timed()
 	if n == 0 { // the function has failed before it asked for an event
 		t.leave()
 		t.yield()

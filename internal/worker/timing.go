@@ -12,22 +12,24 @@ type timing struct {
 	to      *Latencies    // nil: nobody wants to know
 	behind  *atomic.Int64 // see latencyBook
 	running *atomic.Int64 // see gate
-	given   bool          // an iteration is under way
+	taken   bool          // there are events for the function
+	given   bool          // it has them
 	counted string        // up to this ID repeated events were counted
 }
 
 // on says whether somebody wants to know.
 func (t *timing) on() bool { return t.to != nil }
 
-// begin notes that the function gets events.
-func (t *timing) begin() { t.given = true }
+// begin notes that the function may run from now on; with events it is an iteration.
+func (t *timing) begin() { t.given = t.taken }
 
 // end notes that it asks for more, or has failed.
 func (t *timing) end(now int64) {
-	if t.to == nil || !t.given {
+	given := t.given
+	t.taken, t.given = false, false
+	if t.to == nil || !given {
 		return
 	}
-	t.given = false
 	if since := t.running.Load(); since != 0 {
 		t.to.Handler.add(time.Duration(now - since))
 	}
