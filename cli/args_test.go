@@ -46,8 +46,8 @@ func TestUsageErrors(t *testing.T) {
 	tests := []struct{ name, args, err string }{
 		{"no command", "", "Usage:"},
 		{"unknown command", "nope", `unknown command "nope"; see`},
-		{"unknown subcommand", "processor nope", `unknown command "nope"; there is ls, reset`},
-		{"no subcommand", "processor", "a command is needed: ls, reset"},
+		{"unknown subcommand", "processor nope", `unknown command "nope"; there is ls, info, move, drain, reset`},
+		{"no subcommand", "processor", "a command is needed: ls, info, move, drain, reset"},
 		{"unknown flag", "send orders {} --kee x", "unknown flag --kee; see"},
 		{"unknown global flag", "--kee send", "unknown flag --kee"},
 		{"flag of another command", "status --key x", "unknown flag --key"},
@@ -63,8 +63,8 @@ func TestUsageErrors(t *testing.T) {
 		{"log format", "status --log-format xml", `--log-format "xml" is none of text, json`},
 		{"log level", "status --log-level loud", `--log-level "loud" is none of`},
 		{"dev and URL", "worker --dev --redis-url redis://127.0.0.1:1", "--dev and --redis-url exclude each other"},
-		{"no position", "processor reset orders/printer", "--to: say start, end, or an entry ID"},
-		{"bad position", "processor reset orders/printer --to yesterday", `"yesterday" is neither`},
+		{"no position", "processor reset orders/printer", "say where with one of --to and --import, or --export alone"},
+		{"bad position", "processor reset orders/printer --to yesterday", `"yesterday" is none of start, end, an entry ID`},
 		{"position too large", "processor reset orders/printer --to 18446744073709551616-0", "too large"},
 		{"no processor", "processor reset orders --to end", "say STREAM/PROCESSOR"},
 	}

@@ -238,7 +238,7 @@ func TestFlagsThatChoose(t *testing.T) {
 	s.untyped("dead", "ls", "orders").want(t, 2, "", "say STREAM/PROCESSOR")
 	s.untyped("dead").want(t, 2, "", "a command is needed: ls, show, replay, drop")
 	s.untyped("retry", "stop").want(t, 2, "", `unknown command "stop"; there is ls, now, drop`)
-	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is ls, reset, resume, rm, pause, unpause, block, unblock`)
+	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is ls, info, move, drain, reset, resume, rm, pause, unpause, block, unblock`)
 	s.untyped("dead", "ls", "orders/printer", "--id", "7/1-1").want(t, 1, "", "stream orders has no partition 7: it has 2, from 0 on")
 	s.untyped("dead", "ls", "orders/other").want(t, 1, "", fmt.Sprintf("stream orders has no processor %q; it has printer", "other"))
 	s.untyped("dead", "ls", "returns/printer").want(t, 1, "", `no stream "returns"`)

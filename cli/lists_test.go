@@ -38,7 +38,7 @@ func TestMembers(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	r := s.untyped("members")
-	want := `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2$`
+	want := `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2 +- +-$`
 	if !regexp.MustCompile(want).MatchString(r.out) {
 		t.Errorf("no %s in\n%s", want, r.out)
 	}

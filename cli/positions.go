@@ -21,6 +21,7 @@ import (
 // A goal says where a processor is to stand: everything up to there counts as done.
 type goal struct {
 	id    string         // an entry ID, or "$" for the end
+	when  *moment        // what was appended before
 	steps int64          // so many entries from where it stands
 	of    map[int]string // by partition, from a file
 }
@@ -33,8 +34,8 @@ var (
 	stepsOff = regexp.MustCompile(`^[+-][0-9]+$`)
 )
 
-// goal reads what --to says.
-func (s *session) goal(ctx context.Context, text string) (*goal, error) {
+// parseGoal reads what --to says.
+func parseGoal(text string) (*goal, error) {
 	switch {
 	case text == "start":
 		return &goal{id: "0-0"}, nil
@@ -50,14 +51,11 @@ func (s *session) goal(ctx context.Context, text string) (*goal, error) {
 		id, err := parseID(text)
 		return &goal{id: id}, err
 	}
-	at, ok, err := s.moment(ctx, text)
-	if err != nil {
-		return nil, err
-	}
+	when, ok := parseMoment(text)
 	if !ok {
 		return nil, &formError{text}
 	}
-	return &goal{id: rstream.Before(fmt.Sprint(at.UnixMilli()))}, nil
+	return &goal{when: &when}, nil
 }
 
 // A formError is a --to that cannot be read.
@@ -83,30 +81,43 @@ func parseID(s string) (string, error) {
 	return fmt.Sprintf("%d-%d", parts[0], parts[1]), nil
 }
 
-// moment reads a time, or how long ago one is by Redis' clock; false for neither.
-func (s *session) moment(ctx context.Context, text string) (at time.Time, ok bool, err error) {
-	if at, err = time.Parse(time.RFC3339, strings.TrimPrefix(text, "@")); err != nil {
-		back, err := time.ParseDuration(text)
-		if err != nil || back >= 0 {
-			return time.Time{}, false, nil
-		}
-		now, err := s.client.Redis().Time(ctx).Result()
-		if err != nil {
-			return time.Time{}, false, fmt.Errorf("the clock of Redis: %w", err)
-		}
-		at = now.Add(back)
-	}
-	if at.UnixMilli() < 0 {
-		at = time.UnixMilli(0)
-	}
-	return at, true, nil
+// A moment is a time, or how long ago one is.
+type moment struct {
+	at   time.Time
+	back time.Duration // below zero, or at is meant
 }
 
-// settle makes positions of steps, before anything is locked: to count them takes
-// time.
-func (g *goal) settle(ctx context.Context, c *rstream.Client, p *inspect.ProcessorState, numbers []int) error {
-	if g.of != nil || g.id != "" {
+// parseMoment reads one; false for what is none.
+func parseMoment(text string) (moment, bool) {
+	at, err := time.Parse(time.RFC3339, strings.TrimPrefix(text, "@"))
+	if err == nil {
+		return moment{at: at}, true
+	}
+	back, err := time.ParseDuration(text)
+	return moment{back: back}, err == nil && back < 0
+}
+
+// before is the position before what was appended at the moment, by Redis' clock.
+func (m moment) before(ctx context.Context, c *rstream.Client) (string, error) {
+	if m.back < 0 {
+		now, err := c.Redis().Time(ctx).Result()
+		if err != nil {
+			return "", fmt.Errorf("the clock of Redis: %w", err)
+		}
+		m.at = now.Add(m.back)
+	}
+	return rstream.Before(fmt.Sprint(max(m.at.UnixMilli(), 0))), nil
+}
+
+// settle makes positions of times and steps, before anything is locked: to count steps
+// takes time.
+func (g *goal) settle(ctx context.Context, c *rstream.Client, p *inspect.ProcessorState, numbers []int) (err error) {
+	switch {
+	case g.of != nil || g.id != "":
 		return nil
+	case g.when != nil:
+		g.id, err = g.when.before(ctx, c)
+		return err
 	}
 	g.of = map[int]string{}
 	for _, n := range numbers {

@@ -64,13 +64,9 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{flagTo, flagImport, flagExport, flagPartitions} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return usagef(c, "--%s says nothing", name)
-		}
-	}
-	if to, from := c.IsSet(flagTo), c.IsSet(flagImport); to && from || !to && !from && !c.IsSet(flagExport) {
-		return usagef(c, "say where with one of --to and --import, or --export alone")
+	to, err := resetGoal(c)
+	if err != nil {
+		return err
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -86,7 +82,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if at < 0 {
 		return noProcessor(state, processor)
 	}
-	to, numbers, err := s.resetArgs(ctx, c, stream, state.Partitions)
+	to, numbers, err := s.resetArgs(c, to, stream, state.Partitions)
 	if err != nil {
 		return err
 	}
@@ -116,22 +112,38 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	return err
 }
 
-// resetArgs reads where the processor is to stand, nil for nowhere else, and in which
-// partitions.
-func (s *session) resetArgs(ctx context.Context, c *cli.Context, stream string, partitions int) (to *goal, numbers []int, err error) {
+// resetGoal reads what --to says, nil where it says nothing, and whether the flags go
+// together.
+func resetGoal(c *cli.Context) (*goal, error) {
+	for _, name := range []string{flagTo, flagImport, flagExport, flagPartitions} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return nil, usagef(c, "--%s says nothing", name)
+		}
+	}
+	if to, from := c.IsSet(flagTo), c.IsSet(flagImport); to && from || !to && !from && !c.IsSet(flagExport) {
+		return nil, usagef(c, "say where with one of --to and --import, or --export alone")
+	}
+	if !c.IsSet(flagTo) {
+		return nil, nil
+	}
+	to, err := parseGoal(c.String(flagTo))
+	if err != nil {
+		return nil, usagef(c, "--to: %w", err)
+	}
+	return to, nil
+}
+
+// resetArgs reads in which partitions the processor is to stand elsewhere, and where
+// if a file says so.
+func (s *session) resetArgs(c *cli.Context, to *goal, stream string, partitions int) (*goal, []int, error) {
 	if path := c.String(flagImport); path != "" {
 		if c.IsSet(flagPartitions) {
 			return nil, nil, usagef(c, "--import says which partitions")
 		}
 		return imported(path, s.app.Name(), stream, partitions)
 	}
-	if c.IsSet(flagTo) {
-		to, err = s.goal(ctx, c.String(flagTo))
-		if err != nil {
-			return nil, nil, usagef(c, "--to: %w", err)
-		}
-	}
-	if numbers, err = numbersOf(c.String(flagPartitions), partitions); err != nil {
+	numbers, err := numbersOf(c.String(flagPartitions), partitions)
+	if err != nil {
 		return nil, nil, usagef(c, "--partitions: %w", err)
 	}
 	return to, numbers, nil

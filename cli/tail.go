@@ -179,15 +179,13 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 		a.from = rstream.Before(from)
 		return nil
 	}
-	at, ok, err := s.moment(ctx, from)
-	if err != nil {
-		return err
-	}
+	when, ok := parseMoment(from)
 	if !ok {
 		return usagef(c, "--from %q is none of start, end, an entry ID, a time such as 2026-01-31T08:00:00Z, a time ago such as -1h30m", from)
 	}
-	a.from = rstream.Before(fmt.Sprint(at.UnixMilli()))
-	return nil
+	var err error
+	a.from, err = when.before(ctx, s.client)
+	return err
 }
 
 // show makes an entry readable.
