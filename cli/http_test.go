@@ -1,46 +1,28 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/runnel-go/runnel"
 )
 
-// A log is what a worker writes while a test reads it.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// find waits for a match, and returns its first group.
-func (l *log) find(t *testing.T, pattern string) string {
+// find waits until a running command has written a match, and returns its first group.
+func find(t *testing.T, out *syncBuffer, pattern string) (group string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		l.mu.Lock()
-		m := re.FindStringSubmatch(l.text.String())
-		l.mu.Unlock()
+	eventually(t, pattern, func() bool {
+		m := re.FindStringSubmatch(out.String())
 		if m != nil {
-			return m[1]
+			group = m[1]
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s in %s", pattern, l.text.String())
-		}
-	}
+		return m != nil
+	})
+	return group
 }
 
 func get(t *testing.T, url string) (code int, text string) {
@@ -58,17 +40,14 @@ func get(t *testing.T, url string) (code int, text string) {
 }
 
 // awaitCode waits until a page has a status code, and returns the page.
-func awaitCode(t *testing.T, url string, want int) string {
+func awaitCode(t *testing.T, url string, want int) (text string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		code, text := get(t, url)
-		if code == want {
-			return text
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: code %d, want %d: %s", url, code, want, text)
-		}
-	}
+	eventually(t, url, func() bool {
+		var code int
+		code, text = get(t, url)
+		return code == want
+	})
+	return text
 }
 
 // The probes follow a worker's life: not ready before it owns its partitions, and not
@@ -86,11 +65,11 @@ func TestWorkerServesProbesAndMetrics(t *testing.T) {
 		return nil
 	}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	out, ended := new(log), make(chan int, 1)
+	out, ended := new(syncBuffer), make(chan int, 1)
 	go func() {
 		ended <- Main(ctx, s.app, []string{"worker", "--http", "127.0.0.1:0", "--pprof"}, strings.NewReader(""), io.Discard, out)
 	}()
-	base := "http://" + out.find(t, `serving /metrics.*addr=(\S+)`)
+	base := "http://" + find(t, out, `serving /metrics.*addr=(\S+)`)
 	awaitCode(t, base+"/readyz", http.StatusOK)
 	s.send(20)
 	if err := s.orders.Send(t.Context(), order{Customer: "wait"}); err != nil {

@@ -53,16 +53,9 @@ func parseGoal(text string) (*goal, error) {
 	}
 	when, ok := parseMoment(text)
 	if !ok {
-		return nil, &formError{text}
+		return nil, fmt.Errorf("%q is none of start, end, an entry ID, a time such as @2026-01-31T08:00:00Z, a time ago such as -1h30m, a number of events such as -100 or +1", text)
 	}
 	return &goal{when: &when}, nil
-}
-
-// A formError is a --to that cannot be read.
-type formError struct{ text string }
-
-func (e *formError) Error() string {
-	return fmt.Sprintf("%q is none of start, end, an entry ID, a time such as @2026-01-31T08:00:00Z, a time ago such as -1h30m, a number of events such as -100 or +1", e.text)
 }
 
 func parseID(s string) (string, error) {

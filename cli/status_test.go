@@ -111,6 +111,8 @@ func TestStatusWhileAWorkerRuns(t *testing.T) {
 		}
 	}
 	close(hold)
+	// A worker that is stopped finishes its iteration, not what it has read ahead.
+	eventually(t, "all is acked", func() bool { return s.processor().Totals.Lag == 0 })
 	w.stop().want(t, 0, "", "worker stopped")
 	if got := s.processor().Totals; got != (inspect.Totals{Length: 3}) {
 		t.Errorf("after a clean end: %+v", got)

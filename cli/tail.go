@@ -161,8 +161,6 @@ func (s *session) tailArgs(ctx context.Context, c *cli.Context) (*tailArgs, erro
 	return a, nil
 }
 
-var tailFrom = regexp.MustCompile(`^\d+(-\d+)?$`)
-
 // begin reads the flag that says where to begin.
 func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error {
 	from := c.String(flagFrom)
@@ -175,7 +173,7 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 	case from == "end":
 		a.last = 0
 		return nil
-	case tailFrom.MatchString(from):
+	case entryID.MatchString(from):
 		a.from = rstream.Before(from)
 		return nil
 	}

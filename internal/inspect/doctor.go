@@ -45,7 +45,6 @@ func Diagnose(ctx context.Context, c *rstream.Client) ([]Diagnosis, error) {
 		return nil, err
 	}
 	d := &doctor{c: c}
-	d.info = func(section, item string) string { return d.sections[section][item] }
 	if err := d.ask(ctx); err != nil {
 		return nil, err
 	}
@@ -67,9 +66,10 @@ type doctor struct {
 	c        *rstream.Client
 	sections map[string]map[string]string // of INFO, nil: not permitted
 	config   map[string]string            // nil: not permitted
-	info     func(section, item string) string
 	out      []Diagnosis
 }
+
+func (d *doctor) info(section, item string) string { return d.sections[section][item] }
 
 func (d *doctor) say(check, level, advice, found string, args ...any) {
 	if level == LevelOK {
