@@ -49,7 +49,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect sends all metrics. It asks Redis how far the owned partitions are, at most
-// once a second, with four requests for 256 partitions; without an answer the metrics
+// once a second, with two requests for 256 partitions; without an answer the metrics
 // of partitions are missing and runnel_redis_up is 0.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	p := &page{to: to, app: c.app}

@@ -114,6 +114,10 @@ func TestProcessor(t *testing.T) {
 			t.Errorf("lock left %d ms", got.LockLeft)
 		}
 		checkAge(t, p, got.Age)
+		if got.Appended != 10 && got.Appended != -1 {
+			t.Errorf("%d were appended", got.Appended)
+		}
+		got.Appended = 0
 		got.LockLeft, got.Age, p.Totals.Age = 0, 0, 0
 		if want := (PartitionState{
 			Partition: 2, Executor: alice, Worker: "w1", Epoch: pos.Epoch, Tenure: "0000000000000003", Group: "printer@" + alice,

@@ -172,14 +172,22 @@ func (c *Client) LoadMeta(ctx context.Context, stream string) (Meta, bool, error
 
 func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string) (Meta, bool, error) {
 	data, err := rdb.Get(ctx, c.keys.Meta(stream)).Bytes()
-	if errors.Is(err, redis.Nil) || err == nil && len(data) == 0 {
+	if errors.Is(err, redis.Nil) {
 		return Meta{}, false, nil
 	}
-	err = sorted(err)
-	var m Meta
-	if err == nil {
-		m, err = parseMeta(data)
+	if err != nil {
+		return Meta{}, false, metaError(stream, sorted(err))
 	}
+	return c.KnowMeta(stream, data)
+}
+
+// KnowMeta is LoadMeta where the stored value was read already; an empty one stands
+// for none.
+func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
+	if len(data) == 0 {
+		return Meta{}, false, nil
+	}
+	m, err := parseMeta(data)
 	if err != nil {
 		return Meta{}, false, metaError(stream, err)
 	}
@@ -187,10 +195,14 @@ func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string)
 	return m, true, nil
 }
 
-// Streams returns the names of the app's streams that have metadata, sorted.
+// scanPage is how many keys Redis looks at in one request of a search among all.
+const scanPage = 1000
+
+// Streams returns the names of the app's streams that have metadata, sorted. It looks
+// at all keys of the database.
 func (c *Client) Streams(ctx context.Context) ([]string, error) {
 	var names []string
-	scan := c.ordinary.Scan(ctx, 0, c.keys.MetaPattern(), 500).Iterator()
+	scan := c.ordinary.Scan(ctx, 0, c.keys.MetaPattern(), scanPage).Iterator()
 	for scan.Next(ctx) {
 		if name, ok := c.keys.StreamOfMeta(scan.Val()); ok {
 			names = append(names, name)

@@ -78,6 +78,9 @@ var aliveSource string
 //go:embed lua/view.lua
 var viewSource string
 
+//go:embed lua/shared.lua
+var sharedSource string
+
 //go:embed lua/log.lua
 var logSource string
 
@@ -141,6 +144,7 @@ var (
 	swapScript     = redis.NewScript(swapSource)
 	aliveScript    = redis.NewScript(aliveSource)
 	viewScript     = redis.NewScript(prelude + viewSource)
+	sharedScript   = redis.NewScript(sharedSource)
 	logScript      = redis.NewScript(prelude + logSource)
 	countScript    = redis.NewScript(countSource)
 	stepScript     = redis.NewScript(stepSource)

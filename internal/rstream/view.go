@@ -10,7 +10,7 @@ import (
 
 const (
 	viewsPerTrip   = 256
-	viewsPerScript = 64 // bounds how long one keeps the server
+	viewsPerScript = 128 // bounds how long one keeps the server, to a few ms
 	countPage      = 500
 	statesLooked   = 100 // retry states of a partition, in one view
 )
@@ -27,6 +27,7 @@ type View struct {
 	Pending   int64         // delivered, not acked
 	Behind    int64         // not delivered, -1 when it must be counted with CountBehind
 	Length    int64
+	Added     int64  // entries ever appended; -1: the server, an embedded one, does not tell
 	End       string // last ID ever appended
 	Oldest    string // the first ID that is not acked, "" if all is
 	Parked    int64
@@ -41,7 +42,7 @@ type View struct {
 }
 
 // Views looks at partitions of one processor without changing anything, in one round
-// trip, of four requests, per 256 of them. The results stand in the order of ps.
+// trip, of two requests, per 256 of them. The results stand in the order of ps.
 func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 	out := make([]View, 0, len(ps))
 	for len(ps) > 0 {
@@ -90,7 +91,7 @@ func parseView(reply any) (View, error) {
 	v := View{
 		Owner: owner, Tenure: number, LockLeft: time.Duration(max(f.number("left"), 0)) * time.Millisecond, Epoch: f.number("epoch"),
 		Group: f.text("group"), Delivered: f.text("delivered"), Floor: f.text("floor"),
-		Pending: f.number("pending"), Behind: f.number("behind"), Length: f.number("length"), End: f.text("end"),
+		Pending: f.number("pending"), Behind: f.number("behind"), Length: f.number("length"), Added: f.number("added"), End: f.text("end"),
 		Oldest: f.text("oldest"), Now: time.UnixMilli(f.number("now")), Parked: f.number("parked"), Failed: f.number("failed"),
 		Dead: f.number("dead"), Delayed: f.number("delayed"), Lost: f.number("lost"),
 	}

@@ -1,0 +1,281 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// A look is one look at an app. What belongs to no partition (metadata, memberships,
+// heartbeats) it reads in as few requests as it can: what names it, and, where it is
+// told beforehand what is likely to be named, all in one.
+type look struct {
+	c      *rstream.Client
+	count  int64
+	shared rstream.Shared // the first that was read; its values are those of all
+	needed []string       // keys that were asked for
+}
+
+func newLook(c *rstream.Client, count int64) *look { return &look{c: c, count: count} }
+
+// read reads the values of these keys that were not read yet.
+func (l *look) read(ctx context.Context, keys ...string) error {
+	l.needed = append(l.needed, keys...)
+	return l.readAhead(ctx, keys)
+}
+
+// readAhead is read for what may be needed.
+func (l *look) readAhead(ctx context.Context, keys []string) error {
+	var missing []string
+	for _, key := range keys {
+		if _, known := l.shared.Values[key]; !known {
+			missing = append(missing, key)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	s, err := l.c.Shared(ctx, missing)
+	if err != nil {
+		return err
+	}
+	if l.shared.Values == nil {
+		l.shared = s
+	} else {
+		maps.Copy(l.shared.Values, s.Values)
+	}
+	return nil
+}
+
+// prepare reads all that belongs to no partition of these streams.
+func (l *look) prepare(ctx context.Context, streams []string) error {
+	k := l.c.Keys()
+	keys := []string{k.Leader()}
+	for _, stream := range streams {
+		keys = append(keys, k.Meta(stream))
+	}
+	if err := l.read(ctx, keys...); err != nil {
+		return err
+	}
+	keys = keys[:0]
+	each := func(do func(stream, processor string)) error {
+		for _, stream := range streams {
+			m, _, err := l.meta(stream)
+			if err != nil {
+				return err
+			}
+			for _, processor := range m.Processors {
+				do(stream, processor)
+			}
+		}
+		return nil
+	}
+	err := each(func(stream, processor string) { keys = append(keys, k.Membership(stream, processor)) })
+	if err == nil {
+		err = l.read(ctx, keys...)
+	}
+	if err != nil {
+		return err
+	}
+	keys = keys[:0]
+	each(func(stream, processor string) { keys = append(keys, l.beats(stream, processor)...) })
+	return l.read(ctx, keys...)
+}
+
+// readBeats reads the heartbeats of a processor's members.
+func (l *look) readBeats(ctx context.Context, stream, processor string) error {
+	return l.read(ctx, l.beats(stream, processor)...)
+}
+
+// beats are the keys of the heartbeats of a processor's members; none where the
+// membership cannot be read, which members tells.
+func (l *look) beats(stream, processor string) (keys []string) {
+	g, _ := l.group(stream, processor)
+	for id := range g.Executors {
+		keys = append(keys, l.c.Keys().Beat(stream, processor, id))
+	}
+	return keys
+}
+
+// meta returns a stream's metadata, which was read, and whether there is any.
+func (l *look) meta(stream string) (rstream.Meta, bool, error) {
+	v := l.shared.Values[l.c.Keys().Meta(stream)]
+	if v.Err != nil {
+		return rstream.Meta{}, false, fmt.Errorf("stream %s: metadata: %w", stream, v.Err)
+	}
+	return l.c.KnowMeta(stream, []byte(v.Text))
+}
+
+// group returns a membership, which was read.
+func (l *look) group(stream, processor string) (rebalance.Group, error) {
+	v := l.shared.Values[l.c.Keys().Membership(stream, processor)]
+	err := v.Err
+	var g rebalance.Group
+	if err == nil {
+		g, err = rebalance.Parse([]byte(v.Text))
+	}
+	if err != nil {
+		return rebalance.Group{}, fmt.Errorf("stream %s: processor %s: membership: %w", stream, processor, err)
+	}
+	return g, nil
+}
+
+// app looks at an app with these streams.
+func (l *look) app(ctx context.Context, streams []string) (*AppState, error) {
+	if err := l.prepare(ctx, streams); err != nil {
+		return nil, err
+	}
+	a := &AppState{App: l.c.Keys().App, Redis: l.c.Addr(), At: l.shared.Now, Streams: []StreamState{}}
+	leader := l.shared.Values[l.c.Keys().Leader()]
+	if leader.Err != nil {
+		return nil, fmt.Errorf("leader of app %s: %w", a.App, leader.Err)
+	}
+	a.Leader = leader.Text
+	if at := strings.LastIndexByte(a.Leader, '/'); at >= 0 { // each candidate adds something to its worker's name
+		a.Leader = a.Leader[:at]
+	}
+	for _, name := range streams {
+		s, err := l.stream(ctx, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case s != nil: // not deleted meanwhile
+			a.Streams = append(a.Streams, *s)
+		}
+	}
+	a.hold(l.shared.Rules, l.shared.Now, l.shared.RulesErr)
+	return a, nil
+}
+
+func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) {
+	m, ok, err := l.meta(stream)
+	if err != nil || !ok {
+		return nil, err
+	}
+	s := &StreamState{
+		Stream: stream, Partitions: m.Partitions, Size: m.Size, Codec: m.Codec,
+		Partitioner: m.Partitioner, KeyField: m.KeyField, Layout: m.Layout, Processors: []ProcessorState{},
+	}
+	for _, name := range m.Processors {
+		p, err := l.processor(ctx, stream, name, m.Partitions)
+		if err != nil {
+			return nil, err
+		}
+		s.Processors = append(s.Processors, *p)
+	}
+	var seen []PartitionState // what is the same whoever processes it
+	if len(s.Processors) > 0 {
+		seen = s.Processors[0].Partitions
+	} else if seen, err = Partitions(ctx, l.c, stream, "", allOf(m.Partitions), 1); err != nil {
+		return nil, err
+	}
+	return s, l.sum(ctx, s, seen)
+}
+
+// sum fills in the sums over a stream's partitions.
+func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) error {
+	broken := false
+	for _, p := range seen {
+		broken = broken || p.Err != ""
+		s.Delayed, s.Length = s.Delayed+p.Delayed, s.Length+p.Length
+		if s.Appended >= 0 && p.Appended >= 0 && p.Err == "" {
+			s.Appended += p.Appended
+		} else {
+			s.Appended = -1
+		}
+	}
+	if !broken {
+		return nil
+	}
+	// What waits for its time can be counted all the same.
+	waiting, err := l.c.CountDelayed(ctx, s.Stream, s.Partitions)
+	s.Delayed = 0
+	for _, n := range waiting {
+		s.Delayed += n
+	}
+	return err
+}
+
+func (l *look) processor(ctx context.Context, stream, processor string, partitions int) (*ProcessorState, error) {
+	p := &ProcessorState{Stream: stream, Processor: processor}
+	g, members, err := l.members(stream, processor)
+	if err != nil {
+		return nil, err
+	}
+	p.Generation, p.Members, p.Pins, p.Cordons = g.Generation, members, g.Pins, g.Cordons
+	workers := map[string]string{}
+	for _, member := range p.Members {
+		workers[member.Executor] = member.Worker
+	}
+	if p.Partitions, err = Partitions(ctx, l.c, stream, processor, allOf(partitions), l.count); err != nil {
+		return nil, err
+	}
+	for n := range p.Partitions {
+		p.Partitions[n].Worker = workers[p.Partitions[n].Executor]
+	}
+	for _, member := range p.Members {
+		for n, since := range member.Running {
+			if n < len(p.Partitions) && p.Partitions[n].Executor == member.Executor {
+				p.Partitions[n].RunningSince = &since
+			}
+		}
+	}
+	p.Totals = Sum(p.Partitions)
+	return p, nil
+}
+
+func allOf(partitions int) []int {
+	all := make([]int, partitions)
+	for n := range all {
+		all[n] = n
+	}
+	return all
+}
+
+// members returns a membership and its members with what their heartbeats tell; all
+// of it was read.
+func (l *look) members(stream, processor string) (rebalance.Group, []MemberState, error) {
+	g, err := l.group(stream, processor)
+	if err != nil {
+		return rebalance.Group{}, nil, err
+	}
+	members := []MemberState{}
+	for id, e := range g.Executors {
+		m := MemberState{Executor: id, Worker: e.Worker, JoinedAt: e.JoinedAt.UTC(), Assigned: e.Partitions}
+		for n, worker := range g.Pins {
+			if worker == e.Worker {
+				m.Pinned = append(m.Pinned, n)
+			}
+		}
+		slices.Sort(m.Pinned)
+		if at, is := g.Cordons[e.Worker]; is {
+			at = at.UTC()
+			m.Drained = &at
+		}
+		if err := l.beat(&m, stream, processor); err != nil {
+			return rebalance.Group{}, nil, err
+		}
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b MemberState) int {
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Executor, b.Executor))
+	})
+	return g, members, nil
+}
+
+// beat fills in what a member's heartbeat tells.
+func (l *look) beat(m *MemberState, stream, processor string) error {
+	v := l.shared.Values[l.c.Keys().Beat(stream, processor, m.Executor)]
+	if v.Err != nil {
+		return fmt.Errorf("stream %s: processor %s: heartbeat of %s: %w", stream, processor, m.Executor, v.Err)
+	}
+	m.Alive, m.HeartbeatLeft = v.There, v.Left.Milliseconds()
+	m.Running = rstream.ParseBeat(v.Text).Running
+	return nil
+}

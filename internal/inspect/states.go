@@ -1,0 +1,146 @@
+package inspect
+
+import "time"
+
+// An AppState is an app as Redis knows it.
+type AppState struct {
+	App     string        `json:"app"`
+	Redis   string        `json:"redis"`  // its address
+	At      time.Time     `json:"at"`     // of the look, by Redis' clock
+	Leader  string        `json:"leader"` // worker that runs leader-only tasks, "" for none
+	Streams []StreamState `json:"streams"`
+
+	Rules    []RuleState `json:"rules"` // in force
+	RulesErr string      `json:"rules_err,omitempty"`
+}
+
+// A StreamState is a stream and its registered processors.
+type StreamState struct {
+	Stream      string           `json:"stream"`
+	Partitions  int              `json:"partitions"`
+	Size        int64            `json:"size"`
+	Codec       string           `json:"codec"`
+	Partitioner string           `json:"partitioner"`
+	KeyField    string           `json:"key_field"`
+	Layout      string           `json:"layout"`
+	Delayed     int64            `json:"delayed"`  // events that wait for their time
+	Length      int64            `json:"length"`   // entries in Redis
+	Appended    int64            `json:"appended"` // entries ever appended; -1: Redis, an embedded one, does not tell
+	Processors  []ProcessorState `json:"processors"`
+}
+
+// A ProcessorState is a processor, its members and their partitions.
+type ProcessorState struct {
+	Stream     string           `json:"stream"`
+	Processor  string           `json:"processor"`
+	Generation int64            `json:"generation"` // of the membership
+	Members    []MemberState    `json:"members"`    // by worker, then executor
+	Partitions []PartitionState `json:"partitions"` // each one, in order
+	Totals     Totals           `json:"totals"`
+
+	Pins    map[int]string       `json:"pins,omitempty"`    // partition to worker, by operators
+	Cordons map[string]time.Time `json:"cordons,omitempty"` // workers that get nothing else, since when
+}
+
+// A MemberState is one executor.
+type MemberState struct {
+	Executor      string    `json:"executor"`
+	Worker        string    `json:"worker"`
+	JoinedAt      time.Time `json:"joined_at"`
+	Alive         bool      `json:"alive"`          // it has a heartbeat
+	HeartbeatLeft int64     `json:"heartbeat_left"` // ms
+	Assigned      []int     `json:"assigned"`       // partitions
+
+	Pinned  []int      `json:"pinned,omitempty"`  // partitions that operators gave to its worker
+	Drained *time.Time `json:"drained,omitempty"` // since when its worker gets nothing else
+
+	// Running says of partitions whose function has been running for long, by
+	// the worker's clock, since when it has.
+	Running map[int]time.Time `json:"running,omitempty"`
+}
+
+// A PartitionState is a partition as one processor sees it.
+type PartitionState struct {
+	Partition int    `json:"partition"`
+	Executor  string `json:"executor"`  // that holds the lock, "" for none
+	Worker    string `json:"worker"`    // of that executor, "" if it is no member
+	LockLeft  int64  `json:"lock_left"` // ms
+	Epoch     int64  `json:"epoch"`     // of the last ownership, 0 if there was none
+	Tenure    string `json:"tenure"`    // of the owner
+	Group     string `json:"group"`     // consumer group, "" if there is none
+	Pending   int64  `json:"pending"`   // delivered, not acked
+	Lag       int64  `json:"lag"`       // appended, not yet acked; it includes the pending
+	LagMore   bool   `json:"lag_more"`  // the lag is larger than that: who counted stopped there
+	Length    int64  `json:"length"`    // entries in Redis
+	Appended  int64  `json:"appended"`  // entries ever appended; -1: Redis, an embedded one, does not tell
+	Floor     string `json:"floor"`     // everything up to here is acked
+	End       string `json:"end"`       // the last entry appended
+	Oldest    string `json:"oldest"`    // the first entry that is not acked, "" if all is
+	Age       int64  `json:"age"`       // ms since that was appended, by Redis' clock
+	Delayed   int64  `json:"delayed"`   // waiting for their time, whoever processes them
+	Parked    int64  `json:"parked"`    // taken out of the partition, to be tried again or behind such an event
+	Retrying  int64  `json:"retrying"`  // of the parked, those that failed; -1: too many to count
+	Dead      int64  `json:"dead"`      // dead letters
+	Lost      int64  `json:"lost"`      // removed before they were processed
+
+	Held         string           `json:"held,omitempty"`          // "block" or "pause": rules hold it back
+	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that takes long, by the worker's clock
+	Quarantine   *QuarantineState `json:"quarantine,omitempty"`
+	Err          string           `json:"err,omitempty"`
+}
+
+// A QuarantineState is why a partition processes nothing.
+type QuarantineState struct {
+	Reason string    `json:"reason"`
+	Event  string    `json:"event"` // entry ID, "" when it was no event's fault
+	Worker string    `json:"worker"`
+	At     time.Time `json:"at"`
+}
+
+// Totals are sums over the partitions of a processor.
+type Totals struct {
+	Owned    int   `json:"owned"` // partitions that somebody holds the lock of
+	Pending  int64 `json:"pending"`
+	Lag      int64 `json:"lag"`
+	LagMore  bool  `json:"lag_more"` // that of one partition at least is larger
+	Age      int64 `json:"age"`      // the largest
+	Length   int64 `json:"length"`
+	Delayed  int64 `json:"delayed"`
+	Parked   int64 `json:"parked"`
+	Retrying int64 `json:"retrying"` // -1: that of one partition at least was not counted
+	Dead     int64 `json:"dead"`
+	Lost     int64 `json:"lost"`
+
+	Quarantined int `json:"quarantined"` // partitions
+	Unknown     int `json:"unknown"`     // partitions that could not be looked at, see their err
+}
+
+// Sum returns the totals of partitions.
+func Sum(partitions []PartitionState) (t Totals) {
+	for _, s := range partitions {
+		if s.Executor != "" {
+			t.Owned++
+		}
+		if s.Err != "" {
+			t.Unknown++
+		}
+		if s.Quarantine != nil {
+			t.Quarantined++
+		}
+		t.Pending += s.Pending
+		t.Lag += s.Lag
+		t.LagMore = t.LagMore || s.LagMore
+		t.Age = max(t.Age, s.Age)
+		t.Length += s.Length
+		t.Delayed += s.Delayed
+		t.Parked += s.Parked
+		if s.Retrying < 0 || t.Retrying < 0 {
+			t.Retrying = -1
+		} else {
+			t.Retrying += s.Retrying
+		}
+		t.Dead += s.Dead
+		t.Lost += s.Lost
+	}
+	return t
+}
