@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -84,13 +86,13 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	v := &verified{Stream: name, Troubles: []entryTrouble{}}
 	fine := true
-	for _, n := range numbers {
-		one, err := v.read(ctx, s, look, logs[n], c.Int(flagLimit))
-		if err != nil {
+	for part := range slices.Chunk(numbers, verifiedTogether) {
+		if err := v.read(ctx, s, look, logs, part, c.Int(flagLimit)); err != nil {
 			return err
 		}
+	}
+	for _, one := range v.Partitions {
 		fine = fine && one.Undecodable+one.Misplaced == 0 && one.Deleted == "" && one.Err == ""
-		v.Partitions = append(v.Partitions, one)
 	}
 	if err := s.out.write(v, v.write); err != nil || fine {
 		return err
@@ -98,37 +100,57 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 	return exitThreshold
 }
 
-// read reads a partition up to where it ended when it was looked at.
-func (v *verified) read(ctx context.Context, s *session, look *reading, log inspect.LogState, limit int) (verifiedPartition, error) {
-	one := verifiedPartition{Partition: log.Partition, Err: log.Err}
-	if log.Err != "" {
-		return one, nil
+// verifiedTogether is how many partitions are read at once.
+const verifiedTogether = 64
+
+// read reads partitions up to where each ended when it was looked at.
+func (v *verified) read(ctx context.Context, s *session, look *reading, logs []inspect.LogState, numbers []int, limit int) error {
+	at, open := map[int]int{}, []int{}
+	for _, n := range numbers {
+		one := verifiedPartition{Partition: n, Err: logs[n].Err}
+		if log := logs[n]; one.Err == "" {
+			if log.First != "" && log.Deleted != "" && rstream.CompareIDs(log.Deleted, log.First) > 0 {
+				one.Deleted = log.Deleted
+			}
+			if log.Length > 0 {
+				open = append(open, n)
+			}
+		}
+		at[n] = len(v.Partitions)
+		v.Partitions = append(v.Partitions, one)
 	}
-	if log.First != "" && log.Deleted != "" && rstream.CompareIDs(log.Deleted, log.First) > 0 {
-		one.Deleted = log.Deleted
-	}
-	t := inspect.NewTail(s.client, v.Stream, []int{log.Partition}, "0-0")
+	t := inspect.NewTail(s.client, v.Stream, open, "0-0")
 	defer t.Close()
-	for {
+	for ended := map[int]bool{}; len(ended) < len(open); {
 		e, ok, err := t.Next(ctx, false)
-		if err != nil {
-			return one, err
+		if err != nil || !ok {
+			return err
 		}
-		if !ok || rstream.CompareIDs(e.Entry.ID, log.End) > 0 {
-			return one, nil
+		if after := rstream.CompareIDs(e.Entry.ID, logs[e.Partition].End); after >= 0 {
+			ended[e.Partition] = true
+			if after > 0 {
+				continue
+			}
 		}
-		one.Entries++
-		what := ""
-		if _, err := look.record(e.Entry); err != nil {
-			one.Undecodable++
-			what = "cannot be decoded: " + summary(err.Error())
-		} else if n, known := look.partition(e.Entry); known && n != log.Partition {
-			one.Misplaced++
-			what = fmt.Sprintf("belongs to partition %d by its key", n)
-		}
-		if what != "" && len(v.Troubles) < limit {
-			v.Troubles = append(v.Troubles, entryTrouble{log.Partition, e.Entry.ID, what})
-		}
+		v.judge(look, e, &v.Partitions[at[e.Partition]], limit)
+	}
+	slices.SortStableFunc(v.Troubles, func(a, b entryTrouble) int { return cmp.Compare(a.Partition, b.Partition) })
+	return nil
+}
+
+// judge looks at an entry.
+func (v *verified) judge(look *reading, e inspect.TailedEvent, one *verifiedPartition, limit int) {
+	one.Entries++
+	what := ""
+	if _, err := look.record(e.Entry); err != nil {
+		one.Undecodable++
+		what = "cannot be decoded: " + summary(err.Error())
+	} else if n, known := look.partition(e.Entry); known && n != e.Partition {
+		one.Misplaced++
+		what = fmt.Sprintf("belongs to partition %d by its key", n)
+	}
+	if what != "" && len(v.Troubles) < limit {
+		v.Troubles = append(v.Troubles, entryTrouble{e.Partition, e.Entry.ID, what})
 	}
 }
 

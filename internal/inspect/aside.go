@@ -29,6 +29,26 @@ func (f *Filter) chooses(ids []string, key, err, reason string) bool {
 		(f.Error == "" || contains(err, f.Error) || contains(reason, f.Error))
 }
 
+// occupied are those of the partitions that have something, and those that cannot be
+// looked at: reading them tells why.
+func occupied(ctx context.Context, c *rstream.Client, stream, processor string, partitions []int, has func(rstream.View) bool) ([]int, error) {
+	places := make([]rstream.Place, len(partitions))
+	for i, n := range partitions {
+		places[i] = c.Place(stream, processor, n)
+	}
+	views, err := c.Views(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for i, v := range views {
+		if v.Err != nil || has(v) {
+			out = append(out, partitions[i])
+		}
+	}
+	return out, nil
+}
+
 func contains(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
@@ -57,7 +77,11 @@ type DeadState struct {
 // their entries.
 func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Filter, fields bool) ([]DeadState, error) {
 	chosen := []DeadState{}
-	for _, n := range f.Partitions {
+	partitions, err := occupied(ctx, c, stream, processor, f.Partitions, func(v rstream.View) bool { return v.Dead > 0 })
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range partitions {
 		p, after := c.Place(stream, processor, n), ""
 		if !f.Since.IsZero() {
 			after = fmt.Sprintf("%d-0", max(f.Since.UnixMilli(), 0))
@@ -135,7 +159,11 @@ type RetryState struct {
 // order of Dead.
 func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f Filter) ([]RetryState, error) {
 	chosen := []RetryState{}
-	for _, n := range f.Partitions {
+	partitions, err := occupied(ctx, c, stream, processor, f.Partitions, func(v rstream.View) bool { return v.Parked > 0 })
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range partitions {
 		states, now, err := c.Retries(ctx, c.Place(stream, processor, n))
 		if err != nil {
 			return nil, err

@@ -29,6 +29,10 @@ type DelayedState struct {
 // meanwhile may be missing or be there twice.
 func Delayed(ctx context.Context, c *rstream.Client, stream string, partitions []int, limit int) ([]DelayedState, error) {
 	out := []DelayedState{}
+	partitions, err := occupied(ctx, c, stream, "", partitions, func(v rstream.View) bool { return v.Delayed > 0 })
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range partitions {
 		for from := 0; limit == 0 || from < limit; {
 			page := delayedPerTrip

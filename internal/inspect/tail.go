@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"time"
@@ -23,6 +24,7 @@ type Tail struct {
 	client *rstream.Client
 	reader *rstream.Reader
 	parts  []*tailed
+	ready  byFirst // those of the partitions that have entries
 }
 
 // A tailed is a partition of a Tail.
@@ -32,6 +34,22 @@ type tailed struct {
 	after   string          // everything up to here was read
 	entries []rstream.Entry // read and not yet returned
 	dry     bool            // there was nothing more
+}
+
+// byFirst is a heap of partitions, the one with the lowest ID first.
+type byFirst []*tailed
+
+func (b byFirst) Len() int { return len(b) }
+func (b byFirst) Less(i, j int) bool {
+	return rstream.CompareIDs(b[i].entries[0].ID, b[j].entries[0].ID) < 0
+}
+func (b byFirst) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
+func (b *byFirst) Push(p any)   { *b = append(*b, p.(*tailed)) }
+func (b *byFirst) Pop() any {
+	last := len(*b) - 1
+	p := (*b)[last]
+	*b = (*b)[:last]
+	return p
 }
 
 // A TailedEvent is an entry and the partition that it is in.
@@ -63,6 +81,7 @@ func (t *Tail) ToEnd(ctx context.Context, n int) error {
 	}
 	pipe.Exec(ctx) // every reply carries its error
 	kept := 0
+	t.ready = nil
 	for i, p := range t.parts {
 		newest, err := replies[i].Result()
 		if err != nil {
@@ -76,6 +95,7 @@ func (t *Tail) ToEnd(ctx context.Context, n int) error {
 			p.entries = append(p.entries, newest[k])
 		}
 		kept += len(p.entries)
+		t.arrived(p)
 	}
 	for ; kept > n; kept-- {
 		t.pop()
@@ -132,25 +152,35 @@ func (t *Tail) read(ctx context.Context, parts []*tailed, wait time.Duration) er
 	}
 	for _, c := range chunks {
 		p := byLog[c.Key]
+		had := len(p.entries)
 		p.entries = append(p.entries, c.Entries...)
+		if had == 0 {
+			t.arrived(p)
+		}
 		p.after = c.Entries[len(c.Entries)-1].ID
 		p.dry = len(c.Entries) < tailPage
 	}
 	return nil
 }
 
+// arrived notes that a partition, which had none, may have entries now.
+func (t *Tail) arrived(p *tailed) {
+	if len(p.entries) > 0 {
+		heap.Push(&t.ready, p)
+	}
+}
+
 // pop takes the entry with the lowest ID of those that were read.
 func (t *Tail) pop() (TailedEvent, bool) {
-	var first *tailed
-	for _, p := range t.parts {
-		if len(p.entries) > 0 && (first == nil || rstream.CompareIDs(p.entries[0].ID, first.entries[0].ID) < 0) {
-			first = p
-		}
-	}
-	if first == nil {
+	if len(t.ready) == 0 {
 		return TailedEvent{}, false
 	}
-	e := TailedEvent{first.number, first.entries[0]}
-	first.entries = first.entries[1:]
+	p := t.ready[0]
+	e := TailedEvent{p.number, p.entries[0]}
+	if p.entries = p.entries[1:]; len(p.entries) > 0 {
+		heap.Fix(&t.ready, 0)
+	} else {
+		heap.Pop(&t.ready)
+	}
 	return e, true
 }
