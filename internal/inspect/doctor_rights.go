@@ -58,6 +58,7 @@ func (d *doctor) probes() []probe {
 		{"HMGET", []any{"HMGET", own, "doctor"}, ""},
 		{"HDEL", []any{"HDEL", own, "doctor"}, ""},
 		{"HLEN", []any{"HLEN", own}, ""},
+		{"HKEYS", []any{"HKEYS", own}, ""},
 		{"HEXISTS", []any{"HEXISTS", own, "doctor"}, ""},
 		{"HVALS", []any{"HVALS", own}, ""},
 		{"HGETALL", []any{"HGETALL", own}, ""},

@@ -25,14 +25,7 @@ const CountAtMost = 10_000
 // A stream without metadata is left out. count bounds how many entries of a
 // partition are counted one by one, 0 for CountAtMost.
 func App(ctx context.Context, c *rstream.Client, only string, count int64) (*AppState, error) {
-	names := []string{only}
-	var err error
-	if only == "" {
-		if names, err = c.Streams(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return newLook(c, count).app(ctx, names)
+	return newLook(c, count).app(ctx, only)
 }
 
 // Stream looks at one stream and all its processors; nil if it has no metadata.

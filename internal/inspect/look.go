@@ -56,7 +56,7 @@ func (l *look) readAhead(ctx context.Context, keys []string) error {
 // prepare reads all that belongs to no partition of these streams.
 func (l *look) prepare(ctx context.Context, streams []string) error {
 	k := l.c.Keys()
-	keys := []string{k.Leader()}
+	var keys []string
 	for _, stream := range streams {
 		keys = append(keys, k.Meta(stream))
 	}
@@ -126,8 +126,15 @@ func (l *look) group(stream, processor string) (rebalance.Group, error) {
 	return g, nil
 }
 
-// app looks at an app with these streams.
-func (l *look) app(ctx context.Context, streams []string) (*AppState, error) {
+// app looks at an app with the named stream, with all that are listed if it is "".
+func (l *look) app(ctx context.Context, only string) (*AppState, error) {
+	if err := l.read(ctx, l.c.Keys().Leader()); err != nil {
+		return nil, err
+	}
+	streams := l.shared.Streams
+	if only != "" {
+		streams = []string{only}
+	}
 	if err := l.prepare(ctx, streams); err != nil {
 		return nil, err
 	}

@@ -121,13 +121,8 @@ func (k Keys) Leader() string { return k.shared("lead") }
 // Meta is the JSON value that says what a stream is.
 func (k Keys) Meta(stream string) string { return k.shared("meta", stream) }
 
-// MetaPattern matches the Meta keys of the app's streams, for SCAN.
-func (k Keys) MetaPattern() string { return k.Meta("*") }
-
-// StreamOfMeta is the inverse of Meta.
-func (k Keys) StreamOfMeta(key string) (stream string, ok bool) {
-	return strings.CutPrefix(key, k.Meta(""))
-}
+// Streams is the hash that has a field for each of the app's streams.
+func (k Keys) Streams() string { return k.shared("meta") }
 
 func (k Keys) partitioned(kind string, n int, names ...string) string {
 	rest := strings.Join(names, ".")

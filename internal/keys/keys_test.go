@@ -27,6 +27,7 @@ func TestNames(t *testing.T) {
 		{"admin lock", func(k Keys) string { return k.AdminLock("orders", "printer") }, "__lock:example.orders.printer.admin", "__lock:{example}.orders.printer.admin"},
 		{"beat", func(k Keys) string { return k.Beat("orders", "printer", "x1") }, "__beat:example.orders.printer.x1", "__beat:{example}.orders.printer.x1"},
 		{"leader", func(k Keys) string { return k.Leader() }, "__lead:example", "__lead:{example}"},
+		{"streams", func(k Keys) string { return k.Streams() }, "__meta:example", "__meta:{example}"},
 		{"meta", func(k Keys) string { return k.Meta("orders") }, "__meta:example.orders", "__meta:{example}.orders"},
 	}
 	for _, tt := range tests {
@@ -38,16 +39,5 @@ func TestNames(t *testing.T) {
 				t.Errorf("cluster: got %q, want %q", got, tt.tagged)
 			}
 		})
-	}
-}
-
-func TestStreamOfMeta(t *testing.T) {
-	for _, k := range []Keys{{"example", Standalone}, {"example", Cluster}} {
-		if got, ok := k.StreamOfMeta(k.Meta("a.b")); !ok || got != "a.b" {
-			t.Errorf("%v: got %q, %v", k.Layout, got, ok)
-		}
-		if _, ok := k.StreamOfMeta("__meta:other.a.b"); ok {
-			t.Errorf("%v: took another app's stream", k.Layout)
-		}
 	}
 }

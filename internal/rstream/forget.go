@@ -80,8 +80,12 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 			}
 		}
 	}
-	if err := c.ordinary.Del(ctx, c.keys.Meta(stream)).Err(); err != nil {
-		return metaError(stream, err)
+	err := c.ordinary.Del(ctx, c.keys.Meta(stream)).Err()
+	if err == nil {
+		err = c.ordinary.HDel(ctx, c.keys.Streams(), stream).Err()
+	}
+	if err != nil {
+		return metaError(stream, sorted(err))
 	}
 	c.metas.forget(stream)
 	return nil

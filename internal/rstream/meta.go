@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -81,6 +82,10 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 		if err != nil {
 			return Meta{}, err
 		}
+		// First, so that every stream that has metadata is listed.
+		if err := c.list(ctx, stream); err != nil {
+			return Meta{}, err
+		}
 		if string(value) == string(stored) {
 			return merged, nil
 		}
@@ -93,6 +98,16 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 			return merged, nil
 		}
 	}
+}
+
+// list notes that there is a stream. A server that is full lets nobody write what it
+// has already.
+func (c *Client) list(ctx context.Context, stream string) error {
+	listed, err := c.ordinary.HExists(ctx, c.keys.Streams(), stream).Result()
+	if err == nil && !listed {
+		err = c.ordinary.HSet(ctx, c.keys.Streams(), stream, "1").Err()
+	}
+	return sorted(err)
 }
 
 // checkLayout refuses a stream that is already there under the other key names.
@@ -195,24 +210,13 @@ func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 	return m, true, nil
 }
 
-// scanPage is how many keys Redis looks at in one request of a search among all.
-const scanPage = 1000
-
-// Streams returns the names of the app's streams that have metadata, sorted. It looks
-// at all keys of the database.
+// Streams returns the names of the app's streams, sorted.
 func (c *Client) Streams(ctx context.Context) ([]string, error) {
-	var names []string
-	scan := c.ordinary.Scan(ctx, 0, c.keys.MetaPattern(), scanPage).Iterator()
-	for scan.Next(ctx) {
-		if name, ok := c.keys.StreamOfMeta(scan.Val()); ok {
-			names = append(names, name)
-		}
+	known, err := c.ordinary.HGetAll(ctx, c.keys.Streams()).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), sorted(err))
 	}
-	if err := scan.Err(); err != nil {
-		return nil, fmt.Errorf("list the streams of app %s: %w", c.keys.App, err)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil // SCAN may return a key twice
+	return slices.Sorted(maps.Keys(known)), nil
 }
 
 func metaError(stream string, err error) error {

@@ -3,6 +3,7 @@ package rstream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rules"
@@ -21,13 +22,15 @@ type Shared struct {
 	Now      time.Time // by the server's clock
 	Rules    rules.Set
 	RulesErr error
+	Streams  []string               // names, sorted
 	Values   map[string]SharedValue // by key
 }
 
-// Shared reads the app's rules and the strings with these keys, in one request.
+// Shared reads the app's rules, the names of its streams and the strings with these
+// keys, in one request.
 func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
-	flat, err := sharedScript.Run(ctx, c.ordinary, append([]string{c.keys.Rules()}, keys...)).Slice()
-	if err == nil && len(flat) != len(keys)+2 {
+	flat, err := sharedScript.Run(ctx, c.ordinary, append([]string{c.keys.Rules(), c.keys.Streams()}, keys...)).Slice()
+	if err == nil && len(flat) != len(keys)+3 {
 		err = fmt.Errorf("reply of %d values for %d keys", len(flat), len(keys))
 	}
 	if err != nil {
@@ -37,8 +40,13 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 	s := Shared{Now: time.UnixMilli(ms).UTC(), Values: make(map[string]SharedValue, len(keys))}
 	s.Rules, s.RulesErr = parseRules(flat[1])
 	s.RulesErr = c.rulesError(s.RulesErr)
+	names, _ := flat[2].([]any)
+	for _, name := range names {
+		s.Streams = append(s.Streams, fmt.Sprint(name))
+	}
+	slices.Sort(s.Streams)
 	for i, key := range keys {
-		s.Values[key] = parseShared(flat[i+2])
+		s.Values[key] = parseShared(flat[i+3])
 	}
 	return s, nil
 }
