@@ -2,6 +2,7 @@ package runnelotel_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	"go.opentelemetry.io/otel"
@@ -102,6 +103,23 @@ func TestLinksOnlyBeginsATraceOfItsOwn(t *testing.T) {
 	wantLinks(t, span, s.one("send orders").SpanContext())
 	if span.SpanContext().TraceID() == s.one("send orders").SpanContext().TraceID() {
 		t.Error("it is the sender's trace")
+	}
+}
+
+// One Handler may get batches of several places.
+func TestAHandlerOfSeveralPartitions(t *testing.T) {
+	s := record(t)
+	handle := runnelotel.Middleware(s.options())(func(context.Context, *runnel.Batch) error { return nil })
+	for partition := range 2 {
+		for epoch := range int64(2) {
+			b := &runnel.Batch{Processor: "p", Stream: "orders", Partition: partition, Epoch: epoch, Events: []*runnel.Event{{ID: "1-0"}}}
+			if err := handle(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, span := range s.want("process orders", 4) {
+		wantAttributes(t, span, map[string]string{"messaging.destination.partition.id": strconv.Itoa(i / 2), "runnel.epoch": strconv.Itoa(i % 2)})
 	}
 }
 
