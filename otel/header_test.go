@@ -69,6 +69,25 @@ func TestOwnTraceHeadersStay(t *testing.T) {
 	}
 }
 
+// stateful puts a trace state beside each context.
+type stateful struct{ propagation.TextMapPropagator }
+
+func (s stateful) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
+	s.TextMapPropagator.Inject(ctx, carrier)
+	carrier.Set("tracestate", "a=b")
+}
+
+// Headers that belong together are not mixed.
+func TestOwnTraceHeadersGetNothingOfAnotherTrace(t *testing.T) {
+	s := record(t)
+	opts := s.options()
+	opts.Propagator = stateful{w3c}
+	got := s.forwarded(opts, map[string]string{"traceparent": foreign}, nil)
+	if len(got[0]) != 1 || got[1]["tracestate"] != "a=b" {
+		t.Errorf("headers %v", got)
+	}
+}
+
 // One that says nothing stays as well: it is the caller's.
 func TestAMalformedHeaderOfTheCallerStays(t *testing.T) {
 	s := record(t)

@@ -90,6 +90,16 @@ func TestSpansAroundAnIteration(t *testing.T) {
 	}
 }
 
+// It is not taken for the sender's where an event has none.
+func TestASpanAroundAnEventWithoutASender(t *testing.T) {
+	s := record(t)
+	orders := runnel.NewStream(runnel.New("shop", nil), "orders", customer, nil)
+	orders.Process("p", nothing, &runnel.ProcessorOptions{Middleware: []runnel.Middleware{s.around("outer"), runnelotel.Middleware(s.options())}})
+	runneltest.Process(t, orders, "p", order{"ada", 1})
+	wantChild(t, s.one("process orders"), s.one("outer"))
+	wantLinks(t, s.one("process orders"))
+}
+
 func TestLinksOnlyBeginsATraceOfItsOwn(t *testing.T) {
 	s := record(t)
 	opts := s.options()

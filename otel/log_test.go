@@ -45,7 +45,7 @@ func TestLogHandlerAddsTheTrace(t *testing.T) {
 	}
 	// Two loggers of one parent do not meet.
 	var out bytes.Buffer
-	parent := slog.New(runnelotel.LogHandler(slog.NewTextHandler(&out, nil))).WithGroup("g").With("a", 1)
+	parent := slog.New(runnelotel.LogHandler(slog.NewTextHandler(&out, nil))).WithGroup("g").With("a", 1).With("d", 4)
 	one, two := parent.With("b", 2), parent.With("c", 3)
 	one.InfoContext(ctx, "one")
 	two.InfoContext(ctx, "two")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,6 +127,39 @@ func TestABatchHasLinks(t *testing.T) {
 		t.Errorf("the links say %v and %v", first, second)
 	}
 	wantChild(t, s.one("send copies"), batch)
+}
+
+// Sends of several goroutines, and partitions that are processed at the same time,
+// do not meet.
+func TestConcurrentTraces(t *testing.T) {
+	const senders, each = 8, 10
+	srv, s := testredis.Start(t), record(t)
+	app := runnel.New("shop", runnelotel.Instrument(quiet(srv), s.options()))
+	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 4})
+	orders.Process("p", nothing, nil)
+	work(t, app)
+	var wg sync.WaitGroup
+	for i := range senders {
+		wg.Go(func() {
+			for range each {
+				if err := orders.Send(t.Context(), order{strconv.Itoa(i), 1}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	until(t, "all are processed", func() bool { return len(s.all("process orders")) == senders*each })
+	sent := map[trace.SpanID]string{}
+	for _, span := range s.want("send orders", senders*each) {
+		sent[span.SpanContext().SpanID()] = attributes(span.Attributes())["messaging.message.id"] + attributes(span.Attributes())["messaging.destination.partition.id"]
+	}
+	for _, span := range s.all("process orders") {
+		a := attributes(span.Attributes())
+		if id := a["messaging.message.id"] + a["messaging.destination.partition.id"]; sent[span.Parent().SpanID()] != id {
+			t.Errorf("the parent of %s sent %q", id, sent[span.Parent().SpanID()])
+		}
+	}
 }
 
 // Each attempt is a span of the same trace, and so is one of a delayed event.
