@@ -11,14 +11,14 @@ DURATION    ?= 60s
 SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check
+.PHONY: help test setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check otel-check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check race mutants sim-short tidy-check
+	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check race mutants sim-short tidy-check
 
 setup: ## install redis-server and gcc if they are missing
 	@scripts/setup-test.sh
@@ -74,3 +74,7 @@ bench: ## compare with plain go-redis and others, write docs/benchmarks: make be
 bench-check: ## check the benchmarks' own module, which is not a part of the others
 	@files=$$(gofmt -l bench); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
 	cd bench && $(GO) vet ./... && $(GO) test -timeout $(TIMEOUT) ./... && $(GO) mod tidy -diff
+
+otel-check: ## check and test the module of the traces, which is not a part of the others
+	@files=$$(gofmt -l otel); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+	cd otel && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) test -race -vet off -timeout $(TIMEOUT) ./... && $(GO) mod tidy -diff

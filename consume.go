@@ -129,10 +129,10 @@ func (c *consumer[T]) ready() error {
 		case c.policy == Halt || errors.Is(err, ErrNotConsumed):
 			return err
 		case c.policy == Quarantine:
-			c.src.Quarantine("", err)
+			c.src.Quarantine(unscoped(c.ctx), "", err)
 			return errEnded
 		}
-		c.src.Ignored(0, err)
+		c.src.Ignored(unscoped(c.ctx), 0, err)
 		select {
 		case <-c.src.Ending():
 			return errEnded
@@ -214,7 +214,7 @@ var errLateNext = errors.New("next was called for events that are not those of t
 // events of the partition would be processed at once.
 func (c *consumer[T]) call(handle Handler) (err error) {
 	c.inner.Lock()
-	c.open = true
+	c.open, c.out.ctx = true, c.ctx
 	c.inner.Unlock()
 	defer func() {
 		c.inner.Lock()
@@ -233,6 +233,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 	if !c.open {
 		return errLateNext
 	}
+	c.out.ctx = ctx
 	for _, e := range b.Events {
 		if e == nil || e.index >= len(c.events) || c.events[e.index] != e {
 			return errLateNext
@@ -304,7 +305,7 @@ func (c *consumer[T]) settle(err error) error {
 	}
 	failed := Failed(all, err)
 	if len(failed) == 0 {
-		c.log.LogAttrs(c.ctx, slog.LevelWarn, "error of events that are not of the batch: all of the batch are acked", slog.Any("err", err))
+		c.log.LogAttrs(unscoped(c.out.ctx), slog.LevelWarn, "error of events that are not of the batch: all of the batch are acked", slog.Any("err", err))
 		c.ack(c.events, false)
 		return nil
 	}
@@ -312,14 +313,14 @@ func (c *consumer[T]) settle(err error) error {
 		return c.fail(failed, *f)
 	}
 	if c.policy == Ignore && !errors.Is(err, ErrNotConsumed) {
-		c.src.Ignored(len(failed), fmt.Errorf("event %s: %w", failed[0].ID, err))
+		c.src.Ignored(unscoped(c.out.ctx), len(failed), fmt.Errorf("event %s: %w", failed[0].ID, err))
 		c.ack(c.events, false)
 		return nil
 	}
 	c.src.Interrupted()
 	if c.policy == Quarantine && !errors.Is(err, ErrNotConsumed) {
 		c.ackOthers(failed)
-		c.src.Quarantine(failed[0].ID, fmt.Errorf("event %s: %w", failed[0].ID, err))
+		c.src.Quarantine(unscoped(c.out.ctx), failed[0].ID, fmt.Errorf("event %s: %w", failed[0].ID, err))
 		return errEnded
 	}
 	c.ackOthers(failed)
@@ -336,7 +337,7 @@ func (c *consumer[T]) fail(failed []*Event, f worker.Failure) error {
 		failures[i] = f
 		failures[i].Entry = rstream.Entry{ID: e.ID, Values: e.values}
 	}
-	err := c.src.Fail(failures)
+	err := c.src.Fail(unscoped(c.out.ctx), failures)
 	var others []*Event
 	for _, e := range c.events {
 		if !is[e] {

@@ -46,7 +46,7 @@
 // # Map of the code
 //
 //	app.go          App, New, Run            options.go, env.go   settings
-//	stream.go       Stream[T]                send.go              key, partition, append
+//	stream.go       Stream[T]                send.go, sendhook.go key, partition, append
 //	processor.go    Process, policies        consume.go, batch.go the loop, middleware and ack
 //	retry.go        Retry, Dead, Drop
 //	events.go       Events[T], Batches[T]    event.go             Event, Batch, Handler, Middleware

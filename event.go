@@ -107,6 +107,13 @@ func (e *Event) Headers() map[string]string {
 	return out
 }
 
+// Header returns one of the headers that the event was sent with, "" if it was
+// sent without.
+func (e *Event) Header(name string) string {
+	value, _ := e.values[headerPrefix+name].(string)
+	return value
+}
+
 // Key returns the key that the event was sent with: the explicit one, else what
 // the stream's key function says of the record, which is decoded for it. It is
 // empty where the record cannot be decoded.

@@ -20,6 +20,10 @@ type scope struct {
 
 type scopeKey struct{}
 
+// unscoped is ctx for the framework's own lines about an event: what middleware
+// put into it, such as a trace, is told, and where they come from they say themselves.
+func unscoped(ctx context.Context) context.Context { return context.WithValue(ctx, scopeKey{}, nil) }
+
 // LogHandler returns a slog.Handler that adds worker, stream, processor,
 // partition and event (the entry ID; of a batch the first) to the lines that a
 // processor logs with its iteration's context, and passes everything on to h. A

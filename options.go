@@ -35,6 +35,10 @@ type Options struct {
 	// 100 ms. A dead leader is replaced after three of them.
 	LeaderPoll time.Duration
 
+	// SendHooks are told of each call that sends, in this order, and may add
+	// headers to its records: for tracing. Default none.
+	SendHooks []SendHook
+
 	Stream    StreamOptions    // what streams inherit
 	Processor ProcessorOptions // what processors inherit
 }
@@ -94,6 +98,11 @@ func (o *Options) check() error {
 		return fmt.Errorf("KeyLayout %q is neither %q nor %q", o.KeyLayout, LayoutStandalone, LayoutCluster)
 	case o.LeaderPoll != 0 && o.LeaderPoll < minLeaderPoll:
 		return fmt.Errorf("LeaderPoll %v is below %v", o.LeaderPoll, minLeaderPoll)
+	}
+	for _, h := range o.SendHooks {
+		if h == nil {
+			return fmt.Errorf("nil SendHook")
+		}
 	}
 	if err := o.Stream.check(); err != nil {
 		return fmt.Errorf("Stream: %w", err)

@@ -114,9 +114,16 @@ func (s *Stream[T]) Send(ctx context.Context, records ...T) error {
 // SendEvents is Send for records with keys and headers of their own. It returns
 // where each record was appended.
 func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent, error) {
-	if len(out) == 0 {
+	switch {
+	case len(out) == 0:
 		return nil, nil
+	case len(s.app.opts.SendHooks) > 0:
+		return s.sendHooked(ctx, out)
 	}
+	return s.send(ctx, out)
+}
+
+func (s *Stream[T]) send(ctx context.Context, out []Outgoing[T]) ([]Sent, error) {
 	o, err := s.settings()
 	if err != nil {
 		return nil, err

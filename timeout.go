@@ -29,7 +29,7 @@ func (c *consumer[T]) deliver(d *delivery[T]) (asked bool, err error) {
 	cause := fmt.Errorf("%w: it took longer than %v", ErrTimeout, c.timeout)
 	ctx, cancel := context.WithTimeoutCause(d.ctx, c.timeout, cause)
 	defer cancel()
-	defer c.watch(d.events[0].ID)()
+	defer c.watch(ctx, d.events[0].ID)()
 	d.ctx = ctx
 	asked, err = c.resume(c.loop, d)
 	if err != nil && context.Cause(ctx) == cause {
@@ -40,7 +40,7 @@ func (c *consumer[T]) deliver(d *delivery[T]) (asked bool, err error) {
 
 // watch reports the function as stuck if it goes on for another Timeout after the
 // end of the first, and then each minute, until the returned function is called.
-func (c *consumer[T]) watch(event string) (over func()) {
+func (c *consumer[T]) watch(ctx context.Context, event string) (over func()) {
 	began, goroutine := time.Now(), c.goroutine
 	var mu sync.Mutex
 	var ended bool
@@ -53,7 +53,7 @@ func (c *consumer[T]) watch(event string) (over func()) {
 		if ended {
 			return
 		}
-		c.src.Stuck(event, time.Since(began), stackOf(goroutine))
+		c.src.Stuck(unscoped(ctx), event, time.Since(began), stackOf(goroutine))
 		timer.Reset(stuckAgain)
 	})
 	return func() {

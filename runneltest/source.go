@@ -306,8 +306,8 @@ func (s *source) now() time.Duration { return time.Since(s.began) + s.skew }
 func (s *source) Attempts(id string) int { return s.retries.Attempts(id) }
 
 // Fail decides what becomes of events that failed, and parks them here.
-func (s *source) Fail(failures []worker.Failure) error {
-	acks, err := s.retries.Fail(failures)
+func (s *source) Fail(ctx context.Context, failures []worker.Failure) error {
+	acks, err := s.retries.Fail(ctx, failures)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range acks {
@@ -357,7 +357,7 @@ func (s *source) Ack(ids []string, gap bool) {
 	}
 }
 
-func (s *source) Ignored(n int, err error) {
+func (s *source) Ignored(_ context.Context, n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ignored += n
@@ -372,12 +372,12 @@ func (s *source) Ignored(n int, err error) {
 }
 
 // Stuck shows the report with the test's output.
-func (s *source) Stuck(event string, after time.Duration, stack string) {
+func (s *source) Stuck(_ context.Context, event string, after time.Duration, stack string) {
 	s.t.Logf("runneltest: the function is stuck with event %s for %v, though its context has ended:\n%s", event, after, stack)
 }
 
 // Quarantine ends the run: nothing more would happen to the partition.
-func (s *source) Quarantine(_ string, err error) {
+func (s *source) Quarantine(_ context.Context, _ string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = err

@@ -67,6 +67,20 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// A text that is there twice, or not any more, mutates nothing. This is found here
+// before anything is built.
+func TestTextsOfMutantsAreThereOnce(t *testing.T) {
+	for _, m := range mutants {
+		source, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(m.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(source), m.old); n != 1 {
+			t.Errorf("%s: %s has %d times the text, want it once:\n%s", m.rule, m.file, n, m.old)
+		}
+	}
+}
+
 // overlay writes the mutated file and what tells the build to use it.
 func (m mutant) overlay(t *testing.T, root string) (path string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -58,11 +59,11 @@ func (g *gate) leave() {
 }
 
 // Stuck reports a function that ignores the end of its Timeout.
-func (t *tenure) Stuck(event string, after time.Duration, stack string) {
+func (t *tenure) Stuck(ctx context.Context, event string, after time.Duration, stack string) {
 	if !t.stuck.Swap(true) {
 		t.count.Stuck.Add(1)
 	}
-	t.log.Error("function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does",
+	t.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does",
 		"event", event, "after", after.Round(time.Millisecond), "stack", stack)
 	t.changed() // heartbeats tell of it
 }

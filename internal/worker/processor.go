@@ -86,8 +86,8 @@ type Source interface {
 
 	// Stuck reports that the function goes on with an event though its Timeout
 	// has ended its context. It may be called by another goroutine, while the
-	// function runs.
-	Stuck(event string, after time.Duration, stack string)
+	// function runs. ctx is for the log.
+	Stuck(ctx context.Context, event string, after time.Duration, stack string)
 
 	// Ack tells that these entries are done. It does not wait, but for a parked
 	// event. gap says that an entry before them stays unacked.
@@ -95,19 +95,20 @@ type Source interface {
 
 	// Fail tells that entries of the last Take failed, in their order, and waits
 	// until it is stored what becomes of them. An error says that the tenure ended
-	// before.
-	Fail(failures []Failure) error
+	// before. ctx is for the lines of the log: it may carry a trace.
+	Fail(ctx context.Context, failures []Failure) error
 
 	// Interrupted tells that the entries of the last Take were begun and given up
 	// for a reason that is not theirs. They are not acked.
 	Interrupted()
 
-	// Ignored counts events that were dropped by policy.
-	Ignored(n int, err error)
+	// Ignored counts events that were dropped by policy. ctx is for the log.
+	Ignored(ctx context.Context, n int, err error)
 
 	// Quarantine stops the partition, which stays owned, and waits for the end
-	// of the tenure. event is the ID of the entry that failed, or "".
-	Quarantine(event string, err error)
+	// of the tenure. event is the ID of the entry that failed, or "". ctx is for
+	// the log.
+	Quarantine(ctx context.Context, event string, err error)
 
 	// Ending is closed when the tenure begins to end.
 	Ending() <-chan struct{}

@@ -8,12 +8,12 @@ import (
 
 // Quarantine is Source.Quarantine. It is stored before the partition can move, so
 // that it holds for every later owner.
-func (t *tenure) Quarantine(event string, err error) {
+func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
 	t.timed()
 	t.leave()
 	t.yield()
 	t.count.Quarantined.Add(1)
-	t.log.Error("partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
+	t.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
 		"event", event, "err", err)
 	// The error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.

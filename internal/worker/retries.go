@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math"
@@ -127,7 +128,7 @@ func (r *Retries) crashed(s rstream.RetryState) error {
 			r.lanes.remove(s.ID)
 			return err
 		}
-		return r.bury(entry, s)
+		return r.bury(context.Background(), entry, s)
 	}
 	s.At = now + r.wait(&Failure{}, s.Counted())
 	return r.write(s)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -91,29 +92,29 @@ func (r *Retries) suspected(e rstream.Entry) rstream.RetryState {
 }
 
 // Fail decides about events that failed: all of what runs, or new ones in their
-// order. It returns the IDs of those to ack.
-func (r *Retries) Fail(failures []Failure) (acks []string, err error) {
+// order. It returns the IDs of those to ack. ctx is for the log.
+func (r *Retries) Fail(ctx context.Context, failures []Failure) (acks []string, err error) {
 	var ps []rstream.Parking
 	for i := range failures {
 		f := &failures[i]
 		if r.Runs(f.Entry.ID) {
-			return nil, r.failedAgain(f)
+			return nil, r.failedAgain(ctx, f)
 		}
 		now := r.cfg.Shelf.Now()
 		s := rstream.RetryState{Attempts: 1, First: now, Last: now, Error: textOf(f.Err), Reason: f.Reason}
 		r.place(&s, f.Entry)
 		switch {
 		case f.Verdict == Drop:
-			r.dropped(f)
+			r.dropped(ctx, f)
 			acks = append(acks, f.Entry.ID)
 		case f.Verdict == Bury || r.cfg.Retry.Max <= 1:
-			if err := r.bury(f.Entry, s); err != nil {
+			if err := r.bury(ctx, f.Entry, s); err != nil {
 				return acks, err
 			}
 		default:
 			wait := r.wait(f, 1)
 			s.At = now + wait
-			r.postponed(f, 1, wait)
+			r.postponed(ctx, f, 1, wait)
 			ps = append(ps, rstream.Parking{Entry: f.Entry, State: s})
 		}
 	}
@@ -121,25 +122,25 @@ func (r *Retries) Fail(failures []Failure) (acks []string, err error) {
 }
 
 // failedAgain decides about the running event.
-func (r *Retries) failedAgain(f *Failure) error {
+func (r *Retries) failedAgain(ctx context.Context, f *Failure) error {
 	s := *r.running
 	r.running = nil
 	s.Running, s.Last, s.Error, s.Reason = false, r.cfg.Shelf.Now(), textOf(f.Err), f.Reason
 	switch {
 	case f.Verdict == Drop:
-		r.dropped(f)
+		r.dropped(ctx, f)
 		return r.settle(s.ID)
 	case f.Verdict == Bury || s.Counted() >= r.cfg.Retry.Max:
-		return r.bury(r.payload, s)
+		return r.bury(ctx, r.payload, s)
 	}
 	wait := r.wait(f, s.Counted())
 	s.At = s.Last + wait
-	r.postponed(f, s.Counted(), wait)
+	r.postponed(ctx, f, s.Counted(), wait)
 	return r.write(s)
 }
 
 // bury makes a dead letter of an event, parked or not.
-func (r *Retries) bury(e rstream.Entry, s rstream.RetryState) error {
+func (r *Retries) bury(ctx context.Context, e rstream.Entry, s rstream.RetryState) error {
 	err := r.cfg.Shelf.Bury(rstream.DeadLetter{
 		Entry: e, Partition: r.cfg.Partition, Key: s.Key, Attempts: s.Counted(), First: time.UnixMilli(s.First), Last: time.UnixMilli(s.Last),
 		Error: s.Error, Reason: s.Reason, Epoch: r.cfg.Epoch,
@@ -149,7 +150,7 @@ func (r *Retries) bury(e rstream.Entry, s rstream.RetryState) error {
 	}
 	r.lanes.remove(s.ID)
 	r.cfg.Count.Dead.Add(1)
-	r.cfg.Log.Error("event is a dead letter now", "event", s.ID, "tries", s.Counted(), "kind", s.Reason, "err", s.Error)
+	r.cfg.Log.ErrorContext(ctx, "event is a dead letter now", "event", s.ID, "tries", s.Counted(), "kind", s.Reason, "err", s.Error)
 	return nil
 }
 
@@ -194,14 +195,14 @@ func (r *Retries) drain() error {
 	return nil
 }
 
-func (r *Retries) postponed(f *Failure, attempts int, wait int64) {
+func (r *Retries) postponed(ctx context.Context, f *Failure, attempts int, wait int64) {
 	r.cfg.Count.Retried.Add(1)
-	r.cfg.Log.Warn("attempt failed, another one follows", "event", f.Entry.ID, "tries", attempts, "after", millis(wait), "err", f.Err)
+	r.cfg.Log.WarnContext(ctx, "attempt failed, another one follows", "event", f.Entry.ID, "tries", attempts, "after", millis(wait), "err", f.Err)
 }
 
-func (r *Retries) dropped(f *Failure) {
+func (r *Retries) dropped(ctx context.Context, f *Failure) {
 	r.cfg.Count.Dropped.Add(1)
-	r.cfg.Log.Warn("event dropped: the function said so", "event", f.Entry.ID, "err", f.Err)
+	r.cfg.Log.WarnContext(ctx, "event dropped: the function said so", "event", f.Entry.ID, "err", f.Err)
 }
 
 func (r *Retries) skipped(id string) {

@@ -198,7 +198,7 @@ func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
 
 func TestWithoutRoomThePartitionIsBlocked(t *testing.T) {
 	r, m := shelved(t, 3, RetryLater, func(c *RetriesConfig) { c.Limit = 2 })
-	acks, err := r.Fail([]Failure{failure("1-0", "a"), failure("2-0", "b"), failure("3-0", "c")})
+	acks, err := r.Fail(t.Context(), []Failure{failure("1-0", "a"), failure("2-0", "b"), failure("3-0", "c")})
 	if err != nil || len(acks) != 0 {
 		t.Fatal(acks, err)
 	}
@@ -223,7 +223,7 @@ func TestAFullShelfIsNotAskedInALoop(t *testing.T) {
 	r, m := shelved(t, 3, RetryLater, nil)
 	m.full = true
 	for range 5 {
-		if _, err := r.Fail([]Failure{failure("1-0", "a")}); err != nil {
+		if _, err := r.Fail(t.Context(), []Failure{failure("1-0", "a")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestWhatAnOperatorDroppedIsForgotten(t *testing.T) {
 	delete(m.states, "1-0")
 	want(t, "the next of the lane", runs(t, r, true), "2-0#2")
 	delete(m.states, "2-0") // while it runs
-	if _, err := r.Fail([]Failure{failure("2-0", "a")}); err != nil {
+	if _, err := r.Fail(t.Context(), []Failure{failure("2-0", "a")}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "parked", r.lanes.len(), 0)

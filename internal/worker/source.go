@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -232,11 +233,11 @@ func (t *tenure) countProcessed() {
 }
 
 // Fail is Source.Fail.
-func (t *tenure) Fail(failures []Failure) error {
+func (t *tenure) Fail(ctx context.Context, failures []Failure) error {
 	t.count.Failed.Add(int64(len(failures)))
 	t.timed()
 	t.leave()
-	acks, err := t.retries.Fail(failures)
+	acks, err := t.retries.Fail(ctx, failures)
 	t.finish(acks, false)
 	return err
 }

@@ -160,14 +160,14 @@ func (t *tenure) keepsAt(now int64) bool {
 	return false
 }
 
-func (t *tenure) Ignored(n int, err error) {
+func (t *tenure) Ignored(ctx context.Context, n int, err error) {
 	t.timed()
 	if n == 0 { // the function has failed before it asked for an event
 		t.leave()
 		t.yield()
 	}
 	t.count.Ignored.Add(int64(n))
-	t.log.Warn("error ignored", "events", n, "err", err)
+	t.log.WarnContext(ctx, "error ignored", "events", n, "err", err)
 }
 
 // end begins the end: the consumer gets no more.

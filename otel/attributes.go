@@ -1,0 +1,90 @@
+package runnelotel
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/runnel-go/runnel"
+)
+
+const (
+	epochKey       = attribute.Key("runnel.epoch")
+	attemptKey     = attribute.Key("runnel.attempt")
+	redeliveredKey = attribute.Key("runnel.redelivered")
+	failedKey      = attribute.Key("runnel.failed")
+	sentKey        = attribute.Key("runnel.sent")
+	duplicatesKey  = attribute.Key("runnel.duplicates")
+	refusedKey     = attribute.Key("runnel.refused")
+	unknownKey     = attribute.Key("runnel.unknown")
+)
+
+func partitionID(n int) attribute.KeyValue {
+	return semconv.MessagingDestinationPartitionID(strconv.Itoa(n))
+}
+
+// attempts is how often the function was called with an event of the batch, at most.
+func attempts(b *runnel.Batch) int {
+	most := 0
+	for _, e := range b.Events {
+		most = max(most, e.Attempt)
+	}
+	return most
+}
+
+// header reads the headers of an event; it implements propagation.TextMapCarrier.
+type header struct{ event *runnel.Event }
+
+func (h header) Get(name string) string { return h.event.Header(name) }
+func (h header) Keys() []string         { return slices.Sorted(maps.Keys(h.event.Headers())) }
+
+// Set does nothing: an event does not change.
+func (header) Set(string, string) {}
+
+// links are links to distinct contexts.
+type links struct {
+	list   []trace.Link
+	at     map[spanKey]int // in list
+	events []int           // how many events a link stands for
+	ids    []string        // of the first of them
+}
+
+type spanKey struct {
+	trace trace.TraceID
+	span  trace.SpanID
+}
+
+// add adds a link, if the context is one and not there yet.
+func (l *links) add(sc trace.SpanContext) { l.addOf(sc, "") }
+
+// addOf is add for an event of this entry ID.
+func (l *links) addOf(sc trace.SpanContext, id string) {
+	if !sc.IsValid() {
+		return
+	}
+	key := spanKey{sc.TraceID(), sc.SpanID()}
+	if i, ok := l.at[key]; ok {
+		l.events[i]++
+		return
+	}
+	if l.at == nil {
+		l.at = map[spanKey]int{}
+	}
+	l.at[key] = len(l.list)
+	l.list, l.events, l.ids = append(l.list, trace.Link{SpanContext: sc}), append(l.events, 1), append(l.ids, id)
+}
+
+// tell says of each link which event it stands for, or how many.
+func (l *links) tell() {
+	for i, n := range l.events {
+		about := semconv.MessagingMessageID(l.ids[i])
+		if n > 1 {
+			about = semconv.MessagingBatchMessageCount(n)
+		}
+		l.list[i].Attributes = []attribute.KeyValue{about}
+	}
+}

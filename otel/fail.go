@@ -1,0 +1,85 @@
+package runnelotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/middleware"
+)
+
+// fail says that the span ended with err. ctx is what it ran under.
+func fail(ctx context.Context, span trace.Span, err error) {
+	var p *runnel.PanicError
+	if errors.As(err, &p) {
+		span.AddEvent(semconv.ExceptionEventName, trace.WithAttributes(
+			semconv.ExceptionType(fmt.Sprintf("%T", p.Value)), semconv.ExceptionMessage(fmt.Sprint(p.Value)), semconv.ExceptionStacktrace(string(p.Stack))))
+		panicked(span, fmt.Sprintf(": %v", p.Value)) // without the stack that is a part of err's text
+		return
+	}
+	span.SetAttributes(semconv.ErrorTypeKey.String(errorType(ctx, err)))
+	span.SetStatus(codes.Error, err.Error())
+}
+
+func panicked(span trace.Span, with string) {
+	span.SetAttributes(semconv.ErrorTypeKey.String("panic"))
+	span.SetStatus(codes.Error, "panic"+with)
+}
+
+// kinds are errors that have a name of their own. How an ownership ended goes before
+// the errors that it makes a function return.
+var kinds = []struct {
+	err  error
+	name string
+}{
+	{runnel.ErrLost, "lost"},
+	{runnel.ErrReleased, "released"},
+	{runnel.ErrShutdown, "shutdown"},
+	{runnel.ErrTimeout, "timeout"},
+	{middleware.ErrTimeout, "timeout"},
+	{runnel.ErrNotConsumed, "not_consumed"},
+	{runnel.ErrStreamFull, "stream_full"},
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "deadline_exceeded"},
+}
+
+// errorType is the attribute error.type: one of few.
+func errorType(ctx context.Context, err error) string {
+	var decode *runnel.DecodeError
+	if errors.As(err, &decode) {
+		return "decode"
+	}
+	cause := context.Cause(ctx)
+	for _, k := range kinds {
+		if errors.Is(err, k.err) || errors.Is(err, context.Canceled) && errors.Is(cause, k.err) {
+			return k.name
+		}
+	}
+	var se *runnel.SendError
+	if errors.As(err, &se) {
+		err = se.Failed[0].Err
+	}
+	return semconv.ErrorType(unwrapped(err)).Value.AsString()
+}
+
+// unwrapped is err without what only says where it happened, or what is to become
+// of it.
+func unwrapped(err error) error {
+	for {
+		typ := reflect.TypeOf(err)
+		if typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		inner := errors.Unwrap(err)
+		if inner == nil || typ.PkgPath() != "fmt" && typ.PkgPath() != reflect.TypeFor[runnel.Event]().PkgPath() {
+			return err
+		}
+		err = inner
+	}
+}

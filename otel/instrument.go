@@ -1,0 +1,88 @@
+package runnelotel
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/runnel-go/runnel"
+)
+
+// Options configure the traces. A zero field is the default.
+type Options struct {
+	// TracerProvider makes the spans. Default: otel.GetTracerProvider, which may
+	// be set later.
+	TracerProvider trace.TracerProvider
+	// Propagator puts a context into headers and reads it there. Default:
+	// otel.GetTextMapPropagator, which may be set later, and does nothing until it
+	// is: take propagation.TraceContext for the headers of the W3C.
+	Propagator propagation.TextMapPropagator
+	// LinksOnly lets no span of an iteration be a child of the one that sent its
+	// event: it begins a trace of its own, with a link. For events that wait for
+	// days, or whose traces would become too large.
+	LinksOnly bool
+	// Attributes are put on every span, such as semconv.ServerAddress of Redis.
+	Attributes []attribute.KeyValue
+}
+
+// Instrument returns a copy of o, which may be nil, under which every call that
+// sends and every iteration of every processor is a span: SendHook is the last of
+// its SendHooks, Middleware the first of its Processor.Middleware. o is not changed.
+// A nil opts is all defaults.
+func Instrument(o *runnel.Options, opts *Options) *runnel.Options {
+	var out runnel.Options
+	if o != nil {
+		out = *o
+	}
+	t := newTracing(opts)
+	out.SendHooks = append(slices.Clip(out.SendHooks), t.send)
+	out.Processor.Middleware = append([]runnel.Middleware{t.process}, out.Processor.Middleware...)
+	return &out
+}
+
+// Middleware returns what makes a span of each iteration, for processors that
+// Instrument is not to cover all of. What stands inside it belongs to the span: let
+// it be the first. A nil opts is all defaults.
+func Middleware(opts *Options) runnel.Middleware { return newTracing(opts).process }
+
+// SendHook returns what makes a span of each call that sends, and puts its context
+// into the headers of the records. A record that has such headers already, of which
+// the propagator can make something, keeps them, and the span has a link to that
+// context. A nil opts is all defaults.
+func SendHook(opts *Options) runnel.SendHook { return newTracing(opts).send }
+
+// scope is the name of what makes the spans.
+const scope = "github.com/runnel-go/runnel/otel"
+
+var system = semconv.MessagingSystemKey.String("runnel")
+
+// tracing makes the spans. It may be used concurrently.
+type tracing struct {
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+	linksOnly  bool
+	attributes []attribute.KeyValue
+}
+
+func newTracing(opts *Options) *tracing {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.TracerProvider == nil {
+		o.TracerProvider = otel.GetTracerProvider()
+	}
+	if o.Propagator == nil {
+		o.Propagator = otel.GetTextMapPropagator()
+	}
+	return &tracing{
+		tracer:     o.TracerProvider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)),
+		propagator: o.Propagator,
+		linksOnly:  o.LinksOnly,
+		attributes: append(slices.Clone(o.Attributes), system),
+	}
+}

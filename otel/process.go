@@ -1,0 +1,140 @@
+package runnelotel
+
+import (
+	"context"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/runnel-go/runnel"
+)
+
+// process is a runnel.Middleware.
+func (t *tracing) process(next runnel.Handler) runnel.Handler {
+	var last atomic.Pointer[place] // a Handler is of one partition, for as long as it is owned
+	return func(ctx context.Context, b *runnel.Batch) error {
+		before := attempts(b)
+		at := last.Load()
+		if at == nil || at.placeKey != keyOf(b) {
+			at = t.placeOf(b)
+			last.Store(at)
+		}
+		inner, span := t.begin(ctx, at, b, before)
+		returned := false
+		defer func() {
+			if !returned { // the panic of a middleware goes on: here it is not recovered
+				panicked(span, "")
+			}
+			span.End()
+		}()
+		err := next(inner, b)
+		returned = true
+		if span.IsRecording() {
+			if n := attempts(b); n > before+1 { // a middleware has called the function again
+				span.SetAttributes(attemptKey.Int(n))
+			}
+			if err != nil {
+				t.failed(ctx, span, b, err)
+			}
+		}
+		return err
+	}
+}
+
+// place is what the spans of one ownership have in common.
+type place struct {
+	placeKey
+	name string
+	with []trace.SpanStartOption
+}
+
+type placeKey struct {
+	stream, processor string
+	partition         int
+	epoch             int64
+}
+
+func keyOf(b *runnel.Batch) placeKey { return placeKey{b.Stream, b.Processor, b.Partition, b.Epoch} }
+
+func (t *tracing) placeOf(b *runnel.Batch) *place {
+	attrs := append(t.attributes[:len(t.attributes):len(t.attributes)],
+		semconv.MessagingDestinationName(b.Stream), partitionID(b.Partition), semconv.MessagingConsumerGroupName(b.Processor),
+		semconv.MessagingOperationName("process"), semconv.MessagingOperationTypeProcess, epochKey.Int64(b.Epoch))
+	return &place{keyOf(b), "process " + b.Stream, []trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...)}}
+}
+
+// begin begins the span of an iteration. before is how many attempts there were.
+func (t *tracing) begin(ctx context.Context, at *place, b *runnel.Batch, before int) (context.Context, trace.Span) {
+	attrs := make([]attribute.KeyValue, 0, 3)
+	attrs = append(attrs, attemptKey.Int(before+1))
+	if redelivered(b) {
+		attrs = append(attrs, redeliveredKey.Bool(true))
+	}
+	with := append(make([]trace.SpanStartOption, 0, len(at.with)+2), at.with...)
+	var linked []trace.Link
+	if len(b.Events) == 1 {
+		attrs = append(attrs, semconv.MessagingMessageID(b.Events[0].ID))
+		ctx, linked = t.continued(ctx, b.Events[0])
+	} else {
+		attrs = append(attrs, semconv.MessagingBatchMessageCount(len(b.Events)))
+		linked = t.sendersOf(b)
+	}
+	with = append(with, trace.WithAttributes(attrs...))
+	if linked != nil {
+		with = append(with, trace.WithLinks(linked...))
+	}
+	return t.tracer.Start(ctx, at.name, with...)
+}
+
+// sendersOf are links to the spans that sent the events.
+func (t *tracing) sendersOf(b *runnel.Batch) []trace.Link {
+	var from links
+	for _, e := range b.Events {
+		from.addOf(trace.SpanContextFromContext(t.propagator.Extract(context.Background(), header{e})), e.ID)
+	}
+	from.tell()
+	return from.list
+}
+
+// continued is ctx with what travelled with the event: its baggage, and the context
+// of the span that is to be the parent. Where there is a span around the iteration,
+// such as that of another middleware, it is linked if it cannot be the parent.
+func (t *tracing) continued(ctx context.Context, e *runnel.Event) (context.Context, []trace.Link) {
+	around := trace.SpanFromContext(ctx)
+	within := around.SpanContext().IsValid()
+	if within { // it is not to be taken for the sender's
+		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+	}
+	with := t.propagator.Extract(ctx, header{e})
+	sent := trace.SpanContextFromContext(with)
+	switch {
+	case !sent.IsValid() && !within:
+		return with, nil
+	case !sent.IsValid():
+		return trace.ContextWithSpan(with, around), nil
+	case t.linksOnly:
+		return trace.ContextWithSpan(with, around), []trace.Link{{SpanContext: sent}}
+	case within:
+		return with, []trace.Link{{SpanContext: sent}, {SpanContext: around.SpanContext()}}
+	}
+	return with, []trace.Link{{SpanContext: sent}}
+}
+
+func (t *tracing) failed(ctx context.Context, span trace.Span, b *runnel.Batch, err error) {
+	if len(b.Events) > 1 {
+		span.SetAttributes(failedKey.Int(len(runnel.Failed(b, err))))
+	}
+	fail(ctx, span, err)
+}
+
+func redelivered(b *runnel.Batch) bool {
+	for _, e := range b.Events {
+		if e.Redelivered {
+			return true
+		}
+	}
+	return false
+}

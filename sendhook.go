@@ -1,0 +1,67 @@
+package runnel
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// A SendHook is told of each call of Send, SendAt, SendAfter and SendEvents of an
+// app's streams that has records: before anything is encoded, with the caller's
+// context, and by done, which may be nil, of what came of it, with what SendEvents
+// returns. sent must not be changed.
+//
+// It is called by the goroutine that sends, so the call takes as long as the hook
+// longer, and concurrently by several. What it can do to the call is to add headers.
+type SendHook func(ctx context.Context, s *Sending) (done func(sent []Sent, err error))
+
+// Sending is a call of Send as a SendHook sees it. It is valid until the hook
+// returns; it is not for concurrent use.
+type Sending struct {
+	Stream  string // name of the stream
+	Records int    // at least 1
+
+	headers []map[string]string // by index
+}
+
+// Headers returns the headers of record i, from 0: the caller's, and what hooks
+// have added. They must not be changed; nil for none.
+func (s *Sending) Headers(i int) map[string]string { return s.headers[i] }
+
+// AddHeaders adds headers to record i, from 0. A header that the record has
+// already stays as it is. more is kept, for several records if need be, and must not
+// be changed afterwards.
+func (s *Sending) AddHeaders(i int, more map[string]string) {
+	own := s.headers[i]
+	if len(own) == 0 {
+		s.headers[i] = more
+		return
+	}
+	both := maps.Clone(more) // own may be the caller's
+	maps.Copy(both, own)
+	s.headers[i] = both
+}
+
+// sendHooked is send under the eyes of the app's hooks.
+func (s *Stream[T]) sendHooked(ctx context.Context, out []Outgoing[T]) ([]Sent, error) {
+	call := &Sending{Stream: s.name, Records: len(out), headers: make([]map[string]string, len(out))}
+	for i := range out {
+		call.headers[i] = out[i].Headers
+	}
+	hooks := s.app.opts.SendHooks
+	dones := make([]func([]Sent, error), len(hooks))
+	for i, hook := range hooks {
+		dones[i] = hook(ctx, call)
+	}
+	out = slices.Clone(out) // the caller's
+	for i := range out {
+		out[i].Headers = call.headers[i]
+	}
+	sent, err := s.send(ctx, out)
+	for _, done := range slices.Backward(dones) {
+		if done != nil {
+			done(sent, err)
+		}
+	}
+	return sent, err
+}
