@@ -49,6 +49,8 @@ var dependencies = map[string][]string{
 	},
 	"github.com/bsm/redislock":            {"internal/rstream", "internal/leader"},
 	"github.com/urfave/cli/v2":            {"cli"},
+	"charm.land/bubbletea/v2":             {"cli"},
+	"github.com/charmbracelet/x/ansi":     {"cli"},
 	"github.com/vmihailenco/msgpack/v5":   {"codec.go"},
 	"github.com/klauspost/compress":       {"compress.go"},
 	"github.com/pierrec/lz4/v4":           {"compress.go"},

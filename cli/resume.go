@@ -50,17 +50,29 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 	if n >= meta.Partitions {
 		return noPartition(stream, n, meta.Partitions)
 	}
-	q, ok, err := s.client.Resume(ctx, s.client.Place(stream, processor, n), c.Bool("skip"))
+	done, err := s.resumePartition(ctx, stream, processor, n, c.Bool("skip"))
 	if err != nil {
 		return err
 	}
+	return s.out.line(done, "%s", done.text())
+}
+
+// resumePartition ends a quarantine.
+func (s *session) resumePartition(ctx context.Context, stream, processor string, n int, skip bool) (resumed, error) {
+	q, ok, err := s.client.Resume(ctx, s.client.Place(stream, processor, n), skip)
+	if err != nil {
+		return resumed{}, err
+	}
 	if !ok {
-		return fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
+		return resumed{}, fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
 	}
+	return resumed{stream, processor, n, q.Reason, q.Event, time.UnixMilli(q.At).UTC(), skip}, nil
+}
+
+func (r resumed) text() string {
 	did := "resumed"
-	if c.Bool("skip") {
-		did = "resumed, event " + q.Event + " is passed over"
+	if r.Skipped {
+		did = "resumed, event " + r.Event + " is passed over"
 	}
-	return s.out.line(resumed{stream, processor, n, q.Reason, q.Event, time.UnixMilli(q.At).UTC(), c.Bool("skip")},
-		"%s/%s partition %d: %s; it was quarantined for: %s", stream, processor, n, did, summary(q.Reason))
+	return fmt.Sprintf("%s/%s partition %d: %s; it was quarantined for: %s", r.Stream, r.Processor, r.Partition, did, summary(r.Reason))
 }

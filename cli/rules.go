@@ -135,17 +135,15 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 			return err
 		}
 		r := rules.Rule{Kind: kind, Scope: scope, Who: whoOf(c), Why: c.String(flagWhy)}
-		change, err := s.client.SetRule(ctx, r, lasts)
+		told, r, err := s.hold(ctx, r, lasts)
 		if err != nil {
 			return err
 		}
-		r.At, r.Until = change.At, change.Until
-		if c.Bool(flagWait) {
+		if told.Waited = c.Bool(flagWait); told.Waited {
 			if err := s.awaitRules(ctx, scope); err != nil {
 				return err
 			}
 		}
-		told := changedRule{RuleState: inspect.StateOf(r), Generation: change.Generation, Was: change.Was, Waited: c.Bool(flagWait)}
 		if told.Held, err = s.heldBy(ctx, scope); err != nil {
 			return err
 		}
@@ -160,6 +158,28 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 	}
 }
 
+// hold sets a rule, for a time or, with 0, until it is removed, and returns it as it is
+// stored.
+func (s *session) hold(ctx context.Context, r rules.Rule, lasts time.Duration) (changedRule, rules.Rule, error) {
+	change, err := s.client.SetRule(ctx, r, lasts)
+	if err != nil {
+		return changedRule{}, r, err
+	}
+	r.At, r.Until = change.At, change.Until
+	return changedRule{RuleState: inspect.StateOf(r), Generation: change.Generation, Was: change.Was}, r, nil
+}
+
+// release removes a rule.
+func (s *session) release(ctx context.Context, kind rules.Kind, scope rules.Scope) (changedRule, error) {
+	change, err := s.client.RemoveRule(ctx, kind, scope)
+	if err != nil {
+		return changedRule{}, err
+	}
+	told := changedRule{RuleState: inspect.StateOf(rules.Rule{Kind: kind, Scope: scope, At: change.At}), Generation: change.Generation, Was: change.Was}
+	told.Held, err = s.heldBy(ctx, scope)
+	return told, err
+}
+
 func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *cli.Context) error {
 	return func(ctx context.Context, s *session, c *cli.Context) error {
 		scope, err := scopeFor(c, kind)
@@ -169,12 +189,8 @@ func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *c
 		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		change, err := s.client.RemoveRule(ctx, kind, scope)
+		told, err := s.release(ctx, kind, scope)
 		if err != nil {
-			return err
-		}
-		told := changedRule{RuleState: inspect.StateOf(rules.Rule{Kind: kind, Scope: scope, At: change.At}), Generation: change.Generation, Was: change.Was}
-		if told.Held, err = s.heldBy(ctx, scope); err != nil {
 			return err
 		}
 		return s.out.write(told, func(w io.Writer) error { return writeRemoved(w, told) })

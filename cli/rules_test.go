@@ -166,6 +166,7 @@ func TestStatusShowsWhatRunsForLong(t *testing.T) {
 	s.orders.Process("printer", runnel.Each(func(context.Context, *runnel.Event, order) error { <-finish; return nil }),
 		&runnel.ProcessorOptions{Timeout: 50 * time.Millisecond})
 	w := s.start("worker")
+	eventually(t, "the worker is ready", func() bool { return s.app.Ready() == nil })
 	s.send(1)
 	eventually(t, "running since", func() bool { return s.processor().Partitions[0].RunningSince != nil })
 	if since := *s.processor().Partitions[0].RunningSince; time.Since(since) > time.Minute || time.Since(since) < time.Second {

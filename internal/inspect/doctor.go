@@ -85,17 +85,7 @@ func (d *doctor) ask(ctx context.Context) error {
 		return err
 	}
 	if err == nil {
-		d.sections = map[string]map[string]string{}
-		section := ""
-		for line := range strings.Lines(info) {
-			line = strings.TrimSpace(line)
-			if name, ok := strings.CutPrefix(line, "# "); ok {
-				section = strings.ToLower(name)
-				d.sections[section] = map[string]string{}
-			} else if name, value, ok := strings.Cut(line, ":"); ok && section != "" {
-				d.sections[section][name] = value
-			}
-		}
+		d.sections = sectionsOf(info)
 	}
 	d.config, err = d.c.Redis().ConfigGet(ctx, "*").Result()
 	if err != nil && !refused(err) {
@@ -105,6 +95,21 @@ func (d *doctor) ask(ctx context.Context) error {
 		d.config = nil
 	}
 	return nil
+}
+
+// sectionsOf reads what INFO answers, by section and item.
+func sectionsOf(info string) map[string]map[string]string {
+	sections, section := map[string]map[string]string{}, ""
+	for line := range strings.Lines(info) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "# "); ok {
+			section = strings.ToLower(name)
+			sections[section] = map[string]string{}
+		} else if name, value, ok := strings.Cut(line, ":"); ok && section != "" {
+			sections[section][name] = value
+		}
+	}
+	return sections
 }
 
 // refused says that the server answered, and did not do it.

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+const (
+	// benchPace is how often an event is sent whose way is measured.
+	benchPace = 5 * time.Millisecond
+	// benchExpiry is how long locks of a bench outlive it, should it die.
+	benchExpiry = 2 * time.Second
+	// benchPatience is how long it waits for its worker, and tries to clean up.
+	benchPatience = 15 * time.Second
+)
+
+// A bench is an app of its own that loads a server.
+type bench struct {
+	benched
+	app    *runnel.App
+	client *rstream.Client
+	load   *runnel.Stream[benchRecord] // is sent as fast as it can be, and drained
+	paced  *runnel.Stream[benchRecord] // is sent slowly, and handled at once
+	most   int64                       // events that may be sent, in all stages
+	room   atomic.Int64                // of these, what is left to the stage
+	loaded atomic.Int64                // events of load
+
+	begun   time.Time // what times in records count from
+	drained tally     // of load
+	ways    durations // of the paced events, from send to handler
+}
+
+type benchRecord struct {
+	Key  string
+	Data []byte
+	At   time.Duration // when it was sent
+}
+
+func newBench(s *session, what benched) (*bench, error) {
+	layout := runnel.LayoutStandalone
+	if s.client.Keys().Layout == keys.Cluster {
+		layout = runnel.LayoutCluster
+	}
+	b := &bench{benched: what, begun: time.Now()}
+	most := int64(benchBytes / (what.Size + benchOverhead))
+	b.most = most
+	b.app = runnel.New(what.App, &runnel.Options{
+		Redis: s.client.Redis(), Logger: slog.New(slog.DiscardHandler), KeyLayout: layout,
+		Stream:    runnel.StreamOptions{Partitions: what.Partitions, Size: most + 1, Overflow: runnel.Reject, Codec: runnel.MsgPack},
+		Processor: runnel.ProcessorOptions{OnError: runnel.Halt, LockExpiry: benchExpiry, Grace: time.Second, JoinDelay: time.Nanosecond},
+	})
+	key := func(r benchRecord) string { return r.Key }
+	b.load = runnel.NewStream(b.app, "load", key, nil)
+	b.paced = runnel.NewStream(b.app, "paced", key, nil)
+	b.load.Process("drain", b.drain, nil)
+	b.paced.Process("handle", b.handle, nil)
+	var err error
+	b.client, err = worker.RegistryOf(b.app).Client()
+	return b, err
+}
+
+// run measures for about so long, one stage after the other. It ends early, with an
+// error, when ctx does.
+func (b *bench) run(ctx context.Context, duration time.Duration) ([]measure, error) {
+	var out []measure
+	for _, st := range []struct {
+		name  string
+		share time.Duration // of the whole, in tenths
+		room  int64         // of what may be sent, in tenths
+		do    func(context.Context, time.Duration, *measure) error
+	}{
+		{stagePing, 1, 0, b.ping}, {stageSingle, 2, 2, b.single}, {stageLatency, 2, 1, b.latency}, {stageBatches, 2, 7, b.batches}, {stageDrain, 3, 0, b.drainAll},
+	} {
+		b.room.Store(b.most * st.room / 10)
+		m, err := b.stage(ctx, st.name, duration*st.share/10, st.do)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.name, err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// stage runs a stage and adds what it cost the server.
+func (b *bench) stage(ctx context.Context, name string, lasts time.Duration, do func(context.Context, time.Duration, *measure) error) (measure, error) {
+	m := measure{Name: name}
+	before, err := inspect.Server(ctx, b.client)
+	if err != nil {
+		return m, err
+	}
+	began := time.Now()
+	if err := do(ctx, lasts, &m); err != nil {
+		return m, err
+	}
+	took := time.Since(began)
+	after, err := inspect.Server(ctx, b.client)
+	if err != nil {
+		return m, err
+	}
+	if !before.CPUUnknown && !after.CPUUnknown {
+		share := (after.CPU - before.CPU).Seconds() / took.Seconds()
+		m.RedisCPU = &share
+	}
+	if m.Took > 0 {
+		m.Rate = float64(m.Events) / m.Took * 1000
+	}
+	return m, ctx.Err()
+}
+
+// remove deletes all that the bench left in Redis. It waits for locks to expire that a
+// worker could not give back.
+func (b *bench) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), benchPatience)
+	defer cancel()
+	err := b.removeAll(ctx)
+	for ; err != nil && ctx.Err() == nil; err = b.removeAll(ctx) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(benchExpiry / 4):
+		}
+	}
+	return errors.Join(err, b.app.Close())
+}
+
+func (b *bench) removeAll(ctx context.Context) error {
+	streams, err := b.client.Streams(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range streams {
+		state, err := inspect.Stream(ctx, b.client, name, 1)
+		if err != nil {
+			return err
+		}
+		if state == nil {
+			continue
+		}
+		for i := range state.Processors {
+			if err := removeProcessor(ctx, b.client, &state.Processors[i], true); err != nil {
+				return err
+			}
+		}
+		if err := b.client.DropStream(ctx, name, state.Partitions); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+const (
+	// widest is how wide a column may be that is not the last.
+	widest = 32
+	// content is how much of the last column has to fit.
+	content = 24
+)
+
+// layout chooses the columns that fit, and how wide they are. The last one, which has
+// the longest texts, is content with less, and takes what is left.
+func layout(heads []head, rows []topRow, width int) (chosen, widths []int) {
+	last := len(heads) - 1
+	widths = make([]int, len(heads))
+	byRank := make([]int, len(heads))
+	for i, h := range heads {
+		byRank[i], widths[i] = i, ansi.StringWidth(h.title)
+		for r := range rows {
+			widths[i] = max(widths[i], ansi.StringWidth(rows[r].cells[i]))
+		}
+		widths[i] = min(widths[i], widest)
+		if h.title == trendTitle {
+			widths[i] = trendLooks
+		}
+	}
+	widths[last] = min(widths[last], content)
+	slices.SortFunc(byRank, func(a, b int) int { return heads[a].rank - heads[b].rank })
+	used := 0
+	for _, i := range byRank {
+		if need := widths[i] + min(len(chosen), 1)*2; used+need <= width || len(chosen) == 0 {
+			chosen, used = append(chosen, i), used+need
+		}
+	}
+	slices.Sort(chosen)
+	if chosen[len(chosen)-1] == last {
+		widths[last] += max(width-used, 0)
+	}
+	return chosen, widths
+}
+
+// layLine lays cells out.
+func layLine(heads []head, chosen, widths []int, width int, cell func(int) string) string {
+	var b strings.Builder
+	for n, i := range chosen {
+		if n > 0 {
+			b.WriteString("  ")
+		}
+		text := ansi.Truncate(printable(cell(i)), widths[i], "…")
+		space := strings.Repeat(" ", max(widths[i]-ansi.StringWidth(text), 0))
+		if heads[i].left {
+			b.WriteString(text + space)
+		} else {
+			b.WriteString(space + text)
+		}
+	}
+	return ansi.Truncate(b.String(), width, "…")
+}
+
+// fit is a text on one line of at most so many cells.
+func fit(text string, width int) string { return ansi.Truncate(printable(text), width, "…") }
+
+// wrapped is a text on as many lines as it needs, broken between words.
+func wrapped(text string, width int) (lines []string) {
+	for _, word := range strings.Fields(printable(text)) {
+		if n := len(lines) - 1; n >= 0 && ansi.StringWidth(lines[n])+1+ansi.StringWidth(word) <= width {
+			lines[n] += " " + word
+		} else {
+			lines = append(lines, ansi.Truncate(word, width, "…"))
+		}
+	}
+	return lines
+}
+
+func cut(lines []string, width, height int) []string {
+	lines = slices.Clone(lines[:min(len(lines), max(height, 0))])
+	for i := range lines {
+		lines[i] = fit(lines[i], width)
+	}
+	return lines
+}
+
+// printable keeps what others wrote, names and errors, from steering the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}

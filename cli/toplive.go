@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+const (
+	// actPatience is how long top tries to do something in Redis.
+	actPatience = 10 * time.Second
+	// topTick is how often the age of the numbers is drawn anew.
+	topTick = time.Second
+)
+
+type (
+	sampleMsg struct {
+		sample *inspect.Sample
+		err    error
+	}
+	actedMsg struct {
+		text string
+		err  error
+	}
+	tickMsg struct{}
+)
+
+func (a actedMsg) String() string {
+	if a.err != nil {
+		return oneLine(a.err)
+	}
+	return a.text
+}
+
+// A screen connects a topModel to bubbletea, which calls it from one goroutine.
+type screen struct {
+	m    *topModel
+	acts chan<- *topAct // has room for the one that a model lets be under way
+}
+
+func (s screen) Init() tea.Cmd { return nil }
+
+func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	now := time.Now()
+	switch msg := msg.(type) {
+	case sampleMsg:
+		if msg.err != nil {
+			s.m.failed(msg.err, now)
+		} else {
+			s.m.sampled(msg.sample, now)
+		}
+	case actedMsg:
+		s.m.acted(msg.text, msg.err)
+	case tickMsg:
+		s.m.ticked(now)
+	case tea.WindowSizeMsg:
+		s.m.resized(msg.Width, msg.Height)
+	case tea.PasteMsg:
+		if s.m.input != nil {
+			s.m.press("", msg.Content)
+		}
+	case tea.KeyPressMsg:
+		if msg.String() == "ctrl+z" {
+			return s, tea.Suspend
+		}
+		act, quit := s.m.press(msg.String(), msg.Text)
+		if act != nil {
+			s.acts <- act
+		}
+		if quit {
+			return s, tea.Quit
+		}
+	}
+	return s, nil
+}
+
+func (s screen) View() tea.View {
+	v := tea.NewView(strings.Join(s.m.draw(), "\n"))
+	v.AltScreen = true
+	return v
+}
+
+// topLive shows the model until the user quits or ctx ends. Looks, acts and the clock
+// have a goroutine each: none waits for another.
+func (s *session) topLive(ctx context.Context, watch *inspect.Watch, m *topModel, options ...tea.ProgramOption) error {
+	acts := make(chan *topAct, 1)
+	program := tea.NewProgram(screen{m, acts}, append([]tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithInput(s.stdin), tea.WithOutput(s.stdout), tea.WithoutSignalHandler(),
+	}, options...)...)
+	running, end := context.WithCancel(ctx)
+	defer end()
+	look := make(chan struct{}, 1)
+	var last actedMsg
+	var others sync.WaitGroup
+	others.Go(func() { watchOn(running, watch, m.every, look, program.Send) })
+	others.Go(func() { last = s.actOn(running, acts, look, program.Send) })
+	others.Go(func() {
+		every(running, topTick, func() { program.Send(tickMsg{}) })
+	})
+	_, err := program.Run()
+	end()
+	close(acts)
+	others.Wait()
+	if m.busy != nil { // the user quit before it was done
+		fmt.Fprintf(s.stderr, "%s: %s\n", s.name, last)
+	}
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// every calls fn again and again until ctx ends.
+func every(ctx context.Context, d time.Duration, fn func()) {
+	t := time.NewTicker(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			fn()
+		}
+	}
+}
+
+// watchOn looks again and again, one look at a time, with a pause after each that look
+// cuts short.
+func watchOn(ctx context.Context, watch *inspect.Watch, pause time.Duration, look <-chan struct{}, send func(tea.Msg)) {
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-look:
+			timer.Stop()
+		case <-timer.C:
+		}
+		once, cancel := context.WithTimeout(ctx, topPatience)
+		sample, err := watch.Look(once)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		send(sampleMsg{sample, err})
+	}
+}
+
+// actOn does what the user said yes to, one after the other, until acts is closed; what
+// was begun is brought to its end. It returns what became of the last.
+func (s *session) actOn(ctx context.Context, acts <-chan *topAct, look chan<- struct{}, send func(tea.Msg)) (last actedMsg) {
+	for act := range acts {
+		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), actPatience)
+		text, err := s.act(once, act)
+		cancel()
+		if err != nil {
+			err = fmt.Errorf("%s: %w", act, err)
+		}
+		last = actedMsg{text, err}
+		send(last)
+		select {
+		case look <- struct{}{}:
+		default:
+		}
+	}
+	return last
+}
+
+// act does one thing and says what became of it.
+func (s *session) act(ctx context.Context, a *topAct) (string, error) {
+	switch a.verb {
+	case verbPause:
+		told, _, err := s.hold(ctx, rules.Rule{Kind: rules.Pause, Scope: a.scope(), Who: a.who, Why: a.why}, 0)
+		return ruleText(told.RuleState), err
+	case verbUnpause:
+		told, err := s.release(ctx, rules.Pause, a.scope())
+		var text strings.Builder
+		if err == nil {
+			err = writeRemoved(&text, told)
+		}
+		return strings.ReplaceAll(strings.TrimSpace(text.String()), "\n", "; "), err
+	}
+	done, err := s.resumePartition(ctx, a.stream, a.processor, a.partition, false)
+	return done.text(), err
+}

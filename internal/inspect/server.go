@@ -1,0 +1,40 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A ServerState is what a server tells of itself.
+type ServerState struct {
+	Version    string
+	Master     string        // address of the one that it is a replica of, "" if it is none
+	Memory     int64         // bytes used
+	MaxMemory  int64         // bytes, 0 without a limit
+	CPU        time.Duration // spent since it began, by all its threads
+	CPUUnknown bool          // it does not tell, as an embedded one
+}
+
+// Server asks a server for its state.
+func Server(ctx context.Context, c *rstream.Client) (ServerState, error) {
+	text, err := c.Redis().Info(ctx).Result()
+	if err != nil {
+		return ServerState{}, fmt.Errorf("redis at %s: INFO: %w", c.Addr(), err)
+	}
+	info := sectionsOf(text)
+	s := ServerState{
+		Version: info["server"]["redis_version"], Memory: number(info["memory"]["used_memory"]), MaxMemory: number(info["memory"]["maxmemory"]),
+	}
+	if of := info["replication"]; of["role"] == "slave" {
+		s.Master = net.JoinHostPort(of["master_host"], of["master_port"])
+	}
+	system, err1 := strconv.ParseFloat(info["cpu"]["used_cpu_sys"], 64)
+	user, err2 := strconv.ParseFloat(info["cpu"]["used_cpu_user"], 64)
+	s.CPU, s.CPUUnknown = time.Duration((system+user)*float64(time.Second)), err1 != nil || err2 != nil
+	return s, nil
+}
