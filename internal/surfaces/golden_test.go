@@ -21,6 +21,7 @@ func (s *scene) golden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"status":           {"status"},
 		"status-processor": {"status", "orders/auditor"},
+		"top":              {"top", "--every", "200ms"},
 		"members":          {"members"},
 		"check":            {"check", "--max-lag", "20"},
 		"stream-ls":        {"stream", "ls"},
