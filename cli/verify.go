@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
@@ -99,7 +100,7 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // read reads a partition up to where it ended when it was looked at.
-func (v *verified) read(ctx context.Context, s *session, look *reading, log inspect.LogState, limit int) (verifiedPartition, error) {
+func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, log inspect.LogState, limit int) (verifiedPartition, error) {
 	one := verifiedPartition{Partition: log.Partition, Err: log.Err}
 	if log.Err != "" {
 		return one, nil
@@ -119,10 +120,10 @@ func (v *verified) read(ctx context.Context, s *session, look *reading, log insp
 		}
 		one.Entries++
 		what := ""
-		if _, err := look.record(e.Entry); err != nil {
+		if _, err := look.Record(e.Entry); err != nil {
 			one.Undecodable++
 			what = "cannot be decoded: " + summary(err.Error())
-		} else if n, known := look.partition(e.Entry); known && n != log.Partition {
+		} else if n, known := look.Partition(e.Entry); known && n != log.Partition {
 			one.Misplaced++
 			what = fmt.Sprintf("belongs to partition %d by its key", n)
 		}
