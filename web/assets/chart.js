@@ -2,7 +2,16 @@
 import { html, useEffect, useRef } from "./vendor/preact-htm.module.js";
 import { count, rate } from "./format.js";
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// colours are what names of style.css come to in the scheme of now: a canvas cannot tell.
+function colours(box, names) {
+  const probe = box.appendChild(document.createElement("i"));
+  const found = names.map((name) => {
+    probe.style.color = `var(${name})`;
+    return [name, getComputedStyle(probe).color];
+  });
+  probe.remove();
+  return Object.fromEntries(found);
+}
 
 // gapped puts an empty point behind each time from which it took long to the next.
 function gapped(at, columns, every) {
@@ -20,17 +29,18 @@ function gapped(at, columns, every) {
 
 function options(box, lines, whole) {
   const text = whole ? (v) => (v === null ? "–" : count(v)) : (v) => (v === null ? "–" : rate(v) + "/s");
-  const axis = { stroke: colour("--pale"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  const ink = colours(box, ["--pale", "--line", ...lines.flatMap((l) => [l.colour, l.fill].filter(Boolean))]);
+  const axis = { stroke: ink["--pale"], grid: { stroke: ink["--line"], width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
   return {
-    width: box.clientWidth, height: 150, cursor: { y: false }, legend: { live: true },
+    width: box.clientWidth, height: 160, cursor: { y: false }, legend: { live: true },
     scales: { y: { range: (_, low, high) => [0, Math.max(whole ? 4 : 1, (high || 0) * 1.08)] } },
     axes: [
-      { ...axis, values: (_, ts) => ts.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" })), space: 90 },
+      { ...axis, values: (_, ts) => ts.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" })), space: 90, size: 28 },
       { ...axis, size: 48, values: (_, vs) => vs.map((v) => (v >= 10000 ? `${v / 1000}k` : String(Math.round(v * 100) / 100))) },
     ],
     series: [
       { label: "time", value: (_, t) => (t ? new Date(t * 1000).toLocaleTimeString("en-GB") : "–") },
-      ...lines.map((l) => ({ label: l.label, stroke: colour(l.colour), width: 1.5, dash: l.dash, fill: l.fill ? colour(l.fill) : undefined, points: { show: false }, value: (_, v) => text(v) })),
+      ...lines.map((l) => ({ label: l.label, stroke: ink[l.colour], width: 1.5, dash: l.dash, fill: l.fill && ink[l.fill], points: { show: false }, value: (_, v) => text(v) })),
     ],
   };
 }
@@ -46,7 +56,7 @@ export function Chart({ title, at, lines, every, whole }) {
       plot.current = new uPlot(options(box.current, lines, whole), data(), box.current);
     };
     draw();
-    const seen = new ResizeObserver(() => plot.current && plot.current.setSize({ width: box.current.clientWidth, height: 150 }));
+    const seen = new ResizeObserver(() => plot.current && plot.current.setSize({ width: box.current.clientWidth, height: 160 }));
     seen.observe(box.current);
     const dark = matchMedia("(prefers-color-scheme: dark)");
     addEventListener("themechange", draw);
@@ -60,7 +70,10 @@ export function Chart({ title, at, lines, every, whole }) {
     };
   }, [shape]);
   useEffect(() => {
-    if (plot.current) plot.current.setData(data());
+    const u = plot.current;
+    if (!u) return;
+    u.setData(data());
+    if (u.cursor.idx === null || u.cursor.idx === undefined) u.setLegend({ idx: u.data[0].length - 1 }); // the values of now
   });
   const last = lines.map((l) => `${l.label} ${l.values.length ? (whole ? count(l.values.at(-1)) : rate(l.values.at(-1))) : "not known"}`).join(", ");
   return html`<figure class="chart" role="img" aria-label=${`${title} over time; now ${last}`}><figcaption>${title}</figcaption><div class="plot" ref=${box}></div></figure>`;

@@ -32,9 +32,12 @@ function Question({ title, text, button, action, body, danger, lasting, then }) 
   const [busy, setBusy] = useState(false);
   const [err, setErr] = useState("");
   useEffect(() => {
-    const back = document.activeElement;
-    dialog.current.showModal();
-    return () => back && back.focus && back.focus();
+    const shown = dialog.current, back = document.activeElement;
+    shown.showModal();
+    return () => {
+      shown.close(); // while it is open, nothing outside can have the focus
+      back.focus();
+    };
   }, []);
   async function submit(e) {
     e.preventDefault();

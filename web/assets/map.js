@@ -65,7 +65,7 @@ export function Map({ d, chosen, choose }) {
         return html`<button type="button" key=${`${n}/${flashes[n] || 0}`} data-partition=${n} data-lag=${d.lag[n]} data-owner=${d.owner[n] < 0 ? "" : owner} data-state=${state}
           class=${`cell l${step(d.lag[n])} ${mark.colour} ${state === "ok" ? "" : "odd"} ${flashes[n] ? "flash" : ""}`} title=${text} aria-label=${text}
           aria-pressed=${chosen === n} tabindex=${(chosen ?? 0) === n ? 0 : -1} onClick=${() => choose(chosen === n ? null : n)}>
-          <span class="n">${n}</span><span class="state">${letters[state]}</span><span class="mark">${mark.letter}</span></button>`;
+          <span class="n">${n}</span><span class="lag">${atLeast(d.lag[n], note.lag_more)}</span><span class="state">${letters[state]}</span><span class="mark">${mark.letter}</span></button>`;
       })}</div>
     <div class="legend"><span class="steps" aria-label="colours of lags">lag ${steps.map((t, i) => html`<i class=${`cell l${i}`}>${t}</i>`)}</span>
       <span class="states">${["quarantined", "blocked", "paused", "running long", "no owner"].map((s) => html`<span><b>${letters[s]}</b> ${s}</span>`)}</span>

@@ -60,7 +60,7 @@ function Charts({ all }) {
     <${Chart} title="Lag, in events" whole=${true} at=${at} every=${every} lines=${shown.map((p, i) => ({ label: p.name, colour: colours[i], values: series[p.name].lag }))} />
     <${Chart} title="Events per second" at=${at} every=${every} lines=${[
       { label: "appended", colour: "--c2", values: added(first, "appended") },
-      { label: "done", colour: "--c1", dash: [4, 3], values: added(known, "done") },
+      { label: "done, by all processors", colour: "--c1", dash: [4, 3], values: added(known, "done") },
     ]} />
   </div>`;
 }

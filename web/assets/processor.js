@@ -51,6 +51,9 @@ function Partition({ d, n, actions, rules, name }) {
   </section>`;
 }
 
+// Linked is a number of events that a page of their own lists.
+const Linked = ({ n, route, about }) => (n > 0 ? html`<a href=${`#/${route}/${about}`}><${Number} of=${n} field=${route} /></a>` : html`<${Number} of=${n} field=${route} />`);
+
 function Members({ d }) {
   const owned = (m) => d.owner.flatMap((o, n) => (o >= 0 && d.owners[o] === m.worker ? [n] : []));
   return html`<section><h2>Members</h2><${Table} label="members" head=${["worker", "joined", "heartbeat", "owns", "assigned", "pinned", "executor"]} empty=${d.members.length === 0 && "No worker runs it."}>
@@ -79,8 +82,8 @@ export function Processor({ sample, about, actions }) {
       <${Figure} label="pending"><${Number} of=${t.pending} field="pending" /><//>
       <${Figure} label="owned" tone=${t.owned < p.partitions ? "warn" : ""}>${t.owned} of ${p.partitions}<//>
       <${Figure} label="members">${p.members.length}<//><${Figure} label="generation">${p.generation}<//>
-      <${Figure} label="parked"><a href=${`#/parked/${about}`}><${Number} of=${t.parked} field="parked" /></a><//>
-      <${Figure} label="dead letters" tone=${t.dead ? "warn" : ""}><a href=${`#/dead/${about}`}><${Number} of=${t.dead} field="dead" /></a><//>
+      <${Figure} label="parked"><${Linked} n=${t.parked} route="parked" about=${about} /><//>
+      <${Figure} label="dead letters" tone=${t.dead ? "warn" : ""}><${Linked} n=${t.dead} route="dead" about=${about} /><//>
       <${Figure} label="lost"><${Number} of=${t.lost} field="lost" warn /><//><${Figure} label="quarantined" tone=${t.quarantined ? "bad" : ""}>${t.quarantined}<//>
     </dl>
     <section><h2>Partitions <span class="facts"><span>${plural(p.partitions, "partition")}, choose one to see all of it</span></span></h2>
