@@ -37,7 +37,7 @@ function Figures({ sample, all }) {
   const dead = total((t) => t.dead), stopped = total((t) => t.quarantined);
   return html`<dl class="figures" aria-label="the app in numbers">
     <${Figure} label="lag"><span data-field="lag">${atLeast(lag, more)}</span><//>
-    <${Figure} label="oldest unacked">${lag > 0 ? duration(oldest) : dash}<//>
+    <${Figure} label="oldest">${lag > 0 ? duration(oldest) : dash}<//>
     <${Figure} label="appended /s">${rate(sum(sample.streams.map((s) => s.rate)))}<//>
     <${Figure} label="done /s">${rate(sum(all.map((p) => p.done)))}<//>
     <${Figure} label="parked"><span data-field="parked">${count(total((t) => t.parked))}</span><//>
