@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -40,11 +41,21 @@ func program() (string, bool) {
 	return "", false
 }
 
+const missing = "no browser is installed, so the dashboard is not tested in one: make test-web installs Chromium"
+
+// TestMain says so where the tests are skipped.
+func TestMain(m *testing.M) {
+	if _, ok := program(); !ok {
+		fmt.Println(missing)
+	}
+	os.Exit(m.Run())
+}
+
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	path, ok := program()
 	if !ok {
-		t.Skip("no browser is installed, so the dashboard is not tested in one: make test-web installs Chromium")
+		t.Skip(missing)
 	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,

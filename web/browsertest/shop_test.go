@@ -82,7 +82,7 @@ func (s *shop) register(worker string) (*runnel.App, streams) {
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	if _, ok := program(); !ok {
-		t.Skip("no browser is installed, so the dashboard is not tested in one: make test-web installs Chromium")
+		t.Skip(missing)
 	}
 	s := &shop{t: t, redis: testredis.Start(t), pace: 60 * time.Millisecond}
 	s.app, s.streams = s.register("dashboard")
