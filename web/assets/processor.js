@@ -80,7 +80,7 @@ export function Processor({ sample, about, actions }) {
       <${Figure} label="lag"><${Number} of=${t.lag} more=${t.lag_more} field="lag" /><//><${Figure} label="oldest">${age(t.age, t.lag)}<//>
       <${Figure} label="appended /s">${rate(p.rate)}<//><${Figure} label="done /s">${rate(p.done)}<//>
       <${Figure} label="pending"><${Number} of=${t.pending} field="pending" /><//>
-      <${Figure} label="owned" tone=${t.owned < p.partitions ? "warn" : ""}>${t.owned} of ${p.partitions}<//>
+      <${Figure} label="owned" tone=${t.owned < p.partitions ? "warn" : ""}>${t.owned}/${p.partitions}<//>
       <${Figure} label="members">${p.members.length}<//><${Figure} label="generation">${p.generation}<//>
       <${Figure} label="parked"><${Linked} n=${t.parked} route="parked" about=${about} /><//>
       <${Figure} label="dead letters" tone=${t.dead ? "warn" : ""}><${Linked} n=${t.dead} route="dead" about=${about} /><//>
