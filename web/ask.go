@@ -60,6 +60,9 @@ func (d *dashboard) ask(list lister) http.HandlerFunc {
 				return
 			}
 		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = &requestError{http.StatusGatewayTimeout, "it takes too long: narrow it down, to a partition for example"}
+		}
 		refuse(w, codeOf(err), err)
 	}
 }

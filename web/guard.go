@@ -39,6 +39,16 @@ func toDirectory(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusPermanentRedirect)
 }
 
+// isForeign says whether a browser tells that a page of another origin asks, which could
+// not read the answer, but have the server work.
+func isForeign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return true
+}
+
 // actionHeader is one that a page of another origin cannot send without being asked
 // first whether it may, which it may not.
 const actionHeader = "X-Runnel-Dashboard"

@@ -81,6 +81,19 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// A foreign page cannot have the server work, though it could not read the answer.
+func TestForeignPagesCannotAsk(t *testing.T) {
+	s := newShop(t, 1, nil)
+	for site, code := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200} {
+		if resp, _ := s.request("GET", "/api/events?stream=orders", "", "Sec-Fetch-Site", site); resp.StatusCode != code {
+			t.Errorf("%s: %d, want %d", site, resp.StatusCode, code)
+		}
+	}
+	if resp, _ := s.request("GET", "/", "", "Sec-Fetch-Site", "cross-site"); resp.StatusCode != http.StatusOK { // a link
+		t.Errorf("the page itself: %d", resp.StatusCode)
+	}
+}
+
 // Below a prefix every address of the page counts from where it stands.
 func TestPrefix(t *testing.T) {
 	s := newShop(t, 1, nil)

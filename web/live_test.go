@@ -214,3 +214,27 @@ func TestRatesAfterAPause(t *testing.T) {
 		t.Error("a rate over a minute")
 	}
 }
+
+// A thousand partitions fit into a sample that may be sent every two seconds.
+func TestSamplesAreSmall(t *testing.T) {
+	owners := make([]string, 1024)
+	for n := range owners {
+		owners[n] = fmt.Sprint("worker-", n%40)
+	}
+	s := lookOf(0, 1024*12345, owners...)
+	for n := range s.App.Streams[0].Processors[0].Partitions {
+		p, rate := &s.App.Streams[0].Processors[0].Partitions[n], 123.456
+		p.Lag, p.Pending, p.Age, p.Epoch, p.LockLeft, p.Length = 12345, 64, 98765, 1_767_225_600_000, 9876, 45678
+		s.Rates[0].Processors[0].Partitions[n] = &rate
+	}
+	f := &frame{sample: s}
+	with, err := f.encoded("orders/printer")
+	if err != nil || len(with) > 64<<10 {
+		t.Errorf("%d bytes, %v", len(with), err)
+	}
+	without, err := f.encoded("")
+	if err != nil || len(without) > 2<<10 {
+		t.Errorf("%d bytes for those who see no partitions, %v", len(without), err)
+	}
+	t.Logf("%d bytes with partitions, %d without", len(with), len(without))
+}

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -125,6 +126,8 @@ func (d *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the dashboard is not served as %q", r.Host))
 	case r.URL.Path == "":
 		toDirectory(w, r)
+	case strings.HasPrefix(r.URL.Path, "/api/") && isForeign(r):
+		refuse(w, http.StatusForbidden, errForeign)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !d.opts.AllowActions:
 		w.Header().Set("Allow", "GET, HEAD")
 		refuse(w, http.StatusMethodNotAllowed, fmt.Errorf("this dashboard only reads"))

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
@@ -184,4 +186,17 @@ func (s *shop) settled() {
 			parked.Totals.Parked == 2 && parked.Totals.Lag == 0 && s.processor("payments", "pay").Totals.Quarantined == 1 &&
 			s.processor("orders", "invoices").Totals.Lag == 0 && s.processor("payments", "pay").Totals.Lag == 1
 	})
+}
+
+// many registers a processor of a stream with so many partitions, which no worker runs.
+func (s *shop) many(partitions int) {
+	s.t.Helper()
+	_, err := s.client.EnsureMeta(s.t.Context(), "big", rstream.Meta{
+		Partitions: partitions, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"reader"}})
+	s.must(err)
+}
+
+// entryOf is an entry for a partition.
+func entryOf(s *shop, stream string, partition int) *redis.XAddArgs {
+	return &redis.XAddArgs{Stream: s.client.Keys().Partition(stream, partition), Values: []any{"data", "{}"}}
 }
