@@ -18,20 +18,18 @@ function One({ stream, id }) {
 export function Events({ sample, about }) {
   const [filter, set] = useFilter({ key: "", partition: "", limit: "50" });
   const [opened, open] = useState(null);
-  const [follow, setFollow] = useState(false);
   const { value, busy, err, again } = useList((signal) => (about ? list("events", { stream: about, ...filter }, signal) : Promise.resolve(null)), [about, filter]);
-  useEffect(() => {
-    if (!follow) return;
-    const timer = setInterval(again, 3000);
-    return () => clearInterval(timer);
-  }, [follow]);
+  // What came since is known from the samples: nobody asks Redis for it.
+  const stream = sample.streams.find((s) => s.stream === about), appended = stream ? stream.appended : -1;
+  const [since, setSince] = useState(appended);
+  useEffect(() => setSince(appended), [value]);
+  const more = appended >= 0 && since >= 0 ? Math.max(0, appended - since) : 0;
   const events = value ? value.events : [];
   const found = value && (value.complete ? `${plural(events.length, "event")}, all there are` : filter.key && events.length < filter.limit ? `${plural(events.length, "event")} among the latest ${value.searched}` : `the latest ${plural(events.length, "event")}`);
   return html`<div class="bar"><h1>Events</h1><${Picker} label="stream" route="events" names=${sample.streams.map((s) => s.stream)} value=${about} /></div>
-    <${Filters} fields=${[{ name: "key", label: "key", size: 18 }, { name: "partition", label: "partition", size: 5, number: true }, { name: "limit", label: "at most", size: 4, number: true }]} filter=${filter} set=${set} busy=${busy} again=${again}>
-      <label class="field check"><input type="checkbox" checked=${follow} onChange=${(e) => setFollow(e.target.checked)} /> follow</label><//>
+    <${Filters} fields=${[{ name: "key", label: "key", size: 18 }, { name: "partition", label: "partition", size: 5, number: true }, { name: "limit", label: "at most", size: 4, number: true }]} filter=${filter} set=${set} busy=${busy} again=${again} />
     <${Trouble} err=${err} />
-    <p class="hint" role="status">${found || "\u00a0"}</p>
+    <p class="hint"><span role="status">${found || "\u00a0"}</span>${more > 0 && html` · <button type="button" class="quiet" onClick=${again}>${plural(more, "event")} came since: look again</button>`}</p>
     <${Table} label="events" head=${["event", "time", "key", "record"]} empty=${value && events.length === 0 && "No event."}>
       ${events.map((e) => {
         const id = `${e.partition}/${e.id}`;

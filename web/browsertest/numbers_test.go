@@ -2,12 +2,15 @@ package browsertest
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/web"
 )
 
 // filled is a shop that has come to rest with something of everything, and a browser.
@@ -109,5 +112,39 @@ func TestPayloadsAreText(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll("main img, main script").length`); n != 0 {
 		t.Errorf("%d elements were made of a payload", n)
 	}
+	b.clean(s.url)
+}
+
+// A dashboard that only reads has nothing to click that would change anything.
+func TestReadOnlyPages(t *testing.T) {
+	s, b := filled(t)
+	server := httptest.NewServer(web.Handler(s.app, &web.Options{Every: 500 * time.Millisecond}))
+	defer server.Config.Shutdown(t.Context()) // which ends what it streams
+	b.open(server.URL + "/")
+	if got := b.text(".mode"); got != "read-only" {
+		t.Errorf("it says %q", got)
+	}
+	for _, route := range routes {
+		b.goTo(route)
+		if route == "processor/payments/pay" {
+			b.click(".cell[data-state=quarantined]")
+			b.await("why", `document.querySelector(".quarantine")`)
+		}
+		if n := eval[int](b, `[...document.querySelectorAll("main button")].filter((e) => /pause|block|replay|drop|resume|retry|give up|fire|cancel/i.test(e.textContent)).length`); n > 0 {
+			t.Errorf("%s has %d buttons that change something", route, n)
+		}
+	}
+	b.clean(server.URL)
+}
+
+// The page of events says how many came since, and shows them when asked to.
+func TestNewEvents(t *testing.T) {
+	s, b := filled(t)
+	b.open(s.url + "/#/events/mails")
+	b.await("events", `document.querySelectorAll("tr[data-event]").length === 40`)
+	s.must(s.streams.mails.Send(t.Context(), order{Customer: "zoe"}, order{Customer: "zoe"}))
+	b.click("2 events came since: look again")
+	b.await("them", `document.querySelectorAll("tr[data-event]").length === 42 && document.querySelector("tr[data-event]").innerText.includes("zoe")`)
+	b.await("nothing new", `!document.querySelector("main .hint button")`)
 	b.clean(s.url)
 }
