@@ -11,14 +11,14 @@ DURATION    ?= 60s
 SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check otel-check
+.PHONY: help test setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check race mutants sim-short tidy-check
+	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check web-check race mutants sim-short tidy-check
 
 setup: ## install redis-server and gcc if they are missing
 	@scripts/setup-test.sh
@@ -78,3 +78,16 @@ bench-check: ## check the benchmarks' own module, which is not a part of the oth
 otel-check: ## check and test the module of the traces, which is not a part of the others
 	@files=$$(gofmt -l otel); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
 	cd otel && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) test -race -vet off -timeout $(TIMEOUT) ./... && $(GO) mod tidy -diff
+
+web-check: ## check the module of the dashboard's browser tests, and run them if there is a browser
+	@files=$$(gofmt -l web/browsertest); if [ -n "$$files" ]; then echo "not formatted by gofmt:"; echo "$$files"; exit 1; fi
+	cd web/browsertest && $(GO) vet ./... && $(GO) mod tidy -diff && $(GO) test -timeout $(TIMEOUT)
+
+test-web: ## test the dashboard in Chromium, which is installed if it is missing
+	@scripts/setup-web.sh
+	cd web/browsertest && $(GO) test -count 1 -timeout $(TIMEOUT)
+
+web-shots: ## take the pictures of the dashboard in docs/images, from running workers
+	@scripts/setup-web.sh
+	@mkdir -p docs/images
+	cd web/browsertest && RUNNEL_WEB_SHOTS=$(CURDIR)/docs/images $(GO) test -count 1 -timeout $(TIMEOUT) -run '^TestSchemes$$'

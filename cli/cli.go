@@ -1,6 +1,6 @@
 // Package cli is the command line of an app: worker, send, sendmany, status, top,
 // check, doctor, bench, members, stream, tail, processor, rules, retry, dead,
-// delayed, completion and version.
+// delayed, audit, dashboard, completion and version.
 //
 // Run gives an app's binary all of it:
 //
@@ -102,7 +102,7 @@ func (p *program) root() *cli.App {
 		OnUsageError:   onUsageError,
 		Action:         p.noCommand,
 		Commands: []*cli.Command{
-			p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.completion(), p.version(),
+			p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.audit(), p.dashboard(), p.completion(), p.version(),
 		},
 		CustomAppHelpTemplate: rootHelp,
 	}

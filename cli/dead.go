@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/operate"
 )
 
 // deadFlags choose dead letters.
@@ -107,7 +108,7 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	shown := make([]shownLetter, len(letters))
 	for i, d := range letters {
-		record, _ := look.record(d.Entry)
+		record, _ := look.Record(d.Entry)
 		shown[i] = shownLetter{DeadState: d, Fields: map[string]string{}, Record: record}
 		for name, value := range d.Entry.Values {
 			switch text := fmt.Sprint(value); {
@@ -185,14 +186,8 @@ func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
 			return writeDead(w, letters, time.Now())
 		})
 	}
-	byPartition := map[int][]string{}
-	for _, d := range letters {
-		byPartition[d.Partition] = append(byPartition[d.Partition], d.ID)
-	}
-	for _, n := range a.filter.Partitions {
-		if err := s.client.DropDead(ctx, a.place(s, n), byPartition[n]); err != nil {
-			return fmt.Errorf("%w; what is left is listed by dead ls", err)
-		}
+	if _, err := operate.Drop(ctx, s.client, a.stream, a.processor, letters); err != nil {
+		return fmt.Errorf("%w; what is left is listed by dead ls", err)
 	}
 	return s.out.line(out, "%s dropped", plural(len(letters), "dead letter"))
 }

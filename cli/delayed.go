@@ -134,7 +134,7 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 		if len(wanted) > 0 && !wanted[e.ID] {
 			continue
 		}
-		record, _ := look.record(e.Entry)
+		record, _ := look.Record(e.Entry)
 		shown = append(shown, shownDelayed{DelayedState: e, Record: record})
 	}
 	return s.out.write(shown, func(w io.Writer) error { return writeDelayed(w, shown, time.Now()) })

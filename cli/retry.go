@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/operate"
 )
 
 func textFlag() cli.Flag {
@@ -83,28 +84,15 @@ type changedEvents struct {
 
 // change applies a change to the chosen events, partition by partition, and tells
 // which ones it was.
-func (a *aside) change(ctx context.Context, s *session, did string, apply func(partition int, ids []string) ([]string, error)) error {
+func (a *aside) change(ctx context.Context, s *session, did string, change operate.ParkedChange) error {
 	states, err := inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
 	if err != nil {
 		return err
 	}
-	byPartition := map[int][]string{}
-	for _, r := range states {
-		byPartition[r.Partition] = append(byPartition[r.Partition], r.Event)
-	}
+	events, err := operate.ChangeParked(ctx, s.client, a.stream, a.processor, states, change)
 	done := changedEvents{a.stream, a.processor, []string{}}
-	for _, n := range a.filter.Partitions {
-		if len(byPartition[n]) == 0 {
-			continue
-		}
-		var ids []string
-		ids, err = apply(n, byPartition[n])
-		for _, id := range ids {
-			done.Events = append(done.Events, eventID(n, id))
-		}
-		if err != nil {
-			break
-		}
+	for _, e := range events {
+		done.Events = append(done.Events, eventID(e.Partition, e.ID))
 	}
 	told := s.out.write(done, func(w io.Writer) error {
 		for _, id := range done.Events {
@@ -124,9 +112,7 @@ func runRetryNow(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.change(ctx, s, "due now", func(n int, ids []string) ([]string, error) {
-		return s.client.RetryNow(ctx, a.place(s, n), ids)
-	})
+	return a.change(ctx, s, "due now", operate.RetryNow)
 }
 
 func runRetryDrop(ctx context.Context, s *session, c *cli.Context) error {
@@ -137,10 +123,5 @@ func runRetryDrop(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.change(ctx, s, "dropped", func(n int, ids []string) ([]string, error) {
-		if err := s.client.DropParked(ctx, a.place(s, n), ids); err != nil {
-			return nil, err
-		}
-		return ids, nil
-	})
+	return a.change(ctx, s, "dropped", operate.DropParked)
 }

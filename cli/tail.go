@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
@@ -187,9 +188,9 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 }
 
 // show makes an entry readable.
-func (a *tailArgs) show(e inspect.TailedEvent, look *reading) shownEvent {
+func (a *tailArgs) show(e inspect.TailedEvent, look *operate.Reading) shownEvent {
 	one := shownEvent{Stream: a.stream, Partition: e.Partition, ID: e.Entry.ID, Time: rstream.TimeOfID(e.Entry.ID)}
-	if key, ok := look.key(e.Entry); ok {
+	if key, ok := look.Key(e.Entry); ok {
 		one.Key = &key
 	}
 	if a.raw {
@@ -197,7 +198,7 @@ func (a *tailArgs) show(e inspect.TailedEvent, look *reading) shownEvent {
 		return one
 	}
 	var err error
-	if one.Record, err = look.record(e.Entry); err != nil {
+	if one.Record, err = look.Record(e.Entry); err != nil {
 		one.Err = err.Error()
 	}
 	return one

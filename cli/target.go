@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -46,6 +47,27 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 		return nil, err
 	}
 	return &target{name, streams[i].SendJSON, streams[i].CheckJSON}, nil
+}
+
+// declared are the streams that the app declared; none without types.
+func (s *session) declared() ([]*worker.Stream, error) {
+	if s.program.app == nil {
+		return nil, nil
+	}
+	return s.reg.Streams()
+}
+
+// reading makes the entries of a stream readable.
+func (s *session) reading(ctx context.Context, stream string) (*operate.Reading, error) {
+	meta, err := s.metadata(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	declared, err := s.declared()
+	if err != nil {
+		return nil, err
+	}
+	return operate.NewReading(stream, meta, declared), nil
 }
 
 func names(streams []*worker.Stream) []string {

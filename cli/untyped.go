@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -34,7 +34,7 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 		return nil, fmt.Errorf("stream %s has the codec %q: its entries have a Redis field for each field of a record, which only the app's types tell; send with the app's own binary", name, meta.Codec)
 	}
 	u := &untyped{client: s.client, name: name, meta: meta}
-	if u.partitioner, err = partitionerOf(name, meta); err != nil {
+	if u.partitioner, err = operate.Partitioner(name, meta); err != nil {
 		return nil, fmt.Errorf("%w; send with the app's own binary", err)
 	}
 	check := func(r worker.JSONRecord) error {
@@ -42,16 +42,6 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 		return err
 	}
 	return &target{name, u.send, check}, nil
-}
-
-// partitionerOf finds a stream's partitioner among those that every app has.
-func partitionerOf(stream string, meta rstream.Meta) (*runnel.Partitioner, error) {
-	for _, p := range []*runnel.Partitioner{runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner} {
-		if p.Name == meta.Partitioner {
-			return p, nil
-		}
-	}
-	return nil, fmt.Errorf("stream %s has the partitioner %q, which only the app knows", stream, meta.Partitioner)
 }
 
 func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {
@@ -131,35 +121,9 @@ func (u *untyped) encode(r worker.JSONRecord) ([]string, int, error) {
 	if r.Key != nil {
 		return append(fields, rstream.KeyField, *r.Key), u.partitioner.Func(*r.Key, u.meta.Partitions), nil
 	}
-	key, err := u.key(compact.Bytes())
+	key, err := operate.KeyOf(u.meta, compact.Bytes())
 	if err != nil {
 		return nil, 0, err
 	}
 	return fields, u.partitioner.Func(key, u.meta.Partitions), nil
-}
-
-var integer = regexp.MustCompile(`^-?[0-9]+$`)
-
-// key finds the key in the record itself.
-func (u *untyped) key(record []byte) (string, error) {
-	name := u.meta.KeyField
-	if name == "" {
-		return "", errors.New("the key is not known: the stream has no KeyField, so say it with --key, or give the stream a KeyField in the app")
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(record, &object); err != nil || object == nil {
-		return "", fmt.Errorf("a record is a JSON object with the key in %q, or has its key in --key", name)
-	}
-	value, ok := object[name]
-	var text string
-	switch {
-	case !ok:
-		return "", fmt.Errorf("the record has no field %q, which is the stream's key; add it, or say the key with --key", name)
-	case value[0] == '"':
-		err := json.Unmarshal(value, &text)
-		return text, err
-	case integer.Match(value):
-		return string(value), nil
-	}
-	return "", fmt.Errorf("the key in field %q is neither a string nor a whole number; say the key with --key", name)
 }

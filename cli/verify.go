@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
@@ -104,7 +105,7 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 const verifiedTogether = 64
 
 // read reads partitions up to where each ended when it was looked at.
-func (v *verified) read(ctx context.Context, s *session, look *reading, logs []inspect.LogState, numbers []int, limit int) error {
+func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, logs []inspect.LogState, numbers []int, limit int) error {
 	at, open := map[int]int{}, []int{}
 	for _, n := range numbers {
 		one := verifiedPartition{Partition: n, Err: logs[n].Err}
@@ -123,8 +124,11 @@ func (v *verified) read(ctx context.Context, s *session, look *reading, logs []i
 	defer t.Close()
 	for ended := map[int]bool{}; len(ended) < len(open); {
 		e, ok, err := t.Next(ctx, false)
-		if err != nil || !ok {
+		if err != nil {
 			return err
+		}
+		if !ok { // entries at the end were removed meanwhile
+			break
 		}
 		if after := rstream.CompareIDs(e.Entry.ID, logs[e.Partition].End); after >= 0 {
 			ended[e.Partition] = true
@@ -139,13 +143,13 @@ func (v *verified) read(ctx context.Context, s *session, look *reading, logs []i
 }
 
 // judge looks at an entry.
-func (v *verified) judge(look *reading, e inspect.TailedEvent, one *verifiedPartition, limit int) {
+func (v *verified) judge(look *operate.Reading, e inspect.TailedEvent, one *verifiedPartition, limit int) {
 	one.Entries++
 	what := ""
-	if _, err := look.record(e.Entry); err != nil {
+	if _, err := look.Record(e.Entry); err != nil {
 		one.Undecodable++
 		what = "cannot be decoded: " + summary(err.Error())
-	} else if n, known := look.partition(e.Entry); known && n != e.Partition {
+	} else if n, known := look.Partition(e.Entry); known && n != e.Partition {
 		one.Misplaced++
 		what = fmt.Sprintf("belongs to partition %d by its key", n)
 	}

@@ -100,16 +100,22 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 				}
 				chosen = append(chosen, deadState(d))
 			}
+			if f.Limit > 0 && len(chosen) > 4*f.Limit { // so that memory does not hold all there are
+				slices.SortStableFunc(chosen, byEvent)
+				chosen = chosen[:f.Limit]
+			}
 			if len(letters) < lettersPerTrip {
 				break
 			}
 			after = letters[len(letters)-1].ID
 		}
 	}
-	slices.SortStableFunc(chosen, func(a, b DeadState) int {
-		return cmp.Or(rstream.CompareIDs(a.Event, b.Event), cmp.Compare(a.Partition, b.Partition))
-	})
+	slices.SortStableFunc(chosen, byEvent)
 	return chosen[:atMost(f.Limit, len(chosen))], nil
+}
+
+func byEvent(a, b DeadState) int {
+	return cmp.Or(rstream.CompareIDs(a.Event, b.Event), cmp.Compare(a.Partition, b.Partition))
 }
 
 func deadState(d rstream.DeadLetter) DeadState {

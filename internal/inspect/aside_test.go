@@ -181,3 +181,25 @@ func TestStatesOfParkedEvents(t *testing.T) {
 		}
 	})
 }
+
+// The oldest events are chosen, in whatever order they died, however many there are.
+func TestTheOldestDeadLettersAreChosen(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		stream(t, c, "orders", "printer")
+		p := c.Place("orders", "printer", 2)
+		entries := pending(t, c, p, 60)
+		slices.Reverse(entries)
+		for _, e := range entries {
+			must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: e}))
+		}
+		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0, 2}, Limit: 3}, false)
+		must(t, err)
+		var events []string
+		for _, d := range got {
+			events = append(events, d.Event)
+		}
+		if want := []string{"1-0", "2-0", "3-0"}; !slices.Equal(events, want) {
+			t.Errorf("got %q, want %q", events, want)
+		}
+	})
+}

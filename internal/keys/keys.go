@@ -102,6 +102,9 @@ func (k Keys) AppControl() string { return k.shared("ctrl") }
 // Rules is the hash of what is paused and blocked in the app.
 func (k Keys) Rules() string { return k.shared("rules") }
 
+// Audit is the stream of what operators did from the dashboard.
+func (k Keys) Audit() string { return k.shared("audit") }
+
 // Tasks is the hash that says how far the app's durable tasks have come.
 func (k Keys) Tasks() string { return k.shared("task") }
 

@@ -57,6 +57,7 @@ func TestEverySurfaceTellsTheTruth(t *testing.T) {
 	t.Run("members", s.membersTold)
 	t.Run("check", s.checked)
 	t.Run("metrics", s.metrics)
+	t.Run("dashboard", s.dashboard)
 	t.Run("golden", s.golden)
 }
 

@@ -1,8 +1,7 @@
-package cli
+package operate
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,35 +13,26 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// A reading makes the entries of a stream readable: by the app's types, or without
-// them as far as the metadata tells.
-type reading struct {
+// A Reading makes the entries of a stream readable: by the app's types, or without
+// them as far as the metadata tells. It may be used concurrently.
+type Reading struct {
 	typed *worker.Stream // nil: no types
 	meta  rstream.Meta
 	name  string
 }
 
-func (s *session) reading(ctx context.Context, stream string) (*reading, error) {
-	meta, err := s.metadata(ctx, stream)
-	if err != nil {
-		return nil, err
+// NewReading reads a stream with this metadata. The stream is one of those that the
+// app declared, if it is among them.
+func NewReading(stream string, meta rstream.Meta, declared []*worker.Stream) *Reading {
+	r := &Reading{meta: meta, name: stream}
+	if i := slices.IndexFunc(declared, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
+		r.typed = declared[i]
 	}
-	r := &reading{meta: meta, name: stream}
-	if s.program.app == nil {
-		return r, nil
-	}
-	streams, err := s.reg.Streams()
-	if err != nil {
-		return nil, err
-	}
-	if i := slices.IndexFunc(streams, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
-		r.typed = streams[i]
-	}
-	return r, nil
+	return r
 }
 
-// record is the record of an entry as JSON.
-func (r *reading) record(e rstream.Entry) (json.RawMessage, error) {
+// Record is the record of an entry as JSON on one line.
+func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 	if r.typed != nil {
 		record, err := r.typed.Decode(e)
 		if err != nil {
@@ -77,19 +67,19 @@ func (r *reading) record(e rstream.Entry) (json.RawMessage, error) {
 	return nil, fmt.Errorf("only the app knows the codec %q", r.meta.Codec)
 }
 
-// key is the key of an entry, if it can be told.
-func (r *reading) key(e rstream.Entry) (string, bool) {
+// Key is the key of an entry, if it can be told.
+func (r *Reading) Key(e rstream.Entry) (string, bool) {
 	if key, ok := e.Values[rstream.KeyField].(string); ok {
 		return key, true
 	}
 	if r.typed != nil {
 		return r.typed.Key(e)
 	}
-	record, err := r.record(e)
+	record, err := r.Record(e)
 	if err != nil {
 		return "", false
 	}
-	key, err := (&untyped{name: r.name, meta: r.meta}).key(record)
+	key, err := KeyOf(r.meta, record)
 	return key, err == nil
 }
 
@@ -116,16 +106,21 @@ func compact(record any) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// partition is where an entry belongs by its key, if that can be told.
-func (r *reading) partition(e rstream.Entry) (int, bool) {
-	key, ok := r.key(e)
+// Partition is where an entry belongs by its key, if that can be told.
+func (r *Reading) Partition(e rstream.Entry) (int, bool) {
+	key, ok := r.Key(e)
 	if !ok {
 		return 0, false
 	}
+	return r.PartitionOf(key)
+}
+
+// PartitionOf is the partition of a key, if it can be told.
+func (r *Reading) PartitionOf(key string) (int, bool) {
 	if r.typed != nil {
 		return r.typed.Partition(key, r.meta.Partitions), true
 	}
-	partitioner, err := partitionerOf(r.name, r.meta)
+	partitioner, err := Partitioner(r.name, r.meta)
 	if err != nil {
 		return 0, false
 	}

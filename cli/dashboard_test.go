@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+// serveDashboard runs the command until the returned function is called, which gives its
+// exit code.
+func serveDashboard(t *testing.T, app *runnel.App, args ...string) (base string, out *syncBuffer, end func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, ended := new(syncBuffer), make(chan int, 1)
+	go func() {
+		ended <- Main(ctx, app, append([]string{"dashboard", "--addr", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, out)
+	}()
+	base = find(t, out, `dashboard of app shop: (http://\S+)/`)
+	return base, out, func() int {
+		cancel()
+		return <-ended
+	}
+}
+
+func postAction(t *testing.T, base, name, body, token string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/api/actions/"+name, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Runnel-Dashboard", "1")
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// The dashboard works with an app's types and without them, reads only unless told
+// otherwise, and ends, with all who watch, when it is interrupted.
+func TestDashboard(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
+	s.send(3)
+	for _, app := range []*runnel.App{s.app, nil} {
+		args := []string{}
+		if app == nil {
+			args = []string{"--app", "shop", "--redis-url", s.url}
+		}
+		base, _, end := serveDashboard(t, app, args...)
+		if code, text := get(t, base+"/"); code != http.StatusOK || !strings.Contains(text, "assets/app.js") {
+			t.Errorf("%d %s", code, text)
+		}
+		if code, text := get(t, base+"/api/events?stream=orders"); code != http.StatusOK || strings.Count(text, `\"customer\":`) != 3 {
+			t.Errorf("%d %s", code, text)
+		}
+		if code := postAction(t, base, "pause", `{"scope":"app"}`, "any token at all"); code != http.StatusMethodNotAllowed {
+			t.Errorf("an action: %d", code)
+		}
+		if code, _ := get(t, strings.Replace(base, "127.0.0.1", "localhost", 1)+"/"); code != http.StatusOK {
+			t.Errorf("as localhost: %d", code)
+		}
+		watching, err := http.Get(base + "/api/live")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := end(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		io.Copy(io.Discard, watching.Body) // up to its end
+		watching.Body.Close()
+	}
+}
+
+func TestDashboardActionsAndAudit(t *testing.T) {
+	s := newShop(t, nil)
+	s.send(1)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("a token of some length\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base, out, end := serveDashboard(t, s.app, "--allow-actions", "--token-file", file)
+	if code := postAction(t, base, "pause", `{"scope":"stream:orders","who":"ada","why":"no paper"}`, "a token of some length"); code != http.StatusOK {
+		t.Errorf("an action: %d", code)
+	}
+	if code := postAction(t, base, "pause", `{"scope":"app"}`, "another token of some length"); code != http.StatusUnauthorized {
+		t.Errorf("with another token: %d", code)
+	}
+	end()
+	if strings.Contains(out.String(), "a token of") {
+		t.Errorf("the token is told: %s", out.String())
+	}
+	s.run("rules", "ls").want(t, 0, "stream:orders", "")
+	s.untyped("audit", "ls").matches(t, `ada +127\.0\.0\.1 +pause +stream:orders +done +pause of stream:orders by ada@127\.0\.0\.1: no paper +no paper`)
+	if got := parse[[]inspect.AuditState](t, s.run("audit", "ls", "--limit", "1", "--output", "json")); len(got) != 1 || got[0].Who != "ada" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Beyond the loopback it says who can see the events.
+func TestDashboardBeyondTheLoopback(t *testing.T) {
+	s := newShop(t, nil)
+	_, out, end := serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn")
+	defer end()
+	if text := out.String(); !strings.Contains(text, "everybody who reaches this address sees the events") {
+		t.Error(text)
+	}
+}
+
+// Mistakes are found before Redis is looked for.
+func TestDashboardMistakes(t *testing.T) {
+	away := []string{"--redis-url", "redis://127.0.0.1:1"}
+	run := func(args ...string) result {
+		return run(t.Context(), newShopApp(), "", append(args, away...)...)
+	}
+	short := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(short, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(envDashboardToken, "")
+	run("dashboard", "x").want(t, 2, "", `unexpected argument "x"`)
+	run("dashboard", "--addr", "8080").want(t, 2, "", "is no address")
+	run("dashboard", "--allow-actions").want(t, 2, "", "needs a token: set RUNNEL_DASHBOARD_TOKEN, or say --token-file")
+	run("dashboard", "--token-file", short).want(t, 2, "", "--token-file goes with --allow-actions")
+	run("dashboard", "--allow-actions", "--token-file", "/nowhere").want(t, 2, "", "--token-file")
+	run("dashboard", "--allow-actions", "--token-file", short).want(t, 2, "", "at least 16 are needed")
+	run("dashboard").want(t, 1, "", "no Redis at 127.0.0.1:1")
+	run("audit", "ls", "--limit", "0").want(t, 2, "", "--limit is at least 1")
+	run("audit", "ls", "x").want(t, 2, "", `unexpected argument "x"`)
+}

@@ -1,0 +1,51 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// An AuditState is an action of an operator.
+type AuditState struct {
+	ID     string    `json:"id"`
+	At     time.Time `json:"at"`
+	Who    string    `json:"who"`  // as they call themselves
+	From   string    `json:"from"` // the address that it came from
+	What   string    `json:"what"`
+	On     string    `json:"on"`
+	Why    string    `json:"why"`
+	Detail string    `json:"detail"`
+
+	Outcome string     `json:"outcome"` // done, failed, or "" where nobody noted it
+	Result  string     `json:"result"`
+	Ended   *time.Time `json:"ended,omitempty"`
+}
+
+// Audit returns the last actions of operators, at most limit, the newest first.
+func Audit(ctx context.Context, c *rstream.Client, limit int) ([]AuditState, error) {
+	// Of actions that overlap, outcomes may stand apart from what they are of.
+	notes, err := c.Audits(ctx, 2*limit+100)
+	if err != nil {
+		return nil, err
+	}
+	outcomes := map[string]rstream.Audit{}
+	states := []AuditState{}
+	for _, n := range notes {
+		if n.Of != "" {
+			outcomes[n.Of] = n
+			continue
+		}
+		if len(states) == limit {
+			break
+		}
+		s := AuditState{ID: n.ID, At: rstream.TimeOfID(n.ID), Who: n.Who, From: n.From, What: n.What, On: n.On, Why: n.Why, Detail: n.Detail}
+		if end, is := outcomes[n.ID]; is {
+			at := rstream.TimeOfID(end.ID)
+			s.Outcome, s.Result, s.Ended = end.Outcome, end.Result, &at
+		}
+		states = append(states, s)
+	}
+	return states, nil
+}

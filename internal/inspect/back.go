@@ -1,0 +1,98 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	backLogs  = 256 // partitions that are asked in one round trip
+	backFirst = 1   // entries of each that are asked for at first, then twice as many each time
+	backMost  = 64
+)
+
+// A Back reads the entries of some partitions from the newest to the oldest: within a
+// partition exactly, between partitions as far as the clocks of their IDs tell. It reads
+// little more than what it returns, and takes nothing from any processor. One goroutine
+// may use it.
+type Back struct {
+	client *rstream.Client
+	parts  []*backed
+}
+
+// A backed is a partition of a Back.
+type backed struct {
+	number  int
+	log     string
+	from    string // the newest ID that was not read
+	page    int
+	entries []rstream.Entry
+	dry     bool // there is nothing older
+}
+
+// NewBack begins at an entry ID in every one of the partitions, at their ends if it is "".
+func NewBack(c *rstream.Client, stream string, partitions []int, from string) *Back {
+	if from == "" {
+		from = "+"
+	}
+	b := &Back{client: c}
+	for _, n := range partitions {
+		b.parts = append(b.parts, &backed{number: n, log: c.Keys().Partition(stream, n), from: from, page: backFirst})
+	}
+	return b
+}
+
+// Next returns the newest entry that was not returned; false if there is none.
+func (b *Back) Next(ctx context.Context) (TailedEvent, bool, error) {
+	if err := b.fill(ctx); err != nil {
+		return TailedEvent{}, false, err
+	}
+	var first *backed
+	for _, p := range b.parts {
+		if len(p.entries) > 0 && (first == nil || rstream.CompareIDs(p.entries[0].ID, first.entries[0].ID) > 0) {
+			first = p
+		}
+	}
+	if first == nil {
+		return TailedEvent{}, false, nil
+	}
+	e := TailedEvent{first.number, first.entries[0]}
+	first.entries = first.entries[1:]
+	return e, true, nil
+}
+
+// fill reads of every partition of which the next entry is not known.
+func (b *Back) fill(ctx context.Context) error {
+	var empty []*backed
+	for _, p := range b.parts {
+		if len(p.entries) == 0 && !p.dry {
+			empty = append(empty, p)
+		}
+	}
+	for some := range slices.Chunk(empty, backLogs) {
+		pipe := b.client.Redis().Pipeline()
+		replies := make([]*redis.XMessageSliceCmd, len(some))
+		for i, p := range some {
+			replies[i] = pipe.XRevRangeN(ctx, p.log, p.from, "-", int64(p.page))
+		}
+		pipe.Exec(ctx) // every reply carries its error
+		for i, p := range some {
+			entries, err := replies[i].Result()
+			if err != nil {
+				return fmt.Errorf("read %s backwards: %w", p.log, err)
+			}
+			p.entries, p.dry = entries, len(entries) < p.page
+			p.page = min(2*p.page, backMost)
+			if len(entries) > 0 {
+				p.from = rstream.Before(entries[len(entries)-1].ID)
+			}
+			p.dry = p.dry || p.from == "0-0"
+		}
+	}
+	return nil
+}

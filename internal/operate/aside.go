@@ -1,0 +1,70 @@
+package operate
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// Drop deletes dead letters of a processor for good. At an error it returns how many
+// were deleted before.
+func Drop(ctx context.Context, c *rstream.Client, stream, processor string, letters []inspect.DeadState) (int, error) {
+	byPartition := map[int][]string{}
+	for _, d := range letters {
+		byPartition[d.Partition] = append(byPartition[d.Partition], d.ID)
+	}
+	dropped := 0
+	for _, n := range slices.Sorted(maps.Keys(byPartition)) {
+		if err := c.DropDead(ctx, c.Place(stream, processor, n), byPartition[n]); err != nil {
+			return dropped, err
+		}
+		dropped += len(byPartition[n])
+	}
+	return dropped, nil
+}
+
+// An Event names a parked event of a processor.
+type Event struct {
+	Partition int
+	ID        string
+}
+
+// A ParkedChange is what may be done with parked events of one partition; it returns
+// those that it was done with.
+type ParkedChange func(ctx context.Context, c *rstream.Client, p rstream.Place, ids []string) ([]string, error)
+
+// RetryNow makes parked events due.
+func RetryNow(ctx context.Context, c *rstream.Client, p rstream.Place, ids []string) ([]string, error) {
+	return c.RetryNow(ctx, p, ids)
+}
+
+// DropParked gives parked events up for good; they leave no dead letter.
+func DropParked(ctx context.Context, c *rstream.Client, p rstream.Place, ids []string) ([]string, error) {
+	if err := c.DropParked(ctx, p, ids); err != nil {
+		return nil, err
+	}
+	return ids, nil
+}
+
+// ChangeParked does something with parked events, partition by partition, and returns
+// with which ones it was done, also at an error.
+func ChangeParked(ctx context.Context, c *rstream.Client, stream, processor string, states []inspect.RetryState, change ParkedChange) ([]Event, error) {
+	byPartition := map[int][]string{}
+	for _, r := range states {
+		byPartition[r.Partition] = append(byPartition[r.Partition], r.Event)
+	}
+	done := []Event{}
+	for _, n := range slices.Sorted(maps.Keys(byPartition)) {
+		ids, err := change(ctx, c, c.Place(stream, processor, n), byPartition[n])
+		for _, id := range ids {
+			done = append(done, Event{n, id})
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}

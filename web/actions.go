@@ -1,0 +1,179 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+const (
+	actionPatience = time.Minute
+	mostBody       = 64 << 10
+	mostChosen     = mostListed // events of one action
+)
+
+// A command is what somebody asks to be done. Which fields it needs the action says.
+type command struct {
+	Who string `json:"who"`
+	Why string `json:"why"`
+
+	Processor string   `json:"processor"` // STREAM/PROCESSOR
+	Stream    string   `json:"stream"`
+	Partition *int     `json:"partition"`
+	IDs       []string `json:"ids"` // PARTITION/ID
+	Skip      bool     `json:"skip"`
+	Scope     string   `json:"scope"` // of a rule
+	For       string   `json:"for"`   // how long a rule lasts, "" for until it is removed
+
+	from string
+}
+
+// An action does what a command says, and tells in a sentence what was done, also beside
+// an error.
+type action struct {
+	on func(c *command) string // what it is about, for the audit
+	do func(ctx context.Context, c *rstream.Client, cmd *command) (string, error)
+}
+
+var actions = map[string]action{
+	"pause":       {ofScope, setRule(rules.Pause)},
+	"block":       {ofScope, setRule(rules.Block)},
+	"unpause":     {ofScope, removeRule(rules.Pause)},
+	"unblock":     {ofScope, removeRule(rules.Block)},
+	"resume":      {ofPartition, resume},
+	"replay":      {ofProcessor, replay},
+	"drop":        {ofProcessor, dropDead},
+	"retry-now":   {ofProcessor, changeParked("due now", operate.RetryNow)},
+	"drop-parked": {ofProcessor, changeParked("given up", operate.DropParked)},
+	"cancel":      {ofStream, changeDelayed("cancelled", (*rstream.Client).Cancel)},
+	"fire":        {ofStream, changeDelayed("due now", (*rstream.Client).Fire)},
+}
+
+func ofScope(c *command) string     { return c.Scope }
+func ofStream(c *command) string    { return c.Stream }
+func ofProcessor(c *command) string { return c.Processor }
+func ofPartition(c *command) string {
+	if c.Partition == nil {
+		return c.Processor
+	}
+	return fmt.Sprintf("%s/%d", c.Processor, *c.Partition)
+}
+
+// token says whether a token is the right one.
+func (d *dashboard) token(w http.ResponseWriter, r *http.Request) {
+	if code, err := d.guard.admit(r); err != nil {
+		refuse(w, code, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// outcome is what a page is told of an action.
+type outcome struct {
+	Result string `json:"result"`
+	Error  string `json:"error,omitempty"`
+	Audit  string `json:"audit,omitempty"` // why the audit stream does not have the outcome
+}
+
+func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
+	if code, err := d.guard.admit(r); err != nil {
+		if code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "60")
+		}
+		refuse(w, code, err)
+		return
+	}
+	name := r.PathValue("name")
+	todo, ok := actions[name]
+	if !ok {
+		refuse(w, http.StatusNotFound, fmt.Errorf("there is no action %q", name))
+		return
+	}
+	cmd, err := commandOf(w, r)
+	if err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	c, err := d.reg.Client()
+	if err != nil {
+		refuse(w, codeOf(err), err)
+		return
+	}
+	// What was begun is brought to an end, and its outcome is noted, also if the page is
+	// closed meanwhile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionPatience)
+	defer cancel()
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionPatience + writePatience))
+	code, out := audited(ctx, c, name, todo, cmd)
+	answer(w, code, out)
+}
+
+// audited does something between two notes in the audit stream; without the first it is
+// not done.
+func audited(ctx context.Context, c *rstream.Client, name string, todo action, cmd *command) (int, outcome) {
+	id, err := c.BeginAudit(ctx, rstream.Audit{
+		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
+	})
+	if err != nil {
+		return http.StatusBadGateway, outcome{Error: "nothing was done, since it could not be noted: " + err.Error()}
+	}
+	code, out, end := http.StatusOK, outcome{}, rstream.Audit{Of: id, Outcome: "done"}
+	out.Result, err = todo.do(ctx, c, cmd)
+	if end.Result = out.Result; err != nil {
+		code, out.Error, end.Outcome = codeOf(err), err.Error(), "failed"
+		end.Result = strings.TrimPrefix(out.Result+"; "+out.Error, "; ")
+	}
+	end.Result = cut(end.Result, recordInList).Text
+	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
+	defer cancel()
+	if err := c.EndAudit(noting, end); err != nil {
+		out.Audit = err.Error()
+	}
+	return code, out
+}
+
+func commandOf(w http.ResponseWriter, r *http.Request) (*command, error) {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
+		return nil, &requestError{http.StatusUnsupportedMediaType, "an action is JSON"}
+	}
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody))
+	body.DisallowUnknownFields()
+	cmd := &command{}
+	if err := body.Decode(cmd); err != nil {
+		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+			return nil, &requestError{http.StatusRequestEntityTooLarge, "the request is too large"}
+		}
+		return nil, badRequest("this is no action: %v", err)
+	}
+	if len(cmd.IDs) > mostChosen {
+		return nil, badRequest("at most %d events at a time", mostChosen)
+	}
+	cmd.Who, cmd.Why, cmd.from = cut(cmd.Who, 100).Text, cut(cmd.Why, 500).Text, addressOf(r)
+	if through := r.Header.Get("X-Forwarded-For"); through != "" {
+		cmd.from += " for " + cut(through, 100).Text
+	}
+	return cmd, nil
+}
+
+// detail is what the audit keeps of a command beside what it is about.
+func (c *command) detail() string {
+	var parts []string
+	if len(c.IDs) > 0 {
+		parts = append(parts, strings.Join(c.IDs, " "))
+	}
+	if c.Skip {
+		parts = append(parts, "skip")
+	}
+	if c.For != "" {
+		parts = append(parts, "for "+c.For)
+	}
+	return cut(strings.Join(parts, ", "), mostBody).Text
+}

@@ -1,0 +1,277 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+func acting(t *testing.T) *shop { return newShop(t, 1, &Options{AllowActions: true, Token: secret}) }
+
+// dead are the dead letters that are there, as the page lists them.
+func (s *shop) dead() listedAside[letter] {
+	s.t.Helper()
+	return get[listedAside[letter]](s, "/api/dead?processor=orders/printer")
+}
+
+func TestReplayAndDrop(t *testing.T) {
+	s := acting(t)
+	o := s.own("ada", "bob", "cyd")
+	for i, key := range []string{"ada", "bob", "cyd"} {
+		o.bury(i, key, "no "+key)
+	}
+	list := s.dead().List
+	name := func(i int) string { return fmt.Sprintf("0/%s", list[i].ID) }
+	code, out := s.act("replay", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q, %q], "who": "Ada", "why": "mended"}`, name(2), name(0)))
+	if code != http.StatusOK || out != (outcome{Result: "2 dead letters replayed"}) {
+		t.Errorf("%d %+v", code, out)
+	}
+	events := get[listedEvents](s, "/api/events?stream=orders&limit=2").Events
+	if len(events) != 2 || *events[0].Key != "cyd" || *events[1].Key != "ada" { // the newest first
+		t.Errorf("%+v", events)
+	}
+	if code, out := s.act("drop", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, name(1))); code != http.StatusOK || out.Result != "1 dead letter dropped" {
+		t.Errorf("%d %+v", code, out)
+	}
+	if left := s.dead().List; len(left) != 0 {
+		t.Errorf("%+v are left", left)
+	}
+	if code, out := s.act("drop", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, name(1))); code != http.StatusConflict || out.Error != "none of them is there any more" {
+		t.Errorf("%d %+v", code, out)
+	}
+	audit := get[listedAside[inspect.AuditState]](s, "/api/audit").List
+	if len(audit) != 3 {
+		t.Fatalf("%+v", audit)
+	}
+	for i, want := range []string{
+		"failed drop orders/printer from 127.0.0.1: none of them is there any more", "done drop orders/printer from 127.0.0.1: 1 dead letter dropped",
+		"done replay orders/printer from 127.0.0.1: 2 dead letters replayed",
+	} {
+		a := audit[i]
+		if got := fmt.Sprintf("%s %s %s from %s: %s", a.Outcome, a.What, a.On, a.From, a.Result); got != want || a.Ended == nil {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if a := audit[2]; a.Who != "Ada" || a.Why != "mended" || a.Detail != name(2)+" "+name(0) {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestParkedAndDelayed(t *testing.T) {
+	s := acting(t)
+	o := s.own("ada", "bob")
+	o.park(0, "ada")
+	o.park(1, "bob")
+	parked := func() []inspect.RetryState {
+		return get[listedAside[inspect.RetryState]](s, "/api/parked?processor=orders/printer").List
+	}
+	list := parked()
+	if len(list) != 2 || list[0].State != inspect.Waiting || list[0].Error != "no ink" {
+		t.Fatalf("%+v", list)
+	}
+	body := func(i int) string {
+		return fmt.Sprintf(`{"processor": "orders/printer", "ids": ["0/%s"]}`, list[i].Event)
+	}
+	if code, out := s.act("retry-now", body(0)); code != http.StatusOK || out.Result != "1 event due now" || parked()[0].State != inspect.Due {
+		t.Errorf("%d %+v", code, out)
+	}
+	if code, out := s.act("drop-parked", body(1)); code != http.StatusOK || out.Result != "1 event given up" || len(parked()) != 1 {
+		t.Errorf("%d %+v", code, out)
+	}
+	for i := range 2 {
+		_, err := s.orders.SendAfter(t.Context(), time.Duration(i+1)*time.Hour, order{Customer: "ada"})
+		s.must(err)
+	}
+	delayed := func() []delayedEvent { return get[listedAside[delayedEvent]](s, "/api/delayed?stream=orders").List }
+	waiting := delayed()
+	if len(waiting) != 2 || waiting[0].Record == nil || waiting[0].Key != "ada" {
+		t.Fatalf("%+v", waiting)
+	}
+	if code, out := s.act("fire", fmt.Sprintf(`{"stream": "orders", "ids": [%q]}`, waiting[1].ID)); code != http.StatusOK || out.Result != "1 event due now" || delayed()[0].ID != waiting[1].ID {
+		t.Errorf("%d %+v", code, out)
+	}
+	if code, out := s.act("cancel", fmt.Sprintf(`{"stream": "orders", "ids": [%q]}`, waiting[0].ID)); code != http.StatusOK || out.Result != "1 event cancelled" || len(delayed()) != 1 {
+		t.Errorf("%d %+v", code, out)
+	}
+}
+
+func TestRulesAndResume(t *testing.T) {
+	s := acting(t)
+	code, out := s.act("pause", `{"scope": "processor:orders/printer", "for": "10m", "who": "Ada", "why": "no paper"}`)
+	if code != http.StatusOK || !strings.HasPrefix(out.Result, "pause of processor:orders/printer by Ada@127.0.0.1 until ") {
+		t.Errorf("%d %+v", code, out)
+	}
+	s.act("block", `{"scope": "app"}`)
+	in, err := inspect.Rules(t.Context(), s.c)
+	s.must(err)
+	if len(in) != 2 {
+		t.Errorf("%+v", in)
+	}
+	s.act("unpause", `{"scope": "processor:orders/printer"}`)
+	if code, out := s.act("unpause", `{"scope": "processor:orders/printer"}`); code != http.StatusOK || out.Result != "there was no pause of processor:orders/printer" {
+		t.Errorf("%d %+v", code, out)
+	}
+	s.act("unblock", `{"scope": "app"}`)
+	if in, err = inspect.Rules(t.Context(), s.c); err != nil || len(in) != 0 {
+		t.Errorf("%+v, %v", in, err)
+	}
+	o := s.own("ada")
+	resume := func() (int, outcome) {
+		return s.act("resume", `{"processor": "orders/printer", "partition": 0, "skip": true}`)
+	}
+	if code, out := resume(); code != http.StatusConflict || out.Error != "it is not quarantined" {
+		t.Errorf("%d %+v", code, out)
+	}
+	s.must(s.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: "failed", Event: o.entries[0].ID, Worker: "alpha", At: 1}))
+	if code, out := resume(); code != http.StatusOK || out.Result != "resumed, event "+o.entries[0].ID+" is passed over" {
+		t.Errorf("%d %+v", code, out)
+	}
+}
+
+// What cannot be noted is not done.
+func TestNothingIsDoneWithoutAudit(t *testing.T) {
+	s := acting(t)
+	s.must(s.c.Redis().Set(t.Context(), s.c.Keys().Audit(), "no stream", 0).Err())
+	code, out := s.act("pause", `{"scope": "app"}`)
+	if code != http.StatusBadGateway || !strings.HasPrefix(out.Error, "nothing was done, since it could not be noted: ") {
+		t.Errorf("%d %+v", code, out)
+	}
+	if in, err := inspect.Rules(t.Context(), s.c); err != nil || len(in) != 0 {
+		t.Errorf("%+v, %v", in, err)
+	}
+}
+
+func TestBadActions(t *testing.T) {
+	s := acting(t)
+	for _, tt := range []struct {
+		name, body string
+		code       int
+		err        string
+	}{
+		{"dance", `{}`, 404, `there is no action "dance"`},
+		{"pause", `{`, 400, "this is no action"},
+		{"pause", `{"scope": "app", "sudo": true}`, 400, "unknown field"},
+		{"pause", `{"scope": "galaxy"}`, 400, "galaxy"},
+		{"pause", `{"scope": "app", "for": "long"}`, 400, `"long" is no time`},
+		{"pause", `{"scope": "app", "for": "-1s"}`, 400, `"-1s" is no time`},
+		{"pause", `{"scope": "app", "why": "` + strings.Repeat("x", mostBody) + `"}`, 413, "too large"},
+		{"resume", `{"processor": "orders/printer"}`, 400, "which partition?"},
+		{"resume", `{"processor": "orders/printer", "partition": 1}`, 400, "which partition?"},
+		{"replay", `{"processor": "orders/printer"}`, 400, "which events?"},
+		{"replay", `{"processor": "orders/printer", "ids": ["1/5-0"]}`, 400, "is no event"},
+		{"replay", `{"processor": "orders/printer", "ids": ["0/x"]}`, 400, "is no event"},
+		{"replay", `{"processor": "orders/none", "ids": ["0/5-0"]}`, 404, "no processor"},
+		{"drop", `{"processor": "none/printer", "ids": ["0/5-0"]}`, 404, "no stream"},
+		{"drop", `{"processor": "orders", "ids": ["0/5-0"]}`, 400, "which processor?"},
+		{"cancel", `{"stream": "orders", "ids": ["5-0"]}`, 400, "is no delayed event"},
+		{"fire", `{"stream": "orders"}`, 409, "none of them waits any more"},
+		{"drop", `{"ids": [` + strings.Repeat(`"0/1-1",`, mostChosen) + `"0/1-1"]}`, 400, "at most 500 events"},
+	} {
+		t.Run(tt.name+" "+tt.err, func(t *testing.T) {
+			code, out := s.act(tt.name, tt.body)
+			if code != tt.code || !strings.Contains(out.Error, tt.err) {
+				t.Errorf("%d %+v, want %d %s", code, out, tt.code, tt.err)
+			}
+		})
+	}
+	resp, _ := s.request(http.MethodPost, "/api/actions/pause", `{"scope": "app"}`, actionHeader, "1", "Authorization", "Bearer "+secret)
+	if resp.StatusCode != http.StatusUnsupportedMediaType {
+		t.Errorf("without a content type: %d", resp.StatusCode)
+	}
+	if in, err := inspect.Rules(t.Context(), s.c); err != nil || len(in) != 0 {
+		t.Errorf("%+v, %v", in, err)
+	}
+}
+
+// Tokens are right or not; a wrong one does not get further.
+func TestToken(t *testing.T) {
+	s := acting(t)
+	try := func(token string) int {
+		resp, _ := s.request(http.MethodPost, "/api/token", "", actionHeader, "1", "Authorization", "Bearer "+token)
+		return resp.StatusCode
+	}
+	if code := try(secret); code != http.StatusNoContent {
+		t.Errorf("the right token: %d", code)
+	}
+	for range wrongTokens {
+		if code := try("guess"); code != http.StatusUnauthorized {
+			t.Errorf("a wrong token: %d", code)
+		}
+	}
+	if code, _ := s.act("pause", `{"scope": "app"}`); code != http.StatusTooManyRequests {
+		t.Errorf("after many wrong ones: %d", code)
+	}
+}
+
+// Events are the newest first, over all partitions; a key leads to its partition.
+func TestEvents(t *testing.T) {
+	s := newShop(t, 8, nil)
+	evil := `<script>alert("x")</script>` + strings.Repeat("é", recordInList)
+	for i := range 30 {
+		s.must(s.orders.Send(t.Context(), order{Customer: fmt.Sprint("c", i%10), Note: fmt.Sprint("note ", i)}))
+	}
+	s.must(s.orders.Send(t.Context(), order{Customer: "eve", Note: evil}))
+	all := get[listedEvents](s, "/api/events?stream=orders")
+	if len(all.Events) != 31 || !all.Complete || *all.Events[0].Key != "eve" {
+		t.Fatalf("%+v", all)
+	}
+	for i := 1; i < len(all.Events); i++ {
+		if all.Events[i-1].At < all.Events[i].At {
+			t.Errorf("%+v stands before %+v", all.Events[i-1], all.Events[i])
+		}
+	}
+	r := all.Events[0].Record
+	if r == nil || r.Size <= recordInList || len(r.Text) > recordInList || !strings.Contains(r.Text, `<script>alert(\"x\")</script>`) || strings.ContainsRune(r.Text, '\uFFFD') {
+		t.Errorf("%+v", r)
+	}
+	e := all.Events[0]
+	if one := get[listedEvents](s, fmt.Sprintf("/api/events?stream=orders&partition=%d&id=%s", e.Partition, e.ID)); len(one.Events) != 1 || one.Events[0].Record.Size != len(one.Events[0].Record.Text) {
+		t.Errorf("%+v", one)
+	}
+	if gone := get[listedEvents](s, fmt.Sprintf("/api/events?stream=orders&partition=%d&id=1-1", e.Partition)); len(gone.Events) != 0 {
+		t.Errorf("%+v", gone)
+	}
+	of := get[listedEvents](s, "/api/events?stream=orders&key=c3")
+	if n := runnel.XXHash.Func("c3", 8); len(of.Events) != 3 || of.Events[0].Partition != n || of.Searched == 31 {
+		t.Errorf("%+v", of)
+	}
+	if none := get[listedEvents](s, "/api/events?stream=orders&key="); len(none.Events) != 0 {
+		t.Errorf("an empty key is one, too: %+v", none)
+	}
+	if few := get[listedEvents](s, "/api/events?stream=orders&limit=5"); len(few.Events) != 5 || few.Complete || few.Events[4].ID != all.Events[4].ID {
+		t.Errorf("%+v", few)
+	}
+	for _, query := range []string{"", "stream=orders&limit=0", "stream=orders&limit=501", "stream=orders&partition=8", "stream=orders&partition=-1", "stream=orders&id=5-0", "stream=orders&partition=1&id=x"} {
+		if resp, text := s.request(http.MethodGet, "/api/events?"+query, ""); resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d %s", query, resp.StatusCode, text)
+		}
+	}
+}
+
+// A dead letter is listed without its event, and shown with it.
+func TestDeadLetters(t *testing.T) {
+	s := newShop(t, 1, nil)
+	o := s.own("ada", "bob")
+	o.bury(0, "ada", strings.Repeat("no paper ", 1000))
+	o.bury(1, "bob", "no ink")
+	list := s.dead()
+	if len(list.List) != 2 || list.More || len(list.List[0].Error) > recordInList || list.List[0].Record != nil {
+		t.Errorf("%+v", list)
+	}
+	if some := get[listedAside[letter]](s, "/api/dead?processor=orders/printer&limit=1"); len(some.List) != 1 || !some.More {
+		t.Errorf("%+v", some)
+	}
+	if inky := get[listedAside[letter]](s, "/api/dead?processor=orders/printer&error=INK"); len(inky.List) != 1 || inky.List[0].Key != "bob" {
+		t.Errorf("%+v", inky)
+	}
+	one := get[listedAside[letter]](s, "/api/dead?processor=orders/printer&partition=0&id="+list.List[0].ID).List
+	if len(one) != 1 || one[0].Record == nil || !strings.Contains(one[0].Record.Text, `"customer":"ada"`) || len(one[0].Fields) == 0 || len(one[0].Error) <= recordInList {
+		t.Errorf("%+v", one)
+	}
+}

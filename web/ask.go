@@ -1,0 +1,166 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	maxAsks     = 4 // lists that are read at the same time
+	askPatience = 15 * time.Second
+	listed      = 100 // by default
+	mostListed  = 500
+)
+
+// A requestError is one that the request is to blame for.
+type requestError struct {
+	code int
+	text string
+}
+
+func (e *requestError) Error() string { return e.text }
+
+func badRequest(format string, args ...any) error {
+	return &requestError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return &requestError{http.StatusNotFound, fmt.Sprintf(format, args...)}
+}
+
+// A lister answers a request with a list.
+type lister func(ctx context.Context, c *rstream.Client, r *http.Request) (any, error)
+
+// ask is a handler for lists, a few at a time.
+func (d *dashboard) ask(list lister) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), askPatience)
+		defer cancel()
+		select {
+		case d.asks <- struct{}{}:
+			defer func() { <-d.asks }()
+		case <-ctx.Done():
+			refuse(w, http.StatusServiceUnavailable, errors.New("too many requests at a time"))
+			return
+		}
+		c, err := d.reg.Client()
+		if err == nil {
+			var v any
+			if v, err = list(ctx, c, r); err == nil {
+				answer(w, http.StatusOK, v)
+				return
+			}
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = &requestError{http.StatusGatewayTimeout, "it takes too long: narrow it down, to a partition for example"}
+		}
+		refuse(w, codeOf(err), err)
+	}
+}
+
+func codeOf(err error) int {
+	var bad *requestError
+	if errors.As(err, &bad) {
+		return bad.code
+	}
+	return http.StatusBadGateway // Redis
+}
+
+func answer(w http.ResponseWriter, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		code, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	w.Write(body)
+}
+
+func refuse(w http.ResponseWriter, code int, err error) {
+	answer(w, code, struct {
+		Error string `json:"error"`
+	}{err.Error()})
+}
+
+// streamOf returns a stream's metadata.
+func streamOf(ctx context.Context, c *rstream.Client, stream string) (rstream.Meta, error) {
+	if stream == "" {
+		return rstream.Meta{}, badRequest("which stream?")
+	}
+	m, ok, err := c.LoadMeta(ctx, stream)
+	if err == nil && !ok {
+		err = notFound("there is no stream %q", stream)
+	}
+	return m, err
+}
+
+// A place is a processor that a request is about.
+type place struct {
+	stream, processor string
+	meta              rstream.Meta
+}
+
+// placeOf reads STREAM/PROCESSOR.
+func placeOf(ctx context.Context, c *rstream.Client, text string) (place, error) {
+	p := place{}
+	var ok bool
+	if p.stream, p.processor, ok = strings.Cut(text, "/"); !ok || p.processor == "" {
+		return p, badRequest("which processor? say STREAM/PROCESSOR")
+	}
+	var err error
+	if p.meta, err = streamOf(ctx, c, p.stream); err != nil {
+		return p, err
+	}
+	if !slices.Contains(p.meta.Processors, p.processor) {
+		return p, notFound("stream %s has no processor %q", p.stream, p.processor)
+	}
+	return p, nil
+}
+
+// partitionsOf are those that a request asks for: one, or all.
+func partitionsOf(r *http.Request, meta rstream.Meta) ([]int, error) {
+	text := r.URL.Query().Get("partition")
+	if text == "" {
+		all := make([]int, meta.Partitions)
+		for n := range all {
+			all[n] = n
+		}
+		return all, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n >= meta.Partitions {
+		return nil, notFound("there is no partition %q: there are %d, from 0 on", text, meta.Partitions)
+	}
+	return []int{n}, nil
+}
+
+// limitOf is how many a request asks for.
+func limitOf(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return listed, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostListed {
+		return 0, badRequest("limit is a number from 1 to %d", mostListed)
+	}
+	return n, nil
+}
+
+// keyOf is the key that a request asks for, nil for any; an empty one is a key, too.
+func keyOf(r *http.Request) *string {
+	if q := r.URL.Query(); q.Has("key") {
+		key := q.Get("key")
+		return &key
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// Numbers and times as the command line writes them.
+
+export const dash = "–";
+
+// count is a whole number; from five digits on in groups of three.
+export function count(n) {
+  if (n === null || n === undefined) return dash;
+  const text = String(n);
+  return text.length < 5 ? text : text.replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+// atLeast is a number of which may be known only that there are more.
+export const atLeast = (n, more) => (more ? ">" : "") + count(n);
+
+// rate is a number per second; null is not known.
+export function rate(v) {
+  if (v === null || v === undefined) return dash;
+  if (v >= 100) return count(Math.round(v));
+  return v >= 10 || Number.isInteger(v) ? String(Math.round(v * 10) / 10) : v.toFixed(v < 1 ? 2 : 1);
+}
+
+// duration is a time in ms, to two units.
+export function duration(ms) {
+  if (ms < 1000) return `${Math.round(ms)}ms`;
+  const s = Math.floor(ms / 1000);
+  if (s < 60) return `${s}s`;
+  const m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24);
+  if (m < 60) return `${m}m${s % 60}s`;
+  if (h < 48) return `${h}h${m % 60}m`;
+  return `${d}d${h % 24}h`;
+}
+
+// age is how old the oldest event is that is not acked; without a lag there is none.
+export const age = (ms, lag) => (lag > 0 ? duration(ms) : dash);
+
+export const clock = (t) => new Date(t).toLocaleTimeString("en-GB");
+
+// moment is a time of the server in full.
+export const moment = (t) => new Date(t).toISOString().replace("T", " ").replace(/\.000Z$/, "Z");
+
+export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+
+// ranges are numbers as 0-3,7.
+export function ranges(numbers) {
+  const out = [];
+  for (const n of numbers || []) {
+    const last = out[out.length - 1];
+    if (last && last[1] === n - 1) last[1] = n;
+    else out.push([n, n]);
+  }
+  return out.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",") || dash;
+}

@@ -1,0 +1,93 @@
+// Small things that several pages show.
+import { html, useEffect, useState } from "./vendor/preact-htm.module.js";
+import { atLeast, count, dash, duration, moment, rate } from "./format.js";
+import { live } from "./live.js";
+import { useStore } from "./store.js";
+
+export const processorsOf = (sample) =>
+  sample.streams.flatMap((s) => s.processors.map((p) => ({ ...p, stream: s.stream, name: `${s.stream}/${p.processor}`, rate: s.rate })));
+
+// Number is a count; zeros are pale, so that the others are seen.
+export const Number = ({ of: n, more, warn, field }) =>
+  html`<span class=${`number ${n === 0 ? "zero" : warn ? "warn" : ""}`} data-field=${field} title=${more ? "at least: nobody counted further" : undefined}
+    >${n < 0 ? "?" : atLeast(n, more)}</span>`;
+
+export const Rate = ({ of: v, field }) =>
+  html`<span class=${`number ${v === 0 ? "zero" : ""}`} data-field=${field} title=${v === null ? "not known" : "per second"}>${rate(v)}</span>`;
+
+export const Age = ({ ms, lag }) => html`<span class=${`number ${lag > 0 ? "" : "zero"}`}>${lag > 0 ? duration(ms) : dash}</span>`;
+
+// Figure is one number of a strip.
+export const Figure = ({ label, children, tone }) => html`<div class=${`figure ${tone || ""}`}><dt>${label}</dt><dd>${children}</dd></div>`;
+
+// Ago is how long a time is past.
+export function Ago({ t }) {
+  if (!t) return html`<span class="zero">${dash}</span>`;
+  const past = Math.max(0, Date.now() - new Date(t).getTime());
+  return html`<time datetime=${t} title=${moment(t)}>${duration(past)} ago</time>`;
+}
+
+// useTick renders again every so often.
+export function useTick(ms) {
+  const [, set] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => set((n) => n + 1), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+}
+
+// Connection says whether the numbers are those of now.
+export function Connection() {
+  const { state, seen, hello, err } = useStore(live);
+  useTick(1000);
+  const old = seen ? Date.now() - seen : 0;
+  const late = hello && seen && old > 3 * hello.every + 1000;
+  const [word, tone] =
+    state === "live" && !late ? ["live", "good"] : state === "trouble" ? ["Redis does not answer", "bad"] : state === "connecting" ? ["connecting", "wait"] : ["reconnecting", "wait"];
+  const text = seen && (state !== "live" || late) ? `${word}: the numbers are ${duration(old)} old` : word;
+  return html`<span class=${`connection ${tone}`} role="status" title=${err || undefined}><i aria-hidden="true"></i>${text}</span>`;
+}
+
+// Picker chooses a stream or a processor, by the address of the page.
+export function Picker({ label, route, names, value }) {
+  return html`<label class="field">${label}
+    <select value=${value} onChange=${(e) => (location.hash = `#/${route}/${e.target.value}`)}>
+      ${!names.includes(value) && html`<option value=${value}>${value || "choose"}</option>`}
+      ${names.map((n) => html`<option value=${n}>${n}</option>`)}
+    </select></label>`;
+}
+
+// Table scrolls in its own box; on a phone its rows are cards.
+export const Table = ({ head, label, children, empty }) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
+  <table><thead><tr>${head.map((t) => html`<th scope="col" class=${t.number ? "right" : ""}>${t.text ?? t}</th>`)}</tr></thead>
+  <tbody>${children}</tbody></table>${empty && html`<p class="empty">${empty}</p>`}</div>`;
+
+// Text is a record: as text, never as anything else; JSON is indented.
+export function Text({ of: t }) {
+  let shown = t.text;
+  if (t.size === new Blob([t.text]).size) {
+    try {
+      shown = JSON.stringify(JSON.parse(t.text), null, 2);
+      if (/\d{16}/.test(t.text)) shown = t.text; // numbers that JavaScript would round
+    } catch {} // it is no JSON
+  }
+  return html`<pre class="record">${shown}</pre>${t.size > t.text.length && t.size > new Blob([t.text]).size && html`<p class="hint">${`the first part of ${count(t.size)} bytes`}</p>`}`;
+}
+
+// useList asks for a list whenever the query changes, and says how to ask again.
+export function useList(ask, deps) {
+  const [state, set] = useState({ busy: true, value: null, err: "" });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const ctl = new AbortController();
+    set((s) => ({ ...s, busy: true, err: "" }));
+    ask(ctl.signal).then(
+      (value) => set({ busy: false, value, err: "" }),
+      (err) => err.name !== "AbortError" && set({ busy: false, value: null, err: err.message }),
+    );
+    return () => ctl.abort();
+  }, [...deps, turn]);
+  return { ...state, again: () => setTurn((n) => n + 1) };
+}
+
+export const Trouble = ({ err }) => err && html`<p class="trouble" role="alert">${err}</p>`;

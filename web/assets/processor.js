@@ -1,0 +1,96 @@
+import { html, useState } from "./vendor/preact-htm.module.js";
+import { Chart } from "./chart.js";
+import { confirm } from "./dialog.js";
+import { age, atLeast, count, dash, duration, plural, ranges, rate } from "./format.js";
+import { live, moves, past } from "./live.js";
+import { Map, ownerName, stateOf } from "./map.js";
+import { Moves } from "./moves.js";
+import { Ago, Figure, Number, Picker, processorsOf, Table } from "./parts.js";
+import { useStore } from "./store.js";
+
+const scopeOf = (p) => `processor:${p.name}`;
+
+// Held are the buttons that hold a scope back or let it go on.
+export function Held({ scope, what, rules }) {
+  const has = (kind) => rules.some((r) => r.kind === kind && r.scope === scope);
+  const body = { scope };
+  return html`<span class="buttons">
+    ${has("pause")
+      ? html`<button type="button" onClick=${() => confirm({ title: `Unpause ${what}?`, text: "It takes events again, unless something else holds it back.", button: "Unpause", action: "unpause", body })}>Unpause</button>`
+      : html`<button type="button" onClick=${() => confirm({ title: `Pause ${what}?`, text: "It takes no event until it is unpaused; nothing is lost. Other processors go on.", button: "Pause", action: "pause", body, lasting: true })}>Pause</button>`}
+    ${has("block")
+      ? html`<button type="button" onClick=${() => confirm({ title: `Unblock ${what}?`, text: "A block is an administrator's.", button: "Unblock", action: "unblock", body })}>Unblock</button>`
+      : html`<button type="button" onClick=${() => confirm({ title: `Block ${what}?`, text: "A block is an administrator's: it holds back as a pause does, and no unpause lifts it.", button: "Block", action: "block", body, lasting: true, danger: true })}>Block</button>`}
+  </span>`;
+}
+
+// Partition is all that is known of one.
+function Partition({ d, n, actions, rules, name }) {
+  const note = d.notes[n] || {}, state = stateOf(d, n), owner = ownerName(d, n);
+  const resume = (skip) => confirm({
+    title: `Resume partition ${n} of ${name}?`, danger: skip, action: "resume", button: skip ? "Skip and resume" : "Resume",
+    text: skip ? `Event ${note.quarantine.event || "that was the cause"} is passed over, unprocessed.` : "The event that was the cause is processed again. Mend the cause first.",
+    body: { processor: name, partition: n, skip },
+  });
+  return html`<section class="partition" aria-label=${`partition ${n}`} data-chosen=${n}>
+    <h3>Partition ${n} <span class=${`tag ${state === "ok" ? "good" : "warn"}`}>${state}</span></h3>
+    <dl class="figures">
+      <${Figure} label="owner">${owner}<//><${Figure} label="lease">${d.owner[n] < 0 ? dash : duration(d.lease[n])}<//>
+      <${Figure} label="epoch">${d.epoch[n] || dash}<//><${Figure} label="lag">${atLeast(d.lag[n], note.lag_more)}<//>
+      <${Figure} label="oldest">${age(d.age[n], d.lag[n])}<//><${Figure} label="pending">${count(d.pending[n])}<//>
+      <${Figure} label="done /s">${rate(d.done[n])}<//><${Figure} label="entries">${count(d.length[n])}<//>
+      <${Figure} label="delayed">${count(d.delayed[n])}<//><${Figure} label="parked">${count(d.parked[n])}<//>
+      <${Figure} label="dead">${count(d.dead[n])}<//><${Figure} label="lost">${count(d.lost[n])}<//>
+      ${note.pin && html`<${Figure} label="pinned to">${note.pin}<//>`}
+    </dl>
+    ${note.err && html`<p class="trouble">${note.err}</p>`}
+    ${note.running_since && html`<p>Its function has been running since <${Ago} t=${note.running_since} />.</p>`}
+    ${note.quarantine && html`<p class="quarantine">Quarantined <${Ago} t=${note.quarantine.at} /> by ${note.quarantine.worker || "?"}, at event <code>${note.quarantine.event || "none"}</code>: ${note.quarantine.reason}</p>`}
+    ${actions && html`<div class="buttons">${note.quarantine && html`<button type="button" onClick=${() => resume(false)}>Resume</button>${note.quarantine.event && html`<button type="button" class="danger" onClick=${() => resume(true)}>Skip and resume</button>`}`}
+      <${Held} scope=${`partition:${name}/${n}`} what=${`partition ${n} of ${name}`} rules=${rules} /></div>`}
+  </section>`;
+}
+
+// Linked is a number of events that a page of their own lists.
+const Linked = ({ n, route, about }) => (n > 0 ? html`<a href=${`#/${route}/${about}`}><${Number} of=${n} field=${route} /></a>` : html`<${Number} of=${n} field=${route} />`);
+
+function Members({ d }) {
+  const owned = (m) => d.owner.flatMap((o, n) => (o >= 0 && d.owners[o] === m.worker ? [n] : []));
+  return html`<section><h2>Members</h2><${Table} label="members" head=${["worker", "joined", "heartbeat", "owns", "assigned", "pinned", "executor"]} empty=${d.members.length === 0 && "No worker runs it."}>
+    ${d.members.map((m) => html`<tr key=${m.executor} data-member=${m.worker}><th scope="row">${m.worker}${m.drained && html` <span class="tag warn">drained</span>`}</th>
+      <td data-label="joined"><${Ago} t=${m.joined_at} /></td>
+      <td data-label="heartbeat">${m.alive ? `expires in ${duration(m.heartbeat_left)}` : html`<span class="tag bad">dead</span>`}</td>
+      <td data-label="owns">${ranges(owned(m))}</td><td data-label="assigned">${ranges(m.assigned)}</td><td data-label="pinned">${ranges(m.pinned)}</td>
+      <td data-label="executor"><code>${m.executor}</code></td></tr>`)}<//></section>`;
+}
+
+export function Processor({ sample, about, actions }) {
+  const [chosen, choose] = useState(null);
+  const { hello } = useStore(live);
+  const { at, series } = useStore(past);
+  const log = useStore(moves).filter((m) => m.processor === about);
+  const all = processorsOf(sample), p = all.find((x) => x.name === about);
+  const picker = html`<${Picker} label="processor" route="processor" names=${all.map((x) => x.name)} value=${about} />`;
+  if (!p) return html`<div class="bar"><h1>Processors</h1>${picker}</div><p class="empty">${about ? `There is no processor ${about}.` : "No processor has run yet."}</p>`;
+  const t = p.totals, s = series[about] || { lag: [], appended: [], done: [] };
+  const d = sample.detail && `${sample.detail.stream}/${sample.detail.processor}` === about ? sample.detail : null;
+  const every = hello ? hello.every : 2000;
+  return html`<div class="bar"><h1>${about}</h1>${picker}${actions && html`<${Held} scope=${scopeOf(p)} what=${about} rules=${sample.rules} />`}</div>
+    <dl class="figures" data-processor=${about}>
+      <${Figure} label="lag"><${Number} of=${t.lag} more=${t.lag_more} field="lag" /><//><${Figure} label="oldest">${age(t.age, t.lag)}<//>
+      <${Figure} label="appended /s">${rate(p.rate)}<//><${Figure} label="done /s">${rate(p.done)}<//>
+      <${Figure} label="pending"><${Number} of=${t.pending} field="pending" /><//>
+      <${Figure} label="owned" tone=${t.owned < p.partitions ? "warn" : ""}>${t.owned}/${p.partitions}<//>
+      <${Figure} label="members">${p.members.length}<//><${Figure} label="generation">${p.generation}<//>
+      <${Figure} label="parked"><${Linked} n=${t.parked} route="parked" about=${about} /><//>
+      <${Figure} label="dead letters" tone=${t.dead ? "warn" : ""}><${Linked} n=${t.dead} route="dead" about=${about} /><//>
+      <${Figure} label="lost"><${Number} of=${t.lost} field="lost" warn /><//><${Figure} label="quarantined" tone=${t.quarantined ? "bad" : ""}>${t.quarantined}<//>
+    </dl>
+    <section><h2>Partitions <span class="facts"><span>${plural(p.partitions, "partition")}, choose one to see all of it</span></span></h2>
+      ${d ? html`<${Map} d=${d} chosen=${chosen} choose=${choose} />` : html`<p class="empty">Waiting for the partitions.</p>`}
+      ${d && chosen !== null && chosen < d.owner.length && html`<${Partition} d=${d} n=${chosen} actions=${actions} rules=${sample.rules} name=${about} />`}</section>
+    <div class="charts"><${Chart} title="Lag, in events" whole=${true} at=${at} every=${every} lines=${[{ label: "lag", colour: "--c3", fill: "--c3-pale", values: s.lag }]} />
+      <${Chart} title="Events per second" at=${at} every=${every} lines=${[{ label: "appended", colour: "--c2", values: s.appended }, { label: "done", colour: "--c1", dash: [4, 3], values: s.done }]} /></div>
+    ${d && html`<${Members} d=${d} />`}
+    <${Moves} log=${log} />`;
+}

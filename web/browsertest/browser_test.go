@@ -1,0 +1,195 @@
+package browsertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long something may take until it is seen.
+const patience = 15 * time.Second
+
+// A browser is one page of a Chromium of its own, and what it complained about.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	asked    []string // addresses of all requests
+	problems []string // errors of scripts, of the console, of the policy; dialogs
+}
+
+// program is the browser that is installed.
+func program() (string, bool) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+const missing = "no browser is installed, so the dashboard is not tested in one: make test-web installs Chromium"
+
+// TestMain says so where the tests are skipped.
+func TestMain(m *testing.M) {
+	if _, ok := program(); !ok {
+		fmt.Println(missing)
+	}
+	os.Exit(m.Run())
+}
+
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	path, ok := program()
+	if !ok {
+		t.Skip(missing)
+	}
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost"),
+	}
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.Background(), options...)
+	quiet := func(string, ...any) {} // of events that the library does not know
+	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(quiet))
+	b := &browser{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		chromedp.Cancel(ctx) // and waits until it has ended
+		cancel()
+		cancelAlloc()
+	})
+	chromedp.ListenTarget(ctx, b.note)
+	b.do(network.Enable(), runtime.Enable(), log.Enable(), page.Enable(), chromedp.EmulateViewport(1280, 900))
+	return b
+}
+
+// note keeps what the page asked for, and what went wrong. A dialog is closed, so that the
+// test goes on.
+func (b *browser) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.asked = append(b.asked, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, "exception: "+e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			text, _ := json.Marshal(e.Args)
+			b.problems = append(b.problems, "console: "+string(text))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
+			b.problems = append(b.problems, "log: "+e.Entry.Text+" "+e.Entry.URL)
+		}
+	case *page.EventJavascriptDialogOpening:
+		b.problems = append(b.problems, "dialog: "+e.Message)
+		go chromedp.Run(b.ctx, page.HandleJavaScriptDialog(true))
+	}
+}
+
+// clean fails the test if anything went wrong but what one of these texts explains, or
+// anything but this server was asked.
+func (b *browser) clean(server string, but ...string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.problems {
+		explained := false
+		for _, text := range but {
+			explained = explained || strings.Contains(p, text)
+		}
+		if !explained {
+			b.t.Error(p)
+		}
+	}
+	for _, address := range b.asked {
+		if !strings.HasPrefix(address, server+"/") && !strings.HasPrefix(address, "data:") && address != "about:blank" {
+			b.t.Errorf("the page asked for %s", address)
+		}
+	}
+	if len(b.asked) < 5 {
+		b.t.Errorf("only %q were asked for", b.asked)
+	}
+}
+
+func (b *browser) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if len(b.asked) == 0 { // the first run starts the browser, which ends with its context
+		ctx = b.ctx
+	}
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// open goes to an address and waits for the first sample.
+func (b *browser) open(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(address))
+	b.await("live numbers", `document.querySelector(".connection")?.textContent === "live" && !!document.querySelector("main h1, main dl, main .bar")`)
+}
+
+// eval is what an expression comes to.
+func eval[T any](b *browser, expression string) (v T) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate(expression, &v))
+	return v
+}
+
+// await waits until an expression is true.
+func (b *browser) await(what, expression string) {
+	b.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !eval[bool](b, "Boolean("+expression+")") {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited in vain for %s; the page shows:\n%s\n%q", what, eval[string](b, "document.body.innerText"), b.problems)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-b.ctx.Done():
+			b.t.Fatal(b.ctx.Err())
+		}
+	}
+}
+
+// text is what an element shows, without the spaces between digits.
+func (b *browser) text(selector string) string {
+	b.t.Helper()
+	return eval[string](b, fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "(not there)").replace(/\u202f/g, "").trim()`, selector))
+}
+
+// click clicks on what has this text, or on what a selector with a class or an attribute finds.
+func (b *browser) click(what string) {
+	b.t.Helper()
+	find := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] button, dialog[open] input")].concat([...document.querySelectorAll("button, a, label, input")]).find((e) => e.textContent.trim() === %q)`, what)
+	if strings.HasPrefix(what, ".") || strings.Contains(what, "[") {
+		find = fmt.Sprintf("document.querySelector(%q)", what)
+	}
+	b.await("something to click: "+what, find)
+	b.await("it to be enabled: "+what, "!"+find+".disabled")
+	b.do(chromedp.Evaluate(find+".click()", nil))
+}
+
+// fill writes into a field as a user does.
+func (b *browser) fill(selector, text string) {
+	b.t.Helper()
+	b.await("a field "+selector, fmt.Sprintf("document.querySelector(%q)", selector))
+	b.do(chromedp.Evaluate(fmt.Sprintf("document.querySelector(%q).focus(); document.querySelector(%q).value = ''", selector, selector), nil), chromedp.KeyEvent(text))
+}

@@ -1,0 +1,192 @@
+package web
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+// A rate is events per second, in JSON with two digits behind the point.
+type rate float64
+
+// MarshalJSON is for encoding/json.
+func (r rate) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(r), 'f', 2, 64), nil
+}
+
+func rounded(v *float64) *rate { return (*rate)(v) }
+
+// A frame is one look as it is shown. It may be used concurrently.
+type frame struct {
+	seen   time.Time // by the clock of this process
+	sample *inspect.Sample
+	err    string // there is no sample
+	moves  []move
+
+	mu   sync.Mutex
+	json map[string][]byte // by what is watched
+}
+
+// encoded is the frame for who watches this processor, "" for none, as JSON.
+func (f *frame) encoded(watched string) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if text, is := f.json[watched]; is {
+		return text, nil
+	}
+	v := any(struct {
+		Err string `json:"err"`
+	}{f.err})
+	if f.err == "" {
+		v = f.shown(watched)
+	}
+	text, err := json.Marshal(v)
+	if f.json == nil {
+		f.json = map[string][]byte{}
+	}
+	f.json[watched] = text
+	return text, err
+}
+
+// A shownApp is what all pages see.
+type shownApp struct {
+	App      string              `json:"app"`
+	Redis    string              `json:"redis"`
+	At       int64               `json:"at"` // ms, by Redis' clock
+	Leader   string              `json:"leader"`
+	Rules    []inspect.RuleState `json:"rules"`
+	RulesErr string              `json:"rules_err,omitempty"`
+	Streams  []shownStream       `json:"streams"`
+	Moves    []move              `json:"moves"`
+	Detail   *detail             `json:"detail,omitempty"`
+}
+
+type shownStream struct {
+	Stream      string           `json:"stream"`
+	Partitions  int              `json:"partitions"`
+	Size        int64            `json:"size"`
+	Codec       string           `json:"codec"`
+	Partitioner string           `json:"partitioner"`
+	KeyField    string           `json:"key_field"`
+	Length      int64            `json:"length"`
+	Delayed     int64            `json:"delayed"`
+	Appended    int64            `json:"appended"`
+	Rate        *rate            `json:"rate"` // appended per second
+	Processors  []shownProcessor `json:"processors"`
+}
+
+type shownProcessor struct {
+	Processor  string         `json:"processor"`
+	Generation int64          `json:"generation"`
+	Partitions int            `json:"partitions"`
+	Paused     int            `json:"paused"` // partitions
+	Blocked    int            `json:"blocked"`
+	Done       *rate          `json:"done"` // per second
+	Totals     inspect.Totals `json:"totals"`
+	Members    []shownMember  `json:"members"`
+}
+
+type shownMember struct {
+	Worker   string `json:"worker"`
+	Executor string `json:"executor"`
+	Alive    bool   `json:"alive"`
+	Owned    int    `json:"owned"`
+}
+
+func (f *frame) shown(watched string) *shownApp {
+	a := f.sample.App
+	out := &shownApp{App: a.App, Redis: a.Redis, At: a.At.UnixMilli(), Leader: a.Leader, Rules: a.Rules, RulesErr: a.RulesErr,
+		Streams: []shownStream{}, Moves: append([]move{}, f.moves...)}
+	for i := range a.Streams {
+		s, rates := &a.Streams[i], &f.sample.Rates[i]
+		one := shownStream{Stream: s.Stream, Partitions: s.Partitions, Size: s.Size, Codec: s.Codec, Partitioner: s.Partitioner,
+			KeyField: s.KeyField, Length: s.Length, Delayed: s.Delayed, Appended: s.Appended, Rate: rounded(rates.Appended), Processors: []shownProcessor{}}
+		for j := range s.Processors {
+			p := &s.Processors[j]
+			one.Processors = append(one.Processors, shownOf(p, &rates.Processors[j]))
+			if watched == p.Stream+"/"+p.Processor {
+				out.Detail = detailOf(p, &rates.Processors[j])
+			}
+		}
+		out.Streams = append(out.Streams, one)
+	}
+	return out
+}
+
+func shownOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) shownProcessor {
+	one := shownProcessor{Processor: p.Processor, Generation: p.Generation, Partitions: len(p.Partitions), Done: rounded(r.Done), Totals: p.Totals, Members: []shownMember{}}
+	owned := map[string]int{}
+	for n := range p.Partitions {
+		s := &p.Partitions[n]
+		owned[s.Executor]++
+		switch s.Held {
+		case "pause":
+			one.Paused++
+		case "block":
+			one.Blocked++
+		}
+	}
+	for _, m := range p.Members {
+		one.Members = append(one.Members, shownMember{m.Worker, m.Executor, m.Alive, owned[m.Executor]})
+	}
+	return one
+}
+
+// A detail is a processor with its partitions, a column for each number: so a thousand
+// of them need few bytes.
+type detail struct {
+	Stream    string                `json:"stream"`
+	Processor string                `json:"processor"`
+	Members   []inspect.MemberState `json:"members"`
+	Owners    []string              `json:"owners"`
+	Owner     []int                 `json:"owner"` // index in Owners, -1 for none
+	Lag       []int64               `json:"lag"`
+	Pending   []int64               `json:"pending"`
+	Age       []int64               `json:"age"` // ms, of the oldest event that is not acked
+	Lease     []int64               `json:"lease"`
+	Epoch     []int64               `json:"epoch"`
+	Delayed   []int64               `json:"delayed"`
+	Parked    []int64               `json:"parked"`
+	Dead      []int64               `json:"dead"`
+	Lost      []int64               `json:"lost"`
+	Length    []int64               `json:"length"`
+	Done      []*rate               `json:"done"`
+	Notes     map[int]note          `json:"notes"` // of partitions of which there is more to say
+}
+
+// A note is what is special about a partition.
+type note struct {
+	LagMore      bool                     `json:"lag_more,omitempty"`
+	Held         string                   `json:"held,omitempty"`
+	RunningSince *time.Time               `json:"running_since,omitempty"`
+	Quarantine   *inspect.QuarantineState `json:"quarantine,omitempty"`
+	Pin          string                   `json:"pin,omitempty"`
+	Err          string                   `json:"err,omitempty"`
+}
+
+func detailOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) *detail {
+	d := &detail{Stream: p.Stream, Processor: p.Processor, Members: p.Members, Owners: []string{}, Notes: map[int]note{}}
+	for n := range p.Partitions {
+		s := &p.Partitions[n]
+		owner := -1
+		if name := nameOf(s); name != "" {
+			if owner = slices.Index(d.Owners, name); owner < 0 {
+				owner, d.Owners = len(d.Owners), append(d.Owners, name)
+			}
+		}
+		d.Owner = append(d.Owner, owner)
+		d.Lag, d.Pending, d.Age = append(d.Lag, s.Lag), append(d.Pending, s.Pending), append(d.Age, s.Age)
+		d.Lease, d.Epoch, d.Length = append(d.Lease, s.LockLeft), append(d.Epoch, s.Epoch), append(d.Length, s.Length)
+		d.Delayed, d.Parked = append(d.Delayed, s.Delayed), append(d.Parked, s.Parked)
+		d.Dead, d.Lost = append(d.Dead, s.Dead), append(d.Lost, s.Lost)
+		d.Done = append(d.Done, rounded(r.Partitions[n]))
+		if it := (note{s.LagMore, s.Held, s.RunningSince, s.Quarantine, p.Pins[n], s.Err}); it != (note{}) {
+			d.Notes[n] = it
+		}
+	}
+	return d
+}

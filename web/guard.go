@@ -1,0 +1,168 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// policy lets the page load what this server has, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Embedder-Policy", "require-corp")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+}
+
+// toDirectory sends a browser to the path with a slash at its end, from which the
+// addresses within the page count; the path that the browser asked for, since a prefix
+// may have been taken off.
+func toDirectory(w http.ResponseWriter, r *http.Request) {
+	asked, _, _ := strings.Cut(r.RequestURI, "?")
+	w.Header().Set("Location", "./"+path.Base(asked)+"/")
+	w.WriteHeader(http.StatusPermanentRedirect)
+}
+
+// isForeign says whether a browser tells that a page of another origin asks, which could
+// not read the answer, but have the server work.
+func isForeign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return true
+}
+
+// actionHeader is one that a page of another origin cannot send without being asked
+// first whether it may, which it may not.
+const actionHeader = "X-Runnel-Dashboard"
+
+const (
+	wrongTokens = 10 // that an address may send in a wrongWindow
+	wrongWindow = time.Minute
+	guessers    = 1024 // addresses that are remembered
+)
+
+var (
+	errNoToken    = errors.New("actions need the token")
+	errWrongToken = errors.New("this is not the token")
+	errGuesses    = errors.New("too many wrong tokens: wait a minute")
+	errForeign    = errors.New("the request came from another page")
+)
+
+// A guard decides who may act. Its methods may be called concurrently.
+type guard struct {
+	hosts []string
+	token [sha256.Size]byte
+	cross http.CrossOriginProtection
+	now   func() time.Time
+
+	mu      sync.Mutex
+	guesses map[string]guess // by address
+}
+
+// A guess is how often an address was wrong since its window began.
+type guess struct {
+	began time.Time
+	wrong int
+}
+
+func newGuard(o Options) *guard {
+	return &guard{hosts: o.Hosts, token: sha256.Sum256([]byte(o.Token)), now: time.Now, guesses: map[string]guess{}}
+}
+
+// knows says whether the dashboard is served under this name.
+func (g *guard) knows(host string) bool {
+	if len(g.hosts) == 0 {
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	return slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, host) })
+}
+
+// admit says why a request may not act, with a status code; 0: it may.
+func (g *guard) admit(r *http.Request) (int, error) {
+	if g.cross.Check(r) != nil || r.Header.Get(actionHeader) == "" {
+		return http.StatusForbidden, errForeign
+	}
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || token == "" {
+		return http.StatusUnauthorized, errNoToken
+	}
+	from := addressOf(r)
+	if !g.mayTry(from) {
+		return http.StatusTooManyRequests, errGuesses
+	}
+	sum := sha256.Sum256([]byte(token))
+	if subtle.ConstantTimeCompare(sum[:], g.token[:]) != 1 {
+		g.noteWrong(from)
+		return http.StatusUnauthorized, errWrongToken
+	}
+	return 0, nil
+}
+
+func (g *guard) mayTry(from string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	if was, is := g.guesses[from]; is {
+		return was.wrong < wrongTokens || now.Sub(was.began) >= wrongWindow
+	}
+	if len(g.guesses) < guessers {
+		return true
+	}
+	for address, was := range g.guesses {
+		if now.Sub(was.began) >= wrongWindow {
+			delete(g.guesses, address)
+		}
+	}
+	return len(g.guesses) < guessers
+}
+
+func (g *guard) noteWrong(from string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.guesses[from]
+	if now := g.now(); now.Sub(was.began) >= wrongWindow {
+		was = guess{began: now}
+	}
+	was.wrong++
+	g.guesses[from] = was
+}
+
+// addressOf is who asks, as far as the connection tells: of IPv6 the network, since one
+// machine has many addresses in it.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Unmap().Is4() {
+		return host
+	}
+	network, err := addr.WithZone("").Prefix(64)
+	if err != nil {
+		return host
+	}
+	return network.String()
+}

@@ -1,0 +1,261 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	recordInList = 2 << 10   // bytes of a record that a list shows
+	recordAlone  = 256 << 10 // bytes that are shown of one
+	searched     = 20_000    // entries that a search by key reads, at most
+)
+
+// A text is a record, or a field: as text, of which the end may be missing.
+type text struct {
+	Text string `json:"text"`
+	Size int    `json:"size"` // of all of it
+}
+
+// cut is what is shown of a text.
+func cut(s string, most int) text {
+	shown := s
+	if len(s) > most {
+		shown = s[:most]
+		for len(shown) > 0 && !utf8.RuneStart(s[len(shown)]) {
+			shown = shown[:len(shown)-1]
+		}
+	}
+	return text{strings.ToValidUTF8(shown, "\uFFFD"), len(s)}
+}
+
+// recordOf is a record as it is shown, or why it cannot be.
+func recordOf(look *operate.Reading, e rstream.Entry, most int) (*text, string) {
+	record, err := look.Record(e)
+	if err != nil {
+		return nil, err.Error()
+	}
+	t := cut(string(record), most)
+	return &t, ""
+}
+
+func (d *dashboard) reading(stream string, meta rstream.Meta) (*operate.Reading, error) {
+	declared, err := d.reg.Streams()
+	if err != nil {
+		return nil, err
+	}
+	return operate.NewReading(stream, meta, declared), nil
+}
+
+// A listedEvent is an event of a stream.
+type listedEvent struct {
+	Partition int     `json:"partition"`
+	ID        string  `json:"id"`
+	At        int64   `json:"at"`  // ms, by the ID
+	Key       *string `json:"key"` // null: it cannot be told
+	Record    *text   `json:"record,omitempty"`
+	Err       string  `json:"err,omitempty"` // why there is no record
+}
+
+// listedEvents are the latest events of a stream, the newest first.
+type listedEvents struct {
+	Events   []listedEvent `json:"events"`
+	Searched int           `json:"searched"` // entries that were read
+	Complete bool          `json:"complete"` // there are no others
+}
+
+func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+	stream := r.URL.Query().Get("stream")
+	meta, err := streamOf(ctx, c, stream)
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := partitionsOf(r, meta)
+	limit, limitErr := limitOf(r)
+	if err = errors.Join(err, limitErr); err != nil {
+		return nil, err
+	}
+	look, err := d.reading(stream, meta)
+	if err != nil {
+		return nil, err
+	}
+	key := keyOf(r)
+	if key != nil && len(partitions) > 1 {
+		if n, ok := look.PartitionOf(*key); ok {
+			partitions = []int{n}
+		}
+	}
+	l, most, before := listedEvents{Events: []listedEvent{}}, recordInList, r.URL.Query().Get("id")
+	if before != "" {
+		if !entryID.MatchString(before) || len(partitions) > 1 {
+			return nil, badRequest("an event is named by partition and id")
+		}
+		limit, most = 1, recordAlone
+	}
+	back := inspect.NewBack(c, stream, partitions, before)
+	for len(l.Events) < limit && l.Searched < searched {
+		e, ok, err := back.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || before != "" && e.Entry.ID != before {
+			l.Complete = true
+			break
+		}
+		l.Searched++
+		one := listedEvent{Partition: e.Partition, ID: e.Entry.ID, At: rstream.TimeOfID(e.Entry.ID).UnixMilli()}
+		if k, ok := look.Key(e.Entry); ok {
+			one.Key = &k
+		}
+		if key != nil && (one.Key == nil || *one.Key != *key) {
+			continue
+		}
+		one.Record, one.Err = recordOf(look, e.Entry, most)
+		l.Events = append(l.Events, one)
+	}
+	return l, nil
+}
+
+var entryID = regexp.MustCompile(`^[0-9]{1,20}-[0-9]{1,20}$`)
+
+// filterOf reads what chooses events that were moved aside.
+func filterOf(r *http.Request, meta rstream.Meta) (inspect.Filter, error) {
+	f := inspect.Filter{Key: keyOf(r), Error: r.URL.Query().Get("error")}
+	var err, limitErr error
+	f.Partitions, err = partitionsOf(r, meta)
+	f.Limit, limitErr = limitOf(r)
+	if f.ID = r.URL.Query().Get("id"); f.ID != "" && !entryID.MatchString(f.ID) {
+		err = badRequest("%q is no ID", f.ID)
+	}
+	return f, errors.Join(err, limitErr)
+}
+
+// listedAside are events that were moved aside, the oldest first.
+type listedAside[T any] struct {
+	List []T  `json:"list"`
+	More bool `json:"more"` // there are others
+}
+
+// asked are those of a list of which one more than the limit was asked for.
+func asked[T any](list []T, limit int) listedAside[T] {
+	if len(list) > limit {
+		return listedAside[T]{list[:limit], true}
+	}
+	return listedAside[T]{list, false}
+}
+
+// A letter is a dead letter; alone it has its fields.
+type letter struct {
+	inspect.DeadState
+	Record *text           `json:"record,omitempty"`
+	Err    string          `json:"err,omitempty"`
+	Fields map[string]text `json:"fields,omitempty"`
+}
+
+func (d *dashboard) dead(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+	p, err := placeOf(ctx, c, r.URL.Query().Get("processor"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := filterOf(r, p.meta)
+	if err != nil {
+		return nil, err
+	}
+	alone, limit := f.ID != "" && len(f.Partitions) == 1, f.Limit
+	f.Limit++
+	states, err := inspect.Dead(ctx, c, p.stream, p.processor, f, alone)
+	if err != nil {
+		return nil, err
+	}
+	look, err := d.reading(p.stream, p.meta)
+	if err != nil {
+		return nil, err
+	}
+	letters := make([]letter, len(states))
+	for i, s := range states {
+		letters[i] = letter{DeadState: s}
+		if !alone {
+			letters[i].Error = cut(s.Error, recordInList).Text
+			continue
+		}
+		letters[i].Record, letters[i].Err = recordOf(look, s.Entry, recordAlone)
+		letters[i].Fields = map[string]text{}
+		for name, value := range s.Entry.Values {
+			letters[i].Fields[name] = cut(fmt.Sprint(value), recordInList)
+		}
+	}
+	return asked(letters, limit), nil
+}
+
+func (d *dashboard) parked(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+	p, err := placeOf(ctx, c, r.URL.Query().Get("processor"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := filterOf(r, p.meta)
+	if err != nil {
+		return nil, err
+	}
+	limit := f.Limit
+	f.Limit++
+	states, err := inspect.Retries(ctx, c, p.stream, p.processor, f)
+	for i := range states {
+		states[i].Error = cut(states[i].Error, recordInList).Text
+	}
+	return asked(states, limit), err
+}
+
+// A delayedEvent is an event that waits for its time.
+type delayedEvent struct {
+	inspect.DelayedState
+	Record *text  `json:"record,omitempty"`
+	Err    string `json:"err,omitempty"`
+}
+
+func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+	stream := r.URL.Query().Get("stream")
+	meta, err := streamOf(ctx, c, stream)
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := partitionsOf(r, meta)
+	limit, limitErr := limitOf(r)
+	if err = errors.Join(err, limitErr); err != nil {
+		return nil, err
+	}
+	states, err := inspect.Delayed(ctx, c, stream, partitions, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	look, err := d.reading(stream, meta)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]delayedEvent, len(states))
+	for i, s := range states {
+		events[i] = delayedEvent{DelayedState: s}
+		events[i].Record, events[i].Err = recordOf(look, s.Entry, recordInList)
+		if key, ok := look.Key(s.Entry); ok {
+			events[i].Key = key
+		}
+	}
+	return asked(events, limit), nil
+}
+
+func (d *dashboard) audit(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+	limit, err := limitOf(r)
+	if err != nil {
+		return nil, err
+	}
+	states, err := inspect.Audit(ctx, c, limit+1)
+	return asked(states, limit), err
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+const (
+	beatEvery     = 15 * time.Second // that a silent stream of events says that it lives
+	writePatience = 10 * time.Second
+)
+
+// look is one look at the app; the hub calls it, one at a time.
+func (d *dashboard) look(ctx context.Context) (*inspect.Sample, error) {
+	if d.watch == nil {
+		c, err := d.reg.Client()
+		if err != nil {
+			return nil, err
+		}
+		d.watch = inspect.NewWatch(c, "", d.opts.CountAtMost)
+	}
+	return d.watch.Look(ctx)
+}
+
+// A greeting is what a page is told first.
+type greeting struct {
+	App     string `json:"app"`
+	Every   int64  `json:"every"` // ms
+	Actions bool   `json:"actions"`
+	Now     int64  `json:"now"` // ms, by the clock of this process
+	Memory  memory `json:"memory"`
+}
+
+// live sends what is seen as server-sent events: hello once, then a sample, or trouble,
+// at each look. With processor=STREAM/PROCESSOR samples have its partitions.
+func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		return
+	}
+	leave, err := d.hub.join()
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	defer leave()
+	s := &sender{w: w, rc: http.NewResponseController(w)}
+	if err := errors.Join(s.rc.SetReadDeadline(time.Time{}), s.extend()); err != nil {
+		refuse(w, http.StatusInternalServerError, errors.New("what serves the dashboard cannot keep a response open"))
+		return
+	}
+	ended := d.ends.of(r)
+	ctx, cancel := context.WithCancel(r.Context())
+	looking := make(chan struct{})
+	go func() {
+		defer close(looking)
+		d.hub.lead(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-looking
+	}()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to wait for the end
+	hello, err := json.Marshal(greeting{d.app, d.opts.Every.Milliseconds(), d.opts.AllowActions, time.Now().UnixMilli(), d.hub.memory()})
+	if err != nil || s.event("hello", hello) != nil {
+		return
+	}
+	d.follow(ctx, s, r.URL.Query().Get("processor"), ended)
+}
+
+// follow sends frames until somebody ends it, or they cannot be sent.
+func (d *dashboard) follow(ctx context.Context, s *sender, watched string, ended <-chan struct{}) {
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	var sent *frame
+	for {
+		f, next := d.hub.current()
+		if f != nil && f != sent {
+			sent = f
+			name := "sample"
+			if f.err != "" {
+				name = "trouble"
+			}
+			text, err := f.encoded(watched)
+			if err != nil || s.event(name, text) != nil {
+				return
+			}
+		}
+		select {
+		case <-next:
+		case <-beat.C:
+			if s.send(": still here\n\n") != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		case <-ended:
+			return
+		}
+	}
+}
+
+// A sender writes server-sent events.
+type sender struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+// extend gives the next write its time, whatever the server's own limit is.
+func (s *sender) extend() error { return s.rc.SetWriteDeadline(time.Now().Add(writePatience)) }
+
+func (s *sender) event(name string, data []byte) error {
+	return s.send("event: " + name + "\ndata: " + string(data) + "\n\n")
+}
+
+func (s *sender) send(text string) error {
+	if err := s.extend(); err != nil {
+		return err
+	}
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}
+
+// ends tells when servers are shut down, which does not end what they serve.
+type ends struct {
+	mu      sync.Mutex
+	servers map[*http.Server]chan struct{}
+}
+
+// of is closed when the server of a request is shut down; nil where that cannot be told.
+func (e *ends) of(r *http.Request) <-chan struct{} {
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ended, is := e.servers[server]; is {
+		return ended
+	}
+	ended := make(chan struct{})
+	server.RegisterOnShutdown(sync.OnceFunc(func() { close(ended) }))
+	if e.servers == nil {
+		e.servers = map[*http.Server]chan struct{}{}
+	}
+	e.servers[server] = ended
+	return ended
+}

@@ -1,0 +1,230 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+const secret = "a token for actions"
+
+type order struct {
+	Customer string `json:"customer"`
+	Note     string `json:"note,omitempty"`
+}
+
+// A shop is an app with a processor orders/printer that no worker runs, its Redis, and its
+// dashboard.
+type shop struct {
+	t      *testing.T
+	redis  *testredis.Server
+	count  *testredis.Counter // of what the dashboard asks
+	app    *runnel.App
+	orders *runnel.Stream[order]
+	c      *rstream.Client // of the test
+	server *httptest.Server
+}
+
+func newShop(t *testing.T, partitions int, opts *Options) *shop {
+	t.Helper()
+	s := &shop{t: t, redis: testredis.Start(t, "--requirepass", "sesame"), count: testredis.CountingDialer(nil)}
+	shared := redis.NewClient(&redis.Options{Addr: s.redis.Addr(), Password: "sesame", Dialer: s.count.Dial})
+	t.Cleanup(func() { shared.Close() })
+	s.app = runnel.New("shop", &runnel.Options{Redis: shared})
+	t.Cleanup(func() { s.app.Close() })
+	s.orders = runnel.NewStream(s.app, "orders", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: partitions, KeyField: "customer"})
+	var err error
+	s.c, err = rstream.Open(rstream.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	s.must(err)
+	t.Cleanup(func() { s.c.Close() })
+	streams, err := worker.RegistryOf(s.app).Streams()
+	s.must(err)
+	meta := streams[0].Meta
+	meta.Processors = []string{"printer"}
+	_, err = s.c.EnsureMeta(t.Context(), "orders", meta)
+	s.must(err)
+	s.server = httptest.NewServer(Handler(s.app, opts))
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+func (s *shop) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// request asks the dashboard, with headers as pairs.
+func (s *shop) request(method, path, body string, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.server.URL+path, strings.NewReader(body))
+	s.must(err)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(r)
+	s.must(err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	s.must(err)
+	return resp, string(text)
+}
+
+// get asks for a list.
+func get[T any](s *shop, path string) (v T) {
+	s.t.Helper()
+	resp, text := s.request(http.MethodGet, path, "")
+	if err := json.Unmarshal([]byte(text), &v); err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %d %s: %v", path, resp.StatusCode, text, err)
+	}
+	return v
+}
+
+// act asks for an action as the page does.
+func (s *shop) act(name, body string) (int, outcome) {
+	s.t.Helper()
+	resp, text := s.request(http.MethodPost, "/api/actions/"+name, body, "Content-Type", "application/json", actionHeader, "1", "Authorization", "Bearer "+secret)
+	var out outcome
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		s.t.Fatalf("%s: %d %s", name, resp.StatusCode, text)
+	}
+	return resp.StatusCode, out
+}
+
+// A stream of events that a test reads.
+type watching struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	end   func()
+}
+
+func (s *shop) watch(query string) *watching {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.server.URL+"/api/live"+query, nil)
+	s.must(err)
+	resp, err := http.DefaultClient.Do(r)
+	s.must(err)
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || got != "text/event-stream" {
+		s.t.Fatalf("%d %s", resp.StatusCode, got)
+	}
+	w := &watching{s.t, bufio.NewScanner(resp.Body), func() {
+		cancel()
+		resp.Body.Close()
+	}}
+	w.lines.Buffer(nil, 8<<20)
+	s.t.Cleanup(w.end)
+	return w
+}
+
+// next is the next event; "" at the end.
+func (w *watching) next() (name string, data []byte) {
+	w.t.Helper()
+	for w.lines.Scan() {
+		line := w.lines.Text()
+		switch {
+		case strings.HasPrefix(line, "event: "):
+			name = strings.TrimPrefix(line, "event: ")
+		case strings.HasPrefix(line, "data: "):
+			data = []byte(strings.TrimPrefix(line, "data: "))
+		case line == "" && name != "":
+			return name, data
+		}
+	}
+	return "", nil
+}
+
+// await reads on until an event of this name is as it should be.
+func await[T any](w *watching, name string, is func(v T) bool) (v T) {
+	w.t.Helper()
+	for {
+		got, data := w.next()
+		if got == "" {
+			w.t.Fatalf("the stream ended without the %s that was waited for: %v", name, w.lines.Err())
+		}
+		if got != name {
+			continue
+		}
+		v = *new(T)
+		if err := json.Unmarshal(data, &v); err != nil {
+			w.t.Fatalf("%s: %v", data, err)
+		}
+		if is(v) {
+			return v
+		}
+	}
+}
+
+func anything[T any](T) bool { return true }
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// An owner owns a partition of orders/printer, and can make dead letters of its events.
+type owner struct {
+	s       *shop
+	place   rstream.Place
+	tenure  rstream.Tenure
+	entries []rstream.Entry
+}
+
+// own sends orders to the one partition there is, and takes it over.
+func (s *shop) own(customers ...string) *owner {
+	s.t.Helper()
+	ctx := s.t.Context()
+	for i, name := range customers {
+		s.must(s.orders.Send(ctx, order{Customer: name, Note: fmt.Sprint("note ", i)}))
+	}
+	o := &owner{s: s, place: s.c.Place("orders", "printer", 0), tenure: rstream.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
+	s.must(s.c.Lock(ctx, o.place, o.tenure, time.Hour, 0))
+	_, err := s.c.Takeover(ctx, o.place, o.tenure, "", 0)
+	s.must(err)
+	r := s.c.NewReader()
+	defer r.Close()
+	got, err := r.Read(ctx, rstream.GroupName("printer", o.tenure.Executor), "c", []string{o.place.Log}, len(customers), 0)
+	s.must(err)
+	if len(got) > 0 {
+		o.entries = got[0].Entries
+	}
+	return o
+}
+
+func (o *owner) bury(i int, key, text string) {
+	o.s.t.Helper()
+	o.s.must(o.s.c.Bury(o.s.t.Context(), o.place, o.tenure, rstream.DeadLetter{
+		Entry: o.entries[i], Key: key, Attempts: 3, First: time.Now(), Last: time.Now(), Error: text, Reason: "failed", Epoch: 7,
+	}))
+}
+
+func (o *owner) park(i int, key string) {
+	o.s.t.Helper()
+	state := rstream.RetryState{Lane: "k" + key, Key: key, Attempts: 2, Last: time.Now().UnixMilli(), Error: "no ink", At: time.Now().Add(time.Hour).UnixMilli()}
+	o.s.must(o.s.c.Park(o.s.t.Context(), o.place, o.tenure, 0, []rstream.Parking{{Entry: o.entries[i], State: state}}))
+}

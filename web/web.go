@@ -1,0 +1,137 @@
+// Package web is the dashboard of an app, for the browser: streams and processors, who
+// owns which partition and how far behind it is, events, dead letters, what is parked or
+// delayed, and rules.
+//
+//	app := runnel.New("shop", nil)
+//	http.Handle("/dashboard/", http.StripPrefix("/dashboard", web.Handler(app, nil)))
+//
+// The command dashboard of package cli serves it. It only reads, unless
+// Options.AllowActions says otherwise. Whoever reaches it sees the events: it is to stand
+// on the loopback, or behind something that asks who is there. docs/operating.md says
+// more.
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// Options are what may be said about the dashboard; a zero field is its default.
+type Options struct {
+	// Every is how often the dashboard looks at the app while somebody watches: all who
+	// watch share the looks. Default 2 s, at least 500 ms.
+	Every time.Duration
+	// CountAtMost bounds how many entries of a partition are counted one by one where
+	// Redis cannot tell the lag. Default 1000.
+	CountAtMost int64
+	// AllowActions lets whoever has the Token pause, replay, drop and so on. Without it
+	// nothing can be changed.
+	AllowActions bool
+	// Token is what actions need, at least 16 characters.
+	Token string
+	// Hosts are the names under which the dashboard may be asked for, without a port:
+	// others are refused, so that a foreign page cannot reach it by a name that it has
+	// point here. Default all.
+	Hosts []string
+}
+
+// DefaultEvery, DefaultCountAtMost and MinToken are what Options say where they say
+// nothing, and the shortest Token.
+const (
+	DefaultEvery       = 2 * time.Second
+	DefaultCountAtMost = 1000
+	MinToken           = 16
+
+	minEvery = 500 * time.Millisecond
+)
+
+// Check says what is wrong with the options; nil are all defaults.
+func (o *Options) Check() error {
+	switch {
+	case o == nil:
+		return nil
+	case o.AllowActions && o.Token == "":
+		return fmt.Errorf("actions need a token")
+	case o.AllowActions && len(o.Token) < MinToken:
+		return fmt.Errorf("the token for actions has %d characters, at least %d are needed", len(o.Token), MinToken)
+	case o.Every != 0 && o.Every < minEvery:
+		return fmt.Errorf("looking every %v is too often: at least %v", o.Every, minEvery)
+	}
+	return nil
+}
+
+// Handler serves the dashboard of an app. It panics where Options.Check finds something.
+// It does nothing while nobody watches; nothing has to be closed. Streams of events to
+// browsers end when their http.Server is shut down. A nil opts is all defaults.
+func Handler(app *runnel.App, opts *Options) http.Handler {
+	if err := opts.Check(); err != nil {
+		panic("web: " + err.Error())
+	}
+	d := &dashboard{app: app.Name(), reg: worker.RegistryOf(app)}
+	if opts != nil {
+		d.opts = *opts
+	}
+	d.opts.Every = cmp.Or(d.opts.Every, DefaultEvery)
+	d.opts.CountAtMost = cmp.Or(d.opts.CountAtMost, DefaultCountAtMost)
+	d.hub = newHub(d.opts.Every, d.look)
+	d.guard = newGuard(d.opts)
+	d.asks = make(chan struct{}, maxAsks)
+	d.mux = d.routes()
+	return d
+}
+
+// A dashboard serves one app.
+type dashboard struct {
+	app   string
+	reg   *worker.Registry
+	opts  Options
+	hub   *hub
+	guard *guard
+	ends  ends
+	asks  chan struct{}  // the requests under way that ask Redis for lists
+	watch *inspect.Watch // of who looks
+
+	mux *http.ServeMux
+}
+
+func (d *dashboard) routes() *http.ServeMux {
+	m := http.NewServeMux()
+	files := embeddedAssets()
+	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { files.serve(w, r, "index.html") })
+	m.HandleFunc("GET /assets/{path...}", func(w http.ResponseWriter, r *http.Request) { files.serve(w, r, r.PathValue("path")) })
+	m.HandleFunc("GET /api/live", d.live)
+	for path, list := range map[string]lister{
+		"events": d.events, "dead": d.dead, "parked": d.parked, "delayed": d.delayed, "audit": d.audit,
+	} {
+		m.HandleFunc("GET /api/"+path, d.ask(list))
+	}
+	if d.opts.AllowActions {
+		m.HandleFunc("POST /api/token", d.token)
+		m.HandleFunc("POST /api/actions/{name}", d.act)
+	}
+	return m
+}
+
+func (d *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	switch {
+	case !d.guard.knows(r.Host):
+		refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the dashboard is not served as %q", r.Host))
+	case r.URL.Path == "":
+		toDirectory(w, r)
+	case strings.HasPrefix(r.URL.Path, "/api/") && isForeign(r):
+		refuse(w, http.StatusForbidden, errForeign)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && !d.opts.AllowActions:
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, fmt.Errorf("this dashboard only reads"))
+	default:
+		d.mux.ServeHTTP(w, r)
+	}
+}
