@@ -19,7 +19,8 @@ export function Events({ sample, about }) {
   const [filter, set] = useFilter({ key: "", partition: "", limit: "50" });
   const [opened, open] = useState(null);
   const { value, busy, err, again } = useList((signal) => (about ? list("events", { stream: about, ...filter }, signal) : Promise.resolve(null)), [about, filter]);
-  // What came since is known from the samples: nobody asks Redis for it.
+  // What came since is known from the samples, so nobody asks Redis for it; the last one
+  // before the list may have missed some that the list has.
   const stream = sample.streams.find((s) => s.stream === about), appended = stream ? stream.appended : -1;
   const [since, setSince] = useState(appended);
   useEffect(() => setSince(appended), [value]);
@@ -29,7 +30,7 @@ export function Events({ sample, about }) {
   return html`<div class="bar"><h1>Events</h1><${Picker} label="stream" route="events" names=${sample.streams.map((s) => s.stream)} value=${about} /></div>
     <${Filters} fields=${[{ name: "key", label: "key", size: 18 }, { name: "partition", label: "partition", size: 5, number: true }, { name: "limit", label: "at most", size: 4, number: true }]} filter=${filter} set=${set} busy=${busy} again=${again} />
     <${Trouble} err=${err} />
-    <p class="hint"><span role="status">${found || "\u00a0"}</span>${more > 0 && html` · <button type="button" class="quiet" onClick=${again}>${plural(more, "event")} came since: look again</button>`}</p>
+    <p class="hint"><span role="status">${found || "\u00a0"}</span>${more > 0 && html` · <button type="button" class="quiet" onClick=${again}>up to ${plural(more, "event")} came since: look again</button>`}</p>
     <${Table} label="events" head=${["event", "time", "key", "record"]} empty=${value && events.length === 0 && "No event."}>
       ${events.map((e) => {
         const id = `${e.partition}/${e.id}`;
