@@ -28,7 +28,7 @@ func TestDocumentNamesEveryFieldOfJSON(t *testing.T) {
 		}
 	}
 	printed := map[string][]string{}
-	for _, dir := range []string{"cli", "internal/inspect"} {
+	for _, dir := range []string{"cli", "internal/inspect", "internal/operate"} {
 		jsonFields(t, dir, printed)
 	}
 	if len(printed) < 10 {
