@@ -52,7 +52,7 @@ type Task struct {
 
 	Each  bool // a worker tells of every event
 	Reply bool // a loop written by hand decodes replies itself
-	Watch bool // a Runnel worker's metrics are scraped every second
+	Watch bool // a Runnel worker's metrics are scraped every second, and the dashboard is open
 
 	Rate   int           // sends per second
 	Length time.Duration // of a measurement

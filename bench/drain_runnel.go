@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/metrics"
+	"github.com/runnel-go/runnel/web"
 )
 
 // endless is a Size at which nothing is trimmed.
@@ -55,7 +58,11 @@ func runnelDrain(ctx context.Context, t Task) (Result, error) {
 		}, nil)
 	}
 	if t.Watch {
-		defer watch(app)()
+		stop, err := watch(app, t.Stream+"/"+names[0])
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
 	}
 	if err := runUntil(ctx, app, m.wait); err != nil {
 		return nil, err
@@ -68,23 +75,41 @@ func runnelDrain(ctx context.Context, t Task) (Result, error) {
 	return m.result(), nil
 }
 
-// watch scrapes an app's metrics, at once and every second, until stop is called.
-func watch(app *runnel.App) (stop func()) {
-	handler, ended := metrics.Handler(app, nil), make(chan struct{})
-	var scraping sync.WaitGroup
-	scraping.Go(func() {
+// watch scrapes an app's metrics, at once and every second, and has a page of the
+// dashboard open, until stop is called.
+func watch(app *runnel.App, processor string) (stop func(), err error) {
+	handler := metrics.Handler(app, nil)
+	server := httptest.NewServer(web.Handler(app, nil))
+	ctx, cancel := context.WithCancel(context.Background())
+	page, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/live?processor="+processor, nil)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
 			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil))
 			select {
-			case <-ended:
+			case <-ctx.Done():
 				return
 			case <-tick.C:
 			}
 		}
 	})
-	return func() { close(ended); scraping.Wait() }
+	watching.Go(func() {
+		if resp, err := http.DefaultClient.Do(page); err == nil {
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body) // until ctx ends
+		}
+	})
+	return func() {
+		cancel()
+		watching.Wait()
+		server.Close()
+	}, nil
 }
 
 // loop handles the events of a partition in the way that the task wants.
