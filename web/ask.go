@@ -45,6 +45,11 @@ func (d *dashboard) ask(list lister) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), askPatience)
 		defer cancel()
+		// A server's own limits may be shorter; reading has one, too, at which the request
+		// would be cancelled.
+		rc, limit := http.NewResponseController(w), time.Now().Add(askPatience+writePatience)
+		rc.SetReadDeadline(limit)
+		rc.SetWriteDeadline(limit)
 		select {
 		case d.asks <- struct{}{}:
 			defer func() { <-d.asks }()

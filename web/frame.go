@@ -184,9 +184,20 @@ func detailOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) *detail {
 		d.Delayed, d.Parked = append(d.Delayed, s.Delayed), append(d.Parked, s.Parked)
 		d.Dead, d.Lost = append(d.Dead, s.Dead), append(d.Lost, s.Lost)
 		d.Done = append(d.Done, rounded(r.Partitions[n]))
-		if it := (note{s.LagMore, s.Held, s.RunningSince, s.Quarantine, p.Pins[n], s.Err}); it != (note{}) {
+		if it := (note{s.LagMore, s.Held, s.RunningSince, shortened(s.Quarantine), p.Pins[n], s.Err}); it != (note{}) {
 			d.Notes[n] = it
 		}
 	}
 	return d
+}
+
+// shortened is a quarantine of which the reason, the text of an error, is not long: a
+// sample has it again and again.
+func shortened(q *inspect.QuarantineState) *inspect.QuarantineState {
+	if q == nil {
+		return nil
+	}
+	short := *q
+	short.Reason = cut(q.Reason, recordInList).Text
+	return &short
 }

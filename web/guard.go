@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -40,11 +41,16 @@ func toDirectory(w http.ResponseWriter, r *http.Request) {
 }
 
 // isForeign says whether a browser tells that a page of another origin asks, which could
-// not read the answer, but have the server work.
+// not read the answer, but have the server work. Without TLS browsers send no
+// Sec-Fetch-Site but on the loopback, and Origin to other origins only.
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
+	case "same-origin", "none":
 		return false
+	case "":
+		origin := r.Header.Get("Origin")
+		u, err := url.Parse(origin)
+		return origin != "" && (err != nil || u.Host != r.Host)
 	}
 	return true
 }
@@ -108,11 +114,12 @@ func (g *guard) admit(r *http.Request) (int, error) {
 	if !ok || token == "" {
 		return http.StatusUnauthorized, errNoToken
 	}
-	from := addressOf(r)
+	from, sum := addressOf(r), sha256.Sum256([]byte(token))
+	g.mu.Lock() // over both, or guesses at the same time would be more than are allowed
+	defer g.mu.Unlock()
 	if !g.mayTry(from) {
 		return http.StatusTooManyRequests, errGuesses
 	}
-	sum := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(sum[:], g.token[:]) != 1 {
 		g.noteWrong(from)
 		return http.StatusUnauthorized, errWrongToken
@@ -120,9 +127,8 @@ func (g *guard) admit(r *http.Request) (int, error) {
 	return 0, nil
 }
 
+// mayTry and noteWrong are called with mu held.
 func (g *guard) mayTry(from string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	now := g.now()
 	if was, is := g.guesses[from]; is {
 		return was.wrong < wrongTokens || now.Sub(was.began) >= wrongWindow
@@ -139,8 +145,6 @@ func (g *guard) mayTry(from string) bool {
 }
 
 func (g *guard) noteWrong(from string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	was := g.guesses[from]
 	if now := g.now(); now.Sub(was.began) >= wrongWindow {
 		was = guess{began: now}

@@ -194,6 +194,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		{"actions", &Options{AllowActions: true, Token: secret}, ""},
 		{"no token", &Options{AllowActions: true}, "actions need a token"},
 		{"a short token", &Options{AllowActions: true, Token: "short"}, "the token for actions has 5 characters, at least 16 are needed"},
+		{"a token that no header can have", &Options{AllowActions: true, Token: "schöne lange wörter"}, "the token for actions has more than letters, digits and signs of ASCII, or a space at its ends: no browser could send it"},
+		{"a token with a space at its end", &Options{AllowActions: true, Token: secret + " "}, "the token for actions has more than letters, digits and signs of ASCII, or a space at its ends: no browser could send it"},
 		{"too often", &Options{Every: time.Millisecond}, "looking every 1ms is too often: at least 500ms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -216,4 +218,14 @@ func textOf(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// Without TLS a browser tells of other origins by the header Origin only.
+func TestForeignOriginsCannotAsk(t *testing.T) {
+	s := newShop(t, 1, &Options{})
+	for origin, code := range map[string]int{"http://evil.example.com": 403, "null": 403, s.server.URL: 200} {
+		if resp, _ := s.request("GET", "/api/events?stream=orders", "", "Origin", origin); resp.StatusCode != code {
+			t.Errorf("%s: %d, want %d", origin, resp.StatusCode, code)
+		}
+	}
 }

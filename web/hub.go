@@ -27,6 +27,7 @@ type hub struct {
 	mu      sync.Mutex
 	viewers int
 	looked  time.Time     // when the last look began
+	seen    time.Time     // when the last one that succeeded did
 	took    time.Duration // the last look
 	frame   *frame        // the last, nil before the first
 	next    chan struct{} // closed when there is another one
@@ -83,17 +84,14 @@ func (h *hub) lead(ctx context.Context) {
 		return
 	}
 	for {
-		h.mu.Lock()
-		wait := h.pause() - time.Since(h.looked)
-		h.mu.Unlock()
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(h.wait())
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
-		began := time.Now()
+		began := h.begin()
 		limited, cancel := context.WithTimeout(ctx, lookPatience)
 		s, err := h.look(limited)
 		cancel()
@@ -104,6 +102,22 @@ func (h *hub) lead(ctx context.Context) {
 	}
 }
 
+// wait is the time until the next look.
+func (h *hub) wait() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.pause() - time.Since(h.looked)
+}
+
+// begin begins a look, which counts also where it is cut off: who comes and goes does not
+// have the app looked at more often.
+func (h *hub) begin() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looked = time.Now()
+	return h.looked
+}
+
 func (h *hub) publish(began time.Time, s *inspect.Sample, err error) {
 	f := &frame{seen: time.Now(), sample: s}
 	if err != nil {
@@ -111,10 +125,11 @@ func (h *hub) publish(began time.Time, s *inspect.Sample, err error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	gap := began.Sub(h.looked) > 3*h.pause()
+	gap := began.Sub(h.seen) > 3*h.pause()
 	h.looked, h.took = began, f.seen.Sub(began)
 	if err == nil {
-		if gap { // nobody watched: a mean over that time is not the rate of now
+		h.seen = began
+		if gap { // nobody watched, or Redis was away: a mean over that time is not the rate of now
 			for i := range s.Rates {
 				s.Rates[i] = unknown(s.Rates[i])
 			}

@@ -24,18 +24,18 @@ const (
 type text struct {
 	Text string `json:"text"`
 	Size int    `json:"size"` // of all of it
+	Cut  bool   `json:"cut,omitempty"`
 }
 
 // cut is what is shown of a text.
 func cut(s string, most int) text {
-	shown := s
-	if len(s) > most {
-		shown = s[:most]
-		for len(shown) > 0 && !utf8.RuneStart(s[len(shown)]) {
-			shown = shown[:len(shown)-1]
+	end := len(s)
+	if end > most {
+		// What is no text has no character to keep whole.
+		for end = most; end > most-utf8.UTFMax && end > 0 && !utf8.RuneStart(s[end]); end-- {
 		}
 	}
-	return text{strings.ToValidUTF8(shown, "\uFFFD"), len(s)}
+	return text{strings.ToValidUTF8(s[:end], "\uFFFD"), len(s), end < len(s)}
 }
 
 // recordOf is a record as it is shown, or why it cannot be.
@@ -113,11 +113,13 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 		}
 		l.Searched++
 		one := listedEvent{Partition: e.Partition, ID: e.Entry.ID, At: rstream.TimeOfID(e.Entry.ID).UnixMilli()}
-		if k, ok := look.Key(e.Entry); ok {
-			one.Key = &k
-		}
-		if key != nil && (one.Key == nil || *one.Key != *key) {
+		k, ok := look.Key(e.Entry)
+		if key != nil && (!ok || k != *key) {
 			continue
+		}
+		if ok {
+			k = cut(k, recordInList).Text
+			one.Key = &k
 		}
 		one.Record, one.Err = recordOf(look, e.Entry, most)
 		l.Events = append(l.Events, one)
@@ -184,7 +186,7 @@ func (d *dashboard) dead(ctx context.Context, c *rstream.Client, r *http.Request
 	for i, s := range states {
 		letters[i] = letter{DeadState: s}
 		if !alone {
-			letters[i].Error = cut(s.Error, recordInList).Text
+			letters[i].Error, letters[i].Key = cut(s.Error, recordInList).Text, cut(s.Key, recordInList).Text
 			continue
 		}
 		letters[i].Record, letters[i].Err = recordOf(look, s.Entry, recordAlone)
@@ -209,7 +211,7 @@ func (d *dashboard) parked(ctx context.Context, c *rstream.Client, r *http.Reque
 	f.Limit++
 	states, err := inspect.Retries(ctx, c, p.stream, p.processor, f)
 	for i := range states {
-		states[i].Error = cut(states[i].Error, recordInList).Text
+		states[i].Error, states[i].Key = cut(states[i].Error, recordInList).Text, cut(states[i].Key, recordInList).Text
 	}
 	return asked(states, limit), err
 }
@@ -245,7 +247,7 @@ func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Requ
 		events[i] = delayedEvent{DelayedState: s}
 		events[i].Record, events[i].Err = recordOf(look, s.Entry, recordInList)
 		if key, ok := look.Key(s.Entry); ok {
-			events[i].Key = key
+			events[i].Key = cut(key, recordInList).Text
 		}
 	}
 	return asked(events, limit), nil

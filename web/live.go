@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/runnel-go/runnel/internal/inspect"
 )
@@ -51,6 +53,7 @@ func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	s := &sender{w: w, rc: http.NewResponseController(w)}
+	defer s.extend() // of what is written at the end
 	if err := errors.Join(s.rc.SetReadDeadline(time.Time{}), s.extend()); err != nil {
 		refuse(w, http.StatusInternalServerError, errors.New("what serves the dashboard cannot keep a response open"))
 		return
@@ -127,13 +130,16 @@ func (s *sender) send(text string) error {
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}
-	return s.rc.Flush()
+	if err := s.rc.Flush(); err != nil {
+		return err
+	}
+	return s.rc.SetWriteDeadline(time.Time{}) // at which HTTP/2 ends a stream, written to or not
 }
 
 // ends tells when servers are shut down, which does not end what they serve.
 type ends struct {
 	mu      sync.Mutex
-	servers map[*http.Server]chan struct{}
+	servers map[weak.Pointer[http.Server]]chan struct{} // those that are gone are forgotten
 }
 
 // of is closed when the server of a request is shut down; nil where that cannot be told.
@@ -144,14 +150,22 @@ func (e *ends) of(r *http.Request) <-chan struct{} {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if ended, is := e.servers[server]; is {
+	key := weak.Make(server)
+	if ended, is := e.servers[key]; is {
 		return ended
 	}
 	ended := make(chan struct{})
 	server.RegisterOnShutdown(sync.OnceFunc(func() { close(ended) }))
 	if e.servers == nil {
-		e.servers = map[*http.Server]chan struct{}{}
+		e.servers = map[weak.Pointer[http.Server]]chan struct{}{}
 	}
-	e.servers[server] = ended
+	e.servers[key] = ended
+	runtime.AddCleanup(server, e.forget, key)
 	return ended
+}
+
+func (e *ends) forget(server weak.Pointer[http.Server]) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.servers, server)
 }

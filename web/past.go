@@ -66,6 +66,9 @@ func (p *past) add(s *inspect.Sample) (moves []move) {
 		}
 	}
 	p.owners = owners
+	for len(p.points) > 0 && p.points[len(p.points)-1].at >= at { // Redis' clock was set back
+		p.points = p.points[:len(p.points)-1]
+	}
 	p.points = append(p.points, one)
 	for len(p.points) > pastPoints || p.points[0].at < at-pastFor.Milliseconds() {
 		p.points = p.points[1:]

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -34,7 +35,8 @@ type Options struct {
 	// AllowActions lets whoever has the Token pause, replay, drop and so on. Without it
 	// nothing can be changed.
 	AllowActions bool
-	// Token is what actions need, at least 16 characters.
+	// Token is what actions need, at least 16 characters of ASCII that can be seen; between
+	// them there may be spaces.
 	Token string
 	// Hosts are the names under which the dashboard may be asked for, without a port:
 	// others are refused, so that a foreign page cannot reach it by a name that it has
@@ -52,6 +54,9 @@ const (
 	minEvery = 500 * time.Millisecond
 )
 
+// sendable is what a header of a request may have.
+var sendable = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
+
 // Check says what is wrong with the options; nil are all defaults.
 func (o *Options) Check() error {
 	switch {
@@ -61,6 +66,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("actions need a token")
 	case o.AllowActions && len(o.Token) < MinToken:
 		return fmt.Errorf("the token for actions has %d characters, at least %d are needed", len(o.Token), MinToken)
+	case o.AllowActions && !sendable.MatchString(o.Token):
+		return fmt.Errorf("the token for actions has more than letters, digits and signs of ASCII, or a space at its ends: no browser could send it")
 	case o.Every != 0 && o.Every < minEvery:
 		return fmt.Errorf("looking every %v is too often: at least %v", o.Every, minEvery)
 	}

@@ -26,7 +26,11 @@ const pages = [
 ];
 
 function address() {
-  const [route, ...of] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  let text = location.hash.replace(/^#\/?/, "");
+  try {
+    text = decodeURIComponent(text);
+  } catch {} // somebody wrote it
+  const [route, ...of] = text.split("/");
   return { page: pages.find((p) => p.route === route) || pages[0], of: of.join("/") };
 }
 
@@ -62,10 +66,11 @@ function counted(page, sample) {
 }
 
 function App() {
-  const { sample, hello } = useStore(live);
+  const { sample, hello, err } = useStore(live);
   const { page, of } = useAddress();
   const about = subject(page, of, sample);
-  const [broken] = useErrorBoundary();
+  const [broken, mended] = useErrorBoundary();
+  useEffect(mended, [page, about]); // another one need not be
   useEffect(() => watch(page.route === "processor" ? about : ""), [page, about]);
   useEffect(() => {
     document.title = `${page.title} · ${hello ? hello.app : "runnel"}`;
@@ -83,7 +88,7 @@ function App() {
     </header>
     <main id="main" tabindex="-1">
       ${broken && html`<p class="trouble" role="alert">${`This page is broken: ${broken.message}`}</p>`}
-      ${!broken && !sample && html`<p class="empty">Waiting for the first look at the app.</p>`}
+      ${!broken && !sample && html`<p class="empty">${err || "Waiting for the first look at the app."}</p>`}
       ${!broken && sample && html`<${page.view} key=${page.route + "/" + about} sample=${sample} about=${about} actions=${Boolean(hello && hello.actions)} />`}
     </main>
     <${Dialogs} />`;

@@ -15,8 +15,8 @@ function One({ processor, id, wide }) {
     ${d && html`<dl class="pairs"><dt>event</dt><dd><code>${d.event}</code></dd><dt>reason</dt><dd>${d.reason || dash}</dd><dt>epoch</dt><dd>${d.epoch}</dd>
       <dt>first failure</dt><dd><${Ago} t=${d.first} /></dd><dt>last failure</dt><dd><${Ago} t=${d.last} /></dd>
       <dt>error</dt><dd><pre class="record">${d.error}</pre></dd>
-      ${d.record && html`<dt>record</dt><dd><${Text} of=${d.record} /></dd>`}${d.err && html`<dt>record</dt><dd class="warn">cannot be decoded: ${d.err}</dd>`}
-      ${Object.entries(d.fields || {}).map(([name, t]) => html`<dt>field ${name}</dt><dd><pre class="record">${t.text}</pre></dd>`)}</dl>`}</td></tr>`;
+      ${d.record && html`<dt>record</dt><dd><${Text} of=${d.record} json /></dd>`}${d.err && html`<dt>record</dt><dd class="warn">cannot be decoded: ${d.err}</dd>`}
+      ${Object.entries(d.fields || {}).map(([name, t]) => html`<dt>field ${name}</dt><dd><${Text} of=${t} /></dd>`)}</dl>`}</td></tr>`;
 }
 
 export function Dead({ sample, about, actions }) {

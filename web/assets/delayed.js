@@ -4,6 +4,7 @@ import { Choose, ChooseAll, useChoice } from "./choice.js";
 import { confirm } from "./dialog.js";
 import { Filters, useFilter } from "./filters.js";
 import { dash, duration, moment, plural } from "./format.js";
+import { serverNow } from "./live.js";
 import { Ago, Picker, Table, Trouble, useList, useTick } from "./parts.js";
 
 export function Delayed({ sample, about, actions }) {
@@ -26,7 +27,7 @@ export function Delayed({ sample, about, actions }) {
     <p class="hint" role="status">${value ? `${plural(events.length, "event")}${value.more ? ", those that are due first; there are others" : ""}` : "\u00a0"}</p>
     <${Table} label="delayed events" head=${[...(actions ? [""] : []), "event", "due", "in", "sent", "key", "record"]} empty=${value && events.length === 0 && "No event waits for its time."}>
       ${events.map((e) => {
-        const left = new Date(e.due).getTime() - Date.now();
+        const left = new Date(e.due).getTime() - serverNow();
         return html`<tr key=${e.id} data-delayed=${e.id}>${actions && html`<${Choose} choice=${choice} id=${e.id} what="event" />`}
           <th scope="row"><code>${e.id}</code></th><td data-label="due"><time>${moment(e.due)}</time></td><td data-label="in">${left > 0 ? duration(left) : "now"}</td>
           <td data-label="sent"><${Ago} t=${e.sent} /></td><td data-label="key">${e.key || dash}</td>

@@ -49,7 +49,10 @@ function Question({ title, text, button, action, body, danger, lasting, then }) 
     try {
       if (needsToken) {
         token.set(form.get("token"));
-        await checkToken();
+        await checkToken().catch((problem) => {
+          token.forget();
+          throw problem;
+        });
         setNeedsToken(false);
       }
       const done = await act(action, { ...body, who, why: form.get("why").trim(), for: lasting ? form.get("for").trim() : undefined });
@@ -61,6 +64,9 @@ function Question({ title, text, button, action, body, danger, lasting, then }) 
         token.forget();
         setNeedsToken(true);
       }
+      // What was not refused may have been done in part.
+      if (then && (problem.status === 409 || !(problem.status < 500))) then();
+      if (!dialog.current || !dialog.current.open) told.set(problem.message);
       setErr(problem.message);
       setBusy(false);
     }
@@ -71,7 +77,7 @@ function Question({ title, text, button, action, body, danger, lasting, then }) 
       <p>${text}</p>
       ${lasting && html`<label class="field">for how long <input name="for" placeholder="until it is removed; or such as 10m" /></label>`}
       <label class="field">why <input name="why" maxlength="500" autofocus=${!needsToken} /></label>
-      <label class="field">your name <input name="who" maxlength="100" value=${localStorage.getItem(whoKey) || ""} /></label>
+      <label class="field">your name <input name="who" maxlength="100" defaultValue=${localStorage.getItem(whoKey) || ""} /></label>
       ${needsToken && html`<label class="field">token for actions <input name="token" type="password" required autofocus autocomplete="off" /></label>`}
       ${err && html`<p class="trouble" role="alert">${err}</p>`}
       <p class="hint">It is written to the audit stream.</p>

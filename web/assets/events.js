@@ -12,7 +12,7 @@ function One({ stream, id }) {
   return html`<tr class="opened"><td colspan="4"><${Trouble} err=${err} />
     ${value && !e && html`<p class="empty">It is not in the stream any more.</p>`}
     ${e && e.err && html`<p class="trouble">It cannot be decoded: ${e.err}</p>`}
-    ${e && e.record && html`<${Text} of=${e.record} />`}</td></tr>`;
+    ${e && e.record && html`<${Text} of=${e.record} json />`}</td></tr>`;
 }
 
 export function Events({ sample, about }) {

@@ -35,8 +35,30 @@ export const age = (ms, lag) => (lag > 0 ? duration(ms) : dash);
 
 export const clock = (t) => new Date(t).toLocaleTimeString("en-GB");
 
-// moment is a time of the server in full.
-export const moment = (t) => new Date(t).toISOString().replace("T", " ").replace(/\.000Z$/, "Z");
+// moment is a time of the server in full, if it is one that a date can be.
+export function moment(t) {
+  const at = new Date(t);
+  return isNaN(at) ? dash : at.toISOString().replace("T", " ").replace(/\.000Z$/, "Z");
+}
+
+const mostIndented = 1 << 20;
+
+// indented is JSON on many lines. What it says stays as it is, which it would not if it were
+// parsed: numbers are rounded, and of fields with one name the last counts. What is nested
+// so deeply that it would become long stays on its line.
+export function indented(json) {
+  let out = "", deep = 0, before = "";
+  for (const [token] of json.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s"{}[\],:]+/g)) {
+    const opens = before === "{" || before === "[", closes = token === "}" || token === "]";
+    if (closes) deep--;
+    if (opens ? !closes : before === "," || closes) out += "\n" + "  ".repeat(Math.max(0, deep));
+    out += token === ":" ? ": " : token;
+    if (token === "{" || token === "[") deep++;
+    if (out.length > mostIndented) return json;
+    before = token;
+  }
+  return out;
+}
 
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 

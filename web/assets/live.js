@@ -8,6 +8,11 @@ export const live = store({ state: "connecting", hello: null, sample: null, seen
 export const past = store({ at: [], series: {} });
 export const moves = store([]);
 
+// ahead is how far the clock of Redis, by which times count, is before the one here.
+let ahead = 0;
+
+export const serverNow = () => Date.now() + ahead;
+
 let source = null;
 let watched = "";
 let again = 0;
@@ -35,6 +40,7 @@ function open() {
   });
   source.addEventListener("sample", (e) => {
     const sample = JSON.parse(e.data);
+    ahead = sample.at - Date.now();
     remember(sample);
     change({ state: "live", sample, seen: Date.now(), err: "" });
   });
@@ -48,7 +54,11 @@ function open() {
 
 function remember(sample) {
   const { at, series } = past.get();
-  if (at.length && sample.at <= at[at.length - 1]) return;
+  if (at.at(-1) === sample.at) return; // the memory has it
+  while (at.length && at.at(-1) > sample.at) { // the clock of Redis was set back
+    at.pop();
+    Object.values(series).forEach((one) => [one.lag, one.appended, one.done].forEach((c) => c.pop()));
+  }
   const n = at.length;
   at.push(sample.at);
   for (const s of sample.streams) {

@@ -1,6 +1,6 @@
 // The partition map: a cell for each partition, coloured by its lag.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.module.js";
-import { atLeast, plural } from "./format.js";
+import { atLeast, dash, plural } from "./format.js";
 
 // step is the colour of a lag: 0, below 10, 100, 1000, 10000, or more.
 export const step = (lag) => (lag <= 0 ? 0 : Math.min(5, Math.floor(Math.log10(lag)) + 1));
@@ -18,6 +18,9 @@ export function stateOf(d, n) {
 }
 
 const letters = { unknown: "?", quarantined: "Q", blocked: "B", paused: "P", "running long": "R", "no owner": "–", ok: "" };
+
+// lagOf is the lag of a partition, if it is known.
+const lagOf = (d, n) => ((d.notes[n] || {}).err ? dash : atLeast(d.lag[n], (d.notes[n] || {}).lag_more));
 
 // ownerName is who has a partition.
 export const ownerName = (d, n) => (d.owner[n] < 0 ? "no owner" : d.owners[d.owner[n]]);
@@ -60,12 +63,12 @@ export function Map({ d, chosen, choose }) {
     <div class="cells" ref=${cells} role="group" aria-label=${`partition map of ${plural(d.owner.length, "partition")}; arrow keys move`} onKeyDown=${move}>
       ${d.owner.map((_, n) => {
         const state = stateOf(d, n), owner = ownerName(d, n), note = d.notes[n] || {};
-        const text = `partition ${n}: ${owner}, lag ${atLeast(d.lag[n], note.lag_more)}, ${state}${note.pin ? `, pinned to ${note.pin}` : ""}`;
+        const text = `partition ${n}: ${owner}, lag ${lagOf(d, n)}, ${state}${note.pin ? `, pinned to ${note.pin}` : ""}`;
         const mark = owners[owner] || { letter: "", colour: "none" };
         return html`<button type="button" key=${`${n}/${flashes[n] || 0}`} data-partition=${n} data-lag=${d.lag[n]} data-owner=${d.owner[n] < 0 ? "" : owner} data-state=${state}
           class=${`cell l${step(d.lag[n])} ${mark.colour} ${state === "ok" ? "" : "odd"} ${flashes[n] ? "flash" : ""}`} title=${text} aria-label=${text}
           aria-pressed=${chosen === n} tabindex=${(chosen ?? 0) === n ? 0 : -1} onClick=${() => choose(chosen === n ? null : n)}>
-          <span class="n">${n}</span><span class="lag">${atLeast(d.lag[n], note.lag_more)}</span><span class="state">${letters[state]}</span><span class="mark">${mark.letter}</span></button>`;
+          <span class="n">${n}</span><span class="lag">${lagOf(d, n)}</span><span class="state">${letters[state]}</span><span class="mark">${mark.letter}</span></button>`;
       })}</div>
     <div class="legend"><span class="steps" aria-label="colours of lags">lag ${steps.map((t, i) => html`<i class=${`cell l${i}`}>${t}</i>`)}</span>
       <span class="states">${["quarantined", "blocked", "paused", "running long", "no owner"].map((s) => html`<span><b>${letters[s]}</b> ${s}</span>`)}</span>

@@ -1,7 +1,7 @@
 // Small things that several pages show.
 import { html, useEffect, useState } from "./vendor/preact-htm.module.js";
-import { atLeast, count, dash, duration, moment, rate } from "./format.js";
-import { live } from "./live.js";
+import { atLeast, count, dash, duration, indented, moment, rate } from "./format.js";
+import { live, serverNow } from "./live.js";
 import { useStore } from "./store.js";
 
 export const processorsOf = (sample) =>
@@ -23,7 +23,7 @@ export const Figure = ({ label, children, tone }) => html`<div class=${`figure $
 // Ago is how long a time is past.
 export function Ago({ t }) {
   if (!t) return html`<span class="zero">${dash}</span>`;
-  const past = Math.max(0, Date.now() - new Date(t).getTime());
+  const past = Math.max(0, serverNow() - new Date(t).getTime());
   return html`<time datetime=${t} title=${moment(t)}>${duration(past)} ago</time>`;
 }
 
@@ -62,16 +62,9 @@ export const Table = ({ head, label, children, empty }) => html`<div class="scro
   <table><thead><tr>${head.map((t) => html`<th scope="col" class=${t.number ? "right" : ""}>${t.text ?? t}</th>`)}</tr></thead>
   <tbody>${children}</tbody></table>${empty && html`<p class="empty">${empty}</p>`}</div>`;
 
-// Text is a record: as text, never as anything else; JSON is indented.
-export function Text({ of: t }) {
-  let shown = t.text;
-  if (t.size === new Blob([t.text]).size) {
-    try {
-      shown = JSON.stringify(JSON.parse(t.text), null, 2);
-      if (/\d{16}/.test(t.text)) shown = t.text; // numbers that JavaScript would round
-    } catch {} // it is no JSON
-  }
-  return html`<pre class="record">${shown}</pre>${t.size > t.text.length && t.size > new Blob([t.text]).size && html`<p class="hint">${`the first part of ${count(t.size)} bytes`}</p>`}`;
+// Text is a record, or a field: as text, never as anything else; JSON is indented.
+export function Text({ of: t, json }) {
+  return html`<pre class="record">${json && !t.cut ? indented(t.text) : t.text}</pre>${t.cut && html`<p class="hint">${`the first part of ${count(t.size)} bytes`}</p>`}`;
 }
 
 // useList asks for a list whenever the query changes, and says how to ask again.

@@ -34,7 +34,7 @@ function Partition({ d, n, actions, rules, name }) {
   });
   return html`<section class="partition" aria-label=${`partition ${n}`} data-chosen=${n}>
     <h3>Partition ${n} <span class=${`tag ${state === "ok" ? "good" : "warn"}`}>${state}</span></h3>
-    <dl class="figures">
+    ${!note.err && html`<dl class="figures">
       <${Figure} label="owner">${owner}<//><${Figure} label="lease">${d.owner[n] < 0 ? dash : duration(d.lease[n])}<//>
       <${Figure} label="epoch">${d.epoch[n] || dash}<//><${Figure} label="lag">${atLeast(d.lag[n], note.lag_more)}<//>
       <${Figure} label="oldest">${age(d.age[n], d.lag[n])}<//><${Figure} label="pending">${count(d.pending[n])}<//>
@@ -42,7 +42,7 @@ function Partition({ d, n, actions, rules, name }) {
       <${Figure} label="delayed">${count(d.delayed[n])}<//><${Figure} label="parked">${count(d.parked[n])}<//>
       <${Figure} label="dead">${count(d.dead[n])}<//><${Figure} label="lost">${count(d.lost[n])}<//>
       ${note.pin && html`<${Figure} label="pinned to">${note.pin}<//>`}
-    </dl>
+    </dl>`}
     ${note.err && html`<p class="trouble">${note.err}</p>`}
     ${note.running_since && html`<p>Its function has been running since <${Ago} t=${note.running_since} />.</p>`}
     ${note.quarantine && html`<p class="quarantine">Quarantined <${Ago} t=${note.quarantine.at} /> by ${note.quarantine.worker || "?"}, at event <code>${note.quarantine.event || "none"}</code>: ${note.quarantine.reason}</p>`}

@@ -18,8 +18,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long something may take until it is seen.
-const patience = 15 * time.Second
+// patience is how long something may take until it is seen, also where much else runs.
+const patience = time.Minute
 
 // A browser is one page of a Chromium of its own, and what it complained about.
 type browser struct {
@@ -73,7 +73,10 @@ func newBrowser(t *testing.T) *browser {
 		cancelAlloc()
 	})
 	chromedp.ListenTarget(ctx, b.note)
-	b.do(network.Enable(), runtime.Enable(), log.Enable(), page.Enable(), chromedp.EmulateViewport(1280, 900))
+	// The first run starts the browser, which ends with its context.
+	if err := chromedp.Run(ctx, network.Enable(), runtime.Enable(), log.Enable(), page.Enable(), chromedp.EmulateViewport(1280, 900)); err != nil {
+		t.Fatal(err)
+	}
 	return b
 }
 
@@ -131,9 +134,6 @@ func (b *browser) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if len(b.asked) == 0 { // the first run starts the browser, which ends with its context
-		ctx = b.ctx
-	}
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.t.Fatal(err)
 	}
@@ -159,7 +159,10 @@ func (b *browser) await(what, expression string) {
 	deadline := time.Now().Add(patience)
 	for !eval[bool](b, "Boolean("+expression+")") {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("waited in vain for %s; the page shows:\n%s\n%q", what, eval[string](b, "document.body.innerText"), b.problems)
+			shown := eval[string](b, "document.body.innerText")
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.t.Fatalf("waited in vain for %s; the page shows:\n%s\n%q", what, shown, b.problems)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -182,9 +185,8 @@ func (b *browser) click(what string) {
 	if strings.HasPrefix(what, ".") || strings.Contains(what, "[") {
 		find = fmt.Sprintf("document.querySelector(%q)", what)
 	}
-	b.await("something to click: "+what, find)
-	b.await("it to be enabled: "+what, "!"+find+".disabled")
-	b.do(chromedp.Evaluate(find+".click()", nil))
+	// At one moment, or it may be another one, or none, when it is clicked on.
+	b.await("something enabled to click: "+what, "((e) => e && !e.disabled && (e.click(), true))("+find+")")
 }
 
 // fill writes into a field as a user does.

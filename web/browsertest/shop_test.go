@@ -164,6 +164,7 @@ func (s *shop) fill() {
 	ctx := s.t.Context()
 	_, err := s.client.SetRule(ctx, rules.Rule{Kind: rules.Pause, Scope: rules.Processor("mails", "postman"), Who: "ada@desk", Why: "no stamps"}, 0)
 	s.must(err)
+	s.must(inspect.AwaitRules(ctx, s.client, rules.Processor("mails", "postman"), nil)) // or some mails might still be sent
 	for i := range 40 {
 		s.must(s.streams.orders.Send(ctx, order{Customer: fmt.Sprint("customer ", i), Amount: float64(i)}))
 		s.must(s.streams.mails.Send(ctx, order{Customer: fmt.Sprint("reader ", i)}))
@@ -177,15 +178,39 @@ func (s *shop) fill() {
 	}
 }
 
-// settled waits until everything has been processed that can be.
+// settled waits until everything has been processed that can be, and no partition is about
+// to move.
 func (s *shop) settled() {
 	s.t.Helper()
 	s.eventually("the app to settle", func() bool {
 		parked := s.processor("orders", "statistics")
 		return s.processor("orders", "printer").Totals.Lag == 0 && s.processor("orders", "invoices").Totals.Dead == 2 &&
 			parked.Totals.Parked == 2 && parked.Totals.Lag == 0 && s.processor("payments", "pay").Totals.Quarantined == 1 &&
-			s.processor("orders", "invoices").Totals.Lag == 0 && s.processor("payments", "pay").Totals.Lag == 1
+			s.processor("orders", "invoices").Totals.Lag == 0 && s.processor("payments", "pay").Totals.Lag == 1 && s.shared()
 	})
+}
+
+// shared says whether every partition is owned by who it is assigned to, and all workers
+// have some.
+func (s *shop) shared() bool {
+	for _, st := range s.state().Streams {
+		for _, p := range st.Processors {
+			for _, m := range p.Members {
+				if len(m.Assigned) == 0 {
+					return false
+				}
+				for _, n := range m.Assigned {
+					if p.Partitions[n].Executor != m.Executor {
+						return false
+					}
+				}
+			}
+			if p.Totals.Owned < len(p.Partitions) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // many registers a processor of a stream with so many partitions, which no worker runs.

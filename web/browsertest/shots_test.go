@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ var routes = []string{
 func (b *browser) goTo(route string) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(fmt.Sprintf("location.hash = '#/%s'", route), nil))
-	b.await("the page "+route, `document.querySelector("main h1") && !document.querySelector("main .trouble")`)
+	name, _, _ := strings.Cut(route, "/")
+	b.await("the page "+route, fmt.Sprintf(`document.querySelector("nav a.here")?.hash === "#/%s" && document.querySelector("main h1") && !document.querySelector("main .trouble")`, name))
 	if route != "overview" && route != "rules" && route != "audit" && route[:3] != "pro" {
 		b.await("the rows of "+route, `document.querySelector("main tbody tr")`)
 	}
