@@ -94,8 +94,8 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 		if err != nil {
 			return Meta{}, err
 		}
-		if swapped {
-			return merged, nil
+		if swapped { // again: it may have been dropped since it was listed
+			return merged, c.list(ctx, stream)
 		}
 	}
 }
