@@ -57,8 +57,8 @@ type steered struct {
 	Stream     string               `json:"stream"`
 	Processor  string               `json:"processor"`
 	Generation int64                `json:"generation"` // of the membership that says so
-	Pins       map[int]string       `json:"pins"`
-	Cordons    map[string]time.Time `json:"cordons"`
+	Pins       map[int]string       `json:"pins,omitempty"`
+	Cordons    map[string]time.Time `json:"cordons,omitempty"`
 }
 
 func (s *session) steer(ctx context.Context, stream, processor string, change func(rebalance.Group) (rebalance.Group, error)) (steered, rebalance.Group, error) {

@@ -73,7 +73,11 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := decoded[[]steered](t, s.untyped("processor", "drain", "w1", "--output", "json"))
+	answer := s.untyped("processor", "drain", "w1", "--output", "json")
+	if strings.Contains(answer.out, "null") {
+		t.Errorf("no pins, but %s", answer.out)
+	}
+	told := decoded[[]steered](t, answer)
 	if got, want := told[0].Cordons["w1"], s.processor().Cordons["w1"]; got != want || got.Location() != time.UTC {
 		t.Errorf("drained since %v, status tells %v", got, want)
 	}
