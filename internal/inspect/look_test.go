@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -70,6 +71,17 @@ func TestLookAtKeysOfAWrongType(t *testing.T) {
 		}
 		if _, err := App(ctx, c, "", 0); err == nil || !strings.Contains(err.Error(), "(__meta:shop): key holds a wrong Redis type") {
 			t.Errorf("all streams: %v", err)
+		}
+	})
+}
+
+// A limit above all that can be kept means all.
+func TestAuditOfAll(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		_, err := c.BeginAudit(t.Context(), rstream.Audit{Who: "ada", What: "drop"})
+		must(t, err)
+		if got, err := Audit(t.Context(), c, math.MaxInt/2+1); err != nil || len(got) != 1 || got[0].Who != "ada" {
+			t.Errorf("%+v, %v", got, err)
 		}
 	})
 }
