@@ -61,8 +61,8 @@ type checkedProc struct {
 }
 
 func runCheck(ctx context.Context, s *session, c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usagef(c, "unexpected argument %q", c.Args().Get(1))
+	if err := onlyTarget(c); err != nil {
+		return err
 	}
 	for _, name := range []string{flagMaxLag, flagMaxDead} {
 		if c.Int64(name) < 0 {

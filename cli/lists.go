@@ -84,8 +84,8 @@ func beatOf(m inspect.MemberState) string {
 
 // lookAt returns the state of what the argument [STREAM[/PROCESSOR]] names.
 func (s *session) lookAt(ctx context.Context, c *cli.Context) (*inspect.AppState, error) {
-	if c.NArg() > 1 {
-		return nil, usagef(c, "unexpected argument %q", c.Args().Get(1))
+	if err := onlyTarget(c); err != nil {
+		return nil, err
 	}
 	if err := s.connect(ctx); err != nil {
 		return nil, err

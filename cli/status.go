@@ -38,8 +38,8 @@ func (p *program) status() *cli.Command {
 }
 
 func runStatus(ctx context.Context, s *session, c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usagef(c, "unexpected argument %q", c.Args().Get(1))
+	if err := onlyTarget(c); err != nil {
+		return err
 	}
 	every := c.Duration(flagEvery)
 	if every < 100*time.Millisecond {
@@ -70,6 +70,17 @@ func runStatus(ctx context.Context, s *session, c *cli.Context) error {
 		case <-time.After(every):
 		}
 	}
+}
+
+// onlyTarget refuses what is no [STREAM[/PROCESSOR]].
+func onlyTarget(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usagef(c, "unexpected argument %q", c.Args().Get(1))
+	}
+	if strings.HasPrefix(c.Args().First(), "/") {
+		return usagef(c, "%q names no stream: say STREAM or STREAM/PROCESSOR", c.Args().First())
+	}
+	return nil
 }
 
 // showStatus writes the state of what was asked for: an app, a stream or a processor.

@@ -174,6 +174,13 @@ func TestStatusOfWhatIsNotThere(t *testing.T) {
 	s.untyped("status", "orders").want(t, 0, "stream orders partition 0: processor printer: view: ", "")
 }
 
+// A slash alone is no way to leave the stream out.
+func TestProcessorWithoutItsStream(t *testing.T) {
+	for _, command := range []string{"status", "members", "check", "top"} {
+		run(t.Context(), newShopApp(), "", command, "/printer").want(t, 2, "", `"/printer" names no stream`)
+	}
+}
+
 func TestReset(t *testing.T) {
 	s := owned(t, 20)
 	before := s.processor()

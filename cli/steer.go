@@ -57,8 +57,8 @@ type steered struct {
 	Stream     string               `json:"stream"`
 	Processor  string               `json:"processor"`
 	Generation int64                `json:"generation"` // of the membership that says so
-	Pins       map[int]string       `json:"pins"`
-	Cordons    map[string]time.Time `json:"cordons"`
+	Pins       map[int]string       `json:"pins,omitempty"`
+	Cordons    map[string]time.Time `json:"cordons,omitempty"`
 }
 
 func (s *session) steer(ctx context.Context, stream, processor string, change func(rebalance.Group) (rebalance.Group, error)) (steered, rebalance.Group, error) {
@@ -127,7 +127,7 @@ func noWorker(name string, there []string) error {
 
 func runDrain(ctx context.Context, s *session, c *cli.Context) error {
 	name, end := c.Args().First(), c.Bool(flagEnd)
-	if name == "" || c.NArg() > 2 || c.NArg() == 2 && !strings.Contains(c.Args().Get(1), "/") {
+	if name == "" || c.NArg() > 2 || c.NArg() == 2 && strings.Index(c.Args().Get(1), "/") < 1 {
 		return usagef(c, "say a worker, and STREAM/PROCESSOR if it is not about all of them")
 	}
 	if end && c.Bool(flagWait) {
@@ -140,7 +140,7 @@ func runDrain(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	at := time.Now()
+	at := time.Now().UTC().Truncate(time.Millisecond) // as it is stored
 	if end {
 		at = time.Time{}
 	}

@@ -73,6 +73,14 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	answer := s.untyped("processor", "drain", "w1", "--output", "json")
+	if strings.Contains(answer.out, "null") {
+		t.Errorf("no pins, but %s", answer.out)
+	}
+	told := decoded[[]steered](t, answer)
+	if got, want := told[0].Cordons["w1"], s.processor().Cordons["w1"]; got != want || got.Location() != time.UTC {
+		t.Errorf("drained since %v, status tells %v", got, want)
+	}
 	s.untyped("processor", "drain", "w1", "--wait").want(t, 0, "worker w1 gets no partitions of 1 processor any more\n", "")
 	if owned := s.ownedBy(); len(owned["w2"]) != 4 || len(owned["w1"]) != 0 {
 		t.Errorf("drained: %v", owned)
@@ -99,5 +107,6 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	s.untyped("processor", "drain", "w3").want(t, 1, "", `no worker "w3"; there is w1, w2`)
 	s.untyped("processor", "drain").want(t, 2, "", "say a worker")
 	s.untyped("processor", "drain", "w1", "orders").want(t, 2, "", "say a worker")
+	s.untyped("processor", "drain", "w1", "/printer").want(t, 2, "", "say a worker")
 	s.untyped("processor", "drain", "w1", "--end", "--wait").want(t, 2, "", "--wait does not go with --end")
 }

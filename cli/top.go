@@ -45,8 +45,8 @@ func (p *program) top() *cli.Command {
 }
 
 func runTop(ctx context.Context, s *session, c *cli.Context) error {
-	if c.NArg() > 1 {
-		return usagef(c, "unexpected argument %q", c.Args().Get(1))
+	if err := onlyTarget(c); err != nil {
+		return err
 	}
 	every := c.Duration(flagEvery)
 	if every < 100*time.Millisecond {

@@ -39,7 +39,7 @@ type Group struct {
 
 	// What operators ask for, by names of workers: it outlives these.
 	Pins    map[int]string       // partition to the worker that is to have it
-	Cordons map[string]time.Time // workers that are to have nothing else, and since when; kept to the millisecond
+	Cordons map[string]time.Time // workers that are to have nothing else, and since when; kept to the millisecond, in UTC
 }
 
 // An Executor is one member as the membership knows it.
@@ -101,7 +101,7 @@ func (in groupJSON) group() (Group, error) {
 		if g.Cordons == nil {
 			g.Cordons = map[string]time.Time{}
 		}
-		g.Cordons[worker] = time.UnixMilli(at)
+		g.Cordons[worker] = time.UnixMilli(at).UTC()
 	}
 	for p := range in.Pins {
 		if p < 0 || p >= in.Partitions {

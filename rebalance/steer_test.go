@@ -136,7 +136,7 @@ func TestPinsAndCordonsAreStored(t *testing.T) {
 	}
 	g = g.Cordon("x", "a", at)
 	again, err := Parse(g.Encode())
-	if err != nil || !reflect.DeepEqual(again.Pins, g.Pins) || !again.Cordons["a"].Equal(at) || len(again.Executors["a1"].Partitions) != 0 {
+	if err != nil || !reflect.DeepEqual(again.Pins, g.Pins) || !again.Cordons["a"].Equal(at) || again.Cordons["a"].Location() != time.UTC || len(again.Executors["a1"].Partitions) != 0 {
 		t.Fatalf("%+v, %v", again, err)
 	}
 	// They outlive the members, and their worker finds them when it comes back.

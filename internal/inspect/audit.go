@@ -23,10 +23,13 @@ type AuditState struct {
 	Ended   *time.Time `json:"ended,omitempty"`
 }
 
+// auditMost is more than are ever kept: a larger number means all.
+const auditMost = 1_000_000
+
 // Audit returns the last actions of operators, at most limit, the newest first.
 func Audit(ctx context.Context, c *rstream.Client, limit int) ([]AuditState, error) {
 	// Of actions that overlap, outcomes may stand apart from what they are of.
-	notes, err := c.Audits(ctx, 2*limit+100)
+	notes, err := c.Audits(ctx, 2*min(limit, auditMost)+100)
 	if err != nil {
 		return nil, err
 	}

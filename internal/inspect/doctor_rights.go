@@ -87,7 +87,7 @@ func (d *doctor) probes() []probe {
 	}...)
 	for _, key := range []string{
 		k.Membership("doctor", "doctor"), k.AdminLock("doctor", "doctor"), k.Beat("doctor", "doctor", "doctor"), k.Control("doctor", "doctor"),
-		k.Meta("doctor.0"), k.Parked("doctor", "doctor", nowhere), k.Retry("doctor", "doctor", nowhere), k.Dead("doctor", "doctor", nowhere),
+		k.Meta("doctor.0"), k.Streams(), k.Parked("doctor", "doctor", nowhere), k.Retry("doctor", "doctor", nowhere), k.Dead("doctor", "doctor", nowhere),
 		k.Once("doctor", nowhere, "doctor"), k.AppControl(), k.Leader(), k.Tasks(), due.Run, due.Versions, due.Data, due.Attempts, due.Sequence,
 	} {
 		all = append(all, probe{"write keys like " + key, []any{"HDEL", key, "__doctor"}, ""}) // whatever is there stays

@@ -134,6 +134,7 @@ func TestDiagnoseRights(t *testing.T) {
 	}{
 		{append(documented[:len(documented):len(documented)], "-xack"), "missing: XACK"},
 		{[]any{"~__strm:*", "~__lock:*", "~__own:*", "~__meta:*", "%R~__rules:shop", "+@all"}, "write keys like __memb:shop.doctor.doctor"},
+		{[]any{"~*:shop.*", "%R~__rules:shop", "+@all"}, "write keys like __meta:shop,"},
 	} {
 		if d := diagnose(t, user(tt.rules...))["rights"]; d.Level != "problem" || !strings.Contains(d.Found, tt.want) {
 			t.Errorf("%v: %+v", tt.rules, d)

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -134,6 +135,8 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	streams := l.shared.Streams
 	if only != "" {
 		streams = []string{only}
+	} else if err := l.shared.StreamsErr; err != nil {
+		return nil, err
 	}
 	if err := l.prepare(ctx, streams); err != nil {
 		return nil, err
@@ -202,6 +205,9 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	}
 	// What waits for its time can be counted all the same.
 	waiting, err := l.c.CountDelayed(ctx, s.Stream, s.Partitions)
+	if errors.Is(err, rstream.ErrWrongType) {
+		err = nil // the partition tells it
+	}
 	s.Delayed = 0
 	for _, n := range waiting {
 		s.Delayed += n

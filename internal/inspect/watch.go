@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// A Watch looks at an app again and again. Each look costs one request for what
-// belongs to no partition, and two for 256 partitions of each processor. One goroutine
+// A Watch looks at an app again and again. Each look costs one round trip, of two
+// requests, for what belongs to no partition, and one for 256 partitions of each processor. One goroutine
 // may use it.
 type Watch struct {
 	c      *rstream.Client

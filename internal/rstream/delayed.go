@@ -2,6 +2,7 @@ package rstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -190,7 +191,8 @@ func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n 
 	return out, nil
 }
 
-// CountDelayed returns how many delayed events each partition of a stream has.
+// CountDelayed returns how many delayed events each partition of a stream has. Where
+// the error is ErrWrongType the others were counted all the same.
 func (c *Client) CountDelayed(ctx context.Context, stream string, partitions int) ([]int64, error) {
 	calls := make([]*call, partitions)
 	for i := range calls {
@@ -198,14 +200,18 @@ func (c *Client) CountDelayed(ctx context.Context, stream string, partitions int
 	}
 	pipeline(ctx, c.ordinary, calls)
 	out := make([]int64, partitions)
+	var wrong error
 	for i, call := range calls {
 		n, err := call.reply.Int64()
-		if err != nil {
-			return nil, delayedError(stream, i, "count", "", err)
+		err = delayedError(stream, i, "count", "", err)
+		if errors.Is(err, ErrWrongType) {
+			wrong = err
+		} else if err != nil {
+			return nil, err
 		}
 		out[i] = n
 	}
-	return out, nil
+	return out, wrong
 }
 
 func delayedError(stream string, partition int, op, id string, err error) error {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Unregister takes a processor out of a stream's metadata, so that nothing waits
@@ -80,10 +82,12 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 			}
 		}
 	}
-	err := c.ordinary.Del(ctx, c.keys.Meta(stream)).Err()
-	if err == nil {
-		err = c.ordinary.HDel(ctx, c.keys.Streams(), stream).Err()
-	}
+	// Together: who makes the stream anew in between would not be listed.
+	_, err := c.ordinary.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.Del(ctx, c.keys.Meta(stream))
+		tx.HDel(ctx, c.keys.Streams(), stream)
+		return nil
+	})
 	if err != nil {
 		return metaError(stream, sorted(err))
 	}

@@ -94,8 +94,8 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 		if err != nil {
 			return Meta{}, err
 		}
-		if swapped {
-			return merged, nil
+		if swapped { // again: it may have been dropped since it was listed
+			return merged, c.list(ctx, stream)
 		}
 	}
 }
@@ -107,7 +107,10 @@ func (c *Client) list(ctx context.Context, stream string) error {
 	if err == nil && !listed {
 		err = c.ordinary.HSet(ctx, c.keys.Streams(), stream, "1").Err()
 	}
-	return sorted(err)
+	if err != nil {
+		return c.streamsError(sorted(err))
+	}
+	return nil
 }
 
 // checkLayout refuses a stream that is already there under the other key names.
@@ -214,9 +217,13 @@ func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 func (c *Client) Streams(ctx context.Context) ([]string, error) {
 	known, err := c.ordinary.HGetAll(ctx, c.keys.Streams()).Result()
 	if err != nil {
-		return nil, fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), sorted(err))
+		return nil, c.streamsError(sorted(err))
 	}
 	return slices.Sorted(maps.Keys(known)), nil
+}
+
+func (c *Client) streamsError(err error) error {
+	return fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), err)
 }
 
 func metaError(stream string, err error) error {

@@ -128,6 +128,35 @@ func TestEnsureMetaOfManyAtOnce(t *testing.T) {
 	})
 }
 
+// Whichever comes last, a stream that has metadata is listed.
+func TestStreamsThatAreDroppedMeanwhile(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		left := 0
+		for range 400 {
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if _, err := e.EnsureMeta(e.ctx(), "orders", orders()); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				if err := e.DropStream(e.ctx(), "orders", 1); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Wait()
+			_, there, err := e.LoadMeta(e.ctx(), "orders")
+			e.must(err)
+			names, err := e.Streams(e.ctx())
+			e.must(err)
+			if there && len(names) == 0 {
+				left++
+			}
+		}
+		equal(t, "times that it had metadata and was not listed", left, 0)
+	})
+}
+
 func TestStreams(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {

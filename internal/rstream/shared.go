@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -19,18 +21,23 @@ type SharedValue struct {
 
 // Shared is what belongs to no partition of an app, at one moment.
 type Shared struct {
-	Now      time.Time // by the server's clock
-	Rules    rules.Set
-	RulesErr error
-	Streams  []string               // names, sorted
-	Values   map[string]SharedValue // by key
+	Now        time.Time // by the server's clock
+	Rules      rules.Set
+	RulesErr   error
+	Streams    []string // names, sorted
+	StreamsErr error
+	Values     map[string]SharedValue // by key
 }
 
 // Shared reads the app's rules, the names of its streams and the strings with these
-// keys, in one request.
+// keys, in one round trip of two requests. The rules it reads by a plain command, for a
+// script needs the right to write all its keys, and who may only read the rules can look.
 func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
-	flat, err := sharedScript.Run(ctx, c.ordinary, append([]string{c.keys.Rules(), c.keys.Streams()}, keys...)).Slice()
-	if err == nil && len(flat) != len(keys)+3 {
+	held := plainCall(ctx, "HGETALL", c.keys.Rules())
+	all := scriptCall(ctx, sharedScript, append([]string{c.keys.Streams()}, keys...))
+	pipeline(ctx, c.ordinary, []*call{held, all})
+	flat, err := all.reply.Slice()
+	if err == nil && len(flat) != len(keys)+2 {
 		err = fmt.Errorf("reply of %d values for %d keys", len(flat), len(keys))
 	}
 	if err != nil {
@@ -38,27 +45,38 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 	}
 	ms, _ := flat[0].(int64)
 	s := Shared{Now: time.UnixMilli(ms).UTC(), Values: make(map[string]SharedValue, len(keys))}
-	s.Rules, s.RulesErr = parseRules(flat[1])
+	s.Rules, s.RulesErr = parseRules(held.reply)
 	s.RulesErr = c.rulesError(s.RulesErr)
-	names, _ := flat[2].([]any)
+	names, ok := flat[1].([]any)
+	if !ok {
+		s.StreamsErr = c.streamsError(sorted(scriptError(fmt.Sprint(flat[1]))))
+	}
 	for _, name := range names {
 		s.Streams = append(s.Streams, fmt.Sprint(name))
 	}
 	slices.Sort(s.Streams)
 	for i, key := range keys {
-		s.Values[key] = parseShared(flat[i+3])
+		s.Values[key] = parseShared(flat[i+2])
 	}
 	return s, nil
 }
 
-func parseRules(reply any) (rules.Set, error) {
-	flat, ok := reply.([]any)
-	if !ok {
-		return rules.Set{}, sorted(scriptError(fmt.Sprint(reply)))
+// parseRules reads a hash, whichever version of the protocol it came in.
+func parseRules(reply *redis.Cmd) (rules.Set, error) {
+	stored, err := reply.Result()
+	if err != nil {
+		return rules.Set{}, sorted(err)
 	}
-	fields := make(map[string]string, len(flat)/2)
-	for i := 0; i+1 < len(flat); i += 2 {
-		fields[fmt.Sprint(flat[i])] = fmt.Sprint(flat[i+1])
+	fields := map[string]string{}
+	switch stored := stored.(type) {
+	case map[any]any:
+		for name, value := range stored {
+			fields[fmt.Sprint(name)] = fmt.Sprint(value)
+		}
+	case []any:
+		for i := 0; i+1 < len(stored); i += 2 {
+			fields[fmt.Sprint(stored[i])] = fmt.Sprint(stored[i+1])
+		}
 	}
 	return rules.Parse(fields)
 }

@@ -1,9 +1,8 @@
--- Reads values that belong to no partition, what is paused and blocked, and which
--- streams there are. Changes nothing.
+-- Reads values that belong to no partition, and which streams there are. Changes nothing.
 --
--- KEYS    1 rules, a hash   2 streams, a hash   3.. strings
--- Returns {the server's time in ms, the rules as names and values in turns, the fields of
---         the streams, for each string {its value, its remaining life in ms: -1 without an end, -2 where there is none}};
+-- KEYS    1 streams, a hash   2.. strings
+-- Returns {the server's time in ms, the fields of the streams, for each string {its value,
+--         its remaining life in ms: -1 without an end, -2 where there is none}};
 --         the text of an error in the place of what cannot be read
 local function try(command, key)
 	local reply = redis.pcall(command, key)
@@ -12,9 +11,9 @@ local function try(command, key)
 end
 
 local time = redis.call('TIME')
-local stored, denied = try('HGETALL', KEYS[1])
-local out = { time[1] * 1000 + math.floor(time[2] / 1000), stored or denied, redis.call('HKEYS', KEYS[2]) }
-for i = 3, #KEYS do
+local names, unread = try('HKEYS', KEYS[1])
+local out = { time[1] * 1000 + math.floor(time[2] / 1000), names or unread }
+for i = 2, #KEYS do
 	local value, wrong = try('GET', KEYS[i])
 	out[i + 1] = wrong or { value, redis.call('PTTL', KEYS[i]) }
 end

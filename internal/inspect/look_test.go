@@ -1,0 +1,87 @@
+package inspect
+
+import (
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+// Who may run workers, and only read the rules, may look at all there is.
+func TestLookWithTheRightsOfAWorker(t *testing.T) {
+	server, ctx := testredis.Start(t), t.Context()
+	text, err := os.ReadFile("../../docs/delivery.md")
+	must(t, err)
+	user := []any{"ACL", "SETUSER", "shop", "on", ">secret"}
+	for _, rule := range strings.Fields(regexp.MustCompile(`(?m)^ACL SETUSER shop on >secret (.*)$`).FindStringSubmatch(string(text))[1]) {
+		user = append(user, rule)
+	}
+	must(t, server.Client(t).Do(ctx, user...).Err())
+	open := func(url string, protocol int) *rstream.Client {
+		o, err := redis.ParseURL(url)
+		must(t, err)
+		o.Protocol = protocol
+		shared := redis.NewClient(o)
+		t.Cleanup(func() { shared.Close() })
+		c, err := rstream.Open(rstream.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	root := open(server.URL(), 3)
+	stream(t, root, "orders", "printer")
+	_, err = root.SetRule(ctx, rules.Rule{Kind: rules.Pause, Scope: rules.App(), Who: "root"}, 0)
+	must(t, err)
+	for _, protocol := range []int{2, 3} {
+		a, err := App(ctx, open(strings.Replace(server.URL(), "redis://", "redis://shop:secret@", 1), protocol), "", 0)
+		must(t, err)
+		if len(a.Streams) != 1 || a.RulesErr != "" || len(a.Rules) != 1 || a.Streams[0].Processors[0].Partitions[3].Held != "pause" {
+			t.Errorf("protocol %d: %+v", protocol, a)
+		}
+	}
+}
+
+// Where one key is of a wrong type, that is told, and the rest can be seen.
+func TestLookAtKeysOfAWrongType(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		ctx := t.Context()
+		stream(t, c, "orders", "printer")
+		must(t, c.Redis().ZAdd(ctx, c.Keys().Delayed("orders", 1).Due, redis.Z{Score: 1, Member: "7"}).Err())
+		must(t, c.Redis().Set(ctx, c.Place("orders", "printer", 1).Dead, "x", 0).Err())
+		must(t, c.Redis().Set(ctx, c.Keys().Delayed("orders", 2).Due, "x", 0).Err())
+		a, err := App(ctx, c, "", 0)
+		must(t, err)
+		p := a.Streams[0].Processors[0]
+		if a.Streams[0].Delayed != 1 || p.Totals.Unknown != 2 || !strings.Contains(p.Partitions[2].Err, "wrong Redis type") {
+			t.Errorf("%d delayed, %+v", a.Streams[0].Delayed, p)
+		}
+
+		must(t, c.Redis().Del(ctx, c.Keys().Streams()).Err())
+		must(t, c.Redis().Set(ctx, c.Keys().Streams(), "x", 0).Err())
+		if a, err := App(ctx, c, "orders", 0); err != nil || len(a.Streams) != 1 {
+			t.Errorf("the named stream: %+v, %v", a, err)
+		}
+		if _, err := App(ctx, c, "", 0); err == nil || !strings.Contains(err.Error(), "(__meta:shop): key holds a wrong Redis type") {
+			t.Errorf("all streams: %v", err)
+		}
+	})
+}
+
+// A limit above all that can be kept means all.
+func TestAuditOfAll(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		_, err := c.BeginAudit(t.Context(), rstream.Audit{Who: "ada", What: "drop"})
+		must(t, err)
+		if got, err := Audit(t.Context(), c, math.MaxInt/2+1); err != nil || len(got) != 1 || got[0].Who != "ada" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
