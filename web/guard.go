@@ -110,8 +110,8 @@ func (g *guard) admit(r *http.Request) (int, error) {
 	if g.cross.Check(r) != nil || r.Header.Get(actionHeader) == "" {
 		return http.StatusForbidden, errForeign
 	}
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || token == "" {
+	token := tokenOf(r)
+	if token == "" {
 		return http.StatusUnauthorized, errNoToken
 	}
 	from, sum := addressOf(r), sha256.Sum256([]byte(token))
@@ -125,6 +125,22 @@ func (g *guard) admit(r *http.Request) (int, error) {
 		return http.StatusUnauthorized, errWrongToken
 	}
 	return 0, nil
+}
+
+// tokenHeader carries the token from the page: a proxy in front may want Authorization
+// for itself.
+const tokenHeader = "X-Runnel-Token"
+
+// tokenOf is the token of a request: from the page, or, from scripts, a Bearer.
+func tokenOf(r *http.Request) string {
+	if token := r.Header.Get(tokenHeader); token != "" {
+		return token
+	}
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return ""
+	}
+	return token
 }
 
 // mayTry and noteWrong are called with mu held.

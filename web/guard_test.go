@@ -124,6 +124,8 @@ func TestWhoMayAct(t *testing.T) {
 	}{
 		{"the page", append([]string{"Origin", "http://example.com", "Sec-Fetch-Site", "same-origin"}, right...), 0},
 		{"a script", right, 0},
+		{"the page behind a proxy that has a password", []string{"Authorization", "Basic eDp5", tokenHeader, secret, actionHeader, "1"}, 0},
+		{"another token from the page", []string{tokenHeader, secret + "!", actionHeader, "1"}, 401},
 		{"no token", []string{actionHeader, "1"}, 401},
 		{"an empty token", []string{actionHeader, "1", "Authorization", "Bearer "}, 401},
 		{"another token", []string{actionHeader, "1", "Authorization", "Bearer " + secret + "!"}, 401},

@@ -76,8 +76,8 @@ func TestWatchingAddsFewRequests(t *testing.T) {
 	if samples < 2 {
 		t.Fatalf("the page was sent %d samples: it did not watch", samples)
 	}
-	// One scrape and one look more may fall into the time than belong to it.
-	if most := 4 * (1 + 1/length.Seconds()); watched-idle > most {
+	// One scrape (2) and one look (4) more may fall into the time than belong to it.
+	if most := 4 + 6/length.Seconds(); watched-idle > most {
 		t.Errorf("watching added %.1f requests a second, at most %.1f are expected", watched-idle, most)
 	}
 }

@@ -35,7 +35,7 @@ export async function list(what, query, signal) {
 function post(path, body) {
   return fetch(path, {
     method: "POST",
-    headers: { "Content-Type": "application/json", "X-Runnel-Dashboard": "1", Authorization: "Bearer " + token.get() },
+    headers: { "Content-Type": "application/json", "X-Runnel-Dashboard": "1", "X-Runnel-Token": token.get() },
     body: JSON.stringify(body),
   }).then(answer);
 }
