@@ -15,7 +15,7 @@ func TestAllocationsPerEvent(t *testing.T) {
 			for i, events := range []int{1000, 1000 + n} {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				feed(t, l.fn, events)
+				feed(t, l.fn, events, false)
 				runtime.ReadMemStats(&after)
 				counts[i] = after.Mallocs - before.Mallocs
 			}

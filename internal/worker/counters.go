@@ -63,6 +63,7 @@ type Distribution struct {
 	bounds []time.Duration
 	counts []atomic.Int64 // one more: above the last bound
 	sum    atomic.Int64   // ns
+	last   int            // class of the last one, near which the next is likely; of who adds
 }
 
 func newDistribution(bounds []time.Duration) *Distribution {
@@ -70,10 +71,14 @@ func newDistribution(bounds []time.Duration) *Distribution {
 }
 
 func (d *Distribution) add(took time.Duration) {
-	i := 0
+	i := d.last
+	for i > 0 && took <= d.bounds[i-1] {
+		i--
+	}
 	for i < len(d.bounds) && took > d.bounds[i] {
 		i++
 	}
+	d.last = i
 	d.counts[i].Add(1)
 	d.sum.Add(int64(took))
 }

@@ -50,7 +50,7 @@ func (blank) Encode(any) ([]byte, error) { return nil, nil }
 
 // feed runs a loop over n events that come from no server, one by one through
 // everything that stands between a read and an ack.
-func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int) {
+func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int, timed bool) {
 	tb.Helper()
 	app := runnel.New("bench", &runnel.Options{RedisURL: "redis://127.0.0.1:1"})
 	defer app.Close()
@@ -65,6 +65,9 @@ func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int) {
 		entries[i] = rstream.Entry{ID: fmt.Sprint("1700000000000-", 100+i), Values: map[string]any{"data": strings.Repeat("x", 100)}}
 	}
 	src := worker.NewFed(processors[0], entries, n)
+	if timed {
+		src.Timed()
+	}
 	if err := processors[0].Consume(context.Background(), src); err != nil {
 		tb.Fatal(err)
 	}
@@ -74,9 +77,11 @@ func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int) {
 // decoding, and acking on the server.
 func BenchmarkEvent(b *testing.B) {
 	for _, l := range loops {
-		b.Run(l.name, func(b *testing.B) {
-			b.ReportAllocs()
-			feed(b, l.fn, b.N)
-		})
+		for _, timed := range []bool{false, true} {
+			b.Run(l.name+map[bool]string{true: "Timed"}[timed], func(b *testing.B) {
+				b.ReportAllocs()
+				feed(b, l.fn, b.N, timed)
+			})
+		}
 	}
 }

@@ -35,6 +35,14 @@ func NewFed(p *Processor, entries []rstream.Entry, n int) *Fed {
 	return &Fed{tenure: t, entries: entries, left: n}
 }
 
+// Timed has its iterations measured, as where somebody scrapes them.
+func (f *Fed) Timed() *Fed {
+	book := &latencyBook{on: true, of: map[int]*Latencies{}}
+	book.sync(time.Now().UnixMilli(), mono(), mono())
+	f.timing = timing{to: book.partition(0), behind: &book.behind, running: &f.running}
+	return f
+}
+
 // Take is Source.Take. It first does what fetcher and acker do meanwhile: as many
 // entries are pushed as one read brings at most, and as many acks confirmed.
 func (f *Fed) Take(n int, within time.Duration) ([]rstream.Entry, error) {
