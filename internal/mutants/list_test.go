@@ -38,7 +38,8 @@ var mutants = []mutant{
 	},
 	{
 		"IDs are compared as text", preludeLua,
-		"return as < bs\nend", "return tonumber(as) < tonumber(bs)\nend",
+		"dash == b:find('-', 1, true) then return a < b end",
+		"dash == b:find('-', 1, true) then return tonumber(a:sub(dash + 1)) < tonumber(b:sub(dash + 1)) end",
 		"TestFloor/two_owners_apart_by_less_than_a_double_tells",
 	},
 	{
