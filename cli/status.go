@@ -41,9 +41,9 @@ func runStatus(ctx context.Context, s *session, c *cli.Context) error {
 	if err := onlyTarget(c); err != nil {
 		return err
 	}
-	every := c.Duration(flagEvery)
-	if every < 100*time.Millisecond {
-		return usagef(c, "--%s %v is below 100ms", flagEvery, every)
+	every, err := everyOf(c)
+	if err != nil {
+		return err
 	}
 	if c.IsSet(flagEvery) && !c.Bool(flagWatch) {
 		return usagef(c, "--%s goes with --%s", flagEvery, flagWatch)
@@ -81,6 +81,15 @@ func onlyTarget(c *cli.Context) error {
 		return usagef(c, "%q names no stream: say STREAM or STREAM/PROCESSOR", c.Args().First())
 	}
 	return nil
+}
+
+// everyOf is how often to look.
+func everyOf(c *cli.Context) (time.Duration, error) {
+	every := c.Duration(flagEvery)
+	if every < 100*time.Millisecond {
+		return 0, usagef(c, "--%s %v is below 100ms", flagEvery, every)
+	}
+	return every, nil
 }
 
 // showStatus writes the state of what was asked for: an app, a stream or a processor.

@@ -48,9 +48,9 @@ func runTop(ctx context.Context, s *session, c *cli.Context) error {
 	if err := onlyTarget(c); err != nil {
 		return err
 	}
-	every := c.Duration(flagEvery)
-	if every < 100*time.Millisecond {
-		return usagef(c, "--%s %v is below 100ms", flagEvery, every)
+	every, err := everyOf(c)
+	if err != nil {
+		return err
 	}
 	if err := s.connect(ctx); err != nil {
 		return err

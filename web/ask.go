@@ -108,6 +108,25 @@ func streamOf(ctx context.Context, c *rstream.Client, stream string) (rstream.Me
 	return m, err
 }
 
+// An ask is a list of a stream that somebody asks for.
+type ask struct {
+	stream     string
+	meta       rstream.Meta
+	partitions []int
+	limit      int
+}
+
+func askOf(ctx context.Context, c *rstream.Client, r *http.Request) (*ask, error) {
+	a := &ask{stream: r.URL.Query().Get("stream")}
+	var err, limitErr error
+	if a.meta, err = streamOf(ctx, c, a.stream); err != nil {
+		return nil, err
+	}
+	a.partitions, err = partitionsOf(r, a.meta)
+	a.limit, limitErr = limitOf(r)
+	return a, errors.Join(err, limitErr)
+}
+
 // A place is a processor that a request is about.
 type place struct {
 	stream, processor string

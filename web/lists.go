@@ -74,21 +74,15 @@ type listedEvents struct {
 }
 
 func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
-	stream := r.URL.Query().Get("stream")
-	meta, err := streamOf(ctx, c, stream)
+	a, err := askOf(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	partitions, err := partitionsOf(r, meta)
-	limit, limitErr := limitOf(r)
-	if err = errors.Join(err, limitErr); err != nil {
-		return nil, err
-	}
-	look, err := d.reading(stream, meta)
+	look, err := d.reading(a.stream, a.meta)
 	if err != nil {
 		return nil, err
 	}
-	key := keyOf(r)
+	key, partitions, limit := keyOf(r), a.partitions, a.limit
 	if key != nil && len(partitions) > 1 {
 		if n, ok := look.PartitionOf(*key); ok {
 			partitions = []int{n}
@@ -101,7 +95,7 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 		}
 		limit, most = 1, recordAlone
 	}
-	back := inspect.NewBack(c, stream, partitions, before)
+	back := inspect.NewBack(c, a.stream, partitions, before)
 	for len(l.Events) < limit && l.Searched < searched {
 		e, ok, err := back.Next(ctx)
 		if err != nil {
@@ -224,21 +218,15 @@ type delayedEvent struct {
 }
 
 func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
-	stream := r.URL.Query().Get("stream")
-	meta, err := streamOf(ctx, c, stream)
+	a, err := askOf(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	partitions, err := partitionsOf(r, meta)
-	limit, limitErr := limitOf(r)
-	if err = errors.Join(err, limitErr); err != nil {
-		return nil, err
-	}
-	states, err := inspect.Delayed(ctx, c, stream, partitions, limit+1)
+	states, err := inspect.Delayed(ctx, c, a.stream, a.partitions, a.limit+1)
 	if err != nil {
 		return nil, err
 	}
-	look, err := d.reading(stream, meta)
+	look, err := d.reading(a.stream, a.meta)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +238,7 @@ func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Requ
 			events[i].Key = cut(key, recordInList).Text
 		}
 	}
-	return asked(events, limit), nil
+	return asked(events, a.limit), nil
 }
 
 func (d *dashboard) audit(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
