@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 func (p *program) resume() *cli.Command {
@@ -66,7 +68,7 @@ func (s *session) resumePartition(ctx context.Context, stream, processor string,
 	if !ok {
 		return resumed{}, fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
 	}
-	return resumed{stream, processor, n, q.Reason, q.Event, time.UnixMilli(q.At).UTC(), skip}, nil
+	return resumed{stream, processor, n, q.Reason, q.Event, rstream.MomentOf(q.At), skip}, nil
 }
 
 func (r resumed) text() string {

@@ -98,6 +98,9 @@ func (in groupJSON) group() (Group, error) {
 	}
 	g := Group{Generation: in.Generation, Partitions: in.Partitions, Executors: make(map[string]Executor, len(in.Executors)), Pins: in.Pins}
 	for worker, at := range in.Cordons {
+		if !isMoment(at) {
+			return Group{}, fmt.Errorf("%w: worker %s is drained since %d ms", ErrInvalid, worker, at)
+		}
 		if g.Cordons == nil {
 			g.Cordons = map[string]time.Time{}
 		}
@@ -117,6 +120,9 @@ func (in groupJSON) group() (Group, error) {
 		if e.ExpiryMS <= 0 || e.ExpiryMS > math.MaxInt64/int64(time.Millisecond) {
 			return Group{}, fmt.Errorf("%w: executor %s has an expiry of %d ms", ErrInvalid, id, e.ExpiryMS)
 		}
+		if !isMoment(e.JoinedAt) {
+			return Group{}, fmt.Errorf("%w: executor %s joined at %d ms", ErrInvalid, id, e.JoinedAt)
+		}
 		for _, p := range e.Partitions {
 			if p < 0 || p >= in.Partitions {
 				return Group{}, fmt.Errorf("%w: executor %s has partition %d of %d", ErrInvalid, id, p, in.Partitions)
@@ -135,6 +141,9 @@ func (in groupJSON) group() (Group, error) {
 	}
 	return g, nil
 }
+
+// isMoment says whether a time is one that JSON can tell: of the years 1 to 9999.
+func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402_300_799_999 }
 
 // Encode returns the group as JSON; equal groups give equal bytes.
 func (g Group) Encode() []byte {

@@ -195,7 +195,7 @@ func retryState(partition int, s rstream.RetryState, head bool, now time.Time) R
 		Partition: partition, Event: s.ID, Key: s.Key, State: Due, Attempts: s.Counted(),
 		First: fromMilli(s.First), Last: fromMilli(s.Last), Error: s.Error,
 	}
-	switch wait := time.UnixMilli(s.At).Sub(now); {
+	switch wait := rstream.MomentOf(s.At).Sub(now); {
 	case s.Running:
 		r.State = Running
 	case !head:
@@ -210,6 +210,6 @@ func fromMilli(ms int64) *time.Time {
 	if ms == 0 {
 		return nil
 	}
-	t := time.UnixMilli(ms).UTC()
+	t := rstream.MomentOf(ms)
 	return &t
 }

@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/rebalance"
@@ -117,5 +116,5 @@ func quarantineOf(q *rstream.Quarantine) *QuarantineState {
 	if q == nil {
 		return nil
 	}
-	return &QuarantineState{Reason: q.Reason, Event: q.Event, Worker: q.Worker, At: time.UnixMilli(q.At).UTC()}
+	return &QuarantineState{Reason: q.Reason, Event: q.Event, Worker: q.Worker, At: rstream.MomentOf(q.At)}
 }

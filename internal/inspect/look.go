@@ -234,7 +234,7 @@ func (l *look) processor(ctx context.Context, stream, processor string, partitio
 	}
 	for _, member := range p.Members {
 		for n, since := range member.Running {
-			if n < len(p.Partitions) && p.Partitions[n].Executor == member.Executor {
+			if n >= 0 && n < len(p.Partitions) && p.Partitions[n].Executor == member.Executor {
 				p.Partitions[n].RunningSince = &since
 			}
 		}

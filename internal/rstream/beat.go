@@ -46,7 +46,7 @@ func ParseBeat(value string) Beat {
 		b.Running = map[int]time.Time{}
 	}
 	for partition, ms := range j.Running {
-		b.Running[partition] = time.UnixMilli(ms).UTC()
+		b.Running[partition] = MomentOf(ms)
 	}
 	return b
 }

@@ -98,7 +98,7 @@ func parseDead(e Entry, partition int) (DeadLetter, error) {
 	number := func(name string) int64 { n, _ := strconv.ParseInt(text(name), 10, 64); return n }
 	moment := func(name string) (t time.Time) {
 		if ms := number(name); ms != 0 {
-			t = time.UnixMilli(ms).UTC()
+			t = MomentOf(ms)
 		}
 		return t
 	}

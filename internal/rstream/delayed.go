@@ -186,7 +186,7 @@ func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n 
 		}
 		text, _ := values[SentField].(string)
 		ms, _ := strconv.ParseInt(text, 10, 64) // written by delay.lua
-		out[i] = DelayedEvent{ID: e.ID, At: e.At, Sent: time.UnixMilli(ms), Values: values}
+		out[i] = DelayedEvent{ID: e.ID, At: e.At, Sent: MomentOf(ms), Values: values}
 	}
 	return out, nil
 }

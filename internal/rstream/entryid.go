@@ -44,9 +44,18 @@ func Before(id string) string {
 	return fmt.Sprintf("%d-%d", m-1, uint64(math.MaxUint64))
 }
 
+const (
+	firstMoment = -62_135_596_800_000 // ms, the year 1
+	lastMoment  = 253_402_300_799_999 // the end of the year 9999
+)
+
+// MomentOf is a time in milliseconds since 1970, in UTC. One that no JSON can tell is
+// the nearest that it can: IDs and times are written by others, too.
+func MomentOf(ms int64) time.Time { return time.UnixMilli(min(max(ms, firstMoment), lastMoment)).UTC() }
+
 // TimeOfID is when the server made an entry ID, to the millisecond.
 func TimeOfID(id string) time.Time {
 	ms, _ := cutID(id)
 	n, _ := strconv.ParseInt(ms, 10, 64)
-	return time.UnixMilli(n).UTC()
+	return MomentOf(n)
 }

@@ -111,12 +111,18 @@ func parseRule(name, value string) (Rule, error) {
 	if j.Version == nil || *j.Version != version {
 		return Rule{}, fmt.Errorf("%w: %s has a version other than %d: written by another release", ErrInvalid, name, version)
 	}
+	if !isMoment(j.At) || !isMoment(j.Until) {
+		return Rule{}, fmt.Errorf("%w: %s is of %d ms until %d ms", ErrInvalid, name, j.At, j.Until)
+	}
 	r := Rule{Kind: Kind(kind), Scope: scope, Who: j.Who, Why: j.Why, At: time.UnixMilli(j.At).UTC()}
 	if j.Until != 0 {
 		r.Until = time.UnixMilli(j.Until).UTC()
 	}
 	return r, nil
 }
+
+// isMoment says whether a time is one that JSON can tell: of the years 1 to 9999.
+func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402_300_799_999 }
 
 // InForce are the rules that hold at a time of the server's clock.
 func (s Set) InForce(now time.Time) []Rule {

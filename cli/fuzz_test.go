@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+)
+
+// FuzzArrange puts any command line into the order that its parser wants. Nothing of it
+// is lost or made up.
+func FuzzArrange(f *testing.F) {
+	for _, line := range []string{"send orders {} --key x", "--output json status", "processor reset a/b --to -100 -y", "tail -- -x", "--", "status --output", "send --key=", "-"} {
+		f.Add(line)
+	}
+	app := runnel.New("shop", nil)
+	f.Cleanup(func() { app.Close() })
+	f.Fuzz(func(t *testing.T, line string) {
+		args := strings.Split(line, " ")
+		root := newProgram(app, strings.NewReader(""), io.Discard, io.Discard).root()
+		arranged, _, err := arrange(root, args)
+		if err != nil {
+			return
+		}
+		want, got := without(args, "--"), without(arranged, "--")
+		slices.Sort(want)
+		slices.Sort(got)
+		asked := append(without(want, "help"), "--help") // of whoever says help first
+		slices.Sort(asked)
+		if !slices.Equal(got, want) && !slices.Equal(got, asked) {
+			t.Fatalf("%q has become %q", args, arranged)
+		}
+	})
+}
+
+// without returns a list without the first of these.
+func without(list []string, what string) []string {
+	list = slices.Clone(list)
+	if i := slices.Index(list, what); i >= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// FuzzGoal reads anything as what --to takes, and as a moment.
+func FuzzGoal(f *testing.F) {
+	for _, text := range []string{"start", "end", "1-1", "18446744073709551615-1", "18446744073709551616", "@2026-01-31T08:00:00Z", "-1h30m", "-100", "+9223372036854775807", "-9223372036854775808", "@", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := parseGoal(text)
+		if err != nil {
+			return
+		}
+		said := 0
+		for _, is := range []bool{g.id != "", g.when != nil, g.steps != 0} {
+			if is {
+				said++
+			}
+		}
+		if said > 1 || said == 0 && strings.Trim(text, "+-0") != "" {
+			t.Fatalf("%q is %+v", text, g)
+		}
+	})
+}
+
+// FuzzLines splits anything into lines: each that is not empty, in order, none twice.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("{}\n\n {\"a\":1} \r\n\xef\xbb\xbf3"), 10)
+	f.Add([]byte("\n\n\n"), 1)
+	f.Add([]byte("123456789012345678901"), 16)
+	f.Fuzz(func(t *testing.T, data []byte, limit int) {
+		if limit < 1 || limit > 1<<16 {
+			return
+		}
+		l := newLineReader(bytes.NewReader(data), "x")
+		l.max = limit
+		whole := bytes.Split(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\n"))
+		for last := 0; ; {
+			got, err := l.next()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.number <= last || got.number > len(whole) {
+				t.Fatalf("line %d after %d, of %d", got.number, last, len(whole))
+			}
+			last = got.number
+			if got.err == nil && !bytes.Equal(got.json, bytes.TrimSpace(whole[got.number-1])) {
+				t.Fatalf("line %d is %q, want %q", got.number, got.json, whole[got.number-1])
+			}
+		}
+	})
+}

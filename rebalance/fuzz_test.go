@@ -1,0 +1,46 @@
+package rebalance
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+)
+
+// FuzzParse reads anything as a membership. What it takes can be worked with, and is
+// the same when it was written and read again.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		``, `{}`, `{"v":2}`, `{"v":1,"generation":3,"partitions":2,"executors":{"a":{"worker":"w","joined_at":1767225600123,"expiry_ms":10000,"partitions":[1,0]}}}`,
+		`{"v":1,"partitions":4,"executors":{},"pins":{"3":"w"},"cordons":{"w":1767225600123}}`,
+		`{"v":1,"partitions":1,"executors":{"a":{"joined_at":9223372036854775807,"expiry_ms":1,"partitions":[]}}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		g, err := Parse(data)
+		var version *VersionError
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) && !errors.As(err, &version) {
+				t.Fatalf("an error of no known kind: %v", err)
+			}
+			return
+		}
+		first := g.Encode()
+		again, err := Parse(first)
+		if err != nil {
+			t.Fatalf("%s: %v", first, err)
+		}
+		if second := again.Encode(); string(first) != string(second) {
+			t.Fatalf("%s\nbecame %s", first, second)
+		}
+		for id, e := range g.Executors {
+			if _, err := json.Marshal(e.JoinedAt.UTC()); err != nil {
+				t.Fatalf("executor %s: %v", id, err)
+			}
+		}
+		left := g.Leave("salt", g.IDs()...)
+		if len(left.Executors) != 0 {
+			t.Fatalf("%d executors are left", len(left.Executors))
+		}
+	})
+}
