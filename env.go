@@ -89,7 +89,7 @@ func (e *environment) app(o *Options) {
 	o.Worker = cmp.Or(o.Worker, e.text("RUNNEL_WORKER"), defaultWorker())
 	o.LeaderPoll = cmp.Or(o.LeaderPoll, e.duration("RUNNEL_LEADER_POLL", minLeaderPoll), defaultLeaderPoll)
 	o.KeyLayout = cmp.Or(o.KeyLayout, choice(e, "RUNNEL_KEY_LAYOUT", map[string]KeyLayout{
-		string(LayoutStandalone): LayoutStandalone, string(LayoutCluster): LayoutCluster}), LayoutStandalone)
+		string(LayoutStandalone): LayoutStandalone, string(LayoutCluster): LayoutCluster}), o.ownLayout())
 	zone := value(e, "RUNNEL_TIME_ZONE", time.LoadLocation)
 	o.TimeZone = cmp.Or(o.TimeZone, zone, time.UTC)
 }
@@ -127,7 +127,9 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.adapt = o.Prefetch == 0
 	o.Prefetch = cmp.Or(o.Prefetch, defaultPrefetch)
 	o.PrefetchBytes = cmp.Or(o.PrefetchBytes, app.PrefetchBytes, e.number("RUNNEL_PREFETCH_BYTES", 1, 1<<40), defaultPrefetchBytes)
-	o.ReadConns = cmp.Or(o.ReadConns, app.ReadConns, int(e.number("RUNNEL_READ_CONNS", 1, 64)), defaultReadConns)
+	o.ReadConns = cmp.Or(o.ReadConns, app.ReadConns, int(e.number("RUNNEL_READ_CONNS", 1, 64)))
+	o.anyConns = o.ReadConns == 0
+	o.ReadConns = cmp.Or(o.ReadConns, defaultReadConns)
 	o.Middleware = append(app.Middleware[:len(app.Middleware):len(app.Middleware)], o.Middleware...)
 	return o
 }

@@ -9,17 +9,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 // Options configure an App. A zero field takes its value from the environment
 // (the variable is named), which is read at first use, and else the default.
 type Options struct {
 	// RedisURL is where Redis is, "redis://user:password@host:port/db" or
-	// "rediss://…" for TLS. RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
+	// "rediss://…" for TLS; "redis+cluster://host1:port,host2:port" or
+	// "rediss+cluster://…" for a Redis Cluster, of which one node that answers is
+	// enough. RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
 	RedisURL string
-	// Redis is a client to share instead of RedisURL: a *redis.Client. Blocking
-	// reads and sends use clients of our own made from its Options; it is never
-	// closed.
+	// Redis is a client to share instead of RedisURL: a *redis.Client or a
+	// *redis.ClusterClient. Blocking reads and sends use clients of our own made
+	// from its Options; it is never closed.
 	Redis redis.UniversalClient
 
 	Logger    *slog.Logger // default: one made of LogLevel and LogFormat
@@ -28,7 +31,7 @@ type Options struct {
 
 	TimeZone  *time.Location // of Cron. RUNNEL_TIME_ZONE; default UTC
 	Worker    string         // name of this process in logs and status. RUNNEL_WORKER; default <host>-<pid>
-	KeyLayout KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default LayoutStandalone
+	KeyLayout KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default LayoutStandalone, in a Redis Cluster LayoutCluster
 
 	// LeaderPoll is how often a worker with leader-only tasks tries to become
 	// or confirms being the leader. RUNNEL_LEADER_POLL; default 4 s, at least
@@ -48,7 +51,7 @@ type KeyLayout string
 
 const (
 	LayoutStandalone KeyLayout = "standalone" // __strm:app.stream.3
-	LayoutCluster    KeyLayout = "cluster"    // __strm:{app.3}.stream, ready for Redis Cluster
+	LayoutCluster    KeyLayout = "cluster"    // __strm:{app.3}.stream, for Redis Cluster, or to be ready for it
 )
 
 // StreamOptions configure a stream. A zero field inherits from Options.Stream,
@@ -88,6 +91,7 @@ const (
 	defaultPrefetch      = 1024
 	defaultPrefetchBytes = 8 << 20
 	defaultReadConns     = 2
+	clusterReadConns     = 32 // each can block for one partition only
 	defaultLeaderPoll    = 4 * time.Second
 	minLeaderPoll        = 100 * time.Millisecond
 )
@@ -127,6 +131,18 @@ func (o *StreamOptions) check() error {
 		return fmt.Errorf("Partitioner needs a Name and a Func")
 	}
 	return nil
+}
+
+func (o *Options) clustered() bool {
+	return rstream.IsCluster(rstream.Options{Redis: o.Redis, URL: o.RedisURL})
+}
+
+// ownLayout is the layout of keys unless one was chosen.
+func (o *Options) ownLayout() KeyLayout {
+	if o.clustered() {
+		return LayoutCluster
+	}
+	return LayoutStandalone
 }
 
 // keys names the Redis keys of an app.

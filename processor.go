@@ -112,8 +112,11 @@ type ProcessorOptions struct {
 	// may be larger. RUNNEL_PREFETCH_BYTES; default 8 MiB.
 	PrefetchBytes int64
 	// ReadConns is the number of connections that read for this processor in
-	// each worker. RUNNEL_READ_CONNS; default 2.
+	// each worker: in a Redis Cluster each reads of one partition, as long as there
+	// are enough, and beyond that of several in turn. RUNNEL_READ_CONNS; default 2,
+	// in a cluster 32.
 	ReadConns int
+	anyConns  bool // the default
 }
 
 // Where a processor begins that never ran; see ProcessorOptions.Start.

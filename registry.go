@@ -106,6 +106,9 @@ func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
 		if err := env.err(); err != nil {
 			return nil, err
 		}
+		if effective.anyConns && o.clustered() {
+			effective.ReadConns = clusterReadConns
+		}
 		p, err := r.build(&effective, newConsumeLog(logger, a.name, o.Worker, r.stream, r.name))
 		if err != nil {
 			return nil, err

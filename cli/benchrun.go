@@ -51,11 +51,12 @@ func newBench(s *session, what benched) (*bench, error) {
 	if s.client.Keys().Layout == keys.Cluster {
 		layout = runnel.LayoutCluster
 	}
+	opened := s.client.Opened()
 	b := &bench{benched: what, begun: time.Now()}
 	most := int64(benchBytes / (what.Size + benchOverhead))
 	b.most = most
 	b.app = runnel.New(what.App, &runnel.Options{
-		Redis: s.client.Redis(), Logger: slog.New(slog.DiscardHandler), KeyLayout: layout,
+		Redis: opened.Redis, RedisURL: opened.URL, Logger: slog.New(slog.DiscardHandler), KeyLayout: layout,
 		Stream:    runnel.StreamOptions{Partitions: what.Partitions, Size: most + 1, Overflow: runnel.Reject, Codec: runnel.MsgPack},
 		Processor: runnel.ProcessorOptions{OnError: runnel.Halt, LockExpiry: benchExpiry, Grace: time.Second, JoinDelay: time.Nanosecond},
 	})

@@ -103,7 +103,7 @@ var mutants = []mutant{
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
-		"reads are not repeated by the client", "internal/rstream/reader.go",
+		"reads are not repeated by the client", "internal/rstream/line.go",
 		"o := c.options(-1)", "o := c.options(3)",
 		"TestBrokenRequests/read_1_close_after",
 	},
@@ -179,7 +179,7 @@ var mutants = []mutant{
 	},
 	{
 		"every heartbeat reads the membership", "internal/worker/heartbeat.go",
-		"	i.coord.Observe(membership)\n", "	_ = membership\n",
+		"		i.coord.Observe(refreshed.Membership)\n", "		_ = refreshed.Membership\n",
 		"TestHeartbeatLost",
 	},
 	{

@@ -27,12 +27,14 @@ type Options struct {
 
 // A Client runs the framework's commands. Its methods may be called concurrently.
 type Client struct {
+	opened   Options
 	keys     keys.Keys
 	base     redis.Options
 	addr     string
 	ordinary *redis.Client // may repeat a command
 	once     *redis.Client // never does
 	together *pipelined    // the same for scripts that several goroutines call at once
+	cluster  *cluster      // nil: one server
 	metas    metaCache
 	gather   gatherer[*part, answer]
 
@@ -41,13 +43,20 @@ type Client struct {
 
 // Open returns a client without any I/O.
 func Open(o Options) (*Client, error) {
-	base, err := baseOptions(o)
-	if err != nil {
+	c := &Client{opened: o, keys: o.Keys}
+	if nodes, err := clusterOptions(o); err != nil {
 		return nil, err
+	} else if nodes != nil {
+		c.openCluster(nodes)
+	} else {
+		base, err := baseOptions(o)
+		if err != nil {
+			return nil, err
+		}
+		c.base, c.addr = *base, base.Addr
+		c.ordinary = redis.NewClient(c.options(3))
+		c.once = redis.NewClient(c.options(-1))
 	}
-	c := &Client{keys: o.Keys, base: *base, addr: base.Addr}
-	c.ordinary = redis.NewClient(c.options(3))
-	c.once = redis.NewClient(c.options(-1))
 	c.together = newPipelined(c.once)
 	c.gather = gatherer[*part, answer]{
 		send: c.send, unsent: func(err error) answer { return answer{err: err} },
@@ -65,11 +74,17 @@ func (c *Client) Close() error {
 			errs = append(errs, err)
 		}
 	}
+	if c.cluster != nil {
+		errs = append(errs, c.cluster.close())
+	}
 	return errors.Join(errs...)
 }
 
 // Redis returns a client for reads that may be repeated.
 func (c *Client) Redis() redis.UniversalClient { return c.ordinary }
+
+// Opened returns what the client was opened with: another one for the same server.
+func (c *Client) Opened() Options { return c.opened }
 
 // Keys names the app's keys.
 func (c *Client) Keys() keys.Keys { return c.keys }
@@ -81,8 +96,6 @@ func baseOptions(o Options) (*redis.Options, error) {
 	switch r := o.Redis.(type) {
 	case nil:
 		return parseURL(o.URL)
-	case *redis.ClusterClient:
-		return nil, errors.New("Redis Cluster is not supported yet")
 	case *redis.Ring:
 		return nil, errors.New("a Redis Ring is not supported: its shards cannot share a partition's keys")
 	case interface{ Options() *redis.Options }:
@@ -107,17 +120,23 @@ func parseURL(raw string) (*redis.Options, error) {
 	return nil, fmt.Errorf("redis URL %q is malformed: %w", masked(raw), err)
 }
 
+// masked is a URL without what may be a part of a password or of the query.
 func masked(raw string) string {
-	raw, _, _ = strings.Cut(raw, "?")
-	at := strings.LastIndexByte(raw, '@')
-	if at < 0 {
-		return raw
+	shown, query, _ := strings.Cut(raw, "?")
+	at := strings.LastIndexByte(shown, '@')
+	if at < 0 && !strings.ContainsRune(query, '@') {
+		return shown
 	}
 	scheme, _, ok := strings.Cut(raw, "://")
 	if !ok {
-		return "***" + raw[at:]
+		scheme = ""
+	} else {
+		scheme += "://"
 	}
-	return scheme + "://***" + raw[at:]
+	if strings.ContainsRune(query, '@') {
+		return scheme + "***" // the "?" may belong to the password
+	}
+	return scheme + "***" + shown[at:]
 }
 
 // options returns those of a client of our own. Every field that a client's

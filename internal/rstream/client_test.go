@@ -40,8 +40,8 @@ func TestOpenRefusesOtherClients(t *testing.T) {
 	defer cluster.Close()
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer ring.Close()
-	for _, rdb := range []redis.UniversalClient{cluster, ring} {
-		if _, err := Open(Options{Redis: rdb, Keys: example}); err == nil || !strings.Contains(err.Error(), "not supported") {
+	for rdb, want := range map[redis.UniversalClient]string{cluster: "needs the key layout cluster", ring: "not supported"} {
+		if _, err := Open(Options{Redis: rdb, Keys: example}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%T: got %v", rdb, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -108,26 +107,21 @@ func parseMoved(flat []any) (m Moved, denied int64, err error) {
 	return Moved{Events: events, Wait: time.Duration(wait) * time.Millisecond}, denied, err
 }
 
-// headsCalls ask when the next delayed event of each partition is due.
-func headsCalls(ctx context.Context, rs []Renewal) (calls []*call) {
-	for part := range slices.Chunk(rs, leasesPerScript) {
-		keys := make([]string, len(part))
-		for i, r := range part {
-			keys[i] = r.Place.Due
-		}
-		calls = append(calls, scriptCall(ctx, headsScript, keys))
+// headsCall asks when the next delayed event of each partition of a part is due.
+func headsCall(ctx context.Context, rs []Renewal, part []int) *call {
+	keys := make([]string, len(part))
+	for i, at := range part {
+		keys[i] = rs[at].Place.Due
 	}
-	return calls
+	return scriptCall(ctx, headsScript, keys)
 }
 
-// setDue fills in what headsCalls found; it is a hint, so that an error is none.
-func setDue(renewed []Renewed, heads []*call) {
-	for n, call := range heads {
-		waits, _ := call.reply.Int64Slice()
-		for i, ms := range waits {
-			if at := n*leasesPerScript + i; at < len(renewed) && ms >= 0 {
-				renewed[at].Due = max(time.Duration(ms)*time.Millisecond, 1)
-			}
+// setDue fills in what headsCall found; it is a hint, so that an error is none.
+func setDue(renewed []Renewed, heads *call) {
+	waits, _ := heads.reply.Int64Slice()
+	for i, ms := range waits {
+		if i < len(renewed) && ms >= 0 {
+			renewed[i].Due = max(time.Duration(ms)*time.Millisecond, 1)
 		}
 	}
 }

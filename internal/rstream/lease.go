@@ -40,6 +40,7 @@ const (
 	Lost      State = 0  // the lock does not hold our value
 	GroupGone State = -1 // the lock is ours, the group is not there
 	BadType   State = -2 // a key holds a wrong Redis type
+	Unknown   State = -3 // the node of a cluster could not be asked
 )
 
 // String names the state, for logs.
@@ -53,6 +54,8 @@ func (s State) String() string {
 		return "group gone"
 	case BadType:
 		return "bad type"
+	case Unknown:
+		return "unknown"
 	}
 	return fmt.Sprintf("State(%d)", int(s))
 }
@@ -85,51 +88,71 @@ type Pulse struct {
 type Refreshed struct {
 	Renewed    []Renewed // in the order of the renewals
 	Membership []byte    // nil if there is none
+	Unread     bool      // the membership could not be read
 	Rules      int64     // generation of the rules, -1 when it could not be read
-	Now        int64     // by the server's clock, in ms
+	Now        int64     // by the server's clock, in ms; 0 when it did not answer
 }
 
 // Refresh writes the heartbeat, reads the membership and the generation of the
 // rules, extends the locks that hold our value and stores the floors, in one
 // round trip. It never takes a lost lock again. On an error, nothing is known of
 // any of it; it may be repeated. rs may be empty.
+//
+// In a cluster some nodes may answer and others not: then there are both an error and
+// a result, in which the state of each partition of the others is Unknown.
 func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
-	calls := []*call{
+	shared := []*call{
 		scriptCall(ctx, beatScript, []string{p.Key}, milliseconds(p.Expiry), p.Beat.Encode()),
 		plainCall(ctx, "GET", p.Membership),
 		plainCall(ctx, "HGET", c.keys.Rules(), "generation"),
 	}
-	for rest := rs; len(rest) > 0; {
-		n := min(len(rest), leasesPerScript)
-		calls = append(calls, refreshCall(ctx, p.Expiry, rest[:n]))
-		rest = rest[n:]
+	parts := c.parts(len(rs), leasesPerScript, func(i int) string { return rs[i].Place.Log })
+	var leases, heads []*call
+	for _, part := range parts {
+		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part)), append(heads, headsCall(ctx, rs, part))
 	}
-	heads := headsCalls(ctx, rs)
-	pipeline(ctx, c.once, slices.Concat(calls, heads))
-	now, err := calls[0].reply.Int64()
-	if err != nil {
-		return Refreshed{}, fmt.Errorf("heartbeat %s: %w", p.Key, sorted(err))
+	pipeline(ctx, c.once, slices.Concat(shared, leases, heads))
+	out, failed := parsePulse(p, shared)
+	if failed != nil && c.cluster == nil {
+		return Refreshed{}, failed
+	}
+	out.Renewed = make([]Renewed, len(rs))
+	for n, part := range parts {
+		renewed, err := parseRenewed(leases[n].reply)
+		if err == nil && len(renewed) != len(part) {
+			err = fmt.Errorf("reply for %d", len(renewed))
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("refresh %d locks: %w", len(part), sorted(err)))
+			renewed = slices.Repeat([]Renewed{{State: Unknown}}, len(part))
+		}
+		setDue(renewed, heads[n])
+		for i, at := range part {
+			out.Renewed[at] = renewed[i]
+		}
+	}
+	if failed != nil && c.cluster == nil {
+		return Refreshed{}, failed
+	}
+	return out, failed
+}
+
+// parsePulse reads the answers to what is not about a lock.
+func parsePulse(p Pulse, calls []*call) (out Refreshed, failed error) {
+	out.Rules = generationOf(calls[2].reply)
+	var err error
+	if out.Now, err = calls[0].reply.Int64(); err != nil {
+		failed = fmt.Errorf("heartbeat %s: %w", p.Key, sorted(err))
 	}
 	value, err := calls[1].reply.Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return Refreshed{}, fmt.Errorf("membership %s: %w", p.Membership, sorted(err))
+		failed = errors.Join(failed, fmt.Errorf("membership %s: %w", p.Membership, sorted(err)))
+		out.Unread = true
 	}
-	out := Refreshed{Now: now, Rules: generationOf(calls[2].reply)}
 	if value != "" {
 		out.Membership = []byte(value)
 	}
-	for _, call := range calls[3:] {
-		part, err := parseRenewed(call.reply)
-		if err != nil {
-			return Refreshed{}, fmt.Errorf("refresh %d locks: %w", len(rs), sorted(err))
-		}
-		out.Renewed = append(out.Renewed, part...)
-	}
-	if len(out.Renewed) != len(rs) {
-		return Refreshed{}, fmt.Errorf("refresh %d locks: reply for %d", len(rs), len(out.Renewed))
-	}
-	setDue(out.Renewed, heads)
-	return out, nil
+	return out, failed
 }
 
 // generationOf reads the generation of the rules, which leases do not depend on:
@@ -145,14 +168,16 @@ func generationOf(reply *redis.Cmd) int64 {
 	return n
 }
 
-func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal) *call {
+func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part []int) *call {
 	const each = 6
-	keys, texts := make([]string, 0, 3*len(rs)), make([]string, 0, each*len(rs))
-	group := ""
-	for i, r := range rs {
-		if before := max(i-1, 0); i == 0 || r.Place.Processor != rs[before].Place.Processor || r.Tenure.Executor != rs[before].Tenure.Executor {
+	keys, texts := make([]string, 0, 3*len(part)), make([]string, 0, each*len(part))
+	group, before := "", (*Renewal)(nil)
+	for _, at := range part {
+		r := &rs[at]
+		if before == nil || r.Place.Processor != before.Place.Processor || r.Tenure.Executor != before.Tenure.Executor {
 			group = r.group()
 		}
+		before = r
 		keys = append(keys, r.Place.Log, r.Place.Lock, r.Place.Own)
 		texts = append(texts, group, r.Tenure.LockValue(), r.Floor, known(r.Read), r.At, known(r.Count))
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,76 +30,79 @@ type Chunk struct {
 	Entries []Entry
 }
 
-// A Reader reads over one connection of its own. One goroutine may read at a
-// time; Interrupt may be called by others meanwhile.
+// A Reader reads over one connection of its own; in a cluster over one to each node
+// that it reads of. One goroutine may read at a time; Interrupt may be called by
+// others meanwhile.
 type Reader struct {
-	c   *Client
-	rdb *redis.Client
+	c *Client
 
-	mu       sync.Mutex
-	cur      *conn // the connection last written to
-	reading  bool
-	consumes bool    // that read takes entries from a group
-	lost     []int64 // IDs of connections that may still execute a read
-	nameless bool    // one of them has no ID
+	mu    sync.Mutex
+	lines map[*node]*line // by node of a cluster, nil for the one server
+	woken chan struct{}   // told by Interrupt
 }
 
 // NewReader returns a reader, which connects when it first reads.
 func (c *Client) NewReader() *Reader {
-	r := &Reader{c: c}
-	o := c.options(-1)
-	o.PoolSize = 1
-	o.ReadBufferSize = readBuffer
-	o.ConnMaxIdleTime = -1
-	dial := o.Dialer
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return &conn{Conn: nc, r: r}, nil
-	}
-	connected := o.OnConnect
-	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
-		if connected != nil {
-			if err := connected(ctx, cn); err != nil {
-				return err
-			}
-		}
-		return r.identify(ctx, cn)
-	}
-	r.rdb = redis.NewClient(o)
-	return r
+	return &Reader{c: c, lines: map[*node]*line{}, woken: make(chan struct{}, 1)}
 }
 
-// Close closes the reader's connection.
-func (r *Reader) Close() error { return r.rdb.Close() }
+// line is the one to a node.
+func (r *Reader) line(n *node) *line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.lines[n]
+	if l == nil {
+		if addr, control := r.c.base.Addr, r.c.ordinary; n == nil {
+			l = r.c.newLine(addr, control)
+		} else {
+			l = r.c.newLine(n.addr, n.rdb)
+		}
+		r.lines[n] = l
+	}
+	return l
+}
+
+// all are the lines that were needed so far, by node.
+func (r *Reader) all() map[*node]*line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.lines)
+}
+
+// Close closes the reader's connections.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, l := range r.all() {
+		errs = append(errs, l.rdb.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // Read reads new entries of partitions that share a consumer group, at most count
 // of each, and waits at most block for the first; without block it does not wait.
-// Nothing there is nil and no error.
+// Nothing there is nil and no error. In a cluster partitions of several slots are
+// asked in turn until there is something; see sweep.
 //
 // The end of ctx does not end the wait: a reply that nobody awaits would leave
 // its entries pending. Use Interrupt. An error that is ErrUnknownOutcome means
 // that entries may have been delivered to nobody: Kill, then History, finds them.
-// Any other error consumed nothing.
+// Any other error consumed nothing, but in a cluster for the chunks beside it, which
+// are of other partitions.
 func (r *Reader) Read(ctx context.Context, group, consumer string, logs []string, count int, block time.Duration) ([]Chunk, error) {
-	args := make([]string, 0, 2*len(logs))
-	args = append(args, logs...)
-	for range logs {
-		args = append(args, ">")
-	}
-	var streams []redis.XStream
-	err := r.run(ctx, block, true, func(ctx context.Context) (err error) {
-		streams, err = r.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
-			Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block),
-		}).Result()
-		return err
-	})
+	out, err := r.read(ctx, question{keys: logs, block: block, consumes: true, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
+		args := make([]string, 0, 2*len(at))
+		for _, i := range at {
+			args = append(args, logs[i])
+		}
+		for range at {
+			args = append(args, ">")
+		}
+		return rdb.XReadGroup(ctx, &redis.XReadGroupArgs{Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)})
+	}})
 	if err != nil {
-		return nil, fmt.Errorf("read %d partitions of group %s: %w", len(logs), group, err)
+		return out, fmt.Errorf("read %d partitions of group %s: %w", len(logs), group, err)
 	}
-	return chunks(streams), nil
+	return out, nil
 }
 
 // History reads our own pending entries of one partition behind an ID, at most
@@ -108,14 +111,14 @@ func (r *Reader) Read(ctx context.Context, group, consumer string, logs []string
 func (r *Reader) History(ctx context.Context, group, consumer, log, after string, count int) ([]Entry, error) {
 	var streams []redis.XStream
 	var pending []redis.XPendingExt
-	err := r.run(ctx, 0, false, func(ctx context.Context) (err error) {
-		pending, err = r.rdb.XPendingExt(ctx, &redis.XPendingExtArgs{
+	err := r.at(ctx, log, 0, false, func(ctx context.Context, rdb redis.Cmdable) (err error) {
+		pending, err = rdb.XPendingExt(ctx, &redis.XPendingExtArgs{
 			Stream: log, Group: group, Consumer: consumer, Start: after, End: "+", Count: int64(count) + 1,
 		}).Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return err
 		}
-		streams, err = r.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
+		streams, err = rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
 			Group: group, Consumer: consumer, Streams: []string{log, after}, Count: int64(count), Block: -1,
 		}).Result()
 		return err
@@ -157,20 +160,20 @@ func (r *Reader) ReadControl(ctx context.Context, keys, after []string, block ti
 // entries of each, and waits at most block for the first; without block it does not
 // wait. It uses no group, consumes nothing and may be repeated after any error.
 func (r *Reader) Follow(ctx context.Context, keys, after []string, count int, block time.Duration) ([]Chunk, error) {
-	args := append(append(make([]string, 0, 2*len(keys)), keys...), after...)
-	var streams []redis.XStream
-	var reply error
-	err := r.run(ctx, block, false, func(ctx context.Context) error {
-		streams, reply = r.rdb.XRead(ctx, &redis.XReadArgs{Streams: args, Count: int64(count), Block: blockArgument(block)}).Result()
-		return reply
-	})
-	if err != nil && isReply(reply) {
+	out, err := r.read(ctx, question{keys: keys, block: block, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
+		args := make([]string, 0, 2*len(at))
+		for _, i := range at {
+			args = append(args, keys[i])
+		}
+		for _, i := range at {
+			args = append(args, after[i])
+		}
+		return rdb.XRead(ctx, &redis.XReadArgs{Streams: args, Count: int64(count), Block: blockArgument(block)})
+	}})
+	if reply := redis.Error(nil); errors.As(err, &reply) {
 		err = sorted(reply) // no consumer group is involved
 	}
-	if err != nil {
-		return nil, err
-	}
-	return chunks(streams), nil
+	return out, err
 }
 
 // Interrupt wakes a read that is blocked. Where the server does not know CLIENT
@@ -179,85 +182,39 @@ func (r *Reader) Follow(ctx context.Context, keys, after []string, count int, bl
 // entries goes on to its end. With nothing to wake it does nothing. A read that was about to block misses
 // it: repeat it until the read has answered.
 func (r *Reader) Interrupt(ctx context.Context) error {
-	r.mu.Lock()
-	cur, reading, consumes := r.cur, r.reading, r.consumes
-	var id int64
-	if cur != nil {
-		id = cur.id
-		reading = reading && cur.ready // during the handshake no read has been sent
+	select {
+	case r.woken <- struct{}{}:
+	default:
 	}
-	r.mu.Unlock()
-	if cur == nil || !reading {
-		return nil
+	var errs []error
+	for _, l := range r.all() {
+		errs = append(errs, l.interrupt(ctx))
 	}
-	if id != 0 && r.c.CanUnblock() {
-		err := r.c.ordinary.ClientUnblock(ctx, id).Err()
-		if err == nil {
-			return nil
-		}
-		if !isReply(err) {
-			return fmt.Errorf("unblock a read: %w", err)
-		}
-		r.c.cannotUnblock.Store(true)
-	}
-	if consumes && !r.c.CanKill() {
-		return nil
-	}
-	cur.cut()
-	return nil
+	return errors.Join(errs...)
 }
 
 // Kill ends for certain every read whose outcome is unknown, so that none is
 // executed from now on. It may be repeated. ErrCannotKill says that the server
 // does not let us.
+//
+// A node of a cluster that cannot be reached and serves no slot any more counts as
+// settled: what it still may execute, it does to data that it throws away.
 func (r *Reader) Kill(ctx context.Context) error {
-	r.mu.Lock()
-	lost, nameless := r.lost, r.nameless
-	r.mu.Unlock()
-	if nameless {
-		r.c.cannotKill.Store(true)
-		return ErrCannotKill
-	}
-	for _, id := range lost {
-		// 0 (it had ended) and 1 are both fine.
-		err := r.c.ordinary.ClientKillByFilter(ctx, "ID", fmt.Sprint(id)).Err()
-		if isReply(err) {
-			r.c.cannotKill.Store(true)
-			return marked(ErrCannotKill, err)
+	var errs []error
+	for n, l := range r.all() {
+		l.mu.Lock()
+		lost := len(l.lost)
+		l.mu.Unlock()
+		err := l.kill(ctx)
+		if err != nil && n != nil && !errors.Is(err, ErrCannotKill) {
+			if serves, unknown := r.c.cluster.serves(ctx, n.addr); unknown == nil && !serves {
+				l.settled(lost)
+				continue
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("end a read: %w", err)
-		}
+		errs = append(errs, err)
 	}
-	r.mu.Lock()
-	r.lost = r.lost[len(lost):]
-	r.mu.Unlock()
-	return nil
-}
-
-// run runs one command with a time of its own, and sorts its error. A command
-// that consumes leaves its connection's ID behind when its outcome is unknown.
-func (r *Reader) run(ctx context.Context, block time.Duration, consumes bool, command func(context.Context) error) error {
-	for try := 1; ; try++ {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), block+readMargin)
-		r.begin(consumes)
-		err := command(ctx)
-		cancel()
-		sent, cut := r.end(err, consumes)
-		switch {
-		case err == nil || errors.Is(err, redis.Nil):
-			return nil
-		case replyHas(err, "NOGROUP", "WRONGTYPE", "UNBLOCKED"):
-			return marked(ErrNoGroup, err)
-		case isReply(err):
-			return err
-		case sent:
-			return marked(ErrUnknownOutcome, err)
-		case cut && try == 1:
-			continue // an interruption hit the connection between two reads
-		}
-		return err
-	}
+	return errors.Join(errs...)
 }
 
 func blockArgument(block time.Duration) time.Duration {

@@ -21,9 +21,10 @@ func (e *env) blocked(r *Reader) {
 		return
 	}
 	eventually(e.t, "sent read", func() bool {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.reading && r.cur != nil && r.cur.sent
+		l := r.line(nil)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.reading && l.cur != nil && l.cur.sent
 	})
 }
 
@@ -164,9 +165,7 @@ func TestUnknownOutcomeIsRecovered(t *testing.T) {
 		// The reply to a read of 2-2 and 3-3 is lost.
 		e.add(p.Log, "2-2")
 		e.add(p.Log, "3-3")
-		r.mu.Lock()
-		cur := r.cur
-		r.mu.Unlock()
+		cur := r.line(nil).cur
 		cur.Conn = deafConn{cur.Conn}
 		_, err = r.Read(e.ctx(), group, "c", []string{p.Log}, 10, 0)
 		if !errors.Is(err, ErrUnknownOutcome) {
@@ -196,9 +195,8 @@ func TestKillEndsABlockedRead(t *testing.T) {
 		held := make(chan struct{})
 		_, err := r.Read(e.ctx(), group, "c", []string{p.Log}, 10, 0)
 		e.must(err)
-		r.mu.Lock()
-		r.cur.Conn = heldConn{r.cur.Conn, held}
-		r.mu.Unlock()
+		l := r.line(nil)
+		l.cur.Conn = heldConn{l.cur.Conn, held}
 		defer close(held)
 		_, err = r.Read(e.ctx(), group, "c", []string{p.Log}, 10, time30s)
 		if !errors.Is(err, ErrUnknownOutcome) {
@@ -245,9 +243,7 @@ func TestALateInterruptionIsHarmless(t *testing.T) {
 				t.Fatalf("read %d: %v", i, err)
 			}
 			equal(t, "entries", ids(got[0].Entries), []string{id})
-			r.mu.Lock()
-			cur := r.cur
-			r.mu.Unlock()
+			cur := r.line(nil).cur
 			cur.cut()
 		}
 	})

@@ -164,13 +164,16 @@ var (
 
 // A call is one command of a pipeline: it queues itself, as often as it must.
 type call struct {
-	script *redis.Script // nil for a plain command
-	queue  func(redis.Pipeliner) *redis.Cmd
-	reply  *redis.Cmd
+	queue func(redis.Pipeliner) *redis.Cmd
+	whole func(redis.Pipeliner) *redis.Cmd // with the script's text; nil: it has none, or nobody knows it
+	reply *redis.Cmd
 }
 
 func scriptCall(ctx context.Context, s *redis.Script, keys []string, args ...any) *call {
-	return &call{script: s, queue: func(p redis.Pipeliner) *redis.Cmd { return s.EvalSha(ctx, p, keys, args...) }}
+	return &call{
+		queue: func(p redis.Pipeliner) *redis.Cmd { return s.EvalSha(ctx, p, keys, args...) },
+		whole: func(p redis.Pipeliner) *redis.Cmd { return s.Eval(ctx, p, keys, args...) },
+	}
 }
 
 func plainCall(ctx context.Context, args ...any) *call {
@@ -178,40 +181,34 @@ func plainCall(ctx context.Context, args ...any) *call {
 }
 
 // pipeline runs the calls in one round trip, and those whose script the server
-// had forgotten in a second one. Each call's reply holds its own error.
+// had forgotten in a second one, which brings its text. Each call's reply holds its
+// own error.
 func pipeline(ctx context.Context, rdb *redis.Client, calls []*call) {
-	forgotten := roundTrip(ctx, rdb, calls)
-	if len(forgotten) == 0 {
+	roundTrip(ctx, rdb, calls)
+	var again []*call
+	for _, c := range calls {
+		if c.whole != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
+			again = append(again, &call{queue: c.whole})
+		}
+	}
+	if len(again) == 0 {
 		return
 	}
-	loaded := map[*redis.Script]error{}
-	again := forgotten[:0]
-	for _, c := range forgotten {
-		err, ok := loaded[c.script]
-		if !ok {
-			err = c.script.Load(ctx, rdb).Err()
-			loaded[c.script] = err
-		}
-		if err == nil {
-			again = append(again, c)
+	roundTrip(ctx, rdb, again)
+	for _, c := range calls {
+		if c.whole != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
+			c.reply, again = again[0].reply, again[1:]
 		}
 	}
-	roundTrip(ctx, rdb, again)
 }
 
-func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) (forgotten []*call) {
+func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) {
 	if len(calls) == 0 {
-		return nil
+		return
 	}
 	p := rdb.Pipeline()
 	for _, c := range calls {
 		c.reply = c.queue(p)
 	}
 	p.Exec(ctx) // every reply carries its error
-	for _, c := range calls {
-		if c.script != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
-			forgotten = append(forgotten, c)
-		}
-	}
-	return forgotten
 }

@@ -42,40 +42,42 @@ type View struct {
 }
 
 // Views looks at partitions of one processor without changing anything, in one round
-// trip, of two requests, per 256 of them. The results stand in the order of ps.
+// trip, of two requests, per 256 of them; in a cluster each partition is a request to
+// its node. The results stand in the order of ps.
 func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 	out := make([]View, 0, len(ps))
-	for len(ps) > 0 {
-		n := min(len(ps), viewsPerTrip)
-		var calls []*call
-		for part := range slices.Chunk(ps[:n], viewsPerScript) {
-			calls = append(calls, viewCall(ctx, part))
+	for some := range slices.Chunk(ps, viewsPerTrip) {
+		parts := c.parts(len(some), viewsPerScript, func(i int) string { return some[i].Log })
+		calls := make([]*call, len(parts))
+		for n, part := range parts {
+			calls[n] = viewCall(ctx, some, part)
 		}
 		pipeline(ctx, c.ordinary, calls)
-		for part := range slices.Chunk(ps[:n], viewsPerScript) {
-			seen, err := calls[0].reply.Slice()
+		views := make([]View, len(some))
+		for n, part := range parts {
+			seen, err := calls[n].reply.Slice()
 			if err == nil && len(seen) != len(part) {
 				err = fmt.Errorf("reply for %d partitions, of %d", len(seen), len(part))
 			}
 			if err != nil {
-				return nil, part[0].wrap("view", err)
+				return nil, some[part[0]].wrap("view", err)
 			}
-			for i, p := range part {
+			for i, at := range part {
 				v, err := parseView(seen[i])
-				v.Err = p.wrap("view", err)
-				out = append(out, v)
+				v.Err = some[at].wrap("view", err)
+				views[at] = v
 			}
-			calls = calls[1:]
 		}
-		ps = ps[n:]
+		out = append(out, views...)
 	}
 	return out, nil
 }
 
-// viewCall looks at partitions of one processor.
-func viewCall(ctx context.Context, ps []Place) *call {
-	keys := make([]string, 0, 6*len(ps))
-	for _, p := range ps {
+// viewCall looks at some partitions of one processor.
+func viewCall(ctx context.Context, ps []Place, part []int) *call {
+	keys := make([]string, 0, 6*len(part))
+	for _, at := range part {
+		p := ps[at]
 		keys = append(keys, p.Log, p.Lock, p.Own, p.Retry, p.Dead, p.Due)
 	}
 	return scriptCall(ctx, viewScript, keys, ps[0].Processor, ExecutorIDLength, statesLooked)

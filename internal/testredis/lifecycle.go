@@ -28,6 +28,18 @@ func (s *Server) kill() {
 	}
 }
 
+// Running says whether the server's process is there, stopped or not.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.proc.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // Stop asks the server to shut down, without saving and without waiting for replicas, and returns when it is gone.
 // The append-only file, if any, is complete then. Stopping a server that is down does nothing.
 func (s *Server) Stop() {

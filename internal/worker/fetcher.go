@@ -32,6 +32,7 @@ const (
 type fetcher struct {
 	x       *incarnation
 	readers []*reader
+	places  places
 	size    atomic.Int64 // of the larger entries seen lately
 	target  atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
 }
@@ -60,10 +61,8 @@ func (f *fetcher) run(ctx context.Context) {
 	}
 }
 
-func (f *fetcher) of(t *tenure) *reader { return f.readers[t.place.Partition%len(f.readers)] }
-
 // add begins to read a partition.
-func (f *fetcher) add(t *tenure) { f.of(t).add(t) }
+func (f *fetcher) add(t *tenure) { f.settle(t).add(t) }
 
 // remove ends reading a partition. It waits until no read that names it can
 // still be executed, and says whether that is so. It gives up, false, only for a
@@ -74,7 +73,11 @@ func (f *fetcher) add(t *tenure) { f.of(t).add(t) }
 //  2. the old read is executed, and takes entry 2 from the new group;
 //  3. a read of the new tenure brings entry 3, or the old one's reply comes
 //     before entry 1 does.
-func (f *fetcher) remove(t *tenure) bool { return f.of(t).remove(t) }
+func (f *fetcher) remove(t *tenure) bool {
+	removed := f.of(t).remove(t)
+	f.leave(t)
+	return removed
+}
 
 // kick tells that a partition has room again.
 func (f *fetcher) kick(t *tenure) { f.of(t).kick() }
@@ -277,10 +280,20 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 		wait = shortBlock
 	}
 	chunks, err := r.conn.Read(ctx, r.f.x.group, consumerName, logs, count, wait)
+	brought := r.take(chunks, count)
 	if err != nil {
 		return r.failed(ctx, set, err)
 	}
-	full, brought := false, 0
+	r.finish()
+	if brought <= fewEntries {
+		runtime.Gosched() // to the functions, before the next request is written
+	}
+	return nil
+}
+
+// take fills the buffers with what a read brought, so many entries.
+func (r *reader) take(chunks []rstream.Chunk, count int) (brought int) {
+	full := false
 	for _, c := range chunks {
 		brought += len(c.Entries)
 		r.mu.Lock()
@@ -296,11 +309,7 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 	if full {
 		r.f.learn(0, true)
 	}
-	r.finish()
-	if brought <= fewEntries {
-		runtime.Gosched() // to the functions, before the next request is written
-	}
-	return nil
+	return brought
 }
 
 // history reads what the server gave us and we do not hold. Until it is done

@@ -88,19 +88,27 @@ func (i *incarnation) refresh(ctx context.Context) error {
 	defer cancel()
 	// The lease counts from before the request: the server's expiry begins later.
 	sent := mono()
-	refreshed, err := i.w.client.Refresh(ctx, i.pulse(), renewals)
-	if err != nil {
-		return err
+	refreshed, failed := i.w.client.Refresh(ctx, i.pulse(), renewals)
+	renewed := refreshed.Renewed
+	if renewed == nil {
+		return failed
 	}
 	if refreshed.Rules >= 0 {
 		i.w.rules.heard(refreshed.Rules)
 	}
-	i.latencies.sync(refreshed.Now, sent, mono())
-	renewed, membership := refreshed.Renewed, refreshed.Membership
-	i.count.Refreshes.Add(1)
-	var late error
+	if refreshed.Now > 0 {
+		i.latencies.sync(refreshed.Now, sent, mono())
+	}
+	if failed == nil {
+		i.count.Refreshes.Add(1)
+	}
+	late := failed
 	for n, t := range tenures {
-		if renewed[n].State != rstream.Ours {
+		switch renewed[n].State {
+		case rstream.Ours:
+		case rstream.Unknown: // its lease goes on as it was, and ends
+			continue
+		default:
 			i.judge(t, renewed[n].State)
 			continue
 		}
@@ -113,7 +121,9 @@ func (i *incarnation) refresh(ctx context.Context) error {
 		i.w.moves.heard(t, renewed[n].Due)
 		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))
 	}
-	i.coord.Observe(membership)
+	if !refreshed.Unread {
+		i.coord.Observe(refreshed.Membership)
+	}
 	return late
 }
 
