@@ -3,9 +3,10 @@ package clusters
 import (
 	"fmt"
 	"testing"
+
+	"github.com/runnel-go/runnel/internal/testredis"
 )
 
-// steps have the keys of partition 3, and of the app.
 func (r *rig) slotOfPartition(n int) int { return r.k.Slot(fmt.Sprintf("__strm:{shop.%d}.steps", n)) }
 
 // Slots move to and fro under load. No command is repeated that may have been executed,
@@ -50,4 +51,57 @@ func TestFailoverInAgreement(t *testing.T) {
 	before := r.handled(true)["k7"]
 	r.await("more are handled", func() bool { return r.handled(true)["k7"] > before+10 })
 	r.all(x.end(), true)
+}
+
+// A master dies, or stands still for so long that its replica takes over, and comes back
+// then. What it had accepted and not replicated may be lost, and is counted; nothing
+// else is, the order holds, and everything goes on by itself.
+func TestMasterIsGone(t *testing.T) {
+	for name, fault := range map[string]struct {
+		hurt, heal func(master *testredis.Server)
+	}{
+		"kill -9": {
+			func(master *testredis.Server) { master.Kill() },
+			func(master *testredis.Server) { master.Restart() },
+		},
+		"SIGSTOP": {
+			func(master *testredis.Server) { master.Freeze() },
+			func(master *testredis.Server) { master.Thaw() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1)
+			app, s := r.app(nil)
+			r.run(app)
+			second, _ := r.app(nil)
+			r.run(second)
+			x := r.send(s, 40)
+			r.await("some are handled", func() bool { return len(r.handled(true)) == 40 })
+			for _, key := range []string{"__rules:{shop}", "__strm:{shop.3}.steps"} {
+				slot := r.k.Slot(key)
+				master := r.k.Owner(slot)
+				fault.hurt(master)
+				r.await("a replica takes over", func() bool { return r.k.Owner(slot) != master })
+				before, _ := r.judge(true)
+				r.await("more are handled", func() bool {
+					now, _ := r.judge(true)
+					for key := range before {
+						if now[key] < before[key]+10 {
+							return false
+						}
+					}
+					return true
+				})
+				fault.heal(master)
+				r.k.Settle()
+			}
+			sent := x.end()
+			r.await("all is handled", func() bool {
+				got, _ := r.judge(true)
+				return r.reached(sent, got)
+			})
+			_, lost := r.judge(true)
+			t.Logf("%d events were lost with their masters; %d sends failed and were repeated", lost, len(x.errs))
+		})
+	}
 }

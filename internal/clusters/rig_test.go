@@ -120,24 +120,36 @@ func (r *rig) command(app *runnel.App, line, stdin string) string {
 // one is allowed where repeats are; the order of first sights always counts.
 func (r *rig) handled(repeats bool) map[string]int {
 	r.t.Helper()
+	last, lost := r.judge(repeats)
+	if lost > 0 {
+		r.t.Fatalf("%d steps were passed over", lost)
+	}
+	return last
+}
+
+// judge is the highest N of each key that was seen, and how many before it never were.
+// What is seen first after a later one is out of order.
+func (r *rig) judge(repeats bool) (last map[string]int, lost int) {
+	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := map[string]int{}
+	last = map[string]int{}
 	for key, all := range r.seen {
-		last := 0
+		high, known := 0, map[int]bool{}
 		for _, n := range all {
 			switch {
-			case n == last+1:
-				last = n
-			case n > last:
-				r.t.Fatalf("key %s: %d after %d", key, n, last)
+			case n > high:
+				lost, high = lost+n-high-1, n
+			case !known[n]:
+				r.t.Fatalf("key %s: %d after %d", key, n, high)
 			case !repeats:
-				r.t.Fatalf("key %s: %d again, after %d", key, n, last)
+				r.t.Fatalf("key %s: %d again, after %d", key, n, high)
 			}
+			known[n] = true
 		}
-		out[key] = last
+		last[key] = high
 	}
-	return out
+	return last, lost
 }
 
 // A sender sends steps of some keys in turn until it is stopped.
@@ -197,12 +209,15 @@ func (x *sender) end() map[string]int {
 func (r *rig) all(sent map[string]int, repeats bool) {
 	r.t.Helper()
 	r.await("all is handled", func() bool {
-		got := r.handled(repeats)
-		for key, n := range sent {
-			if got[key] < n {
-				return false
-			}
-		}
-		return true
+		return r.reached(sent, r.handled(repeats))
 	})
+}
+
+func (r *rig) reached(sent, got map[string]int) bool {
+	for key, n := range sent {
+		if got[key] < n {
+			return false
+		}
+	}
+	return true
 }

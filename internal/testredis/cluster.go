@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -264,7 +265,9 @@ func (c *Cluster) info(n *Server, field string) string {
 
 // text is a reply, "" for none.
 func (c *Cluster) text(n *Server, args ...any) string {
-	rdb := redis.NewClient(n.options())
+	o := n.options()
+	o.MaxRetries, o.DialerRetries, o.ReadTimeout = -1, 1, time.Second // it may be frozen
+	rdb := redis.NewClient(o)
 	defer rdb.Close()
 	reply, err := rdb.Do(context.Background(), args...).Result()
 	if err != nil {
