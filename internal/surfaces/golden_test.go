@@ -110,6 +110,11 @@ func (s *scene) namedText(v, field string, partition int) string {
 		return "<" + field + ">"
 	case field == "redis":
 		return "<redis>"
+	case field == "layout" && v == s.keys.Layout.String():
+		return "<layout>"
+	}
+	for n := range 4 {
+		v = strings.ReplaceAll(v, s.keys.Partition("orders", n), fmt.Sprintf("<key of partition %d>", n))
 	}
 	v = moment.ReplaceAllString(v, "<time>")
 	v = entryID.ReplaceAllStringFunc(v, func(id string) string {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
@@ -74,13 +75,14 @@ func declare() (*runnel.App, *runnel.Stream[order]) {
 
 // A scene is what was brought about.
 type scene struct {
-	t      *testing.T
-	server *testredis.Server
-	rdb    *redis.Client
-	app    *runnel.App
-	orders *runnel.Stream[order]
-	names  map[string]string // what differs from run to run, and what it is called
-	urls   []string          // of the workers that live, their HTTP
+	t       *testing.T
+	rdb     redis.UniversalClient
+	masters []*testredis.Server
+	keys    keys.Keys
+	app     *runnel.App
+	orders  *runnel.Stream[order]
+	names   map[string]string // what differs from run to run, and what it is called
+	urls    []string          // of the workers that live, their HTTP
 }
 
 // play brings the scene about.
@@ -94,10 +96,17 @@ type scene struct {
 //  4. Five more orders go to partition 0, and two to be sent in an hour.
 //  5. Somebody deletes two entries of partition 0: one that all but mailer and billing
 //     are done with, and one that billing was not given.
-func play(t *testing.T) *scene {
-	s := &scene{t: t, server: testredis.Start(t), names: map[string]string{}}
-	s.rdb = s.server.Client(t)
-	t.Setenv("RUNNEL_REDIS_URL", s.server.URL())
+func play(t *testing.T, layout keys.Layout) *scene {
+	s := &scene{t: t, names: map[string]string{}, keys: keys.Keys{App: "shop", Layout: layout}}
+	if layout == keys.Cluster {
+		cluster := testredis.StartCluster(t, 3, 0)
+		s.rdb, s.masters = cluster.Client(t), cluster.Nodes()
+		t.Setenv("RUNNEL_REDIS_URL", cluster.URL())
+	} else {
+		server := testredis.Start(t)
+		s.rdb, s.masters = server.Client(t), []*testredis.Server{server}
+		t.Setenv("RUNNEL_REDIS_URL", server.URL())
+	}
 	s.app, s.orders = declare()
 	t.Cleanup(func() { s.app.Close() })
 	const others = "printer,invoicer,auditor,mailer"
@@ -112,13 +121,13 @@ func play(t *testing.T) *scene {
 		append(append(s.batch(3, 5), "3-bad"), s.batch(3, 5)...))
 	s.await("the processors to come to their troubles", func() bool {
 		return s.lag("printer") == 0 && s.lag("invoicer") == 0 && s.lag("auditor") == 6 && s.pending("billing") == 45 && s.pending("mailer") == 45 &&
-			s.rdb.XLen(t.Context(), "__dead:shop.orders.printer.1").Val() == 1 && s.rdb.HLen(t.Context(), "__retry:shop.orders.invoicer.2").Val() == 3
+			s.rdb.XLen(t.Context(), s.keys.Dead("orders", "printer", 1)).Val() == 1 && s.rdb.HLen(t.Context(), s.keys.Retry("orders", "invoicer", 2)).Val() == 3
 	})
 	if err := dead.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	s.await("w3's heartbeat and locks to lapse", func() bool {
-		return len(s.rdb.Keys(t.Context(), "__beat:shop.orders.billing.*").Val())+len(s.rdb.Keys(t.Context(), "__lock:shop.orders.billing.*").Val()) == 0
+		return s.count("__beat:*orders.billing.*")+s.count("__lock:*orders.billing*") == 0
 	})
 	more := s.send(s.batch(0, 5))
 	s.delay("0-tomorrow", "0-tomorrow")
@@ -126,7 +135,7 @@ func play(t *testing.T) *scene {
 		return s.lag("printer") == 0 && s.lag("invoicer") == 0 && s.lag("auditor") == 6 && s.pending("mailer") == 50
 	})
 	for _, id := range []string{s.first(0), more[2]} {
-		if n := s.rdb.XDel(t.Context(), "__strm:shop.orders.0", id).Val(); n != 1 {
+		if n := s.rdb.XDel(t.Context(), s.keys.Partition("orders", 0), id).Val(); n != 1 {
 			t.Fatalf("deleted %d entries", n)
 		}
 	}
@@ -225,7 +234,7 @@ func (s *scene) send(keys ...[]string) (ids []string) {
 		s.t.Fatal(err)
 	}
 	for _, one := range sent {
-		key := fmt.Sprintf("__strm:shop.orders.%d", one.Partition)
+		key := s.keys.Partition("orders", one.Partition)
 		before, err := s.rdb.XRange(s.t.Context(), key, "-", one.ID).Result()
 		if err != nil {
 			s.t.Fatal(err)
@@ -245,15 +254,23 @@ func (s *scene) delay(keys ...string) {
 	}
 }
 
+// count is how many keys there are of a pattern, on all servers.
+func (s *scene) count(pattern string) (n int) {
+	for _, master := range s.masters {
+		n += len(master.Client(s.t).Keys(s.t.Context(), pattern).Val())
+	}
+	return n
+}
+
 // first is the ID of a partition's first entry.
 func (s *scene) first(partition int) string {
-	return s.rdb.XRangeN(s.t.Context(), fmt.Sprintf("__strm:shop.orders.%d", partition), "-", "+", 1).Val()[0].ID
+	return s.rdb.XRangeN(s.t.Context(), s.keys.Partition("orders", partition), "-", "+", 1).Val()[0].ID
 }
 
 // groups are what Redis says of a processor's consumer groups, by partition.
 func (s *scene) groups(processor string) (groups [4]redis.XInfoGroup) {
 	for n := range groups {
-		for _, g := range s.rdb.XInfoGroups(s.t.Context(), fmt.Sprintf("__strm:shop.orders.%d", n)).Val() {
+		for _, g := range s.rdb.XInfoGroups(s.t.Context(), s.keys.Partition("orders", n)).Val() {
 			if strings.HasPrefix(g.Name, processor+"@") {
 				groups[n] = g
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/keys"
 )
 
 // A number is what the scene made of one partition of a processor.
@@ -52,13 +53,17 @@ func sum(of [4]number, what func(number) int64) (n int64) {
 
 // TestEverySurfaceTellsTheTruth holds all surfaces to one scene.
 func TestEverySurfaceTellsTheTruth(t *testing.T) {
-	s := play(t)
-	t.Run("status", s.status)
-	t.Run("members", s.membersTold)
-	t.Run("check", s.checked)
-	t.Run("metrics", s.metrics)
-	t.Run("dashboard", s.dashboard)
-	t.Run("golden", s.golden)
+	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+		t.Run(layout.String(), func(t *testing.T) {
+			s := play(t, layout)
+			t.Run("status", s.status)
+			t.Run("members", s.membersTold)
+			t.Run("check", s.checked)
+			t.Run("metrics", s.metrics)
+			t.Run("dashboard", s.dashboard)
+			t.Run("golden", s.golden)
+		})
+	}
 }
 
 func (s *scene) status(t *testing.T) {
