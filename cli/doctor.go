@@ -4,20 +4,31 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
 )
+
+const flagRole = "role"
+
+// roles are the names of the roles.
+func roles() string { return strings.Join(slices.Sorted(maps.Keys(rstream.Roles())), ", ") }
 
 func (p *program) doctor() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "doctor",
 		Usage:     "is this Redis fit for production, and may this user do what is needed? Exit with 3 if not",
 		ArgsUsage: " ",
+		Flags:     []cli.Flag{&cli.StringFlag{Name: flagRole, Value: rstream.Work.String(), Usage: "what this user of Redis is for: `ROLE` " + roles()}},
 		Action:    p.action(runDoctor),
 	},
 		"PROG doctor",
+		"PROG doctor --role producer",
 		"PROG doctor --output json")
 }
 
@@ -25,10 +36,14 @@ func runDoctor(ctx context.Context, s *session, c *cli.Context) error {
 	if c.Args().Present() {
 		return usagef(c, "unexpected argument %q", c.Args().First())
 	}
+	role, ok := rstream.Roles()[c.String(flagRole)]
+	if !ok {
+		return usagef(c, "--%s %q is none of %s", flagRole, c.String(flagRole), roles())
+	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	found, err := inspect.Diagnose(ctx, s.client)
+	found, err := inspect.Diagnose(ctx, s.client, role)
 	if err != nil {
 		return err
 	}

@@ -36,11 +36,10 @@ const (
 	fullMemory = 0.9 // of maxmemory
 )
 
-// Diagnose looks whether a server is fit for the framework, and for production. What
-// it tries the rights with are commands that do nothing, and two that write a key which
-// nobody uses and delete it in the same transaction. An error means that the server cannot be
-// reached or lacks what nothing works without.
-func Diagnose(ctx context.Context, c *rstream.Client) ([]Diagnosis, error) {
+// Diagnose looks whether a server is fit for the framework, and for production, and its
+// user for a role. What it tries the rights with are commands that change nothing. An
+// error means that the server cannot be reached or lacks what nothing works without.
+func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diagnosis, error) {
 	if err := c.Check(ctx); err != nil {
 		return nil, err
 	}
@@ -48,7 +47,9 @@ func Diagnose(ctx context.Context, c *rstream.Client) ([]Diagnosis, error) {
 	if err := d.ask(ctx); err != nil {
 		return nil, err
 	}
-	d.version()
+	if err := d.version(ctx); err != nil {
+		return nil, err
+	}
 	d.role()
 	d.persistence()
 	d.memory()
@@ -56,7 +57,7 @@ func Diagnose(ctx context.Context, c *rstream.Client) ([]Diagnosis, error) {
 	if err := d.time(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.rights(ctx); err != nil {
+	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
 	return d.out, nil
@@ -87,12 +88,18 @@ func (d *doctor) ask(ctx context.Context) error {
 	if err == nil {
 		d.sections = sectionsOf(info)
 	}
-	d.config, err = d.c.Redis().ConfigGet(ctx, "*").Result()
-	if err != nil && !refused(err) {
-		return err
-	}
-	if err != nil || len(d.config) == 0 {
-		d.config = nil
+	// By name: all of it would be the server's password as well.
+	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write"} {
+		found, err := d.c.Redis().ConfigGet(ctx, name).Result()
+		if err != nil && !refused(err) {
+			return err
+		}
+		for name, value := range found {
+			if d.config == nil {
+				d.config = map[string]string{}
+			}
+			d.config[name] = value
+		}
 	}
 	return nil
 }
@@ -118,13 +125,17 @@ func refused(err error) bool {
 	return errors.As(err, &reply)
 }
 
-func (d *doctor) version() {
-	version := d.info("server", "redis_version")
-	if version == "" {
-		d.say("version", LevelUnknown, "let the user run INFO; Redis 7.0 or newer is needed", "the server does not tell its version")
-		return
+func (d *doctor) version(ctx context.Context) error {
+	version, err := d.c.Version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case version == "":
+		d.say("version", LevelUnknown, "make sure that it is Redis 7.0 or newer", "the server does not tell its version")
+	default:
+		d.say("version", LevelOK, "", "Redis %s", version) // Check refuses older ones
 	}
-	d.say("version", LevelOK, "", "Redis %s", version) // Check refuses older ones
+	return nil
 }
 
 func (d *doctor) role() {

@@ -1,8 +1,7 @@
 package inspect_test
 
 import (
-	"os"
-	"regexp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	found, err := inspect.Diagnose(t.Context(), c)
+	found, err := inspect.Diagnose(t.Context(), c, rstream.Work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,48 +95,66 @@ func TestDiagnoseReplicas(t *testing.T) {
 	}
 }
 
-func TestDiagnoseRights(t *testing.T) {
-	server := testredis.Start(t)
-	rdb := server.Client(t)
-	user := func(rules ...any) redis.Options {
-		t.Helper()
-		if err := rdb.Do(t.Context(), append([]any{"ACL", "SETUSER", "shop", "reset", "on", ">secret"}, rules...)...).Err(); err != nil {
-			t.Fatal(err)
-		}
-		return redis.Options{Addr: server.Addr(), Username: "shop", Password: "secret"}
-	}
-	text, err := os.ReadFile("../../docs/delivery.md")
+// found are all findings of a user with these rules, as lines.
+func found(t *testing.T, server *testredis.Server, role rstream.Role, layout keys.Layout, rules func(*rstream.Client) []string) string {
+	t.Helper()
+	c, err := rstream.Open(rstream.Options{
+		URL: "redis://shop:secret@" + server.Addr(), Keys: keys.Keys{App: "shop", Layout: layout},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var documented []any
-	for _, rule := range strings.Fields(regexp.MustCompile(`(?m)^ACL SETUSER shop on >secret (.*)$`).FindStringSubmatch(string(text))[1]) {
-		documented = append(documented, rule)
+	defer c.Close()
+	args := []any{"ACL", "SETUSER", "shop", "reset", "on", ">secret"}
+	for _, rule := range rules(c) {
+		args = append(args, rule)
 	}
-	found := diagnose(t, user(documented...))
-	if d := found["rights"]; d.Level != "warning" || !strings.Contains(d.Found, "CONFIG GET (without it doctor sees less)") || strings.Contains(d.Found, "CLIENT") {
-		t.Errorf("as documented: %+v", d)
+	if err := server.Client(t).Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
 	}
-	if d := found["persistence"]; d.Level != "warning" || !strings.Contains(d.Found, "snapshots only") {
-		t.Errorf("as documented: %+v", d)
+	all, err := inspect.Diagnose(t.Context(), c, role)
+	if err != nil {
+		t.Fatal(err)
 	}
-	found = diagnose(t, user(append(documented, "-client", "-info")...))
-	if d := found["rights"]; d.Level != "warning" || !strings.Contains(d.Found, "CLIENT UNBLOCK (without it") || !strings.Contains(d.Found, "INFO (without it") {
-		t.Errorf("less: %+v", d)
+	var out strings.Builder
+	for _, d := range all {
+		fmt.Fprintf(&out, "%s %s: %s → %s\n", d.Level, d.Check, d.Found, d.Advice)
 	}
-	if d := found["version"]; d.Level != "unknown" {
-		t.Errorf("less: %+v", d)
+	return out.String()
+}
+
+// Who has exactly the rights of a role lacks nothing that it needs, and is told what is
+// not told; each right that is taken away is named, with what grants it.
+func TestDiagnoseRights(t *testing.T) {
+	server := testredis.Start(t)
+	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+		for name, role := range rstream.Roles() {
+			got := found(t, server, role, layout, func(c *rstream.Client) []string { return c.Rule(role) })
+			if strings.Contains(got, "problem") || strings.Count(got, " rights: ") != 1 ||
+				!strings.Contains(got, "warning rights: no CONFIG GET: doctor cannot tell what is set") {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
 	}
 	for _, tt := range []struct {
-		rules []any
-		want  string
+		rules []string
+		want  []string
 	}{
-		{append(documented[:len(documented):len(documented)], "-xack"), "missing: XACK"},
-		{[]any{"~__strm:*", "~__lock:*", "~__own:*", "~__meta:*", "%R~__rules:shop", "+@all"}, "write keys like __memb:shop.doctor.doctor"},
-		{[]any{"~*:shop.*", "%R~__rules:shop", "+@all"}, "write keys like __meta:shop,"},
+		{[]string{"+@all", "~*", "-xack"}, []string{"problem rights: a worker needs, and this user lacks: XACK → ACL SETUSER shop +xack; docs/security.md"}},
+		{[]string{"+@all", "~*:shop.*", "%R~__rules:shop"}, []string{"problem rights: a worker needs, and this user lacks: keys __meta:shop, keys __ctrl:shop, keys __lead:shop, keys __task:shop, keys __meta:{shop}.* → ACL SETUSER shop ~__meta:shop ~__ctrl:shop "}},
+		{[]string{"+@all", "~*", "-client", "-info", "-config"}, []string{
+			"ok version: Redis 7.", "unknown persistence", "unknown memory", "unknown replicas",
+			"warning rights: no CLIENT ID: CLIENT UNBLOCK and CLIENT KILL cannot be used → ACL SETUSER shop +client|id;",
+			"warning rights: no CLIENT UNBLOCK: partitions are handed over later", "warning rights: no CLIENT KILL: a worker whose connection breaks has to join anew",
+			"warning rights: no INFO: the state of the server is not checked", "warning rights: no CONFIG GET",
+		}},
+		{[]string{"+@all", "~*", "-script", "-object", "-memory", "-wait"}, []string{"ok rights: all that a worker needs"}},
 	} {
-		if d := diagnose(t, user(tt.rules...))["rights"]; d.Level != "problem" || !strings.Contains(d.Found, tt.want) {
-			t.Errorf("%v: %+v", tt.rules, d)
+		got := found(t, server, rstream.Work, keys.Standalone, func(*rstream.Client) []string { return tt.rules })
+		for _, want := range tt.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q: no %q in %s", tt.rules, want, got)
+			}
 		}
 	}
 }

@@ -127,6 +127,24 @@ func (k Keys) Meta(stream string) string { return k.shared("meta", stream) }
 // Streams is the hash that has a field for each of the app's streams.
 func (k Keys) Streams() string { return k.shared("meta") }
 
+// Other names the keys of the app under the other layout.
+func (k Keys) Other() Keys {
+	if k.Layout == Cluster {
+		return Keys{k.App, Standalone}
+	}
+	return Keys{k.App, Cluster}
+}
+
+// Pattern is a glob, as rules of ACL and SCAN have them, that matches one of the app's
+// keys and all others of its kind, and no key of another app.
+func (k Keys) Pattern(key string) string {
+	kind, rest, _ := strings.Cut(key, ":")
+	if app, _, ok := strings.Cut(rest, "."); ok {
+		return kind + ":" + app + ".*"
+	}
+	return key
+}
+
 func (k Keys) partitioned(kind string, n int, names ...string) string {
 	rest := strings.Join(names, ".")
 	if k.Layout == Cluster {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -17,9 +16,10 @@ func (c *Client) CanUnblock() bool { return !c.cannotUnblock.Load() }
 // until the server was seen to refuse it.
 func (c *Client) CanKill() bool { return !c.cannotKill.Load() }
 
-// Check looks once whether the server can do what the framework needs: it is
-// reachable, lets us in, is Redis 7.0 or newer, and has streams and scripts. It
-// also finds out whether CLIENT UNBLOCK and CLIENT KILL may be used.
+// Check looks once whether the server can do what whoever uses it needs: it is
+// reachable, lets us in, is Redis 7.0 or newer, and has scripts. It also finds out
+// whether CLIENT UNBLOCK and CLIENT KILL may be used. What a worker needs beyond that
+// CheckRights looks at.
 func (c *Client) Check(ctx context.Context) error {
 	if err := c.check(ctx); err != nil {
 		return fmt.Errorf("redis at %s: %w", c.addr, err)
@@ -34,22 +34,17 @@ func (c *Client) check(ctx context.Context) error {
 	if err := c.checkVersion(ctx); err != nil {
 		return err
 	}
-	const nobody = math.MaxInt64 // the ID of no connection
 	calls := []*call{
-		plainCall(ctx, "XPENDING", c.keys.Partition("check", 0), "check"),
 		plainCall(ctx, "EVAL", "return 1", 0),
 		plainCall(ctx, "CLIENT", "UNBLOCK", nobody),
 		plainCall(ctx, "CLIENT", "KILL", "ID", nobody),
 	}
 	pipeline(ctx, c.ordinary, calls)
-	if err := calls[0].reply.Err(); err != nil && !replyHas(err, "NOGROUP", "WRONGTYPE") {
-		return fmt.Errorf("streams are not available: %w", err)
+	if err := calls[0].reply.Err(); err != nil {
+		return fmt.Errorf("scripts are not available to user %q: %w: let an administrator say: ACL SETUSER %s +eval +evalsha", c.user(), err, c.user())
 	}
-	if err := calls[1].reply.Err(); err != nil {
-		return fmt.Errorf("scripts are not available: %w", err)
-	}
-	c.cannotUnblock.Store(isReply(calls[2].reply.Err()))
-	c.cannotKill.Store(isReply(calls[3].reply.Err()))
+	c.cannotUnblock.Store(isReply(calls[1].reply.Err()))
+	c.cannotKill.Store(isReply(calls[2].reply.Err()))
 	return nil
 }
 
@@ -63,25 +58,53 @@ func reachError(err error) error {
 	return err
 }
 
-// checkVersion refuses a server that says it is too old. One that does not let
-// us ask, or the embedded one, which has no version, passes.
+// checkVersion refuses a server that says it is too old. The embedded one, which has
+// no version, passes.
 func (c *Client) checkVersion(ctx context.Context) error {
-	info, err := c.ordinary.Info(ctx, "server").Result()
-	if isReply(err) {
-		return nil
-	}
+	version, err := c.Version(ctx)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(info) {
-		version, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:")
-		if !ok {
-			continue
-		}
-		major, _, _ := strings.Cut(version, ".")
-		if n, err := strconv.Atoi(major); err == nil && n < 7 {
-			return fmt.Errorf("it is Redis %s, and 7.0 or newer is needed", version)
-		}
+	major, _, _ := strings.Cut(version, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < 7 {
+		return fmt.Errorf("it is Redis %s, and 7.0 or newer is needed", version)
 	}
 	return nil
+}
+
+// Version is what the server says it is, "" if it does not tell. Where INFO is not
+// permitted HELLO tells, which everybody may say.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	info, err := c.ordinary.Info(ctx, "server").Result()
+	if err != nil && isReply(err) {
+		return c.helloVersion(ctx, err)
+	}
+	for line := range strings.Lines(info) {
+		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); ok {
+			return version, nil
+		}
+	}
+	return "", err
+}
+
+func (c *Client) helloVersion(ctx context.Context, why error) (string, error) {
+	if !replyHas(why, "NOPERM", "unknown command") {
+		return "", nil
+	}
+	reply, err := c.ordinary.Do(ctx, "HELLO").Result()
+	if err != nil && !isReply(err) {
+		return "", err
+	}
+	switch fields := reply.(type) {
+	case map[any]any:
+		version, _ := fields["version"].(string)
+		return version, nil
+	case []any:
+		for i := 0; i+1 < len(fields); i += 2 {
+			if version, ok := fields[i+1].(string); ok && fields[i] == "version" {
+				return version, nil
+			}
+		}
+	}
+	return "", nil
 }

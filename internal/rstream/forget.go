@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Unregister takes a processor out of a stream's metadata, so that nothing waits
@@ -83,11 +81,7 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 		}
 	}
 	// Together: who makes the stream anew in between would not be listed.
-	_, err := c.ordinary.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		tx.Del(ctx, c.keys.Meta(stream))
-		tx.HDel(ctx, c.keys.Streams(), stream)
-		return nil
-	})
+	err := unlistScript.Run(ctx, c.ordinary, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
 		return metaError(stream, sorted(err))
 	}

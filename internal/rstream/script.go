@@ -123,6 +123,9 @@ var amendSource string
 //go:embed lua/drop.lua
 var dropSource string
 
+//go:embed lua/unlist.lua
+var unlistSource string
+
 var (
 	takeoverScript = redis.NewScript(prelude + takeoverSource)
 	refreshScript  = redis.NewScript(prelude + refreshSource)
@@ -160,12 +163,13 @@ var (
 	replayScript     = redis.NewScript(replaySource)
 	amendScript      = redis.NewScript(amendSource)
 	dropScript       = redis.NewScript(dropSource)
+	unlistScript     = redis.NewScript(unlistSource)
 )
 
 // A call is one command of a pipeline: it queues itself, as often as it must.
 type call struct {
 	queue func(redis.Pipeliner) *redis.Cmd
-	whole func(redis.Pipeliner) *redis.Cmd // with the script's text; nil: it has none, or nobody knows it
+	whole func(redis.Pipeliner) *redis.Cmd // with the script's text; nil for a plain command
 	reply *redis.Cmd
 }
 
@@ -180,26 +184,19 @@ func plainCall(ctx context.Context, args ...any) *call {
 	return &call{queue: func(p redis.Pipeliner) *redis.Cmd { return p.Do(ctx, args...) }}
 }
 
-// pipeline runs the calls in one round trip, and those whose script the server
-// had forgotten in a second one, which brings its text. Each call's reply holds its
-// own error.
+// pipeline runs the calls in one round trip, and those whose script the server did not
+// know in a second one, with its text. EVAL needs no right beside those of the script,
+// as SCRIPT LOAD would. Each call's reply holds its own error.
 func pipeline(ctx context.Context, rdb *redis.Client, calls []*call) {
 	roundTrip(ctx, rdb, calls)
 	var again []*call
 	for _, c := range calls {
 		if c.whole != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
-			again = append(again, &call{queue: c.whole})
+			c.queue = c.whole
+			again = append(again, c)
 		}
-	}
-	if len(again) == 0 {
-		return
 	}
 	roundTrip(ctx, rdb, again)
-	for _, c := range calls {
-		if c.whole != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
-			c.reply, again = again[0].reply, again[1:]
-		}
-	}
 }
 
 func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) {

@@ -174,6 +174,9 @@ func (w *Worker) connect(ctx context.Context) error {
 	for {
 		err := w.client.Check(dctx)
 		if err == nil {
+			err = w.client.CheckRights(dctx, rstream.Work)
+		}
+		if err == nil {
 			err = w.cfg.Ensure(dctx)
 		}
 		if err == nil {

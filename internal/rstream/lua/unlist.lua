@@ -1,0 +1,9 @@
+-- Removes the metadata of a stream, and the stream from the list of the app's. In one
+-- step, or who makes the stream anew in between would not be listed. It may be repeated.
+--
+-- KEYS    1 metadata   2 list of streams
+-- ARGV    1 name of the stream
+-- Returns 1
+redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[2], ARGV[1])
+return 1
