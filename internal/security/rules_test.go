@@ -1,0 +1,140 @@
+package security
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+var layouts = map[string]keys.Layout{"standalone": keys.Standalone, "cluster": keys.Cluster}
+
+// documented returns the commands of docs/security.md that make the users of a layout:
+// their names and commands stand in the block of "standalone", for both.
+func documented(t *testing.T, layout string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(name string) []string {
+		m := regexp.MustCompile("(?s)<!-- users: " + name + " -->\n```text\n(.*?)```").FindStringSubmatch(string(text))
+		if m == nil {
+			t.Fatalf("docs/security.md has no rules for the layout %s", name)
+		}
+		return strings.Split(strings.TrimSpace(m[1]), "\n")
+	}
+	if lines = block("standalone"); layout == "standalone" {
+		return lines
+	}
+	isKeys := func(line string) bool { return strings.Contains(line, " ~") || strings.Contains(line, " %") }
+	return append(slices.DeleteFunc(lines, isKeys), block(layout)...)
+}
+
+// The document says what the code needs, and nothing more.
+func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
+	for name, layout := range layouts {
+		c, err := rstream.Open(rstream.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		said := map[string][]string{}
+		for _, line := range documented(t, name) {
+			words := strings.Fields(line)
+			if len(words) < 4 || words[0] != "ACL" || words[1] != "SETUSER" {
+				t.Fatalf("%s: %q", name, line)
+			}
+			said[words[2]] = append(said[words[2]], words[3:]...)
+		}
+		if len(said) != len(rstream.Roles()) {
+			t.Errorf("%s: %d users", name, len(said))
+		}
+		for role, r := range rstream.Roles() {
+			want := append([]string{"reset", "on", ">secret"}, c.Rule(r)...)
+			got := said["shop-"+role]
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, %s: the document says\n%q\nwant\n%q", name, role, got, want)
+			}
+		}
+	}
+}
+
+// guarded starts a server with the documented users, which nobody else may use.
+func guarded(t *testing.T, layout string) (*testredis.Server, *redis.Client) {
+	t.Helper()
+	server := testredis.Start(t, "--requirepass", "for-administrators", "--acllog-max-len", "1000")
+	admin := server.Client(t)
+	for _, line := range documented(t, layout) {
+		do(t, admin, line)
+	}
+	return server, admin
+}
+
+// do runs a command that is written as in redis-cli.
+func do(t *testing.T, rdb *redis.Client, line string) {
+	t.Helper()
+	var args []any
+	for _, word := range strings.Fields(line) {
+		args = append(args, word)
+	}
+	if err := rdb.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+}
+
+func urlOf(server *testredis.Server, user string) string {
+	return fmt.Sprintf("redis://%s:secret@%s", user, server.Addr())
+}
+
+// Whatever is not the app's, or not the role's, is refused.
+func TestTheDocumentedUsersMayDoNothingElse(t *testing.T) {
+	for layout, of := range layouts {
+		server, admin := guarded(t, layout)
+		k, other := keys.Keys{App: "shop", Layout: of}, keys.Keys{App: "other", Layout: of}
+		never := []string{
+			"FLUSHALL", "FLUSHDB", "CONFIG SET maxmemory 1", "CONFIG GET requirepass", "KEYS *", "SCAN 0", "ACL LIST", "ACL WHOAMI",
+			"SHUTDOWN NOSAVE", "MONITOR", "SCRIPT FLUSH", "FUNCTION FLUSH", "REPLICAOF NO ONE", "SAVE", "CLIENT LIST", "SUBSCRIBE x", "PUBLISH x y",
+			"GET secret", "SET secret 1", "GET shop", "HSET " + other.Meta("orders") + " a b", "XADD " + other.Partition("orders", 0) + " * a b",
+			"GET " + other.Meta("orders"), "EVAL " + other.Lock("orders", "printer", 0), "GET " + other.Once("orders", 0, "shop.x"),
+			"XREAD STREAMS " + keys.Keys{App: "shop2", Layout: of}.Partition("orders", 0) + " 0",
+		}
+		refused := map[string][]string{
+			"producer": {"XREADGROUP GROUP g c STREAMS " + k.Partition("orders", 0) + " >", "DEL " + k.Partition("orders", 0), "HSET " + k.Rules() + " a b",
+				"GET " + k.Lock("orders", "printer", 0), "XADD " + k.Audit() + " * a b", "CLIENT KILL ID 1", "XRANGE " + k.Dead("orders", "printer", 0) + " - +"},
+			"worker":  {"HSET " + k.Rules() + " a b", "XADD " + k.Audit() + " * a b", "XDEL " + k.Partition("orders", 0) + " 0-1", "UNLINK " + k.Partition("orders", 0)},
+			"watcher": {"XADD " + k.Partition("orders", 0) + " * a b", "DEL " + k.Lock("orders", "printer", 0), "HSET " + k.Rules() + " a b", "SET " + k.Meta("orders") + " a"},
+			"operator": {"XREADGROUP GROUP g c STREAMS " + k.Partition("orders", 0) + " >", "XACK " + k.Partition("orders", 0) + " g 0-1",
+				"CLIENT KILL ID 1", "SET " + k.Leader() + " a"},
+		}
+		for role, more := range refused {
+			rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "shop-" + role, Password: "secret", Protocol: 2, DisableIdentity: true})
+			defer rdb.Close()
+			for _, line := range append(slices.Clone(never), more...) {
+				var args []any
+				for _, word := range strings.Fields(line) {
+					args = append(args, word)
+				}
+				if args[0] == "EVAL" {
+					args = []any{"EVAL", "return 1", 1, args[1]}
+				}
+				if err := rdb.Do(t.Context(), args...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+					t.Errorf("%s, %s: %s: %v", layout, role, line, err)
+				}
+			}
+		}
+		if n := admin.DBSize(t.Context()).Val(); n != 0 {
+			t.Errorf("%d keys were written", n)
+		}
+	}
+}
