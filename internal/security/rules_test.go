@@ -115,7 +115,7 @@ func TestTheDocumentedUsersMayDoNothingElse(t *testing.T) {
 			"worker":  {"HSET " + k.Rules() + " a b", "XADD " + k.Audit() + " * a b", "XDEL " + k.Partition("orders", 0) + " 0-1", "UNLINK " + k.Partition("orders", 0)},
 			"watcher": {"XADD " + k.Partition("orders", 0) + " * a b", "DEL " + k.Lock("orders", "printer", 0), "HSET " + k.Rules() + " a b", "SET " + k.Meta("orders") + " a"},
 			"operator": {"XREADGROUP GROUP g c STREAMS " + k.Partition("orders", 0) + " >", "XACK " + k.Partition("orders", 0) + " g 0-1",
-				"CLIENT KILL ID 1", "SET " + k.Leader() + " a"},
+				"CLIENT KILL ID 1", "HSET " + k.Tasks() + " a b"},
 		}
 		for role, more := range refused {
 			rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "shop-" + role, Password: "secret", Protocol: 2, DisableIdentity: true})

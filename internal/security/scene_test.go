@@ -103,12 +103,13 @@ type scene struct {
 	admin   *redis.Client
 	journal *testredis.Server // beside it, so that nothing of it needs rights
 	layout  string
+	workers []*exec.Cmd
 }
 
 func newScene(t *testing.T, layout string) *scene {
 	t.Helper()
 	server, admin := guarded(t, layout)
-	return &scene{t, server, admin, testredis.Start(t), layout}
+	return &scene{t: t, server: server, admin: admin, journal: testredis.Start(t), layout: layout}
 }
 
 // app is the app as a user of Redis has it.
@@ -134,8 +135,9 @@ func (s *scene) process(name, user string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+	s.workers = append(s.workers, cmd)
 	s.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // one at least is dead
+		_ = cmd.Process.Kill() // most are dead
 		_ = cmd.Wait()
 		if s.t.Failed() {
 			s.t.Logf("worker %s: %s", name, log)
@@ -149,14 +151,13 @@ func (s *scene) process(name, user string) *exec.Cmd {
 func (s *scene) command(user string, args ...string) (code int, out, errs string) {
 	s.t.Helper()
 	app, _ := s.app(user)
-	return s.commandOf(app, args...)
-}
-
-func (s *scene) commandOf(app *runnel.App, args ...string) (code int, out, errs string) {
-	s.t.Helper()
-	var o, e bytes.Buffer
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
+	return mainOf(ctx, app, args...)
+}
+
+func mainOf(ctx context.Context, app *runnel.App, args ...string) (code int, out, errs string) {
+	var o, e bytes.Buffer
 	code = cli.Main(ctx, app, args, strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }
