@@ -1,9 +1,11 @@
 package clusters
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/testredis"
 )
 
 // Events of all partitions, on three masters, are handled in order, by two workers, of
@@ -42,4 +44,47 @@ func TestGivenClient(t *testing.T) {
 	x := r.send(s, 20)
 	r.await("some are handled", func() bool { return len(r.handled(false)) == 20 })
 	r.all(x.end(), false)
+}
+
+// doctor looks at every master, and at the cluster as a whole.
+func TestDoctor(t *testing.T) {
+	r := newRig(t, 0)
+	app, _ := r.app(nil)
+	out := r.command(app, "doctor", "")
+	for _, want := range []string{"ok       cluster: 3 masters serve all slots", "ok       rights: all that a worker needs"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	for _, n := range r.k.Nodes() {
+		for check, want := range map[string]string{
+			"version": "Redis 7", "role": "a master, which refuses everything while another one is away", "replicas": "none", "persistence": "none", "memory": "noeviction",
+		} {
+			if want := check + ": node " + n.Addr() + ": " + want; !strings.Contains(out, want) {
+				t.Errorf("no %q in:\n%s", want, out)
+			}
+		}
+	}
+}
+
+// A node of a cluster under the URL of a server of its own is refused with what to do.
+func TestNodeAsAServerOfItsOwn(t *testing.T) {
+	r := newRig(t, 0)
+	for _, layout := range []runnel.KeyLayout{runnel.LayoutStandalone, runnel.LayoutCluster} {
+		app, s := r.app(func(o *runnel.Options) {
+			o.RedisURL, o.KeyLayout = "redis://"+r.k.Nodes()[0].Addr(), layout
+		})
+		for what, err := range map[string]error{"Run": app.Run(t.Context()), "Send": s.Send(t.Context(), step{"a", 1})} {
+			if err == nil || !strings.Contains(err.Error(), "redis+cluster://") {
+				t.Errorf("%s under %s: %v", what, layout, err)
+			}
+		}
+	}
+}
+
+func TestClusterWithStandaloneKeys(t *testing.T) {
+	app, _ := (&rig{t: t, k: testredis.StartCluster(t, 1, 0)}).app(func(o *runnel.Options) { o.KeyLayout = runnel.LayoutStandalone })
+	if err := app.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "needs the key layout cluster") {
+		t.Errorf("Run: %v", err)
+	}
 }

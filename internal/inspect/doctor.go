@@ -43,28 +43,45 @@ func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diag
 	if err := c.Check(ctx); err != nil {
 		return nil, err
 	}
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	d := &doctor{c: c}
-	if err := d.ask(ctx); err != nil {
+	if err := d.cluster(ctx, nodes); err != nil {
 		return nil, err
 	}
-	if err := d.version(ctx); err != nil {
-		return nil, err
+	for _, n := range nodes {
+		if err := d.server(ctx, n); err != nil {
+			return nil, fmt.Errorf("redis at %s: %w", n.Addr, err)
+		}
 	}
-	d.role()
-	d.persistence()
-	d.memory()
-	d.replication()
-	if err := d.time(ctx); err != nil {
-		return nil, err
-	}
+	d.node = rstream.Node{}
 	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
 	return d.out, nil
 }
 
+// server looks at one server, in a cluster at each master.
+func (d *doctor) server(ctx context.Context, n rstream.Node) error {
+	d.node, d.sections, d.config = n, nil, nil
+	if err := d.ask(ctx); err != nil {
+		return err
+	}
+	if err := d.version(ctx); err != nil {
+		return err
+	}
+	d.role()
+	d.persistence()
+	d.memory()
+	d.replication()
+	return d.time(ctx)
+}
+
 type doctor struct {
 	c        *rstream.Client
+	node     rstream.Node
 	sections map[string]map[string]string // of INFO, nil: not permitted
 	config   map[string]string            // nil: not permitted
 	out      []Diagnosis
@@ -76,12 +93,16 @@ func (d *doctor) say(check, level, advice, found string, args ...any) {
 	if level == LevelOK {
 		advice = ""
 	}
-	d.out = append(d.out, Diagnosis{check, level, fmt.Sprintf(found, args...), advice})
+	found = fmt.Sprintf(found, args...)
+	if d.c.Clustered() && d.node.Addr != "" {
+		found = "node " + d.node.Addr + ": " + found
+	}
+	d.out = append(d.out, Diagnosis{check, level, found, advice})
 }
 
 // ask reads what the server tells of itself.
 func (d *doctor) ask(ctx context.Context) error {
-	info, err := d.c.Redis().Info(ctx).Result()
+	info, err := d.node.Redis.Info(ctx).Result()
 	if err != nil && !refused(err) {
 		return err
 	}
@@ -89,8 +110,8 @@ func (d *doctor) ask(ctx context.Context) error {
 		d.sections = sectionsOf(info)
 	}
 	// By name: all of it would be the server's password as well.
-	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write"} {
-		found, err := d.c.Redis().ConfigGet(ctx, name).Result()
+	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write", "cluster-require-full-coverage"} {
+		found, err := d.node.Redis.ConfigGet(ctx, name).Result()
 		if err != nil && !refused(err) {
 			return err
 		}
@@ -126,7 +147,7 @@ func refused(err error) bool {
 }
 
 func (d *doctor) version(ctx context.Context) error {
-	version, err := d.c.Version(ctx)
+	version, err := d.node.Version(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -142,8 +163,12 @@ func (d *doctor) role() {
 	switch {
 	case d.info("replication", "role") == "slave":
 		d.say("role", LevelProblem, "connect to the master: a replica takes no writes, and its reads are behind", "it is a replica of %s:%s", d.info("replication", "master_host"), d.info("replication", "master_port"))
-	case d.info("cluster", "cluster_enabled") == "1":
-		d.say("role", LevelProblem, "use a server that is no cluster: clusters are not supported yet", "it is a node of a cluster")
+	case d.info("cluster", "cluster_enabled") == "1" && !d.c.Clustered():
+		d.say("role", LevelProblem, "use a URL of the form redis+cluster://host:port, and the key layout cluster", "it is a node of a cluster, and is used as a server of its own")
+	case d.c.Clustered() && d.config["cluster-require-full-coverage"] == "yes":
+		d.say("role", LevelWarning, "set cluster-require-full-coverage no: then a master that is away costs its own partitions, and not all", "a master, which refuses everything while another one is away")
+	case d.c.Clustered():
+		d.say("role", LevelOK, "", "a master of the cluster")
 	case d.sections["replication"] == nil:
 		d.say("role", LevelUnknown, "let the user run INFO", "the server does not tell whether it is a replica")
 	default:
@@ -207,6 +232,8 @@ func (d *doctor) replication() {
 	switch {
 	case d.sections["replication"] == nil:
 		d.say("replicas", LevelUnknown, "let the user run INFO", "the server does not tell whether it has any")
+	case replicas == 0 && d.c.Clustered():
+		d.say("replicas", LevelWarning, "give each master a replica: else its partitions stand still while it is away", "none")
 	case replicas == 0:
 		d.say("replicas", LevelOK, "", "none: if this server is gone for good, so is what it held")
 	case !known:
@@ -223,7 +250,7 @@ func (d *doctor) time(ctx context.Context) error {
 	best, skew := time.Duration(0), time.Duration(0)
 	for i := range trips {
 		sent := time.Now()
-		at, err := d.c.Redis().Time(ctx).Result()
+		at, err := d.node.Redis.Time(ctx).Result()
 		if err != nil {
 			return fmt.Errorf("the clock of Redis: %w", err)
 		}

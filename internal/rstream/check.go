@@ -61,23 +61,37 @@ func reachError(err error) error {
 // checkVersion refuses a server that says it is too old. The embedded one, which has
 // no version, passes.
 func (c *Client) checkVersion(ctx context.Context) error {
-	version, err := c.Version(ctx)
+	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	major, _, _ := strings.Cut(version, ".")
-	if n, err := strconv.Atoi(major); err == nil && n < 7 {
-		return fmt.Errorf("it is Redis %s, and 7.0 or newer is needed", version)
+	for _, node := range nodes {
+		version, err := node.Version(ctx)
+		if err != nil {
+			return err
+		}
+		major, _, _ := strings.Cut(version, ".")
+		if n, err := strconv.Atoi(major); err == nil && n < 7 {
+			return fmt.Errorf("%s is Redis %s, and 7.0 or newer is needed", c.nameOf(node), version)
+		}
 	}
 	return nil
 }
 
+// nameOf names a node behind the name of the whole.
+func (c *Client) nameOf(n Node) string {
+	if c.cluster == nil {
+		return "it"
+	}
+	return "node " + n.Addr
+}
+
 // Version is what the server says it is, "" if it does not tell. Where INFO is not
 // permitted HELLO tells, which everybody may say.
-func (c *Client) Version(ctx context.Context) (string, error) {
-	info, err := c.ordinary.Info(ctx, "server").Result()
+func (n Node) Version(ctx context.Context) (string, error) {
+	info, err := n.Redis.Info(ctx, "server").Result()
 	if err != nil && isReply(err) {
-		return c.helloVersion(ctx, err)
+		return n.helloVersion(ctx, err)
 	}
 	for line := range strings.Lines(info) {
 		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); ok {
@@ -87,11 +101,11 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return "", err
 }
 
-func (c *Client) helloVersion(ctx context.Context, why error) (string, error) {
+func (n Node) helloVersion(ctx context.Context, why error) (string, error) {
 	if !replyHas(why, "NOPERM", "unknown command") {
 		return "", nil
 	}
-	reply, err := c.ordinary.Do(ctx, "HELLO").Result()
+	reply, err := n.Redis.Do(ctx, "HELLO").Result()
 	if err != nil && !isReply(err) {
 		return "", err
 	}

@@ -43,6 +43,7 @@ type Right struct {
 	Rule    string // what grants it: an argument of ACL SETUSER
 	Roles   Role   // who needs it
 	Without string // what is worse without it; "": what the role is for does not work
+	Cluster bool   // only a Redis Cluster wants it
 
 	args []any // what tries it: a command that changes nothing
 }
@@ -139,13 +140,15 @@ func (c *Client) streamRights(p Place) []Right {
 		{Roles: Work, args: []any{"CLIENT", "ID"}, Without: "CLIENT UNBLOCK and CLIENT KILL cannot be used"},
 		{Roles: Work, args: []any{"CLIENT", "UNBLOCK", nobody}, Without: "partitions are handed over later: up to a fifth of a second"},
 		{Roles: Work, args: []any{"CLIENT", "KILL", "ID", nobody}, Without: "a worker whose connection breaks has to join anew"},
+		{Roles: everyone, args: []any{"CLUSTER", "SLOTS"}, Cluster: true},
+		{Roles: everyone, args: []any{"ASKING"}, Cluster: true, Without: "what has gone ahead of a slot on its way to another node is not reached until the slot has"},
 		// For no role, since it also shows the server's own password.
 		{args: []any{"CONFIG", "GET", "save"}, Without: "doctor cannot tell what is set for persistence and replicas"},
 	}
 }
 
 // withSubcommand are the commands that a rule names together with what follows.
-var withSubcommand = []string{"XINFO", "XGROUP", "CLIENT", "CONFIG"}
+var withSubcommand = []string{"XINFO", "XGROUP", "CLIENT", "CLUSTER", "CONFIG"}
 
 func withNames(rights []Right) []Right {
 	for i, r := range rights {
@@ -195,37 +198,59 @@ func keyRight(roles Role, access, pattern string, args ...any) Right {
 	return Right{Name: "keys " + pattern, Rule: access + pattern, Roles: roles, args: args}
 }
 
-// Lacking returns the rights of a role that the user does not have: those without
-// which it does not work, and those without which something is worse. The error is one
-// of the connection.
+// Lacking returns the rights of a role that the user does not have, in a cluster at any
+// of the masters: those without which it does not work, and those without which
+// something is worse. The error is one of the connection.
 func (c *Client) Lacking(ctx context.Context, role Role) (missing, worse []Right, err error) {
 	var rights []Right
-	var calls []*call
 	for _, r := range c.Rights() {
-		if r.Roles&role != 0 || r.Roles == 0 {
-			rights, calls = append(rights, r), append(calls, plainCall(ctx, r.args...))
+		if (r.Roles&role != 0 || r.Roles == 0) && (c.cluster != nil || !r.Cluster) {
+			rights = append(rights, r)
 		}
 	}
-	pipeline(ctx, c.ordinary, calls)
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	denied := map[string]bool{} // commands and keys, by rule
+	for _, n := range nodes {
+		// A node says that a right is missing before it says whose the slot is.
+		refused, err := lackingAt(ctx, n.Redis, rights)
+		if err != nil {
+			return nil, nil, fmt.Errorf("at %s: %w", n.Addr, err)
+		}
+		for _, r := range refused {
+			switch {
+			case denied[r.Rule]:
+			case r.Without != "":
+				worse = append(worse, r)
+			default:
+				missing = append(missing, r)
+			}
+			denied[r.Rule] = true
+		}
+	}
+	return missing, worse, nil
+}
+
+// lackingAt returns those of the rights that a server refuses.
+func lackingAt(ctx context.Context, rdb *redis.Client, rights []Right) (refused []Right, err error) {
+	calls := make([]*call, len(rights))
+	for i, r := range rights {
+		calls[i] = plainCall(ctx, r.args...)
+	}
+	pipeline(ctx, rdb, calls)
 	for i, r := range rights {
 		err := calls[i].reply.Err()
 		switch {
 		case err == nil || errors.Is(err, redis.Nil):
-			continue
-		case !isReply(err) || Unavailable(err):
-			return nil, nil, err
-		case !refuses(r, err) || denied[r.Rule]:
-			continue
-		}
-		denied[r.Rule] = true
-		if r.Without != "" {
-			worse = append(worse, r)
-		} else {
-			missing = append(missing, r)
+		case !isReply(err) || Unavailable(err) && !replyHas(err, "TRYAGAIN ", "CLUSTERDOWN "):
+			return nil, err
+		case refuses(r, err):
+			refused = append(refused, r)
 		}
 	}
-	return missing, worse, nil
+	return refused, nil
 }
 
 // refuses says whether an error means that there is no such right. The command is tried
