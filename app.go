@@ -29,6 +29,7 @@ type App struct {
 	resolved   *Options        // nil until first use
 	appender   worker.Appender // nil: client
 	latencies  bool            // somebody wants to know them
+	inside     bool            // the server is one inside this process
 
 	current atomic.Pointer[worker.Worker] // of the Run that runs
 }
@@ -222,7 +223,11 @@ func (a *App) redis() (*rstream.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := rstream.Open(rstream.Options{Redis: o.Redis, URL: o.RedisURL, Keys: o.keys(a.name)})
+	files := rstream.TLSFiles{CA: o.RedisCA, Cert: o.RedisCert, Key: o.RedisKey}
+	if a.inside {
+		files = rstream.TLSFiles{}
+	}
+	client, err := rstream.Open(rstream.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name)})
 	if err != nil {
 		if o.Redis == nil && a.opts.RedisURL == "" { // the default is well-formed
 			err = fmt.Errorf("environment variable RUNNEL_REDIS_URL: %w", err)

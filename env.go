@@ -84,6 +84,9 @@ func choice[T any](e *environment, name string, words map[string]T) T {
 // app fills the zero fields of an App's own options.
 func (e *environment) app(o *Options) {
 	o.RedisURL = cmp.Or(o.RedisURL, e.text("RUNNEL_REDIS_URL"), defaultRedisURL)
+	o.RedisCA = cmp.Or(o.RedisCA, e.text("RUNNEL_REDIS_CA"))
+	o.RedisCert = cmp.Or(o.RedisCert, e.text("RUNNEL_REDIS_CERT"))
+	o.RedisKey = cmp.Or(o.RedisKey, e.text("RUNNEL_REDIS_KEY"))
 	o.LogLevel = cmp.Or(o.LogLevel, e.checked("RUNNEL_LOG_LEVEL", checkLogLevel), "info")
 	o.LogFormat = cmp.Or(o.LogFormat, e.checked("RUNNEL_LOG_FORMAT", checkLogFormat), "text")
 	o.Worker = cmp.Or(o.Worker, e.text("RUNNEL_WORKER"), defaultWorker())

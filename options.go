@@ -20,6 +20,12 @@ type Options struct {
 	// "rediss+cluster://…" for a Redis Cluster, of which one node that answers is
 	// enough. RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
 	RedisURL string
+	// RedisCA, RedisCert and RedisKey are files in PEM for a RedisURL with TLS:
+	// authorities that may have issued the server's certificate, in place of the
+	// system's; and our own certificate and its key, for a server that wants one.
+	// With another RedisURL they are an error; Redis has its own TLSConfig.
+	// RUNNEL_REDIS_CA, RUNNEL_REDIS_CERT, RUNNEL_REDIS_KEY; default none.
+	RedisCA, RedisCert, RedisKey string
 	// Redis is a client to share instead of RedisURL: a *redis.Client or a
 	// *redis.ClusterClient. Blocking reads and sends use clients of our own made
 	// from its Options; it is never closed.

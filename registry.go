@@ -59,7 +59,7 @@ func (a *App) registry() *worker.Registry {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			if o.RedisURL != "" {
-				a.opts.RedisURL, a.opts.Redis = o.RedisURL, nil
+				a.opts.RedisURL, a.opts.Redis, a.inside = o.RedisURL, nil, o.Inside
 			}
 			a.opts.LogLevel = cmp.Or(o.LogLevel, a.opts.LogLevel)
 			a.opts.LogFormat = cmp.Or(o.LogFormat, a.opts.LogFormat)

@@ -144,6 +144,14 @@ func (p *program) report(ctx context.Context, err error) int {
 		fmt.Fprintf(p.stderr, "%s: interrupted\n", p.name)
 		return 1
 	}
-	fmt.Fprintf(p.stderr, "%s: %s\n", p.name, oneLine(err))
+	fmt.Fprintf(p.stderr, "%s: %s%s\n", p.name, oneLine(err), p.rightsAdvice(err))
 	return 1
+}
+
+// rightsAdvice says what to do where the server does not permit something.
+func (p *program) rightsAdvice(err error) string {
+	if !rstream.Denied(err) {
+		return ""
+	}
+	return fmt.Sprintf("; the user of Redis lacks a right: `%s doctor --role operator` says which, and docs/security.md has the rules", p.name)
 }

@@ -25,7 +25,7 @@ func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
 		return nil, fmt.Errorf("--dev: %w", err)
 	}
 	url := "redis://" + server.Addr()
-	s.reg.Override(worker.Overrides{RedisURL: url})
+	s.reg.Override(worker.Overrides{RedisURL: url, Inside: true})
 	fmt.Fprintf(s.stderr, "--dev: a Redis inside this process, at %s; its data is lost on exit\n", server.Addr())
 	if c.Command.Name == "worker" {
 		fmt.Fprintf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), s.sampleSend())

@@ -81,7 +81,7 @@ func unreachable(err error) bool {
 func noServer(addr string, err error) error {
 	why := err.Error()
 	var op *net.OpError
-	if errors.As(err, &op) {
+	if errors.As(err, &op) && op.Op == "dial" { // else it says more
 		why = op.Err.Error()
 	}
 	return fmt.Errorf("no Redis at %s (%s): start redis-server, or say where it is with --redis-url or RUNNEL_REDIS_URL, or try it without one: worker --dev", addr, why)

@@ -48,6 +48,7 @@ func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diag
 		return nil, err
 	}
 	d := &doctor{c: c}
+	d.link()
 	if err := d.cluster(ctx, nodes); err != nil {
 		return nil, err
 	}
@@ -157,6 +158,22 @@ func (d *doctor) version(ctx context.Context) error {
 		d.say("version", LevelOK, "", "Redis %s", version) // Check refuses older ones
 	}
 	return nil
+}
+
+func (d *doctor) link() {
+	const advice = "encrypt it: a URL that begins with rediss://, see docs/security.md"
+	switch l := d.c.Link(); {
+	case l.TLS && l.Unchecked:
+		d.say("encryption", LevelWarning, "leave out skip_verify, and name the authority with RUNNEL_REDIS_CA", "TLS, but whoever answers is believed to be the server")
+	case l.TLS:
+		d.say("encryption", LevelOK, "", "TLS, and the server's certificate is checked")
+	case l.Here:
+		d.say("encryption", LevelOK, "", "none, on this machine")
+	case l.Password:
+		d.say("encryption", LevelWarning, advice, "none: the password and all events can be read on the way")
+	default:
+		d.say("encryption", LevelWarning, advice+"; and give users passwords", "none, and no password: whoever reaches the server may do anything")
+	}
 }
 
 func (d *doctor) role() {

@@ -29,7 +29,7 @@ func (c *Client) Check(ctx context.Context) error {
 
 func (c *Client) check(ctx context.Context) error {
 	if err := c.once.Ping(ctx).Err(); err != nil {
-		return reachError(err)
+		return c.reachError(err)
 	}
 	if err := c.checkVersion(ctx); err != nil {
 		return err
@@ -48,12 +48,17 @@ func (c *Client) check(ctx context.Context) error {
 	return nil
 }
 
-func reachError(err error) error {
+func (c *Client) reachError(err error) error {
 	switch {
 	case replyHas(err, "NOAUTH"):
 		return errors.New("it wants a password, and none was given")
 	case replyHas(err, "WRONGPASS", "invalid password", "invalid username-password"):
 		return errors.New("wrong user name or password")
+	case isReply(err):
+		return err
+	}
+	if told := tlsError(err, c.base.TLSConfig != nil); told != nil {
+		return told
 	}
 	return err
 }

@@ -22,6 +22,7 @@ const patience = 5 * time.Second // the longest wait for a dial, a write, or a r
 type Options struct {
 	Redis redis.UniversalClient // only its Options are used; it is never closed
 	URL   string                // used when Redis is nil
+	TLS   TLSFiles              // of URL
 	Keys  keys.Keys
 }
 
@@ -43,17 +44,25 @@ type Client struct {
 
 // Open returns a client without any I/O.
 func Open(o Options) (*Client, error) {
-	c := &Client{opened: o, keys: o.Keys}
-	if nodes, err := clusterOptions(o); err != nil {
+	nodes, err := clusterOptions(o)
+	if err != nil {
 		return nil, err
-	} else if nodes != nil {
-		c.openCluster(nodes)
-	} else {
-		base, err := baseOptions(o)
-		if err != nil {
-			return nil, err
+	}
+	var base *redis.Options
+	if nodes != nil {
+		base = nodeOptions(nodes)
+	} else if base, err = baseOptions(o); err != nil {
+		return nil, err
+	}
+	if o.Redis == nil {
+		if err := o.TLS.apply(base); err != nil {
+			return nil, fmt.Errorf("redis at %s: %w", base.Addr, err)
 		}
-		c.base, c.addr = *base, base.Addr
+	}
+	c := &Client{opened: o, keys: o.Keys, base: *base, addr: base.Addr}
+	if nodes != nil {
+		c.openCluster(nodes.Addrs)
+	} else {
 		c.ordinary = redis.NewClient(c.options(3))
 		c.once = redis.NewClient(c.options(-1))
 	}

@@ -100,7 +100,7 @@ func hostPort(addr string) (string, error) {
 // nodeOptions are what the nodes of a cluster have in common.
 func nodeOptions(o *redis.ClusterOptions) *redis.Options {
 	return &redis.Options{
-		ClientName: o.ClientName, Dialer: o.Dialer, OnConnect: o.OnConnect, Protocol: o.Protocol,
+		Addr: strings.Join(o.Addrs, ","), ClientName: o.ClientName, Dialer: o.Dialer, OnConnect: o.OnConnect, Protocol: o.Protocol,
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
 		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
@@ -112,10 +112,8 @@ func nodeOptions(o *redis.ClusterOptions) *redis.Options {
 
 // openCluster makes the client's parts for a cluster: a pool of connections for each
 // node, and two clients that share them, of which one may repeat commands.
-func (c *Client) openCluster(o *redis.ClusterOptions) {
-	c.base, c.addr = *nodeOptions(o), strings.Join(o.Addrs, ",")
-	c.base.Addr = c.addr
-	c.cluster = newCluster(o.Addrs, slotOf(c.keys.Rules()), func(addr string) *redis.Client {
+func (c *Client) openCluster(seeds []string) {
+	c.cluster = newCluster(seeds, slotOf(c.keys.Rules()), func(addr string) *redis.Client {
 		own := c.options(-1)
 		own.Addr = addr
 		return redis.NewClient(own)

@@ -38,6 +38,10 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
+// Denied reports whether err says that the server does not permit a command, or the use
+// of a key, to its user.
+func Denied(err error) bool { return replyHas(err, "NOPERM", "The user executing the script") }
+
 // replyHas reports whether err is an error reply that contains one of the codes.
 // A script's errors carry the code inside their text on some servers.
 func replyHas(err error, codes ...string) bool {

@@ -86,6 +86,7 @@ type Registry struct {
 // Overrides are settings from flags; zero values change nothing.
 type Overrides struct {
 	RedisURL            string
+	Inside              bool // RedisURL is that of a server inside this process
 	LogLevel, LogFormat string
 	Logger              *slog.Logger
 }
