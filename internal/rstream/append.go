@@ -110,7 +110,7 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 		p.n, p.wide = n, len(p.rest[0]) > fieldsPerCall
 		now = append(now, p)
 	}
-	answers, broken := c.gather.gather(ctx, now)
+	answers, broken := c.gathered(ctx, now)
 	more = append(more, open[len(now):]...)
 	for i, p := range now {
 		err := broken

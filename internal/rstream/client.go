@@ -37,7 +37,8 @@ type Client struct {
 	together *pipelined    // the same for scripts that several goroutines call at once
 	cluster  *cluster      // nil: one server
 	metas    metaCache
-	gather   gatherer[*part, answer]
+	gather   *gatherer[*part, answer]
+	gathers  perNode[*part, answer] // in a cluster, where a node that is away must not hold up others
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
 }
@@ -66,12 +67,17 @@ func Open(o Options) (*Client, error) {
 		c.ordinary = redis.NewClient(c.options(3))
 		c.once = redis.NewClient(c.options(-1))
 	}
-	c.together = newPipelined(c.once)
-	c.gather = gatherer[*part, answer]{
+	c.together = newPipelined(c.once, c.cluster)
+	c.gather = c.newGather()
+	c.gathers.open = c.newGather
+	return c, nil
+}
+
+func (c *Client) newGather() *gatherer[*part, answer] {
+	return &gatherer[*part, answer]{
 		send: c.send, unsent: func(err error) answer { return answer{err: err} },
 		weigh: loadOf, carries: load{recordsPerCall, bytesPerCall},
 	}
-	return c, nil
 }
 
 // Close closes the client's connections, not those of Readers, and never the

@@ -15,11 +15,21 @@ const callsTogether = 128
 // large reads of those that are owned already.
 type pipelined struct {
 	*redis.Client // so that it is a redis.Scripter; of its methods only EvalSha is pipelined
-	calls         gatherer[*call, error]
+	cluster       *cluster
+	calls         *gatherer[*call, error]
+	nodes         perNode[*call, error]
 }
 
-func newPipelined(rdb *redis.Client) *pipelined {
-	return &pipelined{Client: rdb, calls: gatherer[*call, error]{
+func newPipelined(rdb *redis.Client, k *cluster) *pipelined {
+	p := &pipelined{Client: rdb, cluster: k}
+	p.nodes.open = p.newGather
+	p.calls = p.newGather()
+	return p
+}
+
+func (p *pipelined) newGather() *gatherer[*call, error] {
+	rdb := p.Client
+	return &gatherer[*call, error]{
 		send: func(ctx context.Context, calls []*call) []error {
 			pipeline(ctx, rdb, calls)
 			errs := make([]error, len(calls))
@@ -31,21 +41,25 @@ func newPipelined(rdb *redis.Client) *pipelined {
 		unsent:  func(err error) error { return err },
 		weigh:   func(calls []*call) (load, bool) { return load{items: len(calls)}, false },
 		carries: load{items: callsTogether},
-	}}
+	}
 }
 
 // run runs a script, which it loads where the server does not know it.
 func (p *pipelined) run(ctx context.Context, s *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return p.do(ctx, scriptCall(ctx, s, keys, args...))
+	return p.do(ctx, keys, scriptCall(ctx, s, keys, args...))
 }
 
 // EvalSha runs a script that the server should know.
 func (p *pipelined) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	return p.do(ctx, &call{queue: func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) }})
+	return p.do(ctx, keys, &call{queue: func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) }})
 }
 
-func (p *pipelined) do(ctx context.Context, c *call) *redis.Cmd {
-	answers, err := p.calls.gather(ctx, []*call{c})
+func (p *pipelined) do(ctx context.Context, keys []string, c *call) *redis.Cmd {
+	calls := p.calls
+	if p.cluster != nil && len(keys) > 0 {
+		calls = p.nodes.of(p.cluster.slots[slotOf(keys[0])].Load())
+	}
+	answers, err := calls.gather(ctx, []*call{c})
 	if err == nil && c.reply == nil {
 		err = answers[0] // it was not sent
 	}

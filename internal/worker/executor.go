@@ -109,7 +109,7 @@ type incarnation struct {
 
 	coord *rebalance.Coordinator
 	fetch *fetcher
-	acks  *acker
+	acks  *ackers
 	began int64
 
 	journal *journal
@@ -140,7 +140,7 @@ func newIncarnation(x *executor) *incarnation {
 		tenures: map[int]*tenure{}, claims: map[int]rstream.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
 		early: make(chan struct{}, 1), lapses: newLapses(),
 	}
-	i.fetch, i.acks = newFetcher(i), newAcker(i)
+	i.fetch, i.acks = newFetcher(i), newAckers(i)
 	i.journal = newJournal(i.log.With("member", id))
 	i.coord = rebalance.NewCoordinator(rebalance.Config{
 		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.LockExpiry}, Partitions: x.p.Partitions,

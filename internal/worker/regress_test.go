@@ -67,7 +67,7 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 		lease := old.lease.Swap(mono() - 1)
 		// What Ack does behind us, with the acker before the refresh.
 		old.done([]string{firstOf(old.taken)}, false)
-		_ = r.x().acks.send(context.Background(), []*tenure{old})
+		_ = r.x().acks.one.send(context.Background(), []*tenure{old})
 		old.lease.Store(lease)
 		if !old.isLost() {
 			r.t.Error("the tenure goes on with an ack that is never sent")

@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+	"sync"
+)
+
+// The ackers of an incarnation are one for each server: in a cluster a node that is away
+// must not hold up the acks for the others.
+type ackers struct {
+	x   *incarnation
+	one *acker // nil in a cluster
+
+	mu      sync.Mutex
+	by      map[string]*acker // by node of a cluster
+	ctx     context.Context   // nil: they do not run yet
+	running sync.WaitGroup
+}
+
+func newAckers(x *incarnation) *ackers {
+	a := &ackers{x: x, by: map[string]*acker{}}
+	if !x.w.client.Clustered() {
+		a.one = newAcker(x)
+		a.by[""] = a.one
+	}
+	return a
+}
+
+// run runs them until ctx ends.
+func (a *ackers) run(ctx context.Context) {
+	a.mu.Lock()
+	a.ctx = ctx
+	for _, one := range a.by {
+		a.running.Go(func() { one.run(ctx) })
+	}
+	a.mu.Unlock()
+	<-ctx.Done()
+	a.running.Wait()
+}
+
+// mark tells that a tenure has acks to send.
+func (a *ackers) mark(t *tenure) { a.of(t).mark(t) }
+
+func (a *ackers) of(t *tenure) *acker {
+	if a.one != nil {
+		return a.one
+	}
+	node := a.x.w.client.NodeOf(t.place)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := a.by[node]
+	if one == nil {
+		one = newAcker(a.x)
+		a.by[node] = one
+		if ctx := a.ctx; ctx != nil && ctx.Err() == nil {
+			a.running.Go(func() { one.run(ctx) })
+		}
+	}
+	return one
+}
+
+// hurry ends the pauses between two rounds.
+func (a *ackers) hurry() {
+	if a.one != nil {
+		a.one.hurry()
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.by {
+		one.hurry()
+	}
+}
