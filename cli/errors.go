@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -44,14 +45,19 @@ func commandOf(c *cli.Context) string {
 
 // oneLine is an error's message as one line: the stacks of panics, which the
 // log has, are left out.
+//
+// Of a URL among the arguments it does not repeat who is to log in.
 func oneLine(err error) string {
-	text := err.Error()
+	text := credentials.ReplaceAllString(err.Error(), "://***@")
 	for _, stack := range stacks(err) {
 		text = strings.ReplaceAll(text, "\n"+stack, "")
 	}
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	return strings.Join(lines, "; ")
 }
+
+// credentials are what stands before the host of a URL.
+var credentials = regexp.MustCompile(`://[^\s"']*@`)
 
 func stacks(err error) []string {
 	var out []string

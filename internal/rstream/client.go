@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -66,6 +64,8 @@ func Open(o Options) (*Client, error) {
 	} else {
 		c.ordinary = redis.NewClient(c.options(3))
 		c.once = redis.NewClient(c.options(-1))
+		c.ordinary.AddHook(discreet{})
+		c.once.AddHook(discreet{})
 	}
 	c.together = newPipelined(c.once, c.cluster)
 	c.gather = c.newGather()
@@ -117,41 +117,6 @@ func baseOptions(o Options) (*redis.Options, error) {
 		return r.Options(), nil
 	}
 	return nil, fmt.Errorf("redis client of type %T is not supported: use *redis.Client", o.Redis)
-}
-
-// parseURL parses a URL; its errors show neither password nor query.
-func parseURL(raw string) (*redis.Options, error) {
-	opt, err := redis.ParseURL(raw)
-	if err == nil {
-		return opt, nil
-	}
-	if strings.ContainsRune(raw, '@') {
-		// What failed to parse may be a part of the password.
-		return nil, fmt.Errorf("redis URL %q is malformed", masked(raw))
-	}
-	if u := (*url.Error)(nil); errors.As(err, &u) {
-		err = u.Err
-	}
-	return nil, fmt.Errorf("redis URL %q is malformed: %w", masked(raw), err)
-}
-
-// masked is a URL without what may be a part of a password or of the query.
-func masked(raw string) string {
-	shown, query, _ := strings.Cut(raw, "?")
-	at := strings.LastIndexByte(shown, '@')
-	if at < 0 && !strings.ContainsRune(query, '@') {
-		return shown
-	}
-	scheme, _, ok := strings.Cut(raw, "://")
-	if !ok {
-		scheme = ""
-	} else {
-		scheme += "://"
-	}
-	if strings.ContainsRune(query, '@') {
-		return scheme + "***" // the "?" may belong to the password
-	}
-	return scheme + "***" + shown[at:]
 }
 
 // options returns those of a client of our own. Every field that a client's

@@ -54,6 +54,9 @@ func parseClusterURL(raw string) (*redis.ClusterOptions, error) {
 		}
 		return fmt.Errorf("redis URL %q is malformed: %w", masked(raw), err)
 	}
+	if _, fragment, _ := strings.Cut(raw, "#"); strings.ContainsRune(fragment, '@') {
+		return nil, malformed(nil)
+	}
 	scheme, rest, _ := strings.Cut(raw, "://")
 	rest, query, _ := strings.Cut(rest, "?")
 	user := ""
@@ -116,7 +119,9 @@ func (c *Client) openCluster(seeds []string) {
 	c.cluster = newCluster(seeds, slotOf(c.keys.Rules()), func(addr string) *redis.Client {
 		own := c.options(-1)
 		own.Addr = addr
-		return redis.NewClient(own)
+		rdb := redis.NewClient(own)
+		rdb.AddHook(discreet{})
+		return rdb
 	})
 	c.ordinary, c.once = redis.NewClient(c.options(-1)), redis.NewClient(c.options(-1))
 	c.ordinary.AddHook(route{c.cluster, true})

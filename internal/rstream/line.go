@@ -51,6 +51,7 @@ func (c *Client) newLine(addr string, control *redis.Client) *line {
 		return l.identify(ctx, cn)
 	}
 	l.rdb = redis.NewClient(o)
+	l.rdb.AddHook(discreet{})
 	return l
 }
 

@@ -30,7 +30,7 @@ func (f TLSFiles) apply(o *redis.Options) error {
 		return nil
 	}
 	if o.TLSConfig == nil {
-		return errors.New("RUNNEL_REDIS_CA, RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY are for a URL that begins with rediss://; this one is not encrypted")
+		return errors.New("not encrypted: RUNNEL_REDIS_CA, RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY are for a URL that begins with rediss://")
 	}
 	return f.add(o.TLSConfig)
 }
@@ -52,7 +52,7 @@ func (f TLSFiles) add(cfg *tls.Config) error {
 		return nil
 	}
 	if f.Cert == "" || f.Key == "" {
-		return errors.New("RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY belong together: only one of them is set")
+		return errors.New("certificate: RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY belong together, and only one of them is set")
 	}
 	pair := &keyPair{files: f}
 	if _, err := pair.load(); err != nil {
