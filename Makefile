@@ -11,7 +11,7 @@ DURATION    ?= 60s
 SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ help: ## list the targets
 test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
 	@scripts/setup-test.sh
 	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check web-check race mutants sim-short tidy-check
+
+audit: ## licenses of all dependencies, and known vulnerabilities where their database can be reached
+	@GO="$(GO)" scripts/audit.sh
 
 setup: ## install redis-server and gcc if they are missing
 	@scripts/setup-test.sh

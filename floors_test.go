@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"cli"},
 	{"examples/layout/orders"},
 	{"examples/layout/billing"},
-	{"cli/runnel", "examples", "examples/*"},
+	{"cli/runnel", "examples", "examples/*", "internal/licenses"},
 }
 
 // testTools serve tests: beside tests only runneltest imports them, and they
