@@ -32,6 +32,7 @@ type Server struct {
 	blocks   int // limit on the size of files, 0 for none
 	args     []string
 	password string
+	sentinel string // file of its settings, empty for a server of data
 
 	mu        sync.Mutex
 	replicaOf string // "host port", empty for a master
@@ -60,10 +61,13 @@ func start(t testing.TB, blocks int, replicaOf string, args []string) *Server {
 		t.Fatal("redis-server is not installed; these tests need it: apt-get install redis-server (Debian, Ubuntu), " +
 			"dnf install redis (Fedora), brew install redis (macOS)")
 	}
-	s := &Server{
-		t: t, dir: t.TempDir(), blocks: blocks, args: args,
-		password: argument(args, "--requirepass"), replicaOf: replicaOf, log: &logBuffer{},
-	}
+	return launchNew(t, &Server{blocks: blocks, args: args, password: argument(args, "--requirepass"), replicaOf: replicaOf})
+}
+
+// launchNew starts a server on a port that is free.
+func launchNew(t testing.TB, s *Server) *Server {
+	t.Helper()
+	s.t, s.dir, s.log = t, t.TempDir(), &logBuffer{}
 	t.Cleanup(s.kill)
 	for range startAttempts {
 		s.port = freePort(t)
@@ -107,6 +111,9 @@ func argument(args []string, name string) string {
 }
 
 func (s *Server) commandLine() []string {
+	if s.sentinel != "" {
+		return []string{s.sentinel, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no"}
+	}
 	line := []string{
 		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no",
 		"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
