@@ -19,7 +19,7 @@ const patience = 5 * time.Second // the longest wait for a dial, a write, or a r
 // Options say which server a Client talks to.
 type Options struct {
 	Redis redis.UniversalClient // only its Options are used; it is never closed
-	URL   string                // used when Redis is nil
+	URL   string                // used when Redis is nil; see parseClusterURL and parseSentinelURL
 	TLS   TLSFiles              // of URL
 	Keys  keys.Keys
 }
@@ -37,6 +37,7 @@ type Client struct {
 	metas    metaCache
 	gather   *gatherer[*part, answer]
 	gathers  perNode[*part, answer] // in a cluster, where a node that is away must not hold up others
+	masters  *masters               // nil: the server has one address for ever
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
 }
@@ -48,9 +49,10 @@ func Open(o Options) (*Client, error) {
 		return nil, err
 	}
 	var base *redis.Options
+	var watchers *sentinels
 	if nodes != nil {
 		base = nodeOptions(nodes)
-	} else if base, err = baseOptions(o); err != nil {
+	} else if base, watchers, err = baseOptions(o); err != nil {
 		return nil, err
 	}
 	if o.Redis == nil {
@@ -58,7 +60,10 @@ func Open(o Options) (*Client, error) {
 			return nil, fmt.Errorf("redis at %s: %w", base.Addr, err)
 		}
 	}
-	c := &Client{opened: o, keys: o.Keys, base: *base, addr: base.Addr}
+	c := &Client{opened: o, keys: o.Keys, base: *base, addr: base.Addr, masters: follow(base, watchers)}
+	if c.addr == failoverClient {
+		c.addr = "the master of a failover client"
+	}
 	if nodes != nil {
 		c.openCluster(nodes.Addrs)
 	} else {
@@ -92,6 +97,9 @@ func (c *Client) Close() error {
 	if c.cluster != nil {
 		errs = append(errs, c.cluster.close())
 	}
+	if c.masters != nil {
+		errs = append(errs, c.masters.close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -107,7 +115,16 @@ func (c *Client) Keys() keys.Keys { return c.keys }
 // Addr is the server's address, for messages.
 func (c *Client) Addr() string { return c.addr }
 
-func baseOptions(o Options) (*redis.Options, error) {
+// baseOptions also returns the sentinels, if a URL names any.
+func baseOptions(o Options) (*redis.Options, *sentinels, error) {
+	if o.Redis == nil && isSentinelURL(o.URL) {
+		return parseSentinelURL(o.URL)
+	}
+	base, err := serverOptions(o)
+	return base, nil, err
+}
+
+func serverOptions(o Options) (*redis.Options, error) {
 	switch r := o.Redis.(type) {
 	case nil:
 		return parseURL(o.URL)
@@ -137,8 +154,16 @@ func (c *Client) options(retries int) *redis.Options {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.ClientSideCacheConfig, o.ClientSideCache = nil, nil
 	o.PushNotificationProcessor = nil
-	dial := c.dialer()
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	o.Dialer = quiet(c.dialer())
+	if c.masters != nil {
+		o.OnConnect = c.masters.greet(o.OnConnect)
+	}
+	return &o
+}
+
+// quiet makes of a dial that fails a connection that does; see stillborn.
+func quiet(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		switch {
 		case err == nil:
@@ -149,10 +174,12 @@ func (c *Client) options(retries int) *redis.Options {
 		// A level of wrapping gets lost with an error of a handshake.
 		return stillborn{&dialError{&dialError{err}}}, nil
 	}
-	return &o
 }
 
 func (c *Client) dialer() func(context.Context, string, string) (net.Conn, error) {
+	if c.masters != nil {
+		return c.masters.open
+	}
 	if c.base.Dialer != nil {
 		return c.base.Dialer
 	}

@@ -120,13 +120,19 @@ func FuzzURL(f *testing.F) {
 		f.Add("rediss://", before, "@[::1/%zz?password=x")
 		f.Add("unix://", before, "@/run/redis.sock")
 		f.Add("http://", before, "@")
+		f.Add("redis+sentinel://", before, "@one:1,two/shop/0?sentinel_password=x")
+		f.Add("rediss+sentinel://", before, "@one/%zz?a@b")
 	}
 	f.Fuzz(func(t *testing.T, scheme, before, after string) {
 		if !strings.Contains(after, "@") || !strings.HasSuffix(scheme, "://") {
 			return
 		}
-		if _, err := parseURL(scheme + before + secret + after); err != nil && strings.Contains(err.Error(), secret) {
+		_, s, err := baseOptions(Options{URL: scheme + before + secret + after})
+		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Fatal(err)
+		}
+		if s != nil {
+			s.close()
 		}
 	})
 }

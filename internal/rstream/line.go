@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,9 +23,9 @@ type line struct {
 	mu       sync.Mutex
 	cur      *conn // the connection last written to
 	reading  bool
-	consumes bool    // that read takes entries from a group
-	lost     []int64 // IDs of connections that may still execute a read
-	nameless bool    // one of them has no ID
+	consumes bool     // that read takes entries from a group
+	lost     []connID // connections that may still execute a read
+	nameless bool     // one of them has no ID
 }
 
 func (c *Client) newLine(addr string, control *redis.Client) *line {
@@ -86,7 +88,7 @@ func (l *line) interrupt(ctx context.Context) error {
 	cur, reading, consumes := l.cur, l.reading, l.consumes
 	var id int64
 	if cur != nil {
-		id = cur.id
+		id = cur.id.number
 		reading = reading && cur.ready // during the handshake no read has been sent
 	}
 	l.mu.Unlock()
@@ -121,7 +123,7 @@ func (l *line) kill(ctx context.Context) error {
 	}
 	for _, id := range lost {
 		// 0 (it had ended) and 1 are both fine.
-		err := l.control.ClientKillByFilter(ctx, "ID", fmt.Sprint(id)).Err()
+		err := l.control.ClientKillByFilter(ctx, id.kill()...).Err()
 		if isReply(err) {
 			l.c.cannotKill.Store(true)
 			return marked(ErrCannotKill, err)
@@ -148,10 +150,10 @@ type conn struct {
 	l *line
 
 	// Guarded by l.mu.
-	id     int64 // CLIENT ID, 0 when the server does not tell it
-	ready  bool  // the handshake is over
-	sent   bool  // the current command went out, or a part of it
-	closed bool  // by Interrupt
+	id     connID
+	ready  bool // the handshake is over
+	sent   bool // the current command went out, or a part of it
+	closed bool // by Interrupt
 }
 
 func (c *conn) Write(b []byte) (int, error) {
@@ -185,7 +187,7 @@ func (c *conn) cut() {
 
 // identify is the last step of a handshake.
 func (l *line) identify(ctx context.Context, cn *redis.Conn) error {
-	id, err := cn.ClientID(ctx).Result()
+	id, err := l.c.connID(ctx, cn)
 	if err != nil && !isReply(err) {
 		return err
 	}
@@ -196,6 +198,39 @@ func (l *line) identify(ctx context.Context, cn *redis.Conn) error {
 	}
 	l.cur.id, l.cur.ready = id, true
 	return nil
+}
+
+// A connID names a connection of a server. Another server may have one of the same
+// number: where the master may move, the address that the server sees tells them apart.
+type connID struct {
+	number int64 // CLIENT ID, 0 when the server does not tell it
+	addr   string
+}
+
+// connID asks the server which connection this is.
+func (c *Client) connID(ctx context.Context, cn *redis.Conn) (id connID, err error) {
+	if c.masters != nil {
+		info, err := cn.Do(ctx, "CLIENT", "INFO").Text()
+		if err != nil && !isReply(err) {
+			return id, err
+		}
+		for field := range strings.FieldsSeq(info) {
+			if addr, ok := strings.CutPrefix(field, "addr="); ok {
+				id.addr = addr
+			}
+		}
+	}
+	id.number, err = cn.ClientID(ctx).Result()
+	return id, err
+}
+
+// kill is the filter of CLIENT KILL for it.
+func (id connID) kill() []string {
+	filter := []string{"ID", strconv.FormatInt(id.number, 10)}
+	if id.addr != "" {
+		filter = append(filter, "ADDR", id.addr)
+	}
+	return filter
 }
 
 // begin notes that a command is about to be sent.
@@ -222,7 +257,7 @@ func (l *line) end(err error, consumes bool) (sent, cut bool) {
 	l.cur = nil
 	cur.Conn.Close()
 	if cur.sent && consumes {
-		if cur.id == 0 {
+		if cur.id.number == 0 {
 			l.nameless = true
 		} else {
 			l.lost = append(l.lost, cur.id)
