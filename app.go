@@ -227,7 +227,7 @@ func (a *App) redis() (*rstream.Client, error) {
 	if a.inside {
 		files = rstream.TLSFiles{}
 	}
-	client, err := rstream.Open(rstream.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name)})
+	client, err := rstream.Open(rstream.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name), Durability: rstream.Durability(o.Durability)})
 	if err != nil {
 		if o.Redis == nil && a.opts.RedisURL == "" { // the default is well-formed
 			err = fmt.Errorf("environment variable RUNNEL_REDIS_URL: %w", err)

@@ -16,9 +16,13 @@ import (
 // (the variable is named), which is read at first use, and else the default.
 type Options struct {
 	// RedisURL is where Redis is, "redis://user:password@host:port/db" or
-	// "rediss://…" for TLS; "redis+cluster://host1:port,host2:port" or
-	// "rediss+cluster://…" for a Redis Cluster, of which one node that answers is
-	// enough. RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
+	// "rediss://…" for TLS; or who knows that, the sentinels of a master:
+	// "redis+sentinel://user:password@host1:26379,host2:26379/master-name/db",
+	// "rediss+sentinel://…" with TLS to both. The user and the password of the
+	// sentinels are the options sentinel_username and sentinel_password. Or it is
+	// "redis+cluster://host1:port,host2:port", "rediss+cluster://…", for a Redis
+	// Cluster, of which one node that answers is enough.
+	// RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
 	RedisURL string
 	// RedisCA, RedisCert and RedisKey are files in PEM for a RedisURL with TLS:
 	// authorities that may have issued the server's certificate, in place of the
@@ -26,10 +30,12 @@ type Options struct {
 	// With another RedisURL they are an error; Redis has its own TLSConfig.
 	// RUNNEL_REDIS_CA, RUNNEL_REDIS_CERT, RUNNEL_REDIS_KEY; default none.
 	RedisCA, RedisCert, RedisKey string
-	// Redis is a client to share instead of RedisURL: a *redis.Client or a
-	// *redis.ClusterClient. Blocking reads and sends use clients of our own made
+	// Redis is a client to share instead of RedisURL: a *redis.Client, also one of
+	// redis.NewFailoverClient, or a *redis.ClusterClient. Blocking reads and sends use clients of our own made
 	// from its Options; it is never closed.
 	Redis redis.UniversalClient
+	// Durability says what has to be replicated. Default nothing.
+	Durability Durability
 
 	Logger    *slog.Logger // default: one made of LogLevel and LogFormat
 	LogLevel  string       // "debug", "info", "warn", "error". RUNNEL_LOG_LEVEL; default info
@@ -108,6 +114,9 @@ func (o *Options) check() error {
 		return fmt.Errorf("KeyLayout %q is neither %q nor %q", o.KeyLayout, LayoutStandalone, LayoutCluster)
 	case o.LeaderPoll != 0 && o.LeaderPoll < minLeaderPoll:
 		return fmt.Errorf("LeaderPoll %v is below %v", o.LeaderPoll, minLeaderPoll)
+	}
+	if err := o.Durability.check(); err != nil {
+		return fmt.Errorf("Durability: %w", err)
 	}
 	for _, h := range o.SendHooks {
 		if h == nil {

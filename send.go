@@ -44,18 +44,20 @@ type Sent struct {
 	Duplicate bool   // the same Outgoing.ID was sent before
 }
 
-// A SendError says which records of a call were not appended; the others were.
+// A SendError says which records of a call were not appended, or not replicated; the
+// others were.
 type SendError struct {
 	Stream string
 	Failed []SendFailure // by index
 }
 
-// A SendFailure is one record that was not appended, or may not have been.
+// A SendFailure is one record that was not appended, or may not have been, or may get
+// lost: then Err is ErrNotReplicated, and Sent says where it is.
 type SendFailure struct {
 	Index     int // in the call's arguments
 	Partition int
 	Err       error
-	Unknown   bool // the connection broke or ctx's deadline passed on the way: it may have been appended
+	Unknown   bool // it may be in: the connection broke or ctx's deadline passed on the way, or it was not replicated
 }
 
 // Error counts the failures and tells the first.
@@ -98,6 +100,9 @@ var ErrNotTried = errors.New("not tried: a record before it failed")
 // in. After the first failure in a partition nothing later of the call is
 // appended to that partition. A record that cannot be encoded fails the whole
 // call before anything is sent.
+//
+// With Options.Durability it also waits for replicas; a record that they did not confirm
+// is a failure, with ErrNotReplicated.
 //
 // Of the records of one partition, up to 1 000 or 4 MiB or the stream's Size are
 // appended together, or none of them where they do not fit: then Overflow says
@@ -258,6 +263,11 @@ func (s *Stream[T]) collect(places []place, results []rstream.Appended, n int) (
 			switch {
 			case k < len(r.IDs):
 				sent[i] = Sent{Partition: p.partition, ID: r.IDs[k], Duplicate: r.Duplicate != nil && r.Duplicate[k]}
+				if k >= len(r.IDs)-r.Weak {
+					failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: r.Err, Unknown: true})
+				}
+			case r.Weak > 0:
+				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: ErrNotTried})
 			case k == len(r.IDs) || r.Unknown || errors.Is(r.Err, ErrStreamFull):
 				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: r.Err, Unknown: r.Unknown})
 			default:
@@ -284,6 +294,9 @@ func (s *Stream[T]) count(sent []Sent, failed []SendFailure) {
 	for _, f := range failed {
 		if f.Unknown {
 			unknown++
+		}
+		if sent[f.Index].Duplicate {
+			duplicates-- // a failure first
 		}
 	}
 	for _, c := range []struct {

@@ -102,6 +102,11 @@ func (p *partitioned) tell(results []worker.JSONSent, done []rstream.Appended) {
 			switch {
 			case k < len(a.IDs):
 				results[i].ID, results[i].Duplicate = a.IDs[k], a.Duplicate != nil && a.Duplicate[k]
+				if k >= len(a.IDs)-a.Weak {
+					results[i].Err, results[i].Unknown = a.Err, true
+				}
+			case a.Weak > 0:
+				results[i].Err = runnel.ErrNotTried
 			case k == len(a.IDs) || a.Unknown || errors.Is(a.Err, rstream.ErrStreamFull):
 				results[i].Err, results[i].Unknown = a.Err, a.Unknown
 			default:

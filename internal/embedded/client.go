@@ -19,11 +19,18 @@ type peers struct {
 }
 
 // answerClient answers CLIENT ID and CLIENT KILL ID, which miniredis lacks, and
-// keeps what a killed connection had sent from being executed.
+// keeps what a killed connection had sent from being executed. WAIT says that there are
+// as many replicas as it is asked about: nothing can fail over here, so that an app that
+// wants replicas in production runs without.
 func (s *Server) answerClient() {
 	s.ids, s.byID = map[*server.Peer]int64{}, map[int64]*server.Peer{}
 	s.mini.Server().SetPreHook(func(p *server.Peer, cmd string, args ...string) bool {
 		if p.Closed() {
+			return true
+		}
+		if cmd == "WAIT" && len(args) == 2 {
+			n, _ := strconv.Atoi(args[0])
+			p.WriteInt(n)
 			return true
 		}
 		if cmd != "CLIENT" || len(args) == 0 {

@@ -37,13 +37,15 @@ func (a *Append) Add(fields []string, id string) {
 type Appended struct {
 	IDs       []string
 	Duplicate []bool // by index, nil where none is: it was in before, as IDs says
+	Weak      int    // so many of the IDs, the last ones, are not replicated: Err is ErrNotReplicated then, and of these
 	Err       error
 	Unknown   bool
 }
 
 // Append appends the records of several partitions, in as few round trips as
 // their size allows. What fails in one partition does not stop the others.
-// It never repeats what may have been executed. No partition may be named twice
+// Where replicas did not confirm in time what was appended, what is behind it is not
+// tried. It never repeats what may have been executed. No partition may be named twice
 // in one call: what follows a failure would be appended.
 //
 // Small calls that come at the same time share a round trip; see gatherer. What as
@@ -176,6 +178,15 @@ func (a *Appended) add(id string, partition, n int) {
 		a.Duplicate[len(a.IDs)] = true
 	}
 	a.IDs = append(a.IDs, sentID(partition, first))
+}
+
+// weaken notes that the last n records may get lost, if there is an error that says so,
+// and returns it.
+func (a *Appended) weaken(err error, n int) error {
+	if err != nil {
+		a.Weak = n
+	}
+	return err
 }
 
 func (p *part) fail(err error) {

@@ -22,22 +22,27 @@ type Options struct {
 	URL   string                // used when Redis is nil; see parseClusterURL and parseSentinelURL
 	TLS   TLSFiles              // of URL
 	Keys  keys.Keys
+
+	Durability Durability // of sends, takeovers and claims of durable tasks
 }
 
 // A Client runs the framework's commands. Its methods may be called concurrently.
 type Client struct {
-	opened   Options
-	keys     keys.Keys
-	base     redis.Options
-	addr     string
-	ordinary *redis.Client // may repeat a command
-	once     *redis.Client // never does
-	together *pipelined    // the same for scripts that several goroutines call at once
-	cluster  *cluster      // nil: one server
-	metas    metaCache
-	gather   *gatherer[*part, answer]
-	gathers  perNode[*part, answer] // in a cluster, where a node that is away must not hold up others
-	masters  *masters               // nil: the server has one address for ever
+	opened     Options
+	keys       keys.Keys
+	base       redis.Options
+	addr       string
+	ordinary   *redis.Client // may repeat a command
+	once       *redis.Client // never does
+	together   *pipelined    // the same for scripts that several goroutines call at once
+	lasting    *redis.Client // the same for what waits for replicas: once, where nothing does
+	takeovers  *pipelined    // the same for scripts that several goroutines call at once
+	cluster    *cluster      // nil: one server
+	masters    *masters      // nil: the server has one address for ever
+	metas      metaCache
+	gather     *gatherer[*part, answer]
+	gathers    perNode[*part, answer] // in a cluster, where a node that is away must not hold up others
+	durability Durability
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
 }
@@ -65,14 +70,18 @@ func Open(o Options) (*Client, error) {
 		c.addr = "the master of a failover client"
 	}
 	if nodes != nil {
-		c.openCluster(nodes.Addrs)
+		c.openCluster(nodes.Addrs, o.Durability)
 	} else {
 		c.ordinary = redis.NewClient(c.options(3))
 		c.once = redis.NewClient(c.options(-1))
 		c.ordinary.AddHook(discreet{})
 		c.once.AddHook(discreet{})
 	}
-	c.together = newPipelined(c.once, c.cluster)
+	c.together = newPipelined(c.once, c.cluster, func(ctx context.Context, calls []*call) error {
+		pipeline(ctx, c.once, calls)
+		return nil
+	})
+	c.ensureReplicas(o.Durability)
 	c.gather = c.newGather()
 	c.gathers.open = c.newGather
 	return c, nil
@@ -89,7 +98,7 @@ func (c *Client) newGather() *gatherer[*part, answer] {
 // client it was opened with. A second call does nothing.
 func (c *Client) Close() error {
 	var errs []error
-	for _, rdb := range []*redis.Client{c.ordinary, c.once} {
+	for _, rdb := range []*redis.Client{c.ordinary, c.once, c.lasting} {
 		if err := rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 			errs = append(errs, err)
 		}

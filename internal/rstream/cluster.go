@@ -26,8 +26,8 @@ const (
 // Redis Cluster wants it.
 type cluster struct {
 	seeds []string
-	home  int                             // slot of what belongs to no partition
-	open  func(addr string) *redis.Client // a client of a node, that repeats nothing
+	home  int // slot of what belongs to no partition
+	open  func(addr string) *node
 	slots [slotCount]atomic.Pointer[node] // nil: not known
 
 	ctx  context.Context // ends with the client
@@ -43,11 +43,14 @@ type cluster struct {
 
 // A node is one server of a cluster.
 type node struct {
-	addr string
-	rdb  *redis.Client
+	addr    string
+	rdb     *redis.Client // repeats nothing
+	lasting *redis.Client // the same for what waits for replicas
 }
 
-func newCluster(seeds []string, home int, open func(addr string) *redis.Client) *cluster {
+func (n *node) close() error { return errors.Join(n.rdb.Close(), n.lasting.Close()) }
+
+func newCluster(seeds []string, home int, open func(addr string) *node) *cluster {
 	k := &cluster{seeds: seeds, home: home, open: open, nodes: map[string]*node{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
@@ -60,7 +63,7 @@ func (k *cluster) close() error {
 	defer k.mu.Unlock()
 	var errs []error
 	for _, n := range k.nodes {
-		if err := n.rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+		if err := n.close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}
@@ -73,9 +76,9 @@ func (k *cluster) node(addr string) *node {
 	defer k.mu.Unlock()
 	n := k.nodes[addr]
 	if n == nil {
-		n = &node{addr: addr, rdb: k.open(addr)}
+		n = k.open(addr)
 		if k.ctx.Err() != nil {
-			n.rdb.Close()
+			n.close()
 		}
 		k.nodes[addr] = n
 	}

@@ -97,9 +97,13 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 		budget -= size
 		calls, parts = append(calls, c.delayCall(ctx, p)), append(parts, p)
 	}
-	pipeline(ctx, c.once, calls)
+	weak := c.durably(ctx, calls)
 	for i, p := range parts {
+		n := len(p.out.IDs)
 		first, err := p.take(calls[i].reply)
+		if n = len(p.out.IDs) - n; err == nil && n > 0 {
+			err = p.out.weaken(weak, n)
+		}
 		if first {
 			earlier = append(earlier, DuePlace{p.Stream, p.Partition})
 		}

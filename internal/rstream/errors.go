@@ -81,7 +81,7 @@ func sorted(err error) error {
 		return marked(ErrWrongType, err)
 	case replyHas(err, "MOVED "):
 		return fmt.Errorf("%w: the server is a node of a Redis Cluster, and wants a URL of the form redis+cluster://host:port", err)
-	case isReply(err), notSent(err), errors.As(err, new(*queuedError)):
+	case isReply(err), notSent(err), errors.As(err, new(*queuedError)), errors.Is(err, ErrNotReplicated):
 		return err
 	}
 	return marked(ErrUnknownOutcome, err)

@@ -84,15 +84,16 @@ func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry tim
 // processor that never ran here, an entry ID or "$"; largest is the largest
 // epoch the caller ever saw for the partition. ErrFenced says that the lock does
 // not hold the tenure's value, or that the tenure's group was destroyed since.
-// It is repeated inside while its outcome is unknown and ctx lives, and may be
-// repeated by the caller.
+// ErrNotReplicated says that it was done, and that a failover may lose it: the caller may
+// not act as the owner yet. It is repeated inside while its outcome is unknown and ctx
+// lives, and may be repeated by the caller.
 func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, largest int64) (Position, error) {
 	if start == "" {
 		start = "0-0"
 	}
 	var pos Position
 	err := c.persist(ctx, func() error {
-		reply, err := c.together.run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
+		reply, err := c.takeovers.run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
 			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
 		if err == nil {
 			pos, err = parsePosition(reply)

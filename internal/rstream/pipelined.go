@@ -16,24 +16,29 @@ const callsTogether = 128
 type pipelined struct {
 	*redis.Client // so that it is a redis.Scripter; of its methods only EvalSha is pipelined
 	cluster       *cluster
+	make          func(context.Context, []*call) error
 	calls         *gatherer[*call, error]
 	nodes         perNode[*call, error]
 }
 
-func newPipelined(rdb *redis.Client, k *cluster) *pipelined {
-	p := &pipelined{Client: rdb, cluster: k}
+// newPipelined returns one whose calls make makes. What that returns is an error of those
+// that were executed. In a cluster, calls for different nodes are not made together.
+func newPipelined(rdb *redis.Client, k *cluster, make func(context.Context, []*call) error) *pipelined {
+	p := &pipelined{Client: rdb, cluster: k, make: make}
 	p.nodes.open = p.newGather
 	p.calls = p.newGather()
 	return p
 }
 
 func (p *pipelined) newGather() *gatherer[*call, error] {
-	rdb := p.Client
 	return &gatherer[*call, error]{
 		send: func(ctx context.Context, calls []*call) []error {
-			pipeline(ctx, rdb, calls)
+			weak := p.make(ctx, calls)
 			errs := make([]error, len(calls))
 			for i, c := range calls {
+				if weak != nil && c.reply.Err() == nil {
+					c.reply.SetErr(weak)
+				}
 				errs[i] = c.reply.Err()
 			}
 			return errs

@@ -31,8 +31,9 @@ const (
 // same, and are waited out for a second. A command whose reply was lost is repeated
 // only by a client that may: it asks first who serves the slot now.
 type route struct {
-	k      *cluster
-	repeat bool
+	k       *cluster
+	repeat  bool
+	lasting bool // it waits for replicas
 }
 
 // DialHook is of no use: nothing is dialled.
@@ -91,7 +92,7 @@ func (r route) run(ctx context.Context, cmds []redis.Cmder) {
 		for _, l := range legs {
 			l.waits = copies(ctx, waits)
 		}
-		send(ctx, legs)
+		r.send(ctx, legs)
 		for i, l := range legs {
 			for w := range l.waits {
 				takeLeast(waits[w], l.waits[w], &least[w], i+again.rounds == 0)
@@ -185,23 +186,32 @@ func (r route) slot(cmd redis.Cmder) int {
 }
 
 // send sends the legs at the same time.
-func send(ctx context.Context, legs []*leg) {
+func (r route) send(ctx context.Context, legs []*leg) {
 	var wg sync.WaitGroup
 	for _, l := range legs[:max(len(legs)-1, 0)] {
-		wg.Go(func() { l.send(ctx) })
+		wg.Go(func() { l.send(ctx, r.of(l.n)) })
 	}
 	if len(legs) > 0 {
-		legs[len(legs)-1].send(ctx)
+		l := legs[len(legs)-1]
+		l.send(ctx, r.of(l.n))
 	}
 	wg.Wait()
 }
 
-func (l *leg) send(ctx context.Context) {
+// of is the client of a node that the route uses.
+func (r route) of(n *node) *redis.Client {
+	if r.lasting {
+		return n.lasting
+	}
+	return n.rdb
+}
+
+func (l *leg) send(ctx context.Context, rdb *redis.Client) {
 	if len(l.cmds) == 1 && len(l.waits) == 0 && !l.asking {
-		_ = l.n.rdb.Process(ctx, l.cmds[0]) // it carries its error
+		_ = rdb.Process(ctx, l.cmds[0]) // it carries its error
 		return
 	}
-	pipe := l.n.rdb.Pipeline()
+	pipe := rdb.Pipeline()
 	for _, cmd := range l.cmds {
 		if l.asking {
 			pipe.Do(ctx, "ASKING")
@@ -325,7 +335,7 @@ func (r route) transaction(ctx context.Context, cmds []redis.Cmder) error {
 		if err != nil {
 			return err
 		}
-		pipe := n.rdb.TxPipeline()
+		pipe := r.of(n).TxPipeline()
 		for _, cmd := range cmds {
 			cmd.SetErr(nil)
 			_ = pipe.Process(ctx, cmd) // only queues

@@ -171,6 +171,7 @@ type call struct {
 	queue func(redis.Pipeliner) *redis.Cmd
 	whole func(redis.Pipeliner) *redis.Cmd // with the script's text; nil for a plain command
 	reply *redis.Cmd
+	last  bool // it is about the calls before it, and repeated with any of them
 }
 
 func scriptCall(ctx context.Context, s *redis.Script, keys []string, args ...any) *call {
@@ -188,24 +189,29 @@ func plainCall(ctx context.Context, args ...any) *call {
 // know in a second one, with its text. EVAL needs no right beside those of the script,
 // as SCRIPT LOAD would. Each call's reply holds its own error.
 func pipeline(ctx context.Context, rdb *redis.Client, calls []*call) {
-	roundTrip(ctx, rdb, calls)
-	var again []*call
-	for _, c := range calls {
-		if c.whole != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") {
+	again := roundTrip(ctx, rdb, calls)
+	for _, c := range again {
+		if c.whole != nil {
 			c.queue = c.whole
-			again = append(again, c)
 		}
 	}
 	roundTrip(ctx, rdb, again)
 }
 
-func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) {
+// roundTrip returns the calls whose script the server does not know.
+func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) (forgotten []*call) {
 	if len(calls) == 0 {
-		return
+		return nil
 	}
 	p := rdb.Pipeline()
 	for _, c := range calls {
 		c.reply = c.queue(p)
 	}
 	p.Exec(ctx) // every reply carries its error
+	for _, c := range calls {
+		if c.whole != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") || c.last && len(forgotten) > 0 {
+			forgotten = append(forgotten, c)
+		}
+	}
+	return forgotten
 }

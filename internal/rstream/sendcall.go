@@ -65,6 +65,7 @@ type answer struct {
 	words   []string // of the text
 	refusal string   // with which "!" refuses it
 	err     error    // there is none
+	weak    error    // ErrNotReplicated: what was appended may get lost
 }
 
 // send appends the next n records of each part, with as few script calls as the
@@ -91,9 +92,12 @@ func (c *Client) send(ctx context.Context, parts []*part) []answer {
 	for i, s := range all {
 		calls[i] = s.call(ctx, c)
 	}
-	pipeline(ctx, c.once, calls)
+	weak := c.durably(ctx, calls)
 	for i, s := range all {
 		s.split(calls[i].reply, answers)
+	}
+	for i := 0; weak != nil && i < len(answers); i++ {
+		answers[i].weak = weak
 	}
 	return answers
 }
@@ -282,7 +286,7 @@ func (p *part) take(a answer) error {
 		return fmt.Errorf("unexpected reply %q for %d records", a.words, p.n)
 	}
 	p.add(a.words)
-	return nil
+	return p.out.weaken(a.weak, len(a.words))
 }
 
 // appendWide appends a record without a script, so that two at once may exceed
@@ -296,9 +300,12 @@ func (c *Client) appendWide(ctx context.Context, p *part) error {
 	for _, s := range p.rest[0] {
 		args = append(args, s)
 	}
-	id, err := c.once.Do(ctx, args...).Text()
+	xadd := plainCall(ctx, args...)
+	weak := c.durably(ctx, []*call{xadd})
+	id, err := xadd.reply.Text()
 	if err == nil {
 		p.add([]string{id})
+		err = p.out.weaken(weak, 1)
 	}
 	return err
 }

@@ -23,8 +23,8 @@ func (c *Client) LookAtTask(ctx context.Context, token, name string) (TaskMark, 
 // ClaimTask makes a due time the caller's to run, if the last one is the one that
 // the caller knows and the time has come by the server's clock: of all that try,
 // one has it, once. The caller must be the leader, token what its lock holds; else
-// ErrFenced. It is repeated inside while its outcome is unknown, and may be
-// repeated by the caller until the outcome is known.
+// ErrFenced. After ErrNotReplicated, as of a takeover, it is not to be run yet. It is
+// repeated inside while its outcome is unknown, and may be repeated by the caller until the outcome is known.
 func (c *Client) ClaimTask(ctx context.Context, token, name string, last, due time.Time) (TaskMark, error) {
 	return c.markTask(ctx, name, token, last.UnixMilli(), due.UnixMilli())
 }
@@ -32,7 +32,7 @@ func (c *Client) ClaimTask(ctx context.Context, token, name string, last, due ti
 func (c *Client) markTask(ctx context.Context, name, token string, last any, due int64) (TaskMark, error) {
 	var mark TaskMark
 	err := c.persist(ctx, func() error {
-		reply, err := taskScript.Run(ctx, c.once, []string{c.keys.Tasks(), c.keys.Leader()}, name, token, last, due).Int64Slice()
+		reply, err := c.takeovers.run(ctx, taskScript, []string{c.keys.Tasks(), c.keys.Leader()}, name, token, last, due).Int64Slice()
 		if err != nil {
 			return sorted(err)
 		}
