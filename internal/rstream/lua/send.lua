@@ -128,4 +128,6 @@ while at <= last do
 	end
 	at, k = stop, next
 end
+-- Of a replica nothing was written, and the client is to see that, to drop the connection.
+if errors[1] and errors[1]:find('READONLY', 1, true) == 1 then return redis.error_reply(errors[1]) end
 return {table.concat(out, ' '), unpack(errors)}
