@@ -49,6 +49,7 @@ func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diag
 	}
 	d := &doctor{c: c}
 	d.link()
+	d.sentinels(ctx)
 	if err := d.cluster(ctx, nodes); err != nil {
 		return nil, err
 	}
@@ -245,10 +246,15 @@ func number(text string) int64 {
 func (d *doctor) replication() {
 	replicas := number(d.info("replication", "connected_slaves"))
 	least, known := d.config["min-replicas-to-write"]
+	want := int64(d.c.Durability().MinReplicas)
 	const advice = "set min-replicas-to-write 1 and min-replicas-max-lag: then a master that is cut off refuses writes soon, and less is lost at a failover"
 	switch {
 	case d.sections["replication"] == nil:
 		d.say("replicas", LevelUnknown, "let the user run INFO", "the server does not tell whether it has any")
+	case want > replicas:
+		d.say("replicas", LevelProblem, "connect replicas, or lower RUNNEL_MIN_REPLICAS: until then sends end with an error, and no partition gets a new owner", "%d connected, and %d have to confirm", replicas, want)
+	case want > 0 && want == replicas:
+		d.say("replicas", LevelWarning, "have one replica more than RUNNEL_MIN_REPLICAS: when one is away, or has become the master, sends end with an error, and no partition gets a new owner", "%d connected, and all of them have to confirm", replicas)
 	case replicas == 0 && d.c.Clustered():
 		d.say("replicas", LevelWarning, "give each master a replica: else its partitions stand still while it is away", "none")
 	case replicas == 0:

@@ -42,6 +42,7 @@ type Client struct {
 	metas      metaCache
 	gather     *gatherer[*part, answer]
 	gathers    perNode[*part, answer] // in a cluster, where a node that is away must not hold up others
+	sentinels  *sentinels             // that are asked by us, nil for none
 	durability Durability
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
@@ -65,7 +66,7 @@ func Open(o Options) (*Client, error) {
 			return nil, fmt.Errorf("redis at %s: %w", base.Addr, err)
 		}
 	}
-	c := &Client{opened: o, keys: o.Keys, base: *base, addr: base.Addr, masters: follow(base, watchers)}
+	c := &Client{opened: o, keys: o.Keys, base: *base, addr: base.Addr, masters: follow(base, watchers), sentinels: watchers}
 	if c.addr == failoverClient {
 		c.addr = "the master of a failover client"
 	}

@@ -43,9 +43,32 @@ type Right struct {
 	Rule    string // what grants it: an argument of ACL SETUSER
 	Roles   Role   // who needs it
 	Without string // what is worse without it; "": what the role is for does not work
-	Cluster bool   // only a Redis Cluster wants it
+	When    When   // needed only then
 
 	args []any // what tries it: a command that changes nothing
+}
+
+// A When says where a right is needed.
+type When int
+
+const (
+	Always    When = iota
+	Clustered      // in a Redis Cluster
+	Moving         // where sentinels tell who the master is
+	Lasting        // where replicas have to confirm
+)
+
+// wants says whether a right is needed here.
+func (c *Client) wants(r Right) bool {
+	switch r.When {
+	case Clustered:
+		return c.cluster != nil
+	case Moving:
+		return c.masters != nil
+	case Lasting:
+		return c.durability.MinReplicas > 0
+	}
+	return true
 }
 
 // nowhere is a partition that no stream has.
@@ -140,8 +163,11 @@ func (c *Client) streamRights(p Place) []Right {
 		{Roles: Work, args: []any{"CLIENT", "ID"}, Without: "CLIENT UNBLOCK and CLIENT KILL cannot be used"},
 		{Roles: Work, args: []any{"CLIENT", "UNBLOCK", nobody}, Without: "partitions are handed over later: up to a fifth of a second"},
 		{Roles: Work, args: []any{"CLIENT", "KILL", "ID", nobody}, Without: "a worker whose connection breaks has to join anew"},
-		{Roles: everyone, args: []any{"CLUSTER", "SLOTS"}, Cluster: true},
-		{Roles: everyone, args: []any{"ASKING"}, Cluster: true, Without: "what has gone ahead of a slot on its way to another node is not reached until the slot has"},
+		{Roles: everyone, args: []any{"CLUSTER", "SLOTS"}, When: Clustered},
+		{Roles: everyone, args: []any{"ASKING"}, When: Clustered, Without: "what has gone ahead of a slot on its way to another node is not reached until the slot has"},
+		{Roles: everyone, args: []any{"ROLE"}, When: Moving, Without: "a server that is no master any more is noticed when it refuses a write"},
+		{Roles: Work, args: []any{"CLIENT", "INFO"}, When: Moving, Without: "what ends a broken connection may hit another one after a failover"},
+		{Roles: most, args: []any{"WAIT", 0, 1}, When: Lasting},
 		// For no role, since it also shows the server's own password.
 		{args: []any{"CONFIG", "GET", "save"}, Without: "doctor cannot tell what is set for persistence and replicas"},
 	}
@@ -204,7 +230,7 @@ func keyRight(roles Role, access, pattern string, args ...any) Right {
 func (c *Client) Lacking(ctx context.Context, role Role) (missing, worse []Right, err error) {
 	var rights []Right
 	for _, r := range c.Rights() {
-		if (r.Roles&role != 0 || r.Roles == 0) && (c.cluster != nil || !r.Cluster) {
+		if (r.Roles&role != 0 || r.Roles == 0) && c.wants(r) {
 			rights = append(rights, r)
 		}
 	}

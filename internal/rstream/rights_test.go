@@ -41,7 +41,7 @@ func TestRightsAreWhatIsCalled(t *testing.T) {
 	if len(files) < 20 || len(more) < 1 {
 		t.Errorf("%d and %d scripts", len(files), len(more))
 	}
-	plain := strings.Fields("PING EVAL EVALSHA INFO UNLINK HSCAN XREAD XREADGROUP ASKING")
+	plain := strings.Fields("PING EVAL EVALSHA INFO UNLINK HSCAN XREAD XREADGROUP ASKING ROLE WAIT")
 	for name := range tried {
 		first, _, _ := strings.Cut(name, " ")
 		if first != "keys" && first != "CLIENT" && first != "CONFIG" && first != "CLUSTER" && !scripts[name] && !slices.Contains(plain, name) {

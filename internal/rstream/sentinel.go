@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -197,6 +198,35 @@ func (s *sentinels) sight(ctx context.Context, c *redis.Client) sighting {
 		replicas: int(number("num-slaves")), others: int(number("num-other-sentinels")), quorum: int(number("quorum")),
 	}
 }
+
+// A Sentinel is what one of the sentinels says of the master.
+type Sentinel struct {
+	Addr     string // its own
+	Master   string // address of the master
+	Replicas int    // of that, as far as it knows
+	Known    int    // sentinels that watch the master, itself among them
+	Quorum   int    // so many must find that it is gone
+	Err      error  // it does not tell
+}
+
+// Sentinels asks each sentinel of the URL, and waits for all of them. None where the
+// address of the server is not theirs to tell, or a given client asks them.
+func (c *Client) Sentinels(ctx context.Context) []Sentinel {
+	if c.sentinels == nil {
+		return nil
+	}
+	answers := c.sentinels.ask(ctx)
+	var out []Sentinel
+	for range c.sentinels.clients {
+		a := <-answers
+		out = append(out, Sentinel{a.sentinel, a.addr, a.replicas, a.others + 1, a.quorum, a.err})
+	}
+	slices.SortFunc(out, func(a, b Sentinel) int { return strings.Compare(a.Addr, b.Addr) })
+	return out
+}
+
+// MasterMoves says whether sentinels tell where the server is.
+func (c *Client) MasterMoves() bool { return c.masters != nil }
 
 // dial connects to the server that is the master now.
 func (s *sentinels) dial(ctx context.Context, network string) (net.Conn, string, error) {

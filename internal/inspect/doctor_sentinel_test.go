@@ -1,0 +1,53 @@
+package inspect_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+// What doctor says of sentinels, and of replicas that have to confirm.
+func TestDiagnoseSentinels(t *testing.T) {
+	w := testredis.StartWatched(t, 1)
+	found := func(url string, least int, check, level, text string) {
+		t.Helper()
+		c, err := rstream.Open(rstream.Options{
+			URL: url, Keys: keys.Keys{App: "shop", Layout: keys.Standalone},
+			Durability: rstream.Durability{MinReplicas: least, Timeout: time.Second},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all, err := inspect.Diagnose(t.Context(), c, rstream.Work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all {
+			if d.Check == check {
+				if d.Level != level || !strings.Contains(d.Found, text) || (d.Advice == "") != (level == "ok") {
+					t.Errorf("got %+v, want %s: %s", d, level, text)
+				}
+				return
+			}
+		}
+		if level != "" {
+			t.Errorf("nothing is said of %s", check)
+		}
+	}
+	found(w.URL(), 0, "sentinels", "ok", "3 of 3 were asked: the master is "+w.Master().Addr()+", with 1 replicas")
+	found(w.URL(), 0, "role", "ok", "a master")
+	found(w.URL(), 0, "rights", "ok", "all that are needed")
+	found(w.URL(), 0, "replicas", "warning", "min-replicas-to-write is 0")
+	found(w.URL(), 1, "replicas", "warning", "1 connected, and all of them have to confirm")
+	found(w.URL(), 2, "replicas", "problem", "1 connected, and 2 have to confirm")
+	found(w.URL(), 2, "rights", "ok", "all that are needed")
+	found(w.Master().URL(), 0, "sentinels", "", "")
+	w.Sentinels()[1].Kill()
+	found(w.URL(), 0, "sentinels", "warning", "no answer: "+w.Sentinels()[1].Addr()+" (")
+}
