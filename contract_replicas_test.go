@@ -36,7 +36,7 @@ func TestWithoutReplicasASendSaysSo(t *testing.T) {
 	t.Setenv("RUNNEL_MIN_REPLICAS", "2")
 	t.Setenv("RUNNEL_REPLICATION_TIMEOUT", "20ms")
 	want("environment", &runnel.Options{}, runnel.ErrNotReplicated)
-	for variable, value := range map[string]string{"RUNNEL_MIN_REPLICAS": "-1", "RUNNEL_REPLICATION_TIMEOUT": "1us"} {
+	for variable, value := range map[string]string{"RUNNEL_MIN_REPLICAS": "-1", "RUNNEL_REPLICATION_TIMEOUT": "1m"} {
 		t.Setenv(variable, value)
 		if err := settled(nil, nil, nil).Run(t.Context()); err == nil {
 			t.Errorf("%s=%s was taken", variable, value)

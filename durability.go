@@ -23,7 +23,8 @@ type Durability struct {
 	// that are owned are processed on.
 	MinReplicas int
 	// Timeout is how long that may take; a deadline of the context may be sooner.
-	// RUNNEL_REPLICATION_TIMEOUT; default 1 s, at least 1 ms.
+	// It should be shorter than LockExpiry. RUNNEL_REPLICATION_TIMEOUT; default 1 s, 1 ms
+	// to 30 s.
 	Timeout time.Duration
 }
 
@@ -37,6 +38,7 @@ var ErrNotReplicated = rstream.ErrNotReplicated
 const (
 	maxReplicas               = 1000
 	minReplicationTimeout     = time.Millisecond
+	maxReplicationTimeout     = 30 * time.Second
 	defaultReplicationTimeout = time.Second
 )
 
@@ -44,8 +46,16 @@ func (d Durability) check() error {
 	switch {
 	case d.MinReplicas < 0 || d.MinReplicas > maxReplicas:
 		return fmt.Errorf("MinReplicas %d is not between 0 and %d", d.MinReplicas, maxReplicas)
-	case d.Timeout != 0 && d.Timeout < minReplicationTimeout:
-		return fmt.Errorf("Timeout %v is below %v", d.Timeout, minReplicationTimeout)
+	case d.Timeout != 0 && (d.Timeout < minReplicationTimeout || d.Timeout > maxReplicationTimeout):
+		return fmt.Errorf("Timeout %v is not between %v and %v", d.Timeout, minReplicationTimeout, maxReplicationTimeout)
 	}
 	return nil
+}
+
+func parseReplicationTimeout(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < minReplicationTimeout || d > maxReplicationTimeout {
+		return 0, fmt.Errorf("not a duration between %v and %v", minReplicationTimeout, maxReplicationTimeout)
+	}
+	return d, nil
 }

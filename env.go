@@ -92,7 +92,7 @@ func (e *environment) app(o *Options) {
 	o.Worker = cmp.Or(o.Worker, e.text("RUNNEL_WORKER"), defaultWorker())
 	o.LeaderPoll = cmp.Or(o.LeaderPoll, e.duration("RUNNEL_LEADER_POLL", minLeaderPoll), defaultLeaderPoll)
 	o.Durability.MinReplicas = cmp.Or(o.Durability.MinReplicas, int(e.number("RUNNEL_MIN_REPLICAS", 0, maxReplicas)))
-	o.Durability.Timeout = cmp.Or(o.Durability.Timeout, e.duration("RUNNEL_REPLICATION_TIMEOUT", minReplicationTimeout), defaultReplicationTimeout)
+	o.Durability.Timeout = cmp.Or(o.Durability.Timeout, value(e, "RUNNEL_REPLICATION_TIMEOUT", parseReplicationTimeout), defaultReplicationTimeout)
 	o.KeyLayout = cmp.Or(o.KeyLayout, choice(e, "RUNNEL_KEY_LAYOUT", map[string]KeyLayout{
 		string(LayoutStandalone): LayoutStandalone, string(LayoutCluster): LayoutCluster}), o.ownLayout())
 	zone := value(e, "RUNNEL_TIME_ZONE", time.LoadLocation)

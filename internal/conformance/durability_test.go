@@ -131,7 +131,7 @@ func TestWhatIsNotReplicatedIsSentAgain(t *testing.T) {
 			t.Parallel()
 			s := newSevered(t)
 			out := runnel.Outgoing[parcel]{Record: parcel{Key: "a", Seq: 1}, ID: "order-1"}
-			s.producer(runnel.Durability{MinReplicas: 1, Timeout: time.Minute}).send() // the metadata
+			s.producer(runnel.Durability{MinReplicas: 1, Timeout: 30 * time.Second}).send() // the metadata
 			s.sever()
 			p := s.producer(runnel.Durability{MinReplicas: 1, Timeout: 200 * time.Millisecond})
 			sent, err := p.parcels.SendEvents(t.Context(), out)
@@ -199,5 +199,39 @@ func TestAPartitionIsTakenOverWhenAReplicaKnows(t *testing.T) {
 	}
 	if strings.Contains(a.log.text(), "partitions lost") {
 		t.Errorf("the owner lost its partitions:\n%s", a.log.text())
+	}
+}
+
+// Where the replicas confirm later than a lease lasts, the takeover is begun again, with a
+// lease that holds.
+func TestALateConfirmationIsNoLease(t *testing.T) {
+	t.Parallel()
+	server := testredis.Start(t)
+	link := faultproxy.Start(t, server.Addr())
+	replica := server.ReplicaVia(t, link.Addr())
+	newProducer(t, server.URL(), 1).send(parcel{Key: "a", Seq: 1})
+	replica.WaitSync(t, server)
+	link.Pause()
+	handled := make(chan int64, 10)
+	a := newParcelApp(t, server.URL(), "worker", func(o *runnel.Options) {
+		o.Durability = runnel.Durability{MinReplicas: 1, Timeout: 30 * time.Second}
+		o.Processor.LockExpiry = time.Second
+		o.Stream.Partitions = 1
+	})
+	a.parcels.Process("check", runnel.Each(func(_ context.Context, _ *runnel.Event, p parcel) error {
+		handled <- p.Seq
+		return nil
+	}), nil)
+	a.run()
+	rdb := server.Client(t)
+	held := func() bool { return rdb.Exists(t.Context(), "__lock:post.parcels.check.0").Val() == 1 }
+	await(t, "the lock", failoverLimit, held)
+	await(t, "its expiry", failoverLimit, func() bool { return !held() })
+	link.Resume()
+	if got := receive(t, "the event", handled); got != 1 {
+		t.Errorf("processed %d", got)
+	}
+	if text := a.log.text(); !strings.Contains(text, "confirmed when its lease was over") || strings.Contains(text, "partitions lost") {
+		t.Errorf("the log:\n%s", text)
 	}
 }

@@ -44,6 +44,7 @@ type Client struct {
 	gathers    perNode[*part, answer] // in a cluster, where a node that is away must not hold up others
 	sentinels  *sentinels             // that are asked by us, nil for none
 	durability Durability
+	scripts    loadedScripts // of lasting
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
 }
@@ -71,7 +72,7 @@ func Open(o Options) (*Client, error) {
 		c.addr = "the master of a failover client"
 	}
 	if nodes != nil {
-		c.openCluster(nodes.Addrs, o.Durability)
+		c.openCluster(nodes.Addrs)
 	} else {
 		c.ordinary = redis.NewClient(c.options(3))
 		c.once = redis.NewClient(c.options(-1))

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -116,17 +115,15 @@ func nodeOptions(o *redis.ClusterOptions) *redis.Options {
 
 // openCluster makes the client's parts for a cluster: a pool of connections for each
 // node, and two clients that share them, of which one may repeat commands.
-func (c *Client) openCluster(seeds []string, d Durability) {
-	pool := func(addr string, timeout time.Duration) *redis.Client {
-		own := c.options(-1)
+func (c *Client) openCluster(seeds []string) {
+	pool := func(addr string, own *redis.Options) *redis.Client {
 		own.Addr = addr
-		own.ReadTimeout += timeout
 		rdb := redis.NewClient(own)
 		rdb.AddHook(discreet{})
 		return rdb
 	}
 	c.cluster = newCluster(seeds, slotOf(c.keys.Rules()), func(addr string) *node {
-		return &node{addr: addr, rdb: pool(addr, 0), lasting: pool(addr, d.Timeout)}
+		return &node{addr: addr, rdb: pool(addr, c.options(-1)), lasting: pool(addr, c.lastingOptions())}
 	})
 	c.ordinary, c.once = redis.NewClient(c.options(-1)), redis.NewClient(c.options(-1))
 	c.ordinary.AddHook(route{k: c.cluster, repeat: true})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,15 +32,29 @@ func (c *Client) ensureReplicas(d Durability) {
 	if d.MinReplicas == 0 {
 		return
 	}
-	if o := c.options(-1); c.cluster == nil {
-		o.ReadTimeout += d.Timeout
-		c.lasting = redis.NewClient(o)
+	if c.cluster == nil {
+		c.lasting = redis.NewClient(c.lastingOptions())
 		c.lasting.AddHook(discreet{})
 	} else {
-		c.lasting = redis.NewClient(o)
+		c.lasting = redis.NewClient(c.options(-1)) // of which only the hook is used
 		c.lasting.AddHook(route{k: c.cluster, lasting: true})
 	}
 	c.takeovers = newPipelined(c.lasting, c.cluster, c.durably)
+}
+
+// lastingOptions are those of connections that wait for replicas.
+func (c *Client) lastingOptions() *redis.Options {
+	o := c.options(-1)
+	o.ReadTimeout += c.opened.Durability.Timeout
+	connected := o.OnConnect
+	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		c.scripts.forget() // it may be another server, or have restarted
+		if connected == nil {
+			return nil
+		}
+		return connected(ctx, cn)
+	}
+	return o
 }
 
 // durably runs calls as pipeline does, and has the server wait for the replicas, on
@@ -52,6 +67,7 @@ func (c *Client) durably(ctx context.Context, calls []*call) error {
 		pipeline(ctx, c.once, calls)
 		return nil
 	}
+	c.scripts.spell(calls)
 	limit := c.durability.Timeout
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end)*9/10) // the reply has to come in time, too
@@ -59,6 +75,7 @@ func (c *Client) durably(ctx context.Context, calls []*call) error {
 	wait := plainCall(ctx, "WAIT", c.durability.MinReplicas, milliseconds(limit))
 	wait.last = true
 	pipeline(ctx, c.lasting, append(calls, wait))
+	c.scripts.learn(calls)
 	n, err := wait.reply.Int64()
 	switch {
 	case err != nil: // as text: it is no answer to the calls
@@ -67,4 +84,45 @@ func (c *Client) durably(ctx context.Context, calls []*call) error {
 		return fmt.Errorf("%w: %d of %d replicas have confirmed it within %v", ErrNotReplicated, n, c.durability.MinReplicas, limit.Round(time.Millisecond))
 	}
 	return nil
+}
+
+// loadedScripts are those that a server ran. With one that it does not know a durable
+// pipeline would first wait for the replicas, and only then send the text: so that goes
+// along with the first call. Another node of a cluster may not know it all the same;
+// pipeline copes with that.
+type loadedScripts struct {
+	mu    sync.Mutex
+	known map[*redis.Script]bool
+}
+
+func (l *loadedScripts) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = nil
+}
+
+// spell has the calls of scripts that are not known bring their text.
+func (l *loadedScripts) spell(calls []*call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range calls {
+		if c.script != nil && !l.known[c.script] {
+			c.queue = c.whole
+		}
+	}
+}
+
+// learn notes which scripts were run.
+func (l *loadedScripts) learn(calls []*call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range calls {
+		if c.script == nil || c.reply.Err() != nil {
+			continue
+		}
+		if l.known == nil {
+			l.known = map[*redis.Script]bool{}
+		}
+		l.known[c.script] = true
+	}
 }

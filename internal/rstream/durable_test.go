@@ -183,3 +183,17 @@ func TestWaitIsOnlySentOnDemand(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// On a server that does not know the script yet, what is sent is not held up by the wait
+// for what was before.
+func TestANewServerIsNotWaitedForTwice(t *testing.T) {
+	t.Parallel()
+	l := newLagging(t)
+	l.link.Pause()
+	l.add("other", "*") // that is waited for
+	sent := make(chan Appended, 1)
+	go func() { sent <- sendWith(l.ctx(), l.patient, "") }()
+	eventually(t, "it is in", func() bool { return l.raw.XLen(l.ctx(), "log").Val() == 1 })
+	l.link.Resume()
+	l.must((<-sent).Err)
+}

@@ -168,16 +168,18 @@ var (
 
 // A call is one command of a pipeline: it queues itself, as often as it must.
 type call struct {
-	queue func(redis.Pipeliner) *redis.Cmd
-	whole func(redis.Pipeliner) *redis.Cmd // with the script's text; nil for a plain command
-	reply *redis.Cmd
-	last  bool // it is about the calls before it, and repeated with any of them
+	script *redis.Script // nil for a plain command
+	queue  func(redis.Pipeliner) *redis.Cmd
+	whole  func(redis.Pipeliner) *redis.Cmd // with the script's text
+	reply  *redis.Cmd
+	last   bool // it is about the calls before it, and repeated with any of them
 }
 
 func scriptCall(ctx context.Context, s *redis.Script, keys []string, args ...any) *call {
 	return &call{
-		queue: func(p redis.Pipeliner) *redis.Cmd { return s.EvalSha(ctx, p, keys, args...) },
-		whole: func(p redis.Pipeliner) *redis.Cmd { return s.Eval(ctx, p, keys, args...) },
+		script: s,
+		queue:  func(p redis.Pipeliner) *redis.Cmd { return s.EvalSha(ctx, p, keys, args...) },
+		whole:  func(p redis.Pipeliner) *redis.Cmd { return s.Eval(ctx, p, keys, args...) },
 	}
 }
 

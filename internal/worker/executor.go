@@ -36,6 +36,10 @@ func newExecutor(w *Worker, p *Processor) *executor {
 	}
 }
 
+// errTooLate is a takeover that waited too long for replicas or a reply. The next try
+// begins with the lock.
+var errTooLate = errors.New("the takeover was confirmed when its lease was over already")
+
 var errLeaseEnded = errors.New("the lease ended: no refresh reached Redis in time")
 
 // errRejoin is the cause of an incarnation's end when the executor goes on.
@@ -203,6 +207,9 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	var pos rstream.Position
 	if err == nil {
 		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.largest(partition))
+	}
+	if err == nil && mono() >= leaseEnd(sent, i.p.LockExpiry) {
+		err = errTooLate
 	}
 	i.note(ctx, partition, err)
 	switch {
