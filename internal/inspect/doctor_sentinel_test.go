@@ -42,11 +42,11 @@ func TestDiagnoseSentinels(t *testing.T) {
 	}
 	found(w.URL(), 0, "sentinels", "ok", "3 of 3 were asked: the master is "+w.Master().Addr()+", with 1 replicas")
 	found(w.URL(), 0, "role", "ok", "a master")
-	found(w.URL(), 0, "rights", "ok", "all that are needed")
+	found(w.URL(), 0, "rights", "ok", "all that a worker needs")
 	found(w.URL(), 0, "replicas", "warning", "min-replicas-to-write is 0")
 	found(w.URL(), 1, "replicas", "warning", "1 connected, and all of them have to confirm")
 	found(w.URL(), 2, "replicas", "problem", "1 connected, and 2 have to confirm")
-	found(w.URL(), 2, "rights", "ok", "all that are needed")
+	found(w.URL(), 2, "rights", "ok", "all that a worker needs")
 	found(w.Master().URL(), 0, "sentinels", "", "")
 	w.Sentinels()[1].Kill()
 	found(w.URL(), 0, "sentinels", "warning", "no answer: "+w.Sentinels()[1].Addr()+" (")
