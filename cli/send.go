@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -60,6 +62,8 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	sent := to.send(ctx, []worker.JSONRecord{record})[0]
 	switch {
+	case errors.Is(sent.Err, runnel.ErrNotReplicated):
+		return fmt.Errorf("stream %s: it was sent as %s, and a failover may lose it: %w", to.name, sent.ID, sent.Err)
 	case sent.Unknown:
 		return fmt.Errorf("stream %s: it may have been sent or not: %w", to.name, sent.Err)
 	case sent.Err != nil:

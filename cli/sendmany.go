@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -221,6 +222,9 @@ func (b *bulk) count(lines []line, results []worker.JSONSent) (lost bool) {
 		case r.Refused:
 			b.report.refused(lines[i], r.Err)
 			continue
+		case errors.Is(r.Err, runnel.ErrNotReplicated):
+			b.Unknown++
+			failures.add(lines[i], "sent, and a failover may lose it: "+oneLine(r.Err))
 		case r.Unknown:
 			b.Unknown++
 			failures.add(lines[i], "may have been sent: "+oneLine(r.Err))
