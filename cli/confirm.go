@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -16,7 +17,7 @@ func (s *session) confirm(c *cli.Context, format string, args ...any) error {
 		return nil
 	}
 	fmt.Fprintf(s.stderr, format+" [y/N] ", args...)
-	answer, _ := bufio.NewReader(s.stdin).ReadString('\n')
+	answer, _ := bufio.NewReader(io.LimitReader(s.stdin, 1<<10)).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil

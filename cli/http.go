@@ -30,6 +30,9 @@ func httpFlags() []cli.Flag {
 	}
 }
 
+// maxHeader bounds what a request may send before its body.
+const maxHeader = 64 << 10
+
 // A monitor is a worker's HTTP server for probes and metrics.
 type monitor struct {
 	listener net.Listener
@@ -65,7 +68,7 @@ func (s *session) startMonitor(c *cli.Context) (*monitor, error) {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return &monitor{listener, &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}}, nil
 }

@@ -52,7 +52,7 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	if c.Args().Get(1) == "-" {
 		var err error
-		if record.JSON, err = readAll(ctx, s.stdin); err != nil {
+		if record.JSON, err = readAll(ctx, s.stdin, maxLine); err != nil {
 			return fmt.Errorf("standard input: %w", err)
 		}
 	}
@@ -84,16 +84,19 @@ func keyOf(c *cli.Context) *string {
 	return &key
 }
 
-// readAll is io.ReadAll that ends with ctx. A read from a terminal cannot be
+// readAll is io.ReadAll, of so many bytes at most, that ends with ctx. A read from a terminal cannot be
 // ended from outside: then it stays behind, and ends with the process.
-func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
+func readAll(ctx context.Context, r io.Reader, most int) ([]byte, error) {
 	type result struct {
 		data []byte
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() {
-		data, err := io.ReadAll(r)
+		data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+		if err == nil && len(data) > most {
+			data, err = nil, fmt.Errorf("longer than %d bytes, which is more than Redis takes", most)
+		}
 		done <- result{data, err}
 	}()
 	select {

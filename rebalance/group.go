@@ -17,6 +17,10 @@ const groupVersion = 1
 // maxPartitions is far above what makes sense; a count beyond it is nonsense.
 const maxPartitions = 1 << 20
 
+// maxStored bounds what is parsed, in bytes: three times a membership of 65 536
+// partitions that are all pinned to workers with long names.
+const maxStored = 16 << 20
+
 // ErrInvalid is what Parse returns, wrapped, for a value that is no membership.
 var ErrInvalid = errors.New("invalid membership")
 
@@ -71,6 +75,9 @@ type executorJSON struct {
 func Parse(data []byte) (Group, error) {
 	if len(data) == 0 {
 		return Group{}, nil
+	}
+	if len(data) > maxStored {
+		return Group{}, fmt.Errorf("%w: it has %d bytes, more than %d", ErrInvalid, len(data), maxStored)
 	}
 	// The version first: what else a newer one holds need not fit our types.
 	var v struct {

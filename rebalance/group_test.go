@@ -135,3 +135,20 @@ func TestKindText(t *testing.T) {
 		t.Error("an unknown kind was read")
 	}
 }
+
+func TestAMembershipThatIsTooLargeIsNone(t *testing.T) {
+	large := []byte(`{"v":1,"generation":1,"partitions":3,"executors":{}` + strings.Repeat(" ", maxStored) + "}")
+	if _, err := Parse(large); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	g := Group{}
+	pins := map[int]string{}
+	for n := range 65536 {
+		pins[n] = strings.Repeat("w", 64)
+	}
+	g = g.Join("x1", Executor{Worker: "host-1", JoinedAt: time.UnixMilli(1), Expiry: time.Second}, 65536, "s")
+	g.Pins = pins
+	if _, err := Parse(g.Encode()); err != nil {
+		t.Errorf("the largest that makes sense, %d bytes: %v", len(g.Encode()), err)
+	}
+}

@@ -166,10 +166,18 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 	return m, nil
 }
 
+const (
+	mostMeta       = 1 << 20 // bytes
+	mostPartitions = 1 << 16
+)
+
 func parseMeta(data []byte) (Meta, error) {
 	var m Meta
 	var version struct {
 		V *int `json:"v"`
+	}
+	if len(data) > mostMeta {
+		return Meta{}, fmt.Errorf("stored metadata has %d bytes, more than %d: it is none", len(data), mostMeta)
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
 		return Meta{}, fmt.Errorf("stored metadata is not readable: %w", err)
@@ -179,6 +187,10 @@ func parseMeta(data []byte) (Meta, error) {
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Meta{}, fmt.Errorf("stored metadata is not readable: %w", err)
+	}
+	// Whoever looks makes room for so many.
+	if m.Partitions < 0 || m.Partitions > mostPartitions {
+		return Meta{}, fmt.Errorf("stored metadata is not readable: %d partitions, more than %d", m.Partitions, mostPartitions)
 	}
 	return m, nil
 }

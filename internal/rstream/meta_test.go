@@ -176,3 +176,16 @@ func TestStreams(t *testing.T) {
 		equal(t, "another app", len(got), 0)
 	})
 }
+
+func TestMetaThatMakesNoSenseIsRefused(t *testing.T) {
+	for _, stored := range []string{
+		`{"v":1,"partitions":1000000000}`, `{"v":1,"partitions":-1}`, `{"v":1,"partitions":1` + strings.Repeat(" ", mostMeta) + "}",
+	} {
+		if m, err := parseMeta([]byte(stored)); err == nil || !strings.Contains(err.Error(), "stored metadata ") {
+			t.Errorf("%d bytes: %+v, %v", len(stored), m, err)
+		}
+	}
+	if _, err := parseMeta([]byte(`{"v":1,"partitions":65536}`)); err != nil {
+		t.Error(err)
+	}
+}
