@@ -54,6 +54,8 @@ func (c *Client) reachError(err error) error {
 		return errors.New("it wants a password, and none was given")
 	case replyHas(err, "WRONGPASS", "invalid password", "invalid username-password"):
 		return errors.New("wrong user name or password")
+	case replyHas(err, "NOPERM"): // as to SELECT a database
+		return fmt.Errorf("user %q: %w; docs/security.md has the rules", c.user(), err)
 	case isReply(err):
 		return err
 	}

@@ -1,6 +1,7 @@
 package security
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -95,6 +96,26 @@ func do(t *testing.T, rdb *redis.Client, line string) {
 
 func urlOf(server *testredis.Server, user string) string {
 	return fmt.Sprintf("redis://%s:secret@%s", user, server.Addr())
+}
+
+// Another database than the first takes one right more, and an error says so.
+func TestAnotherDatabaseTakesSelect(t *testing.T) {
+	server, admin := guarded(t, "standalone")
+	try := func() error {
+		c, err := rstream.Open(rstream.Options{URL: urlOf(server, "shop-worker") + "/2", Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return errors.Join(c.Check(t.Context()), c.CheckRights(t.Context(), rstream.Work))
+	}
+	if err := try(); err == nil || !strings.Contains(err.Error(), `user "shop-worker": NOPERM`) || !strings.Contains(err.Error(), "select") {
+		t.Errorf("without: %v", err)
+	}
+	do(t, admin, "ACL SETUSER shop-worker +select")
+	if err := try(); err != nil {
+		t.Errorf("with it: %v", err)
+	}
 }
 
 // Whatever is not the app's, or not the role's, is refused.
