@@ -21,7 +21,8 @@
 //   - A change is announced after it was written. Messages are hints: each
 //     member also reads the membership with its heartbeat.
 //   - What a heartbeat has read is not followed as it is: it may be older than
-//     what is followed. It is loaded again when it differs.
+//     what is followed. It is loaded again when it differs. So is what a removal has
+//     left, where something else was loaded meanwhile.
 //   - An assignment is a wish, a lock decides. A partition goes over when its old
 //     owner has released it; the new one tries until it succeeds or a newer
 //     membership takes the partition away.

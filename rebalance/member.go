@@ -81,6 +81,7 @@ type machine struct {
 	checkTries int       // failed checks and reaps in a row
 	beatAt     time.Time // when the next heartbeat will bring a check
 	reaping    bool
+	passed     bool // something was loaded and followed since the reap began
 }
 
 // newMachine returns a machine that has not started. jitter picks a duration
@@ -194,6 +195,7 @@ func (m *machine) loaded(now time.Time, value []byte, err error) []action {
 	m.loadTries = 0
 	if !overtaken {
 		m.follow(value)
+		m.passed = true
 	}
 	if (again || overtaken) && m.phase == following {
 		m.reload()

@@ -1,6 +1,7 @@
 package rebalance
 
 import (
+	"bytes"
 	"slices"
 	"time"
 )
@@ -44,14 +45,19 @@ func (m *machine) alive(now time.Time, life map[string]time.Duration, err error)
 	case len(dead) == 0:
 		m.checkTries = 0
 	case !m.reaping:
-		m.reaping = true
+		m.reaping, m.passed = true, false
 		m.do(action{verb: doReap, executors: dead})
 	}
 	return m.flush(now)
 }
 
 // reaped takes the result of doReap: those who were removed, and the stored
-// value after that.
+// value after that. It is loaded again if something else was meanwhile:
+//  1. the reap reads or writes a value;
+//  2. another member changes it; that is loaded and followed;
+//  3. what the reap left arrives here.
+//
+// It would otherwise throw the member back.
 func (m *machine) reaped(now time.Time, dead []string, value []byte, err error) []action {
 	m.reaping = false
 	if m.phase != following {
@@ -62,8 +68,12 @@ func (m *machine) reaped(now time.Time, dead []string, value []byte, err error) 
 		return m.flush(now)
 	}
 	m.checkTries = 0
-	m.overtaken = m.loading
-	m.follow(value)
+	if m.passed && !bytes.Equal(value, m.seen) {
+		m.reload()
+	} else {
+		m.overtaken = m.loading
+		m.follow(value)
+	}
 	for _, id := range dead {
 		m.announce(Died, id)
 	}
