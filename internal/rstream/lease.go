@@ -38,7 +38,7 @@ type State int
 const (
 	Ours      State = 1  // the lock holds our value and the group is there
 	Lost      State = 0  // the lock does not hold our value
-	GroupGone State = -1 // the lock is ours, the group is not there
+	GroupGone State = -1 // the lock is ours, the group is not there, or is an earlier tenure's
 	BadType   State = -2 // a key holds a wrong Redis type
 	Unknown   State = -3 // the node of a cluster could not be asked
 )

@@ -86,6 +86,32 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
+// A failover may keep the lock of a tenure and forget its takeover: the group of that
+// name is then the one of the executor's tenure before, and what is pending there was
+// never given to this one.
+func TestRefreshAfterAForgottenTakeover(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.add(p.Log, "1-1")
+		e.add(p.Log, "2-2")
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 2)
+		e.must(e.Unlock(e.ctx(), p, tenure(alice, 1)))
+		e.lock(p, tenure(alice, 2))
+		refresh := func(floor string) State {
+			t.Helper()
+			got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb"},
+				[]Renewal{{Place: p, Tenure: tenure(alice, 2), Floor: floor, Read: -1}})
+			e.must(err)
+			return got.Renewed[0].State
+		}
+		equal(t, "state", refresh("2-2"), GroupGone)
+		equal(t, "floor", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
+		e.must(e.raw.HDel(e.ctx(), p.Own, "tenure").Err()) // by hand: nothing is known
+		equal(t, "state without a known tenure", refresh("0-0"), Ours)
+	})
+}
+
 func TestRefreshOfNothingBeats(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)

@@ -12,7 +12,7 @@
 --         is ours: number of changes by operators, number of entries lost, 1 if these
 --         were counted, entries read up to the last ID as they are known now or -1.
 --         (Thousands of small replies would cost more than all else.)
---         state 1 ours, 0 lock lost, -1 lock ours but the group is gone,
+--         state 1 ours, 0 lock lost, -1 lock ours but the group is gone or of another tenure,
 --         -2 a key holds a wrong type
 -- Every entry that was ever appended was either delivered to the processor or lost:
 -- that can be told where nothing is left to deliver. Repeated it finds nothing more.
@@ -48,8 +48,12 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	if held ~= value then return '0 0 -\n' end
 	redis.call('PEXPIRE', lock, ARGV[1])
 	-- Also when the group is gone: then it is all that is left of the position.
-	local known = redis.pcall('HMGET', own, 'lost', 'poke')
+	local known = redis.pcall('HMGET', own, 'lost', 'poke', 'tenure')
 	if known.err then return '-2 0 -\n' end
+	-- A failover may have kept the lock and forgotten the takeover. Then a group of
+	-- this name is of an earlier tenure of ours, and what is pending in it was given
+	-- to that one: our floor says nothing of it.
+	if known[3] and known[3] ~= value then return '-1 0 -\n' end
 	local lost = tonumber(known[1] or '') or 0
 	if read ~= '' then read = string.format('%.0f', read + lost) end
 	redis.call('HSET', own, 'floor', floor, 'read', read)
