@@ -11,14 +11,14 @@ DURATION    ?= 60s
 SEED        ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short tidy-check sim chaos bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim chaos model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check web-check race mutants sim-short tidy-check
+	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check web-check race mutants sim-short model-short tidy-check
 
 audit: ## licenses of all dependencies, and known vulnerabilities where their database can be reached
 	@GO="$(GO)" scripts/audit.sh
@@ -57,6 +57,9 @@ SIM := GOGC=400 $(GO)
 sim-short: ## 200 simulated clusters in fake time
 	RUNNEL_SIM_SEEDS=200 $(SIM) test -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 
+model-short: ## explore the model of the ownership protocol, in more than the race detector leaves time for
+	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/model
+
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff
 
@@ -65,6 +68,9 @@ sim: ## simulated clusters in fake time, also with retries, delays, full streams
 
 chaos: ## kill, stop and cut off real workers: make chaos DURATION=60s SEED=7
 	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) $(GO) test -count 1 -v -run '^TestFaults' -timeout 0 ./internal/chaos
+
+model: ## explore the model of the ownership protocol in large bounds: minutes, 1 GB
+	RUNNEL_MODEL=large $(GO) test -count 1 -v -run '^TestProtocol$$' -timeout $(TIMEOUT) ./internal/model
 
 # CASES, PAIRS and QUICK are for make bench.
 CASES ?=

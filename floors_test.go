@@ -22,7 +22,7 @@ const module = "github.com/runnel-go/runnel"
 // the test until it is placed here.
 var floors = [][]string{
 	{"rebalance", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due"},
-	{"internal/rstream"},
+	{"internal/rstream", "internal/model"},
 	{"internal/leader", "internal/inspect"},
 	{"internal/worker"},
 	{""},

@@ -1,0 +1,94 @@
+package model
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// anyFaults are all faults but those of Redis, and more.
+func anyFaults(more map[fault]uint8) map[fault]uint8 {
+	all := map[fault]uint8{breaks: 3, lapses: 3, crashes: 2, releases: 3, surprise: 2, slowness: 2}
+	for f, n := range more {
+		all[f] = n
+	}
+	return all
+}
+
+// A bound is something to explore, in which no promise may be broken.
+type bound struct {
+	name   string
+	of     explored
+	states int  // fewer would be another model than this one
+	dear   bool // too dear under the race detector
+}
+
+type explored interface {
+	Explore(limit int) (Result, error)
+}
+
+// small bounds are explored by every run of the tests.
+var small = []bound{
+	{"no fault", Ownership{Log: []uint8{1, 2, 3}, Count: 2}, 140, false},
+	{"two entries, any fault", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(nil), LateLocks: true}, 9000, false},
+	{"one entry, any two faults", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: anyFaults(nil), LateLocks: true}, 100_000, true},
+	{"three entries, a part of a read is refused", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 1, Refuses: true, Max: map[fault]uint8{breaks: 1, releases: 1}}, 2400, false},
+	{"connections cannot be killed", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, CannotKill: true, Max: map[fault]uint8{breaks: 2, lapses: 1}}, 25_000, true},
+	{"groups are destroyed", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{destroys: 1})}, 15_000, true},
+	{"FLUSHALL", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{flushes: 1})}, 20_000, true},
+	{"failover", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1})}, 100_000, true},
+	{"failover that forgets entries", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 55_000, true},
+	{"failover and handover", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 1, releases: 1}}, 290_000, true},
+	{"epochs", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, Max: map[fault]uint8{fails: 1, releases: 1}}, 44_000, true},
+	{"epochs, the clock is set back", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, ClockBehind: true, Max: map[fault]uint8{fails: 1, releases: 1}}, 50_000, true},
+	{"three join", Membership{}, 2000, false},
+	{"three join, one dies or is paused", Membership{Faults: 1, Max: map[fault]uint8{crashes: 1, lapses: 1}}, 750_000, true},
+	{"three members, any fault", Membership{Settled: true, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1, destroys: 1})}, 27_000, true},
+	{"three members, any two of some faults", Membership{Settled: true, Faults: 2, Max: map[fault]uint8{breaks: 1, crashes: 1, releases: 1}}, 8500, false},
+}
+
+// large bounds take minutes and gigabytes: make model.
+var large = []bound{
+	{"two entries, any two faults", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: anyFaults(nil), LateLocks: true}, 960_000, true},
+	{"three entries, two of some faults", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 2, Max: map[fault]uint8{breaks: 1, lapses: 1, releases: 1}}, 880_000, true},
+	{"one entry, any three faults", Ownership{Log: []uint8{1}, Count: 2, Faults: 3, Max: anyFaults(nil), LateLocks: true}, 2_700_000, true},
+	{"two entries, three of some faults", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 3, Max: map[fault]uint8{breaks: 1, lapses: 1, releases: 1, crashes: 1}}, 1_100_000, true},
+	{"groups are destroyed, another fault", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{destroys: 1})}, 1_800_000, true},
+	{"FLUSHALL and another fault", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{flushes: 1})}, 2_350_000, true},
+	{"failover and another fault", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{fails: 1})}, 2_400_000, true},
+	{"failover that forgets entries, any fault", Ownership{Log: []uint8{1, 2}, Later: []uint8{3}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1})}, 1_650_000, true},
+	{"epochs, failover and another fault", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, Max: map[fault]uint8{fails: 1, releases: 1, lapses: 1}}, 1_200_000, true},
+	{"three join, any fault", Membership{Faults: 1, Max: anyFaults(nil)}, 830_000, true},
+	{"three members, any two faults", Membership{Settled: true, Faults: 2, Max: anyFaults(nil)}, 3_000_000, true},
+	{"three members, failover and another fault", Membership{Settled: true, Faults: 2, Max: map[fault]uint8{fails: 1, lapses: 1}}, 1_150_000, true},
+}
+
+// Within the bounds every promise holds in every state that can be reached, and from
+// each of them the goal can be reached again.
+func TestProtocol(t *testing.T) {
+	bounds, limit := small, 2_000_000
+	if os.Getenv("RUNNEL_MODEL") == "large" {
+		bounds, limit = large, 20_000_000
+	}
+	states, steps := 0, 0
+	for _, b := range bounds {
+		if b.dear && raced {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) {
+			began := time.Now()
+			r, err := b.of.Explore(limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%v, %d goals, %v", r, r.Goals, time.Since(began).Round(10*time.Millisecond))
+			if r.Broken != "" {
+				t.Error("a promise is broken")
+			} else if r.States < b.states || r.Goals == 0 {
+				t.Errorf("got %d states with %d goals, want at least %d and 1: was the model made smaller?", r.States, r.Goals, b.states)
+			}
+			states, steps = states+r.States, steps+r.Steps
+		})
+	}
+	t.Logf("%d states, %d steps", states, steps)
+}

@@ -1,0 +1,205 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A machine is what explore explores.
+type machine[S comparable] interface {
+	// start returns the first state.
+	start() S
+	// steps appends everything that may happen next in a state.
+	steps(s *S, out []step[S]) []step[S]
+	// canon makes states the same that differ in names only.
+	canon(s *S)
+	// broken returns the promise that a state breaks, "" if it breaks none.
+	broken(s *S) string
+	// goal says whether a state is one that is always to be reached again.
+	goal(s *S) bool
+}
+
+// A step is one thing that may happen.
+type step[S comparable] struct {
+	next   S
+	label  label
+	fair   bool   // it happens some time by itself: a part of the protocol, no fault
+	breaks string // the promise that it breaks, "" if it breaks none
+}
+
+// A label tells what a step is. Its text is made only for the few that are shown.
+type label struct {
+	format string
+	args   [4]uint8
+}
+
+func (l label) String() string {
+	args := make([]any, strings.Count(l.format, "%"))
+	for i := range args {
+		args[i] = l.args[i]
+	}
+	return fmt.Sprintf(l.format, args...)
+}
+
+// stall is the promise that a state breaks from which the goal is out of reach.
+const stall = "no stall"
+
+// Result is what an exploration found.
+type Result struct {
+	States int // that can be reached, up to names
+	Steps  int // between them
+	Depth  int // the number of steps to the last of them
+	Goals  int // how many of them are goals
+
+	Broken string   // the promise that is broken, "" for none
+	Trace  []string // the fewest steps that break it; then nothing else was explored
+}
+
+// String tells what was found, with the steps to it.
+func (r Result) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d states, %d steps, depth %d", r.States, r.Steps, r.Depth)
+	if r.Broken != "" {
+		fmt.Fprintf(&b, "; broken: %s", r.Broken)
+		for i, line := range r.Trace {
+			fmt.Fprintf(&b, "\n  %2d %s", i+1, line)
+		}
+	}
+	return b.String()
+}
+
+// An explorer visits every state, those with the fewest steps before them first.
+type explorer[S comparable] struct {
+	m       machine[S]
+	states  *table[S]
+	parents list
+	fair    list // the states after each by a fair step
+	ends    list // where those of each state end in fair
+	out     []step[S]
+	result  Result
+}
+
+// explore visits every state that can be reached, and stops at the first promise
+// that is broken. More states than limit are an error: the bounds are too large.
+func explore[S comparable](m machine[S], limit int) (Result, error) {
+	e := &explorer[S]{m: m, states: newTable[S]()}
+	first := m.start()
+	m.canon(&first)
+	e.states.add(&first)
+	e.parents.add(0)
+	for i, level := 0, 1; i < e.states.n; i++ {
+		if i == level {
+			e.result.Depth++
+			level = e.states.n
+		}
+		if e.visit(i) {
+			e.result.States = e.states.n
+			return e.result, nil
+		}
+		if e.states.n > limit {
+			return e.result, fmt.Errorf("more than %d states: the bounds are too large", limit)
+		}
+	}
+	e.result.States = e.states.n
+	e.live()
+	return e.result, nil
+}
+
+// visit adds the states after one, and says whether a promise is broken.
+func (e *explorer[S]) visit(i int) (broken bool) {
+	s := *e.states.at(i)
+	e.out = e.m.steps(&s, e.out[:0])
+	for k := range e.out {
+		st := &e.out[k]
+		e.result.Steps++
+		if st.breaks == "" {
+			st.breaks = e.m.broken(&st.next)
+		}
+		if st.breaks != "" {
+			e.result.Broken = st.breaks
+			e.result.Trace = e.trace(i, st.breaks)
+			return true
+		}
+		e.m.canon(&st.next)
+		j, fresh := e.states.add(&st.next)
+		if fresh {
+			e.parents.add(uint32(i))
+		}
+		if st.fair && i != j {
+			e.fair.add(uint32(j))
+		}
+	}
+	e.ends.add(uint32(e.fair.n))
+	return false
+}
+
+// live finds the first state from which no fair steps lead to a goal. Most steps
+// lead to states of higher numbers, so a few rounds from the end suffice.
+func (e *explorer[S]) live() {
+	can := make([]bool, e.states.n)
+	for i := range can {
+		if can[i] = e.m.goal(e.states.at(i)); can[i] {
+			e.result.Goals++
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := len(can) - 1; i >= 0; i-- {
+			if !can[i] && e.leads(i, can) {
+				can[i], changed = true, true
+			}
+		}
+	}
+	for i := range can {
+		if !can[i] {
+			e.result.Broken = stall
+			e.result.Trace = append(e.trace(i, ""), fmt.Sprintf("and from here the goal is out of reach: %+v", *e.states.at(i)))
+			return
+		}
+	}
+}
+
+func (e *explorer[S]) leads(i int, can []bool) bool {
+	from := 0
+	if i > 0 {
+		from = int(e.ends.at(i - 1))
+	}
+	for k := from; k < int(e.ends.at(i)); k++ {
+		if can[e.fair.at(k)] {
+			return true
+		}
+	}
+	return false
+}
+
+// trace tells the steps to a state, and the one that then breaks a promise, if
+// any. States are known up to names only; so it goes the way again, where names stay.
+func (e *explorer[S]) trace(to int, breaks string) (lines []string) {
+	var way []int
+	for i := to; i > 0; i = int(e.parents.at(i)) {
+		way = append(way, i)
+	}
+	s := e.m.start()
+	for k := len(way) - 1; k >= 0; k-- {
+		for _, st := range e.m.steps(&s, nil) {
+			known := st.next
+			e.m.canon(&known)
+			if known == *e.states.at(way[k]) {
+				lines, s = append(lines, st.label.String()), st.next
+				break
+			}
+		}
+	}
+	if breaks == "" {
+		return lines
+	}
+	for _, st := range e.m.steps(&s, nil) {
+		if st.breaks == "" {
+			st.breaks = e.m.broken(&st.next)
+		}
+		if st.breaks == breaks {
+			return append(lines, st.label.String())
+		}
+	}
+	return append(lines, "(the last step was not found again)")
+}

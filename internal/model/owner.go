@@ -1,0 +1,140 @@
+package model
+
+// Ownership says how much of the protocol of one partition is explored: three
+// executors, of which each may try for the lock whenever it is free, as if all
+// memberships were followed at once.
+type Ownership struct {
+	Log    []uint8 // the entries that are there at first, ascending, from 1 to 8
+	Later  []uint8 // those that are appended later, in this order
+	Count  int     // entries that a read brings at most
+	Faults int     // how many may happen together
+	Max    map[fault]uint8
+
+	Epochs      bool // epochs are told apart
+	ClockBehind bool // after a failover the server's clock is behind what epochs were made of
+	CannotKill  bool // CLIENT KILL is not permitted
+	Refuses     bool // buffers may refuse a part of what was read, for its size
+	LateLocks   bool // a request for the lock may be executed late
+
+	Off Rule // the rules that are switched off
+}
+
+// Explore visits every state within the bounds. More states than limit are an error.
+func (o Ownership) Explore(limit int) (Result, error) {
+	return explore[ownState](&ownership{Ownership: o, max: o.bounds()}, limit)
+}
+
+func (o Ownership) bounds() (all [faults]uint8) {
+	for f, n := range o.Max {
+		all[f] = n
+	}
+	all[appends] = uint8(len(o.Later))
+	return all
+}
+
+// ownership is the machine.
+type ownership struct {
+	Ownership
+	max [faults]uint8
+}
+
+var _ machine[ownState] = (*ownership)(nil)
+
+func (m *ownership) on(r Rule) bool { return m.Off&r == 0 }
+
+// keepsFloor says whether the stored floor can ever matter.
+func (m *ownership) keepsFloor() bool { return m.rebuilds() }
+
+// rebuilds says whether a group may have to be made anew under a lock that is held.
+func (m *ownership) rebuilds() bool {
+	return m.max[destroys] > 0 || m.max[fails] > 0 || m.max[flushes] > 0
+}
+
+// may says whether one more fault is within the bounds.
+func (s *ownState) may(f fault) bool { return s.each[f] > 0 && (f == appends || s.left > 0) }
+
+func (s *ownState) spend(f fault) {
+	s.each[f]--
+	if f != appends {
+		s.left--
+	}
+}
+
+func (m *ownership) start() ownState {
+	s := ownState{left: uint8(m.Faults), each: m.max}
+	for _, e := range m.Log {
+		s.server.log |= only(e)
+	}
+	for i := range s.x {
+		s.x[i].epoch = 3
+	}
+	return s
+}
+
+func (m *ownership) goal(s *ownState) bool {
+	if s.server.log&^s.handled != 0 {
+		return false
+	}
+	groups := 0
+	for _, g := range s.server.groups {
+		if g.of == 0 {
+			continue
+		}
+		groups++
+		if g.pending != 0 || s.server.log&^upTo(g.last) != 0 {
+			return false
+		}
+	}
+	return groups == 1
+}
+
+// broken looks at what holds in every state.
+func (m *ownership) broken(s *ownState) string {
+	passed, groups := set(0), 0
+	for _, g := range s.server.groups {
+		if g.of != 0 {
+			groups++
+			passed |= upTo(g.last) &^ g.pending
+		}
+	}
+	if groups > 1 && m.on(OldGroupsGo) {
+		return "there is one group"
+	}
+	if groups == 0 && m.keepsFloor() && s.server.floor <= s.server.log.highest() {
+		passed = upTo(s.server.floor)
+	}
+	if s.server.log&passed&^s.handled != 0 {
+		return "nothing is passed over that was not handled"
+	}
+	if lock := s.server.lock; lock != 0 {
+		x := &s.x[lock.slot()]
+		if x.bereft && (x.phase == owning || x.phase == draining) && s.tenure(int(lock.slot())) == lock {
+			return "a lost lock is never held again"
+		}
+	}
+	return ""
+}
+
+// begin checks what is promised of a function that begins an entry.
+func (m *ownership) begin(s *ownState, i int, e uint8) string {
+	x, of := &s.x[i], s.tenure(i)
+	// What a failover forgot an owner learns with its next refresh, and lives by what
+	// it knew until then: the window that asynchronous replication leaves.
+	forgotten := x.is(stale) && s.server.took != of
+	switch {
+	case s.server.log.has(e) && s.server.log&upTo(e-1)&^s.handled != 0 && !forgotten:
+		return "an entry begins when all before it are handled"
+	case s.server.took != of && !forgotten:
+		return "who was followed by another owner begins nothing"
+	case e <= x.begun && !x.is(mixed):
+		return "entries ascend within a tenure"
+	case s.handled.has(e) && !s.again.has(e) && !x.is(mixed):
+		return "nothing is handled again after a clean release"
+	}
+	for k := range s.x {
+		if y := &s.x[k]; k != i && y.current != 0 && y.is(leased) && !y.is(stale) && !x.is(stale) {
+			return "no two functions run while the lease of the first one holds"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,193 @@
+package model
+
+// steps appends all that may happen next.
+func (m *ownership) steps(s *ownState, out []step[ownState]) []step[ownState] {
+	b := &brew{m: m, s: s, out: out}
+	b.locks()
+	b.servers()
+	for i := range s.late {
+		if s.late[i].verb != 0 {
+			b.lateOne(i)
+		}
+	}
+	for i := range s.x {
+		b.faultsOf(i)
+		b.executor(i)
+		b.replies(i)
+	}
+	return b.out
+}
+
+// A brew collects the steps after one state.
+type brew struct {
+	m   *ownership
+	s   *ownState
+	out []step[ownState]
+}
+
+// step adds a fair step: do changes the state and returns the promise it breaks.
+func (b *brew) step(format string, args [4]uint8, do func(n *ownState) string) {
+	b.add(true, format, args, do)
+}
+
+// fault adds a step that is a fault, if the bounds have room for it.
+func (b *brew) fault(f fault, format string, args [4]uint8, do func(n *ownState)) {
+	if b.s.may(f) {
+		b.add(false, format, args, func(n *ownState) string { n.spend(f); do(n); return "" })
+	}
+}
+
+func (b *brew) add(fair bool, format string, args [4]uint8, do func(n *ownState) string) {
+	b.out = append(b.out, step[ownState]{next: *b.s, label: label{format, args}, fair: fair})
+	last := &b.out[len(b.out)-1]
+	last.breaks = do(&last.next)
+}
+
+// locks lets the lock expire. Of an owner that lives it does so only when the lease
+// has ended before, by a margin.
+func (b *brew) locks() {
+	lock := b.s.server.lock
+	if lock == 0 {
+		return
+	}
+	i := lock.slot()
+	x := &b.s.x[i]
+	expire := func(n *ownState) { n.dropLock() }
+	if x.phase != down && b.s.tenure(int(i)) == lock && (x.is(leased) || x.is(granted)) {
+		if !b.m.on(LeaseMargin) {
+			b.fault(lapses, "the lock of x%d expires", [4]uint8{i}, expire)
+		}
+		return
+	}
+	b.step("the lock of x%d expires", [4]uint8{i}, func(n *ownState) string { expire(n); return "" })
+}
+
+// servers are the faults of Redis, and what is appended.
+func (b *brew) servers() {
+	s := b.s
+	if b.m.max[fails] > 0 {
+		if !s.replicas && s.may(fails) {
+			b.add(false, "the replica gets nothing from here on", [4]uint8{}, func(n *ownState) string {
+				n.replica, n.replicas = n.server, true
+				return ""
+			})
+		} else if s.replicas {
+			b.fault(fails, "the replica becomes the master, replies of the old one still arrive", [4]uint8{}, func(n *ownState) { n.failOver(false) })
+			b.fault(fails, "the replica becomes the master, replies of the old one are lost", [4]uint8{}, func(n *ownState) { n.failOver(true) })
+		}
+	}
+	b.fault(destroys, "somebody destroys the group", [4]uint8{}, func(n *ownState) {
+		n.server.groups = [maxGroups]group{}
+		n.again |= n.handled // what was acked and is behind the stored floor
+	})
+	b.fault(flushes, "FLUSHALL", [4]uint8{}, func(n *ownState) {
+		n.dropLock()
+		n.server = server{epoch: 3}
+		n.disturb()
+	})
+	if s.may(appends) {
+		e := b.m.Later[len(b.m.Later)-int(s.each[appends])]
+		if e > s.server.log.highest() {
+			b.add(false, "e%d is appended", [4]uint8{e}, func(n *ownState) string {
+				n.spend(appends)
+				n.server.log |= only(e)
+				return ""
+			})
+		}
+	}
+}
+
+// failOver puts the replica into the server's place. Connections to the old one are
+// gone, with what was under way there.
+func (s *ownState) failOver(repliesToo bool) {
+	s.server, s.replica, s.replicas, s.aged = s.replica, server{}, false, true
+	s.late = [maxLate]late{}
+	s.again |= s.handled
+	for i := range s.x {
+		x := &s.x[i]
+		cut := func(r request) bool { return r == sent || r != none && repliesToo }
+		if cut(x.read) {
+			s.readUnknown(i)
+		}
+		if cut(x.ack) {
+			s.ackUnknown(i)
+		}
+		if x.take != none && cut(x.take) {
+			x.take = sent
+		}
+		if cut(x.refresh) {
+			x.refresh = none
+		}
+	}
+	s.disturb()
+}
+
+// disturb notes that owners know nothing of the server any more.
+func (s *ownState) disturb() {
+	s.failed = true
+	s.again |= s.handled
+	for i := range s.x {
+		x := &s.x[i]
+		x.bereft, x.elder = false, x.refresh != none && x.refresh != sent
+		if x.phase != idle && x.phase != down {
+			x.set(stale, true)
+			x.set(mixed, true)
+		}
+	}
+}
+
+// lateOne executes a request that nobody waits for, or loses it.
+func (b *brew) lateOne(k int) {
+	l := b.s.late[k]
+	args := [4]uint8{l.of.slot(), l.of.id(), l.of.number(), uint8(l.acks)}
+	drop := func(n *ownState) { n.late[k] = late{} }
+	b.step(lateTexts[l.verb][1], args, func(n *ownState) string { drop(n); return "" })
+	if l.verb == lateRead {
+		if g := b.s.server.group(l.of); g != nil && b.s.server.log&^upTo(g.last) == 0 {
+			return // it waits for entries
+		}
+	}
+	b.step(lateTexts[l.verb][0], args, func(n *ownState) (broken string) {
+		drop(n)
+		switch l.verb {
+		case lateLock:
+			if n.server.lock == 0 {
+				n.server.lock = l.of
+				if x := &n.x[l.of.slot()]; n.tenure(int(l.of.slot())) == l.of {
+					x.bereft = false
+				}
+			}
+		case lateTakeover:
+			_, _, _, broken = b.m.takeover(n, l.of, false)
+		case lateRead:
+			b.m.readNew(n, l.of)
+		case lateAck:
+			_, broken = b.m.xack(n, l.of, l.acks)
+		case lateUnlock:
+			b.m.unlock(n, l.of, true)
+		}
+		return broken
+	})
+}
+
+// lateTexts tell that a late request is executed, or never is.
+var lateTexts = func() (texts [len(verbs)][2]string) {
+	for v, name := range verbs {
+		texts[v] = [2]string{
+			"the late " + name + " of x%d, ID %d, tenure %d, entries %03b is executed",
+			"the late " + name + " of x%d, ID %d, tenure %d, entries %03b never arrives",
+		}
+	}
+	return texts
+}()
+
+// putLate notes a request that nobody waits for, where there is room for one.
+func (s *ownState) putLate(l late) bool {
+	for k := range s.late {
+		if s.late[k].verb == 0 {
+			s.late[k] = l
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package model
+
+// takeReply is what happens to a takeover that is under way.
+func (b *brew) takeReply(i int) {
+	x, at := &b.s.x[i], [4]uint8{uint8(i)}
+	of := b.s.tenure(i)
+	if x.take == sent {
+		b.step("the server executes x%d's takeover", at, func(n *ownState) string {
+			floor, epoch, ok, broken := b.m.takeover(n, of, true)
+			x := &n.x[i]
+			x.take, x.gained, x.given = done, floor, epoch
+			x.set(stale, false)
+			x.set(mixed, false)
+			if !ok {
+				x.take = refused
+			}
+			return broken
+		})
+	} else {
+		b.step("x%d gets the reply to its takeover", at, func(n *ownState) string {
+			if x.take == done {
+				n.own(i)
+				return ""
+			}
+			b.m.unlock(n, of, false)
+			n.x[i].leave()
+			return ""
+		})
+	}
+	b.fault(breaks, "the connection of x%d breaks: outcome of the takeover unknown, it is sent again", at, func(n *ownState) {
+		if x.take == sent {
+			n.putLate(late{verb: lateTakeover, of: of})
+		}
+		n.x[i].take = sent
+	})
+}
+
+// own begins a tenure.
+func (s *ownState) own(i int) {
+	x := &s.x[i]
+	lease := x.is(granted)
+	*x = executor{
+		phase: owning, id: x.id, number: x.number, epoch: min(x.epoch, x.given), flags: x.flags & (stale | mixed),
+		position: x.gained, top: x.gained, floor: x.gained,
+		read: x.read, history: x.history, got: x.got, ack: x.ack, acked: x.acked, ackOf: x.ackOf,
+		refresh: x.refresh, arg: x.arg,
+	}
+	x.set(leased, lease)
+}
+
+// faultsOf are those that strike one executor.
+func (b *brew) faultsOf(i int) {
+	x, at := &b.s.x[i], [4]uint8{uint8(i)}
+	if x.phase == idle || x.phase == down {
+		return
+	}
+	if x.is(leased) && (x.phase == owning || x.phase == draining) || x.is(granted) {
+		b.fault(lapses, "x%d is paused or cut off until its lease is over", at, func(n *ownState) {
+			n.x[i].set(leased, false)
+			n.x[i].set(granted, false)
+			n.x[i].set(renewed, false)
+		})
+	}
+	b.fault(crashes, "the process of x%d dies", at, func(n *ownState) { n.crash(i) })
+	switch x.phase {
+	case owning:
+		b.fault(surprise, "the ID of x%d ends for a loss elsewhere", at, func(n *ownState) { n.lose(i) })
+		b.fault(releases, "x%d is asked to release", at, func(n *ownState) { n.x[i].phase, n.x[i].buffer = draining, [held]uint8{} })
+	case taking:
+		if x.take == sent && b.s.room() {
+			b.fault(releases, "x%d is told not to take the partition: outcome of the takeover unknown", at, func(n *ownState) {
+				of := n.tenure(i)
+				n.putLate(late{verb: lateTakeover, of: of})
+				b.m.unlock(n, of, false)
+				n.x[i].leave()
+				n.x[i].number = of.number()
+				n.x[i].set(claimed, true)
+			})
+		}
+	}
+}
+
+// crash ends a process. What it sent may still be executed.
+func (s *ownState) crash(i int) {
+	x := s.x[i]
+	if x.take == sent {
+		s.putLate(late{verb: lateTakeover, of: s.tenure(i)})
+	}
+	if x.ack == sent {
+		s.putLate(late{verb: lateAck, of: x.ackOf, acks: x.acked})
+	}
+	if x.read == sent && !x.history {
+		s.putLate(late{verb: lateRead, of: tenureOf(uint8(i), x.id, 0)})
+	}
+	s.again |= s.handled
+	s.x[i] = executor{phase: down, id: x.id, epoch: 3}
+}
+
+// refreshes extends the lease. One that is quick is a single step, and is there only
+// where it changes something; one that takes long goes through its stages.
+func (b *brew) refreshes(i int) {
+	if b.s.x[i].refresh != none {
+		return
+	}
+	at := [4]uint8{uint8(i)}
+	next := *b.s
+	state, lowest := b.m.refresh(&next, i)
+	next.x[i].set(renewed, true)
+	b.m.heard(&next, i, state, lowest)
+	broken := ""
+	if next.x[i].refresh == strayed {
+		broken = b.m.ackStrays(&next, i)
+	}
+	if next.x[i].set(renewed, false); next != *b.s {
+		b.step("x%d refreshes its lease", at, func(n *ownState) string { *n = next; return broken })
+	}
+	b.fault(slowness, "x%d sends a refresh, which takes long", at, func(n *ownState) {
+		n.x[i].refresh = sent
+		n.x[i].set(renewed, true)
+	})
+}
+
+func (b *brew) refreshReply(i int) {
+	x, at := &b.s.x[i], [4]uint8{uint8(i)}
+	switch {
+	case x.refresh == strayed:
+		b.step("x%d acks again what is pending and it does not hold", at, func(n *ownState) string { return b.m.ackStrays(n, i) })
+	case x.phase != owning && x.phase != draining:
+		b.step("x%d has no use for its refresh any more", at, func(n *ownState) string {
+			n.x[i].refresh, n.x[i].arg, n.x[i].elder = none, 0, false
+			n.x[i].set(renewed, false)
+			return ""
+		})
+	case x.refresh == sent:
+		b.step("the server executes x%d's refresh", at, func(n *ownState) string {
+			n.x[i].refresh, n.x[i].arg = b.m.refresh(n, i)
+			return ""
+		})
+	default:
+		b.step("x%d gets the reply to its refresh", at, func(n *ownState) string {
+			n.x[i].refresh, n.x[i].arg = none, 0
+			b.m.heard(n, i, x.refresh, x.arg)
+			n.x[i].set(renewed, false)
+			n.x[i].elder = false
+			return ""
+		})
+	}
+}
+
+// heard is what an executor makes of a refresh. What it grants counts from before it
+// was sent: that may be over by the time at which the reply is there.
+func (m *ownership) heard(s *ownState, i int, state request, lowest uint8) {
+	x := &s.x[i]
+	switch state {
+	case notOurs:
+		s.lose(i)
+	case refused:
+		m.regain(s, i)
+	case done:
+		if x.is(renewed) || !m.on(LeaseFromRequest) {
+			x.set(leased, true)
+		}
+		x.set(stale, x.is(stale) && x.elder)
+		if upTo, ok := x.strays(lowest); ok && m.on(StraysAreAcked) {
+			x.refresh, x.arg = strayed, upTo
+		}
+	}
+}
+
+// strays is up to which entry what is pending must have been acked already: all
+// below the lowest that is held, and all that were ever held where none is.
+func (x *executor) strays(lowest uint8) (upTo uint8, ok bool) {
+	if x.phase != owning || lowest == 0 || lowest > x.position {
+		return 0, false
+	}
+	least := x.buffer[0]
+	for _, e := range [...]uint8{x.current, first(x.done), first(x.acked)} {
+		if e != 0 && (least == 0 || e < least) {
+			least = e
+		}
+	}
+	if least == 0 {
+		return x.position, true
+	}
+	return least - 1, lowest < least
+}
+
+func first(s set) uint8 {
+	if s == 0 {
+		return 0
+	}
+	return s.lowest()
+}
+
+// ackStrays reads what is pending up to an entry and acks it.
+func (m *ownership) ackStrays(s *ownState, i int) (broken string) {
+	x := &s.x[i]
+	of := s.tenure(i)
+	if g := s.server.group(of); g != nil {
+		if g.of != of && (x.phase == owning || x.phase == taking) {
+			of = g.of // the group's name has no tenure
+		}
+		_, broken = m.xack(s, of, g.pending&upTo(x.arg))
+	}
+	x.refresh, x.arg, x.elder = none, 0, false
+	return broken
+}

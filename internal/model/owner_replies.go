@@ -1,0 +1,223 @@
+package model
+
+import "math/bits"
+
+// replies is what happens to the requests that an executor waits for: the server
+// executes them, the reply arrives, or the connection breaks.
+func (b *brew) replies(i int) {
+	x := &b.s.x[i]
+	if x.read != none {
+		b.readReply(i)
+	}
+	if x.ack != none {
+		b.ackReply(i)
+	}
+	if x.phase == taking {
+		b.takeReply(i)
+	}
+	if x.refresh != none {
+		b.refreshReply(i)
+	}
+}
+
+func (b *brew) readReply(i int) {
+	x, at := &b.s.x[i], [4]uint8{uint8(i)}
+	of := b.s.tenure(i)
+	b.fault(breaks, "the connection of x%d breaks: outcome of the read unknown", at, func(n *ownState) {
+		if n.x[i].read == sent && !n.x[i].history {
+			n.putLate(late{verb: lateRead, of: tenureOf(uint8(i), x.id, 0)})
+		}
+		n.readUnknown(i)
+		if !b.m.on(KillBeforeHistory) {
+			n.x[i].set(killing, false)
+		}
+		if !b.m.on(HistoryBeforeNew) {
+			n.x[i].set(behind, false)
+		}
+		if b.m.CannotKill && n.x[i].is(killing) {
+			n.x[i].set(killing, false)
+			if n.x[i].phase == owning || n.x[i].phase == draining {
+				n.lose(i)
+			}
+		}
+	})
+	if x.read != sent {
+		b.readArrives(i)
+		return
+	}
+	if x.phase != owning {
+		b.step("x%d: the read ends without entries", at, func(n *ownState) string { n.x[i].read = none; return "" })
+	}
+	if x.history {
+		b.step("the server executes x%d's read of its history", at, func(n *ownState) string {
+			x := &n.x[i]
+			if g := n.server.group(of); g == nil {
+				x.read = refused
+			} else {
+				x.read, x.got = done, g.pending&^upTo(x.position)
+			}
+			return ""
+		})
+		return
+	}
+	if g := b.s.server.group(of); g != nil && b.s.server.log&^upTo(g.last) == 0 {
+		return // it waits for entries
+	}
+	b.step("the server executes x%d's read", at, func(n *ownState) string {
+		got, group, _ := b.m.readNew(n, of)
+		n.x[i].read, n.x[i].got = done, got
+		if !group {
+			n.x[i].read = refused
+		}
+		return ""
+	})
+}
+
+// readArrives takes a read's reply in. With Refuses the buffer may refuse what is
+// behind the first entry, for its size; then that is pending and not held.
+func (b *brew) readArrives(i int) {
+	x := &b.s.x[i]
+	args := [4]uint8{uint8(i), uint8(x.got)}
+	if x.phase != owning {
+		b.step("x%d drops a read's reply of %03b", args, func(n *ownState) string { n.x[i].read, n.x[i].got = none, 0; return "" })
+		return
+	}
+	if x.read == refused {
+		b.step("x%d is told that its group is gone", args, func(n *ownState) string { n.x[i].read = none; b.m.probe(n, i); return "" })
+		return
+	}
+	n := bits.OnesCount8(uint8(x.got))
+	for keep := range n {
+		if b.m.Refuses && keep+x.waiting() > 0 { // an empty buffer takes one entry, however large
+			b.step("x%d gets %03b, and refuses a part of it", args, func(n *ownState) string { b.m.push(n, i, keep); return "" })
+		}
+	}
+	b.step("x%d gets %03b", args, func(n *ownState) string { b.m.push(n, i, held); return "" })
+}
+
+// push adds what was read to the buffer: so many entries, the others are refused.
+func (m *ownership) push(s *ownState, i, keep int) {
+	x := &s.x[i]
+	if x.history {
+		x.set(behind, false)
+	}
+	at := x.waiting()
+	for got := x.got; got != 0; got &= got - 1 {
+		if keep == 0 || at == held {
+			x.set(behind, m.on(RefusedComesAgain))
+			break
+		}
+		x.buffer[at], x.position = got.lowest(), got.lowest()
+		keep--
+		at++
+	}
+	x.read, x.got, x.history = none, 0, false
+}
+
+// readUnknown is what an executor does about a read of unknown outcome.
+func (s *ownState) readUnknown(i int) {
+	x := &s.x[i]
+	x.set(killing, !x.history && x.phase != ending || x.is(killing))
+	x.set(behind, x.phase == owning)
+	x.read, x.got, x.history = none, 0, false
+}
+
+func (b *brew) ackReply(i int) {
+	x := &b.s.x[i]
+	args := [4]uint8{uint8(i), uint8(x.acked)}
+	b.fault(breaks, "the connection of x%d breaks: outcome of the acks of %03b unknown", args, func(n *ownState) {
+		if x.ack == sent {
+			n.putLate(late{verb: lateAck, of: x.ackOf, acks: x.acked})
+		}
+		if b.m.on(AcksAgain) {
+			n.ackUnknown(i)
+		} else {
+			n.confirm(i)
+		}
+	})
+	if x.ack == sent {
+		b.step("the server executes x%d's acks of %03b", args, func(n *ownState) string {
+			acked, broken := b.m.xack(n, x.ackOf, x.acked)
+			n.x[i].ack = done
+			if acked != x.acked {
+				n.x[i].ack = refused
+			}
+			return broken
+		})
+		return
+	}
+	b.step("x%d gets the reply to its acks of %03b", args, func(n *ownState) string {
+		switch {
+		case x.ack == done, x.ackOf != n.tenure(i), x.phase != owning && x.phase != draining:
+			n.confirm(i)
+		case !b.m.on(ShortIsAQuestion):
+			n.ackUnknown(i)
+			return b.m.giveUp(n, i)
+		case n.server.group(x.ackOf) != nil:
+			n.confirm(i)
+		default:
+			n.ackUnknown(i)
+			b.m.probe(n, i)
+		}
+		return ""
+	})
+}
+
+// giveUp loses a tenure for what a reply said.
+func (m *ownership) giveUp(s *ownState, i int) string {
+	of := s.tenure(i)
+	fine := s.server.lock == of && s.server.group(of) != nil
+	s.lose(i)
+	if fine {
+		return "no owner gives up while lock and group are its own"
+	}
+	return ""
+}
+
+// ackUnknown puts back what was sent, to be sent again while the tenure lasts.
+func (s *ownState) ackUnknown(i int) {
+	x := &s.x[i]
+	if x.ackOf == s.tenure(i) && (x.phase == owning || x.phase == draining) {
+		x.done |= x.acked
+	}
+	x.ack, x.acked, x.ackOf = none, 0, 0
+}
+
+// confirm notes acks. The floor rises over them once nothing below is open.
+func (s *ownState) confirm(i int) {
+	x := &s.x[i]
+	acked, of := x.acked, x.ackOf
+	x.ack, x.acked, x.ackOf = none, 0, 0
+	if of != s.tenure(i) || x.phase != owning && x.phase != draining {
+		return
+	}
+	x.top = max(x.top, acked.highest())
+	open := x.done
+	if x.current != 0 {
+		open |= only(x.current)
+	}
+	if open&upTo(x.top) == 0 {
+		x.floor = x.top
+	}
+}
+
+// probe asks the server what became of a tenure: another's, or without its group.
+func (m *ownership) probe(s *ownState, i int) {
+	of := s.tenure(i)
+	switch {
+	case s.server.lock != of:
+		s.lose(i)
+	case s.server.group(of) == nil:
+		m.regain(s, i)
+	}
+}
+
+// regain ends a tenure whose group is gone while the lock is ours.
+func (m *ownership) regain(s *ownState, i int) {
+	if !m.on(GroupAnew) {
+		return
+	}
+	x := &s.x[i]
+	x.phase = retaking
+	x.drop()
+}

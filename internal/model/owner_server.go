@@ -1,0 +1,212 @@
+package model
+
+// What the scripts and commands do on the server, each in one step, as the .lua files of
+// internal/rstream and Redis do it. What breaks a promise is returned.
+
+// takeover is takeover.lua. The caller gets the floor and the epoch.
+func (m *ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch uint8, ok bool, broken string) {
+	r := &s.server
+	if !m.mayTakeOver(r.lock, of) {
+		return 0, 0, false, ""
+	}
+	mine := r.group(of)
+	if m.on(TakeoverOnce) && r.took == of {
+		if mine == nil {
+			return 0, 0, false, ""
+		}
+		return r.floor, r.epoch, true, ""
+	}
+	floor = m.findFloor(r)
+	if m.keepsFloor() && floor < r.floor && !s.failed {
+		broken = "nothing up to a stored floor is handled again"
+	}
+	if mine != nil && !m.on(OwnGroupAnew) {
+		r.took, r.open, mine.of = of, true, of
+		return mine.last, r.epoch, true, ""
+	}
+	if r.open {
+		s.again |= s.handled
+	}
+	if m.on(OldGroupsGo) {
+		r.groups = [maxGroups]group{}
+	} else if mine != nil {
+		*mine = group{}
+	}
+	for i := range r.groups {
+		if g := &r.groups[i]; g.of == 0 {
+			*g = group{of: of, last: floor}
+			break
+		}
+	}
+	r.took, r.open, r.floor = of, true, floor
+	epoch, falls := m.raise(s, int(of.slot()), awaited)
+	return floor, epoch, true, broken + falls
+}
+
+func (m *ownership) mayTakeOver(lock, of tenure) bool {
+	switch {
+	case !m.on(FenceTakeover):
+		return true
+	case !m.on(FenceTenure):
+		return lock != 0 && lock.executor() == of.executor()
+	}
+	return lock == of
+}
+
+// findFloor is where a takeover begins: at the groups' floor, else at the stored one.
+func (m *ownership) findFloor(r *server) uint8 {
+	found, floor := false, uint8(0)
+	for _, g := range r.groups {
+		if g.of == 0 {
+			continue
+		}
+		f := g.last
+		if m.on(OldestPending) {
+			f = g.floor()
+		}
+		if !found || f < floor { // repeat, never skip
+			found, floor = true, f
+		}
+	}
+	if !found && m.on(RefreshStoresFloor) && r.floor <= r.log.highest() {
+		floor = r.floor
+	}
+	return floor
+}
+
+// raise makes the next epoch. Epochs are kept as the number of larger ones that were
+// given since: 0 is the largest of all.
+func (m *ownership) raise(s *ownState, slot int, awaited bool) (epoch uint8, broken string) {
+	if !m.Epochs {
+		return 0, ""
+	}
+	const most = 3
+	r, seen := &s.server, s.x[slot].epoch
+	clock := m.on(EpochClock) && !(m.ClockBehind && s.failed)
+	switch {
+	case m.on(EpochStored) && r.epoch == 0, clock && s.aged, m.on(EpochSeen) && seen == 0 && awaited:
+		for _, e := range s.epochs() {
+			*e = min(*e+1, most)
+		}
+		r.epoch, s.aged = 0, false
+		return 0, ""
+	}
+	next := uint8(most)
+	if m.on(EpochStored) {
+		next = min(next, r.epoch-1)
+	}
+	if m.on(EpochSeen) && seen > 0 && awaited {
+		next = min(next, seen-1)
+	}
+	if clock {
+		next = 0
+	}
+	r.epoch = next
+	switch {
+	case !m.ClockBehind:
+		return next, "epochs rise"
+	case awaited && next >= seen && seen < most:
+		return next, "an executor's epochs rise"
+	}
+	return next, ""
+}
+
+// epochs are all that are known.
+func (s *ownState) epochs() []*uint8 {
+	all := []*uint8{&s.server.epoch, &s.replica.epoch}
+	for i := range s.x {
+		all = append(all, &s.x[i].epoch)
+		if s.x[i].take == done {
+			all = append(all, &s.x[i].given)
+		}
+	}
+	return all
+}
+
+// readNew is XREADGROUP with '>'. It waits while there is nothing.
+func (m *ownership) readNew(s *ownState, of tenure) (got set, group, executed bool) {
+	g := s.server.group(of)
+	if g == nil {
+		return 0, false, true
+	}
+	for n := 0; n < m.Count; n++ {
+		next := s.server.log &^ upTo(g.last)
+		if next == 0 {
+			break
+		}
+		g.last = next.lowest()
+		g.pending |= only(g.last)
+		got |= only(g.last)
+	}
+	return got, true, got != 0
+}
+
+// xack is XACK. An ack has an effect only in the group of the last takeover, and only
+// under its executor's ID: that is the fence.
+func (m *ownership) xack(s *ownState, of tenure, acks set) (acked set, broken string) {
+	g := s.server.group(of)
+	if g == nil {
+		return 0, ""
+	}
+	acked = g.pending & acks
+	g.pending &^= acks
+	switch {
+	case acked == 0:
+	case g.of != s.server.took:
+		broken = "no ack of an earlier owner is accepted"
+	case g.of != of && !m.rebuilds() && !m.LateLocks: // a late lock may be a lost one that is found again
+		broken = "no ack of an earlier tenure is accepted"
+	}
+	return acked, broken
+}
+
+// unlock is unlock.lua; clean says that everything is flushed.
+func (m *ownership) unlock(s *ownState, of tenure, clean bool) {
+	r := &s.server
+	if r.lock != of && (m.on(ReleaseComparesTenure) || r.lock == 0) {
+		return
+	}
+	if clean && r.took == of {
+		r.open = false
+	}
+	s.dropLock()
+}
+
+// dropLock deletes the lock, whoever's it is, and notes whose.
+func (s *ownState) dropLock() {
+	lock := s.server.lock
+	s.server.lock = 0
+	if lock == 0 {
+		return
+	}
+	x := &s.x[lock.slot()]
+	if s.tenure(int(lock.slot())) != lock {
+		return
+	}
+	x.set(granted, false)
+	x.set(renewed, false)
+	x.bereft = x.phase == owning || x.phase == draining
+}
+
+// refresh is refresh.lua for one tenure.
+func (m *ownership) refresh(s *ownState, i int) (state request, lowest uint8) {
+	r, of := &s.server, s.tenure(i)
+	if r.lock != of {
+		if r.lock != 0 || m.on(RefreshTakesNothing) {
+			return notOurs, 0
+		}
+		r.lock = of
+	}
+	if m.on(RefreshComparesTenure) && r.took != 0 && r.took != of {
+		return refused, 0
+	}
+	r.floor = s.x[i].floor
+	g := r.group(of)
+	if g == nil {
+		return refused, 0
+	}
+	if g.pending != 0 {
+		lowest = g.pending.lowest()
+	}
+	return done, lowest
+}
