@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // exchange is a request whose reply is yet to come.
@@ -31,6 +32,7 @@ type conn struct {
 	cutOnce  sync.Once
 	sentAll  chan struct{} // closed when no further request will be forwarded
 	deliver  delivery
+	vanished atomic.Bool // what is sent arrives nowhere
 	mu       sync.Mutex
 	waiting  []*exchange // requests forwarded, oldest first
 	orphaned bool        // the client was cut off; what is held still goes to the server
@@ -205,7 +207,7 @@ func (c *conn) expect(x *exchange) {
 // closing at once could reset the connection under the last request.
 func (c *conn) endRequests() {
 	close(c.sentAll)
-	if c.toServer.Flush() == nil && c.proxy.pass(c.cut) {
+	if c.toServer.Flush() == nil && c.proxy.pass(c.cut) && !c.vanished.Load() {
 		_ = c.server.CloseWrite()
 	}
 }

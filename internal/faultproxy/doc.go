@@ -9,8 +9,8 @@
 // Each connection of a client has one connection to the server, so CLIENT ID, CLIENT KILL and blocking commands mean
 // what they mean without the proxy. When a client goes, the server sees it go once everything the client sent was
 // forwarded. Requests are matched with replies one by one, in order, for RESP2 and RESP3; pushes are no replies.
-// A connection that subscribes, monitors or replicates is passed through from then on and only obeys CutAll, Pause
-// and Latency. CLIENT REPLY, which takes replies away, is not supported.
+// A connection that subscribes, monitors or replicates is passed through from then on and only obeys what is
+// done to all connections. CLIENT REPLY, which takes replies away, is not supported.
 //
 // Payloads are streamed; only a held request is kept in memory as a whole.
 //

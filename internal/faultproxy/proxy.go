@@ -18,7 +18,9 @@ type Proxy struct {
 	hits    map[string]int
 	conns   map[*conn]struct{}
 	gate    chan struct{} // closed while traffic may pass
+	replies chan struct{} // closed while replies may pass
 	latency time.Duration
+	perSec  int // bytes, 0 for any number
 	refuse  bool
 	closed  bool
 }
@@ -32,11 +34,12 @@ func Start(t testing.TB, target string) *Proxy {
 	}
 	p := &Proxy{
 		listener: l, target: target,
-		hits: map[string]int{}, conns: map[*conn]struct{}{}, gate: make(chan struct{}),
+		hits: map[string]int{}, conns: map[*conn]struct{}{}, gate: make(chan struct{}), replies: make(chan struct{}),
 	}
 	close(p.gate)
+	close(p.replies)
 	p.running.Go(p.accept)
-	t.Cleanup(p.close)
+	t.Cleanup(p.Close)
 	return p
 }
 
@@ -76,10 +79,8 @@ func (p *Proxy) Refuse(on bool) {
 func (p *Proxy) Pause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.gate:
+	if isClosed(p.gate) {
 		p.gate = make(chan struct{})
-	default:
 	}
 }
 
@@ -87,9 +88,7 @@ func (p *Proxy) Pause() {
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-p.gate:
-	default:
+	if !isClosed(p.gate) {
 		close(p.gate)
 	}
 }
@@ -99,6 +98,46 @@ func (p *Proxy) Latency(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency = d
+}
+
+// Bandwidth lets each connection carry so many bytes a second in each direction, 0 for any number.
+func (p *Proxy) Bandwidth(perSecond int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.perSec = perSecond
+}
+
+// HoldReplies keeps back what the server says, or stops doing so; requests go on to be carried out. What was kept back
+// arrives then.
+func (p *Proxy) HoldReplies(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if open := isClosed(p.replies); on && open {
+		p.replies = make(chan struct{})
+	} else if !on && !open {
+		close(p.replies)
+	}
+}
+
+// HalfOpen makes all that either side of the present connections sends vanish from now on, and neither learns that the
+// other one closes: as when a router between them forgets them. The server's ends stay until the server or the proxy
+// closes them. New connections are not affected.
+func (p *Proxy) HalfOpen() {
+	for _, c := range p.open() {
+		c.vanished.Store(true)
+	}
+}
+
+// Close ends the proxy and its connections, and returns when they are gone. Further calls do nothing.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	for _, c := range p.open() {
+		c.close()
+	}
+	p.running.Wait()
 }
 
 func (p *Proxy) accept() {
@@ -152,17 +191,6 @@ func (p *Proxy) open() []*conn {
 	return list
 }
 
-func (p *Proxy) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	_ = p.listener.Close()
-	for _, c := range p.open() {
-		c.close()
-	}
-	p.running.Wait()
-}
-
 // pass waits until the latency is over and traffic may pass, and says whether the connection still exists then.
 func (p *Proxy) pass(cut <-chan struct{}) bool {
 	p.mu.Lock()
@@ -178,6 +206,36 @@ func (p *Proxy) pass(cut <-chan struct{}) bool {
 	case <-gate:
 		return true
 	case <-cut:
+		return false
+	}
+}
+
+// replyMay waits until replies may pass, and says whether the connection still exists then.
+func (p *Proxy) replyMay(cut <-chan struct{}) bool {
+	p.mu.Lock()
+	gate := p.replies
+	p.mu.Unlock()
+	select {
+	case <-gate:
+		return true
+	case <-cut:
+		return false
+	}
+}
+
+// spend takes as long as n bytes do, and says whether the connection still exists then.
+func (p *Proxy) spend(n int, cut <-chan struct{}) bool {
+	p.mu.Lock()
+	perSec := p.perSec
+	p.mu.Unlock()
+	return perSec <= 0 || wait(time.Duration(n)*time.Second/time.Duration(perSec), cut)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
 		return false
 	}
 }

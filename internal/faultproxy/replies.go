@@ -25,6 +25,12 @@ func (c *conn) replies() {
 	}
 	_ = c.toUser.Flush()
 	c.proxy.pass(c.cut)
+	if c.vanished.Load() { // the client is not told
+		select {
+		case <-c.sentAll:
+		case <-c.cut:
+		}
+	}
 	c.close()
 }
 
@@ -105,7 +111,8 @@ type delivery struct {
 }
 
 func (d *delivery) Write(b []byte) (int, error) {
-	if d.lost.Load() || !d.conn.proxy.pass(d.conn.cut) {
+	c := d.conn
+	if d.lost.Load() || !c.proxy.pass(c.cut) || !c.proxy.replyMay(c.cut) || !c.proxy.spend(len(b), c.cut) || c.vanished.Load() {
 		return len(b), nil
 	}
 	if _, err := d.conn.client.Write(b); err != nil {
@@ -121,8 +128,12 @@ type gated struct {
 }
 
 func (g *gated) Write(b []byte) (int, error) {
-	if !g.conn.proxy.pass(g.conn.cut) {
+	c := g.conn
+	if !c.proxy.pass(c.cut) || !c.proxy.spend(len(b), c.cut) {
 		return 0, net.ErrClosed
+	}
+	if c.vanished.Load() {
+		return len(b), nil
 	}
 	return g.server.Write(b)
 }
