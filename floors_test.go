@@ -61,7 +61,7 @@ var dependencies = map[string][]string{
 	"github.com/alicebob/miniredis/v2":    {"internal/embedded"},
 	"go.yaml.in/yaml/v2":                  {"metrics"},
 	"golang.org/x/sync":                   {"internal/worker", "runneltest", "cli", "examples/ownmain"},
-	"golang.org/x/sys":                    {"internal/history"},
+	"golang.org/x/sys":                    {"internal/history", "internal/testredis"},
 }
 
 // An imported is one import of one file, its paths relative to the module.

@@ -82,6 +82,9 @@ type checker struct {
 	dead       map[place]map[entryID]*Record
 	dropped    map[place]int // how many
 	holds      []*hold
+	wipes      map[place][]*wipe // of a partition
+	accepted   map[place]*accepted
+	late       map[message]*late
 }
 
 // Check judges a history. The records may come in any order; those of one process with equal times stay in theirs.
@@ -94,7 +97,7 @@ func Check(records []Record, opts Options) *Report {
 		sent: map[entry]*Record{}, messages: map[entry]message{}, entries: map[message][]entry{},
 		outcome: map[message]Kind{}, refusals: map[message]*Record{},
 		processors: map[string][]string{}, places: map[place]*ownership{}, dead: map[place]map[entryID]*Record{},
-		dropped: map[place]int{},
+		dropped: map[place]int{}, wipes: map[place][]*wipe{}, accepted: map[place]*accepted{}, late: map[message]*late{},
 	}
 	ordered := slices.Clone(records)
 	slices.SortStableFunc(ordered, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
@@ -105,6 +108,7 @@ func Check(records []Record, opts Options) *Report {
 		c.follow(&ordered[i])
 	}
 	c.losses()
+	c.delays()
 	c.burials()
 	c.resends()
 	c.conclude()
@@ -151,6 +155,14 @@ func (c *checker) learn(r *Record) {
 		c.dropped[r.scope()] += r.Count
 	case Held, Freed:
 		c.learnHold(r)
+	case Wiped:
+		c.learnWiped(r)
+	case Rest:
+		c.learnRest(r)
+	case Owned:
+		c.own(r)
+	case Delayed, Recalled:
+		c.learnLate(r)
 	case Unknown, Refused:
 		for i, key := range r.Keys {
 			c.learnOutcome(message{r.Stream, key, r.Seqs[i]}, r)
@@ -247,7 +259,7 @@ func (c *checker) losses() {
 			if o := c.places[p]; o != nil && o.completed[e.id] != nil || c.dead[p][e.id] != nil {
 				continue
 			}
-			if c.flushed(r.At, math.MaxInt64) {
+			if c.flushed(r.At, math.MaxInt64) || c.wiped(e.log(), e.id, math.MaxInt64) != nil {
 				c.report.Excused++
 				continue
 			}
@@ -277,7 +289,11 @@ func (c *checker) resends() {
 		if len(entries) < 2 {
 			continue
 		}
-		if c.outcome[m] == Unknown {
+		lives := map[int]bool{}
+		for _, e := range entries {
+			lives[c.life(e)] = true
+		}
+		if c.outcome[m] == Unknown || len(lives) == len(entries) {
 			c.report.Resends += len(entries) - 1
 			continue
 		}

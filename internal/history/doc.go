@@ -17,6 +17,12 @@
 //	held      nothing can begin any more: stream, processor, partition (below 0: all of them). Written when that is certain.
 //	freed     it may, again. Written before it is allowed.
 //	dead      the event was found among the dead letters of the processor, at whatever time.
+//	delayed   the event was accepted for later: stream, key, seq, and when it is due at the earliest.
+//	recalled  it was taken back before it was due. Failed: perhaps.
+//	owned     the server was asked who owns a place: stream, processor, partition, epoch, executor, and how many
+//	          owners are accepted (the consumer groups of the processor).
+//	rest      everything at a place was done, up to this entry, and its owner had this epoch.
+//	wiped     everything in a partition was taken away at once, up to this entry. Written behind a fault that is a wipe.
 //	fault     something was done to a worker, or to all if the worker is empty. Written before it is done.
 //	note      free text.
 //
@@ -28,7 +34,8 @@
 // A place is a stream, a processor and a partition. An iteration completes an event if it ends and did not fail.
 //
 //   - loss: every event sent or appended is completed, or a dead letter, at every processor. Events sent before a flush are excused, and
-//     as many as were dropped there.
+//     as many as were dropped there; and exactly those that a wipe took. An event delayed is appended, unless it was
+//     recalled, or a wipe came.
 //   - order, where events are attempted again (Options.Lanes): no event begins while one before it in its lane has begun
 //     and is neither completed nor a dead letter. The next two rules hold for each lane.
 //   - order: the first completions at a place ascend in entry ID, compared as two 64-bit numbers, and so do the IDs
@@ -38,19 +45,22 @@
 //   - owner: an epoch belongs to one worker and executor. Once an iteration began under an epoch, none begins at that
 //     place under a smaller one. Within an epoch iterations neither overlap nor go back, except, with Options.Retries,
 //     to an event not yet completed. If the handover was clean, the old owner's last iteration ended before the new
-//     owner's first began; a worker that was stopped may finish the one it was in.
+//     owner's first began; a worker that was stopped may finish the one it was in. An owner that had read what a wipe
+//     took may begin it under its epoch still, for as long as Options.Aftermath: its lock is gone, too.
+//   - owner, by the server: one owner is accepted at a time, an epoch is given to one executor, and never falls.
 //   - repeat: an event is completed twice at a place only under different epochs, and only if the smaller one ended
 //     uncleanly before the second completion.
+//     Nothing begins that was done when its place was at rest.
 //     No event is a dead letter twice, or completed and a dead letter, unless its worker suffered right then.
-//   - resend: a key and seq has more than one entry ID only if its outcome was unknown.
+//   - resend: a key and seq has more than one entry ID only if its outcome was unknown, or a wipe lies between them.
 //   - refused: a refused key and seq, not sent again, is never completed.
 //   - hold: no iteration begins at a place that is held.
-//   - early: no entry is older than the time at which it was due.
+//   - early: no entry is older than the time at which it was due, and none is of an event that was recalled.
 //   - attempts: the attempts of an event ascend, each is begun once unless its worker suffered, and none is beyond
 //     Options.Attempts.
 //   - record: records fit together. An end has its begin, an entry ID has one key and seq.
 //
-// A handover is unclean if its old owner suffered kill, stop, cut, flush, failover or lost (it noticed itself that it
-// was no longer the owner) after it was last heard of at that place, or not long before (Options.Aftermath); term, cont
-// and join are clean.
+// A handover is unclean if its old owner suffered kill, stop, cut, silence (connections that carry nothing, or too
+// late), down (of its server), flush, wipe, failover or lost (it noticed itself that it was no longer the owner) after it was last heard of at
+// that place, or not long before (Options.Aftermath); term, cont, join, slow, scripts and clock are clean.
 package history

@@ -50,7 +50,7 @@ func (o *ownership) wait(r *Record, ids []entryID) {
 	for i, id := range ids {
 		lane := o.lane(r.Keys[i])
 		for before, begin := range o.undone[lane] {
-			if before.compare(id) < 0 && !in[before] && o.c.dead[o.place][before] == nil {
+			if before.compare(id) < 0 && !in[before] && o.c.dead[o.place][before] == nil && o.c.wiped(r.log(), before, r.At) == nil {
 				o.violate(ClassOrder, fmt.Sprintf("%s began while %s, which is before it in its lane, was not done", id, before), begin, r)
 			}
 		}
@@ -70,7 +70,6 @@ func (o *ownership) wait(r *Record, ids []entryID) {
 
 // finish takes a completed event out of its lane.
 func (o *ownership) finish(id entryID) {
-	for _, lane := range o.undone {
-		delete(lane, id)
-	}
+	lane := o.lane(o.c.messages[entry{o.place.stream, o.place.partition, id}].key)
+	delete(o.undone[lane], id)
 }

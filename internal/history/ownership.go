@@ -84,10 +84,13 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 	case r.Epoch > o.latest.first.Epoch:
 		o.handover(o.latest, r)
 		o.latest = t
+	case r.Epoch < o.latest.first.Epoch && o.leftover(r, ids):
+		o.c.report.Leftovers++
 	case r.Epoch < o.latest.first.Epoch:
 		o.violate(ClassOwner, fmt.Sprintf("an iteration began under epoch %d when epoch %d had already begun one",
 			r.Epoch, o.latest.first.Epoch), o.latest.first, r)
 	}
+	o.disturb(r, ids)
 	o.wait(r, ids)
 	o.attempt(r, ids)
 	o.c.obey(r)
@@ -186,7 +189,10 @@ func (o *ownership) firstCompletion(f *first) {
 	case LaneEvent:
 		lane = f.id.String()
 	}
-	if l := o.lasts[lane]; l != nil && f.id.compare(l.id) < 0 && !o.c.flushed(l.begin.At, f.begin.At) {
+	w := o.c.wiped(f.end.log(), f.id, f.end.At)
+	if l := o.lasts[lane]; w != nil && l != nil && w.last.compare(l.id) < 0 {
+		return // a leftover, see there: what is after the wipe has begun
+	} else if l != nil && f.id.compare(l.id) < 0 && !o.c.flushed(l.begin.At, f.begin.At) {
 		o.violate(ClassOrder, fmt.Sprintf("%s was first completed after %s", f.id, l.id), l.end, f.end)
 	}
 	o.lasts[lane] = f

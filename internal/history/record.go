@@ -22,6 +22,11 @@ const (
 	Dropped  Kind = "dropped"
 	Held     Kind = "held"
 	Freed    Kind = "freed"
+	Delayed  Kind = "delayed"
+	Recalled Kind = "recalled"
+	Owned    Kind = "owned"
+	Rest     Kind = "rest"
+	Wiped    Kind = "wiped"
 	Fault    Kind = "fault"
 	Note     Kind = "note"
 )
@@ -37,12 +42,19 @@ const (
 	Term     = "term"
 	Cont     = "cont"
 	Join     = "join"
+	Wipe     = "wipe"
+	Silence  = "silence"
+	Down     = "down"
+	Slow     = "slow"
+	Scripts  = "scripts"
+	Clock    = "clock"
 )
 
 // unclean tells the faults that excuse repeats from those that do not.
 var unclean = map[string]bool{
 	Kill: true, Stop: true, Cut: true, Flush: true, Failover: true, Lost: true,
-	Term: false, Cont: false, Join: false,
+	Wipe: true, Silence: true, Down: true,
+	Term: false, Cont: false, Join: false, Slow: false, Scripts: false, Clock: false,
 }
 
 // Record is one line of a log. IDs, Keys and Seqs run parallel; unknown and refused records have no IDs, and an end
@@ -60,8 +72,8 @@ type Record struct {
 	Keys      []string `json:"keys,omitempty"`
 	Seqs      []int64  `json:"seqs,omitempty"`
 	Attempts  []int    `json:"attempts,omitempty"` // of a begin, beside IDs, or none
-	Due       int64    `json:"due,omitempty"`      // of an appended entry: when it was due, in ms, by Redis' clock
-	Count     int      `json:"count,omitempty"`    // of dropped
+	Due       int64    `json:"due,omitempty"`      // of an appended entry, or a delayed event: when it is due, in ms, by Redis' clock
+	Count     int      `json:"count,omitempty"`    // of dropped; of owned, how many owners are accepted
 	Producer  string   `json:"producer,omitempty"`
 	Failed    bool     `json:"failed,omitempty"`
 	Fault     string   `json:"fault,omitempty"`
@@ -82,7 +94,11 @@ func (r *Record) check() error {
 		if len(r.IDs) == 0 {
 			return fmt.Errorf("end without ids")
 		}
-	case Unknown, Refused:
+	case Wiped, Rest:
+		if len(r.IDs) != 1 {
+			return fmt.Errorf("%s: %d ids", r.Kind, len(r.IDs))
+		}
+	case Unknown, Refused, Delayed, Recalled:
 		if len(r.Keys) == 0 || len(r.Keys) != len(r.Seqs) {
 			return fmt.Errorf("%s: %d keys, %d seqs", r.Kind, len(r.Keys), len(r.Seqs))
 		}
@@ -90,7 +106,7 @@ func (r *Record) check() error {
 		if _, known := unclean[r.Fault]; !known {
 			return fmt.Errorf("unknown fault %q", r.Fault)
 		}
-	case Note, Held, Freed, Dropped:
+	case Note, Held, Freed, Dropped, Owned:
 	default:
 		return fmt.Errorf("unknown kind %q", r.Kind)
 	}

@@ -1,0 +1,56 @@
+package history
+
+import "fmt"
+
+// accepted is what the server said, the last time that it was asked, of who owns a place.
+type accepted struct{ owned, rest *Record }
+
+// own judges what the server says of an owner.
+func (c *checker) own(r *Record) {
+	p := r.scope()
+	a := c.accepted[p]
+	if a == nil {
+		a = &accepted{}
+		c.accepted[p] = a
+	}
+	c.report.Looks++
+	if r.Count > 1 {
+		c.violate(ClassOwner, p.String(), fmt.Sprintf("%d owners are accepted at once", r.Count), *r)
+	}
+	switch last := a.owned; {
+	case r.Epoch == 0: // nobody has owned it yet, or a wipe took that away
+		return
+	case last == nil:
+	case r.Epoch < last.Epoch:
+		c.violate(ClassOwner, p.String(), fmt.Sprintf("the epoch went back from %d to %d", last.Epoch, r.Epoch), *last, *r)
+	case r.Epoch == last.Epoch && r.Executor != last.Executor:
+		c.violate(ClassOwner, p.String(), fmt.Sprintf("epoch %d was given to two executors", r.Epoch), *last, *r)
+	}
+	a.owned = r
+}
+
+// learnRest takes in that everything at a place was done.
+func (c *checker) learnRest(r *Record) {
+	p := r.scope()
+	if c.accepted[p] == nil {
+		c.accepted[p] = &accepted{}
+	}
+	c.accepted[p].rest = r
+}
+
+// disturb judges an iteration at a place that was at rest before.
+func (o *ownership) disturb(r *Record, ids []entryID) {
+	a := o.c.accepted[o.place]
+	if a == nil || a.rest == nil || r.At < a.rest.At {
+		return
+	}
+	if r.Epoch < a.rest.Epoch {
+		o.violate(ClassOwner, fmt.Sprintf("an iteration began under epoch %d after a rest under epoch %d", r.Epoch, a.rest.Epoch), a.rest, r)
+	}
+	last, _ := parseID(a.rest.IDs[0])
+	for _, id := range ids {
+		if id.compare(last) <= 0 {
+			o.violate(ClassRepeat, fmt.Sprintf("%s began again: everything up to %s was done", id, last), a.rest, r)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package history
+
+// wipe is a moment in which everything was taken away from one partition.
+type wipe struct {
+	last entryID
+	from int64 // when it was about to happen
+	to   int64 // when it was known what it took
+}
+
+// log is the partition that a record is about, for all processors.
+func (r *Record) log() place { return place{stream: r.Stream, partition: r.Partition} }
+
+func (e entry) log() place { return place{stream: e.stream, partition: e.partition} }
+
+// learnWiped takes in what a wipe took. The fault before it says when it began.
+func (c *checker) learnWiped(r *Record) {
+	id, _ := parseID(r.IDs[0])
+	w := &wipe{id, r.At, r.At}
+	for _, f := range c.faults {
+		if f.Fault == Wipe && f.At <= r.At {
+			w.from = f.At
+		}
+	}
+	c.wipes[r.log()] = append(c.wipes[r.log()], w)
+}
+
+// wiped says whether an entry was taken away by a wipe that had begun at some moment, and at which one.
+func (c *checker) wiped(log place, id entryID, now int64) (by *wipe) {
+	for _, w := range c.wipes[log] {
+		if w.from <= now && id.compare(w.last) <= 0 {
+			return w
+		}
+	}
+	return nil
+}
+
+// life counts the wipes before an entry: what is sent again after one has a reason to be there twice.
+func (c *checker) life(e entry) (n int) {
+	for _, w := range c.wipes[e.log()] {
+		if w.last.compare(e.id) < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// leftover says whether an iteration is of events that were taken away shortly before: who had them
+// in memory learns of it with the next refresh of the locks, which are gone, too.
+func (o *ownership) leftover(r *Record, ids []entryID) bool {
+	for _, id := range ids {
+		w := o.c.wiped(r.log(), id, r.At)
+		if w == nil || r.At > w.to+int64(o.c.opts.Aftermath) {
+			return false
+		}
+	}
+	return true
+}
