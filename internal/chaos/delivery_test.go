@@ -10,16 +10,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/history"
-	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 const (
@@ -32,38 +28,6 @@ const (
 type delivery struct {
 	*scene
 	producers sync.WaitGroup
-
-	mu    sync.Mutex
-	late  map[string]fate // by key, of which each delayed event has its own
-	moved map[string]int  // how often it was found in its partition
-}
-
-// fate is what must become of a delayed event.
-type fate int
-
-const (
-	comes fate = iota
-	cancelled
-	unclear // cancelled, perhaps
-)
-
-// TestFaultsInDelivery is TestFaults where some events fail, some end their
-// process, some are sent for later, everything is sent under an ID, and an operator
-// holds partitions back.
-func TestFaultsInDelivery(t *testing.T) {
-	s := newScene(t)
-	s.delivery = &delivery{scene: s, late: map[string]fate{}, moved: map[string]int{}}
-	for range 4 {
-		s.start()
-	}
-	stop := s.produce()
-	release := s.delivery.operate()
-	s.hurt()
-	stop()
-	release()
-	s.settle()
-	// One attempt more is for an event that was thought to have ended its process.
-	s.judge(history.Options{Lanes: history.LaneKey, Attempts: attempts + 1})
 }
 
 // A fortune is what becomes of the attempts of an event.
@@ -94,7 +58,7 @@ var errChaos = errors.New("as it should")
 
 // deliver registers the processor of a worker.
 func deliver(log *history.Log, jobs *runnel.Stream[job]) {
-	jobs.Process("check", runnel.Each(func(ctx context.Context, e *runnel.Event, j job) error {
+	jobs.Process("check", noticing(log, runnel.Each(func(ctx context.Context, e *runnel.Event, j job) error {
 		r := recordOf(e, j)
 		r.Attempts = []int{e.Attempt}
 		it, err := log.Begin(r)
@@ -110,7 +74,7 @@ func deliver(log *history.Log, jobs *runnel.Stream[job]) {
 			return errors.Join(errChaos, it.Fail())
 		}
 		return it.Complete()
-	}), &runnel.ProcessorOptions{
+	})), &runnel.ProcessorOptions{
 		LockExpiry: lockExpiry, Grace: 2 * time.Second,
 		Retry: &runnel.Retry{Max: attempts, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: 20 * time.Millisecond, Cap: 200 * time.Millisecond}},
 	})
@@ -121,31 +85,49 @@ func (s *scene) poisoned(p *process) bool {
 	return s.delivery != nil && p.cmd.ProcessState.ExitCode() == poisonExit
 }
 
-// delay sends events for later until ctx ends, and cancels some.
-func (d *delivery) delay(ctx context.Context, jobs *runnel.Stream[job], n int) {
-	forever := context.WithoutCancel(ctx)
+// delay sends events for later until ctx ends, and cancels some. What the judge is
+// told is the server's time before the send, so that no clock of ours counts.
+func (d *delivery) delay(ctx context.Context, log *history.Log, jobs *runnel.Stream[job], n int) {
 	for i := 0; ctx.Err() == nil; i++ {
-		key := fmt.Sprintf("late%d-%d", n, i)
-		out := runnel.Outgoing[job]{Record: job{key, 1}, ID: key, After: rand.N(2 * time.Second)}
-		sent, err := jobs.SendEvents(forever, out)
-		for err != nil { // under its ID it is sent once
-			<-time.After(10 * time.Millisecond)
-			sent, err = jobs.SendEvents(forever, out)
-		}
-		what := comes
+		key := fmt.Sprintf("late%d-%d-%d", d.round, n, i)
+		sent := d.sendLater(log, jobs, key)
+		<-time.After(rand.N(500 * time.Millisecond))
 		if i%5 == 0 {
-			<-time.After(rand.N(500 * time.Millisecond))
-			switch was, err := jobs.Cancel(forever, sent[0].ID); {
-			case err != nil:
-				what = unclear
-			case was:
-				what = cancelled
-			}
+			d.recall(log, jobs, key, sent.ID)
 		}
-		d.mu.Lock()
-		d.late[key] = what
-		d.mu.Unlock()
 		<-time.After(rand.N(20 * time.Millisecond))
+	}
+}
+
+// sendLater sends an event for later. No wipe comes between the server's answer and
+// the record of it.
+func (d *delivery) sendLater(log *history.Log, jobs *runnel.Stream[job], key string) runnel.Sent {
+	after := rand.N(2 * time.Second)
+	out := runnel.Outgoing[job]{Record: job{key, 1}, ID: key, After: after}
+	for {
+		d.still.RLock()
+		now, err := d.topo.client().Time(d.t.Context()).Result()
+		var sent []runnel.Sent
+		if err == nil { // under its ID it is sent once
+			sent, err = jobs.SendEvents(d.t.Context(), out)
+		}
+		if err == nil {
+			d.write(log, history.Record{
+				Kind: history.Delayed, Stream: "jobs", Keys: []string{key}, Seqs: []int64{1}, Due: now.UnixMilli() + after.Milliseconds(),
+			})
+		}
+		d.still.RUnlock()
+		if err == nil {
+			return sent[0]
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func (d *delivery) recall(log *history.Log, jobs *runnel.Stream[job], key, id string) {
+	was, err := jobs.Cancel(d.t.Context(), id)
+	if was || err != nil {
+		d.write(log, history.Record{Kind: history.Recalled, Stream: "jobs", Keys: []string{key}, Seqs: []int64{1}, Failed: err != nil})
 	}
 }
 
@@ -154,7 +136,7 @@ func (d *delivery) operate() (stop func()) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	var wg sync.WaitGroup
 	log := d.open("operator")
-	app, _ := declare(d.redis.URL(), "operator")
+	app, _ := declare(d.topo.link().url, "operator")
 	wg.Go(func() {
 		defer app.Close()
 		for ctx.Err() == nil {
@@ -177,93 +159,44 @@ func (d *delivery) holdBack(ctx context.Context, rules *runnel.Rules, log *histo
 		r.Partition = rand.IntN(partitions)
 		scope = runnel.PartitionScope("jobs", "check", r.Partition)
 	}
+	d.still.RLock() // a wipe would take the rule, too
+	defer d.still.RUnlock()
 	forever := context.WithoutCancel(ctx)
 	set, remove := rules.Pause, rules.Unpause
 	if rand.IntN(2) == 0 {
 		set, remove = rules.Block, rules.Unblock
 	}
 	if err := set(forever, scope, nil); err != nil {
-		d.t.Errorf("hold back %v: %v", scope, err)
+		return // the server is hurt; what was set, if it was, is removed with the next
+	}
+	// Removed, whatever happened: it would hold everything up for ever.
+	defer awaitNil(d.t, fmt.Sprint("removal of a rule of ", scope), func(ctx context.Context) error { return remove(ctx, scope) })
+	limit, cancel := context.WithTimeout(forever, patience)
+	defer cancel()
+	if err := rules.Wait(limit, scope); err != nil {
+		if limit.Err() != nil {
+			d.t.Errorf("hold back %v: %v", scope, err)
+		}
 		return
 	}
-	limit, cancel := context.WithTimeout(forever, 30*time.Second)
-	defer cancel()
-	err := rules.Wait(limit, scope)
-	if err == nil {
-		r.Kind = history.Held
-		err = log.Write(r)
-		select {
-		case <-ctx.Done():
-		case <-time.After(rand.N(600 * time.Millisecond)):
-		}
-		r.Kind = history.Freed
-		err = errors.Join(err, log.Write(r))
+	r.Kind = history.Held
+	d.write(log, r)
+	select {
+	case <-ctx.Done():
+	case <-time.After(rand.N(600 * time.Millisecond)):
 	}
-	if err := errors.Join(err, remove(forever, scope)); err != nil {
-		d.t.Errorf("hold back %v: %v", scope, err)
-	}
+	r.Kind = history.Freed
+	d.write(log, r)
 }
 
 // waiting tells what waits for its time or for another attempt.
-func (d *delivery) waiting(rdb *redis.Client) (out string) {
+func (d *delivery) waiting(rdb redis.UniversalClient) (out string) {
 	for p := range partitions {
-		due, err1 := rdb.ZCard(d.t.Context(), fmt.Sprint("__due:chaos.jobs.", p)).Result()
-		parked, err2 := rdb.HLen(d.t.Context(), fmt.Sprint("__parked:chaos.jobs.check.", p)).Result()
+		due, err1 := rdb.ZCard(d.t.Context(), d.keys.Delayed("jobs", p).Due).Result()
+		parked, err2 := rdb.HLen(d.t.Context(), d.keys.Parked("jobs", "check", p)).Result()
 		if err := errors.Join(err1, err2); err != nil || due+parked > 0 {
 			out += fmt.Sprintln("partition", p, "delayed:", due, "parked:", parked, err)
 		}
 	}
 	return out
-}
-
-// found notes an entry of a partition.
-func (d *delivery) found(j job, due int64) {
-	if due > 0 {
-		d.moved[j.Key]++
-	}
-}
-
-// judge looks at delayed events and dead letters; these it writes down.
-func (d *delivery) judge(log *history.Log) {
-	counts := map[fate]int{}
-	for key, what := range d.late {
-		counts[what]++
-		n := d.moved[key]
-		if what == comes && n != 1 || what == cancelled && n != 0 || n > 1 {
-			d.t.Errorf("the delayed event %s was appended %d times (fate %d)", key, n, what)
-		}
-	}
-	d.t.Logf("delayed: %d, and %d cancelled; %d unclear", counts[comes], counts[cancelled], counts[unclear])
-	client, err := rstream.Open(rstream.Options{Redis: d.redis.Client(d.t), Keys: keys.Keys{App: "chaos", Layout: keys.Standalone}})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	poisons := 0
-	for p := range partitions {
-		letters, err := client.DeadLetters(d.t.Context(), client.Place("jobs", "check", p), "", 100_000)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		for _, l := range letters {
-			var j job
-			if err := runnel.MsgPack.Decode([]byte(l.Entry.Values["data"].(string)), &j); err != nil {
-				d.t.Fatal(err)
-			}
-			fortune := fortuneOf(j)
-			if fortune == poison {
-				poisons++
-			}
-			// Whose worker died, or lost the partition, each time that it would have
-			// succeeded has used its attempts, too.
-			unlucky := fortune == shaky && l.Reason == worker.ReasonCrash
-			if fortune < bad && !unlucky || l.Attempts < attempts || l.Attempts > attempts+1 {
-				d.t.Errorf("%s of partition %d (fortune %d) is a dead letter after %d attempts: %s", l.Entry.ID, p, fortune, l.Attempts, l.Reason)
-			}
-			err := log.Write(history.Record{Kind: history.Dead, Stream: "jobs", Processor: "check", Partition: p, IDs: []string{l.Entry.ID}, Keys: []string{j.Key}, Seqs: []int64{j.Seq}})
-			if err != nil {
-				d.t.Error(err)
-			}
-		}
-	}
-	d.t.Logf("%d events ended their process until they were dead letters", poisons)
 }

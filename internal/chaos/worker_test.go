@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -35,7 +36,7 @@ func declare(url, worker string) (*runnel.App, *runnel.Stream[job]) {
 		Processor: runnel.ProcessorOptions{LockExpiry: lockExpiry, Grace: 2 * time.Second},
 	})
 	return app, runnel.NewStream(app, "jobs", func(j job) string { return j.Key },
-		&runnel.StreamOptions{Partitions: partitions, Size: 1 << 40})
+		&runnel.StreamOptions{Partitions: partitions, Size: 20_000, IDWindow: 2 * time.Minute})
 }
 
 // TestMain makes the test binary a worker when it is started as one.
@@ -47,7 +48,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if testing.Verbose() && len(all.list) > 0 {
+		fmt.Println(tables())
+	}
+	os.RemoveAll(builds())
+	os.Exit(code)
 }
 
 func work(name, url, path string) error {
@@ -57,21 +63,36 @@ func work(name, url, path string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if os.Getenv(stepVariable) != "" {
+		go watchClock(log, ctx.Done())
+	}
 	app, jobs := declare(url, name)
 	defer app.Close()
 	if os.Getenv("RUNNEL_CHAOS_DELIVERY") != "" {
 		deliver(log, jobs)
 		return app.Run(ctx)
 	}
-	jobs.Process("check", func(ctx context.Context, events *runnel.Events[job]) error {
+	jobs.Process("check", noticing(log, func(ctx context.Context, events *runnel.Events[job]) error {
 		for e, j := range events.All() {
 			if err := iterate(events.Context(), log, e, j); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, nil)
+	}), nil)
 	return app.Run(ctx)
+}
+
+// noticing has a function write down that it lost its partition. This may happen on
+// a busy machine though nobody does anything: then the handover is no clean one.
+func noticing(log *history.Log, fn runnel.ProcessFunc[job]) runnel.ProcessFunc[job] {
+	return func(ctx context.Context, events *runnel.Events[job]) error {
+		err := fn(ctx, events)
+		if errors.Is(context.Cause(ctx), runnel.ErrLost) {
+			_ = log.Write(history.Record{Kind: history.Fault, Fault: history.Lost, Worker: os.Getenv("RUNNEL_CHAOS_WORKER")})
+		}
+		return err
+	}
 }
 
 // iterate writes down one iteration.

@@ -60,10 +60,10 @@ type message struct {
 	seq         int64
 }
 
-// trouble is an unclean fault. Stop lasts until cont, all others are over at once.
+// trouble is an unclean fault. Stop lasts until cont, all others are over at once. Lost may be noticed late.
 type trouble struct {
 	*Record
-	until int64
+	from, until int64
 }
 
 // checker holds what all places need to know of the whole history.
@@ -217,9 +217,12 @@ func (c *checker) learnFault(r *Record) {
 		}
 	}
 	if unclean[r.Fault] {
-		f := &trouble{r, r.At}
-		if r.Fault == Stop {
+		f := &trouble{r, r.At, r.At}
+		switch r.Fault {
+		case Stop:
 			f.until = math.MaxInt64
+		case Lost:
+			f.from -= int64(c.opts.Aftermath)
 		}
 		c.faults = append(c.faults, f)
 	}
@@ -228,7 +231,7 @@ func (c *checker) learnFault(r *Record) {
 // suffered says whether an unclean fault of a worker falls into the time from..to.
 func (c *checker) suffered(worker string, from, to int64) bool {
 	return slices.ContainsFunc(c.faults, func(f *trouble) bool {
-		return f.until >= from && f.At <= to && (f.Worker == "" || f.Worker == worker)
+		return f.until >= from && f.from <= to && (f.Worker == "" || f.Worker == worker)
 	})
 }
 

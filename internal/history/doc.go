@@ -62,5 +62,6 @@
 //
 // A handover is unclean if its old owner suffered kill, stop, cut, silence (connections that carry nothing, or too
 // late), down (of its server), flush, wipe, failover or lost (it noticed itself that it was no longer the owner) after it was last heard of at
-// that place, or not long before (Options.Aftermath); term, cont, join, slow, scripts and clock are clean.
+// that place, or not long before (Options.Aftermath); term, cont, join, slow, scripts, clock and full (of memory) are
+// clean.
 package history

@@ -48,13 +48,14 @@ const (
 	Slow     = "slow"
 	Scripts  = "scripts"
 	Clock    = "clock"
+	Full     = "full"
 )
 
 // unclean tells the faults that excuse repeats from those that do not.
 var unclean = map[string]bool{
 	Kill: true, Stop: true, Cut: true, Flush: true, Failover: true, Lost: true,
 	Wipe: true, Silence: true, Down: true,
-	Term: false, Cont: false, Join: false, Slow: false, Scripts: false, Clock: false,
+	Term: false, Cont: false, Join: false, Slow: false, Scripts: false, Clock: false, Full: false,
 }
 
 // Record is one line of a log. IDs, Keys and Seqs run parallel; unknown and refused records have no IDs, and an end

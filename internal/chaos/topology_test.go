@@ -1,0 +1,65 @@
+//go:build unix
+
+package chaos
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// A topology is Redis as it is deployed, and what can be done to its servers.
+type topology interface {
+	// link makes a way to Redis for one process, which can be hurt by itself.
+	link() *link
+	// client returns a client of the driver, whose way is never hurt. It lives as
+	// long as the test.
+	client() redis.UniversalClient
+	// layout is how keys are named.
+	layout() keys.Layout
+	// faults are what can be done to the servers. One is over, and the servers
+	// answer, when its function returns.
+	faults() []fault
+	// allow tells the judge what this topology loses.
+	allow(o *history.Options)
+}
+
+// topologies are all there are, by name.
+var topologies = []struct {
+	name  string
+	start func(t *testing.T) topology
+}{
+	{"standalone", startStandalone},
+}
+
+// onEach runs a test on each topology.
+func onEach(t *testing.T, test func(t *testing.T, start func(t *testing.T) topology)) {
+	for _, topo := range topologies {
+		t.Run(topo.name, func(t *testing.T) { test(t, topo.start) })
+	}
+}
+
+// A link is one process's way to Redis.
+type link struct {
+	url     string
+	proxies []*faultproxy.Proxy // one for each server that it reaches
+}
+
+// each does something to all of a link.
+func (l *link) each(do func(p *faultproxy.Proxy)) {
+	for _, p := range l.proxies {
+		do(p)
+	}
+}
+
+// A fault is something that can be done.
+type fault struct {
+	name string
+	// cards says how often it is in a deck; see deck.
+	cards int
+	do    func(s *scene)
+}
