@@ -343,7 +343,9 @@ func (i *incarnation) consume(t *tenure, q *rstream.Quarantine) {
 		t.standStill()
 		return
 	}
-	defer t.letGo()
+	// Its turn, too: the lease may end while a suspect of it waits to be alone, and
+	// other partitions would wait for that for ever.
+	defer t.yield()
 	returned := false
 	defer func() {
 		if !returned {
