@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -46,13 +47,22 @@ func fortuneOf(j job) fortune {
 	switch n := h.Sum32() % 40_000; {
 	case n == 0:
 		return poison
-	case n < 100:
+	case n < badOnes():
 		return bad
 	case n < 2000:
 		return shaky
 	}
 	return fine
 }
+
+// badOnes is how many of 40 000 events fail always.
+var badOnes = sync.OnceValue(func() uint32 {
+	n, err := strconv.Atoi(os.Getenv("RUNNEL_CHAOS_BAD"))
+	if err != nil {
+		return 100
+	}
+	return uint32(n)
+})
 
 var errChaos = errors.New("as it should")
 
@@ -171,7 +181,7 @@ func (d *delivery) holdBack(ctx context.Context, rules *runnel.Rules, log *histo
 	}
 	// Removed, whatever happened: it would hold everything up for ever.
 	defer awaitNil(d.t, fmt.Sprint("removal of a rule of ", scope), func(ctx context.Context) error { return remove(ctx, scope) })
-	limit, cancel := context.WithTimeout(forever, patience)
+	limit, cancel := context.WithTimeout(forever, d.plan.patience)
 	defer cancel()
 	if err := rules.Wait(limit, scope); err != nil {
 		if limit.Err() != nil {

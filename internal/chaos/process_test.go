@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ type process struct {
 	name    string
 	cmd     *exec.Cmd
 	link    *link
+	log     string // its history
 	exited  chan struct{}
 	err     error // of Wait, once exited
 	stopped bool
@@ -30,8 +32,8 @@ func (s *scene) start(stepping bool) *process {
 	s.named++
 	name := fmt.Sprint("w", s.named)
 	p := &process{name: name, link: s.topo.link(), exited: make(chan struct{})}
-	path := filepath.Join(s.dir, name+".ndjson")
-	s.logs = append(s.logs, path)
+	p.log = filepath.Join(s.dir, name+".ndjson")
+	s.logs = append(s.logs, p.log)
 	out, err := os.Create(filepath.Join(s.dir, name+".log"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -41,7 +43,7 @@ func (s *scene) start(stepping bool) *process {
 		binary = stepper(s.t)
 	}
 	p.cmd = exec.Command(binary)
-	p.cmd.Env = append(os.Environ(), "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_URL="+p.link.url, "RUNNEL_CHAOS_LOG="+path)
+	p.cmd.Env = append(os.Environ(), "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_URL="+p.link.url, "RUNNEL_CHAOS_LOG="+p.log)
 	if s.delivery != nil {
 		p.cmd.Env = append(p.cmd.Env, "RUNNEL_CHAOS_DELIVERY=1")
 	}
@@ -84,8 +86,18 @@ func (s *scene) freeze(p *process) {
 	})
 }
 
-// terminate ends a process by SIGTERM: it has to drain and exit 0.
+// terminate ends a process by SIGTERM: it has to drain and exit 0. Before it has its
+// history it does not know the signal yet.
 func (s *scene) terminate(p *process) {
+	awaitNil(s.t, "start of "+p.name, func(context.Context) error {
+		select {
+		case <-p.exited:
+			return nil
+		default:
+		}
+		_, err := os.Stat(p.log)
+		return err
+	})
 	s.note("term", history.Term, p.name)
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	s.drop(p)
@@ -95,7 +107,7 @@ func (s *scene) terminate(p *process) {
 			if p.err != nil && !s.poisoned(p) {
 				s.t.Errorf("worker %s after SIGTERM: %v\n%s", p.name, p.err, s.tail(p))
 			}
-		case <-time.After(patience):
+		case <-time.After(s.plan.patience):
 			s.t.Errorf("worker %s does not end after SIGTERM\n%s", p.name, s.tail(p))
 			p.cmd.Process.Kill()
 		}

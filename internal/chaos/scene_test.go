@@ -24,11 +24,6 @@ const (
 	producers    = 4
 	keysEach     = 1250 // 5 000 in all
 	batchSize    = 20
-
-	// A long run is judged in parts, so that its history need not fit in memory.
-	roundLasts = 2 * time.Minute
-	// patience is how long something may take that ought to happen soon.
-	patience = 90 * time.Second
 )
 
 // A scene is one round: workers and producers that come and go on a topology
@@ -57,6 +52,8 @@ type scene struct {
 // A plan is what all rounds of a test share.
 type plan struct {
 	duration time.Duration
+	round    time.Duration // a long run is judged in parts, so that its history need not fit in memory
+	patience time.Duration // how long something may take that ought to happen soon
 	seed     uint64
 	rng      *rand.Rand
 	only     []string // the faults to choose from, nil for all
@@ -67,17 +64,16 @@ type plan struct {
 // newPlan reads from the environment for how long to hurt, and the seed.
 func newPlan(t *testing.T) *plan {
 	t.Helper()
-	p := &plan{duration: 22 * time.Second, seed: uint64(time.Now().UnixNano())}
-	var err error
-	if s := os.Getenv("RUNNEL_CHAOS_DURATION"); s != "" {
-		if p.duration, err = time.ParseDuration(s); err != nil {
-			t.Fatal(err)
-		}
+	p := &plan{
+		duration: span(t, "RUNNEL_CHAOS_DURATION", 22*time.Second), round: span(t, "RUNNEL_CHAOS_ROUND", 2*time.Minute),
+		patience: span(t, "RUNNEL_CHAOS_PATIENCE", 90*time.Second), seed: uint64(time.Now().UnixNano()),
 	}
 	if s := os.Getenv("RUNNEL_CHAOS_SEED"); s != "" {
-		if p.seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
 			t.Fatal(err)
 		}
+		p.seed = n
 	}
 	if s := os.Getenv("RUNNEL_CHAOS_FAULTS"); s != "" {
 		p.only = strings.Split(s, ",")
@@ -99,7 +95,7 @@ func play(t *testing.T, start func(t *testing.T) topology, delivers bool) {
 	result := &figures{name: t.Name(), seed: p.seed}
 	defer result.add()
 	for left, n := p.duration, 1; left > 0 && !t.Failed(); n++ {
-		lasts := min(left, roundLasts)
+		lasts := min(left, p.round)
 		left -= lasts
 		s := newScene(t, p, topo, n)
 		if delivers {
@@ -186,7 +182,7 @@ func (s *scene) settle() {
 	for len(s.live) < fewest {
 		s.start(false)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(s.plan.patience)
 	for s.positions() != "" {
 		s.reap()
 		for len(s.live) < fewest { // some end by an event that ends its process
@@ -234,7 +230,12 @@ func (s *scene) positions() (out string) {
 // judge has the history checked.
 func (s *scene) judge() (*history.Report, []history.Record) {
 	s.plan.rests, s.plan.letters = s.watch.rests(), s.watch.letters
-	records, err := history.Read(s.logs...)
+	// Who was killed at once has not written anything.
+	written := slices.DeleteFunc(slices.Clone(s.logs), func(path string) bool {
+		_, err := os.Stat(path)
+		return err != nil
+	})
+	records, err := history.Read(written...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -259,9 +260,24 @@ func (s *scene) judge() (*history.Report, []history.Record) {
 	return report, records
 }
 
+// span reads a duration from the environment.
+func span(t *testing.T, variable string, otherwise time.Duration) time.Duration {
+	t.Helper()
+	s := os.Getenv(variable)
+	if s == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return d
+}
+
 // awaitNil tries something until it succeeds.
 func awaitNil(t *testing.T, what string, try func(ctx context.Context) error) {
 	t.Helper()
+	patience := time.Minute
 	for deadline := time.Now().Add(patience); ; {
 		err := try(t.Context())
 		if err == nil {

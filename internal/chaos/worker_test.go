@@ -57,12 +57,12 @@ func TestMain(m *testing.M) {
 }
 
 func work(name, url, path string) error {
-	log, err := history.Open(path, name)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	log, err := history.Open(path, name) // the driver waits for it before it terminates
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
 	if os.Getenv(stepVariable) != "" {
 		go watchClock(log, ctx.Done())
 	}

@@ -3,6 +3,7 @@ package mutants
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -46,7 +47,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.rule, " ", "_"), func(t *testing.T) {
 			t.Parallel()
-			overlay := m.overlay(t, root)
+			overlay := overlay(t, root, []edit{{m.file, m.old, m.new}})
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			began := time.Now()
@@ -70,41 +71,59 @@ func TestMutants(t *testing.T) {
 // A text that is there twice, or not any more, mutates nothing. This is found here
 // before anything is built.
 func TestTextsOfMutantsAreThereOnce(t *testing.T) {
+	edits := map[string][]edit{}
 	for _, m := range mutants {
-		source, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(m.file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(source), m.old); n != 1 {
-			t.Errorf("%s: %s has %d times the text, want it once:\n%s", m.rule, m.file, n, m.old)
+		edits[m.rule] = append(edits[m.rule], edit{m.file, m.old, m.new})
+	}
+	for _, m := range chaosMutants {
+		edits[m.rule] = append(edits[m.rule], m.edits...)
+	}
+	for rule, list := range edits {
+		for _, e := range list {
+			if _, err := e.apply("../.."); err != nil {
+				t.Errorf("%s: %v", rule, err)
+			}
 		}
 	}
 }
 
-// overlay writes the mutated file and what tells the build to use it.
-func (m mutant) overlay(t *testing.T, root string) (path string) {
+// apply returns the mutated file.
+func (e edit) apply(root string) (mutated string, err error) {
+	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(source), e.old); n != 1 {
+		return "", fmt.Errorf("%s has %d times the text, want it once:\n%s", e.file, n, e.old)
+	}
+	return strings.Replace(string(source), e.old, e.new, 1), nil
+}
+
+// overlay writes the mutated files, each with one edit, and what tells the build to
+// use them.
+func overlay(t *testing.T, root string, edits []edit) (path string) {
 	t.Helper()
-	file := filepath.Join(root, filepath.FromSlash(m.file))
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		t.Fatalf("%s has %d times the text, want it once:\n%s", m.file, n, m.old)
-	}
 	dir := t.TempDir()
-	mutated := filepath.Join(dir, filepath.Base(file))
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutated}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path = filepath.Join(dir, "overlay.json")
-	for name, data := range map[string][]byte{mutated: []byte(strings.Replace(string(source), m.old, m.new, 1)), path: replace} {
-		if err := os.WriteFile(name, data, 0o644); err != nil {
+	files := map[string]string{}
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
+		return path
 	}
-	return path
+	for i, e := range edits {
+		mutated, err := e.apply(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Join(root, filepath.FromSlash(e.file))] = write(fmt.Sprint(i, filepath.Base(e.file)), []byte(mutated))
+	}
+	replace, err := json.Marshal(map[string]any{"Replace": files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write("overlay.json", replace)
 }
 
 // exactly is the pattern of one test.
