@@ -206,7 +206,8 @@ func (s *scene) settle() {
 }
 
 // positions tells where a partition is not at rest: it has one group, nothing
-// pending, and everything was delivered.
+// pending, and everything was delivered. Redis' own lag is not asked: what it counts
+// is not in the append-only file, and so is wrong after a restart.
 func (s *scene) positions() (out string) {
 	ctx, rdb := s.t.Context(), s.topo.client()
 	for p := range partitions {
@@ -217,7 +218,7 @@ func (s *scene) positions() (out string) {
 			continue
 		}
 		groups, err := rdb.XInfoGroups(ctx, key).Result()
-		if err != nil || len(groups) != 1 || groups[0].Pending != 0 || groups[0].LastDeliveredID != info.LastGeneratedID || groups[0].Lag != 0 {
+		if err != nil || len(groups) != 1 || groups[0].Pending != 0 || groups[0].LastDeliveredID != info.LastGeneratedID {
 			out += fmt.Sprintln(key, info.LastGeneratedID, groups, err)
 		}
 	}
