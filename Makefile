@@ -9,12 +9,13 @@ TIMEOUT     ?= 25m
 SEEDS       ?= 1000
 DURATION    ?= 60s
 SEED        ?=
+FAULTS      ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim chaos model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim sim-again chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
 	@scripts/setup-test.sh
@@ -66,8 +67,11 @@ tidy-check: ## are go.mod and go.sum tidy?
 sim: ## simulated clusters in fake time, also with retries, delays, full streams: make sim SEEDS=1000
 	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest
 
-chaos: ## kill, stop and cut off real workers: make chaos DURATION=60s SEED=7
-	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) $(GO) test -count 1 -v -run '^TestFaults' -timeout 0 ./internal/chaos
+chaos: ## hurt real workers, links and servers, for so long in each test, and print tables: make chaos DURATION=60s SEED=7 FAULTS=kill,flush
+	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) $(GO) test -count 1 -v -run '^TestFaults' -timeout 0 ./internal/chaos
+
+chaos-mutants: ## does the chaos suite's judge catch every broken build? make test tries four of them
+	RUNNEL_CHAOS_MUTANTS=all $(GO) test -count 1 -v -run '^TestChaosMutants$$' -timeout 0 ./internal/mutants
 
 model: ## explore the model of the ownership protocol in large bounds: minutes, 1 GB
 	RUNNEL_MODEL=large $(GO) test -count 1 -v -run '^TestProtocol$$' -timeout $(TIMEOUT) ./internal/model

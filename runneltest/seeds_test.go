@@ -318,6 +318,9 @@ func (s *storm) unsettled() string {
 }
 
 func (s *storm) judge() *history.Report {
+	if path := os.Getenv(historyVariable); path != "" {
+		writeHistory(s.t, path, s.log.Records())
+	}
 	report := history.Check(s.log.Records(), history.Options{Processors: []string{"check"}})
 	if report.OK {
 		s.t.Log(report)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package mutants
 
 import (
@@ -7,27 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/history"
 )
-
-// A chaosMutant is the program without one rule, for internal/chaos.
-type chaosMutant struct {
-	rule   string
-	load   string        // the test that plays it
-	faults string        // what is done, aimed at the rule
-	bad    string        // how many of 40 000 events always fail, if not as many as usual
-	want   history.Class // of the violation that the judge has to find
-	quick  bool          // it is found within seconds
-	edits  []edit
-}
-
-// An edit replaces a text that stands exactly once in a file.
-type edit struct{ file, old, new string }
 
 // chaosVariable has TestChaosMutants play all of them, not only the quick ones.
 const chaosVariable = "RUNNEL_CHAOS_MUTANTS"
@@ -43,9 +30,6 @@ const (
 
 // Every one of these rules is missed by the judge of real processes, too.
 func TestChaosMutants(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		return // internal/chaos has no tests there
-	}
 	for _, m := range chaosMutants {
 		if !m.quick && os.Getenv(chaosVariable) == "" {
 			continue
