@@ -12,7 +12,7 @@ SEED        ?=
 FAULTS      ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim sim-again chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim sim-exact chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ chaos-mutants: ## does the chaos suite's judge catch every broken build? make te
 
 model: ## explore the model of the ownership protocol in large bounds: minutes, 1 GB
 	RUNNEL_MODEL=large $(GO) test -count 1 -v -run '^TestProtocol$$' -timeout $(TIMEOUT) ./internal/model
+
+sim-exact: ## play simulated clusters twice each, exactly, and compare their histories: make sim-exact SEED=7 SEEDS=3
+	$(GO) test -count 1 -v -run '^TestSimExactly$$' -timeout 0 ./runneltest -seed $(or $(SEED),1) -exact $(SEEDS)
 
 # CASES, PAIRS and QUICK are for make bench.
 CASES ?=

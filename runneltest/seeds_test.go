@@ -85,6 +85,7 @@ type storm struct {
 }
 
 func newStorm(t *testing.T, seed uint64) *storm {
+	stir(seed)
 	return &storm{
 		t: t, rand: rand.New(rand.NewPCG(seed, 0)), batches: seed%3 == 0, log: history.Memory(),
 		paused: map[*runneltest.Worker]time.Time{},
@@ -318,9 +319,7 @@ func (s *storm) unsettled() string {
 }
 
 func (s *storm) judge() *history.Report {
-	if path := os.Getenv(historyVariable); path != "" {
-		writeHistory(s.t, path, s.log.Records())
-	}
+	keepHistory(s.t, s.log.Records())
 	report := history.Check(s.log.Records(), history.Options{Processors: []string{"check"}})
 	if report.OK {
 		s.t.Log(report)
