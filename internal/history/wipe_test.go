@@ -34,60 +34,65 @@ func recalled(n int, perhaps bool) Record {
 	return r
 }
 
+// wipeOut is a wipe that took everything up to an event.
+func wipeOut(last int) []Record { return []Record{fault("", Wipe), wiped(last)} }
+
+// seen are histories with wipes, rests, delays and looks at owners, and what is wrong
+// with each.
+var seen = []struct {
+	name  string
+	parts []any
+	want  Class
+}{
+	{"taken by a wipe", []any{sent(1), sent(2), run("w", 1, 1), wipeOut(2), sent(3), run("x", 2, 3)}, ""},
+	{"sent after a wipe, at once", []any{sent(1), run("w", 1, 1), wipeOut(1), sent(2)}, ClassLoss},
+	{"behind what a wipe took", []any{sent(1), sent(2), wipeOut(1), run("w", 1, 1)}, ClassLoss},
+	{"another partition was wiped", []any{sent(1), sent(2), fault("", Wipe), func() Record {
+		r := wiped(2)
+		r.Partition = 1
+		return r
+	}(), run("w", 1, 1)}, ClassLoss},
+	{"an old owner goes on with what was taken", []any{sent(1), sent(2), run("w", 1, 1), wipeOut(2), sent(3), run("x", 2, 3), run("w", 1, 2)}, ""},
+	{"an old owner goes on with it for long", []any{sent(1), sent(2), run("w", 1, 1), wipeOut(2), sent(3), run("x", 2, 3), pause(), run("w", 1, 2)}, ClassOwner},
+	{"an old owner goes on with something else", []any{sent(1), sent(2), run("w", 1, 1), wipeOut(1), sent(3), run("x", 2, 2, 3), run("w", 1, 2)}, ClassOwner},
+	{"sent again after a wipe", []any{sent(1), run("w", 1, 1), wipeOut(1), under("4-0", sent(1)),
+		under("4-0", begin("x", 2, 1)), under("4-0", end("x", 2, 1))}, ""},
+	{"there twice after a wipe", []any{sent(2), run("w", 1, 2), wipeOut(2), under("4-0", sent(1)), under("5-0", sent(1)),
+		under("4-0", begin("x", 2, 1)), under("4-0", end("x", 2, 1)), under("5-0", begin("x", 2, 1)), under("5-0", end("x", 2, 1))}, ClassResend},
+	{"what was begun and taken holds nothing up", []any{sent(2), begin("w", 1, 2), failed("w", 1, 2), wipeOut(2), sent(4), run("x", 2, 4)}, ""},
+
+	{"one owner after the other", []any{owned("x", 1, 1), owned("x", 1, 1), owned("y", 2, 1)}, ""},
+	{"nobody for a while", []any{owned("x", 3, 1), owned("", 0, 0), owned("y", 4, 1)}, ""},
+	{"two accepted owners", []any{owned("x", 1, 2)}, ClassOwner},
+	{"an epoch twice", []any{owned("x", 1, 1), owned("y", 1, 1)}, ClassOwner},
+	{"an epoch that falls", []any{owned("x", 2, 1), owned("y", 1, 1)}, ClassOwner},
+	{"an epoch that falls over a wipe", []any{owned("x", 2, 1), fault("", Wipe), wiped(1), owned("", 0, 0), owned("y", 1, 1)}, ClassOwner},
+
+	{"after a rest", []any{rest(1, 4), sent(2), run("w", 5, 2)}, ""},
+	{"what was done at a rest", []any{rest(2, 4), sent(3), run("w", 5, 2, 3)}, ClassRepeat},
+	{"an epoch from before a rest", []any{rest(1, 4), sent(2), run("w", 3, 2)}, ClassOwner},
+
+	{"delayed, and came", []any{delayed(1, 1), event(Appended, 1), run("w", 1, 1)}, ""},
+	{"delayed, and came early", []any{delayed(1, 2), event(Appended, 1), run("w", 1, 1)}, ClassEarly},
+	{"delayed, and never came", []any{delayed(1, 1)}, ClassLoss},
+	{"delayed, and came twice", []any{delayed(1, 1), event(Appended, 1), under("2-0", event(Appended, 1)), run("w", 1, 1),
+		under("2-0", begin("w", 1, 1)), under("2-0", end("w", 1, 1))}, ClassResend},
+	{"recalled", []any{delayed(1, 1), recalled(1, false)}, ""},
+	{"recalled, and came", []any{delayed(1, 1), recalled(1, false), event(Appended, 1), run("w", 1, 1)}, ClassEarly},
+	{"recalled, perhaps", []any{delayed(1, 1), recalled(1, true), event(Appended, 1), run("w", 1, 1)}, ""},
+	{"recalled, never delayed", []any{recalled(1, false)}, ClassRecord},
+	{"delayed, and wiped", []any{delayed(1, 1), fault("", Wipe), wiped(4)}, ""},
+	{"delayed after a wipe", []any{fault("", Wipe), wiped(4), delayed(1, 1)}, ClassLoss},
+
+	{"out of the server's reach", []any{sent(1), run("w", 1, 1), fault("", Down), run("x", 2, 1)}, ""},
+	{"in silence", []any{sent(1), run("w", 1, 1), fault("w", Silence), run("x", 2, 1)}, ""},
+	{"slow is no excuse", []any{sent(1), run("w", 1, 1), fault("w", Slow), run("x", 2, 1)}, ClassRepeat},
+	{"a step of the clock is no excuse", []any{sent(1), run("w", 1, 1), fault("w", Clock), run("x", 2, 1)}, ClassRepeat},
+	{"lost scripts are no excuse", []any{sent(1), run("w", 1, 1), fault("", Scripts), run("x", 2, 1)}, ClassRepeat},
+}
+
 func TestWipesRestsDelaysAndOwners(t *testing.T) {
-	wipe := func(last int) []Record { return []Record{fault("", Wipe), wiped(last)} }
-	tests := []struct {
-		name  string
-		parts []any
-		want  Class
-	}{
-		{"taken by a wipe", []any{sent(1), sent(2), run("w", 1, 1), wipe(2), sent(3), run("x", 2, 3)}, ""},
-		{"sent after a wipe, at once", []any{sent(1), run("w", 1, 1), wipe(1), sent(2)}, ClassLoss},
-		{"behind what a wipe took", []any{sent(1), sent(2), wipe(1), run("w", 1, 1)}, ClassLoss},
-		{"another partition was wiped", []any{sent(1), sent(2), fault("", Wipe), func() Record {
-			r := wiped(2)
-			r.Partition = 1
-			return r
-		}(), run("w", 1, 1)}, ClassLoss},
-		{"an old owner goes on with what was taken", []any{sent(1), sent(2), run("w", 1, 1), wipe(2), sent(3), run("x", 2, 3), run("w", 1, 2)}, ""},
-		{"an old owner goes on with it for long", []any{sent(1), sent(2), run("w", 1, 1), wipe(2), sent(3), run("x", 2, 3), pause(), run("w", 1, 2)}, ClassOwner},
-		{"an old owner goes on with something else", []any{sent(1), sent(2), run("w", 1, 1), wipe(1), sent(3), run("x", 2, 2, 3), run("w", 1, 2)}, ClassOwner},
-		{"sent again after a wipe", []any{sent(1), run("w", 1, 1), wipe(1), under("4-0", sent(1)),
-			under("4-0", begin("x", 2, 1)), under("4-0", end("x", 2, 1))}, ""},
-		{"there twice after a wipe", []any{sent(2), run("w", 1, 2), wipe(2), under("4-0", sent(1)), under("5-0", sent(1)),
-			under("4-0", begin("x", 2, 1)), under("4-0", end("x", 2, 1)), under("5-0", begin("x", 2, 1)), under("5-0", end("x", 2, 1))}, ClassResend},
-		{"what was begun and taken holds nothing up", []any{sent(2), begin("w", 1, 2), failed("w", 1, 2), wipe(2), sent(4), run("x", 2, 4)}, ""},
-
-		{"one owner after the other", []any{owned("x", 1, 1), owned("x", 1, 1), owned("y", 2, 1)}, ""},
-		{"nobody for a while", []any{owned("x", 3, 1), owned("", 0, 0), owned("y", 4, 1)}, ""},
-		{"two accepted owners", []any{owned("x", 1, 2)}, ClassOwner},
-		{"an epoch twice", []any{owned("x", 1, 1), owned("y", 1, 1)}, ClassOwner},
-		{"an epoch that falls", []any{owned("x", 2, 1), owned("y", 1, 1)}, ClassOwner},
-		{"an epoch that falls over a wipe", []any{owned("x", 2, 1), fault("", Wipe), wiped(1), owned("", 0, 0), owned("y", 1, 1)}, ClassOwner},
-
-		{"after a rest", []any{rest(1, 4), sent(2), run("w", 5, 2)}, ""},
-		{"what was done at a rest", []any{rest(2, 4), sent(3), run("w", 5, 2, 3)}, ClassRepeat},
-		{"an epoch from before a rest", []any{rest(1, 4), sent(2), run("w", 3, 2)}, ClassOwner},
-
-		{"delayed, and came", []any{delayed(1, 1), event(Appended, 1), run("w", 1, 1)}, ""},
-		{"delayed, and came early", []any{delayed(1, 2), event(Appended, 1), run("w", 1, 1)}, ClassEarly},
-		{"delayed, and never came", []any{delayed(1, 1)}, ClassLoss},
-		{"delayed, and came twice", []any{delayed(1, 1), event(Appended, 1), under("2-0", event(Appended, 1)), run("w", 1, 1),
-			under("2-0", begin("w", 1, 1)), under("2-0", end("w", 1, 1))}, ClassResend},
-		{"recalled", []any{delayed(1, 1), recalled(1, false)}, ""},
-		{"recalled, and came", []any{delayed(1, 1), recalled(1, false), event(Appended, 1), run("w", 1, 1)}, ClassEarly},
-		{"recalled, perhaps", []any{delayed(1, 1), recalled(1, true), event(Appended, 1), run("w", 1, 1)}, ""},
-		{"recalled, never delayed", []any{recalled(1, false)}, ClassRecord},
-		{"delayed, and wiped", []any{delayed(1, 1), fault("", Wipe), wiped(4)}, ""},
-		{"delayed after a wipe", []any{fault("", Wipe), wiped(4), delayed(1, 1)}, ClassLoss},
-
-		{"out of the server's reach", []any{sent(1), run("w", 1, 1), fault("", Down), run("x", 2, 1)}, ""},
-		{"in silence", []any{sent(1), run("w", 1, 1), fault("w", Silence), run("x", 2, 1)}, ""},
-		{"slow is no excuse", []any{sent(1), run("w", 1, 1), fault("w", Slow), run("x", 2, 1)}, ClassRepeat},
-		{"a step of the clock is no excuse", []any{sent(1), run("w", 1, 1), fault("w", Clock), run("x", 2, 1)}, ClassRepeat},
-		{"lost scripts are no excuse", []any{sent(1), run("w", 1, 1), fault("", Scripts), run("x", 2, 1)}, ClassRepeat},
-	}
-	for _, tt := range tests {
+	for _, tt := range seen {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Check(history(tt.parts...), Options{Processors: []string{"printer"}, Lanes: LaneKey})
 			found := tt.want == "" && r.OK
