@@ -85,7 +85,7 @@ func deliver(log *history.Log, jobs *runnel.Stream[job]) {
 		}
 		return it.Complete()
 	})), &runnel.ProcessorOptions{
-		LockExpiry: lockExpiry, Grace: 2 * time.Second,
+		LockExpiry: lockExpiry, Grace: grace,
 		Retry: &runnel.Retry{Max: attempts, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: 20 * time.Millisecond, Cap: 200 * time.Millisecond}},
 	})
 }

@@ -21,6 +21,9 @@ import (
 const (
 	partitions = 16
 	lockExpiry = time.Second
+	// grace is longer than a request may take on a link that is silent: who waits for
+	// the reply is no function that does not return.
+	grace = 5 * time.Second
 )
 
 type job struct {
@@ -33,7 +36,7 @@ func declare(url, worker string) (*runnel.App, *runnel.Stream[job]) {
 	app := runnel.New("chaos", &runnel.Options{
 		RedisURL: url, Worker: worker,
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Processor: runnel.ProcessorOptions{LockExpiry: lockExpiry, Grace: 2 * time.Second},
+		Processor: runnel.ProcessorOptions{LockExpiry: lockExpiry, Grace: grace},
 	})
 	return app, runnel.NewStream(app, "jobs", func(j job) string { return j.Key },
 		&runnel.StreamOptions{Partitions: partitions, Size: 20_000, IDWindow: 2 * time.Minute})
