@@ -109,18 +109,19 @@ func (d *delivery) delay(ctx context.Context, log *history.Log, jobs *runnel.Str
 	}
 }
 
-// sendLater sends an event for later. No wipe comes between the server's answer and
-// the record of it.
+// sendLater sends an event for later. The time counts from before the first try, of
+// which the answer may be lost. No wipe comes between an answer and the record of it.
 func (d *delivery) sendLater(log *history.Log, jobs *runnel.Stream[job], key string) runnel.Sent {
 	after := rand.N(2 * time.Second)
 	out := runnel.Outgoing[job]{Record: job{key, 1}, ID: key, After: after}
+	var now time.Time
+	awaitNil(d.t, "time of the server", func(ctx context.Context) (err error) {
+		now, err = d.topo.client().Time(ctx).Result()
+		return err
+	})
 	for {
 		d.still.RLock()
-		now, err := d.topo.client().Time(d.t.Context()).Result()
-		var sent []runnel.Sent
-		if err == nil { // under its ID it is sent once
-			sent, err = jobs.SendEvents(d.t.Context(), out)
-		}
+		sent, err := jobs.SendEvents(d.t.Context(), out) // under its ID it is sent once
 		if err == nil {
 			d.write(log, history.Record{
 				Kind: history.Delayed, Stream: "jobs", Keys: []string{key}, Seqs: []int64{1}, Due: now.UnixMilli() + after.Milliseconds(),
