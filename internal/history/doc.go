@@ -45,7 +45,8 @@
 //   - owner: an epoch belongs to one worker and executor. Once an iteration began under an epoch, none begins at that
 //     place under a smaller one. Within an epoch iterations neither overlap nor go back, except, with Options.Retries,
 //     to an event not yet completed. If the handover was clean, the old owner's last iteration ended before the new
-//     owner's first began; a worker that was stopped may finish the one it was in. An owner that had read what a wipe
+//     owner's first began; a worker that was stopped may finish the one it was in, though it
+//     had not yet written that it began. An owner that had read what a wipe
 //     took may begin it under its epoch still, for as long as Options.Aftermath: its lock is gone, too.
 //   - owner, by the server: one owner is accepted at a time, an epoch is given to one executor, and never falls.
 //   - repeat: an event is completed twice at a place only under different epochs, and only if the smaller one ended

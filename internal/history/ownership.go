@@ -86,6 +86,10 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 		o.latest = t
 	case r.Epoch < o.latest.first.Epoch && o.leftover(r, ids):
 		o.c.report.Leftovers++
+	case r.Epoch < o.latest.first.Epoch && o.woken(t, r):
+		o.c.report.Leftovers++
+		t.open, t.last = &iteration{r, ids}, r.At
+		return // it was begun before what came meanwhile
 	case r.Epoch < o.latest.first.Epoch:
 		o.violate(ClassOwner, fmt.Sprintf("an iteration began under epoch %d when epoch %d had already begun one",
 			r.Epoch, o.latest.first.Epoch), o.latest.first, r)
@@ -98,6 +102,17 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 	if highest := ids[len(ids)-1]; highest.compare(t.begun) > 0 {
 		t.begun = highest
 	}
+}
+
+// woken says whether an iteration is the first thing that is heard of a term since its worker was continued, right
+// after that: it had begun when the worker was stopped, and was not written down yet.
+func (o *ownership) woken(t *term, r *Record) bool {
+	for _, f := range o.c.faults {
+		if f.Fault == Stop && f.Worker == r.Worker && t.last < f.until && f.At <= o.latest.first.At && f.until <= r.At && r.At <= f.until+afterStop {
+			return true
+		}
+	}
+	return false
 }
 
 // again judges an iteration that is not the first of its epoch.

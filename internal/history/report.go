@@ -90,7 +90,7 @@ type Report struct {
 	Excused    int // events that a flush took away
 	Delayed    int // events sent for later
 	Looks      int // at who the accepted owner of a place is
-	Leftovers  int // iterations of what a wipe took, by owners that had read it before
+	Leftovers  int // iterations of what a wipe took, by owners that had read it before; or begun before a stop and written after it
 	Unfinished int // iterations that began and never ended
 	Clean      int // handovers
 	Unclean    int // handovers
