@@ -176,7 +176,6 @@ func TestAllowed(t *testing.T) {
 		records []Record
 		want    Report // the counts of interest
 	}{
-		{"nothing", Options{}, nil, Report{}},
 		{"one worker", Options{}, history(sent(1), sent(2), run("w", 1, 1), run("w", 1, 2)), Report{Completed: 2}},
 		{"batches, one partly completed", Options{}, history(sent(1), sent(2), begin("w", 1, 1, 2), end("w", 1, 1),
 			fault("w", Kill), run("x", 2, 2)), Report{Completed: 2, Unclean: 1}},
@@ -228,6 +227,12 @@ func TestAllowed(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, &tc.want)
 			}
 		})
+	}
+}
+
+func TestNothingIsAllowed(t *testing.T) {
+	if got := Check(nil, Options{}); !got.OK || got.Events != 0 {
+		t.Error(got)
 	}
 }
 
