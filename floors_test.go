@@ -39,7 +39,7 @@ var floors = [][]string{
 var testTools = []string{"internal/testredis", "internal/faultproxy", "internal/history"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
-var testsOnly = []string{"internal/chaos", "internal/conformance", "internal/mutants", "internal/security", "internal/surfaces"}
+var testsOnly = []string{"internal/chaos", "internal/clusters", "internal/conformance", "internal/mutants", "internal/security", "internal/surfaces"}
 
 // dependencies says which packages, or which single files, may import what.
 // Tests may import all of it.

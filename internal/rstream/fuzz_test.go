@@ -3,9 +3,12 @@ package rstream
 import (
 	"encoding/json"
 	"maps"
+	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/keys"
 )
 
 // FuzzStored reads anything as each of the values that are stored as JSON. What is taken
@@ -122,17 +125,43 @@ func FuzzURL(f *testing.F) {
 		f.Add("http://", before, "@")
 		f.Add("redis+sentinel://", before, "@one:1,two/shop/0?sentinel_password=x")
 		f.Add("rediss+sentinel://", before, "@one/%zz?a@b")
+		f.Add("redis+cluster://", before, "@one:1,two,[::1]:3/0?db=0")
+		f.Add("rediss+cluster://", before, "@one,/1?a@b")
 	}
 	f.Fuzz(func(t *testing.T, scheme, before, after string) {
 		if !strings.Contains(after, "@") || !strings.HasSuffix(scheme, "://") {
 			return
 		}
-		_, s, err := baseOptions(Options{URL: scheme + before + secret + after})
+		o := Options{URL: scheme + before + secret + after, Keys: keys.Keys{App: "shop", Layout: keys.Cluster}}
+		if IsCluster(o) {
+			if _, err := clusterOptions(o); err != nil && strings.Contains(err.Error(), secret) {
+				t.Fatal(err)
+			}
+			return
+		}
+		_, s, err := baseOptions(o)
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Fatal(err)
 		}
 		if s != nil {
 			s.close()
+		}
+	})
+}
+
+// FuzzRedirection reads anything as the answer of a node of a cluster: where it leads is a
+// slot that there is, and an address.
+func FuzzRedirection(f *testing.F) {
+	for _, text := range []string{"MOVED 3999 127.0.0.1:6381", "ASK 0 [::1]:1", "MOVED 16384 a:1", "MOVED -1 a:1", "MOVED 1 :6379", "ASK 1 a", "MOVED", "TRYAGAIN x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		slot, addr, _ := redirection(scriptError(text))
+		if addr == "" {
+			return
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil || slot < 0 || slot >= slotCount {
+			t.Errorf("%q leads to %d at %q", text, slot, addr)
 		}
 	})
 }
