@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/runnel-go/runnel/internal/keys"
 )
 
 // MetaVersion is the version of the stored metadata.
@@ -30,7 +28,7 @@ type Meta struct {
 	Codec       string   `json:"codec"`
 	Partitioner string   `json:"partitioner"`
 	KeyField    string   `json:"key_field,omitempty"`
-	Layout      string   `json:"layout"` // of the keys
+	Layout      string   `json:"layout"` // of the keys; while these are being moved that of no process, see Mark
 	Processors  []string `json:"processors,omitempty"`
 }
 
@@ -45,8 +43,14 @@ type MetaConflictError struct {
 	Stored, Own   string
 }
 
-// Error names the stream, the setting and both values.
+// Error names the stream, the setting and both values; or it says that the keys are
+// being moved, and what to do.
 func (e *MetaConflictError) Error() string {
+	if e.Field == layoutSetting {
+		if why := whyLayout(e.Stream, e.Stored); why != "" {
+			return why
+		}
+	}
 	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own)
 }
 
@@ -100,30 +104,27 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 	}
 }
 
-// list notes that there is a stream. A server that is full lets nobody write what it
-// has already.
+// list notes that there is a stream, unless the app's keys are being moved. A server
+// that is full lets nobody write what it has already.
 func (c *Client) list(ctx context.Context, stream string) error {
-	listed, err := c.ordinary.HExists(ctx, c.keys.Streams(), stream).Result()
-	if err == nil && !listed {
-		err = c.ordinary.HSet(ctx, c.keys.Streams(), stream, "1").Err()
+	there, err := c.ordinary.HMGet(ctx, c.keys.Streams(), stream, MarkField).Result()
+	if err == nil && len(there) != 2 {
+		err = fmt.Errorf("reply of %d values", len(there))
+	}
+	if err == nil {
+		if mark, ok := there[1].(string); ok {
+			if err := c.marked(stream, mark); err != nil {
+				return err
+			}
+		}
+		if there[0] == nil {
+			err = c.ordinary.HSet(ctx, c.keys.Streams(), stream, "1").Err()
+		}
 	}
 	if err != nil {
 		return c.streamsError(sorted(err))
 	}
 	return nil
-}
-
-// checkLayout refuses a stream that is already there under the other key names.
-func (c *Client) checkLayout(ctx context.Context, stream string) error {
-	other := keys.Keys{App: c.keys.App, Layout: keys.Standalone}
-	if c.keys.Layout == keys.Standalone {
-		other.Layout = keys.Cluster
-	}
-	stored, err := c.load(ctx, other.Meta(stream))
-	if err != nil || stored == nil {
-		return err
-	}
-	return &MetaConflictError{Stream: stream, Field: "key layout", Stored: other.Layout.String(), Own: c.keys.Layout.String()}
 }
 
 func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
@@ -142,7 +143,7 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 		{"partitions", number(m.Partitions), number(own.Partitions)},
 		{"codec", m.Codec, own.Codec},
 		{"partitioner", m.Partitioner, own.Partitioner},
-		{"key layout", m.Layout, own.Layout},
+		{layoutSetting, m.Layout, own.Layout},
 	} {
 		if f.own != "" && f.stored != "" && f.own != f.stored {
 			return Meta{}, &MetaConflictError{Stream: stream, Field: f.name, Stored: f.stored, Own: f.own}
@@ -231,7 +232,7 @@ func (c *Client) Streams(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, c.streamsError(sorted(err))
 	}
-	return slices.Sorted(maps.Keys(known)), nil
+	return streamNames(slices.Collect(maps.Keys(known))), nil
 }
 
 func (c *Client) streamsError(err error) error {

@@ -2,6 +2,7 @@ package rstream
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -45,22 +46,26 @@ func (c *metaCache) forget(stream string) {
 
 // recentMeta returns the metadata of a stream as it was a moment ago, or the last
 // known one where there is none any more or it cannot be read: the zero value
-// for a stream that never had any.
+// for a stream that never had any. A stream whose keys have other names by now, or
+// are about to, is refused.
 func (c *Client) recentMeta(ctx context.Context, stream string) (Meta, error) {
 	if stream == "" {
 		return Meta{}, nil
 	}
 	old, known := c.metas.load(stream)
 	if known && time.Since(old.at) < metaAge {
-		return old.Meta, nil
+		return old.Meta, c.refused(stream, old.Layout)
 	}
 	m, ok, err := c.loadMeta(ctx, c.once, stream)
 	switch {
 	case ok:
-		return m, nil
+		return m, c.refused(stream, m.Layout)
 	case err != nil && !known:
 		return Meta{}, err
 	case err == nil:
+		if gone := (*MetaConflictError)(nil); errors.As(c.checkLayout(ctx, stream), &gone) {
+			return old.Meta, gone
+		}
 		c.metas.store(stream, old.Meta)
 	}
 	return old.Meta, nil

@@ -3,7 +3,6 @@ package rstream
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -54,7 +53,7 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 	for _, name := range names {
 		s.Streams = append(s.Streams, fmt.Sprint(name))
 	}
-	slices.Sort(s.Streams)
+	s.Streams = streamNames(s.Streams)
 	for i, key := range keys {
 		s.Values[key] = parseShared(flat[i+2])
 	}
