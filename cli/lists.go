@@ -111,7 +111,7 @@ func (p *program) streamCommands() *cli.Command {
 	},
 		"PROG stream info orders",
 		"PROG stream info orders --output json")
-	return p.group("stream", "look after streams", ls, info, p.tail(), p.verify(), p.removeStream())
+	return p.group("stream", "look after streams", ls, info, p.tail(), p.verify(), p.removeStream(), p.moveLayout())
 }
 
 // A listedStream is what `stream ls` and `stream info` tell.

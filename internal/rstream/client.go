@@ -24,6 +24,9 @@ type Options struct {
 	Keys  keys.Keys
 
 	Durability Durability // of sends, takeovers and claims of durable tasks
+	// Patience is the longest wait for a reply, or until a command is written; 0 for
+	// 5 s, or less where Redis or the URL says so.
+	Patience time.Duration
 }
 
 // A Client runs the framework's commands. Its methods may be called concurrently.
@@ -157,6 +160,9 @@ func (c *Client) options(retries int) *redis.Options {
 	o.DialTimeout = bounded(o.DialTimeout)
 	o.ReadTimeout = bounded(o.ReadTimeout)
 	o.WriteTimeout = bounded(o.WriteTimeout)
+	if own := c.opened.Patience; own > 0 {
+		o.ReadTimeout, o.WriteTimeout = own, own
+	}
 	o.PoolTimeout = patience
 	o.MinRetryBackoff, o.MaxRetryBackoff = 10*time.Millisecond, 500*time.Millisecond
 	o.MinIdleConns, o.MaxActiveConns = 0, 0

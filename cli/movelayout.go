@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/relocate"
+)
+
+const (
+	flagBack   = "back"
+	flagDelete = "delete"
+)
+
+func (p *program) moveLayout() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "move-layout",
+		Usage:     "give all keys of the stopped app the names that a Redis Cluster needs, here or on another server; interrupted, run it again",
+		ArgsUsage: " ",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: flagTo, Usage: "copy everything to the Redis at `URL`, such as redis+cluster://host:port; what is here stays, and is refused"},
+			&cli.BoolFlag{Name: flagDelete, DisableDefaultText: true, Usage: "with --to: delete here what is there; may be said later"},
+			&cli.BoolFlag{Name: flagBack, DisableDefaultText: true, Usage: "give the keys here their standalone names again"},
+			&cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "say what would be moved, and change nothing"},
+			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask"},
+		},
+		Action: p.action(runMoveLayout),
+	},
+		"PROG stream move-layout --dry-run",
+		"PROG stream move-layout",
+		"PROG stream move-layout --to redis+cluster://10.0.0.1:6379,10.0.0.2:6379")
+}
+
+// A movedLayout is what `stream move-layout` tells.
+type movedLayout struct {
+	App     string      `json:"app"`
+	Redis   string      `json:"redis"`            // address of the server that has, or had, the keys
+	To      string      `json:"to"`               // layout of their new names
+	Target  string      `json:"target,omitempty"` // address of the server that gets them, if it is another one
+	DryRun  bool        `json:"dry_run"`
+	Resumed bool        `json:"resumed"` // a move that was begun before
+	Moved   bool        `json:"moved"`   // all is there now; false after a dry run, or if there is nothing to move
+	Kinds   []movedKind `json:"kinds"`   // what was found to be moved
+}
+
+// A movedKind are the keys of a kind.
+type movedKind struct {
+	Kind  string `json:"kind"`
+	Keys  int    `json:"keys"`
+	Items int64  `json:"items"` // entries, events or fields in them
+	Bytes int64  `json:"bytes"` // of Redis' memory, -1 if it does not tell
+}
+
+func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
+	to := c.String(flagTo)
+	switch {
+	case c.Args().Present():
+		return usagef(c, "unexpected argument %q: all streams of an app are moved together", c.Args().First())
+	case c.IsSet(flagTo) && to == "":
+		return usagef(c, "--to is a URL of Redis")
+	case c.Bool(flagBack) && to != "":
+		return usagef(c, "--back and --to exclude each other: the way back is on the server that had the keys")
+	case c.Bool(flagDelete) && to == "":
+		return usagef(c, "--delete is for --to")
+	}
+	report := &moveReport{w: s.stderr, terminal: isTerminal(s.stderr)}
+	opened := s.client.Opened()
+	m, err := relocate.Open(relocate.Options{
+		App: s.app.Name(), Redis: opened.Redis, URL: opened.URL, Target: to, Back: c.Bool(flagBack), Delete: c.Bool(flagDelete), Report: report.step,
+	})
+	if err != nil {
+		return usagef(c, "%w", err)
+	}
+	defer m.Close()
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	done := movedLayout{App: s.app.Name(), Redis: s.client.Addr(), To: m.To(), Target: m.Target(), DryRun: c.Bool(flagDryRun), Kinds: []movedKind{}}
+	plan, err := m.Plan(ctx)
+	if errors.Is(err, relocate.ErrNothing) {
+		return s.out.line(done, "nothing to move: app %s at %s has no keys of other names", done.App, done.Redis)
+	}
+	if err != nil {
+		return s.moveError(m, err)
+	}
+	if done.DryRun {
+		done.found(plan)
+		return s.out.write(done, done.write)
+	}
+	where := ""
+	if done.Target != "" {
+		where = " and copy them to " + done.Target
+	}
+	if err := s.confirm(c, "give %d keys of app %s at %s their %s names%s?", plan.Keys(), done.App, done.Redis, done.To, where); err != nil {
+		return err
+	}
+	plan, err = m.Run(ctx)
+	report.end()
+	if err != nil {
+		return s.moveError(m, err)
+	}
+	done.found(plan)
+	done.Moved = true
+	return s.out.write(done, done.write)
+}
+
+// moveError says which server is out of reach.
+func (s *session) moveError(m *relocate.Mover, err error) error {
+	if unreachable(err) && m.Target() != "" && !strings.Contains(err.Error(), m.Target()) {
+		return fmt.Errorf("redis at %s or %s: %w", s.client.Addr(), m.Target(), err)
+	}
+	return err
+}
+
+func (m *movedLayout) found(p *relocate.Plan) {
+	m.Resumed = p.Resumed
+	for _, k := range p.Kinds {
+		m.Kinds = append(m.Kinds, movedKind{k.Kind, k.Keys, k.Items, k.Bytes})
+	}
+}
+
+func (m movedLayout) write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "KIND\tKEYS\tITEMS\tBYTES")
+	total := movedKind{}
+	for _, k := range m.Kinds {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", k.Kind, k.Keys, k.Items, known64(k.Bytes))
+		total.Keys += k.Keys
+		if total.Bytes += k.Bytes; k.Bytes < 0 || total.Bytes < 0 {
+			total.Bytes = -1
+		}
+	}
+	fmt.Fprintf(t, "total\t%d\t\t%s\n", total.Keys, known64(total.Bytes))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, m.next())
+	return err
+}
+
+// next is what was done, and what is to be done now.
+func (m movedLayout) next() string {
+	layout := "set RUNNEL_KEY_LAYOUT=" + m.To + " for all workers and producers, then start them"
+	switch {
+	case m.DryRun && m.Resumed:
+		return "a move was begun and is not complete; nothing was changed now"
+	case m.DryRun:
+		return "nothing was changed"
+	case m.Target != "":
+		return fmt.Sprintf("all keys are at %s: set RUNNEL_REDIS_URL for all workers and producers, then start them", m.Target)
+	}
+	return fmt.Sprintf("all keys have their %s names: %s", m.To, layout)
+}
+
+func known64(n int64) string {
+	if n < 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// A moveReport tells how far a move is: each step when it begins, and on a terminal how
+// much of it is done.
+type moveReport struct {
+	w        io.Writer
+	terminal bool
+	now      string // the step
+	last     time.Time
+}
+
+func (r *moveReport) step(step string, done, of int) {
+	began := step != r.now
+	text := fmt.Sprintf("%s: %d", step, done)
+	if of > 0 {
+		text += fmt.Sprintf(" of %d", of)
+	}
+	switch {
+	case began && !r.terminal:
+		fmt.Fprintf(r.w, "%s …\n", step)
+	case r.terminal && (began || done == of || time.Since(r.last) >= progressEvery):
+		if began && r.now != "" {
+			fmt.Fprintln(r.w)
+		}
+		r.last = time.Now()
+		fmt.Fprintf(r.w, "\r\x1b[K%s", text)
+	}
+	r.now = step
+}
+
+func (r *moveReport) end() {
+	if r.terminal && r.now != "" {
+		fmt.Fprintln(r.w)
+	}
+}

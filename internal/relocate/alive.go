@@ -1,0 +1,116 @@
+package relocate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// atOnce is how many commands one round trip takes.
+const atOnce = 500
+
+// alive refuses to go on while somebody works for the app, under either names.
+func (m *Mover) alive(ctx context.Context) error {
+	for _, k := range []keys.Keys{m.from, m.to} {
+		leader, err := m.rdb.Get(ctx, k.Leader()).Result()
+		switch {
+		case err == nil:
+			name, _, _ := strings.Cut(leader, "/")
+			return stopFirst("its tasks are", name)
+		case err != redis.Nil:
+			return fmt.Errorf("%s: %w", k.Leader(), err)
+		}
+		for _, s := range m.st.streams {
+			for _, p := range s.meta.Processors {
+				if err := m.aliveProcessor(ctx, k, &s, p); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func stopFirst(what, worker string) error {
+	return fmt.Errorf("%s run by worker %s: stop it first; one that died counts until its locks have expired", what, worker)
+}
+
+func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, processor string) error {
+	name := s.name + "/" + processor
+	group, err := m.group(ctx, k, s.name, processor)
+	if err != nil {
+		return err
+	}
+	beats := map[string]string{} // to worker
+	for id, e := range group.Executors {
+		beats[k.Beat(s.name, processor, id)] = e.Worker
+	}
+	there, err := m.first(ctx, slices.Sorted(maps.Keys(beats)))
+	if err != nil {
+		return err
+	}
+	if there != "" {
+		return stopFirst(name+" is", beats[there])
+	}
+	locks := []string{k.AdminLock(s.name, processor)}
+	for n := range s.meta.Partitions {
+		locks = append(locks, k.Lock(s.name, processor, n))
+	}
+	if there, err = m.first(ctx, locks); err != nil || there == "" {
+		return err
+	}
+	holder, err := m.rdb.Get(ctx, there).Result()
+	if err != nil && err != redis.Nil {
+		return fmt.Errorf("%s: %w", there, err)
+	}
+	executor, _, _ := strings.Cut(holder, ":")
+	if e, known := group.Executors[executor]; known {
+		return stopFirst(name+" is", e.Worker)
+	}
+	return fmt.Errorf("%s: %q holds the lock %s: stop that worker first; one that died counts until its locks have expired", name, executor, there)
+}
+
+// group is the membership of a processor. A fence is none.
+func (m *Mover) group(ctx context.Context, k keys.Keys, stream, processor string) (rebalance.Group, error) {
+	key := k.Membership(stream, processor)
+	stored, err := m.rdb.Get(ctx, key).Bytes()
+	if errors.Is(err, redis.Nil) || strings.HasPrefix(string(stored), fence) {
+		return rebalance.Group{}, nil
+	}
+	if err != nil {
+		return rebalance.Group{}, fmt.Errorf("%s: %w", key, err)
+	}
+	g, err := rebalance.Parse(stored)
+	if err != nil {
+		return rebalance.Group{}, fmt.Errorf("%s: %w", key, err)
+	}
+	return g, nil
+}
+
+// first is the first of some keys that is there, "" for none.
+func (m *Mover) first(ctx context.Context, names []string) (string, error) {
+	for part := range slices.Chunk(names, atOnce) {
+		pipe := m.rdb.Pipeline()
+		replies := make([]*redis.IntCmd, len(part))
+		for i, key := range part {
+			replies[i] = pipe.Exists(ctx, key)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return "", err
+		}
+		for i, key := range part {
+			if replies[i].Val() > 0 {
+				return key, nil
+			}
+		}
+	}
+	return "", nil
+}

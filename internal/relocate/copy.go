@@ -1,0 +1,250 @@
+package relocate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	largeAtOnce = 4   // keys that may be large, copied in one round trip
+	smallAtOnce = 250 // others
+)
+
+// copy copies everything that has its new name to the other server, and compares it.
+// Nobody can change it meanwhile: what is there already an interrupted copy brought.
+func (m *Mover) copy(ctx context.Context) error {
+	if m.target == nil {
+		return nil
+	}
+	if is, err := m.stand(ctx); err != nil || is == standsArrived {
+		return err
+	}
+	done := 0
+	return m.whole(ctx, m.rdb, m.to, func(found []entry) error {
+		found = slices.DeleteFunc(found, func(e entry) bool { return e.Kind == "meta" }) // they come last
+		large := slices.DeleteFunc(slices.Clone(found), func(e entry) bool { return !mayBeLarge(e) })
+		small := slices.DeleteFunc(found, mayBeLarge)
+		for part := range slices.Chunk(large, largeAtOnce) {
+			if err := m.copyPart(ctx, part); err != nil {
+				return err
+			}
+			done += len(part)
+			m.o.Report("keys copied", done, 0)
+		}
+		for part := range slices.Chunk(small, smallAtOnce) {
+			if err := m.copyPart(ctx, part); err != nil {
+				return err
+			}
+			done += len(part)
+			m.o.Report("keys copied", done, 0)
+		}
+		return nil
+	})
+}
+
+func mayBeLarge(e entry) bool {
+	return slices.Contains([]string{"strm", "dead", "parked", "retry", "duedata", "due", "duever", "audit"}, e.Kind)
+}
+
+// A dumped is a key on its way.
+type dumped struct {
+	key, data string
+	left      time.Duration // 0: it has no end
+}
+
+// copyPart copies some keys. They keep what is left of their life, by the clock of
+// either server.
+func (m *Mover) copyPart(ctx context.Context, part []entry) error {
+	all, err := m.dump(ctx, m.rdb, part)
+	if err != nil {
+		return fmt.Errorf("redis at %s: %w", m.source.Addr(), err)
+	}
+	pipe := m.target.Redis().Pipeline()
+	var restored []*redis.StatusCmd
+	for _, d := range all {
+		restored = append(restored, pipe.Restore(ctx, d.key, d.left, d.data))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	pipe.Exec(ctx) // every reply carries its error
+	for i, r := range restored {
+		if err := r.Err(); err != nil && !redis.HasErrorPrefix(err, "BUSYKEY") {
+			return m.restoreError(ctx, all[i].key, err)
+		}
+	}
+	return m.compare(ctx, all)
+}
+
+// dump reads keys; those that have expired are left out.
+func (m *Mover) dump(ctx context.Context, rdb redis.UniversalClient, part []entry) ([]dumped, error) {
+	pipe := rdb.Pipeline()
+	var data []*redis.StringCmd
+	var left []*redis.DurationCmd
+	for _, e := range part {
+		data, left = append(data, pipe.Dump(ctx, e.key)), append(left, pipe.PTTL(ctx, e.key))
+	}
+	pipe.Exec(ctx) // every reply carries its error
+	var out []dumped
+	for i, e := range part {
+		switch err := errors.Join(data[i].Err(), left[i].Err()); {
+		case errors.Is(err, redis.Nil):
+		case err != nil:
+			return nil, fmt.Errorf("DUMP %s: %w", e.key, err)
+		case left[i].Val() == -2: // since it was dumped
+		default:
+			out = append(out, dumped{e.key, data[i].Val(), max(left[i].Val(), 0)})
+		}
+	}
+	return out, nil
+}
+
+// compare refuses to go on where a copy is not what it should be.
+func (m *Mover) compare(ctx context.Context, all []dumped) error {
+	pipe := m.target.Redis().Pipeline()
+	copies := make([]*redis.StringCmd, len(all))
+	for i, d := range all {
+		copies[i] = pipe.Dump(ctx, d.key)
+	}
+	pipe.Exec(ctx) // every reply carries its error
+	for i, d := range all {
+		err := copies[i].Err()
+		if errors.Is(err, redis.Nil) && d.left > 0 {
+			continue // expired
+		}
+		if err != nil {
+			return fmt.Errorf("redis at %s: DUMP %s: %w", m.Target(), d.key, err)
+		}
+		if copies[i].Val() == d.data {
+			continue
+		}
+		// Another version, or other settings, keep the same in another form.
+		same, err := m.same(ctx, d.key)
+		if err != nil {
+			return fmt.Errorf("compare %s: %w", d.key, err)
+		}
+		if !same {
+			return fmt.Errorf("%s on the redis at %s is not what it is here: see what it is there, and delete it", d.key, m.Target())
+		}
+	}
+	return nil
+}
+
+// same compares a key on both servers by what is in it.
+func (m *Mover) same(ctx context.Context, key string) (bool, error) {
+	var seen [2]any
+	for i, rdb := range []redis.UniversalClient{m.rdb, m.target.Redis()} {
+		kind, err := rdb.Type(ctx, key).Result()
+		if err != nil {
+			return false, err
+		}
+		var content any
+		switch kind {
+		case "string":
+			content, err = rdb.Get(ctx, key).Result()
+		case "hash":
+			content, err = rdb.HGetAll(ctx, key).Result()
+		case "zset":
+			content, err = rdb.ZRangeWithScores(ctx, key, 0, -1).Result()
+		case "stream":
+			content, err = contentOf(ctx, rdb, key)
+		}
+		if err != nil {
+			return false, err
+		}
+		seen[i] = []any{kind, content}
+	}
+	return reflect.DeepEqual(seen[0], seen[1]), nil
+}
+
+// contentOf is what is in a stream: its entries, the positions of its groups, and what
+// is pending in them.
+func contentOf(ctx context.Context, rdb redis.UniversalClient, key string) (any, error) {
+	info, err := rdb.XInfoStream(ctx, key).Result()
+	if err != nil {
+		return nil, err
+	}
+	groups, err := rdb.XInfoGroups(ctx, key).Result()
+	if err != nil {
+		return nil, err
+	}
+	out := []any{info.Length, info.LastGeneratedID, info.MaxDeletedEntryID, info.EntriesAdded}
+	for _, g := range groups {
+		out = append(out, g.Name, g.LastDeliveredID, g.EntriesRead, g.Pending)
+		for after := "-"; ; {
+			part, err := rdb.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: g.Name, Start: after, End: "+", Count: 1000}).Result()
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range part {
+				out, after = append(out, p.ID, p.Consumer), "("+p.ID
+			}
+			if len(part) < 1000 {
+				break
+			}
+		}
+	}
+	for after := "-"; ; {
+		part, err := rdb.XRangeN(ctx, key, after, "+", 1000).Result()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range part {
+			for _, name := range slices.Sorted(maps.Keys(e.Values)) {
+				out = append(out, e.ID, name, e.Values[name])
+			}
+			after = "(" + e.ID
+		}
+		if len(part) < 1000 {
+			break
+		}
+	}
+	return out, nil
+}
+
+// deleteCopied deletes here what is on the other server.
+func (m *Mover) deleteCopied(ctx context.Context) error {
+	st, err := m.read(ctx)
+	if err != nil {
+		return err
+	}
+	m.st = st
+	is, err := m.stand(ctx)
+	if err != nil {
+		return err
+	}
+	if is != standsArrived {
+		return fmt.Errorf("the redis at %s does not have it: nothing is deleted", m.Target())
+	}
+	done := 0
+	err = m.whole(ctx, m.rdb, m.to, func(found []entry) error {
+		var names []string
+		for _, e := range found {
+			names = append(names, e.key)
+		}
+		if len(names) == 0 {
+			return nil
+		}
+		done += len(names)
+		m.o.Report("keys deleted", done, 0)
+		return m.rdb.Unlink(ctx, names...).Err()
+	})
+	if err != nil {
+		return err
+	}
+	fields, err := m.rdb.HKeys(ctx, m.to.Streams()).Result()
+	fields = slices.DeleteFunc(fields, func(f string) bool { return f == rstream.MarkField })
+	if err != nil || len(fields) == 0 {
+		return err
+	}
+	return m.rdb.HDel(ctx, m.to.Streams(), fields...).Err()
+}

@@ -1,0 +1,211 @@
+package relocate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// A Plan is what is moved, by kind.
+type Plan struct {
+	Kinds   []Count
+	Resumed bool // a move that was begun goes on; what it has renamed is counted only where it is still to be copied
+}
+
+// A Count counts the keys of a kind.
+type Count struct {
+	Kind  string // what it is, see kindNames
+	Keys  int
+	Items int64 // entries, events, fields: what there is of in such a key
+	Bytes int64 // in the memory of Redis; -1: it does not let us ask
+}
+
+// Keys is how many there are of all kinds.
+func (p *Plan) Keys() (n int) {
+	for _, c := range p.Kinds {
+		n += c.Keys
+	}
+	return n
+}
+
+// A kindName says what keys of a kind are, and which command counts what is in them.
+type kindName struct{ kind, name, length string }
+
+// kindNames are the kinds that are moved.
+var kindNames = []kindName{
+	{"strm", "partitions", "XLEN"}, {"duedata", "delayed", "HLEN"}, {"due", "delayed", ""}, {"duerun", "delayed", ""},
+	{"duever", "delayed", ""}, {"dueatt", "delayed", ""}, {"dueseq", "delayed", ""}, {"id", "sent ids", "1"},
+	{"own", "positions", "1"}, {"parked", "parked", "HLEN"}, {"retry", "attempts", "HLEN"}, {"dead", "dead letters", "XLEN"},
+	{"memb", "memberships", "1"}, {"ctrl", "control", "XLEN"}, {"rules", "rules", "HLEN"}, {"audit", "audit", "XLEN"},
+	{"task", "tasks", "HLEN"}, {"meta", "metadata", "1"},
+}
+
+func kindOf(kind string) *kindName {
+	at := slices.IndexFunc(kindNames, func(k kindName) bool { return k.kind == kind })
+	if at < 0 {
+		return nil // it expires by itself: a lock, a heartbeat
+	}
+	return &kindNames[at]
+}
+
+// An entry is a key that was found.
+type entry struct {
+	key string
+	keys.Part
+}
+
+// scan tells of all keys of the app under some names, but for those that expire by
+// themselves, in parts. A key may be told of twice.
+func (m *Mover) scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
+	for _, pattern := range k.Patterns() {
+		for cursor := uint64(0); ; {
+			found, next, err := rdb.Scan(ctx, cursor, pattern, 1000).Result()
+			if err != nil {
+				return fmt.Errorf("look for keys: %w", err)
+			}
+			var part []entry
+			for _, key := range found {
+				if p, ok := k.Parse(key); ok && kindOf(p.Kind) != nil {
+					part = append(part, entry{key, p})
+				}
+			}
+			if err := tell(part); err != nil {
+				return err
+			}
+			if cursor = next; cursor == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// whole is scan without fences and without what says which streams there are; each key
+// is told of once, but for a few.
+func (m *Mover) whole(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
+	return m.scan(ctx, rdb, k, func(found []entry) error {
+		pipe := rdb.Pipeline()
+		var fences []*redis.StringCmd
+		for _, e := range found {
+			fences = append(fences, pipe.GetRange(ctx, e.key, 0, int64(len(fence))-1))
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+			return err
+		}
+		var part []entry
+		for i, e := range found {
+			if fences[i].Val() != fence && (e.Kind != "meta" || e.Names != "") {
+				part = append(part, e)
+			}
+		}
+		return tell(part)
+	})
+}
+
+// count counts what is to be moved.
+func (m *Mover) count(ctx context.Context) (*Plan, error) {
+	p, counted := &Plan{}, map[string]bool{}
+	names := []keys.Keys{m.from}
+	if m.target != nil && m.st.mark.State != "" { // what is renamed is still to be copied
+		names = append(names, m.to)
+	}
+	for _, k := range names {
+		err := m.whole(ctx, m.rdb, k, func(found []entry) error {
+			found = slices.DeleteFunc(found, func(e entry) bool { return counted[e.key] })
+			for _, e := range found {
+				counted[e.key] = true
+			}
+			return m.measure(ctx, p, found)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// measure adds keys to a plan.
+func (m *Mover) measure(ctx context.Context, p *Plan, found []entry) error {
+	if len(found) == 0 {
+		return nil
+	}
+	pipe := m.rdb.Pipeline()
+	lengths, sizes := make([]*redis.Cmd, len(found)), make([]*redis.IntCmd, len(found))
+	for i, e := range found {
+		if length := kindOf(e.Kind).length; len(length) > 1 {
+			lengths[i] = pipe.Do(ctx, length, e.key)
+		}
+		sizes[i] = pipe.MemoryUsage(ctx, e.key)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	for i, e := range found {
+		kind := kindOf(e.Kind)
+		at := slices.IndexFunc(p.Kinds, func(c Count) bool { return c.Kind == kind.name })
+		if at < 0 {
+			at = len(p.Kinds)
+			p.Kinds = append(p.Kinds, Count{Kind: kind.name})
+		}
+		c := &p.Kinds[at]
+		c.Keys++
+		switch {
+		case lengths[i] != nil:
+			n, err := lengths[i].Int64()
+			if err != nil {
+				return fmt.Errorf("%s: %w", e.key, err)
+			}
+			c.Items += n
+		case kind.length == "1":
+			c.Items++
+		}
+		if err := sizes[i].Err(); err != nil && err != redis.Nil || c.Bytes < 0 {
+			c.Bytes = -1
+		} else {
+			c.Bytes += sizes[i].Val()
+		}
+	}
+	slices.SortFunc(p.Kinds, func(a, b Count) int { return orderOf(a.Kind) - orderOf(b.Kind) })
+	return nil
+}
+
+func orderOf(name string) int {
+	return slices.IndexFunc(kindNames, func(k kindName) bool { return k.name == name })
+}
+
+// free refuses names that are taken by something else. Where a move is over, a log that
+// is there once more is what came late, and is appended.
+func (m *Mover) free(ctx context.Context) error {
+	late := m.st.mark.State == rstream.MarkMoved
+	return m.whole(ctx, m.rdb, m.from, func(found []entry) error {
+		pipe := m.rdb.Pipeline()
+		var there []*redis.StatusCmd
+		var fences []*redis.StringCmd
+		for _, e := range found {
+			there = append(there, pipe.Type(ctx, m.to.Name(e.Part)))
+			fences = append(fences, pipe.GetRange(ctx, m.to.Name(e.Part), 0, int64(len(fence))-1))
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+			return err
+		}
+		for i, e := range found {
+			other := there[i].Val() != "none" && fences[i].Val() != fence
+			if other && e.Kind != "id" && !(late && e.Kind == "strm") {
+				return taken(m.to.Name(e.Part))
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,167 @@
+package relocate
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+// Everything gets its other name, and back again, and is what it was.
+func TestThereAndBack(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	scene(t, rdb)
+	before, names := contents(t, rdb)
+	if names["standalone"] < 50 || names["cluster"] != 0 {
+		t.Fatalf("the scene has %v", names)
+	}
+	dry, err := mover(t, rdb, Options{}).Plan(t.Context())
+	must(t, err)
+	unchanged, same := contents(t, rdb)
+	differ(t, before, unchanged)
+	if same["standalone"] != names["standalone"] || dry.Keys() != names["standalone"]-1 { // without the list of streams
+		t.Errorf("%d planned of %v, then %v", dry.Keys(), names, same)
+	}
+	for round := range 2 {
+		move(t, rdb, Options{})
+		after, names := contents(t, rdb)
+		differ(t, before, after)
+		if names["standalone"] != 0 || names["fence"] == 0 {
+			t.Errorf("round %d: there: %v", round, names)
+		}
+		if _, err := mover(t, rdb, Options{}).Run(t.Context()); !errors.Is(err, ErrNothing) {
+			t.Errorf("again: %v", err)
+		}
+		move(t, rdb, Options{Back: true})
+		after, names = contents(t, rdb)
+		differ(t, before, after)
+		if names["cluster"] != 0 {
+			t.Errorf("round %d: back: %v", round, names)
+		}
+	}
+}
+
+// Who has old settings is refused, who has new ones is not.
+func TestOldSettingsAreRefused(t *testing.T) {
+	server := testredis.Start(t)
+	rdb := server.Client(t)
+	scene(t, rdb)
+	old, running := open(t, rdb, keys.Standalone), open(t, rdb, keys.Standalone)
+	_, err := running.EnsureMeta(t.Context(), "orders", rstream.Meta{})
+	must(t, err)
+	move(t, rdb, Options{})
+	refused := func(what string, err error, text string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: got %v, want %q", what, err, text)
+		}
+	}
+	for _, stream := range []string{"orders", "never seen"} {
+		_, err = old.EnsureMeta(t.Context(), stream, rstream.Meta{Partitions: 3})
+		refused(stream, err, "this process is set to standalone")
+	}
+	// It goes by what it knew for ten seconds: the fence refuses it.
+	sent := running.Append(t.Context(), []rstream.Append{{Stream: "orders", Partition: 2, Log: plain.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
+	if !errors.Is(sent[0].Err, rstream.ErrWrongType) {
+		t.Errorf("a late send: %+v", sent[0])
+	}
+	late := running.Delay(t.Context(), []rstream.Delay{{Stream: "orders", Partition: 0, Records: []rstream.DelayedRecord{{Fields: []string{"data", "{}"}, After: 1e12}}}})
+	if late[0].Err == nil {
+		t.Errorf("a late delayed send: %+v", late[0])
+	}
+	fresh := open(t, rdb, keys.Cluster)
+	_, err = fresh.EnsureMeta(t.Context(), "orders", rstream.Meta{})
+	must(t, err)
+	sent = fresh.Append(t.Context(), []rstream.Append{{Stream: "orders", Partition: 2, Log: tagged.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
+	must(t, sent[0].Err)
+}
+
+// What came under an old name all the same, for its fence is gone, is appended.
+func TestStragglersAreAppended(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	scene(t, rdb)
+	move(t, rdb, Options{})
+	log := plain.Partition("orders", 1)
+	must(t, rdb.Del(t.Context(), log).Err())
+	for range 3 {
+		must(t, rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: log, Values: []any{"data", "late"}}).Err())
+	}
+	move(t, rdb, Options{})
+	got := rdb.XRange(t.Context(), tagged.Partition("orders", 1), "-", "+").Val()
+	if len(got) != 4+3 || got[6].Values["data"] != "late" {
+		t.Errorf("%v", got)
+	}
+	if kind := rdb.Type(t.Context(), log).Val(); kind != "string" {
+		t.Errorf("the fence is a %s", kind)
+	}
+}
+
+func TestItRefuses(t *testing.T) {
+	server := testredis.Start(t)
+	rdb := server.Client(t)
+	ctx := t.Context()
+	for name, tt := range map[string]struct {
+		prepare func()
+		options Options
+		want    string
+	}{
+		"a heartbeat":     {func() { rdb.Set(ctx, plain.Beat("orders", "printer", "0123"), "x", 0) }, Options{}, "orders/printer is run by worker w1: stop it first"},
+		"a lock":          {func() { rdb.Set(ctx, plain.Lock("a.b", "mailer", 0), "0999:0000000000000001", 0) }, Options{}, `a.b/mailer: "0999" holds the lock __lock:shop.a.b.mailer.0`},
+		"a lock, new":     {func() { rdb.Set(ctx, tagged.Lock("orders", "mailer", 2), "x:1", 0) }, Options{}, "holds the lock __lock:{shop.2}.orders.mailer"},
+		"a leader":        {func() { rdb.Set(ctx, plain.Leader(), "w7/0011-500", 0) }, Options{}, "its tasks are run by worker w7"},
+		"a name is taken": {func() { rdb.HSet(ctx, tagged.Dead("orders", "removed", 1), "a", "b") }, Options{}, "there is a key __dead:{shop.1}.orders.removed already"},
+		"another version": {func() { rdb.Set(ctx, plain.Meta("orders"), `{"v":2}`, 0) }, Options{}, "version other than 1"},
+		"the same server": {func() {}, Options{Target: server.URL()}, "--to names the redis that has the keys"},
+		"to, too late":    {func() { move(t, rdb, Options{}) }, Options{Target: "redis://127.0.0.1:1"}, "go --back first, then say --to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, rdb.FlushAll(ctx).Err())
+			scene(t, rdb)
+			tt.prepare()
+			before, was := contents(t, rdb)
+			_, err := mover(t, rdb, tt.options).Run(ctx)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			after, is := contents(t, rdb)
+			differ(t, before, after)
+			if was["standalone"] != is["standalone"] {
+				t.Errorf("names: %v, then %v", was, is)
+			}
+		})
+	}
+}
+
+// A worker that comes between the first look and its partition is found by the script.
+func TestWorkerThatComesMeanwhile(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	scene(t, rdb)
+	before, _ := contents(t, rdb)
+	lock := plain.Lock("orders", "mailer", 1)
+	m := mover(t, rdb, Options{})
+	m.o.Report = func(_ string, done, _ int) {
+		if done == 2 {
+			must(t, rdb.Set(t.Context(), lock, "x:1", 0).Err())
+		}
+	}
+	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "somebody holds "+lock) {
+		t.Fatalf("got %v", err)
+	}
+	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+		for stream, partitions := range map[string]int{"orders": 3, "a.b": 1, "another": 4} {
+			_, err := open(t, rdb, layout).EnsureMeta(t.Context(), stream, rstream.Meta{Partitions: partitions})
+			if err == nil || !strings.Contains(err.Error(), "being moved") || !strings.Contains(err.Error(), "move-layout") {
+				t.Errorf("%v, %s: %v", layout, stream, err)
+			}
+		}
+	}
+	must(t, rdb.Del(t.Context(), lock).Err())
+	move(t, rdb, Options{})
+	after, _ := contents(t, rdb)
+	differ(t, before, after)
+}

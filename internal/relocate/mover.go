@@ -1,0 +1,215 @@
+package relocate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// patience is how long one command may take: a key may be large.
+const patience = 10 * time.Minute
+
+// Options say what is moved.
+type Options struct {
+	App    string
+	Redis  redis.UniversalClient // of the server that has the keys, only its Options are used; nil: URL
+	URL    string
+	Target string // URL of the server that gets them, "" for the same
+	Back   bool   // to the standalone names again
+	Delete bool   // on the server that had them, once they are on the other one
+	// Report is told how far it is, often: so many keys of so many, 0 if that is not
+	// known.
+	Report func(step string, done, of int)
+}
+
+// A Mover moves the keys of one app. It is for one goroutine.
+type Mover struct {
+	o        Options
+	source   *rstream.Client
+	target   *rstream.Client // nil: the same server
+	rdb      redis.UniversalClient
+	from, to keys.Keys
+
+	st     *state
+	fenced map[string]bool // keys that the metadata name and that have a fence now
+}
+
+// ErrNothing says that the app has no keys to be moved.
+var ErrNothing = errors.New("nothing to move")
+
+// Open returns a Mover without any I/O.
+func Open(o Options) (*Mover, error) {
+	m := &Mover{o: o, from: keys.Keys{App: o.App, Layout: keys.Standalone}, to: keys.Keys{App: o.App, Layout: keys.Cluster}, fenced: map[string]bool{}}
+	if o.Back {
+		m.from, m.to = m.to, m.from
+	}
+	if m.o.Report == nil {
+		m.o.Report = func(string, int, int) {}
+	}
+	if rstream.IsCluster(rstream.Options{Redis: o.Redis, URL: o.URL}) {
+		return nil, errors.New("this is a Redis Cluster, where keys have the cluster names: say with --redis-url where the standalone ones are, and with --to where they go")
+	}
+	var err error
+	own := rstream.Options{Redis: o.Redis, URL: o.URL, Keys: keys.Keys{App: o.App, Layout: keys.Standalone}, Patience: patience}
+	if m.source, err = rstream.Open(own); err != nil {
+		return nil, err
+	}
+	m.rdb = m.source.Redis()
+	if o.Target == "" {
+		return m, nil
+	}
+	if m.target, err = rstream.Open(rstream.Options{URL: o.Target, Keys: m.to, Patience: patience}); err != nil {
+		return nil, errors.Join(err, m.source.Close())
+	}
+	return m, nil
+}
+
+// Close closes the connections.
+func (m *Mover) Close() error {
+	if m.target == nil {
+		return m.source.Close()
+	}
+	return errors.Join(m.source.Close(), m.target.Close())
+}
+
+// To is the layout whose names the keys get.
+func (m *Mover) To() string { return m.to.Layout.String() }
+
+// Target is the address of the server that gets the keys, "" for the same.
+func (m *Mover) Target() string {
+	if m.target == nil {
+		return ""
+	}
+	return m.target.Addr()
+}
+
+// Plan says what Run would move, and changes nothing. Its error is what Run would
+// refuse to begin with; ErrNothing where there is nothing, or nothing any more.
+func (m *Mover) Plan(ctx context.Context) (*Plan, error) {
+	p, err := m.plan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("app %s: %w", m.o.App, err)
+	}
+	return p, nil
+}
+
+func (m *Mover) plan(ctx context.Context) (*Plan, error) {
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.alive(ctx); err != nil {
+		return nil, fmt.Errorf("%w; nothing was changed", err)
+	}
+	if m.away() && !m.o.Delete {
+		return nil, ErrNothing
+	}
+	p, err := m.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Resumed = m.st.mark.State == rstream.MarkMoving
+	if p.Keys() == 0 && !p.Resumed {
+		return nil, ErrNothing
+	}
+	return p, m.lookAtTarget(ctx)
+}
+
+// begin reads what there is, and refuses what makes no sense.
+func (m *Mover) begin(ctx context.Context) (err error) {
+	if m.st, err = m.read(ctx); err != nil {
+		return err
+	}
+	mark := m.st.mark
+	switch {
+	case mark.State == rstream.MarkClaimed:
+		return fmt.Errorf("its keys are being copied to here from the redis at %s: go on there", mark.Source)
+	case m.o.Back:
+		return nil
+	case m.away() && m.Target() != mark.Target:
+		return fmt.Errorf("its keys were moved to the redis at %s already", mark.Target)
+	case m.away(), mark.State == rstream.MarkMoving && mark.To == m.To() && mark.Target == m.Target():
+		return nil
+	case mark.State == rstream.MarkMoving && mark.To != m.To():
+		return errors.New("its keys are on their way back to the standalone names: say --back to end that")
+	case mark.State == rstream.MarkMoving && mark.Target == "":
+		return errors.New("a move to the cluster names on this server was begun: end it without --to, or go --back first")
+	case mark.State == rstream.MarkMoving:
+		return fmt.Errorf("a move to the redis at %s was begun: say --to with its URL, or go --back first", mark.Target)
+	case m.target != nil && m.st.has(m.to) && !m.st.has(m.from):
+		return errors.New("its keys have the cluster names already, under which somebody may write at any time: go --back first, then say --to")
+	}
+	return nil
+}
+
+// away says that everything is on the other server already.
+func (m *Mover) away() bool {
+	return m.st.mark.State == rstream.MarkMoved && m.st.mark.Target != "" && !m.o.Back
+}
+
+// Run moves everything and returns what it found to be moved, also with an error.
+// It blocks; where ctx ends, or anything fails, it stops, and run again it goes on.
+func (m *Mover) Run(ctx context.Context) (*Plan, error) {
+	p, err := m.plan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("app %s: %w", m.o.App, err)
+	}
+	if m.st.mark.State != rstream.MarkMoving {
+		if err := m.free(ctx); err != nil {
+			return nil, fmt.Errorf("app %s: %w; nothing was changed", m.o.App, err)
+		}
+	}
+	if err := m.move(ctx); err != nil {
+		return p, fmt.Errorf("app %s: %w; until the move is complete its workers and producers are refused: run this again, or with --back", m.o.App, err)
+	}
+	return p, nil
+}
+
+func (m *Mover) move(ctx context.Context) error {
+	if m.away() {
+		return m.afterwards(ctx)
+	}
+	for {
+		if err := m.mark(ctx); err != nil {
+			return err
+		}
+		if err := m.alive(ctx); err != nil { // it may have come before the mark
+			return err
+		}
+		if err := m.claim(ctx); err != nil {
+			return err
+		}
+		if err := m.rename(ctx); err != nil {
+			return err
+		}
+		if err := m.copy(ctx); err != nil {
+			return err
+		}
+		if err := m.alive(ctx); err != nil {
+			return err
+		}
+		done, err := m.finish(ctx)
+		if err != nil {
+			return err
+		}
+		if done {
+			return m.afterwards(ctx)
+		}
+		if m.st, err = m.read(ctx); err != nil { // there is another stream
+			return err
+		}
+	}
+}
+
+// afterwards deletes what was copied, if it is to.
+func (m *Mover) afterwards(ctx context.Context) error {
+	if m.target == nil || !m.o.Delete {
+		return nil
+	}
+	return m.deleteCopied(ctx)
+}

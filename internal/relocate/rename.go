@@ -1,0 +1,202 @@
+package relocate
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+//go:embed lua/rename.lua
+var renameSource string
+
+var renameScript = redis.NewScript(renameSource)
+
+// fence is the text of a fence. No string of the framework begins with it.
+const fence = "moved: this key has another name now, and whoever works with this one has old settings"
+
+// What is left under the old name of a key.
+const (
+	leaveNothing = ""
+	leaveFence   = "fence"
+	leaveLog     = "log" // a fence; what is there once more is appended
+)
+
+// A group are keys that are renamed together.
+type group struct {
+	names  []string // from and to
+	leaves []string // of each key
+	locks  []string // nobody may hold these
+}
+
+func (g *group) add(from, to, leaves string) {
+	g.names, g.leaves = append(g.names, from, to), append(g.leaves, leaves)
+}
+
+// rename gives everything on the source its new name.
+func (m *Mover) rename(ctx context.Context) error {
+	total := 0
+	for _, s := range m.st.streams {
+		total += s.meta.Partitions
+	}
+	done := 0
+	for _, s := range m.st.streams {
+		for n := range s.meta.Partitions {
+			if err := m.run(ctx, m.partition(&s, n)); err != nil {
+				return fmt.Errorf("stream %s partition %d: %w", s.name, n, err)
+			}
+			done++
+			m.o.Report("partitions renamed", done, total)
+		}
+	}
+	for _, s := range m.st.streams {
+		for _, p := range s.meta.Processors {
+			g, err := m.processor(ctx, s.name, p)
+			if err == nil {
+				err = m.run(ctx, g)
+			}
+			if err != nil {
+				return fmt.Errorf("stream %s: processor %s: %w", s.name, p, err)
+			}
+		}
+	}
+	var app group
+	for _, of := range []func(keys.Keys) string{keys.Keys.AppControl, keys.Keys.Rules, keys.Keys.Audit, keys.Keys.Tasks} {
+		app.add(of(m.from), of(m.to), leaveFence)
+	}
+	app.locks = []string{m.from.Leader()}
+	if err := m.run(ctx, &app); err != nil {
+		return err
+	}
+	return m.sweep(ctx)
+}
+
+// partition is what belongs to a partition, but for what was sent once.
+func (m *Mover) partition(s *stream, n int) *group {
+	g := &group{}
+	g.add(m.from.Partition(s.name, n), m.to.Partition(s.name, n), leaveLog)
+	a, b := m.from.Delayed(s.name, n), m.to.Delayed(s.name, n)
+	for _, pair := range [][2]string{
+		{a.Due, b.Due}, {a.Run, b.Run}, {a.Versions, b.Versions}, {a.Data, b.Data}, {a.Attempts, b.Attempts}, {a.Sequence, b.Sequence},
+	} {
+		g.add(pair[0], pair[1], leaveNothing)
+	}
+	for _, p := range s.meta.Processors {
+		for _, of := range []func(keys.Keys, string, string, int) string{keys.Keys.Ownership, keys.Keys.Parked, keys.Keys.Retry, keys.Keys.Dead} {
+			g.add(of(m.from, s.name, p, n), of(m.to, s.name, p, n), leaveNothing)
+		}
+		g.locks = append(g.locks, m.from.Lock(s.name, p, n))
+	}
+	return g
+}
+
+// processor is what belongs to a processor and to no partition.
+func (m *Mover) processor(ctx context.Context, stream, p string) (*group, error) {
+	members, err := m.group(ctx, m.from, stream, p)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{locks: []string{m.from.AdminLock(stream, p)}}
+	for _, id := range slices.Sorted(maps.Keys(members.Executors)) {
+		g.locks = append(g.locks, m.from.Beat(stream, p, id))
+	}
+	g.add(m.from.Membership(stream, p), m.to.Membership(stream, p), leaveFence)
+	g.add(m.from.Control(stream, p), m.to.Control(stream, p), leaveFence)
+	return g, nil
+}
+
+// run renames a group.
+func (m *Mover) run(ctx context.Context, g *group) error {
+	args := []any{len(g.leaves), fence}
+	for i, leaves := range g.leaves {
+		args = append(args, leaves)
+		if leaves != leaveNothing {
+			m.fenced[g.names[2*i]] = true
+		}
+	}
+	err := renameScript.Run(ctx, m.rdb, append(slices.Clone(g.names), g.locks...), args...).Err()
+	switch {
+	case err == nil:
+		return nil
+	case redis.HasErrorPrefix(err, "HELD"):
+		return fmt.Errorf("somebody holds %s: a worker was started meanwhile: stop it", strings.TrimPrefix(err.Error(), "HELD "))
+	case redis.HasErrorPrefix(err, "BUSY "):
+		return taken(strings.TrimPrefix(err.Error(), "BUSY "))
+	}
+	return fmt.Errorf("rename %s: %w", g.names[0], err)
+}
+
+func taken(key string) error {
+	return fmt.Errorf("there is a key %s already, and another one that is to have this name: see what it is, and delete one of the two", key)
+}
+
+// sweep renames what the metadata do not name: the IDs of what was sent once, and what
+// removed processors left.
+func (m *Mover) sweep(ctx context.Context) error {
+	done := 0
+	return m.scan(ctx, m.rdb, m.from, func(found []entry) error {
+		var ids []entry
+		for _, e := range found {
+			switch {
+			case e.Kind == "id":
+				ids = append(ids, e)
+			case e.Kind == "strm" && !m.fenced[e.key]:
+				var g group
+				g.add(e.key, m.to.Name(e.Part), leaveLog)
+				if err := m.run(ctx, &g); err != nil {
+					return err
+				}
+			case e.Kind != "meta" && !m.fenced[e.key]:
+				var g group
+				g.add(e.key, m.to.Name(e.Part), leaveNothing)
+				if err := m.run(ctx, &g); err != nil {
+					return err
+				}
+			}
+		}
+		done += len(ids)
+		m.o.Report("IDs of what was sent once renamed", done, 0)
+		return m.renameIDs(ctx, ids)
+	})
+}
+
+// renameIDs renames what is remembered of IDs. One that is there under both names says
+// the same twice: it was sent.
+func (m *Mover) renameIDs(ctx context.Context, ids []entry) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	pipe := m.rdb.Pipeline()
+	for _, e := range ids {
+		pipe.RenameNX(ctx, e.key, m.to.Name(e.Part))
+	}
+	replies, err := pipe.Exec(ctx)
+	if err != nil && !isReply(err) {
+		return fmt.Errorf("rename what is remembered of IDs: %w", err)
+	}
+	for i, r := range replies {
+		err := r.Err()
+		if expired := err != nil && strings.Contains(err.Error(), "no such key"); expired {
+			continue
+		}
+		if err == nil && !r.(*redis.BoolCmd).Val() {
+			err = m.rdb.Unlink(ctx, ids[i].key).Err()
+		}
+		if err != nil {
+			return fmt.Errorf("rename %s: %w", ids[i].key, err)
+		}
+	}
+	return nil
+}
+
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}

@@ -1,0 +1,172 @@
+package relocate
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+//go:embed lua/mark.lua
+var markSource string
+
+//go:embed lua/finish.lua
+var finishSource string
+
+var (
+	markScript   = redis.NewScript(markSource)
+	finishScript = redis.NewScript(finishSource)
+)
+
+// A state is what the app's streams are, and whether they are on their way.
+type state struct {
+	mark    rstream.Mark // the zero one for none
+	streams []stream     // by name
+	bare    []string     // listed under the old names, without metadata
+}
+
+// A stream is one with metadata, under whichever name.
+type stream struct {
+	name   string
+	layout keys.Layout // of that name
+	stored string
+	meta   rstream.Meta
+}
+
+func (s *state) has(k keys.Keys) bool {
+	return slices.ContainsFunc(s.streams, func(one stream) bool { return one.layout == k.Layout })
+}
+
+// read reads the state.
+func (m *Mover) read(ctx context.Context) (*state, error) {
+	st := &state{}
+	listed := map[string]bool{}
+	var names []string
+	for _, k := range []keys.Keys{m.from, m.to} {
+		fields, err := m.rdb.HGetAll(ctx, k.Streams()).Result()
+		if err != nil {
+			return nil, fmt.Errorf("list its streams (%s): %w", k.Streams(), err)
+		}
+		mark, err := rstream.ParseMark(fields[rstream.MarkField])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Streams(), err)
+		}
+		if st.mark.State == "" || mark.State == rstream.MarkMoving {
+			st.mark = mark
+		}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if !strings.HasPrefix(name, "@") {
+				names = append(names, name)
+				listed[name] = listed[name] || k == m.from
+			}
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		one, err := m.readStream(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case one != nil:
+			st.streams = append(st.streams, *one)
+		case listed[name]:
+			st.bare = append(st.bare, name)
+		}
+	}
+	return st, nil
+}
+
+// readStream reads the metadata of a stream, nil if it has none.
+func (m *Mover) readStream(ctx context.Context, name string) (*stream, error) {
+	var found *stream
+	for _, k := range []keys.Keys{m.from, m.to} {
+		stored, err := m.rdb.Get(ctx, k.Meta(name)).Result()
+		if err == redis.Nil {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("stream %s: metadata: %w", name, err)
+		}
+		if found != nil {
+			return nil, fmt.Errorf("stream %s is there under both names (%s, %s): remove one of the two", name, m.from.Meta(name), m.to.Meta(name))
+		}
+		meta, _, err := m.source.KnowMeta(name, []byte(stored))
+		if err != nil {
+			return nil, err
+		}
+		found = &stream{name, k.Layout, stored, meta}
+	}
+	return found, nil
+}
+
+func (m *Mover) keysOf(layout keys.Layout) keys.Keys { return keys.Keys{App: m.o.App, Layout: layout} }
+
+// as is the metadata with another layout.
+func (s *stream) as(layout string) string {
+	meta := s.meta
+	meta.Layout = layout
+	data, _ := json.Marshal(meta) // of strings and numbers
+	return string(data)
+}
+
+// mark has everybody refused from now on.
+func (m *Mover) mark(ctx context.Context) error {
+	for {
+		mark := rstream.Mark{
+			State: rstream.MarkMoving, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: time.Now().UnixMilli(),
+		}
+		if old := m.st.mark; old.State == rstream.MarkMoving {
+			mark.At = old.At
+		} else {
+			mark.ID = fmt.Sprintf("%016x", rand.Uint64())
+		}
+		names, args := []string{m.from.Streams(), m.to.Streams()}, []any{rstream.MarkField, mark.Encode()}
+		for _, s := range m.st.streams {
+			names, args = append(names, m.keysOf(s.layout).Meta(s.name)), append(args, s.stored, s.as(mark.Layout()))
+		}
+		n, err := markScript.Run(ctx, m.rdb, names, args...).Int()
+		if err != nil {
+			return fmt.Errorf("mark it as being moved: %w", err)
+		}
+		// Read again in either case: what is there now is what counts.
+		if m.st, err = m.read(ctx); err != nil || n == 1 {
+			return err
+		}
+	}
+}
+
+// finish has the streams under the new names, and says whether it did: it does not if
+// there is another stream meanwhile.
+func (m *Mover) finish(ctx context.Context) (bool, error) {
+	left := rstream.Mark{State: rstream.MarkMoved, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: m.st.mark.At}
+	here := ""
+	if m.target != nil {
+		if err := m.arrive(ctx); err != nil {
+			return false, err
+		}
+		here = left.Encode()
+	}
+	names, args := []string{m.from.Streams(), m.to.Streams()}, []any{rstream.MarkField, left.Encode(), here}
+	for _, s := range m.st.streams {
+		names, args = append(names, m.from.Meta(s.name), m.to.Meta(s.name)), append(args, s.name, s.as(left.Layout()))
+	}
+	for _, name := range m.st.bare {
+		names, args = append(names, m.from.Meta(name), m.to.Meta(name)), append(args, name, "")
+	}
+	n, err := finishScript.Run(ctx, m.rdb, names, args...).Int()
+	if err != nil {
+		return false, fmt.Errorf("write the metadata under the new names: %w", err)
+	}
+	return n == 1, nil
+}
