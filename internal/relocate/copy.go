@@ -1,6 +1,7 @@
 package relocate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,10 @@ type dumped struct {
 // copyPart copies some keys. They keep what is left of their life, by the clock of
 // either server.
 func (m *Mover) copyPart(ctx context.Context, part []entry) error {
+	// One that slept must not bring back what the app has deleted there since.
+	if is, err := m.stand(ctx); err != nil || is != standsOurs {
+		return cmp.Or(err, errOver)
+	}
 	all, err := m.dump(ctx, m.rdb, part)
 	if err != nil {
 		return fmt.Errorf("redis at %s: %w", m.source.Addr(), err)
@@ -225,8 +230,18 @@ func (m *Mover) deleteCopied(ctx context.Context) error {
 	if is != standsArrived {
 		return fmt.Errorf("the redis at %s does not have it: nothing is deleted", m.Target())
 	}
+	// The list first: what is deleted half-way is found without it.
+	fields, err := m.rdb.HKeys(ctx, m.to.Streams()).Result()
+	if err != nil {
+		return err
+	}
+	if fields = slices.DeleteFunc(fields, func(f string) bool { return f == rstream.MarkField }); len(fields) > 0 {
+		if err := m.rdb.HDel(ctx, m.to.Streams(), fields...).Err(); err != nil {
+			return err
+		}
+	}
 	done := 0
-	err = m.whole(ctx, m.rdb, m.to, func(found []entry) error {
+	return m.whole(ctx, m.rdb, m.to, func(found []entry) error {
 		var names []string
 		for _, e := range found {
 			names = append(names, e.key)
@@ -238,13 +253,4 @@ func (m *Mover) deleteCopied(ctx context.Context) error {
 		m.o.Report("keys deleted", done, 0)
 		return m.rdb.Unlink(ctx, names...).Err()
 	})
-	if err != nil {
-		return err
-	}
-	fields, err := m.rdb.HKeys(ctx, m.to.Streams()).Result()
-	fields = slices.DeleteFunc(fields, func(f string) bool { return f == rstream.MarkField })
-	if err != nil || len(fields) == 0 {
-		return err
-	}
-	return m.rdb.HDel(ctx, m.to.Streams(), fields...).Err()
 }

@@ -165,3 +165,29 @@ func TestWorkerThatComesMeanwhile(t *testing.T) {
 	after, _ := contents(t, rdb)
 	differ(t, before, after)
 }
+
+// One that was stopped in the middle and wakes when somebody else has gone the way back
+// does no harm.
+func TestMoveThatSlept(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	scene(t, rdb)
+	before, was := contents(t, rdb)
+	m := mover(t, rdb, Options{})
+	m.o.Report = func(_ string, done, _ int) {
+		if done == 2 {
+			m.o.Report = func(string, int, int) {}
+			move(t, rdb, Options{Back: true})
+		}
+	}
+	if _, err := m.Run(t.Context()); !errors.Is(err, errOver) {
+		t.Errorf("got %v", err)
+	}
+	after, is := contents(t, rdb)
+	differ(t, before, after)
+	if is["standalone"] != was["standalone"] {
+		t.Errorf("%v, then %v", was, is)
+	}
+	if _, err := open(t, rdb, keys.Standalone).EnsureMeta(t.Context(), "orders", rstream.Meta{}); err != nil {
+		t.Error(err)
+	}
+}

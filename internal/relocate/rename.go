@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 //go:embed lua/rename.lua
@@ -27,6 +28,7 @@ const (
 	leaveNothing = ""
 	leaveFence   = "fence"
 	leaveLog     = "log" // a fence; what is there once more is appended
+	leaveID      = "id"  // nothing; what is there under both names says the same
 )
 
 // A group are keys that are renamed together.
@@ -114,17 +116,23 @@ func (m *Mover) processor(ctx context.Context, stream, p string) (*group, error)
 
 // run renames a group.
 func (m *Mover) run(ctx context.Context, g *group) error {
-	args := []any{len(g.leaves), fence}
+	if len(g.leaves) == 0 {
+		return nil
+	}
+	names := slices.Concat([]string{m.from.Streams()}, g.names, g.locks)
+	args := []any{rstream.MarkField, m.st.mark.Encode(), len(g.leaves), fence}
 	for i, leaves := range g.leaves {
 		args = append(args, leaves)
-		if leaves != leaveNothing {
+		if leaves == leaveFence || leaves == leaveLog {
 			m.fenced[g.names[2*i]] = true
 		}
 	}
-	err := renameScript.Run(ctx, m.rdb, append(slices.Clone(g.names), g.locks...), args...).Err()
+	err := renameScript.Run(ctx, m.rdb, names, args...).Err()
 	switch {
 	case err == nil:
 		return nil
+	case redis.HasErrorPrefix(err, "OVER"):
+		return errOver
 	case redis.HasErrorPrefix(err, "HELD"):
 		return fmt.Errorf("somebody holds %s: a worker was started meanwhile: stop it", strings.TrimPrefix(err.Error(), "HELD "))
 	case redis.HasErrorPrefix(err, "BUSY "):
@@ -132,6 +140,9 @@ func (m *Mover) run(ctx context.Context, g *group) error {
 	}
 	return fmt.Errorf("rename %s: %w", g.names[0], err)
 }
+
+// errOver stops one that slept, or goes on beside another.
+var errOver = errors.New("somebody else has ended this move meanwhile, or turned it back")
 
 func taken(key string) error {
 	return fmt.Errorf("there is a key %s already, and another one that is to have this name: see what it is, and delete one of the two", key)
@@ -142,58 +153,28 @@ func taken(key string) error {
 func (m *Mover) sweep(ctx context.Context) error {
 	done := 0
 	return m.scan(ctx, m.rdb, m.from, func(found []entry) error {
-		var ids []entry
-		for _, e := range found {
-			switch {
-			case e.Kind == "id":
-				ids = append(ids, e)
-			case e.Kind == "strm" && !m.fenced[e.key]:
-				var g group
-				g.add(e.key, m.to.Name(e.Part), leaveLog)
-				if err := m.run(ctx, &g); err != nil {
-					return err
+		for part := range slices.Chunk(found, atOnce) {
+			var g group
+			for _, e := range part {
+				leaves, known := leaveNothing, e.Kind == "meta" || m.fenced[e.key]
+				switch e.Kind {
+				case "id":
+					leaves = leaveID
+					done++
+				case "strm":
+					leaves = leaveLog
 				}
-			case e.Kind != "meta" && !m.fenced[e.key]:
-				var g group
-				g.add(e.key, m.to.Name(e.Part), leaveNothing)
-				if err := m.run(ctx, &g); err != nil {
-					return err
+				if !known {
+					g.add(e.key, m.to.Name(e.Part), leaves)
 				}
 			}
+			if err := m.run(ctx, &g); err != nil {
+				return err
+			}
+			m.o.Report("IDs of what was sent once renamed", done, 0)
 		}
-		done += len(ids)
-		m.o.Report("IDs of what was sent once renamed", done, 0)
-		return m.renameIDs(ctx, ids)
-	})
-}
-
-// renameIDs renames what is remembered of IDs. One that is there under both names says
-// the same twice: it was sent.
-func (m *Mover) renameIDs(ctx context.Context, ids []entry) error {
-	if len(ids) == 0 {
 		return nil
-	}
-	pipe := m.rdb.Pipeline()
-	for _, e := range ids {
-		pipe.RenameNX(ctx, e.key, m.to.Name(e.Part))
-	}
-	replies, err := pipe.Exec(ctx)
-	if err != nil && !isReply(err) {
-		return fmt.Errorf("rename what is remembered of IDs: %w", err)
-	}
-	for i, r := range replies {
-		err := r.Err()
-		if expired := err != nil && strings.Contains(err.Error(), "no such key"); expired {
-			continue
-		}
-		if err == nil && !r.(*redis.BoolCmd).Val() {
-			err = m.rdb.Unlink(ctx, ids[i].key).Err()
-		}
-		if err != nil {
-			return fmt.Errorf("rename %s: %w", ids[i].key, err)
-		}
-	}
-	return nil
+	})
 }
 
 func isReply(err error) bool {

@@ -157,7 +157,7 @@ func (m *Mover) finish(ctx context.Context) (bool, error) {
 		}
 		here = left.Encode()
 	}
-	names, args := []string{m.from.Streams(), m.to.Streams()}, []any{rstream.MarkField, left.Encode(), here}
+	names, args := []string{m.from.Streams(), m.to.Streams()}, []any{rstream.MarkField, m.st.mark.Encode(), left.Encode(), here}
 	for _, s := range m.st.streams {
 		names, args = append(names, m.from.Meta(s.name), m.to.Meta(s.name)), append(args, s.name, s.as(left.Layout()))
 	}
@@ -165,6 +165,9 @@ func (m *Mover) finish(ctx context.Context) (bool, error) {
 		names, args = append(names, m.from.Meta(name), m.to.Meta(name)), append(args, name, "")
 	}
 	n, err := finishScript.Run(ctx, m.rdb, names, args...).Int()
+	if redis.HasErrorPrefix(err, "OVER") {
+		return false, errOver
+	}
 	if err != nil {
 		return false, fmt.Errorf("write the metadata under the new names: %w", err)
 	}
