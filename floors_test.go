@@ -23,7 +23,7 @@ const module = "github.com/runnel-go/runnel"
 var floors = [][]string{
 	{"rebalance", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due"},
 	{"internal/rstream", "internal/model"},
-	{"internal/leader", "internal/inspect"},
+	{"internal/leader", "internal/inspect", "internal/relocate"},
 	{"internal/worker"},
 	{""},
 	{"middleware", "runneltest", "metrics", "internal/operate"},
@@ -45,7 +45,7 @@ var testsOnly = []string{"internal/chaos", "internal/clusters", "internal/confor
 // Tests may import all of it.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
-		"internal/due", "internal/rstream", "internal/leader", "internal/inspect", "internal/worker", "options.go",
+		"internal/due", "internal/rstream", "internal/leader", "internal/inspect", "internal/relocate", "internal/worker", "options.go",
 		"runneltest", "examples/ownmain", "internal/testredis", "internal/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/rstream", "internal/leader"},

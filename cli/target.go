@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -91,8 +92,12 @@ func (s *session) noStream(ctx context.Context, name string) error {
 	// layout of keys.
 	_, err := s.client.EnsureMeta(ctx, name, rstream.Meta{})
 	var conflict *rstream.MetaConflictError
-	if errors.As(err, &conflict) {
+	switch {
+	case !errors.As(err, &conflict):
+	case conflict.Stored == string(runnel.LayoutStandalone) || conflict.Stored == string(runnel.LayoutCluster):
 		return fmt.Errorf("%w: set RUNNEL_KEY_LAYOUT=%s", err, conflict.Stored)
+	default: // they are being moved, or were
+		return err
 	}
 	there, err := s.client.Streams(ctx)
 	if err != nil {

@@ -104,7 +104,7 @@ func (m *Mover) dump(ctx context.Context, rdb redis.UniversalClient, part []entr
 		switch err := errors.Join(data[i].Err(), left[i].Err()); {
 		case errors.Is(err, redis.Nil):
 		case err != nil:
-			return nil, fmt.Errorf("DUMP %s: %w", e.key, err)
+			return nil, fmt.Errorf("dump %s: %w", e.key, err)
 		case left[i].Val() == -2: // since it was dumped
 		default:
 			out = append(out, dumped{e.key, data[i].Val(), max(left[i].Val(), 0)})
@@ -127,7 +127,7 @@ func (m *Mover) compare(ctx context.Context, all []dumped) error {
 			continue // expired
 		}
 		if err != nil {
-			return fmt.Errorf("redis at %s: DUMP %s: %w", m.Target(), d.key, err)
+			return fmt.Errorf("redis at %s: dump %s: %w", m.Target(), d.key, err)
 		}
 		if copies[i].Val() == d.data {
 			continue

@@ -176,7 +176,7 @@ func (m *Mover) claim(ctx context.Context) error {
 func (m *Mover) readable(ctx context.Context) error {
 	data, err := m.rdb.Dump(ctx, m.from.Streams()).Result()
 	if err != nil {
-		return fmt.Errorf("DUMP %s: %w", m.from.Streams(), err)
+		return fmt.Errorf("dump %s: %w", m.from.Streams(), err)
 	}
 	probe := m.to.Meta(probeName)
 	if err := m.target.Redis().RestoreReplace(ctx, probe, time.Second, data).Err(); err != nil {
@@ -193,7 +193,7 @@ func (m *Mover) restoreError(ctx context.Context, key string, err error) error {
 		return fmt.Errorf("the redis at %s%s cannot read what the one at %s%s dumps: it must not be the older of the two",
 			m.Target(), version(ctx, m.target.Redis()), m.source.Addr(), version(ctx, m.rdb))
 	}
-	return fmt.Errorf("redis at %s: RESTORE %s: %w", m.Target(), key, err)
+	return fmt.Errorf("redis at %s: restore %s: %w", m.Target(), key, err)
 }
 
 func version(ctx context.Context, rdb redis.UniversalClient) string {

@@ -1,0 +1,114 @@
+package relocate
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+// A server that is full lets its keys be renamed: one that is outgrown is what this is for.
+func TestFullServer(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	scene(t, rdb)
+	before, _ := contents(t, rdb)
+	must(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	if err := rdb.Set(t.Context(), "more", "1", 0).Err(); err == nil {
+		t.Fatal("it is not full")
+	}
+	move(t, rdb, Options{})
+	must(t, rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	after, names := contents(t, rdb)
+	differ(t, before, after)
+	if names["standalone"] != 0 {
+		t.Errorf("%v", names)
+	}
+}
+
+// A full server that is to get the keys is told apart, and when it has room all goes on.
+func TestFullTarget(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	other := testredis.Start(t)
+	raw := other.Client(t)
+	scene(t, rdb)
+	before, _ := contents(t, rdb)
+	to := Options{Target: other.URL()}
+	m := mover(t, rdb, to)
+	m.o.Report = func(step string, _, _ int) {
+		if step == "keys copied" {
+			must(t, raw.ConfigSet(t.Context(), "maxmemory", "1").Err())
+		}
+	}
+	_, err := m.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "redis at "+other.Addr()+": restore ") || !strings.Contains(err.Error(), "OOM") || !strings.Contains(err.Error(), "run this again") {
+		t.Fatalf("got %v", err)
+	}
+	must(t, raw.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	move(t, rdb, to)
+	kept, _ := contents(t, rdb)
+	differ(t, before, strip(kept))
+}
+
+// An older server does not read what a newer one dumps.
+func TestOlderTarget(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	other := testredis.Start(t)
+	scene(t, rdb)
+	m := mover(t, rdb, Options{Target: other.URL()})
+	data := []byte(rdb.Dump(t.Context(), plain.Streams()).Val())
+	binary.LittleEndian.PutUint16(data[len(data)-10:], 9999) // the version of the format
+	err := m.restoreError(t.Context(), "k", other.Client(t).Restore(t.Context(), "k", 0, string(data)).Err())
+	if err == nil || !strings.Contains(err.Error(), "must not be the older of the two") || !strings.Contains(err.Error(), other.Addr()+" (") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Other settings keep the same in another form: it is compared by what is in it.
+func TestTargetWithOtherSettings(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	other := testredis.Start(t, "--hash-max-listpack-entries", "0", "--zset-max-listpack-entries", "0", "--stream-node-max-entries", "1")
+	scene(t, rdb)
+	before, _ := contents(t, rdb)
+	move(t, rdb, Options{Target: other.URL()})
+	there, _ := contents(t, other.Client(t))
+	for name, text := range before {
+		if !strings.HasPrefix(name, "{Kind") {
+			there[name] = text
+		}
+	}
+	differ(t, before, there)
+}
+
+// What is not the same is not taken for a copy.
+func TestCopyThatDiffers(t *testing.T) {
+	for name, change := range map[string]func(m *Mover, key string) error{
+		"an entry less": func(m *Mover, key string) error { return m.target.Redis().XTrimMaxLen(t.Context(), key, 3).Err() },
+		"an ack more": func(m *Mover, key string) error {
+			return m.target.Redis().XAck(t.Context(), key, "printer@0123", "1000-2").Err()
+		},
+		"another position": func(m *Mover, key string) error {
+			return m.target.Redis().XGroupSetID(t.Context(), key, "printer@0123", "1000-5").Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdb := testredis.Start(t).Client(t)
+			other := testredis.Start(t)
+			scene(t, rdb)
+			m := mover(t, rdb, Options{Target: other.URL()})
+			var err error
+			if m.st, err = m.read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			must(t, m.mark(t.Context()))
+			must(t, m.claim(t.Context()))
+			must(t, m.rename(t.Context()))
+			must(t, m.copy(t.Context()))
+			key := tagged.Partition("orders", 0)
+			must(t, change(m, key))
+			if err := m.copy(t.Context()); err == nil || !strings.Contains(err.Error(), key+" on the redis at") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
