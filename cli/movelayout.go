@@ -71,9 +71,8 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 		return usagef(c, "--delete is for --to")
 	}
 	report := &moveReport{w: s.stderr, terminal: isTerminal(s.stderr)}
-	opened := s.client.Opened()
 	m, err := relocate.Open(relocate.Options{
-		App: s.app.Name(), Redis: opened.Redis, URL: opened.URL, Target: to, Back: c.Bool(flagBack), Delete: c.Bool(flagDelete), Report: report.step,
+		App: s.app.Name(), Source: s.client.Opened(), Target: to, Back: c.Bool(flagBack), Delete: c.Bool(flagDelete), Report: report.step,
 	})
 	if err != nil {
 		return usagef(c, "%w", err)

@@ -201,7 +201,7 @@ func dying(t *testing.T, source *testredis.Server, target []string, requests int
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &deadline{replies: replies, end: cancel}
 	d.left.Store(int64(requests))
-	o.App, o.Redis = app, redis.NewClient(&redis.Options{Addr: source.Addr(), Dialer: d.dial, DisableIdentity: true})
+	o.App, o.Source.Redis = app, redis.NewClient(&redis.Options{Addr: source.Addr(), Dialer: d.dial, DisableIdentity: true})
 	m, err := Open(o)
 	must(t, err)
 	defer m.Close()

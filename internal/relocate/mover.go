@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,11 +19,10 @@ const patience = 10 * time.Minute
 // Options say what is moved.
 type Options struct {
 	App    string
-	Redis  redis.UniversalClient // of the server that has the keys, only its Options are used; nil: URL
-	URL    string
-	Target string // URL of the server that gets them, "" for the same
-	Back   bool   // to the standalone names again
-	Delete bool   // on the server that had them, once they are on the other one
+	Source rstream.Options // the server that has the keys; Keys are not used
+	Target string          // URL of the server that gets them, with the files of Source for TLS; "" for the same
+	Back   bool            // to the standalone names again
+	Delete bool            // on the server that had them, once they are on the other one
 	// Report is told how far it is, often: so many keys of so many, 0 if that is not
 	// known.
 	Report func(step string, done, of int)
@@ -52,11 +52,12 @@ func Open(o Options) (*Mover, error) {
 	if m.o.Report == nil {
 		m.o.Report = func(string, int, int) {}
 	}
-	if rstream.IsCluster(rstream.Options{Redis: o.Redis, URL: o.URL}) {
+	if rstream.IsCluster(o.Source) {
 		return nil, errors.New("this is a Redis Cluster, where keys have the cluster names: say with --redis-url where the standalone ones are, and with --to where they go")
 	}
 	var err error
-	own := rstream.Options{Redis: o.Redis, URL: o.URL, Keys: keys.Keys{App: o.App, Layout: keys.Standalone}, Patience: patience}
+	own := o.Source
+	own.Keys, own.Patience = keys.Keys{App: o.App, Layout: keys.Standalone}, patience
 	if m.source, err = rstream.Open(own); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,11 @@ func Open(o Options) (*Mover, error) {
 	if o.Target == "" {
 		return m, nil
 	}
-	if m.target, err = rstream.Open(rstream.Options{URL: o.Target, Keys: m.to, Patience: patience}); err != nil {
+	there := rstream.Options{URL: o.Target, Keys: m.to, Patience: patience}
+	if strings.HasPrefix(o.Target, "rediss") {
+		there.TLS = o.Source.TLS
+	}
+	if m.target, err = rstream.Open(there); err != nil {
 		return nil, errors.Join(err, m.source.Close())
 	}
 	return m, nil

@@ -179,7 +179,7 @@ func differ(t *testing.T, before, after map[string]string) {
 // mover moves from a server, which is given by its client.
 func mover(t *testing.T, rdb *redis.Client, o Options) *Mover {
 	t.Helper()
-	o.App, o.Redis = app, rdb
+	o.App, o.Source.Redis = app, rdb
 	m, err := Open(o)
 	must(t, err)
 	t.Cleanup(func() { m.Close() })
