@@ -28,7 +28,7 @@ func (p *program) moveLayout() *cli.Command {
 			&cli.StringFlag{Name: flagTo, Usage: "copy everything to the Redis at `URL`, such as redis+cluster://host:port; what is here stays, and is refused"},
 			&cli.BoolFlag{Name: flagDelete, DisableDefaultText: true, Usage: "with --to: delete here what is there; may be said later"},
 			&cli.BoolFlag{Name: flagBack, DisableDefaultText: true, Usage: "give the keys here their standalone names again"},
-			&cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "say what would be moved, and change nothing"},
+			&cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "say what would be moved, and change nothing; exit with 3 if something stands in the way"},
 			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask"},
 		},
 		Action: p.action(runMoveLayout),
@@ -47,6 +47,7 @@ type movedLayout struct {
 	DryRun  bool        `json:"dry_run"`
 	Resumed bool        `json:"resumed"` // a move that was begun before
 	Moved   bool        `json:"moved"`   // all is there now; false after a dry run, or if there is nothing to move
+	Refused string      `json:"refused"` // of a dry run: why nothing would be moved now, "" for no reason
 	Kinds   []movedKind `json:"kinds"`   // what was found to be moved
 }
 
@@ -91,7 +92,13 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	if done.DryRun {
 		done.found(plan)
-		return s.out.write(done, done.write)
+		if err := s.out.write(done, done.write); err != nil || done.Refused == "" {
+			return err
+		}
+		return exitThreshold
+	}
+	if plan.Refused != nil {
+		return fmt.Errorf("app %s: %w; nothing was changed", done.App, plan.Refused)
 	}
 	where := ""
 	if done.Target != "" {
@@ -119,7 +126,9 @@ func (s *session) moveError(m *relocate.Mover, err error) error {
 }
 
 func (m *movedLayout) found(p *relocate.Plan) {
-	m.Resumed = p.Resumed
+	if m.Resumed = p.Resumed; p.Refused != nil {
+		m.Refused = p.Refused.Reason
+	}
 	for _, k := range p.Kinds {
 		m.Kinds = append(m.Kinds, movedKind{k.Kind, k.Keys, k.Items, k.Bytes})
 	}
@@ -148,6 +157,8 @@ func (m movedLayout) write(w io.Writer) error {
 func (m movedLayout) next() string {
 	layout := "set RUNNEL_KEY_LAYOUT=" + m.To + " for all workers and producers, then start them"
 	switch {
+	case m.Refused != "":
+		return "not now: " + m.Refused
 	case m.DryRun && m.Resumed:
 		return "a move was begun and is not complete; nothing was changed now"
 	case m.DryRun:

@@ -135,6 +135,10 @@ func (l *leaver) before(app *runnel.App, s *runnel.Stream[step]) (quarantined st
 	if got := l.refused(app, "stream move-layout"); !strings.Contains(got, "run by worker") || !strings.Contains(got, "nothing was changed") {
 		l.t.Error(got)
 	}
+	var out, errs bytes.Buffer
+	if code := cli.Main(l.t.Context(), app, []string{"stream", "move-layout", "--dry-run"}, nil, &out, &errs); code != 3 || !strings.Contains(out.String(), "not now: ") {
+		l.t.Errorf("a dry run: %d, %s%s", code, out.String(), errs.String())
+	}
 	stop()
 	l.sends(s, 6, 100*time.Millisecond)
 	l.command(app, "processor pause steps/walker --why moving", "")

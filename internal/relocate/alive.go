@@ -40,7 +40,7 @@ func (m *Mover) alive(ctx context.Context) error {
 }
 
 func stopFirst(what, worker string) error {
-	return fmt.Errorf("%s run by worker %s: stop it first; one that died counts until its locks have expired", what, worker)
+	return &Refusal{fmt.Sprintf("%s run by worker %s: stop it first; one that died counts until its locks have expired", what, worker)}
 }
 
 func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, processor string) error {
@@ -75,7 +75,7 @@ func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, proc
 	if e, known := group.Executors[executor]; known {
 		return stopFirst(name+" is", e.Worker)
 	}
-	return fmt.Errorf("%s: %q holds the lock %s: stop that worker first; one that died counts until its locks have expired", name, executor, there)
+	return &Refusal{fmt.Sprintf("%s: %q holds the lock %s: stop that worker first; one that died counts until its locks have expired", name, executor, there)}
 }
 
 // group is the membership of a processor. A fence is none.

@@ -15,7 +15,8 @@ import (
 // A Plan is what is moved, by kind.
 type Plan struct {
 	Kinds   []Count
-	Resumed bool // a move that was begun goes on; what it has renamed is counted only where it is still to be copied
+	Resumed bool     // a move that was begun goes on; what it has renamed is counted only where it is still to be copied
+	Refused *Refusal // why Run would change nothing, nil for no reason
 }
 
 // A Count counts the keys of a kind.

@@ -2,8 +2,11 @@ package relocate
 
 import (
 	"encoding/binary"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/testredis"
 )
@@ -110,5 +113,37 @@ func TestCopyThatDiffers(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// The rights that docs/delivery.md gives to an administrator are enough here; the other
+// server needs one more.
+func TestRights(t *testing.T) {
+	text, err := os.ReadFile("../../docs/delivery.md")
+	must(t, err)
+	_, rules, found := strings.Cut(string(text), "ACL SETUSER admin on >secret ")
+	rules, _, _ = strings.Cut(rules, "\n")
+	if !found {
+		t.Fatal("docs/delivery.md has no administrator")
+	}
+	as := func(server *testredis.Server, more ...string) (*redis.Client, string) {
+		must(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "admin", "on", ">secret").Err())
+		for _, rule := range append(strings.Fields(rules), more...) {
+			must(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "admin", rule).Err())
+		}
+		rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "admin", Password: "secret", DisableIdentity: true})
+		t.Cleanup(func() { rdb.Close() })
+		return rdb, "redis://admin:secret@" + server.Addr()
+	}
+	first, second := testredis.Start(t), testredis.Start(t)
+	scene(t, first.Client(t))
+	rdb, _ := as(first)
+	_, url := as(second, "+restore")
+	move(t, rdb, Options{})
+	move(t, rdb, Options{Back: true})
+	move(t, rdb, Options{Target: url, Delete: true})
+	_, names := contents(t, second.Client(t))
+	if names["cluster"] < 50 {
+		t.Errorf("%v", names)
 	}
 }

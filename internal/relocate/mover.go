@@ -94,8 +94,15 @@ func (m *Mover) Target() string {
 	return m.target.Addr()
 }
 
-// Plan says what Run would move, and changes nothing. Its error is what Run would
-// refuse to begin with; ErrNothing where there is nothing, or nothing any more.
+// A Refusal says why nothing is moved now: somebody works for the app, or has a name
+// that a key is to have.
+type Refusal struct{ Reason string }
+
+// Error is the reason, and what to do.
+func (r *Refusal) Error() string { return r.Reason }
+
+// Plan says what Run would move, and changes nothing. ErrNothing says that there is
+// nothing, or nothing any more.
 func (m *Mover) Plan(ctx context.Context) (*Plan, error) {
 	p, err := m.plan(ctx)
 	if err != nil {
@@ -108,9 +115,6 @@ func (m *Mover) plan(ctx context.Context) (*Plan, error) {
 	if err := m.begin(ctx); err != nil {
 		return nil, err
 	}
-	if err := m.alive(ctx); err != nil {
-		return nil, fmt.Errorf("%w; nothing was changed", err)
-	}
 	if m.away() && !m.o.Delete {
 		return nil, ErrNothing
 	}
@@ -121,6 +125,12 @@ func (m *Mover) plan(ctx context.Context) (*Plan, error) {
 	p.Resumed = m.st.mark.State == rstream.MarkMoving
 	if p.Keys() == 0 && !p.Resumed {
 		return nil, ErrNothing
+	}
+	if err = m.alive(ctx); err == nil && !p.Resumed && !m.away() {
+		err = m.free(ctx)
+	}
+	if err != nil && !errors.As(err, &p.Refused) {
+		return nil, err
 	}
 	return p, m.lookAtTarget(ctx)
 }
@@ -164,10 +174,8 @@ func (m *Mover) Run(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("app %s: %w", m.o.App, err)
 	}
-	if m.st.mark.State != rstream.MarkMoving {
-		if err := m.free(ctx); err != nil {
-			return nil, fmt.Errorf("app %s: %w; nothing was changed", m.o.App, err)
-		}
+	if p.Refused != nil {
+		return nil, fmt.Errorf("app %s: %w; nothing was changed", m.o.App, p.Refused)
 	}
 	if err := m.move(ctx); err != nil {
 		return p, fmt.Errorf("app %s: %w; until the move is complete its workers and producers are refused: run this again, or with --back", m.o.App, err)

@@ -145,7 +145,7 @@ func (m *Mover) run(ctx context.Context, g *group) error {
 var errOver = errors.New("somebody else has ended this move meanwhile, or turned it back")
 
 func taken(key string) error {
-	return fmt.Errorf("there is a key %s already, and another one that is to have this name: see what it is, and delete one of the two", key)
+	return &Refusal{fmt.Sprintf("there is a key %s already, and another one that is to have this name: see what it is, and delete one of the two", key)}
 }
 
 // sweep renames what the metadata do not name: the IDs of what was sent once, and what
