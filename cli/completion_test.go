@@ -28,7 +28,7 @@ func TestComplete(t *testing.T) {
 	t.Setenv(envApp, "shop")
 	for line, want := range map[string]string{
 		"st":                               "status stream",
-		"stream ":                          "info ls rm tail verify",
+		"stream ":                          "info ls move-layout rm tail verify",
 		"stream i":                         "info",
 		"processor re":                     "reset resume",
 		"tail o":                           "orders",

@@ -36,8 +36,9 @@ type Mover struct {
 	rdb      redis.UniversalClient
 	from, to keys.Keys
 
-	st     *state
-	fenced map[string]bool // keys that the metadata name and that have a fence now
+	st      *state
+	planned *Plan           // what was counted, once
+	fenced  map[string]bool // keys that the metadata name and that have a fence now
 }
 
 // ErrNothing says that the app has no keys to be moved.
@@ -118,10 +119,14 @@ func (m *Mover) plan(ctx context.Context) (*Plan, error) {
 	if m.away() && !m.o.Delete {
 		return nil, ErrNothing
 	}
-	p, err := m.count(ctx)
-	if err != nil {
-		return nil, err
+	p, err := m.planned, error(nil)
+	if p == nil {
+		if p, err = m.count(ctx); err != nil {
+			return nil, err
+		}
+		m.planned = p
 	}
+	p.Refused = nil
 	p.Resumed = m.st.mark.State == rstream.MarkMoving
 	if p.Keys() == 0 && !p.Resumed {
 		return nil, ErrNothing
@@ -167,7 +172,8 @@ func (m *Mover) away() bool {
 	return m.st.mark.State == rstream.MarkMoved && m.st.mark.Target != "" && !m.o.Back
 }
 
-// Run moves everything and returns what it found to be moved, also with an error.
+// Run moves everything and returns what it found to be moved, also with an error; after
+// Plan it is what that found.
 // It blocks; where ctx ends, or anything fails, it stops, and run again it goes on.
 func (m *Mover) Run(ctx context.Context) (*Plan, error) {
 	p, err := m.plan(ctx)
