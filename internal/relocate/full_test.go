@@ -1,6 +1,7 @@
 package relocate
 
 import (
+	"context"
 	"encoding/binary"
 	"os"
 	"strings"
@@ -144,6 +145,32 @@ func TestRights(t *testing.T) {
 	move(t, rdb, Options{Target: url, Delete: true})
 	_, names := contents(t, second.Client(t))
 	if names["cluster"] < 50 {
+		t.Errorf("%v", names)
+	}
+}
+
+// The other server is known by what is marked there, whatever its address is now.
+func TestTargetOfAnotherAddress(t *testing.T) {
+	rdb := testredis.Start(t).Client(t)
+	other := testredis.Start(t)
+	scene(t, rdb)
+	_, port, _ := strings.Cut(other.Addr(), ":")
+	o := Options{Target: other.URL()}
+	m := mover(t, rdb, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	m.o.Report = func(step string, _, _ int) {
+		if step == "keys copied" {
+			cancel()
+		}
+	}
+	if _, err := m.Run(ctx); err == nil {
+		t.Fatal("not interrupted")
+	}
+	o.Target = "redis://localhost:" + port
+	move(t, rdb, o)
+	o.Target, o.Delete = other.URL(), true
+	move(t, rdb, o)
+	if _, names := contents(t, rdb); names["cluster"] != 0 {
 		t.Errorf("%v", names)
 	}
 }

@@ -146,25 +146,40 @@ func (m *Mover) begin(ctx context.Context) (err error) {
 		return err
 	}
 	mark := m.st.mark
-	switch {
-	case mark.State == rstream.MarkClaimed:
+	if mark.State == rstream.MarkClaimed {
 		return fmt.Errorf("its keys are being copied to here from the redis at %s: go on there", mark.Source)
-	case m.o.Back:
+	}
+	if m.o.Back {
 		return nil
-	case m.away() && m.Target() != mark.Target:
+	}
+	there, moving := m.there(ctx), mark.State == rstream.MarkMoving
+	switch {
+	case m.away() && !there:
 		return fmt.Errorf("its keys were moved to the redis at %s already", mark.Target)
-	case m.away(), mark.State == rstream.MarkMoving && mark.To == m.To() && mark.Target == m.Target():
+	case m.away(), moving && mark.To == m.To() && there:
 		return nil
-	case mark.State == rstream.MarkMoving && mark.To != m.To():
+	case moving && mark.To != m.To():
 		return errors.New("its keys are on their way back to the standalone names: say --back to end that")
-	case mark.State == rstream.MarkMoving && mark.Target == "":
+	case moving && mark.Target == "":
 		return errors.New("a move to the cluster names on this server was begun: end it without --to, or go --back first")
-	case mark.State == rstream.MarkMoving:
+	case moving:
 		return fmt.Errorf("a move to the redis at %s was begun: say --to with its URL, or go --back first", mark.Target)
 	case m.target != nil && m.st.has(m.to) && !m.st.has(m.from):
 		return errors.New("its keys have the cluster names already, under which somebody may write at any time: go --back first, then say --to")
 	}
 	return nil
+}
+
+// there says whether the move that is marked is one to this target: by its address, or,
+// where that is another one now, by what is marked there. One that does not tell is not
+// the one.
+func (m *Mover) there(ctx context.Context) bool {
+	mark := m.st.mark
+	if mark.Target == m.Target() || m.target == nil || mark.Target == "" {
+		return mark.Target == m.Target()
+	}
+	other, err := m.targetMark(ctx)
+	return err == nil && other.ID == mark.ID && other.State != rstream.MarkMoving
 }
 
 // away says that everything is on the other server already.

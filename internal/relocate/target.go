@@ -72,12 +72,7 @@ func field(info, name string) string {
 // stand says what the other server is for this move; an error if it has something of
 // the app that did not come from here.
 func (m *Mover) stand(ctx context.Context) (standing, error) {
-	rdb := m.target.Redis()
-	stored, err := rdb.HGet(ctx, m.to.Streams(), rstream.MarkField).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return 0, fmt.Errorf("redis at %s: %s: %w", m.Target(), m.to.Streams(), err)
-	}
-	mark, err := rstream.ParseMark(stored)
+	mark, err := m.targetMark(ctx)
 	switch {
 	case err != nil:
 		return 0, err
@@ -95,6 +90,15 @@ func (m *Mover) stand(ctx context.Context) (standing, error) {
 		err = fmt.Errorf("the redis at %s has keys of this app that did not come from here, such as %s: see what they are, and delete them if nobody needs them", m.Target(), foreign)
 	}
 	return standsEmpty, err
+}
+
+// targetMark is what is marked on the other server.
+func (m *Mover) targetMark(ctx context.Context) (rstream.Mark, error) {
+	stored, err := m.target.Redis().HGet(ctx, m.to.Streams(), rstream.MarkField).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return rstream.Mark{}, fmt.Errorf("redis at %s: %s: %w", m.Target(), m.to.Streams(), err)
+	}
+	return rstream.ParseMark(stored)
 }
 
 // foreign is a key of the app on the other server, "" for none.
