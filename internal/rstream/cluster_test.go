@@ -1,11 +1,15 @@
 package rstream
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/testredis"
 )
@@ -58,4 +62,98 @@ func TestRoutes(t *testing.T) {
 	if err := c.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// proxied is a cluster whose nodes are reached through proxies.
+func proxied(t *testing.T, k *testredis.Cluster) (*Client, map[string]*faultproxy.Proxy) {
+	t.Helper()
+	by := map[string]*faultproxy.Proxy{}
+	var seeds []string
+	for _, n := range k.Nodes() {
+		by[n.Addr()] = faultproxy.Start(t, n.Addr())
+		seeds = append(seeds, n.Addr())
+	}
+	shared := redis.NewClusterClient(&redis.ClusterOptions{Addrs: seeds, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, by[addr].Addr())
+	}})
+	t.Cleanup(func() { shared.Close() })
+	c, err := Open(Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Cluster}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, by
+}
+
+// What lost its reply is repeated where that does no harm, and nowhere else; the rest of
+// a pipeline, to other nodes, is not touched by it.
+func TestRoutesRepeatNothingOfUnknownOutcome(t *testing.T) {
+	k := testredis.StartCluster(t, 3, 0)
+	c, by := proxied(t, k)
+	broken := by[k.Owner(slotOf("k0")).Addr()]
+	c.once.Get(t.Context(), "k0") // so that the slots are known
+
+	rule := broken.On("INCR", 1).Do(faultproxy.CloseAfter)
+	pipe := c.once.Pipeline()
+	replies := map[string]*redis.IntCmd{}
+	for i := range 20 {
+		key := fmt.Sprint("k", i)
+		replies[key] = pipe.Incr(t.Context(), key)
+	}
+	pipe.Exec(t.Context())
+	rule.Wait(t)
+	for key, reply := range replies {
+		hit := k.Owner(slotOf(key)) == k.Owner(slotOf("k0"))
+		if err := sorted(reply.Err()); errors.Is(err, ErrUnknownOutcome) != hit || !hit && err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if n := c.ordinary.Get(t.Context(), key).Val(); n != "1" {
+			t.Errorf("%s was incremented to %s", key, n)
+		}
+	}
+
+	rule = broken.On("GET", 1).Do(faultproxy.CloseAfter)
+	equal(t, "read again", c.ordinary.Get(t.Context(), "k0").Val(), "1")
+	rule.Wait(t)
+}
+
+// A slot on its way: what has not arrived is asked where it is, what has where it goes,
+// and a script of both waits until they are together again.
+func TestRoutesFollowASlotOnItsWay(t *testing.T) {
+	k := testredis.StartCluster(t, 3, 0)
+	c := clustered(t, k)
+	ctx := t.Context()
+	for _, key := range []string{"{x}a", "{x}b", "{x}c"} {
+		if err := c.once.Set(ctx, key, "old", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slot := slotOf("{x}a")
+	to := k.Nodes()[0]
+	if k.Owner(slot) == to {
+		to = k.Nodes()[1]
+	}
+	move := k.Begin(slot, to)
+	equal(t, "moved", move.Some(1), 1)
+	for _, key := range []string{"{x}a", "{x}b", "{x}c", "{x}new"} {
+		if err := c.once.Append(ctx, key, "+").Err(); err != nil {
+			t.Errorf("%s on its way: %v", key, err)
+		}
+	}
+	both := redis.NewScript(`return redis.call('GET', KEYS[1]) .. redis.call('GET', KEYS[2]) .. redis.call('GET', KEYS[3])`)
+	_, err := both.Run(ctx, c.once, []string{"{x}a", "{x}b", "{x}c"}).Text()
+	if !replyHas(err, "TRYAGAIN") || !Unavailable(err) {
+		t.Errorf("a script over a slot that is cut in two: %v", err)
+	}
+	done := make(chan string)
+	go func() {
+		text := ""
+		for err := error(scriptError("TRYAGAIN")); replyHas(err, "TRYAGAIN"); {
+			text, err = both.Run(ctx, c.once, []string{"{x}a", "{x}b", "{x}c"}).Text()
+		}
+		done <- text
+	}()
+	move.End()
+	equal(t, "what the script read", <-done, "old+old+old+")
+	equal(t, "made on the way", c.ordinary.Get(ctx, "{x}new").Val(), "+")
 }
