@@ -36,8 +36,12 @@ local function count(log, own, group, at, read, lost)
 	local gap = read and added - lost - read or 0
 	if gap > 0 then
 		redis.call('HINCRBY', own, 'lost', gap)
-		redis.call('XGROUP', 'SETID', log, group, at, 'ENTRIESREAD', string.format('%.0f', added))
 		lost = lost + gap
+	end
+	-- With a lag though nothing is behind: by its append-only file, or as a replica, the
+	-- server did not count what the group read.
+	if gap > 0 or delivered and lag and lag > 0 then
+		redis.call('XGROUP', 'SETID', log, group, at, 'ENTRIESREAD', string.format('%.0f', added))
 	end
 	return lost, 1, added - lost
 end
