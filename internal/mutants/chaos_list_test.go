@@ -27,7 +27,7 @@ type edit struct{ file, old, new string }
 var chaosMutants = []chaosMutant{
 	{
 		rule: "an event is acked after its handler", load: plainLoad, faults: "kill,term", want: history.ClassLoss, quick: true,
-		edits: []edit{{"internal/rstream/reader.go", "Count: int64(count), Block: blockArgument(block),", "Count: int64(count), Block: blockArgument(block), NoAck: true,"}},
+		edits: []edit{{"internal/rstream/reader.go", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)}", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block), NoAck: true}"}},
 	},
 	{
 		rule: "unacked events are never trimmed", load: plainLoad, faults: "kill,stop", want: history.ClassLoss, quick: true,
@@ -68,7 +68,7 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "reads are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassLoss,
-		edits: []edit{{"internal/rstream/reader.go", "o := c.options(-1)", "o := c.options(3)"}},
+		edits: []edit{{"internal/rstream/line.go", "o := c.options(-1)", "o := c.options(3)"}},
 	},
 	{
 		rule: "sends are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassResend,
