@@ -37,7 +37,7 @@ type cluster struct {
 	nodes map[string]*node
 
 	looking sync.Mutex // held during a look
-	looked  time.Time  // when the last one that found something began, guarded by looking
+	looked  time.Time  // when the last one that found something ended, guarded by looking
 	soon    atomic.Bool
 }
 
@@ -170,8 +170,10 @@ func (k *cluster) moved(slot int, to *node) {
 func (k *cluster) look(ctx context.Context) error {
 	k.looking.Lock()
 	defer k.looking.Unlock()
-	began := time.Now()
-	if !k.looked.IsZero() && began.Sub(k.looked) < looksApart {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	if !k.looked.IsZero() && time.Since(k.looked) < looksApart {
 		return nil
 	}
 	var errs []error
@@ -182,10 +184,10 @@ func (k *cluster) look(ctx context.Context) error {
 		found, err := k.ask(ctx, addr)
 		if err == nil {
 			k.learn(addr, found)
-			k.looked = began
+			k.looked = time.Now()
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
+		errs = append(errs, fmt.Errorf("%s: %v", addr, err)) // as text: no answer to whoever wants a slot
 	}
 	return &dialError{fmt.Errorf("no node of the cluster tells who serves which slot: %w", errors.Join(errs...))}
 }

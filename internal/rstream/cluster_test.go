@@ -157,3 +157,54 @@ func TestRoutesFollowASlotOnItsWay(t *testing.T) {
 	equal(t, "what the script read", <-done, "old+old+old+")
 	equal(t, "made on the way", c.ordinary.Get(ctx, "{x}new").Val(), "+")
 }
+
+// So it is with what was redirected before its connection broke.
+func TestRoutesRepeatNothingAfterARedirection(t *testing.T) {
+	k := testredis.StartCluster(t, 3, 0)
+	c, by := proxied(t, k)
+	ctx, all := t.Context(), []string{"{y}a", "{y}b", "{y}c"}
+	c.once.Get(ctx, all[0]) // so that the slots are known
+	slot := slotOf(all[0])
+	to := k.Nodes()[0]
+	if k.Owner(slot) == to {
+		to = k.Nodes()[1]
+	}
+	k.Begin(slot, to).End()
+
+	rule := by[to.Addr()].On("INCR", len(all)).Do(faultproxy.CloseAfter)
+	pipe := c.once.Pipeline()
+	replies := map[string]*redis.IntCmd{}
+	for _, key := range all {
+		replies[key] = pipe.Incr(ctx, key)
+	}
+	pipe.Exec(ctx)
+	rule.Wait(t)
+	for key, reply := range replies {
+		if n := c.ordinary.Get(ctx, key).Val(); n != "1" {
+			t.Errorf("%s was incremented to %s", key, n)
+		}
+		if err := reply.Err(); isReply(err) {
+			t.Errorf("%s was executed, and is said to be refused: %v", key, err)
+		}
+	}
+	if err := sorted(replies[all[2]].Err()); !errors.Is(err, ErrUnknownOutcome) {
+		t.Errorf("the last one: %v", err)
+	}
+}
+
+func TestRedirection(t *testing.T) {
+	for text, want := range map[string]string{
+		"MOVED 3999 127.0.0.1:6381": "3999 127.0.0.1:6381 false",
+		"ASK 0 ::1:7000":            "0 [::1]:7000 true",
+		"ASK 0 [::1]:7000":          "0 [::1]:7000 true",
+		"MOVED 1 :6379":             "1 :6379 false",
+		"MOVED 1 node-1.example:1":  "1 node-1.example:1 false",
+		"MOVED 16384 a:1":           "0  false",
+		"MOVED -1 a:1":              "0  false",
+		"ASK 1 a":                   "0  false",
+		"TRYAGAIN Multiple keys":    "0  false",
+	} {
+		slot, addr, asking := redirection(scriptError(text))
+		equal(t, text, fmt.Sprint(slot, " ", addr, " ", asking), want)
+	}
+}

@@ -77,6 +77,11 @@ func (c *Client) durably(ctx context.Context, calls []*call) error {
 	pipeline(ctx, c.lasting, append(calls, wait))
 	c.scripts.learn(calls)
 	n, err := wait.reply.Int64()
+	if wait.before != nil && c.cluster != nil && err == nil { // of other nodes than the second time
+		var first int64
+		first, err = wait.before.Int64()
+		n = min(n, first)
+	}
 	switch {
 	case err != nil: // as text: it is no answer to the calls
 		return fmt.Errorf("%w: WAIT: %v", ErrNotReplicated, err)

@@ -115,9 +115,13 @@ func (r *Reader) History(ctx context.Context, group, consumer, log, after string
 		pending, err = rdb.XPendingExt(ctx, &redis.XPendingExtArgs{
 			Stream: log, Group: group, Consumer: consumer, Start: after, End: "+", Count: int64(count) + 1,
 		}).Result()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read history of %s in group %s: %w", log, group, err)
+	}
+	// By itself: a redirection is for one command.
+	err = r.at(ctx, log, 0, false, func(ctx context.Context, rdb redis.Cmdable) (err error) {
 		streams, err = rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
 			Group: group, Consumer: consumer, Streams: []string{log, after}, Count: int64(count), Block: -1,
 		}).Result()
@@ -207,14 +211,23 @@ func (r *Reader) Kill(ctx context.Context) error {
 		l.mu.Unlock()
 		err := l.kill(ctx)
 		if err != nil && n != nil && !errors.Is(err, ErrCannotKill) {
-			if serves, unknown := r.c.cluster.serves(ctx, n.addr); unknown == nil && !serves {
-				l.settled(lost)
-				continue
-			}
+			err = r.elsewhere(ctx, n, l, lost, err)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// elsewhere settles the reads that were lost on a node which serves nothing any more. It
+// has a time of its own: a node that stands still has used up that of ctx.
+func (r *Reader) elsewhere(ctx context.Context, n *node, l *line, lost int, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*lookPatience)
+	defer cancel()
+	if serves, unknown := r.c.cluster.serves(ctx, n.addr); unknown != nil || serves {
+		return err
+	}
+	l.settled(lost)
+	return nil
 }
 
 func blockArgument(block time.Duration) time.Duration {

@@ -3,6 +3,7 @@ package rstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ type leg struct {
 // run runs commands. Each holds its reply, or its error.
 func (r route) run(ctx context.Context, cmds []redis.Cmder) {
 	waits, rest := apart(cmds)
-	least := make([]int64, len(waits))
+	least := make([]*int64, len(waits))
 	again := attempts{began: time.Now()}
 	for len(rest) > 0 || len(waits) > 0 && again.rounds == 0 {
 		legs := r.legs(ctx, rest)
@@ -93,16 +94,28 @@ func (r route) run(ctx context.Context, cmds []redis.Cmder) {
 			l.waits = copies(ctx, waits)
 		}
 		r.send(ctx, legs)
-		for i, l := range legs {
+		for _, l := range legs {
 			for w := range l.waits {
-				takeLeast(waits[w], l.waits[w], &least[w], i+again.rounds == 0)
+				if l.settled() {
+					takeLeast(waits[w], l.waits[w], &least[w])
+				}
 			}
 		}
 		rest = r.sift(ctx, rest, &again)
 		if len(rest) > 0 && !again.pause(ctx) {
+			giveUp(rest)
 			return
 		}
 		again.rounds++
+	}
+}
+
+// giveUp says of commands that were sent to and fro that none was executed.
+func giveUp(items []item) {
+	for _, it := range items {
+		if _, addr, _ := redirection(it.cmd.Err()); addr != "" {
+			it.cmd.SetErr(&dialError{fmt.Errorf("the cluster does not settle who serves a slot: %v", it.cmd.Err())}) // as text: it is no refusal
+		}
 	}
 }
 
@@ -127,21 +140,30 @@ func copies(ctx context.Context, waits []redis.Cmder) []redis.Cmder {
 	return out
 }
 
-// takeLeast notes what one node answered to a WAIT.
-func takeLeast(wait, answer redis.Cmder, least *int64, first bool) {
+// settled says whether the node has executed or refused anything of the leg for good:
+// what it says of its replicas is of no interest where everything goes elsewhere.
+func (l *leg) settled() bool {
+	return len(l.cmds) == 0 || slices.ContainsFunc(l.cmds, func(cmd redis.Cmder) bool {
+		_, addr, _ := redirection(cmd.Err())
+		return addr == "" && !replyHas(cmd.Err(), "TRYAGAIN", "CLUSTERDOWN")
+	})
+}
+
+// takeLeast notes what one node answered to a WAIT; least is nil before the first.
+func takeLeast(wait, answer redis.Cmder, least **int64) {
 	n, err := answer.(*redis.Cmd).Int64()
 	if err != nil {
 		wait.SetErr(err)
 		return
 	}
-	if first || n < *least {
-		*least = n
+	if *least == nil || n < **least {
+		*least = &n
 	}
 	switch wait := wait.(type) {
 	case *redis.Cmd:
-		wait.SetVal(*least)
+		wait.SetVal(**least)
 	case *redis.IntCmd:
-		wait.SetVal(*least)
+		wait.SetVal(**least)
 	}
 }
 
@@ -207,6 +229,9 @@ func (r route) of(n *node) *redis.Client {
 }
 
 func (l *leg) send(ctx context.Context, rdb *redis.Client) {
+	for _, cmd := range l.cmds {
+		cmd.SetErr(nil) // of a round before: go-redis keeps the first error that a command has
+	}
 	if len(l.cmds) == 1 && len(l.waits) == 0 && !l.asking {
 		_ = rdb.Process(ctx, l.cmds[0]) // it carries its error
 		return
@@ -310,7 +335,7 @@ func (a *attempts) pause(ctx context.Context) bool {
 	}
 }
 
-// redirection reads "MOVED 3999 10.0.0.1:6381" and "ASK 3999 10.0.0.1:6381".
+// redirection reads "MOVED 3999 10.0.0.1:6381" and "ASK 3999 ::1:6381".
 func redirection(err error) (slot int, addr string, asking bool) {
 	if !isReply(err) {
 		return 0, "", false
@@ -320,10 +345,12 @@ func redirection(err error) (slot int, addr string, asking bool) {
 		return 0, "", false
 	}
 	slot, bad := strconv.Atoi(words[1])
-	if _, _, wrong := net.SplitHostPort(words[2]); bad != nil || wrong != nil || slot < 0 || slot >= slotCount {
+	colon := strings.LastIndexByte(words[2], ':')
+	if bad != nil || colon < 0 || slot < 0 || slot >= slotCount {
 		return 0, "", false
 	}
-	return slot, words[2], words[0] == "ASK"
+	host := strings.TrimSuffix(strings.TrimPrefix(words[2][:colon], "["), "]") // Redis writes no brackets
+	return slot, net.JoinHostPort(host, words[2][colon+1:]), words[0] == "ASK"
 }
 
 // transaction runs commands of one slot all or none. It goes again where the node was

@@ -172,7 +172,8 @@ type call struct {
 	queue  func(redis.Pipeliner) *redis.Cmd
 	whole  func(redis.Pipeliner) *redis.Cmd // with the script's text
 	reply  *redis.Cmd
-	last   bool // it is about the calls before it, and repeated with any of them
+	last   bool       // it is about the calls before it, and repeated with any of them
+	before *redis.Cmd // its reply to the first try, where it was repeated
 }
 
 func scriptCall(ctx context.Context, s *redis.Script, keys []string, args ...any) *call {
@@ -196,6 +197,7 @@ func pipeline(ctx context.Context, rdb *redis.Client, calls []*call) {
 		if c.whole != nil {
 			c.queue = c.whole
 		}
+		c.before = c.reply
 	}
 	roundTrip(ctx, rdb, again)
 }

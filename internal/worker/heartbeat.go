@@ -38,9 +38,13 @@ func (i *incarnation) heartbeat(ctx context.Context) {
 	trouble := newTrouble(i.log, "refresh", &i.count.Errors)
 	for {
 		for ctx.Err() == nil {
-			err := i.refresh(ctx)
+			partly, err := i.refresh(ctx)
 			if err == nil {
 				trouble.over()
+				break
+			}
+			if partly { // a pause here would cost the leases that are well
+				trouble.note(ctx, err)
 				break
 			}
 			trouble.wait(ctx, err)
@@ -77,21 +81,25 @@ func (i *incarnation) endBeat(ctx context.Context) {
 	}
 }
 
-// refresh is one beat.
-func (i *incarnation) refresh(ctx context.Context) error {
+// refresh is one beat. Of a cluster some nodes may have answered in spite of an error.
+func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	tenures := i.owned()
 	renewals := make([]rstream.Renewal, len(tenures))
 	for n, t := range tenures {
 		renewals[n] = t.counting(t.renewal())
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(i.p.LockExpiry/3, 100*time.Millisecond))
+	limit := i.p.LockExpiry / 3
+	if i.w.client.Clustered() {
+		limit /= 2 // what answers must not wait for what does not, beat after beat
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(limit, 100*time.Millisecond))
 	defer cancel()
 	// The lease counts from before the request: the server's expiry begins later.
 	sent := mono()
 	refreshed, failed := i.w.client.Refresh(ctx, i.pulse(), renewals)
 	renewed := refreshed.Renewed
 	if renewed == nil {
-		return failed
+		return false, failed
 	}
 	if refreshed.Rules >= 0 {
 		i.w.rules.heard(refreshed.Rules)
@@ -124,7 +132,7 @@ func (i *incarnation) refresh(ctx context.Context) error {
 	if !refreshed.Unread {
 		i.coord.Observe(refreshed.Membership)
 	}
-	return late
+	return failed != nil, late
 }
 
 // owned are the tenures to refresh, ending ones too.

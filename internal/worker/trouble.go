@@ -28,8 +28,8 @@ func newTrouble(log *slog.Logger, what string, errs *atomic.Int64) *trouble {
 	return &trouble{log: log, what: what, errs: errs}
 }
 
-// wait notes an error and pauses; it returns early when ctx ends.
-func (t *trouble) wait(ctx context.Context, err error) {
+// note notes an error, without a pause.
+func (t *trouble) note(ctx context.Context, err error) {
 	now := mono()
 	if t.since == 0 {
 		t.since, t.pause = now, firstPause
@@ -42,6 +42,11 @@ func (t *trouble) wait(ctx context.Context, err error) {
 		t.log.Warn(t.what+": trouble, trying again until it works", "tries", t.tries, "err", err)
 		t.logged = now
 	}
+}
+
+// wait notes an error and pauses; it returns early when ctx ends.
+func (t *trouble) wait(ctx context.Context, err error) {
+	t.note(ctx, err)
 	timer := time.NewTimer(t.pause/2 + rand.N(t.pause))
 	defer timer.Stop()
 	t.pause = min(2*t.pause, lastPause)

@@ -94,7 +94,8 @@ end
 -- Then the last checkpoint, and what is there behind it, tell more.
 if floor and read and saved[3] and tonumber(saved[4] or '') and not before(floor, saved[3]) then
 	local since = redis.call('XRANGE', log, '(' .. saved[3], floor, 'COUNT', 1001)
-	if #since <= 1000 then read = math.max(read, tonumber(saved[4]) + #since) end
+	local least = tonumber(saved[4]) + #since
+	if #since <= 1000 then read = math.max(read, least) elseif read < least then read = nil end
 end
 
 if not floor and saved[3] then -- destroyed by hand, or the partition was deleted
