@@ -171,7 +171,7 @@ func TestRoutesRepeatNothingAfterARedirection(t *testing.T) {
 	}
 	k.Begin(slot, to).End()
 
-	rule := by[to.Addr()].On("INCR", len(all)).Do(faultproxy.CloseAfter)
+	rule := by[to.Addr()].On("INCR", 1).Do(faultproxy.CloseAfter)
 	pipe := c.once.Pipeline()
 	replies := map[string]*redis.IntCmd{}
 	for _, key := range all {
@@ -180,15 +180,12 @@ func TestRoutesRepeatNothingAfterARedirection(t *testing.T) {
 	pipe.Exec(ctx)
 	rule.Wait(t)
 	for key, reply := range replies {
-		if n := c.ordinary.Get(ctx, key).Val(); n != "1" {
-			t.Errorf("%s was incremented to %s", key, n)
+		if n, _ := c.ordinary.Get(ctx, key).Int(); n > 1 {
+			t.Errorf("%s was incremented to %d", key, n)
 		}
-		if err := reply.Err(); isReply(err) {
-			t.Errorf("%s was executed, and is said to be refused: %v", key, err)
+		if err := sorted(reply.Err()); !errors.Is(err, ErrUnknownOutcome) {
+			t.Errorf("%s: %v", key, err)
 		}
-	}
-	if err := sorted(replies[all[2]].Err()); !errors.Is(err, ErrUnknownOutcome) {
-		t.Errorf("the last one: %v", err)
 	}
 }
 
