@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"math"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,13 +16,6 @@ import (
 // Who may run workers, and only read the rules, may look at all there is.
 func TestLookWithTheRightsOfAWorker(t *testing.T) {
 	server, ctx := testredis.Start(t), t.Context()
-	text, err := os.ReadFile("../../docs/delivery.md")
-	must(t, err)
-	user := []any{"ACL", "SETUSER", "shop", "on", ">secret"}
-	for _, rule := range strings.Fields(regexp.MustCompile(`(?m)^ACL SETUSER shop on >secret (.*)$`).FindStringSubmatch(string(text))[1]) {
-		user = append(user, rule)
-	}
-	must(t, server.Client(t).Do(ctx, user...).Err())
 	open := func(url string, protocol int) *rstream.Client {
 		o, err := redis.ParseURL(url)
 		must(t, err)
@@ -37,8 +28,13 @@ func TestLookWithTheRightsOfAWorker(t *testing.T) {
 		return c
 	}
 	root := open(server.URL(), 3)
+	user := []any{"ACL", "SETUSER", "shop", "on", ">secret"}
+	for _, rule := range root.Rule(rstream.Work) {
+		user = append(user, rule)
+	}
+	must(t, server.Client(t).Do(ctx, user...).Err())
 	stream(t, root, "orders", "printer")
-	_, err = root.SetRule(ctx, rules.Rule{Kind: rules.Pause, Scope: rules.App(), Who: "root"}, 0)
+	_, err := root.SetRule(ctx, rules.Rule{Kind: rules.Pause, Scope: rules.App(), Who: "root"}, 0)
 	must(t, err)
 	for _, protocol := range []int{2, 3} {
 		a, err := App(ctx, open(strings.Replace(server.URL(), "redis://", "redis://shop:secret@", 1), protocol), "", 0)
