@@ -65,13 +65,27 @@ func (a *App) Every(name string, d time.Duration, fn TaskFunc, opts *TaskOptions
 
 // Cron registers fn to run at the times of spec: five fields (minute, hour, day
 // of month, month, day of week), or "@hourly" and the like, or "@every 90s". It
-// never overlaps itself. It panics as Task does, and where spec is malformed.
+// never overlaps itself. It panics as Task does, and where spec is malformed or names
+// no time, as "0 0 31 2 *" does.
 func (a *App) Cron(name, spec string, fn TaskFunc, opts *TaskOptions) {
-	schedule, err := cron.ParseStandard(spec)
+	schedule, err := parseCron(spec)
 	if err != nil {
 		panic("runnel: app " + a.name + ": Cron " + name + ": " + err.Error())
 	}
 	a.addTask("Cron", name, fn, opts, func(t *worker.Task) { t.Next = schedule.Next })
+}
+
+// parseCron reads the times of a task. The library panics at some malformed ones.
+func parseCron(spec string) (schedule cron.Schedule, err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("malformed times %q", spec)
+		}
+	}()
+	if schedule, err = cron.ParseStandard(spec); err == nil && schedule.Next(time.Now()).IsZero() {
+		err = fmt.Errorf("the times %q never come", spec)
+	}
+	return schedule, err
 }
 
 func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set func(*worker.Task)) {

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
-// Who may run workers, and only read the rules, may look at all there is.
-func TestLookWithTheRightsOfAWorker(t *testing.T) {
+// Who may only watch, and so only read the rules, may look at all there is.
+func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 	server, ctx := testredis.Start(t), t.Context()
 	open := func(url string, protocol int) *rstream.Client {
 		o, err := redis.ParseURL(url)
@@ -29,7 +29,7 @@ func TestLookWithTheRightsOfAWorker(t *testing.T) {
 	}
 	root := open(server.URL(), 3)
 	user := []any{"ACL", "SETUSER", "shop", "on", ">secret"}
-	for _, rule := range root.Rule(rstream.Work) {
+	for _, rule := range root.Rule(rstream.Watch) {
 		user = append(user, rule)
 	}
 	must(t, server.Client(t).Do(ctx, user...).Err())
