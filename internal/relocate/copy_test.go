@@ -220,7 +220,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 	server := testredis.Start(t)
 	rdb := server.Client(t)
 	for _, replies := range []bool{false, true} {
-		for n := 1; ; n++ {
+		for n := 1; ; n += stride {
 			must(t, rdb.FlushAll(t.Context()).Err())
 			scene(t, rdb)
 			before, was := contents(t, rdb)
@@ -284,7 +284,7 @@ func TestInterruptedAnywhereOnTheWayToACluster(t *testing.T) {
 	}
 	o := Options{Target: cluster.URL(), Delete: true}
 	for _, replies := range []bool{false, true} {
-		for n := 1; ; n++ {
+		for n := 1; ; n += stride {
 			for _, rdb := range append(nodes, rdb) {
 				must(t, rdb.FlushAll(t.Context()).Err())
 			}

@@ -120,12 +120,12 @@ func TestCopyThatDiffers(t *testing.T) {
 // The rights that docs/delivery.md gives to an administrator are enough here; the other
 // server needs one more.
 func TestRights(t *testing.T) {
-	text, err := os.ReadFile("../../docs/delivery.md")
+	text, err := os.ReadFile("../../docs/security.md")
 	must(t, err)
 	_, rules, found := strings.Cut(string(text), "ACL SETUSER admin on >secret ")
 	rules, _, _ = strings.Cut(rules, "\n")
 	if !found {
-		t.Fatal("docs/delivery.md has no administrator")
+		t.Fatal("docs/security.md has no administrator")
 	}
 	as := func(server *testredis.Server, more ...string) (*redis.Client, string) {
 		must(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "admin", "on", ">secret").Err())

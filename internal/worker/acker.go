@@ -104,6 +104,7 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 			continue
 		}
 		if ids := t.acks(acksPerCommand); len(ids) > 0 {
+			t.countProcessed() // also those that were processed since: they may be the last
 			acks, of = append(acks, rstream.Ack{Place: t.place, IDs: ids, Gone: t.removedOf(ids)}), append(of, t)
 		}
 	}

@@ -1,0 +1,7 @@
+//go:build race
+
+package relocate
+
+// stride is how many requests lie between two at which a move is interrupted: with the race
+// detector all of them take minutes.
+const stride = 6
