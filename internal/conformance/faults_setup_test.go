@@ -89,7 +89,7 @@ func TestWrongServer(t *testing.T) {
 		{"wrong user", "redis://user:sesame@" + locked.Addr(), []string{port, "wrong user name or password"}},
 		{"too old", "redis://" + fakeServer(t, "5.0.7"), []string{"5.0.7", "7.0"}},
 		{"without streams", "redis://" + fakeServer(t, "2.8.24"), []string{"2.8.24", "7.0"}},
-		{"no version, without streams", "redis://" + fakeServer(t, ""), []string{"streams", "unknown command"}},
+		{"no version, without streams", "redis://" + fakeServer(t, ""), []string{"scripts", "unknown command"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
