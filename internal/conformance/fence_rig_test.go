@@ -58,6 +58,7 @@ type job struct {
 // A rig is an app with one stream and one processor, the workers that run it,
 // and the history of what they did.
 type rig struct {
+	busy       bool // a lease may lapse though nobody does anything: who notices that writes it down
 	t          testing.TB
 	srv        *testredis.Server
 	rdb        *redis.Client // sees the server directly
@@ -158,6 +159,9 @@ func (r *rig) startVia(name string, proxy *faultproxy.Proxy) *member {
 		defer func() {
 			if errors.Is(context.Cause(ctx), runnel.ErrLost) {
 				m.lost.Add(1)
+				if r.busy {
+					_ = log.Fault(name, history.Lost)
+				}
 			}
 		}()
 		for e, j := range events.All() {
