@@ -202,12 +202,7 @@ func (p *Proxy) pass(cut <-chan struct{}) bool {
 	p.mu.Lock()
 	gate := p.gate
 	p.mu.Unlock()
-	select {
-	case <-gate:
-		return true
-	case <-cut:
-		return false
-	}
+	return opened(gate, cut)
 }
 
 // replyMay waits until replies may pass, and says whether the connection still exists then.
@@ -215,6 +210,11 @@ func (p *Proxy) replyMay(cut <-chan struct{}) bool {
 	p.mu.Lock()
 	gate := p.replies
 	p.mu.Unlock()
+	return opened(gate, cut)
+}
+
+// opened waits for a gate, and says whether the connection still exists then.
+func opened(gate, cut <-chan struct{}) bool {
 	select {
 	case <-gate:
 		return true

@@ -43,9 +43,8 @@ type Client struct {
 	cluster    *cluster      // nil: one server
 	masters    *masters      // nil: the server has one address for ever
 	metas      metaCache
-	gather     *gatherer[*part, answer]
-	gathers    perNode[*part, answer] // in a cluster, where a node that is away must not hold up others
-	sentinels  *sentinels             // that are asked by us, nil for none
+	gathers    perNode[*part, answer]
+	sentinels  *sentinels // that are asked by us, nil for none
 	durability Durability
 	scripts    loadedScripts // of lasting
 
@@ -87,7 +86,6 @@ func Open(o Options) (*Client, error) {
 		return nil
 	})
 	c.ensureReplicas(o.Durability)
-	c.gather = c.newGather()
 	c.gathers.open = c.newGather
 	return c, nil
 }

@@ -100,6 +100,9 @@ func (k *cluster) of(ctx context.Context, slot int) (*node, error) {
 	return nil, fmt.Errorf("no node of the cluster serves slot %d: %w", slot, errUnserved)
 }
 
+// known is the node that serves a key, nil if that is not known yet.
+func (k *cluster) known(key string) *node { return k.slots[slotOf(key)].Load() }
+
 // errUnserved is what nothing was sent for.
 var errUnserved = &dialError{errors.New("slot without a node")}
 

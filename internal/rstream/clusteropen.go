@@ -159,7 +159,7 @@ func (c *Client) NodeOf(p Place) string {
 	if c.cluster == nil {
 		return ""
 	}
-	if n := c.cluster.slots[slotOf(p.Log)].Load(); n != nil {
+	if n := c.cluster.known(p.Log); n != nil {
 		return n.addr
 	}
 	return ""

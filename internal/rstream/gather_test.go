@@ -52,9 +52,9 @@ func (c *crowd) joins(ctx context.Context, as ...Append) <-chan []Appended {
 }
 
 func (c *crowd) waiting() int {
-	c.gather.mu.Lock()
-	defer c.gather.mu.Unlock()
-	return len(c.gather.queue)
+	c.gathers.of(nil).mu.Lock()
+	defer c.gathers.of(nil).mu.Unlock()
+	return len(c.gathers.of(nil).queue)
 }
 
 // leave lets those go that are on their way.
@@ -111,13 +111,13 @@ func TestAloneASendIsOneRequestAtOnce(t *testing.T) {
 			send()
 			equal(t, "writes", writes.Load(), 1)
 		}
-		c.gather.company = companyLasts // as after a crowd
+		c.gathers.of(nil).company = companyLasts // as after a crowd
 		for range companyLasts + 2 {
 			writes.Store(0)
 			send()
 			equal(t, "writes", writes.Load(), 1)
 		}
-		equal(t, "company", c.gather.company, 0)
+		equal(t, "company", c.gathers.of(nil).company, 0)
 	})
 }
 

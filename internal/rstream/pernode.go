@@ -6,7 +6,7 @@ import (
 )
 
 // A perNode has a gatherer for each node of a cluster, so that those who want something
-// of one node never wait for another one.
+// of one node never wait for another one; and one, of nil, for a server of its own.
 type perNode[P, A any] struct {
 	open func() *gatherer[P, A]
 
@@ -14,7 +14,7 @@ type perNode[P, A any] struct {
 	by map[*node]*gatherer[P, A]
 }
 
-// of is the gatherer of a node; nil is one that is not known yet.
+// of is the gatherer of a node; nil is also one that is not known yet.
 func (p *perNode[P, A]) of(n *node) *gatherer[P, A] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,11 +32,11 @@ func (p *perNode[P, A]) of(n *node) *gatherer[P, A] {
 // gathered sends the next records of parts, alone or with those of others; see gather.
 func (c *Client) gathered(ctx context.Context, parts []*part) ([]answer, error) {
 	if c.cluster == nil {
-		return c.gather.gather(ctx, parts)
+		return c.gathers.of(nil).gather(ctx, parts)
 	}
 	by := map[*node][]int{}
 	for i, p := range parts {
-		n := c.cluster.slots[slotOf(p.Log)].Load()
+		n := c.cluster.known(p.Log)
 		by[n] = append(by[n], i)
 	}
 	if len(by) == 1 {

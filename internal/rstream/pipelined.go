@@ -17,16 +17,14 @@ type pipelined struct {
 	*redis.Client // so that it is a redis.Scripter; of its methods only EvalSha is pipelined
 	cluster       *cluster
 	make          func(context.Context, []*call) error
-	calls         *gatherer[*call, error]
-	nodes         perNode[*call, error]
+	calls         perNode[*call, error]
 }
 
 // newPipelined returns one whose calls make makes. What that returns is an error of those
 // that were executed. In a cluster, calls for different nodes are not made together.
 func newPipelined(rdb *redis.Client, k *cluster, make func(context.Context, []*call) error) *pipelined {
 	p := &pipelined{Client: rdb, cluster: k, make: make}
-	p.nodes.open = p.newGather
-	p.calls = p.newGather()
+	p.calls.open = p.newGather
 	return p
 }
 
@@ -60,11 +58,11 @@ func (p *pipelined) EvalSha(ctx context.Context, sha string, keys []string, args
 }
 
 func (p *pipelined) do(ctx context.Context, keys []string, c *call) *redis.Cmd {
-	calls := p.calls
+	var n *node
 	if p.cluster != nil && len(keys) > 0 {
-		calls = p.nodes.of(p.cluster.slots[slotOf(keys[0])].Load())
+		n = p.cluster.known(keys[0])
 	}
-	answers, err := calls.gather(ctx, []*call{c})
+	answers, err := p.calls.of(n).gather(ctx, []*call{c})
 	if err == nil && c.reply == nil {
 		err = answers[0] // it was not sent
 	}

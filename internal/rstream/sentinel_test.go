@@ -106,6 +106,7 @@ func TestClientsFollowTheMaster(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
+	w.Replicas()[0].WaitSync(t, old) // replication is asynchronous
 	old.Freeze()
 	master := w.WaitFailover(old)
 	for name, c := range clients {
