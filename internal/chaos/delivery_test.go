@@ -147,10 +147,12 @@ func (d *delivery) operate() (stop func()) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	var wg sync.WaitGroup
 	log := d.open("operator")
-	app, _ := declare(d.topo.link().url, "operator")
+	app, _, end := declare(d.topo.link().way, "operator")
 	wg.Go(func() {
-		defer app.Close()
+		defer end()
+		defer d.clear(app.Rules())
 		for ctx.Err() == nil {
+			d.clear(app.Rules())
 			d.holdBack(ctx, app.Rules(), log)
 			select {
 			case <-ctx.Done():
@@ -162,6 +164,21 @@ func (d *delivery) operate() (stop func()) {
 		cancel()
 		wg.Wait()
 	}
+}
+
+// clear removes the rules that there still are: a failover may have undone the removal.
+func (d *delivery) clear(rules *runnel.Rules) {
+	awaitNil(d.t, "removal of rules", func(ctx context.Context) error {
+		list, err := rules.List(ctx)
+		for _, r := range list {
+			remove := rules.Unpause
+			if r.Kind == runnel.RuleBlock {
+				remove = rules.Unblock
+			}
+			err = errors.Join(err, remove(ctx, r.Scope))
+		}
+		return err
+	})
 }
 
 func (d *delivery) holdBack(ctx context.Context, rules *runnel.Rules, log *history.Log) {

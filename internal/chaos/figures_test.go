@@ -26,7 +26,7 @@ type figures struct {
 // order is that of the faults in a table.
 var order = []string{
 	"kill", "stop", "term", "join", "clock", "cut", "latency", "bandwidth", "half-open", "held-replies", "silence",
-	"server-kill", "server-stop", "scripts", "flush", "memory", "disk", history.Lost,
+	"server-kill", "server-stop", "failover", "switch", "replica-kill", "replicas-stop", "sentinel-stop", "slot", "scripts", "flush", "memory", "disk", history.Lost,
 }
 
 // take adds a round.
@@ -40,6 +40,7 @@ func (f *figures) take(lasts time.Duration, r *history.Report, records []history
 	f.sum.Repeats += r.Repeats
 	f.sum.Resends += r.Resends
 	f.sum.Excused += r.Excused
+	f.sum.Vanished += r.Vanished
 	f.sum.Dead += r.Dead
 	f.sum.Delayed += r.Delayed
 	f.sum.Holds += r.Holds
@@ -64,7 +65,7 @@ func (f *figures) pauses(records []history.Record) {
 	hurt := map[int]history.Record{} // by partition, what its owner suffered since it last began anything
 	for _, r := range records {
 		switch {
-		case r.Kind == history.Fault && r.Fault != history.Cont:
+		case r.Kind == history.Fault && r.Fault != history.Cont && r.Fault != history.Settled:
 			f.count[nameOf(r)]++
 			for p, w := range owner {
 				if w == r.Worker || r.Worker == "" {
@@ -114,12 +115,12 @@ func tables() string {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	var b strings.Builder
-	b.WriteString("\n| run | seed | lasted | events | completed | repeated | sent again | taken by flushes | dead letters | delayed | holds | handovers clean, unclean | broken promises |\n" +
-		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	b.WriteString("\n| run | seed | lasted | events | completed | repeated | sent again | taken by flushes | gone with failovers | dead letters | delayed | holds | handovers clean, unclean | broken promises |\n" +
+		"|---|" + strings.Repeat("--:|", 13) + "\n")
 	for _, f := range all.list {
 		s := f.sum
-		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d | %d |\n", strings.TrimPrefix(f.name, "Test"), f.seed, f.lasts,
-			s.Events, s.Completed, s.Repeats, s.Resends, s.Excused, s.Dead, s.Delayed, s.Holds, s.Clean, s.Unclean, len(s.Violations))
+		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d | %d |\n", strings.TrimPrefix(f.name, "Test"), f.seed, f.lasts,
+			s.Events, s.Completed, s.Repeats, s.Resends, s.Excused, s.Vanished, s.Dead, s.Delayed, s.Holds, s.Clean, s.Unclean, len(s.Violations))
 	}
 	b.WriteString("\n| fault |")
 	for _, f := range all.list {

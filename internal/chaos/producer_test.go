@@ -35,8 +35,8 @@ func (s *scene) produce() (stop func()) {
 // send sends batches over keys of its own. What failed is sent again, in order,
 // before anything later, so that order per key is the producer's order.
 func (s *scene) send(ctx context.Context, log *history.Log, n int) {
-	app, jobs := declare(s.sends.url, fmt.Sprint("producer", n))
-	defer app.Close()
+	_, jobs, end := declare(s.sends.way, fmt.Sprint("producer", n))
+	defer end()
 	seqs := map[string]int64{}
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	if s.delivery != nil {

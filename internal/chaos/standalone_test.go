@@ -26,28 +26,25 @@ type standalone struct {
 
 func startStandalone(t *testing.T) topology {
 	// The limit is there to be lowered: see fillDisk.
-	server := testredis.StartLimited(t, 1<<32, "--appendonly", "yes", "--appendfsync", "always",
-		"--auto-aof-rewrite-min-size", "16mb", "--enable-debug-command", "yes")
+	server := testredis.StartLimited(t, 1<<32, synced...)
 	return &standalone{t: t, server: server, rdb: server.Client(t)}
 }
 
 func (o *standalone) link() *link {
 	p := faultproxy.Start(o.t, o.server.Addr())
-	return &link{url: "redis://" + p.Addr(), proxies: []*faultproxy.Proxy{p}}
+	return &link{way: way{URL: "redis://" + p.Addr()}, proxies: []*faultproxy.Proxy{p}}
 }
 
 func (o *standalone) client() redis.UniversalClient { return o.rdb }
 
 func (o *standalone) layout() keys.Layout { return keys.Standalone }
 
-func (o *standalone) allow(*history.Options) {}
-
 func (o *standalone) faults() []fault {
 	return []fault{
 		{"server-kill", 1, o.kill},
 		{"server-stop", 1, o.stop},
-		{"scripts", 1, o.forgetScripts},
-		{"flush", 1, o.flush},
+		{"scripts", 1, func(s *scene) { s.forgetScripts(o.rdb) }},
+		{"flush", 1, func(s *scene) { s.flush(o.rdb, everywhere, 0) }},
 		{"memory", 1, o.fillMemory},
 		{"disk", 1, o.fillDisk},
 	}
@@ -68,32 +65,6 @@ func (o *standalone) stop(s *scene) {
 	s.rest(lockExpiry + time.Duration(s.rng.Int64N(int64(lockExpiry))))
 	o.server.Thaw()
 	o.await("an answer", func(ctx context.Context) error { return o.rdb.Ping(ctx).Err() })
-}
-
-func (o *standalone) forgetScripts(s *scene) {
-	s.note("scripts", history.Scripts, "")
-	if err := o.rdb.ScriptFlush(s.t.Context()).Err(); err != nil {
-		s.t.Errorf("SCRIPT FLUSH: %v", err)
-	}
-}
-
-// flush is FLUSHALL. What there was is read in the same transaction, so that the
-// judge knows what is lost and excuses nothing else.
-func (o *standalone) flush(s *scene) {
-	s.still.Lock() // nothing is held back, or being sent for later
-	defer s.still.Unlock()
-	s.watch.collect(func(look func(redis.Pipeliner)) error {
-		s.note("flush", history.Wipe, "")
-		_, err := o.rdb.TxPipelined(s.t.Context(), func(tx redis.Pipeliner) error {
-			look(tx)
-			tx.FlushAll(s.t.Context())
-			// No entry after this has an ID of one before it.
-			tx.Do(s.t.Context(), "DEBUG", "SLEEP", "0.003")
-			return nil
-		})
-		return err
-	})
-	s.watch.wiped()
 }
 
 // fillMemory lets the server refuse what needs memory.

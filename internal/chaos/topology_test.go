@@ -7,8 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
-	"github.com/runnel-go/runnel/internal/history"
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
@@ -24,8 +22,6 @@ type topology interface {
 	// faults are what can be done to the servers. One is over, and the servers
 	// answer, when its function returns.
 	faults() []fault
-	// allow tells the judge what this topology loses.
-	allow(o *history.Options)
 }
 
 // topologies are all there are, by name.
@@ -34,25 +30,15 @@ var topologies = []struct {
 	start func(t *testing.T) topology
 }{
 	{"standalone", startStandalone},
+	{"sentinel", func(t *testing.T) topology { return startWatched(t, 1) }},
+	{"sentinel-all", func(t *testing.T) topology { return startWatched(t, replicasOfMaster) }},
+	{"cluster", startClustered},
 }
 
 // onEach runs a test on each topology.
 func onEach(t *testing.T, test func(t *testing.T, start func(t *testing.T) topology)) {
 	for _, topo := range topologies {
 		t.Run(topo.name, func(t *testing.T) { test(t, topo.start) })
-	}
-}
-
-// A link is one process's way to Redis.
-type link struct {
-	url     string
-	proxies []*faultproxy.Proxy // one for each server that it reaches
-}
-
-// each does something to all of a link.
-func (l *link) each(do func(p *faultproxy.Proxy)) {
-	for _, p := range l.proxies {
-		do(p)
 	}
 }
 

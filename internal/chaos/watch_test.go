@@ -70,56 +70,65 @@ func (w *watch) end() {
 // entries looks once. A server that does not answer is asked again later.
 func (w *watch) entries(ctx context.Context) { _ = w.try(ctx) }
 
-func (w *watch) try(ctx context.Context) (err error) {
-	w.collect(func(look func(redis.Pipeliner)) error {
+func (w *watch) try(ctx context.Context) error {
+	return w.collect(everywhere, func(logs []tail) (found [][]redis.XMessage, err error) {
+		var asked []*redis.XMessageSliceCmd
 		_, err = w.s.topo.client().Pipelined(ctx, func(p redis.Pipeliner) error {
-			look(p)
+			for _, l := range logs {
+				asked = append(asked, p.XRange(ctx, l.key, l.from, "+"))
+			}
 			return nil
 		})
-		return err
+		for _, cmd := range asked {
+			found = append(found, cmd.Val()) // none, if this one was not carried out
+		}
+		return found, err
 	})
-	return err
 }
 
-// collect writes down the entries and dead letters that were not read before. read
-// carries out what look puts into a pipeline or a transaction.
-func (w *watch) collect(read func(look func(redis.Pipeliner)) error) {
+// everywhere are all partitions.
+var everywhere = func() (list []int) {
+	for n := range partitions {
+		list = append(list, n)
+	}
+	return list
+}()
+
+// A tail is the end of a log, from an ID as XRANGE has it.
+type tail struct{ key, from string }
+
+// collect writes down the entries and dead letters of some partitions that were not
+// read before. read reads the ends of these logs, or some of them.
+func (w *watch) collect(where []int, read func([]tail) ([][]redis.XMessage, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var found, died [partitions]*redis.XMessageSliceCmd
 	behind := func(id string) string {
 		if id == "" {
 			return "-"
 		}
 		return "(" + id
 	}
-	err := read(func(p redis.Pipeliner) {
-		for n := range found {
-			found[n] = p.XRange(w.s.t.Context(), w.s.keys.Partition("jobs", n), behind(w.last[n]), "+")
-			died[n] = p.XRange(w.s.t.Context(), w.s.keys.Dead("jobs", "check", n), behind(w.letters[n]), "+")
-		}
-	})
-	for n := range found {
-		for _, e := range messages(found[n]) {
-			w.entry(n, e)
-			w.last[n] = e.ID
-		}
-		for _, e := range messages(died[n]) {
-			w.letter(n, e)
-			w.letters[n] = e.ID
+	var logs []tail
+	for _, n := range where {
+		logs = append(logs, tail{w.s.keys.Partition("jobs", n), behind(w.last[n])}, tail{w.s.keys.Dead("jobs", "check", n), behind(w.letters[n])})
+	}
+	found, err := read(logs)
+	for i, list := range found {
+		n := where[i/2]
+		for _, e := range list {
+			if i%2 == 0 {
+				w.entry(n, e)
+				w.last[n] = e.ID
+			} else {
+				w.letter(n, e)
+				w.letters[n] = e.ID
+			}
 		}
 	}
 	if err != nil && w.s.t.Context().Err() == nil {
 		w.s.faults.Note("look: " + err.Error())
 	}
-}
-
-// messages is what a command found, if it was carried out.
-func messages(cmd *redis.XMessageSliceCmd) []redis.XMessage {
-	if cmd == nil || cmd.Err() != nil {
-		return nil
-	}
-	return cmd.Val()
+	return err
 }
 
 func (w *watch) entry(partition int, e redis.XMessage) {
@@ -157,31 +166,29 @@ func text(e redis.XMessage, field string) string {
 }
 
 // wiped writes down that everything up to what was read last is gone.
-func (w *watch) wiped() {
+func (w *watch) wiped(where []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for n, last := range w.last {
-		if last != "" {
+	for _, n := range where {
+		if last := w.last[n]; last != "" {
 			w.s.write(w.log, history.Record{Kind: history.Wiped, Stream: "jobs", Partition: n, IDs: []string{last}})
 		}
 	}
 }
 
-// owners writes down whom the server accepts, where that has changed. A moment of
-// all partitions is one transaction: the epoch and the groups belong together.
+// owners writes down whom the server accepts, where that has changed. A partition is
+// one transaction: the epoch and the groups belong together.
 func (w *watch) owners(ctx context.Context) {
-	var epochs [partitions]*redis.SliceCmd
-	var groups [partitions]*redis.XInfoGroupsCmd
-	// Each command has its own error: a partition may not be there yet.
-	_, _ = w.s.topo.client().TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		for n := range partitions {
-			epochs[n] = tx.HMGet(ctx, w.s.keys.Ownership("jobs", "check", n), "epoch", "tenure")
-			groups[n] = tx.XInfoGroups(ctx, w.s.keys.Partition("jobs", n))
-		}
-		return nil
-	})
 	for n := range partitions {
-		if r, ok := ownedBy(n, epochs[n], groups[n]); ok && fmt.Sprint(r) != fmt.Sprint(w.own[n]) {
+		var epoch *redis.SliceCmd
+		var groups *redis.XInfoGroupsCmd
+		// Each command has its own error: a partition may not be there yet.
+		_, _ = w.s.topo.client().TxPipelined(ctx, func(tx redis.Pipeliner) error {
+			epoch = tx.HMGet(ctx, w.s.keys.Ownership("jobs", "check", n), "epoch", "tenure")
+			groups = tx.XInfoGroups(ctx, w.s.keys.Partition("jobs", n))
+			return nil
+		})
+		if r, ok := ownedBy(n, epoch, groups); ok && fmt.Sprint(r) != fmt.Sprint(w.own[n]) {
 			w.own[n] = r
 			w.s.write(w.log, r)
 		}

@@ -31,21 +31,28 @@ type job struct {
 	Seq int64  `json:"seq"`
 }
 
-// declare makes the app that workers and producers share.
-func declare(url, worker string) (*runnel.App, *runnel.Stream[job]) {
-	app := runnel.New("chaos", &runnel.Options{
-		RedisURL: url, Worker: worker,
-		Logger:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Processor: runnel.ProcessorOptions{LockExpiry: lockExpiry, Grace: grace},
-	})
-	return app, runnel.NewStream(app, "jobs", func(j job) string { return j.Key },
+// declare makes the app that workers and producers share. end closes it.
+func declare(w way, worker string) (app *runnel.App, jobs *runnel.Stream[job], end func()) {
+	o := &runnel.Options{
+		Worker:     worker,
+		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Processor:  runnel.ProcessorOptions{LockExpiry: lockExpiry, Grace: grace},
+		Durability: runnel.Durability{Timeout: lockExpiry / 2},
+	}
+	leave := w.use(o)
+	app = runnel.New("chaos", o)
+	jobs = runnel.NewStream(app, "jobs", func(j job) string { return j.Key },
 		&runnel.StreamOptions{Partitions: partitions, Size: 20_000, IDWindow: 2 * time.Minute})
+	return app, jobs, func() {
+		app.Close()
+		leave()
+	}
 }
 
 // TestMain makes the test binary a worker when it is started as one.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("RUNNEL_CHAOS_WORKER"); name != "" {
-		if err := work(name, os.Getenv("RUNNEL_CHAOS_URL"), os.Getenv("RUNNEL_CHAOS_LOG")); err != nil {
+		if err := work(name, os.Getenv("RUNNEL_CHAOS_WAY"), os.Getenv("RUNNEL_CHAOS_LOG")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -59,7 +66,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func work(name, url, path string) error {
+func work(name, to, path string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log, err := history.Open(path, name) // the driver waits for it before it terminates
@@ -69,8 +76,12 @@ func work(name, url, path string) error {
 	if os.Getenv(stepVariable) != "" {
 		go watchClock(log, ctx.Done())
 	}
-	app, jobs := declare(url, name)
-	defer app.Close()
+	w, err := parseWay(to)
+	if err != nil {
+		return err
+	}
+	app, jobs, end := declare(w, name)
+	defer end()
 	if os.Getenv("RUNNEL_CHAOS_DELIVERY") != "" {
 		deliver(log, jobs)
 		return app.Run(ctx)

@@ -51,6 +51,39 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	}
 }
 
+// A replica that lacks the last deliveries becomes the master, and delivers again what
+// was processed: that is processed again, under another epoch, and in order.
+func TestReplicaBehindByDeliveries(t *testing.T) {
+	t.Parallel()
+	const events = 7
+	r := newRig(t, 1, calm)
+	link := faultproxy.Start(t, r.srv.Addr())
+	replica := r.srv.ReplicaVia(t, link.Addr())
+	m := r.start("w1")
+	r.ready(m)
+	r.await(0, r.add(0, 3)...)
+	r.rest()
+	m.proxy.Pause()
+	ids := r.add(0, events)
+	replica.WaitSync(t, r.srv)
+	link.Pause()
+	m.proxy.Resume()
+	r.await(0, ids...)
+	r.eventually("all are acked", func() bool { return r.pendingOf(0) == 0 })
+	m.proxy.SetTarget(replica.Addr())
+	m.proxy.Pause()
+	r.fault("", history.Failover)
+	replica.Promote()
+	r.srv, r.rdb = replica, replica.Client(t)
+	m.proxy.CutAll()
+	m.proxy.Resume()
+	r.await(0, r.add(0, 3)...)
+	r.rest()
+	if report := r.finish(); report.Repeats != events {
+		t.Errorf("%d events were processed again, want the %d of which the replica knows no delivery", report.Repeats, events)
+	}
+}
+
 // A replica that lacks the last events becomes the master: they are lost, as
 // asynchronous replication has it; the partition goes on.
 func TestReplicaBehindByEvents(t *testing.T) {

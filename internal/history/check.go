@@ -73,7 +73,9 @@ type checker struct {
 
 	faults     []*trouble           // in order
 	sent       map[entry]*Record    // sent or appended
+	told       map[entry]bool       // its sender was told that it is in
 	messages   map[entry]message    // what an entry carries, by whoever said it first
+	heard      map[entry]int64      // when that was
 	entries    map[message][]entry  // the entries of a message
 	outcome    map[message]Kind     // unknown, or else sent, or else refused
 	refusals   map[message]*Record  // to explain
@@ -94,13 +96,16 @@ func Check(records []Record, opts Options) *Report {
 	opts.Aftermath = cmp.Or(opts.Aftermath, 5*time.Second)
 	c := &checker{
 		opts: opts, report: &Report{},
-		sent: map[entry]*Record{}, messages: map[entry]message{}, entries: map[message][]entry{},
+		sent: map[entry]*Record{}, told: map[entry]bool{}, messages: map[entry]message{}, heard: map[entry]int64{}, entries: map[message][]entry{},
 		outcome: map[message]Kind{}, refusals: map[message]*Record{},
 		processors: map[string][]string{}, places: map[place]*ownership{}, dead: map[place]map[entryID]*Record{},
 		dropped: map[place]int{}, wipes: map[place][]*wipe{}, accepted: map[place]*accepted{}, late: map[message]*late{},
 	}
 	ordered := slices.Clone(records)
 	slices.SortStableFunc(ordered, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
+	for i := range ordered {
+		c.learnFault(&ordered[i])
+	}
 	for i := range ordered {
 		c.learn(&ordered[i])
 	}
@@ -138,9 +143,6 @@ func (c *checker) learn(r *Record) {
 		return
 	}
 	switch r.Kind {
-	case Fault:
-		c.report.Faults++
-		c.learnFault(r)
 	case Begin:
 		if !slices.Contains(c.processors[r.Stream], r.Processor) {
 			c.processors[r.Stream] = append(c.processors[r.Stream], r.Processor)
@@ -181,10 +183,11 @@ func (c *checker) learnEntries(r *Record) {
 				c.sent[e] = r
 				c.report.Events++
 			}
+			c.told[e] = c.told[e] || r.Kind == Sent
 		}
 		known, seen := c.messages[e]
 		if !seen {
-			c.messages[e] = m
+			c.messages[e], c.heard[e] = m, r.At
 			c.entries[m] = append(c.entries[m], e)
 		} else if known != m {
 			c.violate(ClassRecord, fmt.Sprintf("stream %q partition %d", r.Stream, r.Partition),
@@ -208,12 +211,18 @@ func (c *checker) learnOutcome(m message, r *Record) {
 	}
 }
 
+// learnFault takes in what else is judged by: what was done when.
 func (c *checker) learnFault(r *Record) {
-	if r.Fault == Cont {
-		for _, f := range c.faults {
-			if f.Fault == Stop && f.Worker == r.Worker {
-				f.until = min(f.until, r.At)
-			}
+	if r.Kind != Fault {
+		return
+	}
+	c.report.Faults++
+	for _, f := range c.faults {
+		switch {
+		case r.Fault == Cont && f.Fault == Stop && f.Worker == r.Worker:
+			f.until = min(f.until, r.At)
+		case r.Fault == Settled && (f.Fault == Failover || f.Fault == Split) && f.Text == r.Text:
+			f.until = max(f.until, r.At)
 		}
 	}
 	if unclean[r.Fault] {
@@ -266,6 +275,10 @@ func (c *checker) losses() {
 				c.report.Excused++
 				continue
 			}
+			if c.vanished(e) {
+				c.report.Vanished++
+				continue
+			}
 			missing[p] = append(missing[p], e.id)
 		}
 	}
@@ -292,11 +305,15 @@ func (c *checker) resends() {
 		if len(entries) < 2 {
 			continue
 		}
-		lives := map[int]bool{}
+		lives, vanished := map[int]bool{}, 0
 		for _, e := range entries {
-			lives[c.life(e)] = true
+			if c.vanished(e) {
+				vanished++
+			} else {
+				lives[c.life(e)] = true
+			}
 		}
-		if c.outcome[m] == Unknown || len(lives) == len(entries) {
+		if c.outcome[m] == Unknown || len(lives)+vanished == len(entries) {
 			c.report.Resends += len(entries) - 1
 			continue
 		}

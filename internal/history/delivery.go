@@ -40,7 +40,7 @@ func (c *checker) obey(r *Record) {
 	for _, h := range c.holds {
 		s := h.scope()
 		covers := s.stream == r.Stream && s.processor == r.Processor && (s.partition < 0 || s.partition == r.Partition)
-		if covers && h.At < r.At && r.At < h.until && !c.resumed(r.Worker, h.At, r.At) {
+		if covers && h.At < r.At && r.At < h.until && !c.resumed(r.Worker, h.At, r.At) && !c.failedOver(h.At, r.At) {
 			c.violate(ClassHold, r.scope().String(), "an iteration began while the place was held back", *h.Record, *r)
 		}
 	}
@@ -72,7 +72,7 @@ func (o *ownership) attempt(r *Record, ids []entryID) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time, of %d", id, n, most), r)
 		}
 		last := o.attempts[id]
-		if last != nil && n < last.n {
+		if last != nil && n < last.n && !o.c.failedOver(last.begin.At, r.At) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time after the %dth", id, n, last.n), last.begin, r)
 		}
 		// An owner that was cut off from Redis need not have counted what it began.

@@ -62,7 +62,14 @@
 //   - record: records fit together. An end has its begin, an entry ID has one key and seq.
 //
 // A handover is unclean if its old owner suffered kill, stop, cut, silence (connections that carry nothing, or too
-// late), down (of its server), flush, wipe, failover or lost (it noticed itself that it was no longer the owner) after it was last heard of at
+// late), down (of its server), flush, wipe, failover, split or lost (it noticed itself that it was no longer the owner) after it was last heard of at
 // that place, or not long before (Options.Aftermath); term, cont, join, slow, scripts, clock and full (of memory) are
 // clean.
+//
+// A failover lasts from its record to that of settled with the same text, if there is one: what a server said in that
+// time, or right before it, need not have been replicated. So an entry of which no sender was told may vanish, and
+// be sent, or moved to its partition, again; an accepted owner under which nothing had begun may be undone, and so may
+// a hold, a recall, a dead letter, and the count of attempts. What a sender was told, and an owner under which
+// something began, stay: where that is judged replicas have to confirm it first. Split is a failover in which the old
+// server goes on: who owned a place there may begin what it has, beside the next owner, until soon after it is settled.
 package history

@@ -10,7 +10,7 @@ func (c *checker) learnDead(r *Record) {
 	for _, s := range r.IDs {
 		id, _ := parseID(s)
 		c.report.Dead++
-		if before := c.dead[p][id]; before != nil {
+		if before := c.dead[p][id]; before != nil && !c.failedOver(before.At, r.At) {
 			c.violate(ClassRepeat, p.String(), fmt.Sprintf("%s became a dead letter twice", id), *before, *r)
 		}
 		c.dead[p][id] = r
@@ -50,7 +50,8 @@ func (o *ownership) wait(r *Record, ids []entryID) {
 	for i, id := range ids {
 		lane := o.lane(r.Keys[i])
 		for before, begin := range o.undone[lane] {
-			if before.compare(id) < 0 && !in[before] && o.c.dead[o.place][before] == nil && o.c.wiped(r.log(), before, r.At) == nil {
+			e := entry{r.Stream, r.Partition, before}
+			if before.compare(id) < 0 && !in[before] && o.c.dead[o.place][before] == nil && o.c.wiped(r.log(), before, r.At) == nil && !o.c.vanished(e) {
 				o.violate(ClassOrder, fmt.Sprintf("%s began while %s, which is before it in its lane, was not done", id, before), begin, r)
 			}
 		}

@@ -41,6 +41,7 @@ func (c *checker) delays() {
 		}
 		switch gone := l.cancelled; {
 		case gone != nil && gone.Failed: // either is right
+		case gone != nil && c.failedOver(gone.At, gone.At+int64(c.opts.Aftermath)): // and here
 		case gone != nil && len(entries) > 0:
 			c.violate(ClassEarly, where, fmt.Sprintf("key %q seq %d was cancelled, and is entry %s", m.key, m.seq, entries[0].id), *l.accepted, *gone)
 		case gone == nil && len(entries) == 0 && c.wipedAfter(l.accepted.At):

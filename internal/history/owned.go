@@ -17,6 +17,9 @@ func (c *checker) own(r *Record) {
 	if r.Count > 1 {
 		c.violate(ClassOwner, p.String(), fmt.Sprintf("%d owners are accepted at once", r.Count), *r)
 	}
+	if a.owned != nil && c.failedOver(a.owned.At, r.At) {
+		a.owned = nil // it need not have been replicated; nothing began under it, then
+	}
 	switch last := a.owned; {
 	case r.Epoch == 0: // nobody has owned it yet, or a wipe took that away
 		return

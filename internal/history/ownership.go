@@ -86,6 +86,8 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 		o.latest = t
 	case r.Epoch < o.latest.first.Epoch && o.leftover(r, ids):
 		o.c.report.Leftovers++
+	case r.Epoch < o.latest.first.Epoch && o.c.split(r.At):
+		o.c.report.Leftovers++
 	case r.Epoch < o.latest.first.Epoch && o.woken(t, r):
 		o.c.report.Leftovers++
 		t.open, t.last = &iteration{r, ids}, r.At
@@ -203,6 +205,10 @@ func (o *ownership) firstCompletion(f *first) {
 		lane = m.key
 	case LaneEvent:
 		lane = f.id.String()
+	}
+	if o.c.vanished(entry{o.place.stream, o.place.partition, f.id}) {
+		o.done[m] = true // the server on which it was has gone on for a while, and is no more
+		return
 	}
 	w := o.c.wiped(f.end.log(), f.id, f.end.At)
 	if l := o.lasts[lane]; w != nil && l != nil && w.last.compare(l.id) < 0 {

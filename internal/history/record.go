@@ -38,6 +38,8 @@ const (
 	Cut      = "cut"
 	Flush    = "flush"
 	Failover = "failover"
+	Split    = "split"
+	Settled  = "settled"
 	Lost     = "lost"
 	Term     = "term"
 	Cont     = "cont"
@@ -54,8 +56,8 @@ const (
 // unclean tells the faults that excuse repeats from those that do not.
 var unclean = map[string]bool{
 	Kill: true, Stop: true, Cut: true, Flush: true, Failover: true, Lost: true,
-	Wipe: true, Silence: true, Down: true,
-	Term: false, Cont: false, Join: false, Slow: false, Scripts: false, Clock: false, Full: false,
+	Split: true, Wipe: true, Silence: true, Down: true,
+	Term: false, Cont: false, Settled: false, Join: false, Slow: false, Scripts: false, Clock: false, Full: false,
 }
 
 // Record is one line of a log. IDs, Keys and Seqs run parallel; unknown and refused records have no IDs, and an end

@@ -152,6 +152,25 @@ func (c *Cluster) Failover(replica *Server) {
 	c.Settle()
 }
 
+// WaitFailover returns when another node than old serves a slot, by the word of one that runs.
+func (c *Cluster) WaitFailover(slot int, old *Server) {
+	c.t.Helper()
+	if !poll(failoverTimeout, func() bool { return c.Owner(slot) != old }) {
+		c.t.Fatalf("no replica has taken the place of %s within %v", old.Addr(), failoverTimeout)
+	}
+}
+
+// Masters are the nodes that serve slots.
+func (c *Cluster) Masters() (list []*Server) {
+	c.t.Helper()
+	for _, n := range c.running() {
+		if strings.Contains(c.text(n, "INFO", "replication"), "role:master") {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // A Move is a slot on its way from one master to another.
 type Move struct {
 	c        *Cluster

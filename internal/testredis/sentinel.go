@@ -162,15 +162,58 @@ func (w *Watched) WaitReplica(s *Server) {
 	w.t.Helper()
 	w.await(s.Addr()+" to be a replica", func() bool {
 		master := w.Master()
-		if master == nil || master == s {
+		return master != nil && master != s && s.follows(master)
+	})
+}
+
+// Settle returns once all sentinels agree on the master and see nothing wrong with it, all other servers are its replicas,
+// and each has what the master had at the call.
+func (w *Watched) Settle() {
+	w.t.Helper()
+	var master *Server
+	w.await("all to follow one master", func() bool {
+		master = w.Master()
+		return master != nil && master.role() == "master" && w.agree(master) &&
+			!slices.ContainsFunc(w.servers, func(s *Server) bool { return s != master && !s.follows(master) })
+	})
+	for _, s := range w.servers {
+		if s != master {
+			s.WaitSync(w.t, master)
+		}
+	}
+}
+
+// agree says whether all sentinels find that a server is the master, and well.
+func (w *Watched) agree(master *Server) bool {
+	for _, s := range w.sentinels {
+		if state := w.ask(s); state["ip"]+":"+state["port"] != master.Addr() || state["flags"] != "master" {
 			return false
 		}
-		info := ask(s, func(ctx context.Context, c *redis.Client) (map[string]map[string]string, error) {
-			cmd := c.InfoMap(ctx, "replication")
-			return cmd.Val(), cmd.Err()
-		})["Replication"]
-		return info["role"] == "slave" && info["master_host"]+":"+info["master_port"] == master.Addr() && info["master_link_status"] == "up"
-	})
+	}
+	return true
+}
+
+// follows says whether a server is a replica of another one, and connected to it.
+func (s *Server) follows(master *Server) bool {
+	info := ask(s, func(ctx context.Context, c *redis.Client) (map[string]map[string]string, error) {
+		cmd := c.InfoMap(ctx, "replication")
+		return cmd.Val(), cmd.Err()
+	})["Replication"]
+	return info["role"] == "slave" && info["master_host"]+":"+info["master_port"] == master.Addr() && info["master_link_status"] == "up"
+}
+
+// Restart starts a server that was killed, as what it would be by its own file, which sentinels keep: the master, if
+// most of them call it so, else a replica of that one.
+func (w *Watched) Restart(s *Server) {
+	w.t.Helper()
+	of := ""
+	if master := w.Master(); master != nil && master != s {
+		of = strings.Replace(master.Addr(), ":", " ", 1)
+	}
+	s.mu.Lock()
+	s.replicaOf = of
+	s.mu.Unlock()
+	s.Restart()
 }
 
 // ask is what a sentinel tells of the master; empty when it does not answer.

@@ -304,7 +304,7 @@ func (r *reader) take(chunks []rstream.Chunk, count int) (brought int) {
 		}
 		full = full || len(c.Entries) >= count
 		r.f.x.count.Fetched.Add(int64(len(c.Entries)))
-		r.f.learn(t.push(c.Entries), false)
+		r.f.learn(t.receive(c.Entries), false)
 	}
 	if full {
 		r.f.learn(0, true)
@@ -320,7 +320,7 @@ func (r *reader) history(ctx context.Context, t *tenure, count int) error {
 		return r.failed(ctx, []*tenure{t}, err)
 	}
 	t.setBehind(len(entries) >= count)
-	t.push(entries) // what does not fit makes it behind again
+	t.receive(entries) // what does not fit makes it behind again
 	r.finish()
 	return nil
 }

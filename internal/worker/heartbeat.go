@@ -153,7 +153,7 @@ func (i *incarnation) owned() []*tenure {
 // would ack them.
 func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewed) error {
 	upTo, ok := t.strays(r.Lowest)
-	if r.Pending == 0 || !ok {
+	if r.Pending == 0 || !ok || t.retaken.Load() {
 		return nil
 	}
 	ids, err := i.w.client.Strays(ctx, t.place, i.group, upTo, straysAtOnce)

@@ -92,6 +92,22 @@ func (t *tenure) Redelivered(id string) bool {
 	return true
 }
 
+// receive adds what was read. Where Redis forgot what it had delivered, for a replica
+// that was behind is the master now, that comes again: then nothing more is taken in,
+// and the partition is taken over once more, from where Redis knows it to be. So
+// entries ascend under one epoch, and none of them is done twice under it.
+func (t *tenure) receive(entries []rstream.Entry) (largest int64) {
+	if t.retaken.Load() || len(entries) == 0 {
+		return 0 // what was read is pending, and the next tenure's
+	}
+	if first, at := entries[0].ID, t.last(); compareIDs(first, at) <= 0 {
+		t.log.Warn("Redis forgot what it had delivered: taking the partition over again", "first", first, "position", at)
+		t.retake()
+		return 0
+	}
+	return t.push(entries)
+}
+
 // leaseEnd is when a lease ends that was asked for at sent: a margin before the
 // server's expiry, for clocks that run at different speeds.
 func leaseEnd(sent int64, expiry time.Duration) int64 { return sent + int64(expiry-expiry/5) }
