@@ -40,6 +40,8 @@ func (o *clustered) client() redis.UniversalClient { return o.rdb }
 
 func (o *clustered) layout() keys.Layout { return keys.Cluster }
 
+func (o *clustered) some() bool { return false }
+
 func (o *clustered) faults() []fault {
 	return []fault{
 		{"failover", 1, o.failOver},

@@ -240,7 +240,7 @@ func (s *scene) judge() (*history.Report, []history.Record) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	opts := history.Options{Processors: []string{"check"}}
+	opts := history.Options{Processors: []string{"check"}, Some: s.topo.some()}
 	if s.delivery != nil {
 		// One attempt more is for an event that was thought to have ended its process.
 		opts.Lanes, opts.Attempts = history.LaneKey, attempts+1

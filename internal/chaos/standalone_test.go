@@ -39,6 +39,8 @@ func (o *standalone) client() redis.UniversalClient { return o.rdb }
 
 func (o *standalone) layout() keys.Layout { return keys.Standalone }
 
+func (o *standalone) some() bool { return false }
+
 func (o *standalone) faults() []fault {
 	return []fault{
 		{"server-kill", 1, o.kill},

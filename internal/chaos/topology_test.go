@@ -22,6 +22,8 @@ type topology interface {
 	// faults are what can be done to the servers. One is over, and the servers
 	// answer, when its function returns.
 	faults() []fault
+	// some says that not all replicas have to confirm what is sent; see history.Options.
+	some() bool
 }
 
 // topologies are all there are, by name.

@@ -50,21 +50,20 @@ func (o *watched) client() redis.UniversalClient { return o.rdb }
 
 func (o *watched) layout() keys.Layout { return keys.Standalone }
 
+func (o *watched) some() bool { return o.confirms < replicasOfMaster }
+
 func (o *watched) faults() []fault {
-	list := []fault{
+	return []fault{
 		{"failover", 1, o.failOver},
 		{"server-kill", 1, o.kill},
 		{"server-stop", 1, o.stop},
+		{"switch", 1, o.switchOver},
 		{"replica-kill", 1, o.killReplica},
 		{"replicas-stop", 1, o.stopReplicas},
 		{"sentinel-stop", 1, o.stopSentinel},
 		{"scripts", 1, func(s *scene) { s.forgetScripts(o.rdb) }},
 		{"flush", 1, func(s *scene) { s.flush(o.rdb, everywhere, replicasOfMaster) }},
 	}
-	if o.confirms == replicasOfMaster {
-		list = append(list, fault{"switch", 1, o.switchOver})
-	}
-	return list
 }
 
 // failOver is kill -9 of the master, which comes back as a replica of another one.
@@ -77,9 +76,9 @@ func (o *watched) failOver(s *scene) {
 }
 
 // kill is kill -9 of the master, which comes back so soon that sentinels may, and may
-// not, have noticed.
+// not, have noticed: then it goes on for a while beside the new one.
 func (o *watched) kill(s *scene) {
-	o.failing(s, "server-kill", history.Failover, func(master *testredis.Server) {
+	o.failing(s, "server-kill", history.Split, func(master *testredis.Server) {
 		master.Kill()
 		s.rest(time.Duration(s.rng.Int64N(int64(3 * time.Second / 2))))
 		o.set.Restart(master)
@@ -103,8 +102,8 @@ func (o *watched) stop(s *scene) {
 }
 
 // switchOver has sentinels promote a replica while the master works, and goes on to,
-// until they make a replica of it. If one replica were enough to confirm, the other one
-// would, meanwhile, what is lost with it.
+// until they make a replica of it. Where one replica is enough to confirm,
+// the other one does, meanwhile, what is lost with it.
 func (o *watched) switchOver(s *scene) {
 	o.failing(s, "switch", history.Split, func(master *testredis.Server) {
 		awaitNil(o.t, "agreement to a failover", func(ctx context.Context) error {

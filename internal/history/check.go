@@ -19,6 +19,9 @@ type Options struct {
 	Lanes Lanes
 	// Attempts is the largest number that a begin may have among its attempts, 0 for any.
 	Attempts int
+	// Some says that what senders were told need not be known to all replicas: where an old master goes on beside a new
+	// one it may be lost, and is counted.
+	Some bool
 	// Aftermath is how long after a fault its effects may last: a connection that is dead, but not yet known to be, must
 	// have been noticed by then. 0 means 5 s.
 	Aftermath time.Duration
@@ -277,6 +280,9 @@ func (c *checker) losses() {
 			}
 			if c.vanished(e) {
 				c.report.Vanished++
+				if c.told[e] {
+					c.report.Lost++
+				}
 				continue
 			}
 			missing[p] = append(missing[p], e.id)

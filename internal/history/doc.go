@@ -71,5 +71,5 @@
 // be sent, or moved to its partition, again; an accepted owner under which nothing had begun may be undone, and so may
 // a hold, a recall, a dead letter, and the count of attempts. What a sender was told, and an owner under which
 // something began, stay: where that is judged replicas have to confirm it first. Split is a failover in which the old
-// server goes on: who owned a place there may begin what it has, beside the next owner, until soon after it is settled.
+// server goes on: with Options.Some what senders were told meanwhile may be gone, too, and who owned a place there may begin what it has, beside the next owner, until soon after it is settled.
 package history

@@ -12,11 +12,14 @@ func (c *checker) failedOver(from, to int64) bool {
 }
 
 // vanished says whether an entry may be one that was seen at a server whose place
-// another one took before it had it: nobody was told that it is in, and the failover was
-// while it was seen or soon after.
+// another one took before it had it: the failover was while it was seen or soon after,
+// and nobody was told that it is in, or by servers of which not all need to know.
 func (c *checker) vanished(e entry) bool {
 	heard, known := c.heard[e]
-	return known && !c.told[e] && c.failedOver(heard, heard+int64(c.opts.Aftermath))
+	if c.told[e] {
+		return c.opts.Some && c.split(heard)
+	}
+	return known && c.failedOver(heard, heard+int64(c.opts.Aftermath))
 }
 
 // split says whether two servers took themselves for the master at a moment, or right before: an

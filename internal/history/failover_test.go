@@ -33,6 +33,7 @@ func TestFailovers(t *testing.T) {
 		{"what was told holds up", []any{sent(2), begin("w", 1, 2), failed("w", 1, 2), fault("", Failover), sent(4), run("w", 1, 4)}, ClassOrder},
 
 		{"an accepted owner is undone", []any{owned("x", 2, 1), fault("", Failover), owned("y", 1, 1)}, ""},
+		{"gone in a split, and all had to know", []any{fault("", Split), sent(1), sent(3), run("w", 1, 3), fault("", Settled)}, ClassLoss},
 		{"its epoch is given to another one", []any{owned("x", 2, 1), fault("", Failover), owned("y", 2, 1)}, ""},
 		{"though something began under it", []any{sent(1), sent(3), owned("xw", 2, 1), run("w", 2, 1), fault("", Failover), owned("xy", 1, 1), run("y", 1, 3)}, ClassOwner},
 		{"an old owner beside the next one", []any{sent(1), sent(2), run("w", 1, 1), fault("", Split), run("y", 2, 1, 2), run("w", 1, 2), fault("", Settled)}, ""},
@@ -54,16 +55,33 @@ func TestFailovers(t *testing.T) {
 		{"attempts are forgotten", []any{sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), fault("", Failover), attempted(1, run("y", 2, 1))}, ""},
 		{"settled is over", append(failover(), pause(), sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), attempted(1, run("w", 1, 1))), ClassAttempts},
 	}
+	some := []struct {
+		name  string
+		parts []any
+		want  Class
+	}{
+		{"gone in a split, and its sender was told", []any{fault("", Split), sent(1), delayed(2, 1), sent(3), run("w", 1, 3), fault("", Settled)}, ""},
+		{"gone before a split", []any{sent(1), fault("", Split), sent(3), run("w", 1, 3)}, ClassLoss},
+		{"gone in a failover, and its sender was told", []any{fault("", Failover), sent(1), sent(3), run("w", 1, 3), fault("", Settled)}, ClassLoss},
+	}
+	for _, tt := range some {
+		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey, Some: true}, tt.want) })
+	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := Check(history(tt.parts...), Options{Processors: []string{"printer"}, Lanes: LaneKey})
-			found := tt.want == "" && r.OK
-			for _, v := range r.Violations {
-				found = found || v.Class == tt.want
-			}
-			if !found {
-				t.Errorf("want %q, got %s", tt.want, r)
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })
+	}
+}
+
+// judged checks which class of violations a history has, "" for none.
+func judged(t *testing.T, parts []any, opts Options, want Class) {
+	t.Helper()
+	opts.Processors = []string{"printer"}
+	r := Check(history(parts...), opts)
+	found := want == "" && r.OK
+	for _, v := range r.Violations {
+		found = found || v.Class == want
+	}
+	if !found {
+		t.Errorf("want %q, got %s", want, r)
 	}
 }

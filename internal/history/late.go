@@ -46,6 +46,9 @@ func (c *checker) delays() {
 			c.violate(ClassEarly, where, fmt.Sprintf("key %q seq %d was cancelled, and is entry %s", m.key, m.seq, entries[0].id), *l.accepted, *gone)
 		case gone == nil && len(entries) == 0 && c.wipedAfter(l.accepted.At):
 			c.report.Excused++
+		case gone == nil && len(entries) == 0 && c.opts.Some && c.split(l.accepted.At):
+			c.report.Vanished++
+			c.report.Lost++
 		case gone == nil && len(entries) == 0:
 			c.violate(ClassLoss, where, fmt.Sprintf("key %q seq %d was delayed and never came", m.key, m.seq), *l.accepted)
 		}

@@ -88,7 +88,8 @@ type Report struct {
 	Repeats    int // completions that were repeats and allowed
 	Resends    int // entries beyond the first of the same key and seq, allowed
 	Excused    int // events that a flush took away
-	Vanished   int // entries that a failover took, whose senders had not been told that they were in
+	Vanished   int // events that a failover took before they were completed
+	Lost       int // of these, those whose senders had been told that they were in; see Options.Some
 	Delayed    int // events sent for later
 	Looks      int // at who the accepted owner of a place is
 	Leftovers  int // iterations of what a wipe took, by owners that had read it before; or of a server whose place another one had taken; or begun before a stop and written after it
@@ -106,9 +107,9 @@ func (r *Report) String() string {
 	if !r.OK {
 		verdict = fmt.Sprintf("history has %d violations", len(r.Violations))
 	}
-	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, %d gone with a failover, "+
+	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, %d gone with a failover (%d that were confirmed), "+
 		"%d dead letters, %d dropped, %d delayed, %d holds, %d unfinished iterations, %d epochs, %d looks at owners, handovers %d clean %d unclean, %d faults",
-		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Vanished, r.Dead, r.Dropped, r.Delayed, r.Holds, r.Unfinished, r.Epochs, r.Looks, r.Clean, r.Unclean, r.Faults)
+		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Vanished, r.Lost, r.Dead, r.Dropped, r.Delayed, r.Holds, r.Unfinished, r.Epochs, r.Looks, r.Clean, r.Unclean, r.Faults)
 	for i, v := range r.Violations {
 		if i == maxPrinted {
 			fmt.Fprintf(&b, "\n  … and %d more", len(r.Violations)-maxPrinted)
