@@ -15,8 +15,8 @@ import (
 // It holds for Send, and for what begins the ownership of a partition or claims a due
 // time of a durable task: no function is called before that is replicated. A replica
 // confirms all that came before as well. Acks are not waited for: what a failover loses
-// of them is processed again. docs/reliability.md says what may be lost, and why
-// MinReplicas should be smaller than the number of replicas.
+// of them is processed again. docs/reliability.md says what may be lost, and how
+// many replicas to choose.
 type Durability struct {
 	// MinReplicas is how many replicas must confirm. RUNNEL_MIN_REPLICAS; default 0.
 	// While fewer are connected, sends fail and no partition gets a new owner; those

@@ -6,12 +6,12 @@ import "testing"
 
 // TestFaults hurts workers, links and servers while everything succeeds.
 func TestFaults(t *testing.T) {
-	onEach(t, func(t *testing.T, start func(t *testing.T) topology) { play(t, start, false) })
+	playOnEach(t, false)
 }
 
 // TestFaultsInDelivery is TestFaults where some events fail, some end their process,
 // some are sent for later, everything is sent under an ID, and an operator holds
 // partitions back.
 func TestFaultsInDelivery(t *testing.T) {
-	onEach(t, func(t *testing.T, start func(t *testing.T) topology) { play(t, start, true) })
+	playOnEach(t, true)
 }

@@ -49,6 +49,9 @@ type scene struct {
 	delivery *delivery // nil: events neither fail nor wait
 }
 
+// durationVariable is how long each test hurts.
+const durationVariable = "RUNNEL_CHAOS_DURATION"
+
 // A plan is what all rounds of a test share.
 type plan struct {
 	duration time.Duration
@@ -65,7 +68,7 @@ type plan struct {
 func newPlan(t *testing.T) *plan {
 	t.Helper()
 	p := &plan{
-		duration: span(t, "RUNNEL_CHAOS_DURATION", 22*time.Second), round: span(t, "RUNNEL_CHAOS_ROUND", 2*time.Minute),
+		duration: span(t, durationVariable, 20*time.Second), round: span(t, "RUNNEL_CHAOS_ROUND", 2*time.Minute),
 		patience: span(t, "RUNNEL_CHAOS_PATIENCE", 90*time.Second), seed: uint64(time.Now().UnixNano()),
 	}
 	if s := os.Getenv("RUNNEL_CHAOS_SEED"); s != "" {

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -26,21 +27,26 @@ type topology interface {
 	some() bool
 }
 
-// topologies are all there are, by name.
+// topologies are all there are, by name. Where no duration is asked for, TestFaults
+// plays those that are plain, and TestFaultsInDelivery those that are delivering.
 var topologies = []struct {
-	name  string
-	start func(t *testing.T) topology
+	name              string
+	start             func(t *testing.T) topology
+	plain, delivering bool
 }{
-	{"standalone", startStandalone},
-	{"sentinel", func(t *testing.T) topology { return startWatched(t, 1) }},
-	{"sentinel-all", func(t *testing.T) topology { return startWatched(t, replicasOfMaster) }},
-	{"cluster", startClustered},
+	{"standalone", startStandalone, true, true},
+	{"sentinel", func(t *testing.T) topology { return startWatched(t, 1) }, false, true},
+	{"sentinel-all", func(t *testing.T) topology { return startWatched(t, replicasOfMaster) }, false, false},
+	{"cluster", startClustered, false, true},
 }
 
-// onEach runs a test on each topology.
-func onEach(t *testing.T, test func(t *testing.T, start func(t *testing.T) topology)) {
+// playOnEach plays on each topology.
+func playOnEach(t *testing.T, delivers bool) {
+	all := os.Getenv(durationVariable) != ""
 	for _, topo := range topologies {
-		t.Run(topo.name, func(t *testing.T) { test(t, topo.start) })
+		if all || topo.plain && !delivers || topo.delivering && delivers {
+			t.Run(topo.name, func(t *testing.T) { play(t, topo.start, delivers) })
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/history"
 )
@@ -58,6 +60,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	redis.SetLogger(silent{})
 	code := m.Run()
 	if testing.Verbose() && len(all.list) > 0 {
 		fmt.Println(tables())
@@ -65,6 +68,11 @@ func TestMain(m *testing.M) {
 	os.RemoveAll(builds())
 	os.Exit(code)
 }
+
+// silent is the driver's client, whose servers are away now and then.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 func work(name, to, path string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -218,6 +218,11 @@ var mutants = []mutant{
 		"TestReplicaBehindByAcks",
 	},
 	{
+		"what Redis forgot that it delivered is processed under another epoch", "internal/worker/tenure.go",
+		"compareIDs(first, at) <= 0 {", "compareIDs(first, at) < 0 && false {",
+		"TestReplicaBehindByDeliveries",
+	},
+	{
 		"a tenure keeps its number until its outcome is known", "internal/worker/executor.go",
 		"		i.claims[partition] = t\n", "",
 		"TestBrokenRequests/lock_1_close_after",
