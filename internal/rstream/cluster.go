@@ -190,7 +190,7 @@ func (k *cluster) look(ctx context.Context) error {
 			k.looked = time.Now()
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %v", addr, err)) // as text: no answer to whoever wants a slot
+		errs = append(errs, fmt.Errorf("%s: %w", addr, aside(err)))
 	}
 	return &dialError{fmt.Errorf("no node of the cluster tells who serves which slot: %w", errors.Join(errs...))}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -67,6 +68,10 @@ func parseClusterURL(raw string) (*redis.ClusterOptions, error) {
 	if path != "" && path != "0" {
 		return nil, malformed(errors.New("a cluster has no database but 0"))
 	}
+	unchecked := false
+	if scheme == "rediss"+clusterScheme {
+		query, unchecked = cutSkipVerify(query)
+	}
 	first, others, _ := strings.Cut(hosts, ",")
 	opt, err := redis.ParseClusterURL(strings.TrimSuffix(scheme, clusterScheme) + "://" + user + first + "?" + query)
 	if err != nil {
@@ -83,8 +88,21 @@ func parseClusterURL(raw string) (*redis.ClusterOptions, error) {
 	}
 	if opt.TLSConfig != nil {
 		opt.TLSConfig.ServerName = "" // each node by its own name
+		opt.TLSConfig.InsecureSkipVerify = unchecked
 	}
 	return opt, nil
+}
+
+// cutSkipVerify takes the option skip_verify out, which go-redis knows in all URLs but
+// those of clusters.
+func cutSkipVerify(query string) (rest string, unchecked bool) {
+	options, err := url.ParseQuery(query)
+	if err != nil || !options.Has("skip_verify") {
+		return query, false // what cannot be read is for whoever reads the rest
+	}
+	unchecked, _ = strconv.ParseBool(options.Get("skip_verify")) // else as without it, as go-redis has it
+	options.Del("skip_verify")
+	return options.Encode(), unchecked
 }
 
 func hostPort(addr string) (string, error) {

@@ -1,6 +1,7 @@
 package rstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +68,15 @@ func Unavailable(err error) bool {
 
 // marked wraps err so that errors.Is finds the sentinel too.
 func marked(sentinel, err error) error { return fmt.Errorf("%w: %w", sentinel, err) }
+
+// aside is an error of a question of our own, for whoever wanted something else: a reply
+// to us, or the end of our patience, is neither a reply to that nor the end of its.
+func aside(err error) error {
+	if isReply(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return errors.New(err.Error())
+	}
+	return err
+}
 
 // sorted gives an error of a command that names one partition its sentinel.
 func sorted(err error) error {

@@ -53,7 +53,7 @@ func follow(base *redis.Options, s *sentinels) *masters {
 		m.find = func(ctx context.Context, network string) (net.Conn, string, error) {
 			conn, err := dial(ctx, network, failoverClient)
 			if err != nil {
-				return nil, "", fmt.Errorf("the failover client: %v", err) // as text: it may be a sentinel's reply
+				return nil, "", fmt.Errorf("the failover client: %w", aside(err))
 			}
 			return conn, conn.RemoteAddr().String(), nil
 		}
@@ -90,10 +90,10 @@ func (m *masters) open(ctx context.Context, network, _ string) (net.Conn, error)
 		conn.Close()
 		return nil, fmt.Errorf("%s is not the master any more", addr)
 	}
-	if sys, ok := conn.(syscall.Conn); ok { // so that go-redis sees whether an idle one was closed
+	if sys, ok := conn.(syscall.Conn); ok {
 		return plainConn{c, sys}, nil
 	}
-	return c, nil
+	return opaqueConn{c}, nil
 }
 
 // moved notes where the master is, and closes connections to all other servers.
@@ -188,22 +188,53 @@ func (m *masters) greet(before func(context.Context, *redis.Conn) error) func(co
 
 var errNotMaster = errors.New("the server that the sentinels call the master is a replica; a failover is not over yet")
 
-// A masterConn is a connection to a server that was the master when it was made.
+// A masterConn is a connection to a server that was the master when it was made. What
+// is around it lets go-redis see whether an idle one was closed.
 type masterConn struct {
 	net.Conn
 	m    *masters
 	addr string
+
+	closed bool // guarded by m.mu
 }
 
+// Close closes the connection. A second call does nothing: the pool does not know of
+// the first one.
 func (c *masterConn) Close() error {
 	c.m.mu.Lock()
+	again := c.closed
+	c.closed = true
 	delete(c.m.conns, c)
 	c.m.mu.Unlock()
+	if again {
+		return nil
+	}
 	return c.Conn.Close()
 }
 
-// A plainConn is one without TLS.
+// A plainConn is one without TLS: the system tells what became of it.
 type plainConn struct {
 	*masterConn
 	syscall.Conn
 }
+
+// An opaqueConn is one with TLS: what the system has of it is not for go-redis. That
+// we closed it is.
+type opaqueConn struct{ *masterConn }
+
+// SyscallConn is of a connection of which nothing is to be seen, or an error if it is closed.
+func (c opaqueConn) SyscallConn() (syscall.RawConn, error) {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	if c.closed {
+		return nil, net.ErrClosed
+	}
+	return unseen{}, nil
+}
+
+// An unseen shows nothing.
+type unseen struct{}
+
+func (unseen) Control(func(uintptr)) error    { return nil }
+func (unseen) Read(func(uintptr) bool) error  { return nil }
+func (unseen) Write(func(uintptr) bool) error { return nil }

@@ -129,7 +129,7 @@ type sighting struct {
 // and a moment for more.
 func (s *sentinels) where(ctx context.Context) (string, error) {
 	best, found := sighting{}, false
-	var errs []string
+	var errs []error
 	var enough <-chan time.Time
 	answers := s.ask(ctx)
 	for range s.clients {
@@ -137,7 +137,7 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 		case a := <-answers:
 			switch {
 			case a.err != nil:
-				errs = append(errs, fmt.Sprintf("sentinel %s: %v", a.sentinel, a.err))
+				errs = append(errs, fmt.Errorf("sentinel %s: %w", a.sentinel, aside(a.err)))
 			case !found || a.epoch > best.epoch:
 				best, found = a, true
 			}
@@ -147,13 +147,12 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 			continue
 		case <-enough:
 		case <-ctx.Done():
-			errs = append(errs, ctx.Err().Error())
+			errs = append(errs, aside(ctx.Err()))
 		}
 		break
 	}
 	if !found {
-		// As text: what a sentinel answers is no answer to a command.
-		return "", errors.New("no sentinel tells where the master " + s.name + " is: " + strings.Join(errs, "; "))
+		return "", fmt.Errorf("no sentinel tells where the master %s is: %w", s.name, errors.Join(errs...))
 	}
 	return best.addr, nil
 }

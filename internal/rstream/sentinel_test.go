@@ -186,11 +186,29 @@ func TestAReplicaIsLeft(t *testing.T) {
 	}
 }
 
-// Connections to an old master are closed, idle ones and busy ones, and go-redis sees it.
+// Connections to an old master are closed, idle ones and busy ones, and go-redis sees it:
+// also of those into which it cannot look, such as TLS.
 func TestConnectionsToAnOldMasterAreClosed(t *testing.T) {
 	t.Parallel()
 	w := testredis.StartWatched(t, 0)
-	c := watchedClients(t, w, "")["URL"]
+	t.Run("plain", func(t *testing.T) { closesConnections(t, watchedClients(t, w, "")["URL"]) })
+	t.Run("opaque", func(t *testing.T) {
+		c := watchedClients(t, w, "")["URL"]
+		find := c.masters.find
+		c.masters.find = func(ctx context.Context, network string) (net.Conn, string, error) {
+			conn, addr, err := find(ctx, network)
+			return struct{ net.Conn }{conn}, addr, err
+		}
+		c.masters.moved("127.0.0.1:1")
+		closesConnections(t, c)
+	})
+}
+
+func closesConnections(t *testing.T, c *Client) {
+	t.Helper()
+	if err := c.sendOne(t.Context(), "log"); err != nil {
+		t.Fatal(err)
+	}
 	r := c.NewReader()
 	defer r.Close()
 	blocked := make(chan error, 1)

@@ -27,12 +27,16 @@ type Cluster struct {
 }
 
 // StartCluster starts a cluster of so many masters, which share the slots evenly, each
-// with so many replicas, and returns when all its nodes agree. args are those of Start.
+// with so many replicas, and returns when all its nodes agree. args are those of Start; a
+// "--requirepass" among them is also that of the replication.
 // A node that does not answer for two seconds is given up by the others. The cluster is
 // killed when the test ends.
 func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, ids: map[*Server]string{}}
+	if password := argument(args, "--requirepass"); password != "" {
+		args = append([]string{"--masterauth", password}, args...)
+	}
 	args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-replica-validity-factor", "0"}, args...)
 	for range masters * (1 + replicas) {
 		c.nodes = append(c.nodes, Start(t, args...))
@@ -63,12 +67,12 @@ func (c *Cluster) URL() string {
 	for _, n := range c.nodes {
 		addrs = append(addrs, n.Addr())
 	}
-	return "redis+cluster://" + strings.Join(addrs, ",")
+	return c.nodes[0].scheme("+cluster") + strings.Join(addrs, ",")
 }
 
 // Client returns a client of the cluster; it is closed when t ends.
 func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
-	o := &redis.ClusterOptions{DisableIdentity: true}
+	o := &redis.ClusterOptions{Password: c.nodes[0].password, TLSConfig: c.nodes[0].tls, DisableIdentity: true}
 	for _, n := range c.nodes {
 		o.Addrs = append(o.Addrs, n.Addr())
 	}
@@ -199,7 +203,11 @@ func (m *Move) Some(n int) int {
 	keys, err := rdb.ClusterGetKeysInSlot(ctx, m.slot, n).Result()
 	if err == nil && len(keys) > 0 {
 		host, port, _ := net.SplitHostPort(m.to.Addr())
-		args := []any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}
+		args := []any{"MIGRATE", host, port, "", 0, 5000}
+		if m.to.password != "" {
+			args = append(args, "AUTH", m.to.password)
+		}
+		args = append(args, "KEYS")
 		for _, key := range keys {
 			args = append(args, key)
 		}

@@ -79,7 +79,7 @@ func startSentinel(t testing.TB, master *Server) *Server {
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatalf("start a sentinel: %v", err)
 	}
-	s := launchNew(t, &Server{sentinel: file})
+	s := launchNew(t, &Server{sentinel: file, args: tlsArguments(master.args)})
 	settings := []any{"SENTINEL", "DEBUG"}
 	for name, ms := range hurried {
 		settings = append(settings, name, ms)
@@ -111,7 +111,7 @@ func (w *Watched) URL() string {
 	if password := w.servers[0].password; password != "" {
 		login = ":" + password + "@"
 	}
-	return "redis+sentinel://" + login + strings.Join(w.SentinelAddrs(), ",") + "/" + MasterName
+	return w.servers[0].scheme("+sentinel") + login + strings.Join(w.SentinelAddrs(), ",") + "/" + MasterName
 }
 
 // Master is the server that most sentinels call the master, nil while no two agree.

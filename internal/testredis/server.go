@@ -2,11 +2,13 @@ package testredis
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,7 +34,8 @@ type Server struct {
 	blocks   int // limit on the size of files, 0 for none
 	args     []string
 	password string
-	sentinel string // file of its settings, empty for a server of data
+	sentinel string      // file of its settings, empty for a server of data
+	tls      *tls.Config // of clients, nil without TLS
 
 	mu        sync.Mutex
 	replicaOf string // "host port", empty for a master
@@ -67,7 +70,7 @@ func start(t testing.TB, blocks int, replicaOf string, args []string) *Server {
 // launchNew starts a server on a port that is free.
 func launchNew(t testing.TB, s *Server) *Server {
 	t.Helper()
-	s.t, s.dir, s.log = t, t.TempDir(), &logBuffer{}
+	s.t, s.dir, s.log, s.tls = t, t.TempDir(), &logBuffer{}, tlsConfig(t, s.args)
 	t.Cleanup(s.kill)
 	for range startAttempts {
 		s.port = freePort(t)
@@ -111,13 +114,11 @@ func argument(args []string, name string) string {
 }
 
 func (s *Server) commandLine() []string {
+	line := append(s.listen(), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no")
 	if s.sentinel != "" {
-		return []string{s.sentinel, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no"}
+		return slices.Concat([]string{s.sentinel, "--sentinel"}, line, s.args)
 	}
-	line := []string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no",
-		"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
-	}
+	line = append(line, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
 	if s.replicaOf != "" {
 		line = append(line, "--replicaof", s.replicaOf)
 	}
@@ -177,12 +178,12 @@ func (s *Server) portTaken() bool { return strings.Contains(s.Log(), "Address al
 // Addr is the server's address, host:port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// URL is the server's address as a redis:// URL, with its password if it has one.
+// URL is the server's address as a redis:// or rediss:// URL, with its password if it has one.
 func (s *Server) URL() string {
 	if s.password != "" {
-		return "redis://:" + s.password + "@" + s.Addr()
+		return s.scheme("") + ":" + s.password + "@" + s.Addr()
 	}
-	return "redis://" + s.Addr()
+	return s.scheme("") + s.Addr()
 }
 
 // Dir is the server's directory, where its append-only files are.
@@ -208,7 +209,7 @@ func (s *Server) Client(t testing.TB) *redis.Client {
 
 func (s *Server) options() *redis.Options {
 	return &redis.Options{
-		Addr: s.Addr(), Password: s.password, DisableIdentity: true,
+		Addr: s.Addr(), Password: s.password, TLSConfig: s.tls, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
