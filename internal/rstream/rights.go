@@ -164,6 +164,7 @@ func (c *Client) streamRights(p Place) []Right {
 		{Roles: Work, args: []any{"CLIENT", "UNBLOCK", nobody}, Without: "partitions are handed over later: up to a fifth of a second"},
 		{Roles: Work, args: []any{"CLIENT", "KILL", "ID", nobody}, Without: "a worker whose connection breaks has to join anew"},
 		{Roles: everyone, args: []any{"CLUSTER", "SLOTS"}, When: Clustered},
+		{Roles: everyone, args: []any{"CLUSTER", "INFO"}, When: Clustered, Without: "doctor cannot tell whether all slots are served"},
 		{Roles: everyone, args: []any{"ASKING"}, When: Clustered, Without: "what has gone ahead of a slot on its way to another node is not reached until the slot has"},
 		{Roles: everyone, args: []any{"ROLE"}, When: Moving, Without: "a server that is no master any more is noticed when it refuses a write"},
 		{Roles: Work, args: []any{"CLIENT", "INFO"}, When: Moving, Without: "what ends a broken connection may hit another one after a failover"},

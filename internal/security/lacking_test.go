@@ -36,7 +36,7 @@ func TestWorkersDoWithoutDispensableRights(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScene(t, "standalone")
-			do(t, s.admin, "ACL SETUSER shop-worker "+tt.without)
+			do(t, s.server.Client(t), "ACL SETUSER shop-worker "+tt.without)
 			s.storm()
 		})
 	}
@@ -95,10 +95,8 @@ func TestAWorkerWithoutIndispensableRightsDoesNotStart(t *testing.T) {
 	}
 	s := newScene(t, "standalone")
 	for _, tt := range tests {
-		for _, line := range documented(t, "standalone") {
-			do(t, s.admin, line)
-		}
-		do(t, s.admin, "ACL SETUSER shop-worker "+tt.without)
+		guard(t, "standalone", s.server)
+		do(t, s.server.Client(t), "ACL SETUSER shop-worker "+tt.without)
 		app, _ := s.app("shop-worker")
 		err := app.Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), s.server.Addr()) || strings.Contains(err.Error(), "secret") {

@@ -22,22 +22,25 @@ var layouts = map[string]keys.Layout{"standalone": keys.Standalone, "cluster": k
 // their names and commands stand in the block of "standalone", for both.
 func documented(t *testing.T, layout string) (lines []string) {
 	t.Helper()
+	if lines = block(t, "standalone"); layout == "standalone" {
+		return lines
+	}
+	isKeys := func(line string) bool { return strings.Contains(line, " ~") || strings.Contains(line, " %") }
+	return append(slices.DeleteFunc(lines, isKeys), block(t, layout)...)
+}
+
+// block returns the commands of docs/security.md for some users.
+func block(t *testing.T, of string) []string {
+	t.Helper()
 	text, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := func(name string) []string {
-		m := regexp.MustCompile("(?s)<!-- users: " + name + " -->\n```text\n(.*?)```").FindStringSubmatch(string(text))
-		if m == nil {
-			t.Fatalf("docs/security.md has no rules for the layout %s", name)
-		}
-		return strings.Split(strings.TrimSpace(m[1]), "\n")
+	m := regexp.MustCompile("(?s)<!-- users: " + of + " -->\n```text\n(.*?)```").FindStringSubmatch(string(text))
+	if m == nil {
+		t.Fatalf("docs/security.md has no rules for %s", of)
 	}
-	if lines = block("standalone"); layout == "standalone" {
-		return lines
-	}
-	isKeys := func(line string) bool { return strings.Contains(line, " ~") || strings.Contains(line, " %") }
-	return append(slices.DeleteFunc(lines, isKeys), block(layout)...)
+	return strings.Split(strings.TrimSpace(m[1]), "\n")
 }
 
 // The document says what the code needs, and nothing more.
@@ -74,12 +77,22 @@ func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 // guarded starts a server with the documented users, which nobody else may use.
 func guarded(t *testing.T, layout string) (*testredis.Server, *redis.Client) {
 	t.Helper()
-	server := testredis.Start(t, "--requirepass", "for-administrators", "--acllog-max-len", "1000")
-	admin := server.Client(t)
-	for _, line := range documented(t, layout) {
-		do(t, admin, line)
+	server := testredis.Start(t, guardedArguments...)
+	guard(t, layout, server)
+	return server, server.Client(t)
+}
+
+var guardedArguments = []string{"--requirepass", "for-administrators", "--acllog-max-len", "1000"}
+
+// guard makes the documented users on each of some servers.
+func guard(t *testing.T, layout string, servers ...*testredis.Server) {
+	t.Helper()
+	for _, server := range servers {
+		admin := server.Client(t)
+		for _, line := range documented(t, layout) {
+			do(t, admin, line)
+		}
 	}
-	return server, admin
 }
 
 // do runs a command that is written as in redis-cli.

@@ -96,11 +96,13 @@ func declare(o *runnel.Options, journal *redis.Client) (*runnel.App, streams) {
 	return app, s
 }
 
-// A scene is a server whose users have few rights, and what goes on there.
+// A scene is a server, or several, whose users have few rights, and what goes on there.
 type scene struct {
 	t       *testing.T
-	server  *testredis.Server
-	admin   *redis.Client
+	server  *testredis.Server // where it is one
+	servers []*testredis.Server
+	url     func(user string) string
+	admin   redis.UniversalClient
 	journal *testredis.Server // beside it, so that nothing of it needs rights
 	layout  string
 	workers []*exec.Cmd
@@ -109,14 +111,17 @@ type scene struct {
 func newScene(t *testing.T, layout string) *scene {
 	t.Helper()
 	server, admin := guarded(t, layout)
-	return &scene{t: t, server: server, admin: admin, journal: testredis.Start(t), layout: layout}
+	return &scene{
+		t: t, server: server, servers: []*testredis.Server{server}, url: func(user string) string { return urlOf(server, user) },
+		admin: admin, journal: testredis.Start(t), layout: layout,
+	}
 }
 
 // app is the app as a user of Redis has it.
 func (s *scene) app(user string) (*runnel.App, streams) {
 	s.t.Helper()
 	app, all := declare(&runnel.Options{
-		RedisURL: urlOf(s.server, user), KeyLayout: runnel.KeyLayout(s.layout), Logger: slog.New(slog.DiscardHandler), Worker: "inside",
+		RedisURL: s.url(user), KeyLayout: runnel.KeyLayout(s.layout), Logger: slog.New(slog.DiscardHandler), Worker: "inside",
 	}, s.journal.Client(s.t))
 	s.t.Cleanup(func() { app.Close() })
 	return app, all
@@ -130,7 +135,7 @@ func (s *scene) process(name, user string) *exec.Cmd {
 		s.t.Fatal(err)
 	}
 	cmd, log := exec.Command(self, "worker"), &buffer{}
-	cmd.Env = append(os.Environ(), journalEnv+"="+s.journal.URL(), "RUNNEL_REDIS_URL="+urlOf(s.server, user), "RUNNEL_WORKER="+name, "RUNNEL_KEY_LAYOUT="+s.layout)
+	cmd.Env = append(os.Environ(), journalEnv+"="+s.journal.URL(), "RUNNEL_REDIS_URL="+s.url(user), "RUNNEL_WORKER="+name, "RUNNEL_KEY_LAYOUT="+s.layout)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -216,13 +221,15 @@ func (s *scene) inOrder(stream string, keys []string, n int) {
 	}
 }
 
-// denials are what the server's log of denials has, an entry as "user: what".
+// denials are what the servers' logs of denials have, an entry as "user: what".
 func (s *scene) denials() (all []string) {
 	s.t.Helper()
-	entries, err := s.admin.ACLLog(s.t.Context(), 1000).Result()
-	s.must(err)
-	for _, e := range entries {
-		all = append(all, fmt.Sprintf("%s: %s %s (%s)", e.Username, e.Reason, e.Object, e.Context))
+	for _, server := range s.servers {
+		entries, err := server.Client(s.t).ACLLog(s.t.Context(), 1000).Result()
+		s.must(err)
+		for _, e := range entries {
+			all = append(all, fmt.Sprintf("%s: %s %s (%s)", e.Username, e.Reason, e.Object, e.Context))
+		}
 	}
 	return all
 }
