@@ -34,6 +34,38 @@ func TestFewConnections(t *testing.T) {
 	x := r.send(s, 40)
 	r.await("some are handled", func() bool { return r.handled(false)["k39"] > 100 })
 	r.all(x.end(), false)
+	for _, n := range r.k.Nodes() {
+		if all, _ := r.reading(n); all == 0 || all > 2 {
+			t.Errorf("%d connections read at %s", all, n.Addr())
+		}
+	}
+}
+
+// With enough of them each partition has one, which waits at the server.
+func TestAConnectionForEachPartition(t *testing.T) {
+	r := newRig(t, 0)
+	app, s := r.app(nil)
+	r.run(app)
+	r.all(r.send(s, 40).end(), false)
+	r.await("all partitions are waited for", func() bool {
+		sum := 0
+		for _, n := range r.k.Nodes() {
+			_, waiting := r.reading(n)
+			sum += waiting
+		}
+		return sum == partitions
+	})
+}
+
+// reading is how many connections read events at a node, and how many of them wait there.
+func (r *rig) reading(n *testredis.Server) (all, waiting int) {
+	for line := range strings.Lines(n.Client(r.t).ClientList(r.t.Context()).Val()) {
+		if strings.Contains(line, " cmd=xreadgroup ") {
+			all++
+			waiting += strings.Count(line, " flags=b ")
+		}
+	}
+	return all, waiting
 }
 
 // A ClusterClient may be given instead of a URL.

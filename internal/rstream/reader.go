@@ -34,7 +34,8 @@ type Chunk struct {
 // that it reads of. One goroutine may read at a time; Interrupt may be called by
 // others meanwhile.
 type Reader struct {
-	c *Client
+	c     *Client
+	pause time.Duration // the last one between sweeps, 0 once one found something; of who reads
 
 	mu    sync.Mutex
 	lines map[*node]*line // by node of a cluster, nil for the one server

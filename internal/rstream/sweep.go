@@ -9,9 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// While a sweep finds nothing, the pause before the next one doubles from the first to
-// the last, and is so long that no reader asks for more than so many partitions a
-// second.
+// While sweeps find nothing, the pause before the next one doubles from the first to the
+// last, also from one read to the next, and is so long that a reader that finds nothing
+// asks for no more than so many partitions a second, beside the sweeps that a read begins
+// and ends with.
 const (
 	firstSweepPause = time.Millisecond
 	lastSweepPause  = 20 * time.Millisecond
@@ -44,22 +45,26 @@ func (r *Reader) read(ctx context.Context, q question) ([]Chunk, error) {
 	case <-r.woken: // meant for a read before
 	default:
 	}
-	end, pause := time.Now().Add(q.block), firstSweepPause
+	end := time.Now().Add(q.block)
 	longest := max(lastSweepPause, time.Duration(len(parts))*time.Second/sweepsPerSecond)
 	for {
 		out, err := r.sweep(ctx, q, parts)
 		left := time.Until(end)
-		if len(out) > 0 || err != nil || left <= 0 {
+		if len(out) > 0 || err != nil {
+			r.pause = 0
 			return out, err
 		}
-		timer := time.NewTimer(min(pause, left))
+		if left <= 0 {
+			return nil, nil
+		}
+		r.pause = min(max(2*r.pause, firstSweepPause), longest)
+		timer := time.NewTimer(min(r.pause, left))
 		select {
 		case <-r.woken:
 			timer.Stop()
 			return nil, nil
 		case <-timer.C:
 		}
-		pause = min(2*pause, longest)
 	}
 }
 
