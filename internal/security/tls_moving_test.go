@@ -166,3 +166,19 @@ func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
 		}
 	}
 }
+
+// So does whoever gives a client of their own.
+func TestTLSErrorsOfGivenClients(t *testing.T) {
+	a, stranger := newAuthority(t), newAuthority(t)
+	w := testredis.StartWatched(t, 0, a.arguments(true)...)
+	k := testredis.StartCluster(t, 3, 0, a.arguments(true)...)
+	failover := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: testredis.MasterName, SentinelAddrs: w.SentinelAddrs(), TLSConfig: stranger.config()})
+	defer failover.Close()
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{k.Nodes()[0].Addr()}, TLSConfig: stranger.config()})
+	defer cluster.Close()
+	for _, o := range []*runnel.Options{{Redis: failover}, {Redis: cluster}} {
+		if err := works(t, o); err == nil || !strings.Contains(err.Error(), "its certificate is not accepted: x509: ") {
+			t.Errorf("%T: got %v", o.Redis, err)
+		}
+	}
+}
