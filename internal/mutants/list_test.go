@@ -219,7 +219,7 @@ var mutants = []mutant{
 	},
 	{
 		"what Redis forgot that it delivered is processed under another epoch", "internal/worker/tenure.go",
-		"compareIDs(first, at) <= 0 {", "compareIDs(first, at) < 0 && false {",
+		"compareIDs(first, t.last()) <= 0 {", "compareIDs(first, t.last()) <= 0 && false {",
 		"TestReplicaBehindByDeliveries",
 	},
 	{

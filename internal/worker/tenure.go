@@ -100,8 +100,8 @@ func (t *tenure) receive(entries []rstream.Entry) (largest int64) {
 	if t.retaken.Load() || len(entries) == 0 {
 		return 0 // what was read is pending, and the next tenure's
 	}
-	if first, at := entries[0].ID, t.last(); compareIDs(first, at) <= 0 {
-		t.log.Warn("Redis forgot what it had delivered: taking the partition over again", "first", first, "position", at)
+	if first := entries[0].ID; compareIDs(first, t.last()) <= 0 {
+		t.log.Warn("Redis forgot what it had delivered, as after a failover: taking the partition over again, and events from this one on are repeated", "event", first)
 		t.retake()
 		return 0
 	}
