@@ -172,34 +172,51 @@ func (e *explorer[S]) leads(i int, can []bool) bool {
 	return false
 }
 
+// renamed stands in a trace where executors have other names from here on.
+const renamed = "(names change here)"
+
 // trace tells the steps to a state, and the one that then breaks a promise, if
 // any. States are known up to names only; so it goes the way again, where names stay.
+// Executors that differ in nothing else keep the order in which they came, so the way may
+// lead to the same state under other names: then it goes on with those.
 func (e *explorer[S]) trace(to int, breaks string) (lines []string) {
 	var way []int
 	for i := to; i > 0; i = int(e.parents.at(i)) {
 		way = append(way, i)
 	}
-	s := e.m.start()
-	for k := len(way) - 1; k >= 0; k-- {
-		for _, st := range e.m.steps(&s, nil) {
+	s, at := e.m.start(), 0
+	follow := func(is func(*step[S]) bool) {
+		st, ok := e.find(&s, is)
+		if !ok {
+			lines = append(lines, renamed)
+			st, _ = e.find(e.states.at(at), is)
+		}
+		lines, s = append(lines, st.label.String()), st.next
+	}
+	for ; len(way) > 0; way = way[:len(way)-1] {
+		next := way[len(way)-1]
+		follow(func(st *step[S]) bool {
 			known := st.next
 			e.m.canon(&known)
-			if known == *e.states.at(way[k]) {
-				lines, s = append(lines, st.label.String()), st.next
-				break
-			}
+			return known == *e.states.at(next)
+		})
+		at = next
+	}
+	if breaks != "" {
+		follow(func(st *step[S]) bool {
+			return st.breaks == breaks || st.breaks == "" && e.m.broken(&st.next) == breaks
+		})
+	}
+	return lines
+}
+
+// find returns the first of the steps after a state that is the one.
+func (e *explorer[S]) find(s *S, is func(*step[S]) bool) (step[S], bool) {
+	steps := e.m.steps(s, nil)
+	for i := range steps {
+		if is(&steps[i]) {
+			return steps[i], true
 		}
 	}
-	if breaks == "" {
-		return lines
-	}
-	for _, st := range e.m.steps(&s, nil) {
-		if st.breaks == "" {
-			st.breaks = e.m.broken(&st.next)
-		}
-		if st.breaks == breaks {
-			return append(lines, st.label.String())
-		}
-	}
-	return append(lines, "(the last step was not found again)")
+	return step[S]{}, false
 }

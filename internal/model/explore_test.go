@@ -65,6 +65,32 @@ func TestExplore(t *testing.T) {
 	}
 }
 
+// A namesake is a walk in which a number and one larger by 100 are the same state, that
+// only the smaller one goes on from.
+type namesake struct{ walk }
+
+func (namesake) canon(s *int) { *s %= 100 }
+
+// A way that cannot be gone again under the names that it began with is told to its end.
+func TestExploreTellsTheWholeWay(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		to    map[int][]int
+		trace []string
+	}{
+		{"names stay", map[int][]int{0: {1}, 1: {2}, 2: {9}}, []string{"to 1", "to 2", "to 9"}},
+		{"names change on the way", map[int][]int{0: {101}, 1: {2}, 2: {9}}, []string{"to 101", renamed, "to 2", "to 9"}},
+		{"names change at its end", map[int][]int{0: {1}, 1: {102}, 2: {9}}, []string{"to 1", "to 102", renamed, "to 9"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := explore(namesake{walk{to: tt.to, bad: 9}}, 100)
+			if err != nil || !slices.Equal(r.Trace, tt.trace) {
+				t.Errorf("got %q and %v, want %q", r.Trace, err, tt.trace)
+			}
+		})
+	}
+}
+
 // A line of states is longer than a piece of the table, and has more states than its
 // first slots.
 func TestExploreManyStates(t *testing.T) {
