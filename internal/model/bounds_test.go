@@ -34,6 +34,7 @@ var small = []bound{
 	{"one entry, any two faults", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: anyFaults(nil), LateLocks: true}, 100_000, true},
 	{"three entries, a part of a read is refused", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 1, Refuses: true, Max: map[fault]uint8{breaks: 1, releases: 1}}, 2400, false},
 	{"connections cannot be killed", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, CannotKill: true, Max: map[fault]uint8{breaks: 2, lapses: 1}}, 25_000, true},
+	{"connections cannot be killed, failover", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, CannotKill: true, Max: map[fault]uint8{breaks: 1, fails: 1}}, 82_000, true},
 	{"groups are destroyed", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{destroys: 1})}, 15_000, true},
 	{"FLUSHALL", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{flushes: 1})}, 20_000, true},
 	{"failover", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1})}, 100_000, true},

@@ -36,7 +36,7 @@ func (b *brew) readReply(i int) {
 		}
 		if b.m.CannotKill && n.x[i].is(killing) {
 			n.x[i].set(killing, false)
-			if n.x[i].phase == owning || n.x[i].phase == draining {
+			if p := n.x[i].phase; p == owning || p == draining || p == retaking {
 				n.lose(i)
 			}
 		}
