@@ -126,9 +126,9 @@ func (m *ownership) begin(s *ownState, i int, e uint8) string {
 		return "an entry begins when all before it are handled"
 	case s.server.took != of && !forgotten:
 		return "who was followed by another owner begins nothing"
-	case e <= x.begun && !x.is(mixed):
+	case e <= x.begun:
 		return "entries ascend within a tenure"
-	case s.handled.has(e) && !s.again.has(e) && !x.is(mixed):
+	case s.handled.has(e) && !s.again.has(e) && !forgotten:
 		return "nothing is handled again after a clean release"
 	}
 	for k := range s.x {

@@ -49,7 +49,7 @@ func (x *executor) key() [4]uint64 {
 		pack(uint8(x.phase), x.flags, bit(x.bereft), x.position, x.current, x.begun, uint8(x.done), x.floor),
 		pack(x.buffer[0], x.buffer[1], x.buffer[2], x.buffer[3], uint8(x.read), uint8(x.ack), uint8(x.take), uint8(x.refresh)),
 		pack(bit(x.history), uint8(x.got), uint8(x.acked), uint8(x.ackOf)&^(3<<5), x.arg, x.gained, x.given, x.top),
-		pack(x.epoch, x.id, x.number, bit(x.elder)),
+		pack(x.epoch, x.id, x.number, bit(x.elder), bit(x.retaken)),
 	}
 }
 

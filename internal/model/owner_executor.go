@@ -7,6 +7,9 @@ func (b *brew) executor(i int) {
 	case idle:
 		b.obtain(i)
 	case owning:
+		if x.retaken {
+			b.step("x%d begins to end its tenure", at, func(n *ownState) string { n.x[i].drain(); return "" })
+		}
 		b.reads(i)
 		b.acks(i)
 		b.runs(i)
@@ -150,6 +153,9 @@ func (b *brew) release(i int) {
 	}
 }
 
+// drain begins the orderly end of a tenure: nothing more is delivered.
+func (x *executor) drain() { x.phase, x.buffer, x.retaken = draining, [held]uint8{}, false }
+
 // leave ends a tenure; what is under way on the executor's connections stays.
 func (x *executor) leave() {
 	*x = executor{
@@ -233,7 +239,7 @@ func (s *ownState) lose(i int) {
 
 // drop forgets what was read in a tenure that is lost.
 func (x *executor) drop() {
-	x.buffer, x.done, x.position, x.begun, x.top = [held]uint8{}, 0, 0, 0, 0
+	x.buffer, x.done, x.position, x.begun, x.top, x.retaken = [held]uint8{}, 0, 0, 0, 0, false
 	x.set(behind, false)
 }
 

@@ -65,7 +65,7 @@ func (b *brew) faultsOf(i int) {
 	switch x.phase {
 	case owning:
 		b.fault(surprise, "the ID of x%d ends for a loss elsewhere", at, func(n *ownState) { n.lose(i) })
-		b.fault(releases, "x%d is asked to release", at, func(n *ownState) { n.x[i].phase, n.x[i].buffer = draining, [held]uint8{} })
+		b.fault(releases, "x%d is asked to release", at, func(n *ownState) { n.x[i].drain() })
 	case taking:
 		if x.take == sent && b.s.room() {
 			b.fault(releases, "x%d is told not to take the partition: outcome of the takeover unknown", at, func(n *ownState) {
@@ -170,7 +170,7 @@ func (m *ownership) heard(s *ownState, i int, state request, lowest uint8) {
 // strays is up to which entry what is pending must have been acked already: all
 // below the lowest that is held, and all that were ever held where none is.
 func (x *executor) strays(lowest uint8) (upTo uint8, ok bool) {
-	if x.phase != owning || lowest == 0 || lowest > x.position {
+	if x.phase != owning || x.retaken || lowest == 0 || lowest > x.position {
 		return 0, false
 	}
 	least := x.buffer[0]

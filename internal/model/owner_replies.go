@@ -74,16 +74,24 @@ func (b *brew) readReply(i int) {
 }
 
 // readArrives takes a read's reply in. With Refuses the buffer may refuse what is
-// behind the first entry, for its size; then that is pending and not held.
+// behind the first entry, for its size; then that is pending and not held. Of a read
+// that goes back, and of later ones, nothing is taken in: the tenure is to end.
 func (b *brew) readArrives(i int) {
 	x := &b.s.x[i]
 	args := [4]uint8{uint8(i), uint8(x.got)}
-	if x.phase != owning {
+	if x.phase != owning || x.retaken && x.read == done {
 		b.step("x%d drops a read's reply of %03b", args, func(n *ownState) string { n.x[i].read, n.x[i].got = none, 0; return "" })
 		return
 	}
 	if x.read == refused {
 		b.step("x%d is told that its group is gone", args, func(n *ownState) string { n.x[i].read = none; b.m.probe(n, i); return "" })
+		return
+	}
+	if !x.history && x.got != 0 && x.got.lowest() <= x.position && b.m.on(GoingBackIsATakeover) {
+		b.step("x%d gets %03b, which goes back: it takes nothing more in", args, func(n *ownState) string {
+			n.x[i].read, n.x[i].got, n.x[i].retaken = none, 0, true
+			return ""
+		})
 		return
 	}
 	n := bits.OnesCount8(uint8(x.got))

@@ -129,6 +129,7 @@ type executor struct {
 	flags      uint8
 	bereft     bool        // the lock has been gone since the takeover
 	elder      bool        // what it waits for of a refresh was executed before a failover
+	retaken    bool        // a read went back: the tenure takes nothing more in, and is about to end
 	position   uint8       // the last entry that it holds
 	current    uint8       // the entry that the function is at
 	begun      uint8       // the largest that it began in this tenure

@@ -21,6 +21,7 @@ const (
 	RefreshStoresFloor
 	RefreshComparesTenure
 	StraysAreAcked
+	GoingBackIsATakeover
 	GroupAnew
 	KillBeforeHistory
 	HistoryBeforeNew
@@ -68,6 +69,7 @@ var ruleTexts = map[Rule]string{
 	RefreshStoresFloor:    "a refresh stores the floor, which counts where there is no group",
 	RefreshComparesTenure: "a refresh finds out that a failover forgot the takeover",
 	StraysAreAcked:        "what is pending though it was acked is acked again",
+	GoingBackIsATakeover:  "a read that goes back ends the tenure, and the partition is taken over again",
 	GroupAnew:             "a group that is gone is made anew under a new tenure",
 	KillBeforeHistory:     "a read of unknown outcome is ended before the history is read",
 	HistoryBeforeNew:      "after a read of unknown outcome the history is read before anything new",
