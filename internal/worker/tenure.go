@@ -101,6 +101,9 @@ func (t *tenure) receive(entries []rstream.Entry) (largest int64) {
 		return 0 // what was read is pending, and the next tenure's
 	}
 	if first := entries[0].ID; compareIDs(first, t.last()) <= 0 {
+		if t.isEnding() {
+			return 0 // so is this: whoever comes next begins with what Redis knows
+		}
 		t.log.Warn("Redis forgot what it had delivered, as after a failover: taking the partition over again, and events from this one on are repeated", "event", first)
 		t.retake()
 		return 0
