@@ -10,6 +10,7 @@ SEEDS       ?= 1000
 DURATION    ?= 60s
 SEED        ?=
 FAULTS      ?=
+TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim sim-exact chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
@@ -67,8 +68,8 @@ tidy-check: ## are go.mod and go.sum tidy?
 sim: ## simulated clusters in fake time, also with retries, delays, full streams: make sim SEEDS=1000
 	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest
 
-chaos: ## hurt real workers, links and servers, for so long in each test, and print tables: make chaos DURATION=60s SEED=7 FAULTS=kill,flush
-	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) $(GO) test -count 1 -v -run '^TestFaults' -timeout 0 ./internal/chaos
+chaos: ## hurt real workers, links and servers, for so long in each test, and print tables: make chaos DURATION=60s SEED=7 FAULTS=kill,flush TOPOLOGY='sentinel|cluster'
+	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) $(GO) test -count 1 -v -run '^TestFaults/^($(or $(TOPOLOGY),.*))$$' -timeout 0 ./internal/chaos
 
 chaos-mutants: ## does the chaos suite's judge catch every broken build? make test tries four of them
 	RUNNEL_CHAOS_MUTANTS=all $(GO) test -count 1 -v -run '^TestChaosMutants$$' -timeout 0 ./internal/mutants

@@ -85,9 +85,11 @@ func (o *clustered) stop(s *scene) {
 	})
 }
 
-// switchOver is a failover in agreement.
+// switchOver is a failover in agreement, which loses nothing.
 func (o *clustered) switchOver(s *scene) {
-	o.failing(s, "switch", func(master *testredis.Server, _ int) { o.set.Failover(o.set.ReplicaOf(master)) })
+	s.note("switch", history.Down, "")
+	o.set.Failover(o.set.ReplicaOf(o.set.Owner(o.slot(s))))
+	o.set.Settle()
 }
 
 // failing does something to the master of a partition that may end in another one, and
@@ -95,10 +97,11 @@ func (o *clustered) switchOver(s *scene) {
 func (o *clustered) failing(s *scene, name string, do func(master *testredis.Server, slot int)) {
 	slot := o.slot(s)
 	master := o.set.Owner(slot)
-	s.note(name, history.Failover, "")
-	do(master, slot)
-	o.set.Settle()
-	s.note(name, history.Settled, "")
+	s.failover(name, history.Failover, func() (changed bool) {
+		do(master, slot)
+		o.set.Settle()
+		return o.set.Owner(slot) != master
+	})
 }
 
 // slot is that of some partition.

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/history"
 )
 
@@ -124,7 +125,7 @@ func (d *delivery) sendLater(log *history.Log, jobs *runnel.Stream[job], key str
 		sent, err := jobs.SendEvents(d.t.Context(), out) // under its ID it is sent once
 		if err == nil {
 			d.write(log, history.Record{
-				Kind: history.Delayed, Stream: "jobs", Keys: []string{key}, Seqs: []int64{1}, Due: now.UnixMilli() + after.Milliseconds(),
+				Kind: history.Delayed, Stream: "jobs", Partition: sent[0].Partition, Keys: []string{key}, Seqs: []int64{1}, Due: now.UnixMilli() + after.Milliseconds(),
 			})
 		}
 		d.still.RUnlock()
@@ -147,8 +148,10 @@ func (d *delivery) operate() (stop func()) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	var wg sync.WaitGroup
 	log := d.open("operator")
-	app, _, end := declare(d.topo.link().way, "operator")
+	own := d.topo.link()
+	app, _, end := declare(own.way, "operator")
 	wg.Go(func() {
+		defer own.each((*faultproxy.Proxy).Close)
 		defer end()
 		defer d.clear(app.Rules())
 		for ctx.Err() == nil {

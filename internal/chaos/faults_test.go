@@ -65,8 +65,18 @@ var workerFaults = []fault{
 	}},
 }
 
+// failover does something after which another server may have the place of a master,
+// and says whether one has.
+func (s *scene) failover(name, kind string, do func() (changed bool)) {
+	s.note(name, kind, "")
+	before := s.watch.mark()
+	changed := do()
+	s.write(s.faults, history.Record{Kind: history.Fault, Fault: history.Settled, Text: name, Failed: !changed})
+	s.watch.rewind(before)
+}
+
 // deck returns faults in an order of its own: each as often as it has cards, so that
-// a short run has them all. Those of servers come last: they are an excuse for every
+// a run of some minutes has them all. Those of servers come last: they are an excuse for every
 // worker, and what has none is judged more strictly.
 func (s *scene) deck() (cards []fault) {
 	for _, suit := range [][]fault{workerFaults, s.topo.faults()} {

@@ -42,6 +42,7 @@ func (f *figures) take(lasts time.Duration, r *history.Report, records []history
 	f.sum.Excused += r.Excused
 	f.sum.Vanished += r.Vanished
 	f.sum.Lost += r.Lost
+	f.sum.Leftovers += r.Leftovers
 	f.sum.Dead += r.Dead
 	f.sum.Delayed += r.Delayed
 	f.sum.Holds += r.Holds
@@ -116,12 +117,12 @@ func tables() string {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	var b strings.Builder
-	b.WriteString("\n| run | seed | lasted | events | completed | repeated | sent again | taken by flushes | gone with failovers (confirmed) | dead letters | delayed | holds | handovers clean, unclean | broken promises |\n" +
-		"|---|" + strings.Repeat("--:|", 13) + "\n")
+	b.WriteString("\n| run | seed | lasted | events | completed | repeated | sent again | taken by flushes | gone with failovers (confirmed) | begun by an old owner | dead letters | delayed | holds | handovers clean, unclean | broken promises |\n" +
+		"|---|" + strings.Repeat("--:|", 14) + "\n")
 	for _, f := range all.list {
 		s := f.sum
-		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d | %d | %d | %d (%d) | %d | %d | %d | %d, %d | %d |\n", strings.TrimPrefix(f.name, "Test"), f.seed, f.lasts,
-			s.Events, s.Completed, s.Repeats, s.Resends, s.Excused, s.Vanished, s.Lost, s.Dead, s.Delayed, s.Holds, s.Clean, s.Unclean, len(s.Violations))
+		fmt.Fprintf(&b, "| %s | %d | %v | %d | %d | %d | %d | %d | %d (%d) | %d | %d | %d | %d | %d, %d | %d |\n", strings.TrimPrefix(f.name, "Test"), f.seed, f.lasts,
+			s.Events, s.Completed, s.Repeats, s.Resends, s.Excused, s.Vanished, s.Lost, s.Leftovers, s.Dead, s.Delayed, s.Holds, s.Clean, s.Unclean, len(s.Violations))
 	}
 	b.WriteString("\n| fault |")
 	for _, f := range all.list {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/history"
 )
 
@@ -57,9 +58,7 @@ func (s *scene) start(stepping bool) *process {
 	s.wg.Go(func() {
 		p.err = p.cmd.Wait()
 		out.Close()
-		for _, proxy := range p.link.proxies {
-			proxy.Close()
-		}
+		p.link.each((*faultproxy.Proxy).Close)
 		close(p.exited)
 	})
 	s.t.Cleanup(func() {

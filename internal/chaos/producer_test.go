@@ -50,7 +50,7 @@ func (s *scene) send(ctx context.Context, log *history.Log, n int) {
 			seqs[key]++
 			batch = append(batch, job{key, seqs[key]})
 		}
-		for len(batch) > 0 {
+		for len(batch) > 0 && s.t.Context().Err() == nil {
 			batch = s.sendOnce(log, jobs, batch)
 		}
 		<-time.After(sendEvery)

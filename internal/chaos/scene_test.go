@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/history"
 	"github.com/runnel-go/runnel/internal/keys"
 )
@@ -147,9 +148,7 @@ func (s *scene) play(lasts time.Duration) {
 
 // forget removes what a round has left.
 func (s *scene) forget() {
-	for _, p := range s.sends.proxies {
-		p.Close()
-	}
+	s.sends.each((*faultproxy.Proxy).Close)
 	s.faults.Close()
 	if !s.t.Failed() {
 		os.RemoveAll(s.dir)
@@ -250,6 +249,9 @@ func (s *scene) judge() (*history.Report, []history.Record) {
 	}
 	report := history.Check(records, opts)
 	s.t.Logf("round %d: %v", s.round, report)
+	if report.Looks == 0 {
+		s.t.Error("the server never told who owns what")
+	}
 	if !report.OK {
 		s.t.Error("the history breaks a promise")
 	}

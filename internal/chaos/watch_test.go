@@ -86,6 +86,23 @@ func (w *watch) try(ctx context.Context) error {
 	})
 }
 
+// A mark is how far a watch has read.
+type mark struct{ last, letters [partitions]string }
+
+func (w *watch) mark() mark {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return mark{w.last, w.letters}
+}
+
+// rewind has what is behind a mark read again: after a failover it need not be there
+// any more, and there may be other things before what was read.
+func (w *watch) rewind(m mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.letters = m.last, m.letters
+}
+
 // everywhere are all partitions.
 var everywhere = func() (list []int) {
 	for n := range partitions {

@@ -116,10 +116,11 @@ func (o *watched) switchOver(s *scene) {
 // failing does something that may end in another master, and waits until all is well.
 func (o *watched) failing(s *scene, name, kind string, do func(master *testredis.Server)) {
 	master := o.master()
-	s.note(name, kind, "")
-	do(master)
-	o.settle()
-	s.note(name, history.Settled, "")
+	s.failover(name, kind, func() (changed bool) {
+		do(master)
+		o.settle()
+		return o.master() != master
+	})
 }
 
 func (o *watched) killReplica(s *scene) {

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,50 @@ func TestReplicaBehindByDeliveries(t *testing.T) {
 	r.rest()
 	if report := r.finish(); report.Repeats != events {
 		t.Errorf("%d events were processed again, want the %d of which the replica knows no delivery", report.Repeats, events)
+	}
+}
+
+// Two servers take themselves for the master for a moment, and each appends an event:
+// the new one y, then the old one x, which is processed. Who moves to the new master has
+// a position behind y. He processes y all the same, however the reply that delivers it
+// fares.
+func TestAnIDBelowThePosition(t *testing.T) {
+	late := faultproxy.HoldReply(nil)
+	for name, action := range map[string]*faultproxy.Action{"in time": nil, "lost": &faultproxy.CloseAfter, "late": &late} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 1, calm)
+			link := faultproxy.Start(t, r.srv.Addr())
+			replica := r.srv.ReplicaVia(t, link.Addr())
+			m := r.start("w1")
+			r.ready(m)
+			r.await(0, r.add(0, 3)...)
+			r.rest()
+			replica.WaitSync(t, r.srv)
+			link.Pause()
+			replica.Promote()
+			oldClient := r.rdb
+			r.srv, r.rdb = replica, replica.Client(t)
+			y := r.addID(0, "*")
+			<-time.After(5 * time.Millisecond) // so that its ID is larger
+			r.rdb = oldClient
+			x := r.addID(0, "*")
+			r.await(0, x)
+			r.rdb = replica.Client(t)
+			m.proxy.SetTarget(replica.Addr())
+			var rule *faultproxy.Rule
+			if action != nil {
+				rule = m.proxy.On("XREADGROUP", faultproxy.Every).Containing(line(">")).Do(*action)
+			}
+			m.proxy.CutAll()
+			if action != nil {
+				r.eventually("the worker is in doubt", func() bool { return strings.Contains(m.output.String(), "Redis has forgotten what it delivered") })
+				rule.Release()
+			}
+			r.await(0, y)
+			r.await(0, r.addID(0, "*"))
+			r.rest()
+		})
 	}
 }
 

@@ -67,6 +67,7 @@ type message struct {
 type trouble struct {
 	*Record
 	from, until int64
+	void        bool // of a failover: it came to none
 }
 
 // checker holds what all places need to know of the whole history.
@@ -79,6 +80,8 @@ type checker struct {
 	told       map[entry]bool       // its sender was told that it is in
 	messages   map[entry]message    // what an entry carries, by whoever said it first
 	heard      map[entry]int64      // when that was
+	lastHeard  map[entry]int64      // when it was begun, or ended, or a dead letter, for the last time
+	lastSeen   map[entry]int64      // when it was found in its partition for the last time
 	entries    map[message][]entry  // the entries of a message
 	outcome    map[message]Kind     // unknown, or else sent, or else refused
 	refusals   map[message]*Record  // to explain
@@ -99,7 +102,7 @@ func Check(records []Record, opts Options) *Report {
 	opts.Aftermath = cmp.Or(opts.Aftermath, 5*time.Second)
 	c := &checker{
 		opts: opts, report: &Report{},
-		sent: map[entry]*Record{}, told: map[entry]bool{}, messages: map[entry]message{}, heard: map[entry]int64{}, entries: map[message][]entry{},
+		sent: map[entry]*Record{}, told: map[entry]bool{}, messages: map[entry]message{}, heard: map[entry]int64{}, lastHeard: map[entry]int64{}, lastSeen: map[entry]int64{}, entries: map[message][]entry{},
 		outcome: map[message]Kind{}, refusals: map[message]*Record{},
 		processors: map[string][]string{}, places: map[place]*ownership{}, dead: map[place]map[entryID]*Record{},
 		dropped: map[place]int{}, wipes: map[place][]*wipe{}, accepted: map[place]*accepted{}, late: map[message]*late{},
@@ -188,6 +191,11 @@ func (c *checker) learnEntries(r *Record) {
 			}
 			c.told[e] = c.told[e] || r.Kind == Sent
 		}
+		if r.Kind == Appended {
+			c.lastSeen[e] = max(c.lastSeen[e], r.At)
+		} else if r.Kind != Sent {
+			c.lastHeard[e] = max(c.lastHeard[e], r.At)
+		}
 		known, seen := c.messages[e]
 		if !seen {
 			c.messages[e], c.heard[e] = m, r.At
@@ -224,12 +232,12 @@ func (c *checker) learnFault(r *Record) {
 		switch {
 		case r.Fault == Cont && f.Fault == Stop && f.Worker == r.Worker:
 			f.until = min(f.until, r.At)
-		case r.Fault == Settled && (f.Fault == Failover || f.Fault == Split) && f.Text == r.Text:
-			f.until = max(f.until, r.At)
+		case r.Fault == Settled && (f.Fault == Failover || f.Fault == Split) && f.Text == r.Text && f.until == f.At: // not over yet
+			f.until, f.void = max(f.until, r.At), r.Failed
 		}
 	}
 	if unclean[r.Fault] {
-		f := &trouble{r, r.At, r.At}
+		f := &trouble{Record: r, from: r.At, until: r.At}
 		switch r.Fault {
 		case Stop:
 			f.until = math.MaxInt64

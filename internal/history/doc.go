@@ -17,7 +17,7 @@
 //	held      nothing can begin any more: stream, processor, partition (below 0: all of them). Written when that is certain.
 //	freed     it may, again. Written before it is allowed.
 //	dead      the event was found among the dead letters of the processor, at whatever time.
-//	delayed   the event was accepted for later: stream, key, seq, and when it is due at the earliest.
+//	delayed   the event was accepted for later: stream, partition, key, seq, and when it is due at the earliest.
 //	recalled  it was taken back before it was due. Failed: perhaps.
 //	owned     the server was asked who owns a place: stream, processor, partition, epoch, executor, and how many
 //	          owners are accepted (the consumer groups of the processor).
@@ -35,7 +35,7 @@
 //
 //   - loss: every event sent or appended is completed, or a dead letter, at every processor. Events sent before a flush are excused, and
 //     as many as were dropped there; and exactly those that a wipe took. An event delayed is appended, unless it was
-//     recalled, or a wipe came.
+//     recalled, or a wipe of its partition came first.
 //   - order, where events are attempted again (Options.Lanes): no event begins while one before it in its lane has begun
 //     and is neither completed nor a dead letter. The next two rules hold for each lane.
 //   - order: the first completions at a place ascend in entry ID, compared as two 64-bit numbers, and so do the IDs
@@ -67,7 +67,8 @@
 // clean.
 //
 // A failover lasts from its record to that of settled with the same text, if there is one: what a server said in that
-// time, or right before it, need not have been replicated. So an entry of which no sender was told may vanish, and
+// time, or right before it, need not have been replicated. (If settled failed, no other server has taken its place,
+// and nothing is excused so.) So an entry of which no sender was told may vanish, unless it is found afterwards, and
 // be sent, or moved to its partition, again; an accepted owner under which nothing had begun may be undone, and so may
 // a hold, a recall, a dead letter, and the count of attempts. What a sender was told, and an owner under which
 // something began, stay: where that is judged replicas have to confirm it first. Split is a failover in which the old

@@ -55,6 +55,9 @@ func TestFailovers(t *testing.T) {
 		{"attempts are forgotten", []any{sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), fault("", Failover), attempted(1, run("y", 2, 1))}, ""},
 		{"settled is over", append(failover(), pause(), sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), attempted(1, run("w", 1, 1))), ClassAttempts},
 	}
+	for _, tt := range wider {
+		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })
+	}
 	some := []struct {
 		name  string
 		parts []any
@@ -70,6 +73,40 @@ func TestFailovers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })
 	}
+}
+
+// wider are excuses that would be too wide.
+var wider = []struct {
+	name  string
+	parts []any
+	want  Class
+}{
+	{"between two failovers of one name", append(append(failover(), pause(), sent(1), dead(1), dead(1), pause()), failover()...), ClassRepeat},
+	{"between two splits of one name", []any{
+		fault("", Split), fault("", Settled), pause(), sent(1), sent(2), run("w", 1, 1), run("y", 2, 1, 2), run("w", 1, 2), pause(), fault("", Split), fault("", Settled),
+	}, ClassOwner},
+	{"a dead letter again, long before and after", append(append([]any{sent(1), dead(1), pause()}, failover()...), pause(), dead(1)), ClassRepeat},
+	{"an owner undone, long before and after", append(append([]any{owned("x", 2, 1), pause()}, failover()...), pause(), owned("y", 1, 1)), ClassOwner},
+	{"a failover that came to none", append(undone(failover(appended(1))), sent(3), run("w", 1, 3)), ClassLoss},
+	{"it is found afterwards, and twice", append(failover(appended(1)), appended(1), under("4-0", sent(1)), run("w", 1, 1),
+		under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))), ClassResend},
+	{"it is done long afterwards, and twice", append(failover(appended(1)), pause(), under("4-0", sent(1)), run("w", 1, 1),
+		under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))), ClassResend},
+	{"delayed, moved, and gone", []any{delayed(1, 1), appended(1), fault("", Failover)}, ClassLoss},
+	{"delayed, moved, done, and gone", []any{delayed(1, 1), appended(1), run("w", 1, 1), fault("", Failover)}, ""},
+	{"delayed, and another partition is wiped", []any{delayed(1, 1), fault("", Wipe), func() Record {
+		r := wiped(4)
+		r.Partition = 1
+		return r
+	}()}, ClassLoss},
+	{"delayed, due, and wiped long after", []any{delayed(1, 1), fault("", Wipe), wiped(9000)}, ClassLoss},
+}
+
+// undone is a failover that came to none.
+func undone(parts []any) []any {
+	last := parts[len(parts)-1].(Record)
+	last.Failed = true
+	return append(parts[:len(parts)-1], last)
 }
 
 // judged checks which class of violations a history has, "" for none.

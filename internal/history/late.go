@@ -1,6 +1,10 @@
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"slices"
+)
 
 // late is an event that was sent for later.
 type late struct {
@@ -39,26 +43,39 @@ func (c *checker) delays() {
 				c.violate(ClassEarly, where, fmt.Sprintf("key %q seq %d was due at %d, and is entry %s", m.key, m.seq, due, e.id), *l.accepted)
 			}
 		}
+		came := slices.ContainsFunc(entries, func(e entry) bool { return !c.vanished(e) || c.handled(e) })
 		switch gone := l.cancelled; {
 		case gone != nil && gone.Failed: // either is right
-		case gone != nil && c.failedOver(gone.At, gone.At+int64(c.opts.Aftermath)): // and here
+		case gone != nil && c.failedOver(gone.At, math.MaxInt64): // and here
 		case gone != nil && len(entries) > 0:
 			c.violate(ClassEarly, where, fmt.Sprintf("key %q seq %d was cancelled, and is entry %s", m.key, m.seq, entries[0].id), *l.accepted, *gone)
-		case gone == nil && len(entries) == 0 && c.wipedAfter(l.accepted.At):
+		case gone != nil || came:
+		case c.wipedBefore(l.accepted):
 			c.report.Excused++
-		case gone == nil && len(entries) == 0 && c.opts.Some && c.split(l.accepted.At):
+		case c.opts.Some && c.split(l.accepted.At):
 			c.report.Vanished++
 			c.report.Lost++
-		case gone == nil && len(entries) == 0:
+		default:
 			c.violate(ClassLoss, where, fmt.Sprintf("key %q seq %d was delayed and never came", m.key, m.seq), *l.accepted)
 		}
 	}
 }
 
-// wipedAfter says whether anything was wiped after a moment.
-func (c *checker) wipedAfter(at int64) bool {
-	for _, f := range c.faults {
-		if f.Fault == Wipe && f.At > at {
+// wipedBefore says whether the partition of a delayed event was wiped after it was
+// accepted and before it was due, or soon after that.
+func (c *checker) wipedBefore(r *Record) bool {
+	for _, w := range c.wipes[r.log()] {
+		if w.to > r.At && int64(w.last.ms) <= r.Due+c.opts.Aftermath.Milliseconds() {
+			return true
+		}
+	}
+	return false
+}
+
+// handled says whether a processor is done with an entry.
+func (c *checker) handled(e entry) bool {
+	for p, o := range c.places {
+		if p.stream == e.stream && p.partition == e.partition && (o.completed[e.id] != nil || c.dead[p][e.id] != nil) {
 			return true
 		}
 	}

@@ -108,8 +108,8 @@ func (r *Report) String() string {
 		verdict = fmt.Sprintf("history has %d violations", len(r.Violations))
 	}
 	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, %d gone with a failover (%d that were confirmed), "+
-		"%d dead letters, %d dropped, %d delayed, %d holds, %d unfinished iterations, %d epochs, %d looks at owners, handovers %d clean %d unclean, %d faults",
-		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Vanished, r.Lost, r.Dead, r.Dropped, r.Delayed, r.Holds, r.Unfinished, r.Epochs, r.Looks, r.Clean, r.Unclean, r.Faults)
+		"%d dead letters, %d dropped, %d delayed, %d holds, %d unfinished iterations, %d leftovers, %d epochs, %d looks at owners, handovers %d clean %d unclean, %d faults",
+		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Vanished, r.Lost, r.Dead, r.Dropped, r.Delayed, r.Holds, r.Unfinished, r.Leftovers, r.Epochs, r.Looks, r.Clean, r.Unclean, r.Faults)
 	for i, v := range r.Violations {
 		if i == maxPrinted {
 			fmt.Fprintf(&b, "\n  … and %d more", len(r.Violations)-maxPrinted)

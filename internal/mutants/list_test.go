@@ -223,6 +223,11 @@ var mutants = []mutant{
 		"TestReplicaBehindByDeliveries",
 	},
 	{
+		"what is pending is not acked unless it was", "internal/worker/heartbeat.go",
+		"if !t.hasAcked(ids) {", "if false {",
+		"TestAnIDBelowThePosition/late",
+	},
+	{
 		"a tenure keeps its number until its outcome is known", "internal/worker/executor.go",
 		"		i.claims[partition] = t\n", "",
 		"TestBrokenRequests/lock_1_close_after",
@@ -249,7 +254,7 @@ var mutants = []mutant{
 	},
 	{
 		"what was parked and is pending again is not acked", "internal/worker/heartbeat.go",
-		"if t.wasMoved(ids) {", "if false {",
+		"if !t.hasAcked(ids) {", "if false {",
 		"TestParkedEventForgottenByRedis",
 	},
 	{

@@ -16,6 +16,9 @@ import (
 const (
 	slots      = 16384
 	keysAtOnce = 100
+
+	failoverTries = 3
+	failoverTry   = 6 * time.Second
 )
 
 // A Cluster is a Redis Cluster of servers of its own. Its methods may be called
@@ -149,10 +152,14 @@ func (c *Cluster) ReplicaOf(master *Server) *Server {
 // Failover makes a replica the master, in agreement with the old one.
 func (c *Cluster) Failover(replica *Server) {
 	c.t.Helper()
-	c.do(replica, "CLUSTER", "FAILOVER")
-	c.wait("the failover", func(n *Server) bool {
-		return n != replica || strings.Contains(c.text(n, "INFO", "replication"), "role:master")
-	})
+	promoted := func() bool { return strings.Contains(c.text(replica, "INFO", "replication"), "role:master") }
+	for range failoverTries { // a node gives up after five seconds
+		c.do(replica, "CLUSTER", "FAILOVER")
+		if poll(failoverTry, promoted) {
+			break
+		}
+	}
+	c.wait("the failover", func(n *Server) bool { return n != replica || promoted() })
 	c.Settle()
 }
 

@@ -139,22 +139,27 @@ func (w *Watched) Replicas() []*Server {
 }
 
 // WaitFailover returns the new master once every sentinel calls another server than old the master, and that says it is.
-func (w *Watched) WaitFailover(old *Server) *Server {
+func (w *Watched) WaitFailover(old *Server) (master *Server) {
 	w.t.Helper()
-	w.await("a failover from "+old.Addr(), func() bool { return w.switched(old) })
-	return w.Master()
+	w.await("a failover from "+old.Addr(), func() bool {
+		master = w.switched(old)
+		return master != nil
+	})
+	return master
 }
 
-// switched says whether every sentinel calls another server than old the master, and that says it is.
-func (w *Watched) switched(old *Server) bool {
+// switched is the new master if every sentinel calls another server than old the master, and that says it is; else nil.
+func (w *Watched) switched(old *Server) *Server {
 	for _, s := range w.sentinels {
 		state := w.ask(s)
 		if addr := state["ip"] + ":" + state["port"]; addr == old.Addr() || addr == ":" {
-			return false
+			return nil
 		}
 	}
-	master := w.Master()
-	return master != nil && master.role() == "master"
+	if master := w.Master(); master != nil && master.role() == "master" {
+		return master
+	}
+	return nil
 }
 
 // WaitReplica returns once a server is a replica of the present master and has all of its data.
@@ -206,8 +211,13 @@ func (s *Server) follows(master *Server) bool {
 // most of them call it so, else a replica of that one.
 func (w *Watched) Restart(s *Server) {
 	w.t.Helper()
+	var master *Server
+	w.await("agreement on the master", func() bool {
+		master = w.Master()
+		return master != nil
+	})
 	of := ""
-	if master := w.Master(); master != nil && master != s {
+	if master != s {
 		of = strings.Replace(master.Addr(), ":", " ", 1)
 	}
 	s.mu.Lock()

@@ -59,8 +59,8 @@ type buffer struct {
 	top     string   // the largest ID that was confirmed
 	above   int64    // how many confirmed entries are behind the floor
 	nudged  bool     // take should return, for something that is not an entry
-	aside   []string // IDs that left by another way than the acker, the latest ones
-	asideAt int
+	latest  []string // IDs that the acker has confirmed, the latest ones, as a ring
+	oldest  int      // where the next one goes once it is full
 }
 
 type item struct {

@@ -77,11 +77,39 @@ func (b *buffer) acked() (n int, more bool) {
 	if n > 0 {
 		last := b.flight[n-1]
 		b.removed = slices.DeleteFunc(b.removed, func(id string) bool { return slices.Contains(b.flight, id) })
+		b.remember(b.flight)
 		b.flight = b.flight[:0]
 		b.confirm(last, n)
 	}
 	b.signal()
 	return n, len(b.acking) > 0
+}
+
+// remembered is how many acked entries of a partition are remembered: what a failover
+// may forget at once without a repeat.
+const remembered = 256
+
+// remember notes IDs that were acked; mu is held.
+func (b *buffer) remember(ids []string) {
+	for _, id := range ids[max(0, len(ids)-remembered):] {
+		if len(b.latest) < remembered {
+			b.latest = append(b.latest, id)
+			continue
+		}
+		b.latest[b.oldest] = id
+		b.oldest = (b.oldest + 1) % remembered
+	}
+}
+
+// hasAcked says whether all of these are among the latest that were acked.
+func (b *buffer) hasAcked(ids []string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := make(map[string]bool, len(b.latest))
+	for _, id := range b.latest {
+		known[id] = true
+	}
+	return !slices.ContainsFunc(ids, func(id string) bool { return !known[id] })
 }
 
 // removedOf returns those of the IDs whose data is gone.

@@ -6,10 +6,6 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// asideLength is how many moved entries are remembered: what a failover may
-// forget.
-const asideLength = 1024
-
 // untake takes back the last entries that take gave: they come again.
 func (b *buffer) untake(entries []rstream.Entry) {
 	b.mu.Lock()
@@ -33,14 +29,6 @@ func (b *buffer) untake(entries []rstream.Entry) {
 func (b *buffer) moved(ids []string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, id := range ids {
-		if len(b.aside) < asideLength {
-			b.aside = append(b.aside, id)
-		} else {
-			b.aside[b.asideAt%asideLength] = id
-		}
-		b.asideAt++
-	}
 	before := len(b.taken)
 	b.strike(ids)
 	n = before - len(b.taken)
@@ -48,13 +36,6 @@ func (b *buffer) moved(ids []string) (n int) {
 		b.confirm(slices.MaxFunc(ids, compareIDs), n)
 	}
 	return n
-}
-
-// wasMoved says whether one of these was among the last that were moved.
-func (b *buffer) wasMoved(ids []string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.aside, func(id string) bool { return slices.Contains(ids, id) })
 }
 
 // strike takes entries off those with the consumer; mu is held.

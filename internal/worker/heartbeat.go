@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
@@ -148,9 +149,12 @@ func (i *incarnation) owned() []*tenure {
 	return out
 }
 
-// ackStrays acks again what is pending though we have processed it: a failover
-// to a replica that was behind brings such entries back, and nobody else ever
-// would ack them.
+// ackStrays acks again what is pending though we have acked it: a failover to a
+// replica that was behind brings such entries back, and nobody else ever would ack
+// them. Of anything else that is pending there we know nothing: Redis forgot that it
+// was parked, or it was appended with an ID that went back, as where two servers took
+// themselves for the master for a moment, and delivered in a reply that is late or
+// lost. Then nothing is acked, and the partition is taken over again.
 func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewed) error {
 	upTo, ok := t.strays(r.Lowest)
 	if r.Pending == 0 || !ok || t.retaken.Load() {
@@ -160,11 +164,9 @@ func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewe
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	if t.wasMoved(ids) {
-		// Redis forgot where they were moved to as well: begin with what it knows.
+	if !t.hasAcked(ids) {
 		if !t.isEnding() {
-			t.log.Warn("Redis forgot events that were parked or dead letters: taking the partition over again", "events", len(ids), "first", ids[0])
-			i.retake(t)
+			i.repeat(t, fmt.Errorf("%s is pending, and not known to be done", ids[0]))
 		}
 		return nil
 	}

@@ -229,6 +229,14 @@ func (i *incarnation) regain(t *tenure, s rstream.State) {
 	i.retake(t)
 }
 
+// repeat takes a partition over again of which Redis has forgotten something: what is
+// to be done is what Redis knows.
+func (i *incarnation) repeat(t *tenure, why error) {
+	i.count.Regained.Add(1)
+	i.journal.note(slog.LevelWarn, forgotten, t.place.Partition, why)
+	i.retake(t)
+}
+
 // retake ends a tenure while the lock is ours, and owns the partition again
 // under a new one; once, for two may have a reason.
 func (i *incarnation) retake(t *tenure) {

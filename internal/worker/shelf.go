@@ -131,4 +131,5 @@ func (i *incarnation) keep(t *tenure, pos rstream.Position) {
 	t.careful = i.p.Retry != nil && pos.Unclean && compareIDs(pos.Given, pos.Floor) > 0
 	t.pokes, t.poked = make(chan struct{}, 1), pos.Poke
 	t.retake = func() { i.retake(t) }
+	t.repeat = func(why error) { i.repeat(t, why) }
 }

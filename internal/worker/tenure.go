@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,7 @@ type tenure struct {
 	shelf   *shelf
 	alone   *alone
 	retake  func()        // ends the tenure and owns the partition again
+	repeat  func(error)   // the same, for Redis has forgotten something
 	pokes   chan struct{} // an operator changed something; one token
 	losses  losses        // the heartbeat's
 	poked   int64         // how often, as the last refresh told; the heartbeat's
@@ -104,8 +106,7 @@ func (t *tenure) receive(entries []rstream.Entry) (largest int64) {
 		if t.isEnding() {
 			return 0 // so is this: whoever comes next begins with what Redis knows
 		}
-		t.log.Warn("Redis forgot what it had delivered, as after a failover: taking the partition over again, and events from this one on are repeated", "event", first)
-		t.retake()
+		t.repeat(fmt.Errorf("%s was delivered again", first))
 		return 0
 	}
 	return t.push(entries)
