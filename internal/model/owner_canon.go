@@ -49,7 +49,7 @@ func (x *executor) key() [4]uint64 {
 		pack(uint8(x.phase), x.flags, bit(x.bereft), x.position, x.current, x.begun, uint8(x.done), x.floor),
 		pack(x.buffer[0], x.buffer[1], x.buffer[2], x.buffer[3], uint8(x.read), uint8(x.ack), uint8(x.take), uint8(x.refresh)),
 		pack(bit(x.history), uint8(x.got), uint8(x.acked), uint8(x.ackOf)&^(3<<5), x.arg, x.gained, x.given, x.top),
-		pack(x.epoch, x.id, x.number, bit(x.elder), bit(x.retaken)),
+		pack(x.epoch, x.id, x.number, bit(x.elder), bit(x.retaken), uint8(x.sure)),
 	}
 }
 
@@ -131,6 +131,9 @@ func (m *ownership) forget(s *ownState) {
 		x := &s.x[i]
 		if !m.keepsFloor() {
 			x.top, x.floor = 0, 0
+		}
+		if m.max[fails] == 0 || x.phase != owning || x.retaken { // only a failover brings back what was acked
+			x.sure = 0
 		}
 		if !m.Epochs {
 			x.epoch, x.given = 0, 0

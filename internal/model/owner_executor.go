@@ -163,7 +163,7 @@ func (x *executor) leave() {
 		read: x.read, history: x.history, got: x.got, ack: x.ack, acked: x.acked, ackOf: x.ackOf,
 		refresh: x.refresh, arg: x.arg,
 	}
-	if x.refresh != strayed {
+	if x.refresh != straying {
 		x.refresh, x.arg = none, 0
 	}
 }
@@ -239,7 +239,8 @@ func (s *ownState) lose(i int) {
 
 // drop forgets what was read in a tenure that is lost.
 func (x *executor) drop() {
-	x.buffer, x.done, x.position, x.begun, x.top, x.retaken = [held]uint8{}, 0, 0, 0, 0, false
+	x.buffer, x.done, x.position, x.begun, x.top = [held]uint8{}, 0, 0, 0, 0
+	x.retaken, x.sure = false, 0
 	x.set(behind, false)
 }
 

@@ -109,6 +109,9 @@ func (b *brew) refreshes(i int) {
 	b.m.heard(&next, i, state, lowest)
 	broken := ""
 	if next.x[i].refresh == strayed {
+		b.m.judgeStrays(&next, i)
+	}
+	if next.x[i].refresh == straying {
 		broken = b.m.ackStrays(&next, i)
 	}
 	if next.x[i].set(renewed, false); next != *b.s {
@@ -123,14 +126,16 @@ func (b *brew) refreshes(i int) {
 func (b *brew) refreshReply(i int) {
 	x, at := &b.s.x[i], [4]uint8{uint8(i)}
 	switch {
-	case x.refresh == strayed:
-		b.step("x%d acks again what is pending and it does not hold", at, func(n *ownState) string { return b.m.ackStrays(n, i) })
+	case x.refresh == straying:
+		b.step("the server executes x%d's acks of %03b, which it does not hold", [4]uint8{uint8(i), x.arg}, func(n *ownState) string { return b.m.ackStrays(n, i) })
 	case x.phase != owning && x.phase != draining:
 		b.step("x%d has no use for its refresh any more", at, func(n *ownState) string {
 			n.x[i].refresh, n.x[i].arg, n.x[i].elder = none, 0, false
 			n.x[i].set(renewed, false)
 			return ""
 		})
+	case x.refresh == strayed:
+		b.step("x%d is told what is pending and it does not hold", at, func(n *ownState) string { b.m.judgeStrays(n, i); return "" })
 	case x.refresh == sent:
 		b.step("the server executes x%d's refresh", at, func(n *ownState) string {
 			n.x[i].refresh, n.x[i].arg = b.m.refresh(n, i)
@@ -192,7 +197,26 @@ func first(s set) uint8 {
 	return s.lowest()
 }
 
-// ackStrays reads what is pending up to an entry and acks it.
+// judgeStrays reads what is pending up to an entry. It is acked only if all of it was acked
+// in this tenure; else the partition is taken over again: of an entry whose ID went back, the
+// read that brings it may be unanswered yet, or of unknown outcome.
+// A tenure that ends acks none: what it has let go of is another one's to handle.
+func (m *ownership) judgeStrays(s *ownState, i int) {
+	x, strays := &s.x[i], set(0)
+	if g := s.server.group(s.tenure(i)); g != nil && x.phase == owning && !x.retaken {
+		strays = g.pending & upTo(x.arg)
+	}
+	switch {
+	case strays == 0:
+		x.refresh, x.arg, x.elder = none, 0, false
+	case strays&^x.sure != 0 && m.on(OtherStraysAreATakeover):
+		x.refresh, x.arg, x.elder, x.retaken = none, 0, false, true
+	default:
+		x.refresh, x.arg = straying, uint8(strays)
+	}
+}
+
+// ackStrays acks them.
 func (m *ownership) ackStrays(s *ownState, i int) (broken string) {
 	x := &s.x[i]
 	of := s.tenure(i)
@@ -200,7 +224,7 @@ func (m *ownership) ackStrays(s *ownState, i int) (broken string) {
 		if g.of != of && (x.phase == owning || x.phase == taking) {
 			of = g.of // the group's name has no tenure
 		}
-		_, broken = m.xack(s, of, g.pending&upTo(x.arg))
+		_, broken = m.xack(s, of, set(x.arg))
 	}
 	x.refresh, x.arg, x.elder = none, 0, false
 	return broken

@@ -64,7 +64,7 @@ func (b *brew) readReply(i int) {
 		return // it waits for entries
 	}
 	b.step("the server executes x%d's read", at, func(n *ownState) string {
-		got, group, _ := b.m.readNew(n, of)
+		got, group := b.m.readNew(n, of)
 		n.x[i].read, n.x[i].got = done, got
 		if !group {
 			n.x[i].read = refused
@@ -199,7 +199,7 @@ func (s *ownState) confirm(i int) {
 	if of != s.tenure(i) || x.phase != owning && x.phase != draining {
 		return
 	}
-	x.top = max(x.top, acked.highest())
+	x.top, x.sure = max(x.top, acked.highest()), x.sure|acked
 	open := x.done
 	if x.current != 0 {
 		open |= only(x.current)

@@ -124,10 +124,10 @@ func (s *ownState) epochs() []*uint8 {
 }
 
 // readNew is XREADGROUP with '>'. It waits while there is nothing.
-func (m *ownership) readNew(s *ownState, of tenure) (got set, group, executed bool) {
+func (m *ownership) readNew(s *ownState, of tenure) (got set, group bool) {
 	g := s.server.group(of)
 	if g == nil {
-		return 0, false, true
+		return 0, false
 	}
 	for n := 0; n < m.Count; n++ {
 		next := s.server.log &^ upTo(g.last)
@@ -138,7 +138,7 @@ func (m *ownership) readNew(s *ownState, of tenure) (got set, group, executed bo
 		g.pending |= only(g.last)
 		got |= only(g.last)
 	}
-	return got, true, got != 0
+	return got, true
 }
 
 // xack is XACK. An ack has an effect only in the group of the last takeover, and only

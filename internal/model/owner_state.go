@@ -114,12 +114,13 @@ const (
 type request uint8
 
 const (
-	none    request = iota
-	sent            // not executed
-	done            // executed, as asked
-	refused         // executed: FENCED, NOGROUP, a short count
-	notOurs         // a refresh: the lock is not ours
-	strayed         // a refresh: pending entries up to arg are to be acked again
+	none     request = iota
+	sent             // not executed
+	done             // executed, as asked
+	refused          // executed: FENCED, NOGROUP, a short count
+	notOurs          // a refresh: the lock is not ours
+	strayed          // a refresh: it asks for the pending entries up to arg, which are acked again
+	straying         // a refresh: it acks the entries of arg again
 )
 
 // An executor is one of the processor's, with what it believes of the partition.
@@ -129,7 +130,8 @@ type executor struct {
 	flags      uint8
 	bereft     bool        // the lock has been gone since the takeover
 	elder      bool        // what it waits for of a refresh was executed before a failover
-	retaken    bool        // a read went back: the tenure takes nothing more in, and is about to end
+	retaken    bool        // the partition is to be taken over again: the tenure takes nothing more in
+	sure       set         // was acked in this tenure, as a reply said
 	position   uint8       // the last entry that it holds
 	current    uint8       // the entry that the function is at
 	begun      uint8       // the largest that it began in this tenure
@@ -143,7 +145,7 @@ type executor struct {
 	got                      set  // what the read brings
 	acked                    set  // what the ack names
 	ackOf                    tenure
-	arg                      uint8 // of the refresh: the lowest pending entry, or up to where strays are
+	arg                      uint8 // of the refresh: the lowest pending entry, up to where strays are, or these
 	gained, given            uint8 // by the takeover: floor and epoch
 }
 
