@@ -132,7 +132,7 @@ func (m *ownership) forget(s *ownState) {
 		if !m.keepsFloor() {
 			x.top, x.floor = 0, 0
 		}
-		if m.max[fails] == 0 || x.phase != owning || x.retaken { // only a failover brings back what was acked
+		if m.max[fails] == 0 || x.phase != owning && x.phase != draining { // only a failover brings back what was acked
 			x.sure = 0
 		}
 		if !m.Epochs {

@@ -91,6 +91,7 @@ func (b *brew) servers() {
 			b.add(false, "e%d is appended", [4]uint8{e}, func(n *ownState) string {
 				n.spend(appends)
 				n.server.log |= only(e)
+				n.handled &^= only(e) // the ID may have been another entry's, which is lost
 				return ""
 			})
 		}

@@ -211,7 +211,7 @@ func (b *brew) rejoin(i int, format string) {
 }
 
 // retake gives back the lock of a tenure whose group is gone, once nothing of it can
-// be executed any more. The floor is stored before.
+// be executed any more. The floor is stored before, by a refresh.
 func (b *brew) retake(i int) {
 	x, of := &b.s.x[i], b.s.tenure(i)
 	if x.current != 0 {
@@ -222,7 +222,9 @@ func (b *brew) retake(i int) {
 	}
 	b.step("x%d gives the lock back, to take the partition over anew", [4]uint8{uint8(i)}, func(n *ownState) string {
 		if n.server.lock == of {
-			n.server.floor = n.x[i].floor
+			if n.server.took == of || n.server.took == 0 && !b.m.on(FloorWithTakeover) {
+				n.server.floor = n.x[i].floor
+			}
 			b.m.unlock(n, of, false)
 		}
 		n.x[i].leave()

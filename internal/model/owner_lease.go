@@ -200,17 +200,16 @@ func first(s set) uint8 {
 // judgeStrays reads what is pending up to an entry. It is acked only if all of it was acked
 // in this tenure; else the partition is taken over again: of an entry whose ID went back, the
 // read that brings it may be unanswered yet, or of unknown outcome.
-// A tenure that ends acks none: what it has let go of is another one's to handle.
 func (m *ownership) judgeStrays(s *ownState, i int) {
 	x, strays := &s.x[i], set(0)
-	if g := s.server.group(s.tenure(i)); g != nil && x.phase == owning && !x.retaken {
+	if g := s.server.group(s.tenure(i)); g != nil {
 		strays = g.pending & upTo(x.arg)
 	}
 	switch {
 	case strays == 0:
 		x.refresh, x.arg, x.elder = none, 0, false
 	case strays&^x.sure != 0 && m.on(OtherStraysAreATakeover):
-		x.refresh, x.arg, x.elder, x.retaken = none, 0, false, true
+		x.refresh, x.arg, x.elder, x.retaken = none, 0, false, x.phase == owning
 	default:
 		x.refresh, x.arg = straying, uint8(strays)
 	}

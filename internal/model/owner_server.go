@@ -200,7 +200,9 @@ func (m *ownership) refresh(s *ownState, i int) (state request, lowest uint8) {
 	if m.on(RefreshComparesTenure) && r.took != 0 && r.took != of {
 		return refused, 0
 	}
-	r.floor = s.x[i].floor
+	if r.took != 0 || !m.on(FloorWithTakeover) {
+		r.floor = s.x[i].floor
+	}
 	g := r.group(of)
 	if g == nil {
 		return refused, 0

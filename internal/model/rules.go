@@ -20,6 +20,7 @@ const (
 	RefreshTakesNothing
 	RefreshStoresFloor
 	RefreshComparesTenure
+	FloorWithTakeover
 	StraysAreAcked
 	OtherStraysAreATakeover
 	GoingBackIsATakeover
@@ -69,6 +70,7 @@ var ruleTexts = map[Rule]string{
 	RefreshTakesNothing:     "a refresh never takes a lost lock again",
 	RefreshStoresFloor:      "a refresh stores the floor, which counts where there is no group",
 	RefreshComparesTenure:   "a refresh finds out that a failover forgot the takeover",
+	FloorWithTakeover:       "no floor is stored where a failover forgot the takeover",
 	StraysAreAcked:          "what is pending though it was acked is acked again",
 	OtherStraysAreATakeover: "where a part of that was not acked in this tenure none of it is, and the partition is taken over again",
 	GoingBackIsATakeover:    "a read that goes back ends the tenure, and the partition is taken over again",

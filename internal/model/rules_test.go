@@ -47,6 +47,7 @@ var needs = []need{
 	{RefreshTakesNothing, entries(2, 1, map[fault]uint8{lapses: 1}, 1, 2), "a lost lock is never held again", false},
 	{RefreshStoresFloor, entries(2, 1, map[fault]uint8{destroys: 1}, 1, 2), "nothing up to a stored floor is handled again", false},
 	{RefreshComparesTenure, entries(2, 2, map[fault]uint8{fails: 1, releases: 1}, 1, 2), follower, true},
+	{FloorWithTakeover, entries(2, 1, map[fault]uint8{fails: 1}).but(func(o *Ownership) { o.Later = []uint8{2, 1, 3} }), lossless, false},
 	{StraysAreAcked, entries(2, 1, map[fault]uint8{fails: 1}, 1), stall, false},
 	{OtherStraysAreATakeover, entries(2, 1, map[fault]uint8{fails: 1}, 1).but(func(o *Ownership) { o.Later = []uint8{3, 2} }), lossless, false},
 	{GoingBackIsATakeover, entries(2, 1, map[fault]uint8{fails: 1}, 1), ascend, false},

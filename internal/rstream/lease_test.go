@@ -108,7 +108,8 @@ func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 		equal(t, "state", refresh("2-2"), GroupGone)
 		equal(t, "floor", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
 		e.must(e.raw.HDel(e.ctx(), p.Own, "tenure").Err()) // by hand: nothing is known
-		equal(t, "state without a known tenure", refresh("0-0"), Ours)
+		equal(t, "state without a known tenure", refresh("2-2"), Ours)
+		equal(t, "floor without a known tenure", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
 	})
 }
 

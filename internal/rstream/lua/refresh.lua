@@ -60,7 +60,9 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	if known[3] and known[3] ~= value then return '-1 0 -\n' end
 	local lost = tonumber(known[1] or '') or 0
 	if read ~= '' then read = string.format('%.0f', read + lost) end
-	redis.call('HSET', own, 'floor', floor, 'read', read)
+	-- Where it may have forgotten the first one of all, our floor is none of this stream: what
+	-- was appended since may have smaller IDs, if the clock is behind.
+	if known[3] then redis.call('HSET', own, 'floor', floor, 'read', read) end
 	local pending = redis.pcall('XPENDING', log, group)
 	if pending.err then
 		if pending.err:find('NOGROUP', 1, true) then return '-1 0 -\n' end
