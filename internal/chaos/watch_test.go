@@ -28,11 +28,12 @@ type watch struct {
 	last    [partitions]string // the last entry that was read
 	letters [partitions]string // and the last dead letter
 	own     [partitions]history.Record
+	buried  map[string]bool // dead letters that were judged, by place and ID
 }
 
 // observe watches until end.
 func (s *scene) observe() *watch {
-	w := &watch{s: s, log: s.open("server"), letters: s.plan.letters}
+	w := &watch{s: s, log: s.open("server"), letters: s.plan.letters, buried: map[string]bool{}}
 	for _, r := range s.plan.rests {
 		w.last[r.Partition] = r.IDs[0]
 	}
@@ -156,8 +157,14 @@ func (w *watch) entry(partition int, e redis.XMessage) {
 	})
 }
 
-// letter writes a dead letter down, and looks at it.
+// letter writes a dead letter down, and looks at it. One that is read again is no
+// other one.
 func (w *watch) letter(partition int, e redis.XMessage) {
+	place := fmt.Sprint(partition, "/", e.ID, "/", text(e, "__dead.id"))
+	if w.buried[place] {
+		return
+	}
+	w.buried[place] = true
 	j, id, reason := w.decode(e), text(e, "__dead.id"), text(e, "__dead.reason")
 	made, _ := strconv.Atoi(text(e, "__dead.attempts"))
 	// Whose worker died, or lost the partition, each time that it would have

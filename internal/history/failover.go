@@ -5,16 +5,17 @@ package history
 // it is gone.
 func (c *checker) failedOver(from, to int64) bool {
 	to = min(to, from+int64(c.opts.Aftermath))
-	return c.failover(from, to) != nil
-}
-
-func (c *checker) failover(from, to int64) *trouble {
 	for _, f := range c.faults {
-		if (f.Fault == Failover || f.Fault == Split) && !f.void && f.until >= from-int64(c.opts.Slack) && f.At <= to {
-			return f
+		if f.failover(from-int64(c.opts.Slack), to) {
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// failover says whether a fault is one, and in this time.
+func (f *trouble) failover(from, to int64) bool {
+	return (f.Fault == Failover || f.Fault == Split) && !f.void && f.until >= from && f.At <= to
 }
 
 // vanished says whether an entry may be one that was seen at a server whose place
@@ -23,15 +24,20 @@ func (c *checker) failover(from, to int64) *trouble {
 // servers of which not all need to know.
 func (c *checker) vanished(e entry) bool {
 	heard, known := c.heard[e]
-	if !known {
+	if !known || c.told[e] && !(c.opts.Some && c.split(heard)) {
 		return false
 	}
-	f := c.failover(heard, heard+int64(c.opts.Aftermath))
-	// Who had it in memory may go on with it for a while.
-	if f == nil || c.lastSeen[e] > f.until && f.until > f.At || c.lastHeard[e] > f.until+int64(c.opts.Aftermath) {
-		return false
+	for _, f := range c.faults {
+		if !f.failover(heard-int64(c.opts.Slack), heard+int64(c.opts.Aftermath)) {
+			continue
+		}
+		// Who had it in memory may go on with it for a while.
+		found := f.until > f.At && c.lastSeen[e] > f.until || c.lastHeard[e] > f.until+int64(c.opts.Aftermath)
+		if !found {
+			return true
+		}
 	}
-	return !c.told[e] || c.opts.Some && c.split(heard)
+	return false
 }
 
 // split says whether two servers took themselves for the master at a moment, or right before: an

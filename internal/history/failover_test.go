@@ -92,6 +92,7 @@ var wider = []struct {
 		under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))), ClassResend},
 	{"it is done long afterwards, and twice", append(failover(appended(1)), pause(), under("4-0", sent(1)), run("w", 1, 1),
 		under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))), ClassResend},
+	{"gone with the second of two", append(failover(), append(failover(appended(1)), under("4-0", sent(1)), under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1)))...), ""},
 	{"delayed, moved, and gone", []any{delayed(1, 1), appended(1), fault("", Failover)}, ClassLoss},
 	{"delayed, moved, done, and gone", []any{delayed(1, 1), appended(1), run("w", 1, 1), fault("", Failover)}, ""},
 	{"delayed, and another partition is wiped", []any{delayed(1, 1), fault("", Wipe), func() Record {
