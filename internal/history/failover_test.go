@@ -9,51 +9,57 @@ func failover(between ...any) []any {
 	return append(append([]any{fault("", Failover)}, between...), fault("", Settled))
 }
 
+// twice is a first event, a failover, and the second one under another ID.
+func twice(first, second Record) []any {
+	return []any{first, fault("", Failover), under("4-0", second), under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))}
+}
+
+var failovers = []struct {
+	name  string
+	parts []any
+	want  Class
+}{
+	{"gone, and nobody was told", []any{appended(1), fault("", Failover), sent(3), run("w", 1, 3)}, ""},
+	{"gone, and nobody was told, while it lasts", append(failover(pause(), appended(1), pause()), sent(3), run("w", 1, 3)), ""},
+	{"gone, and its sender was told", []any{appended(1), sent(1), fault("", Failover), sent(3), run("w", 1, 3)}, ClassLoss},
+	{"gone long before", []any{appended(1), pause(), fault("", Failover), sent(3), run("w", 1, 3)}, ClassLoss},
+	{"gone long after", append(failover(), pause(), appended(1), sent(3), run("w", 1, 3)), ClassLoss},
+	{"gone without a failover", []any{appended(1), fault("", Down), sent(3), run("w", 1, 3)}, ClassLoss},
+	{"sent again after it", twice(appended(1), sent(1)), ""},
+	{"sent again after it, and the first one is in", append(twice(sent(1), sent(1)), run("w", 1, 1)), ClassResend},
+	{"sent again without it", []any{appended(1), under("4-0", sent(1)), run("w", 1, 1), under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))}, ClassResend},
+	{"it holds nothing up", []any{appended(2), begin("w", 1, 2), failed("w", 1, 2), fault("", Failover), sent(4), run("w", 1, 4)}, ""},
+	{"what was told holds up", []any{sent(2), begin("w", 1, 2), failed("w", 1, 2), fault("", Failover), sent(4), run("w", 1, 4)}, ClassOrder},
+
+	{"an accepted owner is undone", []any{owned("x", 2, 1), fault("", Failover), owned("y", 1, 1)}, ""},
+	{"gone in a split, and all had to know", []any{fault("", Split), sent(1), sent(3), run("w", 1, 3), fault("", Settled)}, ClassLoss},
+	{"its epoch is given to another one", []any{owned("x", 2, 1), fault("", Failover), owned("y", 2, 1)}, ""},
+	{"though something began under it", []any{sent(1), sent(3), owned("xw", 2, 1), run("w", 2, 1), fault("", Failover), owned("xy", 1, 1), run("y", 1, 3)}, ClassOwner},
+	{"an old owner beside the next one", []any{sent(1), sent(2), run("w", 1, 1), fault("", Split), run("y", 2, 1, 2), run("w", 1, 2), fault("", Settled)}, ""},
+	{"an old owner beside the next one, and one server", []any{sent(1), sent(2), run("w", 1, 1), fault("", Failover), run("y", 2, 1, 2), run("w", 1, 2)}, ClassOwner},
+	{"an old owner long after", []any{sent(1), sent(2), run("w", 1, 1), fault("", Split), run("y", 2, 1, 2), fault("", Settled), pause(), run("w", 1, 2)}, ClassOwner},
+	{"two owners, one after the other, and it is lost", []any{sent(1), sent(2), run("w", 1, 1), fault("", Split), run("w", 1, 1)}, ClassRepeat},
+	{"what is gone may be late", []any{sent(3), appended(1), fault("", Split), run("y", 2, 3), run("w", 1, 1)}, ""},
+	{"what is in may not", []any{sent(3), sent(1), fault("", Split), run("y", 2, 3), run("w", 1, 1)}, ClassOrder},
+	{"two accepted owners", []any{fault("", Failover), owned("x", 1, 2)}, ClassOwner},
+
+	{"a hold is undone", []any{sent(1), place0(Held, 0), fault("", Failover), run("w", 1, 1), place0(Freed, 0)}, ""},
+	{"a hold after it", append(failover(), pause(), sent(1), place0(Held, 0), run("w", 1, 1), place0(Freed, 0)), ClassHold},
+	{"a recall is undone", []any{delayed(1, 1), recalled(1, false), fault("", Failover), appended(1), run("w", 1, 1)}, ""},
+	{"a recall after it", append(failover(), pause(), delayed(1, 1), recalled(1, false), appended(1), run("w", 1, 1)), ClassEarly},
+	{"delayed, and gone with it", []any{delayed(1, 1), fault("", Failover)}, ClassLoss},
+	{"moved to its partition again", append([]any{delayed(1, 1)}, twice(appended(1), appended(1))...), ""},
+	{"a dead letter again", []any{sent(1), dead(1), fault("", Failover), dead(1)}, ""},
+	{"a dead letter twice after it", append(failover(), pause(), sent(1), dead(1), dead(1)), ClassRepeat},
+	{"attempts are forgotten", []any{sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), fault("", Failover), attempted(1, run("y", 2, 1))}, ""},
+	{"settled is over", append(failover(), pause(), sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), attempted(1, run("w", 1, 1))), ClassAttempts},
+}
+
 // What a server had said before another one took its place need not have been replicated:
 // what nobody was told may be gone, and nothing else.
 func TestFailovers(t *testing.T) {
-	twice := func(first, second Record) []any {
-		return []any{first, fault("", Failover), under("4-0", second), under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))}
-	}
-	tests := []struct {
-		name  string
-		parts []any
-		want  Class
-	}{
-		{"gone, and nobody was told", []any{appended(1), fault("", Failover), sent(3), run("w", 1, 3)}, ""},
-		{"gone, and nobody was told, while it lasts", append(failover(pause(), appended(1), pause()), sent(3), run("w", 1, 3)), ""},
-		{"gone, and its sender was told", []any{appended(1), sent(1), fault("", Failover), sent(3), run("w", 1, 3)}, ClassLoss},
-		{"gone long before", []any{appended(1), pause(), fault("", Failover), sent(3), run("w", 1, 3)}, ClassLoss},
-		{"gone long after", append(failover(), pause(), appended(1), sent(3), run("w", 1, 3)), ClassLoss},
-		{"gone without a failover", []any{appended(1), fault("", Down), sent(3), run("w", 1, 3)}, ClassLoss},
-		{"sent again after it", twice(appended(1), sent(1)), ""},
-		{"sent again after it, and the first one is in", append(twice(sent(1), sent(1)), run("w", 1, 1)), ClassResend},
-		{"sent again without it", []any{appended(1), under("4-0", sent(1)), run("w", 1, 1), under("4-0", begin("w", 1, 1)), under("4-0", end("w", 1, 1))}, ClassResend},
-		{"it holds nothing up", []any{appended(2), begin("w", 1, 2), failed("w", 1, 2), fault("", Failover), sent(4), run("w", 1, 4)}, ""},
-		{"what was told holds up", []any{sent(2), begin("w", 1, 2), failed("w", 1, 2), fault("", Failover), sent(4), run("w", 1, 4)}, ClassOrder},
-
-		{"an accepted owner is undone", []any{owned("x", 2, 1), fault("", Failover), owned("y", 1, 1)}, ""},
-		{"gone in a split, and all had to know", []any{fault("", Split), sent(1), sent(3), run("w", 1, 3), fault("", Settled)}, ClassLoss},
-		{"its epoch is given to another one", []any{owned("x", 2, 1), fault("", Failover), owned("y", 2, 1)}, ""},
-		{"though something began under it", []any{sent(1), sent(3), owned("xw", 2, 1), run("w", 2, 1), fault("", Failover), owned("xy", 1, 1), run("y", 1, 3)}, ClassOwner},
-		{"an old owner beside the next one", []any{sent(1), sent(2), run("w", 1, 1), fault("", Split), run("y", 2, 1, 2), run("w", 1, 2), fault("", Settled)}, ""},
-		{"an old owner beside the next one, and one server", []any{sent(1), sent(2), run("w", 1, 1), fault("", Failover), run("y", 2, 1, 2), run("w", 1, 2)}, ClassOwner},
-		{"an old owner long after", []any{sent(1), sent(2), run("w", 1, 1), fault("", Split), run("y", 2, 1, 2), fault("", Settled), pause(), run("w", 1, 2)}, ClassOwner},
-		{"two owners, one after the other, and it is lost", []any{sent(1), sent(2), run("w", 1, 1), fault("", Split), run("w", 1, 1)}, ClassRepeat},
-		{"what is gone may be late", []any{sent(3), appended(1), fault("", Split), run("y", 2, 3), run("w", 1, 1)}, ""},
-		{"what is in may not", []any{sent(3), sent(1), fault("", Split), run("y", 2, 3), run("w", 1, 1)}, ClassOrder},
-		{"two accepted owners", []any{fault("", Failover), owned("x", 1, 2)}, ClassOwner},
-
-		{"a hold is undone", []any{sent(1), place0(Held, 0), fault("", Failover), run("w", 1, 1), place0(Freed, 0)}, ""},
-		{"a hold after it", append(failover(), pause(), sent(1), place0(Held, 0), run("w", 1, 1), place0(Freed, 0)), ClassHold},
-		{"a recall is undone", []any{delayed(1, 1), recalled(1, false), fault("", Failover), appended(1), run("w", 1, 1)}, ""},
-		{"a recall after it", append(failover(), pause(), delayed(1, 1), recalled(1, false), appended(1), run("w", 1, 1)), ClassEarly},
-		{"delayed, and gone with it", []any{delayed(1, 1), fault("", Failover)}, ClassLoss},
-		{"moved to its partition again", append([]any{delayed(1, 1)}, twice(appended(1), appended(1))...), ""},
-		{"a dead letter again", []any{sent(1), dead(1), fault("", Failover), dead(1)}, ""},
-		{"a dead letter twice after it", append(failover(), pause(), sent(1), dead(1), dead(1)), ClassRepeat},
-		{"attempts are forgotten", []any{sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), fault("", Failover), attempted(1, run("y", 2, 1))}, ""},
-		{"settled is over", append(failover(), pause(), sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), attempted(1, run("w", 1, 1))), ClassAttempts},
+	for _, tt := range failovers {
+		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })
 	}
 	for _, tt := range wider {
 		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })
@@ -69,9 +75,6 @@ func TestFailovers(t *testing.T) {
 	}
 	for _, tt := range some {
 		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey, Some: true}, tt.want) })
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })
 	}
 }
 
@@ -100,6 +103,9 @@ var wider = []struct {
 		r.Partition = 1
 		return r
 	}()}, ClassLoss},
+	{"delayed, due while servers suffer, and wiped", []any{delayed(1, 1), fault("", Down), fault("", Wipe), wiped(9000)}, ""},
+	{"an ID twice, of two masters", []any{fault("", Split), sent(1), under("1-0", sent(3)), fault("", Settled), run("w", 1, 1)}, ""},
+	{"an ID twice, of one", []any{fault("", Failover), sent(1), under("1-0", sent(3)), fault("", Settled), run("w", 1, 1)}, ClassRecord},
 	{"delayed, due, and wiped long after", []any{delayed(1, 1), fault("", Wipe), wiped(9000)}, ClassLoss},
 }
 

@@ -62,10 +62,11 @@ func (c *checker) delays() {
 }
 
 // wipedBefore says whether the partition of a delayed event was wiped after it was
-// accepted and before it was due, or soon after that.
+// accepted and before it was due, or soon after that or after what servers suffered.
 func (c *checker) wipedBefore(r *Record) bool {
 	for _, w := range c.wipes[r.log()] {
-		if w.to > r.At && int64(w.last.ms) <= r.Due+c.opts.Aftermath.Milliseconds() {
+		soon := int64(w.last.ms) <= r.Due+c.opts.Aftermath.Milliseconds()
+		if w.to > r.At && (soon || c.suffered("", w.from-int64(c.opts.Aftermath), w.from-1)) {
 			return true
 		}
 	}
