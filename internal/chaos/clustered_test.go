@@ -19,13 +19,19 @@ type clustered struct {
 	t   *testing.T
 	set *testredis.Cluster
 	rdb *redis.ClusterClient
+
+	nodes map[*testredis.Server]*redis.Client
 }
 
 const mastersOfCluster = 3
 
 func startClustered(t *testing.T) topology {
 	set := testredis.StartCluster(t, mastersOfCluster, 1, synced...)
-	return &clustered{t: t, set: set, rdb: set.Client(t)}
+	o := &clustered{t: t, set: set, rdb: set.Client(t), nodes: map[*testredis.Server]*redis.Client{}}
+	for _, n := range set.Nodes() {
+		o.nodes[n] = n.Client(t)
+	}
+	return o
 }
 
 func (o *clustered) link() *link {
@@ -152,7 +158,7 @@ func (o *clustered) moveSlot(s *scene) {
 
 func (o *clustered) forgetScripts(s *scene) {
 	for _, master := range o.set.Masters() {
-		s.forgetScripts(master.Client(s.t))
+		s.forgetScripts(o.nodes[master])
 	}
 }
 
@@ -165,5 +171,5 @@ func (o *clustered) flush(s *scene) {
 			where = append(where, n)
 		}
 	}
-	s.flush(master.Client(s.t), where, 1)
+	s.flush(o.nodes[master], where, 1)
 }

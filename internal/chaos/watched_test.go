@@ -22,6 +22,7 @@ type watched struct {
 	t        *testing.T
 	set      *testredis.Watched
 	rdb      *redis.Client
+	ask      *redis.Client // of a sentinel
 	confirms int // so many replicas
 }
 
@@ -33,7 +34,7 @@ func startWatched(t *testing.T, confirms int) topology {
 		MasterName: testredis.MasterName, SentinelAddrs: set.SentinelAddrs(), DisableIdentity: true,
 	})
 	t.Cleanup(func() { rdb.Close() })
-	return &watched{t: t, set: set, rdb: rdb, confirms: confirms}
+	return &watched{t: t, set: set, rdb: rdb, ask: set.Sentinels()[0].Client(t), confirms: confirms}
 }
 
 // synced are the arguments of servers that sync before they answer.
@@ -107,7 +108,7 @@ func (o *watched) stop(s *scene) {
 func (o *watched) switchOver(s *scene) {
 	o.failing(s, "switch", history.Split, func(master *testredis.Server) {
 		awaitNil(o.t, "agreement to a failover", func(ctx context.Context) error {
-			return o.set.Sentinels()[0].Client(o.t).Do(ctx, "SENTINEL", "FAILOVER", testredis.MasterName).Err()
+			return o.ask.Do(ctx, "SENTINEL", "FAILOVER", testredis.MasterName).Err()
 		})
 		o.set.WaitFailover(master)
 	})

@@ -1,11 +1,15 @@
 package faultproxy
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"testing"
 	"time"
 )
+
+// acceptPause is between two tries to accept a connection.
+const acceptPause = 10 * time.Millisecond
 
 // Proxy listens on a port of 127.0.0.1. Its methods may be called concurrently.
 type Proxy struct {
@@ -143,8 +147,12 @@ func (p *Proxy) Close() {
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil { // such as for want of files
+			<-time.After(acceptPause)
+			continue
 		}
 		c := newConn(p, client.(*net.TCPConn))
 		if !p.admit(c) {
