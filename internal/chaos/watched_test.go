@@ -23,7 +23,7 @@ type watched struct {
 	set      *testredis.Watched
 	rdb      *redis.Client
 	ask      *redis.Client // of a sentinel
-	confirms int // so many replicas
+	confirms int           // so many replicas
 }
 
 const replicasOfMaster = 2
