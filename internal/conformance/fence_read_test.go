@@ -156,6 +156,9 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	r.rest()
 	r.undisturbed(m, id)
 	r.finish()
+	if strings.Contains(m.output.String(), "Redis has forgotten") {
+		t.Error("a reply of the tenure before has reached this one")
+	}
 }
 
 // One worker releases a partition of which it holds events that it did not
