@@ -80,8 +80,9 @@ func TestReplicaBehindByDeliveries(t *testing.T) {
 	m.proxy.Resume()
 	r.await(0, r.add(0, 3)...)
 	r.rest()
-	if report := r.finish(); report.Repeats != events {
-		t.Errorf("%d events were processed again, want the %d of which the replica knows no delivery", report.Repeats, events)
+	// Fewer where the first was delivered in time, or the acks were on their way and are sent again.
+	if report := r.finish(); report.Repeats > events {
+		t.Errorf("%d events were processed again, want at most the %d of which the replica knows no delivery", report.Repeats, events)
 	}
 }
 
