@@ -7,16 +7,31 @@ import (
 
 	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/testredis"
 )
+
+// newReplicated is newRig with a replica, whose link can be held back.
+func newReplicated(t *testing.T, partitions int, expiry time.Duration) (r *rig, link *faultproxy.Proxy, replica *testredis.Server) {
+	r = newRig(t, partitions, expiry)
+	link = faultproxy.Start(t, r.srv.Addr())
+	return r, link, r.srv.ReplicaVia(t, link.Addr())
+}
+
+// promote makes a replica the master, which the worker meets on its next connection
+// once its proxy is told: CutAll and Resume.
+func (r *rig) promote(m *member, replica *testredis.Server) {
+	m.proxy.SetTarget(replica.Addr())
+	m.proxy.Pause()
+	replica.Promote()
+	r.srv, r.rdb = replica, replica.Client(r.t)
+}
 
 // A replica that lacks the last acks becomes the master: what was processed is
 // acked again, and not processed again.
 func TestReplicaBehindByAcks(t *testing.T) {
 	t.Parallel()
 	const acks = 7
-	r := newRig(t, 2, 3*time.Second)
-	link := faultproxy.Start(t, r.srv.Addr())
-	replica := r.srv.ReplicaVia(t, link.Addr())
+	r, link, replica := newReplicated(t, 2, 3*time.Second)
 	m := r.start("w1")
 	id := r.ready(m)
 	for p := range 2 {
@@ -32,10 +47,7 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	close(g.open)
 	r.await(0, ids...)
 	r.eventually("all are acked", func() bool { return r.pendingOf(0) == 0 })
-	m.proxy.SetTarget(replica.Addr())
-	m.proxy.Pause()
-	replica.Promote()
-	r.srv, r.rdb = replica, replica.Client(t)
+	r.promote(m, replica)
 	if n := r.pendingOf(0); n != acks {
 		t.Errorf("%d events are pending in the replica, want the %d whose acks it lacks", n, acks)
 	}
@@ -57,9 +69,7 @@ func TestReplicaBehindByAcks(t *testing.T) {
 func TestReplicaBehindByDeliveries(t *testing.T) {
 	t.Parallel()
 	const events = 7
-	r := newRig(t, 1, calm)
-	link := faultproxy.Start(t, r.srv.Addr())
-	replica := r.srv.ReplicaVia(t, link.Addr())
+	r, link, replica := newReplicated(t, 1, calm)
 	m := r.start("w1")
 	r.ready(m)
 	r.await(0, r.add(0, 3)...)
@@ -71,11 +81,8 @@ func TestReplicaBehindByDeliveries(t *testing.T) {
 	m.proxy.Resume()
 	r.await(0, ids...)
 	r.eventually("all are acked", func() bool { return r.pendingOf(0) == 0 })
-	m.proxy.SetTarget(replica.Addr())
-	m.proxy.Pause()
 	r.fault("", history.Failover)
-	replica.Promote()
-	r.srv, r.rdb = replica, replica.Client(t)
+	r.promote(m, replica)
 	m.proxy.CutAll()
 	m.proxy.Resume()
 	r.await(0, r.add(0, 3)...)
@@ -95,9 +102,7 @@ func TestAnIDBelowThePosition(t *testing.T) {
 	for name, action := range map[string]*faultproxy.Action{"in time": nil, "lost": &faultproxy.CloseAfter, "late": &late} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 1, calm)
-			link := faultproxy.Start(t, r.srv.Addr())
-			replica := r.srv.ReplicaVia(t, link.Addr())
+			r, link, replica := newReplicated(t, 1, calm)
 			m := r.start("w1")
 			r.ready(m)
 			r.await(0, r.add(0, 3)...)
@@ -134,9 +139,7 @@ func TestAnIDBelowThePosition(t *testing.T) {
 // asynchronous replication has it; the partition goes on.
 func TestReplicaBehindByEvents(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, time.Second)
-	link := faultproxy.Start(t, r.srv.Addr())
-	replica := r.srv.ReplicaVia(t, link.Addr())
+	r, link, replica := newReplicated(t, 1, time.Second)
 	m := r.start("w1")
 	r.ready(m)
 	r.await(0, r.add(0, 3)...)
@@ -145,10 +148,7 @@ func TestReplicaBehindByEvents(t *testing.T) {
 	link.Pause()
 	r.await(0, r.add(0, 4)...)
 	r.fault("", history.Flush) // asynchronous replication: the 4 are gone
-	m.proxy.SetTarget(replica.Addr())
-	m.proxy.Pause()
-	replica.Promote()
-	r.srv, r.rdb = replica, replica.Client(t)
+	r.promote(m, replica)
 	m.proxy.CutAll()
 	m.proxy.Resume()
 	r.await(0, r.add(0, 3)...)
