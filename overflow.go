@@ -13,7 +13,7 @@ type Overflow int
 const (
 	Reject     Overflow = iota + 1 // Send returns ErrStreamFull. The default
 	Block                          // Send waits until there is room, or its context ends
-	DropOldest                     // the oldest events make room, processed or not; who misses them is counted
+	DropOldest                     // the oldest events make room, processed or not; each registered processor that misses them counts them
 )
 
 // String returns the name of the overflow policy.

@@ -105,7 +105,7 @@ func (s *lateStorm) waiting() string {
 func (s *lateStorm) collect() {
 	moved := map[string]int{}
 	for p := range stormParts {
-		entries, err := s.c.Redis().XRange(s.c.Context(), fmt.Sprintf("__strm:sim.parcels.%d", p), "-", "+").Result()
+		entries, err := s.c.Redis().XRange(s.c.Context(), partitionKey(p), "-", "+").Result()
 		if err != nil {
 			s.t.Fatal(err)
 		}

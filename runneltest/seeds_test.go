@@ -299,10 +299,12 @@ func (s *storm) settle() {
 	s.t.Errorf("not settled 30 s after the storm: %s", state)
 }
 
+func partitionKey(partition int) string { return fmt.Sprintf("__strm:sim.parcels.%d", partition) }
+
 func (s *storm) unsettled() string {
 	ctx, rdb := s.c.Context(), s.c.Redis()
 	for p := range stormParts {
-		key := fmt.Sprintf("__strm:sim.parcels.%d", p)
+		key := partitionKey(p)
 		groups, err := rdb.XInfoGroups(ctx, key).Result()
 		if err != nil || len(groups) != 1 {
 			return fmt.Sprintf("%s has groups %+v, %v", key, groups, err)
