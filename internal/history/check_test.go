@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,5 +245,15 @@ func TestReportPrintsAtMostTwenty(t *testing.T) {
 	got := Check(records, Options{}).String()
 	if !strings.Contains(got, "30 violations") || !strings.Contains(got, "and 10 more") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// Many of one class leave room for those of another.
+func TestReportExplainsEachClass(t *testing.T) {
+	r := Report{Violations: slices.Repeat([]Violation{{Class: ClassRepeat}}, 30)}
+	r.Violations = append(r.Violations, Violation{Class: ClassOwner})
+	got := r.String()
+	if n := strings.Count(got, "\n  repeat:"); n != 10 || !strings.Contains(got, "\n  owner:") || !strings.Contains(got, "and 20 more") {
+		t.Errorf("got %d repeats: %s", n, got)
 	}
 }

@@ -72,7 +72,7 @@ func (r Record) String() string {
 	return b.String()
 }
 
-// maxPrinted bounds how many violations Report.String explains.
+// maxPrinted bounds how many violations Report.String explains, about as many of each class.
 const maxPrinted = 20
 
 // Report is the verdict on a history.
@@ -100,7 +100,7 @@ type Report struct {
 	Faults     int
 }
 
-// String is a summary for a test's log, with an explanation of the first violations.
+// String is a summary for a test's log, with an explanation of the first violations of each class.
 func (r *Report) String() string {
 	var b strings.Builder
 	verdict := "history is correct"
@@ -110,12 +110,20 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "%s: %d events, %d completed (%d allowed repeats), %d resends, %d excused by a flush, %d gone with a failover (%d that were confirmed), "+
 		"%d dead letters, %d dropped, %d delayed, %d holds, %d unfinished iterations, %d leftovers, %d epochs, %d looks at owners, handovers %d clean %d unclean, %d faults",
 		verdict, r.Events, r.Completed, r.Repeats, r.Resends, r.Excused, r.Vanished, r.Lost, r.Dead, r.Dropped, r.Delayed, r.Holds, r.Unfinished, r.Leftovers, r.Epochs, r.Looks, r.Clean, r.Unclean, r.Faults)
-	for i, v := range r.Violations {
-		if i == maxPrinted {
-			fmt.Fprintf(&b, "\n  … and %d more", len(r.Violations)-maxPrinted)
-			break
+	printed := 0
+	explained := map[Class]int{}
+	for _, v := range r.Violations {
+		explained[v.Class] = 0
+	}
+	for _, v := range r.Violations {
+		if explained[v.Class] < max(1, maxPrinted/len(explained)) {
+			explained[v.Class]++
+			printed++
+			b.WriteString("\n  " + v.String())
 		}
-		b.WriteString("\n  " + v.String())
+	}
+	if more := len(r.Violations) - printed; more > 0 {
+		fmt.Fprintf(&b, "\n  … and %d more", more)
 	}
 	return b.String()
 }
