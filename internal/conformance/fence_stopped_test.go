@@ -130,7 +130,7 @@ func (r *rig) logTo(own, other string) {
 // begins no other ones. It has one thread to run on, and more consumers that want
 // it than timers can go before; but on a busy machine they may all have had their
 // turn before the stop, or the timers first after it. Hence several workers, one
-// after the other: without the rule about one in fifty gets away.
+// after the other: without the rule one in some hundred gets away.
 func TestStoppedOwnerBeginsNothing(t *testing.T) {
 	t.Parallel()
 	for n := range 3 {

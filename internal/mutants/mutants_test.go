@@ -137,13 +137,11 @@ func exactly(test string) (pattern string) {
 
 // allTests is the pattern of all tests that mutants name.
 func allTests() (pattern string) {
-	names, cases := map[string]bool{}, map[string]bool{}
+	each := map[string]bool{}
 	for _, m := range mutants {
-		name, c, _ := strings.Cut(m.test, "/")
-		names[name], cases[c] = true, true
+		each[exactly(m.test)] = true
 	}
-	any := func(of map[string]bool) string { return "^(" + strings.Join(slices.Sorted(maps.Keys(of)), "|") + ")$" }
-	return any(names) + "/" + any(cases)
+	return strings.Join(slices.Sorted(maps.Keys(each)), "|")
 }
 
 // runMutant builds and runs the tests that match, less patiently than usual.
