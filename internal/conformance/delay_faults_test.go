@@ -130,6 +130,9 @@ func TestBrokenCancels(t *testing.T) {
 					t.Errorf("the broken one: %v, %v", ok, err)
 				}
 				rule.Wait(t)
+				if h.executed { // perhaps only soon: a reset does not wait for it
+					await(t, "the broken one", 30*time.Second, func() bool { return waiting(t, addr, 0) == 0 })
+				}
 				if ok, err := a.parcels.Cancel(t.Context(), sent[1].ID); err != nil || ok == h.executed {
 					t.Errorf("again: %v, %v", ok, err)
 				}
