@@ -284,3 +284,32 @@ func testReadyAfter3s(t *testing.T, serve func(*troubled, net.Conn)) {
 		time.Sleep(10 * time.Second)
 	})
 }
+
+// Whoever asks while a worker is being stopped hears that it drains, not what its
+// executors miss because of that.
+func TestReadyTellsFromTheFirstMomentThatItDrains(t *testing.T) {
+	cluster(t, 4, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
+		for n := range 50 {
+			w := ready(c, fmt.Sprint("w", n))
+			first := make(chan error)
+			go func() {
+				for {
+					if err := w.App().Ready(); err != nil {
+						first <- err
+						return
+					}
+					runtime.Gosched()
+				}
+			}()
+			stopped := make(chan error, 1)
+			go func() { stopped <- w.Stop() }()
+			if err := <-first; !errors.Is(err, runnel.ErrNotReady) || !strings.HasSuffix(err.Error(), "draining") {
+				t.Errorf("stop %d: %v", n+1, err)
+			}
+			if err := <-stopped; err != nil || t.Failed() {
+				t.Error(err)
+				return
+			}
+		}
+	})
+}

@@ -35,7 +35,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -78,8 +77,8 @@ type Worker struct {
 
 	calls     calls
 	executors []*executor
+	running   context.Context // when it ends the worker drains; set before anything runs
 	stop      context.CancelCauseFunc
-	ended     atomic.Bool // draining
 
 	mu      sync.Mutex
 	halted  []error
@@ -88,7 +87,7 @@ type Worker struct {
 
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
-	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), now: time.Now, alone: newAlone()}
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), now: time.Now, alone: newAlone(), running: context.Background()}
 	w.trim, w.rules, w.moves = newMaintenance(w), newRulesKeeper(w), newMover(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))
@@ -106,7 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	ctx, w.stop = context.WithCancelCause(ctx)
 	defer w.stop(nil)
-	defer context.AfterFunc(ctx, func() { w.ended.Store(true) })()
+	w.running = ctx
 	services, stopServices := context.WithCancel(context.WithoutCancel(ctx))
 	var serving errgroup.Group
 	serving.Go(func() error { w.control(services); return nil })
@@ -152,7 +151,6 @@ func (w *Worker) halt(err error) {
 	w.halted = append(w.halted, err)
 	w.mu.Unlock()
 	w.log.Error("worker halts", "err", err)
-	w.ended.Store(true)
 	w.stop(err)
 }
 
@@ -163,7 +161,7 @@ func (w *Worker) haltErr() error {
 }
 
 // stopping says whether partitions are given up because the worker ends.
-func (w *Worker) stopping() bool { return w.ended.Load() }
+func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
 // connect looks at the server and at the metadata. Only a server out of reach is
 // worth another try, for startPatience.
@@ -228,15 +226,20 @@ func (w *Worker) Ready() error {
 	case !started:
 		return errors.New("starting")
 	case w.stopping():
-		return errors.New("draining")
+		return errDraining
 	}
 	for _, x := range w.executors {
-		if err := x.ready(); err != nil {
+		switch err := x.ready(); {
+		case err != nil && w.stopping(): // it has begun meanwhile, and is the reason
+			return errDraining
+		case err != nil:
 			return x.wrap(err)
 		}
 	}
 	return nil
 }
+
+var errDraining = errors.New("draining")
 
 func (x *executor) ready() error {
 	i := x.incarnation()
