@@ -46,8 +46,10 @@ cross: ## build for linux, darwin and windows; type-check the tests for windows 
 # These have leases of a second: on a busy machine they would lapse.
 ALONE := ./internal/conformance ./internal/clusters ./internal/chaos
 
+# Most packages wait for a server half of their time, hence twice as many at once
+# as there are cores here.
 race: ## all tests with the race detector
-	$(GO) test -race -vet off -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e internal/conformance -e internal/clusters -e internal/chaos -e internal/mutants)
+	GOGC=400 $(GO) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/conformance -e internal/clusters -e internal/chaos -e internal/mutants)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 1 $(ALONE)
 
 mutants: ## does a test notice each rule of the fence that is switched off?

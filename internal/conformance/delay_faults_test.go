@@ -79,6 +79,7 @@ func plainApp(t *testing.T, proxy *faultproxy.Proxy) *parcelApp {
 // error says that it is unknown which. Sent again under the same IDs, they are in
 // once.
 func TestBrokenDelays(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, addr string) {
 		for _, h := range breaks {
 			t.Run(h.name, func(t *testing.T) {
@@ -115,6 +116,7 @@ func TestBrokenDelays(t *testing.T) {
 // After a Cancel that broke the parcel is cancelled or not, and the next one tells
 // which.
 func TestBrokenCancels(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, addr string) {
 		for _, h := range breaks {
 			t.Run(h.name, func(t *testing.T) {

@@ -126,6 +126,7 @@ func TestAFailoverLosesWhatWasNotReplicated(t *testing.T) {
 // With Durability the same send is an error, and may be repeated with the same ID, no
 // matter whether the failover lost the record: it is processed once.
 func TestWhatIsNotReplicatedIsSentAgain(t *testing.T) {
+	t.Parallel()
 	for name, lost := range map[string]bool{"the failover lost it": true, "the failover kept it": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -68,6 +68,7 @@ func TestRegistrationMistakes(t *testing.T) {
 // Whatever is wrong with the server or the way to it is said at the start,
 // without the password, by a worker as by a producer.
 func TestWrongServer(t *testing.T) {
+	t.Parallel()
 	locked := testredis.Start(t, "--requirepass", "hunter2hunter2")
 	_, port, _ := net.SplitHostPort(locked.Addr())
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,6 +32,7 @@ func onCommand(command string) func(*rig, *faultproxy.Proxy, int) *faultproxy.Ru
 // A worker whose n-th request of a kind breaks in one of four ways goes on under
 // the same executor ID, and nobody notices.
 func TestBrokenRequests(t *testing.T) {
+	t.Parallel()
 	srv := testredis.Start(t)
 	// A swallowed reply is given up after 5 s, and of a refresh after a third of
 	// the expiry: the lease has to last that long, and the margin.
@@ -102,6 +103,7 @@ func (r *rig) moveAround(m *member, action faultproxy.Action) {
 // A sender whose request breaks is told what it has to send again, and nothing
 // is in twice that it was not told of.
 func TestBrokenSends(t *testing.T) {
+	t.Parallel()
 	srv := testredis.Start(t)
 	for _, records := range []int{1, 3} {
 		for n := 1; n <= 3; n++ {

@@ -117,6 +117,7 @@ var lanesOf = map[runnel.RetryOrder]history.Lanes{
 // success and dead letter goes on under the same executor ID: nothing is lost,
 // repeated or counted twice.
 func TestBrokenRetrySteps(t *testing.T) {
+	t.Parallel()
 	srv := testredis.Start(t)
 	for _, step := range steps {
 		for n := 1; n <= 2; n++ {
@@ -145,6 +146,7 @@ func TestBrokenRetrySteps(t *testing.T) {
 // A worker is cut off in the middle of such a step, which is carried out before,
 // or held back until another worker has gone on. What arrives late does nothing.
 func TestCutOffInARetryStep(t *testing.T) {
+	t.Parallel()
 	srv := testredis.Start(t)
 	for _, step := range steps {
 		for _, late := range []bool{false, true} {
