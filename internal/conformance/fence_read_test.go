@@ -50,25 +50,55 @@ func (r *rig) next(g *gate) string {
 // which takes this event.
 func (r *rig) holdRead(m *member, partition int) *faultproxy.Rule {
 	r.t.Helper()
-	r.await(partition, r.add(partition, 1)...) // what interrupted reads when the partition was gained is over
-	r.awaitRead()
-	held := m.proxy.On("XREADGROUP", 1).Do(faultproxy.Hold)
-	r.await(partition, r.add(partition, 1)...)
+	held := r.holdNext(partition, func() *faultproxy.Rule { return m.proxy.On("XREADGROUP", 1).Do(faultproxy.Hold) })
 	held.Wait(r.t)
 	return held
 }
 
-// holdReply has the reply to the read under way after this call held back.
+// holdReply has the reply to the read under way after this call held back. What
+// the event before made the worker interrupt is over by then.
 func (r *rig) holdReply(m *member, partition int) *faultproxy.Rule {
 	r.t.Helper()
-	r.await(partition, r.add(partition, 1)...) // what interrupted reads when the partition was gained is over
-	r.awaitRead()
-	held := m.proxy.On("XREADGROUP", 1).Containing(line(r.partition(partition))).Do(faultproxy.HoldReply(nil))
-	hits := m.proxy.Hits("XREADGROUP")
-	r.await(partition, r.add(partition, 1)...)
-	r.eventually("a read is under way", func() bool { return m.proxy.Hits("XREADGROUP") > hits })
-	r.awaitRead()
-	return held
+	for range 10 {
+		var hits int
+		held := r.holdNext(partition, func() *faultproxy.Rule {
+			hits = m.proxy.Hits("XREADGROUP")
+			return m.proxy.On("XREADGROUP", 1).Containing(line(r.partition(partition))).Do(faultproxy.HoldReply(nil))
+		})
+		r.eventually("a read is under way", func() bool { return m.proxy.Hits("XREADGROUP") > hits })
+		r.awaitRead()
+		select {
+		case <-held.Fired(): // interrupted, and with nothing
+			held.Release()
+		case <-time.After(100 * time.Millisecond):
+			return held
+		}
+	}
+	r.t.Fatal("each read was interrupted")
+	return nil
+}
+
+// holdNext puts a rule for the next read in force while one is under way, and ends
+// that one with an event. Where something else had ended it, because the partition
+// was gained just before, the rule has met the read that should bring the event:
+// then once more.
+func (r *rig) holdNext(partition int, rule func() *faultproxy.Rule) *faultproxy.Rule {
+	r.t.Helper()
+	for range 10 {
+		r.await(partition, r.add(partition, 1)...)
+		r.awaitRead()
+		held := rule()
+		id := r.add(partition, 1)[0]
+		select {
+		case <-r.event(partition, id):
+			return held
+		case <-time.After(500 * time.Millisecond):
+			held.Release()
+			r.await(partition, id)
+		}
+	}
+	r.t.Fatal("each read was ended by something else")
+	return nil
 }
 
 // awaitRead waits until the server knows a read that waits for events.
@@ -146,10 +176,10 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	r.eventually("the release has begun", func() bool { return m.releases() > before })
 	f.leave()
 	// Nobody can take the partition while the reply is out; one who does not wait
-	// for it has it back in a moment.
+	// for it has it back in a moment, and reads it.
 	within(700*time.Millisecond, func() bool {
 		now := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()
-		return now != first && r.holder(p) == id
+		return now != first && r.holder(p) == id && m.app.Ready() == nil
 	})
 	held.Release()
 	r.add(p, 3)
