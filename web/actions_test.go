@@ -216,6 +216,7 @@ func TestEvents(t *testing.T) {
 	for i := range 30 {
 		s.must(s.orders.Send(t.Context(), order{Customer: fmt.Sprint("c", i%10), Note: fmt.Sprint("note ", i)}))
 	}
+	<-time.After(5 * time.Millisecond) // partitions are compared by milliseconds
 	s.must(s.orders.Send(t.Context(), order{Customer: "eve", Note: evil}))
 	all := get[listedEvents](s, "/api/events?stream=orders")
 	if len(all.Events) != 31 || !all.Complete || *all.Events[0].Key != "eve" {
