@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -281,4 +282,30 @@ func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 		synctest.Wait()
 		r.wants("1 2")
 	})
+}
+
+// The last try of a start is cut off when the time is up: the error tells what the
+// one before it found out.
+func TestStartTellsMoreThanThatItsTimeIsUp(t *testing.T) {
+	reason := fmt.Errorf("the reason: %w", io.EOF)
+	for _, firstFails := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, srv *embedded.Server) {
+			w := taskWorker(t, srv, "w", quiet)
+			tries := 0
+			w.cfg.Ensure = func(ctx context.Context) error {
+				if tries++; firstFails && tries == 1 {
+					return reason
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			want := context.DeadlineExceeded
+			if firstFails {
+				want = reason
+			}
+			if err := w.Run(t.Context()); err != want {
+				t.Errorf("got %v after %d tries, want %v", err, tries, want)
+			}
+		})
+	}
 }

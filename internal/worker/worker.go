@@ -164,25 +164,25 @@ func (w *Worker) haltErr() error {
 func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
 // connect looks at the server and at the metadata. Only a server out of reach is
-// worth another try, for startPatience.
+// worth another try, for startPatience. A try that is cut off by its end tells only
+// that: the one before it tells more.
 func (w *Worker) connect(ctx context.Context) error {
 	deadline := time.Now().Add(startPatience)
 	dctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	var before error
 	for {
-		err := w.client.Check(dctx)
-		if err == nil {
-			err = w.client.CheckRights(dctx, rstream.Work)
-		}
-		if err == nil {
-			err = w.cfg.Ensure(dctx)
-		}
-		if err == nil {
-			return nil
-		}
-		if !rstream.Unavailable(err) || !time.Now().Add(200*time.Millisecond).Before(deadline) {
+		err := w.try(dctx)
+		now := time.Now()
+		switch {
+		case err == nil || !rstream.Unavailable(err):
+			return err
+		case before != nil && !now.Before(deadline):
+			return before
+		case !now.Add(200 * time.Millisecond).Before(deadline):
 			return err
 		}
+		before = err
 		timer := time.NewTimer(200 * time.Millisecond)
 		select {
 		case <-ctx.Done():
@@ -191,6 +191,18 @@ func (w *Worker) connect(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
+}
+
+// try looks once whether there is all that a worker needs.
+func (w *Worker) try(ctx context.Context) error {
+	err := w.client.Check(ctx)
+	if err == nil {
+		err = w.client.CheckRights(ctx, rstream.Work)
+	}
+	if err == nil {
+		err = w.cfg.Ensure(ctx)
+	}
+	return err
 }
 
 // ensure is cfg.Ensure until it works or finds a contradiction: a flushed server
