@@ -46,17 +46,17 @@ cross: ## build for linux, darwin and windows; type-check the tests for windows 
 # These have leases of a second: on a busy machine they would lapse.
 ALONE := ./internal/conformance ./internal/clusters ./internal/chaos
 
+# A quarter of a simulation's time is the collection of garbage.
+SIM := GOGC=400 $(GO)
+
 # Most packages wait for a server half of their time, hence twice as many at once
 # as there are cores here.
 race: ## all tests with the race detector
-	GOGC=400 $(GO) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/conformance -e internal/clusters -e internal/chaos -e internal/mutants)
+	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/conformance -e internal/clusters -e internal/chaos -e internal/mutants)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 1 $(ALONE)
 
 mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/mutants
-
-# A quarter of a simulation's time is the collection of garbage.
-SIM := GOGC=400 $(GO)
 
 sim-short: ## 200 simulated clusters in fake time
 	RUNNEL_SIM_SEEDS=200 $(SIM) test -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance

@@ -306,8 +306,10 @@ func TestReadyTellsFromTheFirstMomentThatItDrains(t *testing.T) {
 			if err := <-first; !errors.Is(err, runnel.ErrNotReady) || !strings.HasSuffix(err.Error(), "draining") {
 				t.Errorf("stop %d: %v", n+1, err)
 			}
-			if err := <-stopped; err != nil || t.Failed() {
+			if err := <-stopped; err != nil {
 				t.Error(err)
+			}
+			if t.Failed() {
 				return
 			}
 		}
