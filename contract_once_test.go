@@ -59,7 +59,7 @@ func TestAHandlerThatIsRetriedSendsOnce(t *testing.T) {
 			}
 		}
 		in.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
-			sent, err := out.SendEvents(ctx, runnel.Outgoing[item]{Record: i, ID: e.ID + "/0"})
+			sent, err := out.SendEvents(ctx, runnel.Outgoing[item]{Record: i, ID: e.SendID(0)})
 			done <- sent
 			if runs++; err == nil && runs < 3 {
 				err = errBad
@@ -86,7 +86,7 @@ func TestATestSeesDuplicates(t *testing.T) {
 	in := runnel.NewStream(app, "in", keyOfItem, nil)
 	var second []runnel.Sent
 	in.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) (err error) {
-		o := runnel.Outgoing[item]{Record: i, ID: e.ID + "/0"}
+		o := runnel.Outgoing[item]{Record: i, ID: e.SendID(0)}
 		if _, err = out.SendEvents(ctx, o); err == nil {
 			second, err = out.SendEvents(ctx, o)
 		}
@@ -94,7 +94,7 @@ func TestATestSeesDuplicates(t *testing.T) {
 	}), nil)
 	got := runneltest.Process(t, in, "p", item{1})
 	all := runneltest.SentEvents(t, got, out)
-	if got.Err != nil || !second[0].Duplicate || len(all) != 1 || all[0].ID != "1-0/0" {
+	if got.Err != nil || !second[0].Duplicate || len(all) != 1 || all[0].ID != "in/p/0/1-0/0" {
 		t.Errorf("%+v, second %+v", got, second)
 	}
 }

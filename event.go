@@ -16,7 +16,7 @@ import (
 type Event struct {
 	Stream      string // name of the stream
 	Partition   int    // number of the partition, from 0
-	ID          string // Redis entry ID, such as "1700000000000-0"
+	ID          string // Redis entry ID, such as "1700000000000-0": unique within its partition, and only there
 	Epoch       int64  // of the ownership that delivered it: a fencing token for writes to other systems
 	Attempt     int    // 1 for the first call of the handler with this event in this ownership, then 2, …; with a Retry over all ownerships
 	Redelivered bool   // an earlier owner may have begun it
@@ -28,7 +28,8 @@ type Event struct {
 
 // eventSource is what the events of one stream and processor have in common.
 type eventSource struct {
-	key func(*Event) (string, error) // by the stream's key function
+	processor string                       // "" for none
+	key       func(*Event) (string, error) // by the stream's key function
 }
 
 // keyOf returns the key of an entry; false where it cannot be decoded.
@@ -130,6 +131,23 @@ func (e *Event) Key() string {
 	}
 	return k
 }
+
+// SendID returns an Outgoing.ID for the n-th thing, from 0, that the processor sends
+// for this event: the same one in every attempt, by every owner, and by `dead retry`,
+// and another one than for any other event, processor or n. Two things under one n are
+// one where they go to the same partition. It is made of stream, processor, partition,
+// entry ID and n; of an event that no processor was given it names no processor.
+func (e *Event) SendID(n int) string {
+	processor := ""
+	if e.source != nil {
+		processor = e.source.processor
+	}
+	return e.Stream + "/" + processor + "/" + e.name() + "/" + strconv.Itoa(n)
+}
+
+// name is what the event is called in logs and errors, and by the commands: an entry ID
+// is unique within its partition only.
+func (e *Event) name() string { return rstream.EventID(e.Partition, e.ID) }
 
 // Appended returns when Redis appended the event, by its clock, to the
 // millisecond. It is the zero time if the ID was not made from a clock.

@@ -67,6 +67,32 @@ func ExampleOutgoing() {
 	// Output: false true true
 }
 
+// A function that is called again for its event, after a failure or by the next owner,
+// sends nothing twice.
+func ExampleEvent_SendID() {
+	app := runnel.New("shop", nil)
+	orders := runnel.NewStream(app, "orders", customer, nil)
+	invoices := runnel.NewStream(app, "invoices", customer, &runnel.StreamOptions{Partitions: 1})
+	orders.Process("bill", runnel.Each(func(ctx context.Context, e *runnel.Event, o Order) error {
+		sent, err := invoices.SendEvents(ctx, runnel.Outgoing[Order]{Record: o, ID: e.SendID(0)})
+		if err != nil {
+			return err
+		}
+		fmt.Println(o.Customer, "attempt", e.Attempt, "duplicate:", sent[0].Duplicate)
+		if e.Attempt == 1 && o.Customer == "ada" {
+			return errors.New("the printer is out of paper")
+		}
+		return nil
+	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 5}})
+
+	process(orders, "bill", Order{"ada", 5}, Order{"eve", 1})
+	// Output:
+	// ada attempt 1 duplicate: false
+	// ada attempt 2 duplicate: true
+	// eve attempt 1 duplicate: false
+	// acked [1-0 2-0]
+}
+
 // A function says of an error what should follow. Eve's order is a dead letter.
 func ExampleRetryAfter() {
 	app := runnel.New("shop", nil)

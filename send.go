@@ -21,8 +21,9 @@ type Outgoing[T any] struct {
 
 	// ID makes the send idempotent: within StreamOptions.IDWindow, whatever is
 	// sent to the same partition, and so for the same key, under the same ID is
-	// sent once. In a handler, event.ID + "/0" sends once however often the event
-	// is processed.
+	// sent once. In a handler, event.SendID(0) sends once however often the event
+	// is processed. An event's ID alone does not do: events of several partitions
+	// have the same one.
 	ID string
 
 	// At is when the record becomes an event, by Redis' clock, rounded up to a

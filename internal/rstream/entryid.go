@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,28 @@ func cutID(id string) (ms, seq string) {
 
 func compareDigits(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// EventID is what an event, or a dead letter, is called wherever somebody reads it:
+// "partition/entry ID", for an entry ID is unique within its partition only. It is ""
+// for no entry ID.
+func EventID(partition int, id string) string {
+	if id == "" {
+		return ""
+	}
+	return strconv.Itoa(partition) + "/" + id
+}
+
+var eventID = regexp.MustCompile(`^([0-9]{1,9})/([0-9]+-[0-9]+)$`)
+
+// ParseEventID is the inverse of EventID.
+func ParseEventID(s string) (partition int, id string, ok bool) {
+	m := eventID.FindStringSubmatch(s)
+	if m == nil {
+		return 0, "", false
+	}
+	partition, err := strconv.Atoi(m[1])
+	return partition, m[2], err == nil
 }
 
 // Before is the largest ID below an entry ID; a number alone means its first entry,
