@@ -37,6 +37,7 @@ type App struct {
 // streamer is a Stream without its type.
 type streamer interface {
 	describe() (*worker.Stream, error)
+	check(ctx context.Context, processors []string) error
 	ensure(ctx context.Context, processors []string) error
 }
 
@@ -133,7 +134,8 @@ func (a *App) taskGrace() time.Duration {
 	return max(newEnvironment().processor(ProcessorOptions{}, a.opts.Processor).Grace, 0)
 }
 
-// ensure writes or checks the metadata of every stream.
+// ensure writes or checks the metadata of every stream; it writes none before all
+// were checked.
 func (a *App) ensure(ctx context.Context) error {
 	a.mu.Lock()
 	streams := maps.Clone(a.streams)
@@ -142,6 +144,11 @@ func (a *App) ensure(ctx context.Context) error {
 		registered[p.stream] = append(registered[p.stream], p.name)
 	}
 	a.mu.Unlock()
+	for _, name := range sortedKeys(streams) {
+		if err := streams[name].check(ctx, registered[name]); err != nil {
+			return err
+		}
+	}
 	for _, name := range sortedKeys(streams) {
 		if err := streams[name].ensure(ctx, registered[name]); err != nil {
 			return err

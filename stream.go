@@ -93,15 +93,7 @@ func (s *Stream[T]) meta(o *StreamOptions, processors []string) (rstream.Meta, e
 
 // ensure writes the stream's metadata or checks that it says the same.
 func (s *Stream[T]) ensure(ctx context.Context, processors []string) error {
-	o, err := s.settings()
-	if err != nil {
-		return err
-	}
-	m, err := s.meta(o, processors)
-	if err != nil {
-		return err
-	}
-	client, err := s.app.redis()
+	m, client, err := s.own(processors)
 	if err != nil {
 		return err
 	}
@@ -112,6 +104,29 @@ func (s *Stream[T]) ensure(ctx context.Context, processors []string) error {
 	s.ensured = true
 	s.mu.Unlock()
 	return nil
+}
+
+// check returns why a worker with these processors may not start; it writes nothing.
+func (s *Stream[T]) check(ctx context.Context, processors []string) error {
+	m, client, err := s.own(processors)
+	if err != nil {
+		return err
+	}
+	return client.CheckMeta(ctx, s.name, m)
+}
+
+// own is the metadata as this process has it, and who compares it.
+func (s *Stream[T]) own(processors []string) (rstream.Meta, *rstream.Client, error) {
+	o, err := s.settings()
+	if err != nil {
+		return rstream.Meta{}, nil, err
+	}
+	m, err := s.meta(o, processors)
+	if err != nil {
+		return rstream.Meta{}, nil, err
+	}
+	client, err := s.app.redis()
+	return m, client, err
 }
 
 // ensureOnce is ensure for the first Send.

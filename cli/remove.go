@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -48,6 +49,12 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	name := stream + "/" + processor
+	if pythonRuns(state.Members) {
+		if _, err := s.client.Unregister(ctx, stream, processor); err != nil {
+			return err
+		}
+		return s.out.line(removed{Stream: stream, Processor: processor}, "%s is no processor of this app any more; Python's runnel, which runs it, goes on", name)
+	}
 	for _, m := range state.Members {
 		if m.Alive {
 			return fmt.Errorf("%s is run by worker %s: stop it first", name, m.Worker)
@@ -64,6 +71,12 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	return s.out.line(gone, "%s removed; %d events unprocessed, %d parked, %d dead letters removed", name, gone.Lag, gone.Parked, gone.Dead)
+}
+
+// pythonRuns reports whether Python's runnel runs a processor. Then nothing of it is
+// ours but its registration.
+func pythonRuns(members []inspect.MemberState) bool {
+	return slices.ContainsFunc(members, func(m inspect.MemberState) bool { return m.Alive && m.Worker == inspect.PythonWorker })
 }
 
 // removeProcessor takes the processor out of the metadata last: until then the

@@ -127,7 +127,7 @@ func (c *Coordinator) State() State {
 // When ctx ends it leaves, releases everything, waits for all releases and
 // returns nil, also while storage is out of reach. It returns ErrAbsent when the
 // stored membership has lost this member, after the same releases; a
-// *VersionError, a *PartitionsError or an error that wraps ErrInvalid when it
+// *VersionError, a *PartitionsError, a *PythonError or an error that wraps ErrInvalid when it
 // cannot join for a reason that waiting does not mend. Errors of storage are
 // logged and tried again.
 func (c *Coordinator) Run(ctx context.Context) error {

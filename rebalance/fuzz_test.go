@@ -10,7 +10,7 @@ import (
 // the same when it was written and read again.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		``, `{}`, `{"v":2}`, `{"v":1,"generation":3,"partitions":2,"executors":{"a":{"worker":"w","joined_at":1767225600123,"expiry_ms":10000,"partitions":[1,0]}}}`,
+		``, `{}`, `{"v":2}`, `{"iqzhn8WjQjSLPZZU3iBIAA": {"joined_at": "2026-11-23T02:48:55.296746", "partitions": [0, 1]}}`, `{"v":1,"generation":3,"partitions":2,"executors":{"a":{"worker":"w","joined_at":1767225600123,"expiry_ms":10000,"partitions":[1,0]}}}`,
 		`{"v":1,"partitions":4,"executors":{},"pins":{"3":"w"},"cordons":{"w":1767225600123}}`,
 		`{"v":1,"partitions":1,"executors":{"a":{"joined_at":9223372036854775807,"expiry_ms":1,"partitions":[]}}}`,
 	} {

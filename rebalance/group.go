@@ -44,6 +44,10 @@ type Group struct {
 	// What operators ask for, by names of workers: it outlives these.
 	Pins    map[int]string       // partition to the worker that is to have it
 	Cordons map[string]time.Time // workers that are to have nothing else, and since when; kept to the millisecond, in UTC
+
+	// Python has the executors of a membership that Python's runnel stored, by ID. They
+	// are no members: such a group has none, and is not stored again with them.
+	Python map[string]Executor
 }
 
 // An Executor is one member as the membership knows it.
@@ -70,8 +74,9 @@ type executorJSON struct {
 	Partitions []int  `json:"partitions"`
 }
 
-// Parse reads what Encode wrote. No data at all is the empty group. Errors are
-// a *VersionError or wrap ErrInvalid.
+// Parse reads what Encode wrote. No data at all is the empty group, and so is what
+// Python's runnel stored, with its executors in Python. Errors are a *VersionError or
+// wrap ErrInvalid.
 func Parse(data []byte) (Group, error) {
 	if len(data) == 0 {
 		return Group{}, nil
@@ -87,6 +92,9 @@ func Parse(data []byte) (Group, error) {
 		return Group{}, fmt.Errorf("%w: %v", ErrInvalid, err)
 	}
 	if v.Version == nil {
+		if executors, ok := parsePython(data); ok {
+			return Group{Python: executors}, nil
+		}
 		return Group{}, fmt.Errorf("%w: it has no version", ErrInvalid)
 	}
 	if *v.Version != groupVersion {

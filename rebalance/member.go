@@ -130,7 +130,8 @@ func (m *machine) joined(now time.Time, value []byte, err error) []action {
 func hopeless(err error) bool {
 	var version *VersionError
 	var count *PartitionsError
-	return errors.As(err, &version) || errors.As(err, &count) || errors.Is(err, ErrInvalid)
+	var python *PythonError
+	return errors.As(err, &version) || errors.As(err, &count) || errors.As(err, &python) || errors.Is(err, ErrInvalid)
 }
 
 // observed takes the membership as it was read with the heartbeat. It is not

@@ -135,6 +135,9 @@ func (r *run) join() {
 		if _, in := g.Executors[r.cfg.ID]; in {
 			return g, nil // an earlier try of unknown outcome came through
 		}
+		if err := g.vacant(ctx, r.cfg.Store); err != nil {
+			return g, err
+		}
 		dead, err := r.dead(ctx, g, g.IDs())
 		if err != nil {
 			return g, err

@@ -71,6 +71,9 @@ func Steer(ctx context.Context, s Store, change func(Group) (Group, error)) (Gro
 			if err != nil {
 				return err
 			}
+			if err := g.vacant(ctx, s); err != nil {
+				return err
+			}
 			if next, err = change(g); err != nil {
 				return err
 			}

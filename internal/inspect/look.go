@@ -98,8 +98,10 @@ func (l *look) readBeats(ctx context.Context, stream, processor string) error {
 // membership cannot be read, which members tells.
 func (l *look) beats(stream, processor string) (keys []string) {
 	g, _ := l.group(stream, processor)
-	for id := range g.Executors {
-		keys = append(keys, l.c.Keys().Beat(stream, processor, id))
+	for _, executors := range []map[string]rebalance.Executor{g.Executors, g.Python} {
+		for id := range executors {
+			keys = append(keys, l.c.Keys().Beat(stream, processor, id))
+		}
 	}
 	return keys
 }
@@ -271,6 +273,13 @@ func (l *look) members(stream, processor string) (rebalance.Group, []MemberState
 			at = at.UTC()
 			m.Drained = &at
 		}
+		if err := l.beat(&m, stream, processor); err != nil {
+			return rebalance.Group{}, nil, err
+		}
+		members = append(members, m)
+	}
+	for id, e := range g.Python {
+		m := MemberState{Executor: id, Worker: PythonWorker, JoinedAt: e.JoinedAt.UTC(), Assigned: e.Partitions}
 		if err := l.beat(&m, stream, processor); err != nil {
 			return rebalance.Group{}, nil, err
 		}

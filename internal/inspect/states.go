@@ -42,10 +42,14 @@ type ProcessorState struct {
 	Cordons map[string]time.Time `json:"cordons,omitempty"` // workers that get nothing else, since when
 }
 
+// PythonWorker stands for the worker of an executor of Python's runnel, which stores
+// no name of it.
+const PythonWorker = "Python's runnel"
+
 // A MemberState is one executor.
 type MemberState struct {
 	Executor      string    `json:"executor"`
-	Worker        string    `json:"worker"`
+	Worker        string    `json:"worker"` // PythonWorker for one of Python's
 	JoinedAt      time.Time `json:"joined_at"`
 	Alive         bool      `json:"alive"`          // it has a heartbeat
 	HeartbeatLeft int64     `json:"heartbeat_left"` // ms

@@ -53,6 +53,9 @@ func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, proc
 	for id, e := range group.Executors {
 		beats[k.Beat(s.name, processor, id)] = e.Worker
 	}
+	for id := range group.Python {
+		beats[k.Beat(s.name, processor, id)] = "of Python's runnel"
+	}
 	there, err := m.first(ctx, slices.Sorted(maps.Keys(beats)))
 	if err != nil {
 		return err

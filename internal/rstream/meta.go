@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 // MetaVersion is the version of the stored metadata.
@@ -102,6 +104,32 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 			return merged, c.list(ctx, stream)
 		}
 	}
+}
+
+// CheckMeta returns the error that EnsureMeta would return for what is stored now,
+// and one for a processor of m whose stored membership nobody can join, such as a
+// *rebalance.PythonError. It writes nothing: who starts calls it for all streams first,
+// so that a start that is refused changes nothing.
+func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
+	m.Layout = c.keys.Layout.String()
+	err := c.checkLayout(ctx, stream)
+	var stored []byte
+	if err == nil {
+		stored, err = c.load(ctx, c.keys.Meta(stream))
+	}
+	if err == nil {
+		_, err = mergeMeta(stream, stored, m)
+	}
+	if err != nil {
+		return metaError(stream, err)
+	}
+	for _, p := range m.Processors {
+		g := c.Group(stream, p)
+		if err := rebalance.Vacant(ctx, g); err != nil {
+			return g.wrap("membership", err)
+		}
+	}
+	return nil
 }
 
 // list notes that there is a stream, unless the app's keys are being moved. A server

@@ -211,10 +211,11 @@ func (w *Worker) ensure(ctx context.Context, t *trouble) error {
 	for ctx.Err() == nil {
 		err := w.cfg.Ensure(ctx)
 		var conflict *rstream.MetaConflictError
+		var python *rebalance.PythonError
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &conflict):
+		case errors.As(err, &conflict), errors.As(err, &python):
 			return err
 		}
 		t.wait(ctx, err)
