@@ -8,32 +8,56 @@ local function groups_of(log)
 	return groups
 end
 
--- The first ID that a group still needs; what lies before it is acked.
+-- The smallest ID behind an ID; the ID itself where there is none. As text: a double
+-- cannot hold 64 bits.
+local function following(id)
+	local function increased(digits)
+		local nines = #digits:match('9*$')
+		local head = digits:sub(1, #digits - nines)
+		return head:sub(1, -2) .. (tonumber(head:sub(-1)) or 0) + 1 .. ('0'):rep(nines)
+	end
+	local most = '18446744073709551615'
+	local ms, seq = id:match('^(%d+)-?(%d*)$')
+	if seq ~= most then return ms .. '-' .. increased(seq) end
+	if ms ~= most then return increased(ms) .. '-0' end
+	return id
+end
+
+-- The first ID that a group still needs; what lies before it is acked. No entry is
+-- read to find it: the entry may be large.
 local function needs(log, group)
-	local pending = redis.call('XPENDING', log, group['name'])
-	if pending[1] > 0 then return pending[2] end
+	if group['pending'] > 0 then
+		local pending = redis.call('XPENDING', log, group['name'])
+		if pending[1] > 0 then return pending[2] end -- without what was removed, on the embedded server
+	end
 	local last = group['last-delivered-id']
-	if last == '' then last = '0-0' end
-	local following = redis.call('XRANGE', log, '(' .. last, '+', 'COUNT', 1)
-	if following[1] then return following[1][1] end
-	return string.format('%.0f-0', last:match('^%d+') + 1) -- all of them are acked
+	return following(last ~= '' and last or '0-0')
+end
+
+-- The processor one of whose owners a group is of, nil for any other group.
+local function processor_of(name, id_length)
+	local processor = name:sub(1, -id_length - 2)
+	return is_group_of(processor, name, id_length) and processor or nil
 end
 
 -- The ID before which every processor has acked everything, and the processor
 -- that needs it. Without an ID the processor has no group. The arguments from the
 -- one with this number on are the processors.
 local function acked_by_all(log, groups, id_length, first)
+	local registered, needed = {}, {}
+	for i = first, #ARGV do registered[ARGV[i]] = true end
+	for _, group in ipairs(groups) do
+		local processor = processor_of(group['name'], id_length)
+		if processor and registered[processor] then
+			local id = needs(log, group)
+			if not needed[processor] or before(id, needed[processor]) then needed[processor] = id end
+		end
+	end
 	local keep, holder
 	for i = first, #ARGV do
-		local registered = false
-		for _, group in ipairs(groups) do
-			if is_group_of(ARGV[i], group['name'], id_length) then
-				registered = true
-				local id = needs(log, group)
-				if not keep or before(id, keep) then keep, holder = id, ARGV[i] end
-			end
-		end
-		if not registered then return nil, ARGV[i] end
+		local id = needed[ARGV[i]]
+		if not id then return nil, ARGV[i] end
+		if not keep or before(id, keep) then keep, holder = id, ARGV[i] end
 	end
 	return keep, holder
 end
@@ -43,13 +67,14 @@ end
 local function remove(log, keep, count)
 	local removed = 0
 	if count <= 0 then return 0 end
-	if map(redis.call('XINFO', 'STREAM', log))['entries-added'] then -- the embedded server ignores LIMIT
+	if redis.REDIS_VERSION then -- the embedded server ignores LIMIT
 		removed = redis.call('XTRIM', log, 'MINID', '~', keep, 'LIMIT', count)
 	end
+	if removed == count then return removed end
 	-- That removes whole blocks. What is left to remove lies in the first block,
-	-- so that few entries are looked at, large ones never.
+	-- so that few entries are looked at, large ones never: they have a block each.
 	local oldest = redis.call('XRANGE', log, '-', '(' .. keep, 'COUNT', count - removed + 1)
-	if #oldest == 0 or count == removed then return removed end
+	if #oldest == 0 then return removed end
 	local stays = oldest[count - removed + 1]
 	return removed + redis.call('XTRIM', log, 'MINID', stays and stays[1] or keep)
 end

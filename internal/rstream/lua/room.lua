@@ -10,7 +10,7 @@
 -- Returns {length, acked entries removed, entries dropped, processor that needs
 --         the oldest entry or '', 1 if it has a group}
 local log, size, wanted = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
-local id_length, page = tonumber(ARGV[4]), 100
+local id_length = tonumber(ARGV[4])
 local length = redis.call('XLEN', log)
 if length + wanted <= size then return { length, 0, 0, '', 0 } end
 
@@ -28,40 +28,42 @@ if excess <= 0 or ARGV[3] ~= '1' then
 	return { length, removed, 0, holder or '', keep and 1 or 0 }
 end
 
--- The oldest entries, a page at a time: they may be large.
-local oldest, from = {}, '-'
-while #oldest < excess and #oldest < 1000 do
-	local entries = redis.call('XRANGE', log, from, '+', 'COUNT', math.min(page, excess - #oldest))
-	for _, entry in ipairs(entries) do oldest[#oldest + 1] = entry[1] end
-	if #entries == 0 then break end
-	from = '(' .. oldest[#oldest]
+-- Of several groups of a processor the one that is furthest behind counts.
+local at = {}
+for _, group in ipairs(groups) do
+	local processor = processor_of(group['name'], id_length)
+	if group['last-delivered-id'] == '' then group['last-delivered-id'] = '0-0' end
+	local known = processor and at[processor]
+	if processor and (not known or before(group['last-delivered-id'], known['last-delivered-id'])) then at[processor] = group end
 end
-local dropped = #oldest
-
--- How many of those to drop stand behind an ID.
-local function undelivered(id)
-	local n = 0
-	while n < dropped and before(id, oldest[dropped - n]) do n = n + 1 end
-	return n
-end
-
+local positions = {}
 for i = 5, #ARGV do
-	local last, group = nil, nil -- of several groups the one that is furthest behind
-	for _, g in ipairs(groups) do
-		if is_group_of(ARGV[i], g['name'], id_length) then
-			local id = g['last-delivered-id']
-			if id == '' then id = '0-0' end
-			if not last or before(id, last) then last, group = id, g end
-		end
+	local group, saved = at[ARGV[i]], lost[i - 3]
+	positions[i - 4] = { own = KEYS[i - 3], group = group, last = group and group['last-delivered-id'] or saved[2] or '0-0', n = 0 }
+end
+table.sort(positions, function(a, b) return before(a.last, b.last) end)
+
+-- The oldest entries go in steps, each up to the next position: what goes in one was
+-- not delivered to those whose positions lie before it. So no entry is read.
+local most = math.min(excess, 1000)
+local dropped = 0
+for i = 1, #positions + 1 do
+	local position = positions[i]
+	if dropped < most and not (position and i > 1 and position.last == positions[i - 1].last) then
+		local n = position and remove(log, following(position.last), most - dropped)
+			or redis.call('XTRIM', log, 'MAXLEN', length - most)
+		dropped = dropped + n
+		for k = 1, i - 1 do positions[k].n = positions[k].n + n end
 	end
-	local n = undelivered(last or lost[i - 3][2] or '0-0')
+end
+for _, position in ipairs(positions) do
+	local n, group = position.n, position.group
 	if n > 0 then
-		redis.call('HINCRBY', KEYS[i - 3], 'lost', n)
+		redis.call('HINCRBY', position.own, 'lost', n)
 		if group and group['entries-read'] then -- else the server's own lag counts them for ever
-			redis.call('XGROUP', 'SETID', log, group['name'], last, 'ENTRIESREAD',
+			redis.call('XGROUP', 'SETID', log, group['name'], position.last, 'ENTRIESREAD',
 				string.format('%.0f', group['entries-read'] + n))
 		end
 	end
 end
-dropped = redis.call('XTRIM', log, 'MAXLEN', length - dropped)
 return { length - dropped, removed, dropped, holder or '', keep and 1 or 0 }
