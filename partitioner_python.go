@@ -1,18 +1,25 @@
 package runnel
 
 import (
+	"crypto/md5"
+	"encoding/binary"
+	"math/bits"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// PythonPartitioner and PythonIntPartitioner agree with Python's runnel, so that
-// producers in both languages keep the order per key. Python hashes repr(key), which
-// depends on the type of the key, while a key is a string here: take
+// PythonPartitioner, PythonIntPartitioner and those with MD5 agree with Python's runnel,
+// so that producers in both languages keep the order per key. Python hashes repr(key),
+// which depends on the type of the key, while a key is a string here: take
 // PythonPartitioner if the key is a str in Python, PythonIntPartitioner if it is an
 // int. Of 16 partitions the str 'abc' goes to 1 and the int 1 to 4; the str '1'
 // goes elsewhere.
+//
+// Python hashes with xxh64 only where its package xxhash is installed, as runnel[fast]
+// does, else with md5: then take those with MD5, by which 'abc' and 1 both go to 11.
+// Look at runnel.hashing.default in the Python that sends.
 //
 // Which characters repr escapes depends on the version of Unicode. Python and Go
 // agree unless a key has a character that was added between their versions.
@@ -25,7 +32,26 @@ var (
 	// writes: strconv.Itoa for an int. It serves any other type of key whose repr the
 	// key function returns.
 	PythonIntPartitioner = &Partitioner{Name: "python-int-xxh64", Func: XXHash.Func}
+
+	// PythonMD5Partitioner is PythonPartitioner for a Python without xxhash.
+	PythonMD5Partitioner = &Partitioner{Name: "python-repr-md5", Func: func(key string, partitions int) int {
+		var room [128]byte
+		return moduloMD5(appendRepr(room[:0], key), partitions)
+	}}
+
+	// PythonIntMD5Partitioner is PythonIntPartitioner for a Python without xxhash.
+	PythonIntMD5Partitioner = &Partitioner{Name: "python-int-md5", Func: func(key string, partitions int) int {
+		var room [128]byte
+		return moduloMD5(append(room[:0], key...), partitions)
+	}}
 )
+
+// moduloMD5 takes the digest as one number, its first byte the highest.
+func moduloMD5(repr []byte, partitions int) int {
+	digest := md5.Sum(repr)
+	high, low := binary.BigEndian.Uint64(digest[:8]), binary.BigEndian.Uint64(digest[8:])
+	return int(bits.Rem64(high, low, uint64(partitions)))
+}
 
 func pythonStr(key string, partitions int) int {
 	var room [128]byte

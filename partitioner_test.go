@@ -8,6 +8,8 @@ import (
 	"testing"
 )
 
+var allPartitioners = []*Partitioner{XXHash, PythonPartitioner, PythonIntPartitioner, PythonMD5Partitioner, PythonIntMD5Partitioner}
+
 // The docs show testdata/partitioner.txt, and other languages may test against it.
 func TestPartitionerVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/partitioner.txt")
@@ -25,17 +27,17 @@ func TestPartitionerVectors(t *testing.T) {
 		}
 		key, _ := strconv.Unquote(quoted)
 		columns := strings.Fields(line[len(quoted):])
-		if len(columns) != 3 {
+		if len(columns) != len(allPartitioners) {
 			t.Fatalf("%s: %d columns", line, len(columns))
 		}
-		for i, p := range []*Partitioner{XXHash, PythonPartitioner, PythonIntPartitioner} {
+		for i, p := range allPartitioners {
 			if got := strconv.Itoa(p.Func(key, 16)); columns[i] != "-" && got != columns[i] {
 				t.Errorf("%s: %s of 16 is %s, want %s", p.Name, quoted, got, columns[i])
 			}
 			tested++
 		}
 	}
-	if tested < 30 {
+	if tested < 50 {
 		t.Errorf("only %d vectors", tested)
 	}
 }
@@ -47,10 +49,23 @@ func TestPythonKeys(t *testing.T) {
 	if got := PythonIntPartitioner.Func("1", 16); got != 4 {
 		t.Errorf("1 is on %d of 16, want 4", got)
 	}
+	if got := PythonMD5Partitioner.Func("abc", 16); got != 11 {
+		t.Errorf("by md5 'abc' is on %d of 16, want 11", got)
+	}
+	if got := PythonIntMD5Partitioner.Func("1", 16); got != 11 {
+		t.Errorf("by md5 1 is on %d of 16, want 11", got)
+	}
+	// md5(repr('customer-42')) is larger than any number of 64 bits: all of it counts.
+	if got := PythonMD5Partitioner.Func("customer-42", 37); got != 11 {
+		t.Errorf("by md5 'customer-42' is on %d of 37, want 11", got)
+	}
 }
 
 func TestPartitionerNames(t *testing.T) {
-	for want, p := range map[string]*Partitioner{"xxh64": XXHash, "python-repr-xxh64": PythonPartitioner, "python-int-xxh64": PythonIntPartitioner} {
+	for want, p := range map[string]*Partitioner{
+		"xxh64": XXHash, "python-repr-xxh64": PythonPartitioner, "python-int-xxh64": PythonIntPartitioner,
+		"python-repr-md5": PythonMD5Partitioner, "python-int-md5": PythonIntMD5Partitioner,
+	} {
 		if p.Name != want {
 			t.Errorf("name = %q, want %q", p.Name, want)
 		}
@@ -58,7 +73,7 @@ func TestPartitionerNames(t *testing.T) {
 }
 
 func TestPartitionersStayInRange(t *testing.T) {
-	for _, p := range []*Partitioner{XXHash, PythonPartitioner, PythonIntPartitioner} {
+	for _, p := range allPartitioners {
 		for _, partitions := range []int{1, 2, 7, 16, 1024} {
 			used := make([]int, partitions)
 			for i := range 20 * partitions {
@@ -74,7 +89,7 @@ func TestPartitionersStayInRange(t *testing.T) {
 }
 
 func TestPartitionersDoNotAllocate(t *testing.T) {
-	for _, p := range []*Partitioner{XXHash, PythonPartitioner, PythonIntPartitioner} {
+	for _, p := range allPartitioners {
 		if n := testing.AllocsPerRun(100, func() { p.Func("customer-42", 16) }); n != 0 {
 			t.Errorf("%s: %v allocations", p.Name, n)
 		}

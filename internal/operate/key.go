@@ -12,7 +12,9 @@ import (
 
 // Partitioner finds a stream's partitioner among those that every app has.
 func Partitioner(stream string, meta rstream.Meta) (*runnel.Partitioner, error) {
-	for _, p := range []*runnel.Partitioner{runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner} {
+	for _, p := range []*runnel.Partitioner{
+		runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner, runnel.PythonMD5Partitioner, runnel.PythonIntMD5Partitioner,
+	} {
 		if p.Name == meta.Partitioner {
 			return p, nil
 		}
