@@ -78,6 +78,7 @@ type ProcessorOptions struct {
 	// Start is where the processor begins in a partition over which it never ran:
 	// StartBeginning, the oldest event that is there, which is the default;
 	// StartEnd, what is sent from then on; or an entry ID, behind which it begins.
+	// When Redis loses its data, a worker that lives on begins at the beginning.
 	Start string
 
 	// LockExpiry is how long a partition stays with a worker that is not heard

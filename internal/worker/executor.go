@@ -25,13 +25,14 @@ type executor struct {
 	latencies latencyBook
 
 	mu      sync.Mutex
-	current *incarnation  // nil between two
-	epochs  map[int]int64 // largest epoch seen, by partition
+	current *incarnation // nil between two
+
+	history history
 }
 
 func newExecutor(w *Worker, p *Processor) *executor {
 	return &executor{
-		w: w, p: p, log: w.log.With("stream", p.Stream, "processor", p.Name), count: new(Counters), epochs: map[int]int64{},
+		w: w, p: p, log: w.log.With("stream", p.Stream, "processor", p.Name), count: new(Counters),
 		latencies: latencyBook{on: w.cfg.Latencies, of: map[int]*Latencies{}},
 	}
 }
@@ -90,19 +91,6 @@ func (x *executor) incarnation() *incarnation {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.current
-}
-
-// saw notes an epoch; largest tells the largest seen.
-func (x *executor) saw(partition int, epoch int64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.epochs[partition] = max(x.epochs[partition], epoch)
-}
-
-func (x *executor) largest(partition int) int64 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.epochs[partition]
 }
 
 // An incarnation is an executor under one executor ID. It is the Owner of its
@@ -206,7 +194,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	err := i.w.client.Lock(ctx, place, number, i.p.LockExpiry, foreign)
 	var pos rstream.Position
 	if err == nil {
-		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.largest(partition))
+		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.history.largest(partition))
 	}
 	if err == nil && mono() >= leaseEnd(sent, i.p.LockExpiry) {
 		err = errTooLate
@@ -215,7 +203,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	switch {
 	case err == nil:
 		i.unclaim(partition)
-		i.saw(partition, pos.Epoch)
+		i.history.saw(partition, pos.Epoch)
 		i.own(place, number, pos, leaseEnd(sent, i.p.LockExpiry))
 		return nil
 	case errors.Is(err, rstream.ErrHeld):

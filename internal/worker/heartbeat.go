@@ -84,6 +84,7 @@ func (i *incarnation) endBeat(ctx context.Context) {
 
 // refresh is one beat. Of a cluster some nodes may have answered in spite of an error.
 func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
+	i.settled()
 	tenures := i.owned()
 	renewals := make([]rstream.Renewal, len(tenures))
 	for n, t := range tenures {

@@ -1,0 +1,55 @@
+package worker
+
+import "sync"
+
+// A history is what an executor has seen of its processor's partitions. It outlives
+// incarnations, and what Redis forgets.
+type history struct {
+	mu     sync.Mutex
+	epochs map[int]int64 // largest epoch seen, by partition
+	begun  bool          // the processor has begun in every partition
+}
+
+// saw notes an epoch.
+func (h *history) saw(partition int, epoch int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.epochs == nil {
+		h.epochs = map[int]int64{}
+	}
+	h.epochs[partition] = max(h.epochs[partition], epoch)
+}
+
+// largest returns the largest epoch seen, at least 1 once the processor has begun: a
+// partition of which Redis then knows nothing was forgotten, and Start applies only once.
+func (h *history) largest(partition int) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.begun {
+		return max(1, h.epochs[partition])
+	}
+	return h.epochs[partition]
+}
+
+func (h *history) hasBegun() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.begun
+}
+
+func (h *history) begins() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun = true
+}
+
+// settled notes that the processor has begun in every partition: this member owns what
+// it is assigned, or has been a member for as long as the others may take for theirs.
+func (i *incarnation) settled() {
+	if i.history.hasBegun() {
+		return
+	}
+	if s := i.coord.State(); s.Settled() && len(s.Owned) > 0 || s.Joined && i.lasted() {
+		i.history.begins()
+	}
+}
