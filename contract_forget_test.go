@@ -40,3 +40,40 @@ func TestAFlushLosesNothingThatIsSentAfterItFromStartEnd(t *testing.T) {
 		}
 	})
 }
+
+// The ID of a delayed event is given once, whatever Redis forgets: an application that
+// has kept one cannot take back an event of somebody else.
+func TestTheIDOfADelayedEventIsNotGivenAgain(t *testing.T) {
+	for name, forget := range map[string]func(c *runneltest.Cluster) error{
+		"flush":   func(c *runneltest.Cluster) error { return c.Redis().FlushAll(c.Context()).Err() },
+		"counter": func(c *runneltest.Cluster) error { return c.Redis().Del(c.Context(), "__dueseq:contract.items.0").Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fn := runnel.Each(func(context.Context, *runnel.Event, item) error { return nil })
+			cluster(t, 1, fn, nil, func(c *runneltest.Cluster, _ func(...int)) {
+				app := runnel.New("contract", c.Options("other sender"))
+				defer app.Close()
+				s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1})
+				given := map[string]bool{}
+				for range 3 {
+					var last string
+					for n := range 5 {
+						sent, err := s.SendAfter(c.Context(), time.Hour, item{n})
+						if err != nil {
+							t.Fatal(err)
+						}
+						id := sent[0].ID
+						if given[id] || id <= last {
+							t.Errorf("%s is given behind %s, again: %v", id, last, given[id])
+						}
+						given[id], last = true, id
+					}
+					if err := forget(c); err != nil {
+						t.Fatal(err)
+					}
+					c.Sleep(time.Second)
+				}
+			})
+		})
+	}
+}

@@ -238,9 +238,9 @@ var mutants = []mutant{
 		"TestTenThousandDelayed/redis",
 	},
 	{
-		"numbers of delayed events have a fixed length", dueLua,
-		"string.format('%016.0f', version)", "string.format('%.0f', version)",
-		"TestTenThousandDelayed/redis",
+		"IDs of delayed events go on where Redis has forgotten the last", dueLua,
+		"if not id and version < due_micros(q) then", "if false then",
+		"TestTheIDOfADelayedEventIsGivenOnce/redis",
 	},
 	{
 		"a refresh finds what nobody was told", "internal/worker/heartbeat.go",

@@ -60,6 +60,23 @@ func (e *env) waiting() []string {
 	return out
 }
 
+// ids are those of delayed events, without their partition.
+func (e *env) ids(sent Appended) (out []string) {
+	for _, one := range sent.IDs {
+		_, id, ok := ParseDelayedID(one)
+		if !ok {
+			e.t.Errorf("%q is no ID of a delayed event", one)
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+// waitingIDs are those of partition 3, in the order in which they are due.
+func (e *env) waitingIDs() []string {
+	return e.raw.ZRange(e.ctx(), e.dueKeys("orders", 3).Due, 0, -1).Val()
+}
+
 func numbers(first, n int) []string {
 	var out []string
 	for i := range n {
@@ -73,7 +90,10 @@ func TestDelayAndMove(t *testing.T) {
 		log := e.keys.Partition("orders", 3)
 		sent := e.delay(later(0, 3, future)...)
 		e.must(sent.Err)
-		equal(t, "IDs", sent.IDs, []string{"3/0000000000000001", "3/0000000000000002", "3/0000000000000003"})
+		ids := e.ids(sent)
+		if len(ids) != 3 || len(ids[0]) != 16 || ids[0] >= ids[1] || ids[1] >= ids[2] {
+			t.Errorf("IDs %v: want three that rise, of 16 digits", sent.IDs)
+		}
 		equal(t, "wait", e.waiting(), numbers(0, 3))
 		if m := e.move(); m.Events != 0 || m.Wait < 23*time.Hour || m.Wait > 24*time.Hour {
 			t.Errorf("moved early: %+v", m)
@@ -82,7 +102,7 @@ func TestDelayAndMove(t *testing.T) {
 
 		// The second and the first become due; the earlier one goes first.
 		for n, at := range []int64{2000, 1000} {
-			ok, err := e.Reschedule(e.ctx(), "orders", 3, fmt.Sprintf("%016d", n+1), time.UnixMilli(at))
+			ok, err := e.Reschedule(e.ctx(), "orders", 3, ids[n], time.UnixMilli(at))
 			if !ok || err != nil {
 				t.Fatalf("reschedule: %v, %v", ok, err)
 			}
@@ -169,7 +189,7 @@ func TestDelayOfWhatIsDue(t *testing.T) {
 		entry := e.raw.XRange(e.ctx(), log, "-", "+").Val()[1]
 		equal(t, "its ID", sent.IDs[1], entry.ID)
 		equal(t, "due", entry.Values[DueField], "1000")
-		equal(t, "delayed", sent.IDs[2], "3/0000000000000001")
+		equal(t, "delayed", e.ids(Appended{IDs: sent.IDs[2:]}), e.waitingIDs())
 
 		// Two more fit; from the third on they wait, and those that are sent later
 		// wait behind them, also when there is room again.
@@ -209,10 +229,10 @@ func TestDelayedOrder(t *testing.T) {
 		}
 		equal(t, "wait", e.waiting(), numbers(0, n))
 		// The same set, due in the past.
-		ctx, keys := e.ctx(), e.dueKeys("orders", 3)
+		ctx, keys, ids := e.ctx(), e.dueKeys("orders", 3), e.waitingIDs()
 		pipe := e.raw.Pipeline()
 		for i := range n {
-			pipe.Do(ctx, "ZADD", keys.Due, 5000, fmt.Sprintf("%016d", i+1))
+			pipe.Do(ctx, "ZADD", keys.Due, 5000, ids[i])
 		}
 		_, err := pipe.Exec(ctx)
 		e.must(err)
@@ -230,21 +250,23 @@ func TestDelayedOrder(t *testing.T) {
 
 func TestCancelAndFire(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		e.must(e.delay(later(0, 3, future)...).Err)
+		sent := e.delay(later(0, 3, future)...)
+		e.must(sent.Err)
+		ids := e.ids(sent)
 		cancel := func(id string) string {
 			ok, err := e.Cancel(e.ctx(), "orders", 3, id)
 			return fmt.Sprint(ok, err)
 		}
-		equal(t, "before it is due", cancel("0000000000000002"), "true <nil>")
-		equal(t, "again", cancel("0000000000000002"), "false <nil>")
+		equal(t, "before it is due", cancel(ids[1]), "true <nil>")
+		equal(t, "again", cancel(ids[1]), "false <nil>")
 		equal(t, "never there", cancel("0000000000000099"), "false <nil>")
-		ok, err := e.Fire(e.ctx(), "orders", 3, "0000000000000003")
+		ok, err := e.Fire(e.ctx(), "orders", 3, ids[2])
 		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
 		equal(t, "moved", e.move().Events, 1)
-		equal(t, "after it was moved", cancel("0000000000000003"), "false <nil>")
-		ok, err = e.Fire(e.ctx(), "orders", 3, "0000000000000003")
+		equal(t, "after it was moved", cancel(ids[2]), "false <nil>")
+		ok, err = e.Fire(e.ctx(), "orders", 3, ids[2])
 		equal(t, "fired again", fmt.Sprint(ok, err), "false <nil>")
-		ok, err = e.Reschedule(e.ctx(), "orders", 3, "0000000000000003", future)
+		ok, err = e.Reschedule(e.ctx(), "orders", 3, ids[2], future)
 		equal(t, "rescheduled", fmt.Sprint(ok, err), "false <nil>")
 		equal(t, "in", e.contents(e.keys.Partition("orders", 3)), []string{"2"})
 		equal(t, "waits", e.waiting(), []string{"0"})
@@ -275,8 +297,8 @@ func TestDelayIsAnnounced(t *testing.T) {
 			{"later", func() { e.delay(later(3, 1, future.Add(time.Hour))...) }, 2},
 			{"earlier", func() { e.delay(later(4, 1, future.Add(-time.Hour))...) }, 4},
 			{"due now", func() { e.delay(later(5, 1, past)...) }, 4},
-			{"rescheduled later", func() { e.Reschedule(e.ctx(), "orders", 3, "0000000000000005", future.Add(2*time.Hour)) }, 4},
-			{"rescheduled to the front", func() { e.Reschedule(e.ctx(), "orders", 3, "0000000000000004", past) }, 6},
+			{"rescheduled later", func() { e.Reschedule(e.ctx(), "orders", 3, e.waitingIDs()[0], future.Add(2*time.Hour)) }, 4},
+			{"rescheduled to the front", func() { e.Reschedule(e.ctx(), "orders", 3, e.waitingIDs()[3], past) }, 6},
 		} {
 			step.do()
 			equal(t, step.what, heard(), step.want)

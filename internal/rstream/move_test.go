@@ -32,8 +32,8 @@ func TestMoveWithoutMemory(t *testing.T) {
 	e := realEnv(t)
 	log := e.keys.Partition("orders", 3)
 	e.must(e.delay(later(0, 20, future)...).Err)
-	for i := range 20 {
-		_, err := e.Fire(e.ctx(), "orders", 3, fmt.Sprintf("%016d", i+1))
+	for _, id := range e.waitingIDs() {
+		_, err := e.Fire(e.ctx(), "orders", 3, id)
 		e.must(err)
 	}
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
@@ -67,8 +67,8 @@ func TestRefreshTellsWhatIsDue(t *testing.T) {
 			rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0"})
 		}
 		e.must(e.delay(later(0, 1, time.Now().Add(time.Hour))...).Err)
-		e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 1, Records: later(0, 1, future)}})
-		ok, err := e.Fire(e.ctx(), "orders", 1, "0000000000000001")
+		sent := e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 1, Records: later(0, 1, future)}})
+		ok, err := e.Fire(e.ctx(), "orders", 1, e.ids(sent[0])[0])
 		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
 		e.must(e.raw.Set(e.ctx(), e.dueKeys("orders", 2).Due, "x", 0).Err())
 		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
