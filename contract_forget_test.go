@@ -3,6 +3,7 @@ package runnel_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,8 +46,10 @@ func TestAFlushLosesNothingThatIsSentAfterItFromStartEnd(t *testing.T) {
 // has kept one cannot take back an event of somebody else.
 func TestTheIDOfADelayedEventIsNotGivenAgain(t *testing.T) {
 	for name, forget := range map[string]func(c *runneltest.Cluster) error{
-		"flush":   func(c *runneltest.Cluster) error { return c.Redis().FlushAll(c.Context()).Err() },
-		"counter": func(c *runneltest.Cluster) error { return c.Redis().Del(c.Context(), "__dueseq:contract.items.0").Err() },
+		"flush": func(c *runneltest.Cluster) error { return c.Redis().FlushAll(c.Context()).Err() },
+		"counter": func(c *runneltest.Cluster) error {
+			return c.Redis().Del(c.Context(), "__dueseq:contract.items.0").Err()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fn := runnel.Each(func(context.Context, *runnel.Event, item) error { return nil })
@@ -75,5 +78,39 @@ func TestTheIDOfADelayedEventIsNotGivenAgain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A leader that lives on runs no due time again, also when Redis goes back to a state
+// from before the claims.
+func TestADurableTaskRunsNoDueTimeAgainAfterRedisWentBack(t *testing.T) {
+	for _, catchUp := range []runnel.CatchUp{runnel.CatchUpOnce, runnel.CatchUpNone, runnel.CatchUpAll} {
+		for kind, register := range map[string]func(app *runnel.App, fn runnel.TaskFunc){
+			"Every": func(app *runnel.App, fn runnel.TaskFunc) { app.Every("t", time.Second, fn, durably(catchUp)) },
+			"Cron":  func(app *runnel.App, fn runnel.TaskFunc) { app.Cron("t", "@every 1s", fn, durably(catchUp)) },
+		} {
+			t.Run(fmt.Sprint(kind, " ", catchUp), func(t *testing.T) {
+				var n notes
+				tasked(t, func(app *runnel.App, _ string) {
+					register(app, func(ctx context.Context) error { n.add(clock(runnel.DueTime(ctx))); return nil })
+				}, func(c *runneltest.Cluster) {
+					c.Start("a")
+					c.Sleep(10 * time.Second)
+					before := c.Redis().HGet(c.Context(), "__task:contract", "t").Val()
+					c.Sleep(5 * time.Second)
+					if err := c.Redis().HSet(c.Context(), "__task:contract", "t", before).Err(); err != nil || before == "" {
+						t.Fatal(before, err)
+					}
+					c.Sleep(10*time.Second + 500*time.Millisecond)
+				})
+				got := n.all()
+				if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+					t.Errorf("due times are not in order, or come twice: %v", got)
+				}
+				if len(got) < 20 {
+					t.Errorf("ran %d times in 25 s, of which Redis has forgotten 5", len(got))
+				}
+			})
+		}
 	}
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
@@ -110,6 +112,16 @@ func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older 
 		d.w.log.Info("durable task: due times passed by and are left out", "task", d.t.Name,
 			"missed", len(due)-len(run), "older", older, "due", due[0], "runs", len(run))
 	}
+	// Redis may have gone back to a state from before some of them.
+	known := d.w.claimed.of(d.t.Name)
+	if i := slices.IndexFunc(run, known.Before); i != 0 && len(run) > 0 {
+		if i < 0 {
+			i = len(run)
+		}
+		d.w.log.Error("Redis has forgotten due times of a durable task that were claimed here: they are not run again", "task", d.t.Name,
+			"missed", i, "due", run[0])
+		run = run[i:]
+	}
 	for _, at := range run {
 		if !d.claim(ctx, at) {
 			return o
@@ -136,7 +148,35 @@ func (d *durable) claim(ctx context.Context, due time.Time) bool {
 		claimed = m.Claimed
 		return m, err
 	})
-	return known && claimed
+	if known && claimed {
+		d.w.claimed.note(d.t.Name, due)
+		return true
+	}
+	return false
+}
+
+// A claims is the latest due time of each durable task that this process has claimed,
+// over all terms: whatever Redis forgets, none up to it is run again here.
+type claims struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func (c *claims) of(task string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[task]
+}
+
+func (c *claims) note(task string, due time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		c.last = map[string]time.Time{}
+	}
+	if due.After(c.last[task]) {
+		c.last[task] = due
+	}
 }
 
 // mark asks Redis until it answers, and says whether it did before ctx ended.

@@ -76,6 +76,7 @@ type Worker struct {
 	now    func() time.Time // the clock of schedules
 
 	calls     calls
+	claimed   claims // of durable tasks
 	executors []*executor
 	running   context.Context // when it ends the worker drains; set before anything runs
 	stop      context.CancelCauseFunc
