@@ -212,7 +212,7 @@ func (s *sending) split(reply *redis.Cmd, answers []answer) {
 		}
 		if a.words == nil {
 			a.err = err
-		} else if a.words[0] == "!" && len(refusals) > 0 {
+		} else if a.words[len(a.words)-1] == "!" && len(refusals) > 0 {
 			a.refusal, refusals = refusals[0], refusals[1:]
 		}
 	}
@@ -272,6 +272,12 @@ func (p *part) take(a answer) error {
 	need, full := strings.CutPrefix(a.words[0], "FULL:")
 	switch {
 	case a.refusal != "":
+		if in := a.words[:slices.Index(a.words, "!")]; len(in) > 0 {
+			p.add(in)
+			if err := p.out.weaken(a.weak, len(in)); err != nil {
+				return err
+			}
+		}
 		return scriptError(a.refusal)
 	case full:
 		n, err := strconv.Atoi(need)

@@ -29,6 +29,10 @@ for i = 1, #KEYS do
 				m = m + 1
 				out[m] = call('XADD', log, '*', name, ARGV[k])
 			end
+			if type(out[m]) == 'table' then -- the partition has no more IDs: see send.lua
+				errors[#errors + 1] = out[m].err
+				for k = m - n + 1, m do out[k] = type(out[k]) == 'table' and '!' or out[k] end
+			end
 		end
 	end
 	if err then

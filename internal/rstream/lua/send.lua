@@ -19,7 +19,8 @@
 --         of them need room when they do not fit. '!' when they are refused with the
 --         next of the errors, and then none was appended: what may refuse an entry
 --         refuses the first, for once it has written a script may write on though
---         the memory is full.
+--         the memory is full. But where a partition runs out of IDs, those that are in
+--         have theirs, and each of the others has '!', with one error for all.
 -- Calls take most of the time, then texts that Lua has to make: hence one for all.
 local argv, call, at, k, out, m = ARGV, redis.pcall, 1, 1, {}, 0
 
@@ -86,7 +87,14 @@ local function send(log, ids, n, stop)
 				m = m + 1
 				out[m] = call('XADD', log, '*', name, argv[v])
 			end
-			if type(out[first]) == 'table' then return out[first] end
+			if type(out[m]) == 'table' then
+				local err = out[m]
+				while m >= first and type(out[m]) == 'table' do
+					out[m] = nil
+					m = m - 1
+				end
+				return err
+			end
 			at, count = at + count, 0
 		end
 		for _ = 1, math.abs(count) do
@@ -118,12 +126,10 @@ while at <= last do
 	local next = k + ids
 	local err = send(log, ids, n, stop)
 	if err then
-		while m > before do
-			out[m] = nil
-			m = m - 1
-		end
-		m = m + 1
-		out[m] = '!'
+		repeat
+			m = m + 1
+			out[m] = '!'
+		until m == before + 1 or m == before + n
 		errors[#errors + 1] = err.err
 	end
 	at, k = stop, next
