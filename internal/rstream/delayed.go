@@ -10,6 +10,15 @@ import (
 	"github.com/runnel-go/runnel/internal/due"
 )
 
+// What keeps the server while delayed events are moved: so many of them, and bytes, in one
+// round trip, if a script for each of so many partitions moves its share; at least so many each.
+const (
+	movesPerTrip  = 8
+	eventsPerTrip = 1000
+	bytesPerTrip  = 4 << 20
+	leastMoved    = 16
+)
+
 // Fields that a delayed event has beside those that it was sent with.
 const (
 	SentField = "__sent" // when it was sent, in milliseconds since 1970 by Redis' clock
@@ -39,16 +48,18 @@ func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
 	out := make([]Moved, len(ps))
 	var calls []*call
 	var at []int
+	share := max(len(ps), movesPerTrip)
 	for i, p := range ps {
 		m, err := c.recentMeta(ctx, p.Stream)
 		if err != nil {
 			out[i].Err = p.wrap(err)
 			continue
 		}
-		calls = append(calls, scriptCall(ctx, moveScript, c.delayKeys(p.Stream, p.Partition), m.Size, recordsPerCall, bytesPerCall))
+		calls = append(calls, scriptCall(ctx, moveScript, c.delayKeys(p.Stream, p.Partition), m.Size,
+			max(eventsPerTrip/share, leastMoved), max(bytesPerTrip/share, bytesPerTrip/eventsPerTrip*leastMoved)))
 		at = append(at, i)
 	}
-	pipeline(ctx, c.once, calls)
+	inTurns(ctx, c.once, calls, movesPerTrip)
 	var denied []*part
 	full := map[*part]*Moved{}
 	for n, i := range at {

@@ -124,6 +124,10 @@ func waited(ctx context.Context, full *FullError) error {
 	return fmt.Errorf("%w: no room until: %w", full, ctx.Err())
 }
 
+// roomsPerTrip bounds how many scripts that make room the server runs in a row: each looks
+// at all groups of a partition.
+const roomsPerTrip = 16
+
 // A roomReply is what became of the room for a batch.
 type roomReply struct {
 	FullError // as it would have to be told
@@ -153,7 +157,7 @@ func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 		}
 	}
 	c.persist(ctx, func() error { // each reply carries its error
-		pipeline(ctx, c.once, calls)
+		inTurns(ctx, c.once, calls, roomsPerTrip)
 		var errs []error
 		for _, call := range calls {
 			errs = append(errs, sorted(call.reply.Err()))

@@ -3,6 +3,7 @@ package rstream
 import (
 	"context"
 	_ "embed"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -200,6 +201,14 @@ func pipeline(ctx context.Context, rdb *redis.Client, calls []*call) {
 		c.before = c.reply
 	}
 	roundTrip(ctx, rdb, again)
+}
+
+// inTurns is pipeline with at most so many calls in a round trip: the server runs all that
+// it reads at once before it serves another client.
+func inTurns(ctx context.Context, rdb *redis.Client, calls []*call, most int) {
+	for some := range slices.Chunk(calls, most) {
+		pipeline(ctx, rdb, some)
+	}
 }
 
 // roundTrip returns the calls whose script the server does not know.
