@@ -17,7 +17,7 @@ func TestDoctor(t *testing.T) {
 	}
 	r := s.run("doctor")
 	r.want(t, 0, "ok       persistence: append-only file, fsync everysec\n", "")
-	r.matches(t, `(?m)^ok       version: Redis 7\.`, `(?m)^ok       clock: that of Redis is -?\S+ off from the one here$`, `(?m)^ok       rights: all that a worker needs$`)
+	r.matches(t, `(?m)^ok       version: (Redis|Valkey) \d+\.`, `(?m)^ok       clock: that of Redis is -?\S+ off from the one here$`, `(?m)^ok       rights: all that a worker needs$`)
 	if strings.Contains(r.out, "→") {
 		t.Errorf("advice where all is well: %s", r.out)
 	}

@@ -90,7 +90,7 @@ func TestDoctor(t *testing.T) {
 	}
 	for _, n := range r.k.Nodes() {
 		for check, want := range map[string]string{
-			"version": "Redis 7", "role": "a master, which refuses everything while another one is away", "replicas": "none", "persistence": "none", "memory": "noeviction",
+			"version": testredis.Version(t), "role": "a master, which refuses everything while another one is away", "replicas": "none", "persistence": "none", "memory": "noeviction",
 		} {
 			if want := check + ": node " + n.Addr() + ": " + want; !strings.Contains(out, want) {
 				t.Errorf("no %q in:\n%s", want, out)

@@ -153,10 +153,10 @@ func (d *doctor) version(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case version == "":
+	case version.Number == "":
 		d.say("version", LevelUnknown, "make sure that it is Redis 7.0 or newer", "the server does not tell its version")
 	default:
-		d.say("version", LevelOK, "", "Redis %s", version) // Check refuses older ones
+		d.say("version", LevelOK, "", "%s", version) // Check refuses older ones
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func Server(ctx context.Context, c *rstream.Client) (ServerState, error) {
 	}
 	info := sectionsOf(text)
 	s := ServerState{
-		Version: info["server"]["redis_version"], Memory: number(info["memory"]["used_memory"]), MaxMemory: number(info["memory"]["maxmemory"]),
+		Version: rstream.ParseVersion(text).String(), Memory: number(info["memory"]["used_memory"]), MaxMemory: number(info["memory"]["maxmemory"]),
 	}
 	if of := info["replication"]; of["role"] == "slave" {
 		s.Master = net.JoinHostPort(of["master_host"], of["master_port"])

@@ -201,7 +201,7 @@ func (m *Mover) restoreError(ctx context.Context, key string, err error) error {
 }
 
 func version(ctx context.Context, rdb redis.UniversalClient) string {
-	if v := field(rdb.Info(ctx, "server").Val(), "redis_version"); v != "" {
+	if v := rstream.ParseVersion(rdb.Info(ctx, "server").Val()).String(); v != "" {
 		return " (" + v + ")"
 	}
 	return ""

@@ -77,9 +77,9 @@ func (c *Client) checkVersion(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		major, _, _ := strings.Cut(version, ".")
+		major, _, _ := strings.Cut(version.Number, ".")
 		if n, err := strconv.Atoi(major); err == nil && n < 7 {
-			return fmt.Errorf("%s is Redis %s, and 7.0 or newer is needed", c.nameOf(node), version)
+			return fmt.Errorf("%s is %s, and Redis 7.0 or newer is needed", c.nameOf(node), version)
 		}
 	}
 	return nil
@@ -93,39 +93,67 @@ func (c *Client) nameOf(n Node) string {
 	return "node " + n.Addr
 }
 
-// Version is what the server says it is, "" if it does not tell. Where INFO is not
-// permitted HELLO tells, which everybody may say.
-func (n Node) Version(ctx context.Context) (string, error) {
+// A Version is the name and the number that a server gives itself.
+type Version struct {
+	Name   string // "Redis" or "Valkey"
+	Number string // "" if the server does not tell
+}
+
+// String is the name and the number, such as "Valkey 8.1.1", or "" if the number is unknown.
+func (v Version) String() string {
+	if v.Number == "" {
+		return ""
+	}
+	return v.Name + " " + v.Number
+}
+
+// ParseVersion reads the version from the section "server" of INFO. Valkey gives the version of
+// Redis that it is compatible with, and its own beside it.
+func ParseVersion(info string) Version {
+	v := Version{Name: "Redis"}
+	for line := range strings.Lines(info) {
+		key, number, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "redis_version":
+			v.Number = number
+		case "valkey_version":
+			return Version{Name: "Valkey", Number: number}
+		}
+	}
+	return v
+}
+
+// Version is what the server says it is, without a number if it does not tell. Where INFO is
+// not permitted HELLO tells, which every user may send.
+func (n Node) Version(ctx context.Context) (Version, error) {
 	info, err := n.Redis.Info(ctx, "server").Result()
 	if err != nil && isReply(err) {
 		return n.helloVersion(ctx, err)
 	}
-	for line := range strings.Lines(info) {
-		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); ok {
-			return version, nil
-		}
-	}
-	return "", err
+	return ParseVersion(info), err
 }
 
-func (n Node) helloVersion(ctx context.Context, why error) (string, error) {
+func (n Node) helloVersion(ctx context.Context, why error) (Version, error) {
 	if !replyHas(why, "NOPERM", "unknown command") {
-		return "", nil
+		return Version{}, nil
 	}
 	reply, err := n.Redis.Do(ctx, "HELLO").Result()
 	if err != nil && !isReply(err) {
-		return "", err
+		return Version{}, err
 	}
-	switch fields := reply.(type) {
+	fields := map[any]any{}
+	switch reply := reply.(type) {
 	case map[any]any:
-		version, _ := fields["version"].(string)
-		return version, nil
+		fields = reply
 	case []any:
-		for i := 0; i+1 < len(fields); i += 2 {
-			if version, ok := fields[i+1].(string); ok && fields[i] == "version" {
-				return version, nil
-			}
+		for i := 0; i+1 < len(reply); i += 2 {
+			fields[reply[i]] = reply[i+1]
 		}
 	}
-	return "", nil
+	v := Version{Name: "Redis"}
+	if fields["server"] == "valkey" {
+		v.Name = "Valkey"
+	}
+	v.Number, _ = fields["version"].(string)
+	return v, nil
 }

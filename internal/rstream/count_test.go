@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
-// A server that has read its append-only file, and a replica, have forgotten how much a
+// A server that has read its append-only file, and a replica, may have forgotten how much a
 // group has read. Nothing is taken for lost because of that.
 func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 	for _, name := range []string{"restart", "failover"} {
@@ -38,8 +38,8 @@ func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 				s = replica
 			}
 			after := newEnv(t, s.Addr(), true)
-			if n := after.raw.XInfoGroups(after.ctx(), p.Log).Val()[0].EntriesRead; n == events {
-				t.Errorf("Redis has forgotten nothing")
+			if g := after.raw.XInfoGroups(after.ctx(), p.Log).Val()[0]; g.EntriesRead == events { // newer servers remember
+				after.must(after.raw.Do(after.ctx(), "XGROUP", "SETID", p.Log, g.Name, g.LastDeliveredID, "ENTRIESREAD", 2).Err())
 			}
 			got, err := after.Refresh(after.ctx(), Pulse{Key: "beat", Expiry: 1e10, Membership: "memb"}, []Renewal{
 				{Place: p, Tenure: first, Floor: fmt.Sprint(events-5, "-1"), Read: events - 5, At: fmt.Sprint(events, "-1"), Count: events}})

@@ -58,10 +58,11 @@ func (c *Client) lastingOptions() *redis.Options {
 }
 
 // durably runs calls as pipeline does, and has the server wait for the replicas, on
-// the same connection and in the same round trip. WAIT counts for what the connection
-// was told, so that it is never too early: also for what somebody else wrote before,
-// such as the record of a duplicate. The error is ErrNotReplicated, of those calls that
-// were executed.
+// the same connection and in the same round trip. From Redis 7.2 on WAIT asks for the last
+// write of its connection, and is content at once where there was none. So each script that
+// answers from what is stored, such as the record of a duplicate, writes something too: the
+// replication stream has one order, and a replica that confirms the later write has the
+// earlier one. The error is ErrNotReplicated, of those calls that were executed.
 func (c *Client) durably(ctx context.Context, calls []*call) error {
 	if c.durability.MinReplicas == 0 {
 		pipeline(ctx, c.once, calls)

@@ -105,9 +105,12 @@ func TestNothingFollowsWhatIsNotReplicated(t *testing.T) {
 	wide := l.hasty.Append(l.ctx(), []Append{{Log: "wide", Records: [][]string{make([]string, fieldsPerCall+2)}}})[0]
 	l.weak("a wide record", wide.Err)
 	equal(t, "in, and weak", []int{len(wide.IDs), wide.Weak}, []int{1, 1})
-	delayed := l.hasty.Delay(l.ctx(), []Delay{{Stream: "orders", Records: []DelayedRecord{{Fields: []string{"a", "b"}, After: time.Hour}}}})[0]
-	l.weak("a delayed record", delayed.Err)
-	equal(t, "in, and weak", []int{len(delayed.IDs), delayed.Weak}, []int{1, 1})
+	for _, name := range []string{"a delayed record", "a duplicate of it, on another connection"} {
+		delayed := l.durable(100*time.Millisecond).Delay(l.ctx(), []Delay{{Stream: "orders", Records: []DelayedRecord{
+			{Fields: []string{"a", "b"}, After: time.Hour, ID: "once"}}}})[0]
+		l.weak(name, delayed.Err)
+		equal(t, "in, and weak", []int{len(delayed.IDs), delayed.Weak}, []int{1, 1})
+	}
 }
 
 // A script that the server has forgotten is sent again, and so is the question behind it.
@@ -135,6 +138,8 @@ func TestATakeoverWaitsForItsReplicas(t *testing.T) {
 	l.must(l.hasty.Lock(l.ctx(), p, one, time30s, 0))
 	_, err := l.hasty.Takeover(l.ctx(), p, one, "", 0)
 	l.weak("the takeover", err)
+	_, err = l.durable(100*time.Millisecond).Takeover(l.ctx(), p, one, "", 0)
+	l.weak("the same takeover again, on another connection", err)
 	equal(t, "groups", len(l.groups(p.Log)), 1)
 	l.link.Resume()
 	pos, err := l.patient.Takeover(l.ctx(), p, one, "", 0)
@@ -155,6 +160,8 @@ func TestAClaimWaitsForItsReplicas(t *testing.T) {
 	l.link.Pause()
 	_, err = l.hasty.ClaimTask(l.ctx(), "me", "clean", seen.Last, due)
 	l.weak("the claim", err)
+	_, err = l.durable(100*time.Millisecond).ClaimTask(l.ctx(), "me", "clean", seen.Last, due)
+	l.weak("the same claim again, on another connection", err)
 	l.link.Resume()
 	mark, err := l.patient.ClaimTask(l.ctx(), "me", "clean", seen.Last, due)
 	l.must(err)

@@ -18,7 +18,10 @@ local size, length = tonumber(ARGV[1]), redis.call('XLEN', log)
 local head = redis.call('ZRANGE', q.due, 0, 0, 'WITHSCORES')
 local before = head[2] and due_number(head[2])
 local seen = {}
-for k = 8, #KEYS do seen[KEYS[k]] = redis.call('GET', KEYS[k]) end
+for k = 8, #KEYS do
+	seen[KEYS[k]] = redis.call('GET', KEYS[k])
+	if seen[KEYS[k]] then redis.call('PEXPIRE', KEYS[k], ARGV[2]) end -- a write, for WAIT; see durably
+end
 
 local first, ids, failed, k = before, {}, '', 7
 local function send(at, data)

@@ -27,7 +27,8 @@ local function count(log, own, group, at, read, lost)
 	if not (delivered and lag == 0) and #redis.call('XRANGE', log, '(' .. at, '+', 'COUNT', 1) > 0 then
 		return lost, 0, -1
 	end
-	if delivered and lag then
+	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
+	if delivered and lag and (lag > 0 or redis.call('XLEN', log) > 0) then
 		added = delivered + lag
 	else
 		added = map(redis.call('XINFO', 'STREAM', log))['entries-added']

@@ -46,7 +46,11 @@ local function sent_before(n)
 		if seen[name] == nil then
 			seen[name] = call('GET', name)
 			if type(seen[name]) == 'table' then return nil, seen[name] end
-			if seen[name] then again = again + 1 end
+			if seen[name] then
+				again = again + 1
+				local renewed = call('PEXPIRE', name, window) -- a write, for WAIT; see durably
+				if type(renewed) == 'table' then return nil, renewed end
+			end
 		else
 			again = again + 1
 		end

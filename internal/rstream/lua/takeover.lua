@@ -86,6 +86,8 @@ end
 local saved = redis.call('HMGET', KEYS[3], 'tenure', 'epoch', 'floor', 'read', 'open', 'suspect', 'aside', 'given')
 if saved[1] == ARGV[3] then
 	if not mine then return redis.error_reply('FENCED the group of this tenure is gone') end
+	-- A write that needs no memory, for WAIT; see durably.
+	redis.call('PEXPIRE', KEYS[2], math.max(redis.call('PTTL', KEYS[2]), tonumber(ARGV[6]), 1))
 	return answer()
 end
 

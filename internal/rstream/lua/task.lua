@@ -34,7 +34,10 @@ if not record then
 end
 local due = tonumber(ARGV[4])
 if ARGV[3] == '' then return { 0, record.last, now } end
-if record.last == due and record.by == ARGV[2] then return { 1, due, now } end
+if record.last == due and record.by == ARGV[2] then
+	store(due, ARGV[2]) -- what is stored already: a write, for WAIT; see durably
+	return { 1, due, now }
+end
 if record.last ~= tonumber(ARGV[3]) or due <= record.last then return { 0, record.last, now } end
 if due > now then return { -1, record.last, now } end
 store(due, ARGV[2])
