@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim sim-exact chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,12 @@ model-short: ## explore the model of the ownership protocol, in more than the ra
 
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff
+
+# SHORT=1 is what continuous integration runs.
+SHORT ?=
+
+test-servers: ## run what depends on the server on Redis 7.0, Redis 8.0 and Valkey 8.1, which are fetched: make test-servers SHORT=1
+	@GO="$(GO)" scripts/test-servers.sh $(if $(SHORT),short)
 
 sim: ## simulated clusters in fake time, also with retries, delays, full streams: make sim SEEDS=1000
 	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs the tests that say how servers behave on the installed redis-server, on Redis 8.0 and on
+# Valkey 8.1, one after the other: scripts, conformance, clusters, security, what is shown, and a
+# play of chaos. With the argument "short" only the scripts, and only on the two newer servers.
+# All of them run even if one fails; the last line names those that failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+scripts/setup-test.sh || exit 1
+servers=$(scripts/setup-servers.sh) || exit 1
+
+packages=(./internal/rstream ./internal/conformance ./internal/clusters ./internal/security ./internal/surfaces ./internal/inspect)
+if [ "${1:-}" = short ]; then
+	packages=(./internal/rstream)
+else
+	servers="installed $(dirname "$(command -v redis-server)")
+$servers"
+fi
+
+failed=()
+while read -r name directory; do
+	echo "test-servers: $name, $("$directory/redis-server" --version)"
+	# One package at a time: some of them have leases of a second.
+	if ! PATH="$directory:$PATH" "$go" test -count 1 -vet off -timeout 25m -p 1 "${packages[@]}"; then
+		failed+=("$name")
+	elif [ "${1:-}" != short ] && ! PATH="$directory:$PATH" RUNNEL_CHAOS_DURATION=30s "$go" test -count 1 -vet off -run '^TestFaults$' -timeout 25m ./internal/chaos; then
+		failed+=("$name")
+	fi
+done <<<"$servers"
+[ ${#failed[@]} -eq 0 ] || { echo "test-servers: failed on: ${failed[*]}"; exit 1; }
