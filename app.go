@@ -157,8 +157,8 @@ func (a *App) ensure(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns nil while the app runs and owns every partition that it was
-// assigned; else an error that says what is missing, with ErrNotReady in its
+// Ready returns nil while the app runs, owns every partition that it was
+// assigned, and can read them; else an error that says what is missing, with ErrNotReady in its
 // chain. It does not block.
 func (a *App) Ready() error {
 	w := a.current.Load()

@@ -117,6 +117,8 @@ func stateOf(s *inspect.PartitionState, now time.Time) string {
 		return "blocked"
 	case s.Held == "pause":
 		return "paused"
+	case s.NotReading != nil:
+		return "not reading"
 	case s.RunningSince != nil:
 		return "running for " + shortly(now.Sub(*s.RunningSince))
 	case s.Executor == "":

@@ -193,6 +193,9 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 	})
 	writeHeld(t, p)
 	for _, s := range p.Partitions {
+		if s.NotReading != nil {
+			fmt.Fprintf(t, "partition %d: reads of its owner, worker %s, have failed since %s; the log of that worker says why\n", s.Partition, dash(s.Worker), s.NotReading.Format(time.RFC3339))
+		}
 		if s.RunningSince != nil {
 			fmt.Fprintf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince)))
 		}

@@ -70,7 +70,7 @@ func partitionMood(s *inspect.PartitionState) mood {
 	switch {
 	case s.Err != "" || s.Quarantine != nil || s.Dead > 0 || s.Lost > 0:
 		return bad
-	case s.Held != "" || s.RunningSince != nil || s.Executor == "" || s.Parked > 0:
+	case s.Held != "" || s.NotReading != nil || s.RunningSince != nil || s.Executor == "" || s.Parked > 0:
 		return odd
 	}
 	return calm

@@ -235,9 +235,17 @@ func (l *look) processor(ctx context.Context, stream, processor string, partitio
 		p.Partitions[n].Worker = workers[p.Partitions[n].Executor]
 	}
 	for _, member := range p.Members {
+		owns := func(n int) bool {
+			return n >= 0 && n < len(p.Partitions) && p.Partitions[n].Executor == member.Executor
+		}
 		for n, since := range member.Running {
-			if n >= 0 && n < len(p.Partitions) && p.Partitions[n].Executor == member.Executor {
+			if owns(n) {
 				p.Partitions[n].RunningSince = &since
+			}
+		}
+		for n, since := range member.NotReading {
+			if owns(n) {
+				p.Partitions[n].NotReading = &since
 			}
 		}
 	}
@@ -298,6 +306,7 @@ func (l *look) beat(m *MemberState, stream, processor string) error {
 		return fmt.Errorf("stream %s: processor %s: heartbeat of %s: %w", stream, processor, m.Executor, v.Err)
 	}
 	m.Alive, m.HeartbeatLeft = v.There, v.Left.Milliseconds()
-	m.Running = rstream.ParseBeat(v.Text).Running
+	beat := rstream.ParseBeat(v.Text)
+	m.Running, m.NotReading = beat.Running, beat.NotReading
 	return nil
 }

@@ -61,6 +61,9 @@ type MemberState struct {
 	// Running says of partitions whose function has been running for long, by
 	// the worker's clock, since when it has.
 	Running map[int]time.Time `json:"running,omitempty"`
+	// NotReading says of partitions whose reads fail, by the worker's clock, since
+	// when they have.
+	NotReading map[int]time.Time `json:"not_reading,omitempty"`
 }
 
 // A PartitionState is a partition as one processor sees it.
@@ -89,6 +92,7 @@ type PartitionState struct {
 
 	Held         string           `json:"held,omitempty"`          // "block" or "pause": rules hold it back
 	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that takes long, by the worker's clock
+	NotReading   *time.Time       `json:"not_reading,omitempty"`   // since when the owner's reads fail, by the worker's clock
 	Quarantine   *QuarantineState `json:"quarantine,omitempty"`
 	Err          string           `json:"err,omitempty"`
 }

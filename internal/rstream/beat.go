@@ -10,26 +10,24 @@ type Beat struct {
 	// Rules is the generation of the rules that is in full effect: of what it
 	// holds back nothing runs and nothing can begin to.
 	Rules int64
+	// NotReading says of partitions whose reads have failed for a while since when they
+	// have, by the worker's clock.
+	NotReading map[int]time.Time
 	// Running says of partitions whose function has been running for long since
 	// when it has, by the worker's clock.
 	Running map[int]time.Time
 }
 
 type beatJSON struct {
-	Version int           `json:"v"`
-	Rules   int64         `json:"rules"`
-	Running map[int]int64 `json:"running,omitempty"` // ms
+	Version    int           `json:"v"`
+	Rules      int64         `json:"rules"`
+	Running    map[int]int64 `json:"running,omitempty"`     // ms
+	NotReading map[int]int64 `json:"not_reading,omitempty"` // ms
 }
 
 // Encode is the inverse of ParseBeat.
 func (b Beat) Encode() string {
-	j := beatJSON{Version: 1, Rules: b.Rules}
-	if len(b.Running) > 0 {
-		j.Running = map[int]int64{}
-	}
-	for partition, since := range b.Running {
-		j.Running[partition] = since.UnixMilli()
-	}
+	j := beatJSON{Version: 1, Rules: b.Rules, Running: millisOf(b.Running), NotReading: millisOf(b.NotReading)}
 	text, _ := json.Marshal(j) // of numbers only
 	return string(text)
 }
@@ -41,12 +39,27 @@ func ParseBeat(value string) Beat {
 	if json.Unmarshal([]byte(value), &j) != nil || j.Version != 1 {
 		return Beat{}
 	}
-	b := Beat{Rules: j.Rules}
-	if len(j.Running) > 0 {
-		b.Running = map[int]time.Time{}
+	return Beat{Rules: j.Rules, Running: momentsOf(j.Running), NotReading: momentsOf(j.NotReading)}
+}
+
+func millisOf(moments map[int]time.Time) map[int]int64 {
+	if len(moments) == 0 {
+		return nil
 	}
-	for partition, ms := range j.Running {
-		b.Running[partition] = MomentOf(ms)
+	out := make(map[int]int64, len(moments))
+	for partition, at := range moments {
+		out[partition] = at.UnixMilli()
 	}
-	return b
+	return out
+}
+
+func momentsOf(millis map[int]int64) map[int]time.Time {
+	if len(millis) == 0 {
+		return nil
+	}
+	out := make(map[int]time.Time, len(millis))
+	for partition, ms := range millis {
+		out[partition] = MomentOf(ms)
+	}
+	return out
 }

@@ -23,9 +23,11 @@ type executor struct {
 	count *Counters
 
 	latencies latencyBook
+	aside     time.Duration // how long it stood aside last; see standAside
 
 	mu      sync.Mutex
 	current *incarnation // nil between two
+	blind   error        // why it stands aside, nil if it does not
 
 	history history
 }
@@ -52,6 +54,7 @@ func (x *executor) run(ctx context.Context) error {
 	trouble := newTrouble(x.log, "metadata", &x.count.Errors)
 	for {
 		i := newIncarnation(x)
+		i.open(ctx)
 		x.set(i)
 		err := i.run(ctx)
 		x.set(nil)
@@ -68,6 +71,9 @@ func (x *executor) run(ctx context.Context) error {
 			pace.over()
 		}
 		pace.wait(ctx, err)
+		if errors.Is(err, errNotReading) {
+			x.standAside(ctx, i)
+		}
 		if err := x.w.ensure(ctx, trouble); err != nil {
 			return x.wrap(err)
 		}
@@ -160,6 +166,7 @@ func (i *incarnation) run(ctx context.Context) error {
 	defer serving.Wait()
 	defer stop()
 	if err := i.firstBeat(ctx); err != nil {
+		i.fetch.close()
 		return err
 	}
 	serving.Go(func() { i.heartbeat(services) })

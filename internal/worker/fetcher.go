@@ -56,9 +56,7 @@ func (f *fetcher) run(ctx context.Context) {
 		g.Go(func() error { r.interrupt(ctx); return nil })
 	}
 	g.Wait()
-	for _, r := range f.readers {
-		r.conn.Close()
-	}
+	f.close()
 }
 
 // add begins to read a partition.
@@ -105,6 +103,7 @@ type reader struct {
 	kicks chan struct{} // the read under way should end
 
 	interrupted atomic.Bool // the read under way was
+	sight       sight
 
 	mu      sync.Mutex
 	tenures []*tenure
@@ -214,6 +213,7 @@ func (r *reader) run(ctx context.Context) {
 		case len(set) > 0:
 			err = r.read(ctx, set, logs, count)
 		default:
+			r.answered(false)
 			select {
 			case <-ctx.Done():
 			case <-r.wake:
@@ -221,8 +221,10 @@ func (r *reader) run(ctx context.Context) {
 			continue
 		}
 		if err != nil {
+			r.unanswered(ctx, err)
 			trouble.wait(ctx, err)
 		} else {
+			r.answered(true)
 			trouble.over()
 		}
 	}
@@ -343,57 +345,4 @@ func (r *reader) failed(ctx context.Context, set []*tenure, err error) error {
 	}
 	r.finish()
 	return err
-}
-
-// recover settles a read of unknown outcome. Without it an entry may be lost to
-// this tenure:
-//
-//  1. the read is sent, the connection breaks, or the server is frozen;
-//  2. a new connection reads on and gets entry 2;
-//  3. the server executes the old read: entry 1 is pending, with nobody.
-//
-// So first the old connection is ended on the server, so that its read either
-// was executed or never will be; then our own history is read from the last
-// entry that we hold; then new entries again.
-func (r *reader) recover(ctx context.Context, set []*tenure) {
-	for _, t := range set {
-		t.setBehind(true)
-	}
-	trouble := newTrouble(r.f.x.log, "end of a broken connection", &r.f.x.count.Errors)
-	for ctx.Err() == nil {
-		err := within(ctx, r.conn.Kill)
-		switch {
-		case err == nil:
-			trouble.over()
-			return
-		case errors.Is(err, rstream.ErrCannotKill):
-			// Another executor ID has other groups, which the old read cannot
-			// reach. Until then these get nothing more, for it might be out of
-			// order.
-			for _, t := range set {
-				t.beginEnd()
-			}
-			r.f.x.surprise(err)
-			return
-		case r.f.x.ctx.Err() != nil && allLost(set):
-			return // nobody reads under this ID any more
-		}
-		trouble.wait(ctx, err)
-	}
-}
-
-// within gives a call that must not hold up the end of the services a second.
-func within(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	return call(ctx)
-}
-
-func allLost(set []*tenure) bool {
-	for _, t := range set {
-		if !t.isLost() {
-			return false
-		}
-	}
-	return true
 }

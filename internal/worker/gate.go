@@ -72,11 +72,15 @@ func (t *tenure) Stuck(ctx context.Context, event string, after time.Duration, s
 // function has been running for long.
 func (i *incarnation) told() rstream.Beat {
 	generation := i.w.rules.generation.Load()
+	unread, _ := i.fetch.notReading()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	b := rstream.Beat{Running: map[int]time.Time{}}
+	b := rstream.Beat{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
 	calm := len(i.stuck) == 0
 	now := mono()
+	for partition, since := range unread {
+		b.NotReading[partition] = time.Now().Add(-time.Duration(now - since))
+	}
 	for _, t := range i.tenures {
 		held, since := t.held.Load(), t.running.Load()
 		if since == 0 {

@@ -230,8 +230,8 @@ func (w *Worker) setStarted() {
 	w.started = true
 }
 
-// Ready returns nil when every executor owns what it is assigned, else what is
-// missing.
+// Ready returns nil when every executor owns what it is assigned and can read it, else
+// what is missing.
 func (w *Worker) Ready() error {
 	w.mu.Lock()
 	started := w.started
@@ -258,7 +258,13 @@ var errDraining = errors.New("draining")
 func (x *executor) ready() error {
 	i := x.incarnation()
 	if i == nil {
+		if err := x.blindness(); err != nil {
+			return fmt.Errorf("not reading: %w", err)
+		}
 		return errors.New("rejoining")
+	}
+	if err := i.notReading(); err != nil {
+		return err
 	}
 	s := i.coord.State()
 	if !s.Joined {

@@ -1,0 +1,306 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// errNotReading is why an executor gives its partitions up though it can renew their
+// leases: others may be able to read them.
+var errNotReading = errors.New("not reading: reads have failed for longer than the lease")
+
+// longestAside bounds how long an executor stands aside that has never read anything.
+const longestAside = time.Minute
+
+// A sight is whether the reads of one reader are answered. The reads of a partition
+// that is full, paused for long or quarantined are none that fail: nobody tries them.
+type sight struct {
+	mu     sync.Mutex
+	since  int64 // when reads began to fail, by mono; 0: the last one was answered, or none is wanted
+	err    error // the last one
+	told   bool  // heartbeats tell of it
+	worked bool  // a read was answered, ever
+}
+
+// works notes that a read was answered, and reports whether heartbeats told otherwise.
+func (s *sight) works() (told bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.worked = true
+	return s.clear()
+}
+
+// rests notes that there is nothing to read.
+func (s *sight) rests() (told bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clear()
+}
+
+func (s *sight) clear() (told bool) {
+	told = s.told
+	s.since, s.err, s.told = 0, nil, false
+	return told
+}
+
+// fails notes a read that failed, or that cannot be tried, and returns for how long
+// none has been answered since the first of them.
+func (s *sight) fails(err error) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := mono()
+	if s.since == 0 {
+		s.since = now
+	}
+	s.err = err
+	return time.Duration(now - s.since)
+}
+
+// tell reports, once, whether heartbeats should tell that reads have failed for a while.
+func (s *sight) tell() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.told
+	s.told = s.since != 0
+	return s.told && !told
+}
+
+// failing returns since when reads fail, by mono, 0 if they do not.
+func (s *sight) failing() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since
+}
+
+// state returns since when reads fail, by mono, 0 if they do not or not for long, and
+// the last error.
+func (s *sight) state() (since int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.told {
+		return 0, nil
+	}
+	return s.since, s.err
+}
+
+// answered notes that a read came back with what it asked for, or that there is none to make.
+func (r *reader) answered(read bool) {
+	told := false
+	if read {
+		told = r.sight.works()
+	} else {
+		told = r.sight.rests()
+	}
+	if told {
+		r.f.x.hurry()
+	}
+}
+
+// unanswered notes a read that failed. Once all have failed for longer than a lease the
+// incarnation ends: others get the partitions, and this executor comes back when it can
+// read. While the server is away from everybody the leases end first, or hold: two reads
+// failed more than a lease apart, and refreshes worked between them.
+func (r *reader) unanswered(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	x := r.f.x
+	switch lease, took := time.Duration(leaseEnd(0, x.p.LockExpiry)), r.sight.fails(err); {
+	case took > lease:
+		x.surprise(fmt.Errorf("%w: %w", errNotReading, err))
+	case took > lease/4 && r.sight.tell():
+		x.hurry()
+	}
+}
+
+// blind reports whether no read has been answered for longer than a lease.
+func (r *reader) blind() bool {
+	since := r.sight.failing()
+	return since != 0 && mono() > leaseEnd(since, r.f.x.p.LockExpiry)
+}
+
+// notReading returns the partitions that are not read because reads fail, since when
+// by mono, and one of the errors.
+func (f *fetcher) notReading() (since map[int]int64, err error) {
+	for _, r := range f.readers {
+		at, why := r.sight.state()
+		if at == 0 {
+			continue
+		}
+		err = why
+		r.mu.Lock()
+		for _, t := range r.tenures {
+			if since == nil {
+				since = map[int]int64{}
+			}
+			since[t.place.Partition] = at
+		}
+		r.mu.Unlock()
+	}
+	return since, err
+}
+
+// notReading is an error while reads fail.
+func (i *incarnation) notReading() error {
+	since, err := i.fetch.notReading()
+	if len(since) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not reading partitions %s: %w", rebalance.Ranges(slices.Sorted(maps.Keys(since))), err)
+}
+
+// open connects the readers before the incarnation joins: one that cannot read should
+// own nothing. It tries for as long as ctx lives, but with some of the connections it
+// goes on without the others after a lease.
+func (i *incarnation) open(ctx context.Context) {
+	trouble := newTrouble(i.log, "connections for reads", &i.count.Errors)
+	defer i.setBlind(nil)
+	for began := mono(); ; {
+		works, err := i.fetch.try(ctx)
+		if err == nil || ctx.Err() != nil {
+			trouble.over()
+			return
+		}
+		if len(works) > 0 && mono() > leaseEnd(began, i.p.LockExpiry) {
+			i.log.Warn(fmt.Sprintf("reading over %d connections of %d", len(works), len(i.fetch.readers)), "err", err)
+			i.fetch.keep(works)
+			return
+		}
+		i.setBlind(err)
+		trouble.wait(ctx, err)
+	}
+}
+
+// try has each reader ask for something that it may read at any time. In a cluster a
+// reader has a connection to each node, and one of them tells as much as all.
+func (f *fetcher) try(ctx context.Context) (works []*reader, err error) {
+	control := f.x.w.client.Keys().Control(f.x.p.Stream, f.x.p.Name)
+	readers := f.readers
+	if f.x.w.client.Clustered() {
+		readers = readers[:1]
+	}
+	for _, r := range readers {
+		_, failed := r.conn.Follow(ctx, []string{control}, []string{"$"}, 1, 0)
+		if failed == nil || errors.Is(failed, rstream.ErrWrongType) {
+			works = append(works, r)
+		} else {
+			err = failed
+		}
+	}
+	return works, err
+}
+
+// close closes the connections of the readers.
+func (f *fetcher) close() {
+	for _, r := range f.readers {
+		r.conn.Close()
+	}
+}
+
+// keep goes on with these readers alone; before anything is read.
+func (f *fetcher) keep(works []*reader) {
+	for _, r := range f.readers {
+		if !slices.Contains(works, r) {
+			r.conn.Close()
+		}
+	}
+	f.readers = works
+}
+
+// standAside waits before an executor joins again that has lost its partitions because
+// it could not read, and had never read anything under its last ID: longer each time,
+// or it would take what it cannot read from those that can, again and again.
+func (x *executor) standAside(ctx context.Context, i *incarnation) {
+	for _, r := range i.fetch.readers {
+		if r.sight.worked {
+			x.aside = 0
+			return
+		}
+		x.setBlind(r.sight.err)
+	}
+	x.aside = min(max(2*x.aside, x.p.LockExpiry), longestAside)
+	timer := time.NewTimer(x.aside)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// setBlind notes why the executor stands aside, nil if it does not.
+func (x *executor) setBlind(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.blind = err
+}
+
+func (x *executor) blindness() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.blind
+}
+
+// recover settles a read of unknown outcome. Without it an entry may be lost to
+// this tenure:
+//
+//  1. the read is sent, the connection breaks, or the server is frozen;
+//  2. a new connection reads on and gets entry 2;
+//  3. the server executes the old read: entry 1 is pending, with nobody.
+//
+// So first the old connection is ended on the server, so that its read either
+// was executed or never will be; then our own history is read from the last
+// entry that we hold; then new entries again.
+func (r *reader) recover(ctx context.Context, set []*tenure) {
+	for _, t := range set {
+		t.setBehind(true)
+	}
+	trouble := newTrouble(r.f.x.log, "end of a broken connection", &r.f.x.count.Errors)
+	for ctx.Err() == nil {
+		err := within(ctx, r.conn.Kill)
+		switch {
+		case err == nil:
+			trouble.over()
+			return
+		case errors.Is(err, rstream.ErrCannotKill):
+			// Another executor ID has other groups, which the old read cannot
+			// reach. Until then these get nothing more, for it might be out of
+			// order.
+			for _, t := range set {
+				t.beginEnd()
+			}
+			r.f.x.surprise(err)
+			return
+		case r.f.x.ctx.Err() != nil && (allLost(set) || r.blind()):
+			for _, t := range set {
+				r.f.x.lose(t, errNotReading)
+			}
+			return // nobody reads under this ID any more
+		}
+		r.unanswered(ctx, err)
+		trouble.wait(ctx, err)
+	}
+}
+
+// within gives a call that must not hold up the end of the services a second.
+func within(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return call(ctx)
+}
+
+func allLost(set []*tenure) bool {
+	for _, t := range set {
+		if !t.isLost() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Reads that are not wanted are none that fail: what counts is how long those that were
+// tried have failed without anything between them.
+func TestOnlyReadsThatAreWantedFail(t *testing.T) {
+	broken := errors.New("no connection")
+	tests := []struct {
+		name    string
+		between func(*sight)
+		want    time.Duration
+	}{
+		{"one after the other", func(*sight) {}, 20 * time.Second},
+		{"with nothing to read between them", func(s *sight) { s.rests() }, 0},
+		{"with one between them that worked", func(s *sight) { s.works() }, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s sight
+				s.fails(broken)
+				time.Sleep(10 * time.Second)
+				tt.between(&s)
+				time.Sleep(10 * time.Second)
+				if got := s.fails(broken); got != tt.want {
+					t.Errorf("failing for %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Heartbeats tell once when reads have failed for a while, and once that they work again.
+func TestHeartbeatsTellThatReadsFail(t *testing.T) {
+	var s sight
+	if since, _ := s.state(); s.works() || since != 0 {
+		t.Error("a sight that never failed is told of")
+	}
+	s.fails(errors.New("no connection"))
+	if since, _ := s.state(); since != 0 {
+		t.Error("it is told at once")
+	}
+	if !s.tell() || s.tell() {
+		t.Error("it should be told once")
+	}
+	if since, err := s.state(); since == 0 || err == nil {
+		t.Errorf("since %d, error %v", since, err)
+	}
+	if !s.works() || s.works() {
+		t.Error("that it works again should be told once")
+	}
+}
