@@ -104,6 +104,9 @@ func runTail(ctx context.Context, s *session, c *cli.Context) error {
 		if !a.wants(&one) {
 			continue
 		}
+		if one.Key != nil {
+			*one.Key = rstream.KeyText(*one.Key)
+		}
 		shown++
 		if err := s.out.write(&one, one.write); err != nil {
 			return err

@@ -112,7 +112,7 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 			continue
 		}
 		if ok {
-			k = cut(k, recordInList).Text
+			k = cut(rstream.KeyText(k), recordInList).Text
 			one.Key = &k
 		}
 		one.Record, one.Err = recordOf(look, e.Entry, most)
@@ -235,7 +235,7 @@ func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Requ
 		events[i] = delayedEvent{DelayedState: s}
 		events[i].Record, events[i].Err = recordOf(look, s.Entry, recordInList)
 		if key, ok := look.Key(s.Entry); ok {
-			events[i].Key = cut(key, recordInList).Text
+			events[i].Key = cut(rstream.KeyText(key), recordInList).Text
 		}
 	}
 	return asked(events, a.limit), nil

@@ -24,8 +24,8 @@ type Filter struct {
 	Limit      int
 }
 
-func (f *Filter) chooses(ids []string, key, err, reason string) bool {
-	return (f.ID == "" || slices.Contains(ids, f.ID)) && (f.Key == nil || *f.Key == key) &&
+func (f *Filter) chooses(ids []string, hasKey func(string) bool, err, reason string) bool {
+	return (f.ID == "" || slices.Contains(ids, f.ID)) && (f.Key == nil || hasKey(*f.Key)) &&
 		(f.Error == "" || contains(err, f.Error) || contains(reason, f.Error))
 }
 
@@ -59,7 +59,7 @@ type DeadState struct {
 	Partition int        `json:"partition"`
 	ID        string     `json:"id"`    // of the dead letter in its partition
 	Event     string     `json:"event"` // the entry ID that the event had
-	Key       string     `json:"key"`
+	Key       string     `json:"key"`   // for people
 	Reason    string     `json:"reason"`
 	Attempts  int        `json:"attempts"`
 	First     *time.Time `json:"first,omitempty"` // failure
@@ -68,7 +68,8 @@ type DeadState struct {
 	Error     string     `json:"error"`
 	Epoch     int64      `json:"epoch"`
 
-	Entry rstream.Entry `json:"-"`
+	Entry    rstream.Entry `json:"-"`
+	WholeKey string        `json:"-"` // as it is
 }
 
 // Dead returns the dead letters of a processor that a filter chooses, in the
@@ -92,7 +93,7 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 				return nil, err
 			}
 			for _, d := range letters {
-				if !f.chooses([]string{d.ID, d.Entry.ID}, d.Key, d.Error, d.Reason) {
+				if !f.chooses([]string{d.ID, d.Entry.ID}, func(key string) bool { return key == d.Key }, d.Error, d.Reason) {
 					continue
 				}
 				if !fields {
@@ -120,7 +121,7 @@ func byEvent(a, b DeadState) int {
 
 func deadState(d rstream.DeadLetter) DeadState {
 	return DeadState{
-		Partition: d.Partition, ID: d.ID, Event: d.Entry.ID, Key: d.Key, Reason: d.Reason, Attempts: d.Attempts,
+		Partition: d.Partition, ID: d.ID, Event: d.Entry.ID, Key: rstream.KeyText(d.Key), WholeKey: d.Key, Reason: d.Reason, Attempts: d.Attempts,
 		First: moment(d.First), Last: moment(d.Last), Died: rstream.TimeOfID(d.ID), Error: d.Error, Epoch: d.Epoch, Entry: d.Entry,
 	}
 }
@@ -179,7 +180,7 @@ func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f
 			if heads[s.Lane] == "" {
 				heads[s.Lane] = s.ID
 			}
-			if f.chooses([]string{s.ID}, s.Key, s.Error, s.Reason) {
+			if f.chooses([]string{s.ID}, s.HasKey, s.Error, s.Reason) {
 				chosen = append(chosen, retryState(n, s, heads[s.Lane] == s.ID, now))
 			}
 		}

@@ -65,6 +65,7 @@ func delayedState(partition int, e rstream.DelayedEvent) DelayedState {
 		ID: rstream.DelayedID(partition, e.ID), Partition: partition, Due: e.At.UTC(), Sent: e.Sent.UTC(),
 		Entry: rstream.Entry{ID: e.ID, Values: e.Values},
 	}
-	s.Key, _ = e.Values[rstream.KeyField].(string)
+	key, _ := e.Values[rstream.KeyField].(string)
+	s.Key = rstream.KeyText(key)
 	return s
 }

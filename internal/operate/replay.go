@@ -47,8 +47,8 @@ func (d *Destination) replay(from rstream.Place, letter inspect.DeadState) rstre
 	case letter.Key == "": // not known, of a record that cannot be decoded
 		r.Partition %= d.partitions
 	default:
-		r.Partition = d.partition(letter.Key, d.partitions)
-		r.Fields = []string{rstream.KeyField, letter.Key}
+		r.Partition = d.partition(letter.WholeKey, d.partitions)
+		r.Fields = []string{rstream.KeyField, letter.WholeKey}
 	}
 	return r
 }

@@ -17,7 +17,7 @@ func FuzzStored(f *testing.F) {
 	for _, text := range []string{
 		``, `{}`, `null`, `[]`, `{"v":1}`, `{"v":2}`, `{"v":1,"partitions":4,"size":9,"codec":"json","partitioner":"xxh64","layout":"standalone","processors":["a"]}`,
 		`{"v":1,"rules":3,"running":{"-1":9223372036854775807,"2":1767225600123}}`,
-		`{"v":1,"attempts":2,"first":1767225600123,"last":-9223372036854775808,"at":1,"lane":"x","error":"e"}`,
+		`{"v":2,"lane":"h0","key":"k","sum":"0","n":2}`, `{"v":1,"attempts":2,"first":1767225600123,"last":-9223372036854775808,"at":1,"lane":"x","error":"e"}`,
 		`{"v":1,"reason":"r","event":"1-1","worker":"w","at":9223372036854775807}`,
 	} {
 		f.Add(text)

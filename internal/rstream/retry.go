@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
 
 const (
 	retryVersion = 1
+	laneVersion  = 2       // of a state whose lane an earlier release would not find
 	errorBytes   = 4 << 10 // kept of an error's text
 	statesAtOnce = 1000    // read per round trip
 )
@@ -22,7 +24,8 @@ type RetryState struct {
 	ID       string `json:"-"` // entry ID
 	Version  int    `json:"v"` // set when it is written
 	Lane     string `json:"lane"`
-	Key      string `json:"key,omitempty"`   // of the event, for operators
+	Key      string `json:"key,omitempty"`   // of the event, for operators; see SetKey
+	Sum      string `json:"sum,omitempty"`   // hash of the key where Key is not all of it
 	Attempts int    `json:"n"`               // begun
 	Void     int    `json:"void,omitempty"`  // of Attempts, ended by a release or a policy and not by the event
 	Running  bool   `json:"run,omitempty"`   // the last one began and is not known to have ended
@@ -176,6 +179,9 @@ func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, e
 
 func (s RetryState) encode() (string, error) {
 	s.Version, s.Error = retryVersion, cut(s.Error)
+	if strings.HasPrefix(s.Lane, hashedLane) {
+		s.Version = laneVersion
+	}
 	text, err := json.Marshal(s)
 	return string(text), err
 }
@@ -185,10 +191,14 @@ func parseRetry(id, text string) (RetryState, error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return s, fmt.Errorf("state of event %s is not readable: %w", id, err)
 	}
-	if s.Version != retryVersion {
-		return s, fmt.Errorf("state of event %s has version %d, not %d: written by another release", id, s.Version, retryVersion)
+	if s.Version != retryVersion && s.Version != laneVersion {
+		return s, fmt.Errorf("state of event %s has version %d, not %d or %d: written by another release", id, s.Version, retryVersion, laneVersion)
 	}
 	s.ID = id
+	if key, ok := strings.CutPrefix(s.Lane, plainLane); ok && len(key) > keyShown { // by an earlier release
+		s.Lane = KeyLane(key)
+		s.SetKey(key)
+	}
 	return s, nil
 }
 

@@ -95,6 +95,9 @@ func (r *Retries) Load() error {
 	if err != nil {
 		return err
 	}
+	if states, err = r.ungarbled(states); err != nil {
+		return err
+	}
 	r.lanes = newLanes()
 	for _, s := range states {
 		r.lanes.put(s)
@@ -115,6 +118,27 @@ func (r *Retries) Load() error {
 		r.skipped(r.skip)
 	}
 	return nil
+}
+
+// ungarbled takes the key from the event where its state may not hold it.
+func (r *Retries) ungarbled(states []rstream.RetryState) (out []rstream.RetryState, err error) {
+	for _, s := range states {
+		if s.Garbled() {
+			entry, there, err := r.cfg.Shelf.Payload(s.ID)
+			if err != nil {
+				return nil, err
+			}
+			if !there { // an operator has dropped it
+				continue
+			}
+			if key, ok := r.cfg.Key(entry); ok {
+				s.Lane = rstream.KeyLane(key)
+				s.SetKey(key)
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }
 
 // crashed notes a failure that nobody has lived to report. If the event was the

@@ -33,8 +33,8 @@ func (r *Retries) Sift(entries []rstream.Entry) (rest []rstream.Entry, acks []st
 			r.suspect = ""
 			ps = append(ps, rstream.Parking{Entry: e, State: r.suspected(e)})
 		default:
-			if lane, ok := r.behind(e, keyed); ok {
-				ps = append(ps, rstream.Parking{Entry: e, State: rstream.RetryState{ID: e.ID, Lane: lane, Key: lane[1:]}})
+			if state, ok := r.behind(e, keyed); ok {
+				ps = append(ps, rstream.Parking{Entry: e, State: state})
 			} else {
 				rest = append(rest, e)
 			}
@@ -55,25 +55,30 @@ func (r *Retries) pass(id string) {
 	r.aside = slices.DeleteFunc(r.aside, func(aside string) bool { return compareIDs(aside, id) <= 0 })
 }
 
-// behind is the lane that an event has to stand in before its first attempt.
-func (r *Retries) behind(e rstream.Entry, keyed bool) (lane string, ok bool) {
+// behind is the state of an event that has to wait in a lane before its first
+// attempt; false: it need not.
+func (r *Retries) behind(e rstream.Entry, keyed bool) (s rstream.RetryState, ok bool) {
 	if !keyed {
-		return "", false
+		return s, false
 	}
 	key, ok := r.cfg.Key(e)
-	lane = keyLane(key)
-	return lane, ok && r.lanes.holds(lane)
+	lane := rstream.KeyLane(key)
+	if !ok || !r.lanes.holds(lane) {
+		return s, false
+	}
+	s.ID, s.Lane = e.ID, lane
+	s.SetKey(key)
+	return s, true
 }
-
-func keyLane(key string) string { return "k" + key }
 
 // place says where an event stands that failed.
 func (r *Retries) place(s *rstream.RetryState, e rstream.Entry) {
+	key, _ := r.cfg.Key(e)
 	s.ID = e.ID
-	s.Key, _ = r.cfg.Key(e)
+	s.SetKey(key)
 	switch r.order() {
 	case RetryKey:
-		s.Lane = keyLane(s.Key)
+		s.Lane = rstream.KeyLane(key)
 	case RetryLater:
 		s.Lane = "i" + e.ID
 	}
@@ -141,8 +146,14 @@ func (r *Retries) failedAgain(ctx context.Context, f *Failure) error {
 
 // bury makes a dead letter of an event, parked or not.
 func (r *Retries) bury(ctx context.Context, e rstream.Entry, s rstream.RetryState) error {
+	key := s.Key
+	if s.Sum != "" { // that is not all of it
+		if whole, ok := r.cfg.Key(e); ok {
+			key = whole
+		}
+	}
 	err := r.cfg.Shelf.Bury(rstream.DeadLetter{
-		Entry: e, Partition: r.cfg.Partition, Key: s.Key, Attempts: s.Counted(), First: time.UnixMilli(s.First), Last: time.UnixMilli(s.Last),
+		Entry: e, Partition: r.cfg.Partition, Key: key, Attempts: s.Counted(), First: time.UnixMilli(s.First), Last: time.UnixMilli(s.Last),
 		Error: s.Error, Reason: s.Reason, Epoch: r.cfg.Epoch,
 	})
 	if err != nil {
