@@ -242,7 +242,7 @@ func TestDelayedOrder(t *testing.T) {
 			moved += m.Events
 		}
 		equal(t, "moved", moved, n)
-		equal(t, "rounds", rounds, n/recordsPerCall+1)
+		equal(t, "rounds", rounds, n/(eventsPerTrip/movesPerTrip)+1)
 		equal(t, "order", e.contents(e.keys.Partition("orders", 3)), numbers(0, n))
 		equal(t, "what stays", e.raw.Exists(ctx, keys.Due, keys.Data, keys.Versions).Val(), 0)
 	})
