@@ -14,19 +14,22 @@ import (
 type lanes struct {
 	byName map[string]*lane
 	of     map[string]*lane // by entry ID
-	heads  [2]heads         // by kind of the head: ordinary, suspect
+	heads  [3]heads         // by kind
 }
 
 type lane struct {
 	name   string
 	events []rstream.RetryState // never empty
+	flows  bool                 // the last attempt in it succeeded
 	kind   int
 	at     int // in its heap
 }
 
+// The kinds of lanes.
 const (
 	ordinary = iota
-	suspects
+	suspects // its head may have ended its worker
+	flowing  // its head waited for an event that succeeded
 )
 
 // kindOf says whether an event may have ended its worker.
@@ -50,7 +53,8 @@ func (l *lanes) holds(name string) bool { return l.byName[name] != nil }
 func (l *lanes) put(s rstream.RetryState) {
 	in := l.byName[s.Lane]
 	if in == nil {
-		in = &lane{name: s.Lane, events: []rstream.RetryState{s}, kind: kindOf(&s)}
+		in = &lane{name: s.Lane, events: []rstream.RetryState{s}}
+		in.kind = in.kindNow()
 		l.byName[s.Lane] = in
 		heap.Push(&l.heads[in.kind], in)
 	} else {
@@ -61,6 +65,7 @@ func (l *lanes) put(s rstream.RetryState) {
 			in.events = slices.Insert(in.events, i, s)
 		}
 		if i == 0 {
+			in.flows = in.flows && (s.Running || s.Attempts == 0)
 			l.settle(in)
 		}
 	}
@@ -68,7 +73,12 @@ func (l *lanes) put(s rstream.RetryState) {
 }
 
 // remove takes an event out; the next one of its lane becomes the head.
-func (l *lanes) remove(id string) {
+func (l *lanes) remove(id string) { l.take(id, false) }
+
+// done is remove for an event that succeeded.
+func (l *lanes) done(id string) { l.take(id, true) }
+
+func (l *lanes) take(id string, done bool) {
 	in := l.of[id]
 	if in == nil {
 		return
@@ -81,13 +91,21 @@ func (l *lanes) remove(id string) {
 		delete(l.byName, in.name)
 		heap.Remove(&l.heads[in.kind], in.at)
 	case i == 0:
+		in.flows = done
 		l.settle(in)
 	}
 }
 
+func (in *lane) kindNow() int {
+	if kind := kindOf(&in.events[0]); kind == suspects || !in.flows {
+		return kind
+	}
+	return flowing
+}
+
 // settle gives a lane its place by its new head.
 func (l *lanes) settle(in *lane) {
-	kind := kindOf(&in.events[0])
+	kind := in.kindNow()
 	if kind == in.kind {
 		heap.Fix(&l.heads[kind], in.at)
 		return
@@ -114,8 +132,9 @@ type heads []*lane
 
 func (h heads) Len() int { return len(h) }
 
-func (h heads) Less(i, j int) bool {
-	a, b := &h[i].events[0], &h[j].events[0]
+func (h heads) Less(i, j int) bool { return sooner(&h[i].events[0], &h[j].events[0]) }
+
+func sooner(a, b *rstream.RetryState) bool {
 	return cmp.Or(cmp.Compare(a.At, b.At), compareIDs(a.ID, b.ID)) < 0
 }
 

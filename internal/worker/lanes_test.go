@@ -116,3 +116,39 @@ func firstHead(model map[string]rstream.RetryState, kind int) *rstream.RetryStat
 	}
 	return &due[0]
 }
+
+// What waits behind an event that succeeded is no burden to new events; behind one
+// that failed, or became a dead letter, it is.
+func TestALaneFlowsBehindASuccess(t *testing.T) {
+	states := func() []rstream.RetryState {
+		return []rstream.RetryState{{ID: "1-0", Lane: "ka", Attempts: 1}, {ID: "2-0", Lane: "ka"}, {ID: "3-0", Lane: "ka"}}
+	}
+	fresh := func(r *Retries) string {
+		e, _, err := r.Next(true, func() bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.ID
+	}
+	r, m := shelved(t, 2, RetryKey, nil, states()...)
+	want(t, "in the turn of new events", fresh(r), "")
+	want(t, "else", runs(t, r, true), "1-0#2")
+	want(t, "it counts", r.Retrying(), true)
+	if err := r.Done(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "behind a success", fresh(r), "2-0")
+	want(t, "that counts", r.Retrying(), false)
+	if _, err := r.Fail(t.Context(), []Failure{failure("2-0", "a")}); err != nil {
+		t.Fatal(err)
+	}
+	m.now += 1000
+	want(t, "behind a failure", fresh(r), "")
+	want(t, "its next attempt", runs(t, r, true), "2-0#2")
+	if _, err := r.Fail(t.Context(), []Failure{failure("2-0", "a")}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "dead letters", len(m.dead), 1)
+	want(t, "behind a dead letter", fresh(r), "")
+	want(t, "the last one", runs(t, r, true), "3-0#1")
+}

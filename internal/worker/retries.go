@@ -199,7 +199,7 @@ func (r *Retries) Wait() time.Duration {
 	now, at := r.cfg.Shelf.Now(), int64(-1)
 	for kind := range r.lanes.heads {
 		// A suspect that is due waits for its turn, not for a time.
-		if s := r.lanes.head(kind); s != nil && (kind == ordinary || s.At > now) && (at < 0 || s.At < at) {
+		if s := r.lanes.head(kind); s != nil && (kind != suspects || s.At > now) && (at < 0 || s.At < at) {
 			at = max(s.At, 0)
 		}
 	}
@@ -213,13 +213,15 @@ func (r *Retries) Wait() time.Duration {
 }
 
 // Next returns the parked event whose turn it is, after its attempt was stored.
-// alone is asked before a suspect; it says whether it may run now.
-func (r *Retries) Next(alone func() bool) (rstream.Entry, bool, error) {
+// alone is asked before a suspect; it says whether it may run now. Where it is the
+// turn of new events, only such parked ones come first as are no burden to them:
+// suspects, which are few, and those that waited for one that has succeeded since.
+func (r *Retries) Next(fresh bool, alone func() bool) (rstream.Entry, bool, error) {
 	if err := r.drain(); err != nil {
 		return rstream.Entry{}, false, err
 	}
 	for {
-		s := r.due(alone)
+		s := r.due(fresh, alone)
 		if s == nil {
 			return rstream.Entry{}, false, nil
 		}
@@ -230,15 +232,25 @@ func (r *Retries) Next(alone func() bool) (rstream.Entry, bool, error) {
 	}
 }
 
-func (r *Retries) due(alone func() bool) *rstream.RetryState {
+func (r *Retries) due(fresh bool, alone func() bool) *rstream.RetryState {
 	now := r.cfg.Shelf.Now()
 	if s := r.lanes.head(suspects); s != nil && s.At <= now && alone() {
 		return s
 	}
-	if s := r.lanes.head(ordinary); s != nil && s.At <= now {
-		return s
+	next := r.lanes.head(flowing)
+	if s := r.lanes.head(ordinary); s != nil && !fresh && (next == nil || sooner(s, next)) {
+		next = s
 	}
-	return nil
+	if next == nil || next.At > now {
+		return nil
+	}
+	return next
+}
+
+// Retrying reports whether the running event is one that failed before, or stands
+// behind one that did.
+func (r *Retries) Retrying() bool {
+	return r.running != nil && r.lanes.of[r.running.ID].kind != flowing
 }
 
 // begin stores the attempt, so that it counts whatever comes.
@@ -275,7 +287,11 @@ func (r *Retries) Attempts(id string) int {
 func (r *Retries) Done() error {
 	id := r.running.ID
 	r.running = nil
-	return r.settle(id)
+	err := r.cfg.Shelf.Settle(id)
+	if err == nil {
+		r.lanes.done(id)
+	}
+	return err
 }
 
 func (r *Retries) settle(id string) error {

@@ -106,7 +106,7 @@ func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfi
 // runs takes the next parked event and returns "<ID>#<attempt>", or "".
 func runs(t *testing.T, r *Retries, alone bool) string {
 	t.Helper()
-	e, ok, err := r.Next(func() bool { return alone })
+	e, ok, err := r.Next(false, func() bool { return alone })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ const (
 // Take is Source.Take: a parked event whose time has come, else new ones.
 func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 	t.timed()
+	t.share.end()
 	t.leave()
 	t.letGo()
 	for {
@@ -84,14 +85,18 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 	if !t.Live() {
 		return nil, io.EOF
 	}
-	if !t.enter(mono()) {
+	now := mono()
+	if !t.enter(now) {
 		t.yield()
 		t.doze(-1)
 		return nil, nil
 	}
-	asked := false
-	e, ok, err := t.retries.Next(func() bool { asked = true; return t.claim(holdsAlone) })
+	asked, fresh := false, t.share.fresh(now) && !t.retries.Blocked()
+	e, ok, err := t.retries.Next(fresh, func() bool { asked = true; return t.claim(holdsAlone) })
 	if err != nil || ok {
+		if t.retries.Retrying() {
+			t.share.begin(now)
+		}
 		return []rstream.Entry{e}, err
 	}
 	t.leave()
@@ -108,8 +113,12 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 	if t.careful || t.retries.Looking() {
 		n, within = 1, 0
 	}
+	if fresh {
+		wait = t.share.patience(now)
+	}
 	entries, err := t.await(n, within, wait)
 	if err != nil || len(entries) == 0 {
+		t.share.pass()
 		return nil, err
 	}
 	return t.admit(entries)
@@ -126,6 +135,11 @@ func (t *tenure) admit(entries []rstream.Entry) ([]rstream.Entry, error) {
 	}
 	rest, acks, err := t.retries.Sift(entries)
 	t.finish(acks, false)
+	if err == nil && len(rest) == 0 {
+		t.share.parked(len(entries), mono())
+	} else {
+		t.share.iteration()
+	}
 	if err != nil || len(rest) == 0 || !t.careful {
 		return rest, err
 	}
@@ -134,6 +148,7 @@ func (t *tenure) admit(entries []rstream.Entry) ([]rstream.Entry, error) {
 	}
 	if !t.claim(holdsShare) {
 		t.untake(rest)
+		t.share.pass()
 		t.leave()
 		t.doze(t.retries.Wait())
 		return nil, nil
@@ -236,6 +251,7 @@ func (t *tenure) countProcessed() {
 func (t *tenure) Fail(ctx context.Context, failures []Failure) error {
 	t.count.Failed.Add(int64(len(failures)))
 	t.timed()
+	t.share.end()
 	t.leave()
 	acks, err := t.retries.Fail(ctx, failures)
 	t.finish(acks, false)

@@ -64,6 +64,7 @@ type tenure struct {
 	stale   atomic.Bool   // what is parked has to be read (again)
 	careful bool          // what comes next may have ended the owner before; the consumer's
 	holding hold          // the consumer's
+	share   share         // the consumer's
 }
 
 func (t *tenure) Partition() int          { return t.place.Partition }
@@ -155,6 +156,7 @@ func (t *tenure) Holds() bool {
 			return false
 		}
 		<-t.ready
+		t.share.waited(mono() - now)
 	}
 }
 
