@@ -2,6 +2,7 @@ package runnel_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,5 +135,60 @@ func TestLanesOfKeysAreTheirOwn(t *testing.T) {
 		if text := rstream.KeyText(key); len(text) > 1024+len("…") || strings.ToValidUTF8(text, "") != text {
 			t.Errorf("for people %.20q is %.20q", key, text)
 		}
+	}
+}
+
+// The server's clock is set back by an hour while an event waits for its next attempt:
+// the next owner lets it wait for as long as it was to wait, not for the hour too.
+func TestARetryDoesNotWaitForAClockThatWasSetBack(t *testing.T) {
+	for _, order := range []runnel.RetryOrder{runnel.RetryBlock, runnel.RetryKey} {
+		var n notes
+		var at time.Time
+		fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+			n.add(fmt.Sprint(i.N, "#", e.Attempt))
+			if e.Attempt == 2 {
+				at = time.Now()
+			}
+			if e.Attempt == 1 && i.N == 1 {
+				return runnel.RetryAfter(errBad, time.Minute)
+			}
+			return nil
+		})
+		cluster(t, 1, fn, retrying(9, order), func(c *runneltest.Cluster, send func(...int)) {
+			a := ready(c, "a")
+			send(1)
+			c.Sleep(time.Second)
+			if err := a.Stop(); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			o := operator(t, c)
+			defer o.Close()
+			place := o.Place("items", "p", 0)
+			for id, text := range c.Redis().HGetAll(c.Context(), place.Retry).Val() {
+				var state map[string]any
+				if err := json.Unmarshal([]byte(text), &state); err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range []string{"first", "last", "at"} {
+					state[name] = int64(state[name].(float64)) + time.Hour.Milliseconds()
+				}
+				ahead, _ := json.Marshal(state)
+				if err := c.Redis().HSet(c.Context(), place.Retry, id, ahead).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			ready(c, "b")
+			send(2)
+			c.Sleep(2 * time.Minute)
+			if order == runnel.RetryKey { // 2 is of another key
+				wantNotes(t, &n, "1#1", "2#1", "1#2")
+			} else {
+				wantNotes(t, &n, "1#1", "1#2", "2#1")
+			}
+			if took := at.Sub(began); took < time.Minute || took > time.Minute+10*time.Second {
+				t.Errorf("the next attempt came after %v", took)
+			}
+		})
 	}
 }

@@ -130,7 +130,8 @@ func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error
 
 // Retries returns what is known of the parked events of a partition, by entry ID,
 // and the server's clock right after. Events that come or go meanwhile may be in
-// it or not.
+// it or not. Where that clock was set back since an event failed, its times are moved
+// back by as much as can be told.
 func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now time.Time, err error) {
 	found := map[string]string{} // HSCAN may return a field twice
 	for cursor := uint64(0); ; {
@@ -157,7 +158,23 @@ func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now
 	if now, err = c.ordinary.Time(ctx).Result(); err != nil {
 		return nil, now, p.wrap("retries", sorted(err))
 	}
+	for i := range states {
+		states[i].moveBack(now.UnixMilli())
+	}
 	return states, now, nil
+}
+
+// moveBack mends times that are ahead of the clock that they were taken from: an event
+// waits no longer than it was to wait when it failed.
+func (s *RetryState) moveBack(now int64) {
+	if s.At <= now || s.Last <= now && s.Last != 0 {
+		return
+	}
+	wait := int64(0)
+	if s.Last != 0 {
+		wait, s.Last = max(s.At-s.Last, 0), now
+	}
+	s.At = now + wait
 }
 
 // Parked returns a parked event, and whether it is there.

@@ -312,7 +312,7 @@ func (r *Retries) Interrupted() error {
 	r.running = nil
 	s.Running = false
 	s.Void++
-	s.At = r.cfg.Shelf.Now()
+	s.At = s.Last // a time that has come, also for an owner to whom the clock is set back
 	return r.write(s)
 }
 
