@@ -71,25 +71,29 @@ func TestCompressedRefuses(t *testing.T) {
 func TestCompressedLimit(t *testing.T) {
 	const limit = 100_000
 	for name, wrap := range wrappers {
-		c := wrap(JSON).(LimitedCodec)
+		c := wrap(JSON).(compressed)
+		if c.limit != 512<<20 {
+			t.Errorf("%s: limit %d", name, c.limit)
+		}
+		small := c
+		small.limit = limit
 		atLimit, over, bomb := strings.Repeat("a", limit-2), strings.Repeat("a", limit-1), strings.Repeat("a", 50*limit)
-		data, err := c.EncodeLimited(atLimit, limit)
+		data, err := small.Encode(atLimit)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var got string
-		if takes, err := c.DecodeLimited(data, &got, limit); err != nil || got != atLimit || takes != limit {
-			t.Errorf("%s: at the limit: %v, takes %d", name, err, takes)
+		if err := small.Decode(data, &got); err != nil || got != atLimit {
+			t.Errorf("%s: at the limit: %v", name, err)
 		}
 		for _, record := range []string{over, bomb} {
-			if _, err := c.EncodeLimited(record, limit); !errors.Is(err, ErrTooLarge) {
+			if _, err := small.Encode(record); !errors.Is(err, errInflated) {
 				t.Errorf("%s: encoded %d bytes: %v", name, len(record), err)
 			}
 			if data, err = c.Encode(record); err != nil {
 				t.Fatal(err)
 			}
-			got = ""
-			if _, err := c.DecodeLimited(data, &got, limit); !errors.Is(err, ErrTooLarge) || got != "" {
+			if err := small.Decode(data, &got); !errors.Is(err, errInflated) {
 				t.Errorf("%s: decoded %d bytes: %v", name, len(record), err)
 			}
 		}

@@ -47,8 +47,6 @@ type consumer[T any] struct {
 	events  []*Event    // of the current batch, as they were delivered
 	records []T         // by Event.index
 	decoded bool        // records are fresh: nobody has seen them
-	takes   int64       // bytes that the records of the current batch take, at most
-	shares  int64       // of the app's room for large records that the current batch has
 	bad     error       // the current batch is one event that cannot be decoded
 	refused bool        // nothing may be processed any more, and nothing of the current batch is done
 	inside  bool        // the loop is in an iteration
@@ -76,7 +74,6 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 	handle := chain(c.handle, middleware)
 	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
 	c.only, c.out.ctx = c.head, c.ctx
-	defer c.forget()
 	defer func() {
 		if c.loop != nil { // an error that did not come from the loop: its code behind it runs all the same
 			if late := c.stop(io.EOF); err == nil {
@@ -304,7 +301,7 @@ func (c *consumer[T]) settle(err error) error {
 	if c.ctx.Err() != nil {
 		// Lost, or its grace is over: whoever owns the partition next decides.
 		c.src.Interrupted()
-		return fmt.Errorf("event %s: %w", c.events[0].name(), err)
+		return fmt.Errorf("event %s: %w", c.events[0].ID, err)
 	}
 	failed := Failed(all, err)
 	if len(failed) == 0 {
@@ -316,18 +313,18 @@ func (c *consumer[T]) settle(err error) error {
 		return c.fail(failed, *f)
 	}
 	if c.policy == Ignore && !errors.Is(err, ErrNotConsumed) {
-		c.src.Ignored(unscoped(c.out.ctx), len(failed), fmt.Errorf("event %s: %w", failed[0].name(), err))
+		c.src.Ignored(unscoped(c.out.ctx), len(failed), fmt.Errorf("event %s: %w", failed[0].ID, err))
 		c.ack(c.events, false)
 		return nil
 	}
 	c.src.Interrupted()
 	if c.policy == Quarantine && !errors.Is(err, ErrNotConsumed) {
 		c.ackOthers(failed)
-		c.src.Quarantine(unscoped(c.out.ctx), failed[0].ID, fmt.Errorf("event %s: %w", failed[0].name(), err))
+		c.src.Quarantine(unscoped(c.out.ctx), failed[0].ID, fmt.Errorf("event %s: %w", failed[0].ID, err))
 		return errEnded
 	}
 	c.ackOthers(failed)
-	return fmt.Errorf("event %s: %w", failed[0].name(), err)
+	return fmt.Errorf("event %s: %w", failed[0].ID, err)
 }
 
 // fail tells what becomes of the events that failed, and acks the others of the

@@ -141,12 +141,8 @@ func (s *Stream[T]) ensureOnce(ctx context.Context) error {
 }
 
 func (s *Stream[T]) keyOfEvent(e *Event) (string, error) {
-	return s.keyWithin(e, s.effective.MaxRecord)
-}
-
-func (s *Stream[T]) keyWithin(e *Event, limit int64) (string, error) {
 	var record T
-	if _, err := s.decodeWithin(e, &record, limit); err != nil {
+	if err := s.decode(e, &record); err != nil {
 		return "", err
 	}
 	return s.key(record), nil
@@ -174,17 +170,14 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			var record T
 			return json.Marshal(record)
 		},
-		MaxRecord: o.MaxRecord,
-		Decode: func(entry rstream.Entry, limit int64) (any, error) {
+		Decode: func(entry rstream.Entry) (any, error) {
 			var record T
 			e := &Event{Stream: s.name}
 			newEvent(e, entry)
-			_, err := s.decodeWithin(e, &record, limit)
+			err := s.decode(e, &record)
 			return record, err
 		},
-		Key: func(entry rstream.Entry, limit int64) (string, bool) {
-			return (&eventSource{key: func(e *Event) (string, error) { return s.keyWithin(e, limit) }}).keyOf(entry)
-		},
+		Key:      (&eventSource{key: s.keyOfEvent}).keyOf,
 		Sent:     &s.sent,
 		SendJSON: s.sendJSON,
 		CheckJSON: func(r worker.JSONRecord) error {

@@ -44,15 +44,15 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "the groups of old owners are destroyed", load: plainLoad, faults: "kill,term,join", want: history.ClassOwner, quick: true,
-		edits: []edit{{takeoverLua, "for _, name in ipairs(others) do redis.call('XGROUP', 'DESTROY', log, name) end", ""}},
+		edits: []edit{{takeoverLua, "if g['name'] ~= own then redis.call('XGROUP', 'DESTROY', log, g['name']) end", ""}},
 	},
 	{
 		rule: "the epoch rises", load: plainLoad, faults: "kill,term,join", want: history.ClassOwner,
-		edits: []edit{{takeoverLua, "local epoch = math.max(", "local epoch = tonumber(saved[2] or '') or math.max("}},
+		edits: []edit{{takeoverLua, "local epoch = math.max(", "local epoch = tonumber(saved.epoch or '') or math.max("}},
 	},
 	{
 		rule: "the floor is before the oldest pending entry", load: plainLoad, faults: "kill,stop", want: history.ClassLoss,
-		edits: []edit{{takeoverLua, "if pending[1] > 0 then", "if false then"}},
+		edits: []edit{{positionLua, "if group['pending'] == 0 then return last", "if true then return last"}},
 	},
 	{
 		rule: "nothing is due before its time", load: deliveryLoad, faults: "join,term", want: history.ClassEarly,

@@ -3,6 +3,7 @@ package mutants
 const (
 	preludeLua  = "internal/rstream/lua/prelude.lua"
 	takeoverLua = "internal/rstream/lua/takeover.lua"
+	positionLua = "internal/rstream/lua/position.lua"
 	refreshLua  = "internal/rstream/lua/refresh.lua"
 	unlockLua   = "internal/rstream/lua/unlock.lua"
 	swapLua     = "internal/rstream/lua/swap.lua"
@@ -18,17 +19,17 @@ var mutants = []mutant{
 	},
 	{
 		"takeover changes nothing when repeated in its tenure", takeoverLua,
-		"if saved[1] == ARGV[3] then", "if false then",
+		"if saved.tenure == ARGV[3] then", "if false then",
 		"TestTakeoverDeliveredLate/same_tenure",
 	},
 	{
 		"the groups of old owners are destroyed", takeoverLua,
-		"for _, name in ipairs(others) do redis.call('XGROUP', 'DESTROY', log, name) end", "",
+		"if g['name'] ~= own then redis.call('XGROUP', 'DESTROY', log, g['name']) end", "",
 		"TestOldOwnerIsFenced",
 	},
 	{
-		"the floor is before the oldest pending entry", takeoverLua,
-		"if pending[1] > 0 then", "if false then",
+		"the floor is before the oldest pending entry", positionLua,
+		"if group['pending'] == 0 then return last", "if true then return last",
 		"TestFloor/one_owner,_two_of_three_pending",
 	},
 	{
@@ -54,7 +55,7 @@ var mutants = []mutant{
 	},
 	{
 		"the epoch rises", takeoverLua,
-		"local epoch = math.max(", "local epoch = tonumber(saved[2] or '') or math.max(",
+		"local epoch = math.max(", "local epoch = tonumber(saved.epoch or '') or math.max(",
 		"TestOldOwnerIsFenced",
 	},
 	{
@@ -64,12 +65,12 @@ var mutants = []mutant{
 	},
 	{
 		"a checkpoint does not outlive its partition", takeoverLua,
-		"local same = not before(last_id(log, info), saved[3])", "local same = true",
+		"local same = not before(facts.last, saved.floor)", "local same = true",
 		"TestPartitionReplaced/deleted,_more_of_lower_IDs",
 	},
 	{
 		"a checkpoint does not outlive its partition, seen by the number of entries", takeoverLua,
-		"if same and at and added and added < at then same = false end", "",
+		"if same and at and facts.added and facts.added < at then same = false end", "",
 		"TestPartitionReplaced/deleted,_lower_IDs,_then_higher_ones",
 	},
 	{
@@ -149,7 +150,7 @@ var mutants = []mutant{
 	},
 	{
 		"without a group the stored floor counts", takeoverLua,
-		"if not floor and saved[3] then -- destroyed", "if false then -- destroyed",
+		"if not floor and saved.floor then -- destroyed", "if false then -- destroyed",
 		"TestGroupDestroyedInHandover/before_the_takeover",
 	},
 	{

@@ -19,41 +19,29 @@ type Reading struct {
 	typed *worker.Stream // nil: no types
 	meta  rstream.Meta
 	name  string
-	limit int64 // bytes that a record may take
 }
-
-// defaultLimit is what a record may take where no app tells how much.
-const defaultLimit = 64 << 20
 
 // NewReading reads a stream with this metadata. The stream is one of those that the
 // app declared, if it is among them.
 func NewReading(stream string, meta rstream.Meta, declared []*worker.Stream) *Reading {
-	r := &Reading{meta: meta, name: stream, limit: defaultLimit}
+	r := &Reading{meta: meta, name: stream}
 	if i := slices.IndexFunc(declared, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
-		r.typed, r.limit = declared[i], declared[i].MaxRecord
+		r.typed = declared[i]
 	}
 	return r
-}
-
-// Within returns a Reading of records that take at most limit bytes, or what the app says if that
-// is less. Others are an error with runnel.ErrTooLarge.
-func (r *Reading) Within(limit int64) *Reading {
-	less := *r
-	less.limit = min(r.limit, limit)
-	return &less
 }
 
 // Record is the record of an entry as JSON on one line.
 func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 	if r.typed != nil {
-		record, err := r.typed.Decode(e, r.limit)
+		record, err := r.typed.Decode(e)
 		if err != nil {
 			return nil, err
 		}
 		return compact(record)
 	}
 	if text, ok := e.Values[rstream.JSONField].(string); ok {
-		return r.valid(text)
+		return valid(text)
 	}
 	data, ok := e.Values[rstream.PayloadField].(string)
 	switch {
@@ -68,10 +56,10 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 	case !ok:
 		return nil, fmt.Errorf("it has no field %q", rstream.PayloadField)
 	case r.meta.Codec == runnel.JSON.Name():
-		return r.valid(data)
+		return valid(data)
 	case r.meta.Codec == runnel.MsgPack.Name():
 		var record any
-		if _, err := runnel.MsgPack.(runnel.LimitedCodec).DecodeLimited([]byte(data), &record, r.limit); err != nil {
+		if err := runnel.MsgPack.Decode([]byte(data), &record); err != nil {
 			return nil, err
 		}
 		return compact(record)
@@ -85,7 +73,7 @@ func (r *Reading) Key(e rstream.Entry) (string, bool) {
 		return key, true
 	}
 	if r.typed != nil {
-		return r.typed.Key(e, r.limit)
+		return r.typed.Key(e)
 	}
 	record, err := r.Record(e)
 	if err != nil {
@@ -95,10 +83,7 @@ func (r *Reading) Key(e rstream.Entry) (string, bool) {
 	return key, err == nil
 }
 
-func (r *Reading) valid(text string) (json.RawMessage, error) {
-	if int64(len(text)) > r.limit {
-		return nil, fmt.Errorf("%w: it has %d bytes", runnel.ErrTooLarge, len(text))
-	}
+func valid(text string) (json.RawMessage, error) {
 	var out bytes.Buffer
 	if err := json.Compact(&out, []byte(text)); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func Open(o Options) (*Client, error) {
 		c.ordinary.AddHook(discreet{})
 		c.once.AddHook(discreet{})
 	}
-	c.together = newPipelined(c.once, c.cluster, func(ctx context.Context, calls []*call) error {
+	c.together = newPipelined(c.once, c.cluster, callsTogether, func(ctx context.Context, calls []*call) error {
 		pipeline(ctx, c.once, calls)
 		return nil
 	})

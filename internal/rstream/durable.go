@@ -28,8 +28,9 @@ func (c *Client) Durability() Durability { return c.durability }
 // While one waits for replicas its connection does nothing else: so they have others
 // than leases and acks.
 func (c *Client) ensureReplicas(d Durability) {
-	c.durability, c.lasting, c.takeovers = d, c.once, c.together
+	c.durability, c.lasting = d, c.once
 	if d.MinReplicas == 0 {
+		c.takeovers = newPipelined(c.once, c.cluster, takeoversTogether, c.durably)
 		return
 	}
 	if c.cluster == nil {
@@ -39,7 +40,7 @@ func (c *Client) ensureReplicas(d Durability) {
 		c.lasting = redis.NewClient(c.options(-1)) // of which only the hook is used
 		c.lasting.AddHook(route{k: c.cluster, lasting: true})
 	}
-	c.takeovers = newPipelined(c.lasting, c.cluster, c.durably)
+	c.takeovers = newPipelined(c.lasting, c.cluster, takeoversTogether, c.durably)
 }
 
 // lastingOptions are those of connections that wait for replicas.

@@ -136,18 +136,27 @@ func (c *Client) persist(ctx context.Context, fn func() error) error {
 // held is no error. It is for an owner that has ended everything and flushed its
 // acks. It may be repeated.
 func (c *Client) Unlock(ctx context.Context, p Place, t Tenure) error {
-	return p.wrap("unlock", c.unlock(ctx, t, p.Lock, p.Own))
+	return p.wrap("unlock", c.unlock(ctx, t, []string{p.Lock, p.Own}))
+}
+
+// Release is Unlock by an owner that knows its floor, which the next takeover then
+// need not find out.
+func (c *Client) Release(ctx context.Context, r Renewal) error {
+	if r.Read < 0 {
+		return c.Unlock(ctx, r.Place, r.Tenure)
+	}
+	return r.Place.wrap("unlock", c.unlock(ctx, r.Tenure, []string{r.Place.Lock, r.Place.Own}, r.Floor, r.Read))
 }
 
 // Abandon is Unlock by an owner that may have begun what it did not end: the next
 // takeover is told so.
 func (c *Client) Abandon(ctx context.Context, p Place, t Tenure) error {
-	return p.wrap("abandon", c.unlock(ctx, t, p.Lock))
+	return p.wrap("abandon", c.unlock(ctx, t, []string{p.Lock}))
 }
 
-func (c *Client) unlock(ctx context.Context, t Tenure, keys ...string) error {
+func (c *Client) unlock(ctx context.Context, t Tenure, keys []string, position ...any) error {
 	return c.persist(ctx, func() error {
-		err := c.together.run(ctx, unlockScript, keys, t.LockValue()).Err()
+		err := c.together.run(ctx, unlockScript, keys, append([]any{t.LockValue()}, position...)...).Err()
 		if errors.Is(err, redis.Nil) {
 			err = nil
 		}

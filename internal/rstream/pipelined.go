@@ -6,8 +6,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// callsTogether bounds how many scripts share a round trip.
-const callsTogether = 128
+// So many scripts may share a round trip. Redis runs what one connection sends in a row,
+// and others wait: so fewer takeovers do, which look at what is pending.
+const (
+	callsTogether     = 128
+	takeoversTogether = 8
+)
 
 // A pipelined client has the scripts that goroutines call at the same time share
 // round trips; see gatherer. A worker takes over and releases each of its partitions
@@ -16,14 +20,15 @@ const callsTogether = 128
 type pipelined struct {
 	*redis.Client // so that it is a redis.Scripter; of its methods only EvalSha is pipelined
 	cluster       *cluster
+	most          int // in a round trip
 	make          func(context.Context, []*call) error
 	calls         perNode[*call, error]
 }
 
 // newPipelined returns one whose calls make makes. What that returns is an error of those
 // that were executed. In a cluster, calls for different nodes are not made together.
-func newPipelined(rdb *redis.Client, k *cluster, make func(context.Context, []*call) error) *pipelined {
-	p := &pipelined{Client: rdb, cluster: k, make: make}
+func newPipelined(rdb *redis.Client, k *cluster, most int, make func(context.Context, []*call) error) *pipelined {
+	p := &pipelined{Client: rdb, cluster: k, most: most, make: make}
 	p.calls.open = p.newGather
 	return p
 }
@@ -43,7 +48,7 @@ func (p *pipelined) newGather() *gatherer[*call, error] {
 		},
 		unsent:  func(err error) error { return err },
 		weigh:   func(calls []*call) (load, bool) { return load{items: len(calls)}, false },
-		carries: load{items: callsTogether},
+		carries: load{items: p.most},
 	}
 }
 

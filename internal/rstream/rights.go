@@ -155,6 +155,7 @@ func (c *Client) streamRights(p Place) []Right {
 		{Roles: change | Watch, args: []any{"XREAD", "COUNT", 1, "STREAMS", p.Log, "0"}},
 		{Roles: Work, args: []any{"XREADGROUP", "GROUP", "doctor", "doctor", "COUNT", 1, "STREAMS", p.Log, ">"}},
 		{Roles: Work, args: []any{"XACK", p.Log, "doctor", "0-1"}},
+		{Roles: change, args: []any{"XCLAIM", p.Log, "doctor", "doctor", 0, "0-1", "JUSTID"}, Without: "entries that were removed while they were pending count as lost later"},
 		{Roles: change, args: []any{"XGROUP", "CREATE", p.Log, "doctor", "$"}},
 		{Roles: change, args: []any{"XGROUP", "DESTROY", p.Log, "doctor"}},
 		{Roles: most, args: []any{"XGROUP", "SETID", p.Log, "doctor", "$"}},

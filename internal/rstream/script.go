@@ -19,6 +19,9 @@ var retention string
 //go:embed lua/tenure.lua
 var tenureLib string
 
+//go:embed lua/position.lua
+var positionLib string
+
 //go:embed lua/takeover.lua
 var takeoverSource string
 
@@ -128,7 +131,7 @@ var dropSource string
 var unlistSource string
 
 var (
-	takeoverScript = redis.NewScript(prelude + takeoverSource)
+	takeoverScript = redis.NewScript(prelude + positionLib + takeoverSource)
 	refreshScript  = redis.NewScript(prelude + refreshSource)
 	beatScript     = redis.NewScript(beatSource)
 	taskScript     = redis.NewScript(taskSource)

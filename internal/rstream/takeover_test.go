@@ -33,11 +33,17 @@ var floors = []struct {
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 3)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "3-3")
-	}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
+	}, floor: "2-1", found: FoundGroup, rest: "[2-2 3-3]"},
 	{name: "the first entry pending", prepare: func(e *env, p Place) {
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 3)
-	}, floor: "0-0", found: FoundGroup, rest: "[1-1 2-2 3-3]"},
+	}, floor: "1-0", found: FoundGroup, rest: "[1-1 2-2 3-3]"},
+	{name: "the first of a millisecond pending", prepare: func(e *env, p Place) {
+		e.add(p.Log, "1000-0")
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 4)
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2", "3-3")
+	}, floor: "999-" + maxSequence, found: FoundGroup, rest: "[1000-0]"},
 	{name: "several old groups: the lowest", prepare: func(e *env, p Place) {
 		e.group(p, alice, "2-2")
 		e.group(p, carol, "1-1")
@@ -46,7 +52,7 @@ var floors = []struct {
 		e.own(p, tenure(bob, 6))
 		e.read(p, bob, 2)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, bob), "1-1")
-	}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
+	}, floor: "2-1", found: FoundGroup, rest: "[2-2 3-3]"},
 	{name: "a plain group of Python's", processor: "my-proc", prepare: func(e *env, p Place) {
 		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "my-proc", "2-2").Err())
 	}, floor: "2-2", found: FoundPlainGroup, rest: "[3-3]"},

@@ -30,8 +30,9 @@ func TestWorkersDoWithoutDispensableRights(t *testing.T) {
 		{"client id", "-client|id"},
 		{"client", "-client|id -client|kill -client|unblock"},
 		{"info", "-info"},
+		{"xclaim", "-xclaim"},
 		{"script, config, object, memory, wait", "+@all -script -config -object -memory -wait -@admin -@dangerous +info"},
-		{"all of them", "-client|id -client|kill -client|unblock -info"},
+		{"all of them", "-client|id -client|kill -client|unblock -info -xclaim"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

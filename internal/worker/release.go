@@ -132,7 +132,7 @@ func (i *incarnation) unlock(t *tenure) {
 	defer cancel()
 	trouble := newTrouble(t.log, "release of the lock", &t.count.Errors)
 	for {
-		err := i.w.client.Unlock(ctx, t.place, t.number)
+		err := i.w.client.Release(ctx, t.renewal())
 		if err == nil || ctx.Err() != nil || !rstream.Unavailable(err) {
 			if err != nil {
 				i.journal.note(slog.LevelWarn, notReleased, t.place.Partition, err)

@@ -40,8 +40,9 @@ local function count(log, own, group, at, read, lost)
 		lost = lost + gap
 	end
 	-- With a lag though nothing is behind: by its append-only file, or as a replica, the
-	-- server did not count what the group read.
-	if gap > 0 or delivered and lag and lag > 0 then
+	-- server did not count what the group read; with less than none, a takeover counted
+	-- too much, see position.lua.
+	if gap > 0 or delivered and lag and lag ~= 0 then
 		redis.call('XGROUP', 'SETID', log, group, at, 'ENTRIESREAD', string.format('%.0f', added))
 	end
 	return lost, 1, added - lost

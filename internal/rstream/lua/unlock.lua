@@ -1,11 +1,16 @@
 -- Deletes a lock that still holds the tenure's value.
 --
--- KEYS    1 lock   2 ownership hash, of a partition's clean release
--- ARGV    1 lock value
+-- KEYS    1 lock   2 ownership hash, of a partition's clean release: lost
+-- ARGV    1 lock value   2 the floor of that, or none   3 entries read at the floor
 -- Returns 1 deleted, 0 not held
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 -- Only by whom took it over: a lock alone says nothing of the owner before.
 if KEYS[2] and redis.call('HGET', KEYS[2], 'tenure') == ARGV[1] then
 	redis.call('HDEL', KEYS[2], 'open')
+	local lost = tonumber(redis.call('HGET', KEYS[2], 'lost') or '') or 0
+	if ARGV[2] then -- a release is no place to fail: where memory is full, the group tells the position
+		redis.pcall('HSET', KEYS[2], 'floor', ARGV[2], 'read', string.format('%.0f', ARGV[3] + lost),
+			'clean', ARGV[1] .. ' ' .. string.format('%.0f', lost))
+	end
 end
 return redis.call('DEL', KEYS[1])

@@ -1,0 +1,126 @@
+-- What takeover.lua needs to find out where a processor stands; it stands behind the
+-- prelude. No entry is read for it: XRANGE and XINFO STREAM copy entries, which may be
+-- large, several times. The embedded server cannot do without, and has small ones.
+
+-- The largest ID before an ID that is not 0-0, as text: a double cannot hold 64 bits.
+local function preceding(id)
+	local function decreased(digits)
+		local head, digit, zeros = digits:match('^(%d-)([1-9])(0*)$')
+		local less = head .. (tonumber(digit) - 1) .. ('9'):rep(#zeros)
+		return less:match('^0*(%d+)$')
+	end
+	local ms, seq = id:match('^(%d+)-(%d+)$')
+	if seq ~= '0' then return ms .. '-' .. decreased(seq) end
+	return decreased(ms) .. '-18446744073709551615'
+end
+
+-- Which of these entries are in a partition, as a table by ID. They are pending in a group,
+-- or are behind what is: XCLAIM tells by changing what is pending, so that of a foreign
+-- group, and without the right to it, all of them seem to be there.
+local function present(log, group, ids, foreign)
+	local there = {}
+	for i = 1, #ids, 500 do
+		local some = { unpack(ids, i, math.min(i + 499, #ids)) }
+		local args = { log, group, 'runnel', 0, unpack(some) }
+		args[#args + 1], args[#args + 2] = 'FORCE', 'JUSTID'
+		local found = foreign and some or redis.pcall('XCLAIM', unpack(args))
+		for _, id in ipairs(found.err and some or found) do there[id] = true end
+	end
+	return there
+end
+
+-- The IDs of at most 1000 pending entries, and which of these are there. Entries are
+-- removed from the beginning on: with the first one all are there, but for what is deleted
+-- by hand, which counts as lost when all is read.
+local function pending_in(log, group, foreign)
+	local oldest, ids = redis.call('XPENDING', log, group)[2], {}
+	if redis.REDIS_VERSION then
+		local there = present(log, group, { oldest }, foreign)
+		if there[oldest] then return { oldest }, there end
+		ids[1] = oldest -- which is not pending any more
+	end
+	for _, one in ipairs(redis.call('XPENDING', log, group, '-', '+', 1000)) do ids[#ids + 1] = one[1] end
+	if redis.REDIS_VERSION then return ids, present(log, group, ids) end
+	local there = {}
+	for _, entry in ipairs(ids[1] and redis.call('XRANGE', log, ids[1], '+') or {}) do there[entry[1]] = true end
+	return ids, there
+end
+
+-- The position from which a group would be read on without skipping anything, the number
+-- of entries up to there or nil, how many pending ones were removed, and the first that
+-- was not. aside are the IDs of those that were taken out.
+local function position(log, group, aside, foreign)
+	local last, read, name = group['last-delivered-id'], tonumber(group['entries-read'] or ''), group['name']
+	if group['pending'] == 0 then return last, read, 0 end
+	local pending, there = pending_in(log, name, foreign)
+	if #pending == 0 then return last, read, 0 end
+	local floor, first, missing, behind, more = preceding(pending[1]), nil, 0, group['pending'], {}
+	for _, id in ipairs(pending) do
+		if there[id] then first = first or id else missing = missing + 1 end
+	end
+	for _, id in ipairs(aside) do
+		if before(floor, id) and not before(last, id) then more[#more + 1] = id end
+	end
+	for _ in pairs(present(log, name, more, foreign)) do behind = behind + 1 end
+	return floor, read and math.max(read - behind + missing, 0), missing, first
+end
+
+-- What position returns where the owner before released the partition and stored it.
+-- What was lost since, to make room, counts as read.
+local function released(log, group, saved)
+	local tenure, lost = (saved.clean or ''):match('^(.*) (%d+)$')
+	local read = tonumber(saved.read or '')
+	if not tenure or tenure ~= saved.tenure or not saved.floor or not read then return end
+	local last, oldest = group['last-delivered-id'], nil
+	if group['pending'] > 0 then
+		oldest = redis.call('XPENDING', log, group['name'])[2]
+		if not before(saved.floor, oldest) or before(last, saved.floor) then return end
+	elseif last ~= saved.floor then
+		return
+	end
+	return saved.floor, read + (tonumber(saved.lost or '') or 0) - lost, oldest
+end
+
+-- How many entries there are behind one ID, up to another one; nil where they are many, or
+-- large.
+local function entries_between(log, after, to)
+	local n, bytes, page = 0, 0, 1
+	while n < 1000 and bytes < 1000000 do
+		local entries = redis.call('XRANGE', log, '(' .. after, to, 'COUNT', page)
+		if #entries == 0 then return n end
+		local before_these = bytes
+		for _, entry in ipairs(entries) do
+			for _, text in ipairs(entry[2]) do bytes = bytes + #text end
+		end
+		n, after = n + #entries, entries[#entries][1]
+		page = bytes - before_these < 100000 and 10 or 1
+	end
+end
+
+-- How many entries were ever appended, as far as a group tells of which so many are left;
+-- nil where that has to be found out. Where all that is left is behind it, a newer server
+-- does not count from what it has read.
+local function appended(group, left)
+	local read, lag = tonumber(group and group['entries-read'] or ''), tonumber(group and group['lag'] or '')
+	return read and lag and lag < left and read + lag or nil
+end
+
+-- The last ID and the number of entries ever appended, or nil. A group at the end tells
+-- both: its lag is what there is, as it has read nothing.
+local known
+local function facts_of(log, own)
+	if known then return known end
+	if redis.REDIS_VERSION and redis.call('XLEN', log) > 0 then
+		local name = own .. '@' -- nobody's
+		redis.call('XGROUP', 'CREATE', log, name, '$', 'ENTRIESREAD', '0')
+		for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
+			local group = map(flat)
+			if group['name'] == name then known = { last = group['last-delivered-id'], added = tonumber(group['lag'] or '') } end
+		end
+		redis.call('XGROUP', 'DESTROY', log, name)
+	else
+		local info = map(redis.call('XINFO', 'STREAM', log))
+		known = { last = last_id(log, info), added = info['entries-added'] }
+	end
+	return known
+end
