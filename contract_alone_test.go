@@ -3,6 +3,7 @@ package runnel_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,10 +104,48 @@ func TestAQuarantineLetsOthersRunAlone(t *testing.T) {
 	}
 }
 
+// A function that hangs holds up no other partition for longer than LockExpiry, though a
+// worker that died was at events of both; and at no attempt but the last one does it
+// hold up events that are not the first in progress.
+func TestAFunctionThatHangsStopsItsPartitionAlone(t *testing.T) {
+	for _, most := range []int{2, 9} {
+		for _, order := range []runnel.RetryOrder{runnel.RetryBlock, runnel.RetryKey} {
+			t.Run(fmt.Sprint(order, " Max ", most), func(t *testing.T) {
+				opts := retrying(most, order)
+				opts.LockExpiry, opts.Timeout = 5*time.Second, 500*time.Millisecond
+				inKilled(t, opts, func() error { return nil }, func(k *killed, e *runnel.Event) error {
+					if len(k.n.all()) == 1 {
+						time.Sleep(time.Minute)
+					}
+					return nil
+				}, func(k *killed) {
+					k.Wait(func() bool { return len(k.n.all()) > 0 })
+					began, hung := time.Now(), 0
+					if k.begun(1) > 0 {
+						hung = 1
+					}
+					k.Wait(func() bool { return k.begun(1-hung) > 0 || time.Since(began) > 50*time.Second })
+					took, bound := time.Since(began), 6*time.Second
+					if order == runnel.RetryKey && most > 2 {
+						bound = 2 * time.Second // but for the suspect of that partition
+					}
+					if took > bound {
+						t.Errorf("the other partition began after %v, want %v at most; begun: %q", took, bound, k.n.all())
+					}
+					k.Sleep(2 * time.Minute)
+					if begun := k.n.all(); len(begun) != 8 || len(slices.Compact(slices.Sorted(slices.Values(begun)))) != 8 {
+						t.Errorf("begun: %q, want each once", k.n.all())
+					}
+				})
+			})
+		}
+	}
+}
+
 // So does one that is paused while it waits for its turn.
 func TestAPauseOfOneThatWaitsToRunAloneHoldsUpNobody(t *testing.T) {
 	opts := retrying(9, runnel.RetryBlock)
-	opts.LockExpiry = time.Second
+	opts.LockExpiry = 10 * time.Second
 	inKilled(t, opts, func() error { return nil }, func(k *killed, e *runnel.Event) error {
 		if len(k.n.all()) == 1 {
 			time.Sleep(20 * time.Second)

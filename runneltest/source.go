@@ -150,7 +150,7 @@ func (s *source) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 	if !s.Live() {
 		return nil, io.EOF
 	}
-	if e, ok, err := s.retries.Next(false, func() bool { return true }); err != nil || ok {
+	if e, ok, err := s.retries.Next(false, func(bool) bool { return true }); err != nil || ok {
 		s.begin([]rstream.Entry{e}, ok)
 		return []rstream.Entry{e}, err
 	}

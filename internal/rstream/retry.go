@@ -29,7 +29,7 @@ type RetryState struct {
 	Attempts int    `json:"n"`               // begun
 	Void     int    `json:"void,omitempty"`  // of Attempts, ended by a release or a policy and not by the event
 	Running  bool   `json:"run,omitempty"`   // the last one began and is not known to have ended
-	Alone    bool   `json:"alone,omitempty"` // it runs, or ran, while no other suspect of the worker did
+	Alone    bool   `json:"alone,omitempty"` // it runs, or ran, while nothing else did that may have ended the worker
 	First    int64  `json:"first,omitempty"` // failure
 	Last     int64  `json:"last,omitempty"`  // failure
 	At       int64  `json:"at,omitempty"`    // not before

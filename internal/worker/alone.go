@@ -1,57 +1,79 @@
 package worker
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
+
+// A hold is what a tenure has claimed of its worker's alone: for an event that may
+// have ended a process.
+type hold int
+
+const (
+	holdsNothing hold = iota
+	holdsShare        // for one that a dead worker may have been at
+	holdsTurn         // for a suspect: no other one runs
+	holdsAlone        // for a suspect whose attempt decides: nothing else runs that may be the cause
+)
 
 // An alone lets suspects of one worker, events that may have ended a process,
-// run one at a time, and not beside events of which nobody knows whether they
-// did: so that the next crash names its cause.
+// run one at a time. At its last attempt a suspect does not run beside events either
+// of which nobody knows whether they did: so that the next crash names its cause.
 //
 //  1. events 1 of partition A and 2 of partition B are in progress when the
 //     process dies; 2 kills it each time;
 //  2. both are suspects, and would be again for ever if both ran at once: 1
 //     would be a dead letter with 2.
+//
+// Nobody waits for an event that runs for longer than its partition stays with a
+// dead worker: it may run for ever. Should the process die then, the cause is less
+// certain.
 type alone struct {
 	mu      sync.Mutex
-	suspect bool
-	others  int
-	waiting map[*tenure]bool // whether a suspect waits
+	running map[*tenure]claimed
+	waiting map[*tenure]hold
+	timer   *time.Timer // wakes who waits for one that runs for long; nil: none
+	at      int64       // when, by mono
 }
 
-func newAlone() *alone { return &alone{waiting: map[*tenure]bool{}} }
+type claimed struct {
+	hold hold
+	away int64 // nobody waits for it from then on, by mono
+}
 
-// claim says whether t may run a suspect, or else something that may be one.
-// Otherwise t is woken when it is worth another try.
-func (a *alone) claim(t *tenure, suspect bool) bool {
+func newAlone() *alone { return &alone{running: map[*tenure]claimed{}, waiting: map[*tenure]hold{}} }
+
+// claim reports whether t may run an event of that kind. Otherwise t is woken when it
+// is worth another try.
+func (a *alone) claim(t *tenure, h hold) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	free := !a.suspect && (!suspect || a.others == 0)
-	if !suspect {
+	now, free := mono(), true
+	for _, c := range a.running {
+		if now < c.away && (h == holdsAlone || c.hold == holdsAlone || h == holdsTurn && c.hold == holdsTurn) {
+			free = false
+			a.wakeAt(c.away)
+		}
+	}
+	if h == holdsShare {
 		for other, waits := range a.waiting {
-			free = free && (!waits || other == t) // or they would never have their turn
+			free = free && (waits != holdsAlone || other == t) // or they would never have their turn
 		}
 	}
 	if !free {
-		a.waiting[t] = a.waiting[t] || suspect
+		a.waiting[t] = max(a.waiting[t], h)
 		return false
 	}
 	delete(a.waiting, t)
-	if suspect {
-		a.suspect = true
-	} else {
-		a.others++
-	}
+	a.running[t] = claimed{h, now + int64(t.expiry)}
 	return true
 }
 
 // release ends what claim allowed.
-func (a *alone) release(suspect bool) {
+func (a *alone) release(t *tenure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if suspect {
-		a.suspect = false
-	} else {
-		a.others--
-	}
+	delete(a.running, t)
 	a.wake()
 }
 
@@ -59,11 +81,28 @@ func (a *alone) release(suspect bool) {
 func (a *alone) forget(t *tenure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	suspect := a.waiting[t]
+	h := a.waiting[t]
 	delete(a.waiting, t)
-	if suspect {
+	if h == holdsAlone {
 		a.wake() // others waited for its turn
 	}
+}
+
+// wakeAt has those that wait woken at a time, or before; mu is held.
+func (a *alone) wakeAt(at int64) {
+	if a.timer != nil {
+		if a.at <= at {
+			return
+		}
+		a.timer.Stop()
+	}
+	a.at = at
+	a.timer = time.AfterFunc(time.Duration(at-mono()), func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.timer = nil
+		a.wake()
+	})
 }
 
 func (a *alone) wake() {

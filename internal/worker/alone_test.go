@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A suspect waits for its turn to be alone when the lease of its partition ends.
@@ -18,9 +20,73 @@ func TestEndOfATenureEndsItsTurn(t *testing.T) {
 	own = NewFed(p, nil, 0).tenure
 	other := NewFed(p, nil, 0).tenure
 	other.alone = own.alone
+	own.expiry, other.expiry = time.Minute, time.Minute
 	want(t, "another one that shares", other.claim(holdsShare), true)
 	x := &incarnation{executor: &executor{p: p}}
 	x.consume(own, nil)
 	other.letGo()
 	want(t, "it shares again", other.claim(holdsShare), true)
+}
+
+// A claimant claims of an alone; woken tells, once, that it was woken.
+type claimant struct{ *tenure }
+
+func newClaimant() claimant {
+	return claimant{&tenure{buffer: newBuffer(1, true, 1, "0-0", 0), expiry: 10 * time.Second}}
+}
+
+func (c claimant) woken() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.nudged
+	c.nudged = false
+	return was
+}
+
+func TestSuspectsRunOneAtATime(t *testing.T) {
+	a := newAlone()
+	one, two, three := newClaimant(), newClaimant(), newClaimant()
+	want(t, "shared", a.claim(one.tenure, holdsShare), true)
+	want(t, "shared by two", a.claim(two.tenure, holdsShare), true)
+	want(t, "a suspect beside them", a.claim(three.tenure, holdsTurn), true)
+	want(t, "two suspects", a.claim(newClaimant().tenure, holdsTurn), false)
+	a.release(three.tenure)
+	want(t, "alone beside them", a.claim(three.tenure, holdsAlone), false)
+	a.release(one.tenure)
+	want(t, "woken", three.woken(), true)
+	want(t, "alone beside one", a.claim(three.tenure, holdsAlone), false)
+	want(t, "shared while one waits to be alone", a.claim(one.tenure, holdsShare), false)
+	a.release(two.tenure)
+	want(t, "alone", a.claim(three.tenure, holdsAlone), true)
+	want(t, "two alone", a.claim(two.tenure, holdsAlone), false)
+	one.woken()
+	a.release(three.tenure)
+	want(t, "both woken", one.woken() && two.woken(), true)
+	want(t, "shared before the one that waits longer", a.claim(one.tenure, holdsShare), false)
+	a.forget(two.tenure)
+	want(t, "woken when that one gives up", one.woken(), true)
+	want(t, "shared then", a.claim(one.tenure, holdsShare), true)
+}
+
+// What runs for longer than a partition stays with a dead worker is not waited for,
+// and whoever waited is told.
+func TestNobodyWaitsForWhatHangs(t *testing.T) {
+	for _, hangs := range []hold{holdsShare, holdsTurn, holdsAlone} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAlone()
+			hanging, next, third := newClaimant(), newClaimant(), newClaimant()
+			want(t, "what hangs", a.claim(hanging.tenure, hangs), true)
+			time.Sleep(time.Second)
+			want(t, "beside it", a.claim(next.tenure, holdsAlone), false)
+			time.Sleep(8 * time.Second)
+			want(t, "woken too early", next.woken(), false)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			want(t, "woken", next.woken(), true)
+			want(t, "then", a.claim(next.tenure, holdsAlone), true)
+			want(t, "beside the second", a.claim(third.tenure, holdsTurn), false)
+			a.release(next.tenure)
+			want(t, "behind it", a.claim(third.tenure, holdsTurn), true)
+		})
+	}
 }

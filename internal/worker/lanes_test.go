@@ -124,7 +124,7 @@ func TestALaneFlowsBehindASuccess(t *testing.T) {
 		return []rstream.RetryState{{ID: "1-0", Lane: "ka", Attempts: 1}, {ID: "2-0", Lane: "ka"}, {ID: "3-0", Lane: "ka"}}
 	}
 	fresh := func(r *Retries) string {
-		e, _, err := r.Next(true, func() bool { return true })
+		e, _, err := r.Next(true, func(bool) bool { return true })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -213,10 +213,11 @@ func (r *Retries) Wait() time.Duration {
 }
 
 // Next returns the parked event whose turn it is, after its attempt was stored.
-// alone is asked before a suspect; it says whether it may run now. Where it is the
+// alone is asked before a suspect, with whether its attempt decides about it; it says
+// whether it may run now. Where it is the
 // turn of new events, only such parked ones come first as are no burden to them:
 // suspects, which are few, and those that waited for one that has succeeded since.
-func (r *Retries) Next(fresh bool, alone func() bool) (rstream.Entry, bool, error) {
+func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (rstream.Entry, bool, error) {
 	if err := r.drain(); err != nil {
 		return rstream.Entry{}, false, err
 	}
@@ -232,9 +233,9 @@ func (r *Retries) Next(fresh bool, alone func() bool) (rstream.Entry, bool, erro
 	}
 }
 
-func (r *Retries) due(fresh bool, alone func() bool) *rstream.RetryState {
+func (r *Retries) due(fresh bool, alone func(decides bool) bool) *rstream.RetryState {
 	now := r.cfg.Shelf.Now()
-	if s := r.lanes.head(suspects); s != nil && s.At <= now && alone() {
+	if s := r.lanes.head(suspects); s != nil && s.At <= now && alone(r.decides(s)) {
 		return s
 	}
 	next := r.lanes.head(flowing)
@@ -253,9 +254,15 @@ func (r *Retries) Retrying() bool {
 	return r.running != nil && r.lanes.of[r.running.ID].kind != flowing
 }
 
+// decides reports whether the next attempt of an event is the one behind which it is a
+// dead letter if that ends the worker.
+func (r *Retries) decides(s *rstream.RetryState) bool {
+	return r.cfg.Retry != nil && s.Counted()+1 >= r.cfg.Retry.Max
+}
+
 // begin stores the attempt, so that it counts whatever comes.
 func (r *Retries) begin(s rstream.RetryState) (rstream.Entry, bool, error) {
-	s.Alone = kindOf(&s) == suspects
+	s.Alone = kindOf(&s) == suspects && r.decides(&s)
 	s.Running = true
 	s.Attempts++
 	entry, there, err := r.cfg.Shelf.Begin(s)

@@ -106,7 +106,7 @@ func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfi
 // runs takes the next parked event and returns "<ID>#<attempt>", or "".
 func runs(t *testing.T, r *Retries, alone bool) string {
 	t.Helper()
-	e, ok, err := r.Next(false, func() bool { return alone })
+	e, ok, err := r.Next(false, func(bool) bool { return alone })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,33 +314,4 @@ func TestTheWaitIsForTheFirstThatCanRun(t *testing.T) {
 	want(t, "the suspect may not run", runs(t, r, false), "")
 	want(t, "then only the other one counts", r.Wait(), 2*time.Second)
 	want(t, "the suspect may run", runs(t, r, true), "2-0#1")
-}
-
-func TestSuspectsRunOneAtATime(t *testing.T) {
-	a := newAlone()
-	one, two, three := &tenure{buffer: newBuffer(1, true, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, true, 1, "0-0", 0)}, &tenure{buffer: newBuffer(1, true, 1, "0-0", 0)}
-	woken := func(x *tenure) bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		was := x.nudged
-		x.nudged = false
-		return was
-	}
-	want(t, "shared", a.claim(one, false), true)
-	want(t, "shared by two", a.claim(two, false), true)
-	want(t, "alone beside them", a.claim(three, true), false)
-	a.release(false)
-	want(t, "woken", woken(three), true)
-	want(t, "alone beside one", a.claim(three, true), false)
-	want(t, "shared while one waits to be alone", a.claim(one, false), false)
-	a.release(false)
-	want(t, "alone", a.claim(three, true), true)
-	want(t, "two alone", a.claim(two, true), false)
-	woken(one)
-	a.release(true)
-	want(t, "both woken", woken(one) && woken(two), true)
-	want(t, "shared before the one that waits longer", a.claim(one, false), false)
-	a.forget(two)
-	want(t, "woken when that one gives up", woken(one), true)
-	want(t, "shared then", a.claim(one, false), true)
 }

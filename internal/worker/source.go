@@ -8,15 +8,6 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// hold is what a tenure has claimed of its worker's alone.
-type hold int
-
-const (
-	holdsNothing hold = iota
-	holdsShare
-	holdsAlone
-)
-
 // Take is Source.Take: a parked event whose time has come, else new ones.
 func (t *tenure) Take(n int, within time.Duration) ([]rstream.Entry, error) {
 	t.timed()
@@ -92,7 +83,13 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 		return nil, nil
 	}
 	asked, fresh := false, t.share.fresh(now) && !t.retries.Blocked()
-	e, ok, err := t.retries.Next(fresh, func() bool { asked = true; return t.claim(holdsAlone) })
+	e, ok, err := t.retries.Next(fresh, func(decides bool) bool {
+		asked = true
+		if decides {
+			return t.claim(holdsAlone)
+		}
+		return t.claim(holdsTurn)
+	})
 	if err != nil || ok {
 		if t.retries.Retrying() {
 			t.share.begin(now)
@@ -160,7 +157,7 @@ func (t *tenure) claim(h hold) bool {
 	if t.holding == h {
 		return true
 	}
-	if !t.alone.claim(t, h == holdsAlone) {
+	if !t.alone.claim(t, h) {
 		return false
 	}
 	t.holding = h
@@ -170,7 +167,7 @@ func (t *tenure) claim(h hold) bool {
 // letGo gives back what was claimed, when no event of the tenure runs.
 func (t *tenure) letGo() {
 	if t.holding != holdsNothing {
-		t.alone.release(t.holding == holdsAlone)
+		t.alone.release(t)
 		t.holding = holdsNothing
 	}
 }
