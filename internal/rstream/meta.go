@@ -60,7 +60,7 @@ func (e *MetaConflictError) Error() string {
 // first to call it stores m. Partitions, codec, partitioner and layout must agree,
 // else the error is a *MetaConflictError. Processors are added to the stored
 // ones; and what has processors, a worker, also sets Size, Overflow, IDWindow and
-// KeyField.
+// KeyField, as does a sender while no processor is registered.
 func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
 	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
 	merged, err := c.ensureMeta(ctx, stream, m)
@@ -178,7 +178,8 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 		}
 	}
 	m.Codec, m.Partitioner = either(m.Codec, own.Codec), either(m.Partitioner, own.Partitioner)
-	worker := len(own.Processors) > 0
+	// Where no worker ever ran, as beside Python's runnel, the last sender decides.
+	worker := len(own.Processors) > 0 || len(m.Processors) == 0
 	if own.Size != 0 && (worker || m.Size == 0) {
 		m.Size = own.Size
 	}

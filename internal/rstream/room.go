@@ -32,20 +32,28 @@ type FullError struct {
 	Stream       string
 	Partition    int
 	Size, Length int64
+	Wanted       int    // records that were to be appended
 	Processor    string // that needs the oldest entry, "" if none is registered
 	Started      bool   // it has a consumer group
+	Foreign      bool   // it is no registered processor, but the name of a consumer group
 }
 
 // Error names the partition, what keeps it full, and what helps.
 func (e *FullError) Error() string {
 	msg := fmt.Sprintf("partition %d of stream %s is full, %d of %d entries: ", e.Partition, e.Stream, e.Length, e.Size)
+	if e.Length < e.Size {
+		msg = fmt.Sprintf("partition %d of stream %s has %d of %d entries and no room for %d more: ", e.Partition, e.Stream, e.Length, e.Size, e.Wanted)
+	}
+	name := e.Stream + "/" + e.Processor
 	switch {
-	case e.Length < e.Size:
-		return fmt.Sprintf("partition %d of stream %s has %d of %d entries: others took the room that was made, or more was to be sent at once", e.Partition, e.Stream, e.Length, e.Size)
+	case e.Length+int64(e.Wanted) <= e.Size:
+		return fmt.Sprintf("partition %d of stream %s has %d of %d entries: others took the room that was made", e.Partition, e.Stream, e.Length, e.Size)
 	case e.Processor == "":
 		return msg + "no processor is registered that would process them; start a worker"
+	case e.Foreign:
+		return msg + fmt.Sprintf("consumer group %s, of no processor of this app, is %d behind; `stream info %s` tells whose it is, `processor rm %s` lets it go", e.Processor, e.Length, e.Stream, name)
 	case !e.Started:
-		return msg + fmt.Sprintf("processor %s has no consumer group; start it, or remove it with `processor rm %s/%s`", e.Processor, e.Stream, e.Processor)
+		return msg + fmt.Sprintf("processor %s has no consumer group; start it, or remove it with `processor rm %s`", e.Processor, name)
 	}
 	return msg + fmt.Sprintf("processor %s is %d behind", e.Processor, e.Length)
 }
@@ -184,7 +192,7 @@ func (c *Client) roomCall(ctx context.Context, p *part) *call {
 }
 
 func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
-	r.FullError = FullError{Stream: p.Stream, Partition: p.Partition, Size: p.meta.Size}
+	r.FullError = FullError{Stream: p.Stream, Partition: p.Partition, Size: p.meta.Size, Wanted: p.need}
 	v, err := reply.Slice()
 	if err != nil {
 		r.err = fmt.Errorf("make room: %w", sorted(err))
@@ -197,7 +205,7 @@ func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
 		r.Processor, ok3 = v[3].(string)
 		var started int64
 		started, ok4 = v[4].(int64)
-		r.Started = started == 1
+		r.Started, r.Foreign = started != 0, started == 2
 	}
 	if !ok1 || !ok2 || !ok3 || !ok4 {
 		r.err = fmt.Errorf("make room: unexpected reply %v", v)

@@ -53,7 +53,7 @@ func TestARejectedBatchLeavesNothing(t *testing.T) {
 		if got = e.send(e.ctx(), 10, 1); !errors.As(got.Err, &full) {
 			t.Fatalf("got %v", got.Err)
 		}
-		equal(t, "error", *full, FullError{Stream: "orders", Size: 10, Length: 10, Processor: "printer", Started: true})
+		equal(t, "error", *full, FullError{Stream: "orders", Size: 10, Length: 10, Wanted: 1, Processor: "printer", Started: true})
 		equal(t, "text", full.Error(), "partition 0 of stream orders is full, 10 of 10 entries: processor printer is 10 behind")
 		equal(t, "length", len(e.contents("__strm:example.orders.0")), 10)
 	})
@@ -72,18 +72,58 @@ func TestAFullPartitionNamesWhoHoldsItBack(t *testing.T) {
 			e.owner("printer", 10, 6)
 			e.owner("mailer", 4, 0)
 		}, "processor mailer is 10 behind"},
+		{"another program that reads less", []string{"printer"}, func(e *env) {
+			p := e.owner("printer", 10, 10)
+			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "billing", "0").Err())
+		}, "consumer group billing, of no processor of this app, is 10 behind; `stream info orders` tells whose it is, `processor rm orders/billing` lets it go"},
+		{"a processor that is not registered any more", []string{"printer"}, func(e *env) {
+			p := e.owner("printer", 10, 10)
+			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, GroupName("mailer", bob), "0").Err())
+		}, "consumer group mailer, of no processor of this app, is 10 behind"},
+		{"less room than is needed", []string{"printer"}, func(e *env) {
+			e.owner("printer", 10, 1)
+		}, "partition 0 of stream orders has 9 of 10 entries and no room for 2 more: processor printer is 9 behind"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
 				e.bounded(10, OverflowReject, tt.processors...)
 				e.must(e.send(e.ctx(), 0, 10).Err)
 				tt.do(e)
-				if err := e.send(e.ctx(), 10, 1).Err; err == nil || !strings.Contains(err.Error(), tt.want) {
+				if err := e.send(e.ctx(), 10, 2).Err; err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("got %v, want %q", err, tt.want)
 				}
 			})
 		})
 	}
+}
+
+// Beside a Python app there may be senders of Go and no worker: what Python's groups have
+// acked makes room, and the last sender to start says what becomes of the rest.
+func TestASenderAloneMakesRoomBesidePython(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		e.bounded(100, OverflowReject)
+		p := e.Place("orders", "", 0)
+		for _, group := range []string{"printer", "mailer"} {
+			e.must(e.raw.XGroupCreateMkStream(e.ctx(), p.Log, group, "0").Err())
+		}
+		e.must(e.send(e.ctx(), 0, 100).Err)
+		e.deliver(p.Log, "printer", 100, 100)
+		e.deliver(p.Log, "mailer", 90, 60)
+		e.must(e.send(e.ctx(), 100, 60).Err)
+		equal(t, "the first that is left", e.contents(p.Log)[0], "60")
+		var full *FullError
+		if err := e.send(e.ctx(), 160, 1).Err; !errors.As(err, &full) || full.Processor != "mailer" || !full.Foreign {
+			t.Errorf("got %v, want that mailer holds the partition", err)
+		}
+		e.bounded(100, OverflowDropOldest)
+		e.must(e.send(e.ctx(), 160, 5).Err)
+		equal(t, "the first that is left behind drop-oldest", e.contents(p.Log)[0], "65")
+		e.bounded(100, OverflowReject, "counter")
+		e.bounded(100, OverflowDropOldest)
+		if err := e.send(e.ctx(), 165, 1).Err; !errors.Is(err, ErrStreamFull) {
+			t.Errorf("got %v: a sender has changed what a worker said", err)
+		}
+	})
 }
 
 // What all have acked makes room, without a worker, and more of it than is needed.

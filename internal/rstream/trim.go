@@ -8,7 +8,7 @@ import (
 // A TrimRequest bounds one partition.
 type TrimRequest struct {
 	Log        string   // the partition's key
-	Processors []string // every registered processor of the stream; with none, nothing is trimmed
+	Processors []string // every registered processor of the stream
 	Size       int64    // the length that the partition may have
 }
 
@@ -19,11 +19,11 @@ type Trimmed struct {
 }
 
 // Trim removes the oldest entries of partitions that are longer than 7/8 of their
-// Size, in one round trip: those that all registered processors have acked, until
-// 3/4 of Size are left. So what is kept up with is never full, and there is some
-// history to look at and to begin with. Groups that belong to no registered
-// processor are ignored: a plain group named like one is Python's runnel's, whose
-// position counts only until the processor has one of its own.
+// Size, in one round trip: those that all registered processors and all other consumer
+// groups have acked, until 3/4 of Size are left. So what is kept up with is never full, and
+// there is some history to look at and to begin with. Without any group nothing is trimmed.
+// A plain group named like a registered processor is where Python's runnel stopped: it is
+// ignored, for the processor has a position of its own.
 func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
 	calls := make([]*call, len(ts))
 	for i, t := range ts {

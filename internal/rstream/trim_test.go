@@ -37,9 +37,16 @@ func TestTrim(t *testing.T) {
 			groups: []group{{name: printer, read: 1000, acked: 1000}}, blocked: "mailer"},
 		{name: "a plain group is nobody's", entries: 1000, size: 300, processors: []string{"printer"},
 			groups: []group{{name: "printer", read: 1000, acked: 1000}}, blocked: "printer"},
-		{name: "foreign groups do not count", entries: 1000, size: 300, processors: []string{"printer"},
-			groups: []group{{name: printer, read: 1000, acked: 1000}, {name: "printer"}, {name: "x@" + alice}, {name: "printer@a@b4567890123456"}}, want: 775},
-		{name: "no processors", entries: 1000, size: 300, groups: []group{{name: printer, read: 1000, acked: 1000}}},
+		{name: "where Python stopped does not count", entries: 1000, size: 300, processors: []string{"printer"},
+			groups: []group{{name: printer, read: 1000, acked: 1000}, {name: "printer"}}, want: 775},
+		{name: "a group of another program", entries: 1000, size: 300, processors: []string{"printer"},
+			groups: []group{{name: printer, read: 1000, acked: 1000}, {name: "billing", read: 300, acked: 200}}, want: 200},
+		{name: "a group of another program that has read nothing", entries: 1000, size: 300, processors: []string{"printer"},
+			groups: []group{{name: printer, read: 1000, acked: 1000}, {name: "printer@a@b4567890123456"}}},
+		{name: "a processor that was registered after the list was read", entries: 1000, size: 300, processors: []string{"printer"},
+			groups: []group{{name: printer, read: 1000, acked: 1000}, {name: "mailer@" + alice, read: 120, acked: 120}}, want: 120},
+		{name: "only another program", entries: 1000, size: 300, groups: []group{{name: "billing", read: 1000, acked: 900}}, want: 775},
+		{name: "no groups", entries: 1000, size: 300},
 	}
 	both(t, func(t *testing.T, e *env) {
 		for _, tt := range tests {

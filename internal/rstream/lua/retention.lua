@@ -23,6 +23,18 @@ local function following(id)
 	return id
 end
 
+-- The largest ID before an ID other than 0-0.
+local function preceding(id)
+	local function decreased(digits)
+		local zeros = #digits:match('0*$')
+		local head = digits:sub(1, #digits - zeros)
+		return ((head:sub(1, -2) .. (tonumber(head:sub(-1)) - 1) .. ('9'):rep(zeros)):gsub('^0+(%d)', '%1'))
+	end
+	local ms, seq = id:match('^(%d+)-?(%d*)$')
+	if seq:find('[1-9]') then return ms .. '-' .. decreased(seq) end
+	return decreased(ms) .. '-18446744073709551615'
+end
+
 -- The first ID that a group still needs; what lies before it is acked. No entry is
 -- read to find it: the entry may be large.
 local function needs(log, group)
@@ -40,26 +52,33 @@ local function processor_of(name, id_length)
 	return is_group_of(processor, name, id_length) and processor or nil
 end
 
--- The ID before which every processor has acked everything, and the processor
--- that needs it. Without an ID the processor has no group. The arguments from the
--- one with this number on are the processors.
+-- The ID before which every consumer group has acked everything, and who needs it: a
+-- processor, or, with true behind it, whoever else a group is of: a processor that the
+-- caller does not know of (yet), or, named like the group, a program of another kind such
+-- as Python's runnel. Without an ID a processor, which is named, has no group, or there
+-- is no group at all. A plain group named like a processor counts no more: it is where
+-- Python stopped. The arguments from the one with this number on are the processors.
 local function acked_by_all(log, groups, id_length, first)
 	local registered, needed = {}, {}
 	for i = first, #ARGV do registered[ARGV[i]] = true end
+	local keep, holder, foreign = nil, nil, false
 	for _, group in ipairs(groups) do
 		local processor = processor_of(group['name'], id_length)
-		if processor and registered[processor] then
+		local who = processor or group['name']
+		if not registered[who] then
 			local id = needs(log, group)
-			if not needed[processor] or before(id, needed[processor]) then needed[processor] = id end
+			if not keep or before(id, keep) then keep, holder, foreign = id, who, true end
+		elseif processor then
+			local id = needs(log, group)
+			if not needed[who] or before(id, needed[who]) then needed[who] = id end
 		end
 	end
-	local keep, holder
 	for i = first, #ARGV do
 		local id = needed[ARGV[i]]
-		if not id then return nil, ARGV[i] end
-		if not keep or before(id, keep) then keep, holder = id, ARGV[i] end
+		if not id then return nil, ARGV[i], false end
+		if not keep or before(id, keep) then keep, holder, foreign = id, ARGV[i], false end
 	end
-	return keep, holder
+	return keep, holder, foreign
 end
 
 -- Removes the oldest entries, at most so many and none from the ID keep on.

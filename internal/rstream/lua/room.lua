@@ -1,5 +1,5 @@
--- Makes room in a full partition: removes the oldest entries that every
--- registered processor has acked, and, if told so and there still is no room, the
+-- Makes room in a full partition: removes the oldest entries that every consumer
+-- group and every registered processor has acked, and, if told so and there still is no room, the
 -- oldest ones whoever needs them. These are counted for each processor that they
 -- had not been delivered to; one that they had been delivered to processes them,
 -- or counts them itself. Does nothing where there is room, and so may be repeated.
@@ -7,8 +7,9 @@
 -- KEYS    1 partition   2... the processors' ownership hashes: floor, lost
 -- ARGV    1 size   2 number of entries that need room   3 '1' to drop
 --         4 length of an executor ID   5... the registered processors
--- Returns {length, acked entries removed, entries dropped, processor that needs
---         the oldest entry or '', 1 if it has a group}
+-- Returns {length, acked entries removed, entries dropped, who needs the oldest entry
+--         or '', 0 if that is a processor without a group, 1 if it has one, 2 if it is
+--         the consumer group of no registered processor}
 local log, size, wanted = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local id_length = tonumber(ARGV[4])
 local length = redis.call('XLEN', log)
@@ -17,7 +18,8 @@ if length + wanted <= size then return { length, 0, 0, '', 0 } end
 local groups, removed = groups_of(log), 0
 local lost = {}
 for i = 2, #KEYS do lost[i] = redis.call('HMGET', KEYS[i], 'lost', 'floor') end
-local keep, holder = acked_by_all(log, groups, id_length, 5)
+local keep, holder, foreign = acked_by_all(log, groups, id_length, 5)
+local kind = foreign and 2 or keep and 1 or 0
 if keep then
 	-- More than is needed, so that not every send has to come here.
 	removed = remove(log, keep, length - math.min(math.floor(size * 3 / 4), size - wanted))
@@ -25,7 +27,7 @@ if keep then
 end
 local excess = length + wanted - size
 if excess <= 0 or ARGV[3] ~= '1' then
-	return { length, removed, 0, holder or '', keep and 1 or 0 }
+	return { length, removed, 0, holder or '', kind }
 end
 
 -- Of several groups of a processor the one that is furthest behind counts.
@@ -66,4 +68,4 @@ for _, position in ipairs(positions) do
 		end
 	end
 end
-return { length - dropped, removed, dropped, holder or '', keep and 1 or 0 }
+return { length - dropped, removed, dropped, holder or '', kind }
