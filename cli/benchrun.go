@@ -147,7 +147,7 @@ func (b *bench) removeAll(ctx context.Context) error {
 			continue
 		}
 		for i := range state.Processors {
-			if err := removeProcessor(ctx, b.client, &state.Processors[i], true); err != nil {
+			if err := removeProcessor(ctx, b.client, &state.Processors[i], true, b.client.Forget); err != nil {
 				return err
 			}
 		}

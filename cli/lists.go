@@ -127,6 +127,8 @@ type listedStream struct {
 	Delayed     int64              `json:"delayed"`
 	Processors  []string           `json:"processors"`
 	Logs        []inspect.LogState `json:"logs,omitempty"` // each partition, in order; not in lists
+
+	Groups []inspect.GroupState `json:"groups,omitempty"` // consumer groups of no registered processor; not in lists
 }
 
 func (s *session) listStream(ctx context.Context, name string, logs bool) (*listedStream, error) {
@@ -148,8 +150,9 @@ func (s *session) listStream(ctx context.Context, name string, logs bool) (*list
 	}
 	if logs {
 		l.Logs = all
+		l.Groups, err = inspect.Groups(ctx, s.client, name, m)
 	}
-	return l, nil
+	return l, err
 }
 
 func runStreamLs(ctx context.Context, s *session, c *cli.Context) error {
@@ -223,6 +226,18 @@ func (l *listedStream) write(w io.Writer, now time.Time) error {
 		fmt.Fprintf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Length, full, p.Delayed, dash(p.First), p.End, span, p.Key)
 	}
 	fmt.Fprintf(t, "total\t%d\t\t%d\n", l.Length, l.Delayed)
+	if err := t.Flush(); err != nil || len(l.Groups) == 0 {
+		return err
+	}
+	fmt.Fprintf(t, "\nconsumer groups of no registered processor, which hold back what they have not acked (`processor rm %s/GROUP` lets one go):\n", l.Stream)
+	fmt.Fprintln(t, "GROUP\tWHO\tALIVE\tPARTITIONS\tPENDING\tLAG\tDELIVERED\tNEEDS")
+	for _, g := range l.Groups {
+		lag := "-"
+		if g.Lag >= 0 {
+			lag = fmt.Sprint(g.Lag)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%t\t%d\t%d\t%s\t%d/%s\t%d/%s\n", g.Group, g.Who, g.Alive, g.Partitions, g.Pending, lag, g.Partition, g.Delivered, g.Partition, g.Needs)
+	}
 	return t.Flush()
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel"
 )
 
@@ -53,5 +55,84 @@ func TestProcessorThatPythonRuns(t *testing.T) {
 	}
 	if g := s.rdb.XInfoGroups(t.Context(), "__strm:"+s.app.Name()+".orders.0").Val(); len(g) == 0 || g[0].Name != "printer" {
 		t.Errorf("Python's consumer group: %+v", g)
+	}
+}
+
+// A consumer group of another program holds back what it has not acked: it is listed,
+// named to senders, and goes when an operator says so.
+func TestGroupOfAnotherProgram(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Size: 4})
+	s.registered()
+	ctx, log := t.Context(), "__strm:"+s.app.Name()+".orders.0"
+	if err := s.rdb.XGroupCreate(ctx, log, "billing", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.send(3)
+	info := told[listedStream](s, "stream", "info", "orders")
+	if len(info.Groups) != 1 || info.Groups[0].Group != "billing" || info.Groups[0].Who != "another program" || info.Groups[0].Lag != 4 || info.Groups[0].Partitions != 1 {
+		t.Errorf("%+v", info.Groups)
+	}
+	s.untyped("stream", "info", "orders").want(t, 0, "billing  another program  false  1           0        4    0/0-0", "")
+	for _, g := range s.rdb.XInfoGroups(ctx, log).Val() {
+		if strings.HasPrefix(g.Name, "printer@") {
+			for _, e := range s.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{Group: g.Name, Consumer: "c", Streams: []string{log, ">"}}).Val()[0].Messages {
+				s.rdb.XAck(ctx, log, g.Name, e.ID)
+			}
+		}
+	}
+	if err := s.orders.Send(ctx, order{}); err == nil || !strings.Contains(err.Error(), "consumer group billing") {
+		t.Errorf("%v, want an error that names the group", err)
+	}
+	s.untyped("processor", "rm", "orders/billing").want(t, 1, "", "consumer group billing of stream orders (another program) has not acked 4 events, and its position will be lost: say --yes")
+	s.untyped("processor", "rm", "orders/nope", "--yes").want(t, 1, "", `no processor "nope"`)
+	s.untyped("processor", "rm", "orders/billing", "--yes").want(t, 0, "consumer group billing of stream orders destroyed; 4 events were not acked", "")
+	if err := s.orders.Send(ctx, order{}); err != nil {
+		t.Errorf("with the group gone: %v", err)
+	}
+	if info := told[listedStream](s, "stream", "info", "orders"); len(info.Groups) != 0 {
+		t.Errorf("%+v", info.Groups)
+	}
+}
+
+// A group that a worker of Python's runnel reads is not destroyed under it.
+func TestGroupThatPythonReads(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
+	s.send(1)
+	s.python(time.Minute)
+	info := told[listedStream](s, "stream", "info", "orders")
+	if len(info.Groups) != 1 || info.Groups[0].Who != "Python's runnel" || !info.Groups[0].Alive {
+		t.Errorf("%+v", info.Groups)
+	}
+	s.untyped("processor", "rm", "orders/printer", "--yes").want(t, 1, "", "consumer group printer of stream orders is read by Python's runnel, which is running: stop it first")
+	s.untyped("stream", "rm", "orders", "--yes").want(t, 1, "", "consumer group printer of stream orders is read by Python's runnel, which is running: stop it first; nothing was changed")
+	if n := s.rdb.XLen(t.Context(), "__strm:"+s.app.Name()+".orders.0").Val(); n != 1 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// What a processor has done in Go is not repeated in Python, and what it has not done waits
+// there for it.
+func TestProcessorGoesBackToPython(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
+	s.python(time.Millisecond) // it ran there before, and has read nothing
+	for s.rdb.Exists(t.Context(), "__lock:"+s.app.Name()+".orders.printer.0").Val() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	s.registered()
+	s.send(5)
+	s.run("processor", "rm", "orders/printer", "--to-python").want(t, 0, "orders/printer left to Python's runnel, with all that waits for it", "")
+	left, lag := s.rdb.Keys(t.Context(), "*printer*").Val(), int64(0)
+	if len(left) != 0 {
+		t.Errorf("left: %q", left)
+	}
+	for _, n := range []string{"0", "1"} {
+		groups := s.rdb.XInfoGroups(t.Context(), "__strm:"+s.app.Name()+".orders."+n).Val()
+		if len(groups) != 1 || groups[0].Name != "printer" || groups[0].Pending != 0 {
+			t.Fatalf("partition %s: %+v, want the plain group alone", n, groups)
+		}
+		lag += groups[0].Lag
+	}
+	if lag != 5 {
+		t.Errorf("%d events wait for Python, want 5", lag)
 	}
 }

@@ -12,19 +12,23 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
+const flagToPython = "to-python"
+
 func (p *program) remove() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "rm",
-		Usage:     "forget a processor that no worker runs any more, so that trimming does not wait for it",
-		ArgsUsage: "STREAM/PROCESSOR",
+		Usage:     "forget a processor that no worker runs any more, or another consumer group, so that trimming does not wait for it",
+		ArgsUsage: "STREAM/PROCESSOR|STREAM/GROUP",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "yes", DisableDefaultText: true, Usage: "also if events wait for it"},
+			&cli.BoolFlag{Name: flagYes, DisableDefaultText: true, Usage: "also if events wait for it"},
 			&cli.BoolFlag{Name: "dead", DisableDefaultText: true, Usage: "remove its dead letters, too"},
+			&cli.BoolFlag{Name: flagToPython, DisableDefaultText: true, Usage: "leave a consumer group from which Python's runnel goes on under the same name"},
 		},
 		Action: p.action(runRemove),
 	},
 		"PROG processor rm orders/old",
-		"PROG processor rm orders/old --yes --dead")
+		"PROG processor rm orders/old --yes --dead",
+		"PROG processor rm orders/printer --to-python")
 }
 
 // removed is what `processor rm` tells.
@@ -41,14 +45,21 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.registered(ctx, stream, processor); err != nil {
+	if err := s.connect(ctx); err != nil {
 		return err
+	}
+	meta, err := s.metadata(ctx, stream)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(meta.Processors, processor) {
+		return runRemoveGroup(ctx, s, c, stream, processor, meta)
 	}
 	state, err := inspect.Processor(ctx, s.client, stream, processor, 0)
 	if err != nil {
 		return err
 	}
-	name := stream + "/" + processor
+	name, toPython := stream+"/"+processor, c.Bool(flagToPython)
 	if pythonRuns(state.Members) {
 		if _, err := s.client.Unregister(ctx, stream, processor); err != nil {
 			return err
@@ -60,17 +71,73 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 			return fmt.Errorf("%s is run by worker %s: stop it first", name, m.Worker)
 		}
 	}
-	if waiting := state.Totals.Lag + state.Totals.Parked; waiting > 0 && !c.Bool("yes") {
-		return fmt.Errorf("%s has not processed %d events, %d of them parked, and never will: say --yes", name, waiting, state.Totals.Parked)
-	}
 	gone := removed{Stream: stream, Processor: processor, Lag: state.Totals.Lag, Parked: state.Totals.Parked}
+	if toPython {
+		gone.Lag = 0 // they wait for Python
+	}
+	if waiting := gone.Lag + gone.Parked; waiting > 0 && !c.Bool(flagYes) {
+		return fmt.Errorf("%s has not processed %d events, %d of them parked, and never will: say --yes", name, waiting, gone.Parked)
+	}
 	if c.Bool("dead") {
 		gone.Dead = state.Totals.Dead
 	}
-	if err := removeProcessor(ctx, s.client, state, c.Bool("dead")); err != nil {
+	forget := s.client.Forget
+	if toPython {
+		forget = s.client.LeaveToPython
+	}
+	if err := removeProcessor(ctx, s.client, state, c.Bool("dead"), forget); err != nil {
 		return err
 	}
+	if toPython {
+		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %d dead letters removed", name, gone.Parked, gone.Dead)
+	}
 	return s.out.line(gone, "%s removed; %d events unprocessed, %d parked, %d dead letters removed", name, gone.Lag, gone.Parked, gone.Dead)
+}
+
+// runRemoveGroup lets a consumer group go that is of no registered processor.
+func runRemoveGroup(ctx context.Context, s *session, c *cli.Context, stream, name string, meta rstream.Meta) error {
+	groups, err := inspect.Groups(ctx, s.client, stream, meta)
+	if err != nil {
+		return err
+	}
+	// As it is listed, or all those of a processor that is not registered any more.
+	groups = slices.DeleteFunc(groups, func(g inspect.GroupState) bool { return g.Group != name && g.Processor != name })
+	if len(groups) == 0 || c.Bool(flagToPython) {
+		return unknownProcessor(stream, name, meta.Processors)
+	}
+	gone := removed{Stream: stream, Processor: name}
+	for _, g := range groups {
+		if g.Alive {
+			return stillRead(stream, g)
+		}
+		gone.Lag += max(g.Lag, 0)
+	}
+	if !c.Bool(flagYes) && !isTerminal(s.stdin) {
+		return fmt.Errorf("consumer group %s of stream %s (%s) has not acked %d events, and its position will be lost: say --yes", name, stream, groups[0].Who, gone.Lag)
+	}
+	err = s.confirm(c, "Destroy consumer group %s of stream %s (%s), which has not acked %d events?", name, stream, groups[0].Who, gone.Lag)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if err := s.client.DropGroup(ctx, stream, meta.Partitions, g.Group); err != nil {
+			return err
+		}
+	}
+	return s.out.line(gone, "consumer group %s of stream %s destroyed; %d events were not acked", name, stream, gone.Lag)
+}
+
+func stillRead(stream string, g inspect.GroupState) error {
+	return fmt.Errorf("consumer group %s of stream %s is read by %s, which is running: stop it first", g.Group, stream, g.Who)
+}
+
+// foreignGroups are the consumer groups of a stream that are of no registered processor.
+func (s *session) foreignGroups(ctx context.Context, stream string) ([]inspect.GroupState, error) {
+	meta, err := s.metadata(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	return inspect.Groups(ctx, s.client, stream, meta)
 }
 
 // pythonRuns reports whether Python's runnel runs a processor. Then nothing of it is
@@ -82,9 +149,9 @@ func pythonRuns(members []inspect.MemberState) bool {
 // removeProcessor takes the processor out of the metadata last: until then the
 // command finds it, and may be repeated. A worker that starts it meanwhile holds
 // locks, which ends the removal, or registers it again.
-func removeProcessor(ctx context.Context, client *rstream.Client, p *inspect.ProcessorState, dead bool) error {
+func removeProcessor(ctx context.Context, client *rstream.Client, p *inspect.ProcessorState, dead bool, forget func(context.Context, rstream.Place, bool) error) error {
 	for _, s := range p.Partitions {
-		err := client.Forget(ctx, client.Place(p.Stream, p.Processor, s.Partition), dead)
+		err := forget(ctx, client.Place(p.Stream, p.Processor, s.Partition), dead)
 		switch {
 		case errors.Is(err, rstream.ErrHeld):
 			return fmt.Errorf("%s/%s partition %d has an owner: stop its worker, or wait until its lock has expired, and repeat", p.Stream, p.Processor, s.Partition)

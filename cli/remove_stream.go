@@ -66,11 +66,20 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 		}
 		gone.Processors, gone.Dead = append(gone.Processors, p.Processor), gone.Dead+p.Totals.Dead
 	}
+	groups, err := s.foreignGroups(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if g.Alive {
+			return fmt.Errorf("%w; nothing was changed", stillRead(name, g))
+		}
+	}
 	if gone.Entries+gone.Delayed+gone.Dead > 0 && !c.Bool(flagYes) {
 		return fmt.Errorf("stream %s has %d entries, %d delayed events and %d dead letters: say --yes", name, gone.Entries, gone.Delayed, gone.Dead)
 	}
 	for i := range state.Processors {
-		if err := removeProcessor(ctx, s.client, &state.Processors[i], true); err != nil {
+		if err := removeProcessor(ctx, s.client, &state.Processors[i], true, s.client.Forget); err != nil {
 			return err
 		}
 	}

@@ -45,8 +45,9 @@ type Group struct {
 	Pins    map[int]string       // partition to the worker that is to have it
 	Cordons map[string]time.Time // workers that are to have nothing else, and since when; kept to the millisecond, in UTC
 
-	// Python has the executors of a membership that Python's runnel stored, by ID. They
-	// are no members: such a group has none, and is not stored again with them.
+	// Python has the executors of a membership that Python's runnel stored, by ID; it is
+	// nil for any other. They are no members: such a group has none, and is not stored
+	// again with them.
 	Python map[string]Executor
 }
 

@@ -36,6 +36,7 @@ func parsePython(data []byte) (executors map[string]Executor, ok bool) {
 	if json.Unmarshal(data, &in) != nil || in == nil {
 		return nil, false
 	}
+	executors = make(map[string]Executor, len(in))
 	for id, e := range in {
 		if e == nil || e.JoinedAt == nil || e.Partitions == nil || id == "" {
 			return nil, false
@@ -43,9 +44,6 @@ func parsePython(data []byte) (executors map[string]Executor, ok bool) {
 		at, err := time.Parse("2006-01-02T15:04:05", *e.JoinedAt) // without a zone: UTC
 		if err != nil || !isMoment(at.UnixMilli()) {
 			return nil, false
-		}
-		if executors == nil {
-			executors = map[string]Executor{}
 		}
 		executors[id] = Executor{JoinedAt: at, Partitions: slices.Sorted(slices.Values(*e.Partitions))}
 	}

@@ -51,12 +51,22 @@ func metaErrorOf(stream string, err error) error {
 // parked events, and with dead its dead letters. ErrHeld says that the partition
 // has an owner; then nothing was removed. It may be repeated.
 func (c *Client) Forget(ctx context.Context, p Place, dead bool) error {
+	return c.forget(ctx, p, dead, "0")
+}
+
+// LeaveToPython is Forget that leaves a plain consumer group at the processor's position,
+// from which Python's runnel goes on under the same name.
+func (c *Client) LeaveToPython(ctx context.Context, p Place, dead bool) error {
+	return c.forget(ctx, p, dead, "1")
+}
+
+func (c *Client) forget(ctx context.Context, p Place, dead bool, leave string) error {
 	keys := []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}
 	if dead {
 		keys = append(keys, p.Dead)
 	}
 	return p.wrap("forget", c.persist(ctx, func() error {
-		err := forgetScript.Run(ctx, c.once, keys, p.Processor, ExecutorIDLength).Err()
+		err := forgetScript.Run(ctx, c.once, keys, p.Processor, ExecutorIDLength, leave).Err()
 		if replyHas(err, "HELD") {
 			return errors.Join(ErrHeld, err)
 		}

@@ -70,6 +70,9 @@ var trimSource string
 //go:embed lua/forget.lua
 var forgetSource string
 
+//go:embed lua/groups.lua
+var groupsSource string
+
 //go:embed lua/room.lua
 var roomSource string
 
@@ -144,6 +147,7 @@ var (
 	plainScript    = redis.NewScript(plainSource)
 	trimScript     = redis.NewScript(prelude + retention + trimSource)
 	forgetScript   = redis.NewScript(prelude + retention + forgetSource)
+	groupsScript   = redis.NewScript(prelude + retention + groupsSource)
 	roomScript     = redis.NewScript(prelude + retention + roomSource)
 	delayScript    = redis.NewScript(due.Lib + packedLib + delaySource)
 	moveScript     = redis.NewScript(due.Lib + packedLib + moveSource)

@@ -59,8 +59,7 @@ func TestTrim(t *testing.T) {
 				}
 				got, err := e.Trim(e.ctx(), []TrimRequest{{Log: log, Processors: tt.processors, Size: tt.size}})
 				e.must(err)
-				left := e.raw.XLen(e.ctx(), log).Val()
-				equal(t, "left", left, int64(tt.entries-tt.want))
+				equal(t, "left", e.raw.XLen(e.ctx(), log).Val(), int64(tt.entries-tt.want))
 				equal(t, "trimmed", got[0], Trimmed{Removed: int64(tt.want), BlockedBy: tt.blocked})
 			})
 		}

@@ -1,0 +1,88 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// A GroupState is a consumer group that is of no registered processor. What it has not
+// acked is never trimmed, until an operator lets it go.
+type GroupState struct {
+	Group      string `json:"group"` // its name in Redis
+	Who        string `json:"who"`
+	Alive      bool   `json:"alive"`      // a worker of Python's runnel, or of Go, runs it
+	Partitions int    `json:"partitions"` // how many have it
+	Pending    int64  `json:"pending"`    // delivered, not acked
+	Lag        int64  `json:"lag"`        // entries that it holds back: not acked, the pending included; -1: Redis does not know
+	Delivered  string `json:"delivered"`  // the last ID that was delivered to it, of the partition where it is furthest behind
+	Needs      string `json:"needs"`      // the first ID there that it has not acked
+	Partition  int    `json:"partition"`  // where that is
+
+	Processor string `json:"processor,omitempty"` // an owner of which has it, where that is not registered
+}
+
+// Groups looks at the consumer groups of a stream that are of none of its registered
+// processors, sorted by name.
+func Groups(ctx context.Context, c *rstream.Client, stream string, m rstream.Meta) ([]GroupState, error) {
+	all, err := c.ForeignGroups(ctx, stream, m)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]*GroupState{}
+	for n, groups := range all {
+		for _, g := range groups {
+			s := found[g.Name]
+			if s == nil {
+				s = &GroupState{Group: g.Name, Delivered: g.Delivered, Needs: g.Needs, Partition: n, Processor: g.Processor}
+				found[g.Name] = s
+			}
+			if rstream.CompareIDs(g.Needs, s.Needs) < 0 {
+				s.Delivered, s.Needs, s.Partition = g.Delivered, g.Needs, n
+			}
+			s.Partitions++
+			s.Pending += g.Pending
+			if g.Lag < 0 || s.Lag < 0 {
+				s.Lag = -1
+			} else {
+				s.Lag += g.Pending + g.Lag
+			}
+		}
+	}
+	out := []GroupState{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if err := found[name].find(ctx, c, stream); err != nil {
+			return nil, err
+		}
+		out = append(out, *found[name])
+	}
+	return out, nil
+}
+
+// find finds out who reads a group: both languages keep a membership under its name.
+func (s *GroupState) find(ctx context.Context, c *rstream.Client, stream string) error {
+	s.Who = "another program"
+	name := s.Group
+	if s.Processor != "" {
+		s.Who, name = fmt.Sprintf("processor %s, which is not registered", s.Processor), s.Processor
+	}
+	g, members, err := Members(ctx, c, stream, name)
+	if errors.Is(err, rebalance.ErrInvalid) {
+		return nil // it is none of Python's at any rate
+	}
+	if err != nil {
+		return err
+	}
+	if s.Processor == "" && g.Python != nil {
+		s.Who = PythonWorker
+	}
+	for _, m := range members {
+		s.Alive = s.Alive || m.Alive
+	}
+	return nil
+}
