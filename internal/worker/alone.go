@@ -25,7 +25,7 @@ const (
 //  2. both are suspects, and would be again for ever if both ran at once: 1
 //     would be a dead letter with 2.
 //
-// Nobody waits for an event that runs for longer than its partition stays with a
+// No event waits for one that runs for longer than its partition stays with a
 // dead worker: it may run for ever. Should the process die then, the cause is less
 // certain.
 type alone struct {
@@ -38,7 +38,7 @@ type alone struct {
 
 type claimed struct {
 	hold hold
-	away int64 // nobody waits for it from then on, by mono
+	away int64 // no other event waits for it from then on, by mono
 }
 
 func newAlone() *alone { return &alone{running: map[*tenure]claimed{}, waiting: map[*tenure]hold{}} }

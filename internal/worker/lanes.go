@@ -85,7 +85,12 @@ func (l *lanes) take(id string, done bool) {
 	}
 	delete(l.of, id)
 	i, _ := in.find(id)
-	in.events = slices.Delete(in.events, i, i+1)
+	if i == 0 { // as nearly always, and a lane may be long
+		in.events[0] = rstream.RetryState{}
+		in.events = in.events[1:]
+	} else {
+		in.events = slices.Delete(in.events, i, i+1)
+	}
 	switch {
 	case len(in.events) == 0:
 		delete(l.byName, in.name)

@@ -2,9 +2,11 @@ package worker
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -115,6 +117,28 @@ func firstHead(model map[string]rstream.RetryState, kind int) *rstream.RetryStat
 		return nil
 	}
 	return &due[0]
+}
+
+// To take the head off a lane costs about as much in a long one as in a short one.
+func TestALongLaneCostsNoMorePerEvent(t *testing.T) {
+	perEvent := func(n int) time.Duration {
+		best := time.Duration(math.MaxInt64)
+		for range 5 {
+			l := newLanes()
+			for i := range n {
+				l.put(parked("ka", fmt.Sprintf("%d-0", 1_000_000+i), 0))
+			}
+			began := time.Now()
+			for i := range n {
+				l.remove(fmt.Sprintf("%d-0", 1_000_000+i))
+			}
+			best = min(best, time.Since(began)/time.Duration(n))
+		}
+		return best
+	}
+	if short, long := perEvent(500), perEvent(50_000); long > 10*short {
+		t.Errorf("an event of 50 000 takes %v, of 500 %v", long, short)
+	}
 }
 
 // What waits behind an event that succeeded is no burden to new events; behind one
