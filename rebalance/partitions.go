@@ -42,6 +42,7 @@ type holding struct {
 	failed bool      // the last try met an error that is not ErrHeld
 	retry  bool      // while trying: a failure may be outdated, try again at once
 	lost   bool      // while trying: a success is outdated, try again
+	left   bool      // the last try may have obtained what it did not keep
 }
 
 // partitions is the part of the state machine that follows an assignment: a
@@ -87,6 +88,10 @@ func (ps *partitions) giveUp(p int, h *holding) {
 	h.wanted = false
 	switch h.stage {
 	case queued, waiting:
+		if h.left {
+			ps.release(p, h)
+			return
+		}
 		delete(ps.holdings, p)
 	case trying:
 		h.retry = false
@@ -115,6 +120,7 @@ func (ps *partitions) acquired(now time.Time, p int, err error) {
 	ps.flying--
 	retry, lost := h.retry, h.lost
 	h.retry, h.lost = false, false
+	h.left = err != nil && !errors.Is(err, ErrHeld)
 	if h.wanted && !retry {
 		ps.note(h, err)
 	}

@@ -89,14 +89,16 @@ type Owner interface {
 	// from now on, also when it was owned already; ErrHeld, wrapped or not, that
 	// somebody else still holds the lock; any other error is tried again later.
 	// An error means not owned: what a try of unknown outcome may have left
-	// behind is settled by the next try, or, once ctx has ended, undone as far
+	// behind is settled by the next try, by Release where the partition is another
+	// member's before that, or, once ctx has ended, undone as far
 	// as possible before Acquire returns. foreign is the longest that a lock of
 	// any member may rightly live.
 	Acquire(ctx context.Context, partition int, foreign time.Duration) error
 
 	// Release gives up a partition: it blocks until the handler has ended and
 	// the lock is handed over, or is found lost. When it returns, with an error
-	// or without, the partition is not owned. Its ctx does not end with Run's.
+	// or without, the partition is not owned. It is also called where the last
+	// Acquire failed, not with ErrHeld, and there will be no further one. Its ctx does not end with Run's.
 	Release(ctx context.Context, partition int) error
 }
 

@@ -40,7 +40,7 @@ func newExecutor(w *Worker, p *Processor) *executor {
 }
 
 // errTooLate is a takeover that waited too long for replicas or a reply. The next try
-// begins with the lock.
+// begins with the lock; where the partition is another worker's meanwhile, Release gives it back.
 var errTooLate = errors.New("the takeover was confirmed when its lease was over already")
 
 var errLeaseEnded = errors.New("the lease ended: no refresh reached Redis in time")

@@ -18,11 +18,15 @@ const stuckPatience = time.Second
 // user's function returns, however long that takes, unless the incarnation ends.
 func (i *incarnation) Release(_ context.Context, partition int) error {
 	i.mu.Lock()
-	t := i.tenures[partition]
+	t, number := i.tenures[partition], i.claims[partition]
 	i.leaving[partition] = true
 	i.mu.Unlock()
-	if t != nil {
+	switch {
+	case t != nil:
 		i.end(t)
+	case number.Number != 0: // of a try that led to nothing, and may have left a lock
+		i.undo(i.w.client.Place(i.p.Stream, i.p.Name, partition), number)
+		i.unclaim(partition)
 	}
 	return nil
 }
