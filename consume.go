@@ -301,7 +301,7 @@ func (c *consumer[T]) settle(err error) error {
 	if c.ctx.Err() != nil {
 		// Lost, or its grace is over: whoever owns the partition next decides.
 		c.src.Interrupted()
-		return fmt.Errorf("event %s: %w", c.events[0].ID, err)
+		return fmt.Errorf("event %s: %w", c.events[0].name(), err)
 	}
 	failed := Failed(all, err)
 	if len(failed) == 0 {
@@ -313,18 +313,18 @@ func (c *consumer[T]) settle(err error) error {
 		return c.fail(failed, *f)
 	}
 	if c.policy == Ignore && !errors.Is(err, ErrNotConsumed) {
-		c.src.Ignored(unscoped(c.out.ctx), len(failed), fmt.Errorf("event %s: %w", failed[0].ID, err))
+		c.src.Ignored(unscoped(c.out.ctx), len(failed), fmt.Errorf("event %s: %w", failed[0].name(), err))
 		c.ack(c.events, false)
 		return nil
 	}
 	c.src.Interrupted()
 	if c.policy == Quarantine && !errors.Is(err, ErrNotConsumed) {
 		c.ackOthers(failed)
-		c.src.Quarantine(unscoped(c.out.ctx), failed[0].ID, fmt.Errorf("event %s: %w", failed[0].ID, err))
+		c.src.Quarantine(unscoped(c.out.ctx), failed[0].ID, fmt.Errorf("event %s: %w", failed[0].name(), err))
 		return errEnded
 	}
 	c.ackOthers(failed)
-	return fmt.Errorf("event %s: %w", failed[0].ID, err)
+	return fmt.Errorf("event %s: %w", failed[0].name(), err)
 }
 
 // fail tells what becomes of the events that failed, and acks the others of the

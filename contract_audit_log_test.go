@@ -58,7 +58,7 @@ func TestLogHandlerSaysWhereALineComesFrom(t *testing.T) {
 	})
 	for _, want := range []string{
 		`msg=before worker=mill stream=items processor=p partition=0\n`,
-		`msg=record n=7 id=(\d+-\d+) worker=mill stream=items processor=p partition=0 event=(\d+-\d+)\n`,
+		`msg=record n=7 id=(\d+-\d+) worker=mill stream=items processor=p partition=0 event=0/(\d+-\d+)\n`,
 		`msg="no context"\n`,
 		`msg=behind worker=mill stream=items processor=p partition=0\n`,
 	} {
@@ -78,7 +78,7 @@ func TestLogHandlerOfABatchNamesItsFirstEvent(t *testing.T) {
 	}), nil)
 	runneltest.Events(t, s, "p").Partition(4).Records(items(1, 2, 3, 4)...).Run()
 	text := own.text()
-	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "msg=batch a=1 ") || !strings.Contains(text, "partition=4 event=1-0\n") || !strings.Contains(text, "partition=4 event=4-0\n") {
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "msg=batch a=1 ") || !strings.Contains(text, "partition=4 event=4/1-0\n") || !strings.Contains(text, "partition=4 event=4/4-0\n") {
 		t.Errorf("logged\n%s", text)
 	}
 	h := runnel.LogHandler(slog.NewTextHandler(&own, nil))
@@ -93,9 +93,9 @@ func TestTroubleIsLoggedWithItsPlace(t *testing.T) {
 		policy runnel.Policy
 		want   string
 	}{
-		{runnel.Quarantine, `level=ERROR msg="partition quarantined: .*" app=contract .*stream=items processor=p .*partition=0 .*err="event \d+-\d+: bad"`},
-		{runnel.Ignore, `level=WARN msg="error ignored" app=contract .*stream=items processor=p .*partition=0 .*events=1 err="event \d+-\d+: bad"`},
-		{runnel.Halt, `level=ERROR msg="worker halts" app=contract .*err="stream items partition 0 processor p: event \d+-\d+: bad"`},
+		{runnel.Quarantine, `level=ERROR msg="partition quarantined: .*" app=contract .*stream=items processor=p .*partition=0 .*err="event \d+/\d+-\d+: bad"`},
+		{runnel.Ignore, `level=WARN msg="error ignored" app=contract .*stream=items processor=p .*partition=0 .*events=1 err="event \d+/\d+-\d+: bad"`},
+		{runnel.Halt, `level=ERROR msg="worker halts" app=contract .*err="stream items partition 0 processor p: event \d+/\d+-\d+: bad"`},
 	} {
 		t.Run(tt.policy.String(), func(t *testing.T) {
 			var log syncLog

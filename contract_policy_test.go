@@ -194,7 +194,7 @@ func TestWhatCannotBeDecodedReachesMiddlewareAndPolicyButNoLoop(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Event.ID != "2-0" || len(seen) < 2 || !errors.As(seen[1], &bad) {
 			t.Errorf("%v: %v; middleware saw %v", policy, err, seen)
 		}
-		if !strings.Contains(err.Error(), "stream items partition 3: decode event 2-0 as msgpack") {
+		if !strings.Contains(err.Error(), "stream items: decode event 3/2-0 as msgpack") {
 			t.Errorf("%v does not say where", err)
 		}
 		want := []int{1}

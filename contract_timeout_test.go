@@ -48,7 +48,7 @@ func TestTimeoutEndsTheContextOfAnIteration(t *testing.T) {
 				began := time.Now()
 				got := runneltest.Process(t, s, "p", items(1, 1, 5, 1)...)
 				wantAcked(t, got, "1-0", "2-0", "3-0", "4-0")
-				if got.Ignored != 1 || !errors.Is(got.IgnoredErrs[0], runnel.ErrTimeout) || !strings.Contains(got.IgnoredErrs[0].Error(), "event 3-0: timeout of the iteration: it took longer than 2s") {
+				if got.Ignored != 1 || !errors.Is(got.IgnoredErrs[0], runnel.ErrTimeout) || !strings.Contains(got.IgnoredErrs[0].Error(), "event 0/3-0: timeout of the iteration: it took longer than 2s") {
 					t.Errorf("ignored %v", got.IgnoredErrs)
 				}
 				if d := time.Since(began); d != 5*time.Second {

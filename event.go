@@ -225,10 +225,9 @@ type DecodeError struct {
 	Err   error  // what the codec said
 }
 
-// Error names the stream, the partition and the entry.
+// Error names the stream and the event.
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("stream %s partition %d: decode event %s as %s: %v",
-		e.Event.Stream, e.Event.Partition, e.Event.ID, e.Codec, e.Err)
+	return fmt.Sprintf("stream %s: decode event %s as %s: %v", e.Event.Stream, e.Event.name(), e.Codec, e.Err)
 }
 
 // Unwrap returns what the codec said.

@@ -25,7 +25,7 @@ type scopeKey struct{}
 func unscoped(ctx context.Context) context.Context { return context.WithValue(ctx, scopeKey{}, nil) }
 
 // LogHandler returns a slog.Handler that adds worker, stream, processor,
-// partition and event (the entry ID; of a batch the first) to the lines that a
+// partition and event ("partition/entry ID"; of a batch the first) to the lines that a
 // processor logs with its iteration's context, and passes everything on to h. A
 // Handler that does so already is returned as it is.
 func LogHandler(h slog.Handler) slog.Handler {
@@ -43,7 +43,7 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 		r.AddAttrs(slog.String("worker", sc.worker), slog.String("stream", sc.stream),
 			slog.String("processor", sc.processor), slog.Int("partition", sc.partition))
 		if e := sc.event.Load(); e != nil {
-			r.AddAttrs(slog.String("event", e.ID))
+			r.AddAttrs(slog.String("event", e.name()))
 		}
 	}
 	return h.Handler.Handle(ctx, r)

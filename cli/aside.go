@@ -30,7 +30,7 @@ func chooseFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},
 		&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
-		&cli.StringFlag{Name: flagID, Usage: "only the event with this `ID`, as it is listed or as the log has it"},
+		&cli.StringFlag{Name: flagID, Usage: "only the event with this `ID`, as lists and the log have it: partition/ID, or without the partition where no other has the same"},
 		&cli.IntFlag{Name: flagLimit, DefaultText: "all", Usage: "at most `N` events, the oldest"},
 	}, more...)
 }
@@ -96,8 +96,6 @@ func processorArgument(c *cli.Context) (stream, processor string, err error) {
 	return stream, processor, nil
 }
 
-var asideID = regexp.MustCompile(`^(?:([0-9]{1,5})/)?([0-9]+-[0-9]+)$`)
-
 // parse reads the flags.
 func (a *aside) parse(c *cli.Context) error {
 	a.narrowed = slices.ContainsFunc([]string{flagPartition, flagKey, flagID, flagSince, flagError}, c.IsSet)
@@ -120,20 +118,21 @@ func (a *aside) parse(c *cli.Context) error {
 	if !c.IsSet(flagID) {
 		return nil
 	}
-	m := asideID.FindStringSubmatch(c.String(flagID))
-	if m == nil {
+	n, id, named := rstream.ParseEventID(c.String(flagID))
+	switch {
+	case !named && !wholeID.MatchString(c.String(flagID)):
 		return usagef(c, "--id %q is no ID, such as 3/1767225600000-0 or 1767225600000-0", c.String(flagID))
+	case !named:
+		a.filter.ID = c.String(flagID)
+		return nil
+	case a.one && a.filter.Partitions[0] != n:
+		return usagef(c, "--id is of partition %d, --partition says %d", n, a.filter.Partitions[0])
 	}
-	if a.filter.ID = m[2]; m[1] != "" {
-		var n int
-		fmt.Sscan(m[1], &n)
-		if a.one && a.filter.Partitions[0] != n {
-			return usagef(c, "--id is of partition %d, --partition says %d", n, a.filter.Partitions[0])
-		}
-		a.filter.Partitions, a.one = []int{n}, true
-	}
+	a.filter.ID, a.filter.Partitions, a.one = id, []int{n}, true
 	return nil
 }
+
+var wholeID = regexp.MustCompile(`^[0-9]+-[0-9]+$`)
 
 // guard refuses to drop everything where nothing was said.
 func (a *aside) guard(c *cli.Context) error {
@@ -199,9 +198,6 @@ func unknownProcessor(stream, processor string, there []string) error {
 func (a *aside) place(s *session, partition int) rstream.Place {
 	return s.client.Place(a.stream, a.processor, partition)
 }
-
-// eventID is how an event or a dead letter is listed, and what --id takes.
-func eventID(partition int, id string) string { return fmt.Sprintf("%d/%s", partition, id) }
 
 // ago says how long a time is past, "-" for none.
 func ago(now time.Time, t *time.Time) string {

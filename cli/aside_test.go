@@ -90,6 +90,9 @@ func (o *owner) park(key string) {
 	}
 }
 
+// eventID is what an event is called.
+var eventID = rstream.EventID
+
 // two is a shop with the orders of ada in one partition and those of bob in
 // another one.
 func two(t *testing.T, n int) (s *shop, ada, bob *owner) {
@@ -131,7 +134,7 @@ func TestRetryLs(t *testing.T) {
 		`(?m)^`+id+` +ada +2 +waits 1h0m0s|59m\d+s +\S+ ago +no ink$`,
 		`(?m)^`+eventID(1, bob.entries[1].ID)+` +- +0 +behind +- +-$`)
 	all := parse[[]inspect.RetryState](t, s.run("retry", "ls", "orders/printer", "--output", "json"))
-	if len(all) != 4 || all[0].Event != ada.entries[0].ID || all[0].Key != "ada" || all[0].State != "waiting" || all[0].Error != "no\nink" || all[3].State != "behind" {
+	if len(all) != 4 || all[0].Event != eventID(0, ada.entries[0].ID) || all[0].Key != "ada" || all[0].State != "waiting" || all[0].Error != "no\nink" || all[3].State != "behind" {
 		t.Errorf("got %+v", all)
 	}
 	for flags, want := range map[string]int{
@@ -180,7 +183,7 @@ func TestStatusShowsWhatStandsAside(t *testing.T) {
 	s.untyped("status", "orders/printer").matches(t,
 		`PENDING +LAG +AGE +DELAYED +PARKED +DEAD +LOST +ACKED TO`,
 		`(?m)^0 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +3 +0 .* quarantined$`, `(?m)^1 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +0 +3 .* ok$`, `(?m)^total +2 owned +0 +0 +- +0 +3 +3 +0 *$`,
-		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+ada.entries[2].ID+`: panic: no printer\n`)
+		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+eventID(0, ada.entries[2].ID)+`: panic: no printer\n`)
 	p := s.processor()
 	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || p.Partitions[0].Quarantine.Reason != "panic: no\nprinter" {
 		t.Errorf("totals %+v, %+v", p.Totals, p.Partitions[0].Quarantine)
@@ -199,7 +202,7 @@ func TestProcessorResume(t *testing.T) {
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: resumed; it was quarantined for: no ink\n", "")
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 1, "", "stream orders partition 0: processor printer: it is not quarantined")
 	got := parse[resumed](t, s.run("processor", "resume", "orders/printer", "--skip", "--partition", "1", "--output", "json"))
-	if want := (resumed{"orders", "printer", 1, "no\nink", bob.entries[0].ID, time.UnixMilli(1767225600123).UTC(), true}); got != want {
+	if want := (resumed{"orders", "printer", 1, "no\nink", eventID(1, bob.entries[0].ID), time.UnixMilli(1767225600123).UTC(), true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for i, skip := range []string{"", bob.entries[0].ID} {

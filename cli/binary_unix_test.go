@@ -125,7 +125,7 @@ func TestSignalDrains(t *testing.T) {
 			p, url := devWorker(t, "shop")
 			sendTo(t, url, `{"customer":"ada"}`)
 			// The user's own line, through slog's default.
-			p.await(`INFO  order customer=ada do="" worker=\S+ stream=orders processor=printer partition=\d+ event=\d+-\d+\n`)
+			p.await(`INFO  order customer=ada do="" worker=\S+ stream=orders processor=printer partition=\d+ event=\d+/\d+-\d+\n`)
 			p.signal(sig)
 			p.want(0, "worker stopped")
 		})
@@ -144,8 +144,8 @@ func TestSecondSignalExitsAtOnce(t *testing.T) {
 
 func TestExitCodesOfAWorker(t *testing.T) {
 	tests := []struct{ do, last string }{
-		{"panic", `^shop: app shop: stream orders partition \d+ processor printer: event \d+-\d+: panic: boom$`},
-		{"fail", `^shop: app shop: stream orders partition \d+ processor printer: event \d+-\d+: no paper; no ink$`},
+		{"panic", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: panic: boom$`},
+		{"fail", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: no paper; no ink$`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.do, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 const (
@@ -115,7 +116,7 @@ func findings(c *cli.Context, p *inspect.ProcessorState) (out []finding) {
 	if limit := c.Duration(flagMaxAge); c.IsSet(flagMaxAge) {
 		for _, s := range p.Partitions {
 			if age := time.Duration(s.Age) * time.Millisecond; age > limit {
-				add(&s.Partition, "age", s.Age, limit.Milliseconds(), "event %s has not been acked for %s, above %s (%s)", s.Oldest, shortly(age), limit, stateOf(&s, time.Now()))
+				add(&s.Partition, "age", s.Age, limit.Milliseconds(), "event %s has not been acked for %s, above %s (%s)", rstream.EventID(s.Partition, s.Oldest), shortly(age), limit, stateOf(&s, time.Now()))
 			}
 		}
 	}

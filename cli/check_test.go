@@ -54,7 +54,7 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	if err := c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}); err != nil {
 		t.Fatal(err)
 	}
-	s.untyped("check").want(t, 3, "stream orders partition 1: processor printer: quarantined since 2026-01-01T00:00:00Z, at event 5-0: no ink\n", "")
+	s.untyped("check").want(t, 3, "stream orders partition 1: processor printer: quarantined since 2026-01-01T00:00:00Z, at event 1/5-0: no ink\n", "")
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "quarantine" || *v.Findings[0].Partition != 1 || v.Processors[0].Totals.Quarantined != 1 {
 		t.Errorf("%+v", v)
 	}

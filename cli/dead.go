@@ -79,7 +79,7 @@ func writeDead(w io.Writer, letters []inspect.DeadState, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tEVENT\tKEY\tATTEMPTS\tDIED\tREASON\tERROR")
 	for _, d := range letters {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", eventID(d.Partition, d.ID), dash(d.Event), dash(d.Key),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.ID, dash(d.Event), dash(d.Key),
 			d.Attempts, ago(now, &d.Died), dash(d.Reason), dash(summary(d.Error)))
 	}
 	return t.Flush()
@@ -135,7 +135,7 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 func (l *shownLetter) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
-	line("dead letter", eventID(l.Partition, l.ID))
+	line("dead letter", l.ID)
 	line("event", l.Event)
 	line("key", strconv.Quote(l.Key))
 	line("reason", l.Reason)

@@ -23,7 +23,7 @@ type goal struct {
 	id    string         // an entry ID, or "$" for the end
 	when  *moment        // what was appended before
 	steps int64          // so many entries from where it stands
-	of    map[int]string // by partition, from a file
+	of    map[int]string // by partition, from a file or for one event
 }
 
 // mostSteps is more entries than a partition can have.
@@ -51,9 +51,13 @@ func parseGoal(text string) (*goal, error) {
 		id, err := parseID(text)
 		return &goal{id: id}, err
 	}
+	if n, id, ok := rstream.ParseEventID(text); ok {
+		id, err := parseID(id)
+		return &goal{of: map[int]string{n: id}}, err
+	}
 	when, ok := parseMoment(text)
 	if !ok {
-		return nil, fmt.Errorf("%q is none of start, end, an entry ID, a time such as @2026-01-31T08:00:00Z, a time ago such as -1h30m, a number of events such as -100 or +1", text)
+		return nil, fmt.Errorf("%q is none of start, end, an entry ID, an event such as 3/1767225600000-0, a time such as @2026-01-31T08:00:00Z, a time ago such as -1h30m, a number of events such as -100 or +1", text)
 	}
 	return &goal{when: &when}, nil
 }

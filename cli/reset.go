@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -34,7 +35,7 @@ func (p *program) processor() *cli.Command {
 		Usage:     "set the position of a processor, while no worker runs it",
 		ArgsUsage: "STREAM/PROCESSOR",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: flagTo, Aliases: []string{"start"}, Usage: "`POSITION`: start, end, an entry ID, @TIME, a time ago (-1h), a number of events back or on (-100, +1); what comes behind it is processed (again)"},
+			&cli.StringFlag{Name: flagTo, Aliases: []string{"start"}, Usage: "`POSITION`: start, end, an entry ID, that of one partition (3/ID), @TIME, a time ago (-1h), a number of events back or on (-100, +1); what comes behind it is processed (again)"},
 			&cli.StringFlag{Name: flagPartitions, DefaultText: "all", Usage: "only these `PARTITIONS`, such as 0-3,7"},
 			&cli.StringFlag{Name: flagExport, Usage: "write where it stands (before) to this `FILE`, - for stdout"},
 			&cli.StringFlag{Name: flagImport, Usage: "set the positions of this `FILE`, in the place of --to"},
@@ -141,6 +142,16 @@ func (s *session) resetArgs(c *cli.Context, to *goal, stream string, partitions 
 			return nil, nil, usagef(c, "--import says which partitions")
 		}
 		return imported(path, s.app.Name(), stream, partitions)
+	}
+	if to != nil && to.of != nil {
+		numbers := slices.Collect(maps.Keys(to.of))
+		switch {
+		case c.IsSet(flagPartitions):
+			return nil, nil, usagef(c, "--to says which partition")
+		case numbers[0] >= partitions:
+			return nil, nil, noPartition(stream, numbers[0], partitions)
+		}
+		return to, numbers, nil
 	}
 	numbers, err := numbersOf(c.String(flagPartitions), partitions)
 	if err != nil {

@@ -68,7 +68,7 @@ func (s *session) resumePartition(ctx context.Context, stream, processor string,
 	if !ok {
 		return resumed{}, fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
 	}
-	return resumed{stream, processor, n, q.Reason, q.Event, rstream.MomentOf(q.At), skip}, nil
+	return resumed{stream, processor, n, q.Reason, rstream.EventID(n, q.Event), rstream.MomentOf(q.At), skip}, nil
 }
 
 func (r resumed) text() string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 func textFlag() cli.Flag {
@@ -70,7 +71,7 @@ func writeRetries(w io.Writer, states []inspect.RetryState, now time.Time) error
 		if r.State == inspect.Waiting {
 			state = "waits " + shortly(time.Duration(r.In)*time.Millisecond)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", eventID(r.Partition, r.Event), dash(r.Key), r.Attempts, state, ago(now, r.Last), dash(summary(r.Error)))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", r.Event, dash(r.Key), r.Attempts, state, ago(now, r.Last), dash(summary(r.Error)))
 	}
 	return t.Flush()
 }
@@ -92,7 +93,7 @@ func (a *aside) change(ctx context.Context, s *session, did string, change opera
 	events, err := operate.ChangeParked(ctx, s.client, a.stream, a.processor, states, change)
 	done := changedEvents{a.stream, a.processor, []string{}}
 	for _, e := range events {
-		done.Events = append(done.Events, eventID(e.Partition, e.ID))
+		done.Events = append(done.Events, rstream.EventID(e.Partition, e.ID))
 	}
 	told := s.out.write(done, func(w io.Writer) error {
 		for _, id := range done.Events {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -61,9 +63,13 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	sent := to.send(ctx, []worker.JSONRecord{record})[0]
+	id := sent.ID // of a delayed event it has the partition
+	if !strings.Contains(id, "/") {
+		id = rstream.EventID(sent.Partition, id)
+	}
 	switch {
 	case errors.Is(sent.Err, runnel.ErrNotReplicated):
-		return fmt.Errorf("stream %s: it was sent as %s, and a failover may lose it: %w", to.name, sent.ID, sent.Err)
+		return fmt.Errorf("stream %s: it was sent as %s, and a failover may lose it: %w", to.name, id, sent.Err)
 	case sent.Unknown:
 		return fmt.Errorf("stream %s: it may have been sent or not: %w", to.name, sent.Err)
 	case sent.Err != nil:
@@ -73,7 +79,7 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	if sent.Duplicate {
 		duplicate = " duplicate"
 	}
-	return s.out.line(sentRecord{to.name, sent.Partition, sent.ID, sent.Duplicate}, "%s %d %s%s", to.name, sent.Partition, sent.ID, duplicate)
+	return s.out.line(sentRecord{to.name, sent.Partition, id, sent.Duplicate}, "%s %s%s", to.name, id, duplicate)
 }
 
 func keyOf(c *cli.Context) *string {

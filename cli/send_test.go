@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 // newShopApp is an app that needs no server.
@@ -21,10 +22,9 @@ func TestSendPrintsWhereItWent(t *testing.T) {
 	want := runnel.XXHash.Func("ada", 16)
 	for _, send := range []func(...string) result{s.run, s.untyped} {
 		r := send("send", "orders", `{"customer":"ada","amount":1}`)
-		var partition int
-		var id string
-		if _, err := fmt.Sscanf(r.out, "orders %d %s\n", &partition, &id); err != nil || partition != want {
-			t.Errorf("%q: %v, want partition %d", r.out, err, want)
+		partition, id, ok := rstream.ParseEventID(strings.TrimSpace(strings.TrimPrefix(r.out, "orders ")))
+		if !ok || partition != want {
+			t.Errorf("%q, want partition %d", r.out, want)
 		}
 		r.want(t, 0, id, "")
 		entries := s.entries()[fmt.Sprint("__strm:shop.orders.", want)]
@@ -51,7 +51,7 @@ func TestSendFromStandardInput(t *testing.T) {
 
 func TestSendWithAKey(t *testing.T) {
 	s := newShop(t, nil)
-	want := fmt.Sprintf("orders %d ", runnel.XXHash.Func("eve", 16))
+	want := fmt.Sprintf("orders %d/", runnel.XXHash.Func("eve", 16))
 	s.run("send", "orders", `{"customer":"ada"}`, "--key", "eve").want(t, 0, want, "")
 	s.untyped("--key", "eve", "send", "orders", `{"customer":"ada"}`).want(t, 0, want, "")
 	for _, entries := range s.entries() {
@@ -141,7 +141,7 @@ func TestUntypedSendFindsTheKey(t *testing.T) {
 				r.want(t, 1, "", tt.err)
 				return
 			}
-			r.want(t, 0, fmt.Sprintf("orders %d ", runnel.XXHash.Func(tt.key, 16)), "")
+			r.want(t, 0, fmt.Sprintf("orders %d/", runnel.XXHash.Func(tt.key, 16)), "")
 		})
 	}
 }

@@ -34,7 +34,7 @@ func (p *program) tail() *cli.Command {
 		ArgsUsage: "STREAM",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagFollow, DisableDefaultText: true, Usage: "go on with events as they come, until interrupted"},
-			&cli.StringFlag{Name: flagFrom, DefaultText: "the last 10", Usage: "`WHERE` to begin: start, end, an entry ID, a time such as 2026-01-31T08:00:00Z, or -1h"},
+			&cli.StringFlag{Name: flagFrom, DefaultText: "the last 10", Usage: "`WHERE` to begin: start, end, an event or entry ID, a time such as 2026-01-31T08:00:00Z, or -1h"},
 			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},
 			&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
 			&cli.StringFlag{Name: flagGrep, Usage: "only events whose record, as it is shown, matches this `REGEXP`"},
@@ -181,9 +181,13 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 		a.from = rstream.Before(from)
 		return nil
 	}
+	if _, id, ok := rstream.ParseEventID(from); ok { // in the other partitions what came at its time
+		a.from = rstream.Before(id)
+		return nil
+	}
 	when, ok := parseMoment(from)
 	if !ok {
-		return usagef(c, "--from %q is none of start, end, an entry ID, a time such as 2026-01-31T08:00:00Z, a time ago such as -1h30m", from)
+		return usagef(c, "--from %q is none of start, end, an entry ID, an event such as 3/1767225600000-0, a time such as 2026-01-31T08:00:00Z, a time ago such as -1h30m", from)
 	}
 	var err error
 	a.from, err = when.before(ctx, s.client)
@@ -192,7 +196,7 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 
 // show makes an entry readable.
 func (a *tailArgs) show(e inspect.TailedEvent, look *operate.Reading) shownEvent {
-	one := shownEvent{Stream: a.stream, Partition: e.Partition, ID: e.Entry.ID, Time: rstream.TimeOfID(e.Entry.ID)}
+	one := shownEvent{Stream: a.stream, Partition: e.Partition, ID: rstream.EventID(e.Partition, e.Entry.ID), Time: rstream.TimeOfID(e.Entry.ID)}
 	if key, ok := look.Key(e.Entry); ok {
 		one.Key = &key
 	}
@@ -238,7 +242,7 @@ func (e *shownEvent) write(w io.Writer) error {
 	if e.Key != nil {
 		key = *e.Key
 	}
-	_, err := fmt.Fprintf(w, "%s  %d  %s  %s  %s\n", e.Time.Format("2006-01-02T15:04:05.000Z"), e.Partition, e.ID, dash(oneWord(key)), e.text())
+	_, err := fmt.Fprintf(w, "%s  %s  %s  %s\n", e.Time.Format("2006-01-02T15:04:05.000Z"), e.ID, dash(oneWord(key)), e.text())
 	return err
 }
 

@@ -114,7 +114,7 @@ func TestTailShowsEventsInTheirOrder(t *testing.T) {
 				t.Errorf("without types: %v of %+v", got, r)
 			}
 			r = s.untyped("tail", "orders", "--limit", "1")
-			if want := `^20\S+Z  \d  \d+-\d+  c5  {.*"amount":5.*}\n$`; !regexp.MustCompile(want).MatchString(r.out) {
+			if want := `^20\S+Z  \d/\d+-\d+  c5  {.*"amount":5.*}\n$`; !regexp.MustCompile(want).MatchString(r.out) {
 				t.Errorf("no %s in %s", want, r.out)
 			}
 		})

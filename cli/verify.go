@@ -154,7 +154,7 @@ func (v *verified) judge(look *operate.Reading, e inspect.TailedEvent, one *veri
 		what = fmt.Sprintf("belongs to partition %d by its key", n)
 	}
 	if what != "" && len(v.Troubles) < limit {
-		v.Troubles = append(v.Troubles, entryTrouble{e.Partition, e.Entry.ID, what})
+		v.Troubles = append(v.Troubles, entryTrouble{e.Partition, rstream.EventID(e.Partition, e.Entry.ID), what})
 	}
 }
 
@@ -172,7 +172,7 @@ func (v *verified) write(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "total\t%d\t%d\t%d\n", total.Entries, total.Undecodable, total.Misplaced)
 	for _, e := range v.Troubles {
-		fmt.Fprintf(t, "%s: %s\n", eventID(e.Partition, e.ID), e.What)
+		fmt.Fprintf(t, "%s: %s\n", e.ID, e.What)
 	}
 	if more := total.Undecodable + total.Misplaced - len(v.Troubles); more > 0 {
 		fmt.Fprintf(t, "and %d more\n", more)

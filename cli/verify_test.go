@@ -36,7 +36,7 @@ func TestVerifyFindsWhatIsNotRight(t *testing.T) {
 		if p := v.Partitions[1]; p.Undecodable != 0 || p.Misplaced != 1 || p.Deleted != ids[3] {
 			t.Errorf("%+v", p)
 		}
-		if len(v.Troubles) != 2 || v.Troubles[0].ID != bad || v.Troubles[1].ID != moved || v.Troubles[1].What != "belongs to partition 0 by its key" {
+		if len(v.Troubles) != 2 || v.Troubles[0].ID != eventID(0, bad) || v.Troubles[1].ID != eventID(1, moved) || v.Troubles[1].What != "belongs to partition 0 by its key" {
 			t.Errorf("%+v", v.Troubles)
 		}
 	}

@@ -59,7 +59,7 @@ func TestDeadLetterOfWhatCannotBeDecodedAndOfPanics(t *testing.T) {
 	got := runneltest.Events(t, s, "p").Raw(map[string]string{"data": "\xc1\xff"}).Records(Order{"a", 1}).Run()
 	wantAcked(t, got, "1-0", "2-0")
 	sent := runneltest.Sent(t, got, dead)
-	if len(sent) != 2 || string(sent[0].Fields["data"]) != "\xc1\xff" || !strings.Contains(sent[0].Error, "decode event 1-0") ||
+	if len(sent) != 2 || string(sent[0].Fields["data"]) != "\xc1\xff" || !strings.Contains(sent[0].Error, "decode event 0/1-0") ||
 		!strings.Contains(sent[1].Error, "panic: oh") {
 		t.Errorf("sent %+v", sent)
 	}

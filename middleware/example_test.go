@@ -78,7 +78,7 @@ func ExampleLog() {
 
 	process(orders, Order{"ada", 1})
 	// Output:
-	// level=INFO msg=processed events=1 stream=orders processor=p partition=0 event=1-0
+	// level=INFO msg=processed events=1 stream=orders processor=p partition=0 event=0/1-0
 	// acked [1-0]
 }
 

@@ -27,7 +27,7 @@ func TestLogSaysWhereAndWhat(t *testing.T) {
 			t.Fatalf("%s: %s", name, out.String())
 		}
 		for i, line := range lines {
-			for _, attr := range []string{"stream=orders", "processor=p", "partition=5", "events=1", []string{"event=1-0", "event=2-0"}[i]} {
+			for _, attr := range []string{"stream=orders", "processor=p", "partition=5", "events=1", []string{"event=5/1-0", "event=5/2-0"}[i]} {
 				if strings.Count(line, attr) != 1 {
 					t.Errorf("%s: %q not once in %s", name, attr, line)
 				}
@@ -43,7 +43,7 @@ func TestLogWithTheDefaultLogger(t *testing.T) {
 	var out bytes.Buffer
 	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil))) // after the registration
 	runneltest.Process(t, s, "p", Order{"a", 1})
-	if !strings.Contains(out.String(), "event=1-0") {
+	if !strings.Contains(out.String(), "event=0/1-0") {
 		t.Errorf("logged %q", out.String())
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -69,7 +68,7 @@ func resume(ctx context.Context, c *rstream.Client, cmd *command) (string, error
 	case !ok:
 		return "", &requestError{http.StatusConflict, "it is not quarantined"}
 	case cmd.Skip:
-		return "resumed, event " + q.Event + " is passed over", nil
+		return "resumed, event " + rstream.EventID(*cmd.Partition, q.Event) + " is passed over", nil
 	}
 	return "resumed", nil
 }
@@ -92,9 +91,8 @@ func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 func partitionsIn(cmd *command, meta rstream.Meta) ([]int, error) {
 	var numbers []int
 	for _, id := range cmd.IDs {
-		var n int
-		number, rest, _ := strings.Cut(id, "/")
-		if _, err := fmt.Sscanf(number, "%d", &n); err != nil || !entryID.MatchString(rest) || n < 0 || n >= meta.Partitions {
+		n, _, ok := rstream.ParseEventID(id)
+		if !ok || n >= meta.Partitions {
 			return nil, badRequest("%q is no event, such as 3/1767225600000-0", id)
 		}
 		if !slices.Contains(numbers, n) {
@@ -122,7 +120,7 @@ func letters(ctx context.Context, c *rstream.Client, cmd *command) (place, []ins
 	if err != nil {
 		return p, nil, err
 	}
-	some, err := chosen(cmd, all, func(d *inspect.DeadState) string { return fmt.Sprintf("%d/%s", d.Partition, d.ID) })
+	some, err := chosen(cmd, all, func(d *inspect.DeadState) string { return d.ID })
 	return p, some, err
 }
 
@@ -158,7 +156,7 @@ func changeParked(did string, change operate.ParkedChange) func(context.Context,
 		if err != nil {
 			return "", err
 		}
-		some, err := chosen(cmd, all, func(s *inspect.RetryState) string { return fmt.Sprintf("%d/%s", s.Partition, s.Event) })
+		some, err := chosen(cmd, all, func(s *inspect.RetryState) string { return s.Event })
 		if err != nil {
 			return "", err
 		}

@@ -27,7 +27,7 @@ func TestReplayAndDrop(t *testing.T) {
 		o.bury(i, key, "no "+key)
 	}
 	list := s.dead().List
-	name := func(i int) string { return fmt.Sprintf("0/%s", list[i].ID) }
+	name := func(i int) string { return list[i].ID }
 	code, out := s.act("replay", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q, %q], "who": "Ada", "why": "mended"}`, name(2), name(0)))
 	if code != http.StatusOK || out != (outcome{Result: "2 dead letters replayed"}) {
 		t.Errorf("%d %+v", code, out)
@@ -76,7 +76,7 @@ func TestParkedAndDelayed(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	body := func(i int) string {
-		return fmt.Sprintf(`{"processor": "orders/printer", "ids": ["0/%s"]}`, list[i].Event)
+		return fmt.Sprintf(`{"processor": "orders/printer", "ids": ["%s"]}`, list[i].Event)
 	}
 	if code, out := s.act("retry-now", body(0)); code != http.StatusOK || out.Result != "1 event due now" || parked()[0].State != inspect.Due {
 		t.Errorf("%d %+v", code, out)
@@ -129,7 +129,7 @@ func TestRulesAndResume(t *testing.T) {
 		t.Errorf("%d %+v", code, out)
 	}
 	s.must(s.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: "failed", Event: o.entries[0].ID, Worker: "alpha", At: 1}))
-	if code, out := resume(); code != http.StatusOK || out.Result != "resumed, event "+o.entries[0].ID+" is passed over" {
+	if code, out := resume(); code != http.StatusOK || out.Result != "resumed, event 0/"+o.entries[0].ID+" is passed over" {
 		t.Errorf("%d %+v", code, out)
 	}
 }
@@ -232,10 +232,10 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	e := all.Events[0]
-	if one := get[listedEvents](s, fmt.Sprintf("/api/events?stream=orders&partition=%d&id=%s", e.Partition, e.ID)); len(one.Events) != 1 || one.Events[0].Record.Size != len(one.Events[0].Record.Text) {
+	if one := get[listedEvents](s, "/api/events?stream=orders&id="+e.ID); len(one.Events) != 1 || one.Events[0].Record.Size != len(one.Events[0].Record.Text) {
 		t.Errorf("%+v", one)
 	}
-	if gone := get[listedEvents](s, fmt.Sprintf("/api/events?stream=orders&partition=%d&id=1-1", e.Partition)); len(gone.Events) != 0 {
+	if gone := get[listedEvents](s, fmt.Sprintf("/api/events?stream=orders&id=%d/1-1", e.Partition)); len(gone.Events) != 0 {
 		t.Errorf("%+v", gone)
 	}
 	of := get[listedEvents](s, "/api/events?stream=orders&key=c3")
@@ -248,7 +248,7 @@ func TestEvents(t *testing.T) {
 	if few := get[listedEvents](s, "/api/events?stream=orders&limit=5"); len(few.Events) != 5 || few.Complete || few.Events[4].ID != all.Events[4].ID {
 		t.Errorf("%+v", few)
 	}
-	for _, query := range []string{"", "stream=orders&limit=0", "stream=orders&limit=501", "stream=orders&partition=8", "stream=orders&partition=-1", "stream=orders&id=5-0", "stream=orders&partition=1&id=x"} {
+	for _, query := range []string{"", "stream=orders&limit=0", "stream=orders&limit=501", "stream=orders&partition=8", "stream=orders&partition=-1", "stream=orders&id=5-0", "stream=orders&id=8/5-0", "stream=orders&id=x"} {
 		if resp, text := s.request(http.MethodGet, "/api/events?"+query, ""); resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d %s", query, resp.StatusCode, text)
 		}
@@ -271,7 +271,7 @@ func TestDeadLetters(t *testing.T) {
 	if inky := get[listedAside[letter]](s, "/api/dead?processor=orders/printer&error=INK"); len(inky.List) != 1 || inky.List[0].Key != "bob" {
 		t.Errorf("%+v", inky)
 	}
-	one := get[listedAside[letter]](s, "/api/dead?processor=orders/printer&partition=0&id="+list.List[0].ID).List
+	one := get[listedAside[letter]](s, "/api/dead?processor=orders/printer&id="+list.List[0].ID).List
 	if len(one) != 1 || one[0].Record == nil || !strings.Contains(one[0].Record.Text, `"customer":"ada"`) || len(one[0].Fields) == 0 || len(one[0].Error) <= recordInList {
 		t.Errorf("%+v", one)
 	}

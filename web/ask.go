@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
@@ -76,6 +77,9 @@ func codeOf(err error) int {
 	var bad *requestError
 	if errors.As(err, &bad) {
 		return bad.code
+	}
+	if several := (*inspect.AmbiguousError)(nil); errors.As(err, &several) {
+		return http.StatusBadRequest
 	}
 	return http.StatusBadGateway // Redis
 }
@@ -150,9 +154,23 @@ func placeOf(ctx context.Context, c *rstream.Client, text string) (place, error)
 	return p, nil
 }
 
+// idOf is the entry ID of the event, or the ID of the dead letter, that a request asks
+// for, "" for none. Its partition is among partitionsOf.
+func idOf(r *http.Request) string {
+	_, id, _ := rstream.ParseEventID(r.URL.Query().Get("id"))
+	return id
+}
+
 // partitionsOf are those that a request asks for: one, or all.
 func partitionsOf(r *http.Request, meta rstream.Meta) ([]int, error) {
 	text := r.URL.Query().Get("partition")
+	if id := r.URL.Query().Get("id"); id != "" {
+		n, _, ok := rstream.ParseEventID(id)
+		if !ok {
+			return nil, badRequest("%q is no event, such as 3/1767225600000-0", id)
+		}
+		text = strconv.Itoa(n)
+	}
 	if text == "" {
 		all := make([]int, meta.Partitions)
 		for n := range all {

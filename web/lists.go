@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -88,11 +87,8 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 			partitions = []int{n}
 		}
 	}
-	l, most, before := listedEvents{Events: []listedEvent{}}, recordInList, r.URL.Query().Get("id")
+	l, most, before := listedEvents{Events: []listedEvent{}}, recordInList, idOf(r)
 	if before != "" {
-		if !entryID.MatchString(before) || len(partitions) > 1 {
-			return nil, badRequest("an event is named by partition and id")
-		}
 		limit, most = 1, recordAlone
 	}
 	back := inspect.NewBack(c, a.stream, partitions, before)
@@ -106,7 +102,7 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 			break
 		}
 		l.Searched++
-		one := listedEvent{Partition: e.Partition, ID: e.Entry.ID, At: rstream.TimeOfID(e.Entry.ID).UnixMilli()}
+		one := listedEvent{Partition: e.Partition, ID: rstream.EventID(e.Partition, e.Entry.ID), At: rstream.TimeOfID(e.Entry.ID).UnixMilli()}
 		k, ok := look.Key(e.Entry)
 		if key != nil && (!ok || k != *key) {
 			continue
@@ -121,17 +117,12 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 	return l, nil
 }
 
-var entryID = regexp.MustCompile(`^[0-9]{1,20}-[0-9]{1,20}$`)
-
 // filterOf reads what chooses events that were moved aside.
 func filterOf(r *http.Request, meta rstream.Meta) (inspect.Filter, error) {
-	f := inspect.Filter{Key: keyOf(r), Error: r.URL.Query().Get("error")}
+	f := inspect.Filter{Key: keyOf(r), ID: idOf(r), Error: r.URL.Query().Get("error")}
 	var err, limitErr error
 	f.Partitions, err = partitionsOf(r, meta)
 	f.Limit, limitErr = limitOf(r)
-	if f.ID = r.URL.Query().Get("id"); f.ID != "" && !entryID.MatchString(f.ID) {
-		err = badRequest("%q is no ID", f.ID)
-	}
 	return f, errors.Join(err, limitErr)
 }
 
@@ -166,7 +157,7 @@ func (d *dashboard) dead(ctx context.Context, c *rstream.Client, r *http.Request
 	if err != nil {
 		return nil, err
 	}
-	alone, limit := f.ID != "" && len(f.Partitions) == 1, f.Limit
+	alone, limit := f.ID != "", f.Limit
 	f.Limit++
 	states, err := inspect.Dead(ctx, c, p.stream, p.processor, f, alone)
 	if err != nil {

@@ -18,10 +18,36 @@ const lettersPerTrip = 200
 type Filter struct {
 	Partitions []int
 	Key        *string
-	ID         string    // entry ID of the event, or ID of the dead letter
+	ID         string    // entry ID of the event, or ID of the dead letter: one, or it is an *AmbiguousError
 	Since      time.Time // when it became a dead letter
 	Error      string    // a part of the error or the reason, in any case
 	Limit      int
+}
+
+// An AmbiguousError says that an ID without a partition is that of several events.
+type AmbiguousError struct {
+	ID    string
+	Names []string // of the events, by partition/ID
+}
+
+// Error lists them.
+func (e *AmbiguousError) Error() string {
+	names, more := e.Names, ""
+	if len(names) > namedAtMost {
+		names, more = names[:namedAtMost], fmt.Sprintf(" and %d more", len(names)-namedAtMost)
+	}
+	return fmt.Sprintf("ID %s is that of %d events: %s%s; say which one, as it is listed", e.ID, len(e.Names), strings.Join(names, ", "), more)
+}
+
+// namedAtMost is how many events an error lists.
+const namedAtMost = 32
+
+func ambiguous[T any](id string, chosen []T, name func(T) string) error {
+	e := &AmbiguousError{ID: id}
+	for _, one := range chosen {
+		e.Names = append(e.Names, name(one))
+	}
+	return e
 }
 
 func (f *Filter) chooses(ids []string, hasKey func(string) bool, err, reason string) bool {
@@ -57,8 +83,8 @@ func contains(text, part string) bool {
 // wanted.
 type DeadState struct {
 	Partition int        `json:"partition"`
-	ID        string     `json:"id"`    // of the dead letter in its partition
-	Event     string     `json:"event"` // the entry ID that the event had
+	ID        string     `json:"id"`    // partition/ID of the dead letter
+	Event     string     `json:"event"` // partition/entry ID that the event had
 	Key       string     `json:"key"`   // for people
 	Reason    string     `json:"reason"`
 	Attempts  int        `json:"attempts"`
@@ -68,7 +94,8 @@ type DeadState struct {
 	Error     string     `json:"error"`
 	Epoch     int64      `json:"epoch"`
 
-	Entry    rstream.Entry `json:"-"`
+	Letter   string        `json:"-"` // ID of the dead letter in its partition
+	Entry    rstream.Entry `json:"-"` // with the ID that it had
 	WholeKey string        `json:"-"` // as it is
 }
 
@@ -101,7 +128,7 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 				}
 				chosen = append(chosen, deadState(d))
 			}
-			if f.Limit > 0 && len(chosen) > 4*f.Limit { // so that memory does not hold all there are
+			if f.Limit > 0 && f.ID == "" && len(chosen) > 4*f.Limit { // so that memory does not hold all there are
 				slices.SortStableFunc(chosen, byEvent)
 				chosen = chosen[:f.Limit]
 			}
@@ -112,16 +139,19 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 		}
 	}
 	slices.SortStableFunc(chosen, byEvent)
+	if f.ID != "" && len(chosen) > 1 {
+		return nil, ambiguous(f.ID, chosen, func(d DeadState) string { return fmt.Sprintf("%s (event %s)", d.ID, d.Event) })
+	}
 	return chosen[:atMost(f.Limit, len(chosen))], nil
 }
 
 func byEvent(a, b DeadState) int {
-	return cmp.Or(rstream.CompareIDs(a.Event, b.Event), cmp.Compare(a.Partition, b.Partition))
+	return cmp.Or(rstream.CompareIDs(a.Entry.ID, b.Entry.ID), cmp.Compare(a.Partition, b.Partition))
 }
 
 func deadState(d rstream.DeadLetter) DeadState {
 	return DeadState{
-		Partition: d.Partition, ID: d.ID, Event: d.Entry.ID, Key: rstream.KeyText(d.Key), WholeKey: d.Key, Reason: d.Reason, Attempts: d.Attempts,
+		Partition: d.Partition, ID: rstream.EventID(d.Partition, d.ID), Event: rstream.EventID(d.Partition, d.Entry.ID), Letter: d.ID, Key: rstream.KeyText(d.Key), WholeKey: d.Key, Reason: d.Reason, Attempts: d.Attempts,
 		First: moment(d.First), Last: moment(d.Last), Died: rstream.TimeOfID(d.ID), Error: d.Error, Epoch: d.Epoch, Entry: d.Entry,
 	}
 }
@@ -151,7 +181,7 @@ const (
 // A RetryState is a parked event.
 type RetryState struct {
 	Partition int        `json:"partition"`
-	Event     string     `json:"event"` // entry ID
+	Event     string     `json:"event"` // partition/entry ID
 	Key       string     `json:"key"`
 	State     string     `json:"state"`
 	Attempts  int        `json:"attempts"` // begun, and not ended by what is not its fault
@@ -160,6 +190,8 @@ type RetryState struct {
 	First     *time.Time `json:"first,omitempty"` // failure
 	Last      *time.Time `json:"last,omitempty"`  // failure
 	Error     string     `json:"error"`
+
+	ID string `json:"-"` // entry ID
 }
 
 // Retries returns the parked events of a processor that a filter chooses, in the
@@ -186,14 +218,17 @@ func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b RetryState) int {
-		return cmp.Or(rstream.CompareIDs(a.Event, b.Event), cmp.Compare(a.Partition, b.Partition))
+		return cmp.Or(rstream.CompareIDs(a.ID, b.ID), cmp.Compare(a.Partition, b.Partition))
 	})
+	if f.ID != "" && len(chosen) > 1 {
+		return nil, ambiguous(f.ID, chosen, func(r RetryState) string { return r.Event })
+	}
 	return chosen[:atMost(f.Limit, len(chosen))], nil
 }
 
 func retryState(partition int, s rstream.RetryState, head bool, now time.Time) RetryState {
 	r := RetryState{
-		Partition: partition, Event: s.ID, Key: s.Key, State: Due, Attempts: s.Counted(),
+		Partition: partition, ID: s.ID, Event: rstream.EventID(partition, s.ID), Key: s.Key, State: Due, Attempts: s.Counted(),
 		First: fromMilli(s.First), Last: fromMilli(s.Last), Error: s.Error,
 	}
 	switch wait := rstream.MomentOf(s.At).Sub(now); {

@@ -45,7 +45,7 @@ func TestWhatStandsAsideIsCounted(t *testing.T) {
 			t.Errorf("totals %+v", got.Totals)
 		}
 		part := got.Partitions[2]
-		want := QuarantineState{Reason: "no ink", Event: "5-0", Worker: "w1", At: time.UnixMilli(1767225600123).UTC()}
+		want := QuarantineState{Reason: "no ink", Event: "2/5-0", Worker: "w1", At: time.UnixMilli(1767225600123).UTC()}
 		if part.Parked != 3 || part.Dead != 1 || part.Quarantine == nil || *part.Quarantine != want {
 			t.Errorf("partition %+v, quarantine %+v", part, part.Quarantine)
 		}
@@ -85,7 +85,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 			{"partition", Filter{Partitions: []int{1}}, "[1/1-0 1/2-0 1/3-0 1/4-0]"},
 			{"key", Filter{Partitions: all, Key: key("k0")}, "[0/2-0 1/2-0 2/2-0 0/4-0 1/4-0 2/4-0]"},
 			{"no such key", Filter{Partitions: all, Key: key("")}, "[]"},
-			{"event", Filter{Partitions: all, ID: "3-0"}, "[0/3-0 1/3-0 2/3-0]"},
+			{"event", Filter{Partitions: []int{1}, ID: "3-0"}, "[1/3-0]"},
 			{"dead letter", Filter{Partitions: []int{2}, ID: letters["2/3-0"].ID}, "[2/3-0]"},
 			{"error", Filter{Partitions: all, Error: "fault 3"}, "[0/1-0 1/1-0 2/1-0]"},
 			{"reason", Filter{Partitions: []int{0}, Error: "FAILED", Limit: 1}, "[0/1-0]"},
@@ -98,7 +98,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 			must(t, err)
 			ids := []string{}
 			for _, d := range got {
-				ids = append(ids, fmt.Sprint(d.Partition, "/", d.Event))
+				ids = append(ids, d.Event)
 				if d.Entry.Values != nil || d.Attempts != 3 || d.First != nil || !d.Last.Equal(began.Truncate(time.Millisecond)) || d.Died.Before(began) {
 					t.Errorf("%s: %+v", tt.name, d)
 				}
@@ -124,7 +124,7 @@ func TestDeadLettersOverManyPages(t *testing.T) {
 		}
 		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0}}, false)
 		must(t, err)
-		if len(got) != 2*lettersPerTrip || got[len(got)-1].Event != fmt.Sprint(2*lettersPerTrip, "-0") {
+		if len(got) != 2*lettersPerTrip || got[len(got)-1].Event != fmt.Sprint("0/", 2*lettersPerTrip, "-0") {
 			t.Errorf("%d dead letters", len(got))
 		}
 	})
@@ -150,7 +150,7 @@ func TestStatesOfParkedEvents(t *testing.T) {
 		must(t, err)
 		var states []string
 		for _, r := range got {
-			states = append(states, fmt.Sprint(r.Event, r.Key, r.State, r.Attempts))
+			states = append(states, fmt.Sprint(r.ID, r.Key, r.State, r.Attempts))
 		}
 		if want := "[1-0arunning2 2-0bwaiting1 3-0abehind0 4-0cdue1 5-0ddue1 6-0bbehind0]"; fmt.Sprint(states) != want {
 			t.Errorf("got %v, want %s", states, want)
@@ -198,7 +198,7 @@ func TestTheOldestDeadLettersAreChosen(t *testing.T) {
 		for _, d := range got {
 			events = append(events, d.Event)
 		}
-		if want := []string{"1-0", "2-0", "3-0"}; !slices.Equal(events, want) {
+		if want := []string{"2/1-0", "2/2-0", "2/3-0"}; !slices.Equal(events, want) {
 			t.Errorf("got %q, want %q", events, want)
 		}
 	})

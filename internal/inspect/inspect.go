@@ -89,7 +89,7 @@ func Partitions(ctx context.Context, c *rstream.Client, stream, processor string
 			Partition: numbers[i], Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
 			Length: v.Length, Appended: v.Added, Floor: v.Floor, End: v.End, Oldest: v.Oldest, Delayed: v.Delayed,
-			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(v.Quarantine),
+			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Partition, v.Quarantine),
 		}
 		if v.Oldest != "" {
 			// An entry with an ID of the future was appended by somebody with such a clock.
@@ -112,9 +112,9 @@ func Partitions(ctx context.Context, c *rstream.Client, stream, processor string
 	return out, nil
 }
 
-func quarantineOf(q *rstream.Quarantine) *QuarantineState {
+func quarantineOf(partition int, q *rstream.Quarantine) *QuarantineState {
 	if q == nil {
 		return nil
 	}
-	return &QuarantineState{Reason: q.Reason, Event: q.Event, Worker: q.Worker, At: rstream.MomentOf(q.At)}
+	return &QuarantineState{Reason: q.Reason, Event: rstream.EventID(partition, q.Event), Worker: q.Worker, At: rstream.MomentOf(q.At)}
 }

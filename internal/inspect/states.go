@@ -100,7 +100,7 @@ type PartitionState struct {
 // A QuarantineState is why a partition processes nothing.
 type QuarantineState struct {
 	Reason string    `json:"reason"`
-	Event  string    `json:"event"` // entry ID, "" when it was no event's fault
+	Event  string    `json:"event"` // partition/entry ID, "" when it was no event's fault
 	Worker string    `json:"worker"`
 	At     time.Time `json:"at"`
 }

@@ -14,7 +14,7 @@ import (
 func Drop(ctx context.Context, c *rstream.Client, stream, processor string, letters []inspect.DeadState) (int, error) {
 	byPartition := map[int][]string{}
 	for _, d := range letters {
-		byPartition[d.Partition] = append(byPartition[d.Partition], d.ID)
+		byPartition[d.Partition] = append(byPartition[d.Partition], d.Letter)
 	}
 	dropped := 0
 	for _, n := range slices.Sorted(maps.Keys(byPartition)) {
@@ -54,7 +54,7 @@ func DropParked(ctx context.Context, c *rstream.Client, p rstream.Place, ids []s
 func ChangeParked(ctx context.Context, c *rstream.Client, stream, processor string, states []inspect.RetryState, change ParkedChange) ([]Event, error) {
 	byPartition := map[int][]string{}
 	for _, r := range states {
-		byPartition[r.Partition] = append(byPartition[r.Partition], r.Event)
+		byPartition[r.Partition] = append(byPartition[r.Partition], r.ID)
 	}
 	done := []Event{}
 	for _, n := range slices.Sorted(maps.Keys(byPartition)) {

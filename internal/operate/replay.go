@@ -41,7 +41,7 @@ func Elsewhere(from string, was rstream.Meta, to string, meta rstream.Meta, decl
 // replay is what becomes of one dead letter. In another stream the key, which
 // that stream's records may hold elsewhere, goes along.
 func (d *Destination) replay(from rstream.Place, letter inspect.DeadState) rstream.Replay {
-	r := rstream.Replay{From: from, ID: letter.ID, Stream: d.stream, Partition: letter.Partition}
+	r := rstream.Replay{From: from, ID: letter.Letter, Stream: d.stream, Partition: letter.Partition}
 	switch {
 	case d.partition == nil:
 	case letter.Key == "": // not known, of a record that cannot be decoded
@@ -58,7 +58,7 @@ type Replayed struct {
 	inspect.DeadState
 	ToStream    string `json:"to_stream"`
 	ToPartition int    `json:"to_partition"`
-	ToEvent     string `json:"to_event"` // the new entry ID, "" if it is not known
+	ToEvent     string `json:"to_event"` // partition/entry ID, "" if it is not known
 }
 
 // Replay appends the events of dead letters of a processor again, in this order, and
@@ -78,7 +78,7 @@ func Replay(ctx context.Context, c *rstream.Client, processor string, letters []
 			if !ok {
 				continue
 			}
-			one.ToEvent = id
+			one.ToEvent = rstream.EventID(r.Partition, id)
 		}
 		done = append(done, one)
 	}

@@ -85,7 +85,7 @@ func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		n, err = attemptScript.Run(ctx, c.once, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
 		return sorted(err)
 	})
-	return n > 0, p.wrap("write retry of event "+s.ID, err)
+	return n > 0, p.wrap("write retry of event "+EventID(p.Partition, s.ID), err)
 }
 
 // BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
@@ -117,13 +117,13 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		e.Values, err = unpack(packed)
 		return err
 	})
-	return e, ok, p.wrap("begin retry of event "+s.ID, err)
+	return e, ok, p.wrap("begin retry of event "+EventID(p.Partition, s.ID), err)
 }
 
 // Settle removes a parked event that is done. ErrFenced says that the ownership
 // is over. It is repeated inside like Park, and may be repeated.
 func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {
-	return p.wrap("settle event "+id, c.persist(ctx, func() error {
+	return p.wrap("settle event "+EventID(p.Partition, id), c.persist(ctx, func() error {
 		return sorted(settleScript.Run(ctx, c.once, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
 	}))
 }
@@ -181,7 +181,7 @@ func (s *RetryState) moveBack(now int64) {
 func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, error) {
 	text, err := c.ordinary.HMGet(ctx, p.Parked, id).Result()
 	if err != nil {
-		return Entry{}, false, p.wrap("parked event "+id, sorted(err))
+		return Entry{}, false, p.wrap("parked event "+EventID(p.Partition, id), sorted(err))
 	}
 	packed, ok := text[0].(string)
 	if !ok {
@@ -189,7 +189,7 @@ func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, e
 	}
 	values, err := unpack(packed)
 	if err != nil {
-		return Entry{}, false, p.wrap("parked event "+id, err)
+		return Entry{}, false, p.wrap("parked event "+EventID(p.Partition, id), err)
 	}
 	return Entry{ID: id, Values: values}, true, nil
 }

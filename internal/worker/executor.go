@@ -302,7 +302,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
 		i.count.Lost.Add(1)
-		t.log.Error("event lost: it was deleted before it was processed", "event", id)
+		t.log.Error("event lost: it was deleted before it was processed", "event", rstream.EventID(t.place.Partition, id))
 		i.acks.mark(t)
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(i.ctx))
@@ -334,7 +334,7 @@ func (i *incarnation) consume(t *tenure, q *rstream.Quarantine) {
 	defer t.cancel(nil)
 	if q != nil {
 		t.count.Quarantined.Add(1)
-		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", q.Event, "err", q.Reason)
+		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", rstream.EventID(t.place.Partition, q.Event), "err", q.Reason)
 		t.standStill()
 		return
 	}

@@ -14,7 +14,7 @@ func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
 	t.yield()
 	t.count.Quarantined.Add(1)
 	t.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
-		"event", event, "err", err)
+		"event", rstream.EventID(t.place.Partition, event), "err", err)
 	// The error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.
 	_ = t.shelf.quarantine(rstream.Quarantine{Reason: textOf(err), Event: event, Worker: t.worker, At: t.shelf.Now()})

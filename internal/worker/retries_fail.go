@@ -88,7 +88,7 @@ func (r *Retries) place(s *rstream.RetryState, e rstream.Entry) {
 // report.
 func (r *Retries) suspected(e rstream.Entry) rstream.RetryState {
 	now := r.cfg.Shelf.Now()
-	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", e.ID, "tries", 1)
+	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "tries", 1)
 	s := rstream.RetryState{
 		Attempts: 1, First: now, Last: now, At: now + r.wait(&Failure{}, 1), Error: crashText, Reason: ReasonCrash,
 	}
@@ -161,7 +161,7 @@ func (r *Retries) bury(ctx context.Context, e rstream.Entry, s rstream.RetryStat
 	}
 	r.lanes.remove(s.ID)
 	r.cfg.Count.Dead.Add(1)
-	r.cfg.Log.ErrorContext(ctx, "event is a dead letter now", "event", s.ID, "tries", s.Counted(), "kind", s.Reason, "err", s.Error)
+	r.cfg.Log.ErrorContext(ctx, "event is a dead letter now", "event", r.name(s.ID), "tries", s.Counted(), "kind", s.Reason, "err", s.Error)
 	return nil
 }
 
@@ -208,15 +208,18 @@ func (r *Retries) drain() error {
 
 func (r *Retries) postponed(ctx context.Context, f *Failure, attempts int, wait int64) {
 	r.cfg.Count.Retried.Add(1)
-	r.cfg.Log.WarnContext(ctx, "attempt failed, another one follows", "event", f.Entry.ID, "tries", attempts, "after", millis(wait), "err", f.Err)
+	r.cfg.Log.WarnContext(ctx, "attempt failed, another one follows", "event", r.name(f.Entry.ID), "tries", attempts, "after", millis(wait), "err", f.Err)
 }
 
 func (r *Retries) dropped(ctx context.Context, f *Failure) {
 	r.cfg.Count.Dropped.Add(1)
-	r.cfg.Log.WarnContext(ctx, "event dropped: the function said so", "event", f.Entry.ID, "err", f.Err)
+	r.cfg.Log.WarnContext(ctx, "event dropped: the function said so", "event", r.name(f.Entry.ID), "err", f.Err)
 }
+
+// name is what an event is called in the log.
+func (r *Retries) name(id string) string { return rstream.EventID(r.cfg.Partition, id) }
 
 func (r *Retries) skipped(id string) {
 	r.cfg.Count.Skipped.Add(1)
-	r.cfg.Log.Warn("event skipped: an operator said so", "event", id)
+	r.cfg.Log.Warn("event skipped: an operator said so", "event", r.name(id))
 }

@@ -7,8 +7,7 @@ import { dash, plural } from "./format.js";
 import { Ago, Picker, processorsOf, Table, Text, Trouble, useList } from "./parts.js";
 
 function One({ processor, id, wide }) {
-  const at = id.indexOf("/");
-  const { value, err } = useList((signal) => list("dead", { processor, partition: id.slice(0, at), id: id.slice(at + 1) }, signal), [processor, id]);
+  const { value, err } = useList((signal) => list("dead", { processor, id }, signal), [processor, id]);
   const d = value && value.list[0];
   return html`<tr class="opened"><td colspan=${wide}><${Trouble} err=${err} />
     ${value && !d && html`<p class="empty">It is not there any more.</p>`}
@@ -24,7 +23,7 @@ export function Dead({ sample, about, actions }) {
   const [opened, open] = useState(null);
   const { value, busy, err, again } = useList((signal) => (about ? list("dead", { processor: about, ...filter, limit: 200 }, signal) : Promise.resolve(null)), [about, filter]);
   const letters = value ? value.list : [];
-  const ids = letters.map((d) => `${d.partition}/${d.id}`);
+  const ids = letters.map((d) => d.id);
   const choice = useChoice(ids);
   const names = processorsOf(sample).map((p) => p.name);
   const then = () => (choice.none(), again());
@@ -41,7 +40,7 @@ export function Dead({ sample, about, actions }) {
     <p class="hint" role="status">${value ? `${plural(letters.length, "dead letter")}${value.more ? ", the oldest; there are others" : ""}` : "\u00a0"}</p>
     <${Table} label="dead letters" head=${[...(actions ? [""] : []), "dead letter", "key", "attempts", "died", "error"]} empty=${value && letters.length === 0 && "No dead letter."}>
       ${letters.map((d) => {
-        const id = `${d.partition}/${d.id}`;
+        const id = d.id;
         return html`<tr key=${id} data-letter=${id}>${actions && html`<${Choose} choice=${choice} id=${id} what="dead letter" />`}
           <th scope="row"><${Open} id=${id} opened=${opened} open=${open} what="show dead letter" /></th>
           <td data-label="key">${d.key || dash}</td><td data-label="attempts">${d.attempts}</td><td data-label="died"><${Ago} t=${d.died} /></td>

@@ -6,8 +6,7 @@ import { dash, moment, plural } from "./format.js";
 import { Picker, Table, Text, Trouble, useList } from "./parts.js";
 
 function One({ stream, id }) {
-  const at = id.indexOf("/");
-  const { value, err } = useList((signal) => list("events", { stream, partition: id.slice(0, at), id: id.slice(at + 1) }, signal), [stream, id]);
+  const { value, err } = useList((signal) => list("events", { stream, id }, signal), [stream, id]);
   const e = value && value.events[0];
   return html`<tr class="opened"><td colspan="4"><${Trouble} err=${err} />
     ${value && !e && html`<p class="empty">It is not in the stream any more.</p>`}
@@ -33,7 +32,7 @@ export function Events({ sample, about }) {
     <p class="hint"><span role="status">${found || "\u00a0"}</span>${more > 0 && html` · <button type="button" class="quiet" onClick=${again}>up to ${plural(more, "event")} came since: look again</button>`}</p>
     <${Table} label="events" head=${["event", "time", "key", "record"]} empty=${value && events.length === 0 && "No event."}>
       ${events.map((e) => {
-        const id = `${e.partition}/${e.id}`;
+        const id = e.id;
         return html`<tr key=${id} data-event=${id}><th scope="row"><${Open} id=${id} opened=${opened} open=${open} what="show event" /></th>
           <td data-label="time"><time>${moment(e.at)}</time></td><td data-label="key">${e.key === null ? html`<span class="zero">?</span>` : e.key === "" ? dash : e.key}</td>
           <td data-label="record" class="payload">${e.err ? html`<span class="warn">cannot be decoded: ${e.err}</span>` : e.record.text}</td></tr>

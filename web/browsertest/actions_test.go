@@ -36,7 +36,7 @@ func TestActions(t *testing.T) {
 	appended := s.state().Streams[1].Appended
 
 	choose := func(i int) {
-		b.click(fmt.Sprintf(`[data-letter="%d/%s"] input`, letters[i].Partition, letters[i].ID))
+		b.click(fmt.Sprintf(`[data-letter="%s"] input`, letters[i].ID))
 	}
 	choose(0)
 	b.click("Replay 1")
