@@ -13,7 +13,7 @@ func (o *ProcessorOptions) straight() bool { return len(o.Middleware) == 0 && o.
 // is collected each one costs extra. What is out of the ordinary, and waiting, is
 // left to run.
 func (c *consumer[T]) ahead(w want) *delivery[T] {
-	if !c.straight || !c.inside || w != c.want || w.n != 1 || w.keep || len(c.rest) > 0 || len(c.events) != 1 {
+	if !c.straight || !c.inside || w != c.want || w.n != 1 || w.keep || len(c.rest) > 0 || len(c.events) != 1 || c.takes > smallRecord {
 		return nil
 	}
 	// Decoding takes its time: then Holds is asked behind it.
@@ -45,5 +45,6 @@ func (c *consumer[T]) decodeOne(e *Event) bool {
 	c.decoded = false
 	var zero T
 	c.out.records[0] = zero
-	return c.stream.decode(e, &c.out.records[0]) == nil && c.src.Holds()
+	_, err := c.stream.decodeOnce(e, &c.out.records[0], min(c.stream.effective.MaxRecord, smallRecord))
+	return err == nil && c.src.Holds()
 }

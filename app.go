@@ -32,6 +32,7 @@ type App struct {
 	inside     bool            // the server is one inside this process
 
 	current atomic.Pointer[worker.Worker] // of the Run that runs
+	large   largeRecords
 }
 
 // streamer is a Stream without its type.

@@ -52,13 +52,14 @@ func (s *slabs) list(n int) []*Event {
 }
 
 // next makes the next batch, as the loop wants it. An entry that cannot be
-// decoded ends the batch before it and goes alone.
+// decoded ends the batch before it and goes alone. A large record begins a batch.
 func (c *consumer[T]) next() error {
 	if len(c.rest) > 0 && !c.src.Live() {
 		c.rest = nil
 		return io.EOF
 	}
 	if len(c.rest) == 0 {
+		c.forget()
 		entries, err := c.src.Take(c.want.n, c.want.within)
 		if err != nil {
 			return err
@@ -72,6 +73,7 @@ func (c *consumer[T]) next() error {
 // form makes a batch of what was taken.
 func (c *consumer[T]) form() {
 	n := min(c.want.n, len(c.rest))
+	c.forget()
 	c.clear(n)
 	for i, entry := range c.rest[:n] {
 		e := c.event(entry, i)
@@ -79,7 +81,7 @@ func (c *consumer[T]) form() {
 		if !c.want.raw {
 			var zero T
 			c.records = append(c.records, zero)
-			if err := c.stream.decode(e, &c.records[i]); err != nil {
+			if err := c.decode(e, i); err != nil {
 				if i > 0 {
 					n, c.records = i, c.records[:i]
 					break
@@ -161,23 +163,6 @@ func (c *consumer[T]) recordsOf(events []*Event) ([]T, error) {
 var errNoData = errors.New(`no field "data" or "json"`)
 
 func (s *Stream[T]) codecName() string { return s.effective.Codec.Name() }
-
-// decode fills *record from the entry of e. Settings must have been read.
-func (s *Stream[T]) decode(e *Event, record *T) (err error) {
-	defer recoverInto(&err)
-	codec := s.effective.Codec
-	if f, ok := codec.(FieldCodec); ok {
-		return f.DecodeFields(e.Fields(), record)
-	}
-	data, isJSON, ok := e.payload()
-	switch {
-	case !ok:
-		return noPayload(e)
-	case isJSON:
-		codec = JSON
-	}
-	return codec.Decode(data, record)
-}
 
 func noPayload(e *Event) error {
 	if e.values == nil {

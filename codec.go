@@ -87,7 +87,9 @@ type packer struct {
 
 var packers = sync.Pool{New: func() any { return &packer{enc: msgpack.NewEncoder(nil)} }}
 
-func (msgPack) Encode(record any) (data []byte, err error) {
+func (c msgPack) Encode(record any) ([]byte, error) { return c.EncodeLimited(record, defaultMaxRecord) }
+
+func (msgPack) EncodeLimited(record any, limit int64) (data []byte, err error) {
 	defer recovered("encode", record, &err)
 	p := packers.Get().(*packer)
 	p.buf.Reset()
@@ -104,6 +106,11 @@ func (msgPack) Encode(record any) (data []byte, err error) {
 			return nil, fmt.Errorf("encode %T: %w", record, err)
 		}
 	}
+	if w := weightsOf(record); w.most(len(data)) > limit {
+		if _, takes, err := scanMsgPack(data, w); err == nil && takes > limit {
+			return nil, fmt.Errorf("encode %T: %w", record, tooLarge(limit))
+		}
+	}
 	if p.buf.Cap() <= maxPooled {
 		packers.Put(p)
 	}
@@ -117,28 +124,39 @@ type unpacker struct {
 
 var unpackers = sync.Pool{New: func() any { return &unpacker{dec: msgpack.NewDecoder(nil)} }}
 
-func (msgPack) Decode(data []byte, record any) (err error) {
+func (c msgPack) Decode(data []byte, record any) error {
+	_, err := c.DecodeLimited(data, record, defaultMaxRecord)
+	return err
+}
+
+func (msgPack) DecodeLimited(data []byte, record any, limit int64) (takes int64, err error) {
 	defer recovered("decode", record, &err)
-	data, err = scanMsgPack(data)
+	if takes = int64(len(data)); takes <= limit {
+		data, takes, err = scanMsgPack(data, weightsOf(record))
+	}
+	if err == nil && takes > limit {
+		err = tooLarge(limit)
+	}
 	if err != nil {
-		return fmt.Errorf("decode %T: %w", record, err)
+		return takes, fmt.Errorf("decode %T: %w", record, err)
 	}
 	u := unpackers.Get().(*unpacker)
 	u.src.Reset(data)
 	u.dec.Reset(&u.src)
 	u.dec.SetCustomStructTag("json")
+	u.dec.DisableAllocLimit(true) // what is announced is there: buffers need not grow step by step
 	// After an error or a panic the decoder may be left in the middle of something: it is not used again.
 	if err := u.dec.Decode(record); err != nil {
-		return fmt.Errorf("decode %T: %w", record, err)
+		return takes, fmt.Errorf("decode %T: %w", record, err)
 	}
 	if u.src.Len() > 0 {
-		return fmt.Errorf("decode %T: msgpack: %d bytes were not read", record, u.src.Len())
+		return takes, fmt.Errorf("decode %T: msgpack: %d bytes were not read", record, u.src.Len())
 	}
 	u.src.Reset(nil)
 	if len(data) <= maxPooled {
 		unpackers.Put(u)
 	}
-	return nil
+	return takes, nil
 }
 
 var selfCoding = []reflect.Type{
@@ -214,26 +232,45 @@ var jsonWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-func (jsonText) Encode(record any) (data []byte, err error) {
+func (c jsonText) Encode(record any) ([]byte, error) {
+	return c.EncodeLimited(record, defaultMaxRecord)
+}
+
+func (jsonText) EncodeLimited(record any, limit int64) (data []byte, err error) {
 	defer recovered("encode", record, &err)
 	w := jsonWriters.Get().(*jsonWriter)
 	w.buf.Reset()
 	if err := w.enc.Encode(addressable(record)); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", record, err)
 	}
-	data = bytes.Clone(bytes.TrimSuffix(w.buf.Bytes(), []byte("\n")))
+	text := bytes.TrimSuffix(w.buf.Bytes(), []byte("\n"))
+	if weighJSON(text, record) > limit {
+		return nil, fmt.Errorf("encode %T: %w", record, tooLarge(limit))
+	}
+	data = bytes.Clone(text)
 	if w.buf.Cap() <= maxPooled {
 		jsonWriters.Put(w)
 	}
 	return data, nil
 }
 
-func (jsonText) Decode(data []byte, record any) (err error) {
+func (c jsonText) Decode(data []byte, record any) error {
+	_, err := c.DecodeLimited(data, record, defaultMaxRecord)
+	return err
+}
+
+func (jsonText) DecodeLimited(data []byte, record any, limit int64) (takes int64, err error) {
 	defer recovered("decode", record, &err)
-	if err := json.Unmarshal(data, record); err != nil {
-		return fmt.Errorf("decode %T: %w", record, err)
+	if takes = int64(len(data)); takes <= limit {
+		takes = weighJSON(data, record)
 	}
-	return nil
+	if takes > limit {
+		return takes, fmt.Errorf("decode %T: %w", record, tooLarge(limit))
+	}
+	if err := json.Unmarshal(data, record); err != nil {
+		return takes, fmt.Errorf("decode %T: %w", record, err)
+	}
+	return takes, nil
 }
 
 // decodeStrict decodes JSON that a person wrote: an unknown or ill-typed field, or

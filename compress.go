@@ -14,39 +14,33 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// maxInflated is the largest payload that a compressing codec gives back, 512 MiB,
-// which is also Redis' own limit for a value. A longer one is a decode error.
-const maxInflated = 512 << 20
-
-var errInflated = errors.New("the payload is larger than allowed")
-
 // Gzip returns a Codec that compresses what c encodes, named "gzip+" and c's name.
-// Payloads larger than 512 MiB are refused. Gzip panics if c is nil or a FieldCodec.
+// It is a LimitedCodec. Gzip panics if c is nil or a FieldCodec.
 func Gzip(c Codec) Codec { return compressing("gzip", c, gzipped{}) }
 
 // Zstd returns a Codec that compresses what c encodes, named "zstd+" and c's name.
-// Payloads larger than 512 MiB are refused. Zstd panics if c is nil or a FieldCodec.
+// It is a LimitedCodec, and reads frames of any encoder, but for those with a dictionary. Zstd
+// panics if c is nil or a FieldCodec.
 //
 // Make one per stream, not one per record: it holds a few hundred kilobytes for each CPU.
 func Zstd(c Codec) Codec { return compressing("zstd", c, newZstded()) }
 
 // LZ4 returns a Codec that compresses what c encodes into an LZ4 frame, named
-// "lz4+" and c's name. Payloads larger than 512 MiB are refused. LZ4 panics if c is
-// nil or a FieldCodec.
+// "lz4+" and c's name. It is a LimitedCodec. LZ4 panics if c is nil or a FieldCodec.
 func LZ4(c Codec) Codec { return compressing("lz4", c, lz4ed{}) }
 
-// compression is one way to compress. Both methods write to an empty buffer and
-// retain nothing. inflate fails if there are more than limit bytes.
+// compression is one way to compress. Neither method retains anything.
 type compression interface {
+	// deflate writes to an empty buffer.
 	deflate(to *bytes.Buffer, data []byte) error
-	inflate(to *bytes.Buffer, data []byte, limit int) error
+	// inflate replaces what is in the buffer. It fails if there are more than limit bytes.
+	inflate(to *bytes.Buffer, data []byte, limit int64) error
 }
 
 type compressed struct {
-	name  string
-	of    Codec
-	how   compression
-	limit int
+	name string
+	of   Codec
+	how  compression
 }
 
 func compressing(name string, of Codec, how compression) Codec {
@@ -56,7 +50,7 @@ func compressing(name string, of Codec, how compression) Codec {
 	if _, ok := of.(FieldCodec); ok {
 		panic("runnel: " + name + " of " + of.Name() + ", which has no payload to compress")
 	}
-	return compressed{name, of, how, maxInflated}
+	return compressed{name, of, how}
 }
 
 func (c compressed) Name() string { return c.name + "+" + c.of.Name() }
@@ -78,14 +72,15 @@ func putBuffer(b *bytes.Buffer) {
 	}
 }
 
-func (c compressed) Encode(record any) (_ []byte, err error) {
+func (c compressed) Encode(record any) ([]byte, error) {
+	return c.EncodeLimited(record, defaultMaxRecord)
+}
+
+func (c compressed) EncodeLimited(record any, limit int64) (_ []byte, err error) {
 	defer recovered("encode", record, &err)
-	data, err := c.of.Encode(record)
+	data, err := encodePayload(c.of, record, limit)
 	if err != nil {
 		return nil, err
-	}
-	if len(data) > c.limit {
-		return nil, fmt.Errorf("encode %T: %s: %w", record, c.name, errInflated)
 	}
 	buf := codecBuffers.Get().(*bytes.Buffer)
 	defer putBuffer(buf)
@@ -95,23 +90,64 @@ func (c compressed) Encode(record any) (_ []byte, err error) {
 	return bytes.Clone(buf.Bytes()), nil
 }
 
-func (c compressed) Decode(data []byte, record any) (err error) {
+func (c compressed) Decode(data []byte, record any) error {
+	for limit := int64(smallRecord); ; limit *= largerBy {
+		if _, err := c.DecodeLimited(data, record, limit); limit == defaultMaxRecord || !errors.Is(err, ErrTooLarge) {
+			return err
+		}
+	}
+}
+
+func (c compressed) DecodeLimited(data []byte, record any, limit int64) (takes int64, err error) {
 	defer recovered("decode", record, &err)
 	buf := codecBuffers.Get().(*bytes.Buffer)
 	defer putBuffer(buf)
-	if err := c.how.inflate(buf, data, c.limit); err != nil {
-		return fmt.Errorf("decode %T: %s: %w", record, c.name, err)
+	if err := c.how.inflate(buf, data, limit); err != nil {
+		return int64(len(data)), fmt.Errorf("decode %T: %s: %w", record, c.name, err)
 	}
-	return c.of.Decode(buf.Bytes(), record)
+	if of, ok := c.of.(LimitedCodec); ok {
+		return of.DecodeLimited(buf.Bytes(), record, limit)
+	}
+	return int64(buf.Len()), c.of.Decode(buf.Bytes(), record)
 }
 
-// copyLimited reads all of r, which may be a bomb.
-func copyLimited(to *bytes.Buffer, r io.Reader, limit int) error {
-	n, err := to.ReadFrom(io.LimitReader(r, int64(limit)+1))
-	if err == nil && n > int64(limit) {
-		err = errInflated
+// readLimited reads all of what again returns, which may be a bomb. Where a buffer does not
+// suffice it is let go, and reading begins anew with one of four times its size, the limit.
+func readLimited(to *bytes.Buffer, limit int64, again func() (io.Reader, error)) error {
+	for size := max(limit/largerBy, 1); ; size = min(largerBy*size, limit) {
+		room(to, size)
+		r, err := again()
+		if err != nil {
+			return err
+		}
+		buf := to.AvailableBuffer()[:size]
+		n, err := io.ReadFull(r, buf)
+		if n == len(buf) {
+			var more [1]byte
+			n, err := io.ReadFull(r, more[:])
+			switch {
+			case n > 0 && size == limit:
+				return tooLarge(limit)
+			case n > 0:
+				continue
+			case err != io.EOF:
+				return err
+			}
+		} else if err != io.ErrUnexpectedEOF && err != io.EOF {
+			return err
+		}
+		to.Write(buf[:n])
+		return nil
 	}
-	return err
+}
+
+// room empties a buffer and makes it hold size bytes. What it held before is let go first.
+func room(to *bytes.Buffer, size int64) {
+	to.Reset()
+	if int64(to.Cap()) < size {
+		*to = bytes.Buffer{}
+		*to = *bytes.NewBuffer(make([]byte, 0, size))
+	}
 }
 
 type gzipped struct{}
@@ -136,15 +172,14 @@ func (gzipped) deflate(to *bytes.Buffer, data []byte) error {
 	return w.Close()
 }
 
-func (gzipped) inflate(to *bytes.Buffer, data []byte, limit int) error {
+func (gzipped) inflate(to *bytes.Buffer, data []byte, limit int64) error {
 	s := gzipReaders.Get().(*gzipSource)
 	defer gzipReaders.Put(s)
 	defer s.src.Reset(nil)
-	s.src.Reset(data)
-	if err := s.gz.Reset(&s.src); err != nil {
-		return unexpectedEOF(err)
-	}
-	return copyLimited(to, &s.gz, limit)
+	return readLimited(to, limit, func() (io.Reader, error) {
+		s.src.Reset(data)
+		return whole{&s.gz}, unexpectedEOF(s.gz.Reset(&s.src))
+	})
 }
 
 type lz4ed struct{}
@@ -183,14 +218,17 @@ func (lz4ed) deflate(to *bytes.Buffer, data []byte) error {
 	return nil
 }
 
-func (lz4ed) inflate(to *bytes.Buffer, data []byte, limit int) error {
-	s := lz4Readers.Get().(*lz4Source)
-	s.src.Reset(data)
-	s.lz.Reset(&s.src)
+func (lz4ed) inflate(to *bytes.Buffer, data []byte, limit int64) error {
 	if len(data) == 0 {
 		return io.ErrUnexpectedEOF
 	}
-	if err := copyLimited(to, s.lz, limit); err != nil {
+	s := lz4Readers.Get().(*lz4Source)
+	err := readLimited(to, limit, func() (io.Reader, error) {
+		s.src.Reset(data)
+		s.lz.Reset(&s.src)
+		return whole{s.lz}, nil
+	})
+	if err != nil {
 		return err
 	}
 	s.src.Reset(nil)
@@ -212,7 +250,7 @@ func newZstded() zstded {
 	}
 	enc.EncodeAll(nil, nil) // makes its channel now
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(runtime.GOMAXPROCS(0)),
-		zstd.WithDecoderMaxMemory(maxInflated), zstd.WithDecodeAllCapLimit(true))
+		zstd.WithDecoderMaxMemory(1<<40), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		panic(err)
 	}
@@ -224,28 +262,116 @@ func (z zstded) deflate(to *bytes.Buffer, data []byte) error {
 	return err
 }
 
-// inflate offers the decoder a buffer and doubles it until it suffices. The size in
-// the header, if there is one, is the sender's word: by itself it allocates nothing.
-func (z zstded) inflate(to *bytes.Buffer, data []byte, limit int) error {
+// inflate offers the decoder a buffer, and a larger one in place of it until it suffices. The
+// size in a header is the sender's word: by itself it allocates nothing.
+func (z zstded) inflate(to *bytes.Buffer, data []byte, limit int64) error {
 	if len(data) == 0 {
 		return io.ErrUnexpectedEOF
 	}
-	// The shortest block has 4 bytes, and the longest gives back 128 KiB.
-	most := int(min(int64(limit), int64(len(data))<<15))
-	for size := min(8*len(data), most); ; size = min(2*size, most) {
-		to.Grow(size)
-		out, err := z.dec.DecodeAll(data, to.AvailableBuffer()[:0:size])
+	most, stated, err := zstdSize(data)
+	if err != nil {
+		return err
+	}
+	size := min(limit/largerBy, most)
+	if stated {
+		if size = most; most > limit {
+			return tooLarge(limit)
+		}
+	}
+	for {
+		size = min(size, limit)
+		room(to, size+zstdSlack)
+		out, err := z.dec.DecodeAll(data, to.AvailableBuffer()[:0:size+zstdSlack])
 		switch {
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		case int64(len(out)) > limit:
+			return tooLarge(limit)
+		case err == nil:
 			to.Write(out)
-			return err
-		case size == limit:
-			return errInflated
+			return nil
 		case size == most:
 			return err
+		case size == limit:
+			return fmt.Errorf("%w, or damaged: %w", tooLarge(limit), err)
+		}
+		// For a buffer that is too small the decoder has several errors, of which not all have names.
+		size = min(largerBy*size, most)
+	}
+}
+
+// zstdSlack is what a buffer has beyond its size, so that the decoder never fails at its very end.
+const zstdSlack = 64
+
+// zstdSize returns the most that frames can give back, by the headers of their blocks: a
+// compressed block has at most 128 KiB. stated reports whether all frames say it themselves.
+func zstdSize(data []byte) (most int64, stated bool, err error) {
+	stated = true
+	for len(data) > 0 {
+		var h zstd.Header
+		if data, err = h.DecodeAndStrip(data); err != nil {
+			return 0, false, unexpectedEOF(err)
+		}
+		if h.Skippable {
+			if int64(len(data)) < int64(h.SkippableSize) {
+				return 0, false, io.ErrUnexpectedEOF
+			}
+			data = data[h.SkippableSize:]
+			continue
+		}
+		var frame int64
+		if data, frame, err = zstdBlocks(data); err != nil {
+			return 0, false, err
+		}
+		if h.HasCheckSum {
+			data = data[min(4, len(data)):] // the decoder misses what is missing
+		}
+		stated = stated && h.HasFCS
+		if h.HasFCS && h.FrameContentSize < uint64(frame) {
+			frame = int64(h.FrameContentSize)
+		}
+		most += frame
+	}
+	return most, stated, nil
+}
+
+// zstdBlocks passes over the blocks of a frame, and returns the most that they can give back.
+func zstdBlocks(data []byte) (rest []byte, most int64, err error) {
+	for {
+		if len(data) < 3 {
+			return nil, 0, io.ErrUnexpectedEOF
+		}
+		header := int(data[0]) | int(data[1])<<8 | int(data[2])<<16
+		last, kind, size := header&1 == 1, header>>1&3, header>>3
+		data = data[3:]
+		switch kind {
+		case 0: // raw
+			most += int64(size)
+		case 1: // one byte, repeated
+			most += int64(size)
+			size = 1
+		default:
+			most += 128 << 10
+		}
+		if len(data) < size {
+			return nil, 0, io.ErrUnexpectedEOF
+		}
+		if data = data[size:]; last {
+			return data, most, nil
 		}
 	}
 }
+
+// whole is a reader of what must not end in the middle: its error is never taken for the end.
+type whole struct{ io.Reader }
+
+func (r whole) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err == io.ErrUnexpectedEOF {
+		err = errTorn
+	}
+	return n, err
+}
+
+var errTorn = fmt.Errorf("the payload is incomplete: %w", io.ErrUnexpectedEOF)
 
 // unexpectedEOF is err, but for the end of data, which is an error where it stands.
 func unexpectedEOF(err error) error {

@@ -71,29 +71,25 @@ func TestCompressedRefuses(t *testing.T) {
 func TestCompressedLimit(t *testing.T) {
 	const limit = 100_000
 	for name, wrap := range wrappers {
-		c := wrap(JSON).(compressed)
-		if c.limit != 512<<20 {
-			t.Errorf("%s: limit %d", name, c.limit)
-		}
-		small := c
-		small.limit = limit
+		c := wrap(JSON).(LimitedCodec)
 		atLimit, over, bomb := strings.Repeat("a", limit-2), strings.Repeat("a", limit-1), strings.Repeat("a", 50*limit)
-		data, err := small.Encode(atLimit)
+		data, err := c.EncodeLimited(atLimit, limit)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var got string
-		if err := small.Decode(data, &got); err != nil || got != atLimit {
-			t.Errorf("%s: at the limit: %v", name, err)
+		if takes, err := c.DecodeLimited(data, &got, limit); err != nil || got != atLimit || takes != limit {
+			t.Errorf("%s: at the limit: %v, takes %d", name, err, takes)
 		}
 		for _, record := range []string{over, bomb} {
-			if _, err := small.Encode(record); !errors.Is(err, errInflated) {
+			if _, err := c.EncodeLimited(record, limit); !errors.Is(err, ErrTooLarge) {
 				t.Errorf("%s: encoded %d bytes: %v", name, len(record), err)
 			}
 			if data, err = c.Encode(record); err != nil {
 				t.Fatal(err)
 			}
-			if err := small.Decode(data, &got); !errors.Is(err, errInflated) {
+			got = ""
+			if _, err := c.DecodeLimited(data, &got, limit); !errors.Is(err, ErrTooLarge) || got != "" {
 				t.Errorf("%s: decoded %d bytes: %v", name, len(record), err)
 			}
 		}

@@ -47,6 +47,8 @@ type consumer[T any] struct {
 	events  []*Event    // of the current batch, as they were delivered
 	records []T         // by Event.index
 	decoded bool        // records are fresh: nobody has seen them
+	takes   int64       // bytes that the records of the current batch take, at most
+	shares  int64       // of the app's room for large records that the current batch has
 	bad     error       // the current batch is one event that cannot be decoded
 	refused bool        // nothing may be processed any more, and nothing of the current batch is done
 	inside  bool        // the loop is in an iteration
@@ -74,6 +76,7 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 	handle := chain(c.handle, middleware)
 	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
 	c.only, c.out.ctx = c.head, c.ctx
+	defer c.forget()
 	defer func() {
 		if c.loop != nil { // an error that did not come from the loop: its code behind it runs all the same
 			if late := c.stop(io.EOF); err == nil {

@@ -84,6 +84,7 @@ func TestMistakesPanicAtRegistration(t *testing.T) {
 		"Partitions -1 is not between":                func() { stream(&runnel.StreamOptions{Partitions: -1}) },
 		"Partitions 70000 is not between 1 and 65536": func() { stream(&runnel.StreamOptions{Partitions: 70000}) },
 		"Size -1 is negative":                         func() { stream(&runnel.StreamOptions{Size: -1}) },
+		"MaxRecord 1023 is not between":               func() { stream(&runnel.StreamOptions{MaxRecord: 1023}) },
 		"Partitioner needs a Name and a Func":         func() { stream(&runnel.StreamOptions{Partitioner: &runnel.Partitioner{Name: "x"}}) },
 		`KeyLayout "x" is neither`:                    func() { runnel.New("a", &runnel.Options{KeyLayout: "x"}) },
 		"LeaderPoll 1ms is below 100ms":               func() { runnel.New("a", &runnel.Options{LeaderPoll: time.Millisecond}) },
@@ -182,6 +183,14 @@ var precedences = []struct {
 		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.Partitions },
 	},
 	{
+		variable: "RUNNEL_MAX_RECORD", value: "5000", byDefault: int64(64 << 20), byEnv: int64(5000), inApp: int64(4000), inOwn: int64(3000),
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
+			o.Stream.MaxRecord = 4000
+		},
+		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.MaxRecord = 3000 },
+		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).MaxRecord },
+	},
+	{
 		variable: "RUNNEL_SIZE", value: "500", byDefault: int64(50_000), byEnv: int64(500), inApp: int64(400), inOwn: int64(300),
 		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.Size = 400 },
 		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.Size = 300 },
@@ -255,7 +264,7 @@ func TestAMalformedVariableIsAnErrorThatNamesIt(t *testing.T) {
 	for variable, value := range map[string]string{
 		"RUNNEL_LEADER_POLL": "often", "RUNNEL_KEY_LAYOUT": "flat", "RUNNEL_TIME_ZONE": "Moon/Sea", "RUNNEL_PARTITIONS": "0",
 		"RUNNEL_SIZE": "big", "RUNNEL_ON_ERROR": "shrug", "RUNNEL_LOCK_EXPIRY": "1ms", "RUNNEL_GRACE": "8", "RUNNEL_JOIN_DELAY": "-1s",
-		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s",
+		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s", "RUNNEL_MAX_RECORD": "64MiB",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)

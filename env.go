@@ -105,6 +105,7 @@ func (e *environment) stream(o, app StreamOptions) StreamOptions {
 	o.Size = cmp.Or(o.Size, app.Size, e.number("RUNNEL_SIZE", 1, 1<<53), defaultSize)
 	o.Overflow = cmp.Or(o.Overflow, app.Overflow, choice(e, "RUNNEL_OVERFLOW", map[string]Overflow{
 		"reject": Reject, "block": Block, "drop-oldest": DropOldest}), Reject)
+	o.MaxRecord = cmp.Or(o.MaxRecord, app.MaxRecord, e.number("RUNNEL_MAX_RECORD", minMaxRecord, mostMaxRecord), defaultMaxRecord)
 	o.IDWindow = cmp.Or(o.IDWindow, app.IDWindow, e.duration("RUNNEL_ID_WINDOW", minIDWindow), defaultIDWindow)
 	o.Partitioner = cmp.Or(o.Partitioner, app.Partitioner, XXHash)
 	o.KeyField = cmp.Or(o.KeyField, app.KeyField)

@@ -60,7 +60,7 @@ var dependencies = map[string][]string{
 	"github.com/prometheus/client_golang": {"metrics"},
 	"github.com/alicebob/miniredis/v2":    {"internal/embedded"},
 	"go.yaml.in/yaml/v2":                  {"metrics"},
-	"golang.org/x/sync":                   {"internal/worker", "runneltest", "cli", "examples/ownmain"},
+	"golang.org/x/sync":                   {"internal/worker", "large.go", "runneltest", "cli", "examples/ownmain"},
 	"golang.org/x/sys":                    {"internal/history", "internal/testredis"},
 }
 

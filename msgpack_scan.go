@@ -13,7 +13,8 @@ var (
 )
 
 // scanMsgPack checks that data is one MessagePack value, and returns what may be
-// given to the decoder: data itself, or a copy.
+// given to the decoder: data itself, or a copy. takes is an upper bound of the bytes that
+// the record takes.
 //
 // The decoder allocates what a header announces, up to 2^32 elements for five
 // bytes, and recurses as deep as the data goes; either ends the process. After the
@@ -24,8 +25,8 @@ var (
 // would read what was never scanned. So these are written anew in 12 bytes, which
 // begin with nanoseconds and therefore with no header of a map; other extensions
 // are refused.
-func scanMsgPack(data []byte) ([]byte, error) {
-	s := packScan{data: data}
+func scanMsgPack(data []byte, w weights) (checked []byte, takes int64, err error) {
+	s := packScan{data: data, weights: w, takes: int64(len(data))}
 	var room [32]int
 	open := append(room[:0], 1) // values that are still to come, at each depth
 	for len(open) > 0 {
@@ -37,26 +38,28 @@ func scanMsgPack(data []byte) ([]byte, error) {
 		open[top]--
 		n, err := s.value()
 		if err != nil {
-			return nil, err
+			return nil, s.takes, err
 		}
 		if n == 0 {
 			continue
 		}
 		if len(open) == maxDepth {
-			return nil, errPackDeep
+			return nil, s.takes, errPackDeep
 		}
 		open = append(open, n)
 	}
 	if s.pos < len(data) {
-		return nil, errPackTail
+		return nil, s.takes, errPackTail
 	}
 	if s.out != nil {
-		return append(s.out, data[s.copied:]...), nil
+		return append(s.out, data[s.copied:]...), s.takes, nil
 	}
-	return data, nil
+	return data, s.takes, nil
 }
 
 type packScan struct {
+	weights
+	takes  int64
 	data   []byte
 	pos    int
 	out    []byte // what replaces data[:copied]
@@ -74,9 +77,9 @@ func (s *packScan) value() (values int, err error) {
 	case c <= 0x7f || c >= 0xe0:
 		return 0, nil
 	case c <= 0x8f:
-		return 2 * (c & 0x0f), nil
+		return s.mapOf(c & 0x0f), nil
 	case c <= 0x9f:
-		return c & 0x0f, nil
+		return s.arrayOf(c & 0x0f), nil
 	case c <= 0xbf:
 		return 0, s.skip(c & 0x1f)
 	}
@@ -96,10 +99,11 @@ func (s *packScan) value() (values int, err error) {
 	case 0xd0, 0xd1, 0xd2, 0xd3: // int
 		return 0, s.skip(1 << (c - 0xd0))
 	case 0xdc, 0xdd: // array
-		return s.uint(2 << (c - 0xdc))
+		n, err := s.uint(2 << (c - 0xdc))
+		return s.arrayOf(n), err
 	case 0xde, 0xdf: // map
 		n, err := s.uint(2 << (c - 0xde))
-		return 2 * n, err
+		return s.mapOf(n), err
 	case 0xd4, 0xd5, 0xd6, 0xd7, 0xd8: // fixext
 		return 0, s.extension(s.pos-1, 1<<(c-0xd4))
 	case 0xc7, 0xc8, 0xc9: // ext
@@ -111,6 +115,17 @@ func (s *packScan) value() (values int, err error) {
 		return 0, s.extension(start, n)
 	}
 	return 0, fmt.Errorf("msgpack: invalid code %#x", c)
+}
+
+// arrayOf and mapOf note what n elements or members take, and return how many values follow.
+func (s *packScan) arrayOf(n int) int {
+	s.takes += int64(n) * s.element
+	return n
+}
+
+func (s *packScan) mapOf(n int) int {
+	s.takes += int64(n)*s.member + s.object
+	return 2 * n
 }
 
 // extension passes over the type and the n bytes of an extension that began at start.

@@ -68,7 +68,7 @@ func TestMsgPackRefuses(t *testing.T) {
 }
 
 func TestScanIsWhole(t *testing.T) {
-	if _, err := scanMsgPack([]byte("\xc0\xc0")); err != errPackTail {
+	if _, _, err := scanMsgPack([]byte("\xc0\xc0"), weights{}); err != errPackTail {
 		t.Errorf("trailing byte: %v", err)
 	}
 }

@@ -78,6 +78,10 @@ type StreamOptions struct {
 	// Overflow says what becomes of records for a partition that is full of
 	// events which some processor has not acked. RUNNEL_OVERFLOW; default Reject.
 	Overflow Overflow
+	// MaxRecord is how many bytes of memory a record may take once it is unpacked and
+	// decoded, by an upper bound. What takes more is refused when it is sent, with ErrTooLarge,
+	// and is a DecodeError when it is received. RUNNEL_MAX_RECORD; default 64 MiB, at least 1 KiB.
+	MaxRecord int64
 	// IDWindow is how long the stream remembers an Outgoing.ID.
 	// RUNNEL_ID_WINDOW; default 10 minutes, at least 1 s.
 	IDWindow time.Duration
@@ -95,6 +99,9 @@ const (
 	defaultPartitions    = 16
 	maxPartitions        = 65536
 	defaultSize          = 50_000
+	defaultMaxRecord     = 64 << 20
+	minMaxRecord         = 1 << 10
+	mostMaxRecord        = 1 << 40
 	defaultIDWindow      = 10 * time.Minute
 	minIDWindow          = time.Second
 	defaultLockExpiry    = 10 * time.Second
@@ -140,6 +147,8 @@ func (o *StreamOptions) check() error {
 		return fmt.Errorf("Size %d is negative", o.Size)
 	case o.Overflow < 0 || o.Overflow > DropOldest:
 		return fmt.Errorf("Overflow: unknown policy %d", o.Overflow)
+	case o.MaxRecord != 0 && (o.MaxRecord < minMaxRecord || o.MaxRecord > mostMaxRecord):
+		return fmt.Errorf("MaxRecord %d is not between %d and %d", o.MaxRecord, int64(minMaxRecord), int64(mostMaxRecord))
 	case o.IDWindow != 0 && o.IDWindow < minIDWindow:
 		return fmt.Errorf("IDWindow %v is below %v", o.IDWindow, minIDWindow)
 	case o.Partitioner != nil && (o.Partitioner.Func == nil || o.Partitioner.Name == ""):

@@ -230,7 +230,7 @@ func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fi
 		fields, err = f.EncodeFields(out.Record)
 	} else {
 		var data []byte
-		data, err = o.Codec.Encode(out.Record)
+		data, err = encodePayload(o.Codec, out.Record, o.MaxRecord)
 		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // data is ours
 	}
 	if err != nil {

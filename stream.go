@@ -141,8 +141,12 @@ func (s *Stream[T]) ensureOnce(ctx context.Context) error {
 }
 
 func (s *Stream[T]) keyOfEvent(e *Event) (string, error) {
+	return s.keyWithin(e, s.effective.MaxRecord)
+}
+
+func (s *Stream[T]) keyWithin(e *Event, limit int64) (string, error) {
 	var record T
-	if err := s.decode(e, &record); err != nil {
+	if _, err := s.decodeWithin(e, &record, limit); err != nil {
 		return "", err
 	}
 	return s.key(record), nil
@@ -170,14 +174,17 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			var record T
 			return json.Marshal(record)
 		},
-		Decode: func(entry rstream.Entry) (any, error) {
+		MaxRecord: o.MaxRecord,
+		Decode: func(entry rstream.Entry, limit int64) (any, error) {
 			var record T
 			e := &Event{Stream: s.name}
 			newEvent(e, entry)
-			err := s.decode(e, &record)
+			_, err := s.decodeWithin(e, &record, limit)
 			return record, err
 		},
-		Key:      (&eventSource{key: s.keyOfEvent}).keyOf,
+		Key: func(entry rstream.Entry, limit int64) (string, bool) {
+			return (&eventSource{key: func(e *Event) (string, error) { return s.keyWithin(e, limit) }}).keyOf(entry)
+		},
 		Sent:     &s.sent,
 		SendJSON: s.sendJSON,
 		CheckJSON: func(r worker.JSONRecord) error {

@@ -134,7 +134,7 @@ func (r *recorder) of(t testing.TB, stream string) []sentRecord {
 		if a.stream.Name != stream {
 			continue
 		}
-		record, err := a.stream.Decode(a.entry)
+		record, err := a.stream.Decode(a.entry, a.stream.MaxRecord)
 		if err != nil {
 			t.Fatalf("runneltest: stream %s: decode what was sent: %v", stream, err)
 		}

@@ -19,29 +19,41 @@ type Reading struct {
 	typed *worker.Stream // nil: no types
 	meta  rstream.Meta
 	name  string
+	limit int64 // bytes that a record may take
 }
+
+// defaultLimit is what a record may take where no app tells how much.
+const defaultLimit = 64 << 20
 
 // NewReading reads a stream with this metadata. The stream is one of those that the
 // app declared, if it is among them.
 func NewReading(stream string, meta rstream.Meta, declared []*worker.Stream) *Reading {
-	r := &Reading{meta: meta, name: stream}
+	r := &Reading{meta: meta, name: stream, limit: defaultLimit}
 	if i := slices.IndexFunc(declared, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
-		r.typed = declared[i]
+		r.typed, r.limit = declared[i], declared[i].MaxRecord
 	}
 	return r
+}
+
+// Within returns a Reading of records that take at most limit bytes, or what the app says if that
+// is less. Others are an error with runnel.ErrTooLarge.
+func (r *Reading) Within(limit int64) *Reading {
+	less := *r
+	less.limit = min(r.limit, limit)
+	return &less
 }
 
 // Record is the record of an entry as JSON on one line.
 func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 	if r.typed != nil {
-		record, err := r.typed.Decode(e)
+		record, err := r.typed.Decode(e, r.limit)
 		if err != nil {
 			return nil, err
 		}
 		return compact(record)
 	}
 	if text, ok := e.Values[rstream.JSONField].(string); ok {
-		return valid(text)
+		return r.valid(text)
 	}
 	data, ok := e.Values[rstream.PayloadField].(string)
 	switch {
@@ -56,10 +68,10 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 	case !ok:
 		return nil, fmt.Errorf("it has no field %q", rstream.PayloadField)
 	case r.meta.Codec == runnel.JSON.Name():
-		return valid(data)
+		return r.valid(data)
 	case r.meta.Codec == runnel.MsgPack.Name():
 		var record any
-		if err := runnel.MsgPack.Decode([]byte(data), &record); err != nil {
+		if _, err := runnel.MsgPack.(runnel.LimitedCodec).DecodeLimited([]byte(data), &record, r.limit); err != nil {
 			return nil, err
 		}
 		return compact(record)
@@ -73,7 +85,7 @@ func (r *Reading) Key(e rstream.Entry) (string, bool) {
 		return key, true
 	}
 	if r.typed != nil {
-		return r.typed.Key(e)
+		return r.typed.Key(e, r.limit)
 	}
 	record, err := r.Record(e)
 	if err != nil {
@@ -83,7 +95,10 @@ func (r *Reading) Key(e rstream.Entry) (string, bool) {
 	return key, err == nil
 }
 
-func valid(text string) (json.RawMessage, error) {
+func (r *Reading) valid(text string) (json.RawMessage, error) {
+	if int64(len(text)) > r.limit {
+		return nil, fmt.Errorf("%w: it has %d bytes", runnel.ErrTooLarge, len(text))
+	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, []byte(text)); err != nil {
 		return nil, err

@@ -21,10 +21,12 @@ type Stream struct {
 	Encode func(record any) (fields []string, partition int, err error)
 	// Sample returns the JSON of a zero record.
 	Sample func() ([]byte, error)
-	// Decode is the inverse of Encode.
-	Decode func(entry rstream.Entry) (record any, err error)
-	// Key is the key of an entry; false where it cannot be told.
-	Key func(entry rstream.Entry) (key string, ok bool)
+	// MaxRecord is how many bytes a record may take.
+	MaxRecord int64
+	// Decode is the inverse of Encode, of records that take at most limit bytes.
+	Decode func(entry rstream.Entry, limit int64) (record any, err error)
+	// Key is the key of an entry; false where it cannot be told within limit.
+	Key func(entry rstream.Entry, limit int64) (key string, ok bool)
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.
 	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent

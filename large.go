@@ -1,0 +1,265 @@
+package runnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// ErrTooLarge is in the chain of the errors for a record that takes more memory than
+// StreamOptions.MaxRecord.
+var ErrTooLarge = errors.New("the record is too large")
+
+// A LimitedCodec is a Codec that bounds the memory of a record. The codecs of this package are,
+// except for Fields. A Codec that wraps another one should pass the limit on; without these
+// methods only the bytes of the entry are compared with StreamOptions.MaxRecord.
+type LimitedCodec interface {
+	Codec
+	// EncodeLimited is Encode, or ErrTooLarge where DecodeLimited would return it.
+	EncodeLimited(record any, limit int64) ([]byte, error)
+	// DecodeLimited is Decode. It returns an upper bound of the bytes that the record takes:
+	// its payload, unpacked, and the values that are made of it. If they may exceed limit, it
+	// returns ErrTooLarge and leaves record as it was.
+	DecodeLimited(data []byte, record any, limit int64) (takes int64, err error)
+}
+
+const (
+	// smallRecord is how many bytes a record may take to be decoded without asking for room.
+	// Where that is not enough, four times as much is tried, and so on up to MaxRecord.
+	smallRecord = 256 << 10
+	largerBy    = 4
+	// largeRecord is how many bytes a record may take to be decoded beside others that are not small.
+	largeRecord = 4 << 20
+	// roomShares are the shares that there are for records that are not small, which take at most
+	// MaxRecord together. A record of MaxRecord has sharesOfMax.
+	roomShares  = sharesOfMax
+	sharesOfMax = 1024
+	// roomPatience is how long a record waits until others are processed: a function that hangs
+	// must not stop other partitions.
+	roomPatience = 10 * time.Second
+	// decoders are the shares of those that decode records that are not small.
+	decoders = 16
+)
+
+// largeRecords bounds the memory of an app's records that are not small: of those that are being
+// decoded, which take up to three times their size meanwhile, and of those that are being processed.
+type largeRecords struct {
+	once     sync.Once
+	decoding *semaphore.Weighted
+	room     *semaphore.Weighted
+
+	mu   sync.Mutex
+	last int64 // bytes of records since garbage was collected
+}
+
+func (l *largeRecords) init() {
+	l.once.Do(func() {
+		l.decoding, l.room = semaphore.NewWeighted(decoders), semaphore.NewWeighted(roomShares)
+	})
+}
+
+// sharesOf returns the shares of a record that takes so many bytes.
+func sharesOf(takes, most int64) int64 {
+	return min(sharesOfMax, int64(math.Ceil(float64(takes)/float64(most)*sharesOfMax)))
+}
+
+// hold waits for room. It returns 0 if there is none in time, else the shares.
+func (l *largeRecords) hold(ctx context.Context, shares int64) int64 {
+	l.init()
+	ctx, cancel := context.WithTimeout(ctx, roomPatience)
+	defer cancel()
+	if l.room.Acquire(ctx, shares) != nil {
+		return 0
+	}
+	return shares
+}
+
+// holdNow is hold without waiting.
+func (l *largeRecords) holdNow(shares int64) bool {
+	l.init()
+	return l.room.TryAcquire(shares)
+}
+
+func (l *largeRecords) release(shares int64) {
+	if shares > 0 {
+		l.room.Release(shares)
+	}
+}
+
+// decode calls f, which takes up to the limit, with not too many others.
+func (l *largeRecords) decode(limit int64, f func() (int64, error)) (int64, error) {
+	l.init()
+	share := int64(decoders)
+	if limit <= largeRecord { // there are no more at work than processors
+		share = max(1, share/int64(runtime.GOMAXPROCS(0)))
+	}
+	if err := l.decoding.Acquire(context.Background(), share); err != nil {
+		return 0, err
+	}
+	defer l.decoding.Release(share)
+	if limit > largeRecord {
+		l.collect(limit)
+	}
+	return f()
+}
+
+// collect collects the garbage of large records before there is another one. Otherwise there would
+// be as much garbage as there was memory in use when the last ones were alive. Programs with much
+// memory in use are left alone: there it takes long, and matters less.
+func (l *largeRecords) collect(limit int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last += limit; l.last < 2*limit && l.last < defaultMaxRecord {
+		return
+	}
+	l.last = limit
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() < 4*defaultMaxRecord {
+		runtime.GC()
+	}
+}
+
+// decode fills *record from the entry of e. Settings must have been read.
+func (s *Stream[T]) decode(e *Event, record *T) error {
+	_, err := s.decodeWithin(e, record, s.effective.MaxRecord)
+	return err
+}
+
+// decodeWithin is decode with a limit of its own. It returns an upper bound of what the record takes.
+func (s *Stream[T]) decodeWithin(e *Event, record *T, limit int64) (takes int64, err error) {
+	limit = min(limit, s.effective.MaxRecord)
+	takes, err = s.decodeOnce(e, record, min(limit, smallRecord))
+	for try := range larger(e, limit, err) {
+		takes, err = s.app.large.decode(try, func() (int64, error) { return s.decodeOnce(e, record, try) })
+		if !errors.Is(err, ErrTooLarge) {
+			break
+		}
+	}
+	return takes, err
+}
+
+// larger are the limits to try where smallRecord was not enough.
+func larger(e *Event, limit int64, err error) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		if !errors.Is(err, ErrTooLarge) || limit <= smallRecord {
+			return
+		}
+		payload := e.size()
+		for try := int64(smallRecord); try < limit; {
+			if try = min(largerBy*try, limit); (try >= payload || try == limit) && !yield(try) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Stream[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, err error) {
+	defer recoverInto(&err)
+	codec := s.effective.Codec
+	if f, ok := codec.(FieldCodec); ok {
+		if takes = e.size(); takes > limit {
+			return takes, tooLarge(limit)
+		}
+		return takes, f.DecodeFields(e.Fields(), record)
+	}
+	data, isJSON, ok := e.payload()
+	switch {
+	case !ok:
+		return 0, noPayload(e)
+	case isJSON:
+		codec = JSON
+	}
+	if l, ok := codec.(LimitedCodec); ok {
+		return l.DecodeLimited(data, record, limit)
+	}
+	if takes = int64(len(data)); takes > limit {
+		return takes, tooLarge(limit)
+	}
+	return takes, codec.Decode(data, record)
+}
+
+// decode decodes event i of a batch. A record that is not small begins a batch; the others are as
+// many as there is room for.
+func (c *consumer[T]) decode(e *Event, i int) (err error) {
+	record, large, most := &c.records[i], &c.stream.app.large, c.stream.effective.MaxRecord
+	limit := min(smallRecord, most-c.takes)
+	if i > 0 && c.takes > smallRecord {
+		if more := sharesOf(c.takes+limit, most) - c.shares; more > 0 {
+			if !large.holdNow(more) {
+				return ErrTooLarge
+			}
+			c.shares += more
+		}
+	}
+	takes, err := c.stream.decodeOnce(e, record, limit)
+	if i == 0 {
+		for try := range larger(e, most, err) {
+			c.shares = large.hold(c.ctx, sharesOf(try, most))
+			takes, err = large.decode(try, func() (int64, error) { return c.stream.decodeOnce(e, record, try) })
+			if err == nil {
+				c.settleFor(sharesOf(takes, most))
+				break
+			}
+			c.settleFor(0)
+			if !errors.Is(err, ErrTooLarge) {
+				break
+			}
+		}
+	}
+	if err == nil {
+		c.takes += takes
+	}
+	return err
+}
+
+// settleFor gives back the shares that are not needed.
+func (c *consumer[T]) settleFor(shares int64) {
+	if shares < c.shares {
+		c.stream.app.large.release(c.shares - shares)
+		c.shares = shares
+	}
+}
+
+// forget lets go of the records of the batch that was processed, if they are not small.
+func (c *consumer[T]) forget() {
+	if c.takes > smallRecord {
+		clear(c.records[:cap(c.records)]) // not a slice that a loop may keep: those are given away
+		c.out.records = nil
+	}
+	c.settleFor(0)
+	c.takes = 0
+}
+
+// encodePayload encodes a record that is not too large.
+func encodePayload(c Codec, record any, limit int64) ([]byte, error) {
+	if l, ok := c.(LimitedCodec); ok {
+		return l.EncodeLimited(record, limit)
+	}
+	data, err := c.Encode(record)
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("encode %T: %w", record, tooLarge(limit))
+	}
+	return data, err
+}
+
+func tooLarge(limit int64) error {
+	return fmt.Errorf("%w: it takes more than %d bytes, which MaxRecord bounds", ErrTooLarge, limit)
+}
+
+// size is the length of the fields of an entry.
+func (e *Event) size() (n int64) {
+	for name, value := range e.values {
+		text, _ := value.(string)
+		n += int64(len(name) + len(text))
+	}
+	return n
+}
