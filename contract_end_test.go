@@ -193,7 +193,7 @@ func TestTheErrorOfAHaltingProcessorSaysWhere(t *testing.T) {
 		if !errors.Is(err, errBad) {
 			t.Fatalf("Run: %v", err)
 		}
-		for _, part := range []string{"app contract", "stream items", "partition 0", "processor p", "event " + n.all()[0]} {
+		for _, part := range []string{"app contract", "stream items", "partition 0", "processor p", "event 0/" + n.all()[0]} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%v does not name %s", err, part)
 			}

@@ -44,7 +44,7 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("ignored %d", got.Ignored)
 			}
 			for _, err := range append(got.IgnoredErrs, got.Err, got.Quarantined) {
-				if err != nil && !strings.Contains(err.Error(), "event 2-0") {
+				if err != nil && !strings.Contains(err.Error(), "event 0/2-0") {
 					t.Errorf("%v does not name the event", err)
 				}
 			}
