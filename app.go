@@ -3,12 +3,14 @@ package runnel
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/logqueue"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -72,10 +74,11 @@ func (a *App) Name() string { return a.name }
 // (the error names its partitions), and ErrRunning if a Run runs already. It
 // installs no signal handlers.
 func (a *App) Run(ctx context.Context, processors ...string) error {
-	w, err := a.prepare(ctx, processors)
+	w, logs, err := a.prepare(ctx, processors)
 	if err != nil {
 		return fmt.Errorf("app %s: %w", a.name, err)
 	}
+	defer logs.Close()
 	defer a.current.Store(nil)
 	if err := w.Run(ctx); err != nil {
 		return fmt.Errorf("app %s: %w", a.name, err)
@@ -84,32 +87,33 @@ func (a *App) Run(ctx context.Context, processors ...string) error {
 }
 
 // prepare claims the app for one Run.
-func (a *App) prepare(ctx context.Context, names []string) (*worker.Worker, error) {
+func (a *App) prepare(ctx context.Context, names []string) (*worker.Worker, *logqueue.Queue, error) {
 	a.mu.Lock()
 	a.started = true
 	a.mu.Unlock()
-	cfg, err := a.workerConfig(names)
+	o, err := a.settings()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	logger, err := o.logger()
+	if err != nil {
+		return nil, nil, err
+	}
+	logs := logqueue.New(logger.Handler(), slog.String("app", a.name), slog.String("worker", o.Worker))
+	cfg, err := a.workerConfig(o, logs.Logger(), names)
+	if err != nil {
+		return nil, nil, err
 	}
 	w := worker.New(cfg)
 	if !a.current.CompareAndSwap(nil, w) {
-		return nil, ErrRunning
+		return nil, nil, ErrRunning
 	}
-	return w, nil
+	return w, logs, nil
 }
 
 // workerConfig resolves everything that a worker is told.
-func (a *App) workerConfig(names []string) (*worker.Config, error) {
-	o, err := a.settings()
-	if err != nil {
-		return nil, err
-	}
+func (a *App) workerConfig(o *Options, logger *slog.Logger, names []string) (*worker.Config, error) {
 	client, err := a.redis()
-	if err != nil {
-		return nil, err
-	}
-	logger, err := o.logger()
 	if err != nil {
 		return nil, err
 	}

@@ -37,9 +37,13 @@ type Options struct {
 	// Durability says what has to be replicated. Default nothing.
 	Durability Durability
 
-	Logger    *slog.Logger // default: one made of LogLevel and LogFormat
-	LogLevel  string       // "debug", "info", "warn", "error". RUNNEL_LOG_LEVEL; default info
-	LogFormat string       // "text" or "json", on stderr. RUNNEL_LOG_FORMAT; default text
+	// Logger gets what a worker logs; the default is made of LogLevel and LogFormat. Its
+	// handler is called from a goroutine of its own: a worker never waits for its log. While
+	// the handler stands still some thousand lines wait for it, and what comes beyond these
+	// is dropped and counted in a line. Run waits for the last lines, two seconds at most.
+	Logger    *slog.Logger
+	LogLevel  string // "debug", "info", "warn", "error". RUNNEL_LOG_LEVEL; default info
+	LogFormat string // "text" or "json", on stderr. RUNNEL_LOG_FORMAT; default text
 
 	TimeZone  *time.Location // of Cron. RUNNEL_TIME_ZONE; default UTC
 	Worker    string         // name of this process in logs and status. RUNNEL_WORKER; default <host>-<pid>

@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -37,7 +38,9 @@ import (
 // The first SIGINT or SIGTERM ends the command, and so drains a worker; the
 // second exits at once, with code 130. Unless the app has a Logger or the
 // program has set a default of its own, slog's default is set: then log lines of
-// a processor carry worker, stream, processor, partition and event.
+// a processor carry worker, stream, processor, partition and event. A function that logs
+// waits until its line is written; the worker does not wait for its own lines, see
+// runnel.Options.
 func Run(app *runnel.App) {
 	p := newProgram(app, os.Stdin, os.Stdout, os.Stderr)
 	p.ownsProcess = true
@@ -138,14 +141,35 @@ func (p *program) report(ctx context.Context, err error) int {
 		return int(code)
 	case errors.As(err, &usage):
 		help := strings.TrimSpace(p.name + " " + usage.command)
-		fmt.Fprintf(p.stderr, "%s: %s; see %s --help\n", help, oneLine(err), help)
+		p.tell("%s: %s; see %s --help\n", help, oneLine(err), help)
 		return 2
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		fmt.Fprintf(p.stderr, "%s: interrupted\n", p.name)
+		p.tell("%s: interrupted\n", p.name)
 		return 1
 	}
-	fmt.Fprintf(p.stderr, "%s: %s%s\n", p.name, oneLine(err), p.rightsAdvice(err))
+	p.tell("%s: %s%s\n", p.name, oneLine(err), p.rightsAdvice(err))
 	return 1
+}
+
+// lastWords bounds how long a process waits for its last message to be read.
+const lastWords = 500 * time.Millisecond
+
+// tell writes a message before the end. A stderr that is not read does not keep a process
+// from ending.
+func (p *program) tell(format string, args ...any) {
+	if !p.ownsProcess {
+		fmt.Fprintf(p.stderr, format, args...)
+		return
+	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		fmt.Fprintf(p.stderr, format, args...)
+	}()
+	select {
+	case <-told:
+	case <-time.After(lastWords):
+	}
 }
 
 // rightsAdvice says what to do where the server does not permit something.

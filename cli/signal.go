@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -27,7 +26,7 @@ func (p *program) interrupts(cancel context.CancelFunc) {
 			continue
 		}
 		if !first.IsZero() {
-			fmt.Fprintf(p.stderr, "%s: second signal: exiting at once\n", p.name)
+			p.tell("%s: second signal: exiting at once\n", p.name)
 			os.Exit(130)
 		}
 		first = last

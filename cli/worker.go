@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/logqueue"
 )
 
 func (p *program) worker() *cli.Command {
@@ -42,7 +44,9 @@ func runWorker(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer monitor.run(settings.Logger)()
+	logs := logqueue.New(settings.Logger.Handler())
+	defer logs.Close()
+	defer monitor.run(logs.Logger())()
 	err = s.app.Run(ctx, list(c.String("processors"))...)
 	if err == nil || !unreachable(err) {
 		return err

@@ -1,0 +1,74 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+// fullPipe returns the end of a pipe to write into that has no room left. Nobody reads it.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	for chunk := make([]byte, 64<<10); len(chunk) > 0; {
+		if err := w.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(chunk); err != nil {
+			chunk = chunk[:len(chunk)/2]
+		}
+	}
+	return w
+}
+
+// A worker whose stderr is a full pipe joins, owns its partitions, and ends when it is
+// told to: with code 0, or 1 where it would have to say why.
+func TestAStderrThatNobodyReads(t *testing.T) {
+	dir, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	cmd := exec.Command(filepath.Join(dir, "shop"), "worker", "--http", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "RUNNEL_REDIS_URL="+srv.URL())
+	cmd.Stderr = fullPipe(t)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	locked := func() int { return len(rdb.Keys(t.Context(), "__lock:*").Val()) }
+	eventually(t, "the worker to own partitions", func() bool { return locked() > 0 })
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := receive(t, ended, "end of the process"); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if n := locked(); n > 0 {
+		t.Errorf("%d locks are left", n)
+	}
+
+	told := exec.Command(filepath.Join(dir, "shop"), "status", "--nonsense")
+	told.Stderr = fullPipe(t)
+	if err := told.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- told.Wait() }()
+	t.Cleanup(func() { _ = told.Process.Kill() })
+	receive(t, ended, "end of a command with a message")
+	if code := told.ProcessState.ExitCode(); code != 2 {
+		t.Errorf("code %d, want 2", code)
+	}
+}
