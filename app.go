@@ -2,6 +2,7 @@ package runnel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -149,10 +150,12 @@ func (a *App) ensure(ctx context.Context) error {
 		registered[p.stream] = append(registered[p.stream], p.name)
 	}
 	a.mu.Unlock()
+	var errs []error
 	for _, name := range sortedKeys(streams) {
-		if err := streams[name].check(ctx, registered[name]); err != nil {
-			return err
-		}
+		errs = append(errs, streams[name].check(ctx, registered[name]))
+	}
+	if err := only(errs); err != nil {
+		return err
 	}
 	for _, name := range sortedKeys(streams) {
 		if err := streams[name].ensure(ctx, registered[name]); err != nil {
@@ -162,9 +165,18 @@ func (a *App) ensure(ctx context.Context) error {
 	return nil
 }
 
+// only joins errors, of which a single one stays what it is.
+func only(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
 // Ready returns nil while the app runs, owns every partition that it was
-// assigned, and can read them; else an error that says what is missing, with ErrNotReady in its
-// chain. It does not block.
+// assigned, and can read them; else an error that says what is missing, with
+// ErrNotReady in its chain. It does not block.
 func (a *App) Ready() error {
 	w := a.current.Load()
 	if w == nil {

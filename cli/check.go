@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -82,9 +85,15 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	v := verdict{Findings: []finding{}, Processors: []checkedProc{}}
+	for _, stream := range slices.Sorted(maps.Keys(state.Unreadable)) {
+		return errors.New(state.Unreadable[stream])
+	}
 	for _, st := range state.Streams {
 		for i := range st.Processors {
 			p := &st.Processors[i]
+			if p.MembersErr != "" {
+				return errors.New(p.MembersErr)
+			}
 			for _, part := range p.Partitions {
 				if part.Err != "" { // the rest may be fine or not: this is no answer
 					return fmt.Errorf("partition %d cannot be looked at: %s", part.Partition, part.Err)

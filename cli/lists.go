@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -41,6 +42,9 @@ func runMembers(ctx context.Context, s *session, c *cli.Context) error {
 	list := []listedMember{}
 	for _, st := range state.Streams {
 		for _, p := range st.Processors {
+			if p.MembersErr != "" {
+				return errors.New(p.MembersErr)
+			}
 			list = append(list, membersOf(p)...)
 		}
 	}

@@ -134,7 +134,7 @@ func noProcessor(s *inspect.StreamState, processor string) error {
 func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
-	if len(a.Streams) == 0 {
+	if len(a.Streams)+len(a.Unreadable) == 0 {
 		fmt.Fprintln(t, "no streams: a stream is there once its app has sent to it or run a worker")
 	}
 	for _, r := range a.Rules {
@@ -142,6 +142,9 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 	}
 	if a.RulesErr != "" {
 		fmt.Fprintf(t, "what is paused or blocked cannot be told, workers follow what they knew: %s\n", summary(a.RulesErr))
+	}
+	for _, stream := range slices.Sorted(maps.Keys(a.Unreadable)) {
+		fmt.Fprintf(t, "\nstream %s cannot be told: %s\n", stream, a.Unreadable[stream])
 	}
 	for _, s := range a.Streams {
 		fmt.Fprintf(t, "\nstream %s: %d partitions, size %d, codec %s, partitioner %s, %d delayed\n", s.Stream, s.Partitions, s.Size, s.Codec, s.Partitioner, s.Delayed)
@@ -157,6 +160,9 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 
 func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.Time) {
 	fmt.Fprintf(t, "\nprocessor %s/%s: generation %d, %d members\n", p.Stream, p.Processor, p.Generation, len(p.Members))
+	if p.MembersErr != "" {
+		fmt.Fprintf(t, "who the members are cannot be told: %s\n", p.MembersErr)
+	}
 	if len(p.Members) > 0 {
 		fmt.Fprintln(t, "WORKER\tEXECUTOR\tASSIGNED\tJOINED\tHEARTBEAT")
 	}

@@ -41,6 +41,7 @@ type State struct {
 	Assigned   []int // its assignment, ascending
 	Owned      []int // what it owns and is not releasing, ascending
 	Releasing  []int // what it is releasing, ascending
+	Err        error // why it cannot join, or cannot read the membership; nil if it can
 }
 
 // Settled reports whether it owns just what it is assigned.
@@ -79,7 +80,7 @@ func NewCoordinator(cfg Config) *Coordinator {
 		cfg:     cfg,
 		log:     cfg.Logger,
 		wake:    make(chan struct{}, 1),
-		machine: newMachine(cfg.ID, cfg.Executor.Expiry, jitter),
+		machine: newMachine(cfg.ID, cfg.Store.Key(), cfg.Executor.Expiry, jitter),
 	}
 }
 
@@ -100,6 +101,12 @@ func (c *Coordinator) Observe(value []byte) {
 	c.post(func(m *machine, now time.Time) []action { return m.observed(now, value) })
 }
 
+// Unread tells that the heartbeat could not read the membership, for a reason that the
+// next call of Observe ends. It never blocks and may be called at any time, concurrently.
+func (c *Coordinator) Unread(err error) {
+	c.post(func(m *machine, now time.Time) []action { return m.unread(now, err) })
+}
+
 // Lost tells that ownership of a partition ended without Release: it is
 // acquired again while it is assigned. The Owner says so once per ownership
 // and not after it has returned from Release. Lost never blocks and may be
@@ -114,7 +121,7 @@ func (c *Coordinator) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.machine
-	s := State{Joined: m.phase == following, Generation: m.group.Generation, Members: len(m.group.Executors), Owned: m.at(owned), Releasing: m.at(releasing)}
+	s := State{Joined: m.phase == following, Generation: m.group.Generation, Members: len(m.group.Executors), Owned: m.at(owned), Releasing: m.at(releasing), Err: m.trouble()}
 	if s.Joined {
 		s.Assigned = slices.Clone(m.group.Executors[m.self].Partitions)
 	}
@@ -127,9 +134,9 @@ func (c *Coordinator) State() State {
 // When ctx ends it leaves, releases everything, waits for all releases and
 // returns nil, also while storage is out of reach. It returns ErrAbsent when the
 // stored membership has lost this member, after the same releases; a
-// *VersionError, a *PartitionsError, a *PythonError or an error that wraps ErrInvalid when it
-// cannot join for a reason that waiting does not mend. Errors of storage are
-// logged and tried again.
+// *VersionError, a *PartitionsError or a *PythonError when it cannot join for a reason
+// that waiting does not mend. Errors of storage, and a membership that cannot be read,
+// are logged and tried again.
 func (c *Coordinator) Run(ctx context.Context) error {
 	if !c.begin() {
 		return errors.New("rebalance: a Coordinator runs once")

@@ -309,7 +309,6 @@ func TestRunRefusesToJoin(t *testing.T) {
 		is          func(error) bool
 	}{
 		{"another version", `{"v":2}`, func(err error) bool { return errors.As(err, new(*VersionError)) }},
-		{"no membership", `hello`, func(err error) bool { return errors.Is(err, ErrInvalid) }},
 		{"another number of partitions", `{"v":1,"partitions":9,"executors":{"x":{"expiry_ms":1000}}}`,
 			func(err error) bool { return errors.As(err, new(*PartitionsError)) }},
 	}
@@ -330,6 +329,30 @@ func TestRunRefusesToJoin(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who meets something else where the membership should be waits, names it, and joins when
+// it was deleted.
+func TestRunWaitsForAReadableMembership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, 4, time.Second)
+		c.value = []byte("hello")
+		n := c.start("node")
+		time.Sleep(10 * time.Second)
+		var unreadable *UnreadableError
+		if s := n.co.State(); s.Joined || !errors.As(s.Err, &unreadable) || unreadable.Key != n.Key() {
+			t.Errorf("state %+v, want one with an error that names %s", s, n.Key())
+		}
+		c.mu.Lock()
+		c.value = nil
+		c.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		if s := n.co.State(); !s.Settled() || s.Err != nil {
+			t.Errorf("state %+v, want a settled one", s)
+		}
+		n.stop()
+		c.wg.Wait()
+	})
 }
 
 // The caller hears of every assignment; a second Run is refused.

@@ -67,7 +67,8 @@
 //	a member is found dead but lives        it is absent: releases all, Run returns ErrAbsent
 //	the membership is deleted               all are absent
 //	it is set back to an older value        followed by those it names; the others are absent
-//	it cannot be read                       what is owned stays; nobody can join until it is mended
+//	it cannot be read                       what is owned stays; nobody can join until it is deleted;
+//	                                        State and the log name it and say so
 //	a partition is lost without release     acquired again, at once if it was owned for 2 s
 //	storage is away at shutdown             the leave is given up after 3 s, the releases run, the
 //	                                        others find the member dead

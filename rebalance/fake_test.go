@@ -309,6 +309,8 @@ func (n *node) unlock(ctx context.Context, p int) error {
 	})
 }
 
+func (n *node) Key() string { return "membership-key" }
+
 func (n *node) Load(ctx context.Context) (value []byte, err error) {
 	err = n.call(ctx, "load", func() { value = slices.Clone(n.c.value) })
 	return value, err

@@ -54,6 +54,7 @@ type action struct {
 // Between inputs, tick is due at deadline.
 type machine struct {
 	self   string
+	key    string        // of the stored membership
 	expiry time.Duration // own
 	jitter func(time.Duration) time.Duration
 
@@ -67,8 +68,10 @@ type machine struct {
 	joinRuns  bool
 	joinTried bool // one has begun: its write may come about whatever its answer
 
-	seen  []byte // membership value that is followed, or that could not be read
-	group Group  // the last one that could be read
+	seen    []byte // membership value that is followed, or that could not be read
+	group   Group  // the last one that could be read
+	garbled error  // why seen could not be read
+	away    error  // why the last heartbeat or try to join did not get a membership
 
 	loading   bool
 	loadAgain bool      // something was heard since the load began
@@ -86,9 +89,9 @@ type machine struct {
 
 // newMachine returns a machine that has not started. jitter picks a duration
 // between half of its argument and all of it.
-func newMachine(self string, expiry time.Duration, jitter func(time.Duration) time.Duration) *machine {
+func newMachine(self, key string, expiry time.Duration, jitter func(time.Duration) time.Duration) *machine {
 	return &machine{
-		self: self, expiry: expiry, jitter: jitter,
+		self: self, key: key, expiry: expiry, jitter: jitter,
 		partitions: partitions{expiry: expiry, jitter: jitter, holdings: map[int]*holding{}, atOnce: acquisitionsAtOnce},
 	}
 }
@@ -112,11 +115,12 @@ func (m *machine) joined(now time.Time, value []byte, err error) []action {
 	case err != nil && hopeless(err):
 		m.err, m.phase = err, ended
 	case err != nil:
+		m.away = err
 		m.warnFirst(m.joinTries, err)
 		m.joinAt = now.Add(m.jitter(backoff(m.joinTries, errorBackoffMin, errorBackoffMax)))
 		m.joinTries++
 	default:
-		m.phase = following
+		m.phase, m.away = following, nil
 		m.follow(value)
 		m.announce(Joined, m.self)
 		if m.loadAgain {
@@ -131,7 +135,7 @@ func hopeless(err error) bool {
 	var version *VersionError
 	var count *PartitionsError
 	var python *PythonError
-	return errors.As(err, &version) || errors.As(err, &count) || errors.As(err, &python) || errors.Is(err, ErrInvalid)
+	return errors.As(err, &version) || errors.As(err, &count) || errors.As(err, &python)
 }
 
 // observed takes the membership as it was read with the heartbeat. It is not
@@ -144,12 +148,29 @@ func hopeless(err error) bool {
 func (m *machine) observed(now time.Time, value []byte) []action {
 	m.beatAt = now.Add(m.expiry / 3)
 	if m.phase == following {
+		m.away = nil
 		if !bytes.Equal(value, m.seen) {
 			m.reload()
 		}
 		m.check()
 	}
 	return m.flush(now)
+}
+
+// unread takes the word that the heartbeat could not read the membership.
+func (m *machine) unread(now time.Time, err error) []action {
+	if m.phase == following {
+		m.away = err
+	}
+	return m.flush(now)
+}
+
+// trouble is what keeps the member from knowing the membership, nil if nothing does.
+func (m *machine) trouble() error {
+	if m.away != nil {
+		return m.away
+	}
+	return m.garbled
 }
 
 // told takes a control message.
@@ -268,7 +289,8 @@ func (m *machine) follow(value []byte) {
 		return
 	}
 	m.seen = append([]byte{}, value...)
-	g, err := Parse(value)
+	g, err := ParseStored(m.key, value)
+	m.garbled = err
 	if err != nil {
 		// What is owned stays owned: the locks keep it safe, and an operator can
 		// mend the value.

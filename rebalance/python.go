@@ -58,7 +58,7 @@ func Vacant(ctx context.Context, s Store) error {
 	if err != nil {
 		return err
 	}
-	g, err := Parse(value)
+	g, err := ParseStored(s.Key(), value)
 	if err != nil {
 		return err
 	}

@@ -207,7 +207,7 @@ func (r *run) change(ctx context.Context, fn func(context.Context, Group) (Group
 		if err != nil {
 			return err
 		}
-		g, err := Parse(old)
+		g, err := ParseStored(r.cfg.Store.Key(), old)
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ type player struct {
 
 func play(script string) (string, error) {
 	p := &player{
-		m:   newMachine("me", 10*time.Second, func(d time.Duration) time.Duration { return d }),
+		m:   newMachine("me", "membership-key", 10*time.Second, func(d time.Duration) time.Duration { return d }),
 		now: time.Unix(1000, 0),
 	}
 	p.m.atOnce = 16
@@ -172,8 +172,8 @@ func result(args []string) ([]byte, error) {
 		return nil, nil
 	case "json":
 		return []byte(args[1]), nil
-	case "invalid":
-		return nil, fmt.Errorf("load: %w", ErrInvalid)
+	case "newer":
+		return nil, fmt.Errorf("load: %w", &VersionError{Version: 2})
 	}
 	var g Group
 	if _, err := fmt.Sscanf(args[0], "g%d/%d", &g.Generation, &g.Partitions); err != nil {

@@ -67,7 +67,7 @@ func Steer(ctx context.Context, s Store, change func(Group) (Group, error)) (Gro
 			if err != nil {
 				return err
 			}
-			g, err := Parse(old)
+			g, err := ParseStored(s.Key(), old)
 			if err != nil {
 				return err
 			}

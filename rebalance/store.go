@@ -10,6 +10,9 @@ import (
 // A Store is what a Coordinator needs of storage, for one processor. Its
 // methods may be called concurrently, respect ctx, and retain no argument.
 type Store interface {
+	// Key names the stored membership, for messages.
+	Key() string
+
 	// Load returns the stored membership value, nil if there is none.
 	Load(ctx context.Context) ([]byte, error)
 
@@ -113,6 +116,33 @@ var (
 	// again under a new ID.
 	ErrAbsent = errors.New("no longer a member of the processor's membership")
 )
+
+// An UnreadableError says that what is stored is no membership. Members keep what they
+// own, and nobody can join, until the key is deleted.
+type UnreadableError struct {
+	Key string
+	Err error // wraps ErrInvalid, or is why the store cannot read the key
+}
+
+// Error names the key and the remedy.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("membership %s: %v: delete that key, and the members write it anew within seconds; they keep what they own until then", e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// ParseStored is Parse of what a key has; its errors name the key.
+func ParseStored(key string, value []byte) (Group, error) {
+	g, err := Parse(value)
+	switch {
+	case errors.Is(err, ErrInvalid):
+		return g, &UnreadableError{key, err}
+	case err != nil:
+		return g, fmt.Errorf("membership %s: %w", key, err)
+	}
+	return g, nil
+}
 
 // A PartitionsError says that the members of a processor run with another
 // number of partitions.

@@ -62,6 +62,11 @@ func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diag
 	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
+	if role != rstream.Produce { // who may send only may not look at the rest
+		if err := d.app(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return d.out, nil
 }
 

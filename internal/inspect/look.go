@@ -21,6 +21,9 @@ type look struct {
 	count  int64
 	shared rstream.Shared // the first that was read; its values are those of all
 	needed []string       // keys that were asked for
+
+	// lenient is for who only shows: what cannot be read is told beside the rest.
+	lenient bool
 }
 
 func newLook(c *rstream.Client, count int64) *look { return &look{c: c, count: count} }
@@ -65,23 +68,19 @@ func (l *look) prepare(ctx context.Context, streams []string) error {
 		return err
 	}
 	keys = keys[:0]
-	each := func(do func(stream, processor string)) error {
+	each := func(do func(stream, processor string)) {
 		for _, stream := range streams {
-			m, _, err := l.meta(stream)
+			m, _, err := l.meta(stream) // of those that cannot be read stream tells
 			if err != nil {
-				return err
+				continue
 			}
 			for _, processor := range m.Processors {
 				do(stream, processor)
 			}
 		}
-		return nil
 	}
-	err := each(func(stream, processor string) { keys = append(keys, k.Membership(stream, processor)) })
-	if err == nil {
-		err = l.read(ctx, keys...)
-	}
-	if err != nil {
+	each(func(stream, processor string) { keys = append(keys, k.Membership(stream, processor)) })
+	if err := l.read(ctx, keys...); err != nil {
 		return err
 	}
 	keys = keys[:0]
@@ -117,19 +116,22 @@ func (l *look) meta(stream string) (rstream.Meta, bool, error) {
 
 // group returns a membership, which was read.
 func (l *look) group(stream, processor string) (rebalance.Group, error) {
-	v := l.shared.Values[l.c.Keys().Membership(stream, processor)]
-	err := v.Err
-	var g rebalance.Group
+	key := l.c.Keys().Membership(stream, processor)
+	v := l.shared.Values[key]
+	g, err := rebalance.Group{}, v.Err
 	if err == nil {
-		g, err = rebalance.Parse([]byte(v.Text))
+		g, err = rebalance.ParseStored(key, []byte(v.Text))
+	} else if errors.Is(err, rstream.ErrWrongType) {
+		err = &rebalance.UnreadableError{Key: key, Err: err}
 	}
 	if err != nil {
-		return rebalance.Group{}, fmt.Errorf("stream %s: processor %s: membership: %w", stream, processor, err)
+		return rebalance.Group{}, fmt.Errorf("stream %s: processor %s: %w", stream, processor, err)
 	}
 	return g, nil
 }
 
-// app looks at an app with the named stream, with all that are listed if it is "".
+// app looks at an app with the named stream, with all that are listed if it is "". It
+// tells what it can.
 func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	if err := l.read(ctx, l.c.Keys().Leader()); err != nil {
 		return nil, err
@@ -143,6 +145,7 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	if err := l.prepare(ctx, streams); err != nil {
 		return nil, err
 	}
+	l.lenient = true
 	a := &AppState{App: l.c.Keys().App, Redis: l.c.Addr(), At: l.shared.Now, Streams: []StreamState{}}
 	leader := l.shared.Values[l.c.Keys().Leader()]
 	if leader.Err != nil {
@@ -154,7 +157,12 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	}
 	for _, name := range streams {
 		s, err := l.stream(ctx, name)
-		switch {
+		switch _, _, garbled := l.meta(name); {
+		case garbled != nil && l.lenient && only == "": // the others can be told all the same
+			if a.Unreadable == nil {
+				a.Unreadable = map[string]string{}
+			}
+			a.Unreadable[name] = garbled.Error()
 		case err != nil:
 			return nil, err
 		case s != nil: // not deleted meanwhile
@@ -220,8 +228,11 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 func (l *look) processor(ctx context.Context, stream, processor string, partitions int) (*ProcessorState, error) {
 	p := &ProcessorState{Stream: stream, Processor: processor}
 	g, members, err := l.members(stream, processor)
-	if err != nil {
+	if err != nil && !l.lenient {
 		return nil, err
+	}
+	if err != nil {
+		members, p.MembersErr = []MemberState{}, err.Error()
 	}
 	p.Generation, p.Members, p.Pins, p.Cordons = g.Generation, members, g.Pins, g.Cordons
 	workers := map[string]string{}

@@ -12,6 +12,9 @@ type AppState struct {
 
 	Rules    []RuleState `json:"rules"` // in force
 	RulesErr string      `json:"rules_err,omitempty"`
+
+	// Unreadable says of streams whose metadata cannot be read why not.
+	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
 
 // A StreamState is a stream and its registered processors.
@@ -33,9 +36,10 @@ type StreamState struct {
 type ProcessorState struct {
 	Stream     string           `json:"stream"`
 	Processor  string           `json:"processor"`
-	Generation int64            `json:"generation"` // of the membership
-	Members    []MemberState    `json:"members"`    // by worker, then executor
-	Partitions []PartitionState `json:"partitions"` // each one, in order
+	Generation int64            `json:"generation"`            // of the membership
+	Members    []MemberState    `json:"members"`               // by worker, then executor
+	MembersErr string           `json:"members_err,omitempty"` // why the membership cannot be read
+	Partitions []PartitionState `json:"partitions"`            // each one, in order
 	Totals     Totals           `json:"totals"`
 
 	Pins    map[int]string       `json:"pins,omitempty"`    // partition to worker, by operators

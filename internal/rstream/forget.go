@@ -14,11 +14,11 @@ func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool
 	for {
 		stored, err := c.load(ctx, c.keys.Meta(stream))
 		if err != nil || len(stored) == 0 {
-			return false, metaErrorOf(stream, err)
+			return false, c.metaErrorOf(stream, err)
 		}
 		m, err := parseMeta(stored)
 		if err != nil {
-			return false, metaError(stream, err)
+			return false, c.metaError(stream, err)
 		}
 		at := slices.Index(m.Processors, processor)
 		if at < 0 {
@@ -27,11 +27,11 @@ func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool
 		m.Processors = slices.Delete(m.Processors, at, at+1)
 		value, err := json.Marshal(m)
 		if err != nil {
-			return false, metaError(stream, err)
+			return false, c.metaError(stream, err)
 		}
 		swapped, err := c.swap(ctx, c.keys.Meta(stream), stored, value)
 		if err != nil {
-			return false, metaError(stream, err)
+			return false, c.metaError(stream, err)
 		}
 		if swapped {
 			c.metas.store(stream, m)
@@ -40,11 +40,11 @@ func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool
 	}
 }
 
-func metaErrorOf(stream string, err error) error {
+func (c *Client) metaErrorOf(stream string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return metaError(stream, err)
+	return c.metaError(stream, err)
 }
 
 // Forget removes what a processor left in a partition: consumer groups, position,
@@ -93,7 +93,7 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 	// Together: who makes the stream anew in between would not be listed.
 	err := unlistScript.Run(ctx, c.ordinary, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
-		return metaError(stream, sorted(err))
+		return c.metaError(stream, sorted(err))
 	}
 	c.metas.forget(stream)
 	return nil

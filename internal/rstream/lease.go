@@ -88,7 +88,7 @@ type Pulse struct {
 type Refreshed struct {
 	Renewed    []Renewed // in the order of the renewals
 	Membership []byte    // nil if there is none
-	Unread     bool      // the membership could not be read
+	Unread     error     // why the membership could not be read
 	Rules      int64     // generation of the rules, -1 when it could not be read
 	Now        int64     // by the server's clock, in ms; 0 when it did not answer
 }
@@ -97,6 +97,8 @@ type Refreshed struct {
 // rules, extends the locks that hold our value and stores the floors, in one
 // round trip. It never takes a lost lock again. On an error, nothing is known of
 // any of it; it may be repeated. rs may be empty.
+//
+// A membership that holds something else is no error: Unread tells it.
 //
 // In a cluster some nodes may answer and others not: then there are both an error and
 // a result, in which the state of each partition of the others is Unknown.
@@ -146,8 +148,10 @@ func parsePulse(p Pulse, calls []*call) (out Refreshed, failed error) {
 	}
 	value, err := calls[1].reply.Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		failed = errors.Join(failed, fmt.Errorf("membership %s: %w", p.Membership, sorted(err)))
-		out.Unread = true
+		out.Unread = unreadable(p.Membership, sorted(err))
+		if !isReply(err) { // else what the membership holds is no matter of the leases
+			failed = errors.Join(failed, fmt.Errorf("membership %s: %w", p.Membership, out.Unread))
+		}
 	}
 	if value != "" {
 		out.Membership = []byte(value)

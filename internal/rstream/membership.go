@@ -28,16 +28,27 @@ func (c *Client) Group(stream, processor string) *MembershipStore {
 	return &MembershipStore{c: c, stream: stream, processor: processor}
 }
 
+// Key names the stored membership.
+func (s *MembershipStore) Key() string { return s.c.keys.Membership(s.stream, s.processor) }
+
 // Load returns the stored membership, nil if there is none.
 func (s *MembershipStore) Load(ctx context.Context) ([]byte, error) {
-	value, err := s.c.load(ctx, s.c.keys.Membership(s.stream, s.processor))
-	return value, s.wrap("load membership", err)
+	value, err := s.c.load(ctx, s.Key())
+	return value, s.wrap("load membership", unreadable(s.Key(), err))
+}
+
+// unreadable is the error of reading a membership.
+func unreadable(key string, err error) error {
+	if errors.Is(err, ErrWrongType) {
+		return &rebalance.UnreadableError{Key: key, Err: err}
+	}
+	return err
 }
 
 // Swap writes new if the stored value equals old; an empty old stands for none.
 // Repeated after it happened, it is true again.
 func (s *MembershipStore) Swap(ctx context.Context, old, new []byte) (bool, error) {
-	swapped, err := s.c.swap(ctx, s.c.keys.Membership(s.stream, s.processor), old, new)
+	swapped, err := s.c.swap(ctx, s.Key(), old, new)
 	return swapped, s.wrap("swap membership", err)
 }
 

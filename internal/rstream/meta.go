@@ -65,7 +65,7 @@ func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
 	merged, err := c.ensureMeta(ctx, stream, m)
 	if err != nil {
-		return Meta{}, metaError(stream, err)
+		return Meta{}, c.metaError(stream, err)
 	}
 	c.metas.store(stream, merged)
 	return merged, nil
@@ -121,11 +121,13 @@ func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
 		_, err = mergeMeta(stream, stored, m)
 	}
 	if err != nil {
-		return metaError(stream, err)
+		return c.metaError(stream, err)
 	}
 	for _, p := range m.Processors {
 		g := c.Group(stream, p)
-		if err := rebalance.Vacant(ctx, g); err != nil {
+		// One that cannot be read stops this processor alone, until it is deleted.
+		err := rebalance.Vacant(ctx, g)
+		if err != nil && !errors.As(err, new(*rebalance.UnreadableError)) {
 			return g.wrap("membership", err)
 		}
 	}
@@ -207,20 +209,20 @@ func parseMeta(data []byte) (Meta, error) {
 		V *int `json:"v"`
 	}
 	if len(data) > mostMeta {
-		return Meta{}, fmt.Errorf("stored metadata has %d bytes, more than %d: it is none", len(data), mostMeta)
+		return Meta{}, fmt.Errorf("%w: it has %d bytes, more than %d", errGarbled, len(data), mostMeta)
 	}
 	if err := json.Unmarshal(data, &version); err != nil {
-		return Meta{}, fmt.Errorf("stored metadata is not readable: %w", err)
+		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)
 	}
 	if version.V == nil || *version.V != MetaVersion {
 		return Meta{}, fmt.Errorf("stored metadata has a version other than %d: written by another release", MetaVersion)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return Meta{}, fmt.Errorf("stored metadata is not readable: %w", err)
+		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)
 	}
 	// Whoever looks makes room for so many.
 	if m.Partitions < 0 || m.Partitions > mostPartitions {
-		return Meta{}, fmt.Errorf("stored metadata is not readable: %d partitions, more than %d", m.Partitions, mostPartitions)
+		return Meta{}, fmt.Errorf("%w: %d partitions, more than %d", errGarbled, m.Partitions, mostPartitions)
 	}
 	return m, nil
 }
@@ -236,7 +238,7 @@ func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string)
 		return Meta{}, false, nil
 	}
 	if err != nil {
-		return Meta{}, false, metaError(stream, sorted(err))
+		return Meta{}, false, c.metaError(stream, sorted(err))
 	}
 	return c.KnowMeta(stream, data)
 }
@@ -249,7 +251,7 @@ func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 	}
 	m, err := parseMeta(data)
 	if err != nil {
-		return Meta{}, false, metaError(stream, err)
+		return Meta{}, false, c.metaError(stream, err)
 	}
 	c.metas.store(stream, m)
 	return m, true, nil
@@ -268,11 +270,30 @@ func (c *Client) streamsError(err error) error {
 	return fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), err)
 }
 
-func metaError(stream string, err error) error {
+// A MetaError says that the metadata of one stream cannot be read or written.
+type MetaError struct {
+	Stream, Key string
+	Err         error
+}
+
+// Error names the stream, and the key with the remedy where that holds something else.
+func (e *MetaError) Error() string {
+	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, ErrWrongType) {
+		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and whoever works or sends next writes it anew from its own settings", e.Stream, e.Key, e.Err)
+	}
+	return fmt.Sprintf("stream %s: metadata: %v", e.Stream, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *MetaError) Unwrap() error { return e.Err }
+
+var errGarbled = errors.New("stored metadata is not readable")
+
+func (c *Client) metaError(stream string, err error) error {
 	if _, ok := err.(*MetaConflictError); ok {
 		return err
 	}
-	return fmt.Errorf("stream %s: metadata: %w", stream, err)
+	return &MetaError{stream, c.keys.Meta(stream), err}
 }
 
 func union(a, b []string) []string {

@@ -74,7 +74,7 @@ func (x *executor) run(ctx context.Context) error {
 		if errors.Is(err, errNotReading) {
 			x.standAside(ctx, i)
 		}
-		if err := x.w.ensure(ctx, trouble); err != nil {
+		if err := x.w.ensure(ctx, x.p.Stream, trouble); err != nil {
 			return x.wrap(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 // straysAtOnce bounds one round of acks that got lost.
@@ -112,7 +113,7 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	if failed == nil {
 		i.count.Refreshes.Add(1)
 	}
-	late := failed
+	late := errors.Join(failed, refreshed.Unread)
 	for n, t := range tenures {
 		switch renewed[n].State {
 		case rstream.Ours:
@@ -131,10 +132,12 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 		i.w.moves.heard(t, renewed[n].Due)
 		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))
 	}
-	if !refreshed.Unread {
+	if refreshed.Unread == nil {
 		i.coord.Observe(refreshed.Membership)
+	} else if errors.As(refreshed.Unread, new(*rebalance.UnreadableError)) {
+		i.coord.Unread(refreshed.Unread)
 	}
-	return failed != nil, late
+	return failed != nil || refreshed.Unread != nil, late
 }
 
 // owned are the tenures to refresh, ending ones too.

@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -206,15 +207,16 @@ func (w *Worker) try(ctx context.Context) error {
 	return err
 }
 
-// ensure is cfg.Ensure until it works or finds a contradiction: a flushed server
-// has forgotten the metadata.
-func (w *Worker) ensure(ctx context.Context, t *trouble) error {
+// ensure is cfg.Ensure for one stream until it works or finds a contradiction: a flushed
+// server has forgotten the metadata. What is wrong with that of other streams does not
+// matter here.
+func (w *Worker) ensure(ctx context.Context, stream string, t *trouble) error {
 	for ctx.Err() == nil {
 		err := w.cfg.Ensure(ctx)
 		var conflict *rstream.MetaConflictError
 		var python *rebalance.PythonError
 		switch {
-		case err == nil:
+		case err == nil, !concerns(err, stream):
 			return nil
 		case errors.As(err, &conflict), errors.As(err, &python):
 			return err
@@ -222,6 +224,15 @@ func (w *Worker) ensure(ctx context.Context, t *trouble) error {
 		t.wait(ctx, err)
 	}
 	return nil
+}
+
+// concerns reports whether one of the errors is about more than the metadata of other streams.
+func concerns(err error, stream string) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return concerns(err, stream) })
+	}
+	var meta *rstream.MetaError
+	return !errors.As(err, &meta) || meta.Stream == stream
 }
 
 func (w *Worker) setStarted() {
@@ -267,8 +278,13 @@ func (x *executor) ready() error {
 		return err
 	}
 	s := i.coord.State()
-	if !s.Joined {
+	switch {
+	case !s.Joined && s.Err != nil:
+		return fmt.Errorf("joining: %w", s.Err)
+	case !s.Joined:
 		return errors.New("joining")
+	case s.Err != nil:
+		return s.Err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()

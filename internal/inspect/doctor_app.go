@@ -1,0 +1,80 @@
+package inspect
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// app looks at what an app has stored that belongs to no partition, and at what its
+// workers tell: whether it can be read, and whether they can read.
+func (d *doctor) app(ctx context.Context) error {
+	l := newLook(d.c, 1)
+	if err := l.read(ctx, d.c.Keys().Leader()); err != nil {
+		if rstream.Denied(err) {
+			d.found(err, "")
+			return nil
+		}
+		return err
+	}
+	if err := l.shared.StreamsErr; err != nil {
+		d.found(err, "delete the key: workers and senders write it anew")
+		return nil
+	}
+	streams := l.shared.Streams
+	if err := l.prepare(ctx, streams); err != nil {
+		return err
+	}
+	before, processors := len(d.out), 0
+	for _, stream := range streams {
+		m, _, err := l.meta(stream)
+		if err != nil {
+			d.found(err, "workers of this stream cannot start, and nothing can be sent to it, until that is done")
+			continue
+		}
+		for _, processor := range m.Processors {
+			d.members(l, stream, processor)
+			processors++
+		}
+	}
+	if len(d.out) == before {
+		d.say("app", LevelOK, "", "%d streams and %d processors: metadata and memberships can be read", len(streams), processors)
+	}
+	return nil
+}
+
+// found tells why something cannot be read.
+func (d *doctor) found(err error, advice string) {
+	if rstream.Denied(err) {
+		d.say("app", LevelUnknown, "let a user look who may read the app's keys, see docs/security.md", "%v", err)
+		return
+	}
+	d.say("app", LevelProblem, advice, "%v", err)
+}
+
+// members looks at the membership of a processor and at the heartbeats of its members.
+func (d *doctor) members(l *look, stream, processor string) {
+	_, members, err := l.members(stream, processor)
+	if err != nil {
+		d.found(err, "until that is done nobody can join, and what a dead worker had is not taken over")
+		return
+	}
+	for _, m := range members {
+		if len(m.NotReading) == 0 {
+			continue
+		}
+		var since time.Time
+		for _, at := range m.NotReading {
+			if since.IsZero() || at.Before(since) {
+				since = at
+			}
+		}
+		d.say("app", LevelProblem, "look at its log for `reads: trouble`: it has no file descriptor left, or Redis is at maxclients; it gives them up after its lease",
+			"stream %s: processor %s: worker %s is not reading partitions %s since %s", stream, processor, m.Worker,
+			rebalance.Ranges(slices.Sorted(maps.Keys(m.NotReading))), since.Format(time.RFC3339))
+	}
+}
