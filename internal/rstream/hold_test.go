@@ -96,3 +96,154 @@ func TestTakeoversDoNotHoldTheServer(t *testing.T) {
 		})
 	}
 }
+
+// A clean hand-over finds out nothing: the release stored where the owner was.
+func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for _, tt := range []struct {
+			name string
+			acks int
+			want string
+		}{
+			{"some are left", 2, "2-1"},
+			{"none was acked", 0, "0-0"},
+			{"all are done", 4, "4-1"},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				p := e.Place("orders", "printer", tt.acks)
+				e.fill(p.Log, 6)
+				e.own(p, tenure(alice, 1))
+				read := e.read(p, alice, 4)
+				if tt.acks > 0 {
+					e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:tt.acks]...).Err())
+				}
+				released := Renewal{Place: p, Tenure: tenure(alice, 1), Floor: tt.want, Read: int64(tt.acks)}
+				for range 2 {
+					e.must(e.Release(e.ctx(), released))
+				}
+				pos := e.own(p, tenure(bob, 1))
+				equal(t, "floor, read, unclean", []any{pos.Floor, pos.Read, pos.Unclean}, []any{tt.want, int64(tt.acks), false})
+				equal(t, "rest", len(e.read(p, bob, 10)), 6-tt.acks)
+			})
+		}
+	})
+}
+
+// What a release stored is of no use once somebody else owned the partition, or its group
+// says something else.
+func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		since func(e *env, p Place)
+		floor string
+		lost  int64
+	}{
+		{"one who died owned it", func(e *env, p Place) {
+			e.own(p, tenure(carol, 1))
+			read := e.read(p, carol, 2)
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", carol), read...).Err())
+		}, "4-1", 0},
+		{"acked by hand", func(e *env, p Place) {
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "3-1", "4-1").Err())
+		}, "4-1", 0},
+		{"the group was set back", func(e *env, p Place) {
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "3-1", "4-1").Err())
+			e.must(e.raw.XGroupSetID(e.ctx(), p.Log, GroupName("printer", alice), "1-1").Err())
+		}, "1-1", 0},
+		{"trimmed", func(e *env, p Place) { e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 1).Err()) }, "2-1", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := realEnv(t)
+			p := e.Place("orders", "printer", 0)
+			e.fill(p.Log, 6)
+			e.own(p, tenure(alice, 1))
+			read := e.read(p, alice, 4)
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:2]...).Err())
+			e.must(e.Release(e.ctx(), Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "2-1", Read: 2}))
+			tt.since(e, p)
+			pos := e.own(p, tenure(bob, 1))
+			equal(t, "floor, lost", []any{pos.Floor, pos.Lost}, []any{tt.floor, tt.lost})
+		})
+	}
+}
+
+// A processor that never ran here, or was set to a position, knows how many entries there
+// were at both ends.
+func TestResetKnowsTheNumberReadAtBothEnds(t *testing.T) {
+	for to, want := range map[string]string{"0-0": "3", "3-1": "3", "4-1": "", "$": "10", "10-1": "10", "99-1": "10"} {
+		t.Run(to, func(t *testing.T) {
+			e := realEnv(t)
+			p := e.Place("orders", "printer", 0)
+			e.fill(p.Log, 10)
+			e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 7).Err())
+			e.own(p, tenure(alice, 1))
+			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), to)
+			e.must(err)
+			equal(t, "read", e.raw.HGet(e.ctx(), p.Own, "read").Val(), want)
+			if g := e.raw.XInfoGroups(e.ctx(), p.Log).Val(); want != "" {
+				equal(t, "read, as the group says", fmt.Sprint(len(g), g[0].EntriesRead), "1 "+want)
+			}
+		})
+	}
+}
+
+// However large records are, no script copies one but the one that appends it.
+func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
+	owner := func(e *env, p Place, do func(e *env, p Place)) func() {
+		return func() {
+			e.must(e.raw.Del(e.ctx(), p.Lock, p.Own).Err())
+			for name := range e.groups(p.Log) {
+				e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, name).Err())
+			}
+			e.own(p, tenure(alice, 1))
+			e.pend(p, alice, 4)
+			do(e, p)
+		}
+	}
+	die := func(e *env, p Place) { e.own(p, tenure(bob, 1)) }
+	for name, do := range map[string]func(e *env, p Place){
+		"pending": die,
+		"acked": func(e *env, p Place) {
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1").Err())
+			die(e, p)
+		},
+		"all acked": func(e *env, p Place) {
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1", "3-1", "4-1").Err())
+			die(e, p)
+		},
+		"released": func(e *env, p Place) {
+			e.must(e.Release(e.ctx(), Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0}))
+			die(e, p)
+		},
+		"the group is gone": func(e *env, p Place) {
+			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName("printer", alice)).Err())
+			die(e, p)
+		},
+		"from the end": func(e *env, p Place) {
+			q := e.Place("orders", "mailer", 0)
+			e.must(e.raw.Del(e.ctx(), q.Lock, q.Own).Err())
+			e.lock(q, tenure(bob, 1))
+			_, err := e.Takeover(e.ctx(), q, tenure(bob, 1), "$", 0)
+			e.must(err)
+		},
+		"reset to the end": func(e *env, p Place) {
+			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "$")
+			e.must(err)
+		},
+		"reset to the beginning": func(e *env, p Place) {
+			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")
+			e.must(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sameTime(t, func(e *env, record string) time.Duration {
+				p := e.Place("orders", "printer", 0)
+				for i := range 5 {
+					e.must(e.raw.Do(e.ctx(), "XADD", p.Log, fmt.Sprint(i+1, "-1"), "data", record).Err())
+				}
+				return e.scriptTime(owner(e, p, do))
+			})
+		})
+	}
+}

@@ -159,7 +159,7 @@ var (
 	logScript      = redis.NewScript(prelude + logSource)
 	countScript    = redis.NewScript(countSource)
 	stepScript     = redis.NewScript(stepSource)
-	resetScript    = redis.NewScript(prelude + resetSource)
+	resetScript    = redis.NewScript(prelude + positionLib + resetSource)
 
 	// Of parked events, dead letters and quarantined partitions.
 	parkScript       = redis.NewScript(prelude + tenureLib + parkSource)

@@ -1,5 +1,5 @@
--- What takeover.lua needs to find out where a processor stands; it stands behind the
--- prelude. No entry is read for it: XRANGE and XINFO STREAM copy entries, which may be
+-- What takeover.lua and reset.lua need to know where a processor stands; it stands behind
+-- the prelude. No entry is read for it: XRANGE and XINFO STREAM copy entries, which may be
 -- large, several times. The embedded server cannot do without, and has small ones.
 
 -- The largest ID before an ID that is not 0-0, as text: a double cannot hold 64 bits.
@@ -105,6 +105,14 @@ local function appended(group, left)
 	return read and lag and lag < left and read + lag or nil
 end
 
+-- A group of a partition, nil if there is none of this name.
+local function find_group(log, name)
+	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
+		local group = map(flat)
+		if group['name'] == name then return group end
+	end
+end
+
 -- The last ID and the number of entries ever appended, or nil. A group at the end tells
 -- both: its lag is what there is, as it has read nothing.
 local known
@@ -113,11 +121,9 @@ local function facts_of(log, own)
 	if redis.REDIS_VERSION and redis.call('XLEN', log) > 0 then
 		local name = own .. '@' -- nobody's
 		redis.call('XGROUP', 'CREATE', log, name, '$', 'ENTRIESREAD', '0')
-		for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
-			local group = map(flat)
-			if group['name'] == name then known = { last = group['last-delivered-id'], added = tonumber(group['lag'] or '') } end
-		end
+		local group = find_group(log, name)
 		redis.call('XGROUP', 'DESTROY', log, name)
+		known = { last = group['last-delivered-id'], added = tonumber(group['lag'] or '') }
 	else
 		local info = map(redis.call('XINFO', 'STREAM', log))
 		known = { last = last_id(log, info), added = info['entries-added'] }

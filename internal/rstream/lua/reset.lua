@@ -12,29 +12,23 @@ if redis.call('GET', KEYS[2]) ~= ARGV[2] or redis.call('HGET', KEYS[3], 'tenure'
 	return redis.error_reply('FENCED the partition is not ours')
 end
 
-local found = false
-for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
-	if map(flat)['name'] == group then found = true end
-end
-if not found then return redis.error_reply('FENCED the group of this tenure is gone') end
+if not find_group(log, group) then return redis.error_reply('FENCED the group of this tenure is gone') end
 
 -- A floor behind the end would look like one of an earlier stream of this name.
-local info = map(redis.call('XINFO', 'STREAM', log))
-local first, last = redis.call('XRANGE', log, '-', '+', 'COUNT', 1), last_id(log, info)
-if to == '$' or before(last, to) then to = last end
-
--- How many entries were ever appended up to the new floor is known at both ends.
-local added, read = info['entries-added'], ''
-if added and not before(to, last) then
-	read = string.format('%.0f', added)
-elseif added and first[1] and before(to, first[1][1]) then
-	read = string.format('%.0f', added - redis.call('XLEN', log))
-end
+local facts, left = facts_of(log, group), redis.call('XLEN', log)
+if to == '$' or before(facts.last, to) then to = facts.last end
 
 redis.call('XGROUP', 'DESTROY', log, group)
-local made
-if read ~= '' then made = redis.pcall('XGROUP', 'CREATE', log, group, to, 'ENTRIESREAD', read) end
-if not made or made.err then redis.call('XGROUP', 'CREATE', log, group, to) end
+redis.call('XGROUP', 'CREATE', log, group, to)
+-- How many entries were ever appended up to the new floor is known at both ends: at the
+-- beginning the server says that it lags behind by all that are left.
+local added, read = facts.added, ''
+if added and not before(to, facts.last) then
+	read = string.format('%.0f', added)
+elseif added and find_group(log, group)['lag'] == left then
+	read = string.format('%.0f', added - left)
+end
+if read ~= '' then redis.pcall('XGROUP', 'SETID', log, group, to, 'ENTRIESREAD', read) end
 redis.call('HSET', KEYS[3], 'floor', to, 'read', read, 'found', 'reset', 'given', to)
 redis.call('HDEL', KEYS[3], 'suspect', 'skip', 'aside')
 return to
