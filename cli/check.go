@@ -19,6 +19,11 @@ const (
 	flagMaxLag  = "max-lag"
 	flagMaxAge  = "max-age"
 	flagMaxDead = "max-dead"
+	flagMaxLost = "max-lost"
+
+	// unownedFor is how old an event of a partition without an owner may be: a takeover
+	// from a worker that died takes about as long as its lease.
+	unownedFor = time.Minute
 
 	// exitThreshold is the exit code of a check that found something.
 	exitThreshold exitCode = 3
@@ -27,12 +32,13 @@ const (
 func (p *program) check() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "check",
-		Usage:     "for monitoring: exit with 3 if processors are too far behind, or partitions are quarantined",
+		Usage:     "for monitoring: exit with 3 if nothing processes, processors are too far behind, events were lost, or partitions are quarantined or held",
 		ArgsUsage: "[STREAM[/PROCESSOR]]",
 		Flags: []cli.Flag{
 			&cli.Int64Flag{Name: flagMaxLag, DefaultText: "any", Usage: "largest `LAG` of a processor, in events"},
 			&cli.DurationFlag{Name: flagMaxAge, DefaultText: "any", Usage: "largest age of an event that is not acked, as a `DURATION`"},
 			&cli.Int64Flag{Name: flagMaxDead, DefaultText: "any", Usage: "largest `NUMBER` of dead letters of a processor"},
+			&cli.Int64Flag{Name: flagMaxLost, Usage: "largest `NUMBER` of events of a processor that were removed before they were processed"},
 		},
 		Action: p.action(runCheck),
 	},
@@ -43,9 +49,9 @@ func (p *program) check() *cli.Command {
 // A finding is something that a check complains about.
 type finding struct {
 	Stream    string `json:"stream"`
-	Processor string `json:"processor"`
+	Processor string `json:"processor"`           // "" where the stream has none
 	Partition *int   `json:"partition,omitempty"` // nil: all together
-	What      string `json:"what"`                // "lag", "age", "dead" or "quarantine"
+	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "held", "workers", "owner" or "processors"
 	Value     int64  `json:"value"`               // events, or ms
 	Limit     int64  `json:"limit"`
 	Text      string `json:"text"`
@@ -68,7 +74,7 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 	if err := onlyTarget(c); err != nil {
 		return err
 	}
-	for _, name := range []string{flagMaxLag, flagMaxDead} {
+	for _, name := range []string{flagMaxLag, flagMaxDead, flagMaxLost} {
 		if c.Int64(name) < 0 {
 			return usagef(c, "--%s %d is below 0", name, c.Int64(name))
 		}
@@ -84,11 +90,18 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(state.Streams) == 0 {
+		return fmt.Errorf("app %s has no streams at redis %s: is that its name, and its Redis? A stream is there once its app has sent to it or run a worker", state.App, state.Redis)
+	}
 	v := verdict{Findings: []finding{}, Processors: []checkedProc{}}
 	for _, stream := range slices.Sorted(maps.Keys(state.Unreadable)) {
 		return errors.New(state.Unreadable[stream])
 	}
 	for _, st := range state.Streams {
+		if len(st.Processors) == 0 {
+			v.Findings = append(v.Findings, finding{Stream: st.Stream, What: "processors", Value: st.Length,
+				Text: fmt.Sprintf("stream %s: it has no processor: start the workers that process it", st.Stream)})
+		}
 		for i := range st.Processors {
 			p := &st.Processors[i]
 			if p.MembersErr != "" {
@@ -119,22 +132,34 @@ func findings(c *cli.Context, p *inspect.ProcessorState) (out []finding) {
 		}
 		out = append(out, finding{p.Stream, p.Processor, partition, what, value, limit, where + ": " + fmt.Sprintf(format, args...)})
 	}
+	working := p.Working()
+	if working == 0 {
+		add(nil, "workers", 0, 0, "no worker runs it: start one")
+	}
 	if limit := c.Int64(flagMaxLag); c.IsSet(flagMaxLag) && p.Totals.Lag > limit {
 		add(nil, "lag", p.Totals.Lag, limit, "lag %s is above %d", atLeast(p.Totals.Lag, p.Totals.LagMore), limit)
-	}
-	if limit := c.Duration(flagMaxAge); c.IsSet(flagMaxAge) {
-		for _, s := range p.Partitions {
-			if age := time.Duration(s.Age) * time.Millisecond; age > limit {
-				add(&s.Partition, "age", s.Age, limit.Milliseconds(), "event %s has not been acked for %s, above %s (%s)", rstream.EventID(s.Partition, s.Oldest), shortly(age), limit, stateOf(&s, time.Now()))
-			}
-		}
 	}
 	if limit := c.Int64(flagMaxDead); c.IsSet(flagMaxDead) && p.Totals.Dead > limit {
 		add(nil, "dead", p.Totals.Dead, limit, "%d dead letters, above %d; see dead ls %s/%s", p.Totals.Dead, limit, p.Stream, p.Processor)
 	}
-	for _, s := range p.Partitions {
+	if limit := c.Int64(flagMaxLost); p.Totals.Lost > limit {
+		add(nil, "lost", p.Totals.Lost, limit, "%s lost, removed before they were processed, above %d; --%s %d accepts that",
+			plural(int(p.Totals.Lost), "event"), limit, flagMaxLost, p.Totals.Lost)
+	}
+	for i := range p.Partitions {
+		s := &p.Partitions[i]
+		age := time.Duration(s.Age) * time.Millisecond
+		if limit := c.Duration(flagMaxAge); c.IsSet(flagMaxAge) && age > limit {
+			add(&s.Partition, "age", s.Age, limit.Milliseconds(), "event %s has not been acked for %s, above %s (%s)", rstream.EventID(s.Partition, s.Oldest), shortly(age), limit, stateOf(s, time.Now()))
+		}
+		if working > 0 && s.Executor == "" && age > unownedFor {
+			add(&s.Partition, "owner", s.Age, unownedFor.Milliseconds(), "no worker owns it, and event %s has not been acked for %s; see /readyz and the log of the workers", rstream.EventID(s.Partition, s.Oldest), shortly(age))
+		}
 		if q := s.Quarantine; q != nil {
 			add(&s.Partition, "quarantine", 1, 0, "quarantined since %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Event), summary(q.Reason))
+		}
+		if s.Held != "" {
+			add(&s.Partition, "held", 1, 0, "held back by a %s; see rules ls", s.Held)
 		}
 	}
 	return out
@@ -148,9 +173,9 @@ func (v verdict) text(w io.Writer) error {
 	}
 	word := "OK"
 	if !v.OK {
-		word = fmt.Sprint(len(v.Findings), " findings")
+		word = plural(len(v.Findings), "finding")
 	}
-	fmt.Fprintf(w, "%s: %d processors, lag %s, oldest unacked event %s\n", word, len(v.Processors), atLeast(lag, more), ageOf(oldest, lag > 0))
+	fmt.Fprintf(w, "%s: %s, lag %s, oldest unacked event %s\n", word, plural(len(v.Processors), "processor"), atLeast(lag, more), ageOf(oldest, lag > 0))
 	for _, f := range v.Findings {
 		if _, err := fmt.Fprintln(w, f.Text); err != nil {
 			return err

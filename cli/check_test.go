@@ -8,7 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 func (s *shop) checked(code int, args ...string) (v verdict) {
@@ -20,12 +22,26 @@ func (s *shop) checked(code int, args ...string) (v verdict) {
 	return v
 }
 
+// attended has a processor look as if a worker ran it, which does nothing.
+func (s *shop) attended() {
+	s.t.Helper()
+	c := client(s.t, s)
+	const executor = "eeeeeeeeeeeeeeee"
+	g := rebalance.Group{}.Join(executor, rebalance.Executor{Worker: "w1", JoinedAt: time.Now(), Expiry: time.Hour}, 2, "")
+	for key, value := range map[string]string{c.Keys().Membership("orders", "printer"): string(g.Encode()), c.Keys().Beat("orders", "printer", executor): "{}"} {
+		if err := s.rdb.Set(s.t.Context(), key, value, time.Hour).Err(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 func TestCheckHoldsAProcessorAgainstItsLimits(t *testing.T) {
 	s := owned(t, 4)
-	s.untyped("check", "--max-lag", "0", "--max-age", "1s", "--max-dead", "0").want(t, 0, "OK: 1 processors, lag 0, oldest unacked event -\n", "")
+	s.attended()
+	s.untyped("check", "--max-lag", "0", "--max-age", "1s", "--max-dead", "0").want(t, 0, "OK: 1 processor, lag 0, oldest unacked event -\n", "")
 	s.send(5)
 	time.Sleep(2 * time.Millisecond)
-	s.untyped("check", "--max-lag", "5", "--max-age", "1h").want(t, 0, "OK: 1 processors, lag 5, oldest unacked event ", "")
+	s.untyped("check", "--max-lag", "5", "--max-age", "1h").want(t, 0, "OK: 1 processor, lag 5, oldest unacked event ", "")
 	s.untyped("check", "orders/printer", "--max-lag", "4").want(t, 3, "stream orders: processor printer: lag 5 is above 4\n", "")
 	s.untyped("check", "--max-age", "1ms").want(t, 3, "has not been acked for ", "")
 	if v := s.checked(3, "--max-lag", "4"); len(v.Findings) != 1 || v.Findings[0].What != "lag" || v.Findings[0].Value != 5 || v.Findings[0].Limit != 4 || v.Findings[0].Partition != nil {
@@ -42,6 +58,7 @@ func TestCheckHoldsAProcessorAgainstItsLimits(t *testing.T) {
 
 func TestCheckFindsWhatStandsStill(t *testing.T) {
 	s := owned(t, 4)
+	s.attended()
 	c := client(t, s)
 	p := c.Place("orders", "printer", 1)
 	me := rstream.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}
@@ -76,6 +93,7 @@ func TestCheckOfWhatCannotBeToldFails(t *testing.T) {
 // Where the server does not know the lag, entries are counted as far as needed.
 func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 	s := owned(t, 20)
+	s.attended()
 	key := "__strm:shop.orders.0"
 	for range 25 {
 		pipe := s.rdb.Pipeline()
@@ -95,4 +113,47 @@ func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 		}
 	}
 	s.untyped("status").want(t, 0, ">10000", "")
+}
+
+// A check is never green where nothing works, or where something was lost or stands still.
+func TestCheckFindsThatNobodyWorks(t *testing.T) {
+	s := owned(t, 4)
+	s.untyped("check").want(t, 3, "1 finding: 1 processor, lag 0, oldest unacked event -\nstream orders: processor printer: no worker runs it: start one\n", "")
+	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "workers" || v.Findings[0].Partition != nil {
+		t.Errorf("%+v", v)
+	}
+	s.attended()
+	s.checked(0)
+	s.untypedRaw("check", "--app", "sohp").want(t, 1, "", "app sohp has no streams at redis ")
+}
+
+func TestCheckFindsAStreamWithoutProcessors(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+	s.send(3)
+	s.untyped("check").want(t, 3, "stream orders: it has no processor: start the workers that process it\n", "")
+	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "processors" || v.Findings[0].Value != 3 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestCheckFindsWhatIsLostHeldOrWithoutAnOwner(t *testing.T) {
+	s := owned(t, 4)
+	s.attended()
+	c := client(t, s)
+	s.rdb.HSet(t.Context(), c.Place("orders", "printer", 0).Own, "lost", 7)
+	s.untyped("check").want(t, 3, "stream orders: processor printer: 7 events lost, removed before they were processed, above 0; --max-lost 7 accepts that\n", "")
+	s.untyped("check", "--max-lost", "7").want(t, 0, "OK", "")
+	s.untyped("processor", "pause", "orders/printer").want(t, 0, "pause of processor:orders/printer", "")
+	if v := s.checked(3, "--max-lost", "7"); len(v.Findings) != 2 || v.Findings[0].What != "held" || v.Processors[0].Totals.Held != 2 {
+		t.Errorf("%+v", v)
+	}
+	s.untyped("processor", "unpause", "orders/printer").want(t, 0, "is removed", "")
+	// An event of two minutes ago, in a partition that the worker does not own.
+	id := fmt.Sprint(time.Now().Add(-2*time.Minute).UnixMilli(), "-0")
+	log := c.Place("orders", "printer", 1).Log
+	s.rdb.Del(t.Context(), log, c.Place("orders", "printer", 1).Own)
+	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: log, ID: id, Values: []any{"data", "x"}})
+	if v := s.checked(3, "--max-lost", "7"); len(v.Findings) != 1 || v.Findings[0].What != "owner" || *v.Findings[0].Partition != 1 || v.Findings[0].Value < 120_000 {
+		t.Errorf("%+v", v)
+	}
 }

@@ -29,7 +29,7 @@ const (
 func (p *program) dashboard() *cli.Command {
 	return p.command(&cli.Command{
 		Name:  "dashboard",
-		Usage: "serve a dashboard for the browser until interrupted; it only reads, unless --allow-actions",
+		Usage: "serve a dashboard for the browser, and at /metrics those of the app as a whole, until interrupted; it only reads, unless --allow-actions",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: flagAddr, DefaultText: dashboardAddr, Usage: "serve at this `ADDRESS`; other than on the loopback, others can see the events"},
 			&cli.StringFlag{Name: flagHosts, DefaultText: "localhost on the loopback, else any", Usage: "answer only under these `NAMES`, with commas between them, such as those of a proxy"},

@@ -43,7 +43,7 @@ const lookPatience = 5 * time.Second
 
 // Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, f := range families() {
+	for _, f := range ofWorkers() {
 		to <- f.desc
 	}
 }

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +22,11 @@ var all []*family
 
 // families are all that there are.
 func families() []*family { return all }
+
+// ofWorkers are the families of workers: all but those of the overview.
+func ofWorkers() []*family {
+	return slices.DeleteFunc(slices.Clone(all), func(f *family) bool { return strings.HasPrefix(f.name, "runnel_app_") })
+}
 
 func define(kind prometheus.ValueType, name, help string, labels ...string) *family {
 	name = "runnel_" + name

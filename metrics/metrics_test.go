@@ -51,6 +51,7 @@ func scrape(t *testing.T, app *runnel.App, c prometheus.Collector) map[string]st
 // A shop prints parcels, of which some fail and some wait, and ignores failures
 // elsewhere.
 type shop struct {
+	server  *testredis.Server
 	app     *runnel.App
 	parcels *runnel.Stream[parcel]
 	held    chan struct{} // closed when a parcel waits
@@ -63,7 +64,7 @@ func newShop(t *testing.T) *shop {
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { app.Close() })
 	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 4, Codec: runnel.JSON})
-	s := &shop{app, parcels, make(chan struct{}), make(chan struct{})}
+	s := &shop{server, app, parcels, make(chan struct{}), make(chan struct{})}
 	var once sync.Once
 	parcels.Process("print", func(_ context.Context, events *runnel.Events[parcel]) error {
 		for p := range events.Records() {
@@ -231,6 +232,7 @@ func TestDocumentNamesEveryMetric(t *testing.T) {
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		metrics.NewCollector(app, nil).Describe(descs)
+		metrics.NewOverview(app, nil).Describe(descs)
 		close(descs)
 	}()
 	named := regexp.MustCompile(`fqName: "([^"]*)"`)

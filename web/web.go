@@ -6,7 +6,8 @@
 //	http.Handle("/dashboard/", http.StripPrefix("/dashboard", web.Handler(app, nil)))
 //
 // The command dashboard of package cli serves it. It only reads, unless
-// Options.AllowActions says otherwise. Whoever reaches it sees the events: it is to stand
+// Options.AllowActions says otherwise. At metrics it serves the metrics of the app as a whole for
+// Prometheus, which do not depend on any worker. Whoever reaches it sees the events: it is to stand
 // on the loopback, or behind something that asks who is there. docs/operating.md says
 // more.
 package web
@@ -22,6 +23,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/runnel-go/runnel/metrics"
 )
 
 // Options are what may be said about the dashboard; a zero field is its default.
@@ -90,6 +92,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 	d.hub = newHub(d.opts.Every, d.look)
 	d.guard = newGuard(d.opts)
 	d.asks = make(chan struct{}, maxAsks)
+	d.metrics = metrics.OverviewHandler(app, &metrics.Options{CountAtMost: d.opts.CountAtMost})
 	d.mux = d.routes()
 	return d
 }
@@ -105,7 +108,8 @@ type dashboard struct {
 	asks  chan struct{}  // the requests under way that ask Redis for lists
 	watch *inspect.Watch // of who looks
 
-	mux *http.ServeMux
+	metrics http.Handler
+	mux     *http.ServeMux
 }
 
 func (d *dashboard) routes() *http.ServeMux {
@@ -114,6 +118,7 @@ func (d *dashboard) routes() *http.ServeMux {
 	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { files.serve(w, r, "index.html") })
 	m.HandleFunc("GET /assets/{path...}", func(w http.ResponseWriter, r *http.Request) { files.serve(w, r, r.PathValue("path")) })
 	m.HandleFunc("GET /api/live", d.live)
+	m.Handle("GET /metrics", d.metrics)
 	for path, list := range map[string]lister{
 		"events": d.events, "dead": d.dead, "parked": d.parked, "delayed": d.delayed, "audit": d.audit,
 	} {

@@ -48,12 +48,14 @@ func (a *AppState) hold(set rules.Set, now time.Time, err error) {
 		a.Rules = append(a.Rules, StateOf(r))
 	}
 	for _, s := range a.Streams {
-		for _, p := range s.Processors {
+		for i := range s.Processors {
+			p := &s.Processors[i]
 			for n := range p.Partitions {
 				if by := set.Holding(s.Stream, p.Processor, n, now); len(by) > 0 {
 					p.Partitions[n].Held = string(by[0].Kind)
 				}
 			}
+			p.Totals = Sum(p.Partitions)
 		}
 	}
 }

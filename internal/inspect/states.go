@@ -50,6 +50,16 @@ type ProcessorState struct {
 // no name of it.
 const PythonWorker = "Python's runnel"
 
+// Working returns how many members have a heartbeat.
+func (p *ProcessorState) Working() (n int) {
+	for i := range p.Members {
+		if p.Members[i].Alive {
+			n++
+		}
+	}
+	return n
+}
+
 // A MemberState is one executor.
 type MemberState struct {
 	Executor      string    `json:"executor"`
@@ -124,6 +134,7 @@ type Totals struct {
 	Lost     int64 `json:"lost"`
 
 	Quarantined int `json:"quarantined"` // partitions
+	Held        int `json:"held"`        // partitions that rules hold back
 	Unknown     int `json:"unknown"`     // partitions that could not be looked at, see their err
 }
 
@@ -138,6 +149,9 @@ func Sum(partitions []PartitionState) (t Totals) {
 		}
 		if s.Quarantine != nil {
 			t.Quarantined++
+		}
+		if s.Held != "" {
+			t.Held++
 		}
 		t.Pending += s.Pending
 		t.Lag += s.Lag

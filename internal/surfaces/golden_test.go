@@ -70,9 +70,10 @@ func (s *scene) golden(t *testing.T) {
 var changing = []string{"lock_left", "heartbeat_left", "age", "epoch", "tenure", "generation", "in", "oldest_age"}
 
 var (
-	moment  = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`)
-	entryID = regexp.MustCompile(`\b\d{13}-\d+\b`)
-	group   = regexp.MustCompile(`\b[0-9A-Za-z]{16}\b`)
+	moment    = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`)
+	entryID   = regexp.MustCompile(`\b\d{13}-\d+\b`)
+	delayedID = regexp.MustCompile(`\b\d{16}\b`) // the number of a delayed event
+	group     = regexp.MustCompile(`\b[0-9A-Za-z]{16}\b`)
 )
 
 // named returns a value of JSON with what differs from run to run named. partition is
@@ -116,7 +117,7 @@ func (s *scene) namedText(v, field string, partition int) string {
 	for n := range 4 {
 		v = strings.ReplaceAll(v, s.keys.Partition("orders", n), fmt.Sprintf("<key of partition %d>", n))
 	}
-	v = moment.ReplaceAllString(v, "<time>")
+	v = delayedID.ReplaceAllString(moment.ReplaceAllString(v, "<time>"), "<number>")
 	v = entryID.ReplaceAllStringFunc(v, func(id string) string {
 		if name := s.names[fmt.Sprintf("%d %s", partition, id)]; name != "" {
 			return name

@@ -67,7 +67,7 @@ func TestCommandsOfAThousandPartitions(t *testing.T) {
 			code := cli.Main(t.Context(), app, strings.Fields(tt.command), strings.NewReader(""), &out, &errs)
 			took, n := time.Since(began), counter.RoundTrips()
 			t.Logf("%-50s %8v %5d round trips, %5d requests, %d bytes", tt.command, took.Round(time.Millisecond), n, counter.Total(), out.Len())
-			if code != 0 {
+			if nobodyWorks := strings.HasPrefix(tt.command, "check") && code == 3; code != 0 && !nobodyWorks {
 				t.Errorf("code %d: %s", code, errs.String())
 			}
 			if n > tt.most {

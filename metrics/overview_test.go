@@ -1,0 +1,58 @@
+package metrics_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/metrics"
+)
+
+// overview returns the series of the app as a whole by name and labels.
+func (s *shop) overview(t *testing.T) map[string]string {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	metrics.OverviewHandler(s.app, nil).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	series := map[string]string{}
+	for line := range strings.Lines(rec.Body.String()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok && strings.HasPrefix(name, "runnel_") {
+			series[name+"}"] = value
+		}
+	}
+	return series
+}
+
+// The overview tells of an app that no worker runs, and of one that a worker runs.
+func TestOverviewTellsOfAnAppWithoutWorkers(t *testing.T) {
+	s := newShop(t)
+	const at = `{app="shop",processor="print",stream="parcels"}`
+	stop := run(t, s.app)
+	await(t, func() bool { return s.overview(t)["runnel_app_owned_partitions"+at] == "4" })
+	check(t, s.overview(t), map[string]string{
+		`runnel_app_up{app="shop"}`: "1", "runnel_app_members" + at: "1", "runnel_app_partitions" + at: "4", "runnel_app_lag_events" + at: "0",
+	})
+	stop()
+	send(t, s.parcels, 7, 0)
+	check(t, s.overview(t), map[string]string{
+		`runnel_app_up{app="shop"}`: "1", "runnel_app_members" + at: "0", "runnel_app_owned_partitions" + at: "0",
+		"runnel_app_partitions" + at: "4", "runnel_app_lag_events" + at: "7", "runnel_app_lag_at_least" + at: "0",
+		"runnel_app_held_partitions" + at: "0", "runnel_app_quarantined_partitions" + at: "0", "runnel_app_unknown_partitions" + at: "0",
+		"runnel_app_lost_events_total" + at: "0", `runnel_app_delayed_events{app="shop",stream="parcels"}`: "0",
+	})
+	if err := s.app.Rules().Pause(t.Context(), runnel.PartitionScope("parcels", "print", 2), nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, s.overview(t), map[string]string{"runnel_app_held_partitions" + at: "1"})
+}
+
+// Without Redis the overview says so, and nothing else.
+func TestOverviewWithoutRedis(t *testing.T) {
+	s := newShop(t)
+	s.server.Kill()
+	got := s.overview(t)
+	check(t, got, map[string]string{`runnel_app_up{app="shop"}`: "0"})
+	if len(got) != 1 {
+		t.Errorf("%d series: %v", len(got), got)
+	}
+}
