@@ -93,6 +93,13 @@ type shownLetter struct {
 	Record json.RawMessage   `json:"record,omitempty"` // decoded, if it can be
 }
 
+// Bytes that a record may take to be decoded for `dead show`, and all of them together: the fields
+// are shown anyway, and what they become may be a thousand times as much.
+const (
+	recordShown  = 4 << 20
+	recordsShown = 32 << 20
+)
+
 func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 	a, err := s.aside(ctx, c)
 	if err != nil {
@@ -107,8 +114,10 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	shown := make([]shownLetter, len(letters))
+	left := int64(recordsShown)
 	for i, d := range letters {
-		record, _ := look.Record(d.Entry)
+		record, _ := look.Within(min(left, recordShown)).Record(d.Entry)
+		left -= int64(len(record))
 		shown[i] = shownLetter{DeadState: d, Fields: map[string]string{}, Record: record}
 		for name, value := range d.Entry.Values {
 			switch text := fmt.Sprint(value); {

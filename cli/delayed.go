@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -117,7 +118,7 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit)
+	events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit, math.MaxInt64)
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 		if !c.IsSet(flagPartition) && !c.IsSet(flagLimit) && !c.Bool(flagAll) {
 			return usagef(c, "which ones? say an ID, --partition, --limit, or --all")
 		}
-		events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit)
+		events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit, math.MaxInt64)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -15,8 +16,14 @@ import (
 
 const (
 	recordInList = 2 << 10   // bytes of a record that a list shows
+	listBytes    = 32 << 20  // of the entries of a list of delayed events
 	recordAlone  = 256 << 10 // bytes that are shown of one
-	searched     = 20_000    // entries that a search by key reads, at most
+
+	// Bytes that a record may take to be decoded for a list, or alone.
+	decodedInList = 1 << 20
+	decodedAlone  = 4 << 20
+
+	searched = 20_000 // entries that a search by key reads, at most
 )
 
 // A text is a record, or a field: as text, of which the end may be missing.
@@ -37,22 +44,46 @@ func cut(s string, most int) text {
 	return text{strings.ToValidUTF8(s[:end], "\uFFFD"), len(s), end < len(s)}
 }
 
-// recordOf is a record as it is shown, or why it cannot be.
-func recordOf(look *operate.Reading, e rstream.Entry, most int) (*text, string) {
-	record, err := look.Record(e)
+// A reading makes records readable, as far as they are shown.
+type reading struct {
+	*operate.Reading
+	one *sync.Mutex
+}
+
+func (d *dashboard) reading(stream string, meta rstream.Meta) (*reading, error) {
+	declared, err := d.reg.Streams()
 	if err != nil {
+		return nil, err
+	}
+	return &reading{operate.NewReading(stream, meta, declared).Within(decodedInList), &d.decoding}, nil
+}
+
+// alone is for a single record, of which more is shown.
+func (r *reading) alone() { r.Reading = r.Within(decodedAlone) }
+
+// record is a record as it is shown, or why it cannot be. All requests together decode one at a time.
+func (r *reading) record(ctx context.Context, e rstream.Entry, most int) (*text, string) {
+	r.one.Lock()
+	defer r.one.Unlock()
+	if err := ctx.Err(); err != nil {
 		return nil, err.Error()
+	}
+	record, err := r.Record(e)
+	if err != nil {
+		return nil, cut(err.Error(), recordInList).Text
 	}
 	t := cut(string(record), most)
 	return &t, ""
 }
 
-func (d *dashboard) reading(stream string, meta rstream.Meta) (*operate.Reading, error) {
-	declared, err := d.reg.Streams()
-	if err != nil {
-		return nil, err
+// key is the key of an entry, if it can be told.
+func (r *reading) key(ctx context.Context, e rstream.Entry) (string, bool) {
+	r.one.Lock()
+	defer r.one.Unlock()
+	if ctx.Err() != nil {
+		return "", false
 	}
-	return operate.NewReading(stream, meta, declared), nil
+	return r.Key(e)
 }
 
 // A listedEvent is an event of a stream.
@@ -90,10 +121,14 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 	l, most, before := listedEvents{Events: []listedEvent{}}, recordInList, idOf(r)
 	if before != "" {
 		limit, most = 1, recordAlone
+		look.alone()
 	}
 	back := inspect.NewBack(c, a.stream, partitions, before)
 	for len(l.Events) < limit && l.Searched < searched {
 		e, ok, err := back.Next(ctx)
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +138,7 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 		}
 		l.Searched++
 		one := listedEvent{Partition: e.Partition, ID: rstream.EventID(e.Partition, e.Entry.ID), At: rstream.TimeOfID(e.Entry.ID).UnixMilli()}
-		k, ok := look.Key(e.Entry)
+		k, ok := look.key(ctx, e.Entry)
 		if key != nil && (!ok || k != *key) {
 			continue
 		}
@@ -111,7 +146,7 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 			k = cut(rstream.KeyText(k), recordInList).Text
 			one.Key = &k
 		}
-		one.Record, one.Err = recordOf(look, e.Entry, most)
+		one.Record, one.Err = look.record(ctx, e.Entry, most)
 		l.Events = append(l.Events, one)
 	}
 	return l, nil
@@ -167,6 +202,9 @@ func (d *dashboard) dead(ctx context.Context, c *rstream.Client, r *http.Request
 	if err != nil {
 		return nil, err
 	}
+	if alone {
+		look.alone()
+	}
 	letters := make([]letter, len(states))
 	for i, s := range states {
 		letters[i] = letter{DeadState: s}
@@ -174,7 +212,7 @@ func (d *dashboard) dead(ctx context.Context, c *rstream.Client, r *http.Request
 			letters[i].Error, letters[i].Key = cut(s.Error, recordInList).Text, cut(s.Key, recordInList).Text
 			continue
 		}
-		letters[i].Record, letters[i].Err = recordOf(look, s.Entry, recordAlone)
+		letters[i].Record, letters[i].Err = look.record(ctx, s.Entry, recordAlone)
 		letters[i].Fields = map[string]text{}
 		for name, value := range s.Entry.Values {
 			letters[i].Fields[name] = cut(fmt.Sprint(value), recordInList)
@@ -213,7 +251,7 @@ func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Requ
 	if err != nil {
 		return nil, err
 	}
-	states, err := inspect.Delayed(ctx, c, a.stream, a.partitions, a.limit+1)
+	states, err := inspect.Delayed(ctx, c, a.stream, a.partitions, a.limit+1, listBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -224,8 +262,12 @@ func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Requ
 	events := make([]delayedEvent, len(states))
 	for i, s := range states {
 		events[i] = delayedEvent{DelayedState: s}
-		events[i].Record, events[i].Err = recordOf(look, s.Entry, recordInList)
-		if key, ok := look.Key(s.Entry); ok {
+		if s.Entry.Values == nil {
+			events[i].Err = fmt.Sprintf("it has %d bytes, too many for a list", s.Bytes)
+			continue
+		}
+		events[i].Record, events[i].Err = look.record(ctx, s.Entry, recordInList)
+		if key, ok := look.key(ctx, s.Entry); ok {
 			events[i].Key = cut(rstream.KeyText(key), recordInList).Text
 		}
 	}

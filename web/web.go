@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel"
@@ -99,12 +100,14 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 
 // A dashboard serves one app.
 type dashboard struct {
-	app   string
-	reg   *worker.Registry
-	opts  Options
-	hub   *hub
-	guard *guard
-	ends  ends
+	app      string
+	reg      *worker.Registry
+	opts     Options
+	hub      *hub
+	guard    *guard
+	ends     ends
+	decoding sync.Mutex // held while a record is decoded
+
 	asks  chan struct{}  // the requests under way that ask Redis for lists
 	watch *inspect.Watch // of who looks
 

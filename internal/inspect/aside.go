@@ -109,17 +109,21 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 	if err != nil {
 		return nil, err
 	}
+	var trips pace
 	for _, n := range partitions {
 		p, after := c.Place(stream, processor, n), ""
 		if !f.Since.IsZero() {
 			after = fmt.Sprintf("%d-0", max(f.Since.UnixMilli(), 0))
 		}
 		for {
-			letters, err := c.DeadLetters(ctx, p, after, lettersPerTrip)
+			page := trips.next(lettersPerTrip)
+			letters, err := c.DeadLetters(ctx, p, after, page)
 			if err != nil {
 				return nil, err
 			}
+			bytes := int64(0)
 			for _, d := range letters {
+				bytes += bytesOf(d.Entry.Values)
 				if !f.chooses([]string{d.ID, d.Entry.ID}, func(key string) bool { return key == d.Key }, d.Error, d.Reason) {
 					continue
 				}
@@ -132,7 +136,8 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 				slices.SortStableFunc(chosen, byEvent)
 				chosen = chosen[:f.Limit]
 			}
-			if len(letters) < lettersPerTrip {
+			trips.came(len(letters), bytes)
+			if len(letters) < page {
 				break
 			}
 			after = letters[len(letters)-1].ID

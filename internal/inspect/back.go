@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,6 +22,8 @@ const (
 type Back struct {
 	client *rstream.Client
 	parts  []*backed
+	pace   pace
+	stock  stock
 }
 
 // A backed is a partition of a Back.
@@ -61,9 +62,9 @@ func (b *Back) Next(ctx context.Context) (TailedEvent, bool, error) {
 	if first == nil {
 		return TailedEvent{}, false, nil
 	}
-	e := TailedEvent{first.number, first.entries[0]}
+	e, err := b.stock.take(ctx, b.client, first.log, first.entries[0])
 	first.entries = first.entries[1:]
-	return e, true, nil
+	return TailedEvent{first.number, e}, err == nil, err
 }
 
 // fill reads of every partition of which the next entry is not known.
@@ -74,25 +75,46 @@ func (b *Back) fill(ctx context.Context) error {
 			empty = append(empty, p)
 		}
 	}
-	for some := range slices.Chunk(empty, backLogs) {
-		pipe := b.client.Redis().Pipeline()
-		replies := make([]*redis.XMessageSliceCmd, len(some))
-		for i, p := range some {
-			replies[i] = pipe.XRevRangeN(ctx, p.log, p.from, "-", int64(p.page))
+	for len(empty) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		pipe.Exec(ctx) // every reply carries its error
-		for i, p := range some {
-			entries, err := replies[i].Result()
-			if err != nil {
-				return fmt.Errorf("read %s backwards: %w", p.log, err)
-			}
-			p.entries, p.dry = entries, len(entries) < p.page
-			p.page = min(2*p.page, backMost)
-			if len(entries) > 0 {
-				p.from = rstream.Before(entries[len(entries)-1].ID)
-			}
-			p.dry = p.dry || p.from == "0-0"
+		n := b.pace.next(len(empty) * backMost)
+		some := empty[:min(len(empty), n, backLogs)]
+		if err := b.read(ctx, some, n/len(some)); err != nil {
+			return err
 		}
+		empty = empty[len(some):]
 	}
+	return nil
+}
+
+// read reads of some partitions, at most so many entries of each.
+func (b *Back) read(ctx context.Context, some []*backed, most int) error {
+	pipe := b.client.Redis().Pipeline()
+	replies := make([]*redis.XMessageSliceCmd, len(some))
+	for i, p := range some {
+		p.page = min(p.page, most)
+		replies[i] = pipe.XRevRangeN(ctx, p.log, p.from, "-", int64(p.page))
+	}
+	pipe.Exec(ctx) // every reply carries its error
+	read, bytes := 0, int64(0)
+	for i, p := range some {
+		entries, err := replies[i].Result()
+		if err != nil {
+			return fmt.Errorf("read %s backwards: %w", p.log, err)
+		}
+		read, bytes = read+len(entries), bytes+bytesOfAll(entries)
+		p.entries, p.dry = entries, len(entries) < p.page
+		p.page = min(2*p.page, backMost)
+		for k, e := range entries {
+			p.entries[k] = b.stock.put(e)
+		}
+		if len(entries) > 0 {
+			p.from = rstream.Before(entries[len(entries)-1].ID)
+		}
+		p.dry = p.dry || p.from == "0-0"
+	}
+	b.pace.came(read, bytes)
 	return nil
 }

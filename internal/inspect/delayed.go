@@ -21,21 +21,24 @@ type DelayedState struct {
 	Sent      time.Time `json:"sent"`
 	Key       string    `json:"key"` // "" where the key function tells it
 
-	Entry rstream.Entry `json:"-"`
+	Entry rstream.Entry `json:"-"` // without values where there is too much for a list
+	Bytes int64         `json:"-"` // of the values
 }
 
 // Delayed returns delayed events of these partitions in the order in which they
-// are due, those of one time by partition; at most limit, 0 for all. What changes
+// are due, those of one time by partition; at most limit, 0 for all, and of their values at most so many bytes. What changes
 // meanwhile may be missing or be there twice.
-func Delayed(ctx context.Context, c *rstream.Client, stream string, partitions []int, limit int) ([]DelayedState, error) {
+func Delayed(ctx context.Context, c *rstream.Client, stream string, partitions []int, limit int, most int64) ([]DelayedState, error) {
 	out := []DelayedState{}
 	partitions, err := occupied(ctx, c, stream, "", partitions, func(v rstream.View) bool { return v.Delayed > 0 })
 	if err != nil {
 		return nil, err
 	}
+	var trips pace
+	held := stock{most: most}
 	for _, p := range partitions {
 		for from := 0; limit == 0 || from < limit; {
-			page := delayedPerTrip
+			page := trips.next(delayedPerTrip)
 			if limit > 0 {
 				page = min(page, limit-from)
 			}
@@ -43,27 +46,41 @@ func Delayed(ctx context.Context, c *rstream.Client, stream string, partitions [
 			if err != nil {
 				return nil, err
 			}
+			bytes := int64(0)
 			for _, e := range events {
-				out = append(out, delayedState(p, e))
+				s := delayedState(p, e)
+				s.Entry = held.put(s.Entry)
+				bytes, out = bytes+s.Bytes, append(out, s)
+			}
+			trips.came(len(events), bytes)
+			if limit > 0 && len(out) > 2*limit { // so that memory does not hold all there are
+				slices.SortStableFunc(out, byDue)
+				for i := range out[limit:] {
+					held.held -= bytesOf(out[limit+i].Entry.Values)
+				}
+				clear(out[limit:])
+				out = out[:limit]
 			}
 			if from += len(events); len(events) < page {
 				break
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b DelayedState) int {
-		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition))
-	})
+	slices.SortStableFunc(out, byDue)
 	if limit > 0 && len(out) > limit {
 		out = out[:limit]
 	}
 	return out, nil
 }
 
+func byDue(a, b DelayedState) int {
+	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition))
+}
+
 func delayedState(partition int, e rstream.DelayedEvent) DelayedState {
 	s := DelayedState{
 		ID: rstream.DelayedID(partition, e.ID), Partition: partition, Due: e.At.UTC(), Sent: e.Sent.UTC(),
-		Entry: rstream.Entry{ID: e.ID, Values: e.Values},
+		Entry: rstream.Entry{ID: e.ID, Values: e.Values}, Bytes: bytesOf(e.Values),
 	}
 	key, _ := e.Values[rstream.KeyField].(string)
 	s.Key = rstream.KeyText(key)

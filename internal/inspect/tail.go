@@ -4,9 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -23,7 +22,10 @@ const (
 type Tail struct {
 	client *rstream.Client
 	reader *rstream.Reader
+	stream string
 	parts  []*tailed
+	pace   pace
+	stock  stock
 	ready  byFirst // those of the partitions that have entries
 }
 
@@ -61,7 +63,7 @@ type TailedEvent struct {
 // NewTail begins behind an entry ID in every one of the partitions; "0-0" is their
 // beginning.
 func NewTail(c *rstream.Client, stream string, partitions []int, after string) *Tail {
-	t := &Tail{client: c, reader: c.NewReader()}
+	t := &Tail{client: c, reader: c.NewReader(), stream: stream}
 	for _, n := range partitions {
 		t.parts = append(t.parts, &tailed{number: n, log: c.Keys().Partition(stream, n), after: after})
 	}
@@ -74,31 +76,39 @@ func (t *Tail) Close() error { return t.reader.Close() }
 // ToEnd moves on to the end of every partition, but for the last n entries of all
 // together.
 func (t *Tail) ToEnd(ctx context.Context, n int) error {
-	pipe := t.client.Redis().Pipeline()
-	replies := make([]*redis.XMessageSliceCmd, len(t.parts))
-	for i, p := range t.parts {
-		replies[i] = pipe.XRevRangeN(ctx, p.log, "+", "-", int64(max(n, 1)))
+	count := 0
+	for _, p := range t.parts {
+		count = max(count, p.number+1)
 	}
-	pipe.Exec(ctx) // every reply carries its error
-	kept := 0
+	logs, err := t.client.Logs(ctx, t.stream, count)
+	if err != nil {
+		return err
+	}
 	t.ready = nil
-	for i, p := range t.parts {
-		newest, err := replies[i].Result()
-		if err != nil {
-			return fmt.Errorf("end of %s: %w", p.log, err)
+	parts := map[int]*tailed{}
+	back := &Back{client: t.client}
+	for _, p := range t.parts {
+		l := logs[p.number]
+		if l.Err != nil {
+			return fmt.Errorf("end of %s: %w", p.log, l.Err)
 		}
-		p.entries, p.dry = nil, true
-		if len(newest) > 0 {
-			p.after = newest[0].ID
-		}
-		for k := min(n, len(newest)) - 1; k >= 0; k-- {
-			p.entries = append(p.entries, newest[k])
-		}
-		kept += len(p.entries)
-		t.arrived(p)
+		p.entries, p.dry, p.after, parts[p.number] = nil, true, l.End, p
+		back.parts = append(back.parts, &backed{number: p.number, log: p.log, from: l.End, page: backFirst, dry: l.Length == 0})
 	}
-	for ; kept > n; kept-- {
-		t.pop()
+	for range n {
+		e, ok, err := back.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		p := parts[e.Partition]
+		p.entries = append(p.entries, t.stock.put(e.Entry))
+	}
+	for _, p := range t.parts {
+		slices.Reverse(p.entries)
+		t.arrived(p)
 	}
 	return nil
 }
@@ -110,8 +120,8 @@ func (t *Tail) Next(ctx context.Context, wait bool) (TailedEvent, bool, error) {
 		if err := t.fill(ctx); err != nil {
 			return TailedEvent{}, false, err
 		}
-		if e, ok := t.pop(); ok || !wait {
-			return e, ok, nil
+		if e, ok, err := t.pop(ctx); ok || err != nil || !wait {
+			return e, ok, err
 		}
 		if err := ctx.Err(); err != nil {
 			return TailedEvent{}, false, err
@@ -134,7 +144,7 @@ func (t *Tail) fill(ctx context.Context) error {
 		if len(empty) == 0 {
 			return nil
 		}
-		if err := t.read(ctx, empty, 0); err != nil {
+		if err := t.read(ctx, empty[:t.pace.next(len(empty))], 0); err != nil {
 			return err
 		}
 	}
@@ -146,19 +156,25 @@ func (t *Tail) read(ctx context.Context, parts []*tailed, wait time.Duration) er
 		logs[i], after[i], byLog[p.log] = p.log, p.after, p
 		p.dry = true
 	}
-	chunks, err := t.reader.Follow(ctx, logs, after, tailPage, wait)
+	page := max(1, t.pace.next(tailPage*len(parts))/len(parts))
+	chunks, err := t.reader.Follow(ctx, logs, after, page, wait)
 	if err != nil {
 		return fmt.Errorf("read %d partitions: %w", len(parts), err)
 	}
+	read, bytes := 0, int64(0)
+	defer func() { t.pace.came(read, bytes) }()
 	for _, c := range chunks {
 		p := byLog[c.Key]
 		had := len(p.entries)
-		p.entries = append(p.entries, c.Entries...)
+		read, bytes = read+len(c.Entries), bytes+bytesOfAll(c.Entries)
+		for _, e := range c.Entries {
+			p.entries = append(p.entries, t.stock.put(e))
+		}
 		if had == 0 {
 			t.arrived(p)
 		}
 		p.after = c.Entries[len(c.Entries)-1].ID
-		p.dry = len(c.Entries) < tailPage
+		p.dry = len(c.Entries) < page
 	}
 	return nil
 }
@@ -171,16 +187,19 @@ func (t *Tail) arrived(p *tailed) {
 }
 
 // pop takes the entry with the lowest ID of those that were read.
-func (t *Tail) pop() (TailedEvent, bool) {
+func (t *Tail) pop(ctx context.Context) (TailedEvent, bool, error) {
 	if len(t.ready) == 0 {
-		return TailedEvent{}, false
+		return TailedEvent{}, false, nil
 	}
 	p := t.ready[0]
-	e := TailedEvent{p.number, p.entries[0]}
+	e, err := t.stock.take(ctx, t.client, p.log, p.entries[0])
+	if err != nil {
+		return TailedEvent{}, false, err
+	}
 	if p.entries = p.entries[1:]; len(p.entries) > 0 {
 		heap.Fix(&t.ready, 0)
 	} else {
 		heap.Pop(&t.ready)
 	}
-	return e, true
+	return TailedEvent{p.number, e}, true, nil
 }

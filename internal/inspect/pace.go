@@ -1,0 +1,80 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+const (
+	tripBytes = 4 << 20  // what a round trip should bring
+	heldBytes = 16 << 20 // of entries that were read and not yet returned
+)
+
+// A pace says how many entries to read in a round trip, by the size of those that came before: their
+// payloads are other people's, and may have megabytes.
+type pace struct{ room int }
+
+// next returns how many entries may be read, at most so many.
+func (p *pace) next(most int) int {
+	p.room = max(p.room, 1)
+	return min(p.room, most)
+}
+
+// came notes what a round trip brought.
+func (p *pace) came(entries int, bytes int64) {
+	p.room *= 2
+	if bytes > tripBytes/2 {
+		p.room = max(1, int(int64(entries)*tripBytes/bytes))
+	}
+	p.room = min(p.room, 1<<20)
+}
+
+// A stock is how many bytes of entries are held.
+type stock struct {
+	held int64
+	most int64 // 0: heldBytes
+}
+
+// put returns the entry, or, where too much is held already, nothing but its ID.
+func (s *stock) put(e rstream.Entry) rstream.Entry {
+	n := bytesOf(e.Values)
+	if s.held+n > cmp.Or(s.most, heldBytes) {
+		return rstream.Entry{ID: e.ID}
+	}
+	s.held += n
+	return e
+}
+
+// take returns an entry that was put, which is read again if it was not held.
+func (s *stock) take(ctx context.Context, c *rstream.Client, log string, e rstream.Entry) (rstream.Entry, error) {
+	if e.Values != nil {
+		s.held -= bytesOf(e.Values)
+		return e, nil
+	}
+	again, err := c.Redis().XRangeN(ctx, log, e.ID, e.ID, 1).Result()
+	if err != nil {
+		return e, fmt.Errorf("read %s of %s: %w", e.ID, log, err)
+	}
+	if len(again) > 0 {
+		e = again[0]
+	}
+	return e, nil
+}
+
+func bytesOf(values map[string]any) (n int64) {
+	for name, value := range values {
+		text, _ := value.(string)
+		n += int64(len(name) + len(text))
+	}
+	return n
+}
+
+func bytesOfAll(entries []rstream.Entry) (n int64) {
+	for _, e := range entries {
+		n += bytesOf(e.Values)
+	}
+	return n
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+)
+
+// heapWhile returns how much the heap grew at most while f ran.
+func heapWhile(f func()) (most uint64) {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before := m.HeapAlloc
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	for {
+		runtime.ReadMemStats(&m)
+		most = max(most, m.HeapAlloc-min(before, m.HeapAlloc))
+		select {
+		case <-done:
+			return most
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// zeros is JSON text of n zeros, in a frame of a few kilobytes without a size.
+func zeros(t *testing.T, n int) string {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := strings.Repeat("0", 1<<20)
+	fmt.Fprint(w, `{"customer":"`)
+	for range n >> 20 {
+		fmt.Fprint(w, piece)
+	}
+	fmt.Fprint(w, `"}`)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// all asks for these lists at the same time.
+func (s *shop) all(paths ...string) {
+	var wg sync.WaitGroup
+	for _, path := range paths {
+		wg.Go(func() {
+			if resp, text := s.request(http.MethodGet, path, ""); resp.StatusCode != http.StatusOK || len(text) > 4<<20 {
+				s.t.Errorf("%s: %d, %d bytes", path, resp.StatusCode, len(text))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Whoever may send fills pages with what is small and becomes large, or is large as it is.
+func TestAPageTakesLittleMemory(t *testing.T) {
+	s := newShop(t, 8, nil)
+	runnel.NewStream(s.app, "zs", func(o order) string { return o.Customer }, &runnel.StreamOptions{Codec: runnel.Zstd(runnel.JSON)})
+	typed := runnel.New("shop", &runnel.Options{RedisURL: s.redis.URL()})
+	zs := runnel.NewStream(typed, "zs", func(o order) string { return o.Customer }, &runnel.StreamOptions{Codec: runnel.Zstd(runnel.JSON)})
+	s.must(zs.Send(t.Context(), order{Customer: "ada"}))
+	defer typed.Close()
+	k, rdb := s.c.Keys(), s.redis.Client(t)
+	small, large := zeros(t, 60<<20), strings.Repeat("x", 5<<20)
+	for i := range 30 {
+		s.must(rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: k.Partition("zs", i%16), Values: []any{"data", small}}).Err())
+		s.must(rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: k.Partition("orders", i%8), Values: []any{"data", large}}).Err())
+		_, err := s.orders.SendAfter(t.Context(), time.Hour, order{Customer: fmt.Sprint(i), Note: large})
+		s.must(err)
+	}
+	for path, bound := range map[string]uint64{
+		"/api/events?stream=zs&limit=500":                 64 << 20,
+		"/api/events?stream=zs&limit=500&key=ada":         64 << 20,
+		"/api/events?stream=orders&limit=500":             256 << 20,
+		"/api/events?stream=orders&limit=500&partition=3": 256 << 20,
+		"/api/delayed?stream=orders&limit=500":            400 << 20,
+	} {
+		most := heapWhile(func() { s.all(path, path, path, path) })
+		t.Logf("%s: %d MB", path, most>>20)
+		if most > bound {
+			t.Errorf("four times %s: %d MB", path, most>>20)
+		}
+	}
+	if of := get[listedEvents](s, "/api/events?stream=zs&limit=500"); len(of.Events) != 31 || !strings.Contains(of.Events[0].Err, "too large") {
+		t.Errorf("%d events, %+v", len(of.Events), of.Events[0])
+	}
+}
