@@ -43,7 +43,8 @@ func newFetcher(x *incarnation) *fetcher {
 	for range x.p.ReadConns {
 		f.readers = append(f.readers, &reader{
 			f: f, conn: x.w.client.NewReader(), byLog: map[string]*tenure{},
-			wake: make(chan struct{}, 1), kicks: make(chan struct{}, 1),
+			settling: newTrouble(x.log, "end of a broken connection", &x.count.Errors),
+			wake:     make(chan struct{}, 1), kicks: make(chan struct{}, 1),
 		})
 	}
 	return f
@@ -104,6 +105,7 @@ type reader struct {
 
 	interrupted atomic.Bool // the read under way was
 	sight       sight
+	settling    *trouble // of reads of unknown outcome
 
 	mu      sync.Mutex
 	tenures []*tenure

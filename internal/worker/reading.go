@@ -262,7 +262,7 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 	for _, t := range set {
 		t.setBehind(true)
 	}
-	trouble := newTrouble(r.f.x.log, "end of a broken connection", &r.f.x.count.Errors)
+	trouble := r.settling
 	for ctx.Err() == nil {
 		err := within(ctx, r.conn.Kill)
 		switch {

@@ -8,17 +8,22 @@ import (
 	"time"
 )
 
+// troubleApart is the least time between two lines that tell that the same trouble begins.
+const troubleApart = 10 * time.Second
+
 // trouble is the state of something that is tried again until it works: it
 // pauses between tries, longer each time and with jitter, and logs when trouble
-// begins, every minute while it lasts, and when it is over. Use by one
-// goroutine.
+// begins, every minute while it lasts, and when it is over. Where it comes and goes it
+// logs once in troubleApart, and how often it came. Use by one goroutine.
 type trouble struct {
 	log    *slog.Logger
 	what   string
 	errs   *atomic.Int64
 	pause  time.Duration
 	since  int64 // 0: none
-	logged int64
+	told   bool  // the log has the one that lasts
+	logged int64 // when a trouble was logged last; 0: never
+	breaks int   // how many have begun since
 	tries  int
 }
 
@@ -33,15 +38,31 @@ func (t *trouble) note(ctx context.Context, err error) {
 	now := mono()
 	if t.since == 0 {
 		t.since, t.pause = now, firstPause
+		t.breaks++
 	}
 	t.tries++
-	if t.errs != nil && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return
+	}
+	if t.errs != nil {
 		t.errs.Add(1)
 	}
-	if ctx.Err() == nil && (t.logged == 0 || now-t.logged > int64(time.Minute)) {
-		t.log.Warn(t.what+": trouble, trying again until it works", "tries", t.tries, "err", err)
-		t.logged = now
+	apart := troubleApart
+	if t.told {
+		apart = time.Minute
 	}
+	if t.logged == 0 || now-t.logged >= int64(apart) {
+		t.log.LogAttrs(context.Background(), slog.LevelWarn, t.what+": trouble, trying again until it works", t.counted(slog.Int("tries", t.tries), slog.Any("err", err))...)
+		t.logged, t.told, t.breaks = now, true, 0
+	}
+}
+
+// counted adds how often the trouble has come since the last line, if more than once.
+func (t *trouble) counted(attrs ...slog.Attr) []slog.Attr {
+	if t.breaks > 1 {
+		attrs = append(attrs, slog.Int("breaks", t.breaks))
+	}
+	return attrs
 }
 
 // wait notes an error and pauses; it returns early when ctx ends.
@@ -58,9 +79,16 @@ func (t *trouble) wait(ctx context.Context, err error) {
 
 // over notes that it worked.
 func (t *trouble) over() {
-	if t.since == 0 {
+	if t.since == 0 && t.breaks == 0 {
 		return
 	}
-	t.log.Info(t.what+": works again", "tries", t.tries, "after", time.Duration(mono()-t.since))
-	*t = trouble{log: t.log, what: t.what, errs: t.errs}
+	now := mono()
+	switch lasted := t.since != 0; {
+	case lasted && t.told:
+		t.log.Info(t.what+": works again", "tries", t.tries, "after", time.Duration(now-t.since))
+	case !lasted && now-t.logged >= int64(troubleApart):
+		t.log.LogAttrs(context.Background(), slog.LevelInfo, t.what+": works again", t.counted()...)
+		t.logged, t.breaks = now, 0
+	}
+	t.since, t.tries, t.told = 0, 0, false
 }
