@@ -78,7 +78,10 @@ func (c *consumer[T]) form() {
 	for i, entry := range c.rest[:n] {
 		e := c.event(entry, i)
 		c.history(e)
-		if !c.want.raw {
+		if n := c.src.Deadly(e.ID); n > 0 && c.retry == nil && c.policy != Halt {
+			c.bad = fmt.Errorf("the worker died or lost the partition %d times in a row while it processed this event", n)
+		}
+		if !c.want.raw && c.bad == nil {
 			var zero T
 			c.records = append(c.records, zero)
 			if err := c.decode(e, i); err != nil {

@@ -175,6 +175,9 @@ func (s *source) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 	return nil, nil
 }
 
+// Deadly is never: nothing dies here.
+func (s *source) Deadly(string) int { return 0 }
+
 // sift keeps back what stands behind a parked event.
 func (s *source) sift(out []rstream.Entry) ([]rstream.Entry, error) {
 	if out == nil {

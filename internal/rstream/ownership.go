@@ -32,6 +32,7 @@ type Position struct {
 
 	Unclean    bool        // the owner before did not release the partition: it died or lost it
 	Suspect    string      // the unacked event that such an owner was at, "" if none is known
+	Deaths     int         // so many owners in a row ended at the suspect; beyond the first they had begun it
 	Aside      []string    // what was taken out of the partition behind the floor, in any order: it comes again, to be acked only
 	Quarantine *Quarantine // nil: the partition is not quarantined
 	Skip       string      // the event that an operator said to pass over, "" for none
@@ -107,7 +108,7 @@ func parsePosition(reply []any) (Position, error) {
 	f := named(reply)
 	pos := Position{
 		Epoch: f.number("epoch"), Floor: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
-		Given: f.text("given"), Unclean: f.number("unclean") == 1, Suspect: f.text("suspect"),
+		Given: f.text("given"), Unclean: f.number("unclean") == 1, Suspect: f.text("suspect"), Deaths: int(f.number("deaths")),
 		Aside: strings.Fields(f.text("aside")), Skip: f.text("skip"), Poke: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"),
 	}
 	if f.err != nil {

@@ -120,6 +120,16 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 	return e, ok, p.wrap("begin retry of event "+EventID(p.Partition, s.ID), err)
 }
 
+// BeginSuspect notes that the owner begins Position.Suspect. If it does not release the
+// partition, and the event is not acked, the next takeover counts that in Deaths. With ""
+// what was counted is forgotten. ErrFenced says that the ownership is over. It is repeated
+// inside like Park, and may be repeated.
+func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string) error {
+	return p.wrap("begin event "+id, c.persist(ctx, func() error {
+		return sorted(beginScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
+	}))
+}
+
 // Settle removes a parked event that is done. ErrFenced says that the ownership
 // is over. It is repeated inside like Park, and may be repeated.
 func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {

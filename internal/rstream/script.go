@@ -115,6 +115,9 @@ var goneSource string
 //go:embed lua/dead.lua
 var deadSource string
 
+//go:embed lua/begin.lua
+var beginSource string
+
 //go:embed lua/quarantine.lua
 var quarantineSource string
 
@@ -166,6 +169,7 @@ var (
 	attemptScript    = redis.NewScript(attemptSource)
 	settleScript     = redis.NewScript(settleSource)
 	deadScript       = redis.NewScript(prelude + tenureLib + deadSource)
+	beginScript      = redis.NewScript(beginSource)
 	quarantineScript = redis.NewScript(quarantineSource)
 	resumeScript     = redis.NewScript(resumeSource)
 	replayScript     = redis.NewScript(replaySource)

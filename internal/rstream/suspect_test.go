@@ -1,6 +1,7 @@
 package rstream
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -115,5 +116,48 @@ func TestWhatWasGivenStaysGiven(t *testing.T) {
 		_, err := e.Reset(e.ctx(), p, tenure(alice, 2), "0-0")
 		e.must(err)
 		equal(t, "after a reset", e.own(p, tenure(bob, 2)).Given, "0-0")
+	})
+}
+
+// The owners that ended at one event are counted: the first one by a guess, later ones
+// only if they had begun it and did not release the partition.
+func TestDeathsAtAnEventAreCounted(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		for _, id := range []string{"1-1", "2-2"} {
+			e.add(p.Log, id)
+		}
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 2)
+		number := uint64(1)
+		next := func(what, suspect string, deaths int) Tenure {
+			t.Helper()
+			number++
+			pos := e.own(p, tenure(bob, number))
+			equal(t, what, []any{pos.Suspect, pos.Deaths}, []any{suspect, deaths})
+			e.read(p, bob, 2)
+			return tenure(bob, number)
+		}
+		begin := func(owner Tenure, id string) Tenure {
+			t.Helper()
+			e.must(e.BeginSuspect(e.ctx(), p, owner, id))
+			e.must(e.BeginSuspect(e.ctx(), p, owner, id)) // repeated it is the same
+			return owner
+		}
+		owner := next("the first one", "1-1", 1)
+		owner = next("one that did not get there", "1-1", 1)
+		begin(owner, "1-1")
+		owner = begin(next("one that began it", "1-1", 2), "1-1")
+		e.must(e.Unlock(e.ctx(), p, owner))
+		owner = begin(next("one that began and released it", "1-1", 2), "1-1")
+		if err := e.BeginSuspect(e.ctx(), p, tenure(alice, 1), "1-1"); !errors.Is(err, ErrFenced) {
+			t.Errorf("an earlier owner: %v", err)
+		}
+		owner = begin(next("the third one", "1-1", 3), "")
+		owner = begin(next("what an owner forgot", "1-1", 1), "1-1")
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, bob), []Ack{{Place: p, IDs: []string{"1-1"}}})[0])
+		owner = next("the next event", "2-2", 1)
+		e.must(e.Ack(e.ctx(), GroupName(p.Processor, bob), []Ack{{Place: p, IDs: []string{"2-2"}}})[0])
+		next("none", "", 0)
 	})
 }

@@ -49,8 +49,8 @@ func (a *alone) claim(t *tenure, h hold) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, free := mono(), true
-	for _, c := range a.running {
-		if now < c.away && (h == holdsAlone || c.hold == holdsAlone || h == holdsTurn && c.hold == holdsTurn) {
+	for other, c := range a.running {
+		if other != t && now < c.away && (h == holdsAlone || c.hold == holdsAlone || h == holdsTurn && c.hold == holdsTurn) {
 			free = false
 			a.wakeAt(c.away)
 		}

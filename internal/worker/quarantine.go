@@ -15,8 +15,11 @@ func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
 	t.count.Quarantined.Add(1)
 	t.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
 		"event", rstream.EventID(t.place.Partition, event), "err", err)
-	// The error is the end of the tenure, by a loss: then the next owner meets the
+	// An error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.
+	if t.Deadly(event) > 0 { // after a resume it is tried again
+		_ = t.shelf.beginSuspect("")
+	}
 	_ = t.shelf.quarantine(rstream.Quarantine{Reason: textOf(err), Event: event, Worker: t.worker, At: t.shelf.Now()})
 	t.standStill()
 }

@@ -69,6 +69,7 @@ type RetriesConfig struct {
 	Partition     int
 	Epoch         int64
 	Suspect, Skip string   // IDs or ""
+	Deaths        int      // so many owners in a row ended at Suspect
 	Aside         []string // IDs
 	Log           *slog.Logger
 	Count         *Counters

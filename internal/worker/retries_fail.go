@@ -31,6 +31,12 @@ func (r *Retries) Sift(entries []rstream.Entry) (rest []rstream.Entry, acks []st
 			acks = append(acks, e.ID)
 		case e.ID == r.suspect:
 			r.suspect = ""
+			if r.cfg.Deaths >= max(r.cfg.Retry.Max, 2) { // to find its key may be what ends a worker
+				if err := r.bury(context.Background(), e, r.deadly(e)); err != nil {
+					return rest, acks, err
+				}
+				break
+			}
 			ps = append(ps, rstream.Parking{Entry: e, State: r.suspected(e)})
 		default:
 			if state, ok := r.behind(e, keyed); ok {
@@ -87,13 +93,21 @@ func (r *Retries) place(s *rstream.RetryState, e rstream.Entry) {
 // suspected is the state of an event whose first attempt nobody has lived to
 // report.
 func (r *Retries) suspected(e rstream.Entry) rstream.RetryState {
-	now := r.cfg.Shelf.Now()
-	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "tries", 1)
-	s := rstream.RetryState{
-		Attempts: 1, First: now, Last: now, At: now + r.wait(&Failure{}, 1), Error: crashText, Reason: ReasonCrash,
-	}
+	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "tries", max(r.cfg.Deaths, 1))
+	s := r.deadly(e)
+	s.At = s.Last + r.wait(&Failure{}, s.Attempts)
 	r.place(&s, e)
 	return s
+}
+
+// deadly is the same of one at which as many owners ended as it has attempts, without
+// what the record would tell.
+func (r *Retries) deadly(e rstream.Entry) rstream.RetryState {
+	now := r.cfg.Shelf.Now()
+	key, _ := e.Values[rstream.KeyField].(string)
+	return rstream.RetryState{
+		ID: e.ID, Key: key, Attempts: max(r.cfg.Deaths, 1), First: now, Last: now, Error: crashText, Reason: ReasonCrash,
+	}
 }
 
 // Fail decides about events that failed: all of what runs, or new ones in their

@@ -125,10 +125,11 @@ func (i *incarnation) keep(t *tenure, pos rstream.Position) {
 	t.shelf = &shelf{i: i, t: t, offset: pos.Now*int64(time.Millisecond) - mono()}
 	t.retries = NewRetries(RetriesConfig{
 		Retry: i.p.Retry, Shelf: t.shelf, Key: i.p.Key, Limit: i.p.Size,
-		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Skip: pos.Skip, Aside: pos.Aside, Log: t.log, Count: t.count,
+		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, Aside: pos.Aside, Log: t.log, Count: t.count,
 	})
 	t.stale.Store(pos.Parked > 0)
-	t.careful = i.p.Retry != nil && pos.Unclean && compareIDs(pos.Given, pos.Floor) > 0
+	t.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
+	t.careful = (i.p.Retry != nil || pos.Deaths > 1) && pos.Unclean && compareIDs(pos.Given, pos.Floor) > 0
 	t.pokes, t.poked = make(chan struct{}, 1), pos.Poke
 	t.retake = func() { i.retake(t) }
 	t.repeat = func(why error) { i.repeat(t, why) }

@@ -38,7 +38,7 @@ func (t *tenure) timed() {
 
 // Next is Source.Next.
 func (t *tenure) Next(done string, checked bool) (e rstream.Entry, ok bool) {
-	if t.stale.Load() || t.careful || !t.retries.Idle() || t.retries.Most(1) == 0 || t.retries.Runs(done) || !checked && t.held.Load() {
+	if t.stale.Load() || t.careful || t.deaths.event != "" || !t.retries.Idle() || t.retries.Most(1) == 0 || t.retries.Runs(done) || !checked && t.held.Load() {
 		t.Ack([]string{done}, false)
 		return rstream.Entry{}, false
 	}
@@ -70,7 +70,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 			return nil, err
 		}
 	}
-	if t.retries.Idle() && !t.careful {
+	if t.retries.Idle() && !t.careful && t.deaths.event == "" {
 		return t.await(t.retries.Most(n), within, -1)
 	}
 	if !t.Live() {
@@ -107,7 +107,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 		return nil, nil
 	}
 	n = t.retries.Most(n)
-	if t.careful || t.retries.Looking() {
+	if t.careful || t.retries.Looking() || t.deaths.n > 1 && t.deaths.event != "" {
 		n, within = 1, 0
 	}
 	if fresh {
@@ -127,34 +127,34 @@ func (t *tenure) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 // its worker. They run with the acks before them confirmed: then the oldest
 // pending entry is the one that runs, should it end this worker too.
 func (t *tenure) admit(entries []rstream.Entry) ([]rstream.Entry, error) {
-	if t.careful && !t.repeated(entries[0].ID) {
-		t.careful = false
-	}
-	rest, acks, err := t.retries.Sift(entries)
-	t.finish(acks, false)
-	if err == nil && len(rest) == 0 {
-		t.share.parked(len(entries), mono())
-	} else {
-		t.share.iteration()
-	}
-	if err != nil || len(rest) == 0 || !t.careful {
-		return rest, err
-	}
-	if !t.flush() {
+	t.careful = t.careful && t.repeated(entries[0].ID)
+	if t.careful && !t.flush() {
 		return nil, io.EOF
 	}
-	if !t.claim(holdsShare) {
-		t.untake(rest)
+	ok, err := t.meet(entries[0].ID)
+	if err != nil {
+		return nil, err
+	}
+	if !ok || t.careful && !t.claim(holdsShare) {
+		t.untake(entries)
 		t.share.pass()
 		t.leave()
 		t.doze(t.retries.Wait())
 		return nil, nil
 	}
-	return rest, nil
+	rest, acks, err := t.retries.Sift(entries)
+	t.finish(acks, false)
+	if len(rest) == 0 {
+		t.letGo()
+		t.share.parked(len(entries), mono())
+	} else {
+		t.share.iteration()
+	}
+	return rest, err
 }
 
 func (t *tenure) claim(h hold) bool {
-	if t.holding == h {
+	if t.holding >= h {
 		return true
 	}
 	if !t.alone.claim(t, h) {

@@ -65,6 +65,7 @@ type tenure struct {
 	careful bool          // what comes next may have ended the owner before; the consumer's
 	holding hold          // the consumer's
 	share   share         // the consumer's
+	deaths  deaths        // the consumer's
 }
 
 func (t *tenure) Partition() int          { return t.place.Partition }

@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, clean, unclean, suspect, aside, quarantine, skip, poke, lost, gone, missed   4 retry states
+--         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
@@ -12,7 +12,8 @@
 -- Returns names and values in turns: epoch, floor, read (entries read at the floor,
 --         or -1), found (how the floor was found), given (the last ID that an earlier
 --         owner was given, at least the floor), unclean (1: the owner before did not
---         release), suspect (the event that it was at, or ''), aside (the IDs behind the
+--         release), suspect (the event that it was at, or ''), deaths (so many
+--         owners in a row ended at that), aside (the IDs behind the
 --         floor of what was taken out of the partition, with a space between them), quarantine, skip
 --         (as they are stored, or ''), poke, lost (entries that were removed before
 --         they were delivered), gone (those that were removed while they were
@@ -29,12 +30,12 @@ local parked = redis.call('HLEN', KEYS[4])
 -- The reply, from what is stored.
 local function answer()
 	local now = redis.call('TIME')
-	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside')
+	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside', 'deaths')
 	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
 		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
 		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0,
 		'lost', tonumber(s[11] or '') or 0, 'gone', tonumber(s[12] or '') or 0,
-		'missed', tonumber(s[13] or '') or 0, 'aside', s[14] or '',
+		'missed', tonumber(s[13] or '') or 0, 'aside', s[14] or '', 'deaths', tonumber(s[15] or '') or 0,
 		'parked', parked, 'now', now[1] * 1000 + math.floor(now[2] / 1000) }
 end
 
@@ -54,7 +55,7 @@ if exists then
 	end
 end
 
-local fields = { 'tenure', 'epoch', 'floor', 'read', 'open', 'clean', 'suspect', 'aside', 'given', 'lost' }
+local fields = { 'tenure', 'epoch', 'floor', 'read', 'open', 'clean', 'suspect', 'begun', 'deaths', 'aside', 'given', 'lost' }
 local saved = {}
 for i, value in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do saved[fields[i]] = value end
 if saved.tenure == ARGV[3] then
@@ -141,6 +142,13 @@ if unclean and first then
 elseif before_it ~= '' and before(floor, before_it) and (not first or first == before_it) then
 	suspect = before_it
 end
+-- The first of them is a guess. Later ones had noted that they began it, see begin.lua.
+local deaths = 0
+if suspect ~= '' then
+	deaths = suspect == before_it and tonumber(saved.deaths or '') or 0
+	if unclean and (suspect ~= before_it or saved.begun == suspect) then deaths = deaths + 1 end
+	deaths = math.max(deaths, 1)
+end
 -- What an owner was given stays given, also if the next one ended before it read.
 local same = found == 'group' or found == 'checkpoint'
 if same and saved.given and before(given, saved.given) then given = saved.given end
@@ -152,9 +160,9 @@ local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved.epoch or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
 	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6],
-	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'aside', table.concat(behind, ' '),
+	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
 	'missed', lost + gone)
-redis.call('HDEL', KEYS[3], 'clean')
+redis.call('HDEL', KEYS[3], 'clean', 'begun')
 if lost > 0 then redis.call('HINCRBY', KEYS[3], 'lost', lost) end
 if gone > 0 then redis.call('HINCRBY', KEYS[3], 'gone', gone) end
 if mine then redis.call('XGROUP', 'DESTROY', log, own) end

@@ -1,0 +1,17 @@
+-- Notes that an owner begins the event that an owner before may have ended at: should this
+-- one end too, it was at it. Repeated it changes nothing more.
+--
+-- KEYS    1 lock   2 ownership hash
+-- ARGV    1 lock value   2 entry ID, '' for none: what was counted of it is forgotten
+-- Returns 1
+-- Errors  FENCED when the lock does not hold the value
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+	return redis.error_reply('FENCED the partition is not ours')
+end
+redis.call('PEXPIRE', KEYS[1], 1, 'GT') -- see obtain.lua
+if ARGV[2] == '' then
+	redis.call('HDEL', KEYS[2], 'begun', 'deaths')
+else
+	redis.call('HSET', KEYS[2], 'begun', ARGV[2])
+end
+return 1

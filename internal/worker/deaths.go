@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// deathsDecide is at how many deaths in a row an event without a Retry is one that failed.
+const deathsDecide = 3
+
+// deaths is what a tenure knows of the event at which owners before it ended. Use by
+// one goroutine.
+type deaths struct {
+	event string // its ID, "" for none, or none any more
+	n     int    // so many owners in a row ended at it; the first one is a guess
+	begun bool   // it is stored that this owner begins it
+}
+
+// meet prepares for the next entry, whatever will be done to it: to find its key may end
+// the process, too. ok is false where it may not be begun yet. The error is the end of the tenure.
+func (t *tenure) meet(id string) (ok bool, err error) {
+	d := &t.deaths
+	if d.event != "" && compareIDs(id, d.event) > 0 {
+		d.event = ""
+	}
+	switch {
+	case d.event != id || t.decided(id) && t.retries.cfg.Retry != nil:
+	case d.n+1 >= t.mostDeaths() && !t.claim(holdsAlone):
+		return false, nil
+	case !d.begun:
+		if err := t.shelf.beginSuspect(id); err != nil {
+			return false, err
+		}
+		d.begun = true
+		if d.n > 1 {
+			t.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset` to its ID", "event", rstream.EventID(t.place.Partition, id), "tries", d.n)
+		}
+	}
+	return true, nil
+}
+
+// mostDeaths is how many deaths decide about an event: with a Retry, its attempts. At
+// the last one it runs alone; the first one, a guess, never decides.
+func (t *tenure) mostDeaths() int {
+	if retry := t.retries.cfg.Retry; retry != nil {
+		return max(retry.Max, 2)
+	}
+	return deathsDecide
+}
+
+// decided reports whether an event has ended as many owners as it may.
+func (t *tenure) decided(id string) bool { return t.deaths.event == id && t.deaths.n >= t.mostDeaths() }
+
+// Deadly is Source.Deadly.
+func (t *tenure) Deadly(id string) int {
+	if !t.decided(id) {
+		return 0
+	}
+	return t.deaths.n
+}
+
+func (s *shelf) beginSuspect(id string) error {
+	return s.persist(func(ctx context.Context) error {
+		return s.i.w.client.BeginSuspect(ctx, s.t.place, s.t.number, id)
+	})
+}
