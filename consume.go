@@ -327,7 +327,7 @@ func (c *consumer[T]) settle(err error) error {
 		return errEnded
 	}
 	c.ackOthers(failed)
-	return fmt.Errorf("event %s: %w", failed[0].name(), err)
+	return &worker.EventError{Stream: c.stream.name, Processor: c.processor, Partition: failed[0].Partition, ID: failed[0].ID, Err: err}
 }
 
 // fail tells what becomes of the events that failed, and acks the others of the

@@ -51,7 +51,7 @@ type finding struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`           // "" where the stream has none
 	Partition *int   `json:"partition,omitempty"` // nil: all together
-	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "held", "workers", "owner" or "processors"
+	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "workers", "owner" or "processors"
 	Value     int64  `json:"value"`               // events, or ms
 	Limit     int64  `json:"limit"`
 	Text      string `json:"text"`
@@ -154,6 +154,10 @@ func findings(c *cli.Context, p *inspect.ProcessorState) (out []finding) {
 		}
 		if working > 0 && s.Executor == "" && age > unownedFor {
 			add(&s.Partition, "owner", s.Age, unownedFor.Milliseconds(), "no worker owns it, and event %s has not been acked for %s; see /readyz and the log of the workers", rstream.EventID(s.Partition, s.Oldest), shortly(age))
+		}
+		if q := s.Halt; q != nil {
+			add(&s.Partition, "halt", 1, 0, "worker %s halted at event %s at %s: %s; %s", dash(q.Worker), q.Event, q.At.Format(time.RFC3339), summary(q.Reason),
+				passOver(p.Stream, p.Processor, q.Event))
 		}
 		if q := s.Quarantine; q != nil {
 			add(&s.Partition, "quarantine", 1, 0, "quarantined since %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Event), summary(q.Reason))

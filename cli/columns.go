@@ -121,6 +121,8 @@ func stateOf(s *inspect.PartitionState, now time.Time) string {
 		return "not reading"
 	case s.RunningSince != nil:
 		return "running for " + shortly(now.Sub(*s.RunningSince))
+	case s.Executor == "" && s.Halt != nil:
+		return "halted"
 	case s.Executor == "":
 		return "no owner"
 	}

@@ -205,6 +205,10 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 		if s.RunningSince != nil {
 			fmt.Fprintf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince)))
 		}
+		if q := s.Halt; q != nil {
+			fmt.Fprintf(t, "partition %d: worker %s halted at event %s at %s: %s\n", s.Partition, dash(q.Worker), q.Event, q.At.Format(time.RFC3339), summary(q.Reason))
+			fmt.Fprintf(t, "partition %d: %s\n", s.Partition, passOver(p.Stream, p.Processor, q.Event))
+		}
 		if q := s.Quarantine; q != nil {
 			fmt.Fprintf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason))
 		}

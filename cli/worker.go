@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/logqueue"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/worker"
 )
 
 func (p *program) worker() *cli.Command {
@@ -48,6 +52,9 @@ func runWorker(ctx context.Context, s *session, c *cli.Context) error {
 	defer logs.Close()
 	defer monitor.run(logs.Logger())()
 	err = s.app.Run(ctx, list(c.String("processors"))...)
+	if at := (*worker.EventError)(nil); errors.As(err, &at) {
+		return fmt.Errorf("%w; %s", err, passOver(at.Stream, at.Processor, rstream.EventID(at.Partition, at.ID)))
+	}
 	if err == nil || !unreachable(err) {
 		return err
 	}
@@ -68,4 +75,9 @@ func list(s string) []string {
 		}
 	}
 	return out
+}
+
+// passOver says how to go on behind an event at which a worker halted.
+func passOver(stream, processor, event string) string {
+	return fmt.Sprintf("mend what fails and start a worker, or pass the event over, unprocessed, while none runs: processor reset %s/%s --to %s", stream, processor, event)
 }

@@ -76,7 +76,7 @@ func TestWorkerErrorsAreOneLine(t *testing.T) {
 		r.want(t, 1, "", want)
 		lines := strings.Split(strings.TrimSpace(r.err), "\n")
 		last := lines[len(lines)-1]
-		if !strings.HasSuffix(last, want) || !strings.Contains(last, "stream orders partition") || !strings.Contains(lines[len(lines)-2], "worker stopped") {
+		if !strings.Contains(last, want+"; mend what fails") || !strings.Contains(last, "stream orders partition") || !strings.Contains(lines[len(lines)-2], "worker stopped") {
 			t.Errorf("%s: the last lines are\n%s", name, strings.Join(lines[len(lines)-2:], "\n"))
 		}
 	}

@@ -131,6 +131,7 @@ var overviewGauges = []struct {
 	{processorGauge("app_parked_events", "Parked events, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Parked) }},
 	{processorGauge("app_dead_letters", "Dead letters, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Dead) }},
 	{processorGauge("app_quarantined_partitions", "Partitions that a failure has stopped."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Quarantined) }},
+	{processorGauge("app_halted_partitions", "Partitions with an event at which a worker halted, and that is not acked yet."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Halted) }},
 	{processorGauge("app_held_partitions", "Partitions that a pause or a block holds back."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Held) }},
 	{processorGauge("app_unknown_partitions", "Partitions that could not be looked at."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Unknown) }},
 }

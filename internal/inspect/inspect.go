@@ -90,7 +90,7 @@ func Partitions(ctx context.Context, c *rstream.Client, stream, processor string
 			Partition: numbers[i], Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
 			Length: v.Length, Appended: v.Added, Floor: v.Floor, End: v.End, Oldest: v.Oldest, Delayed: v.Delayed,
-			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Partition, v.Quarantine),
+			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Partition, v.Quarantine), Halt: quarantineOf(places[i].Partition, v.Halt),
 		}
 		if v.Oldest != "" {
 			// An entry with an ID of the future was appended by somebody with such a clock.

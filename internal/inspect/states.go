@@ -108,10 +108,11 @@ type PartitionState struct {
 	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that takes long, by the worker's clock
 	NotReading   *time.Time       `json:"not_reading,omitempty"`   // since when the owner's reads fail, by the worker's clock
 	Quarantine   *QuarantineState `json:"quarantine,omitempty"`
+	Halt         *QuarantineState `json:"halt,omitempty"` // at which event a worker halted, until it is acked
 	Err          string           `json:"err,omitempty"`
 }
 
-// A QuarantineState is why a partition processes nothing.
+// A QuarantineState is why a partition processes nothing, or why a worker halted.
 type QuarantineState struct {
 	Reason string    `json:"reason"`
 	Event  string    `json:"event"` // partition/entry ID, "" when it was no event's fault
@@ -134,6 +135,7 @@ type Totals struct {
 	Lost     int64 `json:"lost"`
 
 	Quarantined int `json:"quarantined"` // partitions
+	Halted      int `json:"halted"`      // partitions with an event at which a worker halted
 	Held        int `json:"held"`        // partitions that rules hold back
 	Unknown     int `json:"unknown"`     // partitions that could not be looked at, see their err
 }
@@ -149,6 +151,9 @@ func Sum(partitions []PartitionState) (t Totals) {
 		}
 		if s.Quarantine != nil {
 			t.Quarantined++
+		}
+		if s.Halt != nil {
+			t.Halted++
 		}
 		if s.Held != "" {
 			t.Held++

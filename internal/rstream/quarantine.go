@@ -11,7 +11,8 @@ import (
 
 const quarantineVersion = 1
 
-// A Quarantine is why a partition processes nothing, until an operator ends it.
+// A Quarantine is why a partition processes nothing, until an operator ends it; or why a worker
+// halted at it.
 type Quarantine struct {
 	Version int    `json:"v"` // set when it is written
 	Reason  string `json:"reason"`
@@ -25,13 +26,23 @@ type Quarantine struct {
 // It is repeated inside while its outcome is unknown and ctx lives, and may be
 // repeated.
 func (c *Client) Quarantine(ctx context.Context, p Place, t Tenure, q Quarantine) error {
+	return c.storeStop(ctx, p, t, q, "quarantine")
+}
+
+// Halted stores at which event of a partition its worker halted, and why: View.Halt, until the
+// event is acked. It keeps no later owner from the partition. Else it is as Quarantine.
+func (c *Client) Halted(ctx context.Context, p Place, t Tenure, q Quarantine) error {
+	return c.storeStop(ctx, p, t, q, "halt")
+}
+
+func (c *Client) storeStop(ctx context.Context, p Place, t Tenure, q Quarantine, field string) error {
 	q.Version, q.Reason = quarantineVersion, cut(q.Reason)
 	text, err := json.Marshal(q)
 	if err != nil {
-		return p.wrap("quarantine", err)
+		return p.wrap(field, err)
 	}
-	return p.wrap("quarantine", c.persist(ctx, func() error {
-		return sorted(quarantineScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), text).Err())
+	return p.wrap(field, c.persist(ctx, func() error {
+		return sorted(quarantineScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
 	}))
 }
 

@@ -37,6 +37,7 @@ type View struct {
 	Lost      int64 // removed before they were processed
 
 	Quarantine *Quarantine // nil: the partition is not quarantined
+	Halt       *Quarantine // at which event a worker halted that is not acked yet, nil for none
 	Now        time.Time   // by the server's clock
 	Err        error       // the server could not tell, for instance because a key holds a wrong type
 }
@@ -97,12 +98,17 @@ func parseView(reply any) (View, error) {
 		Oldest: f.text("oldest"), Now: time.UnixMilli(f.number("now")), Parked: f.number("parked"), Failed: f.number("failed"),
 		Dead: f.number("dead"), Delayed: f.number("delayed"), Lost: f.number("lost"),
 	}
-	quarantine := f.text("quarantine")
+	quarantine, halt := f.text("quarantine"), f.text("halt")
 	if f.err != nil {
 		return View{}, f.err
 	}
 	var err error
-	v.Quarantine, err = parseQuarantine(quarantine)
+	if v.Quarantine, err = parseQuarantine(quarantine); err != nil {
+		return v, err
+	}
+	if v.Halt, err = parseQuarantine(halt); v.Halt != nil && CompareIDs(v.Halt.Event, v.Floor) <= 0 {
+		v.Halt = nil // the event is acked
+	}
 	return v, err
 }
 

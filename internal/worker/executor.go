@@ -351,6 +351,7 @@ func (i *incarnation) consume(t *tenure, q *rstream.Quarantine) {
 	returned = true
 	switch {
 	case err != nil:
+		t.halted(err)
 		i.w.halt(err)
 	case !t.isEnding():
 		// It saw the lease over. A refresh that is answered only now must not

@@ -10,6 +10,7 @@
 --         end (last ID), oldest (the first ID that is not acked, or ''), parked,
 --         failed (how many of these failed and wait to be tried again, -1 where more are
 --         parked than are looked at), dead, delayed, lost, quarantine (as stored, or ''),
+--         halt (as stored, or ''),
 --         now (ms)
 local id_length = tonumber(ARGV[2])
 local time = redis.call('TIME')
@@ -36,7 +37,7 @@ end
 local function view(log, lock, own, retry, dead_letters, due)
 	local held = redis.call('GET', lock) or ''
 	local left = redis.call('PTTL', lock)
-	local saved = redis.call('HMGET', own, 'epoch', 'floor', 'quarantine', 'lost', 'gone')
+	local saved = redis.call('HMGET', own, 'epoch', 'floor', 'quarantine', 'lost', 'gone', 'halt')
 	local epoch, checkpoint = tonumber(saved[1] or '') or 0, saved[2] or '0-0'
 	local parked, dead, delayed = redis.call('HLEN', retry), redis.call('XLEN', dead_letters), redis.call('ZCARD', due)
 	local failed = 0
@@ -51,7 +52,7 @@ local function view(log, lock, own, retry, dead_letters, due)
 	local function answer(group, delivered, floor, pending, behind, length, added, last, oldest)
 		return { 'held', held, 'left', left, 'epoch', epoch, 'group', group, 'delivered', delivered, 'floor', floor,
 			'pending', pending, 'behind', behind, 'length', length, 'added', added, 'end', last, 'oldest', oldest, 'now', now,
-			'parked', parked, 'failed', failed, 'dead', dead, 'delayed', delayed, 'lost', (tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), 'quarantine', saved[3] or '' }
+			'parked', parked, 'failed', failed, 'dead', dead, 'delayed', delayed, 'lost', (tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), 'quarantine', saved[3] or '', 'halt', saved[6] or '' }
 	end
 	-- One that is not there is an empty one.
 	local info = redis.pcall('XINFO', 'STREAM', log)

@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// An EventError is an error that a processor halts with, and the event that it is about.
+type EventError struct {
+	Stream    string
+	Processor string
+	Partition int
+	ID        string // entry ID
+	Err       error
+}
+
+// Error names the event as "event partition/ID".
+func (e *EventError) Error() string {
+	return "event " + rstream.EventID(e.Partition, e.ID) + ": " + e.Err.Error()
+}
+
+// Unwrap returns the error of the event.
+func (e *EventError) Unwrap() error { return e.Err }
+
+// halted stores at which event the worker halts, for those who look later: the process ends, and
+// its log may be gone. It takes no longer than lastWords, and what cannot be stored by then is not.
+func (t *tenure) halted(err error) {
+	var at *EventError
+	if !errors.As(err, &at) || at.Stream != t.place.Stream || at.Partition != t.place.Partition || !t.keeps() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), lastWords)
+	defer cancel()
+	q := rstream.Quarantine{Reason: textOf(at.Err), Event: at.ID, Worker: t.worker, At: t.shelf.Now()}
+	if err := t.shelf.i.w.client.Halted(ctx, t.place, t.number, q); err != nil {
+		t.log.Warn("why the worker halts could not be stored", "err", err)
+	}
+}
