@@ -177,14 +177,9 @@ func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now
 // moveBack mends times that are ahead of the clock that they were taken from: an event
 // waits no longer than it was to wait when it failed.
 func (s *RetryState) moveBack(now int64) {
-	if s.At <= now || s.Last <= now && s.Last != 0 {
-		return
+	if s.Last > now {
+		s.At, s.Last = min(s.At, now+max(s.At-s.Last, 0)), now
 	}
-	wait := int64(0)
-	if s.Last != 0 {
-		wait, s.Last = max(s.At-s.Last, 0), now
-	}
-	s.At = now + wait
 }
 
 // Parked returns a parked event, and whether it is there.
@@ -204,11 +199,16 @@ func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, e
 	return Entry{ID: id, Values: values}, true, nil
 }
 
-func (s RetryState) encode() (string, error) {
-	s.Version, s.Error = retryVersion, cut(s.Error)
+// version is that of the form in which the state is stored.
+func (s RetryState) version() int {
 	if strings.HasPrefix(s.Lane, hashedLane) {
-		s.Version = laneVersion
+		return laneVersion
 	}
+	return retryVersion
+}
+
+func (s RetryState) encode() (string, error) {
+	s.Version, s.Error = s.version(), cut(s.Error)
 	text, err := json.Marshal(s)
 	return string(text), err
 }
@@ -218,8 +218,8 @@ func parseRetry(id, text string) (RetryState, error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return s, fmt.Errorf("state of event %s is not readable: %w", id, err)
 	}
-	if s.Version != retryVersion && s.Version != laneVersion {
-		return s, fmt.Errorf("state of event %s has version %d, not %d or %d: written by another release", id, s.Version, retryVersion, laneVersion)
+	if want := s.version(); s.Version != want {
+		return s, fmt.Errorf("state of event %s has version %d, not %d: written by another release", id, s.Version, want)
 	}
 	s.ID = id
 	if key, ok := strings.CutPrefix(s.Lane, plainLane); ok && len(key) > keyShown { // by an earlier release
