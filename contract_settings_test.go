@@ -3,6 +3,7 @@ package runnel_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,7 @@ func TestMistakesPanicAtRegistration(t *testing.T) {
 		"Size -1 is negative":                         func() { stream(&runnel.StreamOptions{Size: -1}) },
 		"MaxRecord 1023 is not between":               func() { stream(&runnel.StreamOptions{MaxRecord: 1023}) },
 		"Partitioner needs a Name and a Func":         func() { stream(&runnel.StreamOptions{Partitioner: &runnel.Partitioner{Name: "x"}}) },
+		`Worker "w\x1b[2J": it has characters`:        func() { runnel.New("a", &runnel.Options{Worker: "w\x1b[2J"}) },
 		`KeyLayout "x" is neither`:                    func() { runnel.New("a", &runnel.Options{KeyLayout: "x"}) },
 		"LeaderPoll 1ms is below 100ms":               func() { runnel.New("a", &runnel.Options{LeaderPoll: time.Millisecond}) },
 		"Stream: Size -1 is negative":                 func() { runnel.New("a", &runnel.Options{Stream: runnel.StreamOptions{Size: -1}}) },
@@ -264,14 +266,14 @@ func TestAMalformedVariableIsAnErrorThatNamesIt(t *testing.T) {
 	for variable, value := range map[string]string{
 		"RUNNEL_LEADER_POLL": "often", "RUNNEL_KEY_LAYOUT": "flat", "RUNNEL_TIME_ZONE": "Moon/Sea", "RUNNEL_PARTITIONS": "0",
 		"RUNNEL_SIZE": "big", "RUNNEL_ON_ERROR": "shrug", "RUNNEL_LOCK_EXPIRY": "1ms", "RUNNEL_GRACE": "8", "RUNNEL_JOIN_DELAY": "-1s",
-		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s", "RUNNEL_MAX_RECORD": "64MiB",
+		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s", "RUNNEL_MAX_RECORD": "64MiB", "RUNNEL_WORKER": "w\x1b]0;X\a",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)
 			// Also where code has overruled it: it would surprise later.
 			app := settled(&runnel.Options{LeaderPoll: time.Second}, &runnel.StreamOptions{Partitions: 1}, nil)
 			err := app.Run(t.Context())
-			if err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), value) {
+			if err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), strings.Trim(strconv.Quote(value), `"`)) {
 				t.Errorf("Run: %v", err)
 			}
 		})

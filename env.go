@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // environment reads RUNNEL_* variables. Every value that is set and malformed
@@ -89,7 +91,7 @@ func (e *environment) app(o *Options) {
 	o.RedisKey = cmp.Or(o.RedisKey, e.text("RUNNEL_REDIS_KEY"))
 	o.LogLevel = cmp.Or(o.LogLevel, e.checked("RUNNEL_LOG_LEVEL", checkLogLevel), "info")
 	o.LogFormat = cmp.Or(o.LogFormat, e.checked("RUNNEL_LOG_FORMAT", checkLogFormat), "text")
-	o.Worker = cmp.Or(o.Worker, e.text("RUNNEL_WORKER"), defaultWorker())
+	o.Worker = cmp.Or(o.Worker, e.checked("RUNNEL_WORKER", checkWorker), defaultWorker())
 	o.LeaderPoll = cmp.Or(o.LeaderPoll, e.duration("RUNNEL_LEADER_POLL", minLeaderPoll), defaultLeaderPoll)
 	o.Durability.MinReplicas = cmp.Or(o.Durability.MinReplicas, int(e.number("RUNNEL_MIN_REPLICAS", 0, maxReplicas)))
 	o.Durability.Timeout = cmp.Or(o.Durability.Timeout, value(e, "RUNNEL_REPLICATION_TIMEOUT", parseReplicationTimeout), defaultReplicationTimeout)
@@ -138,6 +140,16 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	o.ReadConns = cmp.Or(o.ReadConns, defaultReadConns)
 	o.Middleware = append(app.Middleware[:len(app.Middleware):len(app.Middleware)], o.Middleware...)
 	return o
+}
+
+// checkWorker refuses a name that would steer the terminals that show it.
+func checkWorker(name string) error {
+	for i, r := range name {
+		if !unicode.IsPrint(r) || r == utf8.RuneError && !strings.HasPrefix(name[i:], "\uFFFD") {
+			return errors.New("it has characters that cannot be printed")
+		}
+	}
+	return nil
 }
 
 func defaultWorker() string {

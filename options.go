@@ -46,7 +46,7 @@ type Options struct {
 	LogFormat string // "text" or "json", on stderr. RUNNEL_LOG_FORMAT; default text
 
 	TimeZone  *time.Location // of Cron. RUNNEL_TIME_ZONE; default UTC
-	Worker    string         // name of this process in logs and status. RUNNEL_WORKER; default <host>-<pid>
+	Worker    string         // name of this process in logs and status, of printable characters. RUNNEL_WORKER; default <host>-<pid>
 	KeyLayout KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default LayoutStandalone, in a Redis Cluster LayoutCluster
 
 	// LeaderPoll is how often a worker with leader-only tasks tries to become
@@ -125,6 +125,9 @@ func (o *Options) check() error {
 		return fmt.Errorf("KeyLayout %q is neither %q nor %q", o.KeyLayout, LayoutStandalone, LayoutCluster)
 	case o.LeaderPoll != 0 && o.LeaderPoll < minLeaderPoll:
 		return fmt.Errorf("LeaderPoll %v is below %v", o.LeaderPoll, minLeaderPoll)
+	}
+	if err := checkWorker(o.Worker); err != nil {
+		return fmt.Errorf("Worker %q: %w", o.Worker, err)
 	}
 	if err := o.Durability.check(); err != nil {
 		return fmt.Errorf("Durability: %w", err)

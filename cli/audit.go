@@ -56,7 +56,7 @@ func writeAudit(w io.Writer, states []inspect.AuditState) error {
 		if outcome == "" {
 			outcome = "?"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.At.Format(time.RFC3339), dash(summary(a.Who)), summary(a.From), a.What, dash(summary(a.On)),
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.At.Format(time.RFC3339), dash(summary(a.Who)), summary(a.From), a.What, dash(summary(a.On)),
 			outcome, dash(summary(a.Result)), dash(summary(a.Why)))
 	}
 	return t.Flush()

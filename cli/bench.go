@@ -100,7 +100,7 @@ func runBench(ctx context.Context, s *session, c *cli.Context) error {
 		if err == nil {
 			return left
 		}
-		fmt.Fprintf(s.stderr, "%s: %s\n", s.name, oneLine(left))
+		printf(s.stderr, "%s: %s\n", s.name, oneLine(left))
 	}
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (b benched) limit() string {
 
 func (b benched) text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "redis %s (%s): %d partitions, %d bytes a record, %d senders\n", b.Redis, dash(b.Version), b.Partitions, b.Size, b.Senders)
+	printf(t, "redis %s (%s): %d partitions, %d bytes a record, %d senders\n", b.Redis, dash(b.Version), b.Partitions, b.Size, b.Senders)
 	fmt.Fprintln(t, "MEASURE\tEVENTS\tPER SECOND\tP50\tP99\tREDIS CPU")
 	for _, m := range b.Measures {
 		name := m.Name
@@ -184,9 +184,9 @@ func (b benched) text(w io.Writer) error {
 		if m.RedisCPU != nil {
 			cpu = fmt.Sprintf("%.0f %%", 100**m.RedisCPU)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%.0f\t%s\t%s\t%s\n", name, m.Events, m.Rate, microseconds(m.P50), microseconds(m.P99), cpu)
+		printf(t, "%s\t%d\t%.0f\t%s\t%s\t%s\n", name, m.Events, m.Rate, microseconds(m.P50), microseconds(m.P99), cpu)
 	}
-	fmt.Fprintf(t, "what limits sending in batches: %s\n", b.Limit)
+	printf(t, "what limits sending in batches: %s\n", b.Limit)
 	return t.Flush()
 }
 

@@ -179,9 +179,9 @@ func (v verdict) text(w io.Writer) error {
 	if !v.OK {
 		word = plural(len(v.Findings), "finding")
 	}
-	fmt.Fprintf(w, "%s: %s, lag %s, oldest unacked event %s\n", word, plural(len(v.Processors), "processor"), atLeast(lag, more), ageOf(oldest, lag > 0))
+	printf(w, "%s: %s, lag %s, oldest unacked event %s\n", word, plural(len(v.Processors), "processor"), atLeast(lag, more), ageOf(oldest, lag > 0))
 	for _, f := range v.Findings {
-		if _, err := fmt.Fprintln(w, f.Text); err != nil {
+		if _, err := printf(w, "%s\n", f.Text); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ type program struct {
 
 func newProgram(app *runnel.App, stdin io.Reader, stdout, stderr io.Writer) *program {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
-	return &program{app: app, name: name, stdin: stdin, stdout: stdout, stderr: stderr}
+	return &program{app: app, name: name, stdin: stdin, stdout: newEscaping(stdout), stderr: newEscaping(stderr)}
 }
 
 func (p *program) main(ctx context.Context, args []string) int {
@@ -158,13 +158,13 @@ const lastWords = 500 * time.Millisecond
 // from ending.
 func (p *program) tell(format string, args ...any) {
 	if !p.ownsProcess {
-		fmt.Fprintf(p.stderr, format, args...)
+		printf(p.stderr, format, args...)
 		return
 	}
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		fmt.Fprintf(p.stderr, format, args...)
+		printf(p.stderr, format, args...)
 	}()
 	select {
 	case <-told:

@@ -80,7 +80,7 @@ func columnsOf(wide bool) (out []column) {
 func writeRow(w io.Writer, columns []column, cell func(column) string) {
 	cells := make([]string, len(columns))
 	for i, c := range columns {
-		cells[i] = cell(c)
+		cells[i] = shown(cell(c))
 	}
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 }

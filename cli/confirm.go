@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -16,7 +15,7 @@ func (s *session) confirm(c *cli.Context, format string, args ...any) error {
 	if c.Bool(flagYes) || !isTerminal(s.stdin) {
 		return nil
 	}
-	fmt.Fprintf(s.stderr, format+" [y/N] ", args...)
+	printf(s.stderr, format+" [y/N] ", args...)
 	answer, _ := bufio.NewReader(io.LimitReader(s.stdin, 1<<10)).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":

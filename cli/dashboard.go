@@ -73,7 +73,7 @@ func runDashboard(ctx context.Context, s *session, c *cli.Context) error {
 	if !isLoopback(host) {
 		settings.Logger.Warn("everybody who reaches this address sees the events; it has no login of its own", "addr", listener.Addr().String())
 	}
-	fmt.Fprintf(s.stderr, "dashboard of app %s: http://%s/\n", s.app.Name(), listener.Addr())
+	printf(s.stderr, "dashboard of app %s: http://%s/\n", s.app.Name(), listener.Addr())
 	return serveUntil(ctx, listener, web.Handler(s.app, opts))
 }
 

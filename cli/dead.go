@@ -79,7 +79,7 @@ func writeDead(w io.Writer, letters []inspect.DeadState, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tEVENT\tKEY\tATTEMPTS\tDIED\tREASON\tERROR")
 	for _, d := range letters {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.ID, dash(d.Event), dash(d.Key),
+		printf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.ID, dash(d.Event), dash(d.Key),
 			d.Attempts, ago(now, &d.Died), dash(d.Reason), dash(summary(d.Error)))
 	}
 	return t.Flush()
@@ -143,7 +143,7 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 
 func (l *shownLetter) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, value string) { fmt.Fprintf(t, "%s\t%s\n", name, value) }
+	line := func(name, value string) { printf(t, "%s\t%s\n", name, value) }
 	line("dead letter", l.ID)
 	line("event", l.Event)
 	line("key", strconv.Quote(l.Key))
@@ -191,7 +191,7 @@ func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
 	out := changedLetters{a.stream, a.processor, c.Bool(flagDryRun), letters}
 	if out.DryRun {
 		return s.out.write(out, func(w io.Writer) error {
-			fmt.Fprintf(w, "%s would be dropped:\n", plural(len(letters), "dead letter"))
+			printf(w, "%s would be dropped:\n", plural(len(letters), "dead letter"))
 			return writeDead(w, letters, time.Now())
 		})
 	}

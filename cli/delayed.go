@@ -149,7 +149,7 @@ func writeDelayed(w io.Writer, events []shownDelayed, now time.Time) error {
 		if d := e.Due.Sub(now); d > 0 {
 			in = shortly(d)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Due.Format("2006-01-02T15:04:05.000Z07:00"), in, ago(now, &e.Sent), dash(e.Key), dash(summary(string(e.Record))))
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Due.Format("2006-01-02T15:04:05.000Z07:00"), in, ago(now, &e.Sent), dash(e.Key), dash(summary(string(e.Record))))
 	}
 	return t.Flush()
 }

@@ -26,11 +26,11 @@ func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
 	}
 	url := "redis://" + server.Addr()
 	s.reg.Override(worker.Overrides{RedisURL: url, Inside: true})
-	fmt.Fprintf(s.stderr, "--dev: a Redis inside this process, at %s; its data is lost on exit\n", server.Addr())
+	printf(s.stderr, "--dev: a Redis inside this process, at %s; its data is lost on exit\n", server.Addr())
 	if c.Command.Name == "worker" {
-		fmt.Fprintf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), s.sampleSend())
+		printf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), s.sampleSend())
 	} else {
-		fmt.Fprintf(s.stderr, "--dev: no worker sees it; to reach one that runs with --dev, set RUNNEL_REDIS_URL as that one says\n")
+		printf(s.stderr, "--dev: no worker sees it; to reach one that runs with --dev, set RUNNEL_REDIS_URL as that one says\n")
 	}
 	return server, nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -60,9 +59,9 @@ func runDoctor(ctx context.Context, s *session, c *cli.Context) error {
 
 func writeDiagnoses(w io.Writer, found []inspect.Diagnosis) error {
 	for _, d := range found {
-		fmt.Fprintf(w, "%-8s %s: %s\n", d.Level, d.Check, d.Found)
+		printf(w, "%-8s %s: %s\n", d.Level, d.Check, d.Found)
 		if d.Advice != "" {
-			if _, err := fmt.Fprintf(w, "%8s %s\n", "→", d.Advice); err != nil {
+			if _, err := printf(w, "%8s %s\n", "→", d.Advice); err != nil {
 				return err
 			}
 		}

@@ -72,7 +72,7 @@ func writeMembers(w io.Writer, list []listedMember, now time.Time) error {
 		if len(m.Pinned) > 0 {
 			pinned = rebalance.Ranges(m.Pinned)
 		}
-		fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s ago\t%s\t%s\t%s\t%s\t%s\n", m.Stream, m.Processor, m.Worker, m.Executor, shortly(now.Sub(m.JoinedAt)), beatOf(m.MemberState),
+		printf(t, "%s/%s\t%s\t%s\t%s ago\t%s\t%s\t%s\t%s\t%s\n", m.Stream, m.Processor, m.Worker, m.Executor, shortly(now.Sub(m.JoinedAt)), beatOf(m.MemberState),
 			rebalance.Ranges(m.Assigned), rebalance.Ranges(m.Owned), pinned, ago(now, m.Drained))
 	}
 	return t.Flush()
@@ -184,7 +184,7 @@ func runStreamLs(ctx context.Context, s *session, c *cli.Context) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "STREAM\tPARTITIONS\tSIZE\tLENGTH\tDELAYED\tCODEC\tPARTITIONER\tPROCESSORS")
 		for _, l := range list {
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", l.Stream, l.Partitions, l.Size, l.Length, l.Delayed, l.Codec, l.Partitioner, dash(strings.Join(l.Processors, ", ")))
+			printf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", l.Stream, l.Partitions, l.Size, l.Length, l.Delayed, l.Codec, l.Partitioner, dash(strings.Join(l.Processors, ", ")))
 		}
 		return t.Flush()
 	})
@@ -213,11 +213,11 @@ func runStreamInfo(ctx context.Context, s *session, c *cli.Context) error {
 
 func (l *listedStream) write(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "stream %s: %d partitions, size %d, codec %s, partitioner %s, key field %s, keys %s\n", l.Stream, l.Partitions, l.Size, l.Codec, l.Partitioner, dash(l.KeyField), l.Layout)
-	fmt.Fprintf(t, "processors: %s\n\nPARTITION\tLENGTH\tFULL\tDELAYED\tFIRST\tEND\tSPAN\tKEY\n", dash(strings.Join(l.Processors, ", ")))
+	printf(t, "stream %s: %d partitions, size %d, codec %s, partitioner %s, key field %s, keys %s\n", l.Stream, l.Partitions, l.Size, l.Codec, l.Partitioner, dash(l.KeyField), l.Layout)
+	printf(t, "processors: %s\n\nPARTITION\tLENGTH\tFULL\tDELAYED\tFIRST\tEND\tSPAN\tKEY\n", dash(strings.Join(l.Processors, ", ")))
 	for _, p := range l.Logs {
 		if p.Err != "" {
-			fmt.Fprintf(t, "%d\t%s\n", p.Partition, p.Err)
+			printf(t, "%d\t%s\n", p.Partition, p.Err)
 			continue
 		}
 		full, span := "-", "-"
@@ -227,20 +227,20 @@ func (l *listedStream) write(w io.Writer, now time.Time) error {
 		if p.First != "" {
 			span = shortly(p.Span())
 		}
-		fmt.Fprintf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Length, full, p.Delayed, dash(p.First), p.End, span, p.Key)
+		printf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Length, full, p.Delayed, dash(p.First), p.End, span, p.Key)
 	}
-	fmt.Fprintf(t, "total\t%d\t\t%d\n", l.Length, l.Delayed)
+	printf(t, "total\t%d\t\t%d\n", l.Length, l.Delayed)
 	if err := t.Flush(); err != nil || len(l.Groups) == 0 {
 		return err
 	}
-	fmt.Fprintf(t, "\nconsumer groups of no registered processor, which hold back what they have not acked (`processor rm %s/GROUP` lets one go):\n", l.Stream)
+	printf(t, "\nconsumer groups of no registered processor, which hold back what they have not acked (`processor rm %s/GROUP` lets one go):\n", l.Stream)
 	fmt.Fprintln(t, "GROUP\tWHO\tALIVE\tPARTITIONS\tPENDING\tLAG\tDELIVERED\tNEEDS")
 	for _, g := range l.Groups {
 		lag := "-"
 		if g.Lag >= 0 {
 			lag = fmt.Sprint(g.Lag)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%t\t%d\t%d\t%s\t%d/%s\t%d/%s\n", g.Group, g.Who, g.Alive, g.Partitions, g.Pending, lag, g.Partition, g.Delivered, g.Partition, g.Needs)
+		printf(t, "%s\t%s\t%t\t%d\t%d\t%s\t%d/%s\t%d/%s\n", g.Group, g.Who, g.Alive, g.Partitions, g.Pending, lag, g.Partition, g.Delivered, g.Partition, g.Needs)
 	}
 	return t.Flush()
 }
@@ -279,7 +279,7 @@ func runProcessorInfo(ctx context.Context, s *session, c *cli.Context) error {
 	return s.out.write(p, func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, r := range state.Rules {
-			fmt.Fprintln(t, ruleText(r))
+			fmt.Fprintln(t, shown(ruleText(r)))
 		}
 		writeProcessor(t, p, true, time.Now())
 		return t.Flush()
@@ -323,7 +323,7 @@ func runProcessorLs(ctx context.Context, s *session, c *cli.Context) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "PROCESSOR\tMEMBERS\tOWNED\tPENDING\tLAG\tAGE\tPARKED\tDEAD\tLOST\tHELD\tQUARANTINED")
 		for _, p := range list {
-			fmt.Fprintf(t, "%s/%s\t%d\t%d of %d\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", p.Stream, p.Processor, p.Members, p.Totals.Owned, p.Partitions, p.Totals.Pending,
+			printf(t, "%s/%s\t%d\t%d of %d\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", p.Stream, p.Processor, p.Members, p.Totals.Owned, p.Partitions, p.Totals.Pending,
 				atLeast(p.Totals.Lag, p.Totals.LagMore), ageOf(p.Totals.Age, p.Totals.Lag > 0), p.Totals.Parked, p.Totals.Dead, p.Totals.Lost, p.Held, p.Totals.Quarantined)
 		}
 		return t.Flush()

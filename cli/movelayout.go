@@ -139,17 +139,17 @@ func (m movedLayout) write(w io.Writer) error {
 	fmt.Fprintln(t, "KIND\tKEYS\tITEMS\tBYTES")
 	total := movedKind{}
 	for _, k := range m.Kinds {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", k.Kind, k.Keys, k.Items, known64(k.Bytes))
+		printf(t, "%s\t%d\t%d\t%s\n", k.Kind, k.Keys, k.Items, known64(k.Bytes))
 		total.Keys += k.Keys
 		if total.Bytes += k.Bytes; k.Bytes < 0 || total.Bytes < 0 {
 			total.Bytes = -1
 		}
 	}
-	fmt.Fprintf(t, "total\t%d\t\t%s\n", total.Keys, known64(total.Bytes))
+	printf(t, "total\t%d\t\t%s\n", total.Keys, known64(total.Bytes))
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, m.next())
+	_, err := fmt.Fprintln(w, shown(m.next()))
 	return err
 }
 
@@ -193,13 +193,13 @@ func (r *moveReport) step(step string, done, of int) {
 	}
 	switch {
 	case began && !r.terminal:
-		fmt.Fprintf(r.w, "%s …\n", step)
+		printf(r.w, "%s …\n", step)
 	case r.terminal && (began || done == of || time.Since(r.last) >= progressEvery):
 		if began && r.now != "" {
 			fmt.Fprintln(r.w)
 		}
 		r.last = time.Now()
-		fmt.Fprintf(r.w, "\r\x1b[K%s", text)
+		fmt.Fprintf(raw(r.w), "\r\x1b[K%s", shown(text))
 	}
 	r.now = step
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -19,7 +18,10 @@ type output struct {
 
 func newOutput(c *cli.Context, w io.Writer) output {
 	format := c.String(flagOutput)
-	return output{w: w, json: strings.EqualFold(format, "json"), wide: strings.EqualFold(format, "wide")}
+	if strings.EqualFold(format, "json") {
+		return output{w: &escaping{w: raw(w), json: true}, json: true}
+	}
+	return output{w: w, wide: strings.EqualFold(format, "wide")}
 }
 
 // write writes v as one line of JSON, or what text writes.
@@ -35,7 +37,7 @@ func (o output) write(v any, text func(w io.Writer) error) error {
 // line writes v as JSON, or one line of text.
 func (o output) line(v any, format string, args ...any) error {
 	return o.write(v, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, format+"\n", args...)
+		_, err := printf(w, format+"\n", args...)
 		return err
 	})
 }
@@ -43,6 +45,9 @@ func (o output) line(v any, format string, args ...any) error {
 // isTerminal reports whether somebody watches what is written to a stream, or types
 // what is read from it.
 func isTerminal(stream any) bool {
+	if w, ok := stream.(io.Writer); ok {
+		stream = raw(w)
+	}
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false

@@ -69,10 +69,10 @@ func (l *replayedLetters) write(w io.Writer, now time.Time) error {
 		fmt.Fprintln(t, "ID\tEVENT\tKEY\tDIED\tREASON\t\tTO")
 	}
 	for _, r := range l.Replayed {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t→\t%s %s\n", r.ID, dash(r.Event), dash(r.Key),
+		printf(t, "%s\t%s\t%s\t%s\t%s\t→\t%s %s\n", r.ID, dash(r.Event), dash(r.Key),
 			ago(now, &r.Died), dash(r.Reason), r.ToStream, cmp.Or(r.ToEvent, strconv.Itoa(r.ToPartition)))
 	}
-	fmt.Fprintf(t, "%s %s\n", plural(len(l.Replayed), "dead letter"), did)
+	printf(t, "%s %s\n", plural(len(l.Replayed), "dead letter"), did)
 	return t.Flush()
 }
 

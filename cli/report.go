@@ -38,7 +38,7 @@ func (r *report) places(file, lines string) string {
 // refused tells of a line that is no record.
 func (r *report) refused(l line, err error) {
 	r.clear()
-	fmt.Fprintf(r.w, "%s: %s\n", r.place(l), oneLine(err))
+	printf(r.w, "%s: %s\n", r.place(l), oneLine(err))
 }
 
 // failed tells of lines that the server did not take.
@@ -49,14 +49,14 @@ func (r *report) failed(f failures) {
 		if one.count == 1 {
 			word = "line "
 		}
-		fmt.Fprintf(r.w, "%s: %s\n", r.places(one.file, word+one.numbers()), one.text)
+		printf(r.w, "%s: %s\n", r.places(one.file, word+one.numbers()), one.text)
 	}
 }
 
 func (r *report) progress(c counts) {
 	if now := time.Now(); r.terminal && now.Sub(r.last) >= progressEvery {
 		r.last, r.shown = now, true
-		fmt.Fprintf(r.w, "\r\x1b[Ksent %d, failed %d", c.Sent, c.Failed)
+		fmt.Fprintf(raw(r.w), "\r\x1b[Ksent %d, failed %d", c.Sent, c.Failed)
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *report) progress(c counts) {
 func (r *report) clear() {
 	if r.shown {
 		r.shown = false
-		fmt.Fprint(r.w, "\r\x1b[K")
+		fmt.Fprint(raw(r.w), "\r\x1b[K")
 	}
 }
 

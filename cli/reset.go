@@ -164,7 +164,7 @@ func writeMoves(w io.Writer, moves []moved) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PARTITION\tOLD\t\tNEW")
 	for _, m := range moves {
-		fmt.Fprintf(t, "%d\t%s\t→\t%s\n", m.Partition, m.Old, m.New)
+		printf(t, "%d\t%s\t→\t%s\n", m.Partition, m.Old, m.New)
 	}
 	return t.Flush()
 }

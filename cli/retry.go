@@ -71,7 +71,7 @@ func writeRetries(w io.Writer, states []inspect.RetryState, now time.Time) error
 		if r.State == inspect.Waiting {
 			state = "waits " + shortly(time.Duration(r.In)*time.Millisecond)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", r.Event, dash(r.Key), r.Attempts, state, ago(now, r.Last), dash(summary(r.Error)))
+		printf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", r.Event, dash(r.Key), r.Attempts, state, ago(now, r.Last), dash(summary(r.Error)))
 	}
 	return t.Flush()
 }
@@ -97,9 +97,9 @@ func (a *aside) change(ctx context.Context, s *session, did string, change opera
 	}
 	told := s.out.write(done, func(w io.Writer) error {
 		for _, id := range done.Events {
-			fmt.Fprintln(w, id)
+			printf(w, "%s\n", id)
 		}
-		_, err := fmt.Fprintf(w, "%s %s\n", plural(len(done.Events), "event"), did)
+		_, err := printf(w, "%s %s\n", plural(len(done.Events), "event"), did)
 		return err
 	})
 	if err != nil {

@@ -149,10 +149,10 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 		}
 		return s.out.write(told, func(w io.Writer) error {
 			if told.Waited {
-				fmt.Fprintf(w, "%s; nothing runs any more\n", r)
+				printf(w, "%s; nothing runs any more\n", r)
 				return nil
 			}
-			_, err := fmt.Fprintln(w, r)
+			_, err := printf(w, "%s\n", r)
 			return err
 		})
 	}
@@ -199,12 +199,12 @@ func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *c
 
 func writeRemoved(w io.Writer, told changedRule) error {
 	if told.Was {
-		fmt.Fprintf(w, "the %s of %s is removed\n", told.Kind, told.Scope)
+		printf(w, "the %s of %s is removed\n", told.Kind, told.Scope)
 	} else {
-		fmt.Fprintf(w, "there was no %s of %s\n", told.Kind, told.Scope)
+		printf(w, "there was no %s of %s\n", told.Kind, told.Scope)
 	}
 	for _, other := range told.Held {
-		fmt.Fprintf(w, "still in force: %s\n", other)
+		printf(w, "still in force: %s\n", other)
 	}
 	return nil
 }
@@ -233,9 +233,9 @@ func (s *session) noteUnknown(ctx context.Context, scope rules.Scope) error {
 	case err != nil:
 		return err
 	case !ok:
-		fmt.Fprintf(s.stderr, "%s: note: app %s has no stream %q yet; what it will have is held back\n", s.name, s.app.Name(), stream)
+		printf(s.stderr, "%s: note: app %s has no stream %q yet; what it will have is held back\n", s.name, s.app.Name(), stream)
 	case scope.ProcessorName() != "" && !slices.Contains(m.Processors, scope.ProcessorName()):
-		fmt.Fprintf(s.stderr, "%s: note: stream %s has no processor %q yet; it will be held back\n", s.name, stream, scope.ProcessorName())
+		printf(s.stderr, "%s: note: stream %s has no processor %q yet; it will be held back\n", s.name, stream, scope.ProcessorName())
 	case one && n >= m.Partitions:
 		return fmt.Errorf("stream %s has partitions 0 to %d, not %d", stream, m.Partitions-1, n)
 	}
@@ -254,7 +254,7 @@ func (s *session) awaitRules(ctx context.Context, scope rules.Scope) error {
 		for _, h := range holdouts {
 			names = append(names, h.String())
 		}
-		fmt.Fprintf(s.stderr, "%s: waiting for %s\n", s.name, strings.Join(names, ", "))
+		printf(s.stderr, "%s: waiting for %s\n", s.name, strings.Join(names, ", "))
 	})
 	if errors.Is(err, inspect.ErrNotHeld) {
 		return fmt.Errorf("%w any more: the rule ended, or somebody removed it, before everything had stopped", err)
@@ -307,7 +307,7 @@ func writeRules(w io.Writer, states []inspect.RuleState) error {
 		if r.Until != nil {
 			until = r.Until.Format(time.RFC3339)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Kind, r.Scope, r.Who, r.At.Format(time.RFC3339), until, dash(summary(r.Why)))
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Kind, r.Scope, r.Who, r.At.Format(time.RFC3339), until, dash(summary(r.Why)))
 	}
 	return t.Flush()
 }
@@ -336,9 +336,9 @@ func writeHeld(w io.Writer, p *inspect.ProcessorState) {
 		switch {
 		case len(held) == 0:
 		case len(held) == len(p.Partitions):
-			fmt.Fprintf(w, "all partitions are %s\n", kind.text)
+			printf(w, "all partitions are %s\n", kind.text)
 		default:
-			fmt.Fprintf(w, "partitions %s are %s\n", rebalance.Ranges(held), kind.text)
+			printf(w, "partitions %s are %s\n", rebalance.Ranges(held), kind.text)
 		}
 	}
 }

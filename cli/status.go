@@ -56,7 +56,7 @@ func runStatus(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	for {
 		if !s.out.json && isTerminal(s.out.w) {
-			fmt.Fprint(s.out.w, "\x1b[H\x1b[2J\x1b[3J") // home, and an empty screen
+			fmt.Fprint(raw(s.out.w), "\x1b[H\x1b[2J\x1b[3J") // home, and an empty screen
 		}
 		if err := showStatus(ctx, s, c.Args().First()); err != nil {
 			if ctx.Err() != nil {
@@ -133,21 +133,21 @@ func noProcessor(s *inspect.StreamState, processor string) error {
 
 func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
+	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
 	if len(a.Streams)+len(a.Unreadable) == 0 {
 		fmt.Fprintln(t, "no streams: a stream is there once its app has sent to it or run a worker")
 	}
 	for _, r := range a.Rules {
-		fmt.Fprintln(t, ruleText(r))
+		fmt.Fprintln(t, shown(ruleText(r)))
 	}
 	if a.RulesErr != "" {
-		fmt.Fprintf(t, "what is paused or blocked cannot be told, workers follow what they knew: %s\n", summary(a.RulesErr))
+		printf(t, "what is paused or blocked cannot be told, workers follow what they knew: %s\n", summary(a.RulesErr))
 	}
 	for _, stream := range slices.Sorted(maps.Keys(a.Unreadable)) {
-		fmt.Fprintf(t, "\nstream %s cannot be told: %s\n", stream, a.Unreadable[stream])
+		printf(t, "\nstream %s cannot be told: %s\n", stream, a.Unreadable[stream])
 	}
 	for _, s := range a.Streams {
-		fmt.Fprintf(t, "\nstream %s: %d partitions, size %d, codec %s, partitioner %s, %d delayed\n", s.Stream, s.Partitions, s.Size, s.Codec, s.Partitioner, s.Delayed)
+		printf(t, "\nstream %s: %d partitions, size %d, codec %s, partitioner %s, %d delayed\n", s.Stream, s.Partitions, s.Size, s.Codec, s.Partitioner, s.Delayed)
 		if len(s.Processors) == 0 {
 			fmt.Fprintln(t, "no processors")
 		}
@@ -159,18 +159,18 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 }
 
 func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.Time) {
-	fmt.Fprintf(t, "\nprocessor %s/%s: generation %d, %d members\n", p.Stream, p.Processor, p.Generation, len(p.Members))
+	printf(t, "\nprocessor %s/%s: generation %d, %d members\n", p.Stream, p.Processor, p.Generation, len(p.Members))
 	if p.MembersErr != "" {
-		fmt.Fprintf(t, "who the members are cannot be told: %s\n", p.MembersErr)
+		printf(t, "who the members are cannot be told: %s\n", p.MembersErr)
 	}
 	if len(p.Members) > 0 {
 		fmt.Fprintln(t, "WORKER\tEXECUTOR\tASSIGNED\tJOINED\tHEARTBEAT")
 	}
 	for _, m := range p.Members {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beatOf(m))
+		printf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beatOf(m))
 	}
 	for _, worker := range slices.Sorted(maps.Keys(p.Cordons)) {
-		fmt.Fprintf(t, "worker %s is drained since %s; it ends with processor drain %s --end\n", worker, p.Cordons[worker].UTC().Format(time.RFC3339), worker)
+		printf(t, "worker %s is drained since %s; it ends with processor drain %s --end\n", worker, p.Cordons[worker].UTC().Format(time.RFC3339), worker)
 	}
 	for _, worker := range slices.Compact(slices.Sorted(maps.Values(p.Pins))) {
 		var pinned []int
@@ -179,14 +179,14 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 				pinned = append(pinned, n)
 			}
 		}
-		fmt.Fprintf(t, "partitions %s are pinned to worker %s\n", rebalance.Ranges(pinned), worker)
+		printf(t, "partitions %s are pinned to worker %s\n", rebalance.Ranges(pinned), worker)
 	}
 	fmt.Fprintln(t)
 	writeRow(t, columnsOf(wide), func(c column) string { return c.title })
 	for i := range p.Partitions {
 		s := &p.Partitions[i]
 		if s.Err != "" {
-			fmt.Fprintf(t, "%d\t%s\n", s.Partition, s.Err)
+			printf(t, "%d\t%s\n", s.Partition, s.Err)
 			continue
 		}
 		writeRow(t, columnsOf(wide), func(c column) string { return c.of(s, now) })
@@ -200,17 +200,17 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 	writeHeld(t, p)
 	for _, s := range p.Partitions {
 		if s.NotReading != nil {
-			fmt.Fprintf(t, "partition %d: reads of its owner, worker %s, have failed since %s; the log of that worker says why\n", s.Partition, dash(s.Worker), s.NotReading.Format(time.RFC3339))
+			printf(t, "partition %d: reads of its owner, worker %s, have failed since %s; the log of that worker says why\n", s.Partition, dash(s.Worker), s.NotReading.Format(time.RFC3339))
 		}
 		if s.RunningSince != nil {
-			fmt.Fprintf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince)))
+			printf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince)))
 		}
 		if q := s.Halt; q != nil {
 			fmt.Fprintf(t, "partition %d: worker %s halted at event %s at %s: %s\n", s.Partition, dash(q.Worker), q.Event, q.At.Format(time.RFC3339), summary(q.Reason))
 			fmt.Fprintf(t, "partition %d: %s\n", s.Partition, passOver(p.Stream, p.Processor, q.Event))
 		}
 		if q := s.Quarantine; q != nil {
-			fmt.Fprintf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason))
+			printf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason))
 		}
 	}
 }

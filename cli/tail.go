@@ -242,7 +242,7 @@ func (e *shownEvent) write(w io.Writer) error {
 	if e.Key != nil {
 		key = *e.Key
 	}
-	_, err := fmt.Fprintf(w, "%s  %s  %s  %s\n", e.Time.Format("2006-01-02T15:04:05.000Z"), e.ID, dash(oneWord(key)), e.text())
+	_, err := printf(w, "%s  %s  %s  %s\n", e.Time.Format("2006-01-02T15:04:05.000Z"), e.ID, dash(oneWord(key)), e.text())
 	return err
 }
 

@@ -126,9 +126,9 @@ func narrow(sample *inspect.Sample, processor string) error {
 func writeTop(w io.Writer, sample *inspect.Sample, partitions bool, now time.Time) error {
 	a := sample.App
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
+	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
 	if a.RulesErr != "" {
-		fmt.Fprintf(t, "what is paused or blocked cannot be told: %s\n", summary(a.RulesErr))
+		printf(t, "what is paused or blocked cannot be told: %s\n", summary(a.RulesErr))
 	}
 	heads, rows := processorHeads, processorRows(sample, nil)
 	if partitions {

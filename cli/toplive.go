@@ -93,7 +93,7 @@ func (s screen) View() tea.View {
 func (s *session) topLive(ctx context.Context, watch *inspect.Watch, m *topModel, options ...tea.ProgramOption) error {
 	acts := make(chan *topAct, 1)
 	program := tea.NewProgram(screen{m, acts}, append([]tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(s.stdin), tea.WithOutput(s.stdout), tea.WithoutSignalHandler(),
+		tea.WithContext(ctx), tea.WithInput(s.stdin), tea.WithOutput(raw(s.stdout)), tea.WithoutSignalHandler(),
 	}, options...)...)
 	running, end := context.WithCancel(ctx)
 	defer end()
@@ -110,7 +110,7 @@ func (s *session) topLive(ctx context.Context, watch *inspect.Watch, m *topModel
 	close(acts)
 	others.Wait()
 	if m.busy != nil { // the user quit before it was done
-		fmt.Fprintf(s.stderr, "%s: %s\n", s.name, last)
+		printf(s.stderr, "%s: %s\n", s.name, last)
 	}
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return nil

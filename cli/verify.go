@@ -164,18 +164,18 @@ func (v *verified) write(w io.Writer) error {
 	total := verifiedPartition{}
 	for _, p := range v.Partitions {
 		if p.Err != "" {
-			fmt.Fprintf(t, "%d\t%s\n", p.Partition, p.Err)
+			printf(t, "%d\t%s\n", p.Partition, p.Err)
 			continue
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\n", p.Partition, p.Entries, p.Undecodable, p.Misplaced, dash(p.Deleted))
+		printf(t, "%d\t%d\t%d\t%d\t%s\n", p.Partition, p.Entries, p.Undecodable, p.Misplaced, dash(p.Deleted))
 		total.Entries, total.Undecodable, total.Misplaced = total.Entries+p.Entries, total.Undecodable+p.Undecodable, total.Misplaced+p.Misplaced
 	}
-	fmt.Fprintf(t, "total\t%d\t%d\t%d\n", total.Entries, total.Undecodable, total.Misplaced)
+	printf(t, "total\t%d\t%d\t%d\n", total.Entries, total.Undecodable, total.Misplaced)
 	for _, e := range v.Troubles {
-		fmt.Fprintf(t, "%s: %s\n", e.ID, e.What)
+		printf(t, "%s: %s\n", e.ID, e.What)
 	}
 	if more := total.Undecodable + total.Misplaced - len(v.Troubles); more > 0 {
-		fmt.Fprintf(t, "and %d more\n", more)
+		printf(t, "and %d more\n", more)
 	}
 	return t.Flush()
 }

@@ -39,7 +39,7 @@ func (p *program) buildWorker(c *cli.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(c.Context, binary, append([]string{"worker"}, p.flags...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, raw(p.stdout), raw(p.stderr)
 	return p.child.run(cmd)
 }
 
@@ -51,7 +51,7 @@ func (p *program) build(ctx context.Context, dir, pkg string) (string, error) {
 	}
 	binary := filepath.Join(dir, binaryName(pkg))
 	cmd := exec.CommandContext(ctx, goTool, "build", "-o", binary, pkg)
-	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
+	cmd.Stdout, cmd.Stderr = raw(p.stderr), raw(p.stderr)
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("go build %s: %w", pkg, err)
 	}
