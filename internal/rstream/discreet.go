@@ -74,7 +74,7 @@ func parseURL(raw string) (*redis.Options, error) {
 	if plain, _, _ := strings.Cut(raw, "?"); err == nil || shown != plain {
 		// What failed to parse, or what was taken for host and port, may be a part of the
 		// password.
-		return nil, fmt.Errorf("redis URL %q is malformed; what is special in a user or password is written as %%3F for ? or %%23 for #", shown)
+		return nil, fmt.Errorf("redis URL %q is malformed; want redis://user:password@host:6379, where what is special in a user or password is written as %%3F for ? or %%23 for #", shown)
 	}
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err
@@ -85,11 +85,15 @@ func parseURL(raw string) (*redis.Options, error) {
 // masked is a URL without what may be a part of a password.
 func masked(raw string) string {
 	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok {
+	if !ok || !plainScheme.MatchString(scheme) {
+		// Whoever gave nothing but the password gave no scheme either.
 		if at := strings.LastIndexByte(raw, '@'); at >= 0 {
 			return "***" + raw[at:]
 		}
-		return raw
+		if plainAddress.MatchString(raw) {
+			return raw
+		}
+		return "***"
 	}
 	authority, after, _ := strings.Cut(rest, "?")
 	if strings.ContainsRune(after, '@') { // a question mark in the password, or an address in an option
@@ -104,5 +108,10 @@ func masked(raw string) string {
 	}
 	return scheme + "://" + authority
 }
+
+var (
+	plainScheme  = regexp.MustCompile(`^(rediss?(\+sentinel|\+cluster)?|unix|https?|tcp)?$`)
+	plainAddress = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|\[[0-9a-fA-F:]+\])(:[0-9]+)?$`)
+)
 
 var plainPort = regexp.MustCompile(`^[^:]*:[0-9]*$`)

@@ -47,6 +47,7 @@ func TestMalformedURLsShowNoPassword(t *testing.T) {
 	for _, url := range []string{
 		"redis://user:" + password + "@host:port", "redis://:" + password + "@host:1/x", "redis://:hunter2?sesame@host:1", "redis://:hunter2#sesame@host:1",
 		"redis://:hunter2/sesame@host:1", "redis://:1#hunter2@host:2", "redis://:hunter2@sesame@host:1/x", "redis://:" + password, "redis://user:" + password, "redis://user:" + password + "/0",
+		password, "h:" + password, "hunter2:sesame", "hunter2.sesame:6379", "hunter2/sesame", "hunter2?sesame", "hunter2://sesame@host", "redis:" + password,
 		"redis:" + password + "@host", password + "@host:1", "http://:" + password + "@host", "://:" + password + "@host", "redis://:" + password + "%zz@host",
 		"redis://:" + password + "@[::1", "redis://host?password=x@" + password, "redis://:" + password + "@host?password=" + password, "rediss://:" + password + "@host?skip_verify=maybe",
 		"redis://:" + password + "@host?db=x", "unix://:" + password + "@", "redis://:" + password + "@127.0.0.1:1", "redis://u:" + password + "@127.0.0.1:1?read_timeout=1ms",
