@@ -85,9 +85,6 @@ type outcome struct {
 
 func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 	if code, err := d.guard.admit(r); err != nil {
-		if code == http.StatusTooManyRequests {
-			w.Header().Set("Retry-After", "60")
-		}
 		refuse(w, code, err)
 		return
 	}

@@ -204,6 +204,10 @@ func TestToken(t *testing.T) {
 			t.Errorf("a wrong token: %d", code)
 		}
 	}
+	resp, _ := s.request(http.MethodPost, "/api/token", "", actionHeader, "1", "Authorization", "Bearer "+secret)
+	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "60" {
+		t.Errorf("token: %d, to be tried again after %q s", resp.StatusCode, resp.Header.Get("Retry-After"))
+	}
 	if code, _ := s.act("pause", `{"scope": "app"}`); code != http.StatusTooManyRequests {
 		t.Errorf("after many wrong ones: %d", code)
 	}

@@ -95,6 +95,9 @@ func answer(w http.ResponseWriter, code int, v any) {
 }
 
 func refuse(w http.ResponseWriter, code int, err error) {
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(int(wrongWindow.Seconds())))
+	}
 	answer(w, code, struct {
 		Error string `json:"error"`
 	}{err.Error()})
