@@ -71,7 +71,11 @@ func runDashboard(ctx context.Context, s *session, c *cli.Context) error {
 		return fmt.Errorf("--%s %s: %w", flagAddr, addr, err)
 	}
 	if !isLoopback(host) {
-		settings.Logger.Warn("everybody who reaches this address sees the events; it has no login of its own", "addr", listener.Addr().String())
+		text := "everybody who reaches this address sees the events; it has no login of its own"
+		if opts.AllowActions {
+			text += ", and the token for actions crosses the network as it is, unless a proxy in front has TLS"
+		}
+		settings.Logger.Warn(text, "addr", listener.Addr().String())
 	}
 	printf(s.stderr, "dashboard of app %s: http://%s/\n", s.app.Name(), listener.Addr())
 	return serveUntil(ctx, listener, web.Handler(s.app, opts))

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -37,6 +38,27 @@ const maxHeader = 64 << 10
 type monitor struct {
 	listener net.Listener
 	server   *http.Server
+}
+
+// sameMachine refuses, where only this machine is to be served, requests by the name of another
+// host: a page that a browser shows could read them by a name that it has point here.
+func sameMachine(listener net.Listener, next http.Handler) http.Handler {
+	addr, ok := listener.Addr().(*net.TCPAddr)
+	if !ok || !addr.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		host = strings.Trim(host, "[]")
+		if host != "" && !strings.EqualFold(host, "localhost") && net.ParseIP(host) == nil {
+			http.Error(w, fmt.Sprintf("not served as %q", host), http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // startMonitor listens at the address of --http or RUNNEL_HTTP. Without one it returns
@@ -68,7 +90,7 @@ func (s *session) startMonitor(c *cli.Context) (*monitor, error) {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return &monitor{listener, &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: sameMachine(listener, mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}}, nil
 }

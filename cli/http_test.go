@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -114,4 +116,35 @@ func TestWorkerHTTPMistakes(t *testing.T) {
 	s.run("worker", "--http", "127.0.0.1:no").want(t, 1, "", "--http 127.0.0.1:no: ")
 	t.Setenv(envHTTP, "127.0.0.1:no")
 	s.run("worker").want(t, 1, "", "127.0.0.1:no")
+}
+
+// A page of another origin reads by a name that it has point to this machine.
+func TestALoopbackWorkerIsServedToThisMachine(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	open, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	for _, tt := range []struct {
+		on   net.Listener
+		host string
+		want int
+	}{
+		{listener, "evil.com", 421}, {listener, "evil.com:9090", 421}, {listener, "localhost.evil.com", 421},
+		{listener, "localhost:9090", 200}, {listener, "127.0.0.1:9090", 200}, {listener, "[::1]:9090", 200}, {listener, "10.1.2.3:9090", 200},
+		{open, "worker:9090", 200}, {open, "10.1.2.3:9090", 200},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Host = tt.host
+		sameMachine(tt.on, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		if w.Code != tt.want {
+			t.Errorf("%s at %s: %d, want %d", tt.host, tt.on.Addr(), w.Code, tt.want)
+		}
+	}
 }
