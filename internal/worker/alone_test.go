@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 // A suspect waits for its turn to be alone when the lease of its partition ends.
@@ -89,4 +91,28 @@ func TestNobodyWaitsForWhatHangs(t *testing.T) {
 			want(t, "behind it", a.claim(third.tenure, holdsTurn), true)
 		})
 	}
+}
+
+// What ran alone is acked before anything else begins that waited for it: should that end
+// the worker, the event that is done is not blamed.
+func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		entries := []rstream.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}
+		own, other := NewFed(&Processor{Prefetch: 1, PrefetchBytes: 100}, nil, 0).tenure, newClaimant()
+		other.alone, own.expiry = own.alone, time.Hour
+		own.push(entries)
+		if got, err := own.Take(1, 0); err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		want(t, "alone", own.claim(holdsAlone), true)
+		own.Ack([]string{"1-0"}, false)
+		go func() { _, _ = own.Take(1, 0) }()
+		synctest.Wait()
+		want(t, "before the ack", other.claim(holdsTurn), false)
+		own.acks(1)
+		own.acked()
+		synctest.Wait()
+		want(t, "then", other.claim(holdsTurn), true)
+		own.beginEnd()
+	})
 }
