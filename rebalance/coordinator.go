@@ -115,6 +115,14 @@ func (c *Coordinator) Lost(partition int) {
 	c.post(func(m *machine, now time.Time) []action { return m.lost(now, partition) })
 }
 
+// Crowded reports, when Run has returned, that this member could not leave the membership
+// in time, most likely because others were changing it. Remove makes up for that.
+func (c *Coordinator) Crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.crowded
+}
+
 // State returns a snapshot. It never blocks and may be called at any time,
 // concurrently.
 func (c *Coordinator) State() State {

@@ -23,6 +23,10 @@
 //   - What a heartbeat has read is not followed as it is: it may be older than
 //     what is followed. It is loaded again when it differs. So is what a removal has
 //     left, where something else was loaded meanwhile.
+//   - A member looks at the heartbeats of the next three in the order of IDs, with each
+//     heartbeat of its own and when one of them should end. Where one has ended it looks
+//     at all before it removes anybody: members die together, as their machine does. So
+//     what a member costs does not grow with their number.
 //   - An assignment is a wish, a lock decides. A partition goes over when its old
 //     owner has released it; the new one tries until it succeeds or a newer
 //     membership takes the partition away.
@@ -70,6 +74,10 @@
 //	it cannot be read                       what is owned stays; nobody can join until it is deleted;
 //	                                        State and the log name it and say so
 //	a partition is lost without release     acquired again, at once if it was owned for 2 s
+//	others change it all the time           a member that joins or removes waits its turn, and warns
+//	                                        after five turns in vain. One that leaves gives up after
+//	                                        3 s, and Remove takes it out when its heartbeat is gone,
+//	                                        with all others that have ended by then
 //	storage is away at shutdown             the leave is given up after 3 s, the releases run, the
 //	                                        others find the member dead
 package rebalance

@@ -2,6 +2,7 @@ package rebalance
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -60,6 +61,7 @@ type machine struct {
 
 	phase   phase
 	stopped bool
+	crowded bool  // its turn to leave did not come
 	err     error // of the end, nil after stop
 	partitions
 
@@ -255,7 +257,10 @@ func (m *machine) leave() {
 func (m *machine) left(now time.Time, generation int64, err error) []action {
 	switch {
 	case err != nil:
-		m.warn(err)
+		m.crowded = busy(err) || errors.Is(err, context.DeadlineExceeded)
+		if !busy(err) {
+			m.warn(err)
+		}
 	case generation > 0:
 		m.do(action{verb: doAnnounce, message: Message{Kind: Left, Executor: m.self, Generation: generation}})
 	}
@@ -326,9 +331,20 @@ func (m *machine) announce(k Kind, id string) {
 
 func (m *machine) warn(err error) { m.do(action{verb: doWarn, err: err}) }
 
+// busy reports whether others were changing the membership all the time.
+func busy(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, errOvertaken) }
+
+// busyTries is how many times in a row a member may have waited in vain for its turn to
+// change the membership before that is worth a warning.
+const busyTries = 5
+
 // warnFirst warns of the first of several errors in a row.
 func (m *machine) warnFirst(before int, err error) {
-	if before == 0 {
+	due := 0
+	if busy(err) {
+		due = busyTries // waiting for its turn is normal among many members
+	}
+	if before == due {
 		m.warn(err)
 	}
 }

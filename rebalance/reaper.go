@@ -6,15 +6,36 @@ import (
 	"time"
 )
 
-// check has the heartbeats of the other members looked at.
+// watched is how many other members each one looks at, the next ones in the order of IDs:
+// so many look at each, and what a member costs does not grow with their number.
+const watched = 3
+
+// check has the heartbeats of the next members looked at.
 func (m *machine) check() {
 	m.checkAt = time.Time{}
-	others := slices.DeleteFunc(m.group.IDs(), func(id string) bool { return id == m.self })
-	if len(others) == 0 || m.checking != nil {
+	if m.checking != nil {
 		return
 	}
-	m.checking = others
-	m.do(action{verb: doAlive, executors: others, limit: m.group.Expiry()})
+	others := m.others()
+	m.look(others[:min(watched, len(others))])
+}
+
+// others are the other members, from the next one in the order of IDs on.
+func (m *machine) others() []string {
+	ids := m.group.IDs()
+	at, in := slices.BinarySearch(ids, m.self)
+	if in {
+		ids = slices.Delete(ids, at, at+1)
+	}
+	return slices.Concat(ids[at:], ids[:at])
+}
+
+func (m *machine) look(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	m.checking = ids
+	m.do(action{verb: doAlive, executors: ids, limit: m.group.Expiry()})
 }
 
 // alive takes the result of doAlive.
@@ -44,6 +65,8 @@ func (m *machine) alive(now time.Time, life map[string]time.Duration, err error)
 	switch {
 	case len(dead) == 0:
 		m.checkTries = 0
+	case len(asked) < len(m.group.Executors)-1: // members die together, as their machine does
+		m.look(m.others())
 	case !m.reaping:
 		m.reaping, m.passed = true, false
 		m.do(action{verb: doReap, executors: dead})

@@ -51,8 +51,9 @@ func (g Group) Cordon(salt, worker string, at time.Time) Group {
 	return next.reassigned(salt)
 }
 
-// ErrBusy says that a membership changed at every try to change it.
-var ErrBusy = errors.New("the membership changes all the time")
+// ErrBusy says that others were changing a membership for as long as somebody waited to
+// change it.
+var ErrBusy = errors.New("others are changing the membership all the time")
 
 const steerTries = 10
 
@@ -60,8 +61,60 @@ const steerTries = 10
 // which follow at once, or with their next heartbeat. change may be called several
 // times; its error ends it. Steer blocks for some seconds at most.
 func Steer(ctx context.Context, s Store, change func(Group) (Group, error)) (Group, error) {
-	var next Group
-	err := s.Exclusive(ctx, func(ctx context.Context) error {
+	next, err := alter(ctx, s, func(ctx context.Context, g Group) (Group, error) {
+		if err := g.vacant(ctx, s); err != nil {
+			return g, err
+		}
+		return change(g)
+	})
+	if err != nil {
+		return Group{}, err
+	}
+	// What gets lost the heartbeats make up for.
+	_ = s.Announce(ctx, Message{Kind: Steered, Generation: next.Generation})
+	return next, nil
+}
+
+// Remove takes an executor that has ended, and has no heartbeat any more, out of a stored
+// membership, together with all others that have none: where many end at once, the first
+// of them does it for all. It blocks for some seconds at most.
+func Remove(ctx context.Context, s Store, salt, id string) error {
+	gone := errors.New("it is no member")
+	quick, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
+	value, err := s.Load(quick)
+	if err != nil {
+		return err
+	}
+	if g, err := ParseStored(s.Key(), value); err != nil || !g.has(id) {
+		return err // before it waits: another one has removed it
+	}
+	next, err := alter(ctx, s, func(ctx context.Context, g Group) (Group, error) {
+		if !g.has(id) {
+			return g, gone
+		}
+		alive, err := s.Alive(ctx, g.IDs(), g.Expiry())
+		dead := slices.DeleteFunc(g.IDs(), func(other string) bool { _, lives := alive[other]; return lives && other != id })
+		return g.Leave(salt, dead...), err
+	})
+	if errors.Is(err, gone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_ = s.Announce(ctx, Message{Kind: Left, Executor: id, Generation: next.Generation})
+	return nil
+}
+
+func (g Group) has(id string) bool {
+	_, in := g.Executors[id]
+	return in
+}
+
+// alter changes a stored membership under the admin lock.
+func alter(ctx context.Context, s Store, change func(context.Context, Group) (Group, error)) (next Group, err error) {
+	err = s.Exclusive(ctx, func(ctx context.Context) error {
 		for range steerTries {
 			old, err := s.Load(ctx)
 			if err != nil {
@@ -71,10 +124,7 @@ func Steer(ctx context.Context, s Store, change func(Group) (Group, error)) (Gro
 			if err != nil {
 				return err
 			}
-			if err := g.vacant(ctx, s); err != nil {
-				return err
-			}
-			if next, err = change(g); err != nil {
+			if next, err = change(ctx, g); err != nil {
 				return err
 			}
 			swapped, err := s.Swap(ctx, old, next.Encode())
@@ -84,10 +134,5 @@ func Steer(ctx context.Context, s Store, change func(Group) (Group, error)) (Gro
 		}
 		return ErrBusy
 	})
-	if err != nil {
-		return Group{}, err
-	}
-	// What gets lost the heartbeats make up for.
-	_ = s.Announce(ctx, Message{Kind: Steered, Generation: next.Generation})
-	return next, nil
+	return next, err
 }

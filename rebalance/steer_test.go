@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -158,4 +159,31 @@ func TestPinsAndCordonsAreStored(t *testing.T) {
 	if _, err := Parse([]byte(`{"v":1,"generation":1,"partitions":2,"executors":{},"pins":{"2":"a"}}`)); err == nil {
 		t.Error("a stored pin of a partition that is not there")
 	}
+}
+
+// Members that have ended are removed together, by the first that comes; for the others
+// nothing is left to do. Who lives stays.
+func TestRemoveTakesTheDeadAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, 8, 10*time.Second)
+		n := &node{c: c, ctx: t.Context(), id: "me", lease: map[int]time.Time{}, busy: map[int]string{}}
+		g := Group{}
+		for _, id := range []string{"a", "b", "c", "d"} {
+			g = g.Join(id, Executor{Worker: id, Expiry: c.expiry}, 8, "p")
+		}
+		c.beats["d"] = time.Now().Add(time.Hour)
+		c.value = g.Encode()
+		for _, id := range []string{"a", "b", "c"} {
+			if err := Remove(t.Context(), n, "p", id); err != nil {
+				t.Errorf("Remove(%s): %v", id, err)
+			}
+		}
+		after := c.group()
+		if ids := after.IDs(); len(ids) != 1 || ids[0] != "d" || len(after.Executors["d"].Partitions) != 8 {
+			t.Errorf("members %v", after.Executors)
+		}
+		if after.Generation != g.Generation+1 {
+			t.Errorf("%d changes, want one", after.Generation-g.Generation)
+		}
+	})
 }

@@ -64,7 +64,7 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "our history is read before anything new", load: plainLoad, faults: "cut,held-replies,half-open", want: history.ClassLoss,
-		edits: []edit{{"internal/worker/fetcher.go", "		t.setBehind(true)", "		t.setBehind(false)"}},
+		edits: []edit{{"internal/worker/reading.go", "		t.setBehind(true)", "		t.setBehind(false)"}},
 	},
 	{
 		rule: "reads are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassLoss,

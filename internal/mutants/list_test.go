@@ -85,7 +85,7 @@ var mutants = []mutant{
 	},
 	{
 		"each look bounds the life of a heartbeat", aliveLua,
-		"	redis.call('PEXPIRE', beat, ARGV[1], 'LT')\n", "",
+		"		redis.call('PEXPIRE', beat, ARGV[1])\n", "",
 		"TestDeadMembersHeartbeat",
 	},
 	{
@@ -94,12 +94,12 @@ var mutants = []mutant{
 		"TestReplyOfEarlierTenure",
 	},
 	{
-		"a read of unknown outcome is ended before anything else is read", "internal/worker/fetcher.go",
+		"a read of unknown outcome is ended before anything else is read", "internal/worker/reading.go",
 		"err := within(ctx, r.conn.Kill)", "err := error(nil)",
 		"TestReadDeliveredLate",
 	},
 	{
-		"our history is read before anything new", "internal/worker/fetcher.go",
+		"our history is read before anything new", "internal/worker/reading.go",
 		"		t.setBehind(true)", "		t.setBehind(false)",
 		"TestBrokenRequests/read_1_close_after",
 	},

@@ -82,12 +82,13 @@ type Pulse struct {
 	Expiry     time.Duration
 	Beat       Beat   // what the heartbeat tells
 	Membership string // key of the membership
+	Seen       []byte // what the last refresh read there: it is not sent again. Not changed
 }
 
 // Refreshed is what a refresh has found.
 type Refreshed struct {
 	Renewed    []Renewed // in the order of the renewals
-	Membership []byte    // nil if there is none
+	Membership []byte    // nil if there is none; Seen where it is that still
 	Unread     error     // why the membership could not be read
 	Rules      int64     // generation of the rules, -1 when it could not be read
 	Now        int64     // by the server's clock, in ms; 0 when it did not answer
@@ -103,21 +104,18 @@ type Refreshed struct {
 // In a cluster some nodes may answer and others not: then there are both an error and
 // a result, in which the state of each partition of the others is Unknown.
 func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
-	shared := []*call{
-		scriptCall(ctx, beatScript, []string{p.Key}, milliseconds(p.Expiry), p.Beat.Encode()),
-		plainCall(ctx, "GET", p.Membership),
-		plainCall(ctx, "HGET", c.keys.Rules(), "generation"),
-	}
+	shared := []*call{beatCall(ctx, p), plainCall(ctx, "HGET", c.keys.Rules(), "generation")}
 	parts := c.parts(len(rs), leasesPerScript, func(i int) string { return rs[i].Place.Log })
 	var leases, heads []*call
 	for _, part := range parts {
 		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part)), append(heads, headsCall(ctx, rs, part))
 	}
 	pipeline(ctx, c.once, slices.Concat(shared, leases, heads))
-	out, failed := parsePulse(p, shared)
+	out, failed := parsePulse(p, shared[0].reply)
 	if failed != nil && c.cluster == nil {
 		return Refreshed{}, failed
 	}
+	out.Rules = generationOf(shared[1].reply)
 	out.Renewed = make([]Renewed, len(rs))
 	for n, part := range parts {
 		renewed, err := parseRenewed(leases[n].reply)
@@ -137,39 +135,6 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 		return Refreshed{}, failed
 	}
 	return out, failed
-}
-
-// parsePulse reads the answers to what is not about a lock.
-func parsePulse(p Pulse, calls []*call) (out Refreshed, failed error) {
-	out.Rules = generationOf(calls[2].reply)
-	var err error
-	if out.Now, err = calls[0].reply.Int64(); err != nil {
-		failed = fmt.Errorf("heartbeat %s: %w", p.Key, sorted(err))
-	}
-	value, err := calls[1].reply.Text()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		out.Unread = unreadable(p.Membership, sorted(err))
-		if !isReply(err) { // else what the membership holds is no matter of the leases
-			failed = errors.Join(failed, fmt.Errorf("membership %s: %w", p.Membership, out.Unread))
-		}
-	}
-	if value != "" {
-		out.Membership = []byte(value)
-	}
-	return out, failed
-}
-
-// generationOf reads the generation of the rules, which leases do not depend on:
-// an error is none of a refresh.
-func generationOf(reply *redis.Cmd) int64 {
-	n, err := reply.Int64()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return 0
-	case err != nil:
-		return -1
-	}
-	return n
 }
 
 func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part []int) *call {

@@ -61,25 +61,30 @@ func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context
 	// stays the same. If it is ours at the end all the same, it is given back.
 	defer s.unlock(ctx, key, token)
 	deadline := time.Now().Add(adminExpiry)
+	busy := false // another one holds it
 	for {
 		held, cancel := context.WithTimeout(ctx, adminExpiry)
-		err := s.obtain(held, key, token)
+		err := s.obtain(held, key, token, !busy)
 		if err == nil {
 			defer cancel()
 			return fn(held)
 		}
 		cancel()
+		busy = busy || errors.Is(err, ErrHeld)
 		wait := adminBackoff/2 + rand.N(adminBackoff)
 		if time.Now().Add(wait).After(deadline) || !pause(ctx, wait) {
+			if busy {
+				err = rebalance.ErrBusy
+			}
 			return s.wrap("admin lock", err)
 		}
 	}
 }
 
-// obtain makes one try. A lock that somebody left for longer is bounded.
-func (s *MembershipStore) obtain(ctx context.Context, key, token string) error {
+// obtain makes one try. A lock that somebody left for longer is bounded by the first.
+func (s *MembershipStore) obtain(ctx context.Context, key, token string, first bool) error {
 	err := s.c.obtain(ctx, key, token, adminExpiry)
-	if errors.Is(err, ErrHeld) {
+	if errors.Is(err, ErrHeld) && first {
 		return errors.Join(err, s.c.once.Do(ctx, "PEXPIRE", key, milliseconds(adminExpiry), "LT").Err())
 	}
 	return err

@@ -124,6 +124,7 @@ type incarnation struct {
 	stuck   []int        // partitions whose function did not return
 	broken  map[int]error
 
+	seen     []byte        // the membership as the last refresh read it; of heartbeat
 	early    chan struct{} // a refresh is wanted before its time
 	lapses   *lapses
 	inEffect int64 // generation of the rules that was last seen in full effect; guarded by mu
@@ -183,11 +184,27 @@ func (i *incarnation) run(ctx context.Context) error {
 	stop()
 	serving.Wait()
 	i.wg.Wait()
+	if i.coord.Crowded() {
+		i.remove()
+	}
 	if cause := context.Cause(i.ctx); err == nil && ctx.Err() == nil {
 		return cause
 	}
 	return err
 }
+
+// remove leaves the membership where that did not work before, for others left as well. The
+// heartbeat is gone by now: what does not work here, another member does.
+func (i *incarnation) remove() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), removePatience)
+	defer cancel()
+	if err := rebalance.Remove(ctx, i.w.client.Group(i.p.Stream, i.p.Name), rebalance.Salt(i.p.Stream, i.p.Name), i.id); err != nil {
+		i.log.Warn("not removed from the membership, another member does that", "member", i.id, "err", err)
+	}
+}
+
+// removePatience bounds how long that takes.
+const removePatience = 3 * time.Second
 
 // surprise ends the incarnation: something happened to it that may leave
 // commands of its ID behind.

@@ -99,7 +99,9 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	defer cancel()
 	// The lease counts from before the request: the server's expiry begins later.
 	sent := mono()
-	refreshed, failed := i.w.client.Refresh(ctx, i.pulse(), renewals)
+	pulse := i.pulse()
+	pulse.Seen = i.seen
+	refreshed, failed := i.w.client.Refresh(ctx, pulse, renewals)
 	renewed := refreshed.Renewed
 	if renewed == nil {
 		return false, failed
@@ -133,6 +135,7 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))
 	}
 	if refreshed.Unread == nil {
+		i.seen = refreshed.Membership
 		i.coord.Observe(refreshed.Membership)
 	} else if errors.As(refreshed.Unread, new(*rebalance.UnreadableError)) {
 		i.coord.Unread(refreshed.Unread)

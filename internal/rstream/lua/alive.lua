@@ -6,7 +6,10 @@
 -- Returns the remaining life of each in ms, negative for one that is gone
 local out = {}
 for i, beat in ipairs(KEYS) do
-	redis.call('PEXPIRE', beat, ARGV[1], 'LT')
 	out[i] = redis.call('PTTL', beat)
+	if out[i] == -1 or out[i] > tonumber(ARGV[1]) then -- without an end, or too late
+		redis.call('PEXPIRE', beat, ARGV[1])
+		out[i] = redis.call('PTTL', beat)
+	end
 end
 return out

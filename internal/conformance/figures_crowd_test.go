@@ -1,0 +1,106 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// commandsOf is how many commands the server has executed, inside scripts too, but for those
+// that open connections, by name.
+func commandsOf(t *testing.T, rdb *redis.Client) map[string]int64 {
+	t.Helper()
+	out := map[string]int64{}
+	for line := range strings.Lines(rdb.Info(t.Context(), "commandstats").Val()) {
+		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !ok || name == "info" || name == "hello" || strings.HasPrefix(name, "client") {
+			continue
+		}
+		var n int64
+		fmt.Sscan(strings.ReplaceAll(rest, ",", " "), &n)
+		out[name] = n
+	}
+	return out
+}
+
+// Each of 200 idle workers costs the server five commands a second at most, and when all of
+// them end at once none is left in the membership.
+func TestManyWorkersCostLittle(t *testing.T) {
+	const many, partitions, most = 200, 64, 5.0
+	srv := testredis.Start(t)
+	rdb := srv.Client(t)
+	log := &logbook{}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var running sync.WaitGroup
+	apps := startMany(ctx, t, srv.URL(), log, &running, many, partitions)
+	began := time.Now()
+	settled := func() bool {
+		for _, app := range apps {
+			stats := worker.RegistryOf(app).Stats()
+			if stats == nil || stats.Ready != nil || stats.Processors[0].Members != many {
+				return false
+			}
+		}
+		return true
+	}
+	await(t, "all to settle", 5*time.Minute, settled)
+	t.Logf("settled after %v", time.Since(began).Round(100*time.Millisecond))
+
+	before, from := commandsOf(t, rdb), time.Now()
+	time.Sleep(20 * time.Second)
+	after, took := commandsOf(t, rdb), time.Since(from)
+	total := 0.0
+	for name, n := range after {
+		each := float64(n-before[name]) / many / took.Seconds()
+		total += each
+		if each >= 0.01 {
+			t.Logf("%-12s %.2f a second and worker", name, each)
+		}
+	}
+	t.Logf("%-12s %.2f a second and worker", "all", total)
+	if total > most {
+		t.Errorf("%.2f commands a second and worker, want %v at most", total, most)
+	}
+
+	began = time.Now()
+	cancel()
+	running.Wait()
+	t.Logf("ended after %v", time.Since(began).Round(100*time.Millisecond))
+	g, err := rebalance.Parse([]byte(rdb.Get(t.Context(), "__memb:post.parcels.check").Val()))
+	if err != nil || len(g.Executors) > 0 {
+		t.Errorf("%d members are left, %v", len(g.Executors), err)
+	}
+	if line := log.line("level=WARN", "admin lock"); line != "" {
+		t.Errorf("waiting for a turn is warned of: %s", line)
+	}
+}
+
+// startMany runs so many workers of one processor in this process.
+func startMany(ctx context.Context, t *testing.T, url string, log *logbook, running *sync.WaitGroup, many, partitions int) (apps []*runnel.App) {
+	for n := range many {
+		app := runnel.New("post", &runnel.Options{
+			RedisURL: url, Worker: fmt.Sprint("w", n), Logger: log.logger(), Stream: runnel.StreamOptions{Partitions: partitions},
+		})
+		t.Cleanup(func() { app.Close() })
+		s := runnel.NewStream(app, "parcels", parcelKey, nil)
+		s.Process("check", runnel.Each(func(context.Context, *runnel.Event, parcel) error { return nil }), nil)
+		apps = append(apps, app)
+		running.Go(func() {
+			if err := app.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return apps
+}
