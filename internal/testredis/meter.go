@@ -119,10 +119,7 @@ func (m *Meter) Measure(scene func()) Cost {
 	set("0", "10000000")
 	scene()
 	set("-1", "10000000")
-	entries, err := m.server.SlowLogGet(ctx, -1).Result()
-	if err != nil {
-		m.t.Fatalf("measure: %v", err)
-	}
+	entries := SlowLog(m.t, m.server)
 	if err := m.server.Do(ctx, "SLOWLOG", "RESET").Err(); err != nil {
 		m.t.Fatalf("measure: %v", err)
 	}
@@ -133,7 +130,6 @@ func (m *Meter) Measure(scene func()) Cost {
 func (m *Meter) cost(entries []redis.SlowLog) (c Cost) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	slices.SortFunc(entries, func(a, b redis.SlowLog) int { return cmp.Compare(a.ID, b.ID) })
 	next, latest := map[string]int{}, map[string]int{} // by connection: its next request, its latest read
 	row, inRow := time.Duration(0), 0
 	for _, e := range entries {
@@ -145,7 +141,7 @@ func (m *Meter) cost(entries []redis.SlowLog) (c Cost) {
 		}
 		asked, read := m.asked[e.ClientAddr], -1
 		for n := next[e.ClientAddr]; n < len(asked); n++ { // what was refused has no entry
-			if asked[n].name == strings.ToUpper(e.Args[0]) {
+			if len(e.Args) == 0 || asked[n].name == strings.ToUpper(e.Args[0]) {
 				next[e.ClientAddr], read = n+1, asked[n].read
 				break
 			}
@@ -160,6 +156,26 @@ func (m *Meter) cost(entries []redis.SlowLog) (c Cost) {
 		}
 	}
 	return c
+}
+
+// SlowLog is the server's log of slow commands, the oldest first. A command that was blocked has no arguments there,
+// which the client of its own does not understand.
+func SlowLog(t testing.TB, c *redis.Client) (entries []redis.SlowLog) {
+	t.Helper()
+	rows, err := c.Do(context.Background(), "SLOWLOG", "GET", -1).Slice()
+	if err != nil {
+		t.Fatalf("read the slow log: %v", err)
+	}
+	for _, row := range rows {
+		fields := row.([]any)
+		e := redis.SlowLog{ID: fields[0].(int64), Duration: time.Duration(fields[2].(int64)) * time.Microsecond, ClientAddr: fields[4].(string)}
+		for _, arg := range fields[3].([]any) {
+			e.Args = append(e.Args, arg.(string))
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b redis.SlowLog) int { return cmp.Compare(a.ID, b.ID) })
+	return entries
 }
 
 func (m *Meter) accept() {

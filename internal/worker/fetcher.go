@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,12 +34,12 @@ type fetcher struct {
 	x       *incarnation
 	readers []*reader
 	places  places
-	size    atomic.Int64 // of the larger entries seen lately
+	sizes   sizes
 	target  atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
 }
 
 func newFetcher(x *incarnation) *fetcher {
-	f := &fetcher{x: x}
+	f := &fetcher{x: x, sizes: sizes{bytes: prefetchesPerRead * x.p.PrefetchBytes}}
 	f.target.Store(1)
 	for range x.p.ReadConns {
 		f.readers = append(f.readers, &reader{
@@ -83,8 +84,7 @@ func (f *fetcher) kick(t *tenure) { f.of(t).kick() }
 
 // learn adapts to the size of the entries and to the load.
 func (f *fetcher) learn(largest int64, full bool) {
-	old := f.size.Load()
-	f.size.Store(max(largest, old-old/8))
+	f.sizes.seen(largest, mono())
 	if n := f.target.Load(); full && n < maxTarget {
 		f.target.Store(min(4*n, maxTarget))
 	}
@@ -106,6 +106,11 @@ type reader struct {
 	interrupted atomic.Bool // the read under way was
 	sight       sight
 	settling    *trouble // of reads of unknown outcome
+
+	// Of run: not all partitions with room fit one read, so that they take turns.
+	from    int  // whose turn it is among tenures
+	partial bool // the read under way leaves some out
+	quiet   int  // so many were asked in a row, and had nothing
 
 	mu      sync.Mutex
 	tenures []*tenure
@@ -233,15 +238,17 @@ func (r *reader) run(ctx context.Context) {
 }
 
 // next decides what to read: the history of a partition that is behind, else
-// every partition with room, and of each at most what the fullest can hold.
+// every partition with room, and of each at most what the fullest can hold. Where that
+// would be too much for one read it is some of them, in turn.
 func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure) {
-	size, target := r.f.size.Load(), int(r.f.target.Load())
+	now := mono()
+	size, target := r.f.sizes.largest(now), int(r.f.target.Load())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.reading)
-	now := mono()
 	count = target
-	for _, t := range r.tenures {
+	for i := range r.tenures {
+		t := r.tenures[(r.from+i)%len(r.tenures)]
 		n, isBehind := t.room(size, target, now)
 		switch {
 		case n == 0:
@@ -252,10 +259,16 @@ func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure
 			set, logs, count = append(set, t), append(logs, t.place.Log), min(count, n)
 		}
 	}
+	count, most := r.f.sizes.perRead(size, count, len(set))
+	// Once all of them had nothing, one read waits for all of them.
+	if r.partial = most < len(set) && r.quiet < len(set); r.partial {
+		set, logs = set[:most], logs[:most]
+		r.from = slices.Index(r.tenures, set[most-1]) + 1
+	}
 	if len(set) > 0 {
 		r.begin(set)
 	}
-	return set, logs, perRead(count, len(set)), nil
+	return set, logs, count, nil
 }
 
 // begin notes which partitions the coming read names; mu is held.
@@ -280,11 +293,16 @@ func (r *reader) finish() {
 
 func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count int) error {
 	wait := block
-	if c := r.f.x.w.client; !c.CanUnblock() && !c.CanKill() {
+	if c := r.f.x.w.client; r.partial {
+		wait = 0
+	} else if !c.CanUnblock() && !c.CanKill() {
 		wait = shortBlock
 	}
 	chunks, err := r.conn.Read(ctx, r.f.x.group, consumerName, logs, count, wait)
 	brought := r.take(chunks, count)
+	if r.quiet += len(set); brought > 0 {
+		r.quiet = 0
+	}
 	if err != nil {
 		return r.failed(ctx, set, err)
 	}
@@ -324,7 +342,7 @@ func (r *reader) history(ctx context.Context, t *tenure, count int) error {
 		return r.failed(ctx, []*tenure{t}, err)
 	}
 	t.setBehind(len(entries) >= count)
-	t.receive(entries) // what does not fit makes it behind again
+	r.f.learn(t.receive(entries), len(entries) >= count) // what does not fit makes it behind again
 	r.finish()
 	return nil
 }
@@ -339,6 +357,7 @@ func (r *reader) failed(ctx context.Context, set []*tenure, err error) error {
 		if r.interrupted.Load() {
 			return nil // our own doing, where the server cannot unblock a read
 		}
+		r.f.target.Store(1) // the reply may have been too large to arrive in time
 		return err
 	case errors.Is(err, rstream.ErrNoGroup):
 		r.f.x.count.Fenced.Add(1)

@@ -1,0 +1,202 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/testredis"
+)
+
+func TestSizesOfLately(t *testing.T) {
+	const s = int64(time.Second)
+	var of sizes
+	for _, step := range []struct{ at, seen, want int64 }{
+		{0, 0, unknownSize},
+		{1, 100, 100},
+		{2, 5000, 5000},
+		{3, 200, 5000},
+		{29, 0, 5000},
+		{31, 300, 5000}, // the period before this one
+		{59, 0, 5000},
+		{61, 0, 300},
+		{95, 0, unknownSize},
+		{300, 7, 7},
+		{900, 0, unknownSize},
+	} {
+		of.seen(step.seen, step.at*s)
+		if got := of.largest(step.at * s); got != step.want {
+			t.Errorf("after %d s: %d, want %d", step.at, got, step.want)
+		}
+	}
+}
+
+func TestReadsAreBoundedInBytes(t *testing.T) {
+	of := sizes{bytes: 32 << 20}
+	for _, tt := range []struct {
+		size              int64
+		asked, n          int
+		count, partitions int
+	}{
+		{100, 256, 16, 256, 16},
+		{100, 256, 1024, 32, 1024},
+		{10 << 10, 256, 16, 204, 16},
+		{200 << 10, 40, 16, 10, 16},
+		{200 << 10, 40, 1, 40, 1},
+		{1 << 20, 8, 16, 2, 16},
+		{5 << 20, 1, 16, 1, 6},
+		{1 << 30, 1, 16, 1, 1},
+		{1, 256, 0, 256, 0},
+	} {
+		count, partitions := of.perRead(tt.size, tt.asked, tt.n)
+		if count != tt.count || partitions != tt.partitions {
+			t.Errorf("%d of %d partitions, %d bytes each: %d of %d, want %d of %d", tt.asked, tt.n, tt.size, count, partitions, tt.count, tt.partitions)
+		}
+	}
+}
+
+// reads runs a worker over partitions of a server and returns what it asked the server for
+// until it held so many entries: COUNT and number of partitions of each read, COUNT
+// negative where it is of what was pending.
+func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redis.Client, *faultproxy.Proxy), then func(raw *redis.Client, fetched func(n int))) (asked [][2]int, bytes int64) {
+	t.Helper()
+	server := testredis.Start(t, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000")
+	raw := server.Client(t)
+	proxy := faultproxy.Start(t, server.Addr())
+	client, err := rstream.Open(rstream.Options{URL: "redis://" + proxy.Addr(), Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	before(raw, proxy)
+	p := &Processor{
+		Stream: "s", Name: "p", Partitions: partitions, LockExpiry: 10 * time.Second, Grace: time.Second,
+		Prefetch: 4096, PrefetchBytes: prefetch, ReadConns: 1,
+	}
+	p.Consume = func(_ context.Context, src Source) error {
+		<-src.Ending() // what is read stays in memory
+		return nil
+	}
+	w := New(&Config{
+		App: "app", Worker: "w", Client: client, Logger: quiet, TimeZone: time.UTC, LeaderPoll: time.Second,
+		Ensure: func(context.Context) error { return nil }, Processors: []*Processor{p},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	fetched := func(n int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			got, _ := held(w)
+			if got >= n {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the worker holds %d entries, want %d", got, n)
+			}
+		}
+	}
+	then(raw, fetched)
+	fetched(want)
+	_, bytes = held(w)
+	cancel()
+	if err := <-result; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	return readsIn(testredis.SlowLog(t, raw)), bytes
+}
+
+// readsIn are the reads in a log, as reads returns them.
+func readsIn(log []redis.SlowLog) (asked [][2]int) {
+	for _, entry := range log {
+		args := entry.Args // none where it was blocked
+		word := func(name string) int {
+			return slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, name) })
+		}
+		if word("XREADGROUP") != 0 {
+			continue
+		}
+		count, _ := strconv.Atoi(args[word("COUNT")+1])
+		if args[len(args)-1] != ">" {
+			count = -count
+		}
+		asked = append(asked, [2]int{count, (len(args) - 1 - word("STREAMS")) / 2})
+	}
+	return asked
+}
+
+// held is how many entries a worker holds, and their bytes.
+func held(w *Worker) (n int, bytes int64) {
+	x := w.executors[0].incarnation()
+	if x == nil {
+		return 0, 0
+	}
+	for _, t := range x.owned() {
+		t.mu.Lock()
+		n, bytes = n+len(t.items)-t.head, bytes+t.bytes
+		t.mu.Unlock()
+	}
+	return n, bytes
+}
+
+// fill appends n entries of so many bytes to a partition.
+func fill(t *testing.T, raw *redis.Client, partition, n, size int) {
+	t.Helper()
+	err := raw.Eval(t.Context(), `for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'data', string.rep('x', ARGV[2])) end return 1`,
+		[]string{fmt.Sprint("__strm:app.s.", partition)}, n, size).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Of large entries a read asks for few, of few partitions, from the first one on; and a
+// partition holds what may be read ahead, or one entry.
+func TestWhatAWorkerHoldsAndAsksForIsBounded(t *testing.T) {
+	const partitions, prefetch = 8, 1 << 20
+	for _, size := range []int{300 << 10, 1 << 20, 3 << 20} {
+		t.Run(fmt.Sprint(size>>10, " KiB"), func(t *testing.T) {
+			t.Parallel()
+			asked, bytes := reads(t, partitions, partitions, prefetch, func(raw *redis.Client, _ *faultproxy.Proxy) {
+				for i := range partitions {
+					fill(t, raw, i, 8, size)
+				}
+			}, func(*redis.Client, func(int)) {})
+			for _, read := range asked {
+				n := max(read[0], -read[0]) * read[1]
+				if expected := min(size, unknownSize); n*expected > max(prefetchesPerRead*prefetch, expected) {
+					t.Errorf("a read asked for %d entries of %d partitions", read[0], read[1])
+				}
+			}
+			if most := int64(partitions * max(prefetch, size+100)); bytes > most {
+				t.Errorf("%d bytes are held, want %d at most", bytes, most)
+			}
+		})
+	}
+}
+
+// A reply that did not arrive may have been too large to arrive in time. What it brought is
+// asked for one by one.
+func TestAReadThatIsTooLargeIsNotRepeated(t *testing.T) {
+	var lost *faultproxy.Rule
+	asked, _ := reads(t, 1, 600, 8<<20, func(raw *redis.Client, proxy *faultproxy.Proxy) {
+		fill(t, raw, 0, 100, 10)
+		lost = proxy.On("XREADGROUP", 1).Containing("256").Do(faultproxy.CloseAfter)
+	}, func(raw *redis.Client, fetched func(int)) {
+		fetched(100)
+		fill(t, raw, 0, 500, 10)
+	})
+	lost.Wait(t)
+	at := slices.IndexFunc(asked, func(read [2]int) bool { return read[0] < 0 })
+	if at < 0 || asked[at][0] != -1 {
+		t.Errorf("after the reply was lost: %v", asked)
+	}
+}
