@@ -51,7 +51,7 @@ end
 -- was not. aside are the IDs of those that were taken out.
 local function position(log, group, aside, foreign)
 	local last, read, name = group['last-delivered-id'], tonumber(group['entries-read'] or ''), group['name']
-	if group['pending'] == 0 then return last, read, 0 end
+	if group['pending'] == 0 and redis.REDIS_VERSION then return last, read, 0 end
 	local pending, there = pending_in(log, name, foreign)
 	if #pending == 0 then return last, read, 0 end
 	local floor, first, missing, behind, more = preceding(pending[1]), nil, 0, group['pending'], {}
@@ -66,11 +66,12 @@ local function position(log, group, aside, foreign)
 end
 
 -- What position returns where the owner before released the partition and stored it.
--- What was lost since, to make room, counts as read.
+-- What was lost since, to make room, counts as read. The embedded server, which does not
+-- count what it ever appended, would not notice that pending entries were removed.
 local function released(log, group, saved)
 	local tenure, lost = (saved.clean or ''):match('^(.*) (%d+)$')
 	local read = tonumber(saved.read or '')
-	if not tenure or tenure ~= saved.tenure or not saved.floor or not read then return end
+	if not redis.REDIS_VERSION or not tenure or tenure ~= saved.tenure or not saved.floor or not read then return end
 	local last, oldest = group['last-delivered-id'], nil
 	if group['pending'] > 0 then
 		oldest = redis.call('XPENDING', log, group['name'])[2]
