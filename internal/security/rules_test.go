@@ -131,6 +131,27 @@ func TestAnotherDatabaseTakesSelect(t *testing.T) {
 	}
 }
 
+// The documentation has what a producer may do to its app besides sending. What is refused here must
+// leave the table.
+func TestAProducerMayDoWhatIsSaidOfIt(t *testing.T) {
+	for layout, of := range layouts {
+		server, admin := guarded(t, layout)
+		k := keys.Keys{App: "shop", Layout: of}
+		log, own := k.Partition("orders", 0), k.Ownership("orders", "printer", 0)
+		do(t, admin, "XADD "+log+" 1-1 a b")
+		do(t, admin, "XGROUP CREATE "+log+" printer@a 0")
+		rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "shop-producer", Password: "secret", Protocol: 2, DisableIdentity: true})
+		defer rdb.Close()
+		for _, line := range []string{
+			"XRANGE " + log + " - +", "HSET " + own + " epoch 7", "HGETALL " + own, "XGROUP SETID " + log + " printer@a $", "XTRIM " + log + " MAXLEN 0",
+			"HSET " + k.Meta("orders") + " a b", "PEXPIRE " + own + " 1", "PEXPIRE " + k.Meta("orders") + " 1", "PEXPIRE " + log + " 1", "SET " + k.Partition("orders", 3) + " x",
+			"ZADD " + k.Delayed("orders", 0).Due + " 1 a", "XADD " + k.Control("orders", "printer") + " * a b",
+		} {
+			do(t, rdb, line)
+		}
+	}
+}
+
 // Whatever is not the app's, or not the role's, is refused.
 func TestTheDocumentedUsersMayDoNothingElse(t *testing.T) {
 	for layout, of := range layouts {
@@ -145,7 +166,11 @@ func TestTheDocumentedUsersMayDoNothingElse(t *testing.T) {
 		}
 		refused := map[string][]string{
 			"producer": {"XREADGROUP GROUP g c STREAMS " + k.Partition("orders", 0) + " >", "DEL " + k.Partition("orders", 0), "HSET " + k.Rules() + " a b",
-				"GET " + k.Lock("orders", "printer", 0), "XADD " + k.Audit() + " * a b", "CLIENT KILL ID 1", "XRANGE " + k.Dead("orders", "printer", 0) + " - +"},
+				"GET " + k.Lock("orders", "printer", 0), "XADD " + k.Audit() + " * a b", "CLIENT KILL ID 1", "XRANGE " + k.Dead("orders", "printer", 0) + " - +", "HGETALL " + k.Parked("orders", "printer", 0), "HGETALL " + k.Retry("orders", "printer", 0),
+				"SET " + k.Lock("orders", "printer", 0) + " a", "SET " + k.Membership("orders", "printer") + " a", "SET " + k.Beat("orders", "printer", "a") + " a", "SET " + k.Leader() + " a", "SET " + k.Rules() + " a",
+				"XACK " + k.Partition("orders", 0) + " g 0-1", "XDEL " + k.Partition("orders", 0) + " 0-1", "UNLINK " + k.Partition("orders", 0),
+				"XGROUP DESTROY " + k.Partition("orders", 0) + " g", "XGROUP CREATE " + k.Partition("orders", 0) + " g 0", "RENAME " + k.Partition("orders", 0) + " " + k.Partition("orders", 1),
+				"HSET " + k.Tasks() + " a b", "XRANGE " + k.Audit() + " - +"},
 			"worker":  {"HSET " + k.Rules() + " a b", "XADD " + k.Audit() + " * a b", "XDEL " + k.Partition("orders", 0) + " 0-1", "UNLINK " + k.Partition("orders", 0)},
 			"watcher": {"XADD " + k.Partition("orders", 0) + " * a b", "DEL " + k.Lock("orders", "printer", 0), "HSET " + k.Rules() + " a b", "SET " + k.Meta("orders") + " a"},
 			"operator": {"XREADGROUP GROUP g c STREAMS " + k.Partition("orders", 0) + " >", "XACK " + k.Partition("orders", 0) + " g 0-1",
