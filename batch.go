@@ -78,8 +78,8 @@ func (c *consumer[T]) form() {
 	for i, entry := range c.rest[:n] {
 		e := c.event(entry, i)
 		c.history(e)
-		if n := c.src.Deadly(e.ID); n > 0 && c.retry == nil && c.policy != Halt {
-			c.bad = fmt.Errorf("the worker died or lost the partition %d times in a row while it processed this event", n)
+		if err := c.src.Deadly(e.ID); c.retry == nil && c.policy != Halt {
+			c.bad = err
 		}
 		if !c.want.raw && c.bad == nil {
 			var zero T

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -200,4 +201,37 @@ func TestAnEventThatEndsEachWorkerCountsAsFailed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Under Halt such an event is tried again, and shown until it is done.
+func TestAnEventThatEndsEachWorkerIsShown(t *testing.T) {
+	f := &fatal{opts: &runnel.ProcessorOptions{OnError: runnel.Halt, LockExpiry: time.Second}}
+	runneltest.Sim(t, f.build, func(c *runneltest.Cluster) {
+		f.run(t, c, 5)
+		o := operator(t, c)
+		defer o.Close()
+		shown := func() (found []string) {
+			for p := range 4 {
+				views, err := o.Views(c.Context(), []rstream.Place{o.Place("items", "p", p)})
+				if err != nil || views[0].Err != nil {
+					t.Fatal(err, views)
+				}
+				if h := views[0].Halt; h != nil {
+					found = append(found, fmt.Sprint(h.Reason, " ", c.Redis().XRange(c.Context(), fmt.Sprint("__strm:contract.items.", p), h.Event, h.Event).Val()[0].Values))
+				}
+			}
+			return found
+		}
+		if got := shown(); f.died() != 6 || len(got) != 1 || !strings.Contains(got[0], "5 times in a row") || !strings.Contains(got[0], fmt.Sprint(deadlyItem)) {
+			t.Errorf("%d workers died; shown: %q", f.died(), got)
+		}
+		f.mu.Lock()
+		f.mended = true
+		f.mu.Unlock()
+		c.Start("mended")
+		c.Sleep(time.Minute)
+		if got := shown(); len(got) != 0 || f.others() != 60 {
+			t.Errorf("after it was mended %d others are done; shown: %q", f.others(), got)
+		}
+	})
 }

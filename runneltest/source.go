@@ -176,7 +176,7 @@ func (s *source) turn(n int, within time.Duration) ([]rstream.Entry, error) {
 }
 
 // Deadly is never: nothing dies here.
-func (s *source) Deadly(string) int { return 0 }
+func (s *source) Deadly(string) error { return nil }
 
 // sift keeps back what stands behind a parked event.
 func (s *source) sift(out []rstream.Entry) ([]rstream.Entry, error) {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -34,7 +35,9 @@ func (t *tenure) meet(id string) (ok bool, err error) {
 		}
 		d.begun = true
 		if d.n > 1 {
-			t.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset` to its ID", "event", rstream.EventID(t.place.Partition, id), "tries", d.n)
+			t.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset --to` it",
+				"event", rstream.EventID(t.place.Partition, id), "tries", d.n)
+			t.halted(&EventError{Stream: t.place.Stream, Processor: t.place.Processor, Partition: t.place.Partition, ID: id, Err: d.err()})
 		}
 	}
 	return true, nil
@@ -53,11 +56,15 @@ func (t *tenure) mostDeaths() int {
 func (t *tenure) decided(id string) bool { return t.deaths.event == id && t.deaths.n >= t.mostDeaths() }
 
 // Deadly is Source.Deadly.
-func (t *tenure) Deadly(id string) int {
+func (t *tenure) Deadly(id string) error {
 	if !t.decided(id) {
-		return 0
+		return nil
 	}
-	return t.deaths.n
+	return t.deaths.err()
+}
+
+func (d *deaths) err() error {
+	return fmt.Errorf("the worker died or lost the partition %d times in a row while it processed this event", d.n)
 }
 
 func (s *shelf) beginSuspect(id string) error {

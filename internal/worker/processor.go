@@ -73,9 +73,9 @@ type Source interface {
 	// before; 0 where nobody counted.
 	Attempts(id string) int
 
-	// Deadly is how many owners in a row have ended at this entry, which comes next and
-	// alone: so many that without a Retry it is to count as one that failed; else 0.
-	Deadly(id string) int
+	// Deadly is an error where so many owners in a row have ended at this entry, which
+	// comes next and alone, that without a Retry it is to count as one that failed.
+	Deadly(id string) error
 
 	// Live says whether entries that were taken may still be delivered: the
 	// tenure is not ending and its lease holds.

@@ -17,7 +17,7 @@ func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
 		"event", rstream.EventID(t.place.Partition, event), "err", err)
 	// An error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.
-	if t.Deadly(event) > 0 { // after a resume it is tried again
+	if t.Deadly(event) != nil { // after a resume it is tried again
 		_ = t.shelf.beginSuspect("")
 	}
 	_ = t.shelf.quarantine(rstream.Quarantine{Reason: textOf(err), Event: event, Worker: t.worker, At: t.shelf.Now()})
