@@ -283,8 +283,8 @@ func decodeStrict(data []byte, record any) (err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(record); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("decode %T: json: the text ends too early: %w", record, io.ErrUnexpectedEOF)
 		}
 		return fmt.Errorf("decode %T: %w", record, err)
 	}

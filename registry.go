@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -139,7 +140,7 @@ func selectProcessors(all []*worker.Processor, names []string) ([]*worker.Proces
 			for _, p := range all {
 				known = append(known, p.Stream+"/"+p.Name)
 			}
-			return nil, fmt.Errorf("no processor %q; there are %q", name, known)
+			return nil, fmt.Errorf("no processor %q; there are %s", name, strings.Join(known, ", "))
 		}
 	}
 	return out, nil

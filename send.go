@@ -2,9 +2,11 @@ package runnel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -238,7 +240,9 @@ func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fi
 	}
 	key := out.Key
 	if key == "" {
-		key = s.key(out.Record)
+		if key, err = s.keyOfRecord(out.Record); err != nil {
+			return nil, 0, err
+		}
 	} else {
 		fields = append(fields, keyField, key)
 	}
@@ -252,6 +256,17 @@ func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fi
 		return nil, 0, fmt.Errorf("partitioner %s: partition %d of %d for key %q", o.Partitioner.Name, partition, o.Partitions, key)
 	}
 	return fields, partition, nil
+}
+
+// keyOfRecord calls the stream's key function.
+func (s *Stream[T]) keyOfRecord(record T) (key string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("key function: %w", err)
+		}
+	}()
+	defer recoverInto(&err)
+	return s.key(record), nil
 }
 
 // collect turns what became of each partition into what became of each record.
@@ -360,8 +375,25 @@ func (s *Stream[T]) outgoing(r worker.JSONRecord) (Outgoing[T], error) {
 		o.Key = *r.Key
 	}
 	settings, err := s.settings()
-	if err == nil {
-		_, _, err = s.encode(settings, o, nil)
+	if err != nil {
+		return o, err
 	}
-	return o, err
+	if _, _, err := s.encode(settings, o, nil); err != nil || r.Key != nil || settings.KeyField == "" || s.key(o.Record) != "" || hasField(r.JSON, settings.KeyField) {
+		return o, err
+	}
+	return o, fmt.Errorf("the record has no field %q, which is the stream's key; add it, or give the key beside the record", settings.KeyField)
+}
+
+// hasField reports whether a JSON object has a field of this name, in upper or lower case.
+func hasField(object []byte, name string) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(object, &fields) != nil {
+		return true // the record reads its own JSON
+	}
+	for field := range fields {
+		if strings.EqualFold(field, name) {
+			return true
+		}
+	}
+	return false
 }

@@ -37,7 +37,16 @@ func arrange(root *cli.App, args []string) (arranged, flags []string, err error)
 	if len(words) > 0 && words[0] == "help" {
 		words, flags = words[1:], append(flags, "--help")
 	}
+	if len(words) == 0 {
+		if at := slices.Index(flags, "--version"); at >= 0 {
+			words, flags = []string{"version"}, slices.Delete(flags, at, at+1)
+		}
+	}
 	path, rest := commandPath(root.Commands, words)
+	if len(path) > 0 && (slices.Contains(flags, "--help") || slices.Contains(flags, "-h")) {
+		// Of the command: the library would look for help on its arguments.
+		return append(path, "--help"), flags, nil
+	}
 	return slices.Concat(path, flags, []string{"--"}, rest), flags, nil
 }
 

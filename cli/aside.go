@@ -31,7 +31,7 @@ func chooseFlags(more ...cli.Flag) []cli.Flag {
 		&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},
 		&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
 		&cli.StringFlag{Name: flagID, Usage: "only the event with this `ID`, as lists and the log have it: partition/ID, or without the partition where no other has the same"},
-		&cli.IntFlag{Name: flagLimit, DefaultText: "all", Usage: "at most `N` events, the oldest"},
+		&cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, DefaultText: "all", Usage: "at most `N` events, the oldest"},
 	}, more...)
 }
 
@@ -207,8 +207,11 @@ func ago(now time.Time, t *time.Time) string {
 	return shortly(max(now.Sub(*t), 0)) + " ago"
 }
 
-// summary is an error on one line, not too long.
+// summary is an error on one line, not too long, and without the stack of a panic.
 func summary(text string) string {
+	if at := strings.Index(text, "\ngoroutine "); at > 0 {
+		text = text[:at]
+	}
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 100 {
 		return string(r[:99]) + "…"

@@ -19,7 +19,7 @@ func (p *program) audit() *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:   "ls",
 		Usage:  "list what was done from the dashboard: by whom, from where, why, and what became of it; the newest first",
-		Flags:  []cli.Flag{&cli.IntFlag{Name: flagLimit, DefaultText: fmt.Sprint(auditedByDefault), Usage: "at most `N` actions"}},
+		Flags:  []cli.Flag{&cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, DefaultText: fmt.Sprint(auditedByDefault), Usage: "at most `N` actions"}},
 		Action: p.action(runAudit),
 	},
 		"PROG audit ls",

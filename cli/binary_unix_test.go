@@ -144,8 +144,8 @@ func TestSecondSignalExitsAtOnce(t *testing.T) {
 
 func TestExitCodesOfAWorker(t *testing.T) {
 	tests := []struct{ do, last string }{
-		{"panic", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: panic: boom$`},
-		{"fail", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: no paper; no ink$`},
+		{"panic", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: panic: boom; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+$`},
+		{"fail", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: no paper; no ink; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+$`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.do, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestWorkerOfAPackage(t *testing.T) {
 	t.Run("fails", func(t *testing.T) {
 		p, url := devWorker(t, "runnel", "./testdata/shop")
 		sendTo(t, url, `{"customer":"ada","do":"fail"}`)
-		p.want(1, `^shop: app shop: .*no paper; no ink$`)
+		p.want(1, `^shop: app shop: .*no paper; no ink; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+$`)
 	})
 	t.Run("second signal", func(t *testing.T) {
 		p, url := devWorker(t, "runnel", "./testdata/shop")

@@ -121,7 +121,11 @@ func (p *program) appName() string {
 // noCommand answers a command line without a command that exists.
 func (p *program) noCommand(c *cli.Context) error {
 	if c.Args().Present() {
-		return usagef(c, "unknown command %q", c.Args().First())
+		var names []string
+		for _, known := range c.App.Commands {
+			names = append(names, known.Names()...)
+		}
+		return usagef(c, "unknown command %q%s", c.Args().First(), meant(c.Args().First(), names))
 	}
 	c.App.Writer = p.stderr
 	if err := cli.ShowAppHelp(c); err != nil {

@@ -40,7 +40,7 @@ func TestComplete(t *testing.T) {
 		"bench ":                           "",
 		"processor reset o":                "orders/printer",
 		"--app shop processor reset ":      "orders/printer",
-		"check --max":                      "--max-age --max-dead --max-lag",
+		"check --max":                      "--max-age --max-dead --max-lag --max-lost",
 		"processor reset orders/printer x": "",
 		"nothing ":                         "",
 	} {

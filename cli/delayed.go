@@ -27,7 +27,7 @@ func (p *program) delayed() *cli.Command {
 	flags := func(more ...cli.Flag) []cli.Flag {
 		return append([]cli.Flag{
 			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},
-			&cli.IntFlag{Name: flagLimit, DefaultText: "all", Usage: "at most `N` events, those that are due first"},
+			&cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, DefaultText: "all", Usage: "at most `N` events, those that are due first"},
 		}, more...)
 	}
 	all := &cli.BoolFlag{Name: flagAll, DisableDefaultText: true, Usage: "all of them, where neither an ID nor another flag says which"}

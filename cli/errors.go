@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -31,8 +32,88 @@ func usagef(c *cli.Context, format string, args ...any) error {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	text := strings.Replace(err.Error(), "flag provided but not defined: -", "unknown flag --", 1)
+	text := err.Error()
+	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
+		return usagef(c, "unknown flag %s", dashed(name))
+	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		if is := kindOf(c, m[2]); is != "" {
+			return usagef(c, "%s %q is no %s", dashed(m[2]), m[1], is)
+		}
+	}
 	return usagef(c, "%s", text)
+}
+
+// badValue matches what package flag says of a value that it cannot read.
+var badValue = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-([\w-]+): `)
+
+func dashed(flag string) string {
+	if len(flag) == 1 {
+		return "-" + flag
+	}
+	return "--" + flag
+}
+
+// kindOf is what the value of a flag has to be, "" if that is not known.
+func kindOf(c *cli.Context, name string) string {
+	flags := c.App.Flags
+	if c.Command != nil {
+		flags = append(flags, c.Command.Flags...)
+	}
+	for _, f := range flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.DurationFlag:
+			return "duration, such as 10s, 5m or 1h30m"
+		case *cli.IntFlag, *cli.Int64Flag:
+			return "whole number"
+		case *cli.BoolFlag:
+			return "truth value: the flag stands alone, or with =true or =false"
+		}
+	}
+	return ""
+}
+
+// meant returns ", did you mean …?" if one of the words is what was typed but for at most two
+// letters, and for one in three, else "".
+func meant(typed string, words []string) string {
+	best, least := "", 1+min(2, len(typed)/3)
+	for _, w := range words {
+		if d := distance(typed, w); d < least {
+			best, least = w, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %s?", best)
+}
+
+// distance is the number of letters to add, remove, replace or swap with their neighbor to make
+// one word of the other (optimal string alignment).
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next := make([]int, len(b)+1)
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			next[j] = min(last[j]+1, next[j-1]+1, change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], before[j-2]+1)
+			}
+		}
+		before, last = last, next
+	}
+	return last[len(b)]
 }
 
 // commandOf is the path of a command without the program's name.

@@ -29,7 +29,7 @@ func (p *program) globals() []cli.Flag {
 		&cli.BoolFlag{Name: flagDev, Category: category, DisableDefaultText: true, Usage: "start a Redis inside this process; its data is lost on exit"},
 		&cli.StringFlag{Name: flagLogLevel, Category: category, Usage: "lowest `LEVEL` to log: debug, info, warn or error (RUNNEL_LOG_LEVEL; default info)"},
 		&cli.StringFlag{Name: flagLogFormat, Category: category, Usage: "`FORMAT` of the log on stderr: text or json (RUNNEL_LOG_FORMAT; default text)"},
-		&cli.StringFlag{Name: flagOutput, Category: category, Usage: "`FORMAT` of the data on stdout: text, wide (text with all columns) or json (default text)"},
+		&cli.StringFlag{Name: flagOutput, Aliases: []string{"o"}, Category: category, Usage: "`FORMAT` of the data on stdout: text, wide (text with all columns) or json (default text)"},
 	}
 	if p.app == nil {
 		flags = append(flags, &cli.StringFlag{Name: flagApp, Category: category, Usage: "`NAME` of the app (" + envApp + ")"})
@@ -67,7 +67,7 @@ func (p *program) group(name, usage string, commands ...*cli.Command) *cli.Comma
 		Subcommands: commands,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef(c, "unknown command %q; there is %s", c.Args().First(), strings.Join(names, ", "))
+				return usagef(c, "unknown command %q%s; there is %s", c.Args().First(), meant(c.Args().First(), names), strings.Join(names, ", "))
 			}
 			return usagef(c, "a command is needed: %s", strings.Join(names, ", "))
 		},

@@ -64,9 +64,9 @@ func sameMachine(listener net.Listener, next http.Handler) http.Handler {
 // startMonitor listens at the address of --http or RUNNEL_HTTP. Without one it returns
 // nil, whose methods do nothing.
 func (s *session) startMonitor(c *cli.Context) (*monitor, error) {
-	addr := c.String(flagHTTP)
+	addr, from := c.String(flagHTTP), "--"+flagHTTP
 	if addr == "" && !c.IsSet(flagHTTP) {
-		addr = os.Getenv(envHTTP)
+		addr, from = os.Getenv(envHTTP), envHTTP
 	}
 	if addr == "" {
 		if c.Bool(flagPprof) {
@@ -74,9 +74,12 @@ func (s *session) startMonitor(c *cli.Context) (*monitor, error) {
 		}
 		return nil, nil
 	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, usagef(c, "%s %q is no address with a port, such as :9090 or 127.0.0.1:9090", from, addr)
+	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w", flagHTTP, addr, err)
+		return nil, fmt.Errorf("%s %s: %w", from, addr, err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics.Handler(s.app, nil))

@@ -24,6 +24,7 @@ const (
 	flagFor     = "for"
 	flagWait    = "wait"
 	flagAsAdmin = "as-admin"
+	flagYet     = "yet"
 
 	// waitingEvery is how often --wait says what it waits for.
 	waitingEvery = 5 * time.Second
@@ -39,6 +40,7 @@ func (p *program) ruleCommands() []*cli.Command {
 		&cli.StringFlag{Name: flagWhy, Usage: "`REASON`, which rules ls and status show"},
 		&cli.StringFlag{Name: flagWho, Usage: "`NAME` that they show (default user@host)"},
 		&cli.DurationFlag{Name: flagFor, DefaultText: "until it is removed", Usage: "end by itself after this `TIME`, such as 10m"},
+		&cli.BoolFlag{Name: flagYet, DisableDefaultText: true, Usage: "also what is not there yet: it is held back from its start"},
 		&cli.BoolFlag{Name: flagWait, DisableDefaultText: true, Usage: "return when no function runs any more and none can begin to"},
 	}, scope...)
 	admin := &cli.BoolFlag{Name: flagAsAdmin, DisableDefaultText: true, Usage: "say that you mean it: a block is an administrator's"}
@@ -131,7 +133,7 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		if err := s.noteUnknown(ctx, scope); err != nil {
+		if err := s.checkKnown(ctx, scope, c.Bool(flagYet)); err != nil {
 			return err
 		}
 		r := rules.Rule{Kind: kind, Scope: scope, Who: whoOf(c), Why: c.String(flagWhy)}
@@ -221,9 +223,8 @@ func (s *session) heldBy(ctx context.Context, scope rules.Scope) ([]string, erro
 	return held, err
 }
 
-// noteUnknown says on stderr what is not there yet: it may be a slip, or come
-// later, and then it is held back from the start.
-func (s *session) noteUnknown(ctx context.Context, scope rules.Scope) error {
+// checkKnown refuses to hold back what is not there, which may be a slip, unless it may come later.
+func (s *session) checkKnown(ctx context.Context, scope rules.Scope, yet bool) error {
 	stream := scope.StreamName()
 	if stream == "" {
 		return nil
@@ -232,10 +233,12 @@ func (s *session) noteUnknown(ctx context.Context, scope rules.Scope) error {
 	switch n, one := scope.PartitionNumber(); {
 	case err != nil:
 		return err
+	case !ok && yet:
+		return nil
 	case !ok:
-		printf(s.stderr, "%s: note: app %s has no stream %q yet; what it will have is held back\n", s.name, s.app.Name(), stream)
-	case scope.ProcessorName() != "" && !slices.Contains(m.Processors, scope.ProcessorName()):
-		printf(s.stderr, "%s: note: stream %s has no processor %q yet; it will be held back\n", s.name, stream, scope.ProcessorName())
+		return fmt.Errorf("%w; --%s holds it back from its start", s.noStream(ctx, stream), flagYet)
+	case scope.ProcessorName() != "" && !slices.Contains(m.Processors, scope.ProcessorName()) && !yet:
+		return fmt.Errorf("%w; --%s holds it back from its start", unknownProcessor(stream, scope.ProcessorName(), m.Processors), flagYet)
 	case one && n >= m.Partitions:
 		return fmt.Errorf("stream %s has partitions 0 to %d, not %d", stream, m.Partitions-1, n)
 	}
@@ -303,7 +306,7 @@ func writeRules(w io.Writer, states []inspect.RuleState) error {
 	}
 	fmt.Fprintln(t, "KIND\tSCOPE\tWHO\tSINCE\tUNTIL\tWHY")
 	for _, r := range states {
-		until := "removed"
+		until := "until removed"
 		if r.Until != nil {
 			until = r.Until.Format(time.RFC3339)
 		}

@@ -64,7 +64,7 @@ func TestRulesThatAreMistakes(t *testing.T) {
 		{"processor pause orders printer", `unexpected argument "printer"`},
 		{"processor pause orders/printer/3", `"printer/3" is no name of a processor`},
 		{"processor pause orders --for 1ns", "--for 1ns is too short"},
-		{"processor pause orders --for never", "invalid value"},
+		{"processor pause orders --for never", `--for "never" is no duration, such as 10s`},
 		{"processor block orders", "say --as-admin if you mean it"},
 		{"processor unblock orders", "say --as-admin if you mean it"},
 		{"processor unpause", "of what?"},
@@ -77,13 +77,14 @@ func TestRulesThatAreMistakes(t *testing.T) {
 	}
 }
 
-// What is not there yet may be paused, and is named on stderr: it may be a slip.
+// What is not there may be a slip: to pause it takes --yet.
 func TestPauseOfWhatIsNotThereYet(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
-	s.untyped("processor", "pause", "oders").want(t, 0, "pause of stream:oders", `app shop has no stream "oders" yet`)
+	s.untyped("processor", "pause", "oders").want(t, 1, "", `has no stream "oders"; it has none; a stream is there once its app has sent to it or run a worker; --yet holds it back from its start`)
+	s.untyped("processor", "pause", "oders", "--yet").want(t, 0, "pause of stream:oders", "")
 	s.send(1)
-	s.untyped("processor", "pause", "orders/Printer").want(t, 0, "pause", `stream orders has no processor "Printer" yet`)
-	s.untyped("processor", "pause", "orders/printer", "--wait").want(t, 0, "nothing runs any more", `no processor "printer" yet`)
+	s.untyped("processor", "pause", "orders/Printer").want(t, 1, "", `stream orders has no processor "Printer"; it has none; a processor is there once a worker has run it; --yet holds it back from its start`)
+	s.untyped("processor", "pause", "orders/printer", "--wait", "--yet").want(t, 0, "nothing runs any more", "")
 	handled := s.handled()
 	w := s.start("worker")
 	eventually(t, "the worker is ready", func() bool { return s.app.Ready() == nil })

@@ -156,7 +156,7 @@ func TestSendManyRecordThatCannotBeEncoded(t *testing.T) {
 	}, nil)
 	r := run(t.Context(), app, records(10), "sendmany", "orders", "-")
 	r.want(t, 1, "sent 8, failed 2\n", "line 4: ")
-	if !hasPrefixes(r.err, []string{"line 4: panic: no key for c3", "line 9: panic: no key for c3"}) {
+	if !hasPrefixes(r.err, []string{"line 4: key function: panic: no key for c3", "line 9: key function: panic: no key for c3"}) {
 		t.Errorf("stderr %q", r.err)
 	}
 }

@@ -16,7 +16,7 @@ const sameSignal = 20 * time.Millisecond
 // A child gets the signals instead: it does the same. It never returns.
 func (p *program) interrupts(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, stopSignals...)
+	signal.Notify(signals, stopSignals()...)
 	var first, last time.Time
 	for {
 		sig := <-signals

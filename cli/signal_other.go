@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-var stopSignals = []os.Signal{os.Interrupt}
+func stopSignals() []os.Signal { return []os.Signal{os.Interrupt} }
 
 // detach does nothing: the console gives its interrupt to the child itself.
 func detach(*exec.Cmd) {}

@@ -5,10 +5,19 @@ package cli
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 )
 
-var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
+// stopSignals are those that end a command in order. The end of a terminal (SIGHUP) is one, unless
+// the process was told to outlive it (nohup).
+func stopSignals() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
 
 // detach keeps the terminal's signals from the child: it would get each twice.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -152,6 +152,7 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 			fmt.Fprintln(t, "no processors")
 		}
 		for i := range s.Processors {
+			fmt.Fprintln(t)
 			writeProcessor(t, &s.Processors[i], wide, now)
 		}
 	}
@@ -159,7 +160,7 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 }
 
 func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.Time) {
-	printf(t, "\nprocessor %s/%s: generation %d, %d members\n", p.Stream, p.Processor, p.Generation, len(p.Members))
+	printf(t, "processor %s/%s: generation %d, %s\n", p.Stream, p.Processor, p.Generation, plural(len(p.Members), "member"))
 	if p.MembersErr != "" {
 		printf(t, "who the members are cannot be told: %s\n", p.MembersErr)
 	}

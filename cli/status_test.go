@@ -105,7 +105,7 @@ func TestStatusWhileAWorkerRuns(t *testing.T) {
 		}
 	}
 	r := s.untyped("status")
-	for _, want := range []string{"leader " + p.Members[0].Worker + "\n", "expires in ", "1 members", "2 owned"} {
+	for _, want := range []string{"leader " + p.Members[0].Worker + "\n", "expires in ", "1 member\n", "2 owned"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("no %q in\n%s", want, r.out)
 		}

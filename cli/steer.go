@@ -43,7 +43,7 @@ func (p *program) drain() *cli.Command {
 		ArgsUsage: "WORKER [STREAM/PROCESSOR]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagEnd, DisableDefaultText: true, Usage: "give it its share again"},
-			&cli.BoolFlag{Name: flagWait, DisableDefaultText: true, Usage: "return when it owns nothing any more"},
+			&cli.BoolFlag{Name: flagWait, DisableDefaultText: true, Usage: "return when it owns nothing any more; code 3 if it keeps partitions"},
 		},
 		Action: p.action(runDrain),
 	},
@@ -170,7 +170,11 @@ func runDrain(ctx context.Context, s *session, c *cli.Context) error {
 	case end:
 		return s.out.line(all, "worker %s gets its share of %s again", worker, of)
 	case kept > 0:
-		return s.out.line(all, "worker %s is drained for %s, and keeps %s: pinned to it, or every worker is drained", worker, of, plural(kept, "partition"))
+		err := s.out.line(all, "worker %s is drained for %s, and keeps %s: pinned to it, or every worker is drained", worker, of, plural(kept, "partition"))
+		if err == nil && c.Bool(flagWait) {
+			return exitThreshold // it was to own nothing
+		}
+		return err
 	}
 	return s.out.line(all, "worker %s gets no partitions of %s any more", worker, of)
 }

@@ -16,7 +16,7 @@ import (
 func (p *program) worker() *cli.Command {
 	c := &cli.Command{
 		Name:  "worker",
-		Usage: "run processors and tasks until SIGTERM or SIGINT, then drain",
+		Usage: "run processors and tasks until SIGTERM, SIGINT or SIGHUP, then drain",
 		Flags: append(httpFlags(), &cli.StringFlag{Name: "processors", Usage: "run only these `NAMES`: PROCESSOR or STREAM/PROCESSOR, with commas between them"}),
 	}
 	if p.app == nil {

@@ -80,7 +80,7 @@ func TestWorkerErrorsAreOneLine(t *testing.T) {
 			t.Errorf("%s: the last lines are\n%s", name, strings.Join(lines[len(lines)-2:], "\n"))
 		}
 	}
-	s.run("worker", "--processors", "nope").want(t, 1, "", `no processor "nope"; there are ["orders/printer" "orders/stamper"]`)
+	s.run("worker", "--processors", "nope").want(t, 1, "", `no processor "nope"; there are orders/printer, orders/stamper`)
 }
 
 // What a user's function cannot reach is not the server.

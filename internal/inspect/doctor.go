@@ -234,6 +234,8 @@ func (d *doctor) memory() {
 		d.say("memory", LevelProblem, "set maxmemory-policy noeviction: else Redis drops events, or locks and heartbeats, when its memory is full", "maxmemory-policy is %s, with maxmemory %d MiB", policy, limit>>20)
 	case policy != "noeviction":
 		d.say("memory", LevelWarning, "set maxmemory-policy noeviction before you set maxmemory", "maxmemory-policy is %s; nothing is evicted as long as maxmemory is not set", policy)
+	case limit > 0 && used >= limit:
+		d.say("memory", LevelProblem, "raise maxmemory, lower Size, or find out with status which processor does not ack", "%d MiB of %d MiB are used: it refuses what is sent", used>>20, limit>>20)
 	case limit > 0 && float64(used) > fullMemory*float64(limit):
 		d.say("memory", LevelWarning, "raise maxmemory, lower Size, or find out with status which processor does not ack: a full server refuses sends", "%d MiB of %d MiB are used", used>>20, limit>>20)
 	case limit > 0:

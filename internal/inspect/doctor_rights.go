@@ -19,13 +19,13 @@ func (d *doctor) rights(ctx context.Context, role rstream.Role) error {
 		for _, r := range missing {
 			names = append(names, r.Name)
 		}
-		d.say("rights", LevelProblem, d.grant(missing), "a %s needs, and this user lacks: %s", role, strings.Join(names, ", "))
+		d.say("rights", LevelProblem, d.grant(missing), "%s needs, and this user lacks: %s", role.Indefinite(), strings.Join(names, ", "))
 	}
 	for _, r := range worse {
 		d.say("rights", LevelWarning, d.grant([]rstream.Right{r}), "no %s: %s", r.Name, r.Without)
 	}
 	if len(missing)+len(worse) == 0 {
-		d.say("rights", LevelOK, "", "all that a %s needs", role)
+		d.say("rights", LevelOK, "", "all that %s needs", role.Indefinite())
 	}
 	return nil
 }

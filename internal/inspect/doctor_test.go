@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,6 +37,24 @@ func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 	return by
 }
 
+func TestDiagnoseWarnsBeforeAServerIsFull(t *testing.T) {
+	server := testredis.Start(t)
+	rdb := server.Client(t)
+	if err := rdb.Set(t.Context(), "filler", strings.Repeat("x", 32<<20), 0).Err(); err != nil { // what connections take is little then
+		t.Fatal(err)
+	}
+	used, err := strconv.ParseFloat(rdb.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.ConfigSet(t.Context(), "maxmemory", strconv.FormatFloat(used/0.95, 'f', 0, 64)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := diagnose(t, redis.Options{Addr: server.Addr()})["memory"]; d.Level != inspect.LevelWarning || !strings.Contains(d.Advice, "a full server refuses sends") {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestDiagnoseTellsWhatIsWrong(t *testing.T) {
 	tests := []struct {
 		name         string
@@ -48,7 +67,7 @@ func TestDiagnoseTellsWhatIsWrong(t *testing.T) {
 		{"append-only file", map[string]string{"appendonly": "yes"}, "persistence", "ok", "append-only file, fsync everysec"},
 		{"evicts", map[string]string{"maxmemory": "1gb", "maxmemory-policy": "volatile-lru"}, "memory", "problem", "maxmemory-policy is volatile-lru, with maxmemory 1024 MiB"},
 		{"would evict", map[string]string{"maxmemory": "0", "maxmemory-policy": "allkeys-lru"}, "memory", "warning", "nothing is evicted as long as"},
-		{"nearly full", map[string]string{"maxmemory": "1mb", "maxmemory-policy": "noeviction"}, "memory", "warning", "MiB of 1 MiB are used"},
+		{"full", map[string]string{"maxmemory": "1mb", "maxmemory-policy": "noeviction"}, "memory", "problem", "MiB of 1 MiB are used: it refuses what is sent"},
 		{"room", map[string]string{"maxmemory": "1gb", "maxmemory-policy": "noeviction"}, "memory", "ok", "MiB of 1024 MiB are used"},
 	}
 	server := testredis.Start(t)

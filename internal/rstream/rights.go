@@ -37,6 +37,14 @@ func Roles() map[string]Role {
 // String is the name of the role.
 func (r Role) String() string { return roleNames[r] }
 
+// Indefinite is the name of the role with its article: "an operator".
+func (r Role) Indefinite() string {
+	if r == Operate {
+		return "an " + r.String()
+	}
+	return "a " + r.String()
+}
+
 // A Right is a command that the framework calls, or a kind of key that it uses.
 type Right struct {
 	Name    string // "XGROUP CREATE", or "keys __memb:shop.*"
@@ -309,8 +317,8 @@ func refuses(r Right, err error) bool {
 func (c *Client) CheckRights(ctx context.Context, role Role) error {
 	missing, _, err := c.Lacking(ctx, role)
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("user %q lacks rights that a %s needs: %s; let an administrator say: %s (docs/security.md has all of them)",
-			c.user(), role, names(missing), c.Grant(missing))
+		err = fmt.Errorf("user %q lacks rights that %s needs: %s; let an administrator say: %s (docs/security.md has all of them)",
+			c.user(), role.Indefinite(), names(missing), c.Grant(missing))
 	}
 	if err != nil {
 		return fmt.Errorf("redis at %s: %w", c.addr, err)
