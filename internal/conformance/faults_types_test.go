@@ -22,12 +22,12 @@ type spoiled struct {
 }
 
 var spoiledKeys = []spoiled{
-	{name: "partition", key: partitionKey(2), where: []string{"level=ERROR", "partition 2", "stream parcels", "wrong Redis type"}, one: true},
-	{name: "lock", key: "__lock:post.parcels.check.2", where: []string{"level=ERROR", "partition 2", "stream parcels", "processor check", "wrong Redis type"}, one: true},
-	{name: "ownership", key: "__own:post.parcels.check.2", where: []string{"level=ERROR", "partition 2", "stream parcels", "processor check", "wrong Redis type"}, one: true},
+	{name: "partition", key: partitionKey(2), where: []string{"level=ERROR", "partition 2", "stream parcels", "wrong Redis type", partitionKey(2)}, one: true},
+	{name: "lock", key: "__lock:post.parcels.check.2", where: []string{"level=ERROR", "__lock:post.parcels.check.2", "partition 2", "stream parcels", "processor check", "wrong Redis type"}, one: true},
+	{name: "ownership", key: "__own:post.parcels.check.2", where: []string{"level=ERROR", "__own:post.parcels.check.2", "partition 2", "stream parcels", "processor check", "wrong Redis type"}, one: true},
 	{name: "membership", key: "__memb:post.parcels.check", where: []string{"parcels", "check", "membership", "WRONGTYPE"}},
 	{name: "control stream", key: "__ctrl:post.parcels.check", where: []string{"__ctrl:post.parcels.check", "wrong Redis type"}, one: true},
-	{name: "metadata", key: "__meta:post.parcels", where: []string{"stream parcels", "metadata", "wrong Redis type"}, fatal: true},
+	{name: "metadata", key: "__meta:post.parcels", where: []string{"__meta:post.parcels", "stream parcels", "metadata", "wrong Redis type", "delete that key"}, fatal: true},
 }
 
 // spoil makes the key one of a type that is wrong for all.
@@ -83,6 +83,9 @@ func TestWrongTypeAtTheStart(t *testing.T) {
 					producer.send(parcel{Key: keys[p], Seq: 1})
 				}
 				await(t, "the other partitions", 30*time.Second, func() bool { return othersPassed(tr, 1) })
+			}
+			if line := a.log.line("locks could not be released"); line != "" {
+				t.Errorf("a lock that nobody holds is said to expire: %s", line)
 			}
 			rdb.Del(t.Context(), tt.key)
 			for _, key := range keys {

@@ -53,10 +53,13 @@ func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign ti
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
 		if err := c.together.run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
+			if err = sorted(err); errors.Is(err, ErrWrongType) { // nobody holds what is no lock
+				return p.wrap("lock", c.blamed(ctx, p, err))
+			}
 			return p.wrap("lock", fmt.Errorf("%w; bounding it: %w", ErrHeld, err))
 		}
 	}
-	return p.wrap("lock", err)
+	return p.wrap("lock", c.blamed(ctx, p, err))
 }
 
 // obtain makes one try for a lock.
@@ -101,7 +104,7 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 		}
 		return sorted(err)
 	})
-	return pos, p.wrap("takeover", err)
+	return pos, p.wrap("takeover", c.blamed(ctx, p, err))
 }
 
 func parsePosition(reply []any) (Position, error) {

@@ -65,7 +65,7 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 			}
 			for i, at := range part {
 				v, err := parseView(seen[i])
-				v.Err = some[at].wrap("view", err)
+				v.Err = some[at].wrap("view", c.blamed(ctx, some[at], err))
 				views[at] = v
 			}
 		}

@@ -217,7 +217,8 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	sent := mono()
 	err := i.w.client.Lock(ctx, place, number, i.p.LockExpiry, foreign)
 	var pos rstream.Position
-	if err == nil {
+	locked := err == nil
+	if locked {
 		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.history.largest(partition))
 	}
 	if err == nil && mono() >= leaseEnd(sent, i.p.LockExpiry) {
@@ -236,6 +237,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 		// The lock expired between the two, or the group was destroyed since.
 		i.undo(place, number)
 		i.unclaim(partition)
+	case errors.Is(err, rstream.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
 	case ctx.Err() != nil || errors.Is(err, rstream.ErrWrongType):
 		i.undo(place, number)
 	}
