@@ -47,3 +47,22 @@ func TestDoctorOfTheEmbeddedServer(t *testing.T) {
 	r := run(context.Background(), nil, "", "doctor", "--dev", "--app", "shop")
 	r.want(t, 0, "unknown  persistence: ", "a Redis inside this process")
 }
+
+// A server that takes no more connections is not said to be away.
+func TestDoctorOfACrowdedServer(t *testing.T) {
+	s := newShop(t, nil)
+	conn := s.rdb.Conn()
+	defer conn.Close()
+	if err := conn.ConfigSet(t.Context(), "maxclients", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"doctor", "status"} {
+		r := s.untyped(command)
+		if r.code != 1 || !strings.Contains(r.err, "max number of clients reached") || strings.Contains(r.err, "start redis-server") {
+			t.Errorf("%s: code %d, %s", command, r.code, r.err)
+		}
+	}
+	if err := conn.ConfigSet(t.Context(), "maxclients", "1000").Err(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
 )
 
 // An exitCode ends the program without a word: all was said.
@@ -166,6 +167,9 @@ func unreachable(err error) bool {
 
 // noServer says what was tried and what to do.
 func noServer(addr string, err error) error {
+	if errors.As(err, new(*rstream.CrowdedError)) {
+		return err // there is one
+	}
 	why := err.Error()
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" { // else it says more

@@ -1,11 +1,14 @@
 package rstream
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // CanUnblock reports whether the server ends a blocked read on our word. It is
@@ -21,10 +24,58 @@ func (c *Client) CanKill() bool { return !c.cannotKill.Load() }
 // whether CLIENT UNBLOCK and CLIENT KILL may be used. What a worker needs beyond that
 // CheckRights looks at.
 func (c *Client) Check(ctx context.Context) error {
-	if err := c.check(ctx); err != nil {
-		return fmt.Errorf("redis at %s: %w", c.addr, err)
+	err := c.check(ctx)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if said := c.turnedAway(ctx, err); said != "" {
+		err = &CrowdedError{said, err}
+	}
+	return fmt.Errorf("redis at %s: %w", c.addr, err)
+}
+
+// A CrowdedError says that the server runs, and takes no more connections.
+type CrowdedError struct {
+	Said string // by the server
+	Err  error  // what became of the connection
+}
+
+// Error says what to do.
+func (e *CrowdedError) Error() string {
+	return e.Said + ": raise maxclients, or end what has too many connections; CLIENT LIST tells whose they are"
+}
+
+// Unwrap returns Err.
+func (e *CrowdedError) Unwrap() error { return e.Err }
+
+// turnedAway is what a server says that takes no more connections, "" if that is not why
+// one broke. It says so to each new connection at once, and closes it: who writes first
+// may only see that.
+func (c *Client) turnedAway(ctx context.Context, err error) string {
+	const full = "max number of clients reached"
+	if replyHas(err, full) {
+		return err.Error()
+	}
+	if c.cluster != nil || notSent(err) || isReply(err) || !Unavailable(err) {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	network := c.base.Network
+	if network == "" {
+		network = "tcp"
+	}
+	conn, dialed := c.dialer()(ctx, network, c.base.Addr)
+	if dialed != nil {
+		return ""
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second / 4))
+	line, _ := bufio.NewReaderSize(io.LimitReader(conn, 256), 256).ReadString('\n')
+	if said := strings.TrimPrefix(strings.TrimSpace(line), "-"); strings.Contains(said, full) {
+		return said
+	}
+	return ""
 }
 
 func (c *Client) check(ctx context.Context) error {
