@@ -10,7 +10,7 @@ import (
 // and others wait: so fewer takeovers do, which look at what is pending.
 const (
 	callsTogether     = 128
-	takeoversTogether = 8
+	takeoversTogether = 12
 )
 
 // A pipelined client has the scripts that goroutines call at the same time share

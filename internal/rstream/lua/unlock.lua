@@ -5,12 +5,13 @@
 -- Returns 1 deleted, 0 not held
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 -- Only by whom took it over: a lock alone says nothing of the owner before.
-if KEYS[2] and redis.call('HGET', KEYS[2], 'tenure') == ARGV[1] then
-	redis.call('HDEL', KEYS[2], 'open')
-	local lost = tonumber(redis.call('HGET', KEYS[2], 'lost') or '') or 0
-	if ARGV[2] then -- a release is no place to fail: where memory is full, the group tells the position
-		redis.pcall('HSET', KEYS[2], 'floor', ARGV[2], 'read', string.format('%.0f', ARGV[3] + lost),
+local known = KEYS[2] and redis.call('HMGET', KEYS[2], 'tenure', 'lost')
+if known and known[1] == ARGV[1] then
+	local lost, stored = tonumber(known[2] or '') or 0, nil
+	if ARGV[2] then -- where memory is full, the group tells the position all the same
+		stored = redis.pcall('HSET', KEYS[2], 'open', '', 'floor', ARGV[2], 'read', string.format('%.0f', ARGV[3] + lost),
 			'clean', ARGV[1] .. ' ' .. string.format('%.0f', lost))
 	end
+	if type(stored) ~= 'number' then redis.call('HDEL', KEYS[2], 'open') end
 end
 return redis.call('DEL', KEYS[1])
