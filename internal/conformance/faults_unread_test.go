@@ -185,9 +185,8 @@ func TestTheOnlyWorkerReadsAsSoonAsItCan(t *testing.T) {
 	tr.judge(t, srv, 8, history.Options{Processors: []string{"check"}})
 }
 
-// What is not read on purpose stays: a partition that is full, while its function takes
-// longer than the lease, and one that is paused. So does everything while no worker
-// reaches the server for less than the lease.
+// What is not read on purpose stays: partitions that are full, while their function takes
+// longer than the lease. So does everything while connections break and heal.
 func TestWhatIsNotReadOnPurposeIsKept(t *testing.T) {
 	t.Parallel()
 	srv := testredis.Start(t)
