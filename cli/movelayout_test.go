@@ -19,7 +19,7 @@ func TestMoveLayoutRefusesMistakes(t *testing.T) {
 		{[]string{"--to", ""}, "--to is a URL"},
 		{[]string{"--to", "redis://127.0.0.1:1", "--back"}, "--back and --to exclude each other"},
 		{[]string{"--delete"}, "--delete is for --to"},
-		{[]string{"--to", "nonsense"}, `redis URL "nonsense" is malformed`},
+		{[]string{"--to", "nonsense"}, `redis URL "***" is malformed`},
 		{[]string{"--redis-url", "redis+cluster://127.0.0.1:1"}, "this is a Redis Cluster"},
 	} {
 		run(t.Context(), nil, "", append([]string{"stream", "move-layout", "--app", "shop"}, tt.args...)...).want(t, 2, "", tt.want)

@@ -173,7 +173,7 @@ func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
 	if err := s.orders.Send(t.Context(), order{}); err != nil {
 		t.Fatal(err)
 	}
-	s.untyped("send", "orders", `{"customer":"abc"}`).want(t, 0, "orders 1 ", "")
+	s.untyped("send", "orders", `{"customer":"abc"}`).want(t, 0, "orders 1/", "")
 }
 
 func TestUnknownStreams(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 const (
 	tripBytes = 4 << 20  // what a round trip should bring
+	firstTrip = 8        // entries of the first round trip, whose size is not known
 	heldBytes = 16 << 20 // of entries that were read and not yet returned
 )
 
@@ -19,13 +20,13 @@ type pace struct{ room int }
 
 // next returns how many entries may be read, at most so many.
 func (p *pace) next(most int) int {
-	p.room = max(p.room, 1)
+	p.room = cmp.Or(p.room, firstTrip)
 	return min(p.room, most)
 }
 
 // came notes what a round trip brought.
 func (p *pace) came(entries int, bytes int64) {
-	p.room *= 2
+	p.room *= 4
 	if bytes > tripBytes/2 {
 		p.room = max(1, int(int64(entries)*tripBytes/bytes))
 	}

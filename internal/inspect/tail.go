@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
@@ -43,7 +44,7 @@ type byFirst []*tailed
 
 func (b byFirst) Len() int { return len(b) }
 func (b byFirst) Less(i, j int) bool {
-	return rstream.CompareIDs(b[i].entries[0].ID, b[j].entries[0].ID) < 0
+	return cmp.Or(rstream.CompareIDs(b[i].entries[0].ID, b[j].entries[0].ID), cmp.Compare(b[i].number, b[j].number)) < 0
 }
 func (b byFirst) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
 func (b *byFirst) Push(p any)   { *b = append(*b, p.(*tailed)) }
@@ -132,19 +133,25 @@ func (t *Tail) Next(ctx context.Context, wait bool) (TailedEvent, bool, error) {
 	}
 }
 
-// fill reads of every partition of which the next entry is not known.
+// fill reads of every partition of which the next entry is not known, and in the same round trip
+// of those of which few are: else each of a thousand partitions would soon be read by itself.
 func (t *Tail) fill(ctx context.Context) error {
 	for {
-		var empty []*tailed
+		var empty, few []*tailed
 		for _, p := range t.parts {
-			if len(p.entries) == 0 && !p.dry {
+			switch {
+			case p.dry:
+			case len(p.entries) == 0:
 				empty = append(empty, p)
+			case len(p.entries) < tailPage/4:
+				few = append(few, p)
 			}
 		}
 		if len(empty) == 0 {
 			return nil
 		}
-		if err := t.read(ctx, empty[:t.pace.next(len(empty))], 0); err != nil {
+		wanted := append(empty, few...)
+		if err := t.read(ctx, wanted[:t.pace.next(len(wanted))], 0); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func parseURL(raw string) (*redis.Options, error) {
 	if plain, _, _ := strings.Cut(raw, "?"); err == nil || shown != plain {
 		// What failed to parse, or what was taken for host and port, may be a part of the
 		// password.
-		return nil, fmt.Errorf("redis URL %q is malformed; want redis://user:password@host:6379, where what is special in a user or password is written as %%3F for ? or %%23 for #", shown)
+		return nil, fmt.Errorf("redis URL %q is malformed; want redis://host:6379, or with user:password@ before the host, where what is special in these is written as %%3F for ? or %%23 for #", shown)
 	}
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err

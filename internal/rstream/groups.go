@@ -2,6 +2,7 @@ package rstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -32,8 +33,11 @@ func (c *Client) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]
 		pipeline(ctx, c.ordinary, calls)
 		for i, call := range calls {
 			groups, err := parseGroups(call.reply.Slice())
+			if err = sorted(err); errors.Is(err, ErrWrongType) {
+				continue // it has none, and whoever looks at the partition is told
+			}
 			if err != nil {
-				return nil, fmt.Errorf("stream %s partition %d: consumer groups: %w", stream, from+i, sorted(err))
+				return nil, fmt.Errorf("stream %s partition %d: consumer groups: %w", stream, from+i, err)
 			}
 			out[from+i] = groups
 		}
