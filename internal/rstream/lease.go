@@ -12,8 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// leasesPerScript bounds how long one script keeps the server.
-const leasesPerScript = 1024
+// What bounds how long one script keeps the server: so many leases, and so many groups, which
+// it reads where it counts.
+const (
+	leasesPerScript = 1024
+	groupsPerScript = 2048
+)
 
 // A Renewal is what one refresh does for one owned partition.
 type Renewal struct {
@@ -105,7 +109,7 @@ type Refreshed struct {
 // a result, in which the state of each partition of the others is Unknown.
 func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
 	shared := []*call{beatCall(ctx, p), plainCall(ctx, "HGET", c.keys.Rules(), "generation")}
-	parts := c.parts(len(rs), leasesPerScript, func(i int) string { return rs[i].Place.Log })
+	parts := c.parts(len(rs), c.leases(rs), func(i int) string { return rs[i].Place.Log })
 	var leases, heads []*call
 	for _, part := range parts {
 		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part)), append(heads, headsCall(ctx, rs, part))
@@ -135,6 +139,16 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 		return Refreshed{}, failed
 	}
 	return out, failed
+}
+
+// leases is how many leases a script extends.
+func (c *Client) leases(rs []Renewal) int {
+	for _, r := range rs {
+		if m, _ := c.metas.load(r.Place.Stream); r.At != "" {
+			return min(leasesPerScript, max(1, groupsPerScript/max(1, len(m.Processors))))
+		}
+	}
+	return leasesPerScript
 }
 
 func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part []int) *call {

@@ -106,14 +106,6 @@ local function appended(group, left)
 	return read and lag and lag < left and read + lag or nil
 end
 
--- A group of a partition, nil if there is none of this name.
-local function find_group(log, name)
-	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
-		local group = map(flat)
-		if group['name'] == name then return group end
-	end
-end
-
 -- The last ID and the number of entries ever appended, or nil. A group at the end tells
 -- both: its lag is what there is, as it has read nothing.
 local known

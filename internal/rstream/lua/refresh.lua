@@ -17,11 +17,7 @@
 -- Every entry that was ever appended was either delivered to the processor or lost:
 -- that can be told where nothing is left to deliver. Repeated it finds nothing more.
 local function count(log, own, group, at, read, lost)
-	local info
-	for _, flat in ipairs(redis.call('XINFO', 'GROUPS', log)) do
-		local g = map(flat)
-		if g['name'] == group then info = g end
-	end
+	local info = find_group(log, group)
 	if not info or info['last-delivered-id'] ~= at then return lost, 0, -1 end -- more is on its way
 	local delivered, lag, added = tonumber(info['entries-read'] or ''), tonumber(info['lag'] or ''), nil
 	if not (delivered and lag == 0) and #redis.call('XRANGE', log, '(' .. at, '+', 'COUNT', 1) > 0 then
