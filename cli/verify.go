@@ -102,7 +102,7 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // verifiedTogether is how many partitions are read at once.
-const verifiedTogether = 64
+const verifiedTogether = 128
 
 // read reads partitions up to where each ended when it was looked at.
 func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, logs []inspect.LogState, numbers []int, limit int) error {

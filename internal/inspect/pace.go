@@ -26,7 +26,7 @@ func (p *pace) next(most int) int {
 
 // came notes what a round trip brought.
 func (p *pace) came(entries int, bytes int64) {
-	p.room *= 4
+	p.room *= 8
 	if bytes > tripBytes/2 {
 		p.room = max(1, int(int64(entries)*tripBytes/bytes))
 	}
