@@ -111,7 +111,7 @@ func (r *Rules) List(ctx context.Context) ([]Rule, error) {
 // Wait blocks until no function runs in the scope and none can begin to. The
 // scope must be held back, by a rule for it or for something larger, and stay so,
 // else Wait returns an error; also when ctx ends and when Redis does not answer.
-// Of a worker that was cut off it waits for the locks to expire.
+// Of a worker that was cut off it waits for the locks to expire, and as long again.
 func (r *Rules) Wait(ctx context.Context, s Scope) error {
 	if err := s.scope.Check(); err != nil {
 		return err

@@ -277,7 +277,7 @@ func (d *doctor) replication() {
 
 // time compares the clocks, and looks how far away the server is.
 func (d *doctor) time(ctx context.Context) error {
-	best, skew := time.Duration(0), time.Duration(0)
+	best, skew, latest := time.Duration(0), time.Duration(0), time.Time{}
 	for i := range trips {
 		sent := time.Now()
 		at, err := d.node.Redis.Time(ctx).Result()
@@ -285,6 +285,7 @@ func (d *doctor) time(ctx context.Context) error {
 			return fmt.Errorf("the clock of Redis: %w", err)
 		}
 		took := time.Since(sent)
+		latest = at
 		if i == 0 || took < best { // what took least tells most
 			best, skew = took, at.Sub(sent.Add(took/2))
 		}
@@ -294,8 +295,12 @@ func (d *doctor) time(ctx context.Context) error {
 	} else {
 		d.say("distance", LevelOK, "", "a round trip takes %s at least", best.Round(10*time.Microsecond))
 	}
-	if skew.Abs() > mostSkew {
-		d.say("clock", LevelWarning, "set the clocks by NTP: due times and retention follow that of Redis, logs and Cron that of the worker", "that of Redis is %s off from the one here", skew.Round(time.Millisecond))
+	const slew = "have NTP slew the clocks, never set them: due times and retention follow that of Redis, logs and Cron that of the worker, and a step forward of that of Redis ends all locks and heartbeats at once"
+	saved := time.Unix(number(d.info("persistence", "rdb_last_save_time")), 0)
+	if saved.Sub(latest) > mostSkew {
+		d.say("clock", LevelWarning, slew, "that of Redis was set back, by %s at least, since its last snapshot or its start", saved.Sub(latest).Round(time.Second))
+	} else if skew.Abs() > mostSkew {
+		d.say("clock", LevelWarning, slew, "that of Redis is %s off from the one here", skew.Round(time.Millisecond))
 	} else {
 		d.say("clock", LevelOK, "", "that of Redis is %s off from the one here", skew.Round(time.Millisecond))
 	}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,9 @@ func (a *AppState) hold(set rules.Set, now time.Time, err error) {
 const (
 	firstPoll = 20 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
+
+	// unknownExpiry stands for that of an executor that is no member.
+	unknownExpiry = 10 * time.Second
 )
 
 // ErrNotHeld is in the chain of what AwaitRules returns where no rule holds the
@@ -74,6 +78,8 @@ var ErrNotHeld = errors.New("nothing holds it back")
 // time it looks. It returns an error when ctx ends, when Redis does not answer,
 // and, with ErrNotHeld, when no rule in force covers the scope, or none any more.
 func AwaitRules(ctx context.Context, c *rstream.Client, scope rules.Scope, waiting func([]rstream.Holdout)) error {
+	var known []rstream.Holdout
+	silent := silence{}
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
 		set, now, err := c.Rules(ctx)
 		if err != nil {
@@ -82,9 +88,12 @@ func AwaitRules(ctx context.Context, c *rstream.Client, scope rules.Scope, waiti
 		if !holds(set.InForce(now), scope) {
 			return fmt.Errorf("%s: %w", scope, ErrNotHeld)
 		}
-		holdouts, err := holdoutsOf(ctx, c, scope, set.Generation)
-		if err != nil || len(holdouts) == 0 {
+		if known, err = holdoutsOf(ctx, c, scope, set.Generation, known); err != nil {
 			return err
+		}
+		holdouts := silent.without(known, time.Now())
+		if len(holdouts) == 0 {
+			return nil
 		}
 		if waiting != nil {
 			waiting(holdouts)
@@ -99,6 +108,26 @@ func AwaitRules(ctx context.Context, c *rstream.Client, scope rules.Scope, waiti
 	}
 }
 
+// silence is since when executors have been silent, by the clock of this process: that of
+// the server may have been set, which ends heartbeats and locks at once and no lease.
+type silence map[string]time.Time
+
+// without returns the holdouts but for those whose lease is surely over.
+func (s silence) without(all []rstream.Holdout, now time.Time) []rstream.Holdout {
+	var out []rstream.Holdout
+	for _, h := range all {
+		if !h.Silent {
+			delete(s, h.Executor)
+		} else if since, known := s[h.Executor]; !known {
+			s[h.Executor] = now
+		} else if now.Sub(since) >= cmp.Or(h.Expiry, unknownExpiry) {
+			continue
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
 func holds(in []rules.Rule, scope rules.Scope) bool {
 	for _, r := range in {
 		if r.Scope.Contains(scope) {
@@ -109,7 +138,7 @@ func holds(in []rules.Rule, scope rules.Scope) bool {
 }
 
 // holdoutsOf looks at every processor that the scope has to do with.
-func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, generation int64) ([]rstream.Holdout, error) {
+func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, generation int64, earlier []rstream.Holdout) ([]rstream.Holdout, error) {
 	streams := []string{scope.StreamName()}
 	var err error
 	if streams[0] == "" {
@@ -136,7 +165,7 @@ func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, gener
 					partitions = append(partitions, n)
 				}
 			}
-			holdouts, err := c.Holdouts(ctx, stream, name, partitions, generation)
+			holdouts, err := c.Holdouts(ctx, stream, name, partitions, generation, earlier)
 			if err != nil {
 				return nil, err
 			}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,6 +20,12 @@ type Holdout struct {
 	Executor          string
 	Worker            string // "" where it is no member
 	Partitions        []int  // of those that were asked about, whose locks it holds
+
+	// Silent tells that it has neither a heartbeat nor one of the locks: it has died, or
+	// the server's clock was set forward, or the keys were deleted. It may go on for as
+	// long as its lease, which is shorter than Expiry; 0 where that is not known.
+	Silent bool
+	Expiry time.Duration
 }
 
 // String names the executor, for messages.
@@ -30,14 +38,17 @@ func (h Holdout) String() string {
 	if len(h.Partitions) > 0 {
 		s += fmt.Sprintf(" (partitions %s)", rebalance.Ranges(h.Partitions))
 	}
+	if h.Silent {
+		s += " (no heartbeat; its lease may last)"
+	}
 	return s
 }
 
 // Holdouts returns the executors of a processor in which a generation of the
-// rules is not yet in full effect, of all that are alive or hold the lock of one
-// of the partitions. None means that of what these rules hold back nothing runs,
-// and nothing can begin to, for whoever takes a partition over from now on reads
-// the rules after that. It changes nothing.
+// rules is not yet in full effect: of its members, of those that hold the lock of one
+// of the partitions or did not release it, and of those that an earlier call returned. None means that of what
+// these rules hold back nothing runs, and nothing can begin to, for whoever takes a
+// partition over from now on reads the rules after that. It changes nothing.
 //
 // The locks are read before the heartbeats:
 //
@@ -46,11 +57,15 @@ func (h Holdout) String() string {
 //  2. a lock is held, and the heartbeat of its holder tells this generation or a
 //     later one: it holds back whatever it has;
 //  3. a lock is held by an executor without a heartbeat, which was cut off or has
-//     died: nobody knows, before the lock expires.
-func (c *Client) Holdouts(ctx context.Context, stream, processor string, partitions []int, generation int64) ([]Holdout, error) {
+//     died: nobody knows, before the lock expires;
+//  4. one of them has neither: it is silent, and the caller waits for its lease.
+func (c *Client) Holdouts(ctx context.Context, stream, processor string, partitions []int, generation int64, earlier []Holdout) ([]Holdout, error) {
 	calls := []*call{plainCall(ctx, "GET", c.keys.Membership(stream, processor))}
 	for _, n := range partitions {
 		calls = append(calls, plainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
+	}
+	for _, n := range partitions {
+		calls = append(calls, plainCall(ctx, "HMGET", c.keys.Ownership(stream, processor, n), "tenure", "open", "expiry"))
 	}
 	pipeline(ctx, c.ordinary, calls)
 	wrap := func(err error) error {
@@ -66,9 +81,25 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 	}
 	seen := map[string]*Holdout{}
 	for id, e := range group.Executors {
-		seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id, Worker: e.Worker}
+		seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id, Worker: e.Worker, Expiry: e.Expiry}
 	}
-	for i, call := range calls[1:] {
+	for _, h := range earlier {
+		if h.Stream == stream && h.Processor == processor && seen[h.Executor] == nil {
+			h.Partitions, h.Silent = nil, false
+			seen[h.Executor] = &h
+		}
+	}
+	for _, call := range calls[1+len(partitions):] {
+		h, err := unreleased(call.reply)
+		if err != nil {
+			return nil, wrap(sorted(err))
+		}
+		if h.Executor != "" && seen[h.Executor] == nil {
+			h.Stream, h.Processor = stream, processor
+			seen[h.Executor] = &h
+		}
+	}
+	for i, call := range calls[1 : 1+len(partitions)] {
 		lock, err := call.reply.Text()
 		switch {
 		case errors.Is(err, redis.Nil):
@@ -78,7 +109,7 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 		}
 		id, _, _ := strings.Cut(lock, ":")
 		if seen[id] == nil {
-			seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id}
+			seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id, Expiry: group.Expiry()}
 		}
 		seen[id].Partitions = append(seen[id].Partitions, partitions[i])
 	}
@@ -89,8 +120,22 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 	return out, nil
 }
 
-// behind are those of them that tell of another generation, or of none while they
-// hold a lock. A later one is another one, too: a failover may have forgotten the
+// unreleased is the last owner of a partition, from its ownership hash, if it did not
+// release the partition. It need not be a member any more: an executor that has lost a
+// lock leaves while its functions may still run.
+func unreleased(reply *redis.Cmd) (Holdout, error) {
+	fields, err := reply.Slice()
+	if err != nil || len(fields) != 3 || fields[1] != "1" {
+		return Holdout{}, err
+	}
+	tenure, _ := fields[0].(string)
+	text, _ := fields[2].(string)
+	id, _, _ := strings.Cut(tenure, ":")
+	ms, _ := strconv.ParseInt(text, 10, 64)
+	return Holdout{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
+}
+
+// behind are those of them that tell of another generation, or of none. A later one is another one, too: a failover may have forgotten the
 // rules that it was of, and then a number is given again.
 func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, generation int64) ([]Holdout, error) {
 	var out []Holdout
@@ -105,9 +150,7 @@ func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, generatio
 		value, err := calls[i].reply.Text()
 		switch {
 		case errors.Is(err, redis.Nil):
-			if len(h.Partitions) == 0 {
-				continue // dead, and in nobody's way
-			}
+			h.Silent = len(h.Partitions) == 0
 		case err != nil:
 			return nil, sorted(err)
 		case ParseBeat(value).Rules == generation:

@@ -160,7 +160,7 @@ func TestHoldouts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		who := func() string {
 			t.Helper()
-			hs, err := e.Holdouts(e.ctx(), "orders", "printer", []int{0, 1}, 100)
+			hs, err := e.Holdouts(e.ctx(), "orders", "printer", []int{0, 1}, 100, nil)
 			e.must(err)
 			var out []string
 			for _, h := range hs {
@@ -178,7 +178,8 @@ func TestHoldouts(t *testing.T) {
 			Join(bob, rebalance.Executor{Worker: "w2", Expiry: time.Second}, 2, "")
 		_, err := e.Group("orders", "printer").Swap(e.ctx(), nil, g.Encode())
 		e.must(err)
-		equal(t, "dead members without locks", who(), "")
+		const silent = " (no heartbeat; its lease may last)"
+		equal(t, "members without locks and heartbeats", who(), "orders/printer on w1"+silent+", orders/printer on w2"+silent)
 		beat(alice, 99)
 		beat(bob, 100)
 		equal(t, "a member that is behind", who(), "orders/printer on w1")
@@ -188,7 +189,10 @@ func TestHoldouts(t *testing.T) {
 		e.must(e.raw.Del(e.ctx(), e.keys.Beat("orders", "printer", alice)).Err())
 		equal(t, "without a heartbeat", who(), "orders/printer on w1 (partitions 1)")
 		e.must(e.Unlock(e.ctx(), e.Place("orders", "printer", 1), tenure(alice, 1)))
-		equal(t, "its lock is gone", who(), "")
+		equal(t, "its lock is gone", who(), "orders/printer on w1"+silent)
+		_, err = e.Group("orders", "printer").Swap(e.ctx(), g.Encode(), g.Leave("", alice).Encode())
+		e.must(err)
+		equal(t, "it is no member any more", who(), "")
 		e.lock(e.Place("orders", "printer", 1), tenure(carol, 1))
 		equal(t, "a lock of no member", who(), "orders/printer on "+carol+" (partitions 1)")
 		beat(carol, 101)

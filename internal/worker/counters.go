@@ -149,9 +149,20 @@ func (b *latencyBook) sums() (handler, delay Histogram) {
 	return handler, delay
 }
 
-// sync notes Redis' clock: it was at server, in ms, after sent and before now, by mono.
-func (b *latencyBook) sync(server, sent, now int64) {
-	if server > 0 {
-		b.behind.Store(server*int64(time.Millisecond) - (sent+now)/2)
+// sync notes Redis' clock: it was at server, in ms, after sent and before now, by mono. It
+// returns by how much that clock was set since the last time, 0 where that may be the
+// time that the request took.
+func (b *latencyBook) sync(server, sent, now int64) (step time.Duration) {
+	if server <= 0 {
+		return 0
 	}
+	behind := server*int64(time.Millisecond) - (sent+now)/2
+	before := b.behind.Swap(behind)
+	if step = time.Duration(behind - before); before == 0 || step.Abs() < leastStep+time.Duration(now-sent) {
+		return 0
+	}
+	return step
 }
+
+// leastStep is the least change of Redis' clock that is told.
+const leastStep = 2 * time.Second
