@@ -114,3 +114,105 @@ func TestADurableTaskRunsNoDueTimeAgainAfterRedisWentBack(t *testing.T) {
 		}
 	}
 }
+
+// An operator deletes the consumer of a live owner, which throws away what is pending:
+// nothing of it is lost, whether the worker lives on or dies.
+func TestADeletedConsumerLosesNothing(t *testing.T) {
+	const log = "__strm:contract.items.0"
+	for _, tt := range []struct {
+		name  string
+		more  bool          // events come after it
+		after time.Duration // then the worker is killed; 0: it is not
+	}{
+		{"the worker dies after it has seen it", true, 9 * time.Second},
+		{"the worker lives on", true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var n notes
+			fn := runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error {
+				if runneltest.WorkerOf(ctx).Name() == "a" && i.N == 3 {
+					select {
+					case <-time.After(12 * time.Second):
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+				if err := runneltest.Gate(ctx); err != nil {
+					return err
+				}
+				n.add(fmt.Sprint(i.N))
+				return nil
+			})
+			cluster(t, 1, fn, nil, func(c *runneltest.Cluster, send func(...int)) {
+				a := ready(c, "a")
+				for i := range 8 {
+					send(i)
+				}
+				c.Sleep(time.Second)
+				group := c.Redis().XInfoGroups(c.Context(), log).Val()[0].Name
+				for _, consumer := range c.Redis().XInfoConsumers(c.Context(), log, group).Val() {
+					if err := c.Redis().XGroupDelConsumer(c.Context(), log, group, consumer.Name).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if tt.more {
+					send(8)
+				}
+				if tt.after > 0 {
+					c.Sleep(tt.after)
+					a.Kill()
+					c.Start("b")
+				} else {
+					c.Sleep(20 * time.Second)
+				}
+				send(9)
+				c.Sleep(30 * time.Second)
+				for i := range 10 {
+					if want := tt.more || i != 8; n.has(fmt.Sprint(i)) != want {
+						t.Errorf("event %d processed: %v, want %v", i, !want, want)
+					}
+				}
+				if pending := c.Redis().XPending(c.Context(), log, c.Redis().XInfoGroups(c.Context(), log).Val()[0].Name).Val(); pending.Count != 0 {
+					t.Errorf("%d are pending", pending.Count)
+				}
+			})
+		})
+	}
+}
+
+// The server's clock is set forward, which ends all locks and heartbeats at once: Wait does
+// not take a member for dead whose function may run, also when others have removed it.
+func TestWaitOutlastsHeartbeatsThatEndTooEarly(t *testing.T) {
+	for _, reaped := range []bool{false, true} {
+		t.Run(fmt.Sprint("reaped ", reaped), func(t *testing.T) {
+			inRules(t, 1, func(context.Context, *runnel.Event, item) error { time.Sleep(6 * time.Second); return nil }, func(c *ruled) {
+				ready(c.Cluster, "a")
+				c.send(1, 1)
+				c.Wait(func() bool { return c.runs() == 1 })
+				scope := runnel.AppScope()
+				c.must(c.rules.Pause(c.Context(), scope, nil))
+				result := make(chan error, 1)
+				if reaped {
+					go func() { result <- c.rules.Wait(c.Context(), scope) }()
+					c.Sleep(10 * time.Millisecond)
+				}
+				step := func(pattern string) {
+					keys := c.Redis().Keys(c.Context(), pattern).Val()
+					if len(keys) > 0 {
+						c.must(c.Redis().Del(c.Context(), keys...).Err())
+					}
+				}
+				step("__lock:*")
+				step("__beat:*")
+				if reaped {
+					step("__memb:*")
+				} else {
+					go func() { result <- c.rules.Wait(c.Context(), scope) }()
+				}
+				if err := <-result; err != nil || c.runs() != 0 {
+					t.Errorf("Wait returned %v while %d functions ran", err, c.runs())
+				}
+			})
+		})
+	}
+}

@@ -279,3 +279,8 @@ func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit 
 	}
 	return ids, nil
 }
+
+// DestroyGroup destroys a consumer group of a partition; that there is none is no error.
+func (c *Client) DestroyGroup(ctx context.Context, p Place, group string) error {
+	return p.wrap("destroy group", sorted(c.ordinary.XGroupDestroy(ctx, p.Log, group).Err()))
+}

@@ -87,9 +87,9 @@ func (i *incarnation) endBeat(ctx context.Context) {
 func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	i.settled()
 	tenures := i.owned()
-	renewals := make([]rstream.Renewal, len(tenures))
+	renewals, owed := make([]rstream.Renewal, len(tenures)), make([]owed, len(tenures))
 	for n, t := range tenures {
-		renewals[n] = t.counting(t.renewal())
+		renewals[n], owed[n] = t.counting(t.renewal()), t.owed()
 	}
 	limit := i.p.LockExpiry / 3
 	if i.w.client.Clustered() {
@@ -110,7 +110,9 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 		i.w.rules.heard(refreshed.Rules)
 	}
 	if refreshed.Now > 0 {
-		i.latencies.sync(refreshed.Now, sent, mono())
+		if step := i.latencies.sync(refreshed.Now, sent, mono()); step != 0 {
+			i.log.Error("the clock of Redis was set, or this machine slept: locks and heartbeats may have ended too early, or may last too long; let clocks be slewed", "member", i.id, "err", fmt.Errorf("by %v", step.Round(time.Second)))
+		}
 	}
 	if failed == nil {
 		i.count.Refreshes.Add(1)
@@ -132,7 +134,7 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 			t.poke()
 		}
 		i.w.moves.heard(t, renewed[n].Due)
-		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]))
+		late = errors.Join(late, i.ackStrays(ctx, t, renewed[n]), i.recover(ctx, t, owed[n], renewed[n]))
 	}
 	if refreshed.Unread == nil {
 		i.seen = refreshed.Membership

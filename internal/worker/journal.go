@@ -38,6 +38,7 @@ const (
 	lost        = "partitions lost: their functions' contexts have ended, their events go to the next owner"
 	regained    = "consumer groups are gone: taking these partitions over again"
 	forgotten   = "Redis has forgotten what it delivered, or what was done, as after a failover: taking these partitions over again, which may repeat events"
+	unassigned  = "delivered events are not pending any more, as after XGROUP DELCONSUMER: taking these partitions over again, from what is not done"
 	paused      = "partitions paused: they take no event until they may"
 	resumed     = "partitions go on: nothing holds them back any more"
 	notReleased = "locks could not be released, they expire"
