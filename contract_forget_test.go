@@ -121,11 +121,10 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 	const log = "__strm:contract.items.0"
 	for _, tt := range []struct {
 		name  string
-		more  bool          // events come after it
 		after time.Duration // then the worker is killed; 0: it is not
 	}{
-		{"the worker dies after it has seen it", true, 9 * time.Second},
-		{"the worker lives on", true, 0},
+		{"the worker dies after it has seen it", 9 * time.Second},
+		{"the worker lives on", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var n notes
@@ -155,9 +154,7 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if tt.more {
-					send(8)
-				}
+				send(8)
 				if tt.after > 0 {
 					c.Sleep(tt.after)
 					a.Kill()
@@ -168,8 +165,8 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 				send(9)
 				c.Sleep(30 * time.Second)
 				for i := range 10 {
-					if want := tt.more || i != 8; n.has(fmt.Sprint(i)) != want {
-						t.Errorf("event %d processed: %v, want %v", i, !want, want)
+					if !n.has(fmt.Sprint(i)) {
+						t.Errorf("event %d was not processed", i)
 					}
 				}
 				if pending := c.Redis().XPending(c.Context(), log, c.Redis().XInfoGroups(c.Context(), log).Val()[0].Name).Val(); pending.Count != 0 {
