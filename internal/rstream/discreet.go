@@ -67,7 +67,8 @@ func withoutArguments(err error) error {
 func parseURL(raw string) (*redis.Options, error) {
 	_, fragment, _ := strings.Cut(raw, "#")
 	opt, err := redis.ParseURL(raw)
-	if err == nil && !strings.ContainsRune(fragment, '@') {
+	// Without "//" what follows the scheme names no server, and the default one would be taken.
+	if err == nil && !strings.ContainsRune(fragment, '@') && (strings.Contains(raw, "://") || strings.HasPrefix(raw, "unix:")) {
 		return opt, nil
 	}
 	shown := masked(raw)

@@ -131,7 +131,7 @@ func (c *Client) commands() []Right {
 		{Roles: everyone, args: []any{"HGETALL", p.Own}},
 		{Roles: everyone, args: []any{"HLEN", p.Own}},
 		{Roles: change | Watch, args: []any{"HVALS", p.Own}},
-		{Roles: Watch | Operate, args: []any{"HKEYS", p.Own}},
+		{Roles: change | Watch, args: []any{"HKEYS", p.Own}},
 		{Roles: change | Watch, args: []any{"HSCAN", p.Own, 0}},
 		{Roles: most, args: []any{"HEXISTS", p.Own, "doctor"}},
 		{Roles: most, args: []any{"HSET", p.Own, "doctor", "a", "b"}}, // a field has no value

@@ -29,7 +29,7 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 			s := newScene(t, layout)
 			s.everything(func() {})
 			s.run(3, "shop-watcher", "doctor", "--role", "operator")
-			if code, _, errs := s.command("shop-watcher", "processor", "pause", "orders"); code != 1 || !strings.Contains(errs, "doctor --role operator` says which") {
+			if code, _, errs := s.command("shop-watcher", "processor", "pause", "orders", "--yet"); code != 1 || !strings.Contains(errs, "doctor --role operator` says which") {
 				t.Errorf("pause by the watcher: code %d: %s", code, errs)
 			}
 		})
