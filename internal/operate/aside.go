@@ -26,6 +26,31 @@ func Drop(ctx context.Context, c *rstream.Client, stream, processor string, lett
 	return dropped, nil
 }
 
+// Retry gives dead letters of a processor back to it, in this order: their events are
+// parked, due at once, and have no attempt behind them. No other processor sees them. It
+// leaves out what was dropped, replayed or retried meanwhile. most is how many
+// events may be parked in a partition. At an error it returns those that were given
+// back before; the others are as they were.
+func Retry(ctx context.Context, c *rstream.Client, stream, processor string, letters []inspect.DeadState, most int64) ([]inspect.DeadState, error) {
+	done, owners := []inspect.DeadState{}, map[int]rstream.Place{}
+	defer func() {
+		for _, n := range slices.Sorted(maps.Keys(owners)) {
+			c.Poke(ctx, owners[n])
+		}
+	}()
+	for _, letter := range letters {
+		p := c.Place(stream, processor, letter.Partition)
+		ok, err := c.Revive(ctx, p, letter.Letter, most)
+		if err != nil {
+			return done, err
+		}
+		if ok {
+			done, owners[letter.Partition] = append(done, letter), p
+		}
+	}
+	return done, nil
+}
+
 // An Event names a parked event of a processor.
 type Event struct {
 	Partition int

@@ -34,6 +34,7 @@ type DeadLetter struct {
 	Error       string    // of the last failure, cut to 4 KiB
 	Reason      string    // why there was no other attempt
 	Epoch       int64     // of the ownership that gave up on it
+	Begun       int       // Attempts of the RetryState that it had, 0 for none; not stored
 }
 
 // Bury makes a dead letter of an event of the tenure, in one step with its ack or,
@@ -43,7 +44,7 @@ type DeadLetter struct {
 // dead letter, whatever happens.
 func (c *Client) Bury(ctx context.Context, p Place, t Tenure, d DeadLetter) error {
 	d.Partition = p.Partition
-	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID}
+	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}
 	for _, s := range d.fields() {
 		args = append(args, s)
 	}

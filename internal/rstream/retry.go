@@ -35,6 +35,7 @@ type RetryState struct {
 	At       int64  `json:"at,omitempty"`    // not before
 	Error    string `json:"err,omitempty"`   // of the last failure, cut to 4 KiB
 	Reason   string `json:"reason,omitempty"`
+	Revived  bool   `json:"revived,omitempty"` // it was a dead letter; its lane is what its owner's Retry says
 }
 
 // Counted is how many attempts the event had, those that count.

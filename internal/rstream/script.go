@@ -127,6 +127,9 @@ var resumeSource string
 //go:embed lua/replay.lua
 var replaySource string
 
+//go:embed lua/revive.lua
+var reviveSource string
+
 //go:embed lua/amend.lua
 var amendSource string
 
@@ -173,6 +176,7 @@ var (
 	quarantineScript = redis.NewScript(quarantineSource)
 	resumeScript     = redis.NewScript(resumeSource)
 	replayScript     = redis.NewScript(replaySource)
+	reviveScript     = redis.NewScript(reviveSource)
 	amendScript      = redis.NewScript(amendSource)
 	dropScript       = redis.NewScript(dropSource)
 	unlistScript     = redis.NewScript(unlistSource)

@@ -121,10 +121,16 @@ func (r *Retries) Load() error {
 	return nil
 }
 
-// ungarbled takes the key from the event where its state may not hold it.
+// ungarbled takes the key from the event where its state may not hold it, and gives what
+// was a dead letter the lane that the Retry says.
 func (r *Retries) ungarbled(states []rstream.RetryState) (out []rstream.RetryState, err error) {
 	for _, s := range states {
-		if s.Garbled() {
+		switch {
+		case s.Revived && r.order() == RetryBlock:
+			s.Lane = ""
+		case s.Revived && r.order() == RetryLater:
+			s.Lane = "i" + s.ID
+		case s.Garbled() || s.Revived && s.Key == "":
 			entry, there, err := r.cfg.Shelf.Payload(s.ID)
 			if err != nil {
 				return nil, err

@@ -168,7 +168,7 @@ func (r *Retries) bury(ctx context.Context, e rstream.Entry, s rstream.RetryStat
 	}
 	err := r.cfg.Shelf.Bury(rstream.DeadLetter{
 		Entry: e, Partition: r.cfg.Partition, Key: key, Attempts: s.Counted(), First: time.UnixMilli(s.First), Last: time.UnixMilli(s.Last),
-		Error: s.Error, Reason: s.Reason, Epoch: r.cfg.Epoch,
+		Error: s.Error, Reason: s.Reason, Epoch: r.cfg.Epoch, Begun: s.Attempts,
 	})
 	if err != nil {
 		return err
