@@ -160,13 +160,13 @@ func TestRetryNowAndDrop(t *testing.T) {
 	}
 	s.untyped("retry", "now", "orders/printer", "--id", eventID(1, bob.entries[1].ID)).want(t, 0, "0 events due now\n", "")
 
-	s.untyped("retry", "drop", "orders/printer").want(t, 2, "", "say --all")
-	got := parse[changedEvents](t, s.run("retry", "drop", "orders/printer", "--id", id, "--output", "json"))
+	s.untyped("retry", "drop", "--yes", "orders/printer").want(t, 2, "", "say --all")
+	got := parse[changedEvents](t, s.run("retry", "drop", "--yes", "orders/printer", "--id", id, "--output", "json"))
 	if len(got.Events) != 1 || got.Events[0] != id || got.Stream != "orders" || got.Processor != "printer" {
 		t.Errorf("got %+v", got)
 	}
-	s.untyped("retry", "drop", "orders/printer", "--limit", "1").want(t, 0, eventID(1, bob.entries[0].ID)+"\n1 event dropped\n", "")
-	s.untyped("retry", "drop", "orders/printer", "--all").want(t, 0, "4 events dropped\n", "")
+	s.untyped("retry", "drop", "--yes", "orders/printer", "--limit", "1").want(t, 0, eventID(1, bob.entries[0].ID)+"\n1 event dropped\n", "")
+	s.untyped("retry", "drop", "--yes", "orders/printer", "--all").want(t, 0, "4 events dropped\n", "")
 	p := s.processor()
 	if p.Totals.Parked != 0 || p.Totals.Dead != 0 || p.Totals.Pending != 0 {
 		t.Errorf("left %+v", p.Totals)
@@ -201,7 +201,7 @@ func TestProcessorResume(t *testing.T) {
 	s.untyped("processor", "resume", "returns/printer", "--partition", "0").want(t, 1, "", `no stream "returns"`)
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: resumed; it was quarantined for: no ink\n", "")
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 1, "", "stream orders partition 0: processor printer: it is not quarantined")
-	got := parse[resumed](t, s.run("processor", "resume", "orders/printer", "--skip", "--partition", "1", "--output", "json"))
+	got := parse[resumed](t, s.run("processor", "resume", "orders/printer", "--skip", "--yes", "--partition", "1", "--output", "json"))
 	if want := (resumed{"orders", "printer", 1, "no\nink", eventID(1, bob.entries[0].ID), time.UnixMilli(1767225600123).UTC(), true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -221,7 +221,7 @@ func TestProcessorResume(t *testing.T) {
 func TestResumeOfAQuarantineWithoutAnEvent(t *testing.T) {
 	s, ada, _ := two(t, 2)
 	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{Reason: "no database"}))
-	s.untyped("processor", "resume", "orders/printer", "--partition", "0", "--skip").want(t, 1, "", "the quarantine names no event that could be skipped")
+	s.untyped("processor", "resume", "orders/printer", "--partition", "0", "--skip", "--yes").want(t, 1, "", "the quarantine names no event that could be skipped")
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "resumed", "")
 }
 
@@ -239,7 +239,7 @@ func TestFlagsThatChoose(t *testing.T) {
 		s.untyped(append([]string{"dead", "ls", "orders/printer"}, strings.Fields(flags)...)...).want(t, 2, "", want)
 	}
 	s.untyped("dead", "ls", "orders").want(t, 2, "", "say STREAM/PROCESSOR")
-	s.untyped("dead").want(t, 2, "", "a command is needed: ls, show, replay, drop")
+	s.untyped("dead").want(t, 2, "", "a command is needed: ls, show, retry, replay, drop")
 	s.untyped("retry", "stop").want(t, 2, "", `unknown command "stop"; there is ls, now, drop`)
 	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is ls, info, move, drain, reset, resume, rm, pause, unpause, block, unblock`)
 	s.untyped("dead", "ls", "orders/printer", "--id", "7/1-1").want(t, 1, "", "stream orders has no partition 7: it has 2, from 0 on")

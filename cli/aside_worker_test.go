@@ -45,11 +45,11 @@ func TestReplayReachesTheWorker(t *testing.T) {
 		}
 	}
 	broken.Store(false)
-	s.untyped("dead", "replay", "orders/printer", "--key", "c1").want(t, 0, "1 dead letter replayed", "")
+	s.untyped("dead", "replay", "--yes", "orders/printer", "--key", "c1").want(t, 0, "1 dead letter replayed", "")
 	if got := receive(t, calls, "call"); got != "c1" {
 		t.Errorf("got %s", got)
 	}
-	s.untyped("dead", "replay", "orders/printer").want(t, 0, "2 dead letters replayed", "")
+	s.untyped("dead", "replay", "--yes", "orders/printer").want(t, 0, "2 dead letters replayed", "")
 	got := map[string]bool{receive(t, calls, "call"): true, receive(t, calls, "call"): true}
 	eventually(t, "all is processed", func() bool { p := s.processor().Totals; return p.Lag == 0 && p.Dead == 0 && p.Parked == 0 })
 	w.stop().want(t, 0, "", "worker stopped")
@@ -81,7 +81,7 @@ func TestRetryNowReachesTheWorker(t *testing.T) {
 		t.Errorf("got %+v", all[0])
 	}
 	broken.Store(false)
-	s.untyped("retry", "drop", "orders/printer", "--key", "c0").want(t, 0, "1 event dropped", "")
+	s.untyped("retry", "drop", "--yes", "orders/printer", "--key", "c0").want(t, 0, "1 event dropped", "")
 	s.untyped("retry", "now", "orders/printer").want(t, 0, "1 event due now", "")
 	if got := receive(t, calls, "call"); got != "c1" {
 		t.Errorf("got %s", got)
@@ -119,7 +119,7 @@ func TestResumeReachesTheWorker(t *testing.T) {
 		args := []string{"processor", "resume", "orders/printer", "--partition", "0"}
 		want := []string{"c0", "c1"}
 		if skip {
-			args, want = append(args, "--skip"), want[1:]
+			args, want = append(args, "--skip", "--yes"), want[1:]
 		}
 		next.untyped(args...).want(t, 0, "resumed", "")
 		for _, customer := range want {

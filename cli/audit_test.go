@@ -21,7 +21,7 @@ func TestFlagsWorkEverywhereOfEveryCommand(t *testing.T) {
 		{"sendmany", "orders " + path, "--output json"},
 		{"sendmany", "orders " + path, "--stop-on-error --output json"},
 		{"status", "orders/printer", "--output json"},
-		{"processor reset", "orders/printer", "--to start --output json"},
+		{"processor reset", "orders/printer", "--to start --yes --output json"},
 		{"processor pause", "orders/printer", "--partition 1 --why repair --for 1m --output json"},
 		{"processor unpause", "orders/printer", "--partition 1 --output json"},
 		{"rules ls", "", "--output json"},
@@ -97,7 +97,7 @@ func TestWorkerLogsWhatHappens(t *testing.T) {
 func TestResetPrintsOldAndNew(t *testing.T) {
 	s := owned(t, 10)
 	before := s.processor()
-	r := s.untyped("processor", "reset", "orders/printer", "--start", "start")
+	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--start", "start")
 	r.want(t, 0, "PARTITION", "")
 	for _, p := range before.Partitions {
 		want := regexp.MustCompile(`(?m)^` + string(rune('0'+p.Partition)) + ` +` + regexp.QuoteMeta(p.Floor) + ` +→ +0-0`)

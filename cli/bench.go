@@ -40,7 +40,7 @@ func (p *program) bench() *cli.Command {
 			&cli.IntFlag{Name: flagSize, Value: 100, Usage: "`BYTES` of a record, 1 to 1048576"},
 			&cli.IntFlag{Name: flagBatch, Value: 100, Usage: "records that are sent together, `COUNT` of 1 to 10000"},
 			&cli.IntFlag{Name: flagSenders, Value: 4, Usage: "goroutines that send, `COUNT` of 1 to 256"},
-			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask; needed where there is no terminal"},
+			yesFlag(),
 		},
 		Action: p.action(runBench),
 	},
@@ -87,8 +87,10 @@ func runBench(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	out.App, out.Redis, out.Version = benchName(s.app.Name()), s.client.Addr(), server.Version
-	if err := s.confirm(c, "load redis %s as hard as possible for about %s, with up to %d MiB, beside whatever it does?", out.Redis, duration, benchBytes>>20); err != nil {
-		return err
+	if !c.Bool(flagDev) { // whose server is its own
+		if err := s.confirm(c, "Load redis %s as hard as possible for about %s, with up to %d MiB, beside whatever it does?", out.Redis, duration, benchBytes>>20); err != nil {
+			return err
+		}
 	}
 	b, err := newBench(s, out)
 	if err != nil {

@@ -55,12 +55,13 @@ func (p *program) dead() *cli.Command {
 		Usage:     "delete dead letters for good",
 		ArgsUsage: "STREAM/PROCESSOR",
 		Flags: deadFlags(dryRunFlag(),
-			&cli.BoolFlag{Name: flagAll, DisableDefaultText: true, Usage: "all of them, when no other flag narrows them down"}),
+			&cli.BoolFlag{Name: flagAll, DisableDefaultText: true, Usage: "all of them, when no other flag narrows them down"},
+			yesFlag()),
 		Action: p.action(runDeadDrop),
 	},
-		"PROG dead drop orders/printer --id 3/1767225600000-0",
+		"PROG dead drop orders/printer --id 3/1767225600000-0 --yes",
 		"PROG dead drop orders/printer --error \"no such customer\" --dry-run")
-	return p.group("dead", "look after dead letters", ls, show, p.deadReplay(), drop)
+	return p.group("dead", "look after dead letters", ls, show, p.deadRetry(), p.deadReplay(), drop)
 }
 
 func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
@@ -194,6 +195,11 @@ func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
 			printf(w, "%s would be dropped:\n", plural(len(letters), "dead letter"))
 			return writeDead(w, letters, time.Now())
 		})
+	}
+	if len(letters) > 0 {
+		if err := s.confirm(c, "Delete %s of %s/%s for good?", plural(len(letters), "dead letter"), a.stream, a.processor); err != nil {
+			return err
+		}
 	}
 	if _, err := operate.Drop(ctx, s.client, a.stream, a.processor, letters); err != nil {
 		return fmt.Errorf("%w; what is left is listed by dead ls", err)

@@ -59,17 +59,17 @@ func TestDeadDrop(t *testing.T) {
 	s, ada, bob := two(t, 6)
 	ada.bury("ada", "no ink")
 	bob.bury("bob", "no paper")
-	s.untyped("dead", "drop", "orders/printer").want(t, 2, "", "say --all")
-	s.untyped("dead", "drop", "orders/printer", "--key", "ada", "--dry-run").want(t, 0, "3 dead letters would be dropped:\nID", "")
+	s.untyped("dead", "drop", "--yes", "orders/printer").want(t, 2, "", "say --all")
+	s.untyped("dead", "drop", "--yes", "orders/printer", "--key", "ada", "--dry-run").want(t, 0, "3 dead letters would be dropped:\nID", "")
 	if n := s.processor().Totals.Dead; n != 6 {
 		t.Fatalf("%d dead letters after a dry run", n)
 	}
-	s.untyped("dead", "drop", "orders/printer", "--key", "ada", "--limit", "1").want(t, 0, "1 dead letter dropped\n", "")
+	s.untyped("dead", "drop", "--yes", "orders/printer", "--key", "ada", "--limit", "1").want(t, 0, "1 dead letter dropped\n", "")
 	left := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json", "--key", "ada"))
 	if len(left) != 2 || left[0].Event != eventID(0, ada.entries[1].ID) {
 		t.Errorf("left %+v", left)
 	}
-	got := parse[changedLetters](t, s.run("dead", "drop", "orders/printer", "--all", "--output", "json"))
+	got := parse[changedLetters](t, s.run("dead", "drop", "--yes", "orders/printer", "--all", "--output", "json"))
 	if len(got.Dropped) != 5 || got.DryRun || s.processor().Totals.Dead != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -95,11 +95,11 @@ func TestDeadReplay(t *testing.T) {
 	slices.Reverse(ada.entries)
 	ada.bury("ada", "no ink")
 	bob.bury("bob", "no paper")
-	dry := parse[replayedLetters](t, s.untyped("dead", "replay", "orders/printer", "--key", "ada", "--limit", "3", "--dry-run", "--output", "json"))
+	dry := parse[replayedLetters](t, s.untyped("dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3", "--dry-run", "--output", "json"))
 	if len(dry.Replayed) != 3 || !dry.DryRun || s.processor().Totals.Dead != 8 {
 		t.Errorf("got %+v", dry)
 	}
-	got := parse[replayedLetters](t, s.untyped("dead", "replay", "orders/printer", "--key", "ada", "--limit", "3", "--output", "json"))
+	got := parse[replayedLetters](t, s.untyped("dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3", "--output", "json"))
 	for i, r := range got.Replayed {
 		if r.ID != dry.Replayed[i].ID || r.ToStream != "orders" || r.ToPartition != 0 || r.ToEvent == "" {
 			t.Errorf("replayed %+v", r)
@@ -108,7 +108,7 @@ func TestDeadReplay(t *testing.T) {
 	if now := s.fields("orders", 0); !slices.Equal(now, append(sent[0], sent[0][:3]...)) {
 		t.Errorf("partition 0 has %q, began with %q", now, sent[0])
 	}
-	s.untyped("dead", "replay", "orders/printer").matches(t, `(?m)^1/\S+ +\S+ +bob +\S+ ago +failed +→ +orders 1/\d+-\d+$`, `5 dead letters replayed\n$`)
+	s.untyped("dead", "replay", "--yes", "orders/printer").matches(t, `(?m)^1/\S+ +\S+ +bob +\S+ ago +failed +→ +orders 1/\d+-\d+$`, `5 dead letters replayed\n$`)
 	if now := s.fields("orders", 1); !slices.Equal(now, append(sent[1], sent[1]...)) {
 		t.Errorf("partition 1 has %q, began with %q", now, sent[1])
 	}
@@ -116,7 +116,7 @@ func TestDeadReplay(t *testing.T) {
 	if p.Totals.Dead != 0 || p.Totals.Lag != 8 {
 		t.Errorf("left %+v", p.Totals)
 	}
-	s.untyped("dead", "replay", "orders/printer").want(t, 0, "0 dead letters replayed\n", "")
+	s.untyped("dead", "replay", "--yes", "orders/printer").want(t, 0, "0 dead letters replayed\n", "")
 }
 
 func TestDeadReplayToAnotherStream(t *testing.T) {
@@ -130,9 +130,9 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 	}
 	ada.bury("ada", "no ink")
 	bob.bury("", "no paper") // whose key is not known
-	s.untyped("dead", "replay", "orders/printer", "--to", "none").want(t, 1, "", `no stream "none"`)
-	s.untyped("dead", "replay", "orders/printer", "--to", "other").want(t, 1, "", `stream other has the codec "msgpack", stream orders has "json"`)
-	got := parse[replayedLetters](t, s.untyped("dead", "replay", "orders/printer", "--to", "again", "--output", "json"))
+	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "none").want(t, 1, "", `no stream "none"`)
+	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "other").want(t, 1, "", `stream other has the codec "msgpack", stream orders has "json"`)
+	got := parse[replayedLetters](t, s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "again", "--output", "json"))
 	if len(got.Replayed) != 4 || s.processor().Totals.Dead != 0 || len(s.fields("orders", 0)) != 2 {
 		t.Fatalf("got %+v", got)
 	}
@@ -152,8 +152,8 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 	}
 	owners := s.owners(2)
 	owners[0].bury("ada", "no ink")
-	s.untyped("dead", "replay", "orders/printer", "--to", "own").want(t, 1, "", `the partitioner "last", which only the app knows`)
-	s.run("dead", "replay", "orders/printer", "--to", "own").want(t, 0, "own 2/", "")
+	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "own").want(t, 1, "", `the partitioner "last", which only the app knows`)
+	s.run("dead", "replay", "--yes", "orders/printer", "--to", "own").want(t, 0, "own 2/", "")
 	if fields := s.fields("again", 1); !slices.Contains(fields, fmt.Sprint(map[string]any{"data": bob.entries[0].Values["data"]})) {
 		t.Errorf("partition 1 has %q", fields)
 	}
@@ -172,13 +172,13 @@ func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
 			for _, command := range []string{"EVAL", "EVALSHA"} { // whichever goes out
 				proxy.On(command, faultproxy.Every).Containing(strings.TrimPrefix(letters[3].ID, "0/")).Do(action)
 			}
-			r := s.untyped("dead", "replay", "orders/printer", "--redis-url", "redis://"+proxy.Addr())
+			r := s.untyped("dead", "replay", "--yes", "orders/printer", "--redis-url", "redis://"+proxy.Addr())
 			r.want(t, 1, "3 dead letters replayed\n", "replay dead letter "+letters[3].ID)
 			if !strings.Contains(r.err, "repeat the command") {
 				t.Errorf("stderr: %s", r.err)
 			}
 			left := map[string]int{"before": 3, "after": 2}[name]
-			s.untyped("dead", "replay", "orders/printer").want(t, 0, fmt.Sprintf("%d dead letters replayed\n", left), "")
+			s.untyped("dead", "replay", "--yes", "orders/printer").want(t, 0, fmt.Sprintf("%d dead letters replayed\n", left), "")
 			if now := s.fields("orders", 0); !slices.Equal(now, append(sent, sent...)) {
 				t.Errorf("partition 0 has %q, began with %q", now, sent)
 			}
@@ -196,6 +196,6 @@ func TestDeadLettersOfAProcessorThatIsGone(t *testing.T) {
 	meta := s.rdb.Get(t.Context(), "__meta:shop.orders").Val()
 	s.rdb.Set(t.Context(), "__meta:shop.orders", strings.Replace(meta, `"processors":["printer"]`, `"processors":[]`, 1), 0)
 	s.untyped("dead", "ls", "orders/printer").want(t, 0, "no ink", "")
-	s.untyped("dead", "replay", "orders/printer").want(t, 0, "1 dead letter replayed\n", "")
+	s.untyped("dead", "replay", "--yes", "orders/printer").want(t, 0, "1 dead letter replayed\n", "")
 	s.untyped("dead", "ls", "orders/printer").want(t, 1, "", `no processor "printer"`)
 }

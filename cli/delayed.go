@@ -44,12 +44,12 @@ func (p *program) delayed() *cli.Command {
 		Name:      "cancel",
 		Usage:     "take delayed events back, for good",
 		ArgsUsage: "STREAM [ID...]",
-		Flags:     flags(all),
+		Flags:     flags(all, yesFlag()),
 		Action: p.action(func(ctx context.Context, s *session, c *cli.Context) error {
 			return runDelayedChange(ctx, s, c, "cancelled", s.client.Cancel)
 		}),
 	},
-		"PROG delayed cancel orders 3/0000000000000042",
+		"PROG delayed cancel orders 3/0000000000000042 --yes",
 		"PROG delayed cancel orders --partition 3 --limit 10")
 	fire := p.command(&cli.Command{
 		Name:      "fire",
@@ -180,6 +180,11 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 		}
 		for _, e := range events {
 			ids = append(ids, e.ID)
+		}
+	}
+	if done == "cancelled" && len(ids) > 0 {
+		if err := s.confirm(c, "Take %s of stream %s back, for good?", plural(len(ids), "delayed event"), a.stream); err != nil {
+			return err
 		}
 	}
 	out := changedDelayed{Stream: a.stream, Done: done, Events: []string{}, Missing: []string{}}

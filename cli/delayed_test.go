@@ -69,18 +69,18 @@ func TestDelayedLs(t *testing.T) {
 
 func TestDelayedCancel(t *testing.T) {
 	s, ids := delayedShop(t)
-	s.untyped("delayed", "cancel", "orders", ids[1]).want(t, 0, "1 event cancelled\n", "")
-	s.run("delayed", "cancel", "orders", ids[1]).want(t, 1, "0 events cancelled\n", "not delayed any more, or never were: "+ids[1])
-	r := s.run("delayed", "cancel", "orders", ids[1], ids[2], "--output", "json")
+	s.untyped("delayed", "cancel", "--yes", "orders", ids[1]).want(t, 0, "1 event cancelled\n", "")
+	s.run("delayed", "cancel", "--yes", "orders", ids[1]).want(t, 1, "0 events cancelled\n", "not delayed any more, or never were: "+ids[1])
+	r := s.run("delayed", "cancel", "--yes", "orders", ids[1], ids[2], "--output", "json")
 	if r.code != 1 || r.out != fmt.Sprintf(`{"stream":"orders","done":"cancelled","events":["%s"],"missing":["%s"]}`+"\n", ids[2], ids[1]) {
 		t.Errorf("got %+v", r)
 	}
-	s.run("delayed", "cancel", "orders", "--limit", "1").want(t, 0, "1 event cancelled\n", "")
+	s.run("delayed", "cancel", "--yes", "orders", "--limit", "1").want(t, 0, "1 event cancelled\n", "")
 	if got := s.listed(); !slices.Equal(got, ids[3:]) {
 		t.Errorf("left %v, want %v", got, ids[3:])
 	}
-	s.run("delayed", "cancel", "orders", "--all").want(t, 0, "2 events cancelled\n", "")
-	s.run("delayed", "cancel", "orders", "--all").want(t, 0, "0 events cancelled\n", "")
+	s.run("delayed", "cancel", "--yes", "orders", "--all").want(t, 0, "2 events cancelled\n", "")
+	s.run("delayed", "cancel", "--yes", "orders", "--all").want(t, 0, "0 events cancelled\n", "")
 	if got := s.listed(); len(got) != 0 || s.count() != 0 {
 		t.Errorf("left %v, sent %d", got, s.count())
 	}

@@ -48,9 +48,9 @@ func TestABareIDOfSeveralEventsIsRefused(t *testing.T) {
 	if n := s.processor().Totals.Dead; n != 4 {
 		t.Fatalf("%d dead letters are left of 4", n)
 	}
-	s.untyped("dead", "drop", "orders/printer", "--id", twin, "--key", "ada", "--dry-run").want(t, 0, "1 dead letter would be dropped", "")
-	s.untyped("dead", "drop", "orders/printer", "--id", "1/"+twin).want(t, 0, "1 dead letter dropped\n", "")
-	s.untyped("dead", "drop", "orders/printer", "--id", twin).want(t, 0, "1 dead letter dropped\n", "") // the only one now
+	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", twin, "--key", "ada", "--dry-run").want(t, 0, "1 dead letter would be dropped", "")
+	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", "1/"+twin).want(t, 0, "1 dead letter dropped\n", "")
+	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", twin).want(t, 0, "1 dead letter dropped\n", "") // the only one now
 	left := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
 	if len(left) != 2 || left[0].Key == left[1].Key {
 		t.Errorf("left %+v", left)
@@ -66,8 +66,8 @@ func TestABareIDOfSeveralParkedEventsIsRefused(t *testing.T) {
 		s.untyped(append(args, "orders/printer", "--id", twin)...).want(t, 1, "", "ID "+twin+" is that of 2 events: 0/"+twin+", 1/"+twin+"; say which one")
 	}
 	s.untyped("retry", "now", "orders/printer", "--id", "0/"+twin).want(t, 0, "0/"+twin+"\n1 event due now\n", "")
-	s.untyped("retry", "drop", "orders/printer", "--id", "1/"+twin).want(t, 0, "1/"+twin+"\n1 event dropped\n", "")
-	s.untyped("retry", "drop", "orders/printer", "--id", twin).want(t, 0, "0/"+twin+"\n1 event dropped\n", "")
+	s.untyped("retry", "drop", "--yes", "orders/printer", "--id", "1/"+twin).want(t, 0, "1/"+twin+"\n1 event dropped\n", "")
+	s.untyped("retry", "drop", "--yes", "orders/printer", "--id", twin).want(t, 0, "0/"+twin+"\n1 event dropped\n", "")
 	if n := s.processor().Totals.Parked; n != 2 {
 		t.Errorf("%d events are left", n)
 	}
@@ -86,8 +86,8 @@ func TestAnIDOfALetterAndOfAnEventIsRefused(t *testing.T) {
 		values = append(values, name, value)
 	}
 	id := s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: "__dead:shop.orders.printer.0", Values: values}).Val()
-	s.untyped("dead", "drop", "orders/printer", "--id", "0/"+letters[1].ID).want(t, 1, "", "0/"+id+" (event 0/"+letters[1].ID+")")
-	s.untyped("dead", "drop", "orders/printer", "--id", "0/"+id).want(t, 0, "1 dead letter dropped\n", "")
+	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", "0/"+letters[1].ID).want(t, 1, "", "0/"+id+" (event 0/"+letters[1].ID+")")
+	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", "0/"+id).want(t, 0, "1 dead letter dropped\n", "")
 }
 
 // What a list or the log calls an event is what positions take, too.
@@ -106,6 +106,6 @@ func TestAnEventIsAPosition(t *testing.T) {
 	if len(moves) != 1 || moves[0].Partition != 1 || moves[0].New != all[1].ID {
 		t.Errorf("moved %+v", moves)
 	}
-	s.untyped("processor", "reset", "orders/printer", "--to", one, "--partitions", "1").want(t, 2, "", "--to says which partition")
-	s.untyped("processor", "reset", "orders/printer", "--to", "2/1-0").want(t, 1, "", "stream orders has no partition 2")
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", one, "--partitions", "1").want(t, 2, "", "--to says which partition")
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "2/1-0").want(t, 1, "", "stream orders has no partition 2")
 }

@@ -50,7 +50,7 @@ func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 		}
 		receive(t, s.start("worker").done, "the next halt")
 	}
-	s.untyped(strings.Fields(way)...).want(t, 0, partition, "")
+	s.untyped(append(strings.Fields(way), "--yes")...).want(t, 0, partition, "")
 	if err := s.orders.Send(t.Context(), order{Customer: "good"}); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (p *program) moveLayout() *cli.Command {
 			&cli.BoolFlag{Name: flagDelete, DisableDefaultText: true, Usage: "with --to: delete here what is there; may be said later"},
 			&cli.BoolFlag{Name: flagBack, DisableDefaultText: true, Usage: "give the keys here their standalone names again"},
 			&cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "say what would be moved, and change nothing; exit with 3 if something stands in the way"},
-			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask"},
+			yesFlag(),
 		},
 		Action: p.action(runMoveLayout),
 	},
@@ -104,7 +104,7 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 	if done.Target != "" {
 		where = " and copy them to " + done.Target
 	}
-	if err := s.confirm(c, "give %d keys of app %s at %s their %s names%s?", plan.Keys(), done.App, done.Redis, done.To, where); err != nil {
+	if err := s.confirm(c, "Give %d keys of app %s at %s their %s names%s?", plan.Keys(), done.App, done.Redis, done.To, where); err != nil {
 		return err
 	}
 	plan, err = m.Run(ctx)

@@ -22,19 +22,19 @@ func TestMoveLayoutRefusesMistakes(t *testing.T) {
 		{[]string{"--to", "nonsense"}, `redis URL "***" is malformed`},
 		{[]string{"--redis-url", "redis+cluster://127.0.0.1:1"}, "this is a Redis Cluster"},
 	} {
-		run(t.Context(), nil, "", append([]string{"stream", "move-layout", "--app", "shop"}, tt.args...)...).want(t, 2, "", tt.want)
+		run(t.Context(), nil, "", append([]string{"stream", "move-layout", "--yes", "--app", "shop"}, tt.args...)...).want(t, 2, "", tt.want)
 	}
-	run(t.Context(), nil, "", "stream", "move-layout", "--app", "shop").want(t, 1, "", "no Redis at 127.0.0.1:1")
+	run(t.Context(), nil, "", "stream", "move-layout", "--yes", "--app", "shop").want(t, 1, "", "no Redis at 127.0.0.1:1")
 }
 
 func TestMoveLayout(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
-	s.untyped("stream", "move-layout").want(t, 0, "nothing to move", "")
+	s.untyped("stream", "move-layout", "--yes").want(t, 0, "nothing to move", "")
 	s.send(4)
 	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Record: order{Customer: "late"}, After: time.Hour, ID: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	dry := parse[movedLayout](t, s.untyped("stream", "move-layout", "--dry-run", "--output", "json"))
+	dry := parse[movedLayout](t, s.untyped("stream", "move-layout", "--yes", "--dry-run", "--output", "json"))
 	if dry.To != "cluster" || !dry.DryRun || dry.Moved || dry.Resumed || dry.Redis == "" || len(dry.Kinds) != 4 {
 		t.Errorf("%+v", dry)
 	}
@@ -50,18 +50,18 @@ func TestMoveLayout(t *testing.T) {
 	}
 	s.run("stream", "verify", "orders").want(t, 0, "total      4", "")
 
-	r := s.untyped("stream", "move-layout")
+	r := s.untyped("stream", "move-layout", "--yes")
 	r.want(t, 0, "all keys have their cluster names: set RUNNEL_KEY_LAYOUT=cluster", "partitions renamed …\n")
 	if !strings.HasPrefix(r.out, "KIND ") {
 		t.Errorf("%q", r.out)
 	}
 	s.run("stream", "verify", "orders").want(t, 1, "", "set RUNNEL_KEY_LAYOUT=cluster")
 	s.run("send", "orders", `{"customer":"ada"}`).want(t, 1, "", "this process is set to standalone")
-	s.untyped("stream", "move-layout").want(t, 0, "nothing to move", "")
+	s.untyped("stream", "move-layout", "--yes").want(t, 0, "nothing to move", "")
 	t.Setenv("RUNNEL_KEY_LAYOUT", "cluster")
 	s.untyped("stream", "verify", "orders").want(t, 0, "total      4", "")
-	s.untyped("stream", "move-layout").want(t, 0, "nothing to move", "")
-	s.untyped("stream", "move-layout", "--back").want(t, 0, "all keys have their standalone names", "renamed …")
+	s.untyped("stream", "move-layout", "--yes").want(t, 0, "nothing to move", "")
+	s.untyped("stream", "move-layout", "--yes", "--back").want(t, 0, "all keys have their standalone names", "renamed …")
 	s.untyped("stream", "verify", "orders").want(t, 1, "", "set RUNNEL_KEY_LAYOUT=standalone")
 }
 
@@ -69,13 +69,13 @@ func TestMoveLayoutToAnotherServer(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	s.send(4)
 	other := testredis.Start(t)
-	moved := parse[movedLayout](t, s.onlyOut("stream", "move-layout", "--output", "json", "--to", other.URL()))
+	moved := parse[movedLayout](t, s.onlyOut("stream", "move-layout", "--yes", "--output", "json", "--to", other.URL()))
 	if moved.Target != other.Addr() || !moved.Moved {
 		t.Errorf("%+v", moved)
 	}
 	s.untyped("send", "orders", `{"customer":"ada"}`).want(t, 1, "", "its keys were moved to the redis at "+other.Addr())
-	s.untyped("stream", "move-layout", "--to", "redis://127.0.0.1:1").want(t, 1, "", "its keys were moved to the redis at "+other.Addr()+" already")
-	s.untyped("stream", "move-layout", "--to", other.URL(), "--delete").want(t, 0, "all keys are at "+other.Addr(), "deleted …")
+	s.untyped("stream", "move-layout", "--yes", "--to", "redis://127.0.0.1:1").want(t, 1, "", "its keys were moved to the redis at "+other.Addr()+" already")
+	s.untyped("stream", "move-layout", "--yes", "--to", other.URL(), "--delete").want(t, 0, "all keys are at "+other.Addr(), "deleted …")
 	t.Setenv("RUNNEL_KEY_LAYOUT", "cluster")
 	t.Setenv("RUNNEL_REDIS_URL", other.URL())
 	s.untyped("stream", "verify", "orders").want(t, 0, "total      4", "")

@@ -44,9 +44,9 @@ func TestProcessorThatPythonRuns(t *testing.T) {
 		s.untyped(args...).want(t, 0, "Python's runnel", "")
 	}
 	s.untyped("processor", "ls").want(t, 0, "orders/printer", "")
-	s.untyped("stream", "rm", "orders", "--yes").want(t, 1, "", "orders/printer is run by worker Python's runnel: stop it first; nothing was changed")
+	s.untyped("stream", "rm", "--yes", "orders", "--yes").want(t, 1, "", "orders/printer is run by worker Python's runnel: stop it first; nothing was changed")
 	s.untyped("processor", "move", "orders/printer", "0", "Python's runnel").want(t, 1, "", pythonExecutor)
-	s.untyped("processor", "rm", "orders/printer").want(t, 0, "orders/printer is no processor of this app any more; Python's runnel, which runs it, goes on", "")
+	s.untyped("processor", "rm", "--yes", "orders/printer").want(t, 0, "orders/printer is no processor of this app any more; Python's runnel, which runs it, goes on", "")
 	if list := told[[]listedProcessor](s, "processor", "ls"); len(list) != 0 {
 		t.Errorf("still registered: %+v", list)
 	}
@@ -83,7 +83,7 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 	if err := s.orders.Send(ctx, order{}); err == nil || !strings.Contains(err.Error(), "consumer group billing") {
 		t.Errorf("%v, want an error that names the group", err)
 	}
-	s.untyped("processor", "rm", "orders/billing").want(t, 1, "", "consumer group billing of stream orders (another program) has not acked 4 events, and its position will be lost: say --yes")
+	s.untyped("processor", "rm", "orders/billing").want(t, 2, "", "consumer group billing of stream orders (another program), which has not acked 4 events, with its position? There is no terminal to ask at: say --yes")
 	s.untyped("processor", "rm", "orders/nope", "--yes").want(t, 1, "", `no processor "nope"`)
 	s.untyped("processor", "rm", "orders/billing", "--yes").want(t, 0, "consumer group billing of stream orders destroyed; 4 events were not acked", "")
 	if err := s.orders.Send(ctx, order{}); err != nil {

@@ -20,15 +20,15 @@ func (p *program) remove() *cli.Command {
 		Usage:     "forget a processor that no worker runs any more, or another consumer group, so that trimming does not wait for it",
 		ArgsUsage: "STREAM/PROCESSOR|STREAM/GROUP",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: flagYes, DisableDefaultText: true, Usage: "also if events wait for it"},
+			yesFlag(),
 			&cli.BoolFlag{Name: "dead", DisableDefaultText: true, Usage: "remove its dead letters, too"},
 			&cli.BoolFlag{Name: flagToPython, DisableDefaultText: true, Usage: "leave a consumer group from which Python's runnel goes on under the same name"},
 		},
 		Action: p.action(runRemove),
 	},
-		"PROG processor rm orders/old",
+		"PROG processor rm orders/old --yes",
 		"PROG processor rm orders/old --yes --dead",
-		"PROG processor rm orders/printer --to-python")
+		"PROG processor rm orders/printer --to-python --yes")
 }
 
 // removed is what `processor rm` tells.
@@ -75,11 +75,11 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 	if toPython {
 		gone.Lag = 0 // they wait for Python
 	}
-	if waiting := gone.Lag + gone.Parked; waiting > 0 && !c.Bool(flagYes) {
-		return fmt.Errorf("%s has not processed %d events, %d of them parked, and never will: say --yes", name, waiting, gone.Parked)
-	}
 	if c.Bool("dead") {
 		gone.Dead = state.Totals.Dead
+	}
+	if err := s.confirmRemoval(c, name, gone); err != nil {
+		return err
 	}
 	forget := s.client.Forget
 	if toPython {
@@ -92,6 +92,19 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %d dead letters removed", name, gone.Parked, gone.Dead)
 	}
 	return s.out.line(gone, "%s removed; %d events unprocessed, %d parked, %d dead letters removed", name, gone.Lag, gone.Parked, gone.Dead)
+}
+
+// confirmRemoval asks whether what a processor leaves behind may be given up. What Python's
+// runnel goes on with needs no question.
+func (s *session) confirmRemoval(c *cli.Context, name string, gone removed) error {
+	if !c.Bool(flagToPython) {
+		return s.confirm(c, "Forget %s, with its position, %d events that it has not processed, %d of them parked, and %d dead letters?",
+			name, gone.Lag+gone.Parked, gone.Parked, gone.Dead)
+	}
+	if gone.Parked+gone.Dead == 0 {
+		return nil
+	}
+	return s.confirm(c, "Leave %s to Python's runnel, and give up %d parked events and %d dead letters?", name, gone.Parked, gone.Dead)
 }
 
 // runRemoveGroup lets a consumer group go that is of no registered processor.
@@ -112,10 +125,7 @@ func runRemoveGroup(ctx context.Context, s *session, c *cli.Context, stream, nam
 		}
 		gone.Lag += max(g.Lag, 0)
 	}
-	if !c.Bool(flagYes) && !isTerminal(s.stdin) {
-		return fmt.Errorf("consumer group %s of stream %s (%s) has not acked %d events, and its position will be lost: say --yes", name, stream, groups[0].Who, gone.Lag)
-	}
-	err = s.confirm(c, "Destroy consumer group %s of stream %s (%s), which has not acked %d events?", name, stream, groups[0].Who, gone.Lag)
+	err = s.confirm(c, "Destroy consumer group %s of stream %s (%s), which has not acked %d events, with its position?", name, stream, groups[0].Who, gone.Lag)
 	if err != nil {
 		return err
 	}

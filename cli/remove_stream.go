@@ -15,11 +15,10 @@ func (p *program) removeStream() *cli.Command {
 		Usage:     "delete a stream that no worker runs any more: its events, what is delayed, its processors and their dead letters",
 		ArgsUsage: "STREAM",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "also if there are events"},
+			yesFlag(),
 		},
 		Action: p.action(runRemoveStream),
 	},
-		"PROG stream rm orders",
 		"PROG stream rm orders --yes")
 }
 
@@ -75,8 +74,9 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 			return fmt.Errorf("%w; nothing was changed", stillRead(name, g))
 		}
 	}
-	if gone.Entries+gone.Delayed+gone.Dead > 0 && !c.Bool(flagYes) {
-		return fmt.Errorf("stream %s has %d entries, %d delayed events and %d dead letters: say --yes", name, gone.Entries, gone.Delayed, gone.Dead)
+	if err := s.confirm(c, "Delete stream %s for good, with %d entries, %d delayed events, %s and %d dead letters?",
+		name, gone.Entries, gone.Delayed, plural(len(gone.Processors), "processor"), gone.Dead); err != nil {
+		return err
 	}
 	for i := range state.Processors {
 		if err := removeProcessor(ctx, s.client, &state.Processors[i], true, s.client.Forget); err != nil {

@@ -17,7 +17,7 @@ func (s *shop) registered() {
 	}
 	worker := s.start("worker")
 	receive(s.t, handled, "event")
-	s.run("processor", "rm", "orders/printer").want(s.t, 1, "", "stop it first")
+	s.run("processor", "rm", "--yes", "orders/printer").want(s.t, 1, "", "stop it first")
 	worker.stop().want(s.t, 0, "", "worker stopped")
 }
 
@@ -32,11 +32,11 @@ func TestProcessorRm(t *testing.T) {
 	if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err == nil {
 		t.Error("the stream is not full")
 	}
-	s.run("processor", "rm", "orders/print").want(t, 1, "", "printer")
-	s.run("processor", "rm", "orders").want(t, 2, "", "STREAM/PROCESSOR")
-	s.run("processor", "rm", "orders/printer").want(t, 1, "", "has not processed 3 events")
+	s.run("processor", "rm", "--yes", "orders/print").want(t, 1, "", "printer")
+	s.run("processor", "rm", "--yes", "orders").want(t, 2, "", "STREAM/PROCESSOR")
+	s.run("processor", "rm", "orders/printer").want(t, 2, "", "3 events that it has not processed")
 	var got removed
-	r := s.untyped("processor", "rm", "orders/printer", "--yes", "--output", "json")
+	r := s.untyped("processor", "rm", "--yes", "orders/printer", "--output", "json")
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got != (removed{Stream: "orders", Processor: "printer", Lag: 3}) {
 		t.Errorf("%+v: %v, %s", r, err, r.out)
 	}
@@ -44,11 +44,11 @@ func TestProcessorRm(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Errorf("left: %q, %v", left, err)
 	}
-	s.run("processor", "rm", "orders/printer", "--yes").want(t, 1, "", "printer")
+	s.run("processor", "rm", "--yes", "orders/printer").want(t, 1, "", "printer")
 }
 
 func TestProcessorRmOfOneThatHasDoneAll(t *testing.T) {
 	s := newShop(t, nil)
 	s.registered()
-	s.run("processor", "rm", "orders/printer").want(t, 0, "orders/printer removed; 0 events unprocessed", "")
+	s.run("processor", "rm", "--yes", "orders/printer").want(t, 0, "orders/printer removed; 0 events unprocessed", "")
 }

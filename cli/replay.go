@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -19,14 +20,15 @@ import (
 func (p *program) deadReplay() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "replay",
-		Usage:     "append the events of dead letters again, the oldest first, and remove the dead letters",
+		Usage:     "append the events of dead letters again, the oldest first, for every processor of the stream, and remove the dead letters",
 		ArgsUsage: "STREAM/PROCESSOR",
 		Flags: deadFlags(dryRunFlag(),
-			&cli.StringFlag{Name: "to", DefaultText: "the same", Usage: "append to this `STREAM` instead"}),
+			&cli.StringFlag{Name: "to", DefaultText: "the same", Usage: "append to this `STREAM` instead"},
+			yesFlag()),
 		Action: p.action(runDeadReplay),
 	},
 		"PROG dead replay orders/printer --dry-run",
-		"PROG dead replay orders/printer --key ada",
+		"PROG dead replay orders/printer --key ada --yes",
 		"PROG dead replay orders/printer --since 1h --to orders-again")
 }
 
@@ -35,6 +37,7 @@ type replayedLetters struct {
 	Stream    string             `json:"stream"`
 	Processor string             `json:"processor"`
 	DryRun    bool               `json:"dry_run"`
+	SeenBy    []string           `json:"seen_by"` // the processors that get the events
 	Replayed  []operate.Replayed `json:"replayed"`
 }
 
@@ -52,6 +55,15 @@ func runDeadReplay(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	out := replayedLetters{Stream: a.stream, Processor: a.processor, DryRun: c.Bool(flagDryRun)}
+	to := cmp.Or(c.String("to"), a.stream)
+	if out.SeenBy, err = s.seenBy(ctx, to); err != nil {
+		return err
+	}
+	if !out.DryRun && len(letters) > 0 {
+		if err := s.confirm(c, "Append the events of %s to stream %s again, where %s?", plural(len(letters), "dead letter"), to, out.seen()); err != nil {
+			return err
+		}
+	}
 	out.Replayed, err = operate.Replay(ctx, s.client, a.processor, letters, where, out.DryRun)
 	if err != nil {
 		err = fmt.Errorf("%w; the dead letters behind it are as they were: repeat the command", err)
@@ -72,8 +84,28 @@ func (l *replayedLetters) write(w io.Writer, now time.Time) error {
 		printf(t, "%s\t%s\t%s\t%s\t%s\t→\t%s %s\n", r.ID, dash(r.Event), dash(r.Key),
 			ago(now, &r.Died), dash(r.Reason), r.ToStream, cmp.Or(r.ToEvent, strconv.Itoa(r.ToPartition)))
 	}
+	if l.DryRun && len(l.Replayed) > 0 {
+		did += "; " + l.seen()
+	}
 	printf(t, "%s %s\n", plural(len(l.Replayed), "dead letter"), did)
 	return t.Flush()
+}
+
+// seen tells whom a replay reaches.
+func (l *replayedLetters) seen() string {
+	switch len(l.SeenBy) {
+	case 0:
+		return "no processor sees them"
+	case 1:
+		return "processor " + l.SeenBy[0] + " sees them"
+	}
+	return fmt.Sprintf("all %d processors see them, %s, also those that were done with them", len(l.SeenBy), strings.Join(l.SeenBy, ", "))
+}
+
+// seenBy are the processors of a stream.
+func (s *session) seenBy(ctx context.Context, stream string) ([]string, error) {
+	meta, err := s.metadata(ctx, stream)
+	return append([]string{}, meta.Processors...), err
 }
 
 // destination finds the stream that replays go to: the dead letters' own, or

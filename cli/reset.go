@@ -26,7 +26,6 @@ const (
 	flagPartitions = "partitions"
 	flagExport     = "export"
 	flagImport     = "import"
-	flagYes        = "yes"
 )
 
 func (p *program) processor() *cli.Command {
@@ -40,7 +39,7 @@ func (p *program) processor() *cli.Command {
 			&cli.StringFlag{Name: flagExport, Usage: "write where it stands (before) to this `FILE`, - for stdout"},
 			&cli.StringFlag{Name: flagImport, Usage: "set the positions of this `FILE`, in the place of --to"},
 			dryRunFlag(),
-			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask, at a terminal"},
+			yesFlag(),
 		},
 		Action: p.action(runReset),
 	},
@@ -103,7 +102,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 		}
 		return s.out.write(moves, func(w io.Writer) error { return writeMoves(w, moves) })
 	}
-	if err := s.confirm(c, "set the position of %s/%s in %s?", stream, processor, plural(len(numbers), "partition")); err != nil {
+	if err := s.confirm(c, "Set the position of %s/%s in %s?", stream, processor, plural(len(numbers), "partition")); err != nil {
 		return err
 	}
 	moves, err := r.run(ctx, numbers, to)

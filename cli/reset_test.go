@@ -13,7 +13,7 @@ import (
 // reset resets the processor, and returns what it says of each partition.
 func (s *shop) reset(args ...string) []moved {
 	s.t.Helper()
-	return parse[[]moved](s.t, s.untyped(append([]string{"processor", "reset", "orders/printer", "--output", "json"}, args...)...))
+	return parse[[]moved](s.t, s.untyped(append([]string{"processor", "reset", "--yes", "orders/printer", "--output", "json"}, args...)...))
 }
 
 // idsOf are the entries of a partition, and "0-0" before them.
@@ -100,12 +100,12 @@ func TestResetExportsAndImports(t *testing.T) {
 			t.Errorf("partition %d: %s, want %s", i, p.Floor, want[i])
 		}
 	}
-	r := s.untyped("processor", "reset", "orders/printer", "--export", "-", "--partitions", "1")
+	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--export", "-", "--partitions", "1")
 	if text, _ := os.ReadFile(file); r.code != 0 || !strings.Contains(string(text), `"0": "`+want[0]+`"`) || strings.Contains(r.out, `"0":`) || !strings.Contains(r.out, `"1": "`+want[1]+`"`) {
 		t.Errorf("%+v, %s", r, text)
 	}
 	// What was kept is not written over.
-	s.untyped("processor", "reset", "orders/printer", "--to", "start", "--export", file).want(t, 1, "", "exists")
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start", "--export", file).want(t, 1, "", "exists")
 	const head = `{"v":1,"app":"shop","stream":"orders",`
 	for text, says := range map[string]string{
 		`{"v":2,"positions":{"0":"1-0"}}`: "another version", `{"v":1}`: "no positions", head + `"positions":{"7":"1-0"}}`: "no partition 7 of 2",
@@ -114,7 +114,7 @@ func TestResetExportsAndImports(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.untyped("processor", "reset", "orders/printer", "--import", file).want(t, 1, "", says)
+		s.untyped("processor", "reset", "--yes", "orders/printer", "--import", file).want(t, 1, "", says)
 	}
 }
 
@@ -134,10 +134,10 @@ func TestResetMistakes(t *testing.T) {
 		"--to @2026-01-31 --partitions 0": "is none of start, end",
 		"--to -9223372036854775808":       "is too far",
 	} {
-		s.untyped(slices.Concat([]string{"processor", "reset", "orders/printer"}, strings.Fields(args))...).want(t, 2, "", says)
+		s.untyped(slices.Concat([]string{"processor", "reset", "--yes", "orders/printer"}, strings.Fields(args))...).want(t, 2, "", says)
 	}
 	for _, name := range []string{"--to", "--import", "--export", "--partitions"} {
-		s.untyped("processor", "reset", "orders/printer", "--to", "start", name, "").want(t, 2, "", name+" says nothing")
+		s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start", name, "").want(t, 2, "", name+" says nothing")
 	}
 	s.untyped("processor", "move", "orders/printer", "", "w1").want(t, 2, "", "say STREAM/PROCESSOR")
 }

@@ -18,11 +18,12 @@ func (p *program) resume() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: flagPartition, DefaultText: "none", Usage: "partition `N`"},
 			&cli.BoolFlag{Name: "skip", DisableDefaultText: true, Usage: "pass the event over that was the cause, unprocessed"},
+			yesFlag(),
 		},
 		Action: p.action(runResume),
 	},
 		"PROG processor resume orders/printer --partition 3",
-		"PROG processor resume orders/printer --partition 3 --skip")
+		"PROG processor resume orders/printer --partition 3 --skip --yes")
 }
 
 // resumed is what `processor resume` tells.
@@ -51,6 +52,11 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	if n >= meta.Partitions {
 		return noPartition(stream, n, meta.Partitions)
+	}
+	if c.Bool("skip") {
+		if err := s.confirm(c, "Pass the event over, unprocessed, at which partition %d of %s/%s is quarantined?", n, stream, processor); err != nil {
+			return err
+		}
 	}
 	done, err := s.resumePartition(ctx, stream, processor, n, c.Bool("skip"))
 	if err != nil {

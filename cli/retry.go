@@ -43,10 +43,11 @@ func (p *program) retry() *cli.Command {
 		ArgsUsage: "STREAM/PROCESSOR",
 		Flags: chooseFlags(
 			textFlag(),
-			&cli.BoolFlag{Name: flagAll, Usage: "all of them, when no other flag narrows them down"}),
+			&cli.BoolFlag{Name: flagAll, Usage: "all of them, when no other flag narrows them down"},
+			yesFlag()),
 		Action: p.action(runRetryDrop),
 	},
-		"PROG retry drop orders/printer --id 3/1767225600000-0",
+		"PROG retry drop orders/printer --id 3/1767225600000-0 --yes",
 		"PROG retry drop orders/printer --key ada")
 	return p.group("retry", "look after events that wait for another attempt", ls, now, drop)
 }
@@ -83,10 +84,13 @@ type changedEvents struct {
 	Events    []string `json:"events"` // as they are listed
 }
 
-// change applies a change to the chosen events, partition by partition, and tells
-// which ones it was.
-func (a *aside) change(ctx context.Context, s *session, did string, change operate.ParkedChange) error {
+// change applies a change to the chosen events, partition by partition, once sure has
+// agreed, and tells which ones it was.
+func (a *aside) change(ctx context.Context, s *session, did string, change operate.ParkedChange, sure func(n int) error) error {
 	states, err := inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
+	if err == nil && len(states) > 0 && sure != nil {
+		err = sure(len(states))
+	}
 	if err != nil {
 		return err
 	}
@@ -113,7 +117,7 @@ func runRetryNow(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.change(ctx, s, "due now", operate.RetryNow)
+	return a.change(ctx, s, "due now", operate.RetryNow, nil)
 }
 
 func runRetryDrop(ctx context.Context, s *session, c *cli.Context) error {
@@ -124,5 +128,7 @@ func runRetryDrop(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.change(ctx, s, "dropped", operate.DropParked)
+	return a.change(ctx, s, "dropped", operate.DropParked, func(n int) error {
+		return s.confirm(c, "Give up %s of %s/%s for good?", plural(n, "event"), a.stream, a.processor)
+	})
 }

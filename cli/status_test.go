@@ -196,7 +196,7 @@ func TestReset(t *testing.T) {
 	} {
 		t.Run(tt.to, func(t *testing.T) {
 			old := s.processor()
-			r := s.untyped("processor", "reset", "orders/printer", "--to", tt.to, "--output", "json")
+			r := s.untyped("processor", "reset", "--yes", "orders/printer", "--to", tt.to, "--output", "json")
 			var moves []moved
 			if err := json.Unmarshal([]byte(r.out), &moves); err != nil || r.code != 0 || len(moves) != 2 {
 				t.Fatalf("%+v: %v", r, err)
@@ -222,7 +222,7 @@ func TestReset(t *testing.T) {
 func TestResetIsWhereTheNextWorkerBegins(t *testing.T) {
 	s := owned(t, 20)
 	middle := s.entries()["__strm:shop.orders.0"][3].ID
-	s.untyped("processor", "reset", "--start", middle, "orders/printer").want(t, 0, "→", "")
+	s.untyped("processor", "reset", "--yes", "--start", middle, "orders/printer").want(t, 0, "→", "")
 	want := map[string]bool{}
 	for key, entries := range s.entries() {
 		for _, e := range entries {
@@ -262,7 +262,7 @@ func TestResetRefusesWhileAWorkerRuns(t *testing.T) {
 	for range 4 {
 		receive(t, handled, "event")
 	}
-	r := s.untyped("processor", "reset", "orders/printer", "--to", "start")
+	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start")
 	r.want(t, 1, "", s.processor().Members[0].Worker)
 	r.want(t, 1, "", "nothing was changed")
 	if err := s.orders.Send(t.Context(), order{Customer: "still here"}); err != nil {
@@ -280,7 +280,7 @@ func TestResetRefusesALockedPartition(t *testing.T) {
 	if err := s.rdb.Set(t.Context(), "__lock:shop.orders.printer.1", "aaaaaaaaaaaaaaaa:0000000000000001", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.untyped("processor", "reset", "orders/printer", "--to", "start").want(t, 1, "", "partition 1: processor printer: owned by executor aaaaaaaaaaaaaaaa")
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start").want(t, 1, "", "partition 1: processor printer: owned by executor aaaaaaaaaaaaaaaa")
 	now := s.processor()
 	if now.Partitions[0].Executor != "" {
 		t.Errorf("partition 0 is still locked: %+v", now.Partitions[0])
@@ -297,9 +297,9 @@ func TestResetRefusesALockedPartition(t *testing.T) {
 
 func TestResetOfWhatIsNotThere(t *testing.T) {
 	s := newShop(t, nil)
-	s.untyped("processor", "reset", "orders/printer", "--to", "end").want(t, 1, "", `no stream "orders"`)
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no stream "orders"`)
 	s.send(1)
-	s.untyped("processor", "reset", "orders/printer", "--to", "end").want(t, 1, "", `no processor "printer"`)
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no processor "printer"`)
 }
 
 // newShopAgain is the same app in another binary.

@@ -62,12 +62,12 @@ func TestRemoveStreamLeavesNothing(t *testing.T) {
 	for range 4 {
 		receive(t, handled, "event")
 	}
-	s.untyped("stream", "rm", "orders", "--yes").want(t, 1, "", "orders/printer is run by worker")
+	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", "orders/printer is run by worker")
 	w.stop().want(t, 0, "", "worker stopped")
-	s.untyped("stream", "rm", "orders").want(t, 1, "", "stream orders has 4 entries, 1 delayed events and 0 dead letters: say --yes")
-	s.untyped("stream", "rm", "orders", "--yes").want(t, 0, "stream orders removed; 4 entries, 1 delayed events, 1 processor, 0 dead letters\n", "")
+	s.untyped("stream", "rm", "orders").want(t, 2, "", "with 4 entries, 1 delayed events, 1 processor and 0 dead letters? There is no terminal to ask at: say --yes")
+	s.untyped("stream", "rm", "--yes", "orders").want(t, 0, "stream orders removed; 4 entries, 1 delayed events, 1 processor, 0 dead letters\n", "")
 	if keys := s.rdb.Keys(t.Context(), "*orders*").Val(); len(keys) != 0 {
 		t.Errorf("left behind: %v", keys)
 	}
-	s.untyped("stream", "rm", "orders").want(t, 1, "", `no stream "orders"`)
+	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", `no stream "orders"`)
 }

@@ -50,6 +50,7 @@ var actions = map[string]action{
 	"unblock":     {ofScope, removeRule(rules.Block)},
 	"resume":      {ofPartition, resume},
 	"replay":      {ofProcessor, replay},
+	"retry-dead":  {ofProcessor, retryDead},
 	"drop":        {ofProcessor, dropDead},
 	"retry-now":   {ofProcessor, changeParked("due now", operate.RetryNow)},
 	"drop-parked": {ofProcessor, changeParked("given up", operate.DropParked)},

@@ -133,6 +133,15 @@ func replay(ctx context.Context, c *rstream.Client, cmd *command) (string, error
 	return count(len(done), "dead letter") + " replayed", err
 }
 
+func retryDead(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+	p, some, err := letters(ctx, c, cmd)
+	if err != nil {
+		return "", err
+	}
+	done, err := operate.Retry(ctx, c, p.stream, p.processor, some, p.meta.Size)
+	return count(len(done), "dead letter") + " retried", err
+}
+
 func dropDead(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
 	p, some, err := letters(ctx, c, cmd)
 	if err != nil {

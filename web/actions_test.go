@@ -26,6 +26,13 @@ func TestReplayAndDrop(t *testing.T) {
 	for i, key := range []string{"ada", "bob", "cyd"} {
 		o.bury(i, key, "no "+key)
 	}
+	if code, out := s.act("retry-dead", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, s.dead().List[0].ID)); code != http.StatusOK || out.Result != "1 dead letter retried" {
+		t.Errorf("%d %+v", code, out)
+	}
+	if parked := get[listedAside[inspect.RetryState]](s, "/api/parked?processor=orders/printer").List; len(parked) != 1 || parked[0].State != inspect.Due || parked[0].Attempts != 0 {
+		t.Errorf("parked %+v", parked)
+	}
+	o.bury(0, "ada", "no ada") // it fails again
 	list := s.dead().List
 	name := func(i int) string { return list[i].ID }
 	code, out := s.act("replay", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q, %q], "who": "Ada", "why": "mended"}`, name(2), name(0)))
@@ -46,7 +53,7 @@ func TestReplayAndDrop(t *testing.T) {
 		t.Errorf("%d %+v", code, out)
 	}
 	audit := get[listedAside[inspect.AuditState]](s, "/api/audit").List
-	if len(audit) != 3 {
+	if len(audit) != 4 {
 		t.Fatalf("%+v", audit)
 	}
 	for i, want := range []string{

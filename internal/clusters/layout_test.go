@@ -136,7 +136,7 @@ func (l *leaver) before(app *runnel.App, s *runnel.Stream[step]) (quarantined st
 		l.t.Error(got)
 	}
 	var out, errs bytes.Buffer
-	if code := cli.Main(l.t.Context(), app, []string{"stream", "move-layout", "--dry-run"}, nil, &out, &errs); code != 3 || !strings.Contains(out.String(), "not now: ") {
+	if code := cli.Main(l.t.Context(), app, []string{"stream", "move-layout", "--yes", "--dry-run"}, nil, &out, &errs); code != 3 || !strings.Contains(out.String(), "not now: ") {
 		l.t.Errorf("a dry run: %d, %s%s", code, out.String(), errs.String())
 	}
 	stop()

@@ -66,7 +66,7 @@ func (s *scene) troubles() {
 	_, sender := s.app("shop-producer")
 	s.process("third", "shop-worker")
 	ctx := s.t.Context()
-	s.must(sender.orders.Send(ctx, order{"flaky1", 0}, order{"poison1", 0}, order{"poison2", 0}))
+	s.must(sender.orders.Send(ctx, order{"flaky1", 0}, order{"poison1", 0}, order{"poison2", 0}, order{"poison3", 0}))
 	for _, want := range []bool{false, true} {
 		sent, err := sender.orders.SendEvents(ctx, runnel.Outgoing[order]{Record: order{"once", 0}, ID: "only"})
 		if s.must(err); sent[0].Duplicate != want {
@@ -97,7 +97,7 @@ func (s *scene) troubles() {
 			dead += s.admin.XLen(ctx, s.keys().Dead("orders", "printer", n)).Val()
 			stopped += s.admin.HStrLen(ctx, s.keys().Ownership("orders", "auditor", n), "quarantine").Val()
 		}
-		return parked >= 2 && dead == 2 && stopped > 0
+		return parked >= 3 && dead == 3 && stopped > 0
 	})
 }
 
@@ -187,8 +187,8 @@ func (s *scene) operate() {
 	for _, command := range []string{
 		"processor pause orders/printer --why work --wait", "processor unpause orders/printer", "processor block orders/printer --partition 1 --as-admin",
 		"processor unblock orders/printer --partition 1 --as-admin", "processor drain third", "processor drain third --end", "processor move orders/printer 1 second",
-		"processor move orders/printer 1 --unpin", "retry now orders/invoicer --key poison1", "retry drop orders/invoicer --key poison2",
-		"dead drop orders/printer --key poison2", "dead replay orders/printer --key poison1 --to copies",
+		"processor move orders/printer 1 --unpin", "retry now orders/invoicer --key poison1", "retry drop orders/invoicer --key poison2 --yes",
+		"dead drop orders/printer --key poison2 --yes", "dead replay orders/printer --key poison1 --to copies --yes", "dead retry orders/printer --key poison3",
 	} {
 		s.run(0, user, strings.Fields(command)...)
 	}
@@ -201,10 +201,10 @@ func (s *scene) operate() {
 		s.t.Fatalf("%d delayed events", len(waiting))
 	}
 	s.run(0, user, "delayed", "fire", "orders", waiting[0].ID)
-	s.run(0, user, "delayed", "cancel", "orders", waiting[1].ID)
+	s.run(0, user, "delayed", "cancel", "--yes", "orders", waiting[1].ID)
 	for n := range 4 {
 		if s.admin.HExists(s.t.Context(), s.keys().Ownership("orders", "auditor", n), "quarantine").Val() {
-			s.run(0, user, "processor", "resume", "orders/auditor", "--partition", fmt.Sprint(n), "--skip")
+			s.run(0, user, "processor", "resume", "orders/auditor", "--partition", fmt.Sprint(n), "--skip", "--yes")
 		}
 	}
 	s.act("pause", `{"who":"ann","scope":"stream:orders","for":"1s"}`)
@@ -248,8 +248,8 @@ func (s *scene) stopAndRemove() {
 	const user = "shop-operator"
 	file := filepath.Join(s.t.TempDir(), "positions.json")
 	for _, command := range []string{
-		"processor reset orders/printer --to start --export " + file, "processor reset orders/printer --to -10 --dry-run",
-		"processor reset orders/printer --to @2026-01-01T00:00:00Z", "processor reset orders/printer --import " + file,
+		"processor reset orders/printer --to start --yes --export " + file, "processor reset orders/printer --to -10 --dry-run",
+		"processor reset orders/printer --to @2026-01-01T00:00:00Z --yes", "processor reset orders/printer --yes --import " + file,
 		"processor rm orders/invoicer --yes --dead", "stream rm orders --yes", "stream rm ring --yes", "stream ls",
 	} {
 		s.run(0, user, strings.Fields(command)...)

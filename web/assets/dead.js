@@ -27,6 +27,8 @@ export function Dead({ sample, about, actions }) {
   const choice = useChoice(ids);
   const names = processorsOf(sample).map((p) => p.name);
   const then = () => (choice.none(), again());
+  const retry = () => confirm({ title: `Retry ${plural(choice.ids.length, "dead letter")}?`, button: "Retry", action: "retry-dead", body: { processor: about, ids: choice.ids }, then,
+    text: `${about} attempts their events anew, from attempt 1 and in order per key. No other processor sees them.` });
   const replay = () => confirm({ title: `Replay ${plural(choice.ids.length, "dead letter")}?`, button: "Replay", action: "replay", body: { processor: about, ids: choice.ids }, then,
     text: `Their events are appended to ${about.split("/")[0]} again, the oldest first: every processor of the stream gets them. The dead letters are removed.` });
   const drop = () => confirm({ title: `Drop ${plural(choice.ids.length, "dead letter")}?`, button: "Drop for good", danger: true, action: "drop", body: { processor: about, ids: choice.ids }, then,
@@ -35,6 +37,7 @@ export function Dead({ sample, about, actions }) {
     <${Filters} fields=${[{ name: "key", label: "key", size: 16 }, { name: "error", label: "error contains", size: 16 }, { name: "partition", label: "partition", size: 5, number: true }]} filter=${filter} set=${set} busy=${busy} again=${again} />
     <${Trouble} err=${err} />
     ${actions && html`<div class="buttons chosen"><${ChooseAll} choice=${choice} ids=${ids} />
+      <button type="button" disabled=${choice.ids.length === 0} onClick=${retry}>Retry ${choice.ids.length || ""}</button>
       <button type="button" disabled=${choice.ids.length === 0} onClick=${replay}>Replay ${choice.ids.length || ""}</button>
       <button type="button" class="danger" disabled=${choice.ids.length === 0} onClick=${drop}>Drop ${choice.ids.length || ""}</button></div>`}
     <p class="hint" role="status">${value ? `${plural(letters.length, "dead letter")}${value.more ? ", the oldest; there are others" : ""}` : "\u00a0"}</p>

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/operate"
+)
+
+func (p *program) deadRetry() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "retry",
+		Usage:     "give dead letters back to their processor alone, which attempts their events anew, in order per key",
+		ArgsUsage: "STREAM/PROCESSOR",
+		Flags: deadFlags(dryRunFlag(),
+			&cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask at a terminal"}),
+		Action: p.action(runDeadRetry),
+	},
+		"PROG dead retry orders/printer --id 3/1767225600000-0",
+		"PROG dead retry orders/printer --error timeout --dry-run",
+		"PROG dead retry orders/printer")
+}
+
+// retriedLetters is what `dead retry` tells.
+type retriedLetters struct {
+	Stream    string              `json:"stream"`
+	Processor string              `json:"processor"`
+	DryRun    bool                `json:"dry_run"`
+	Retried   []inspect.DeadState `json:"retried"`
+}
+
+func runDeadRetry(ctx context.Context, s *session, c *cli.Context) error {
+	a, err := s.aside(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(a.meta.Processors, a.processor) {
+		return fmt.Errorf("stream %s has no processor %s any more, and nobody would run their events: `dead replay` appends them again", a.stream, a.processor)
+	}
+	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, false)
+	if err != nil {
+		return err
+	}
+	out := retriedLetters{a.stream, a.processor, c.Bool(flagDryRun), letters}
+	if out.DryRun {
+		return s.out.write(out, func(w io.Writer) error {
+			printf(w, "%s would be retried:\n", plural(len(letters), "dead letter"))
+			return writeDead(w, letters, time.Now())
+		})
+	}
+	if len(letters) > 0 && isTerminal(s.stdin) { // nothing is lost by it, so a script need not say that it is meant
+		if err := s.confirm(c, "Let %s/%s attempt the events of %s anew?", a.stream, a.processor, plural(len(letters), "dead letter")); err != nil {
+			return err
+		}
+	}
+	out.Retried, err = operate.Retry(ctx, s.client, a.stream, a.processor, letters, a.meta.Size)
+	if err != nil {
+		err = fmt.Errorf("%w; the dead letters behind it are as they were: repeat the command", err)
+	}
+	return errors.Join(err, s.out.line(out, "%s retried", plural(len(out.Retried), "dead letter")))
+}
