@@ -340,14 +340,20 @@ func TestRunWaitsForAReadableMembership(t *testing.T) {
 		n := c.start("node")
 		time.Sleep(10 * time.Second)
 		var unreadable *UnreadableError
-		if s := n.co.State(); s.Joined || !errors.As(s.Err, &unreadable) || unreadable.Key != n.Key() {
+		c.mu.Lock()
+		co := n.co
+		c.mu.Unlock()
+		if s := co.State(); s.Joined || !errors.As(s.Err, &unreadable) || unreadable.Key != n.Key() {
 			t.Errorf("state %+v, want one with an error that names %s", s, n.Key())
 		}
 		c.mu.Lock()
 		c.value = nil
 		c.mu.Unlock()
 		time.Sleep(10 * time.Second)
-		if s := n.co.State(); !s.Settled() || s.Err != nil {
+		c.mu.Lock()
+		co = n.co
+		c.mu.Unlock()
+		if s := co.State(); !s.Settled() || s.Err != nil {
 			t.Errorf("state %+v, want a settled one", s)
 		}
 		n.stop()

@@ -65,7 +65,11 @@ func StartMeter(t testing.TB, s *Server) *Meter {
 	if err != nil {
 		t.Fatalf("start meter: %v", err)
 	}
-	m := &Meter{t: t, server: s.Client(t), listener: l, target: s.Addr(), conns: map[net.Conn]struct{}{}, asked: map[string][]request{}}
+	patient := s.options()
+	patient.ReadTimeout = time.Minute // the log may be long, and the machine busy
+	client := redis.NewClient(patient)
+	t.Cleanup(func() { _ = client.Close() })
+	m := &Meter{t: t, server: client, listener: l, target: s.Addr(), conns: map[net.Conn]struct{}{}, asked: map[string][]request{}}
 	m.running.Go(m.accept)
 	t.Cleanup(m.close)
 	return m
