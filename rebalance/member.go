@@ -336,7 +336,7 @@ func busy(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, err
 
 // busyTries is how many times in a row a member may have waited in vain for its turn to
 // change the membership before that is worth a warning.
-const busyTries = 5
+const busyTries = 20
 
 // warnFirst warns of the first of several errors in a row.
 func (m *machine) warnFirst(before int, err error) {

@@ -158,9 +158,9 @@ func TestUndecodableRecord(t *testing.T) {
 				a.send(parcel{Key: key, Seq: 2})
 			}
 			a.run()
-			where := []string{"stream parcels", "partition 2", "msgpack", id}
+			where := []string{"stream parcels", "event 2/" + id, "msgpack"}
 			if tt.ends {
-				names(t, a.ended(30*time.Second), append(where, "processor check")...)
+				names(t, a.ended(30*time.Second), append(where, "partition 2", "processor check")...)
 			} else {
 				await(t, "a line about the event", 30*time.Second, func() bool { return a.log.line(append(tt.says, where...)...) != "" })
 				await(t, "the other partitions", 30*time.Second, func() bool { return tr.at("check", 2, 0, 1, 3) })
