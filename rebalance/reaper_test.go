@@ -86,7 +86,7 @@ func TestWaitingForATurnIsNoWarning(t *testing.T) {
 		now := time.Now()
 		m.start(now, 0)
 		tries := 0
-		for warned := false; !warned && tries < 20; {
+		for warned := false; !warned && tries < 2*busyTries; {
 			tries++
 			warned = slices.ContainsFunc(m.joined(now, nil, tt.err), func(a action) bool { return a.verb == doWarn })
 			now = now.Add(time.Minute)
