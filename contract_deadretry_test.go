@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,9 +35,6 @@ func (h *heard) since(n int) []string {
 	defer h.mu.Unlock()
 	return slices.Clone(h.all[n:])
 }
-
-// byKey compares what was noted by the key before "#".
-func byKey(a, b string) int { return strings.Compare(a[:1], b[:1]) }
 
 // Dead letters go back to their processor alone, begin at attempt 1, and keep the order
 // of their events: with an owner that runs, with none, and without a Retry.

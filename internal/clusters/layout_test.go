@@ -185,7 +185,7 @@ func (l *leaver) after(url, quarantined string) {
 	l.healed.Store(true)
 	l.command(app, "processor unpause steps/walker", "")
 	l.command(app, "processor resume steps/fragile --partition "+quarantined, "")
-	l.command(app, "dead replay steps/buryer", "")
+	l.command(app, "dead replay steps/buryer --yes", "")
 	l.command(app, "retry now steps/waiter", "")
 	sent, err := s.SendEvents(l.t.Context(), runnel.Outgoing[step]{Record: step{"k7", 2}, ID: "k7-2"}, runnel.Outgoing[step]{Record: step{"k8", 6}, ID: "k8-6", After: time.Hour})
 	if err != nil || !sent[0].Duplicate || !sent[1].Duplicate {
@@ -220,7 +220,7 @@ func TestLeavesForACluster(t *testing.T) {
 	if plan := l.command(old, to+" --dry-run", ""); !strings.Contains(plan, "nothing was changed") {
 		t.Error(plan)
 	}
-	if done := l.command(old, to, ""); !strings.Contains(done, "all keys are at 127.0.0.1") {
+	if done := l.command(old, to+" --yes", ""); !strings.Contains(done, "all keys are at 127.0.0.1") {
 		t.Error(done)
 	}
 	if err := oldSteps.Send(t.Context(), step{"k1", 100}); err == nil {
@@ -251,7 +251,7 @@ func TestTakesClusterNames(t *testing.T) {
 	old, oldSteps := l.at(server.URL())
 	quarantined := l.before(old, oldSteps)
 	for _, line := range []string{"", " --back", ""} {
-		l.command(old, "stream move-layout"+line, "")
+		l.command(old, "stream move-layout --yes"+line, "")
 	}
 	if err := oldSteps.Send(t.Context(), step{"k1", 100}); err == nil {
 		t.Error("an event was sent under the old name")

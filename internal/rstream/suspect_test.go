@@ -144,19 +144,18 @@ func TestDeathsAtAnEventAreCounted(t *testing.T) {
 			e.must(e.BeginSuspect(e.ctx(), p, owner, id)) // repeated it is the same
 			return owner
 		}
-		owner := next("the first one", "1-1", 1)
-		owner = next("one that did not get there", "1-1", 1)
-		begin(owner, "1-1")
-		owner = begin(next("one that began it", "1-1", 2), "1-1")
+		next("the first one", "1-1", 1)
+		begin(next("one that did not get there", "1-1", 1), "1-1")
+		owner := begin(next("one that began it", "1-1", 2), "1-1")
 		e.must(e.Unlock(e.ctx(), p, owner))
-		owner = begin(next("one that began and released it", "1-1", 2), "1-1")
+		begin(next("one that began and released it", "1-1", 2), "1-1")
 		if err := e.BeginSuspect(e.ctx(), p, tenure(alice, 1), "1-1"); !errors.Is(err, ErrFenced) {
 			t.Errorf("an earlier owner: %v", err)
 		}
-		owner = begin(next("the third one", "1-1", 3), "")
-		owner = begin(next("what an owner forgot", "1-1", 1), "1-1")
+		begin(next("the third one", "1-1", 3), "")
+		begin(next("what an owner forgot", "1-1", 1), "1-1")
 		e.must(e.Ack(e.ctx(), GroupName(p.Processor, bob), []Ack{{Place: p, IDs: []string{"1-1"}}})[0])
-		owner = next("the next event", "2-2", 1)
+		next("the next event", "2-2", 1)
 		e.must(e.Ack(e.ctx(), GroupName(p.Processor, bob), []Ack{{Place: p, IDs: []string{"2-2"}}})[0])
 		next("none", "", 0)
 	})
