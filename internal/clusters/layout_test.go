@@ -238,7 +238,7 @@ func TestLeavesForACluster(t *testing.T) {
 		t.Errorf("tasks: %v, were %v", moved, tasks)
 	}
 	l.after(l.k.URL(), quarantined)
-	l.command(old, to+" --delete", "")
+	l.command(old, to+" --delete --yes", "")
 	if left := rdb.Keys(t.Context(), "__*{*").Val(); len(left) != 1 {
 		t.Errorf("left: %v", left)
 	}
