@@ -13,14 +13,14 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test audit setup fmt vet staticcheck cross race mutants sim-short model-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test audit setup fmt vet staticcheck cross race bounds mutants sim-short model-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check web-check race mutants sim-short model-short tidy-check
+	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check web-check race bounds mutants sim-short model-short tidy-check
 
 audit: ## licenses of all dependencies, and known vulnerabilities where their database can be reached
 	@GO="$(GO)" scripts/audit.sh
@@ -54,6 +54,9 @@ SIM := GOGC=400 $(GO)
 race: ## all tests with the race detector
 	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/conformance -e internal/clusters -e internal/chaos -e internal/mutants)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 1 $(ALONE)
+
+bounds: ## does a small entry end a worker of 512 MiB? The race detector would take more
+	$(GO) test -vet off -timeout $(TIMEOUT) -run '^TestSmallEntriesDoNotEndAWorker$$' ./internal/security
 
 mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/mutants
