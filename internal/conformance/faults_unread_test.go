@@ -164,6 +164,7 @@ func TestTheOnlyWorkerReadsAsSoonAsItCan(t *testing.T) {
 	tr, admin := newTracker(history.Memory()), srv.Client(t)
 	a, door := throughDoor(t, srv, tr, "only", func(o *runnel.Options) { o.Processor.ReadConns = 2 })
 	producer := newProducer(t, srv.URL(), 8)
+	bystander := newParcelApp(t, srv.URL(), "bystander", nil) // its connections do not go through the door
 	a.run()
 	ready(t, 30*time.Second, a)
 	f := startFlow(t, producer, tr.history, 8, 20*time.Millisecond)
@@ -171,7 +172,7 @@ func TestTheOnlyWorkerReadsAsSoonAsItCan(t *testing.T) {
 
 	door.closed.Store(true)
 	await(t, "its reads to end", 30*time.Second, func() bool { return door.endReads(t, admin, 10) > 0 })
-	await(t, "it to stand aside", 60*time.Second, func() bool { return a.members(t) == "" })
+	await(t, "it to stand aside", 60*time.Second, func() bool { return bystander.members(t) == "" })
 	door.closed.Store(false)
 	round := f.round.Load() + 1
 	await(t, "all partitions to go on", 60*time.Second, func() bool { return tr.passed("check", 8, round) })
