@@ -115,10 +115,10 @@ func TestDurableTaskOfKilledLeaders(t *testing.T) {
 				t.Fatalf("after %d kills the task does not run; leader %q", n, leader)
 			}
 			<-time.After(5 * time.Millisecond)
-			token, _ := rdb.Get(t.Context(), "__lead:clock").Result()
+			token, _ := rdb.Get(t.Context(), "__leader:clock").Result()
 			leader, _, _ = strings.Cut(token, "/")
 		}
-		token, _ := rdb.Get(t.Context(), "__lead:clock").Result()
+		token, _ := rdb.Get(t.Context(), "__leader:clock").Result()
 		leader, _, _ := strings.Cut(token, "/")
 		if running[leader] == nil {
 			continue // between two leaders

@@ -119,7 +119,10 @@ func (k Keys) Beat(stream, processor, executor string) string {
 }
 
 // Leader is the leader's lock.
-func (k Keys) Leader() string { return k.shared("lead") }
+func (k Keys) Leader() string { return k.shared("leader") }
+
+// OldLeader is the leader's lock of older versions, and of Python's runnel.
+func (k Keys) OldLeader() string { return k.shared("lead") }
 
 // Meta is the JSON value that says what a stream is.
 func (k Keys) Meta(stream string) string { return k.shared("meta", stream) }

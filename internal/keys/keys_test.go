@@ -27,7 +27,8 @@ func TestNames(t *testing.T) {
 		{"admin lock", func(k Keys) string { return k.AdminLock("orders", "printer") }, "__lock:example.orders.printer.admin", "__lock:{example}.orders.printer.admin"},
 		{"beat", func(k Keys) string { return k.Beat("orders", "printer", "x1") }, "__beat:example.orders.printer.x1", "__beat:{example}.orders.printer.x1"},
 		{"audit", func(k Keys) string { return k.Audit() }, "__audit:example", "__audit:{example}"},
-		{"leader", func(k Keys) string { return k.Leader() }, "__lead:example", "__lead:{example}"},
+		{"leader", func(k Keys) string { return k.Leader() }, "__leader:example", "__leader:{example}"},
+		{"older leader", func(k Keys) string { return k.OldLeader() }, "__lead:example", "__lead:{example}"},
 		{"streams", func(k Keys) string { return k.Streams() }, "__meta:example", "__meta:{example}"},
 		{"meta", func(k Keys) string { return k.Meta("orders") }, "__meta:example.orders", "__meta:{example}.orders"},
 	}

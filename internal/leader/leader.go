@@ -1,6 +1,6 @@
 // Package leader elects one worker of an app to run its leader-only tasks.
 //
-// Leadership is a term. It begins when the lock `__lead:<app>` is obtained, is
+// Leadership is a term. It begins when the lock `__leader:<app>` is obtained, is
 // renewed every Poll, and the leader trusts it only inside a window that its own
 // monotonic clock measures:
 //
@@ -17,6 +17,12 @@
 //	candidate ──────────► leader (term n) ──────────────────────────► candidate
 //	    ▲                     │ ctx ends: tasks stop, lock released
 //	    └── every Poll ───────┘
+//
+// Workers of older versions lead by `__lead:<app>`, which Python's runnel uses for its
+// own leader. A candidate gives way to one of them that holds it, and disregards what
+// Python has there. Two may lead for up to a Poll only where an older one obtains that
+// lock when none has held it: it does not see the newer one, which ends its term at its
+// next renewal.
 package leader
 
 import (
@@ -25,6 +31,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,11 +48,13 @@ var errDeposed = errors.New("leadership lost")
 type Candidate struct {
 	Redis redis.UniversalClient
 	Key   string        // of the lock
+	Old   string        // key of the lock of older versions
 	Name  string        // of the worker; made unique here
 	Poll  time.Duration // between campaigns and between renewals
 	Log   *slog.Logger
 
-	token string
+	token   string
+	oldSeen time.Time // when a worker of an older version has last led
 }
 
 // Token is what the lock holds in the terms of the Run that runs.
@@ -76,10 +85,32 @@ func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
 
 func (c *Candidate) expiry() time.Duration { return 3 * c.Poll }
 
+// ofGo matches what a worker of Go stores in its lock.
+var ofGo = regexp.MustCompile(`/[0-9a-f]{8}-\d+$`)
+
+// old reports whether a worker of an older version leads, or led two Polls ago: until
+// then another one may follow it.
+func (c *Candidate) old(ctx context.Context) (bool, error) {
+	held, err := c.Redis.Get(ctx, c.Old).Result()
+	if ofGo.MatchString(held) {
+		if time.Since(c.oldSeen) >= 2*c.Poll {
+			c.Log.Info("leadership: a worker of an older version leads, giving way", "key", c.Old, "leader", held)
+		}
+		c.oldSeen = time.Now()
+	}
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return time.Since(c.oldSeen) < 2*c.Poll, err
+}
+
 // obtain is one campaign: nil when somebody else leads. A lock that lives longer than it may, for a step of
 // the server's clock or an accident, is cut down, but not below the expiry that
 // stands in its value: another worker may have another Poll.
 func (c *Candidate) obtain(ctx context.Context, token string) (*redislock.Lock, error) {
+	if old, err := c.old(ctx); old || err != nil {
+		return nil, err
+	}
 	lock, err := redislock.Obtain(ctx, c.Redis, c.Key, c.expiry(), &redislock.Options{Token: token})
 	if !errors.Is(err, redislock.ErrNotObtained) {
 		return lock, err
@@ -143,13 +174,16 @@ func (c *Candidate) renew(ctx context.Context, lock *redislock.Lock, sent time.T
 		}
 		// A renewal must not outlast the window that it is to extend.
 		rctx, cancel := context.WithDeadline(ctx, window)
-		err := lock.Refresh(rctx, c.expiry(), nil)
+		old, err := c.old(rctx)
+		if err == nil && !old {
+			err = lock.Refresh(rctx, c.expiry(), nil)
+		}
 		cancel()
 		switch {
+		case old || errors.Is(err, redislock.ErrNotObtained):
+			return
 		case err == nil:
 			sent, wait = now, c.Poll
-		case errors.Is(err, redislock.ErrNotObtained):
-			return
 		default:
 			wait = min(c.Poll/4, time.Second)
 		}

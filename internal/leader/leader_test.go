@@ -84,7 +84,7 @@ func (x *terms) now() string {
 }
 
 func candidate(rdb redis.UniversalClient, name string) *Candidate {
-	return &Candidate{Redis: rdb, Key: "__lead:app", Name: name, Poll: poll, Log: slog.New(slog.DiscardHandler)}
+	return &Candidate{Redis: rdb, Key: "__leader:app", Old: "__lead:app", Name: name, Poll: poll, Log: slog.New(slog.DiscardHandler)}
 }
 
 // bubble runs fn in fake time with a server.
@@ -186,7 +186,7 @@ func TestTheTermEndsWhenTheLockIsTaken(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { candidate(rdb, "a").Run(ctx, x.term("a")) })
 		time.Sleep(time.Second)
-		rdb.Set(ctx, "__lead:app", "intruder", 0) // for ever
+		rdb.Set(ctx, "__leader:app", "intruder", 0) // for ever
 		time.Sleep(poll)
 		if x.now() != "" {
 			t.Error("leads without the lock")
@@ -195,6 +195,66 @@ func TestTheTermEndsWhenTheLockIsTaken(t *testing.T) {
 		time.Sleep(5 * poll)
 		if x.now() != "a" {
 			t.Error("a lock that never expires keeps everyone from leading")
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+const (
+	ofOlder  = "old/0a1b2c3d-12000"
+	ofPython = "5f0c9ad8e7b711efa1f30242ac120002"
+)
+
+// Python's runnel has a leader of its own.
+func TestPythonsLeaderExcludesNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *embedded.Server, x *terms) {
+		ctx, stop := context.WithCancel(t.Context())
+		rdb := (&network{srv: srv}).client()
+		defer rdb.Close()
+		rdb.Set(ctx, "__lead:app", ofPython, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { candidate(rdb, "a").Run(ctx, x.term("a")) })
+		time.Sleep(poll)
+		if x.now() != "a" {
+			t.Error("does not lead beside Python's leader")
+		}
+		rdb.Del(ctx, "__lead:app")
+		time.Sleep(time.Minute)
+		if n := rdb.Exists(ctx, "__lead:app").Val(); n != 0 || len(x.won) != 1 {
+			t.Errorf("terms of %v, and %d locks of Python's leader taken", x.won, n)
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// Workers are replaced one by one. While one of an older version leads, no other does, and
+// its place is not taken before the others of its version have had their turn.
+func TestAWorkerOfAnOlderVersionLeadsAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *embedded.Server, x *terms) {
+		ctx, stop := context.WithCancel(t.Context())
+		rdb := (&network{srv: srv}).client()
+		defer rdb.Close()
+		rdb.Set(ctx, "__lead:app", ofOlder, 30*time.Second)
+		var wg sync.WaitGroup
+		wg.Go(func() { candidate(rdb, "a").Run(ctx, x.term("a")) })
+		time.Sleep(29 * time.Second)
+		if len(x.won) != 0 {
+			t.Error("leads beside a worker of an older version")
+		}
+		time.Sleep(time.Second + poll) // it has died: another one may follow for a Poll
+		if len(x.won) != 0 {
+			t.Error("leads before a second worker of the older version had its turn")
+		}
+		time.Sleep(2 * poll)
+		if x.now() != "a" {
+			t.Error("does not lead although no older one does")
+		}
+		rdb.Set(ctx, "__lead:app", ofOlder, 30*time.Second)
+		time.Sleep(poll)
+		if x.now() != "" {
+			t.Error("does not end its term for a worker of an older version")
 		}
 		stop()
 		wg.Wait()

@@ -20,13 +20,15 @@ const atOnce = 500
 // alive refuses to go on while somebody works for the app, under either names.
 func (m *Mover) alive(ctx context.Context) error {
 	for _, k := range []keys.Keys{m.from, m.to} {
-		leader, err := m.rdb.Get(ctx, k.Leader()).Result()
-		switch {
-		case err == nil:
-			name, _, _ := strings.Cut(leader, "/")
-			return stopFirst("its tasks are", name)
-		case err != redis.Nil:
-			return fmt.Errorf("%s: %w", k.Leader(), err)
+		for _, key := range []string{k.Leader(), k.OldLeader()} {
+			leader, err := m.rdb.Get(ctx, key).Result()
+			switch {
+			case err == nil:
+				name, _, _ := strings.Cut(leader, "/")
+				return stopFirst("its tasks are", name)
+			case err != redis.Nil:
+				return fmt.Errorf("%s: %w", key, err)
+			}
 		}
 		for _, s := range m.st.streams {
 			for _, p := range s.meta.Processors {

@@ -114,6 +114,7 @@ func TestItRefuses(t *testing.T) {
 		"a lock":          {func() { rdb.Set(ctx, plain.Lock("a.b", "mailer", 0), "0999:0000000000000001", 0) }, Options{}, `a.b/mailer: "0999" holds the lock __lock:shop.a.b.mailer.0`},
 		"a lock, new":     {func() { rdb.Set(ctx, tagged.Lock("orders", "mailer", 2), "x:1", 0) }, Options{}, "holds the lock __lock:{shop.2}.orders.mailer"},
 		"a leader":        {func() { rdb.Set(ctx, plain.Leader(), "w7/0011-500", 0) }, Options{}, "its tasks are run by worker w7"},
+		"an older leader": {func() { rdb.Set(ctx, plain.OldLeader(), "w6/0011-500", 0) }, Options{}, "its tasks are run by worker w6"},
 		"a name is taken": {func() { rdb.HSet(ctx, tagged.Dead("orders", "removed", 1), "a", "b") }, Options{}, "there is a key __dead:{shop.1}.orders.removed already"},
 		"another version": {func() { rdb.Set(ctx, plain.Meta("orders"), `{"v":2}`, 0) }, Options{}, "version other than 1"},
 		"the same server": {func() {}, Options{Target: server.URL()}, "--to names the redis that has the keys"},

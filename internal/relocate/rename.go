@@ -73,7 +73,7 @@ func (m *Mover) rename(ctx context.Context) error {
 	for _, of := range []func(keys.Keys) string{keys.Keys.AppControl, keys.Keys.Rules, keys.Keys.Audit, keys.Keys.Tasks} {
 		app.add(of(m.from), of(m.to), leaveFence)
 	}
-	app.locks = []string{m.from.Leader()}
+	app.locks = []string{m.from.Leader(), m.from.OldLeader()}
 	if err := m.run(ctx, &app); err != nil {
 		return err
 	}

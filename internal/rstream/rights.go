@@ -226,6 +226,7 @@ func (c *Client) keyRights() []Right {
 	elsewhere := k.Other().Meta("doctor") // a stream that is there under the other names is refused
 	return append(rights,
 		keyRight(most, "%R~", k.Pattern(elsewhere), "EXISTS", elsewhere),
+		keyRight(Work, "%R~", k.OldLeader(), "EXISTS", k.OldLeader()),
 		keyRight(everyone&^Operate, "%R~", k.Rules(), "HGET", k.Rules(), "generation"),
 		keyRight(Watch, "%R~", k.Audit(), "XLEN", k.Audit()))
 }

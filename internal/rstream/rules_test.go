@@ -209,7 +209,7 @@ func TestRulesAreGuardedByRights(t *testing.T) {
 	_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, 0)
 	e.must(err)
 	e.must(e.raw.Do(e.ctx(), "ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-@dangerous", "~__*", "resetkeys",
-		"~__strm:*", "~__own:*", "~__lock:*", "~__memb:*", "~__beat:*", "~__lead:*", "~__meta:*", "~__ctrl:*", "%R~__rules:*").Err())
+		"~__strm:*", "~__own:*", "~__lock:*", "~__memb:*", "~__beat:*", "~__leader:*", "~__meta:*", "~__ctrl:*", "%R~__rules:*").Err())
 	c, err := Open(Options{URL: "redis://shop:secret@" + e.addr, Keys: e.keys})
 	e.must(err)
 	defer c.Close()

@@ -9,7 +9,7 @@ import (
 
 func TestADueTimeIsClaimedOnce(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		lead := func(token string) { e.must(e.raw.Set(e.ctx(), "__lead:example", token, time.Minute).Err()) }
+		lead := func(token string) { e.must(e.raw.Set(e.ctx(), "__leader:example", token, time.Minute).Err()) }
 		look := func(token string) TaskMark {
 			t.Helper()
 			m, err := e.LookAtTask(e.ctx(), token, "report")
@@ -55,7 +55,7 @@ func TestADueTimeIsClaimedOnce(t *testing.T) {
 
 func TestDurableTasksOfAnotherVersionAreRefused(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		e.must(e.raw.Set(e.ctx(), "__lead:example", "a/1", time.Minute).Err())
+		e.must(e.raw.Set(e.ctx(), "__leader:example", "a/1", time.Minute).Err())
 		e.must(e.raw.HSet(e.ctx(), "__task:example", "report", `{"v":2,"last":5}`).Err())
 		_, err := e.LookAtTask(e.ctx(), "a/1", "report")
 		if err == nil || !strings.Contains(err.Error(), "version") {

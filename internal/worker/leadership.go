@@ -50,7 +50,7 @@ func (w *Worker) runTasks(ctx context.Context) {
 	g.Go(func() error { w.runAll(ctx, everywhere, ""); return nil })
 	if len(leading) > 0 {
 		c := &leader.Candidate{
-			Redis: w.client.Redis(), Key: w.client.Keys().Leader(), Name: w.name, Poll: w.cfg.LeaderPoll, Log: w.log,
+			Redis: w.client.Redis(), Key: w.client.Keys().Leader(), Old: w.client.Keys().OldLeader(), Name: w.name, Poll: w.cfg.LeaderPoll, Log: w.log,
 		}
 		g.Go(func() error {
 			c.Run(ctx, func(term context.Context) { w.runAll(term, leading, c.Token()) })

@@ -215,7 +215,7 @@ func TestAWorkerWithoutLeaderTasksDoesNotCampaign(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- w.Run(ctx) }()
 		time.Sleep(20 * time.Second)
-		if n := w.client.Redis().Exists(ctx, "__lead:app").Val(); n != 0 {
+		if n := w.client.Redis().Exists(ctx, "__leader:app").Val(); n != 0 {
 			t.Error("it is the leader, with nothing to lead")
 		}
 		stop()
