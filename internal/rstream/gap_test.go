@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // beat is a refresh of one partition by alice.
@@ -181,4 +183,48 @@ func TestGoneEntriesAreCountedWithTheirAck(t *testing.T) {
 		}
 		equal(t, "counted once", e.own(p, tenure(carol, 1)).Gone, int64(2))
 	})
+}
+
+// What Python's producers trimmed while its processor had not acked it is lost. The number
+// that a group has read is too low behind a restart from an append-only file: then an
+// entry at its position that is still there tells that nothing is lost.
+func TestATakeoverCountsWhatPythonLost(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		read, ack int
+		keep      int64 // of 10 entries
+		counted   int64 // as read, -1: what Redis counts
+		want      int64
+	}{
+		{"acked ones", 6, 6, 5, -1, 0},
+		{"unread ones", 4, 4, 3, -1, 3},
+		{"pending ones", 6, 2, 6, -1, 2},
+		{"both", 4, 2, 3, -1, 5},
+		{"everything", 4, 4, 0, -1, 6},
+		{"acked ones, and Redis has counted too few", 9, 9, 5, 1, 0},
+		{"at the end, and Redis has counted too few", 10, 10, 5, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := realEnv(t)
+			p := e.Place("orders", "printer", 0)
+			e.must(e.raw.XGroupCreateMkStream(e.ctx(), p.Log, "printer", "0").Err())
+			e.fill(p.Log, 10)
+			read, err := e.raw.XReadGroup(e.ctx(), &redis.XReadGroupArgs{Group: "printer", Consumer: "python", Streams: []string{p.Log, ">"}, Count: int64(tt.read)}).Result()
+			e.must(err)
+			var at []string
+			for _, m := range read[0].Messages {
+				at = append(at, m.ID)
+			}
+			e.must(e.raw.XAck(e.ctx(), p.Log, "printer", at[:tt.ack]...).Err())
+			if tt.counted >= 0 {
+				e.must(e.raw.Do(e.ctx(), "XGROUP", "SETID", p.Log, "printer", at[len(at)-1], "ENTRIESREAD", tt.counted).Err())
+			}
+			e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, tt.keep).Err())
+			pos := e.own(p, tenure(bob, 1))
+			equal(t, "found", pos.Found, FoundPlainGroup)
+			equal(t, "lost, missed", []int64{pos.Lost, pos.Missed}, []int64{tt.want, tt.want})
+			equal(t, "lost, after another takeover", e.own(p, tenure(carol, 1)).Lost, tt.want)
+			equal(t, "groups", len(e.groups(p.Log)), 2)
+		})
+	}
 }

@@ -106,6 +106,16 @@ local function appended(group, left)
 	return read and lag and lag < left and read + lag or nil
 end
 
+-- Whether no entry up to an ID is left, of so many. What is in front of all of them lags by
+-- all of them; further back a new group's lag is unknown, or less.
+local function trimmed_past(log, own, id, left)
+	local name = own .. '@' -- nobody's
+	redis.call('XGROUP', 'CREATE', log, name, id)
+	local lag = find_group(log, name)['lag']
+	redis.call('XGROUP', 'DESTROY', log, name)
+	return lag == left
+end
+
 -- The last ID and the number of entries ever appended, or nil. A group at the end tells
 -- both: its lag is what there is, as it has read nothing.
 local known

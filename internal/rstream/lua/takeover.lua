@@ -127,7 +127,7 @@ elseif read and found ~= 'start' then
 	local added = appended(group, left) or facts_of(log, own).added
 	if added and added - left > read then
 		-- A checkpoint may be older than acks, whose entries were trimmed since.
-		if found == 'group' then lost = added - left - read end
+		if found == 'group' or found == 'plain group' and trimmed_past(log, own, floor, left) then lost = added - left - read end
 		read = added - left
 	end
 end
