@@ -87,6 +87,14 @@ func (p *program) main(ctx context.Context, args []string) int {
 	if err == nil {
 		err = root.RunContext(ctx, append([]string{p.name}, arranged...))
 	}
+	if lost := failed(p.stdout); lost != nil && !errors.Is(err, lost) {
+		lost = fmt.Errorf("the output could not be written: %w", lost)
+		if code := p.report(ctx, err); code != 0 {
+			p.report(ctx, lost)
+			return code
+		}
+		err = lost
+	}
 	return p.report(ctx, err)
 }
 

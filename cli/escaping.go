@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -20,6 +21,18 @@ type escaping struct {
 
 	mu   sync.Mutex
 	half []byte // the beginning of a character
+	err  error  // of the first write that failed
+}
+
+// failed returns the error of the first write to stdout or stderr that failed.
+func failed(w io.Writer) error {
+	s, ok := w.(*escaping)
+	if !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 func newEscaping(w io.Writer) io.Writer {
@@ -33,6 +46,12 @@ func newEscaping(w io.Writer) io.Writer {
 func (s *escaping) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	n, err := s.write(p)
+	s.err = cmp.Or(s.err, err)
+	return n, err
+}
+
+func (s *escaping) write(p []byte) (int, error) {
 	if len(s.half) == 0 && isPlain(p) {
 		return s.w.Write(p)
 	}

@@ -114,7 +114,7 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	done.found(plan)
 	done.Moved = true
-	return s.out.write(done, done.write)
+	return unwritten(done.next(), s.out.write(done, done.write))
 }
 
 // moveError says which server is out of reach.

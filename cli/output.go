@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -27,19 +29,30 @@ func newOutput(c *cli.Context, w io.Writer) output {
 // write writes v as one line of JSON, or what text writes.
 func (o output) write(v any, text func(w io.Writer) error) error {
 	if !o.json {
-		return text(o.w)
+		err := text(o.w)
+		return cmp.Or(failed(o.w), err)
 	}
 	enc := json.NewEncoder(o.w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-// line writes v as JSON, or one line of text.
+// line writes v as JSON, or one line of text, of a command that changed something: what it
+// did is in the error, too.
 func (o output) line(v any, format string, args ...any) error {
-	return o.write(v, func(w io.Writer) error {
+	return unwritten(fmt.Sprintf(format, args...), o.write(v, func(w io.Writer) error {
 		_, err := printf(w, format+"\n", args...)
 		return err
-	})
+	}))
+}
+
+// unwritten is the error of a command that did something, and then could not tell so: a script
+// must not do it again.
+func unwritten(did string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s, but its output could not be written: %w", did, err)
 }
 
 // isTerminal reports whether somebody watches what is written to a stream, or types

@@ -68,14 +68,10 @@ func runDeadReplay(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		err = fmt.Errorf("%w; the dead letters behind it are as they were: repeat the command", err)
 	}
-	return errors.Join(err, s.out.write(out, func(w io.Writer) error { return out.write(w, time.Now()) }))
+	return errors.Join(err, unwritten(out.did(), s.out.write(out, func(w io.Writer) error { return out.write(w, time.Now()) })))
 }
 
 func (l *replayedLetters) write(w io.Writer, now time.Time) error {
-	did := "replayed"
-	if l.DryRun {
-		did = "would be replayed"
-	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(l.Replayed) > 0 {
 		fmt.Fprintln(t, "ID\tEVENT\tKEY\tDIED\tREASON\t\tTO")
@@ -84,11 +80,21 @@ func (l *replayedLetters) write(w io.Writer, now time.Time) error {
 		printf(t, "%s\t%s\t%s\t%s\t%s\t→\t%s %s\n", r.ID, dash(r.Event), dash(r.Key),
 			ago(now, &r.Died), dash(r.Reason), r.ToStream, cmp.Or(r.ToEvent, strconv.Itoa(r.ToPartition)))
 	}
+	did := l.did()
 	if l.DryRun && len(l.Replayed) > 0 {
 		did += "; " + l.seen()
 	}
-	printf(t, "%s %s\n", plural(len(l.Replayed), "dead letter"), did)
+	printf(t, "%s\n", did)
 	return t.Flush()
+}
+
+// did tells what the command did, or would do.
+func (l *replayedLetters) did() string {
+	did := "replayed"
+	if l.DryRun {
+		did = "would be replayed"
+	}
+	return plural(len(l.Replayed), "dead letter") + " " + did
 }
 
 // seen tells whom a replay reaches.

@@ -107,7 +107,8 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	moves, err := r.run(ctx, numbers, to)
 	if len(moves) > 0 {
-		err = errors.Join(err, s.out.write(moves, func(w io.Writer) error { return writeMoves(w, moves) }))
+		did := fmt.Sprintf("set the position of %s/%s in %s", stream, processor, plural(len(moves), "partition"))
+		err = errors.Join(err, unwritten(did, s.out.write(moves, func(w io.Writer) error { return writeMoves(w, moves) })))
 	}
 	return err
 }

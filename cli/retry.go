@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -99,17 +100,15 @@ func (a *aside) change(ctx context.Context, s *session, did string, change opera
 	for _, e := range events {
 		done.Events = append(done.Events, rstream.EventID(e.Partition, e.ID))
 	}
-	told := s.out.write(done, func(w io.Writer) error {
+	what := plural(len(done.Events), "event") + " " + did
+	told := unwritten(what, s.out.write(done, func(w io.Writer) error {
 		for _, id := range done.Events {
 			printf(w, "%s\n", id)
 		}
-		_, err := printf(w, "%s %s\n", plural(len(done.Events), "event"), did)
+		_, err := printf(w, "%s\n", what)
 		return err
-	})
-	if err != nil {
-		return err
-	}
-	return told
+	}))
+	return errors.Join(err, told)
 }
 
 func runRetryNow(ctx context.Context, s *session, c *cli.Context) error {

@@ -149,14 +149,11 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 		if told.Held, err = s.heldBy(ctx, scope); err != nil {
 			return err
 		}
-		return s.out.write(told, func(w io.Writer) error {
-			if told.Waited {
-				printf(w, "%s; nothing runs any more\n", r)
-				return nil
-			}
-			_, err := printf(w, "%s\n", r)
-			return err
-		})
+		did := r.String()
+		if told.Waited {
+			did += "; nothing runs any more"
+		}
+		return s.out.line(told, "%s", did)
 	}
 }
 
@@ -195,16 +192,20 @@ func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *c
 		if err != nil {
 			return err
 		}
-		return s.out.write(told, func(w io.Writer) error { return writeRemoved(w, told) })
+		return unwritten(told.did(), s.out.write(told, func(w io.Writer) error { return writeRemoved(w, told) }))
 	}
 }
 
-func writeRemoved(w io.Writer, told changedRule) error {
-	if told.Was {
-		printf(w, "the %s of %s is removed\n", told.Kind, told.Scope)
-	} else {
-		printf(w, "there was no %s of %s\n", told.Kind, told.Scope)
+// did tells what became of a rule that was to be removed.
+func (r changedRule) did() string {
+	if r.Was {
+		return fmt.Sprintf("the %s of %s is removed", r.Kind, r.Scope)
 	}
+	return fmt.Sprintf("there was no %s of %s", r.Kind, r.Scope)
+}
+
+func writeRemoved(w io.Writer, told changedRule) error {
+	printf(w, "%s\n", told.did())
 	for _, other := range told.Held {
 		printf(w, "still in force: %s\n", other)
 	}

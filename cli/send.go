@@ -75,11 +75,14 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	case sent.Err != nil:
 		return fmt.Errorf("stream %s: not sent: %w", to.name, sent.Err)
 	}
-	duplicate := ""
+	told := to.name + " " + id
 	if sent.Duplicate {
-		duplicate = " duplicate"
+		told += " duplicate"
 	}
-	return s.out.line(sentRecord{to.name, sent.Partition, id, sent.Duplicate}, "%s %s%s", to.name, id, duplicate)
+	return unwritten("sent as "+told, s.out.write(sentRecord{to.name, sent.Partition, id, sent.Duplicate}, func(w io.Writer) error {
+		_, err := printf(w, "%s\n", told)
+		return err
+	}))
 }
 
 func keyOf(c *cli.Context) *string {
