@@ -75,8 +75,12 @@ type msgPack struct{}
 
 func (msgPack) Name() string { return "msgpack" }
 
-// Check refuses types of which some value cannot be encoded or decoded.
+// Check refuses types of which nothing is sent, and those of which some value cannot be encoded
+// or decoded.
 func (msgPack) Check(record reflect.Type) error {
+	if err := checkVisible("msgpack", record, msgPackCoding, "msgpack", "json"); err != nil {
+		return err
+	}
 	return checkMsgPack(record, record.String(), map[reflect.Type]bool{})
 }
 
@@ -169,10 +173,8 @@ func checkMsgPack(t reflect.Type, path string, seen map[reflect.Type]bool) error
 		return nil
 	}
 	seen[t] = true
-	for _, own := range selfCoding {
-		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
-			return nil
-		}
+	if writesItself(t, selfCoding) {
+		return nil
 	}
 	switch t.Kind() {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.Uintptr, reflect.UnsafePointer:
@@ -219,6 +221,11 @@ func checkMsgPackFields(t reflect.Type, path string, seen map[reflect.Type]bool)
 type jsonText struct{}
 
 func (jsonText) Name() string { return "json" }
+
+// Check refuses types of which nothing is sent.
+func (jsonText) Check(record reflect.Type) error {
+	return checkVisible("json", record, jsonCoding, "json")
+}
 
 type jsonWriter struct {
 	buf bytes.Buffer

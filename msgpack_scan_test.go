@@ -153,6 +153,7 @@ func TestMsgPackCheck(t *testing.T) {
 		{node{}, ""},
 		{"text", ""},
 		{struct {
+			A int
 			C chan int `json:"-"`
 		}{}, ""},
 		{struct{ Base }{}, ""},

@@ -29,7 +29,7 @@ type Stream[T any] struct {
 // a function of the record alone and may be called concurrently. A nil opts is
 // all defaults. It does no I/O and panics where the name is taken or not made
 // of letters, digits, "_", "-" and ".", where key is nil, an option is out of
-// range, or the codec refuses T, and after Run.
+// range, or the codec refuses T, such as a struct of which no field is exported, and after Run.
 func NewStream[T any](app *App, name string, key func(T) string, opts *StreamOptions) *Stream[T] {
 	where := "runnel: app " + app.name + ": NewStream " + name + ": "
 	mustName(where, name, true)
