@@ -121,10 +121,12 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 	const log = "__strm:contract.items.0"
 	for _, tt := range []struct {
 		name  string
+		more  bool          // another event is delivered then
 		after time.Duration // then the worker is killed; 0: it is not
 	}{
-		{"the worker dies after it has seen it", 9 * time.Second},
-		{"the worker lives on", 0},
+		{"the worker dies at once", false, time.Millisecond},
+		{"the worker dies after it has seen it", true, 9 * time.Second},
+		{"the worker lives on", true, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var n notes
@@ -154,13 +156,18 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				send(8)
+				if tt.more {
+					send(8)
+				}
 				if tt.after > 0 {
 					c.Sleep(tt.after)
 					a.Kill()
 					c.Start("b")
 				} else {
 					c.Sleep(20 * time.Second)
+				}
+				if !tt.more {
+					send(8)
 				}
 				send(9)
 				c.Sleep(30 * time.Second)

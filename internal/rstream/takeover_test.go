@@ -74,6 +74,20 @@ var floors = []struct {
 		e.checkpoint(p, tenure(alice, 1), "2-2", 2)
 		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
 	}, floor: "2-2", found: FoundCheckpoint, rest: "[3-3]"},
+	{name: "its consumer deleted by hand", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.checkpoint(p, tenure(alice, 1), "1-1", 1)
+		e.read(p, alice, 3)
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1")
+		e.forgetConsumers(p, alice)
+	}, floor: "1-1", found: FoundCheckpoint, rest: "[2-2 3-3]"},
+	{name: "its consumer deleted by hand, with nothing pending", prepare: func(e *env, p Place) {
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 3)
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2", "3-3")
+		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
+		e.forgetConsumers(p, alice)
+	}, floor: "3-3", found: FoundGroup, rest: "[]"},
 	{name: "another stream of lower IDs", prepare: func(e *env, p Place) {
 		e.own(p, tenure(alice, 1))
 		e.checkpoint(p, tenure(alice, 1), "9-9", 3)
@@ -143,6 +157,15 @@ func TestTakeoverFindsTheFloor(t *testing.T) {
 func (e *env) group(p Place, executor, at string) {
 	e.t.Helper()
 	e.must(e.raw.XGroupCreate(e.ctx(), p.Log, GroupName(p.Processor, executor), at).Err())
+}
+
+// forgetConsumers deletes the consumers of an executor's group, with what is pending.
+func (e *env) forgetConsumers(p Place, executor string) {
+	e.t.Helper()
+	group := GroupName(p.Processor, executor)
+	for _, c := range e.raw.XInfoConsumers(e.ctx(), p.Log, group).Val() {
+		e.must(e.raw.XGroupDelConsumer(e.ctx(), p.Log, group, c.Name).Err())
+	}
 }
 
 // checkpoint stores a floor as a refresh does.

@@ -80,8 +80,13 @@ if floor then
 else
 	for _, g in ipairs(groups) do
 		local f, r, missing, oldest = position(log, g, aside)
+		local from = 'group'
 		gone = math.max(gone, missing)
-		if not floor or before(f, floor) then floor, read, first, group = f, r, oldest, g end -- the lowest: repeat, never skip
+		-- Who was given something has a consumer. Deleted by hand it took with it what was pending.
+		if g['consumers'] == 0 and saved.floor and before(saved.floor, f) then
+			f, r, from = saved.floor, tonumber(saved.read or ''), 'checkpoint'
+		end
+		if not floor or before(f, floor) then floor, read, first, group, found = f, r, oldest, g, from end -- the lowest: repeat, never skip
 	end
 	-- A replica, and a server that has read its append-only file, know less of what a group
 	-- has read than the master did: XREADGROUP is replicated as XCLAIM, which does not count.
