@@ -9,18 +9,26 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// slabSize is how many small things are allocated at once.
-const slabSize = 32
+const (
+	// slabSize is how many small things are allocated at once.
+	slabSize = 32
+	// slabPayload is the largest payload of an event of a slab: a slab is in memory for as
+	// long as one of its events is, and so are the payloads of all.
+	slabPayload = 4 << 10
+)
 
 // slabs are events, batches and slices to hand out. Nothing is used twice, so
-// that whoever keeps one finds it unchanged.
+// that whoever keeps one finds it unchanged. What is alone is in memory by itself.
 type slabs struct {
 	events  []Event
 	batches []Batch
 	ones    []*Event
 }
 
-func (s *slabs) event() *Event {
+func (s *slabs) event(alone bool) *Event {
+	if alone {
+		return new(Event)
+	}
 	if len(s.events) == 0 {
 		s.events = make([]Event, slabSize)
 	}
@@ -29,7 +37,10 @@ func (s *slabs) event() *Event {
 	return e
 }
 
-func (s *slabs) batch() *Batch {
+func (s *slabs) batch(alone bool) *Batch {
+	if alone {
+		return new(Batch)
+	}
 	if len(s.batches) == 0 {
 		s.batches = make([]Batch, slabSize)
 	}
@@ -39,8 +50,8 @@ func (s *slabs) batch() *Batch {
 }
 
 // list returns an empty list for n events.
-func (s *slabs) list(n int) []*Event {
-	if n > 1 {
+func (s *slabs) list(n int, alone bool) []*Event {
+	if n > 1 || alone {
 		return make([]*Event, 0, n)
 	}
 	if len(s.ones) == 0 {
@@ -59,7 +70,7 @@ func (c *consumer[T]) next() error {
 		return io.EOF
 	}
 	if len(c.rest) == 0 {
-		c.forget()
+		c.letGo()
 		entries, err := c.src.Take(c.want.n, c.want.within)
 		if err != nil {
 			return err
@@ -73,8 +84,9 @@ func (c *consumer[T]) next() error {
 // form makes a batch of what was taken.
 func (c *consumer[T]) form() {
 	n := min(c.want.n, len(c.rest))
-	c.forget()
+	c.letGo()
 	c.clear(n)
+	large := false
 	for i, entry := range c.rest[:n] {
 		e := c.event(entry, i)
 		c.history(e)
@@ -93,6 +105,7 @@ func (c *consumer[T]) form() {
 			}
 		}
 		c.events = append(c.events, e)
+		large = large || isLarge(entry)
 		if c.bad != nil {
 			break
 		}
@@ -108,16 +121,23 @@ func (c *consumer[T]) form() {
 		c.batch, c.only.Events = &c.only, c.events
 		return
 	}
-	c.batch = c.slabs.batch()
+	c.batch = c.slabs.batch(large)
 	*c.batch = c.head
-	c.batch.Events = append(c.slabs.list(len(c.events)), c.events...)
+	c.batch.Events = append(c.slabs.list(len(c.events), large), c.events...)
+}
+
+// letGo lets go of the batch that was processed: what comes next may be long in coming.
+func (c *consumer[T]) letGo() {
+	c.forget()
+	clear(c.events[:cap(c.events)])
+	c.events = c.events[:0]
+	c.batch, c.out.events = nil, nil
 }
 
 // clear makes room for a batch of up to n events. Loops over batches may keep
 // the records; loops over single ones never see their slice.
 func (c *consumer[T]) clear(n int) {
 	c.bad = nil
-	c.events = c.events[:0]
 	switch {
 	case !c.want.keep:
 		c.records = c.records[:0]
@@ -129,10 +149,20 @@ func (c *consumer[T]) clear(n int) {
 }
 
 func (c *consumer[T]) event(entry rstream.Entry, index int) *Event {
-	e := c.slabs.event()
+	e := c.slabs.event(isLarge(entry))
 	e.Stream, e.Partition, e.Epoch = c.head.Stream, c.head.Partition, c.head.Epoch
 	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, c.shared, index
 	return e
+}
+
+// isLarge reports whether an entry is too large to share a slab with others.
+func isLarge(entry rstream.Entry) bool {
+	data, ok := entry.Values[payloadField].(string)
+	if ok && len(entry.Values) == 1 {
+		return len(data) > slabPayload // as most are; the loop takes longer
+	}
+	e := Event{values: entry.Values}
+	return e.size() > slabPayload
 }
 
 // history notes what had become of an event before it was taken.

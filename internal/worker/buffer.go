@@ -184,6 +184,7 @@ func (b *buffer) take(n int, within time.Duration) ([]rstream.Entry, error) {
 // is not negative, and until nudge. Then it returns none.
 func (b *buffer) await(n int, within, most time.Duration) ([]rstream.Entry, error) {
 	now := mono()
+	b.letGo()
 	for began := now; ; now = mono() {
 		b.mu.Lock()
 		b.capacity, b.unacked = max(b.capacity, n), max(b.unacked, n)
@@ -261,8 +262,13 @@ func (b *buffer) wait(n int, within time.Duration, now int64) time.Duration {
 	return max(left, 0)
 }
 
-func (b *buffer) pop(n int) []rstream.Entry {
+// letGo lets go of what pop returned before; of the consumer.
+func (b *buffer) letGo() {
+	clear(b.out)
 	b.out = b.out[:0]
+}
+
+func (b *buffer) pop(n int) []rstream.Entry {
 	for n = min(n, len(b.items)-b.head); n > 0 && b.items[b.head].entry.Values != nil; n-- { // skipLost takes those without, in their turn
 		b.out = append(b.out, b.popOne())
 	}
