@@ -39,7 +39,7 @@ type fetcher struct {
 }
 
 func newFetcher(x *incarnation) *fetcher {
-	f := &fetcher{x: x, sizes: sizes{bytes: prefetchesPerRead * x.p.PrefetchBytes}}
+	f := &fetcher{x: x, sizes: sizes{prefetch: x.p.PrefetchBytes}}
 	f.target.Store(1)
 	for range x.p.ReadConns {
 		f.readers = append(f.readers, &reader{

@@ -8,11 +8,6 @@ const (
 	// What was read ahead should be processed within a second or so.
 	freshAge = 250 * time.Millisecond
 	staleAge = time.Second
-
-	// entriesPerRead bounds what one read brings of all its partitions, and
-	// leastPerRead what that leaves to each.
-	entriesPerRead = 16384
-	leastPerRead   = 32
 )
 
 // A pace finds how many entries of a partition are worth reading ahead, from 8
@@ -45,7 +40,3 @@ func (p *pace) adapt(age time.Duration, most int) {
 	}
 	p.ahead, p.got = min(max(p.ahead, leastAhead), most), 0
 }
-
-// perRead is how many entries of each of n partitions one read may bring, of
-// those asked for.
-func perRead(asked, n int) int { return min(asked, max(leastPerRead, entriesPerRead/max(n, 1))) }

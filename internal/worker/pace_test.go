@@ -72,13 +72,3 @@ func TestReadingAheadStaysWithinPrefetch(t *testing.T) {
 		t.Errorf("%d entries ahead of a function that is fast again", p.ahead)
 	}
 }
-
-func TestOneReadIsBounded(t *testing.T) {
-	for _, tt := range []struct{ asked, partitions, want int }{
-		{128, 1, 128}, {256, 16, 256}, {128, 256, 64}, {128, 1024, 32}, {1, 1024, 1}, {128, 0, 128},
-	} {
-		if got := perRead(tt.asked, tt.partitions); got != tt.want {
-			t.Errorf("perRead(%d, %d) = %d, want %d", tt.asked, tt.partitions, got, tt.want)
-		}
-	}
-}

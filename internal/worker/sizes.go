@@ -9,20 +9,28 @@ const (
 	// prefetchesPerRead is how much one read should bring at most, as a multiple of what
 	// is read ahead of one partition.
 	prefetchesPerRead = 4
-	// unknownSize is what an entry is taken to measure where none was seen lately.
+	// suddenSize is what an entry may measure though all before it were smaller, and
+	// suddenPrefetches is that multiple if all of a read do.
+	suddenSize       = 256 << 10
+	suddenPrefetches = 16
+	// leastPerRead is what is asked for of each partition, however many there are.
+	leastPerRead = 16
+	// unknownSize is what an entry is taken to measure, at least, where none was seen lately.
 	unknownSize = 1 << 20
 	// sizesLast is how long the largest entry counts, at least, and at most twice as long.
+	// Then half of it counts for as long again, then a quarter, and so on.
 	sizesLast = 30 * time.Second
 )
 
 // Sizes are those of the entries that were read lately. They tell how many one read may
 // ask for, since Redis knows no bound in bytes. Its methods may be called concurrently.
 type sizes struct {
-	bytes int64 // that one read may bring
+	prefetch int64 // bytes that are read ahead of a partition
 
-	mu           sync.Mutex
-	began        int64 // of the present period, by mono
-	now, earlier int64 // the largest of this period and of the one before
+	mu         sync.Mutex
+	began      int64 // of the present period, by mono
+	now, ended int64 // the largest of this period and of the one before
+	faded      int64 // what still counts of those before
 }
 
 // seen notes the largest of some entries, 0 for none.
@@ -38,27 +46,32 @@ func (s *sizes) largest(now int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn(now)
-	if size := max(s.now, s.earlier); size > 0 {
-		return size
+	if lately := max(s.now, s.ended); lately > 0 {
+		return max(lately, s.faded)
 	}
-	return unknownSize
+	return max(unknownSize, s.faded)
 }
 
+// turn begins a period where one is over; mu is held.
 func (s *sizes) turn(now int64) {
-	switch age := time.Duration(now - s.began); {
-	case age >= 2*sizesLast:
-		s.began, s.now, s.earlier = now, 0, 0
-	case age >= sizesLast:
-		s.began, s.now, s.earlier = now, 0, s.now
+	over := (now - s.began) / int64(sizesLast)
+	if over == 0 {
+		return
 	}
+	for range min(over, 64) {
+		s.faded, s.ended, s.now = max(s.faded, s.ended)/2, s.now, 0
+	}
+	s.began = now
 }
 
 // perRead is of how many partitions, of n, one read may bring entries of that size, and
 // how many of each, of those asked for.
 func (s *sizes) perRead(size int64, asked, n int) (count, partitions int) {
-	most := int(max(1, min(s.bytes/size, 1<<30)))
+	most := int(max(1, min(prefetchesPerRead*s.prefetch/size, 1<<30)))
 	if n > most {
 		return 1, most
 	}
-	return max(1, min(perRead(asked, n), most/max(n, 1))), n
+	n = max(n, 1)
+	sudden := max(leastPerRead, int(suddenPrefetches*s.prefetch/suddenSize)/n)
+	return max(1, min(asked, sudden, most/n)), n
 }

@@ -28,10 +28,17 @@ func TestSizesOfLately(t *testing.T) {
 		{29, 0, 5000},
 		{31, 300, 5000}, // the period before this one
 		{59, 0, 5000},
-		{61, 0, 300},
-		{95, 0, unknownSize},
-		{300, 7, 7},
+		{61, 0, 2500}, // half of it is left
+		{62, 10, 2500},
+		{92, 10, 1250},
+		{123, 10, 625},
+		{154, 10, 312},
+		{190, 0, 156},
+		{230, 0, unknownSize}, // none was seen for so long
+		{300, 7, 19},
 		{900, 0, unknownSize},
+		{1000, 9 << 20, 9 << 20},
+		{1065, 0, 9 << 19},
 	} {
 		of.seen(step.seen, step.at*s)
 		if got := of.largest(step.at * s); got != step.want {
@@ -41,21 +48,25 @@ func TestSizesOfLately(t *testing.T) {
 }
 
 func TestReadsAreBoundedInBytes(t *testing.T) {
-	of := sizes{bytes: 32 << 20}
+	of := sizes{prefetch: 8 << 20}
 	for _, tt := range []struct {
 		size              int64
 		asked, n          int
 		count, partitions int
 	}{
-		{100, 256, 16, 256, 16},
-		{100, 256, 1024, 32, 1024},
-		{10 << 10, 256, 16, 204, 16},
+		{100, 256, 1, 256, 1},
+		{100, 256, 2, 256, 2},
+		{100, 256, 16, 32, 16}, // 512 in all, for the next ones may have 256 KiB
+		{100, 256, 1024, 16, 1024},
+		{100, 1, 1024, 1, 1024},
+		{10 << 10, 256, 16, 32, 16},
 		{200 << 10, 40, 16, 10, 16},
 		{200 << 10, 40, 1, 40, 1},
+		{200 << 10, 256, 1, 163, 1},
 		{1 << 20, 8, 16, 2, 16},
 		{5 << 20, 1, 16, 1, 6},
 		{1 << 30, 1, 16, 1, 1},
-		{1, 256, 0, 256, 0},
+		{1, 256, 0, 256, 1},
 	} {
 		count, partitions := of.perRead(tt.size, tt.asked, tt.n)
 		if count != tt.count || partitions != tt.partitions {
@@ -180,6 +191,28 @@ func TestWhatAWorkerHoldsAndAsksForIsBounded(t *testing.T) {
 				t.Errorf("%d bytes are held, want %d at most", bytes, most)
 			}
 		})
+	}
+}
+
+// Entries that are suddenly large come in replies of a bounded size, though as many small
+// ones as may be were read before them.
+func TestEntriesThatAreSuddenlyLargeAreReadInBoundedReplies(t *testing.T) {
+	const partitions, prefetch, large = 8, 8 << 20, 200 << 10
+	asked, bytes := reads(t, partitions, partitions*2900, prefetch, func(raw *redis.Client, _ *faultproxy.Proxy) {
+		for i := range partitions {
+			fill(t, raw, i, 3000, 10)
+			fill(t, raw, i, 60, large)
+		}
+	}, func(*redis.Client, func(int)) {})
+	most := 0
+	for _, read := range asked {
+		most = max(most, max(read[0], -read[0])*read[1])
+	}
+	if most*large > suddenPrefetches*prefetch || most < 256 {
+		t.Errorf("a read asked for %d entries, want at most %d, and not much less", most, suddenPrefetches*prefetch/large)
+	}
+	if most := int64(partitions * prefetch); bytes > most {
+		t.Errorf("%d bytes are held, want %d at most", bytes, most)
 	}
 }
 
