@@ -14,7 +14,8 @@ import (
 )
 
 // An untyped stream is what is known of a stream without the app's types: its
-// metadata. Records are written as JSON, which every codec but Fields accepts.
+// metadata. Records are written as the stream's codec writes JSON, else as a JSON value,
+// which every codec but Fields accepts.
 type untyped struct {
 	client      *rstream.Client
 	name        string
@@ -123,6 +124,13 @@ func (u *untyped) encode(r worker.JSONRecord) ([]string, int, error) {
 		return nil, 0, err
 	}
 	fields := []string{rstream.JSONField, compact.String()}
+	if codec := operate.TextCodec(u.meta); codec != nil {
+		data, err := codec.Encode(json.RawMessage(compact.Bytes()))
+		if err != nil {
+			return nil, 0, err
+		}
+		fields = []string{rstream.PayloadField, string(data)}
+	}
 	if r.Key != nil {
 		return append(fields, rstream.KeyField, *r.Key), u.partitioner.Func(*r.Key, u.meta.Partitions), nil
 	}

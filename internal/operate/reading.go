@@ -69,6 +69,10 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 		return nil, fmt.Errorf("it has no field %q", rstream.PayloadField)
 	case r.meta.Codec == runnel.JSON.Name():
 		return r.valid(data)
+	case TextCodec(r.meta) != nil:
+		var record json.RawMessage
+		_, err := TextCodec(r.meta).DecodeLimited([]byte(data), &record, r.limit)
+		return record, err
 	case r.meta.Codec == runnel.MsgPack.Name():
 		var record any
 		if _, err := runnel.MsgPack.(runnel.LimitedCodec).DecodeLimited([]byte(data), &record, r.limit); err != nil {
@@ -104,6 +108,19 @@ func (r *Reading) valid(text string) (json.RawMessage, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+var textCodecs = []runnel.Codec{runnel.JSON, runnel.Gzip(runnel.JSON), runnel.LZ4(runnel.JSON)}
+
+// TextCodec is the codec of a stream with this metadata if it writes JSON in a way that
+// Python's runnel can read, else nil.
+func TextCodec(meta rstream.Meta) runnel.LimitedCodec {
+	for _, c := range textCodecs {
+		if c.Name() == meta.Codec {
+			return c.(runnel.LimitedCodec)
+		}
+	}
+	return nil
 }
 
 // compact is a record as JSON on one line.
