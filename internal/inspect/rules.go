@@ -88,7 +88,8 @@ func AwaitRules(ctx context.Context, c *rstream.Client, scope rules.Scope, waiti
 		if !holds(set.InForce(now), scope) {
 			return fmt.Errorf("%s: %w", scope, ErrNotHeld)
 		}
-		if known, err = holdoutsOf(ctx, c, scope, set.Generation, known); err != nil {
+		inEffect := func(g rules.Generations) bool { return set.InEffect(g, scope, now) }
+		if known, err = holdoutsOf(ctx, c, scope, inEffect, known); err != nil {
 			return err
 		}
 		holdouts := silent.without(known, time.Now())
@@ -138,7 +139,7 @@ func holds(in []rules.Rule, scope rules.Scope) bool {
 }
 
 // holdoutsOf looks at every processor that the scope has to do with.
-func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, generation int64, earlier []rstream.Holdout) ([]rstream.Holdout, error) {
+func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, inEffect func(rules.Generations) bool, earlier []rstream.Holdout) ([]rstream.Holdout, error) {
 	streams := []string{scope.StreamName()}
 	var err error
 	if streams[0] == "" {
@@ -165,7 +166,7 @@ func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, gener
 					partitions = append(partitions, n)
 				}
 			}
-			holdouts, err := c.Holdouts(ctx, stream, name, partitions, generation, earlier)
+			holdouts, err := c.Holdouts(ctx, stream, name, partitions, inEffect, earlier)
 			if err != nil {
 				return nil, err
 			}

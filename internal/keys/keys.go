@@ -99,8 +99,11 @@ func (k Keys) Control(stream, processor string) string { return k.shared("ctrl",
 // AppControl is the control stream of the app as a whole.
 func (k Keys) AppControl() string { return k.shared("ctrl") }
 
-// Rules is the hash of what is paused and blocked in the app.
+// Rules is the hash of what is paused in the app, and of copies of the blocks.
 func (k Keys) Rules() string { return k.shared("rules") }
+
+// Blocks is the hash of what is blocked in the app.
+func (k Keys) Blocks() string { return k.shared("block") }
 
 // Audit is the stream of what operators did from the dashboard.
 func (k Keys) Audit() string { return k.shared("audit") }

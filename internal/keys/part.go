@@ -19,7 +19,7 @@ var partitionedKinds = []string{
 	"strm", "id", "due", "duerun", "duever", "duedata", "dueatt", "dueseq", "own", "parked", "retry", "dead", "lock",
 }
 
-var sharedKinds = []string{"memb", "ctrl", "rules", "audit", "task", "beat", "leader", "meta", "lock"}
+var sharedKinds = []string{"memb", "ctrl", "rules", "block", "audit", "task", "beat", "leader", "meta", "lock"}
 
 // Parse is the inverse of Name. ok is false for a key that is not the app's, or not of
 // this layout, or of no kind that is known.

@@ -28,6 +28,7 @@ func TestEveryNameIsParsed(t *testing.T) {
 			"beat":       func(k Keys) string { return k.Beat(stream, "printer", "x1") },
 			"all":        func(k Keys) string { return k.AppControl() },
 			"rules":      func(k Keys) string { return k.Rules() },
+			"blocks":     func(k Keys) string { return k.Blocks() },
 			"audit":      func(k Keys) string { return k.Audit() },
 			"tasks":      func(k Keys) string { return k.Tasks() },
 			"leader":     func(k Keys) string { return k.Leader() },

@@ -43,7 +43,7 @@ var kindNames = []kindName{
 	{"strm", "partitions", "XLEN"}, {"duedata", "delayed", "HLEN"}, {"due", "delayed", ""}, {"duerun", "delayed", ""},
 	{"duever", "delayed", ""}, {"dueatt", "delayed", ""}, {"dueseq", "delayed", ""}, {"id", "sent ids", "1"},
 	{"own", "positions", "1"}, {"parked", "parked", "HLEN"}, {"retry", "attempts", "HLEN"}, {"dead", "dead letters", "XLEN"},
-	{"memb", "memberships", "1"}, {"ctrl", "control", "XLEN"}, {"rules", "rules", "HLEN"}, {"audit", "audit", "XLEN"},
+	{"memb", "memberships", "1"}, {"ctrl", "control", "XLEN"}, {"rules", "rules", "HLEN"}, {"block", "rules", "HLEN"}, {"audit", "audit", "XLEN"},
 	{"task", "tasks", "HLEN"}, {"meta", "metadata", "1"},
 }
 

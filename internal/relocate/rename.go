@@ -70,7 +70,7 @@ func (m *Mover) rename(ctx context.Context) error {
 		}
 	}
 	var app group
-	for _, of := range []func(keys.Keys) string{keys.Keys.AppControl, keys.Keys.Rules, keys.Keys.Audit, keys.Keys.Tasks} {
+	for _, of := range []func(keys.Keys) string{keys.Keys.AppControl, keys.Keys.Rules, keys.Keys.Blocks, keys.Keys.Audit, keys.Keys.Tasks} {
 		app.add(of(m.from), of(m.to), leaveFence)
 	}
 	app.locks = []string{m.from.Leader(), m.from.OldLeader()}

@@ -65,6 +65,7 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 	pipe.XAdd(ctx, &redis.XAddArgs{Stream: plain.Control("orders", "printer"), Values: []any{"v", "1", "kind", "join"}})
 	pipe.XAdd(ctx, &redis.XAddArgs{Stream: plain.AppControl(), Values: []any{"v", "1", "kind", "rules"}})
 	pipe.HSet(ctx, plain.Rules(), "generation", 5, "pause:app", `{"v":1}`)
+	pipe.HSet(ctx, plain.Blocks(), "generation", 6, "block app", `{"v":1}`)
 	pipe.XAdd(ctx, &redis.XAddArgs{Stream: plain.Audit(), Values: []any{"v", "1"}})
 	pipe.HSet(ctx, plain.Tasks(), "nightly", `{"v":1,"last":1}`)
 	for _, other := range []keys.Keys{{App: "shop2", Layout: keys.Standalone}, {App: "sho", Layout: keys.Cluster}} {

@@ -3,13 +3,15 @@ package rstream
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/rules"
 )
 
 // A Beat is what a heartbeat tells of its executor.
 type Beat struct {
-	// Rules is the generation of the rules that is in full effect: of what it
-	// holds back nothing runs and nothing can begin to.
-	Rules int64
+	// Rules are the generations of the rules that are in full effect: of what they
+	// hold back nothing runs and nothing can begin to.
+	Rules rules.Generations
 	// NotReading says of partitions whose reads have failed for a while since when they
 	// have, by the worker's clock.
 	NotReading map[int]time.Time
@@ -21,13 +23,14 @@ type Beat struct {
 type beatJSON struct {
 	Version    int           `json:"v"`
 	Rules      int64         `json:"rules"`
+	Blocks     *int64        `json:"blocks"`                // earlier releases do not tell it
 	Running    map[int]int64 `json:"running,omitempty"`     // ms
 	NotReading map[int]int64 `json:"not_reading,omitempty"` // ms
 }
 
 // Encode is the inverse of ParseBeat.
 func (b Beat) Encode() string {
-	j := beatJSON{Version: 1, Rules: b.Rules, Running: millisOf(b.Running), NotReading: millisOf(b.NotReading)}
+	j := beatJSON{Version: 1, Rules: b.Rules.Pauses, Blocks: &b.Rules.Blocks, Running: millisOf(b.Running), NotReading: millisOf(b.NotReading)}
 	text, _ := json.Marshal(j) // of numbers only
 	return string(text)
 }
@@ -39,7 +42,11 @@ func ParseBeat(value string) Beat {
 	if json.Unmarshal([]byte(value), &j) != nil || j.Version != 1 {
 		return Beat{}
 	}
-	return Beat{Rules: j.Rules, Running: momentsOf(j.Running), NotReading: momentsOf(j.NotReading)}
+	known := rules.Generations{Pauses: j.Rules, Blocks: -1}
+	if j.Blocks != nil {
+		known.Blocks = *j.Blocks
+	}
+	return Beat{Rules: known, Running: momentsOf(j.Running), NotReading: momentsOf(j.NotReading)}
 }
 
 func millisOf(moments map[int]time.Time) map[int]int64 {

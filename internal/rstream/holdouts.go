@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -44,8 +45,8 @@ func (h Holdout) String() string {
 	return s
 }
 
-// Holdouts returns the executors of a processor in which a generation of the
-// rules is not yet in full effect: of its members, of those that hold the lock of one
+// Holdouts returns the executors of a processor in which generations of the
+// rules are not yet in full effect, as inEffect judges those that they tell: of its members, of those that hold the lock of one
 // of the partitions or did not release it, and of those that an earlier call returned. None means that of what
 // these rules hold back nothing runs, and nothing can begin to, for whoever takes a
 // partition over from now on reads the rules after that. It changes nothing.
@@ -54,12 +55,12 @@ func (h Holdout) String() string {
 //
 //  1. a lock is free: its next owner obtains it later, and reads the rules later
 //     still;
-//  2. a lock is held, and the heartbeat of its holder tells this generation or a
-//     later one: it holds back whatever it has;
+//  2. a lock is held, and the heartbeat of its holder tells these generations: it
+//     holds back whatever it has;
 //  3. a lock is held by an executor without a heartbeat, which was cut off or has
 //     died: nobody knows, before the lock expires;
 //  4. one of them has neither: it is silent, and the caller waits for its lease.
-func (c *Client) Holdouts(ctx context.Context, stream, processor string, partitions []int, generation int64, earlier []Holdout) ([]Holdout, error) {
+func (c *Client) Holdouts(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []Holdout) ([]Holdout, error) {
 	calls := []*call{plainCall(ctx, "GET", c.keys.Membership(stream, processor))}
 	for _, n := range partitions {
 		calls = append(calls, plainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
@@ -113,7 +114,7 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 		}
 		seen[id].Partitions = append(seen[id].Partitions, partitions[i])
 	}
-	out, err := c.behind(ctx, seen, generation)
+	out, err := c.behind(ctx, seen, inEffect)
 	if err != nil {
 		return nil, wrap(err)
 	}
@@ -135,9 +136,9 @@ func unreleased(reply *redis.Cmd) (Holdout, error) {
 	return Holdout{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
 }
 
-// behind are those of them that tell of another generation, or of none. A later one is another one, too: a failover may have forgotten the
+// behind are those of them that tell of other generations, or of none. A later one is another one, too: a failover may have forgotten the
 // rules that it was of, and then a number is given again.
-func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, generation int64) ([]Holdout, error) {
+func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, inEffect func(rules.Generations) bool) ([]Holdout, error) {
 	var out []Holdout
 	var calls []*call
 	all := make([]*Holdout, 0, len(seen))
@@ -153,7 +154,7 @@ func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, generatio
 			h.Silent = len(h.Partitions) == 0
 		case err != nil:
 			return nil, sorted(err)
-		case ParseBeat(value).Rules == generation:
+		case inEffect(ParseBeat(value).Rules):
 			continue
 		}
 		out = append(out, *h)

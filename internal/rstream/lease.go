@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rules"
 )
 
 // What bounds how long one script keeps the server: so many leases, and so many groups, which
@@ -91,14 +93,14 @@ type Pulse struct {
 
 // Refreshed is what a refresh has found.
 type Refreshed struct {
-	Renewed    []Renewed // in the order of the renewals
-	Membership []byte    // nil if there is none; Seen where it is that still
-	Unread     error     // why the membership could not be read
-	Rules      int64     // generation of the rules, -1 when it could not be read
-	Now        int64     // by the server's clock, in ms; 0 when it did not answer
+	Renewed    []Renewed         // in the order of the renewals
+	Membership []byte            // nil if there is none; Seen where it is that still
+	Unread     error             // why the membership could not be read
+	Rules      rules.Generations // each -1 when it could not be read
+	Now        int64             // by the server's clock, in ms; 0 when it did not answer
 }
 
-// Refresh writes the heartbeat, reads the membership and the generation of the
+// Refresh writes the heartbeat, reads the membership and the generations of the
 // rules, extends the locks that hold our value and stores the floors, in one
 // round trip. It never takes a lost lock again. On an error, nothing is known of
 // any of it; it may be repeated. rs may be empty.
@@ -108,7 +110,7 @@ type Refreshed struct {
 // In a cluster some nodes may answer and others not: then there are both an error and
 // a result, in which the state of each partition of the others is Unknown.
 func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
-	shared := []*call{beatCall(ctx, p), plainCall(ctx, "HGET", c.keys.Rules(), "generation")}
+	shared := []*call{beatCall(ctx, p), plainCall(ctx, "HGET", c.keys.Rules(), "generation"), plainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
 	parts := c.parts(len(rs), c.leases(rs), func(i int) string { return rs[i].Place.Log })
 	var leases, heads []*call
 	for _, part := range parts {
@@ -119,7 +121,7 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 	if failed != nil && c.cluster == nil {
 		return Refreshed{}, failed
 	}
-	out.Rules = generationOf(shared[1].reply)
+	out.Rules = rules.Generations{Pauses: generationOf(shared[1].reply), Blocks: generationOf(shared[2].reply)}
 	out.Renewed = make([]Renewed, len(rs))
 	for n, part := range parts {
 		renewed, err := parseRenewed(leases[n].reply)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/rules"
 )
 
 func TestLock(t *testing.T) {
@@ -62,13 +64,13 @@ func TestRefresh(t *testing.T) {
 		e.must(e.raw.Set(e.ctx(), rs[5].Place.Own, "x", 0).Err())
 		e.must(e.raw.Set(e.ctx(), "memb", "value", 0).Err())
 
-		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb", Beat: Beat{Rules: 7}}, rs)
+		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: 7}}}, rs)
 		e.must(err)
 		want := []Renewed{{State: Ours, Pending: 1, Lowest: "2-2"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
 		equal(t, "renewed", refreshed.Renewed, want)
 		equal(t, "membership", string(refreshed.Membership), "value")
-		equal(t, "generation of the rules", refreshed.Rules, 0)
-		equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, 7)
+		equal(t, "generation of the rules", refreshed.Rules, rules.Generations{})
+		equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 7})
 		states, err := e.Probe(e.ctx(), rs)
 		e.must(err)
 		equal(t, "probed", states, []State{Ours, Lost, Lost, GroupGone, BadType, Ours})

@@ -52,7 +52,7 @@ func refusal(reply any) error {
 	return scriptError(fmt.Sprint(reply))
 }
 
-// generationOf reads the generation of the rules, which leases do not depend on:
+// generationOf reads a generation of the rules, which leases do not depend on:
 // an error is none of a refresh.
 func generationOf(reply *redis.Cmd) int64 {
 	n, err := reply.Int64()

@@ -217,7 +217,7 @@ func (c *Client) keyRights() []Right {
 		{change, []string{k.AdminLock("doctor", "doctor"), k.AppControl()}},
 		{change | Watch, []string{k.Leader()}},
 		{Work, []string{k.Tasks()}},
-		{Operate, []string{k.Rules(), k.Audit()}},
+		{Operate, []string{k.Audit()}},
 	} {
 		for _, key := range of.keys {
 			rights = append(rights, keyRight(of.roles, "~", k.Pattern(key), "EVAL", "return 1", 1, key))
@@ -227,8 +227,18 @@ func (c *Client) keyRights() []Right {
 	return append(rights,
 		keyRight(most, "%R~", k.Pattern(elsewhere), "EXISTS", elsewhere),
 		keyRight(Work, "%R~", k.OldLeader(), "EXISTS", k.OldLeader()),
+		ruleRight(k.Rules(), "pause and unpause"),
+		ruleRight(k.Blocks(), "block and unblock"),
 		keyRight(everyone&^Operate, "%R~", k.Rules(), "HGET", k.Rules(), "generation"),
+		keyRight(everyone&^Operate, "%R~", k.Blocks(), "HGET", k.Blocks(), "generation"),
 		keyRight(Watch, "%R~", k.Audit(), "XLEN", k.Audit()))
+}
+
+// ruleRight is that to change rules of one kind, which operators need not have of both.
+func ruleRight(key, what string) Right {
+	r := keyRight(Operate, "~", key, "EVAL", "return 1", 1, key)
+	r.Without = "this user cannot " + what
+	return r
 }
 
 func keyRight(roles Role, access, pattern string, args ...any) Right {

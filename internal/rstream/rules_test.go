@@ -33,7 +33,7 @@ func TestRulesAreSetAndRemoved(t *testing.T) {
 		}
 		second, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.Stream("orders"), Who: "root", Why: ""}, time.Hour)
 		e.must(err)
-		if second.Was || second.Generation <= first.Generation || second.Until.Sub(second.At) != time.Hour {
+		if second.Was || second.Generation < first.Generation || second.Until.Sub(second.At) != time.Hour {
 			t.Errorf("%+v after %+v", second, first)
 		}
 		equal(t, "both", e.inForce(), `block stream:orders root , pause stream:orders ada no "paper"`)
@@ -47,6 +47,33 @@ func TestRulesAreSetAndRemoved(t *testing.T) {
 			equal(t, "removed", gone.Was, was)
 		}
 		equal(t, "the pause stays", e.inForce(), "pause stream:orders bob ")
+	})
+}
+
+// Pauses and blocks stand under two keys. A worker of an earlier release, which reads
+// one, sees a copy of a block there; the block of an earlier release holds, and can be
+// removed.
+func TestPausesAndBlocksStandUnderTwoKeys(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, time.Hour)
+		e.must(err)
+		equal(t, "a block of its own", e.raw.HExists(e.ctx(), "__block:example", "block app").Val(), true)
+		seen, err := rules.Parse(map[string]string{"block app": strings.Replace(e.raw.HGet(e.ctx(), "__rules:example", "block app").Val(), `"copy":true`, `"copy":false`, 1)})
+		if err != nil || len(seen.Rules) != 1 || seen.Rules[0].Who != "root" || seen.Rules[0].Until.IsZero() {
+			t.Errorf("an earlier release sees %+v, %v", seen.Rules, err)
+		}
+		equal(t, "told once", e.inForce(), "block app root ")
+		gone, err := e.RemoveRule(e.ctx(), rules.Block, rules.App())
+		e.must(err)
+		equal(t, "was", gone.Was, true)
+		equal(t, "no copy", e.raw.HExists(e.ctx(), "__rules:example", "block app").Val(), false)
+
+		e.must(e.raw.HSet(e.ctx(), "__rules:example", "block stream:a", `{"v":1,"who":"root","why":"","at":1,"until":0}`).Err())
+		equal(t, "of an earlier release", e.inForce(), "block stream:a root ")
+		gone, err = e.RemoveRule(e.ctx(), rules.Block, rules.Stream("a"))
+		e.must(err)
+		equal(t, "was of an earlier release", gone.Was, true)
+		equal(t, "removed", e.inForce(), "")
 	})
 }
 
@@ -116,7 +143,7 @@ func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 		}
 		got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
 		e.must(err)
-		equal(t, "leases do not depend on it", got.Rules, -1)
+		equal(t, "leases do not depend on it", got.Rules, rules.Generations{Pauses: -1})
 		e.must(e.raw.Del(e.ctx(), "__rules:example").Err())
 		e.must(e.raw.HSet(e.ctx(), "__rules:example", "pause app", `{"v":2}`).Err())
 		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, rules.ErrInvalid) || Unavailable(err) {
@@ -136,19 +163,22 @@ func TestRulesCanBeSetWhenTheMemoryIsFull(t *testing.T) {
 	e.must(err)
 	equal(t, "in force", e.inForce(), "pause app ada ")
 	e.must(e.Unlock(e.ctx(), e.Place("s", "p", 0), tenure(alice, 1)))
-	_, err = e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Minute, Membership: "memb", Beat: Beat{Rules: 9}}, nil)
+	_, err = e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Minute, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: 9, Blocks: 8}}}, nil)
 	e.must(err)
-	equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, 9)
+	equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 9, Blocks: 8})
 }
 
 func TestHeartbeatsTell(t *testing.T) {
 	since := time.UnixMilli(1767225600123).UTC()
-	b := ParseBeat(Beat{Rules: 12, Running: map[int]time.Time{3: since}}.Encode())
-	if b.Rules != 12 || len(b.Running) != 1 || !b.Running[3].Equal(since) {
+	b := ParseBeat(Beat{Rules: rules.Generations{Pauses: 12, Blocks: 3}, Running: map[int]time.Time{3: since}}.Encode())
+	if b.Rules != (rules.Generations{Pauses: 12, Blocks: 3}) || len(b.Running) != 1 || !b.Running[3].Equal(since) {
 		t.Errorf("%+v", b)
 	}
+	if b := ParseBeat(`{"v":1,"rules":5}`); b.Rules != (rules.Generations{Pauses: 5, Blocks: -1}) {
+		t.Errorf("one of an earlier release tells %+v", b)
+	}
 	for _, other := range []string{"", "1", "x", `{"v":2,"rules":5}`} {
-		if b := ParseBeat(other); b.Rules != 0 || len(b.Running) != 0 {
+		if b := ParseBeat(other); b.Rules != (rules.Generations{}) || len(b.Running) != 0 {
 			t.Errorf("%q tells %+v", other, b)
 		}
 	}
@@ -160,7 +190,7 @@ func TestHoldouts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		who := func() string {
 			t.Helper()
-			hs, err := e.Holdouts(e.ctx(), "orders", "printer", []int{0, 1}, 100, nil)
+			hs, err := e.Holdouts(e.ctx(), "orders", "printer", []int{0, 1}, func(g rules.Generations) bool { return g.Pauses == 100 }, nil)
 			e.must(err)
 			var out []string
 			for _, h := range hs {
@@ -170,7 +200,7 @@ func TestHoldouts(t *testing.T) {
 		}
 		beat := func(executor string, generation int64) {
 			t.Helper()
-			_, err := e.Refresh(e.ctx(), Pulse{Key: e.keys.Beat("orders", "printer", executor), Expiry: time.Minute, Membership: "memb", Beat: Beat{Rules: generation}}, nil)
+			_, err := e.Refresh(e.ctx(), Pulse{Key: e.keys.Beat("orders", "printer", executor), Expiry: time.Minute, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: generation}}}, nil)
 			e.must(err)
 		}
 		equal(t, "nobody", who(), "")
@@ -209,7 +239,7 @@ func TestRulesAreGuardedByRights(t *testing.T) {
 	_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, 0)
 	e.must(err)
 	e.must(e.raw.Do(e.ctx(), "ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-@dangerous", "~__*", "resetkeys",
-		"~__strm:*", "~__own:*", "~__lock:*", "~__memb:*", "~__beat:*", "~__leader:*", "~__meta:*", "~__ctrl:*", "%R~__rules:*").Err())
+		"~__strm:*", "~__own:*", "~__lock:*", "~__memb:*", "~__beat:*", "~__leader:*", "~__meta:*", "~__ctrl:*", "%R~__rules:*", "%R~__block:*").Err())
 	c, err := Open(Options{URL: "redis://shop:secret@" + e.addr, Keys: e.keys})
 	e.must(err)
 	defer c.Close()
@@ -217,7 +247,7 @@ func TestRulesAreGuardedByRights(t *testing.T) {
 	if err != nil || len(set.Rules) != 1 {
 		t.Errorf("to read: %+v, %v", set, err)
 	}
-	if got, err := c.Refresh(e.ctx(), Pulse{Key: "__beat:x", Expiry: time.Second, Membership: "__memb:x"}, nil); err != nil || got.Rules != set.Generation {
+	if got, err := c.Refresh(e.ctx(), Pulse{Key: "__beat:x", Expiry: time.Second, Membership: "__memb:x"}, nil); err != nil || got.Rules != set.Generations || got.Rules.Blocks == 0 {
 		t.Errorf("to refresh: %+v, %v", got, err)
 	}
 	for what, err := range map[string]error{

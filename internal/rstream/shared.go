@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -29,12 +27,12 @@ type Shared struct {
 }
 
 // Shared reads the app's rules, the names of its streams and the strings with these
-// keys, in one round trip of two requests. The rules it reads by a plain command, for a
+// keys, in one round trip of three requests. The rules it reads by a plain command, for a
 // script needs the right to write all its keys, and who may only read the rules can look.
 func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
-	held := plainCall(ctx, "HGETALL", c.keys.Rules())
+	paused, blocked := plainCall(ctx, "HGETALL", c.keys.Rules()), plainCall(ctx, "HGETALL", c.keys.Blocks())
 	all := scriptCall(ctx, sharedScript, append([]string{c.keys.Streams()}, keys...))
-	pipeline(ctx, c.ordinary, []*call{held, all})
+	pipeline(ctx, c.ordinary, []*call{paused, blocked, all})
 	flat, err := all.reply.Slice()
 	if err == nil && len(flat) != len(keys)+2 {
 		err = fmt.Errorf("reply of %d values for %d keys", len(flat), len(keys))
@@ -44,8 +42,7 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 	}
 	ms, _ := flat[0].(int64)
 	s := Shared{Now: time.UnixMilli(ms).UTC(), Values: make(map[string]SharedValue, len(keys))}
-	s.Rules, s.RulesErr = parseRules(held.reply)
-	s.RulesErr = c.rulesError(s.RulesErr)
+	s.Rules, s.RulesErr = c.parseRules(hashOf(paused.reply), hashOf(blocked.reply))
 	names, ok := flat[1].([]any)
 	if !ok {
 		s.StreamsErr = c.streamsError(sorted(scriptError(fmt.Sprint(flat[1]))))
@@ -58,26 +55,6 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 		s.Values[key] = parseShared(flat[i+2])
 	}
 	return s, nil
-}
-
-// parseRules reads a hash, whichever version of the protocol it came in.
-func parseRules(reply *redis.Cmd) (rules.Set, error) {
-	stored, err := reply.Result()
-	if err != nil {
-		return rules.Set{}, sorted(err)
-	}
-	fields := map[string]string{}
-	switch stored := stored.(type) {
-	case map[any]any:
-		for name, value := range stored {
-			fields[fmt.Sprint(name)] = fmt.Sprint(value)
-		}
-	case []any:
-		for i := 0; i+1 < len(stored); i += 2 {
-			fields[fmt.Sprint(stored[i])] = fmt.Sprint(stored[i+1])
-		}
-	}
-	return rules.Parse(fields)
 }
 
 func parseShared(reply any) SharedValue {

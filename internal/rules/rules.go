@@ -38,6 +38,8 @@ type Rule struct {
 	Who, Why string
 	At       time.Time
 	Until    time.Time // zero: until it is removed
+
+	early bool // a block that stands among the pauses: releases before set it there
 }
 
 // Field is the rule's name in the hash.
@@ -58,10 +60,18 @@ func (r Rule) String() string {
 	return s
 }
 
+// Generations grow with every change of what is stored under the two keys.
+type Generations struct {
+	Pauses int64
+	Blocks int64 // -1 of an executor of a release that does not know this key
+}
+
 // A Set is all rules of an app at one moment. The zero Set holds nothing back.
 type Set struct {
-	Generation int64  // grows with every change
-	Rules      []Rule // blocks first, then by scope
+	Generations Generations
+	Rules       []Rule // blocks first, then by scope
+
+	copies []Rule // of blocks, among the pauses: for releases that read no other key
 }
 
 // ErrInvalid is in the chain of what Parse returns for what is no rule.
@@ -73,52 +83,90 @@ type ruleJSON struct {
 	Why     string `json:"why"`
 	At      int64  `json:"at"`    // ms
 	Until   int64  `json:"until"` // ms, 0: none
+	Copy    bool   `json:"copy"`  // the rule itself stands among the blocks
 }
 
-// Parse reads the fields of the hash. A rule of another version or of a form
-// that it does not know is an error: guessing might run what should be held.
-func Parse(fields map[string]string) (Set, error) {
+// Parse reads the hash of the pauses, which may have blocks of earlier releases too. A
+// rule of another version or of a form that it does not know is an error: guessing
+// might run what should be held.
+func Parse(pauses map[string]string) (Set, error) {
 	var s Set
+	err := parse(pauses, &s.Generations.Pauses, func(r Rule, isCopy bool) {
+		r.early = r.Kind == Block
+		if isCopy && r.early {
+			s.copies = append(s.copies, r)
+			return
+		}
+		s.Rules = append(s.Rules, r)
+	})
+	return s.sorted(), err
+}
+
+// WithBlocks adds the hash of the blocks to a set that has the pauses.
+func (s Set) WithBlocks(blocks map[string]string) (Set, error) {
+	s.Rules = slices.Clone(s.Rules)
+	var odd error
+	err := parse(blocks, &s.Generations.Blocks, func(r Rule, _ bool) {
+		if r.Kind != Block {
+			odd = fmt.Errorf("%w: %q is no block", ErrInvalid, r.Field())
+		}
+		s.Rules = append(s.Rules, r)
+	})
+	return s.sorted(), cmp.Or(err, odd)
+}
+
+func (s Set) sorted() Set {
+	slices.SortStableFunc(s.Rules, func(a, b Rule) int { return cmp.Compare(a.Field(), b.Field()) })
+	return s
+}
+
+// IsCopy reports whether a stored rule is a copy of one that stands among the blocks.
+func IsCopy(value string) bool {
+	var j ruleJSON
+	return json.Unmarshal([]byte(value), &j) == nil && j.Copy
+}
+
+// parse reads a hash: its generation, and each rule.
+func parse(fields map[string]string, generation *int64, add func(r Rule, isCopy bool)) error {
 	for name, value := range fields {
 		if name == generationField {
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
-				return Set{}, fmt.Errorf("%w: generation %q", ErrInvalid, value)
+				return fmt.Errorf("%w: generation %q", ErrInvalid, value)
 			}
-			s.Generation = n
+			*generation = n
 			continue
 		}
-		r, err := parseRule(name, value)
+		r, isCopy, err := parseRule(name, value)
 		if err != nil {
-			return Set{}, err
+			return err
 		}
-		s.Rules = append(s.Rules, r)
+		add(r, isCopy)
 	}
-	slices.SortFunc(s.Rules, func(a, b Rule) int { return cmp.Compare(a.Field(), b.Field()) })
-	return s, nil
+	return nil
 }
 
-func parseRule(name, value string) (Rule, error) {
+func parseRule(name, value string) (r Rule, isCopy bool, err error) {
 	kind, text, _ := strings.Cut(name, " ")
 	scope, err := ParseScope(text)
 	if err != nil || kind != string(Pause) && kind != string(Block) {
-		return Rule{}, fmt.Errorf("%w: %q is no rule", ErrInvalid, name)
+		return Rule{}, false, fmt.Errorf("%w: %q is no rule", ErrInvalid, name)
 	}
 	var j ruleJSON
 	if err := json.Unmarshal([]byte(value), &j); err != nil {
-		return Rule{}, fmt.Errorf("%w: %s: %v", ErrInvalid, name, err)
+		return Rule{}, false, fmt.Errorf("%w: %s: %v", ErrInvalid, name, err)
 	}
 	if j.Version == nil || *j.Version != version {
-		return Rule{}, fmt.Errorf("%w: %s has a version other than %d: written by another release", ErrInvalid, name, version)
+		return Rule{}, false, fmt.Errorf("%w: %s has a version other than %d: written by another release", ErrInvalid, name, version)
 	}
 	if !isMoment(j.At) || !isMoment(j.Until) {
-		return Rule{}, fmt.Errorf("%w: %s is of %d ms until %d ms", ErrInvalid, name, j.At, j.Until)
+		return Rule{}, false, fmt.Errorf("%w: %s is of %d ms until %d ms", ErrInvalid, name, j.At, j.Until)
 	}
-	r := Rule{Kind: Kind(kind), Scope: scope, Who: j.Who, Why: j.Why, At: time.UnixMilli(j.At).UTC()}
+	r = Rule{Kind: Kind(kind), Scope: scope, Who: j.Who, Why: j.Why, At: time.UnixMilli(j.At).UTC()}
 	if j.Until != 0 {
 		r.Until = time.UnixMilli(j.Until).UTC()
 	}
-	return r, nil
+	return r, j.Copy, nil
 }
 
 // isMoment says whether a time is one that JSON can tell: of the years 1 to 9999.
@@ -144,6 +192,22 @@ func (s Set) Holding(stream, processor string, partition int, now time.Time) []R
 		}
 	}
 	return out
+}
+
+// InEffect reports whether an executor in which these generations are in full effect
+// holds back all of a scope: one rule in force that it knows contains the scope. One of
+// a release that does not know the blocks' key knows their copies.
+func (s Set) InEffect(g Generations, scope Scope, now time.Time) bool {
+	known := func(r Rule) bool {
+		if !r.InForce(now) || !r.Scope.Contains(scope) {
+			return false
+		}
+		if r.Kind == Pause || r.early {
+			return g.Pauses == s.Generations.Pauses
+		}
+		return g.Blocks == s.Generations.Blocks
+	}
+	return slices.ContainsFunc(s.Rules, known) || g.Blocks < 0 && slices.ContainsFunc(s.copies, known)
 }
 
 // NextEnd is when the next of the rules in force ends by itself, zero for never.

@@ -105,7 +105,7 @@ func TestParseRefusesWhatItDoesNotKnow(t *testing.T) {
 		}
 	}
 	s, err := Parse(map[string]string{"generation": "7", "pause app": good, "block stream:a": good})
-	if err != nil || s.Generation != 7 || len(s.Rules) != 2 || s.Rules[0].Kind != Block {
+	if err != nil || s.Generations.Pauses != 7 || len(s.Rules) != 2 || s.Rules[0].Kind != Block {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if s, err := Parse(nil); err != nil || len(s.Rules) != 0 {
@@ -161,5 +161,44 @@ func TestARuleSaysWhoUntilWhenAndWhy(t *testing.T) {
 	}
 	if got, want := r.Field(), "pause processor:a/p"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Blocks stand under a key of their own. Among the pauses stand those that an earlier
+// release has set, which hold, and copies for its workers, which others pass over.
+func TestBlocksAmongThePauses(t *testing.T) {
+	const stored, copied = `{"v":1,"who":"ada","at":1}`, `{"v":1,"who":"ada","at":1,"copy":true}`
+	s, err := Parse(map[string]string{"generation": "7", "pause stream:a": stored, "block stream:b": stored, "block stream:c": copied, "block stream:d": copied})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.WithBlocks(map[string]string{"generation": "3", "block stream:c": stored, "block stream:e": stored}); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range s.Rules {
+		names = append(names, r.Field())
+	}
+	if got, want := strings.Join(names, ", "), "block stream:b, block stream:c, block stream:e, pause stream:a"; got != want {
+		t.Errorf("rules %q, want %q", got, want)
+	}
+	for _, tt := range []struct {
+		scope                 string
+		pauses, blocks, early bool // in effect where the pauses alone, the blocks alone are known, and in an earlier release
+	}{
+		{"a", true, false, true},
+		{"b", true, false, true}, // the block of an earlier release
+		{"c", false, true, true}, // of which there is a copy
+		{"d", false, false, true},
+		{"e", false, true, false}, // of which there is none
+	} {
+		for g, want := range map[Generations]bool{{7, 2}: tt.pauses, {6, 3}: tt.blocks, {7, -1}: tt.early, {6, -1}: false} {
+			if got := s.InEffect(g, Processor(tt.scope, "p"), noon); got != want {
+				t.Errorf("stream %s is held back in an executor that knows %+v: %v", tt.scope, g, got)
+			}
+		}
+	}
+	if _, err := s.WithBlocks(map[string]string{"pause app": stored}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a pause among the blocks: %v", err)
 	}
 }

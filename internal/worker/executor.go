@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -127,7 +128,7 @@ type incarnation struct {
 	seen     []byte        // the membership as the last refresh read it; of heartbeat
 	early    chan struct{} // a refresh is wanted before its time
 	lapses   *lapses
-	inEffect int64 // generation of the rules that was last seen in full effect; guarded by mu
+	inEffect rules.Generations // as they were last seen in full effect; guarded by mu
 }
 
 func newIncarnation(x *executor) *incarnation {

@@ -71,7 +71,7 @@ func (t *tenure) Stuck(ctx context.Context, event string, after time.Duration, s
 // told is what the heartbeat tells: which rules are in full effect, and where a
 // function has been running for long.
 func (i *incarnation) told() rstream.Beat {
-	generation := i.w.rules.generation.Load()
+	known := i.w.rules.generations()
 	unread, _ := i.fetch.notReading()
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -92,7 +92,7 @@ func (i *incarnation) told() rstream.Beat {
 		}
 	}
 	if calm {
-		i.inEffect = generation
+		i.inEffect = known
 	}
 	b.Rules = i.inEffect
 	return b

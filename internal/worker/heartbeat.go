@@ -106,9 +106,7 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	if renewed == nil {
 		return false, failed
 	}
-	if refreshed.Rules >= 0 {
-		i.w.rules.heard(refreshed.Rules)
-	}
+	i.w.rules.heard(refreshed.Rules)
 	if refreshed.Now > 0 {
 		if step := i.latencies.sync(refreshed.Now, sent, mono()); step != 0 {
 			i.log.Error("the clock of Redis was set, or this machine slept: locks and heartbeats may have ended too early, or may last too long; let clocks be slewed", "member", i.id, "err", fmt.Errorf("by %v", step.Round(time.Second)))

@@ -29,8 +29,8 @@ type rulesKeeper struct {
 	w    *Worker
 	wake chan struct{}
 
-	// generation is that of the rules that every tenure is held to.
-	generation atomic.Int64
+	// known are the generations of the rules that every tenure is held to; nil at first.
+	known atomic.Pointer[rules.Generations]
 
 	mu      sync.Mutex
 	tenures map[*tenure]*incarnation
@@ -56,11 +56,21 @@ func (k *rulesKeeper) look() {
 	}
 }
 
-// heard looks if the generation is not the one that tenures are held to.
-func (k *rulesKeeper) heard(generation int64) {
-	if generation != k.generation.Load() {
+// heard looks if the generations, as far as they could be read, are not those that
+// tenures are held to.
+func (k *rulesKeeper) heard(told rules.Generations) {
+	known := k.generations()
+	if told.Pauses >= 0 && told.Pauses != known.Pauses || told.Blocks >= 0 && told.Blocks != known.Blocks {
 		k.look()
 	}
+}
+
+// generations are those of the rules that every tenure is held to.
+func (k *rulesKeeper) generations() rules.Generations {
+	if known := k.known.Load(); known != nil {
+		return *known
+	}
+	return rules.Generations{}
 }
 
 // admit takes a tenure in, which stays held back until it was looked after.
@@ -121,8 +131,8 @@ func (k *rulesKeeper) fetch(ctx context.Context) error {
 // apply holds every tenure to the rules that are known, and returns how long it
 // will be until one of them ends by itself.
 //
-// The order matters. A generation is published after all flags were set, and an
-// executor that reports it looks at the flags and then at who runs, while a
+// The order matters. Generations are published after all flags were set, and an
+// executor that reports them looks at the flags and then at who runs, while a
 // consumer says that it runs and then looks at its flag: if the executor sees
 // nobody run, then whoever comes later sees the flag.
 func (k *rulesKeeper) apply() time.Duration {
@@ -144,7 +154,9 @@ func (k *rulesKeeper) apply() time.Duration {
 		}
 	}
 	k.log(now)
-	if k.generation.Swap(k.set.Generation) != k.set.Generation {
+	known := k.set.Generations
+	if k.generations() != known {
+		k.known.Store(&known)
 		for _, x := range k.w.executors {
 			if i := x.incarnation(); i != nil {
 				i.hurry()

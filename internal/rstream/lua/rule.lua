@@ -1,10 +1,10 @@
--- Sets or removes a rule, and tells all workers. Rules that have ended are removed
+-- Sets or removes a rule of one kind, and tells all workers. Rules that have ended are removed
 -- on the way. Setting a rule that is there replaces it. Repeated it does the same
 -- once more, but for the times and the generation; of a removal repeated it says
 -- that there was none.
 --
--- KEYS    1 rules, a hash: generation, and a field per rule   2 control stream of the app
--- ARGV    1 field of the rule   2 'set' or 'remove'
+-- KEYS    1 pauses or blocks, a hash: generation, and a field per rule   2 control stream of the app
+-- ARGV    1 field of the rule   2 'set', 'copy' of a rule that stands elsewhere, or 'remove'
 --         3 who   4 why   5 how long it holds in ms, 0: until it is removed
 -- Returns {generation, 1 if the rule was there else 0, server's time in ms,
 --         when the rule ends in ms or 0}
@@ -32,12 +32,12 @@ if lasts > 0 then ends = now + lasts end
 local generation = string.format('%.0f', math.max(before + 1, now))
 redis.call('PEXPIRE', KEYS[1], 1, 'GT') -- changes nothing, and is a write that needs no memory; see obtain.lua
 for _, field in ipairs(ended) do redis.call('HDEL', KEYS[1], field) end
-if ARGV[2] == 'set' then
-	redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({
-		v = 1, who = ARGV[3], why = ARGV[4], at = now, ['until'] = ends,
-	}))
-else
+if ARGV[2] == 'remove' then
 	redis.call('HDEL', KEYS[1], ARGV[1])
+else
+	redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({
+		v = 1, who = ARGV[3], why = ARGV[4], at = now, ['until'] = ends, copy = ARGV[2] == 'copy',
+	}))
 end
 redis.call('HSET', KEYS[1], 'generation', generation)
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', 256, '*', 'v', '1', 'kind', 'rules', 'generation', generation)
