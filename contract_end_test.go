@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,31 @@ func TestOnShutdownTheContextEndsAfterGrace(t *testing.T) {
 	if !n.has("a interrupted: " + runnel.ErrShutdown.Error() + " after 3s") {
 		t.Errorf("%q", n.all())
 	}
+}
+
+// At shutdown the log says at once whom the worker waits for, and does not call partitions
+// released that are not.
+func TestOnShutdownTheLogTellsWhatItWaitsFor(t *testing.T) {
+	var n notes
+	var log syncLog
+	logged(t, &log, busy(&n, time.Minute, false), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *runneltest.Cluster, w *runneltest.Worker, send func(...int)) {
+		send(1)
+		c.Wait(func() bool { return n.has("a begins") })
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			_ = w.Stop() // its error is for TestOnShutdownRunNamesPartitionsWhoseFunctionStays
+		}()
+		c.Sleep(time.Second)
+		const waits = `level=INFO msg="worker waits up to 3s for the functions of these partitions to return" .*partitions=0 after=\d`
+		if !regexp.MustCompile(waits).MatchString(log.text()) {
+			t.Errorf("no %s in\n%s", waits, log.text())
+		}
+		<-stopped
+		if !strings.Contains(log.text(), "partitions are not released: their functions did not return") || strings.Contains(log.text(), `msg="partitions released"`) {
+			t.Errorf("the log at the end:\n%s", log.text())
+		}
+	})
 }
 
 func TestANegativeGraceIsNone(t *testing.T) {

@@ -195,8 +195,9 @@ type Batch struct {
 
 // A Handler processes a batch. After nil its events are acked.
 //
-// ctx ends when the partition is lost (the cause is ErrLost), or when the grace
-// period of a release or shutdown is over (ErrReleased, ErrShutdown).
+// ctx is that of the iteration: it ends when the partition is lost (the cause is ErrLost), when the
+// grace period of a release or shutdown is over (ErrReleased, ErrShutdown), or when
+// ProcessorOptions.Timeout is (ErrTimeout). In a loop it is Events.Context.
 type Handler func(ctx context.Context, b *Batch) error
 
 // A Middleware wraps a Handler. What it wraps is called once per batch, by one

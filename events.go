@@ -44,9 +44,10 @@ type Events[T any] struct {
 // Partition returns the number of the partition, from 0.
 func (e *Events[T]) Partition() int { return e.partition }
 
-// Context returns the context of the current iteration, to which middleware may
-// have given a deadline or values; before the first one that of the ownership.
-// It ends as a Handler's does.
+// Context returns the context of the current iteration, for what the loop calls. It ends when the
+// partition is lost, when the grace period of a release or shutdown is over, and when
+// ProcessorOptions.Timeout is; middleware may have given it a deadline or values, and log lines under
+// it name the event. Before the first iteration it is that of the ownership, which the ProcessFunc gets.
 func (e *Events[T]) Context() context.Context { return e.ctx }
 
 // Records yields decoded records, one per iteration.

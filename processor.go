@@ -12,9 +12,12 @@ import (
 // A ProcessFunc processes the events of one partition. It is called when the
 // partition is gained, and again after an error or a return, so variables that
 // it declares before its loop are the state of that partition for as long as
-// this worker owns it. Calls for different partitions run concurrently. ctx
-// ends as a Handler's does.
-type ProcessFunc[T any] func(ctx context.Context, events *Events[T]) error
+// this worker owns it. Calls for different partitions run concurrently.
+//
+// owned ends when the partition is lost, or the grace period of a release or shutdown is over. It is
+// for what is done before and after the loop: in the loop use events.Context(), which also ends with
+// ProcessorOptions.Timeout, and has what middleware gave it.
+type ProcessFunc[T any] func(owned context.Context, events *Events[T]) error
 
 // Each returns a ProcessFunc that calls fn with every event.
 func Each[T any](fn func(ctx context.Context, e *Event, record T) error) ProcessFunc[T] {

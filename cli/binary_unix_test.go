@@ -104,7 +104,12 @@ func (p *process) want(code int, last string) {
 // devWorker starts a worker with --dev and returns it with the URL of its server.
 func devWorker(t *testing.T, name string, args ...string) (*process, string) {
 	t.Helper()
-	p := startProcess(t, nil, name, append(append([]string{"worker"}, args...), "--dev")...)
+	return devWorkerWith(t, "100ms", name, args...)
+}
+
+func devWorkerWith(t *testing.T, grace, name string, args ...string) (*process, string) {
+	t.Helper()
+	p := startProcess(t, []string{"RUNNEL_GRACE=" + grace}, name, append(append([]string{"worker"}, args...), "--dev")...)
 	url := p.await(`RUNNEL_REDIS_URL=(\S+) \S+ send orders '\{"customer":"","do":""\}'`)[1]
 	p.await(`partitions gained`)
 	return p, url
@@ -133,12 +138,13 @@ func TestSignalDrains(t *testing.T) {
 }
 
 func TestSecondSignalExitsAtOnce(t *testing.T) {
-	p, url := devWorker(t, "shop")
+	p, url := devWorkerWith(t, "1m", "shop")
 	sendTo(t, url, `{"customer":"ada","do":"hang"}`)
 	p.await(`do=hang`)
-	p.signal(syscall.SIGTERM)
-	p.await(`partitions released`)
-	p.signal(syscall.SIGTERM)
+	p.signal(os.Interrupt)
+	p.await(`INFO  worker waits up to 1m0s for the functions of these partitions to return .*partitions=\d+ after=\S+`)
+	p.await(`shop: ending; Ctrl-C again ends it at once`)
+	p.signal(os.Interrupt)
 	p.want(130, "second signal: exiting at once")
 }
 

@@ -69,11 +69,26 @@ func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, false)
+	letters, err := s.letters(ctx, a, false)
 	if err != nil {
 		return err
 	}
 	return s.out.write(letters, func(w io.Writer) error { return writeDead(w, letters, time.Now()) })
+}
+
+// letters are the dead letters that a command is about. Where there are none it says where
+// else they may be: what middleware.DeadLetter moves is not among them.
+func (s *session) letters(ctx context.Context, a *aside, whole bool) ([]inspect.DeadState, error) {
+	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, whole)
+	if err != nil || len(letters) > 0 || s.out.json {
+		return letters, err
+	}
+	own := a.stream + ".dead" // as middleware.DeadLetters names it
+	if _, there, err := s.client.LoadMeta(ctx, own); err == nil && there {
+		printf(s.stderr, "%s/%s has no such dead letters of a Retry; what middleware.DeadLetter moves is in stream %s: tail %s\n",
+			a.stream, a.processor, own, own)
+	}
+	return letters, nil
 }
 
 func writeDead(w io.Writer, letters []inspect.DeadState, now time.Time) error {
@@ -106,7 +121,7 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, true)
+	letters, err := s.letters(ctx, a, true)
 	if err != nil {
 		return err
 	}
@@ -185,7 +200,7 @@ func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, false)
+	letters, err := s.letters(ctx, a, false)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/middleware"
 )
 
 func TestDeadLs(t *testing.T) {
@@ -34,6 +35,23 @@ func TestDeadLs(t *testing.T) {
 			t.Errorf("%s: %d dead letters, want %d", flags, len(got), want)
 		}
 	}
+}
+
+// Dead letters of a Retry are not those of middleware.DeadLetter, which a newcomer looks for here.
+func TestDeadLettersOfTheMiddlewareAreTold(t *testing.T) {
+	s, _, _ := two(t, 2)
+	s.untyped("dead", "ls", "orders/printer").want(t, 0, "ID", "")
+	if err := middleware.DeadLetters(s.orders).Send(t.Context(), middleware.Dead{Key: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	const hint = "orders/printer has no such dead letters of a Retry; what middleware.DeadLetter moves is in stream orders.dead: tail orders.dead"
+	for _, args := range []string{"ls", "show", "retry", "replay", "drop --all"} {
+		r := s.untyped(append(append([]string{"dead"}, strings.Fields(args)...), "orders/printer")...)
+		if r.code != 0 || !strings.Contains(r.err, hint) {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+	s.untyped("dead", "ls", "orders/printer", "-o", "json").want(t, 0, "[]", "")
 }
 
 func TestDeadShow(t *testing.T) {

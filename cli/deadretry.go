@@ -44,7 +44,7 @@ func runDeadRetry(ctx context.Context, s *session, c *cli.Context) error {
 	if !slices.Contains(a.meta.Processors, a.processor) {
 		return fmt.Errorf("stream %s has no processor %s any more, and nobody would run their events: `dead replay` appends them again", a.stream, a.processor)
 	}
-	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, false)
+	letters, err := s.letters(ctx, a, false)
 	if err != nil {
 		return err
 	}

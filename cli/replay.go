@@ -13,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
 )
 
@@ -50,7 +49,7 @@ func runDeadReplay(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, false)
+	letters, err := s.letters(ctx, a, false)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,9 @@ import (
 // one, tells a process and then the group that it is in.
 const sameSignal = 20 * time.Millisecond
 
+// secondSignal is how long after the first Ctrl-C somebody is told what a second one does.
+const secondSignal = 500 * time.Millisecond
+
 // interrupts ends the command at the first signal and the process at the second.
 // A child gets the signals instead: it does the same. It never returns.
 func (p *program) interrupts(cancel context.CancelFunc) {
@@ -31,6 +34,9 @@ func (p *program) interrupts(cancel context.CancelFunc) {
 		}
 		first = last
 		cancel()
+		if sig == os.Interrupt {
+			time.AfterFunc(secondSignal, func() { p.tell("%s: ending; Ctrl-C again ends it at once\n", p.name) })
+		}
 	}
 }
 

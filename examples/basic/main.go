@@ -23,7 +23,7 @@ func main() {
 	app := runnel.New("shop", nil)
 	orders := runnel.NewStream(app, "orders", func(o Order) string { return o.Customer }, nil)
 
-	orders.Process("printer", func(ctx context.Context, events *runnel.Events[Order]) error {
+	orders.Process("printer", func(owned context.Context, events *runnel.Events[Order]) error {
 		total := map[string]float64{} // this partition's state, for as long as we own it
 		for order := range events.Records() {
 			total[order.Customer] += order.Amount

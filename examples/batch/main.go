@@ -23,7 +23,7 @@ func main() {
 	readings := runnel.NewStream(app, "readings", func(r Reading) string { return r.Sensor },
 		&runnel.StreamOptions{Partitions: 4})
 
-	readings.Process("load", func(ctx context.Context, events *runnel.Events[Reading]) error {
+	readings.Process("load", func(owned context.Context, events *runnel.Events[Reading]) error {
 		for batch := range events.Take(100, 2*time.Second).Records() {
 			if err := insert(events.Context(), batch); err != nil {
 				return fmt.Errorf("insert %d readings: %w", len(batch), err)

@@ -1,5 +1,6 @@
-// Deadletter moves actions that cannot be processed to a stream of their own, so
-// that those behind them go on.
+// Deadletter moves actions that cannot be processed to a typed stream of their own, so that those
+// behind them go on: `tail actions.dead` shows them. They are not the dead letters of a Retry,
+// which `dead ls` lists: for these see examples/retry.
 //
 //	go run ./examples/deadletter worker --dev
 package main
@@ -25,7 +26,7 @@ func main() {
 	actions := runnel.NewStream(app, "actions", func(a Action) string { return a.User }, nil)
 	dead := middleware.DeadLetters(actions) // the stream "actions.dead"
 
-	actions.Process("apply", func(ctx context.Context, events *runnel.Events[Action]) error {
+	actions.Process("apply", func(owned context.Context, events *runnel.Events[Action]) error {
 		for action := range events.Records() {
 			if action.Kind != "signup" {
 				return fmt.Errorf("unknown kind %q", action.Kind)
@@ -40,7 +41,7 @@ func main() {
 		},
 	})
 
-	dead.Process("alert", func(ctx context.Context, events *runnel.Events[middleware.Dead]) error {
+	dead.Process("alert", func(owned context.Context, events *runnel.Events[middleware.Dead]) error {
 		for d := range events.Records() {
 			slog.WarnContext(events.Context(), "dead letter", "of", d.Stream, "id", d.ID, "key", d.Key, "reason", d.Error)
 		}

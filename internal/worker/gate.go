@@ -63,7 +63,7 @@ func (t *tenure) Stuck(ctx context.Context, event string, after time.Duration, s
 	if !t.stuck.Swap(true) {
 		t.count.Stuck.Add(1)
 	}
-	t.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does",
+	t.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does, and a loop has to heed "+loopContext,
 		"event", rstream.EventID(t.place.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
 	t.changed() // heartbeats tell of it
 }

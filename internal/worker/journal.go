@@ -29,12 +29,15 @@ type entry struct {
 	what      string
 	partition int
 	err       error
+	since     int64 // what the partition is doing, 0 if that is not told
 }
 
 // What may happen to a partition.
 const (
 	gained      = "partitions gained"
 	released    = "partitions released"
+	waiting     = "worker waits up to %v for the functions of these partitions to return"
+	abandoned   = "partitions are not released: their functions did not return; their events are not acked, their locks expire"
 	lost        = "partitions lost: their functions' contexts have ended, their events go to the next owner"
 	regained    = "consumer groups are gone: taking these partitions over again"
 	forgotten   = "Redis has forgotten what it delivered, or what was done, as after a failover: taking these partitions over again, which may repeat events"
@@ -51,8 +54,12 @@ func newJournal(log *slog.Logger) *journal {
 
 // note writes something down. err is nil where nothing went wrong.
 func (j *journal) note(level slog.Level, what string, partition int, err error) {
+	j.add(entry{level: level, what: what, partition: partition, err: err})
+}
+
+func (j *journal) add(e entry) {
 	j.mu.Lock()
-	j.entries = append(j.entries, entry{level, what, partition, err})
+	j.entries = append(j.entries, e)
 	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:
@@ -80,20 +87,23 @@ func (j *journal) run(ctx context.Context) {
 }
 
 // write logs a line for each run of entries of one kind, in their order, with
-// the error of the first.
+// the error of the first, and the longest of their times.
 func (j *journal) write() {
 	j.mu.Lock()
 	entries := j.entries
 	j.entries = nil
 	j.mu.Unlock()
 	for len(entries) > 0 {
-		first := entries[0]
+		first, since := entries[0], entries[0].since
 		var partitions []int
 		for len(entries) > 0 && entries[0].what == first.what {
-			partitions = append(partitions, entries[0].partition)
+			partitions, since = append(partitions, entries[0].partition), min(since, entries[0].since)
 			entries = entries[1:]
 		}
 		attrs := []slog.Attr{slog.String("partitions", rebalance.Ranges(partitions))}
+		if since != 0 {
+			attrs = append(attrs, slog.Duration("after", time.Duration(mono()-since).Round(time.Millisecond)))
+		}
 		if first.err != nil {
 			attrs = append(attrs, slog.Any("err", first.err))
 		}

@@ -11,8 +11,15 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
-// stuckPatience is how long after Grace a function may still take to return.
-const stuckPatience = time.Second
+const (
+	// stuckPatience is how long after Grace a function may still take to return.
+	stuckPatience = time.Second
+	// waitingAfter is how long a function may take at shutdown before the log tells of it.
+	waitingAfter = 300 * time.Millisecond
+
+	// loopContext is what a function that does not return may have overlooked.
+	loopContext = "events.Context(), not the ctx that its function was given"
+)
 
 // Release hands a partition over; see rebalance.Owner. It blocks until the
 // user's function returns, however long that takes, unless the incarnation ends.
@@ -68,8 +75,12 @@ func (i *incarnation) end(t *tenure) {
 		i.mu.Unlock()
 		i.w.rules.dismiss(t)
 		close(t.ended)
-		t.log.Debug("partition released", "member", i.id, "lost", t.isLost())
-		i.journal.note(slog.LevelInfo, released, t.place.Partition, nil)
+		t.log.Debug("partition released", "member", i.id, "lost", t.isLost(), "returned", returned)
+		if returned {
+			i.journal.note(slog.LevelInfo, released, t.place.Partition, nil)
+		} else {
+			i.journal.note(slog.LevelError, abandoned, t.place.Partition, nil)
+		}
 	})
 }
 
@@ -79,6 +90,7 @@ func (i *incarnation) end(t *tenure) {
 func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 	grace := time.NewTimer(i.p.Grace)
 	defer grace.Stop()
+	defer time.AfterFunc(waitingAfter, func() { i.tellWaiting(t) }).Stop()
 	select {
 	case <-t.finished:
 		return true
@@ -103,10 +115,17 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 				reported = true
 				i.count.Stuck.Add(1)
 			}
-			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does",
+			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does, and a loop has to heed "+loopContext,
 				"after", time.Duration(mono()-t.running.Load()).Round(time.Second))
 			late.Reset(time.Minute)
 		}
+	}
+}
+
+// tellWaiting says at shutdown whose function the worker waits for.
+func (i *incarnation) tellWaiting(t *tenure) {
+	if i.w.stopping() {
+		i.journal.add(entry{level: slog.LevelInfo, what: fmt.Sprintf(waiting, i.p.Grace), partition: t.place.Partition, since: t.running.Load()})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
@@ -17,7 +16,7 @@ type Order struct {
 }
 
 func main() {
-	app := runnel.New("shop", &runnel.Options{Processor: runnel.ProcessorOptions{Grace: 100 * time.Millisecond}})
+	app := runnel.New("shop", nil)
 	orders := runnel.NewStream(app, "orders", func(o Order) string { return o.Customer }, nil)
 	orders.Process("printer", func(ctx context.Context, events *runnel.Events[Order]) error {
 		for o := range events.Records() {
