@@ -51,7 +51,7 @@ type finding struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`           // "" where the stream has none
 	Partition *int   `json:"partition,omitempty"` // nil: all together
-	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "workers", "owner" or "processors"
+	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "workers", "owner", "partitions" or "processors"
 	Value     int64  `json:"value"`               // events, or ms
 	Limit     int64  `json:"limit"`
 	Text      string `json:"text"`
@@ -97,7 +97,18 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 	for _, stream := range slices.Sorted(maps.Keys(state.Unreadable)) {
 		return errors.New(state.Unreadable[stream])
 	}
+	own := map[string]int{}
 	for _, st := range state.Streams {
+		own[st.Stream] = st.Partitions
+	}
+	more, err := s.client.MorePartitions(ctx, own)
+	if err != nil {
+		return err
+	}
+	for _, st := range state.Streams {
+		if e := more[st.Stream]; e != nil {
+			v.Findings = append(v.Findings, finding{Stream: st.Stream, What: "partitions", Value: int64(e.There), Limit: int64(e.Own), Text: e.Error()})
+		}
 		if len(st.Processors) == 0 {
 			v.Findings = append(v.Findings, finding{Stream: st.Stream, What: "processors", Value: st.Length,
 				Text: fmt.Sprintf("stream %s: it has no processor: start the workers that process it", st.Stream)})

@@ -136,3 +136,37 @@ func TestProcessorGoesBackToPython(t *testing.T) {
 		t.Errorf("%d events wait for Python, want 5", lag)
 	}
 }
+
+// Python stores no number of partitions. Where it has more of them, nobody would read what it
+// sends there.
+func TestPythonHasMorePartitions(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 16})
+	sends := func(partition string) {
+		t.Helper()
+		if err := s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: "__strm:shop.orders." + partition, Values: []any{"data", "{}"}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.registered()
+	s.attended()
+	s.checked(0)
+	const both = "stream orders: this app has 16 partitions of it, and Redis has 18, up to __strm:shop.orders.17"
+	sends("16")
+	sends("17")
+	s.run("worker").want(t, 1, "", both)
+	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "partitions" || v.Findings[0].Value != 18 || v.Findings[0].Limit != 16 {
+		t.Errorf("%+v", v)
+	}
+	s.untyped("check").want(t, 3, both, "")
+	s.untyped("doctor").want(t, 3, both, "")
+	s.rdb.Del(t.Context(), "__meta:shop.orders", "__meta:shop")
+	other := runnel.New("shop", &runnel.Options{RedisURL: s.url})
+	defer other.Close()
+	first := runnel.NewStream(other, "orders", func(o order) string { return o.Customer }, nil)
+	if err := first.Send(t.Context(), order{}); err == nil || !strings.Contains(err.Error(), both) {
+		t.Errorf("the first sender: %v", err)
+	}
+	if n := s.rdb.Exists(t.Context(), "__meta:shop.orders", "__meta:shop").Val(); n != 0 {
+		t.Error("it has stored its own number")
+	}
+}

@@ -29,17 +29,25 @@ func (d *doctor) app(ctx context.Context) error {
 	if err := l.prepare(ctx, streams); err != nil {
 		return err
 	}
-	before, processors := len(d.out), 0
+	before, processors, partitions := len(d.out), 0, map[string]int{}
 	for _, stream := range streams {
 		m, _, err := l.meta(stream)
 		if err != nil {
 			d.found(err, "workers of this stream cannot start, and nothing can be sent to it, until that is done")
 			continue
 		}
+		partitions[stream] = m.Partitions
 		for _, processor := range m.Processors {
 			d.members(l, stream, processor)
 			processors++
 		}
+	}
+	more, err := d.c.MorePartitions(ctx, partitions)
+	if err != nil {
+		d.found(err, "")
+	}
+	for _, stream := range slices.Sorted(maps.Keys(more)) {
+		d.say("app", LevelProblem, "stop the workers and senders of one of the two until they agree", "%v", more[stream])
 	}
 	if len(d.out) == before {
 		d.say("app", LevelOK, "", "%d streams and %d processors: metadata and memberships can be read", len(streams), processors)

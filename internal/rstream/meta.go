@@ -81,6 +81,9 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 			return Meta{}, err
 		}
 		merged, err := mergeMeta(stream, stored, m)
+		if err == nil && stored == nil {
+			err = c.checkPartitions(ctx, stream, merged.Partitions)
+		}
 		if err != nil {
 			return Meta{}, err
 		}
@@ -118,7 +121,10 @@ func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
 		stored, err = c.load(ctx, c.keys.Meta(stream))
 	}
 	if err == nil {
-		_, err = mergeMeta(stream, stored, m)
+		m, err = mergeMeta(stream, stored, m)
+	}
+	if err == nil {
+		err = c.checkPartitions(ctx, stream, m.Partitions)
 	}
 	if err != nil {
 		return c.metaError(stream, err)
@@ -290,7 +296,8 @@ func (e *MetaError) Unwrap() error { return e.Err }
 var errGarbled = errors.New("stored metadata is not readable")
 
 func (c *Client) metaError(stream string, err error) error {
-	if _, ok := err.(*MetaConflictError); ok {
+	switch err.(type) {
+	case *MetaConflictError, *MorePartitionsError:
 		return err
 	}
 	return &MetaError{stream, c.keys.Meta(stream), err}
