@@ -195,6 +195,12 @@ func TestProcessorResume(t *testing.T) {
 	for _, o := range []*owner{ada, bob} {
 		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: "no\nink", Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
 	}
+	stop := decoded[[]inspect.RuleState](t, s.untyped("rules", "ls", "--output", "json"))
+	if len(stop) != 2 || stop[1].Kind != "quarantine" || stop[1].Scope != "partition:orders/printer/1" || stop[1].Who != "w1" || stop[1].Why != "no\nink" ||
+		stop[1].Event != eventID(1, bob.entries[0].ID) || stop[1].Command != "processor resume orders/printer --partition 1" || stop[1].At.UnixMilli() != 1767225600123 {
+		t.Errorf("%+v", stop)
+	}
+	s.untyped("rules", "ls").want(t, 0, "quarantine  partition:orders/printer/0  w1   2026-01-01T00:00:00Z  until resumed  at event "+eventID(0, ada.entries[0].ID)+": no ink  cli.test processor resume orders/printer --partition 0\n", "")
 	s.untyped("processor", "resume", "orders/printer").want(t, 2, "", "which partition? say --partition N")
 	s.untyped("processor", "resume", "orders/printer", "--partition", "2").want(t, 1, "", "stream orders has no partition 2")
 	s.untyped("processor", "resume", "orders/other", "--partition", "0").want(t, 1, "", `no processor "other"; it has printer`)

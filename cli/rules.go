@@ -276,9 +276,9 @@ func whoOf(c *cli.Context) string {
 // rules is the command that lists them.
 func (p *program) rules() *cli.Command {
 	ls := p.command(&cli.Command{
-		Name: "ls", Usage: "list what is paused and blocked: by whom, since when, until when, and why", Action: p.action(runRules),
+		Name: "ls", Usage: "list what is paused, blocked and quarantined: by whom, since when, until when, why, and what ends it", Action: p.action(runRules),
 	}, "PROG rules ls", "PROG rules ls --output json")
-	return p.group("rules", "see what is paused and blocked", ls)
+	return p.group("rules", "see what is paused, blocked and quarantined", ls)
 }
 
 func runRules(ctx context.Context, s *session, c *cli.Context) error {
@@ -288,30 +288,44 @@ func runRules(ctx context.Context, s *session, c *cli.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	in, err := inspect.Rules(ctx, s.client)
+	if _, err := inspect.Rules(ctx, s.client); err != nil {
+		return err // as such, so that it says what to do
+	}
+	app, err := inspect.App(ctx, s.client, "", 1)
 	if err != nil {
 		return err
 	}
-	states := []inspect.RuleState{}
-	for _, r := range in {
-		states = append(states, inspect.StateOf(r))
+	states := app.Stops()
+	for i := range app.Streams {
+		for _, p := range app.Streams[i].Processors {
+			if n := p.Totals.Unknown; n > 0 {
+				printf(s.stderr, "%s: %s of %s/%s cannot be looked at, so quarantines may be missing here; `%s doctor` says why\n", s.name, plural(n, "partition"), p.Stream, p.Processor, s.name)
+			}
+		}
 	}
-	return s.out.write(states, func(w io.Writer) error { return writeRules(w, states) })
+	return s.out.write(states, func(w io.Writer) error { return s.writeRules(w, states) })
 }
 
-func writeRules(w io.Writer, states []inspect.RuleState) error {
+func (s *session) writeRules(w io.Writer, states []inspect.RuleState) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(states) == 0 {
-		fmt.Fprintln(t, "nothing is paused or blocked")
+		fmt.Fprintln(t, "nothing is paused, blocked or quarantined")
 		return t.Flush()
 	}
-	fmt.Fprintln(t, "KIND\tSCOPE\tWHO\tSINCE\tUNTIL\tWHY")
+	fmt.Fprintln(t, "KIND\tSCOPE\tWHO\tSINCE\tUNTIL\tWHY\tENDS WITH")
 	for _, r := range states {
-		until := "until removed"
-		if r.Until != nil {
+		until, why := "until removed", summary(r.Why)
+		switch {
+		case r.Kind == inspect.KindQuarantine:
+			until, why = "until resumed", fmt.Sprintf("at event %s: %s", dash(r.Event), why)
+		case r.Until != nil:
 			until = r.Until.Format(time.RFC3339)
 		}
-		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Kind, r.Scope, r.Who, r.At.Format(time.RFC3339), until, dash(summary(r.Why)))
+		scope := r.Scope
+		if r.Absent {
+			scope += " (not there)"
+		}
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s %s\n", r.Kind, scope, dash(r.Who), r.At.Format(time.RFC3339), until, dash(why), s.name, r.Command)
 	}
 	return t.Flush()
 }

@@ -24,7 +24,7 @@ func decoded[T any](t *testing.T, r result) T {
 
 func TestPauseListUnpause(t *testing.T) {
 	s := owned(t, 2)
-	s.untyped("rules", "ls").want(t, 0, "nothing is paused or blocked\n", "")
+	s.untyped("rules", "ls").want(t, 0, "nothing is paused, blocked or quarantined\n", "")
 	s.run("processor", "pause", "orders/printer", "--why", "no paper", "--who", "ada").want(t, 0, "pause of processor:orders/printer by ada: no paper\n", "")
 	s.untyped("processor", "pause", "orders/printer", "--partition", "1", "--for", "10m", "--who", "bob").want(t, 0, "pause of partition:orders/printer/1 by bob until ", "")
 	s.untyped("processor", "block", "orders", "--as-admin", "--who", "root", "--wait").want(t, 0, "block of stream:orders by root; nothing runs any more\n", "")
@@ -38,6 +38,11 @@ func TestPauseListUnpause(t *testing.T) {
 		text.want(t, 0, want, "")
 	}
 
+	for i, want := range []string{"processor unblock orders --as-admin", "processor unpause orders/printer --partition 1", "processor unpause orders/printer"} {
+		if list[i].Command != want || list[i].Absent {
+			t.Errorf("%+v, want that it ends with %q", list[i], want)
+		}
+	}
 	r := s.untyped("processor", "unpause", "orders/printer")
 	r.want(t, 0, "the pause of processor:orders/printer is removed\nstill in force: block of stream:orders by root\n", "")
 	if !strings.Contains(r.out, "still in force: pause of partition:orders/printer/1 by bob") {
@@ -82,6 +87,7 @@ func TestPauseOfWhatIsNotThereYet(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.untyped("processor", "pause", "oders").want(t, 1, "", `has no stream "oders"; it has none; a stream is there once its app has sent to it or run a worker; --yet holds it back from its start`)
 	s.untyped("processor", "pause", "oders", "--yet").want(t, 0, "pause of stream:oders", "")
+	s.untyped("rules", "ls").want(t, 0, "stream:oders (not there)", "")
 	s.send(1)
 	s.untyped("processor", "pause", "orders/Printer").want(t, 1, "", `stream orders has no processor "Printer"; it has none; a processor is there once a worker has run it; --yet holds it back from its start`)
 	s.untyped("processor", "pause", "orders/printer", "--wait", "--yet").want(t, 0, "nothing runs any more", "")

@@ -99,8 +99,11 @@ type shownMember struct {
 
 func (f *frame) shown(watched string) *shownApp {
 	a := f.sample.App
-	out := &shownApp{App: a.App, Redis: a.Redis, At: a.At.UnixMilli(), Leader: a.Leader, Rules: a.Rules, RulesErr: a.RulesErr,
+	out := &shownApp{App: a.App, Redis: a.Redis, At: a.At.UnixMilli(), Leader: a.Leader, Rules: a.Stops(), RulesErr: a.RulesErr,
 		Streams: []shownStream{}, Moves: append([]move{}, f.moves...)}
+	for i := range out.Rules {
+		out.Rules[i].Why = cut(out.Rules[i].Why, recordInList).Text
+	}
 	for i := range a.Streams {
 		s, rates := &a.Streams[i], &f.sample.Rates[i]
 		one := shownStream{Stream: s.Stream, Partitions: s.Partitions, Size: s.Size, Codec: s.Codec, Partitioner: s.Partitioner,

@@ -59,8 +59,12 @@ func TestLongReasonsAreShortened(t *testing.T) {
 	s.App.Streams[0].Processors[0].Partitions[0].Quarantine = q
 	text, err := (&frame{sample: s}).encoded("orders/printer")
 	var shown shownApp
-	if err = errors.Join(err, json.Unmarshal(text, &shown)); err != nil || len(text) > 3*recordInList || shown.Detail.Notes[0].Quarantine.Event != "5-0" {
+	if err = errors.Join(err, json.Unmarshal(text, &shown)); err != nil || len(text) > 5*recordInList || shown.Detail.Notes[0].Quarantine.Event != "5-0" {
 		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	// It stands among the rules, too, with what ends it.
+	if r := shown.Rules; len(r) != 1 || r[0].Kind != "quarantine" || r[0].Scope != "partition:orders/printer/0" || r[0].Event != "5-0" || r[0].Command != "processor resume orders/printer --partition 0" {
+		t.Errorf("%+v", r)
 	}
 	if len(q.Reason) < 1<<20 {
 		t.Error("what was seen is changed")

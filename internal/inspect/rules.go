@@ -6,21 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
-// A RuleState is a rule that is in force.
+// A RuleState is a rule that is in force, or a quarantine where it stands beside rules.
 type RuleState struct {
-	Kind  string     `json:"kind"`  // pause or block
+	Kind  string     `json:"kind"`  // pause, block or KindQuarantine
 	Scope string     `json:"scope"` // app, stream:…, processor:…/…, partition:…/…/…
-	Who   string     `json:"who"`
+	Who   string     `json:"who"`   // of a quarantine: the worker that stopped
 	Why   string     `json:"why"`
 	At    time.Time  `json:"at"`
 	Until *time.Time `json:"until,omitempty"`
+
+	Event   string `json:"event,omitempty"`   // of a quarantine: partition/entry ID
+	Absent  bool   `json:"absent,omitempty"`  // the app has no such stream or processor
+	Command string `json:"command,omitempty"` // that ends it, without the program's name
 }
+
+// KindQuarantine is the kind of a quarantine among rules.
+const KindQuarantine = "quarantine"
 
 // Rules are the rules of an app that are in force.
 func Rules(ctx context.Context, c *rstream.Client) ([]rules.Rule, error) {
@@ -35,6 +43,67 @@ func StateOf(r rules.Rule) RuleState {
 		s.Until = &r.Until
 	}
 	return s
+}
+
+// Stops are all that keeps partitions from being processed: the rules in force, each with
+// whether there is what it is about, and the quarantines; each with the command that ends it.
+func (a *AppState) Stops() []RuleState {
+	out := []RuleState{}
+	for _, r := range a.Rules {
+		if scope, err := rules.ParseScope(r.Scope); err == nil {
+			r.Absent = a.lacks(scope)
+			r.Command = commandThatEnds(r.Kind, scope)
+		}
+		out = append(out, r)
+	}
+	for i := range a.Streams {
+		for j := range a.Streams[i].Processors {
+			out = append(out, a.Streams[i].Processors[j].quarantines()...)
+		}
+	}
+	return out
+}
+
+// lacks reports whether an app that was looked at as a whole has no such stream or processor.
+func (a *AppState) lacks(scope rules.Scope) bool {
+	if _, unreadable := a.Unreadable[scope.StreamName()]; unreadable || scope == rules.App() {
+		return false
+	}
+	for i := range a.Streams {
+		if s := &a.Streams[i]; s.Stream == scope.StreamName() {
+			return scope.ProcessorName() != "" && !slices.ContainsFunc(s.Processors, func(p ProcessorState) bool { return p.Processor == scope.ProcessorName() })
+		}
+	}
+	return true
+}
+
+func (p *ProcessorState) quarantines() (out []RuleState) {
+	for _, s := range p.Partitions {
+		if q := s.Quarantine; q != nil {
+			scope := rules.Partition(p.Stream, p.Processor, s.Partition)
+			out = append(out, RuleState{Kind: KindQuarantine, Scope: scope.String(), Who: q.Worker, Why: q.Reason, At: q.At, Event: q.Event,
+				Command: commandThatEnds(KindQuarantine, scope)})
+		}
+	}
+	return out
+}
+
+func commandThatEnds(kind string, scope rules.Scope) string {
+	verb, flags := map[string]string{string(rules.Pause): "unpause", string(rules.Block): "unblock", KindQuarantine: "resume"}[kind], ""
+	what := scope.StreamName()
+	if name := scope.ProcessorName(); name != "" {
+		what += "/" + name
+	}
+	if scope == rules.App() {
+		what = "--all"
+	}
+	if n, one := scope.PartitionNumber(); one {
+		flags = fmt.Sprintf(" --partition %d", n)
+	}
+	if kind == string(rules.Block) {
+		flags += " --as-admin"
+	}
+	return "processor " + verb + " " + what + flags
 }
 
 // hold fills in what rules hold back. What cannot be read is told, and does not

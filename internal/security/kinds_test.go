@@ -48,10 +48,10 @@ func TestWhoPausesNeedNotBlock(t *testing.T) {
 				refused("shop-pauser", k.Blocks(), unblock...)
 				inForce("block  stream:orders")
 				s.run(0, "shop-blocker", unblock...)
-				inForce("nothing is paused or blocked")
+				inForce("nothing is paused, blocked or quarantined")
 			}
 			refused("shop-pauser", k.Blocks(), block...)
-			inForce("nothing is paused or blocked")
+			inForce("nothing is paused, blocked or quarantined")
 		})
 	}
 }

@@ -83,7 +83,7 @@ func TestResumeAndUnpause(t *testing.T) {
 	b.goTo("rules")
 	b.click("tr[data-rule] button")
 	b.confirm("", "stamps came", "Unpause")
-	b.await("no rule", `document.querySelector(".empty")?.textContent === "Nothing is paused or blocked."`)
+	b.await("no rule", `document.querySelector(".empty")?.textContent === "Nothing is paused, blocked or quarantined."`)
 	s.eventually("mails to be sent", func() bool { return s.processor("mails", "postman").Totals.Lag == 0 })
 	b.goTo("delayed/orders")
 	b.click("tr[data-delayed] input")
