@@ -220,9 +220,12 @@ func summary(text string) string {
 }
 
 // plural is "1 event" or "2 events".
-func plural(n int, noun string) string {
+func plural[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if stem, y := strings.CutSuffix(noun, "entry"); y {
+		noun = stem + "entrie"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -151,11 +151,11 @@ func findings(c *cli.Context, p *inspect.ProcessorState) (out []finding) {
 		add(nil, "lag", p.Totals.Lag, limit, "lag %s is above %d", atLeast(p.Totals.Lag, p.Totals.LagMore), limit)
 	}
 	if limit := c.Int64(flagMaxDead); c.IsSet(flagMaxDead) && p.Totals.Dead > limit {
-		add(nil, "dead", p.Totals.Dead, limit, "%d dead letters, above %d; see dead ls %s/%s", p.Totals.Dead, limit, p.Stream, p.Processor)
+		add(nil, "dead", p.Totals.Dead, limit, "%s, above %d; see dead ls %s/%s", plural(p.Totals.Dead, "dead letter"), limit, p.Stream, p.Processor)
 	}
 	if limit := c.Int64(flagMaxLost); p.Totals.Lost > limit {
 		add(nil, "lost", p.Totals.Lost, limit, "%s lost, removed before they were processed, above %d; --%s %d accepts that",
-			plural(int(p.Totals.Lost), "event"), limit, flagMaxLost, p.Totals.Lost)
+			plural(p.Totals.Lost, "event"), limit, flagMaxLost, p.Totals.Lost)
 	}
 	for i := range p.Partitions {
 		s := &p.Partitions[i]

@@ -27,8 +27,15 @@ func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
 	url := "redis://" + server.Addr()
 	s.reg.Override(worker.Overrides{RedisURL: url, Inside: true})
 	printf(s.stderr, "--dev: a Redis inside this process, at %s; its data is lost on exit\n", server.Addr())
+	if os.Getenv("RUNNEL_REDIS_URL") != "" {
+		printf(s.stderr, "--dev: the server of RUNNEL_REDIS_URL is not used\n")
+	}
 	if c.Command.Name == "worker" {
+		if server.Addr() != devAddr {
+			printf(s.stderr, "--dev: another server has %s, and this worker shares nothing with it; to share its events, run worker without --dev\n", devAddr)
+		}
 		printf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), s.sampleSend())
+		printf(s.stderr, "--dev: a second worker, which shares out the partitions with this one:\n  %s worker --redis-url %s\n", programLine(s.name), url)
 	} else {
 		printf(s.stderr, "--dev: no worker sees it; to reach one that runs with --dev, set RUNNEL_REDIS_URL as that one says\n")
 	}

@@ -86,6 +86,26 @@ func (l *lineReader) read() (text []byte, tooLong bool, err error) {
 	}
 }
 
+// array reports whether the file begins with "[". It reads nothing, and waits for its first
+// character that is no space.
+func (l *lineReader) array() bool {
+	for n := 1; n <= 4096; n++ {
+		text, err := l.r.Peek(n)
+		text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
+		if len(text) > 0 && !bytes.HasPrefix([]byte("\ufeff"), text) || err != nil {
+			return err == nil && text[0] == '['
+		}
+	}
+	return false
+}
+
+func dashFile(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
 // waiting reports whether no whole line has been read ahead, so that the next
 // one may be long in coming.
 func (l *lineReader) waiting() bool {
@@ -94,8 +114,9 @@ func (l *lineReader) waiting() bool {
 }
 
 // readBatches puts the lines of all files into out, in order, until the last one
-// or ctx ends. What has come is passed on without waiting for more.
-func readBatches(ctx context.Context, files []string, stdin io.Reader, out chan<- batch) {
+// or ctx ends. What has come is passed on without waiting for more. Unless records may be arrays, a
+// file that is one is refused by its first character: it may be one line, of any length.
+func readBatches(ctx context.Context, files []string, arrays bool, stdin io.Reader, out chan<- batch) {
 	defer close(out)
 	pass := func(b batch) bool {
 		if len(b.lines) == 0 && b.err == nil {
@@ -109,13 +130,13 @@ func readBatches(ctx context.Context, files []string, stdin io.Reader, out chan<
 		}
 	}
 	for _, file := range files {
-		if !readFile(file, stdin, pass) {
+		if !readFile(file, arrays, stdin, pass) {
 			return
 		}
 	}
 }
 
-func readFile(file string, stdin io.Reader, pass func(batch) bool) bool {
+func readFile(file string, arrays bool, stdin io.Reader, pass func(batch) bool) bool {
 	r := stdin
 	if file != "-" {
 		f, err := os.Open(file)
@@ -126,6 +147,9 @@ func readFile(file string, stdin io.Reader, pass func(batch) bool) bool {
 		r = f
 	}
 	lines := newLineReader(r, file)
+	if !arrays && lines.array() {
+		return pass(batch{err: fmt.Errorf("%s: this is a JSON array, and a record per line is needed: `jq -c '.[]'` makes lines of it; nothing of it was sent", dashFile(file))})
+	}
 	var b batch
 	for size := 0; ; {
 		l, err := lines.next()

@@ -89,22 +89,22 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	if toPython {
-		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %d dead letters removed", name, gone.Parked, gone.Dead)
+		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %s removed", name, gone.Parked, plural(gone.Dead, "dead letter"))
 	}
-	return s.out.line(gone, "%s removed; %d events unprocessed, %d parked, %d dead letters removed", name, gone.Lag, gone.Parked, gone.Dead)
+	return s.out.line(gone, "%s removed; %s unprocessed, %d parked, %s removed", name, plural(gone.Lag, "event"), gone.Parked, plural(gone.Dead, "dead letter"))
 }
 
 // confirmRemoval asks whether what a processor leaves behind may be given up. What Python's
 // runnel goes on with needs no question.
 func (s *session) confirmRemoval(c *cli.Context, name string, gone removed) error {
 	if !c.Bool(flagToPython) {
-		return s.confirm(c, "Forget %s, with its position, %d events that it has not processed, %d of them parked, and %d dead letters?",
-			name, gone.Lag+gone.Parked, gone.Parked, gone.Dead)
+		return s.confirm(c, "Forget %s, with its position, %s that it has not processed, %d of them parked, and %s?",
+			name, plural(gone.Lag+gone.Parked, "event"), gone.Parked, plural(gone.Dead, "dead letter"))
 	}
 	if gone.Parked+gone.Dead == 0 {
 		return nil
 	}
-	return s.confirm(c, "Leave %s to Python's runnel, and give up %d parked events and %d dead letters?", name, gone.Parked, gone.Dead)
+	return s.confirm(c, "Leave %s to Python's runnel, and give up %s and %s?", name, plural(gone.Parked, "parked event"), plural(gone.Dead, "dead letter"))
 }
 
 // runRemoveGroup lets a consumer group go that is of no registered processor.
@@ -125,7 +125,7 @@ func runRemoveGroup(ctx context.Context, s *session, c *cli.Context, stream, nam
 		}
 		gone.Lag += max(g.Lag, 0)
 	}
-	err = s.confirm(c, "Destroy consumer group %s of stream %s (%s), which has not acked %d events, with its position?", name, stream, groups[0].Who, gone.Lag)
+	err = s.confirm(c, "Destroy consumer group %s of stream %s (%s), which has not acked %s, with its position?", name, stream, groups[0].Who, plural(gone.Lag, "event"))
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func runRemoveGroup(ctx context.Context, s *session, c *cli.Context, stream, nam
 			return err
 		}
 	}
-	return s.out.line(gone, "consumer group %s of stream %s destroyed; %d events were not acked", name, stream, gone.Lag)
+	return s.out.line(gone, "consumer group %s of stream %s destroyed; %s not acked", name, stream, plural(gone.Lag, "event"))
 }
 
 func stillRead(stream string, g inspect.GroupState) error {

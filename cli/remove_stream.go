@@ -74,8 +74,8 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 			return fmt.Errorf("%w; nothing was changed", stillRead(name, g))
 		}
 	}
-	if err := s.confirm(c, "Delete stream %s for good, with %d entries, %d delayed events, %s and %d dead letters?",
-		name, gone.Entries, gone.Delayed, plural(len(gone.Processors), "processor"), gone.Dead); err != nil {
+	if err := s.confirm(c, "Delete stream %s for good, with %s, %s, %s and %s?",
+		name, plural(gone.Entries, "entry"), plural(gone.Delayed, "delayed event"), plural(len(gone.Processors), "processor"), plural(gone.Dead, "dead letter")); err != nil {
 		return err
 	}
 	for i := range state.Processors {
@@ -86,5 +86,6 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 	if err := s.client.DropStream(ctx, name, state.Partitions); err != nil {
 		return err
 	}
-	return s.out.line(gone, "stream %s removed; %d entries, %d delayed events, %s, %d dead letters", name, gone.Entries, gone.Delayed, plural(len(gone.Processors), "processor"), gone.Dead)
+	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s", name,
+		plural(gone.Entries, "entry"), plural(gone.Delayed, "delayed event"), plural(len(gone.Processors), "processor"), plural(gone.Dead, "dead letter"))
 }

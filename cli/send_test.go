@@ -224,7 +224,7 @@ func TestMetadataThatDiffersIsToldOnce(t *testing.T) {
 	runnel.NewStream(other, "orders", func(o order) string { return o.Customer }, nil)
 	for _, args := range [][]string{{"send", "orders", "{}"}, {"sendmany", "orders", "-"}} {
 		r := run(t.Context(), other, "{}\n{}\n", args...)
-		r.want(t, 1, "", "partitions 16, this process is set to 8")
+		r.want(t, 1, "", "partitions 16, this process is set to 8: set StreamOptions.Partitions to 16, ")
 		if strings.Count(r.err, "\n") != 1 {
 			t.Errorf("more than one line: %q", r.err)
 		}

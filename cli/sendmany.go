@@ -47,6 +47,7 @@ func runSendMany(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	b := &bulk{
 		session: s, to: to, key: keyOf(c), stopOnError: c.Bool("stop-on-error"),
+		arrays: to.arrays || s.program.app == nil && c.IsSet(flagKey),
 		report: newReport(s.stderr, len(files) > 1),
 	}
 	err = b.run(ctx, files)
@@ -100,6 +101,7 @@ type bulk struct {
 	to          *target
 	key         *string
 	stopOnError bool
+	arrays      bool // a record may be an array
 	report      *report
 	counts
 }
@@ -126,7 +128,7 @@ func (b *bulk) run(ctx context.Context, files []string) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		readBatches(reading, files, b.stdin, batches)
+		readBatches(reading, files, b.arrays, b.stdin, batches)
 	}()
 	// A read from a terminal or a pipe cannot be ended from outside: then it
 	// stays behind, and ends with the process.

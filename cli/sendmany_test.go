@@ -134,6 +134,28 @@ func TestSendManyChecksFilesFirst(t *testing.T) {
 	}
 }
 
+// A JSON array is no file of lines, and may be one line of any length: its first character is enough.
+func TestSendManyRefusesAnArray(t *testing.T) {
+	s := newShop(t, nil)
+	const hint = "this is a JSON array, and a record per line is needed: `jq -c '.[]'` makes lines of it; nothing of it was sent"
+	pretty := file(t, "pretty.json", "\ufeff\n[\n {\"customer\":\"ada\"},\n {\"customer\":\"bob\"}\n]\n")
+	for _, send := range []func(...string) result{s.run, s.untyped} {
+		send("sendmany", "orders", pretty).want(t, 1, "sent 0, failed 0", pretty+": "+hint)
+	}
+	run(t.Context(), s.app, `[{"customer":"ada"}]`, "sendmany", "orders", "-").want(t, 1, "sent 0, failed 0", "standard input: "+hint)
+
+	long := &endless{line: []byte(`[{"customer":"ada"},`), left: 50 << 20}
+	b := fakeBulk(long, io.Discard, nil)
+	if err := b.run(t.Context(), []string{"-"}); err == nil || long.left < 50<<20-readBuffer {
+		t.Errorf("%v, %d lines left", err, long.left)
+	}
+
+	app := runnel.New("shop", &runnel.Options{RedisURL: s.url})
+	defer app.Close()
+	runnel.NewStream(app, "lists", func(l []int) string { return fmt.Sprint(len(l)) }, nil)
+	run(t.Context(), app, "[1]\n[2,3]\n", "sendmany", "lists", "-").want(t, 0, "sent 2, failed 0", "")
+}
+
 func TestSendManyWithAKey(t *testing.T) {
 	s := newShop(t, nil)
 	run(t.Context(), s.app, records(10), "sendmany", "orders", "-", "--key", "eve").want(t, 0, "sent 10, failed 0", "")

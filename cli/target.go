@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type target struct {
 	send func(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent
 	// check returns why send would refuse a record.
 	check func(worker.JSONRecord) error
+	// arrays is set where the app's type of a record may be a JSON array.
+	arrays bool
 }
 
 // target finds a stream: among the app's, or by its metadata.
@@ -47,7 +50,9 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 	if _, err := s.client.EnsureMeta(ctx, name, streams[i].Meta); err != nil {
 		return nil, err
 	}
-	return &target{name, streams[i].SendJSON, streams[i].CheckJSON}, nil
+	sample, err := streams[i].Sample()
+	arrays := err != nil || string(sample) == "null" || bytes.HasPrefix(sample, []byte("["))
+	return &target{name, streams[i].SendJSON, streams[i].CheckJSON, arrays}, nil
 }
 
 // declared are the streams that the app declared; none without types.

@@ -42,7 +42,7 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 		_, _, err := u.encode(r)
 		return err
 	}
-	return &target{name, u.send, check}, nil
+	return &target{name, u.send, check, false}, nil
 }
 
 func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {

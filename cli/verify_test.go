@@ -64,8 +64,8 @@ func TestRemoveStreamLeavesNothing(t *testing.T) {
 	}
 	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", "orders/printer is run by worker")
 	w.stop().want(t, 0, "", "worker stopped")
-	s.untyped("stream", "rm", "orders").want(t, 2, "", "with 4 entries, 1 delayed events, 1 processor and 0 dead letters? There is no terminal to ask at: say --yes")
-	s.untyped("stream", "rm", "--yes", "orders").want(t, 0, "stream orders removed; 4 entries, 1 delayed events, 1 processor, 0 dead letters\n", "")
+	s.untyped("stream", "rm", "orders").want(t, 2, "", "with 4 entries, 1 delayed event, 1 processor and 0 dead letters? There is no terminal to ask at: say --yes")
+	s.untyped("stream", "rm", "--yes", "orders").want(t, 0, "stream orders removed; 4 entries, 1 delayed event, 1 processor, 0 dead letters\n", "")
 	if keys := s.rdb.Keys(t.Context(), "*orders*").Val(); len(keys) != 0 {
 		t.Errorf("left behind: %v", keys)
 	}

@@ -125,6 +125,9 @@ func TestDev(t *testing.T) {
 	line := regexp.MustCompile(`RUNNEL_REDIS_URL=(redis://127\.0\.0\.1:\d+) (.+) send orders '(\{"customer":"","amount":0\})'`)
 	eventually(t, "the line to type", func() bool { return line.MatchString(stderr.String()) })
 	m := line.FindStringSubmatch(stderr.String())
+	for _, want := range []string{"the server of RUNNEL_REDIS_URL is not used", " worker --redis-url " + m[1] + "\n"} {
+		eventually(t, want, func() bool { return strings.Contains(stderr.String(), want) })
+	}
 	t.Setenv("RUNNEL_REDIS_URL", m[1])
 	second := newShopApp()
 	defer second.Close()
@@ -150,6 +153,22 @@ func TestDevTakesAFreePort(t *testing.T) {
 	r.want(t, 0, "orders ", "no worker sees it")
 	if strings.Contains(r.err, devAddr+";") {
 		t.Errorf("took a port that is taken: %s", r.err)
+	}
+}
+
+func TestASecondDevWorkerSaysThatItSharesNothing(t *testing.T) {
+	if l, err := net.Listen("tcp", devAddr); err == nil {
+		defer l.Close() // else somebody else has the port already
+	}
+	t.Setenv("RUNNEL_REDIS_URL", "")
+	s := newShopApp()
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := run(ctx, s, "", "worker", "--dev")
+	if !strings.Contains(r.err, "another server has 127.0.0.1:6379, and this worker shares nothing with it; to share its events, run worker without --dev") ||
+		strings.Contains(r.err, "RUNNEL_REDIS_URL is not used") {
+		t.Errorf("%+v", r)
 	}
 }
 

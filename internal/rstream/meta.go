@@ -53,7 +53,16 @@ func (e *MetaConflictError) Error() string {
 			return why
 		}
 	}
-	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own)
+	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own) + e.remedy()
+}
+
+// remedy is what to set, or what else to do.
+func (e *MetaConflictError) remedy() string {
+	option := map[string]string{"partitions": "Partitions", "codec": "Codec", "partitioner": "Partitioner"}[e.Field]
+	if option == "" || e.Stored == "" {
+		return ""
+	}
+	return fmt.Sprintf(": set StreamOptions.%s to %s, as it cannot change once the stream exists, or give the stream another name", option, e.Stored)
 }
 
 // EnsureMeta compares the stored metadata of a stream with m and returns it. The
