@@ -248,7 +248,7 @@ func (jsonText) EncodeLimited(record any, limit int64) (data []byte, err error) 
 	w := jsonWriters.Get().(*jsonWriter)
 	w.buf.Reset()
 	if err := w.enc.Encode(addressable(record)); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", record, err)
+		return nil, fmt.Errorf("encode %T: %w%s", record, err, jsonHint(err, nil))
 	}
 	text := bytes.TrimSuffix(w.buf.Bytes(), []byte("\n"))
 	if weighJSON(text, record) > limit {
@@ -275,7 +275,7 @@ func (jsonText) DecodeLimited(data []byte, record any, limit int64) (takes int64
 		return takes, fmt.Errorf("decode %T: %w", record, tooLarge(limit))
 	}
 	if err := json.Unmarshal(data, record); err != nil {
-		return takes, fmt.Errorf("decode %T: %w", record, err)
+		return takes, fmt.Errorf("decode %T: %w%s", record, err, jsonHint(err, data))
 	}
 	return takes, nil
 }

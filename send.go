@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -234,6 +235,9 @@ func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fi
 		var data []byte
 		data, err = encodePayload(o.Codec, out.Record, o.MaxRecord)
 		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // data is ours
+		if err == nil && readByPython(o) {
+			err = crosses(reflect.ValueOf(&out.Record).Elem(), "")
+		}
 	}
 	if err != nil {
 		return nil, 0, err

@@ -174,6 +174,7 @@ func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.untyped("send", "orders", `{"customer":"abc"}`).want(t, 0, "orders 1/", "")
+	s.untyped("send", "orders", "{\"customer\":\"\xff\"}").want(t, 1, "", "not UTF-8, and Python's runnel")
 }
 
 // Python's runnel reads no field but data, and typed readers do not care.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/operate"
@@ -122,6 +124,9 @@ func (u *untyped) encode(r worker.JSONRecord) ([]string, int, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, r.JSON); err != nil {
 		return nil, 0, err
+	}
+	if strings.HasPrefix(u.meta.Partitioner, "python-") && !utf8.Valid(compact.Bytes()) {
+		return nil, 0, errors.New("the record is not UTF-8, and Python's runnel, which may read this stream, refuses it")
 	}
 	fields := []string{rstream.JSONField, compact.String()}
 	if codec := operate.TextCodec(u.meta); codec != nil {
