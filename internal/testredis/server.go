@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,7 @@ type Server struct {
 	port     int
 	blocks   int // limit on the size of files, 0 for none
 	args     []string
+	env      []string // beside that of this process
 	password string
 	sentinel string      // file of its settings, empty for a server of data
 	tls      *tls.Config // of clients, nil without TLS
@@ -135,7 +137,7 @@ func (s *Server) launch() error {
 		script := fmt.Sprintf(`trap '' XFSZ; ulimit -f %d; exec redis-server "$@"`, s.blocks)
 		cmd = exec.Command("sh", append([]string{"-c", script, "redis-server"}, s.commandLine()...)...)
 	}
-	cmd.Dir = s.dir
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	p, err := startProcess(cmd)
 	if err != nil {
