@@ -186,7 +186,7 @@ func preview(partitions []inspect.PartitionState, numbers []int, to *goal) ([]mo
 			return nil, fmt.Errorf("partition %d cannot be looked at: %s", n, s.Err)
 		}
 		id := to.in(n)
-		if id == "$" || rstream.CompareIDs(id, s.End) > 0 {
+		if s.End != "" && (id == "$" || rstream.CompareIDs(id, s.End) > 0) { // else it is not known
 			id = s.End
 		}
 		moves = append(moves, moved{n, s.Floor, id})

@@ -33,7 +33,7 @@ func NewCollector(app *runnel.App, opts *Options) *Collector {
 	}
 	c.opts.Partitions = cmp.Or(c.opts.Partitions, DefaultPartitions)
 	c.opts.CountAtMost = cmp.Or(c.opts.CountAtMost, DefaultCountAtMost)
-	c.looks = newLooks(c.reg, c.opts.CountAtMost)
+	c.looks = &looks{reg: c.reg, count: c.opts.CountAtMost}
 	c.reg.KeepLatencies()
 	return c
 }
@@ -48,9 +48,9 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends all metrics. It asks Redis how far the owned partitions are, at most
-// once a second, with two requests for 256 partitions; without an answer the metrics
-// of partitions are missing and runnel_redis_up is 0.
+// Collect sends all metrics. It asks Redis how far the owned partitions are, for all
+// processors together and at most once a second, with two requests for 256 partitions;
+// without an answer the metrics of partitions are missing and runnel_redis_up is 0.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	p := &page{to: to, app: c.app}
 	if streams, err := c.reg.Streams(); err == nil {
@@ -67,18 +67,14 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	p.worker(s)
 	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
 	defer cancel()
-	reached := 1.0
+	looks, err := c.looks.owned(ctx, s.Processors)
+	p.add(redisUp, oneIf(err == nil))
 	for i := range s.Processors {
-		ps := &s.Processors[i]
-		p.processor(ps)
-		parts, err := c.looks.at(ctx, ps.Stream, ps.Processor, ps.Owned)
-		if err != nil {
-			reached = 0
-			continue
+		p.processor(&s.Processors[i])
+		if err == nil {
+			p.partitions(&looks[i], c.opts.Partitions)
 		}
-		p.partitions(ps, parts, c.opts.Partitions)
 	}
-	p.add(redisUp, reached)
 }
 
 // A page is one collection.
@@ -137,8 +133,8 @@ func (p *page) histogram(f *family, h worker.Histogram, labels []string) {
 }
 
 // partitions sends what Redis knows of the owned partitions.
-func (p *page) partitions(s *worker.ProcessorStats, look *look, series int) {
-	labels := []string{s.Stream, s.Processor}
+func (p *page) partitions(look *look, series int) {
+	labels := []string{look.stream, look.processor}
 	for _, m := range totalGauges {
 		p.add(m.family, m.of(&look.totals), labels...)
 	}

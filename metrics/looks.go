@@ -7,48 +7,61 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // freshFor is how long a look at Redis serves further scrapes.
 const freshFor = time.Second
 
-// looks are what Redis said of the partitions of each processor last.
+// looks are what Redis said last of the partitions that a worker owns.
 type looks struct {
 	reg   *worker.Registry
 	count int64
 
 	mu sync.Mutex // held while Redis is asked: scrapes at the same time share an answer
-	of map[[2]string]*look
+	at time.Time
+	of []look
 }
 
 // A look is what Redis said of some partitions of a processor.
 type look struct {
-	at         time.Time
-	numbers    []int
-	partitions []inspect.PartitionState
-	totals     inspect.Totals
+	stream, processor string
+	numbers           []int
+	partitions        []inspect.PartitionState
+	totals            inspect.Totals
 }
 
-func newLooks(reg *worker.Registry, count int64) *looks {
-	return &looks{reg: reg, count: count, of: map[[2]string]*look{}}
-}
-
-func (l *looks) at(ctx context.Context, stream, processor string, numbers []int) (*look, error) {
+// owned looks at what each of the processors owns, at that of all together. The looks stand in their order.
+func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) ([]look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := [2]string{stream, processor}
-	if last := l.of[key]; last != nil && time.Since(last.at) < freshFor && slices.Equal(last.numbers, numbers) {
-		return last, nil
+	if time.Since(l.at) < freshFor && slices.EqualFunc(l.of, processors, look.isOf) {
+		return l.of, nil
 	}
 	client, err := l.reg.Client()
 	if err != nil {
 		return nil, err
 	}
-	parts, err := inspect.Partitions(ctx, client, stream, processor, numbers, l.count)
+	var places []rstream.Place
+	for _, p := range processors {
+		for _, n := range p.Owned {
+			places = append(places, client.Place(p.Stream, p.Processor, n))
+		}
+	}
+	seen, err := inspect.Places(ctx, client, places, l.count)
 	if err != nil {
 		return nil, err
 	}
-	l.of[key] = &look{at: time.Now(), numbers: numbers, partitions: parts, totals: inspect.Sum(parts)}
-	return l.of[key], nil
+	l.at, l.of = time.Now(), nil
+	for _, p := range processors {
+		n := len(p.Owned)
+		l.of = append(l.of, look{p.Stream, p.Processor, p.Owned, seen[:n:n], inspect.Sum(seen[:n])})
+		seen = seen[n:]
+	}
+	return l.of, nil
+}
+
+func (l look) isOf(p worker.ProcessorStats) bool {
+	return l.stream == p.Stream && l.processor == p.Processor && slices.Equal(l.numbers, p.Owned)
 }

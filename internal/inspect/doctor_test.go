@@ -167,7 +167,7 @@ func TestDiagnoseRights(t *testing.T) {
 			"warning rights: no CLIENT UNBLOCK: partitions are handed over later", "warning rights: no CLIENT KILL: a worker whose connection breaks has to join anew",
 			"warning rights: no INFO: the state of the server is not checked", "warning rights: no CONFIG GET",
 		}},
-		{[]string{"+@all", "~*", "-script", "-object", "-memory", "-wait"}, []string{"ok rights: all that a worker needs"}},
+		{[]string{"+@all", "~*", "-script", "-object", "-wait"}, []string{"ok rights: all that a worker needs"}},
 	} {
 		got := found(t, server, rstream.Work, keys.Standalone, func(*rstream.Client) []string { return tt.rules })
 		for _, want := range tt.want {

@@ -55,7 +55,11 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string,
 	if err := l.readBeats(ctx, stream, processor); err != nil {
 		return nil, err
 	}
-	return l.processor(ctx, stream, processor, m.Partitions)
+	seen, err := Partitions(ctx, c, stream, processor, allOf(m.Partitions), l.count)
+	if err != nil {
+		return nil, err
+	}
+	return l.processor(stream, processor, seen)
 }
 
 // Members returns a processor's membership, and its members with what their heartbeats
@@ -71,15 +75,24 @@ func Members(ctx context.Context, c *rstream.Client, stream, processor string) (
 	return l.members(stream, processor)
 }
 
-// Partitions looks at some partitions of a processor, in one round trip per 256 of
-// them unless entries have to be counted. Who the workers are it does not tell. count
-// is as for App.
+// Partitions looks at some partitions of a processor; see Places.
 func Partitions(ctx context.Context, c *rstream.Client, stream, processor string, numbers []int, count int64) ([]PartitionState, error) {
-	count = cmp.Or(count, CountAtMost)
+	return Places(ctx, c, placesOf(c, stream, processor, numbers), count)
+}
+
+func placesOf(c *rstream.Client, stream, processor string, numbers []int) []rstream.Place {
 	places := make([]rstream.Place, len(numbers))
 	for i, n := range numbers {
 		places[i] = c.Place(stream, processor, n)
 	}
+	return places
+}
+
+// Places looks at partitions as processors see them, at those of all processors together: that costs little more than
+// to look for one of them. It takes one round trip for 1024 partitions of one processor unless entries have to be counted.
+// Who the workers are it does not tell. count is as for App.
+func Places(ctx context.Context, c *rstream.Client, places []rstream.Place, count int64) ([]PartitionState, error) {
+	count = cmp.Or(count, CountAtMost)
 	views, err := c.Views(ctx, places)
 	if err != nil {
 		return nil, err
@@ -87,7 +100,7 @@ func Partitions(ctx context.Context, c *rstream.Client, stream, processor string
 	out := make([]PartitionState, 0, len(views))
 	for i, v := range views {
 		s := PartitionState{
-			Partition: numbers[i], Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
+			Partition: places[i].Partition, Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
 			Length: v.Length, Appended: v.Added, Floor: v.Floor, End: v.End, Oldest: v.Oldest, Delayed: v.Delayed,
 			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Partition, v.Quarantine), Halt: quarantineOf(places[i].Partition, v.Halt),
@@ -100,11 +113,8 @@ func Partitions(ctx context.Context, c *rstream.Client, stream, processor string
 		case v.Err != nil:
 			s.Err = v.Err.Error()
 		case v.Behind < 0:
-			if s.Lag, err = c.CountBehind(ctx, places[i], v.Delivered, count); err != nil {
+			if s.Lag, s.LagMore, err = c.CountBehind(ctx, places[i], v.Delivered, count); err != nil {
 				return nil, err
-			}
-			if s.LagMore = s.Lag > count; s.LagMore {
-				s.Lag = count
 			}
 		}
 		s.Lag += s.Pending

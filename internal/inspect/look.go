@@ -182,20 +182,26 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 		Stream: stream, Partitions: m.Partitions, Size: m.Size, Codec: m.Codec,
 		Partitioner: m.Partitioner, KeyField: m.KeyField, Layout: m.Layout, Processors: []ProcessorState{},
 	}
-	for _, name := range m.Processors {
-		p, err := l.processor(ctx, stream, name, m.Partitions)
+	names := m.Processors
+	if len(names) == 0 {
+		names = []string{""} // what is the same whoever processes it
+	}
+	var places []rstream.Place
+	for _, name := range names {
+		places = append(places, placesOf(l.c, stream, name, allOf(m.Partitions))...)
+	}
+	seen, err := Places(ctx, l.c, places, l.count)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range m.Processors {
+		p, err := l.processor(stream, name, seen[i*m.Partitions:(i+1)*m.Partitions:(i+1)*m.Partitions])
 		if err != nil {
 			return nil, err
 		}
 		s.Processors = append(s.Processors, *p)
 	}
-	var seen []PartitionState // what is the same whoever processes it
-	if len(s.Processors) > 0 {
-		seen = s.Processors[0].Partitions
-	} else if seen, err = Partitions(ctx, l.c, stream, "", allOf(m.Partitions), 1); err != nil {
-		return nil, err
-	}
-	return s, l.sum(ctx, s, seen)
+	return s, l.sum(ctx, s, seen[:m.Partitions])
 }
 
 // sum fills in the sums over a stream's partitions.
@@ -225,8 +231,9 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	return err
 }
 
-func (l *look) processor(ctx context.Context, stream, processor string, partitions int) (*ProcessorState, error) {
-	p := &ProcessorState{Stream: stream, Processor: processor}
+// processor is what is known of a processor, of which the partitions were seen.
+func (l *look) processor(stream, processor string, seen []PartitionState) (*ProcessorState, error) {
+	p := &ProcessorState{Stream: stream, Processor: processor, Partitions: seen}
 	g, members, err := l.members(stream, processor)
 	if err != nil && !l.lenient {
 		return nil, err
@@ -238,9 +245,6 @@ func (l *look) processor(ctx context.Context, stream, processor string, partitio
 	workers := map[string]string{}
 	for _, member := range p.Members {
 		workers[member.Executor] = member.Worker
-	}
-	if p.Partitions, err = Partitions(ctx, l.c, stream, processor, allOf(partitions), l.count); err != nil {
-		return nil, err
 	}
 	for n := range p.Partitions {
 		p.Partitions[n].Worker = workers[p.Partitions[n].Executor]

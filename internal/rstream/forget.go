@@ -77,9 +77,9 @@ func (c *Client) forget(ctx context.Context, p Place, dead bool, leave string) e
 // DropStream deletes the partitions of a stream, what is delayed in them, and, last,
 // its metadata. What processors left has to be forgotten before. It may be repeated.
 func (c *Client) DropStream(ctx context.Context, stream string, partitions int) error {
-	for from := 0; from < partitions; from += viewsPerTrip {
+	for from := 0; from < partitions; from += partitionsPerTrip {
 		var calls []*call
-		for n := from; n < min(from+viewsPerTrip, partitions); n++ {
+		for n := from; n < min(from+partitionsPerTrip, partitions); n++ {
 			due := c.keys.Delayed(stream, n)
 			calls = append(calls, plainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence))
 		}

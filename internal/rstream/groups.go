@@ -25,22 +25,20 @@ func (c *Client) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]
 		args = append(args, p)
 	}
 	out := make([][]ForeignGroup, m.Partitions)
-	for from := 0; from < m.Partitions; from += viewsPerTrip {
-		calls := make([]*call, min(m.Partitions-from, viewsPerTrip))
-		for i := range calls {
-			calls[i] = scriptCall(ctx, groupsScript, []string{c.keys.Partition(stream, from+i)}, args...)
+	calls := make([]*call, m.Partitions)
+	for n := range calls {
+		calls[n] = scriptCall(ctx, groupsScript, []string{c.keys.Partition(stream, n)}, args...)
+	}
+	inTurns(ctx, c.ordinary, calls, inTurn(len(m.Processors)))
+	for n, call := range calls {
+		groups, err := parseGroups(call.reply.Slice())
+		if err = sorted(err); errors.Is(err, ErrWrongType) {
+			continue // it has none, and whoever looks at the partition is told
 		}
-		pipeline(ctx, c.ordinary, calls)
-		for i, call := range calls {
-			groups, err := parseGroups(call.reply.Slice())
-			if err = sorted(err); errors.Is(err, ErrWrongType) {
-				continue // it has none, and whoever looks at the partition is told
-			}
-			if err != nil {
-				return nil, fmt.Errorf("stream %s partition %d: consumer groups: %w", stream, from+i, err)
-			}
-			out[from+i] = groups
+		if err != nil {
+			return nil, fmt.Errorf("stream %s partition %d: consumer groups: %w", stream, n, err)
 		}
+		out[n] = groups
 	}
 	return out, nil
 }
@@ -72,8 +70,8 @@ func parseGroups(reply []any, err error) ([]ForeignGroup, error) {
 // DropGroup destroys a consumer group in all partitions of a stream: what only it has not
 // acked may be trimmed from then on. It may be repeated.
 func (c *Client) DropGroup(ctx context.Context, stream string, partitions int, group string) error {
-	for from := 0; from < partitions; from += viewsPerTrip {
-		calls := make([]*call, min(partitions-from, viewsPerTrip))
+	for from := 0; from < partitions; from += partitionsPerTrip {
+		calls := make([]*call, min(partitions-from, partitionsPerTrip))
 		for i := range calls {
 			calls[i] = plainCall(ctx, "XGROUP", "DESTROY", c.keys.Partition(stream, from+i), group)
 		}

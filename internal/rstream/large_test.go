@@ -120,3 +120,118 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 		})
 	}
 }
+
+// However large records are, a look copies none, and tells what it can.
+func TestNoLookCopiesARecord(t *testing.T) {
+	stands := func(given int, acked ...string) func(e *env, p Place) {
+		return func(e *env, p Place) {
+			e.own(p, tenure(alice, 1))
+			e.pend(p, alice, given)
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), append(acked, "9-9")...).Err())
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		stands func(e *env, p Place)
+		want   string // delivered, floor, oldest, pending, behind
+	}{
+		{"never ran", func(*env, Place) {}, "0-0 0-0  0 5"},
+		{"nothing was delivered", func(e *env, p Place) { e.own(p, tenure(alice, 1)) }, "0-0 0-0  0 5"},
+		{"some are acked", stands(3, "1-1"), "3-1 2-0 2-1 2 2"},
+		{"all that was delivered is acked", stands(3, "1-1", "2-1", "3-1"), "3-1 3-1 3-2 0 2"},
+		{"all is acked", stands(5, "1-1", "2-1", "3-1", "4-1", "5-1"), "5-1 5-1  0 0"},
+		{"the group is gone", func(e *env, p Place) {
+			e.must(e.raw.HSet(e.ctx(), p.Own, "epoch", 1, "floor", "2-1").Err())
+		}, "2-1 2-1 2-2 0 -1"},
+		{"one was deleted", func(e *env, p Place) {
+			stands(2)(e, p)
+			e.must(e.raw.XDel(e.ctx(), p.Log, "4-1").Err())
+		}, "2-1 1-0 1-1 2 -1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			sameTime(t, func(e *env, record string) time.Duration {
+				p := e.Place("orders", "printer", 0)
+				for i := range 5 {
+					e.must(e.raw.Do(e.ctx(), "XADD", p.Log, fmt.Sprint(i+1, "-1"), "data", record).Err())
+				}
+				tt.stands(e, p)
+				var v View
+				var more bool
+				took := e.scriptTime(func() {
+					if v = e.view(p); v.Behind < 0 {
+						_, more, _ = e.CountBehind(e.ctx(), p, v.Delivered, 100)
+					}
+				})
+				if len(record) > 1 {
+					equal(t, "view", fmt.Sprint(v.Delivered, " ", v.Floor, " ", v.Oldest, " ", v.Pending, " ", v.Behind), tt.want)
+					equal(t, "more than can be counted", more, v.Behind < 0)
+				}
+				return took
+			})
+		})
+	}
+}
+
+// Steps cannot be counted where one record is too large, which the error tells.
+func TestNoStepCopiesARecord(t *testing.T) {
+	e := realEnv(t)
+	p := e.Place("orders", "printer", 0)
+	e.grow(p.Log, 3, 16<<20)
+	var err error
+	took := e.scriptTime(func() { _, err = e.Step(e.ctx(), p, "0-0", 2) })
+	if err == nil || !strings.Contains(err.Error(), "say an ID or a time instead") || took > 20*time.Millisecond {
+		t.Errorf("%v, after %v", err, took)
+	}
+	e.must(e.raw.Del(e.ctx(), p.Log).Err())
+	e.grow(p.Log, 30, 100<<10)
+	to, err := e.Step(e.ctx(), p, "0-0", 25)
+	e.must(err)
+	equal(t, "25 large ones on", to, "25-1")
+	to, err = e.Step(e.ctx(), p, to, -25)
+	e.must(err)
+	equal(t, "and back", to, "0-0")
+	n, more, err := e.CountBehind(e.ctx(), p, "2-1", 0)
+	e.must(err)
+	equal(t, "behind", []any{n, more}, []any{int64(28), false})
+}
+
+// Where keys of a megabyte stand in the states of parked events, as an earlier release wrote them, none is copied.
+func TestNoLookCopiesTheStatesOfLargeKeys(t *testing.T) {
+	took := func(key int) time.Duration {
+		e := realEnv(t)
+		p := e.Place("orders", "printer", 0)
+		state := `{"v":1,"lane":"k` + strings.Repeat("k", key) + `","n":1,"first":5,"last":7}`
+		for i := range 20 {
+			e.must(e.raw.HSet(e.ctx(), p.Retry, fmt.Sprint(i+1, "-1"), state).Err())
+		}
+		var v View
+		took := e.scriptTime(func() { v = e.view(p) })
+		failed := int64(20)
+		if key > 1000 {
+			failed = -1 // nobody counts
+		}
+		equal(t, "parked, failed", []int64{v.Parked, v.Failed}, []int64{20, failed})
+		return took
+	}
+	if small, large := took(100), took(1<<20); large > 10*small+2*time.Millisecond {
+		t.Errorf("scripts took %v with large keys, %v with small ones", large, small)
+	}
+}
+
+// Who lists partitions wants to know their ends: where records are large, no script reads them.
+func TestNoLogCopiesARecord(t *testing.T) {
+	e := realEnv(t)
+	log := e.keys.Partition("orders", 1)
+	e.grow(log, 3, 16<<20)
+	var logs []Log
+	took := e.scriptTime(func() {
+		var err error
+		logs, err = e.Logs(e.ctx(), "orders", 3)
+		e.must(err)
+	})
+	equal(t, "logs", logs, []Log{{End: "0-0"}, {Length: 3, First: "1-1", End: "3-1"}, {End: "0-0"}})
+	if took > 20*time.Millisecond {
+		t.Errorf("scripts took %v", took)
+	}
+}

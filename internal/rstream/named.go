@@ -10,10 +10,19 @@ type fields struct {
 }
 
 func named(reply []any) *fields {
-	f := &fields{values: map[string]any{}}
+	names, values := make([]any, 0, len(reply)/2), make([]any, 0, len(reply)/2)
 	for i := 0; i+1 < len(reply); i += 2 {
-		if name, ok := reply[i].(string); ok {
-			f.values[name] = reply[i+1]
+		names, values = append(names, reply[i]), append(values, reply[i+1])
+	}
+	return zipped(names, values)
+}
+
+// zipped are values whose names stand beside them.
+func zipped(names, values []any) *fields {
+	f := &fields{values: make(map[string]any, len(names))}
+	for i := range min(len(names), len(values)) {
+		if name, ok := names[i].(string); ok {
+			f.values[name] = values[i]
 		}
 	}
 	return f

@@ -160,6 +160,7 @@ func (c *Client) streamRights(p Place) []Right {
 		{Roles: everyone, args: []any{"XPENDING", p.Log, "doctor"}},
 		{Roles: everyone, args: []any{"XINFO", "STREAM", p.Log}},
 		{Roles: everyone, args: []any{"XINFO", "GROUPS", p.Log}},
+		{Roles: change | Watch, args: []any{"MEMORY", "USAGE", p.Log}, Without: "a look copies entries and states however large they are, and keeps the server from others meanwhile"},
 		{Roles: change | Watch, args: []any{"XREAD", "COUNT", 1, "STREAMS", p.Log, "0"}},
 		{Roles: Work, args: []any{"XREADGROUP", "GROUP", "doctor", "doctor", "COUNT", 1, "STREAMS", p.Log, ">"}},
 		{Roles: Work, args: []any{"XACK", p.Log, "doctor", "0-1"}},
@@ -184,7 +185,7 @@ func (c *Client) streamRights(p Place) []Right {
 }
 
 // withSubcommand are the commands that a rule names together with what follows.
-var withSubcommand = []string{"XINFO", "XGROUP", "CLIENT", "CLUSTER", "CONFIG"}
+var withSubcommand = []string{"XINFO", "XGROUP", "CLIENT", "CLUSTER", "CONFIG", "MEMORY"}
 
 func withNames(rights []Right) []Right {
 	for i, r := range rights {

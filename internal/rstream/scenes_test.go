@@ -1,6 +1,7 @@
 package rstream
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,5 +59,117 @@ func TestManyDelayedEventsDueAtOnce(t *testing.T) {
 	t.Log(cost)
 	for i := range places {
 		equal(t, "length", e.raw.XLen(e.ctx(), e.keys.Partition("orders", i)).Val(), events)
+	}
+}
+
+// A broad env has a stream with many processors: of each partition has so many entries, of which each processor was given
+// others and has acked some.
+type broad struct {
+	*env
+	partitions, processors, entries, size int
+}
+
+func (c broad) places() (ps []Place) {
+	for n := range c.partitions {
+		for i := range c.processors {
+			ps = append(ps, c.Place("orders", c.name(i), n))
+		}
+	}
+	return ps
+}
+
+func (c broad) name(i int) string { return fmt.Sprint("processor", i) }
+
+// fill makes the stream, each partition as a copy of the first one.
+func (c broad) fill() {
+	c.t.Helper()
+	meta := Meta{Partitions: c.partitions, Size: int64(c.entries), Overflow: OverflowReject}
+	var groups []any
+	for i := range c.processors {
+		meta.Processors = append(meta.Processors, c.name(i))
+		groups = append(groups, GroupName(c.name(i), alice))
+	}
+	_, err := c.EnsureMeta(c.ctx(), "orders", meta)
+	c.must(err)
+	log := c.keys.Partition("orders", 0)
+	c.grow(log, c.entries, c.size)
+	c.must(c.raw.Eval(c.ctx(), `local entries = redis.call('XLEN', KEYS[1])
+		for i, group in ipairs(ARGV) do
+			local read = i % entries
+			redis.call('XGROUP', 'CREATE', KEYS[1], group, read .. '-1', 'ENTRIESREAD', read)
+			for id = math.max(read - 1, 1), read do
+				redis.call('XCLAIM', KEYS[1], group, 'runnel', 0, id .. '-1', 'FORCE', 'JUSTID')
+			end
+		end
+		return 1`, []string{log}, groups...).Err())
+	pipe := c.raw.Pipeline()
+	for n := range c.partitions {
+		if n > 0 {
+			pipe.Copy(c.ctx(), log, c.keys.Partition("orders", n), 0, false)
+		}
+	}
+	for _, p := range c.places() {
+		pipe.Set(c.ctx(), p.Lock, tenure(alice, 1).LockValue(), time.Hour)
+		pipe.HSet(c.ctx(), p.Own, "tenure", tenure(alice, 1).LockValue(), "epoch", 1, "floor", "0-0", "read", 0)
+		pipe.HSet(c.ctx(), p.Retry, "1-1", `{"v":1,"lane":"k","first":5,"last":7}`)
+	}
+	_, err = pipe.Exec(c.ctx())
+	c.must(err)
+}
+
+// However many processors a stream has, and however large its events are, looks at it let others be served.
+func TestLooksDoNotHoldTheServer(t *testing.T) {
+	for _, tt := range []struct{ partitions, processors, entries, size int }{
+		{128, 50, 20, 100},
+		{16, 100, 20, 100 << 10},
+		{16, 100, 8, 100 << 10},
+		{512, 1, 20, 100},
+	} {
+		t.Run(fmt.Sprintf("%d times %d with %d of %d bytes", tt.partitions, tt.processors, tt.entries, tt.size), func(t *testing.T) {
+			e, m := meteredEnv(t)
+			c := broad{e, tt.partitions, tt.processors, tt.entries, tt.size}
+			c.fill()
+			_, err := e.Views(e.ctx(), c.places()) // the server learns the script
+			e.must(err)
+			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
+				ps := c.places()
+				views, err := e.Views(e.ctx(), ps)
+				e.must(err)
+				equal(t, "views", len(views), len(ps))
+				for i, v := range views {
+					e.must(v.Err)
+					read := int64((i%tt.processors + 1) % tt.entries)
+					if v.Owner != alice || v.Failed != 1 || v.Pending != min(read, 2) || v.Behind != int64(tt.entries)-read {
+						t.Fatalf("partition %d, processor %s: %+v", ps[i].Partition, ps[i].Processor, v)
+					}
+				}
+			}))
+		})
+	}
+}
+
+// Trimming looks at all groups of a partition.
+func TestTrimsDoNotHoldTheServer(t *testing.T) {
+	for _, tt := range []struct{ partitions, processors, entries, size int }{
+		{128, 50, 20, 100},
+		{16, 100, 20, 100 << 10},
+	} {
+		t.Run(fmt.Sprintf("%d times %d with %d bytes", tt.partitions, tt.processors, tt.size), func(t *testing.T) {
+			e, m := meteredEnv(t)
+			c := broad{e, tt.partitions, tt.processors, tt.entries, tt.size}
+			c.fill()
+			var processors []string
+			for i := range c.processors {
+				processors = append(processors, c.name(i))
+			}
+			var ts []TrimRequest
+			for n := range c.partitions {
+				ts = append(ts, TrimRequest{Log: c.keys.Partition("orders", n), Processors: processors, Size: 1})
+			}
+			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
+				_, err := e.Trim(e.ctx(), ts)
+				e.must(err)
+			}))
+		})
 	}
 }

@@ -16,6 +16,9 @@ var prelude string
 //go:embed lua/retention.lua
 var retention string
 
+//go:embed lua/size.lua
+var sizeLib string
+
 //go:embed lua/tenure.lua
 var tenureLib string
 
@@ -91,11 +94,8 @@ var sharedSource string
 //go:embed lua/log.lua
 var logSource string
 
-//go:embed lua/count.lua
-var countSource string
-
-//go:embed lua/step.lua
-var stepSource string
+//go:embed lua/page.lua
+var pageSource string
 
 //go:embed lua/reset.lua
 var resetSource string
@@ -160,11 +160,10 @@ var (
 	headsScript    = redis.NewScript(due.Lib + headsSource)
 	swapScript     = redis.NewScript(swapSource)
 	aliveScript    = redis.NewScript(aliveSource)
-	viewScript     = redis.NewScript(prelude + viewSource)
+	viewScript     = redis.NewScript(prelude + retention + sizeLib + viewSource)
 	sharedScript   = redis.NewScript(sharedSource)
-	logScript      = redis.NewScript(prelude + logSource)
-	countScript    = redis.NewScript(countSource)
-	stepScript     = redis.NewScript(stepSource)
+	logScript      = redis.NewScript(prelude + sizeLib + logSource)
+	pageScript     = redis.NewScript(prelude + sizeLib + pageSource)
 	resetScript    = redis.NewScript(prelude + positionLib + resetSource)
 
 	// Of parked events, dead letters and quarantined partitions.
@@ -225,6 +224,12 @@ func inTurns(ctx context.Context, rdb *redis.Client, calls []*call, most int) {
 		pipeline(ctx, rdb, some)
 	}
 }
+
+// groupsPerTrip is how many consumer groups the scripts of a round trip look at, at most.
+const groupsPerTrip = 4096
+
+// inTurn is how many scripts that look at all groups of a partition may share a round trip, where there are so many.
+func inTurn(groups int) int { return min(max(groupsPerTrip/max(groups, 1), 1), partitionsPerTrip) }
 
 // roundTrip returns the calls whose script the server does not know.
 func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) (forgotten []*call) {

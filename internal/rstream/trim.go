@@ -19,21 +19,22 @@ type Trimmed struct {
 }
 
 // Trim removes the oldest entries of partitions that are longer than 7/8 of their
-// Size, in one round trip: those that all registered processors and all other consumer
+// Size, in one round trip, or in several where there are many processors: those that all registered processors and all other consumer
 // groups have acked, until 3/4 of Size are left. So what is kept up with is never full, and
 // there is some history to look at and to begin with. Without any group nothing is trimmed.
 // A plain group named like a registered processor is where Python's runnel stopped: it is
 // ignored, for the processor has a position of its own.
 func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
-	calls := make([]*call, len(ts))
+	calls, groups := make([]*call, len(ts)), 0
 	for i, t := range ts {
+		groups = max(groups, len(t.Processors))
 		args := []any{t.Size * 7 / 8, t.Size * 3 / 4, ExecutorIDLength}
 		for _, p := range t.Processors {
 			args = append(args, p)
 		}
 		calls[i] = scriptCall(ctx, trimScript, []string{t.Log}, args...)
 	}
-	pipeline(ctx, c.once, calls)
+	inTurns(ctx, c.once, calls, inTurn(groups))
 	out := make([]Trimmed, len(ts))
 	for i, t := range ts {
 		reply, err := calls[i].reply.Slice()

@@ -3,17 +3,11 @@ package rstream
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
 
-const (
-	viewsPerTrip   = 256
-	viewsPerScript = 128 // bounds how long one keeps the server, to a few ms
-	countPage      = 500
-	statesLooked   = 100 // retry states of a partition, in one view
-)
+const statesLooked = 100 // retry states of a partition, in one view
 
 // A View is a partition as one processor sees it.
 type View struct {
@@ -42,54 +36,43 @@ type View struct {
 	Err        error       // the server could not tell, for instance because a key holds a wrong type
 }
 
-// Views looks at partitions of one processor without changing anything, in one round
-// trip, of two requests, per 256 of them; in a cluster each partition is a request to
-// its node. The results stand in the order of ps.
+// Views looks at partitions as processors see them, without changing anything. What belongs to a partition is read
+// once for all its processors. A round trip is for 1024 partitions of streams with one processor, and for fewer with
+// more; in a cluster each partition is a request to its node. The results stand in the order of ps.
 func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
-	out := make([]View, 0, len(ps))
-	for some := range slices.Chunk(ps, viewsPerTrip) {
-		parts := c.parts(len(some), viewsPerScript, func(i int) string { return some[i].Log })
-		calls := make([]*call, len(parts))
-		for n, part := range parts {
-			calls[n] = viewCall(ctx, some, part)
+	views := make([]View, len(ps))
+	for left := c.looks(ps); len(left) > 0; {
+		trip := left[:inOneTrip(left)]
+		left = left[len(trip):]
+		calls := make([]*call, len(trip))
+		for n, look := range trip {
+			calls[n] = viewCall(ctx, ps, look)
 		}
 		pipeline(ctx, c.ordinary, calls)
-		views := make([]View, len(some))
-		for n, part := range parts {
-			seen, err := calls[n].reply.Slice()
-			if err == nil && len(seen) != len(part) {
-				err = fmt.Errorf("reply for %d partitions, of %d", len(seen), len(part))
-			}
+		for n, look := range trip {
+			all := look.all()
+			seen, err := seenBy(calls[n].reply, look)
 			if err != nil {
-				return nil, some[part[0]].wrap("view", err)
+				return nil, ps[all[0]].wrap("view", err)
 			}
-			for i, at := range part {
+			for i, at := range all[:len(seen)] {
 				v, err := parseView(seen[i])
-				v.Err = some[at].wrap("view", c.blamed(ctx, some[at], err))
+				v.Err = ps[at].wrap("view", c.blamed(ctx, ps[at], err))
 				views[at] = v
 			}
+			if look.skip(len(seen)); look.places > 0 {
+				left = append(left, look) // what was read is large
+			}
 		}
-		out = append(out, views...)
 	}
-	return out, nil
-}
-
-// viewCall looks at some partitions of one processor.
-func viewCall(ctx context.Context, ps []Place, part []int) *call {
-	keys := make([]string, 0, 6*len(part))
-	for _, at := range part {
-		p := ps[at]
-		keys = append(keys, p.Log, p.Lock, p.Own, p.Retry, p.Dead, p.Due)
-	}
-	return scriptCall(ctx, viewScript, keys, ps[0].Processor, ExecutorIDLength, statesLooked)
+	return views, nil
 }
 
 func parseView(reply any) (View, error) {
-	flat, ok := reply.([]any)
+	f, ok := reply.(*fields)
 	if !ok {
 		return View{}, sorted(scriptError(fmt.Sprint(reply)))
 	}
-	f := named(flat)
 	owner, number, _ := strings.Cut(f.text("held"), ":")
 	v := View{
 		Owner: owner, Tenure: number, LockLeft: time.Duration(max(f.number("left"), 0)) * time.Millisecond, Epoch: f.number("epoch"),
@@ -110,24 +93,4 @@ func parseView(reply any) (View, error) {
 		v.Halt = nil // the event is acked
 	}
 	return v, err
-}
-
-// CountBehind counts the entries of a partition behind an ID, a page per round
-// trip; the entries themselves stay on the server. With a limit above zero it stops
-// once there are more, and returns a number above the limit.
-func (c *Client) CountBehind(ctx context.Context, p Place, id string, limit int64) (int64, error) {
-	for total := int64(0); ; {
-		reply, err := countScript.Run(ctx, c.ordinary, []string{p.Log}, id, countPage).Slice()
-		if err != nil {
-			return 0, p.wrap("count", sorted(err))
-		}
-		n, ok := reply[0].(int64)
-		if !ok {
-			return 0, p.wrap("count", fmt.Errorf("unexpected reply %v", reply))
-		}
-		if total += n; n < countPage || (limit > 0 && total > limit) {
-			return total, nil
-		}
-		id, _ = reply[1].(string)
-	}
 }

@@ -23,7 +23,7 @@ func (e *env) view(p Place) View {
 func (e *env) behind(p Place) int64 {
 	e.t.Helper()
 	v := e.view(p)
-	counted, err := e.CountBehind(e.ctx(), p, v.Delivered, 0)
+	counted, _, err := e.CountBehind(e.ctx(), p, v.Delivered, 0)
 	e.must(err)
 	if v.Behind >= 0 && v.Behind != counted {
 		e.t.Errorf("the server says %d behind, there are %d", v.Behind, counted)
@@ -143,10 +143,10 @@ func TestCountBehindStopsAtItsLimit(t *testing.T) {
 			records = append(records, []string{"data", "x"})
 		}
 		e.must(e.Append(e.ctx(), []Append{{Log: p.Log, Records: records}})[0].Err)
-		for _, tt := range []struct{ limit, want int64 }{{1, countPage}, {countPage, 2 * countPage}, {3 * countPage, 3 * countPage}} {
-			n, err := e.CountBehind(e.ctx(), p, "0-0", tt.limit)
+		for limit, want := range map[int64]bool{1: true, countPage: true, 3*countPage - 1: true, 3 * countPage: false} {
+			n, more, err := e.CountBehind(e.ctx(), p, "0-0", limit)
 			e.must(err)
-			equal(t, fmt.Sprint("limit ", tt.limit), n, tt.want)
+			equal(t, fmt.Sprint("limit ", limit), []any{n, more}, []any{limit, want})
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestCountBehindManyPages(t *testing.T) {
 		got := e.Append(e.ctx(), []Append{{Log: p.Log, Records: records}})[0]
 		e.must(got.Err)
 		for skip, want := range map[int]int64{0: 3*countPage - 1, countPage - 1: 2 * countPage, 3*countPage - 1: 0} {
-			n, err := e.CountBehind(e.ctx(), p, got.IDs[skip], 0)
+			n, _, err := e.CountBehind(e.ctx(), p, got.IDs[skip], 0)
 			e.must(err)
 			equal(t, fmt.Sprint("behind entry ", skip), n, want)
 		}
@@ -171,15 +171,15 @@ func TestCountBehindManyPages(t *testing.T) {
 func TestViewsOfManyPartitionsAndWrongTypes(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		var ps []Place
-		for i := range 2*viewsPerTrip + 3 {
+		for i := range 2*partitionsPerTrip + 3 {
 			ps = append(ps, e.Place("orders", "printer", i))
 		}
-		e.add(ps[viewsPerTrip].Log, "5-5")
+		e.add(ps[partitionsPerTrip].Log, "5-5")
 		e.must(e.raw.Set(e.ctx(), ps[7].Log, "x", 0).Err())
 		vs, err := e.Views(e.ctx(), ps)
 		e.must(err)
 		equal(t, "views", len(vs), len(ps))
-		equal(t, "end", vs[viewsPerTrip].End, "5-5")
+		equal(t, "end", vs[partitionsPerTrip].End, "5-5")
 		for i, v := range vs {
 			if (v.Err != nil) != (i == 7) {
 				t.Errorf("partition %d: %v", i, v.Err)

@@ -98,14 +98,6 @@ local function entries_between(log, after, to)
 	end
 end
 
--- How many entries were ever appended, as far as a group tells of which so many are left;
--- nil where that has to be found out. Where all that is left is behind it, a newer server
--- does not count from what it has read.
-local function appended(group, left)
-	local read, lag = tonumber(group and group['entries-read'] or ''), tonumber(group and group['lag'] or '')
-	return read and lag and lag < left and read + lag or nil
-end
-
 -- Whether no entry up to an ID is left, of so many. What is in front of all of them lags by
 -- all of them; further back a new group's lag is unknown, or less.
 local function trimmed_past(log, own, id, left)
