@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +171,75 @@ func TestPythonHasMorePartitions(t *testing.T) {
 	if n := s.rdb.Exists(t.Context(), "__meta:shop.orders", "__meta:shop").Val(); n != 0 {
 		t.Error("it has stored its own number")
 	}
+}
+
+// pythonWorks does what a worker of Python's runnel does for partition 0: it joins by a membership
+// of the only form that it knows, goes on from its group, and stops. It returns the data that it
+// has processed.
+func (s *shop) pythonWorks() (all []string) {
+	s.t.Helper()
+	ctx, log, members := s.t.Context(), "__strm:shop.orders.0", map[string]struct {
+		JoinedAt   string `json:"joined_at"`
+		Partitions []int  `json:"partitions"`
+	}{}
+	if stored, err := s.rdb.Get(ctx, "__memb:shop.orders.printer").Bytes(); err == nil {
+		if err := json.Unmarshal(stored, &members); err != nil {
+			s.t.Fatalf("Python's worker ends with a TypeError: %v in %s", err, stored)
+		}
+	}
+	if err := s.rdb.XGroupCreateMkStream(ctx, log, "printer", "0").Err(); err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		s.t.Fatal(err)
+	}
+	for _, from := range []string{"0", ">"} {
+		got, err := s.rdb.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "printer", Consumer: "1", Streams: []string{log, from}, Block: -1}).Result()
+		if err != nil && err != redis.Nil {
+			s.t.Fatal(err)
+		}
+		for _, stream := range got {
+			for _, m := range stream.Messages {
+				all = append(all, m.Values["data"].(string))
+				s.rdb.XAck(ctx, log, "printer", m.ID)
+			}
+		}
+	}
+	s.rdb.Set(ctx, "__memb:shop.orders.printer", "{}", 0)
+	return all
+}
+
+// The steps of docs/partitioning.md, from Python to Go, back, and to Go again: each event is
+// processed once.
+func TestThereAndBackAgain(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Codec: runnel.JSON, Partitioner: runnel.PythonPartitioner})
+	handled := s.handled()
+	sends := func(customers ...string) {
+		for _, c := range customers {
+			s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: "__strm:shop.orders.0", Values: []any{"data", `{"customer":"` + c + `"}`}})
+		}
+	}
+	goes := func(want ...string) {
+		t.Helper()
+		worker := s.start("worker")
+		var got []string
+		for range want {
+			got = append(got, receive(t, handled, "event"))
+		}
+		worker.stop().want(t, 0, "", "worker stopped")
+		if len(handled) > 0 || !slices.Equal(got, want) {
+			t.Errorf("Go got %q and %d more, want %q", got, len(handled), want)
+		}
+	}
+	sends("a", "b")
+	if got := s.pythonWorks(); len(got) != 2 {
+		t.Errorf("Python got %q", got)
+	}
+	sends("c", "d")
+	s.rdb.XReadGroup(t.Context(), &redis.XReadGroupArgs{Group: "printer", Consumer: "1", Streams: []string{"__strm:shop.orders.0", ">"}, Count: 1})
+	goes("c", "d") // c was pending
+	sends("e")
+	s.untyped("processor", "rm", "orders/printer", "--to-python").want(t, 0, "orders/printer left to Python's runnel", "")
+	if got := s.pythonWorks(); len(got) != 1 || got[0] != `{"customer":"e"}` {
+		t.Errorf("back in Python: %q, want e", got)
+	}
+	sends("f")
+	goes("f")
 }
