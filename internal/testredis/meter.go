@@ -23,9 +23,11 @@ const meterTries = 4
 
 // A Meter measures how long commands keep a server from its other clients, by the server's own SLOWLOG. It stands as
 // a proxy in front of the server, to see which commands travel together. The log has an entry for each command inside
-// a script too, which makes scripts slower by somewhat under a microsecond for each.
+// a script too, which makes scripts slower by somewhat under a microsecond for each. The server's durations include the
+// time during which other processes had its core; they are scaled down by the share that it had of that in the scene.
 type Meter struct {
 	t        testing.TB
+	process  *Server
 	server   *redis.Client
 	listener net.Listener
 	target   string
@@ -69,7 +71,7 @@ func StartMeter(t testing.TB, s *Server) *Meter {
 	patient.ReadTimeout = time.Minute // the log may be long, and the machine busy
 	client := redis.NewClient(patient)
 	t.Cleanup(func() { _ = client.Close() })
-	m := &Meter{t: t, server: client, listener: l, target: s.Addr(), conns: map[net.Conn]struct{}{}, asked: map[string][]request{}}
+	m := &Meter{t: t, process: s, server: client, listener: l, target: s.Addr(), conns: map[net.Conn]struct{}{}, asked: map[string][]request{}}
 	m.running.Go(m.accept)
 	t.Cleanup(m.close)
 	return m
@@ -121,13 +123,25 @@ func (m *Meter) Measure(scene func()) Cost {
 		m.t.Fatalf("measure: %v", err)
 	}
 	set("0", "10000000")
+	ran, waited := m.process.scheduled()
 	scene()
+	ranThen, waitedThen := m.process.scheduled()
 	set("-1", "10000000")
 	entries := SlowLog(m.t, m.server)
 	if err := m.server.Do(ctx, "SLOWLOG", "RESET").Err(); err != nil {
 		m.t.Fatalf("measure: %v", err)
 	}
-	return m.cost(entries)
+	return m.cost(entries).scaled(ranThen-ran, waitedThen-waited)
+}
+
+// scaled is the cost to a server that ran for so long while it waited for a core for so long.
+func (c Cost) scaled(ran, waited time.Duration) Cost {
+	if ran <= 0 || waited <= 0 {
+		return c
+	}
+	share := float64(ran) / float64(ran+waited)
+	c.Longest, c.Row = time.Duration(share*float64(c.Longest)), time.Duration(share*float64(c.Row))
+	return c
 }
 
 // cost adds up the entries of the server's log.

@@ -83,3 +83,16 @@ func TestMeterHolds(t *testing.T) {
 		t.Errorf("prepared %d times, run %d times: %v", prepared, run, cost)
 	}
 }
+
+// A server that had half of a core took half as long as it says.
+func TestMeterDoesNotCountWaitingForACore(t *testing.T) {
+	c := Cost{Longest: 30 * time.Millisecond, Row: 80 * time.Millisecond}
+	if got := c.scaled(2*time.Second, 2*time.Second); got.Longest != 15*time.Millisecond || got.Row != 40*time.Millisecond {
+		t.Errorf("scaled to a half: %v", got)
+	}
+	for _, idle := range [][2]time.Duration{{time.Second, 0}, {0, 0}, {0, time.Second}} {
+		if got := c.scaled(idle[0], idle[1]); got != c {
+			t.Errorf("scaled where it ran %v and waited %v: %v", idle[0], idle[1], got)
+		}
+	}
+}

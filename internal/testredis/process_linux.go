@@ -1,11 +1,13 @@
 package testredis
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // starter runs what it is sent on one thread that never ends. The kernel sends Pdeathsig when the *thread* that
@@ -35,4 +37,12 @@ func killGroup(p *os.Process) {
 	if syscall.Kill(-p.Pid, syscall.SIGKILL) != nil {
 		_ = p.Kill()
 	}
+}
+
+// scheduled returns for how long the server's main thread has run, and for how long it could have run while others had
+// the core.
+func (s *Server) scheduled() (ran, waited time.Duration) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", s.PID()))
+	_, _ = fmt.Sscan(string(text), &ran, &waited) // 0 where the kernel does not tell
+	return ran, waited
 }
