@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/rules"
 )
 
 const flagToPython = "to-python"
@@ -38,6 +39,7 @@ type removed struct {
 	Lag       int64  `json:"lag"`    // events that it will not process
 	Parked    int64  `json:"parked"` // and those that were parked
 	Dead      int64  `json:"dead"`   // dead letters that were removed
+	Rules     int    `json:"rules"`  // pauses and blocks of it that were removed
 }
 
 func runRemove(ctx context.Context, s *session, c *cli.Context) error {
@@ -91,7 +93,27 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 	if toPython {
 		return s.out.line(gone, "%s left to Python's runnel, with all that waits for it; %d parked, %s removed", name, gone.Parked, plural(gone.Dead, "dead letter"))
 	}
-	return s.out.line(gone, "%s removed; %s unprocessed, %d parked, %s removed", name, plural(gone.Lag, "event"), gone.Parked, plural(gone.Dead, "dead letter"))
+	if gone.Rules, err = s.forgetRules(ctx, rules.Processor(stream, processor)); err != nil {
+		return err
+	}
+	return s.out.line(gone, "%s removed; %s unprocessed, %d parked, %s removed%s", name, plural(gone.Lag, "event"), gone.Parked, plural(gone.Dead, "dead letter"), alsoRules(gone.Rules))
+}
+
+// forgetRules removes the rules of what was removed, so that they hold nothing back that
+// gets its name later. It comes last: until then they hold.
+func (s *session) forgetRules(ctx context.Context, scope rules.Scope) (int, error) {
+	n, err := s.client.ForgetRules(ctx, scope)
+	if err != nil {
+		return n, fmt.Errorf("%s is removed, its rules are not; `%s rules ls` lists them with what ends each: %w", scope, s.name, err)
+	}
+	return n, nil
+}
+
+func alsoRules(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + plural(n, "rule")
 }
 
 // confirmRemoval asks whether what a processor leaves behind may be given up. What Python's

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rules"
 )
 
 func (p *program) removeStream() *cli.Command {
@@ -28,7 +29,8 @@ type removedStream struct {
 	Entries    int64    `json:"entries"`
 	Delayed    int64    `json:"delayed"`
 	Processors []string `json:"processors"`
-	Dead       int64    `json:"dead"` // dead letters of these
+	Dead       int64    `json:"dead"`  // dead letters of these
+	Rules      int      `json:"rules"` // pauses and blocks of it and of its processors
 }
 
 func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
@@ -86,6 +88,9 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 	if err := s.client.DropStream(ctx, name, state.Partitions); err != nil {
 		return err
 	}
-	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s", name,
-		plural(gone.Entries, "entry"), plural(gone.Delayed, "delayed event"), plural(len(gone.Processors), "processor"), plural(gone.Dead, "dead letter"))
+	if gone.Rules, err = s.forgetRules(ctx, rules.Stream(name)); err != nil {
+		return err
+	}
+	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s%s", name,
+		plural(gone.Entries, "entry"), plural(gone.Delayed, "delayed event"), plural(len(gone.Processors), "processor"), plural(gone.Dead, "dead letter"), alsoRules(gone.Rules))
 }

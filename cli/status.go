@@ -159,6 +159,18 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 	return t.Flush()
 }
 
+// goneOf tells of a worker that operators named whether it is there.
+func goneOf(p *inspect.ProcessorState, worker string) string {
+	if p.MembersErr != "" || slices.ContainsFunc(p.Members, func(m inspect.MemberState) bool { return m.Worker == worker }) {
+		return ""
+	}
+	at, known := p.Gone[worker]
+	if !known {
+		return "; the worker is gone"
+	}
+	return fmt.Sprintf("; the worker is gone since %s, and this is forgotten from %s on", at.Format(time.RFC3339), at.Add(rebalance.ForgetAfter).Format(time.RFC3339))
+}
+
 func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.Time) {
 	printf(t, "processor %s/%s: generation %d, %s\n", p.Stream, p.Processor, p.Generation, plural(len(p.Members), "member"))
 	if p.MembersErr != "" {
@@ -171,7 +183,7 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 		printf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beatOf(m))
 	}
 	for _, worker := range slices.Sorted(maps.Keys(p.Cordons)) {
-		printf(t, "worker %s is drained since %s; it ends with processor drain %s --end\n", worker, p.Cordons[worker].UTC().Format(time.RFC3339), worker)
+		printf(t, "worker %s is drained since %s; it ends with processor drain %s --end%s\n", worker, p.Cordons[worker].UTC().Format(time.RFC3339), worker, goneOf(p, worker))
 	}
 	for _, worker := range slices.Compact(slices.Sorted(maps.Values(p.Pins))) {
 		var pinned []int
@@ -180,7 +192,7 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 				pinned = append(pinned, n)
 			}
 		}
-		printf(t, "partitions %s are pinned to worker %s\n", rebalance.Ranges(pinned), worker)
+		printf(t, "partitions %s are pinned to worker %s; it ends with processor move %s/%s %s --unpin%s\n", rebalance.Ranges(pinned), worker, p.Stream, p.Processor, strings.ReplaceAll(rebalance.Ranges(pinned), " ", ","), goneOf(p, worker))
 	}
 	fmt.Fprintln(t)
 	writeRow(t, columnsOf(wide), func(c column) string { return c.title })

@@ -46,7 +46,7 @@ func TestMovePinsPartitions(t *testing.T) {
 	s.untyped("processor", "move", "orders/printer", "0,1,3", "w2").want(t, 0, "orders/printer: partitions 0-1 3 are pinned to worker w2\n", "")
 	eventually(t, "they are there", func() bool { return slices.Equal(s.ownedBy()["w2"], []int{0, 1, 3}) && len(s.ownedBy()["w1"]) == 1 })
 	s.run("members").matches(t, `(?m)^orders/printer +w2 .* 0-1 3 +0-1 3 +0-1 3 +-$`)
-	s.run("status").matches(t, `(?m)^partitions 0-1 3 are pinned to worker w2$`)
+	s.run("status").matches(t, `(?m)^partitions 0-1 3 are pinned to worker w2; it ends with processor move orders/printer 0-1,3 --unpin$`)
 	s.untyped("processor", "move", "orders/printer", "0-3", "--unpin").want(t, 0, "orders/printer: partitions 0-3 are not pinned any more\n", "")
 	eventually(t, "the shares are even again", func() bool { return len(s.ownedBy()["w2"]) == 2 && len(s.ownedBy()["w1"]) == 2 })
 	s.untyped("processor", "move", "orders/printer", "0", "nobody").want(t, 1, "", `stream orders: processor printer: no worker "nobody"; there is w1, w2`)
@@ -87,6 +87,7 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	}
 	s.run("members").matches(t, `(?m)^orders/printer +w1 .* none +none +- +\S+ ago$`)
 	s.run("status").matches(t, `(?m)^worker w1 is drained since 20\S+Z; it ends with processor drain w1 --end$`)
+	s.run("status").matches(t, `(?m)^worker old1 is drained since 20\S+Z; it ends with processor drain old1 --end; the worker is gone since 20\S+Z, and this is forgotten from 20\S+Z on$`)
 	// Events still come through.
 	s.send(8)
 	eventually(t, "all is acked", func() bool { return s.processor().Totals.Lag == 0 })

@@ -44,6 +44,7 @@ type Group struct {
 	// What operators ask for, by names of workers: it outlives these.
 	Pins    map[int]string       // partition to the worker that is to have it
 	Cordons map[string]time.Time // workers that are to have nothing else, and since when; kept to the millisecond, in UTC
+	Gone    map[string]time.Time // those of them that are no members, as far as that was noted, and since when; likewise
 
 	// Python has the executors of a membership that Python's runnel stored, by ID; it is
 	// nil for any other. They are no members: such a group has none, and is not stored
@@ -66,6 +67,7 @@ type groupJSON struct {
 	Executors  map[string]executorJSON `json:"executors"`
 	Pins       map[int]string          `json:"pins,omitempty"`
 	Cordons    map[string]int64        `json:"cordons,omitempty"` // ms
+	Gone       map[string]int64        `json:"gone,omitempty"`    // ms
 }
 
 type executorJSON struct {
@@ -113,14 +115,12 @@ func (in groupJSON) group() (Group, error) {
 		return Group{}, fmt.Errorf("%w: generation %d with %d partitions", ErrInvalid, in.Generation, in.Partitions)
 	}
 	g := Group{Generation: in.Generation, Partitions: in.Partitions, Executors: make(map[string]Executor, len(in.Executors)), Pins: in.Pins}
-	for worker, at := range in.Cordons {
-		if !isMoment(at) {
-			return Group{}, fmt.Errorf("%w: worker %s is drained since %d ms", ErrInvalid, worker, at)
-		}
-		if g.Cordons == nil {
-			g.Cordons = map[string]time.Time{}
-		}
-		g.Cordons[worker] = time.UnixMilli(at).UTC()
+	var err error
+	if g.Cordons, err = momentsOf(in.Cordons, "drained"); err == nil {
+		g.Gone, err = momentsOf(in.Gone, "gone")
+	}
+	if err != nil {
+		return Group{}, err
 	}
 	for p := range in.Pins {
 		if p < 0 || p >= in.Partitions {
@@ -158,6 +158,32 @@ func (in groupJSON) group() (Group, error) {
 	return g, nil
 }
 
+// momentsOf are the moments since which workers have been something.
+func momentsOf(millis map[string]int64, what string) (map[string]time.Time, error) {
+	var out map[string]time.Time
+	for worker, at := range millis {
+		if !isMoment(at) {
+			return nil, fmt.Errorf("%w: worker %s is %s since %d ms", ErrInvalid, worker, what, at)
+		}
+		if out == nil {
+			out = make(map[string]time.Time, len(millis))
+		}
+		out[worker] = time.UnixMilli(at).UTC()
+	}
+	return out, nil
+}
+
+func millisOf(moments map[string]time.Time) map[string]int64 {
+	var out map[string]int64
+	for worker, at := range moments {
+		if out == nil {
+			out = make(map[string]int64, len(moments))
+		}
+		out[worker] = at.UnixMilli()
+	}
+	return out
+}
+
 // isMoment says whether a time is one that JSON can tell: of the years 1 to 9999.
 func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402_300_799_999 }
 
@@ -169,12 +195,8 @@ func (g Group) Encode() []byte {
 		Partitions: g.Partitions,
 		Executors:  make(map[string]executorJSON, len(g.Executors)),
 		Pins:       g.Pins,
-	}
-	for worker, at := range g.Cordons {
-		if out.Cordons == nil {
-			out.Cordons = map[string]int64{}
-		}
-		out.Cordons[worker] = at.UnixMilli()
+		Cordons:    millisOf(g.Cordons),
+		Gone:       millisOf(g.Gone),
 	}
 	for id, e := range g.Executors {
 		out.Executors[id] = executorJSON{
@@ -232,7 +254,7 @@ func (g Group) IDs() []string { return slices.Sorted(maps.Keys(g.Executors)) }
 func (g Group) without(ids []string) Group {
 	next := Group{
 		Generation: g.Generation, Partitions: g.Partitions, Executors: make(map[string]Executor, len(g.Executors)+1),
-		Pins: maps.Clone(g.Pins), Cordons: maps.Clone(g.Cordons),
+		Pins: maps.Clone(g.Pins), Cordons: maps.Clone(g.Cordons), Gone: maps.Clone(g.Gone),
 	}
 	for id, e := range g.Executors {
 		if !slices.Contains(ids, id) {

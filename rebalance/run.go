@@ -219,6 +219,10 @@ func (r *run) change(ctx context.Context, fn func(context.Context, Group) (Group
 			value, done = old, true
 			return nil
 		}
+		next, forgotten := next.tidied(g, time.Now())
+		if len(forgotten) > 0 {
+			r.log.Info("pins and drains are forgotten: their workers have been gone for a day", "workers", forgotten)
+		}
 		value = next.Encode()
 		done, err = r.cfg.Store.Swap(ctx, old, value)
 		if err == nil && !done {

@@ -127,6 +127,7 @@ func alter(ctx context.Context, s Store, change func(context.Context, Group) (Gr
 			if next, err = change(ctx, g); err != nil {
 				return err
 			}
+			next, _ = next.tidied(g, time.Now())
 			swapped, err := s.Swap(ctx, old, next.Encode())
 			if swapped || err != nil {
 				return err

@@ -241,7 +241,7 @@ func (l *look) processor(stream, processor string, seen []PartitionState) (*Proc
 	if err != nil {
 		members, p.MembersErr = []MemberState{}, err.Error()
 	}
-	p.Generation, p.Members, p.Pins, p.Cordons = g.Generation, members, g.Pins, g.Cordons
+	p.Generation, p.Members, p.Pins, p.Cordons, p.Gone = g.Generation, members, g.Pins, g.Cordons, g.Gone
 	workers := map[string]string{}
 	for _, member := range p.Members {
 		workers[member.Executor] = member.Worker

@@ -44,6 +44,7 @@ type ProcessorState struct {
 
 	Pins    map[int]string       `json:"pins,omitempty"`    // partition to worker, by operators
 	Cordons map[string]time.Time `json:"cordons,omitempty"` // workers that get nothing else, since when
+	Gone    map[string]time.Time `json:"gone,omitempty"`    // those of pins and cordons that are no members, since when that was noted
 }
 
 // PythonWorker stands for the worker of an executor of Python's runnel, which stores

@@ -115,6 +115,20 @@ func (c *Client) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Sc
 	return change, err
 }
 
+// ForgetRules removes the rules of a scope that is no more, and of all that it contains,
+// and returns how many there were. It may be repeated.
+func (c *Client) ForgetRules(ctx context.Context, scope rules.Scope) (int, error) {
+	set, _, err := c.Rules(ctx)
+	n := 0
+	for _, r := range set.Rules {
+		if err == nil && scope.Contains(r.Scope) {
+			_, err = c.RemoveRule(ctx, r.Kind, r.Scope)
+			n++
+		}
+	}
+	return n, err
+}
+
 func (c *Client) ruleKey(kind rules.Kind) string {
 	if kind == rules.Block {
 		return c.keys.Blocks()
