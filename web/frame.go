@@ -85,7 +85,9 @@ type shownProcessor struct {
 	Partitions int            `json:"partitions"`
 	Paused     int            `json:"paused"` // partitions
 	Blocked    int            `json:"blocked"`
-	Done       *rate          `json:"done"` // per second
+	NotReading int            `json:"not_reading"`           // partitions whose owner cannot read
+	MembersErr string         `json:"members_err,omitempty"` // why the membership cannot be read
+	Done       *rate          `json:"done"`                  // per second
 	Totals     inspect.Totals `json:"totals"`
 	Members    []shownMember  `json:"members"`
 }
@@ -121,11 +123,14 @@ func (f *frame) shown(watched string) *shownApp {
 }
 
 func shownOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) shownProcessor {
-	one := shownProcessor{Processor: p.Processor, Generation: p.Generation, Partitions: len(p.Partitions), Done: rounded(r.Done), Totals: p.Totals, Members: []shownMember{}}
+	one := shownProcessor{Processor: p.Processor, Generation: p.Generation, Partitions: len(p.Partitions), Done: rounded(r.Done), Totals: p.Totals, MembersErr: p.MembersErr, Members: []shownMember{}}
 	owned := map[string]int{}
 	for n := range p.Partitions {
 		s := &p.Partitions[n]
 		owned[s.Executor]++
+		if s.NotReading != nil {
+			one.NotReading++
+		}
 		switch s.Held {
 		case "pause":
 			one.Paused++
@@ -166,7 +171,9 @@ type note struct {
 	LagMore      bool                     `json:"lag_more,omitempty"`
 	Held         string                   `json:"held,omitempty"`
 	RunningSince *time.Time               `json:"running_since,omitempty"`
+	NotReading   *time.Time               `json:"not_reading,omitempty"`
 	Quarantine   *inspect.QuarantineState `json:"quarantine,omitempty"`
+	Halt         *inspect.QuarantineState `json:"halt,omitempty"`
 	Pin          string                   `json:"pin,omitempty"`
 	Err          string                   `json:"err,omitempty"`
 }
@@ -187,7 +194,7 @@ func detailOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) *detail {
 		d.Delayed, d.Parked = append(d.Delayed, s.Delayed), append(d.Parked, s.Parked)
 		d.Dead, d.Lost = append(d.Dead, s.Dead), append(d.Lost, s.Lost)
 		d.Done = append(d.Done, rounded(r.Partitions[n]))
-		if it := (note{s.LagMore, s.Held, s.RunningSince, shortened(s.Quarantine), p.Pins[n], s.Err}); it != (note{}) {
+		if it := (note{s.LagMore, s.Held, s.RunningSince, s.NotReading, shortened(s.Quarantine), shortened(s.Halt), p.Pins[n], s.Err}); it != (note{}) {
 			d.Notes[n] = it
 		}
 	}

@@ -29,7 +29,7 @@ export function Events({ sample, about }) {
   return html`<div class="bar"><h1>Events</h1><${Picker} label="stream" route="events" names=${sample.streams.map((s) => s.stream)} value=${about} /></div>
     <${Filters} fields=${[{ name: "key", label: "key", size: 18 }, { name: "partition", label: "partition", size: 5, number: true }, { name: "limit", label: "at most", size: 4, number: true }]} filter=${filter} set=${set} busy=${busy} again=${again} />
     <${Trouble} err=${err} />
-    <p class="hint"><span role="status">${found || "\u00a0"}</span>${more > 0 && html` · <button type="button" class="quiet" onClick=${again}>up to ${plural(more, "event")} came since: look again</button>`}</p>
+    <p class="hint"><span role="status">${found || (busy ? "Looking for events." : "\u00a0")}</span>${value && more > 0 && html` · <button type="button" class="quiet" onClick=${again}>up to ${plural(more, "event")} came since: look again</button>`}</p>
     <${Table} label="events" head=${["event", "time", "key", "record"]} empty=${value && events.length === 0 && "No event."}>
       ${events.map((e) => {
         const id = e.id;

@@ -11,13 +11,15 @@ export function stateOf(d, n) {
   const note = d.notes[n] || {};
   if (note.err) return "unknown";
   if (note.quarantine) return "quarantined";
+  if (note.halt) return "halted";
   if (note.held === "block") return "blocked";
   if (note.held === "pause") return "paused";
+  if (note.not_reading) return "not reading";
   if (note.running_since) return "running long";
   return d.owner[n] < 0 ? "no owner" : "ok";
 }
 
-const letters = { unknown: "?", quarantined: "Q", blocked: "B", paused: "P", "running long": "R", "no owner": "–", ok: "" };
+const letters = { unknown: "?", quarantined: "Q", halted: "H", blocked: "B", paused: "P", "not reading": "N", "running long": "R", "no owner": "–", ok: "" };
 
 // lagOf is the lag of a partition, if it is known.
 const lagOf = (d, n) => ((d.notes[n] || {}).err ? dash : atLeast(d.lag[n], (d.notes[n] || {}).lag_more));
@@ -71,7 +73,7 @@ export function Map({ d, chosen, choose }) {
           <span class="n">${n}</span><span class="lag">${lagOf(d, n)}</span><span class="state">${letters[state]}</span><span class="mark">${mark.letter}</span></button>`;
       })}</div>
     <div class="legend"><span class="steps" aria-label="colours of lags">lag ${steps.map((t, i) => html`<i class=${`cell l${i}`}>${t}</i>`)}</span>
-      <span class="states">${["quarantined", "blocked", "paused", "running long", "no owner"].map((s) => html`<span><b>${letters[s]}</b> ${s}</span>`)}</span>
+      <span class="states">${["quarantined", "halted", "blocked", "paused", "not reading", "running long", "no owner"].map((s) => html`<span><b>${letters[s]}</b> ${s}</span>`)}</span>
       <span class="owners">${Object.entries(owners).sort(([a], [b]) => a.localeCompare(b)).map(([name, m]) => html`<span class=${m.colour}><b>${m.letter}</b> ${name} <span class="pale">${d.owner.filter((i) => d.owners[i] === name).length}</span></span>`)}</span></div>
   </div>`;
 }

@@ -18,6 +18,9 @@ function concerns(sample, all) {
   for (const p of all) {
     const t = p.totals, dead = p.members.filter((m) => !m.alive).length;
     if (t.quarantined) say("bad", p.name, "processor", `${plural(t.quarantined, "partition")} quarantined`);
+    if (t.halted) say("bad", p.name, "processor", `a worker halted at an event of ${plural(t.halted, "partition")}`);
+    if (p.not_reading) say("bad", p.name, "processor", `${plural(p.not_reading, "partition")} not read by the owner`);
+    if (p.members_err) say("bad", p.name, "processor", "membership cannot be read");
     if (t.unknown) say("bad", p.name, "processor", `${plural(t.unknown, "partition")} could not be looked at`);
     if (t.owned < p.partitions) say(t.lag > 0 ? "bad" : "warn", p.name, "processor", p.members.length ? `${plural(p.partitions - t.owned, "partition")} without owner` : "no worker runs it");
     if (dead) say("warn", p.name, "processor", `${plural(dead, "member")} without heartbeat`);
@@ -26,7 +29,7 @@ function concerns(sample, all) {
     if (p.blocked) say("warn", p.name, "processor", `${plural(p.blocked, "partition")} blocked`);
     if (p.paused) say("warn", p.name, "processor", `${plural(p.paused, "partition")} paused`);
   }
-  return out;
+  return out.sort((a, b) => (a.tone === "bad" ? 0 : 1) - (b.tone === "bad" ? 0 : 1));
 }
 
 function Figures({ sample, all }) {
@@ -39,7 +42,7 @@ function Figures({ sample, all }) {
     <${Figure} label="lag"><span data-field="lag">${atLeast(lag, more)}</span><//>
     <${Figure} label="oldest">${lag > 0 ? duration(oldest) : dash}<//>
     <${Figure} label="appended /s">${rate(sum(sample.streams.map((s) => s.rate)))}<//>
-    <${Figure} label="done /s">${rate(sum(all.map((p) => p.done)))}<//>
+    <${Figure} label=${all.length > 1 ? `done /s by all ${all.length}` : "done /s"}>${rate(sum(all.map((p) => p.done)))}<//>
     <${Figure} label="parked"><span data-field="parked">${count(total((t) => t.parked))}</span><//>
     <${Figure} label="delayed"><span data-field="delayed">${count(delayed)}</span><//>
     <${Figure} label="dead letters" tone=${dead ? "warn" : ""}><span data-field="dead">${count(dead)}</span><//>
@@ -52,14 +55,12 @@ function Charts({ all }) {
   const { hello } = useStore(live);
   const every = hello ? hello.every : 2000;
   const shown = all.filter((p) => series[p.name]).sort((a, b) => b.totals.lag - a.totals.lag).slice(0, colours.length).sort((a, b) => a.name.localeCompare(b.name));
-  const streams = [...new Set(all.map((p) => p.stream))];
-  const first = streams.map((s) => series[(all.find((p) => p.stream === s && series[p.name]) || {}).name]).filter(Boolean);
   const known = all.map((p) => series[p.name]).filter(Boolean);
   const added = (of, name) => at.map((_, i) => sum(of.map((s) => s[name][i])));
   return html`<div class="charts">
     <${Chart} title="Lag, in events" whole=${true} at=${at} every=${every} lines=${shown.map((p, i) => ({ label: p.name, colour: colours[i], values: series[p.name].lag }))} />
     <${Chart} title="Events per second" at=${at} every=${every} lines=${[
-      { label: "appended", colour: "--c2", values: added(first, "appended") },
+      { label: "appended, once per processor", colour: "--c2", values: added(known, "appended") },
       { label: "done, by all processors", colour: "--c1", dash: [4, 3], values: added(known, "done") },
     ]} />
   </div>`;

@@ -24,6 +24,12 @@ export function Held({ scope, what, rules }) {
   </span>`;
 }
 
+// Why is the text of an error on one line; what follows, such as the stack of a panic, is folded.
+function Why({ text }) {
+  const [cause, ...rest] = text.split("\n");
+  return rest.length === 0 ? cause : html`<details><summary>${cause}</summary><pre class="record">${rest.join("\n")}</pre></details>`;
+}
+
 // Partition is all that is known of one.
 function Partition({ d, n, actions, rules, name }) {
   const note = d.notes[n] || {}, state = stateOf(d, n), owner = ownerName(d, n);
@@ -35,17 +41,20 @@ function Partition({ d, n, actions, rules, name }) {
   return html`<section class="partition" aria-label=${`partition ${n}`} data-chosen=${n}>
     <h3>Partition ${n} <span class=${`tag ${state === "ok" ? "good" : "warn"}`}>${state}</span></h3>
     ${!note.err && html`<dl class="figures">
-      <${Figure} label="owner">${owner}<//><${Figure} label="lease">${d.owner[n] < 0 ? dash : duration(d.lease[n])}<//>
+      <${Figure} label="owner" tone="name">${owner}<//><${Figure} label="lease">${d.owner[n] < 0 ? dash : duration(d.lease[n])}<//>
       <${Figure} label="epoch">${d.epoch[n] || dash}<//><${Figure} label="lag">${atLeast(d.lag[n], note.lag_more)}<//>
       <${Figure} label="oldest">${age(d.age[n], d.lag[n])}<//><${Figure} label="pending">${count(d.pending[n])}<//>
       <${Figure} label="done /s">${rate(d.done[n])}<//><${Figure} label="entries">${count(d.length[n])}<//>
       <${Figure} label="delayed">${count(d.delayed[n])}<//><${Figure} label="parked">${count(d.parked[n])}<//>
       <${Figure} label="dead">${count(d.dead[n])}<//><${Figure} label="lost">${count(d.lost[n])}<//>
-      ${note.pin && html`<${Figure} label="pinned to">${note.pin}<//>`}
+      ${note.pin && html`<${Figure} label="pinned to" tone="name">${note.pin}<//>`}
     </dl>`}
     ${note.err && html`<p class="trouble">${note.err}</p>`}
     ${note.running_since && html`<p>Its function has been running since <${Ago} t=${note.running_since} />.</p>`}
-    ${note.quarantine && html`<p class="quarantine">Quarantined <${Ago} t=${note.quarantine.at} /> by ${note.quarantine.worker || "?"}, at event <code>${note.quarantine.event || "none"}</code>: ${note.quarantine.reason}</p>`}
+    ${note.not_reading && html`<p class="trouble">Reads of its owner have failed since <${Ago} t=${note.not_reading} />: the log of worker ${owner} says why.</p>`}
+    ${note.quarantine && html`<div class="quarantine">Quarantined <${Ago} t=${note.quarantine.at} /> by ${note.quarantine.worker || "?"}, at event <code>${note.quarantine.event || "none"}</code>: <${Why} text=${note.quarantine.reason} /></div>`}
+    ${note.halt && html`<div class="quarantine">Worker ${note.halt.worker || "?"} halted <${Ago} t=${note.halt.at} /> at event <code>${note.halt.event}</code>: <${Why} text=${note.halt.reason} />
+      Mend what fails and start a worker, or pass the event over, unprocessed, while none runs: <code>processor reset ${name} --to ${note.halt.event}</code></div>`}
     ${actions && html`<div class="buttons">${note.quarantine && html`<button type="button" onClick=${() => resume(false)}>Resume</button>${note.quarantine.event && html`<button type="button" class="danger" onClick=${() => resume(true)}>Skip and resume</button>`}`}
       <${Held} scope=${`partition:${name}/${n}`} what=${`partition ${n} of ${name}`} rules=${rules} /></div>`}
   </section>`;
@@ -76,6 +85,7 @@ export function Processor({ sample, about, actions }) {
   const d = sample.detail && `${sample.detail.stream}/${sample.detail.processor}` === about ? sample.detail : null;
   const every = hello ? hello.every : 2000;
   return html`<div class="bar"><h1>${about}</h1>${picker}${actions && html`<${Held} scope=${scopeOf(p)} what=${about} rules=${sample.rules} />`}</div>
+    ${p.members_err && html`<p class="trouble">${p.members_err}</p>`}
     <dl class="figures" data-processor=${about}>
       <${Figure} label="lag"><${Number} of=${t.lag} more=${t.lag_more} field="lag" /><//><${Figure} label="oldest">${age(t.age, t.lag)}<//>
       <${Figure} label="appended /s">${rate(p.rate)}<//><${Figure} label="done /s">${rate(p.done)}<//>

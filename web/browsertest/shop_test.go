@@ -60,6 +60,9 @@ func (s *shop) register(worker string) (*runnel.App, streams) {
 		runnel.NewStream(app, "mails", key, &runnel.StreamOptions{Partitions: 4, KeyField: "customer", Codec: runnel.JSON}),
 	}
 	fails := func(_ context.Context, _ *runnel.Event, o order) error {
+		if o.Note == "panic" {
+			panic("out of paper")
+		}
 		if o.Note == "poison" || o.Note == evil {
 			return errors.New("no such customer: " + o.Note)
 		}

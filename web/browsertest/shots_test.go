@@ -117,7 +117,7 @@ func (s *shop) picture(b *browser, dir string) {
 	b.await("cells", `document.querySelectorAll(".cells .cell").length === 16`)
 	b.shot(dir, "dashboard-dark.png")
 	b.scheme("light")
-	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateScale(2)))
+	b.do(chromedp.EmulateViewport(360, 1500, chromedp.EmulateMobile, chromedp.EmulateScale(1.5)))
 	b.goTo("overview")
 	b.shot(dir, "dashboard-phone.png")
 	b.do(chromedp.EmulateViewport(1280, 900))

@@ -1,0 +1,32 @@
+package web
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+// What keeps a partition from being processed is in the frame, as it is in status.
+func TestAFrameHasWhatKeepsAPartition(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := inspect.ProcessorState{Stream: "orders", Processor: "printer", MembersErr: "key __memb holds a string", Partitions: []inspect.PartitionState{
+		{NotReading: &at}, {Partition: 1, Halt: &inspect.QuarantineState{Reason: "no paper", Event: "1/5-0", Worker: "web-1", At: at}},
+	}}
+	p.Totals = inspect.Sum(p.Partitions)
+	r := inspect.ProcessorRates{Partitions: make([]*float64, 2)}
+	got, err := json.Marshal([]any{shownOf(&p, &r), detailOf(&p, &r).Notes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"not_reading":1`, `"members_err":"key __memb holds a string"`, `"halted":1`,
+		`{"0":{"not_reading":"2026-01-02T03:04:05Z"},"1":{"halt":{"reason":"no paper","event":"1/5-0","worker":"web-1","at":"2026-01-02T03:04:05Z"}}}`,
+	} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+}
