@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -147,7 +148,7 @@ func (b *bench) removeAll(ctx context.Context) error {
 			continue
 		}
 		for i := range state.Processors {
-			if err := removeProcessor(ctx, b.client, &state.Processors[i], true, b.client.Forget); err != nil {
+			if err := removeProcessor(ctx, b.client, newProgress(io.Discard), &state.Processors[i], true, b.client.Forget); err != nil {
 				return err
 			}
 		}

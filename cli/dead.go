@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -200,24 +201,52 @@ func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.changeLetters(ctx, c, a, letterChange{
+		did: "dropped", left: "what is left is listed by dead ls",
+		question: fmt.Sprintf("Delete %%s of %s/%s for good?", a.stream, a.processor), ask: true,
+		do: func(part []inspect.DeadState) ([]inspect.DeadState, error) {
+			_, err := operate.Drop(ctx, s.client, a.stream, a.processor, part)
+			if err != nil {
+				part = nil
+			}
+			return part, err
+		},
+		told: func(dry bool, letters []inspect.DeadState) any {
+			return changedLetters{a.stream, a.processor, dry, letters}
+		},
+	})
+}
+
+// A letterChange is what a command does with dead letters.
+type letterChange struct {
+	did      string // "dropped"
+	left     string // what is to be said of the others at an error
+	question string // with %s for how many
+	ask      bool
+	do       func([]inspect.DeadState) ([]inspect.DeadState, error)
+	told     func(dry bool, letters []inspect.DeadState) any
+}
+
+// changeLetters does it with the chosen dead letters, or with --dry-run lists them.
+func (s *session) changeLetters(ctx context.Context, c *cli.Context, a *aside, change letterChange) error {
 	letters, err := s.letters(ctx, a, false)
 	if err != nil {
 		return err
 	}
-	out := changedLetters{a.stream, a.processor, c.Bool(flagDryRun), letters}
-	if out.DryRun {
-		return s.out.write(out, func(w io.Writer) error {
-			printf(w, "%s would be dropped:\n", plural(len(letters), "dead letter"))
+	if c.Bool(flagDryRun) {
+		return s.out.write(change.told(true, letters), func(w io.Writer) error {
+			printf(w, "%s would be %s:\n", plural(len(letters), "dead letter"), change.did)
 			return writeDead(w, letters, time.Now())
 		})
 	}
-	if len(letters) > 0 {
-		if err := s.confirm(c, "Delete %s of %s/%s for good?", plural(len(letters), "dead letter"), a.stream, a.processor); err != nil {
+	if len(letters) > 0 && change.ask {
+		if err := s.confirm(c, change.question, plural(len(letters), "dead letter")); err != nil {
 			return err
 		}
 	}
-	if _, err := operate.Drop(ctx, s.client, a.stream, a.processor, letters); err != nil {
-		return fmt.Errorf("%w; what is left is listed by dead ls", err)
+	done, err := inParts(s.progress(), change.did, letters, change.do)
+	if err != nil {
+		err = fmt.Errorf("%w; %s", err, change.left)
 	}
-	return s.out.line(out, "%s dropped", plural(len(letters), "dead letter"))
+	return errors.Join(err, s.out.line(change.told(false, done), "%s %s", plural(len(done), "dead letter"), change.did))
 }

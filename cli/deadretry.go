@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -44,25 +41,15 @@ func runDeadRetry(ctx context.Context, s *session, c *cli.Context) error {
 	if !slices.Contains(a.meta.Processors, a.processor) {
 		return fmt.Errorf("stream %s has no processor %s any more, and nobody would run their events: `dead replay` appends them again", a.stream, a.processor)
 	}
-	letters, err := s.letters(ctx, a, false)
-	if err != nil {
-		return err
-	}
-	out := retriedLetters{a.stream, a.processor, c.Bool(flagDryRun), letters}
-	if out.DryRun {
-		return s.out.write(out, func(w io.Writer) error {
-			printf(w, "%s would be retried:\n", plural(len(letters), "dead letter"))
-			return writeDead(w, letters, time.Now())
-		})
-	}
-	if len(letters) > 0 && isTerminal(s.stdin) { // nothing is lost by it, so a script need not say that it is meant
-		if err := s.confirm(c, "Let %s/%s attempt the events of %s anew?", a.stream, a.processor, plural(len(letters), "dead letter")); err != nil {
-			return err
-		}
-	}
-	out.Retried, err = operate.Retry(ctx, s.client, a.stream, a.processor, letters, a.meta.Size)
-	if err != nil {
-		err = fmt.Errorf("%w; the dead letters behind it are as they were: repeat the command", err)
-	}
-	return errors.Join(err, s.out.line(out, "%s retried", plural(len(out.Retried), "dead letter")))
+	return s.changeLetters(ctx, c, a, letterChange{
+		did: "retried", left: "the dead letters behind it are as they were: repeat the command",
+		question: fmt.Sprintf("Let %s/%s attempt the events of %%s anew?", a.stream, a.processor),
+		ask:      isTerminal(s.stdin), // nothing is lost by it, so a script need not say that it is meant
+		do: func(part []inspect.DeadState) ([]inspect.DeadState, error) {
+			return operate.Retry(ctx, s.client, a.stream, a.processor, part, a.meta.Size)
+		},
+		told: func(dry bool, letters []inspect.DeadState) any {
+			return retriedLetters{a.stream, a.processor, dry, letters}
+		},
+	})
 }

@@ -188,7 +188,9 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 		}
 	}
 	out := changedDelayed{Stream: a.stream, Done: done, Events: []string{}, Missing: []string{}}
-	for _, id := range ids {
+	far := s.progress()
+	for i, id := range ids {
+		far.of(done, int64(i), int64(len(ids)))
 		partition, n, _ := rstream.ParseDelayedID(id)
 		ok, changeErr := change(ctx, a.stream, partition, n)
 		if changeErr != nil {
@@ -201,6 +203,7 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 			out.Missing = append(out.Missing, id)
 		}
 	}
+	far.clear()
 	if writeErr := s.out.line(out, "%s %s", plural(len(out.Events), "event"), done); err == nil {
 		err = writeErr
 	}

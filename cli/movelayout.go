@@ -182,14 +182,21 @@ type moveReport struct {
 	w        io.Writer
 	terminal bool
 	now      string // the step
+	began    time.Time
 	last     time.Time
 }
 
 func (r *moveReport) step(step string, done, of int) {
 	began := step != r.now
+	if began {
+		r.began = time.Now()
+	}
 	text := fmt.Sprintf("%s: %d", step, done)
 	if of > 0 {
 		text += fmt.Sprintf(" of %d", of)
+		if took := time.Since(r.began); took >= progressAfter {
+			text += pace(took, int64(done), float64(done)/float64(of))
+		}
 	}
 	switch {
 	case began && !r.terminal:

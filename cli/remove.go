@@ -87,7 +87,7 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 	if toPython {
 		forget = s.client.LeaveToPython
 	}
-	if err := removeProcessor(ctx, s.client, state, c.Bool("dead"), forget); err != nil {
+	if err := removeProcessor(ctx, s.client, s.progress(), state, c.Bool("dead"), forget); err != nil {
 		return err
 	}
 	if toPython {
@@ -181,8 +181,10 @@ func pythonRuns(members []inspect.MemberState) bool {
 // removeProcessor takes the processor out of the metadata last: until then the
 // command finds it, and may be repeated. A worker that starts it meanwhile holds
 // locks, which ends the removal, or registers it again.
-func removeProcessor(ctx context.Context, client *rstream.Client, p *inspect.ProcessorState, dead bool, forget func(context.Context, rstream.Place, bool) error) error {
-	for _, s := range p.Partitions {
+func removeProcessor(ctx context.Context, client *rstream.Client, far *progress, p *inspect.ProcessorState, dead bool, forget func(context.Context, rstream.Place, bool) error) error {
+	defer far.clear()
+	for i, s := range p.Partitions {
+		far.of("forgot "+p.Stream+"/"+p.Processor+": partitions", int64(i), int64(len(p.Partitions)))
 		err := forget(ctx, client.Place(p.Stream, p.Processor, s.Partition), dead)
 		switch {
 		case errors.Is(err, rstream.ErrHeld):

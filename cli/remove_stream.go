@@ -81,7 +81,7 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	for i := range state.Processors {
-		if err := removeProcessor(ctx, s.client, &state.Processors[i], true, s.client.Forget); err != nil {
+		if err := removeProcessor(ctx, s.client, s.progress(), &state.Processors[i], true, s.client.Forget); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
 )
 
@@ -63,7 +64,9 @@ func runDeadReplay(ctx context.Context, s *session, c *cli.Context) error {
 			return err
 		}
 	}
-	out.Replayed, err = operate.Replay(ctx, s.client, a.processor, letters, where, out.DryRun)
+	out.Replayed, err = inParts(s.progress(), "replayed", letters, func(part []inspect.DeadState) ([]operate.Replayed, error) {
+		return operate.Replay(ctx, s.client, a.processor, part, where, out.DryRun)
+	})
 	if err != nil {
 		err = fmt.Errorf("%w; the dead letters behind it are as they were: repeat the command", err)
 	}

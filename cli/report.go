@@ -3,26 +3,35 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// progressEvery is how often progress is shown.
-const progressEvery = 200 * time.Millisecond
 
 // A report tells what goes wrong in sendmany, line by line, and below that, on a
 // terminal, how far it is.
 type report struct {
-	w        io.Writer
-	named    bool // several files: each message names its own
-	terminal bool
-	shown    bool // the progress stands on the last line
-	last     time.Time
+	w     io.Writer
+	named bool // several files: each message names its own
+	far   *progress
+	read  int64 // bytes of the files that are dealt with
+	all   int64 // bytes; 0: not known
 }
 
 func newReport(w io.Writer, named bool) *report {
-	return &report{w: w, named: named, terminal: isTerminal(w)}
+	return &report{w: w, named: named, far: newProgress(w)}
+}
+
+// sizeOf is how many bytes files have, 0 where that is not known.
+func sizeOf(files []string) (all int64) {
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil || mayBlock(file) {
+			return 0
+		}
+		all += info.Size()
+	}
+	return all
 }
 
 // place names a line.
@@ -53,20 +62,18 @@ func (r *report) failed(f failures) {
 	}
 }
 
+// progress tells how far the records are; their share is that of the bytes,
+// less what stands between them.
 func (r *report) progress(c counts) {
-	if now := time.Now(); r.terminal && now.Sub(r.last) >= progressEvery {
-		r.last, r.shown = now, true
-		fmt.Fprintf(raw(r.w), "\r\x1b[Ksent %d, failed %d", c.Sent, c.Failed)
+	share := 0.0
+	if r.all > 0 {
+		share = min(float64(r.read)/float64(r.all), 0.99)
 	}
+	r.far.at(fmt.Sprintf("sent %d, failed %d", c.Sent, c.Failed), c.Sent+c.Failed, share)
 }
 
 // clear makes room for a message.
-func (r *report) clear() {
-	if r.shown {
-		r.shown = false
-		fmt.Fprint(raw(r.w), "\r\x1b[K")
-	}
-}
+func (r *report) clear() { r.far.clear() }
 
 // failures are the lines of a batch that failed, those with the same message
 // together: when a server is full, or gone, that is all of them.

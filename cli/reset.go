@@ -94,7 +94,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err := to.settle(ctx, s.client, &state.Processors[at], numbers); err != nil {
 		return err
 	}
-	r := &reset{client: s.client, stream: stream, processor: processor, tenure: rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}}
+	r := &reset{far: s.progress(), client: s.client, stream: stream, processor: processor, tenure: rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}}
 	if c.Bool(flagDryRun) {
 		moves, err := preview(state.Processors[at].Partitions, numbers, to)
 		if err != nil {
@@ -175,6 +175,7 @@ type reset struct {
 	stream, processor string
 	tenure            rstream.Tenure
 	held              []rstream.Place
+	far               *progress
 }
 
 // preview says what run would do now.
@@ -211,7 +212,9 @@ func (r *reset) run(ctx context.Context, numbers []int, to *goal) (moves []moved
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.unlock(ctx)) }()
-	for _, n := range numbers {
+	defer r.far.clear()
+	for i, n := range numbers {
+		r.far.of("locked", int64(i), int64(len(numbers)))
 		if err := r.lock(ctx, r.client.Place(r.stream, r.processor, n)); err != nil {
 			return nil, err
 		}
@@ -219,7 +222,8 @@ func (r *reset) run(ctx context.Context, numbers []int, to *goal) (moves []moved
 	if err := r.nobodyAlive(ctx); err != nil {
 		return nil, err
 	}
-	for _, p := range r.held {
+	for i, p := range r.held {
+		r.far.of("set the position of", int64(i), int64(len(r.held)))
 		old, err := r.client.Takeover(ctx, p, r.tenure, "", 0)
 		if err != nil {
 			return moves, err

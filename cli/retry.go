@@ -95,7 +95,9 @@ func (a *aside) change(ctx context.Context, s *session, did string, change opera
 	if err != nil {
 		return err
 	}
-	events, err := operate.ChangeParked(ctx, s.client, a.stream, a.processor, states, change)
+	events, err := inParts(s.progress(), did, states, func(part []inspect.RetryState) ([]operate.Event, error) {
+		return operate.ChangeParked(ctx, s.client, a.stream, a.processor, part, change)
+	})
 	done := changedEvents{a.stream, a.processor, []string{}}
 	for _, e := range events {
 		done.Events = append(done.Events, rstream.EventID(e.Partition, e.ID))

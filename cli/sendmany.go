@@ -50,6 +50,7 @@ func runSendMany(ctx context.Context, s *session, c *cli.Context) error {
 		arrays: to.arrays || s.program.app == nil && c.IsSet(flagKey),
 		report: newReport(s.stderr, len(files) > 1),
 	}
+	b.report.all = sizeOf(files)
 	err = b.run(ctx, files)
 	b.report.clear()
 	if sumErr := b.summary(); sumErr != nil {
@@ -165,6 +166,9 @@ func (b *bulk) run(ctx context.Context, files []string) error {
 
 // batch sends lines and tells what failed. An error is a reason to stop.
 func (b *bulk) batch(ctx context.Context, lines []line) error {
+	for _, l := range lines {
+		b.report.read += int64(len(l.json)) + 1
+	}
 	lines, bad := b.usable(lines)
 	records := make([]worker.JSONRecord, len(lines))
 	for i, l := range lines {

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/faultproxy"
@@ -400,16 +401,14 @@ func TestFailuresAreTold(t *testing.T) {
 
 func TestProgressOnATerminal(t *testing.T) {
 	var out bytes.Buffer
+	now := time.Unix(1767225600, 0)
 	r := newReport(&out, false)
-	r.progress(counts{Sent: 1})
-	if out.Len() > 0 {
-		t.Errorf("progress without a terminal: %q", out.String())
-	}
-	r.terminal = true
+	r.far.terminal, r.far.began, r.far.now = true, now.Add(-4*time.Second), func() time.Time { return now }
+	r.read, r.all = 25, 100
 	r.progress(counts{Sent: 2, Failed: 1})
 	r.progress(counts{Sent: 3, Failed: 1}) // too soon
 	r.refused(line{number: 7}, errors.New("bad"))
-	if want := "\r\x1b[Ksent 2, failed 1\r\x1b[Kline 7: bad\n"; out.String() != want {
+	if want := "\r\x1b[Ksent 2, failed 1 (25 %), 1/s, 12s left\r\x1b[Kline 7: bad\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

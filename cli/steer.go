@@ -216,21 +216,27 @@ func (s *session) drained(ctx context.Context, name, only string, end bool) (fou
 
 // awaitDrained waits until the workers own nothing but what is pinned to them.
 func (s *session) awaitDrained(ctx context.Context, found []drainee) error {
+	far, most := s.progress(), 0
+	defer far.clear()
 	for len(found) > 0 {
 		f := found[0]
 		p, err := inspect.Processor(ctx, s.client, f.stream, f.processor, 0)
 		if err != nil {
 			return err
 		}
-		owned := false
+		owned := 0
 		for _, part := range p.Partitions {
 			if part.Err != "" {
 				return fmt.Errorf("partition %d cannot be looked at: %s", part.Partition, part.Err)
 			}
-			owned = owned || part.Worker == f.worker && p.Pins[part.Partition] != f.worker
+			if part.Worker == f.worker && p.Pins[part.Partition] != f.worker {
+				owned++
+			}
 		}
-		if !owned {
-			found = found[1:]
+		most = max(most, owned)
+		far.of("given up by "+f.worker+" in "+f.stream+"/"+f.processor+":", int64(most-owned), int64(most))
+		if owned == 0 {
+			found, most = found[1:], 0
 			continue
 		}
 		if _, is := p.Cordons[f.worker]; !is {

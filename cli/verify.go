@@ -38,6 +38,9 @@ type verified struct {
 	Stream     string              `json:"stream"`
 	Partitions []verifiedPartition `json:"partitions"`
 	Troubles   []entryTrouble      `json:"troubles"` // the first ones
+
+	far       *progress
+	seen, all int64 // entries
 }
 
 type verifiedPartition struct {
@@ -85,13 +88,17 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	v := &verified{Stream: name, Troubles: []entryTrouble{}}
+	v := &verified{Stream: name, Troubles: []entryTrouble{}, far: s.progress()}
+	for _, n := range numbers {
+		v.all += logs[n].Length
+	}
 	fine := true
 	for part := range slices.Chunk(numbers, verifiedTogether) {
 		if err := v.read(ctx, s, look, logs, part, c.Int(flagLimit)); err != nil {
 			return err
 		}
 	}
+	v.far.clear()
 	for _, one := range v.Partitions {
 		fine = fine && one.Undecodable+one.Misplaced == 0 && one.Deleted == "" && one.Err == ""
 	}
@@ -137,6 +144,8 @@ func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, 
 			}
 		}
 		v.judge(look, e, &v.Partitions[at[e.Partition]], limit)
+		v.seen++
+		v.far.of("verified", v.seen, v.all)
 	}
 	slices.SortStableFunc(v.Troubles, func(a, b entryTrouble) int { return cmp.Compare(a.Partition, b.Partition) })
 	return nil
