@@ -217,17 +217,19 @@ func ParseDelayedID(s string) (partition int, id string, ok bool) {
 }
 
 // announceDue tells the workers that own these partitions that an event is due
-// earlier than any before. It is a hint: one that gets lost, or that a processor
-// does not get which was registered a moment ago, is made up for by the next
-// refresh. It takes two round trips for a stream, however many partitions there are:
-// what is told may be due very soon.
+// earlier than any before. It is a hint: one that gets lost is made up for by the next
+// refresh. So it goes to the processors that were known lately: each owner of the partition
+// moves what is due, for all of them. It takes one round trip, however many partitions
+// there are, and one more for a stream that had no processor when its metadata was read.
 func (c *Client) announceDue(ctx context.Context, ps ...DuePlace) {
 	metas := map[string]Meta{}
 	var calls []*call
 	for _, p := range ps {
 		m, known := metas[p.Stream]
 		if !known {
-			m, _, _ = c.LoadMeta(ctx, p.Stream) // not recentMeta: a processor may have been registered a moment ago
+			if m, _ = c.recentMeta(ctx, p.Stream); len(m.Processors) == 0 {
+				m, _, _ = c.LoadMeta(ctx, p.Stream) // one may have been registered a moment ago
+			}
 			metas[p.Stream] = m
 		}
 		for _, processor := range m.Processors {

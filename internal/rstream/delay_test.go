@@ -313,6 +313,19 @@ func TestDelayIsAnnounced(t *testing.T) {
 	})
 }
 
+// A processor that is the stream's first one is told at once.
+func TestTheFirstProcessorIsToldOfEarlierEvents(t *testing.T) {
+	e := realEnv(t)
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100})
+	e.must(err)
+	e.delay(later(0, 1, future)...)
+	other := newEnv(t, e.addr, true)
+	_, err = other.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100, Processors: []string{"p"}})
+	e.must(err)
+	e.delay(later(1, 1, future.Add(-time.Minute))...)
+	equal(t, "messages", e.raw.XLen(e.ctx(), e.keys.Control("orders", "p")).Val(), int64(1))
+}
+
 // A key of a wrong type is an error of its own, and changes nothing.
 func TestDelayWithWrongTypes(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
@@ -378,7 +391,7 @@ func TestHintsOfManyPartitionsTakeOneRoundTrip(t *testing.T) {
 		for _, got := range c.Delay(e.ctx(), ds) {
 			e.must(got.Err)
 		}
-		equal(t, "requests: the events, the metadata, and the hints", writes.Load()-before, 3)
+		equal(t, "requests: the events and the hints", writes.Load()-before, 2)
 		equal(t, "hints", e.raw.XLen(e.ctx(), e.keys.Control("orders", "q")).Val(), 32)
 	})
 }
