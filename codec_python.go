@@ -14,9 +14,14 @@ import (
 // pythonPrefix begins the name of each partitioner that agrees with one of Python's runnel.
 const pythonPrefix = "python-"
 
-// readByPython reports whether Python's runnel may read what is sent to a stream as JSON.
-func readByPython(o *StreamOptions) bool {
-	return strings.HasPrefix(o.Partitioner.Name, pythonPrefix) && strings.HasSuffix(o.Codec.Name(), JSON.Name())
+// encodeFor encodes a record as a stream does, if all that may read the stream as JSON can: a
+// partitioner of Python's tells that Python does.
+func encodeFor(o *StreamOptions, record any) ([]byte, error) {
+	data, err := encodePayload(o.Codec, record, o.MaxRecord)
+	if err == nil && record != nil && strings.HasPrefix(o.Partitioner.Name, pythonPrefix) && strings.HasSuffix(o.Codec.Name(), JSON.Name()) {
+		err = crosses(reflect.ValueOf(record), "")
+	}
+	return data, err
 }
 
 // crosses returns why Python's runnel could not read a value that JSON has encoded, or would

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -233,11 +232,8 @@ func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fi
 		fields, err = f.EncodeFields(out.Record)
 	} else {
 		var data []byte
-		data, err = encodePayload(o.Codec, out.Record, o.MaxRecord)
+		data, err = encodeFor(o, out.Record)
 		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // data is ours
-		if err == nil && readByPython(o) {
-			err = crosses(reflect.ValueOf(&out.Record).Elem(), "")
-		}
 	}
 	if err != nil {
 		return nil, 0, err

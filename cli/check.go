@@ -93,22 +93,14 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 	if len(state.Streams) == 0 {
 		return fmt.Errorf("app %s has no streams at redis %s: is that its name, and its Redis? A stream is there once its app has sent to it or run a worker", state.App, state.Redis)
 	}
-	v := verdict{Findings: []finding{}, Processors: []checkedProc{}}
+	v := verdict{Processors: []checkedProc{}}
 	for _, stream := range slices.Sorted(maps.Keys(state.Unreadable)) {
 		return errors.New(state.Unreadable[stream])
 	}
-	own := map[string]int{}
-	for _, st := range state.Streams {
-		own[st.Stream] = st.Partitions
-	}
-	more, err := s.client.MorePartitions(ctx, own)
-	if err != nil {
+	if v.Findings, err = morePartitions(ctx, s, state); err != nil {
 		return err
 	}
 	for _, st := range state.Streams {
-		if e := more[st.Stream]; e != nil {
-			v.Findings = append(v.Findings, finding{Stream: st.Stream, What: "partitions", Value: int64(e.There), Limit: int64(e.Own), Text: e.Error()})
-		}
 		if len(st.Processors) == 0 {
 			v.Findings = append(v.Findings, finding{Stream: st.Stream, What: "processors", Value: st.Length,
 				Text: fmt.Sprintf("stream %s: it has no processor: start the workers that process it", st.Stream)})
@@ -132,6 +124,20 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	return exitThreshold
+}
+
+// morePartitions finds the streams of which Redis has more partitions than the app.
+func morePartitions(ctx context.Context, s *session, state *inspect.AppState) ([]finding, error) {
+	out, own := []finding{}, map[string]int{}
+	for _, st := range state.Streams {
+		own[st.Stream] = st.Partitions
+	}
+	more, err := s.client.MorePartitions(ctx, own)
+	for _, stream := range slices.Sorted(maps.Keys(more)) {
+		e := more[stream]
+		out = append(out, finding{Stream: stream, What: "partitions", Value: int64(e.There), Limit: int64(e.Own), Text: e.Error()})
+	}
+	return out, err
 }
 
 // findings are what a processor is complained about for.

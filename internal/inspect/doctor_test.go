@@ -160,7 +160,7 @@ func TestDiagnoseRights(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"+@all", "~*", "-xack"}, []string{"problem rights: a worker needs, and this user lacks: XACK → ACL SETUSER shop +xack; docs/security.md"}},
-		{[]string{"+@all", "~*:shop.*", "%R~__rules:shop"}, []string{"problem rights: a worker needs, and this user lacks: keys __meta:shop, keys __ctrl:shop, keys __leader:shop, keys __task:shop, keys __meta:{shop}.*, keys __lead:shop → ACL SETUSER shop ~__meta:shop ~__ctrl:shop "}},
+		{[]string{"+@all", "~*:shop.*", "%R~__rules:shop"}, []string{"problem rights: a worker needs, and this user lacks: keys __meta:shop, keys __ctrl:shop, keys __leader:shop, keys __task:shop, keys __meta:{shop}.*, keys __lead:shop, keys __block:shop → ACL SETUSER shop ~__meta:shop ~__ctrl:shop "}},
 		{[]string{"+@all", "~*", "-client", "-info", "-config"}, []string{
 			"ok version: " + testredis.Version(t), "unknown persistence", "unknown memory", "unknown replicas",
 			"warning rights: no CLIENT ID: CLIENT UNBLOCK and CLIENT KILL cannot be used → ACL SETUSER shop +client|id;",

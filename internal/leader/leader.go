@@ -94,7 +94,7 @@ func (c *Candidate) old(ctx context.Context) (bool, error) {
 	held, err := c.Redis.Get(ctx, c.Old).Result()
 	if ofGo.MatchString(held) {
 		if time.Since(c.oldSeen) >= 2*c.Poll {
-			c.Log.Info("leadership: a worker of an older version leads, giving way", "key", c.Old, "leader", held)
+			c.Log.Info("leadership: a worker of an older version leads, giving way", "cause", c.Old+" holds "+held)
 		}
 		c.oldSeen = time.Now()
 	}
