@@ -14,7 +14,7 @@ const (
 	retryVersion = 1
 	laneVersion  = 2       // of a state whose lane an earlier release would not find
 	errorBytes   = 4 << 10 // kept of an error's text
-	statesAtOnce = 1000    // read per round trip
+	statesAtOnce = 500     // read per round trip
 )
 
 // A RetryState is what is known of a parked event: one that was moved out of its

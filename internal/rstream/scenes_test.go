@@ -173,3 +173,64 @@ func TestTrimsDoNotHoldTheServer(t *testing.T) {
 		})
 	}
 }
+
+// Many parked events of one key are read, changed and dropped page by page.
+func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
+	const events = 50_000
+	e, m := meteredEnv(t)
+	p := e.Place("orders", "printer", 0)
+	state, err := RetryState{Lane: KeyLane("customer"), Key: "customer", Attempts: 1, At: 1 << 50, First: 5, Last: 7, Error: "no"}.encode()
+	e.must(err)
+	prepare := func() {
+		e.must(e.raw.Eval(e.ctx(), `local data = string.rep('x', 100)
+			for i = 1, ARGV[2] do
+				redis.call('HSET', KEYS[1], i .. '-1', ARGV[1])
+				redis.call('HSET', KEYS[2], i .. '-1', data)
+			end
+			return 1`, []string{p.Retry, p.Parked}, state, events).Err())
+	}
+	var ids []string
+	t.Log("load and look:", m.Hold(longestScript, longestRow, prepare, func() {
+		states, _, err := e.Retries(e.ctx(), p)
+		e.must(err)
+		ids = ids[:0]
+		for _, s := range states {
+			ids = append(ids, s.ID)
+		}
+		v := e.view(p)
+		equal(t, "parked, failed, read", []int64{v.Parked, v.Failed, int64(len(ids))}, []int64{events, -1, events})
+	}))
+	t.Log("retry now:", m.Hold(longestScript, longestRow, prepare, func() {
+		due, err := e.RetryNow(e.ctx(), p, ids)
+		e.must(err)
+		equal(t, "due", len(due), events)
+	}))
+	t.Log("drop:", m.Hold(longestScript, longestRow, prepare, func() { e.must(e.DropParked(e.ctx(), p, ids)) }))
+	equal(t, "parked", e.view(p).Parked, 0)
+}
+
+// A look at records of 60 MB, and at states that hold keys of a megabyte.
+func TestALookAtHugeRecordsDoesNotHoldTheServer(t *testing.T) {
+	e, m := meteredEnv(t)
+	var ps []Place
+	for n := range 2 {
+		for _, name := range []string{"printer", "mailer", "biller"} {
+			ps = append(ps, e.Place("orders", name, n))
+		}
+		p := ps[len(ps)-1]
+		e.must(e.raw.Do(e.ctx(), "XADD", p.Log, "1-1", "data", strings.Repeat("x", 60_000_000)).Err())
+		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, GroupName(p.Processor, alice), "0").Err())
+		e.pend(p, alice, n)
+		e.must(e.raw.Eval(e.ctx(), `local state = '{"v":1,"lane":"k' .. string.rep('k', 1000000) .. '","first":1}'
+			for i = 1, 40 do redis.call('HSET', KEYS[1], i .. '-1', state) end return 1`, []string{p.Retry}).Err())
+	}
+	t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
+		views, err := e.Views(e.ctx(), ps)
+		e.must(err)
+		for i, v := range views {
+			e.must(v.Err)
+			equal(t, fmt.Sprint("not acked of ", i), v.Pending+v.Behind, int64(1))
+		}
+		equal(t, "parked, failed", []int64{views[5].Parked, views[5].Failed}, []int64{40, -1})
+	}))
+}

@@ -122,9 +122,10 @@ end
 -- How many of the parked events failed. A key of an earlier release stands in its state, however long it is.
 local function failed_of(retry, parked)
 	if parked == 0 then return 0 end
+	if parked > states_looked then return -1 end
 	local bytes = redis.REDIS_VERSION and redis.pcall('MEMORY', 'USAGE', retry, 'SAMPLES', 0)
 	bytes = type(bytes) == 'number' and bytes or 0
-	if parked > states_looked or bytes > 1000000 then return -1 end
+	if bytes > 1000000 then return -1 end
 	local failed = 0
 	for _, state in ipairs(redis.call('HVALS', retry)) do
 		if state:find('"first":', 1, true) then failed = failed + 1 end
