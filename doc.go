@@ -43,17 +43,14 @@
 // Halt stops the worker, Quarantine stops the partition, Ignore goes on. Mistakes of registration panic;
 // everything else is an error that names stream, partition, processor or setting.
 //
-// # Map of the code
+// # Where to begin
 //
-//	app.go          App, New, Run            options.go, env.go   settings
-//	stream.go       Stream[T]                send.go, sendhook.go key, partition, append
-//	processor.go    Process, policies        consume.go, batch.go the loop, middleware and ack
-//	retry.go        Retry, Dead, Drop
-//	events.go       Events[T], Batches[T]    event.go             Event, Batch, Handler, Middleware
-//	codec*.go       MsgPack, JSON, Fields    compress.go          Gzip, Zstd, LZ4
-//	partitioner*.go from key to partition    task.go              Task, Every, Cron
-//	rebalance       who gets which partition, and the protocol of a member
-//	internal/worker the goroutines of a worker; internal/rstream its commands and scripts
+//   - cli.Run makes a program of an app: its worker command needs Redis 7.0 or newer, or --dev.
+//   - In a loop use Events.Context for whatever takes a context.
+//   - Send for events of now, SendAfter and SendAt for later ones, SendEvents for keys and headers
+//     of their own and for what may be sent twice (Outgoing.ID, Event.SendID).
+//   - ProcessorOptions.Retry for what fails; middleware.Retry for hiccups of milliseconds.
+//   - Package runneltest to test all of it, without Redis and in fake time.
 //
-// docs/design.md in the repository says how it works and why.
+// docs/design.md in the repository says how it works and why, and has a map of the code.
 package runnel

@@ -12,9 +12,9 @@ import (
 // of them becomes the master. It costs a round trip between Redis and its replicas,
 // within the request. The zero value waits for none, and costs nothing.
 //
-// It holds for Send, and for what begins the ownership of a partition or claims a due
-// time of a durable task: no function is called before that is replicated. A replica
-// confirms all that came before as well. Acks are not waited for: what a failover loses
+// Three kinds of writes wait for replicas: what Send appends, the ownership of a partition
+// when it begins, and the claim of a due time of a durable task. No function is called before
+// its ownership or claim is replicated. A replica confirms all that came before as well. Acks are not waited for: what a failover loses
 // of them is processed again. docs/reliability.md says what may be lost, and how
 // many replicas to choose.
 type Durability struct {

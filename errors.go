@@ -41,11 +41,12 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Valu
 // Unwrap returns the value if that is an error, else nil.
 func (e *PanicError) Unwrap() error { err, _ := e.Value.(error); return err }
 
-// FailedEvents returns an error that says of a batch that only these events
-// failed: the others are acked, whatever the policy, also those behind a failed
-// one; with a Retry name these too if their order matters. Without it all failed. It
-// is nil if err is nil. Events that are not of the batch are passed over; if no other
-// is named, all of the batch are acked, and the error is logged.
+// FailedEvents returns an error that says that only these events of a batch failed.
+// All others are acked, whatever the policy, also those behind a failed one; with a Retry,
+// name the ones behind it too if their order matters. An error that is not made by
+// FailedEvents means that all events of the batch failed. The result is nil if err is nil.
+// Events of other batches are passed over; if no event of this batch is named, all of it is
+// acked, and the error is logged.
 func FailedEvents(err error, events ...*Event) error {
 	if err == nil {
 		return nil

@@ -206,9 +206,10 @@ type Handler func(ctx context.Context, b *Batch) error
 // It may return nil without calling next (the events are acked unprocessed),
 // call next with a batch of fewer of the same events (those left out are acked
 // with the others), and call next again after an error, which calls the user's
-// function anew: its variables start over, as after a crash. It may call next
-// from another goroutine, but the iteration lasts until that call returns; a
-// call that begins later is refused with an error.
+// function anew: its variables start over, as after a crash. A Middleware
+// may call next from another goroutine: the iteration lasts until next returns, even if the
+// Middleware returned before. A call of next that begins after the Middleware has
+// returned is refused with an error.
 type Middleware func(next Handler) Handler
 
 func chain(h Handler, middleware []Middleware) Handler {

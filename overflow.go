@@ -35,7 +35,7 @@ var (
 	ErrStreamFull = rstream.ErrStreamFull
 
 	// ErrSelfBlock is returned where a processor would have waited for room in
-	// the stream that it processes, and so for itself. It is told by the
-	// context: that of the iteration, or one made of it.
+	// the stream that it processes, and so for itself. Send knows that by its
+	// context, if that is the one of the iteration or was derived from it.
 	ErrSelfBlock = rstream.ErrSelfBlock
 )

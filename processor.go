@@ -93,9 +93,10 @@ type ProcessorOptions struct {
 	// default 8 s.
 	Grace time.Duration
 	// Timeout is how long an iteration may take, from the moment at which the
-	// function gets its events: then its context ends, with ErrTimeout in the
-	// chain of the cause and of the error that the function returns from then
-	// on, and that error is treated as any other. A function that goes on for
+	// function gets its events. Then the context of the iteration ends: Events.Context,
+	// not the ctx of a ProcessFunc. ErrTimeout is in the chain of its cause. An error that
+	// the function returns afterwards has ErrTimeout in its chain, too, and is treated as any
+	// other error. A function that goes on for
 	// another Timeout, at least a second, is reported as stuck. Unlike
 	// middleware.Timeout it covers each call of the function and nothing of the
 	// middleware. Negative: none, also where one would be inherited.

@@ -16,10 +16,9 @@ import (
 // number of its attempts, so that these last across crashes and rebalances. After
 // the last attempt it is a dead letter.
 //
-// Attempts are counted before the function is called, but for an event's first
-// one, which costs no write: there the record is that its worker ended uncleanly
-// while it was the oldest event in progress. So an event that ends its process
-// each time is a dead letter in the end, too.
+// An event that ends its process each time becomes a dead letter, too. Each attempt but
+// the first is stored before the function is called. The first costs no write: the next
+// owner counts it if the worker ended uncleanly while this was its oldest event in progress.
 //
 // Compared with middleware.Retry, which calls the function again at once and
 // holds the partition and its lease meanwhile: take that for a hiccup of

@@ -30,9 +30,9 @@ type Outgoing[T any] struct {
 
 	// At is when the record becomes an event, by Redis' clock, rounded up to a
 	// millisecond: until then it waits beside its partition, and does not count
-	// for Size. Once it is due a worker that owns the partition appends it, never
-	// early, in the order of these times and for one time in that of the sends;
-	// while the partition is full it goes on waiting. One that is due already is
+	// for Size. Once it is due the worker that owns the partition appends it, never
+	// early. Records are appended in the order of their times; those with the same time in
+	// the order in which they were sent. While the partition is full they go on waiting. One that is due already is
 	// appended at once, where nothing is ahead of it.
 	At time.Time
 	// After is At as a time from now. Zero and below: not delayed.
@@ -96,8 +96,8 @@ var ErrNotTried = errors.New("not tried: a record before it failed")
 
 // Send appends records, in one pipeline; records of one key keep their order.
 // It blocks until Redis answered. Small calls that come at the same time share a
-// round trip, each with its own outcome; where ctx ends before one was sent,
-// nothing of it is. The first call also writes or checks the stream's metadata.
+// round trip, each with its own outcome. If ctx ends before a call is under way, none of
+// its records is sent. The first call also writes or checks the stream's metadata.
 //
 // Nothing is repeated by itself: of a failed call, *SendError says which records are not
 // in. After the first failure in a partition nothing later of the call is

@@ -11,8 +11,8 @@ import (
 // context, and by done, which may be nil, of what came of it, with what SendEvents
 // returns. sent must not be changed.
 //
-// It is called by the goroutine that sends, so the call takes as long as the hook
-// longer, and concurrently by several. What it can do to the call is to add headers.
+// The goroutine that calls Send calls the hook, so each Send takes longer by the time that the
+// hook takes. Several goroutines may call it at once. It can add headers, and change nothing else.
 type SendHook func(ctx context.Context, s *Sending) (done func(sent []Sent, err error))
 
 // Sending is a call of Send as a SendHook sees it. It is valid until the hook

@@ -24,8 +24,8 @@ type TaskOptions struct {
 	// times was last, so that a restart or another leader neither forgets one nor
 	// runs one twice: each due time is claimed before the run, and a run that
 	// ends with its worker is not repeated. Redis' clock says what is due. The
-	// row of due times of Every goes on where it was; a task that was never seen
-	// begins it at that moment.
+	// due times of Every go on in the rhythm that they had; those of a task that never
+	// ran begin at the moment at which a leader sees it first.
 	Durable bool
 	// CatchUp says what becomes of the due times of a durable task at which no
 	// leader was there. Default CatchUpOnce.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,17 +58,22 @@ func startEmbedded() (*embedded.Server, error) {
 	return embedded.Start("127.0.0.1:0")
 }
 
-// sampleSend is a send command for the app's first stream.
+// sampleSend is a send command for the stream of the processor that was registered first.
 func (s *session) sampleSend() string {
 	streams, err := s.reg.Streams()
 	if err != nil || len(streams) == 0 {
 		return "send STREAM '<json>'"
 	}
-	sample, err := streams[0].Sample()
+	to := streams[0]
+	if processors, err := s.reg.Processors(); err == nil && len(processors) > 0 {
+		i := slices.IndexFunc(streams, func(st *worker.Stream) bool { return st.Name == processors[0].Stream })
+		to = streams[max(i, 0)]
+	}
+	sample, err := to.Sample()
 	if err != nil {
 		sample = []byte("<json>")
 	}
-	return "send " + streams[0].Name + " " + quote(string(sample))
+	return "send " + to.Name + " " + quote(string(sample))
 }
 
 // programLine is what a user types to run this program again. What `go run`

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -104,11 +105,14 @@ func answer(w http.ResponseWriter, err error) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, err)
+		fmt.Fprintln(w, scriptPlace.ReplaceAllString(err.Error(), ""))
 		return
 	}
 	fmt.Fprintln(w, "ok")
 }
+
+// scriptPlace is where in one of our scripts Redis met an error, which the log has.
+var scriptPlace = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.?`)
 
 // run serves until stop is called.
 func (m *monitor) run(log *slog.Logger) (stop func()) {

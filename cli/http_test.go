@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -146,5 +147,14 @@ func TestALoopbackWorkerIsServedToThisMachine(t *testing.T) {
 		if w.Code != tt.want {
 			t.Errorf("%s at %s: %d, want %d", tt.host, tt.on.Addr(), w.Code, tt.want)
 		}
+	}
+}
+
+// Where in a script Redis met an error is for the log, not for whoever may look at a probe.
+func TestAProbeLeavesOutPlacesInScripts(t *testing.T) {
+	w := httptest.NewRecorder()
+	answer(w, errors.New("refresh: WRONGTYPE wrong kind of value script: 0123456789abcdef0123456789abcdef01234567, on @user_script:17., trying again"))
+	if got := w.Body.String(); w.Code != http.StatusServiceUnavailable || got != "refresh: WRONGTYPE wrong kind of value, trying again\n" {
+		t.Errorf("%d %q", w.Code, got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/worker"
 )
 
 func TestWorkerDrains(t *testing.T) {
@@ -30,6 +31,36 @@ func TestWorkerDrains(t *testing.T) {
 	r.want(t, 0, "", "partitions gained")
 	if !regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO  worker started app=shop worker=\S+ redis=`).MatchString(r.err) {
 		t.Errorf("log:\n%s", r.err)
+	}
+}
+
+func TestAWorkerWithNothingToRunSaysSo(t *testing.T) {
+	s := newShop(t, nil)
+	ran := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var log syncBuffer
+	go func() {
+		defer close(ran)
+		Main(ctx, s.app, []string{"worker"}, strings.NewReader(""), &log, &log)
+	}()
+	eventually(t, "a warning", func() bool {
+		return strings.Contains(log.String(), "WARN  worker has nothing to run: the app has no processor and no task")
+	})
+	cancel()
+	receive(t, ran, "end")
+}
+
+func TestDevShowsTheStreamOfTheFirstProcessor(t *testing.T) {
+	app := newShopApp()
+	defer app.Close()
+	later := runnel.NewStream(app, "zones", func(o order) string { return o.Customer }, nil)
+	s := &session{reg: worker.RegistryOf(app)}
+	for i, want := range []string{"send orders ", "send zones "} {
+		if got := s.sampleSend(); !strings.HasPrefix(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		later.Process(fmt.Sprint("printer", i), runnel.Each(func(context.Context, *runnel.Event, order) error { return nil }), nil)
 	}
 }
 

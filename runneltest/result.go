@@ -68,7 +68,7 @@ func Sent[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []U {
 }
 
 // SentEvents is Sent with the IDs, keys, headers and due times that were given with
-// the records. A delayed event that was cancelled is left out, and one that was
+// the records. A due time is in At, also where it was given as After. A delayed event that was cancelled is left out, and one that was
 // rescheduled has its new time.
 func SentEvents[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []runnel.Outgoing[U] {
 	t.Helper()

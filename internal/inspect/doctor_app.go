@@ -50,7 +50,7 @@ func (d *doctor) app(ctx context.Context) error {
 		d.say("app", LevelProblem, "stop the workers and senders of one of the two until they agree", "%v", more[stream])
 	}
 	if len(d.out) == before {
-		d.say("app", LevelOK, "", "%d streams and %d processors: metadata and memberships can be read", len(streams), processors)
+		d.say("app", LevelOK, "", "streams: %d, processors: %d; metadata and memberships can be read", len(streams), processors)
 	}
 	return nil
 }
