@@ -32,7 +32,7 @@ const (
 func (p *program) check() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "check",
-		Usage:     "for monitoring: exit with 3 if nothing processes, processors are too far behind, events were lost, or partitions are quarantined or held",
+		Usage:     "for monitoring: exit with 3 if nothing processes, processors are too far behind, events were lost or forgotten, Redis evicts, or partitions are quarantined or held",
 		ArgsUsage: "[STREAM[/PROCESSOR]]",
 		Flags: []cli.Flag{
 			&cli.Int64Flag{Name: flagMaxLag, DefaultText: "any", Usage: "largest `LAG` of a processor, in events"},
@@ -51,7 +51,7 @@ type finding struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`           // "" where the stream has none
 	Partition *int   `json:"partition,omitempty"` // nil: all together
-	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "workers", "owner", "partitions" or "processors"
+	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "forgotten", "eviction", "workers", "owner", "partitions" or "processors"
 	Value     int64  `json:"value"`               // events, or ms
 	Limit     int64  `json:"limit"`
 	Text      string `json:"text"`
@@ -119,6 +119,11 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 			v.Processors = append(v.Processors, checkedProc{p.Stream, p.Processor, p.Totals})
 		}
 	}
+	for _, e := range state.Evictions {
+		if e.MaxMemory > 0 {
+			v.Findings = append(v.Findings, finding{What: "eviction", Value: e.Evicted, Text: e.Text + ": events may vanish without an error; run CONFIG SET maxmemory-policy noeviction there"})
+		}
+	}
 	v.OK = len(v.Findings) == 0
 	if err := s.out.write(v, v.text); err != nil || v.OK {
 		return err
@@ -178,6 +183,9 @@ func findings(c *cli.Context, p *inspect.ProcessorState) (out []finding) {
 		}
 		if q := s.Quarantine; q != nil {
 			add(&s.Partition, "quarantine", 1, 0, "quarantined since %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Event), summary(q.Reason))
+		}
+		if f := s.Forgotten; f != nil {
+			add(&s.Partition, "forgotten", 1, 0, "at %s Redis had forgotten events: %s; this is shown for a day", f.At.Format(time.RFC3339), f.Text)
 		}
 		if s.Held != "" {
 			add(&s.Partition, "held", 1, 0, "held back by a %s; see rules ls", s.Held)

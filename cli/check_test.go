@@ -157,3 +157,43 @@ func TestCheckFindsWhatIsLostHeldOrWithoutAnOwner(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
+	s := owned(t, 4)
+	s.attended()
+	ctx := t.Context()
+	s.untyped("check").want(t, 0, "OK: ", "")
+	own := client(t, s).Place("orders", "printer", 1).Own
+	store := func(at time.Time) {
+		text := fmt.Sprintf(`{"v":1,"what":"partition","from":"1-1","to":"2-2","epoch":5,"at":%d}`, at.UnixMilli())
+		if err := s.rdb.HSet(ctx, own, "forgotten", text).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store(time.Now())
+	const gone = "it was deleted, renamed, evicted or flushed: what was sent behind 1-1, which reached 2-2 at least, and not processed is gone"
+	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "forgotten" || *v.Findings[0].Partition != 1 || v.Processors[0].Totals.Forgotten != 1 {
+		t.Errorf("%+v", v)
+	}
+	s.untyped("check").want(t, 3, gone, "")
+	s.untyped("status").want(t, 0, gone, "")
+	store(time.Now().Add(-25 * time.Hour))
+	s.untyped("check").want(t, 0, "OK: ", "")
+
+	for name, value := range map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"} {
+		if err := s.rdb.ConfigSet(ctx, name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const evicts = "maxmemory-policy is allkeys-lru, with maxmemory 100 MiB"
+	s.untyped("check").want(t, 3, evicts, "")
+	s.untyped("status").want(t, 0, evicts, "")
+	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "eviction" {
+		t.Errorf("%+v", v)
+	}
+	if err := s.rdb.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil { // as yet nothing is evicted
+		t.Fatal(err)
+	}
+	s.untyped("check").want(t, 0, "OK: ", "")
+	s.untyped("status").want(t, 0, "nothing is evicted as long as maxmemory is not set", "")
+}

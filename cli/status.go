@@ -112,6 +112,9 @@ func (s *session) look(ctx context.Context, what string, count int64) (*inspect.
 	if stream != "" && len(state.Streams) == 0 {
 		return nil, s.noStream(ctx, stream)
 	}
+	if state.Evictions, err = inspect.Evictions(ctx, s.client); err != nil {
+		return nil, err
+	}
 	if processor != "" {
 		only := &state.Streams[0]
 		i := slices.IndexFunc(only.Processors, func(p inspect.ProcessorState) bool { return p.Processor == processor })
@@ -136,6 +139,9 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
 	if len(a.Streams)+len(a.Unreadable) == 0 {
 		fmt.Fprintln(t, "no streams: a stream is there once its app has sent to it or run a worker")
+	}
+	for _, e := range a.Evictions {
+		printf(t, "%s: events may vanish without an error; run CONFIG SET maxmemory-policy noeviction there\n", e.Text)
 	}
 	for _, r := range a.Rules {
 		fmt.Fprintln(t, shown(ruleText(r)))
@@ -221,6 +227,9 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 		if q := s.Halt; q != nil {
 			fmt.Fprintf(t, "partition %d: worker %s halted at event %s at %s: %s\n", s.Partition, dash(q.Worker), q.Event, q.At.Format(time.RFC3339), summary(q.Reason))
 			fmt.Fprintf(t, "partition %d: %s\n", s.Partition, passOver(p.Stream, p.Processor, q.Event))
+		}
+		if f := s.Forgotten; f != nil {
+			printf(t, "partition %d: at %s Redis had forgotten events: %s\n", s.Partition, f.At.Format(time.RFC3339), f.Text)
 		}
 		if q := s.Quarantine; q != nil {
 			printf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason))

@@ -114,6 +114,7 @@ func processorState(p *inspect.ProcessorState, alive int, held map[string]int) (
 		{int64(p.Totals.Unknown), bad, "unknown"},
 		{p.Totals.Dead, bad, "dead"},
 		{p.Totals.Lost, bad, "lost"},
+		{int64(p.Totals.Forgotten), bad, "forgotten"},
 		{int64(held["block"]), odd, "blocked"},
 		{int64(held["pause"]), odd, "paused"},
 		{p.Totals.Parked, odd, "parked"},

@@ -68,7 +68,7 @@ func heldWord(kind string) string {
 
 func partitionMood(s *inspect.PartitionState) mood {
 	switch {
-	case s.Err != "" || s.Quarantine != nil || s.Dead > 0 || s.Lost > 0:
+	case s.Err != "" || s.Quarantine != nil || s.Dead > 0 || s.Lost > 0 || s.Forgotten != nil:
 		return bad
 	case s.Held != "" || s.NotReading != nil || s.RunningSince != nil || s.Executor == "" || s.Parked > 0:
 		return odd
@@ -89,6 +89,9 @@ func partitionDetail(a *inspect.AppState, p *inspect.ProcessorState, s *inspect.
 				out = append(out, ruleText(r))
 			}
 		}
+	}
+	if f := s.Forgotten; f != nil {
+		out = append(out, fmt.Sprintf("at %s Redis had forgotten events: %s", f.At.Format(time.RFC3339), f.Text))
 	}
 	if s.RunningSince != nil {
 		out = append(out, fmt.Sprintf("its function has been running since %s, for %s", s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince))))

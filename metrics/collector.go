@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -73,6 +74,11 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		p.processor(&s.Processors[i])
 		if err == nil {
 			p.partitions(&looks[i], c.opts.Partitions)
+		}
+	}
+	if client, err := c.reg.Client(); err == nil {
+		if all, err := inspect.Evictions(ctx, client); err == nil {
+			p.add(evicts, oneIf(evicting(all)))
 		}
 	}
 }

@@ -56,6 +56,7 @@ var (
 	isReady   = gauge("ready", "1 if the worker owns every partition that it is assigned, 0 while it starts, rebalances or drains.")
 	redisUp   = gauge("redis_up", "1 if Redis told how far the owned partitions are, else 0.")
 	info      = gauge("worker_info", "1, with the name of the worker.", "worker")
+	evicts    = gauge("redis_evicts", "1 if Redis may evict keys: its maxmemory-policy is not noeviction, and maxmemory is set; else 0. Left out where Redis does not tell the worker.")
 	startTime = gauge("worker_start_time_seconds", "When the worker began, in seconds since 1970.")
 
 	sent           = counter("sent_records_total", "Records that this process sent, without those that had been sent before under the same ID.", ofStream...)
@@ -94,6 +95,7 @@ var processorCounters = []struct {
 	{processorCounter("lost_events_total", "Events that were removed from Redis before they were processed."), func(c *worker.Counters) *atomic.Int64 { return &c.Lost }},
 	{processorCounter("lost_partitions_total", "Partitions lost to a lapsed lease or to another owner."), func(c *worker.Counters) *atomic.Int64 { return &c.LostPartitions }},
 	{processorCounter("regained_partitions_total", "Partitions that were taken over again because their consumer group was gone."), func(c *worker.Counters) *atomic.Int64 { return &c.Regained }},
+	{processorCounter("forgotten_partitions_total", "Partitions of which Redis had forgotten events: it was restarted with an older copy or none, failed over, or they were deleted, renamed or evicted."), func(c *worker.Counters) *atomic.Int64 { return &c.Forgotten }},
 	{processorCounter("quarantines_total", "Partitions that a failure stopped, or that were found stopped."), func(c *worker.Counters) *atomic.Int64 { return &c.Quarantined }},
 	{processorCounter("stuck_functions_total", "Functions that did not return in time after their context had ended."), func(c *worker.Counters) *atomic.Int64 { return &c.Stuck }},
 	{processorCounter("rebalances_total", "Assignments that came to this worker."), func(c *worker.Counters) *atomic.Int64 { return &c.Rebalances }},

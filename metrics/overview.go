@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ func NewOverview(app *runnel.App, opts *Options) *Overview {
 // Describe sends the descriptions of all metrics of the overview.
 func (o *Overview) Describe(to chan<- *prometheus.Desc) {
 	to <- appUp.desc
+	to <- appEvicts.desc
 	for _, f := range overviewGauges {
 		to <- f.family.desc
 	}
@@ -75,6 +77,7 @@ func (o *Overview) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	p.add(appUp, 1)
+	p.add(appEvicts, oneIf(evicting(state.Evictions)))
 	for i := range state.Streams {
 		s := &state.Streams[i]
 		p.add(appDelayed, float64(s.Delayed), s.Stream)
@@ -87,6 +90,11 @@ func (o *Overview) Collect(to chan<- prometheus.Metric) {
 			p.add(appLost, float64(of.Totals.Lost), labels...)
 		}
 	}
+}
+
+// evicting reports whether a server may evict keys.
+func evicting(all []inspect.EvictionState) bool {
+	return slices.ContainsFunc(all, func(e inspect.EvictionState) bool { return e.MaxMemory > 0 })
 }
 
 // look returns the state of the app, nil if it cannot be told.
@@ -106,12 +114,17 @@ func (o *Overview) look() *inspect.AppState {
 	if o.last, err = inspect.App(ctx, client, "", o.count); err != nil {
 		return nil
 	}
+	if o.last.Evictions, err = inspect.Evictions(ctx, client); err != nil {
+		o.last = nil
+		return nil
+	}
 	o.at = time.Now()
 	return o.last
 }
 
 var (
 	appUp      = gauge("app_up", "1 if Redis told the state of the app as a whole, else 0.")
+	appEvicts  = gauge("app_redis_evicts", "1 if Redis may evict keys: its maxmemory-policy is not noeviction, and maxmemory is set; else 0.")
 	appDelayed = gauge("app_delayed_events", "Events of the stream that wait for their time.", ofStream...)
 	appLost    = counter("app_lost_events_total", "Events that were removed from Redis before the processor had processed them, as Redis has it stored.", ofProcessor...)
 )
@@ -132,6 +145,7 @@ var overviewGauges = []struct {
 	{processorGauge("app_dead_letters", "Dead letters, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Dead) }},
 	{processorGauge("app_quarantined_partitions", "Partitions that a failure has stopped."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Quarantined) }},
 	{processorGauge("app_halted_partitions", "Partitions with an event at which a worker halted, and that is not acked yet."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Halted) }},
+	{processorGauge("app_forgotten_partitions", "Partitions of which Redis has forgotten events within the last day."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Forgotten) }},
 	{processorGauge("app_held_partitions", "Partitions that a pause or a block holds back."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Held) }},
 	{processorGauge("app_unknown_partitions", "Partitions that could not be looked at."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Unknown) }},
 }

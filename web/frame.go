@@ -174,6 +174,7 @@ type note struct {
 	NotReading   *time.Time               `json:"not_reading,omitempty"`
 	Quarantine   *inspect.QuarantineState `json:"quarantine,omitempty"`
 	Halt         *inspect.QuarantineState `json:"halt,omitempty"`
+	Forgotten    *inspect.ForgottenState  `json:"forgotten,omitempty"`
 	Pin          string                   `json:"pin,omitempty"`
 	Err          string                   `json:"err,omitempty"`
 }
@@ -194,7 +195,7 @@ func detailOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) *detail {
 		d.Delayed, d.Parked = append(d.Delayed, s.Delayed), append(d.Parked, s.Parked)
 		d.Dead, d.Lost = append(d.Dead, s.Dead), append(d.Lost, s.Lost)
 		d.Done = append(d.Done, rounded(r.Partitions[n]))
-		if it := (note{s.LagMore, s.Held, s.RunningSince, s.NotReading, shortened(s.Quarantine), shortened(s.Halt), p.Pins[n], s.Err}); it != (note{}) {
+		if it := (note{s.LagMore, s.Held, s.RunningSince, s.NotReading, shortened(s.Quarantine), shortened(s.Halt), s.Forgotten, p.Pins[n], s.Err}); it != (note{}) {
 			d.Notes[n] = it
 		}
 	}

@@ -226,14 +226,20 @@ func orUnknown(s string) string {
 
 func (d *doctor) memory() {
 	policy, limit := d.info("memory", "maxmemory_policy"), number(d.info("memory", "maxmemory"))
-	used := number(d.info("memory", "used_memory"))
+	used, evicted := number(d.info("memory", "used_memory")), number(d.info("stats", "evicted_keys"))
+	evictedText := ""
+	if evicted > 0 {
+		evictedText = fmt.Sprintf("; %d keys were evicted since its start", evicted)
+	}
 	switch {
 	case policy == "":
 		d.say("memory", LevelUnknown, "make sure that maxmemory-policy is noeviction", "the server does not tell what it does when its memory is full")
 	case limit > 0 && policy != "noeviction":
-		d.say("memory", LevelProblem, "set maxmemory-policy noeviction: else Redis drops events, or locks and heartbeats, when its memory is full", "maxmemory-policy is %s, with maxmemory %d MiB", policy, limit>>20)
+		d.say("memory", LevelProblem, "set maxmemory-policy noeviction: else Redis drops events, or locks and heartbeats, when its memory is full", "maxmemory-policy is %s, with maxmemory %d MiB%s", policy, limit>>20, evictedText)
 	case policy != "noeviction":
 		d.say("memory", LevelWarning, "set maxmemory-policy noeviction before you set maxmemory", "maxmemory-policy is %s; nothing is evicted as long as maxmemory is not set", policy)
+	case evicted > 0:
+		d.say("memory", LevelWarning, "look at status and check, which tell what is known to be gone; a restart of the server counts from 0", "noeviction, but %d keys were evicted since its start", evicted)
 	case limit > 0 && used >= limit:
 		d.say("memory", LevelProblem, "raise maxmemory, lower Size, or find out with status which processor does not ack", "%d MiB of %d MiB are used: it refuses what is sent", used>>20, limit>>20)
 	case limit > 0 && float64(used) > fullMemory*float64(limit):

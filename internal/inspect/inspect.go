@@ -103,7 +103,7 @@ func Places(ctx context.Context, c *rstream.Client, places []rstream.Place, coun
 			Partition: places[i].Partition, Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
 			Length: v.Length, Appended: v.Added, Floor: v.Floor, End: v.End, Oldest: v.Oldest, Delayed: v.Delayed,
-			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Partition, v.Quarantine), Halt: quarantineOf(places[i].Partition, v.Halt),
+			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Partition, v.Quarantine), Halt: quarantineOf(places[i].Partition, v.Halt), Forgotten: forgottenOf(v.Forgotten),
 		}
 		if v.Oldest != "" {
 			// An entry with an ID of the future was appended by somebody with such a clock.
@@ -121,6 +121,25 @@ func Places(ctx context.Context, c *rstream.Client, places []rstream.Place, coun
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+func forgottenOf(f *rstream.Forgotten) *ForgottenState {
+	if f == nil {
+		return nil
+	}
+	return &ForgottenState{What: f.What, From: f.From, To: f.To, At: rstream.MomentOf(f.At), Text: f.Error()}
+}
+
+// Evictions are the servers that may evict keys: what App leaves to its caller, who may not
+// want to know it with every look.
+func Evictions(ctx context.Context, c *rstream.Client) (out []EvictionState, err error) {
+	all, err := c.Evictions(ctx)
+	for _, e := range all {
+		if !e.Forbidden() {
+			out = append(out, EvictionState{e.Addr, e.Policy, e.Limit, e.Evicted, e.Error()})
+		}
+	}
+	return out, err
 }
 
 func quarantineOf(partition int, q *rstream.Quarantine) *QuarantineState {

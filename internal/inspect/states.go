@@ -13,6 +13,8 @@ type AppState struct {
 	Rules    []RuleState `json:"rules"` // in force
 	RulesErr string      `json:"rules_err,omitempty"`
 
+	Evictions []EvictionState `json:"evictions,omitempty"` // as Evictions told, by commands
+
 	// Unreadable says of streams whose metadata cannot be read why not.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
@@ -109,8 +111,27 @@ type PartitionState struct {
 	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that takes long, by the worker's clock
 	NotReading   *time.Time       `json:"not_reading,omitempty"`   // since when the owner's reads fail, by the worker's clock
 	Quarantine   *QuarantineState `json:"quarantine,omitempty"`
-	Halt         *QuarantineState `json:"halt,omitempty"` // at which event a worker halted, until it is acked
+	Halt         *QuarantineState `json:"halt,omitempty"`      // at which event a worker halted, until it is acked
+	Forgotten    *ForgottenState  `json:"forgotten,omitempty"` // what Redis has forgotten, for a day
 	Err          string           `json:"err,omitempty"`
+}
+
+// An EvictionState is a server that removes keys when its memory is full.
+type EvictionState struct {
+	Redis     string `json:"redis"`      // its address
+	Policy    string `json:"policy"`     // maxmemory-policy
+	MaxMemory int64  `json:"max_memory"` // bytes, 0 without a limit: then nothing is evicted as yet
+	Evicted   int64  `json:"evicted"`    // keys, since its start
+	Text      string `json:"text"`       // the same in words
+}
+
+// A ForgottenState is what Redis is known to have forgotten of a partition.
+type ForgottenState struct {
+	What string    `json:"what"` // "partition": it was deleted, renamed, evicted or flushed; "state": Redis went back to an older one
+	From string    `json:"from"` // entry ID behind which events may be gone
+	To   string    `json:"to"`   // the last entry that is known to have been there, "" for none
+	At   time.Time `json:"at"`   // when that was found
+	Text string    `json:"text"` // the same in words
 }
 
 // A QuarantineState is why a partition processes nothing, or why a worker halted.
@@ -137,6 +158,7 @@ type Totals struct {
 
 	Quarantined int `json:"quarantined"` // partitions
 	Halted      int `json:"halted"`      // partitions with an event at which a worker halted
+	Forgotten   int `json:"forgotten"`   // partitions of which Redis has forgotten something within a day
 	Held        int `json:"held"`        // partitions that rules hold back
 	Unknown     int `json:"unknown"`     // partitions that could not be looked at, see their err
 }
@@ -155,6 +177,9 @@ func Sum(partitions []PartitionState) (t Totals) {
 		}
 		if s.Halt != nil {
 			t.Halted++
+		}
+		if s.Forgotten != nil {
+			t.Forgotten++
 		}
 		if s.Held != "" {
 			t.Held++

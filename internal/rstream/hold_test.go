@@ -119,7 +119,7 @@ func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
 				}
 				released := Renewal{Place: p, Tenure: tenure(alice, 1), Floor: tt.want, Read: int64(tt.acks)}
 				for range 2 {
-					e.must(e.Release(e.ctx(), released))
+					e.release(released)
 				}
 				pos := e.own(p, tenure(bob, 1))
 				equal(t, "unclean", pos.Unclean, false)
@@ -162,7 +162,7 @@ func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
 			e.own(p, tenure(alice, 1))
 			read := e.read(p, alice, 4)
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:2]...).Err())
-			e.must(e.Release(e.ctx(), Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "2-1", Read: 2}))
+			e.release(Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "2-1", Read: 2})
 			tt.since(e, p)
 			pos := e.own(p, tenure(bob, 1))
 			equal(t, "floor, lost", []any{pos.Floor, pos.Lost}, []any{tt.floor, tt.lost})
@@ -215,7 +215,7 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 			die(e, p)
 		},
 		"released": func(e *env, p Place) {
-			e.must(e.Release(e.ctx(), Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0}))
+			e.release(Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0})
 			die(e, p)
 		},
 		"the group is gone": func(e *env, p Place) {
@@ -249,4 +249,11 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 			})
 		})
 	}
+}
+
+// release is a clean release.
+func (e *env) release(r Renewal) {
+	e.t.Helper()
+	_, err := e.Release(e.ctx(), r)
+	e.must(err)
 }

@@ -77,6 +77,8 @@ type Renewed struct {
 	Counted bool  // up to the renewal's At; Lost is true of what is behind it as soon as it was counted
 	Count   int64 // then: what the renewal's Count should be, -1 when that is unknown
 
+	Stored string // the floor that was stored before this renewal's, "" for none
+
 	// Due is how long until the next delayed event of the partition is due, never
 	// less than a nanosecond: 0 when none waits or that is not known.
 	Due time.Duration
@@ -194,9 +196,11 @@ func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
 		r := Renewed{State: State(w.number()), Pending: w.number(), Lowest: w.text()}
 		if w.rest != "" {
 			r.Poke, r.Lost = w.number(), w.number()
-			if r.Counted = w.number() == 1; r.Counted {
-				r.Count = w.number()
+			r.Counted = w.number() == 1
+			if n := w.number(); r.Counted {
+				r.Count = n
 			}
+			r.Stored = w.text()
 		}
 		if w.err != nil {
 			return nil, fmt.Errorf("unexpected reply %q: %w", line, w.err)

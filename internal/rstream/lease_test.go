@@ -66,7 +66,7 @@ func TestRefresh(t *testing.T) {
 
 		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: 7}}}, rs)
 		e.must(err)
-		want := []Renewed{{State: Ours, Pending: 1, Lowest: "2-2"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
+		want := []Renewed{{State: Ours, Pending: 1, Lowest: "2-2", Stored: "0-0"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
 		equal(t, "renewed", refreshed.Renewed, want)
 		equal(t, "membership", string(refreshed.Membership), "value")
 		equal(t, "generation of the rules", refreshed.Rules, rules.Generations{})

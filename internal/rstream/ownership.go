@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-	"github.com/redis/go-redis/v9"
 )
 
 // Found says where a position comes from.
@@ -43,6 +42,8 @@ type Position struct {
 	Lost   int64 // entries that were removed before they were delivered, ever; they count as read
 	Gone   int64 // entries that were removed while they were pending, ever
 	Missed int64 // how many of both were found by this takeover
+
+	Forgotten *Forgotten // what this takeover found that Redis has forgotten, nil for nothing
 }
 
 // Lock obtains a partition's lock for a tenure, in one try. ErrHeld says that
@@ -118,8 +119,13 @@ func parsePosition(reply []any) (Position, error) {
 		return Position{}, f.err
 	}
 	var err error
-	pos.Quarantine, err = parseQuarantine(f.text("quarantine"))
-	return pos, err
+	if pos.Quarantine, err = parseQuarantine(f.text("quarantine")); err != nil {
+		return pos, err
+	}
+	if pos.Forgotten = parseForgotten(f.text("forgotten")); pos.Forgotten != nil && pos.Forgotten.Epoch != pos.Epoch {
+		pos.Forgotten = nil
+	}
+	return pos, f.err
 }
 
 // persist repeats what may be repeated, a few times, while its outcome is unknown.
@@ -140,32 +146,35 @@ func (c *Client) persist(ctx context.Context, fn func() error) error {
 // held is no error. It is for an owner that has ended everything and flushed its
 // acks. It may be repeated.
 func (c *Client) Unlock(ctx context.Context, p Place, t Tenure) error {
-	return p.wrap("unlock", c.unlock(ctx, t, []string{p.Lock, p.Own}))
+	_, err := c.unlock(ctx, t, []string{p.Lock, p.Own})
+	return p.wrap("unlock", err)
 }
 
 // Release is Unlock by an owner that knows its floor, which the next takeover then
-// need not find out.
-func (c *Client) Release(ctx context.Context, r Renewal) error {
-	if r.Read < 0 {
-		return c.Unlock(ctx, r.Place, r.Tenure)
+// need not find out. It reports whether the lock was there.
+func (c *Client) Release(ctx context.Context, r Renewal) (held bool, err error) {
+	var position []any
+	if r.Read >= 0 {
+		position = []any{r.Floor, r.Read}
 	}
-	return r.Place.wrap("unlock", c.unlock(ctx, r.Tenure, []string{r.Place.Lock, r.Place.Own}, r.Floor, r.Read))
+	held, err = c.unlock(ctx, r.Tenure, []string{r.Place.Lock, r.Place.Own}, position...)
+	return held, r.Place.wrap("unlock", err)
 }
 
 // Abandon is Unlock by an owner that may have begun what it did not end: the next
 // takeover is told so.
 func (c *Client) Abandon(ctx context.Context, p Place, t Tenure) error {
-	return p.wrap("abandon", c.unlock(ctx, t, []string{p.Lock}))
+	_, err := c.unlock(ctx, t, []string{p.Lock})
+	return p.wrap("abandon", err)
 }
 
-func (c *Client) unlock(ctx context.Context, t Tenure, keys []string, position ...any) error {
-	return c.persist(ctx, func() error {
-		err := c.together.run(ctx, unlockScript, keys, append([]any{t.LockValue()}, position...)...).Err()
-		if errors.Is(err, redis.Nil) {
-			err = nil
-		}
+func (c *Client) unlock(ctx context.Context, t Tenure, keys []string, position ...any) (held bool, err error) {
+	err = c.persist(ctx, func() error {
+		n, err := c.together.run(ctx, unlockScript, keys, append([]any{t.LockValue()}, position...)...).Int64()
+		held = n == 1
 		return sorted(err)
 	})
+	return held, err
 }
 
 func milliseconds(d time.Duration) int64 { return max(1, d.Milliseconds()) }

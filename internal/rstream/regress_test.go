@@ -177,7 +177,7 @@ func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
 	e := realEnv(t)
 	p := e.Place("orders", "printer", 0)
 	e.halfAcked(p)
-	e.must(e.Release(e.ctx(), Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "1-2", Read: 2}))
+	e.release(Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "1-2", Read: 2})
 	pos := e.own(p, tenure(bob, 1))
 	equal(t, "floor", pos.Floor, "1-2")
 	equal(t, "read", pos.Read, 2)

@@ -32,6 +32,7 @@ type View struct {
 
 	Quarantine *Quarantine // nil: the partition is not quarantined
 	Halt       *Quarantine // at which event a worker halted that is not acked yet, nil for none
+	Forgotten  *Forgotten  // what Redis has forgotten within the last day, nil for nothing
 	Now        time.Time   // by the server's clock
 	Err        error       // the server could not tell, for instance because a key holds a wrong type
 }
@@ -82,6 +83,7 @@ func parseView(reply any) (View, error) {
 		Dead: f.number("dead"), Delayed: f.number("delayed"), Lost: f.number("lost"),
 	}
 	quarantine, halt := f.text("quarantine"), f.text("halt")
+	v.Forgotten = parseForgotten(f.text("forgotten")).since(v.Now.Add(-forgottenFor))
 	if f.err != nil {
 		return View{}, f.err
 	}

@@ -27,6 +27,7 @@ type Counters struct {
 	LostPartitions atomic.Int64 // lost to a lapsed lease or to somebody else
 	Regained       atomic.Int64 // taken over again by the same executor
 	Quarantined    atomic.Int64 // found quarantined, or stopped by a failure
+	Forgotten      atomic.Int64 // of which Redis had forgotten something
 	Stuck          atomic.Int64 // whose function did not return in time
 
 	// Requests and the membership.

@@ -310,7 +310,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 		tell: i.acks.mark, hurryAcks: i.acks.hurry, count: i.count, alone: i.w.alone, worker: i.w.name,
 	}
 	t.lease.Store(lease)
-	t.losses.seen = pos.Lost
+	t.losses.seen, t.stored.calm = pos.Lost, true
 	t.live = t.holdsAt
 	t.since = mono()
 	t.timing = timing{to: i.latencies.partition(place.Partition), behind: &i.latencies.behind, running: &t.running}
@@ -333,6 +333,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	i.lapses.expect(lease)
 	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
 	i.journal.note(slog.LevelInfo, gained, place.Partition, nil)
+	i.forgot(place.Partition, pos.Forgotten)
 	if pos.Missed > 0 {
 		t.missed(pos.Missed)
 	}
@@ -387,6 +388,7 @@ func (i *incarnation) lose(t *tenure, err error) {
 		return
 	}
 	i.count.LostPartitions.Add(1)
+	i.part(t)
 	i.journal.note(slog.LevelWarn, lost, t.place.Partition, err)
 	i.surprise(fmt.Errorf("partition %d: %w", t.place.Partition, err))
 }

@@ -22,6 +22,7 @@ func (i *incarnation) firstBeat(ctx context.Context) error {
 		if err == nil {
 			i.latencies.sync(refreshed.Now, sent, mono())
 			trouble.over()
+			i.askForgotten(ctx)
 			return nil
 		}
 		trouble.wait(ctx, err)
@@ -43,6 +44,7 @@ func (i *incarnation) heartbeat(ctx context.Context) {
 			partly, err := i.refresh(ctx)
 			if err == nil {
 				trouble.over()
+				i.askForgotten(ctx)
 				break
 			}
 			if partly { // a pause here would cost the leases that are well
@@ -87,9 +89,10 @@ func (i *incarnation) endBeat(ctx context.Context) {
 func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	i.settled()
 	tenures := i.owned()
-	renewals, owed := make([]rstream.Renewal, len(tenures)), make([]owed, len(tenures))
+	renewals, owed, calm := make([]rstream.Renewal, len(tenures)), make([]owed, len(tenures)), make([]bool, len(tenures))
 	for n, t := range tenures {
 		renewals[n], owed[n] = t.counting(t.renewal()), t.owed()
+		calm[n], t.stored.calm = t.stored.calm, false
 	}
 	limit := i.p.LockExpiry / 3
 	if i.w.client.Clustered() {
@@ -127,6 +130,7 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 		}
 		t.lease.Store(leaseEnd(sent, i.p.LockExpiry))
 		t.countedBy(renewals[n], renewed[n])
+		i.wentBack(t, calm[n], renewals[n], renewed[n])
 		if renewed[n].Poke != t.poked {
 			t.poked = renewed[n].Poke
 			t.poke()

@@ -1,13 +1,18 @@
 package worker
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
 
 // A history is what an executor has seen of its processor's partitions. It outlives
 // incarnations, and what Redis forgets.
 type history struct {
 	mu     sync.Mutex
-	epochs map[int]int64 // largest epoch seen, by partition
-	begun  bool          // the processor has begun in every partition
+	epochs map[int]int64   // largest epoch seen, by partition
+	begun  bool            // the processor has begun in every partition
+	parted []rstream.Known // of partitions that were lost; Redis is to be asked whether it knows as much
 }
 
 // saw notes an epoch.
@@ -18,6 +23,22 @@ func (h *history) saw(partition int, epoch int64) {
 		h.epochs = map[int]int64{}
 	}
 	h.epochs[partition] = max(h.epochs[partition], epoch)
+}
+
+// parts notes what was known of a partition that was lost.
+func (h *history) parts(known ...rstream.Known) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parted = append(h.parted, known...)
+}
+
+// toAsk returns what was noted, once.
+func (h *history) toAsk() []rstream.Known {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := h.parted
+	h.parted = nil
+	return known
 }
 
 // largest returns the largest epoch seen, at least 1 once the processor has begun: a

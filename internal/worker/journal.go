@@ -42,6 +42,7 @@ const (
 	regained    = "consumer groups are gone: taking these partitions over again"
 	forgotten   = "Redis has forgotten what it delivered, or what was done, as after a failover: taking these partitions over again, which may repeat events"
 	unassigned  = "delivered events are not pending any more, as after XGROUP DELCONSUMER: taking these partitions over again, from what is not done"
+	gone        = "events may be gone: Redis has forgotten what it held of these partitions; `status` shows it for a day, and what was lost only its senders have"
 	paused      = "partitions paused: they take no event until they may"
 	resumed     = "partitions go on: nothing holds them back any more"
 	notReleased = "locks could not be released, they expire"

@@ -155,7 +155,10 @@ func (i *incarnation) unlock(t *tenure) {
 	defer cancel()
 	trouble := newTrouble(t.log, "release of the lock", &t.count.Errors)
 	for {
-		err := i.w.client.Release(ctx, t.renewal())
+		held, err := i.w.client.Release(ctx, t.renewal())
+		if err == nil && !held { // as where Redis has forgotten the membership, too
+			i.part(t)
+		}
 		if err == nil || ctx.Err() != nil || !rstream.Unavailable(err) {
 			if err != nil {
 				i.journal.note(slog.LevelWarn, notReleased, t.place.Partition, err)
@@ -257,6 +260,7 @@ func (i *incarnation) regain(t *tenure, s rstream.State) {
 func (i *incarnation) repeat(t *tenure, why error) {
 	i.count.Regained.Add(1)
 	i.journal.note(slog.LevelWarn, forgotten, t.place.Partition, why)
+	i.part(t)
 	i.retake(t)
 }
 

@@ -61,6 +61,7 @@ type tenure struct {
 	pokes   chan struct{} // an operator changed something; one token
 	losses  losses        // the heartbeat's
 	missing string        // an event that the last refresh did not find pending; the heartbeat's
+	stored  checkpoint    // the heartbeat's
 	poked   int64         // how often, as the last refresh told; the heartbeat's
 	stale   atomic.Bool   // what is parked has to be read (again)
 	careful bool          // what comes next may have ended the owner before; the consumer's

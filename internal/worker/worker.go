@@ -121,6 +121,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}()
 
 	w.setStarted()
+	w.warnOfEviction(ctx)
 	w.log.Info("worker started", "redis", w.client.Addr(), "processors", len(w.executors), "tasks", len(w.cfg.Tasks))
 	if len(w.executors) == 0 && len(w.cfg.Tasks) == 0 {
 		w.log.Warn("worker has nothing to run: the app has no processor and no task; call Process, Task, Every or Cron before Run")

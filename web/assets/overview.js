@@ -24,6 +24,7 @@ function concerns(sample, all) {
     if (t.unknown) say("bad", p.name, "processor", `${plural(t.unknown, "partition")} could not be looked at`);
     if (t.owned < p.partitions) say(t.lag > 0 ? "bad" : "warn", p.name, "processor", p.members.length ? `${plural(p.partitions - t.owned, "partition")} without owner` : "no worker runs it");
     if (dead) say("warn", p.name, "processor", `${plural(dead, "member")} without heartbeat`);
+    if (t.forgotten) say("bad", p.name, "processor", `Redis has forgotten events of ${plural(t.forgotten, "partition")}`);
     if (t.lost) say("warn", p.name, "processor", `${plural(t.lost, "event")} lost`);
     if (t.dead) say("warn", p.name, "dead", plural(t.dead, "dead letter"));
     if (p.blocked) say("warn", p.name, "processor", `${plural(p.blocked, "partition")} blocked`);

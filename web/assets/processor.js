@@ -51,6 +51,7 @@ function Partition({ d, n, actions, rules, name }) {
     </dl>`}
     ${note.err && html`<p class="trouble">${note.err}</p>`}
     ${note.running_since && html`<p>Its function has been running since <${Ago} t=${note.running_since} />.</p>`}
+    ${note.forgotten && html`<p class="quarantine">Redis had forgotten events, found <${Ago} t=${note.forgotten.at} />: ${note.forgotten.text}</p>`}
     ${note.not_reading && html`<p class="trouble">Reads of its owner have failed since <${Ago} t=${note.not_reading} />: the log of worker ${owner} says why.</p>`}
     ${note.quarantine && html`<div class="quarantine">Quarantined <${Ago} t=${note.quarantine.at} /> by ${note.quarantine.worker || "?"}, at event <code>${note.quarantine.event || "none"}</code>: <${Why} text=${note.quarantine.reason} /></div>`}
     ${note.halt && html`<div class="quarantine">Worker ${note.halt.worker || "?"} halted <${Ago} t=${note.halt.at} /> at event <code>${note.halt.event}</code>: <${Why} text=${note.halt.reason} />

@@ -82,6 +82,14 @@ local function released(log, group, saved)
 	return saved.floor, read + (tonumber(saved.lost or '') or 0) - lost, oldest
 end
 
+-- What Redis has forgotten of a partition, as forgotten.go reads it: what is known to have been
+-- there behind one ID, up to another one. epoch is that of who tells it.
+local function forgotten_text(what, from, to, epoch)
+	local now = redis.call('TIME')
+	return string.format('{"v":1,"what":"%s","from":"%s","to":"%s","epoch":%.0f,"at":%.0f}',
+		what, from, to, epoch, now[1] * 1000 + math.floor(now[2] / 1000))
+end
+
 -- How many entries there are behind one ID, up to another one; nil where they are many, or
 -- large.
 local function entries_between(log, after, to)

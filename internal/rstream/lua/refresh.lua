@@ -10,7 +10,8 @@
 -- Returns a line for each partition, with a space between the words and "\n" at its
 --         end: state, number of pending entries, lowest pending ID or -, and where it
 --         is ours: number of changes by operators, number of entries lost, 1 if these
---         were counted, entries read up to the last ID as they are known now or -1.
+--         were counted, entries read up to the last ID as they are known now or -1, the
+--         floor that was stored before or -.
 --         (Thousands of small replies would cost more than all else.)
 --         state 1 ours, 0 lock lost, -1 lock ours but the group is gone or of another tenure,
 --         -2 a key holds a wrong type
@@ -50,7 +51,7 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	if held ~= value then return '0 0 -\n' end
 	redis.call('PEXPIRE', lock, ARGV[1])
 	-- Also when the group is gone: then it is all that is left of the position.
-	local known = redis.pcall('HMGET', own, 'lost', 'poke', 'tenure')
+	local known = redis.pcall('HMGET', own, 'lost', 'poke', 'tenure', 'floor')
 	if known.err then return '-2 0 -\n' end
 	-- A failover may have kept the lock and forgotten the takeover. Then a group of
 	-- this name is of an earlier tenure of ours, and what is pending in it was given
@@ -68,8 +69,8 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	end
 	local counted, position = 0, -1
 	if at ~= '' then lost, counted, position = count(log, own, group, at, tonumber(delivered), lost) end
-	return string.format('1 %d %s %.0f %.0f %d %.0f\n', pending[1], pending[2] or '-',
-		tonumber(known[2] or '') or 0, lost, counted, position)
+	return string.format('1 %d %s %.0f %.0f %d %.0f %s\n', pending[1], pending[2] or '-',
+		tonumber(known[2] or '') or 0, lost, counted, position, known[4] or '-')
 end
 
 local out = {}

@@ -29,6 +29,7 @@ elseif added and find_group(log, group)['lag'] == left then
 	read = string.format('%.0f', added - left)
 end
 if read ~= '' then redis.pcall('XGROUP', 'SETID', log, group, to, 'ENTRIESREAD', read) end
-redis.call('HSET', KEYS[3], 'floor', to, 'read', read, 'found', 'reset', 'given', to)
+redis.call('HSET', KEYS[3], 'floor', to, 'read', read, 'found', 'reset', 'given', to,
+	'moved', redis.call('HGET', KEYS[3], 'epoch')) -- for an owner before it, see forgotten.lua
 redis.call('HDEL', KEYS[3], 'suspect', 'skip', 'aside')
 return to

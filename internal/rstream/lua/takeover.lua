@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed   4 retry states
+--         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
@@ -17,7 +17,8 @@
 --         floor of what was taken out of the partition, with a space between them), quarantine, skip
 --         (as they are stored, or ''), poke, lost (entries that were removed before
 --         they were delivered), gone (those that were removed while they were
---         pending), missed (how many of these the takeover found), parked (number of parked events), now (ms)
+--         pending), missed (how many of these the takeover found), forgotten (what Redis forgot, with
+--         the epoch of who told it, or ''), parked (number of parked events), now (ms)
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
 --         tenure had its group and the group is gone
 local log, own, largest = KEYS[1], ARGV[1] .. '@' .. ARGV[2], tonumber(ARGV[5])
@@ -30,12 +31,12 @@ local parked = redis.call('HLEN', KEYS[4])
 -- The reply, from what is stored.
 local function answer()
 	local now = redis.call('TIME')
-	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside', 'deaths')
+	local s = redis.call('HMGET', KEYS[3], 'epoch', 'floor', 'read', 'found', 'given', 'unclean', 'suspect', 'quarantine', 'skip', 'poke', 'lost', 'gone', 'missed', 'aside', 'deaths', 'forgotten')
 	return { 'epoch', tonumber(s[1]), 'floor', s[2], 'read', tonumber(s[3] or '') or -1, 'found', s[4] or '',
 		'given', s[5] or s[2], 'unclean', s[6] == '1' and 1 or 0, 'suspect', s[7] or '',
 		'quarantine', s[8] or '', 'skip', s[9] or '', 'poke', tonumber(s[10] or '') or 0,
 		'lost', tonumber(s[11] or '') or 0, 'gone', tonumber(s[12] or '') or 0,
-		'missed', tonumber(s[13] or '') or 0, 'aside', s[14] or '', 'deaths', tonumber(s[15] or '') or 0,
+		'missed', tonumber(s[13] or '') or 0, 'aside', s[14] or '', 'deaths', tonumber(s[15] or '') or 0, 'forgotten', s[16] or '',
 		'parked', parked, 'now', now[1] * 1000 + math.floor(now[2] / 1000) }
 end
 
@@ -168,6 +169,13 @@ redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', ep
 	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
 	'missed', lost + gone)
 redis.call('HDEL', KEYS[3], 'clean', 'begun')
+-- Another stream than the one that was read, or an older state of all.
+if found == 'reset' and saved.floor then
+	local to = saved.given and before(saved.floor, saved.given) and saved.given or saved.floor
+	redis.call('HSET', KEYS[3], 'forgotten', forgotten_text('partition', saved.floor, to, epoch))
+elseif largest > 1 and (tonumber(saved.epoch or '') or 0) < largest then
+	redis.call('HSET', KEYS[3], 'forgotten', forgotten_text('state', floor, '', epoch))
+end
 if lost > 0 then redis.call('HINCRBY', KEYS[3], 'lost', lost) end
 if gone > 0 then redis.call('HINCRBY', KEYS[3], 'gone', gone) end
 if mine then redis.call('XGROUP', 'DESTROY', log, own) end

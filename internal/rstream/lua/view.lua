@@ -12,10 +12,10 @@
 --         end (last ID, '' where it is not known), oldest (the first ID that is not acked, or ''), parked,
 --         failed (how many of these failed and wait to be tried again, -1 where they are
 --         not looked at), dead, delayed, lost, quarantine (as stored, or ''),
---         halt (as stored, or ''),
+--         halt and forgotten (as stored, or ''),
 --         now (ms)
 local names = { 'held', 'left', 'epoch', 'group', 'delivered', 'floor', 'pending', 'behind', 'length', 'added', 'end',
-	'oldest', 'parked', 'failed', 'dead', 'delayed', 'lost', 'quarantine', 'halt', 'now' }
+	'oldest', 'parked', 'failed', 'dead', 'delayed', 'lost', 'quarantine', 'halt', 'forgotten', 'now' }
 local id_length, states_looked = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -137,7 +137,7 @@ end
 local function view(p, processor, lock, own, retry, dead_letters)
 	local held = redis.call('GET', lock) or ''
 	local left = redis.call('PTTL', lock)
-	local saved = redis.call('HMGET', own, 'epoch', 'floor', 'quarantine', 'lost', 'gone', 'halt')
+	local saved = redis.call('HMGET', own, 'epoch', 'floor', 'quarantine', 'lost', 'gone', 'halt', 'forgotten')
 	local parked = redis.call('HLEN', retry)
 	local group, floor, oldest = group_of(p, processor, held)
 	local checkpoint = saved[2] or '0-0'
@@ -150,7 +150,7 @@ local function view(p, processor, lock, own, retry, dead_letters)
 	return { held, left, tonumber(saved[1] or '') or 0, group and group['name'] or '', delivered, floor or checkpoint,
 		group and group['pending'] or 0, lag, p.length, p.added or -1, p.last or '',
 		oldest or '', parked, failed_of(retry, parked), redis.call('XLEN', dead_letters), p.delayed,
-		(tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), saved[3] or '', saved[6] or '', now }
+		(tonumber(saved[4] or '') or 0) + (tonumber(saved[5] or '') or 0), saved[3] or '', saved[6] or '', saved[7] or '', now }
 end
 
 local out, k, a = { names }, 1, 3

@@ -1,0 +1,134 @@
+package rstream
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// ends is what Redis forgot, in short.
+func (f *Forgotten) ends() string {
+	if f == nil {
+		return ""
+	}
+	return f.What + " " + f.From + " " + f.To
+}
+
+// Alice, of epoch e1, has been given 1-1 to 3-3 and has acked 1-1. Then something happens, bob takes
+// over where take says so, and Redis is asked what alice knew.
+func TestWhatRedisHasForgotten(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		happens  func(e *env, p Place)
+		take     bool
+		largest  bool   // bob has seen alice's epoch
+		takeover string // what bob's takeover tells
+		asked    string // what the question finds out
+		view     string // what a look shows then
+	}{
+		{name: "nothing"},
+		{name: "nothing, taken over", take: true, largest: true},
+		{name: "the group destroyed", take: true, happens: func(e *env, p Place) {
+			e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
+		}},
+		{name: "the partition deleted", take: true, happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Log) },
+			takeover: "partition 1-1 1-1", view: "partition 1-1 1-1"},
+		{name: "the partition renamed, and begun again", take: true, happens: func(e *env, p Place) {
+			e.checkpoint(p, tenure(alice, 1), "3-3", 3)
+			e.raw.Rename(e.ctx(), p.Log, "aside")
+			e.add(p.Log, "9-9")
+		}, takeover: "partition 3-3 3-3", view: "partition 3-3 3-3"},
+		{name: "all flushed", happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+			asked: "state 0-0 3-3", view: "state 0-0 3-3"},
+		{name: "all flushed, taken over", take: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+			asked: "state 0-0 3-3", view: "state 0-0 3-3"},
+		{name: "all flushed, taken over by one who knows", take: true, largest: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+			takeover: "state 0-0 ", view: "state 0-0 "},
+		{name: "an older copy", happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
+		{name: "an older copy, taken over", take: true, happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
+		{name: "the ownership deleted", happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Own) },
+			asked: "state 0-0 3-3", view: "state 0-0 3-3"},
+		{name: "the position set by an operator", take: true, happens: func(e *env, p Place) {
+			e.own(p, tenure(carol, 5))
+			if _, err := e.Reset(e.ctx(), p, tenure(carol, 5), "0-0"); err != nil {
+				e.t.Fatal(err)
+			}
+			e.must(e.Unlock(e.ctx(), p, tenure(carol, 5)))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := realEnv(t)
+			p := e.Place("orders", "printer", 0)
+			for _, id := range []string{"1-1", "2-2", "3-3"} {
+				e.add(p.Log, id)
+			}
+			had := e.own(p, tenure(alice, 1))
+			e.read(p, alice, 1)
+			e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1")
+			e.checkpoint(p, tenure(alice, 1), "1-1", 1)
+			copies := map[string]string{p.Log: e.raw.Dump(e.ctx(), p.Log).Val(), p.Own: e.raw.Dump(e.ctx(), p.Own).Val()}
+			e.read(p, alice, 2)
+			if tt.happens != nil {
+				for key, value := range copies {
+					e.raw.Set(e.ctx(), "copy of "+key, value, 0)
+				}
+				tt.happens(e, p)
+			}
+			if tt.take {
+				e.raw.Del(e.ctx(), p.Lock)
+				e.lock(p, tenure(bob, 1))
+				largest := int64(1)
+				if tt.largest {
+					largest = had.Epoch
+				}
+				for range 2 {
+					pos, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", largest)
+					e.must(err)
+					equal(t, "told by the takeover", pos.Forgotten.ends(), tt.takeover)
+				}
+			}
+			known := []Known{{Place: p, Group: GroupName(p.Processor, alice), Epoch: had.Epoch, Given: "3-3"}}
+			for range 2 {
+				found, err := e.Forgotten(e.ctx(), known)
+				e.must(err)
+				if tt.asked == "" || found[0] != nil {
+					equal(t, "asked", found[0].ends(), tt.asked)
+				}
+			}
+			views, err := e.Views(e.ctx(), []Place{p})
+			e.must(err)
+			equal(t, "seen", views[0].Forgotten.ends(), tt.view)
+		})
+	}
+}
+
+func older(e *env, p Place) {
+	for _, key := range []string{p.Log, p.Own} {
+		e.must(e.raw.RestoreReplace(e.ctx(), key, 0, e.raw.Get(e.ctx(), "copy of "+key).Val()).Err())
+	}
+}
+
+func TestWhatRedisHasForgottenIsShownForADay(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.add(p.Log, "1-1")
+		e.own(p, tenure(alice, 1))
+		e.must(e.raw.Del(e.ctx(), p.Log).Err())
+		pos := e.own(p, tenure(bob, 1))
+		equal(t, "told", pos.Forgotten.ends(), "partition 0-0 0-0")
+		equal(t, "told to the next owner", e.own(p, tenure(carol, 1)).Forgotten.ends(), "")
+		shown := func() string {
+			views, err := e.Views(e.ctx(), []Place{p})
+			e.must(err)
+			return views[0].Forgotten.ends()
+		}
+		equal(t, "seen", shown(), "partition 0-0 0-0")
+		stored := e.raw.HGet(e.ctx(), p.Own, "forgotten").Val()
+		f := parseForgotten(stored)
+		f.At -= (25 * time.Hour).Milliseconds()
+		text, err := json.Marshal(f)
+		e.must(err)
+		e.must(e.raw.HSet(e.ctx(), p.Own, "forgotten", text).Err())
+		equal(t, "seen a day later", shown(), "")
+	})
+}

@@ -1,0 +1,37 @@
+-- Finds out whether Redis has forgotten what an owner knew that lost its partition, as after
+-- a restart with an older copy, a failover or FLUSHALL, and stores what. Repeated it
+-- changes nothing more. It stands behind the prelude and position.lua.
+--
+-- KEYS    for each partition: partition, ownership hash
+-- ARGV    for each partition: group of the owner, its epoch, the last ID that it was given, the
+--         floor that it found to have gone back while it was the owner, or ''
+-- Returns for each partition what was stored of it, '' where nothing is forgotten, or the
+--         next owner has told so
+local function forgotten(log, own, group, epoch, given, back)
+	local saved = redis.call('HMGET', own, 'epoch', 'given', 'forgotten', 'moved', 'found')
+	local now, ours, from = tonumber(saved[1] or '') or 0, tonumber(epoch), nil
+	if now < ours then
+		from = saved[2] or '0-0'
+	elseif now > ours then
+		local told = tonumber((saved[3] or ''):match('"epoch":(%d+)') or '') or 0
+		if told > ours or (tonumber(saved[4] or '') or 0) > ours then return '' end
+		-- Up to it events were given before that takeover, unless the group was destroyed by hand.
+		from = saved[5] ~= 'checkpoint' and saved[2]
+	elseif back ~= '' then
+		from = back
+	else
+		local found = redis.call('EXISTS', log) == 1 and find_group(log, group)
+		from = found and found['last-delivered-id'] -- without one the next takeover tells
+	end
+	if from == '' then from = '0-0' end -- of the embedded server
+	if not from or now >= ours and not before(from, given) then return '' end
+	local text = forgotten_text('state', from, given, ours)
+	redis.call('HSET', own, 'forgotten', text)
+	return text
+end
+
+local out = {}
+for i = 1, #KEYS / 2 do
+	out[i] = forgotten(KEYS[2 * i - 1], KEYS[2 * i], unpack(ARGV, 4 * i - 3, 4 * i))
+end
+return out

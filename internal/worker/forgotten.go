@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+)
+
+// part notes what a tenure knew that has lost its partition, or of whose events Redis knows
+// something else.
+func (i *incarnation) part(t *tenure) {
+	given, _ := t.delivered()
+	i.history.parts(rstream.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: given})
+}
+
+// A checkpoint is what a heartbeat knows of the floor that it has stored.
+type checkpoint struct {
+	floor string // that Redis has confirmed, "" where a request before may still be under way
+	calm  bool   // no request of this tenure is under way, as far as is known
+	told  bool   // that it went back
+}
+
+// wentBack notes where Redis holds a floor below the one that it has confirmed, as after a
+// quick restart with an older copy: the lock may have outlived it. calm says that the
+// request before this one was confirmed too, so that none is under way that sets it back.
+func (i *incarnation) wentBack(t *tenure, calm bool, sent rstream.Renewal, r rstream.Renewed) {
+	c, stored := &t.stored, cmp.Or(r.Stored, "0-0")
+	if c.floor != "" && compareIDs(stored, c.floor) < 0 && !c.told {
+		c.told = true
+		i.history.parts(rstream.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: c.floor, Back: stored})
+	}
+	c.calm, c.floor = true, ""
+	if calm {
+		c.floor = sent.Floor
+	}
+}
+
+// askForgotten finds out, of partitions that were lost, whether Redis has forgotten what was
+// known of them. Only who lost one knows that: the next owner believes what is stored.
+func (i *incarnation) askForgotten(ctx context.Context) {
+	known := i.history.toAsk()
+	if len(known) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, i.p.LockExpiry/3) // a heartbeat waits for it
+	defer cancel()
+	found, err := i.w.client.Forgotten(ctx, known)
+	if err != nil {
+		if rstream.Unavailable(err) {
+			i.history.parts(known...)
+		} else {
+			i.log.Warn("it is not known whether Redis has forgotten something", "member", i.id, "err", err)
+		}
+		return
+	}
+	for n, f := range found {
+		i.forgot(known[n].Place.Partition, f)
+	}
+}
+
+// forgot tells what Redis has forgotten of a partition, unless it is nothing.
+func (i *incarnation) forgot(partition int, f *rstream.Forgotten) {
+	if f != nil {
+		i.count.Forgotten.Add(1)
+		i.journal.note(slog.LevelError, gone, partition, f)
+	}
+}
