@@ -21,6 +21,8 @@ var (
 	ErrFenced = errors.New("fenced: this ownership is over")
 	// ErrWrongType says that a key of the framework holds another Redis type.
 	ErrWrongType = errors.New("key holds a wrong Redis type")
+	// ErrGarbled says that an ownership hash holds what no owner stores there.
+	ErrGarbled = errors.New("it holds what no owner stores")
 	// ErrNoGroup says that a read named a partition without the group, without
 	// the key, or with a key of another type. Nothing was consumed.
 	ErrNoGroup = errors.New("consumer group is gone")

@@ -364,3 +364,73 @@ func TestScriptsSurviveScriptFlush(t *testing.T) {
 }
 
 var _ redis.Error = scriptError("")
+
+// An ownership hash that something else has written to is named, and nothing is changed.
+func TestTakeoverOfAGarbledOwnership(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for i, tt := range []struct{ field, value string }{
+			{"epoch", "garbage"}, {"epoch", "9007199254740992"}, {"epoch", "-3"}, {"floor", "nonsense"}, {"read", "many"}, {"lost", "abc"},
+		} {
+			p := e.Place("orders", "printer", i)
+			e.add(p.Log, "1-1")
+			e.own(p, tenure(alice, 1))
+			e.must(e.raw.HSet(e.ctx(), p.Own, tt.field, tt.value).Err())
+			groups := e.groups(p.Log)
+			e.must(e.raw.Del(e.ctx(), p.Lock).Err())
+			e.lock(p, tenure(bob, 1))
+			want := []string{p.Own, "field " + tt.field, tt.value, "DEL that key"}
+			says := func(what string, err error) {
+				t.Helper()
+				for _, text := range want {
+					if !errors.Is(err, ErrGarbled) || !strings.Contains(err.Error(), text) {
+						t.Errorf("%s %s %s: %v does not say %q", what, tt.field, tt.value, err, text)
+					}
+				}
+			}
+			_, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)
+			says("takeover", err)
+			equal(t, "groups", e.groups(p.Log), groups)
+			if tt.field != "read" {
+				views, err := e.Views(e.ctx(), []Place{p})
+				e.must(err)
+				says("view", views[0].Err)
+			}
+			e.must(e.raw.Del(e.ctx(), p.Own).Err())
+			_, err = e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)
+			e.must(err)
+		}
+	})
+}
+
+// A key of a wrong type is named by whatever meets it.
+func TestWrongTypesAreNamed(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.add(p.Log, "1-1")
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 1)
+		entry := Entry{ID: "1-1", Values: map[string]any{"data": "x"}}
+		for _, key := range []string{p.Parked, p.Own} {
+			kept := e.raw.Dump(e.ctx(), key).Val()
+			e.must(e.raw.Del(e.ctx(), key).Err())
+			e.must(e.raw.Set(e.ctx(), key, "x", 0).Err())
+			for name, err := range map[string]error{
+				"park":       e.Park(e.ctx(), p, tenure(alice, 1), 0, []Parking{{Entry: entry, State: RetryState{ID: "1-1"}}}),
+				"dead":       e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}),
+				"settle":     e.Settle(e.ctx(), p, tenure(alice, 1), "1-1"),
+				"quarantine": e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "x"}),
+			} {
+				if err != nil && (!errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), key)) {
+					t.Errorf("%s: %v does not name %s", name, err, key)
+				}
+				if met := (name == "quarantine") == (key == p.Own); err == nil && met && name != "dead" && name != "park" {
+					t.Errorf("%s: no error of %s", name, key)
+				}
+			}
+			e.must(e.raw.Del(e.ctx(), key).Err())
+			if kept != "" {
+				e.raw.Restore(e.ctx(), key, 0, kept)
+			}
+		}
+	})
+}

@@ -239,7 +239,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 		i.undo(place, number)
 		i.unclaim(partition)
 	case errors.Is(err, rstream.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
-	case ctx.Err() != nil || errors.Is(err, rstream.ErrWrongType):
+	case ctx.Err() != nil || errors.Is(err, rstream.ErrWrongType) || errors.Is(err, rstream.ErrGarbled):
 		i.undo(place, number)
 	}
 	return err

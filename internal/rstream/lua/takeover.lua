@@ -20,7 +20,8 @@
 --         pending), missed (how many of these the takeover found), forgotten (what Redis forgot, with
 --         the epoch of who told it, or ''), parked (number of parked events), now (ms)
 -- Errors  FENCED when the lock does not hold exactly the value, or when this
---         tenure had its group and the group is gone
+--         tenure had its group and the group is gone; GARBLED <field> <value> when the ownership
+--         hash holds what no owner stores
 local log, own, largest = KEYS[1], ARGV[1] .. '@' .. ARGV[2], tonumber(ARGV[5])
 if redis.call('GET', KEYS[2]) ~= ARGV[3] then
 	return redis.error_reply('FENCED the lock is not ours')
@@ -59,6 +60,10 @@ end
 local fields = { 'tenure', 'epoch', 'floor', 'read', 'open', 'clean', 'suspect', 'begun', 'deaths', 'aside', 'given', 'lost' }
 local saved = {}
 for i, value in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do saved[fields[i]] = value end
+for _, field in ipairs({ 'epoch', 'floor', 'given', 'suspect', 'read', 'lost', 'deaths' }) do
+	local why = garbled(field, saved[field])
+	if why then return redis.error_reply(why) end
+end
 if saved.tenure == ARGV[3] then
 	if not mine then return redis.error_reply('FENCED the group of this tenure is gone') end
 	-- A write that needs no memory, for WAIT; see durably.

@@ -138,6 +138,8 @@ local function view(p, processor, lock, own, retry, dead_letters)
 	local held = redis.call('GET', lock) or ''
 	local left = redis.call('PTTL', lock)
 	local saved = redis.call('HMGET', own, 'epoch', 'floor', 'quarantine', 'lost', 'gone', 'halt', 'forgotten')
+	local why = garbled('epoch', saved[1]) or garbled('floor', saved[2]) or garbled('lost', saved[4]) or garbled('gone', saved[5])
+	if why then error({ err = why }) end
 	local parked = redis.call('HLEN', retry)
 	local group, floor, oldest = group_of(p, processor, held)
 	local checkpoint = saved[2] or '0-0'
