@@ -75,6 +75,12 @@ type msgPack struct{}
 
 func (msgPack) Name() string { return "msgpack" }
 
+// msgPackCoding are the interfaces of types that write their MessagePack themselves.
+var msgPackCoding = []reflect.Type{
+	reflect.TypeFor[msgpack.CustomEncoder](), reflect.TypeFor[msgpack.Marshaler](),
+	reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.TextMarshaler](),
+}
+
 // Check refuses types of which nothing is sent, and those of which some value cannot be encoded
 // or decoded.
 func (msgPack) Check(record reflect.Type) error {

@@ -5,19 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
-var (
-	jsonCoding = []reflect.Type{
-		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler](),
-	}
-	msgPackCoding = []reflect.Type{
-		reflect.TypeFor[msgpack.CustomEncoder](), reflect.TypeFor[msgpack.Marshaler](),
-		reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.TextMarshaler](),
-	}
-)
+// jsonCoding are the interfaces of types that write their JSON themselves.
+var jsonCoding = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 
 // checkVisible refuses records of structs that have fields, of which none would be sent: each
 // record would come as a zero value. struct{} is fine, for events that are only a key. own are the

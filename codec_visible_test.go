@@ -28,10 +28,11 @@ type knot struct {
 	n int
 }
 
-func (l knot) next() int { return l.n }
+func (l knot) next() (*knot, int) { return l.knot, l.n }
 
 func TestRecordsOfWhichNothingIsSentAreRefused(t *testing.T) {
-	_, _ = hidden{}.id(), knot{}.next()
+	_ = hidden{}.id()
+	_, _ = knot{}.next()
 	type Named struct{ Key string }
 	type inner struct{ Key string }
 	none := "has no exported field that would be sent"

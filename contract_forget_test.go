@@ -115,6 +115,24 @@ func TestADurableTaskRunsNoDueTimeAgainAfterRedisWentBack(t *testing.T) {
 	}
 }
 
+// slowAtThree notes what is processed, and takes 12 s for event 3 in worker a.
+func slowAtThree(n *notes) runnel.ProcessFunc[item] {
+	return runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error {
+		if runneltest.WorkerOf(ctx).Name() == "a" && i.N == 3 {
+			select {
+			case <-time.After(12 * time.Second):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err := runneltest.Gate(ctx); err != nil {
+			return err
+		}
+		n.add(fmt.Sprint(i.N))
+		return nil
+	})
+}
+
 // An operator deletes the consumer of a live owner, which throws away what is pending:
 // nothing of it is lost, whether the worker lives on or dies.
 func TestADeletedConsumerLosesNothing(t *testing.T) {
@@ -130,21 +148,7 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var n notes
-			fn := runnel.Each(func(ctx context.Context, _ *runnel.Event, i item) error {
-				if runneltest.WorkerOf(ctx).Name() == "a" && i.N == 3 {
-					select {
-					case <-time.After(12 * time.Second):
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				}
-				if err := runneltest.Gate(ctx); err != nil {
-					return err
-				}
-				n.add(fmt.Sprint(i.N))
-				return nil
-			})
-			cluster(t, 1, fn, nil, func(c *runneltest.Cluster, send func(...int)) {
+			cluster(t, 1, slowAtThree(&n), nil, func(c *runneltest.Cluster, send func(...int)) {
 				a := ready(c, "a")
 				for i := range 8 {
 					send(i)

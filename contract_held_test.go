@@ -15,84 +15,91 @@ import (
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
+// A seeing is a processor that shows each of its events.
+type seeing func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions)
+
+var seeings = map[string]seeing{
+	"Raw": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
+		return func(_ context.Context, e *runnel.Events[[]byte]) error {
+			for event := range e.Raw() {
+				see(event)
+			}
+			return nil
+		}, nil
+	},
+	"Each": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
+		return runnel.Each(func(_ context.Context, e *runnel.Event, _ []byte) error { see(e); return nil }), nil
+	},
+	"limited": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
+		return runnel.Each(func(_ context.Context, e *runnel.Event, _ []byte) error { see(e); return nil }),
+			&runnel.ProcessorOptions{Timeout: time.Minute}
+	},
+	"batches": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
+		return runnel.EachBatch(10, 0, func(_ context.Context, batch []*runnel.Event, _ [][]byte) error {
+			for _, e := range batch {
+				see(e)
+			}
+			return nil
+		}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3}}
+	},
+}
+
 // Of payloads that are not small nothing stays in memory once they are processed, unless the
 // function keeps the event.
 func TestPayloadsOfProcessedEventsAreLetGo(t *testing.T) {
-	const events = 40
 	url := testredis.Start(t).URL()
-	for name, loop := range map[string]func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions){
-		"Raw": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
-			return func(_ context.Context, e *runnel.Events[[]byte]) error {
-				for event := range e.Raw() {
-					see(event)
-				}
-				return nil
-			}, nil
-		},
-		"Each": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
-			return runnel.Each(func(_ context.Context, e *runnel.Event, _ []byte) error { see(e); return nil }), nil
-		},
-		"limited": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
-			return runnel.Each(func(_ context.Context, e *runnel.Event, _ []byte) error { see(e); return nil }),
-				&runnel.ProcessorOptions{Timeout: time.Minute}
-		},
-		"batches": func(see func(*runnel.Event)) (runnel.ProcessFunc[[]byte], *runnel.ProcessorOptions) {
-			return runnel.EachBatch(10, 0, func(_ context.Context, batch []*runnel.Event, _ [][]byte) error {
-				for _, e := range batch {
-					see(e)
-				}
-				return nil
-			}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			app := runnel.New(name, &runnel.Options{RedisURL: url, Logger: slog.New(slog.DiscardHandler)})
-			defer app.Close()
-			s := runnel.NewStream(app, "parcels", func([]byte) string { return "" }, &runnel.StreamOptions{Partitions: 1})
-			var mu sync.Mutex
-			var payloads []weak.Pointer[byte]
-			var kept *runnel.Event
-			var done atomic.Int64
-			fn, options := loop(func(e *runnel.Event) {
-				mu.Lock()
-				payloads = append(payloads, weak.Make(unsafe.SliceData(e.Data())))
-				if len(payloads) == 7 {
-					kept = e
-				}
-				mu.Unlock()
-				done.Add(1)
-			})
-			s.Process("p", fn, options)
-			records := make([][]byte, events)
-			for i := range records {
-				records[i] = make([]byte, 100<<10)
+	for name, loop := range seeings {
+		t.Run(name, func(t *testing.T) { letsGo(t, url, name, loop) })
+	}
+}
+
+func letsGo(t *testing.T, url, name string, loop seeing) {
+	const events = 40
+	app := runnel.New(name, &runnel.Options{RedisURL: url, Logger: slog.New(slog.DiscardHandler)})
+	defer app.Close()
+	s := runnel.NewStream(app, "parcels", func([]byte) string { return "" }, &runnel.StreamOptions{Partitions: 1})
+	var mu sync.Mutex
+	var payloads []weak.Pointer[byte]
+	var kept *runnel.Event
+	var done atomic.Int64
+	fn, options := loop(func(e *runnel.Event) {
+		mu.Lock()
+		payloads = append(payloads, weak.Make(unsafe.SliceData(e.Data())))
+		if len(payloads) == 7 {
+			kept = e
+		}
+		mu.Unlock()
+		done.Add(1)
+	})
+	s.Process("p", fn, options)
+	records := make([][]byte, events)
+	for i := range records {
+		records[i] = make([]byte, 100<<10)
+	}
+	if err := s.Send(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- app.Run(ctx) }()
+	await(t, "all events are processed", func() bool { return done.Load() == events })
+	held := func() (n int) {
+		runtime.GC()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, p := range payloads {
+			if p.Value() != nil {
+				n++
 			}
-			if err := s.Send(t.Context(), records...); err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			result := make(chan error, 1)
-			go func() { result <- app.Run(ctx) }()
-			await(t, "all events are processed", func() bool { return done.Load() == events })
-			held := func() (n int) {
-				runtime.GC()
-				mu.Lock()
-				defer mu.Unlock()
-				for _, p := range payloads {
-					if p.Value() != nil {
-						n++
-					}
-				}
-				return n
-			}
-			await(t, "only the payload that the function keeps is in memory", func() bool { return held() == 1 })
-			if len(kept.Data()) < 100<<10 {
-				t.Errorf("the event that was kept has %d bytes", len(kept.Data()))
-			}
-			cancel()
-			if err := <-result; err != nil {
-				t.Error(err)
-			}
-		})
+		}
+		return n
+	}
+	await(t, "only the payload that the function keeps is in memory", func() bool { return held() == 1 })
+	if len(kept.Data()) < 100<<10 {
+		t.Errorf("the event that was kept has %d bytes", len(kept.Data()))
+	}
+	cancel()
+	if err := <-result; err != nil {
+		t.Error(err)
 	}
 }

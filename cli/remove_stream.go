@@ -51,30 +51,9 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 	if state == nil {
 		return s.noStream(ctx, name)
 	}
-	gone := removedStream{Stream: name, Delayed: state.Delayed, Processors: []string{}}
-	logs, err := inspect.Logs(ctx, s.client, name, state.Partitions)
+	gone, err := s.toRemove(ctx, state)
 	if err != nil {
 		return err
-	}
-	for _, l := range logs {
-		gone.Entries += l.Length
-	}
-	for _, p := range state.Processors {
-		for _, m := range p.Members {
-			if m.Alive {
-				return fmt.Errorf("%s/%s is run by worker %s: stop it first; nothing was changed", name, p.Processor, m.Worker)
-			}
-		}
-		gone.Processors, gone.Dead = append(gone.Processors, p.Processor), gone.Dead+p.Totals.Dead
-	}
-	groups, err := s.foreignGroups(ctx, name)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if g.Alive {
-			return fmt.Errorf("%w; nothing was changed", stillRead(name, g))
-		}
 	}
 	if err := s.confirm(c, "Delete stream %s for good, with %s, %s, %s and %s?",
 		name, plural(gone.Entries, "entry"), plural(gone.Delayed, "delayed event"), plural(len(gone.Processors), "processor"), plural(gone.Dead, "dead letter")); err != nil {
@@ -93,4 +72,35 @@ func runRemoveStream(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	return s.out.line(gone, "stream %s removed; %s, %s, %s, %s%s", name,
 		plural(gone.Entries, "entry"), plural(gone.Delayed, "delayed event"), plural(len(gone.Processors), "processor"), plural(gone.Dead, "dead letter"), alsoRules(gone.Rules))
+}
+
+// toRemove is what goes with a stream. It is an error that something still reads it.
+func (s *session) toRemove(ctx context.Context, state *inspect.StreamState) (gone removedStream, err error) {
+	name := state.Stream
+	gone = removedStream{Stream: name, Delayed: state.Delayed, Processors: []string{}}
+	logs, err := inspect.Logs(ctx, s.client, name, state.Partitions)
+	if err != nil {
+		return gone, err
+	}
+	for _, l := range logs {
+		gone.Entries += l.Length
+	}
+	for _, p := range state.Processors {
+		for _, m := range p.Members {
+			if m.Alive {
+				return gone, fmt.Errorf("%s/%s is run by worker %s: stop it first; nothing was changed", name, p.Processor, m.Worker)
+			}
+		}
+		gone.Processors, gone.Dead = append(gone.Processors, p.Processor), gone.Dead+p.Totals.Dead
+	}
+	groups, err := s.foreignGroups(ctx, name)
+	if err != nil {
+		return gone, err
+	}
+	for _, g := range groups {
+		if g.Alive {
+			return gone, fmt.Errorf("%w; nothing was changed", stillRead(name, g))
+		}
+	}
+	return gone, nil
 }

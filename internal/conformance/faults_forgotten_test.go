@@ -46,6 +46,25 @@ func forgotten(t *testing.T, s *testredis.Server) (out []string) {
 	return out
 }
 
+// stored says whether the end of a partition is stored as its floor.
+func stored(t *testing.T, rdb *redis.Client, partition int) bool {
+	floor := rdb.HGet(t.Context(), fmt.Sprintf("__own:post.parcels.check.%d", partition), "floor").Val()
+	return floor == rdb.XInfoStream(t.Context(), partitionKey(partition)).Val().LastGeneratedID
+}
+
+// twoWorkers run "check" over two partitions.
+func twoWorkers(t *testing.T, srv *testredis.Server, tr *tracker) (workers []*parcelApp) {
+	for _, name := range []string{"w1", "w2"} {
+		a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
+			o.Stream.Partitions, o.Processor.LockExpiry = 2, shortExpiry
+		})
+		tr.process(a, "check", nil, nil)
+		workers = append(workers, a.run())
+	}
+	ready(t, 60*time.Second, workers...)
+	return workers
+}
+
 // What Redis forgets under live workers is told, stored, and shown; what is sent afterwards
 // is processed.
 func TestWhatRedisForgetsIsTold(t *testing.T) {
@@ -73,15 +92,7 @@ func TestWhatRedisForgetsIsTold(t *testing.T) {
 			t.Parallel()
 			srv := testredis.Start(t, tt.args...)
 			rdb, tr := srv.Client(t), newTracker(history.Memory())
-			var workers []*parcelApp
-			for _, name := range []string{"w1", "w2"} {
-				a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
-					o.Stream.Partitions, o.Processor.LockExpiry = 2, shortExpiry
-				})
-				tr.process(a, "check", nil, nil)
-				workers = append(workers, a.run())
-			}
-			ready(t, 60*time.Second, workers...)
+			workers := twoWorkers(t, srv, tr)
 			producer, seq := newProducer(t, srv.URL(), 2), int64(0)
 			round := func() {
 				seq++
@@ -100,14 +111,7 @@ func TestWhatRedisForgetsIsTold(t *testing.T) {
 			if said := forgotten(t, srv); len(said) > 0 || workers[0].log.line("ERROR", mayBeGone) != "" || workers[1].log.line("ERROR", mayBeGone) != "" {
 				t.Fatalf("told before: %v", said)
 			}
-			await(t, "the positions to be stored", 60*time.Second, func() bool {
-				for p := range 2 {
-					if rdb.HGet(t.Context(), fmt.Sprintf("__own:post.parcels.check.%d", p), "floor").Val() != rdb.XInfoStream(t.Context(), partitionKey(p)).Val().LastGeneratedID {
-						return false
-					}
-				}
-				return true
-			})
+			await(t, "the positions to be stored", 60*time.Second, func() bool { return stored(t, rdb, 0) && stored(t, rdb, 1) })
 			tt.forget(t, srv, rdb)
 			await(t, "workers to tell it", 60*time.Second, func() bool {
 				told := forgotten(t, srv)

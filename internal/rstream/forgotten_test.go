@@ -14,18 +14,20 @@ func (f *Forgotten) ends() string {
 	return f.What + " " + f.From + " " + f.To
 }
 
-// Alice, of epoch e1, has been given 1-1 to 3-3 and has acked 1-1. Then something happens, bob takes
+// A forgetting happens after alice, of epoch e1, was given 1-1 to 3-3 and has acked 1-1. Then bob takes
 // over where take says so, and Redis is asked what alice knew.
+type forgetting struct {
+	name     string
+	happens  func(e *env, p Place)
+	take     bool
+	largest  bool   // bob has seen alice's epoch
+	takeover string // what bob's takeover tells
+	asked    string // what the question finds out
+	view     string // what a look shows then
+}
+
 func TestWhatRedisHasForgotten(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		happens  func(e *env, p Place)
-		take     bool
-		largest  bool   // bob has seen alice's epoch
-		takeover string // what bob's takeover tells
-		asked    string // what the question finds out
-		view     string // what a look shows then
-	}{
+	for _, tt := range []forgetting{
 		{name: "nothing"},
 		{name: "nothing, taken over", take: true, largest: true},
 		{name: "the group destroyed", take: true, happens: func(e *env, p Place) {
@@ -56,50 +58,52 @@ func TestWhatRedisHasForgotten(t *testing.T) {
 			e.must(e.Unlock(e.ctx(), p, tenure(carol, 5)))
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			e := realEnv(t)
-			p := e.Place("orders", "printer", 0)
-			for _, id := range []string{"1-1", "2-2", "3-3"} {
-				e.add(p.Log, id)
-			}
-			had := e.own(p, tenure(alice, 1))
-			e.read(p, alice, 1)
-			e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1")
-			e.checkpoint(p, tenure(alice, 1), "1-1", 1)
-			copies := map[string]string{p.Log: e.raw.Dump(e.ctx(), p.Log).Val(), p.Own: e.raw.Dump(e.ctx(), p.Own).Val()}
-			e.read(p, alice, 2)
-			if tt.happens != nil {
-				for key, value := range copies {
-					e.raw.Set(e.ctx(), "copy of "+key, value, 0)
-				}
-				tt.happens(e, p)
-			}
-			if tt.take {
-				e.raw.Del(e.ctx(), p.Lock)
-				e.lock(p, tenure(bob, 1))
-				largest := int64(1)
-				if tt.largest {
-					largest = had.Epoch
-				}
-				for range 2 {
-					pos, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", largest)
-					e.must(err)
-					equal(t, "told by the takeover", pos.Forgotten.ends(), tt.takeover)
-				}
-			}
-			known := []Known{{Place: p, Group: GroupName(p.Processor, alice), Epoch: had.Epoch, Given: "3-3"}}
-			for range 2 {
-				found, err := e.Forgotten(e.ctx(), known)
-				e.must(err)
-				if tt.asked == "" || found[0] != nil {
-					equal(t, "asked", found[0].ends(), tt.asked)
-				}
-			}
-			views, err := e.Views(e.ctx(), []Place{p})
-			e.must(err)
-			equal(t, "seen", views[0].Forgotten.ends(), tt.view)
-		})
+		t.Run(tt.name, func(t *testing.T) { tt.play(t) })
 	}
+}
+
+func (tt forgetting) play(t *testing.T) {
+	e := realEnv(t)
+	p := e.Place("orders", "printer", 0)
+	for _, id := range []string{"1-1", "2-2", "3-3"} {
+		e.add(p.Log, id)
+	}
+	had := e.own(p, tenure(alice, 1))
+	e.read(p, alice, 1)
+	e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1")
+	e.checkpoint(p, tenure(alice, 1), "1-1", 1)
+	copies := map[string]string{p.Log: e.raw.Dump(e.ctx(), p.Log).Val(), p.Own: e.raw.Dump(e.ctx(), p.Own).Val()}
+	e.read(p, alice, 2)
+	if tt.happens != nil {
+		for key, value := range copies {
+			e.raw.Set(e.ctx(), "copy of "+key, value, 0)
+		}
+		tt.happens(e, p)
+	}
+	if tt.take {
+		e.raw.Del(e.ctx(), p.Lock)
+		e.lock(p, tenure(bob, 1))
+		largest := int64(1)
+		if tt.largest {
+			largest = had.Epoch
+		}
+		for range 2 {
+			pos, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", largest)
+			e.must(err)
+			equal(t, "told by the takeover", pos.Forgotten.ends(), tt.takeover)
+		}
+	}
+	known := []Known{{Place: p, Group: GroupName(p.Processor, alice), Epoch: had.Epoch, Given: "3-3"}}
+	for range 2 {
+		found, err := e.Forgotten(e.ctx(), known)
+		e.must(err)
+		if tt.asked == "" || found[0] != nil {
+			equal(t, "asked", found[0].ends(), tt.asked)
+		}
+	}
+	views, err := e.Views(e.ctx(), []Place{p})
+	e.must(err)
+	equal(t, "seen", views[0].Forgotten.ends(), tt.view)
 }
 
 func older(e *env, p Place) {

@@ -75,7 +75,7 @@ func (i *incarnation) end(t *tenure) {
 		i.mu.Unlock()
 		i.w.rules.dismiss(t)
 		close(t.ended)
-		t.log.Debug("partition released", "member", i.id, "lost", t.isLost(), "returned", returned)
+		t.log.Debug("partition released", "member", i.id, "lost", t.isLost(), "abandoned", !returned)
 		if returned {
 			i.journal.note(slog.LevelInfo, released, t.place.Partition, nil)
 		} else {
