@@ -2,6 +2,7 @@ package rstream
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -226,5 +227,38 @@ func TestATakeoverCountsWhatPythonLost(t *testing.T) {
 			equal(t, "lost, after another takeover", e.own(p, tenure(carol, 1)).Lost, tt.want)
 			equal(t, "groups", len(e.groups(p.Log)), 2)
 		})
+	}
+}
+
+// A position that was set back by hand: what the group had read is counted from there, and what is
+// pending from before is no part of it. Nothing is told to be lost that nobody can know of.
+func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
+	for _, again := range []int{0, 1, 3, 15} { // entries that are read again before the takeover
+		for _, acked := range []int{10, 20} {
+			t.Run(fmt.Sprint(acked, " acked, ", again, " read again"), func(t *testing.T) {
+				e := realEnv(t)
+				p := e.Place("orders", "printer", 0)
+				e.own(p, tenure(alice, 1))
+				e.fill(p.Log, 20)
+				e.ack(p, alice, e.read(p, alice, 20)[:acked]...)
+				e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 15).Err()) // all of these are acked
+				e.must(e.raw.XGroupSetID(e.ctx(), p.Log, GroupName(p.Processor, alice), "0").Err())
+				if again > 0 {
+					e.read(p, alice, again)
+				}
+				pos := e.own(p, tenure(bob, 1))
+				equal(t, "lost", pos.Lost, int64(0))
+				rest := e.read(p, bob, 20)
+				equal(t, "read at last", rest[len(rest)-1], "20-1")
+				count := int64(-1)
+				if pos.Read >= 0 {
+					count = pos.Read + int64(len(rest))
+				}
+				got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []Renewal{
+					{Place: p, Tenure: tenure(bob, 1), Floor: pos.Floor, Read: pos.Read, At: "20-1", Count: count}})
+				e.must(err)
+				equal(t, "lost, once all is read", got.Renewed[0].Lost, int64(0))
+			})
+		}
 	}
 }

@@ -32,8 +32,8 @@ end
 -- The IDs of at most 1000 pending entries, and which of these are there. Entries are
 -- removed from the beginning on: with the first one all are there, but for what is deleted
 -- by hand, which counts as lost when all is read.
-local function pending_in(log, group, foreign)
-	local oldest, ids = redis.call('XPENDING', log, group)[2], {}
+local function pending_in(log, group, oldest, foreign)
+	local ids = {}
 	if redis.REDIS_VERSION then
 		local there = present(log, group, { oldest }, foreign)
 		if there[oldest] then return { oldest }, there end
@@ -52,8 +52,11 @@ end
 local function position(log, group, aside, foreign)
 	local last, read, name = group['last-delivered-id'], tonumber(group['entries-read'] or ''), group['name']
 	if group['pending'] == 0 and redis.REDIS_VERSION then return last, read, 0 end
-	local pending, there = pending_in(log, name, foreign)
+	local all = redis.call('XPENDING', log, name)
+	local pending, there = pending_in(log, name, all[2], foreign)
 	if #pending == 0 then return last, read, 0 end
+	-- Set back by hand: what is pending behind that is no part of what was read since.
+	if all[3] and before(last, all[3]) then read = nil end
 	local floor, first, missing, behind, more = preceding(pending[1]), nil, 0, group['pending'], {}
 	for _, id in ipairs(pending) do
 		if there[id] then first = first or id else missing = missing + 1 end
