@@ -50,6 +50,8 @@ func TestWhatRedisHasForgotten(t *testing.T) {
 		{name: "an older copy, taken over", take: true, happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
 		{name: "the ownership deleted", happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Own) },
 			asked: "state 0-0 3-3", view: "state 0-0 3-3"},
+		{name: "the position set back by hand", happens: setBack},
+		{name: "the position set back by hand, taken over", take: true, happens: setBack},
 		{name: "the position set by an operator", take: true, happens: func(e *env, p Place) {
 			e.own(p, tenure(carol, 5))
 			if _, err := e.Reset(e.ctx(), p, tenure(carol, 5), "0-0"); err != nil {
@@ -65,14 +67,14 @@ func TestWhatRedisHasForgotten(t *testing.T) {
 func (tt forgetting) play(t *testing.T) {
 	e := realEnv(t)
 	p := e.Place("orders", "printer", 0)
-	for _, id := range []string{"1-1", "2-2", "3-3"} {
-		e.add(p.Log, id)
-	}
+	e.add(p.Log, "1-1")
+	e.add(p.Log, "2-2")
 	had := e.own(p, tenure(alice, 1))
 	e.read(p, alice, 1)
 	e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1")
 	e.checkpoint(p, tenure(alice, 1), "1-1", 1)
 	copies := map[string]string{p.Log: e.raw.Dump(e.ctx(), p.Log).Val(), p.Own: e.raw.Dump(e.ctx(), p.Own).Val()}
+	e.add(p.Log, "3-3")
 	e.read(p, alice, 2)
 	if tt.happens != nil {
 		for key, value := range copies {
@@ -104,6 +106,10 @@ func (tt forgetting) play(t *testing.T) {
 	views, err := e.Views(e.ctx(), []Place{p})
 	e.must(err)
 	equal(t, "seen", views[0].Forgotten.ends(), tt.view)
+}
+
+func setBack(e *env, p Place) {
+	e.must(e.raw.XGroupSetID(e.ctx(), p.Log, GroupName(p.Processor, alice), "0").Err())
 }
 
 func older(e *env, p Place) {

@@ -7,6 +7,18 @@
 --         floor that it found to have gone back while it was the owner, or ''
 -- Returns for each partition what was stored of it, '' where nothing is forgotten, or the
 --         next owner has told so
+
+-- Whether an entry is in a partition. It is not read, see position.lua.
+local function has(log, own, id)
+	if redis.call('EXISTS', log) == 0 then return false end
+	if not redis.REDIS_VERSION then return #redis.call('XRANGE', log, id, id) > 0 end
+	local name = own .. '@' -- nobody's
+	redis.call('XGROUP', 'CREATE', log, name, '$')
+	local there = present(log, name, { id })[id]
+	redis.call('XGROUP', 'DESTROY', log, name)
+	return there
+end
+
 local function forgotten(log, own, group, epoch, given, back)
 	local saved = redis.call('HMGET', own, 'epoch', 'given', 'forgotten', 'moved', 'found')
 	local now, ours, from = tonumber(saved[1] or '') or 0, tonumber(epoch), nil
@@ -25,6 +37,8 @@ local function forgotten(log, own, group, epoch, given, back)
 	end
 	if from == '' then from = '0-0' end -- of the embedded server
 	if not from or now >= ours and not before(from, given) then return '' end
+	-- All that is known to have been there is there: the position was set back by hand, or its acks are forgotten alone.
+	if now >= ours and back == '' and has(log, own, given) then return '' end
 	local text = forgotten_text('state', from, given, ours)
 	redis.call('HSET', own, 'forgotten', text)
 	return text
