@@ -185,7 +185,8 @@ func TestBombsAreRefused(t *testing.T) {
 	} {
 		var err error
 		all, _ := allocated(func() any { var v any; err = tt.codec.Decode(tt.data, &v); return v })
-		if !errors.Is(err, ErrTooLarge) || all > 160<<20 {
+		// Under the race detector a pool forgets some of its buffers, here blocks of 4 MiB.
+		if !errors.Is(err, ErrTooLarge) || all > 224<<20 {
 			t.Errorf("%s: %d bytes allocated %d: %v", name, len(tt.data), all, err)
 		}
 	}

@@ -87,7 +87,7 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 	}
 	s.untyped("processor", "rm", "orders/billing").want(t, 2, "", "consumer group billing of stream orders (another program), which has not acked 4 events, with its position? There is no terminal to ask at: say --yes")
 	s.untyped("processor", "rm", "orders/nope", "--yes").want(t, 1, "", `no processor "nope"`)
-	s.untyped("processor", "rm", "orders/billing", "--yes").want(t, 0, "consumer group billing of stream orders destroyed; 4 events were not acked", "")
+	s.untyped("processor", "rm", "orders/billing", "--yes").want(t, 0, "consumer group billing of stream orders destroyed; 4 events not acked", "")
 	if err := s.orders.Send(ctx, order{}); err != nil {
 		t.Errorf("with the group gone: %v", err)
 	}
