@@ -126,7 +126,7 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 		case errors.Is(err, errFull):
 			full = append(full, p)
 		case err != nil:
-			p.fail(err)
+			p.fail(c.blamed(ctx, p.keys(c), err))
 		case len(p.rest) > 0:
 			more = append(more, p)
 		}

@@ -76,10 +76,8 @@ func Open(o Options) (*Client, error) {
 	if nodes != nil {
 		c.openCluster(nodes.Addrs)
 	} else {
-		c.ordinary = redis.NewClient(c.options(3))
-		c.once = redis.NewClient(c.options(-1))
-		c.ordinary.AddHook(discreet{})
-		c.once.AddHook(discreet{})
+		c.ordinary = c.hooked(c.options(3), discreet{})
+		c.once = c.hooked(c.options(-1), discreet{})
 	}
 	c.together = newPipelined(c.once, c.cluster, callsTogether, func(ctx context.Context, calls []*call) error {
 		pipeline(ctx, c.once, calls)
@@ -88,6 +86,14 @@ func Open(o Options) (*Client, error) {
 	c.ensureReplicas(o.Durability)
 	c.gathers.open = c.newGather
 	return c, nil
+}
+
+// hooked returns a client that names wrong types, with a hook of its own behind that.
+func (c *Client) hooked(o *redis.Options, own redis.Hook) *redis.Client {
+	rdb := redis.NewClient(o)
+	rdb.AddHook(naming{c})
+	rdb.AddHook(own)
+	return rdb
 }
 
 func (c *Client) newGather() *gatherer[*part, answer] {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -61,6 +62,13 @@ func TestRoutes(t *testing.T) {
 	}
 	if err := c.Check(t.Context()); err != nil {
 		t.Error(err)
+	}
+	p := c.Place("orders", "printer", 3)
+	if err := c.ordinary.Set(t.Context(), p.Own, "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DropParked(t.Context(), p, []string{"1-1"}); !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), p.Own) {
+		t.Errorf("%v does not name %s", err, p.Own)
 	}
 }
 

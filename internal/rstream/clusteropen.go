@@ -143,9 +143,8 @@ func (c *Client) openCluster(seeds []string) {
 	c.cluster = newCluster(seeds, slotOf(c.keys.Rules()), func(addr string) *node {
 		return &node{addr: addr, rdb: pool(addr, c.options(-1)), lasting: pool(addr, c.lastingOptions())}
 	})
-	c.ordinary, c.once = redis.NewClient(c.options(-1)), redis.NewClient(c.options(-1))
-	c.ordinary.AddHook(route{k: c.cluster, repeat: true})
-	c.once.AddHook(route{k: c.cluster})
+	c.ordinary = c.hooked(c.options(-1), route{k: c.cluster, repeat: true})
+	c.once = c.hooked(c.options(-1), route{k: c.cluster})
 }
 
 // A Node is a server that takes writes.

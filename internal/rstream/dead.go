@@ -48,7 +48,7 @@ func (c *Client) Bury(ctx context.Context, p Place, t Tenure, d DeadLetter) erro
 	for _, s := range d.fields() {
 		args = append(args, s)
 	}
-	return c.failed(ctx, p, "dead letter of event "+EventID(p.Partition, d.Entry.ID), c.persist(ctx, func() error {
+	return p.failed("dead letter of event "+EventID(p.Partition, d.Entry.ID), c.persist(ctx, func() error {
 		return sorted(deadScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
 	}))
 }

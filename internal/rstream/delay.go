@@ -109,7 +109,7 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 		}
 		switch {
 		case err != nil:
-			p.fail(err)
+			p.fail(c.blamed(ctx, p.keys(c), err))
 		case len(p.rest) > 0:
 			more = append(more, p)
 		}
@@ -138,17 +138,27 @@ func (p *delayPart) pack() (size int, err error) {
 }
 
 func (c *Client) delayCall(ctx context.Context, p *delayPart) *call {
-	keys := c.delayKeys(p.Stream, p.Partition)
 	args := make([]any, 2, 2+3*len(p.packed))
 	args[0], args[1] = p.meta.Size, p.meta.idWindow()
 	for n, packed := range p.packed {
 		once := ""
-		if id := p.rest[n].ID; id != "" {
-			once, keys = "1", append(keys, c.keys.Once(p.Stream, p.Partition, id))
+		if p.rest[n].ID != "" {
+			once = "1"
 		}
 		args = append(args, p.rest[n].due(), once, packed)
 	}
-	return scriptCall(ctx, delayScript, keys, args...)
+	return scriptCall(ctx, delayScript, p.keys(c), args...)
+}
+
+// keys are those of a call for the records under way, or for what is left of them.
+func (p *delayPart) keys(c *Client) []string {
+	keys := c.delayKeys(p.Stream, p.Partition)
+	for _, r := range p.rest[:min(len(p.packed), len(p.rest))] {
+		if r.ID != "" {
+			keys = append(keys, c.keys.Once(p.Stream, p.Partition, r.ID))
+		}
+	}
+	return keys
 }
 
 // take adds the reply of a call to what became of the partition. It reports

@@ -70,7 +70,7 @@ func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
 			out[i], more, err = parseMoved(flat)
 		}
 		if err != nil {
-			out[i].Err = p.wrap(sorted(err))
+			out[i].Err = p.wrap(sorted(c.blamed(ctx, c.delayKeys(p.Stream, p.Partition), err)))
 			continue
 		}
 		if more > 0 {

@@ -34,11 +34,9 @@ func (c *Client) ensureReplicas(d Durability) {
 		return
 	}
 	if c.cluster == nil {
-		c.lasting = redis.NewClient(c.lastingOptions())
-		c.lasting.AddHook(discreet{})
+		c.lasting = c.hooked(c.lastingOptions(), discreet{})
 	} else {
-		c.lasting = redis.NewClient(c.options(-1)) // of which only the hook is used
-		c.lasting.AddHook(route{k: c.cluster, lasting: true})
+		c.lasting = c.hooked(c.options(-1), route{k: c.cluster, lasting: true}) // of which only the hooks are used
 	}
 	c.takeovers = newPipelined(c.lasting, c.cluster, takeoversTogether, c.durably)
 }

@@ -55,12 +55,12 @@ func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign ti
 	if errors.Is(err, ErrHeld) && foreign > 0 {
 		if err := c.together.run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
 			if err = sorted(err); errors.Is(err, ErrWrongType) { // nobody holds what is no lock
-				return p.wrap("lock", c.blamed(ctx, p, err))
+				return p.failed("lock", err)
 			}
 			return p.wrap("lock", fmt.Errorf("%w; bounding it: %w", ErrHeld, err))
 		}
 	}
-	return p.wrap("lock", c.blamed(ctx, p, err))
+	return p.failed("lock", err)
 }
 
 // obtain makes one try for a lock.
@@ -105,7 +105,7 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 		}
 		return sorted(err)
 	})
-	return pos, p.wrap("takeover", c.blamed(ctx, p, err))
+	return pos, p.failed("takeover", err)
 }
 
 func parsePosition(reply []any) (Position, error) {

@@ -64,6 +64,10 @@ func (c *Client) Place(stream, processor string, partition int) Place {
 	}
 }
 
+func (p Place) keys() []string {
+	return []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry, p.Dead, p.Due}
+}
+
 func (p Place) wrap(op string, err error) error {
 	if err == nil {
 		return nil

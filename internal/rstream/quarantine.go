@@ -41,7 +41,7 @@ func (c *Client) storeStop(ctx context.Context, p Place, t Tenure, q Quarantine,
 	if err != nil {
 		return p.wrap(field, err)
 	}
-	return c.failed(ctx, p, field, c.persist(ctx, func() error {
+	return p.failed(field, c.persist(ctx, func() error {
 		return sorted(quarantineScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
 	}))
 }

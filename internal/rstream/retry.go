@@ -65,7 +65,7 @@ func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []
 		}
 		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
 	}
-	return c.failed(ctx, p, fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
+	return p.failed(fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
 		return sorted(parkScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
 	}))
 }
@@ -86,7 +86,7 @@ func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		n, err = attemptScript.Run(ctx, c.once, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
 		return sorted(err)
 	})
-	return n > 0, c.failed(ctx, p, "write retry of event "+EventID(p.Partition, s.ID), err)
+	return n > 0, p.failed("write retry of event "+EventID(p.Partition, s.ID), err)
 }
 
 // BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
@@ -118,7 +118,7 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		e.Values, err = unpack(packed)
 		return err
 	})
-	return e, ok, c.failed(ctx, p, "begin retry of event "+EventID(p.Partition, s.ID), err)
+	return e, ok, p.failed("begin retry of event "+EventID(p.Partition, s.ID), err)
 }
 
 // BeginSuspect notes that the owner begins Position.Suspect. If it does not release the
@@ -126,7 +126,7 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 // what was counted is forgotten. ErrFenced says that the ownership is over. It is repeated
 // inside like Park, and may be repeated.
 func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string) error {
-	return c.failed(ctx, p, "begin event "+id, c.persist(ctx, func() error {
+	return p.failed("begin event "+id, c.persist(ctx, func() error {
 		return sorted(beginScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
 	}))
 }
@@ -134,7 +134,7 @@ func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string)
 // Settle removes a parked event that is done. ErrFenced says that the ownership
 // is over. It is repeated inside like Park, and may be repeated.
 func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {
-	return c.failed(ctx, p, "settle event "+EventID(p.Partition, id), c.persist(ctx, func() error {
+	return p.failed("settle event "+EventID(p.Partition, id), c.persist(ctx, func() error {
 		return sorted(settleScript.Run(ctx, c.once, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
 	}))
 }

@@ -263,6 +263,17 @@ func (p *part) id(i int) string {
 	return p.IDs[len(p.Records)-len(p.rest)+i]
 }
 
+// keys are those of the records under way, or of what is left of them.
+func (p *part) keys(c *Client) []string {
+	keys := []string{p.Log}
+	for i := range min(p.n, len(p.rest)) {
+		if id := p.id(i); id != "" {
+			keys = append(keys, c.keys.Once(p.Stream, p.Partition, id))
+		}
+	}
+	return keys
+}
+
 // take adds what the script says of the part. The error is that of the next record,
 // errFull if the batch did not fit.
 func (p *part) take(a answer) error {

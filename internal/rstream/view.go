@@ -58,7 +58,7 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 			}
 			for i, at := range all[:len(seen)] {
 				v, err := parseView(seen[i])
-				v.Err = ps[at].wrap("view", c.blamed(ctx, ps[at], err))
+				v.Err = ps[at].failed("view", c.blamed(ctx, ps[at].keys(), err))
 				views[at] = v
 			}
 			if look.skip(len(seen)); look.places > 0 {
