@@ -2,6 +2,7 @@ package rstream
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,34 +49,48 @@ func (e *CrowdedError) Error() string {
 // Unwrap returns Err.
 func (e *CrowdedError) Unwrap() error { return e.Err }
 
+// full is what a server says that takes no more connections; of one in a cluster more follows.
+const full = "ERR max number of clients"
+
 // turnedAway is what a server says that takes no more connections, "" if that is not why
-// one broke. It says so to each new connection at once, and closes it: who writes first
-// may only see that.
+// one broke. In a cluster any node may be the one.
 func (c *Client) turnedAway(ctx context.Context, err error) string {
-	const full = "max number of clients reached"
 	if replyHas(err, full) {
 		return err.Error()
 	}
-	if c.cluster != nil || notSent(err) || isReply(err) || !Unavailable(err) {
+	if c.cluster == nil && notSent(err) || isReply(err) || !Unavailable(err) {
 		return ""
+	}
+	addrs := []string{c.base.Addr}
+	if c.cluster != nil {
+		addrs = c.cluster.askable()
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	network := c.base.Network
-	if network == "" {
-		network = "tcp"
+	for _, addr := range addrs {
+		if said := c.greeting(ctx, addr); strings.Contains(said, full) {
+			return said
+		}
 	}
-	conn, dialed := c.dialer()(ctx, network, c.base.Addr)
-	if dialed != nil {
+	return ""
+}
+
+// greeting is what a server says to a new connection: one that takes no more says so at once,
+// and closes it, and who writes first may only see that. Where there are several servers it
+// is told which.
+func (c *Client) greeting(ctx context.Context, addr string) string {
+	conn, err := c.dialer()(ctx, cmp.Or(c.base.Network, "tcp"), addr)
+	if err != nil {
 		return ""
 	}
 	defer conn.Close()
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second / 4))
 	line, _ := bufio.NewReaderSize(io.LimitReader(conn, 256), 256).ReadString('\n')
-	if said := strings.TrimPrefix(strings.TrimSpace(line), "-"); strings.Contains(said, full) {
-		return said
+	said := strings.TrimPrefix(strings.TrimSpace(line), "-")
+	if c.cluster != nil || c.masters != nil {
+		said = conn.RemoteAddr().String() + ": " + said
 	}
-	return ""
+	return said
 }
 
 func (c *Client) check(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package rstream
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -9,31 +10,64 @@ import (
 	"github.com/runnel-go/runnel/internal/testredis"
 )
 
-// A server that takes no more connections is told apart from one that is not there.
-func TestAServerThatTakesNoMoreConnections(t *testing.T) {
-	srv := testredis.Start(t)
-	admin := srv.Client(t)
-	conn := admin.Conn()
-	defer conn.Close()
+// turnAway has a server take no more connections until the test ends.
+func turnAway(t *testing.T, s *testredis.Server) {
+	t.Helper()
+	conn := s.Client(t).Conn()
 	if err := conn.Ping(t.Context()).Err(); err != nil { // its connection stays
 		t.Fatal(err)
 	}
 	if err := conn.ConfigSet(t.Context(), "maxclients", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := errors.Join(conn.ConfigSet(context.Background(), "maxclients", "1000").Err(), conn.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A server that takes no more connections is told apart from one that is not there.
+func TestAServerThatTakesNoMoreConnections(t *testing.T) {
+	srv := testredis.Start(t)
+	turnAway(t, srv)
 	for range 10 { // what its client sees depends on what comes first
-		c, err := Open(Options{URL: srv.URL(), Keys: keys.Keys{App: "app"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = c.Check(t.Context())
-		var crowded *CrowdedError
-		if !errors.As(err, &crowded) || !strings.Contains(err.Error(), "ERR max number of clients reached: raise maxclients") {
-			t.Errorf("Check: %v", err)
-		}
-		c.Close()
+		told(t, Options{URL: srv.URL(), Keys: keys.Keys{App: "app"}}, "")
 	}
-	if err := conn.ConfigSet(t.Context(), "maxclients", "100").Err(); err != nil {
+}
+
+// told checks that a client is told so, and of which server.
+func told(t *testing.T, o Options, which string) {
+	t.Helper()
+	c, err := Open(o)
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer c.Close()
+	err = c.Check(t.Context())
+	if !errors.As(err, new(*CrowdedError)) || !strings.Contains(err.Error(), which+full) || !strings.Contains(err.Error(), "reached: raise maxclients") {
+		t.Errorf("Check: %v", err)
+	}
+}
+
+func TestAMasterThatTakesNoMoreConnections(t *testing.T) {
+	w := testredis.StartWatched(t, 1)
+	turnAway(t, w.Master())
+	for range 5 {
+		told(t, Options{URL: w.URL(), Keys: example}, w.Master().Addr()+": ")
+	}
+}
+
+func TestNodesThatTakeNoMoreConnections(t *testing.T) {
+	k := testredis.StartCluster(t, 3, 0)
+	o := Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}}
+	turnAway(t, k.Nodes()[1])
+	for range 5 {
+		told(t, o, k.Nodes()[1].Addr()+": ")
+	}
+	turnAway(t, k.Nodes()[0])
+	turnAway(t, k.Nodes()[2])
+	for range 5 {
+		told(t, o, ": ")
 	}
 }
