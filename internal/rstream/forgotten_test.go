@@ -21,45 +21,72 @@ type forgetting struct {
 	happens  func(e *env, p Place)
 	take     bool
 	largest  bool   // bob has seen alice's epoch
+	back     string // the floor that alice found instead of her own
 	takeover string // what bob's takeover tells
 	asked    string // what the question finds out
 	view     string // what a look shows then
 }
 
+var forgettings = []forgetting{
+	{name: "nothing"},
+	{name: "nothing, taken over", take: true, largest: true},
+	{name: "the group destroyed", take: true, happens: func(e *env, p Place) {
+		e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
+	}},
+	{name: "the partition deleted", take: true, happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Log) },
+		takeover: "partition 1-1 1-1", view: "partition 1-1 1-1"},
+	{name: "the partition renamed, and begun again", take: true, happens: func(e *env, p Place) {
+		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
+		e.raw.Rename(e.ctx(), p.Log, "aside")
+		e.add(p.Log, "9-9")
+	}, takeover: "partition 3-3 3-3", view: "partition 3-3 3-3"},
+	{name: "all flushed", happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+		asked: "state 0-0 3-3", view: "state 0-0 3-3"},
+	{name: "all flushed, taken over", take: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+		asked: "state 0-0 3-3", view: "state 0-0 3-3"},
+	{name: "all flushed, taken over by one who knows", take: true, largest: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+		takeover: "state 0-0 ", view: "state 0-0 "},
+	{name: "an older copy", happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
+	{name: "an older copy, taken over", take: true, happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
+	{name: "an older copy, and alice has stored her floor again", take: true, back: "1-1", happens: func(e *env, p Place) {
+		older(e, p)
+		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
+	}, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
+	{name: "an older copy of which all was trimmed, and more was sent", happens: func(e *env, p Place) {
+		older(e, p)
+		e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
+		e.add(p.Log, "9-9")
+	}, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
+	{name: "the ownership deleted", happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Own) },
+		asked: "state 0-0 3-3", view: "state 0-0 3-3"},
+	{name: "the position set back by hand", happens: setBack},
+	{name: "the position set back by hand, taken over", take: true, happens: setBack},
+	{name: "all acked trimmed, and the position set back by hand", happens: trimmedAndSetBack},
+	{name: "all acked trimmed, and the position set back by hand, taken over", take: true, happens: trimmedAndSetBack},
+	{name: "all acked trimmed, and the group destroyed", take: true, happens: func(e *env, p Place) {
+		trimmed(e, p)
+		e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
+	}},
+	{name: "all acked deleted, and the position set back by hand, taken over", take: true, happens: func(e *env, p Place) {
+		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "2-2", "3-3")
+		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
+		e.raw.XDel(e.ctx(), p.Log, "1-1", "2-2", "3-3")
+		setBack(e, p)
+	}},
+	{name: "the processor removed", happens: removed},
+	{name: "the processor removed, and taken over", take: true, happens: removed},
+	{name: "the processor removed, and taken over by one who knows", take: true, largest: true, happens: removed},
+	{name: "the position set by an operator", take: true, happens: func(e *env, p Place) {
+		e.own(p, tenure(carol, 5))
+		if _, err := e.Reset(e.ctx(), p, tenure(carol, 5), "0-0"); err != nil {
+			e.t.Fatal(err)
+		}
+		e.must(e.Unlock(e.ctx(), p, tenure(carol, 5)))
+	}},
+}
+
 func TestWhatRedisHasForgotten(t *testing.T) {
-	for _, tt := range []forgetting{
-		{name: "nothing"},
-		{name: "nothing, taken over", take: true, largest: true},
-		{name: "the group destroyed", take: true, happens: func(e *env, p Place) {
-			e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
-		}},
-		{name: "the partition deleted", take: true, happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Log) },
-			takeover: "partition 1-1 1-1", view: "partition 1-1 1-1"},
-		{name: "the partition renamed, and begun again", take: true, happens: func(e *env, p Place) {
-			e.checkpoint(p, tenure(alice, 1), "3-3", 3)
-			e.raw.Rename(e.ctx(), p.Log, "aside")
-			e.add(p.Log, "9-9")
-		}, takeover: "partition 3-3 3-3", view: "partition 3-3 3-3"},
-		{name: "all flushed", happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
-			asked: "state 0-0 3-3", view: "state 0-0 3-3"},
-		{name: "all flushed, taken over", take: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
-			asked: "state 0-0 3-3", view: "state 0-0 3-3"},
-		{name: "all flushed, taken over by one who knows", take: true, largest: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
-			takeover: "state 0-0 ", view: "state 0-0 "},
-		{name: "an older copy", happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
-		{name: "an older copy, taken over", take: true, happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
-		{name: "the ownership deleted", happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Own) },
-			asked: "state 0-0 3-3", view: "state 0-0 3-3"},
-		{name: "the position set back by hand", happens: setBack},
-		{name: "the position set back by hand, taken over", take: true, happens: setBack},
-		{name: "the position set by an operator", take: true, happens: func(e *env, p Place) {
-			e.own(p, tenure(carol, 5))
-			if _, err := e.Reset(e.ctx(), p, tenure(carol, 5), "0-0"); err != nil {
-				e.t.Fatal(err)
-			}
-			e.must(e.Unlock(e.ctx(), p, tenure(carol, 5)))
-		}},
-	} {
+	for _, tt := range forgettings {
 		t.Run(tt.name, func(t *testing.T) { tt.play(t) })
 	}
 }
@@ -95,7 +122,7 @@ func (tt forgetting) play(t *testing.T) {
 			equal(t, "told by the takeover", pos.Forgotten.ends(), tt.takeover)
 		}
 	}
-	known := []Known{{Place: p, Group: GroupName(p.Processor, alice), Epoch: had.Epoch, Given: "3-3"}}
+	known := []Known{{Place: p, Group: GroupName(p.Processor, alice), Epoch: had.Epoch, Given: "3-3", Back: tt.back}}
 	for range 2 {
 		found, err := e.Forgotten(e.ctx(), known)
 		e.must(err)
@@ -110,6 +137,22 @@ func (tt forgetting) play(t *testing.T) {
 
 func setBack(e *env, p Place) {
 	e.must(e.raw.XGroupSetID(e.ctx(), p.Log, GroupName(p.Processor, alice), "0").Err())
+}
+
+func trimmed(e *env, p Place) {
+	e.must(e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "2-2", "3-3").Err())
+	e.checkpoint(p, tenure(alice, 1), "3-3", 3)
+	e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
+}
+
+func trimmedAndSetBack(e *env, p Place) {
+	trimmed(e, p)
+	setBack(e, p)
+}
+
+func removed(e *env, p Place) {
+	e.must(e.raw.Del(e.ctx(), p.Lock).Err())
+	e.must(e.Forget(e.ctx(), p, true))
 }
 
 func older(e *env, p Place) {

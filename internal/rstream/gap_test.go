@@ -155,7 +155,15 @@ func TestForgetRemovesAProcessor(t *testing.T) {
 		e.must(e.Forget(e.ctx(), p, true))
 		e.must(e.Forget(e.ctx(), p, true))
 		equal(t, "groups", e.groups(p.Log), map[string]string{GroupName("printer", alice): "0-0"})
-		equal(t, "keys", e.raw.Exists(e.ctx(), p.Own, p.Parked, p.Retry, p.Dead).Val(), 0)
+		equal(t, "keys", e.raw.Exists(e.ctx(), p.Parked, p.Retry, p.Dead).Val(), 0)
+		// Its owner, which did not release it, is told for a while that it was removed.
+		equal(t, "of the ownership", e.raw.HKeys(e.ctx(), p.Own).Val(), []string{"moved"})
+		equal(t, "expires", e.raw.PTTL(e.ctx(), p.Own).Val() > 0, true)
+		e.own(p, tenure(bob, 1))
+		equal(t, "the ownership expires", e.raw.PTTL(e.ctx(), p.Own).Val() > 0, false)
+		e.must(e.Unlock(e.ctx(), p, tenure(bob, 1)))
+		e.must(e.Forget(e.ctx(), p, true))
+		equal(t, "once it was released", e.raw.Exists(e.ctx(), p.Own).Val(), 0)
 		for _, want := range []bool{true, false} {
 			was, err := e.Unregister(e.ctx(), "orders", "old")
 			e.must(err)

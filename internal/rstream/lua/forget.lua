@@ -1,7 +1,8 @@
 -- Removes what a processor left in a partition: its consumer groups, the plain one of
 -- Python's runnel too, its position, its parked events and, if their key is named, its
 -- dead letters. Or leaves the plain group, at the processor's position: there Python's
--- runnel goes on. Repeated it changes nothing more.
+-- runnel goes on. Where the last owner did not release, the ownership hash tells for an hour
+-- that it was done on purpose, to one that only hung. Repeated it changes nothing more.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash   4 parked events   5 retry states
 --         6 dead letters, or none
@@ -36,5 +37,11 @@ elseif plain then
 	redis.call('XGROUP', 'DESTROY', log, ARGV[1])
 end
 for _, name in ipairs(groups) do redis.call('XGROUP', 'DESTROY', log, name) end
+local saved = redis.call('HMGET', KEYS[3], 'epoch', 'open', 'moved')
 for k = 3, #KEYS do redis.call('DEL', KEYS[k]) end
+local moved = saved[1] and saved[2] == '1' and saved[1] or not saved[1] and saved[3]
+if moved then
+	redis.call('HSET', KEYS[3], 'moved', moved)
+	redis.call('PEXPIRE', KEYS[3], 3600000)
+end
 return #groups

@@ -8,27 +8,31 @@
 -- Returns for each partition what was stored of it, '' where nothing is forgotten, or the
 --         next owner has told so
 
--- Whether an entry is in a partition. It is not read, see position.lua.
-local function has(log, own, id)
+-- Whether an entry is in a partition, or was removed from its beginning once it was acked, as
+-- floor tells. It is not read, see position.lua.
+local function had(log, own, id, floor)
 	if redis.call('EXISTS', log) == 0 then return false end
 	if not redis.REDIS_VERSION then return #redis.call('XRANGE', log, id, id) > 0 end
-	local name = own .. '@' -- nobody's
+	local name, left = own .. '@', redis.call('XLEN', log) -- nobody's
 	redis.call('XGROUP', 'CREATE', log, name, '$')
+	local last = find_group(log, name)['last-delivered-id']
 	local there = present(log, name, { id })[id]
 	redis.call('XGROUP', 'DESTROY', log, name)
-	return there
+	if there or not floor or before(floor, id) or before(last, id) then return there end
+	return left == 0 or trimmed_past(log, own, id, left)
 end
 
 local function forgotten(log, own, group, epoch, given, back)
-	local saved = redis.call('HMGET', own, 'epoch', 'given', 'forgotten', 'moved', 'found')
+	local saved = redis.call('HMGET', own, 'epoch', 'given', 'forgotten', 'moved', 'found', 'floor')
 	local now, ours, from = tonumber(saved[1] or '') or 0, tonumber(epoch), nil
+	if (tonumber(saved[4] or '') or 0) >= ours then return '' end -- reset or removed by an operator
 	if now < ours then
 		from = saved[2] or '0-0'
 	elseif now > ours then
 		local told = tonumber((saved[3] or ''):match('"epoch":(%d+)') or '') or 0
-		if told > ours or (tonumber(saved[4] or '') or 0) > ours then return '' end
+		if told > ours then return '' end
 		-- Up to it events were given before that takeover, unless the group was destroyed by hand.
-		from = saved[5] ~= 'checkpoint' and saved[2]
+		from = back ~= '' and back or saved[5] ~= 'checkpoint' and saved[2]
 	elseif back ~= '' then
 		from = back
 	else
@@ -38,7 +42,7 @@ local function forgotten(log, own, group, epoch, given, back)
 	if from == '' then from = '0-0' end -- of the embedded server
 	if not from or now >= ours and not before(from, given) then return '' end
 	-- All that is known to have been there is there: the position was set back by hand, or its acks are forgotten alone.
-	if now >= ours and back == '' and has(log, own, given) then return '' end
+	if now >= ours and back == '' and had(log, own, given, saved[6]) then return '' end
 	local text = forgotten_text('state', from, given, ours)
 	redis.call('HSET', own, 'forgotten', text)
 	return text

@@ -3,7 +3,7 @@
 -- tenure it changes nothing. No write happens before every check has passed.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash: tenure, epoch, floor, read, found, given, expiry,
---         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten   4 retry states
+--         open, clean, unclean, suspect, begun, deaths, aside, quarantine, skip, poke, lost, gone, missed, forgotten, moved   4 retry states
 -- ARGV    1 processor   2 executor ID (fixed length, no '@')
 --         3 lock value "<executor ID>:<tenure>"
 --         4 start of a processor that never ran here: an entry ID or '$'
@@ -57,7 +57,7 @@ if exists then
 	end
 end
 
-local fields = { 'tenure', 'epoch', 'floor', 'read', 'open', 'clean', 'suspect', 'begun', 'deaths', 'aside', 'given', 'lost' }
+local fields = { 'tenure', 'epoch', 'floor', 'read', 'open', 'clean', 'suspect', 'begun', 'deaths', 'aside', 'given', 'lost', 'moved' }
 local saved = {}
 for i, value in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do saved[fields[i]] = value end
 for _, field in ipairs({ 'epoch', 'floor', 'given', 'suspect', 'read', 'lost', 'deaths' }) do
@@ -163,22 +163,26 @@ end
 -- What an owner was given stays given, also if the next one ended before it read.
 local same = found == 'group' or found == 'checkpoint'
 if same and saved.given and before(given, saved.given) then given = saved.given end
+if same and saved.floor and before(given, saved.floor) then given = saved.floor end -- set back by hand
 local behind = {}
 for _, id in ipairs(found ~= 'reset' and aside or {}) do
 	if before(floor, id) then behind[#behind + 1] = id end
 end
 local now = redis.call('TIME')
 local epoch = math.max((tonumber(saved.epoch or '') or 0) + 1, now[1] * 1000 + math.floor(now[2] / 1000), largest + 1)
+local removed = not saved.epoch and saved.moved -- by an operator; what tells so expires, see forget.lua
+if removed then redis.call('DEL', KEYS[3]) end
 redis.call('HSET', KEYS[3], 'tenure', ARGV[3], 'epoch', string.format('%.0f', epoch),
 	'floor', floor, 'read', read and string.format('%.0f', read) or '', 'found', found, 'given', given, 'expiry', ARGV[6],
 	'open', '1', 'unclean', unclean and '1' or '0', 'suspect', suspect, 'deaths', deaths, 'aside', table.concat(behind, ' '),
 	'missed', lost + gone)
+if removed then redis.call('HSET', KEYS[3], 'moved', removed) end
 redis.call('HDEL', KEYS[3], 'clean', 'begun')
 -- Another stream than the one that was read, or an older state of all.
 if found == 'reset' and saved.floor then
 	local to = saved.given and before(saved.floor, saved.given) and saved.given or saved.floor
 	redis.call('HSET', KEYS[3], 'forgotten', forgotten_text('partition', saved.floor, to, epoch))
-elseif largest > 1 and (tonumber(saved.epoch or '') or 0) < largest then
+elseif largest > 1 and (tonumber(saved.epoch or saved.moved or '') or 0) < largest then
 	redis.call('HSET', KEYS[3], 'forgotten', forgotten_text('state', floor, '', epoch))
 end
 if lost > 0 then redis.call('HINCRBY', KEYS[3], 'lost', lost) end
