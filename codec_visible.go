@@ -11,21 +11,33 @@ import (
 var jsonCoding = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 
 // checkVisible refuses records of structs that have fields, of which none would be sent: each
-// record would come as a zero value. struct{} is fine, for events that are only a key. own are the
+// record would come as a zero value. struct{} is fine, for events that are only a key, and so is one
+// with no field but "_". own are the
 // interfaces of types that write themselves, tags those that name a field, the first that is
 // there.
 func checkVisible(codec string, record reflect.Type, own []reflect.Type, tags ...string) error {
-	t := record
+	t, seen := record, map[reflect.Type]bool{}
 	for k := t.Kind(); k == reflect.Pointer || k == reflect.Slice || k == reflect.Array || k == reflect.Map; k = t.Kind() {
-		if writesItself(t, own) {
+		if seen[t] || writesItself(t, own) { // seen: such as type Tree map[string]Tree
 			return nil
 		}
+		seen[t] = true
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || t.NumField() == 0 || anyVisible(t, own, tags, map[reflect.Type]bool{}) {
+	if t.Kind() != reflect.Struct || !anyNamed(t) || anyVisible(t, own, tags, seen) {
 		return nil
 	}
 	return fmt.Errorf("%s: %s has no exported field that would be sent: begin the names of its fields with a capital letter, and give them tags such as `json:\"customer\"`", codec, t)
+}
+
+// anyNamed reports whether a struct has a field that can hold something.
+func anyNamed(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if t.Field(i).Name != "_" {
+			return true
+		}
+	}
+	return false
 }
 
 // anyVisible reports whether something of a struct is sent.

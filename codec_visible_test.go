@@ -1,6 +1,8 @@
 package runnel
 
 import (
+	"encoding/json"
+	"math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -29,6 +31,13 @@ type knot struct {
 }
 
 func (l knot) next() (*knot, int) { return l.knot, l.n }
+
+// They end nowhere, and are fine: as JSON they are as deep as their values.
+type (
+	tree map[string]tree
+	nest []nest
+	ring *ring
+)
 
 func TestRecordsOfWhichNothingIsSentAreRefused(t *testing.T) {
 	_ = hidden{}.id()
@@ -60,7 +69,17 @@ func TestRecordsOfWhichNothingIsSentAreRefused(t *testing.T) {
 		}{}, "", ""},
 		{knot{}, none, none},
 		{struct{}{}, "", ""},
+		{struct{ _ struct{} }{}, "", ""},
+		{struct {
+			_ struct{}
+			hidden
+		}{}, none, none},
 		{"text", "", ""},
+		{tree{}, "", ""},
+		{nest{}, "", ""},
+		{ring(nil), "", ""},
+		{big.Int{}, "", ""},
+		{json.RawMessage{}, "", ""},
 		{Named{}, "", ""},
 		{struct{ Named }{}, "", ""},
 		{struct{ inner }{}, "", ""},
