@@ -39,16 +39,21 @@ func runMembers(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	list := []listedMember{}
+	list, gone := []listedMember{}, []string{}
 	for _, st := range state.Streams {
 		for _, p := range st.Processors {
 			if p.MembersErr != "" {
 				return errors.New(p.MembersErr)
 			}
 			list = append(list, membersOf(p)...)
+			for _, l := range steering(&p) {
+				if l.gone != "" {
+					gone = append(gone, fmt.Sprintf("%s/%s: %s", p.Stream, p.Processor, l))
+				}
+			}
 		}
 	}
-	return s.out.write(list, func(w io.Writer) error { return writeMembers(w, list, time.Now()) })
+	return s.out.write(list, func(w io.Writer) error { return writeMembers(w, list, gone, time.Now()) })
 }
 
 func membersOf(p inspect.ProcessorState) (out []listedMember) {
@@ -64,7 +69,8 @@ func membersOf(p inspect.ProcessorState) (out []listedMember) {
 	return out
 }
 
-func writeMembers(w io.Writer, list []listedMember, now time.Time) error {
+// writeMembers also tells which drains and pins are of workers that are gone.
+func writeMembers(w io.Writer, list []listedMember, gone []string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PROCESSOR\tWORKER\tEXECUTOR\tJOINED\tHEARTBEAT\tASSIGNED\tOWNED\tPINNED\tDRAINED")
 	for _, m := range list {
@@ -74,6 +80,9 @@ func writeMembers(w io.Writer, list []listedMember, now time.Time) error {
 		}
 		printf(t, "%s/%s\t%s\t%s\t%s ago\t%s\t%s\t%s\t%s\t%s\n", m.Stream, m.Processor, m.Worker, m.Executor, shortly(now.Sub(m.JoinedAt)), beatOf(m.MemberState),
 			rebalance.Ranges(m.Assigned), rebalance.Ranges(m.Owned), pinned, ago(now, m.Drained))
+	}
+	for _, l := range gone {
+		printf(t, "%s\n", l)
 	}
 	return t.Flush()
 }

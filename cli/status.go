@@ -177,6 +177,32 @@ func goneOf(p *inspect.ProcessorState, worker string) string {
 	return fmt.Sprintf("; the worker is gone since %s, and this is forgotten from %s on", at.Format(time.RFC3339), at.Add(rebalance.ForgetAfter).Format(time.RFC3339))
 }
 
+// A steer is a drain or the pins of a worker: what it is, what ends it, and that the worker
+// is gone, if so.
+type steer struct{ what, ends, gone string }
+
+func (s steer) String() string { return s.what + "; it ends with " + s.ends + s.gone }
+
+// steering are the drains and pins of a processor.
+func steering(p *inspect.ProcessorState) (out []steer) {
+	for _, worker := range slices.Sorted(maps.Keys(p.Cordons)) {
+		since := p.Cordons[worker].UTC().Format(time.RFC3339)
+		out = append(out, steer{fmt.Sprintf("worker %s is drained since %s", worker, since), fmt.Sprintf("processor drain %s --end", worker), goneOf(p, worker)})
+	}
+	for _, worker := range slices.Compact(slices.Sorted(maps.Values(p.Pins))) {
+		var pinned []int
+		for n, to := range p.Pins {
+			if to == worker {
+				pinned = append(pinned, n)
+			}
+		}
+		ranges := rebalance.Ranges(pinned)
+		unpin := fmt.Sprintf("processor move %s/%s %s --unpin", p.Stream, p.Processor, strings.ReplaceAll(ranges, " ", ","))
+		out = append(out, steer{fmt.Sprintf("partitions %s are pinned to worker %s", ranges, worker), unpin, goneOf(p, worker)})
+	}
+	return out
+}
+
 func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.Time) {
 	printf(t, "processor %s/%s: generation %d, %s\n", p.Stream, p.Processor, p.Generation, plural(len(p.Members), "member"))
 	if p.MembersErr != "" {
@@ -188,17 +214,8 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 	for _, m := range p.Members {
 		printf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beatOf(m))
 	}
-	for _, worker := range slices.Sorted(maps.Keys(p.Cordons)) {
-		printf(t, "worker %s is drained since %s; it ends with processor drain %s --end%s\n", worker, p.Cordons[worker].UTC().Format(time.RFC3339), worker, goneOf(p, worker))
-	}
-	for _, worker := range slices.Compact(slices.Sorted(maps.Values(p.Pins))) {
-		var pinned []int
-		for n, to := range p.Pins {
-			if to == worker {
-				pinned = append(pinned, n)
-			}
-		}
-		printf(t, "partitions %s are pinned to worker %s; it ends with processor move %s/%s %s --unpin%s\n", rebalance.Ranges(pinned), worker, p.Stream, p.Processor, strings.ReplaceAll(rebalance.Ranges(pinned), " ", ","), goneOf(p, worker))
+	for _, l := range steering(p) {
+		printf(t, "%s\n", l)
 	}
 	fmt.Fprintln(t)
 	writeRow(t, columnsOf(wide), func(c column) string { return c.title })

@@ -88,6 +88,11 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	s.run("members").matches(t, `(?m)^orders/printer +w1 .* none +none +- +\S+ ago$`)
 	s.run("status").matches(t, `(?m)^worker w1 is drained since 20\S+Z; it ends with processor drain w1 --end$`)
 	s.run("status").matches(t, `(?m)^worker old1 is drained since 20\S+Z; it ends with processor drain old1 --end; the worker is gone since 20\S+Z, and this is forgotten from 20\S+Z on$`)
+	s.run("members").matches(t, `(?m)^orders/printer: worker old1 is drained since 20\S+Z; .*; the worker is gone since 20\S+Z`)
+	of := s.processor()
+	if told := strings.Join(processorDetail(&inspect.AppState{}, &of), "\n"); !strings.Contains(told, "; the worker is gone since") {
+		t.Errorf("top tells %s", told)
+	}
 	// Events still come through.
 	s.send(8)
 	eventually(t, "all is acked", func() bool { return s.processor().Totals.Lag == 0 })

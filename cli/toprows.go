@@ -2,15 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
-	"github.com/runnel-go/runnel/rebalance"
 )
 
 // A head is a column of one of top's tables. Where room lacks, columns of the highest
@@ -135,11 +132,8 @@ func processorState(p *inspect.ProcessorState, alive int, held map[string]int) (
 // membership was told.
 func processorDetail(a *inspect.AppState, p *inspect.ProcessorState) []string {
 	out := rulesOf(a, rules.Processor(p.Stream, p.Processor))
-	for _, worker := range slices.Sorted(maps.Keys(p.Cordons)) {
-		out = append(out, fmt.Sprintf("worker %s is drained since %s", worker, p.Cordons[worker].UTC().Format(time.RFC3339)))
-	}
-	if len(p.Pins) > 0 {
-		out = append(out, fmt.Sprintf("partitions %s are pinned", rebalance.Ranges(slices.Sorted(maps.Keys(p.Pins)))))
+	for _, l := range steering(p) {
+		out = append(out, l.what+l.gone)
 	}
 	return out
 }
