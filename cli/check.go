@@ -97,6 +97,9 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 	for _, stream := range slices.Sorted(maps.Keys(state.Unreadable)) {
 		return errors.New(state.Unreadable[stream])
 	}
+	if state.RulesErr != "" { // partitions may be held, or wait for a new owner that knows
+		return errors.New(state.RulesErr)
+	}
 	if v.Findings, err = morePartitions(ctx, s, state); err != nil {
 		return err
 	}
@@ -119,11 +122,7 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 			v.Processors = append(v.Processors, checkedProc{p.Stream, p.Processor, p.Totals})
 		}
 	}
-	for _, e := range state.Evictions {
-		if e.MaxMemory > 0 {
-			v.Findings = append(v.Findings, finding{What: "eviction", Value: e.Evicted, Text: e.Text + ": events may vanish without an error; run CONFIG SET maxmemory-policy noeviction there"})
-		}
-	}
+	v.Findings = append(v.Findings, evictions(state)...)
 	v.OK = len(v.Findings) == 0
 	if err := s.out.write(v, v.text); err != nil || v.OK {
 		return err
@@ -143,6 +142,16 @@ func morePartitions(ctx context.Context, s *session, state *inspect.AppState) ([
 		out = append(out, finding{Stream: stream, What: "partitions", Value: int64(e.There), Limit: int64(e.Own), Text: e.Error()})
 	}
 	return out, err
+}
+
+// evictions finds the servers that may evict keys as they are set now.
+func evictions(state *inspect.AppState) (out []finding) {
+	for _, e := range state.Evictions {
+		if e.MaxMemory > 0 {
+			out = append(out, finding{What: "eviction", Value: e.Evicted, Text: e.Text + ": events may vanish without an error; run CONFIG SET maxmemory-policy noeviction there"})
+		}
+	}
+	return out
 }
 
 // findings are what a processor is complained about for.

@@ -185,12 +185,34 @@ func TestStatusShowsWhatRunsForLong(t *testing.T) {
 	w.stop().want(t, 0, "", "function is stuck")
 }
 
-// Rules that nobody can read are an error, and do not keep status from the rest.
-func TestStatusWithoutReadableRules(t *testing.T) {
-	s := owned(t, 1)
-	if err := s.rdb.HSet(t.Context(), "__rules:shop", "pause app", `{"v":2}`).Err(); err != nil {
-		t.Fatal(err)
+// Rules that nobody can read are an error, named with key and remedy, and do not keep status from the rest.
+func TestRulesThatCannotBeRead(t *testing.T) {
+	for _, tt := range []struct {
+		name, key, why, remedy string
+		spoil                  []any
+	}{
+		{"pauses of another version", "__rules:shop", "stored rules are not readable", "HDEL", []any{"HSET", "__rules:shop", "pause app", `{"v":2}`}},
+		{"garbage among the blocks", "__block:shop", "stored rules are not readable", "HDEL", []any{"HSET", "__block:shop", "block app", `{`}},
+		{"a wrong type", "__block:shop", "key holds a wrong Redis type", "delete or rename", []any{"SET", "__block:shop", "x"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newShop(t, nil)
+			s.registered()
+			s.attended()
+			s.checked(0)
+			if err := s.rdb.Do(t.Context(), tt.spoil...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			why := "rules of app shop (" + tt.key + "): " + tt.why
+			s.untyped("status").want(t, 0, "what is paused or blocked cannot be told", "")
+			for _, args := range [][]string{{"rules", "ls"}, {"check"}} {
+				s.untyped(args...).want(t, 1, "", why)
+				s.untyped(args...).want(t, 1, "", tt.remedy)
+			}
+			s.untyped("doctor").want(t, 3, why, "")
+			s.untyped("doctor").want(t, 3, "partitions wait that find a new owner", "")
+			s.rdb.Del(t.Context(), tt.key)
+			s.checked(0)
+		})
 	}
-	s.untyped("status").want(t, 0, "what is paused or blocked cannot be told", "")
-	s.untyped("rules", "ls").want(t, 1, "", "rules of app shop (__rules:shop): stored rules are not readable")
 }

@@ -13,13 +13,16 @@ import (
 // app looks at what an app has stored that belongs to no partition, and at what its
 // workers tell: whether it can be read, and whether they can read.
 func (d *doctor) app(ctx context.Context) error {
-	l := newLook(d.c, 1)
+	l, before := newLook(d.c, 1), len(d.out)
 	if err := l.read(ctx, d.c.Keys().Leader()); err != nil {
 		if rstream.Denied(err) {
 			d.found(err, "")
 			return nil
 		}
 		return err
+	}
+	if err := l.shared.RulesErr; err != nil {
+		d.found(err, "until that is done what workers know holds, no change reaches them, and partitions wait that find a new owner")
 	}
 	if err := l.shared.StreamsErr; err != nil {
 		d.found(err, "delete the key: workers and senders write it anew")
@@ -29,7 +32,7 @@ func (d *doctor) app(ctx context.Context) error {
 	if err := l.prepare(ctx, streams); err != nil {
 		return err
 	}
-	before, processors, partitions := len(d.out), 0, map[string]int{}
+	processors, partitions := 0, map[string]int{}
 	for _, stream := range streams {
 		m, _, err := l.meta(stream)
 		if err != nil {

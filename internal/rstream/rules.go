@@ -182,5 +182,12 @@ func (c *Client) rulesError(key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("rules of app %s (%s): %w", c.keys.App, key, err)
+	remedy := ""
+	switch {
+	case errors.Is(err, rules.ErrInvalid):
+		remedy = fmt.Sprintf(": look at it with HGETALL %s and remove what is odd with HDEL, then set again what is to be held", key)
+	case errors.Is(err, ErrWrongType) && !errors.As(err, new(*wrongTypeError)):
+		remedy = fmt.Sprintf(": look what %s is, then delete or rename it, and set again what is to be held", key)
+	}
+	return fmt.Errorf("rules of app %s (%s): %w%s", c.keys.App, key, err, remedy)
 }
