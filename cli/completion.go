@@ -137,7 +137,7 @@ func (p *program) names(ctx context.Context, usage string, typed []string) (foun
 		return nil
 	}
 	for _, st := range streams {
-		if !strings.HasPrefix(usage, "STREAM/") {
+		if !strings.HasPrefix(strings.TrimPrefix(usage, "["), "STREAM/") {
 			found = append(found, st.Stream)
 		}
 		for _, name := range st.Processors {

@@ -35,11 +35,12 @@ func dryRunFlag() cli.Flag {
 func (p *program) dead() *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:      "ls",
-		Usage:     "list dead letters, the oldest event first",
-		ArgsUsage: "STREAM/PROCESSOR",
+		Usage:     "list dead letters, the oldest event first; without a processor, those that have any",
+		ArgsUsage: "[STREAM/PROCESSOR]",
 		Flags:     deadFlags(),
 		Action:    p.action(runDeadLs),
 	},
+		"PROG dead ls",
 		"PROG dead ls orders/printer",
 		"PROG dead ls orders/printer --since 1h --error timeout --output json")
 	show := p.command(&cli.Command{
@@ -66,6 +67,9 @@ func (p *program) dead() *cli.Command {
 }
 
 func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
+	if !c.Args().Present() {
+		return runDeadOverview(ctx, s, c)
+	}
 	a, err := s.aside(ctx, c)
 	if err != nil {
 		return err

@@ -27,6 +27,14 @@ func TestDeadLs(t *testing.T) {
 		`^ID +EVENT +KEY +ATTEMPTS +DIED +REASON +ERROR\n`,
 		`(?m)^`+all[0].ID+` +`+all[0].Event+` +ada +3 +\S+ ago +failed +no ink$`,
 		`(?m)^`+all[first].ID+` .* bob .*paper jam.*…$`)
+	newest := slices.MaxFunc(all, func(a, b inspect.DeadState) int { return a.Died.Compare(b.Died) })
+	over := parse[[]listedDead](t, s.untyped("dead", "ls", "--output", "json"))
+	if len(over) != 1 || over[0].Dead != 6 || over[0].Unknown != 0 || over[0].Newest == nil || !over[0].Newest.Died.Equal(newest.Died) {
+		t.Errorf("of all processors: %+v", over)
+	}
+	s.untyped("dead", "ls").matches(t, `^PROCESSOR +DEAD +NEWEST +KEY`, `(?m)^orders/printer +6 +`+over[0].Newest.ID+` +bob +\S+ ago +failed +paper jam`,
+		`(?m)^dead ls orders/printer lists them, dead show orders/printer --id `+over[0].Newest.ID+` shows one$`)
+	s.untyped("dead", "ls", "--key", "ada").want(t, 2, "", "which processor?")
 	for flags, want := range map[string]int{
 		"--key ada": 3, "--since 1h": 6, "--since 1ns": 0, "--error jam": 3, "--partition 0 --limit 2": 2, "--id " + all[first].ID: 1, "--id " + all[0].Event: 1,
 	} {

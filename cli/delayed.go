@@ -135,6 +135,9 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 		if len(wanted) > 0 && !wanted[e.ID] {
 			continue
 		}
+		if key, ok := look.Key(e.Entry); ok {
+			e.Key = rstream.KeyText(key)
+		}
 		record, _ := look.Record(e.Entry)
 		shown = append(shown, shownDelayed{DelayedState: e, Record: record})
 	}

@@ -48,7 +48,7 @@ func TestDelayedLs(t *testing.T) {
 		}
 	}
 	s.run("delayed", "ls", "orders").matches(t, `^ID +DUE +IN +SENT +KEY +RECORD\n`,
-		`(?m)^`+ids[1]+` +20\S+Z +\d+m\d+s +\S+ ago +- +{"customer":"bob","amount":1}$`)
+		`(?m)^`+ids[1]+` +20\S+Z +\d+m\d+s +\S+ ago +bob +{"customer":"bob","amount":1}$`)
 	partition := ids[1][:1]
 	for flags, want := range map[string][]string{
 		"--limit 2":                               ids[:2],
@@ -62,7 +62,7 @@ func TestDelayedLs(t *testing.T) {
 		}
 	}
 	// Without the app's types the metadata tell the codec.
-	s.untyped("delayed", "ls", "orders").matches(t, `(?m)^`+ids[1]+` .* - +{"customer":"bob","amount":1}$`)
+	s.untyped("delayed", "ls", "orders").matches(t, `(?m)^`+ids[1]+` .* bob +{"customer":"bob","amount":1}$`)
 	s.run("status", "--output", "json").want(t, 0, `"delayed":5`, "")
 	s.run("status").want(t, 0, "partitioner xxh64, 5 delayed\n", "")
 }

@@ -150,6 +150,26 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 	return chosen[:atMost(f.Limit, len(chosen))], nil
 }
 
+// NewestDead returns the dead letter of a processor that died last, without its fields; nil
+// for none.
+func NewestDead(ctx context.Context, c *rstream.Client, p *ProcessorState) (newest *DeadState, err error) {
+	for _, s := range p.Partitions {
+		if s.Dead == 0 {
+			continue
+		}
+		d, ok, err := c.LastDead(ctx, c.Place(p.Stream, p.Processor, s.Partition))
+		if err != nil {
+			return nil, err
+		}
+		if ok && (newest == nil || rstream.CompareIDs(d.ID, newest.Letter) > 0) {
+			d.Entry.Values = nil
+			one := deadState(d)
+			newest = &one
+		}
+	}
+	return newest, nil
+}
+
 func byEvent(a, b DeadState) int {
 	return cmp.Or(rstream.CompareIDs(a.Entry.ID, b.Entry.ID), cmp.Compare(a.Partition, b.Partition))
 }

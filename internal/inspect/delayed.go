@@ -19,7 +19,7 @@ type DelayedState struct {
 	Partition int       `json:"partition"`
 	Due       time.Time `json:"due"`
 	Sent      time.Time `json:"sent"`
-	Key       string    `json:"key"` // "" where the key function tells it
+	Key       string    `json:"key"` // that was given with the record, else ""; commands know the others
 
 	Entry rstream.Entry `json:"-"` // without values where there is too much for a list
 	Bytes int64         `json:"-"` // of the values

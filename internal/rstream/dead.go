@@ -92,6 +92,16 @@ func (c *Client) DeadLetters(ctx context.Context, p Place, after string, count i
 	return letters, nil
 }
 
+// LastDead returns the dead letter of a partition that died last, and whether there is one.
+func (c *Client) LastDead(ctx context.Context, p Place) (DeadLetter, bool, error) {
+	entries, err := c.ordinary.XRevRangeN(ctx, p.Dead, "+", "-", 1).Result()
+	if err != nil || len(entries) == 0 {
+		return DeadLetter{}, false, p.wrap("dead letters", sorted(err))
+	}
+	d, err := parseDead(entries[0], p.Partition)
+	return d, err == nil, p.wrap("dead letters", err)
+}
+
 // parseDead reads a dead letter. What somebody else has written there is one
 // without most of its fields.
 func parseDead(e Entry, partition int) (DeadLetter, error) {
