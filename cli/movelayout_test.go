@@ -88,3 +88,12 @@ func (s *shop) onlyOut(args ...string) result {
 	r.err = ""
 	return r
 }
+
+// The key of the rules that a move left behind is not to be deleted.
+func TestDoctorKnowsWhatAMoveLeft(t *testing.T) {
+	s := newShop(t, nil)
+	s.registered()
+	s.run("stream", "move-layout", "--yes").want(t, 0, "RUNNEL_KEY_LAYOUT=cluster", "renamed")
+	s.untyped("doctor").want(t, 3, "GET __rules:shop tells whether `stream move-layout` has left it: then set RUNNEL_KEY_LAYOUT", "")
+	s.untyped("rules", "ls").want(t, 1, "", "then set RUNNEL_KEY_LAYOUT")
+}

@@ -193,7 +193,7 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 	}{
 		{"pauses of another version", "__rules:shop", "stored rules are not readable", "HDEL", []any{"HSET", "__rules:shop", "pause app", `{"v":2}`}},
 		{"garbage among the blocks", "__block:shop", "stored rules are not readable", "HDEL", []any{"HSET", "__block:shop", "block app", `{`}},
-		{"a wrong type", "__block:shop", "key holds a wrong Redis type", "delete or rename", []any{"SET", "__block:shop", "x"}},
+		{"a wrong type", "__block:shop", "key holds a wrong Redis type", "delete or rename it", []any{"SET", "__block:shop", "x"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShop(t, nil)

@@ -187,7 +187,8 @@ func (c *Client) rulesError(key string, err error) error {
 	case errors.Is(err, rules.ErrInvalid):
 		remedy = fmt.Sprintf(": look at it with HGETALL %s and remove what is odd with HDEL, then set again what is to be held", key)
 	case errors.Is(err, ErrWrongType) && !errors.As(err, new(*wrongTypeError)):
-		remedy = fmt.Sprintf(": look what %s is, then delete or rename it, and set again what is to be held", key)
+		remedy = fmt.Sprintf(": GET %s tells whether `stream move-layout` has left it: then set RUNNEL_KEY_LAYOUT as that command has said; "+
+			"else delete or rename it, and set again what is to be held", key)
 	}
 	return fmt.Errorf("rules of app %s (%s): %w%s", c.keys.App, key, err, remedy)
 }
