@@ -84,7 +84,10 @@ func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
 // letters are the dead letters that a command is about. Where there are none it says where
 // else they may be: what middleware.DeadLetter moves is not among them.
 func (s *session) letters(ctx context.Context, a *aside, whole bool) ([]inspect.DeadState, error) {
+	far := s.progress()
+	a.filter.Looked = far.looked("dead letters")
 	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, whole)
+	far.clear()
 	if err != nil || len(letters) > 0 || s.out.json {
 		return letters, err
 	}

@@ -36,6 +36,11 @@ func (p *progress) of(what string, done, all int64) {
 	p.at(fmt.Sprintf("%s %d of %d", what, done, all), done, float64(done)/float64(max(all, 1)))
 }
 
+// looked tells how many were looked at, of a number that is not known.
+func (p *progress) looked(what string) func(int) {
+	return func(n int) { p.at(fmt.Sprintf("looked at %d %s", n, what), int64(n), 0) }
+}
+
 // at tells what is done, the number of it, and its share of the whole, 0 where that is not known.
 func (p *progress) at(text string, done int64, share float64) {
 	now := p.now()

@@ -36,6 +36,12 @@ func TestProgressTellsRateShareAndTimeLeft(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	out.Reset()
+	p.looked("dead letters")(400)
+	if got, want := out.String(), "\r\x1b[Klooked at 400 dead letters, 19/s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	now = now.Add(time.Second)
+	out.Reset()
 	p.at("sent 42, failed 0", 42, 0) // of nobody knows how many
 	p.clear()
 	p.clear()

@@ -58,7 +58,7 @@ func runRetryLs(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	states, err := inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
+	states, err := s.parked(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -85,10 +85,18 @@ type changedEvents struct {
 	Events    []string `json:"events"` // as they are listed
 }
 
+// parked are the parked events that a command is about.
+func (s *session) parked(ctx context.Context, a *aside) ([]inspect.RetryState, error) {
+	far := s.progress()
+	defer far.clear()
+	a.filter.Looked = far.looked("parked events")
+	return inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
+}
+
 // change applies a change to the chosen events, partition by partition, once sure has
 // agreed, and tells which ones it was.
 func (a *aside) change(ctx context.Context, s *session, did string, change operate.ParkedChange, sure func(n int) error) error {
-	states, err := inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
+	states, err := s.parked(ctx, a)
 	if err == nil && len(states) > 0 && sure != nil {
 		err = sure(len(states))
 	}

@@ -22,6 +22,14 @@ type Filter struct {
 	Since      time.Time // when it became a dead letter
 	Error      string    // a part of the error or the reason, in any case
 	Limit      int
+	Looked     func(int) // called after each part of them, with how many were looked at; nil is fine
+}
+
+// looked counts what was looked at.
+func (f *Filter) looked(sum *int, n int) {
+	if *sum += n; f.Looked != nil {
+		f.Looked(*sum)
+	}
 }
 
 // An AmbiguousError says that an ID without a partition is that of several events.
@@ -110,6 +118,7 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 		return nil, err
 	}
 	var trips pace
+	looked := 0
 	for _, n := range partitions {
 		p, after := c.Place(stream, processor, n), ""
 		if !f.Since.IsZero() {
@@ -137,6 +146,7 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 				chosen = chosen[:f.Limit]
 			}
 			trips.came(len(letters), bytes)
+			f.looked(&looked, len(letters))
 			if len(letters) < page {
 				break
 			}
@@ -227,6 +237,7 @@ func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f
 	if err != nil {
 		return nil, err
 	}
+	looked := 0
 	for _, n := range partitions {
 		states, now, err := c.Retries(ctx, c.Place(stream, processor, n))
 		if err != nil {
@@ -241,6 +252,7 @@ func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f
 				chosen = append(chosen, retryState(n, s, heads[s.Lane] == s.ID, now))
 			}
 		}
+		f.looked(&looked, len(states))
 	}
 	slices.SortStableFunc(chosen, func(a, b RetryState) int {
 		return cmp.Or(rstream.CompareIDs(a.ID, b.ID), cmp.Compare(a.Partition, b.Partition))

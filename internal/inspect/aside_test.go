@@ -122,8 +122,12 @@ func TestDeadLettersOverManyPages(t *testing.T) {
 		for _, e := range pending(t, c, p, 2*lettersPerTrip) {
 			must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: e}))
 		}
-		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0}}, false)
+		var looked []int
+		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0}, Looked: func(n int) { looked = append(looked, n) }}, false)
 		must(t, err)
+		if len(looked) < 2 || !slices.IsSorted(looked) || looked[len(looked)-1] != 2*lettersPerTrip {
+			t.Errorf("looked at %v", looked)
+		}
 		if len(got) != 2*lettersPerTrip || got[len(got)-1].Event != fmt.Sprint("0/", 2*lettersPerTrip, "-0") {
 			t.Errorf("%d dead letters", len(got))
 		}
