@@ -15,7 +15,17 @@ import (
 func newReplicated(t *testing.T, partitions int, expiry time.Duration) (r *rig, link *faultproxy.Proxy, replica *testredis.Server) {
 	r = newRig(t, partitions, expiry)
 	link = faultproxy.Start(t, r.srv.Addr())
-	return r, link, r.srv.ReplicaVia(t, link.Addr())
+	replica = r.srv.ReplicaVia(t, link.Addr())
+	// A worker that knows of one server only ends its connections by their numbers. Those of the
+	// test's own client, which would send again what it was cut off from, must be others.
+	for range 100 {
+		c := replica.Client(t)
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	return r, link, replica
 }
 
 // promote makes a replica the master, which the worker meets on its next connection
