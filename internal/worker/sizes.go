@@ -12,7 +12,7 @@ const (
 	// suddenSize is what an entry may measure though all before it were smaller, and
 	// suddenPrefetches is that multiple if all of a read do.
 	suddenSize       = 256 << 10
-	suddenPrefetches = 16
+	suddenPrefetches = 32
 	// leastPerRead is what is asked for of each partition, however many there are.
 	leastPerRead = 16
 	// unknownSize is what an entry is taken to measure, at least, where none was seen lately.
