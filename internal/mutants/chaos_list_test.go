@@ -72,7 +72,7 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "sends are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassResend,
-		edits: []edit{{"internal/rstream/client.go", "c.once = redis.NewClient(c.options(-1))", "c.once = redis.NewClient(c.options(3))"}},
+		edits: []edit{{"internal/rstream/client.go", "c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})"}},
 	},
 	{
 		rule: "acks are confirmed before the lock is released", load: plainLoad, faults: "term,join", want: history.ClassRepeat,

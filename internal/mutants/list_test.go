@@ -110,7 +110,7 @@ var mutants = []mutant{
 	},
 	{
 		"sends are not repeated by the client", "internal/rstream/client.go",
-		"c.once = redis.NewClient(c.options(-1))", "c.once = redis.NewClient(c.options(3))",
+		"c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})",
 		"TestBrokenSends/1_1_close_after",
 	},
 	{
