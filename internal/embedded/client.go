@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"strconv"
 	"strings"
@@ -33,6 +34,10 @@ func (s *Server) answerClient() {
 			p.WriteInt(n)
 			return true
 		}
+		if cmd == "XLEN" && p.ClientName != oneReply {
+			s.answerOnce(p, cmd, args)
+			return true
+		}
 		if cmd != "CLIENT" || len(args) == 0 {
 			return false
 		}
@@ -51,6 +56,23 @@ func (s *Server) answerClient() {
 		}
 		return false
 	})
+}
+
+// oneReply is the name of a peer of which only the first reply counts.
+const oneReply = "embedded: one reply"
+
+// answerOnce answers with the first line of what miniredis writes. To XLEN of a key of
+// another type it writes an error and a zero, and the zero would be taken for the reply
+// of the next command. (In a transaction it still does.)
+func (s *Server) answerOnce(p *server.Peer, cmd string, args []string) {
+	var written bytes.Buffer
+	w := bufio.NewWriter(&written)
+	once := server.NewPeer(w)
+	once.Ctx, once.ClientName = p.Ctx, oneReply // of the same database, and in the same script
+	s.mini.Server().Dispatch(once, append([]string{cmd}, args...))
+	w.Flush()
+	line, _, _ := strings.Cut(written.String(), "\n")
+	p.WriteRaw(line + "\n")
 }
 
 func (s *Server) id(p *server.Peer) int64 {

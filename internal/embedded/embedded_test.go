@@ -206,3 +206,23 @@ func TestClientKill(t *testing.T) {
 		t.Errorf("killed %d connections that are not there", n)
 	}
 }
+
+// A key of a wrong type has one error for a reply, and what comes behind keeps its own.
+func TestTheLengthOfAKeyThatIsNoStream(t *testing.T) {
+	_, c := start(t)
+	ctx := t.Context()
+	c.RPush(ctx, "list", "x")
+	c.XAdd(ctx, &redis.XAddArgs{Stream: "stream", Values: []any{"n", 1}})
+	p := c.Pipeline()
+	wrong, right, none := p.XLen(ctx, "list"), p.XLen(ctx, "stream"), p.XLen(ctx, "none")
+	script := p.Eval(ctx, `return {redis.pcall('XLEN', 'list'), redis.call('XLEN', 'stream')}`, nil)
+	if _, err := p.Exec(ctx); !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		t.Error(err)
+	}
+	if !redis.HasErrorPrefix(wrong.Err(), "WRONGTYPE") || right.Val() != 1 || none.Val() != 0 || none.Err() != nil {
+		t.Errorf("%v, %v, %v", wrong, right, none)
+	}
+	if got, err := script.Slice(); err != nil || len(got) != 2 || got[1] != int64(1) {
+		t.Errorf("in a script: %v, %v", got, err)
+	}
+}

@@ -55,7 +55,7 @@ func newEnv(t *testing.T, addr string, real bool) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1})
+	raw := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1, ReadTimeout: time.Minute})
 	t.Cleanup(func() {
 		raw.Close()
 		if err := c.Close(); err != nil {
