@@ -18,7 +18,7 @@ const (
 )
 
 // slabs are events, batches and slices to hand out. Nothing is used twice, so
-// that whoever keeps one finds it unchanged. What is alone is in memory by itself.
+// that an event that an application keeps stays as it is. What is alone is in memory by itself.
 type slabs struct {
 	events  []Event
 	batches []Batch

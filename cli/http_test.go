@@ -150,7 +150,7 @@ func TestALoopbackWorkerIsServedToThisMachine(t *testing.T) {
 	}
 }
 
-// Where in a script Redis met an error is for the log, not for whoever may look at a probe.
+// Where in a script Redis met an error is for the log and not for the clients of a probe.
 func TestAProbeLeavesOutPlacesInScripts(t *testing.T) {
 	w := httptest.NewRecorder()
 	answer(w, errors.New("refresh: WRONGTYPE wrong kind of value script: 0123456789abcdef0123456789abcdef01234567, on @user_script:17., trying again"))

@@ -139,7 +139,7 @@ func TestProcessorGoesBackToPython(t *testing.T) {
 	}
 }
 
-// Python stores no number of partitions. Where it has more of them, nobody would read what it
+// Python stores no number of partitions. Where it has more of them, no worker would read what it
 // sends there.
 func TestPythonHasMorePartitions(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 16})

@@ -185,7 +185,7 @@ func TestStatusShowsWhatRunsForLong(t *testing.T) {
 	w.stop().want(t, 0, "", "function is stuck")
 }
 
-// Rules that nobody can read are an error, named with key and remedy, and do not keep status from the rest.
+// Rules that cannot be read are an error, named with key and remedy, and do not keep status from the rest.
 func TestRulesThatCannotBeRead(t *testing.T) {
 	for _, tt := range []struct {
 		name, key, why, remedy string

@@ -12,7 +12,7 @@ import (
 // one, tells a process and then the group that it is in.
 const sameSignal = 20 * time.Millisecond
 
-// secondSignal is how long after the first Ctrl-C somebody is told what a second one does.
+// secondSignal is how long after the first Ctrl-C a command prints what a second one does.
 const secondSignal = 500 * time.Millisecond
 
 // interrupts ends the command at the first signal and the process at the second.

@@ -11,8 +11,8 @@ const ForgetAfter = 24 * time.Hour
 
 // tidied returns a group that replaces old with since when the workers of pins and
 // cordons have been gone, and without those of which that is ForgetAfter; their names,
-// too. It is for a group that is to be stored anyway. While there was no member, nobody
-// was gone: a fleet that stood still for days finds its pins again.
+// too. It is for a group that is to be stored anyway. While there was no member, no
+// worker was gone: a fleet that stood still for days finds its pins again.
 func (g Group) tidied(old Group, now time.Time) (next Group, forgotten []string) {
 	since := g.Gone
 	if len(old.Executors) == 0 {

@@ -56,7 +56,7 @@ func TestWishesForWorkersThatAreGoneAreForgotten(t *testing.T) {
 			t.Errorf("after 25 h: %+v", g)
 		}
 
-		// Nobody is gone while nothing works.
+		// No worker is gone while nothing works.
 		change(func(g Group) Group { return g.Leave("p", "a1", "c1") })
 		time.Sleep(3 * ForgetAfter)
 		change(join("a"))

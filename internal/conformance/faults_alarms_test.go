@@ -170,6 +170,13 @@ var harmless = []struct {
 		a.groups(func(key, group string) { a.do("XGROUP", "DESTROY", key, group) })
 		a.round()
 	}},
+	{"positions are set back by hand, again and again", func(a *alarms) {
+		for range 3 {
+			a.groups(func(key, group string) { a.do("XGROUP", "SETID", key, group, "0") })
+			a.round()
+			a.ready()
+		}
+	}},
 	{"all is trimmed, and positions are set back", func(a *alarms) {
 		a.do("XTRIM", partitionKey(0), "MAXLEN", 0)
 		a.do("XTRIM", partitionKey(1), "MAXLEN", 0)

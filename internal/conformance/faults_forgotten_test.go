@@ -46,7 +46,7 @@ func forgotten(t *testing.T, s *testredis.Server) (out []string) {
 	return out
 }
 
-// stored says whether the end of a partition is stored as its floor.
+// stored reports whether the end of a partition is stored as its floor.
 func stored(t *testing.T, rdb *redis.Client, partition int) bool {
 	floor := rdb.HGet(t.Context(), fmt.Sprintf("__own:post.parcels.check.%d", partition), "floor").Val()
 	return floor == rdb.XInfoStream(t.Context(), partitionKey(partition)).Val().LastGeneratedID
@@ -179,47 +179,5 @@ func TestAWorkerSaysAtItsStartThatRedisEvicts(t *testing.T) {
 				names(t, fmt.Errorf("%s", a.log.text()), tt.level, tt.want, "CONFIG SET maxmemory-policy noeviction")
 			}
 		})
-	}
-}
-
-// An operator sets the position of a live owner back: all that is there is processed again, and
-// neither lost nor forgotten events are told.
-func TestAPositionSetBackByHandIsNoLoss(t *testing.T) {
-	t.Parallel()
-	srv := testredis.Start(t)
-	rdb, tr := srv.Client(t), newTracker(history.Memory())
-	workers := twoWorkers(t, srv, tr)
-	producer, seq := newProducer(t, srv.URL(), 2), int64(0)
-	round := func() {
-		seq++
-		for _, key := range keysOf(2) {
-			producer.send(parcel{Key: key, Seq: seq})
-		}
-		await(t, "a round to be processed", 60*time.Second, func() bool { return tr.passed("check", 2, seq) })
-	}
-	for range 5 {
-		round()
-	}
-	for range 3 {
-		for p := range 2 {
-			for _, group := range rdb.XInfoGroups(t.Context(), partitionKey(p)).Val() {
-				if err := rdb.XGroupSetID(t.Context(), partitionKey(p), group.Name, "0").Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		round()
-		await(t, "the positions to be stored", 60*time.Second, func() bool { return stored(t, rdb, 0) && stored(t, rdb, 1) })
-		ready(t, 60*time.Second, workers...)
-	}
-	for _, p := range partitionsOf(t, srv) {
-		if p.Lost != 0 || p.Forgotten != nil {
-			t.Errorf("partition %d: lost %d, forgotten %v", p.Partition, p.Lost, p.Forgotten)
-		}
-	}
-	for _, w := range workers {
-		if line := w.log.line("ERROR"); line != "" {
-			t.Errorf("a worker says %s", line)
-		}
 	}
 }

@@ -184,7 +184,7 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 	}
 	names := m.Processors
 	if len(names) == 0 {
-		names = []string{""} // what is the same whoever processes it
+		names = []string{""} // what is the same for all processors
 	}
 	var places []rstream.Place
 	for _, name := range names {

@@ -239,7 +239,7 @@ func TestATakeoverCountsWhatPythonLost(t *testing.T) {
 }
 
 // A position that was set back by hand: what the group had read is counted from there, and what is
-// pending from before is no part of it. Nothing is told to be lost that nobody can know of.
+// pending from before is no part of it. What cannot be known to be lost is not told as lost.
 func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
 	for _, again := range []int{0, 1, 3, 15} { // entries that are read again before the takeover
 		for _, acked := range []int{10, 20} {

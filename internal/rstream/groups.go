@@ -33,7 +33,7 @@ func (c *Client) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]
 	for n, call := range calls {
 		groups, err := parseGroups(call.reply.Slice())
 		if err = sorted(err); errors.Is(err, ErrWrongType) {
-			continue // it has none, and whoever looks at the partition is told
+			continue // it has none, and a look at the partition names the key
 		}
 		if err != nil {
 			return nil, fmt.Errorf("stream %s partition %d: consumer groups: %w", stream, n, err)

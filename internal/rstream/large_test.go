@@ -209,7 +209,7 @@ func TestNoLookCopiesTheStatesOfLargeKeys(t *testing.T) {
 		took := e.scriptTime(func() { v = e.view(p) })
 		failed := int64(20)
 		if key > 1000 {
-			failed = -1 // nobody counts
+			failed = -1 // too many to count
 		}
 		equal(t, "parked, failed", []int64{v.Parked, v.Failed}, []int64{20, failed})
 		return took

@@ -43,7 +43,7 @@ func (c *Client) looks(ps []Place) (looks []*look) {
 	return looks
 }
 
-// full says whether a partition with so many places and groups is too much.
+// full reports whether a partition with so many places and groups is too much.
 func (l *look) full(places, groups int) bool {
 	return len(l.parts) == partitionsPerLook || l.places+places > placesPerLook || l.groups+groups > groupsPerLook
 }

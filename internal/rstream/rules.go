@@ -13,7 +13,7 @@ import (
 
 // Rules returns what is paused and blocked in the app, and the server's time,
 // which it had before it read them. It uses plain commands, so that a user who
-// may only read the rules can run workers. The pauses are read first: whoever has read
+// may only read the rules can run workers. The pauses are read first: a worker that has read
 // the copy of a block there has the block, too.
 func (c *Client) Rules(ctx context.Context) (rules.Set, time.Time, error) {
 	pipe := c.ordinary.Pipeline()

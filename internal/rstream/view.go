@@ -25,7 +25,7 @@ type View struct {
 	End       string // last ID ever appended
 	Oldest    string // the first ID that is not acked, "" if all is
 	Parked    int64
-	Failed    int64 // of the parked, failed and waiting for another attempt; -1 where so many are parked that nobody counts
+	Failed    int64 // of the parked, failed and waiting for another attempt; -1 where too many are parked to count
 	Dead      int64 // dead letters
 	Delayed   int64 // events that wait for their time
 	Lost      int64 // removed before they were processed

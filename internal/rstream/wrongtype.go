@@ -13,7 +13,7 @@ import (
 
 // probes are, by what a key's name begins with, commands that every role may call, that
 // change nothing, and that refuse any other type than the right one. Metadata, membership,
-// rules, blocks and audit are missing: whoever uses one of these names it.
+// rules, blocks and audit are missing: the calls that use one of these name it.
 var probes = map[string]string{
 	"__strm": "XLEN", "__dead": "XLEN", "__ctrl": "XLEN",
 	"__lock": "GET", "__leader": "GET", "__id": "GET", "__dueseq": "GET",
