@@ -121,13 +121,13 @@ func (w *Worker) Err() error {
 // in the bubble ends by itself within some seconds of fake time; Gate keeps user
 // code from having effects meanwhile. It does not block.
 func (w *Worker) Kill() {
+	w.net.cut(true) // first: what Gate ends may be stored as a failure
 	w.mu.Lock()
 	if !w.killed {
 		close(w.dead)
 	}
 	w.killed, w.told = true, true
 	w.mu.Unlock()
-	w.net.cut(true)
 	w.cancel()
 }
 

@@ -187,7 +187,7 @@ func (c *conn) cut() {
 
 // identify is the last step of a handshake.
 func (l *line) identify(ctx context.Context, cn *redis.Conn) error {
-	id, err := l.c.connID(ctx, cn)
+	id, err := identityOf(ctx, cn)
 	if err != nil && !isReply(err) {
 		return err
 	}
@@ -200,24 +200,23 @@ func (l *line) identify(ctx context.Context, cn *redis.Conn) error {
 	return nil
 }
 
-// A connID names a connection of a server. Another server may have one of the same
-// number: where the master may move, the address that the server sees tells them apart.
+// A connID names a connection of a server. A server that was started again, or another
+// one in its place, may have one of the same number: the address that it sees tells them
+// apart.
 type connID struct {
-	number int64 // CLIENT ID, 0 when the server does not tell it
-	addr   string
+	number int64  // CLIENT ID, 0 when the server does not tell it
+	addr   string // "" when the server does not tell it
 }
 
-// connID asks the server which connection this is.
-func (c *Client) connID(ctx context.Context, cn *redis.Conn) (id connID, err error) {
-	if c.masters != nil {
-		info, err := cn.Do(ctx, "CLIENT", "INFO").Text()
-		if err != nil && !isReply(err) {
-			return id, err
-		}
-		for field := range strings.FieldsSeq(info) {
-			if addr, ok := strings.CutPrefix(field, "addr="); ok {
-				id.addr = addr
-			}
+// identityOf asks the server which connection this is.
+func identityOf(ctx context.Context, cn *redis.Conn) (id connID, err error) {
+	info, err := cn.Do(ctx, "CLIENT", "INFO").Text()
+	if err != nil && !isReply(err) {
+		return id, err
+	}
+	for field := range strings.FieldsSeq(info) {
+		if addr, ok := strings.CutPrefix(field, "addr="); ok {
+			id.addr = addr
 		}
 	}
 	id.number, err = cn.ClientID(ctx).Result()

@@ -177,7 +177,7 @@ func (c *Client) streamRights(p Place) []Right {
 		{Roles: everyone, args: []any{"CLUSTER", "INFO"}, When: Clustered, Without: "doctor cannot tell whether all slots are served"},
 		{Roles: everyone, args: []any{"ASKING"}, When: Clustered, Without: "what has gone ahead of a slot on its way to another node is not reached until the slot has"},
 		{Roles: everyone, args: []any{"ROLE"}, When: Moving, Without: "a server that is no master any more is noticed when it refuses a write"},
-		{Roles: Work, args: []any{"CLIENT", "INFO"}, When: Moving, Without: "what ends a broken connection may hit another one after a failover"},
+		{Roles: Work, args: []any{"CLIENT", "INFO"}, Without: "what ends a broken connection may hit another one after a restart of the server, or a failover"},
 		{Roles: most, args: []any{"WAIT", 0, 1}, When: Lasting},
 		// For no role, since it also shows the server's own password.
 		{args: []any{"CONFIG", "GET", "save"}, Without: "doctor cannot tell what is set for persistence and replicas"},
