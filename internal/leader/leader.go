@@ -8,8 +8,9 @@
 //	     └──── trust ────┘ a fifth earlier, and counted from before the request
 //
 // So of two workers at most one is inside its window at any moment, whatever
-// the network delays, as long as their clocks run at the same speed within that
-// margin. It is a lease as in Gray and Cheriton (1989), not a fence: a task that
+// the network delays, as long as their clocks and the server's run at the same speed
+// within that margin. A server's clock that is set forward ends the lock at once, and a
+// window only by the next renewal: two may lead until then (docs/faults.md). It is a lease as in Gray and Cheriton (1989), not a fence: a task that
 // writes to other systems and may be stopped for longer than the window should
 // check its context before each write.
 //
