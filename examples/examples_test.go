@@ -70,16 +70,31 @@ func TestOwnMainServes(t *testing.T) {
 		}
 		status, body = get(t, "http://"+addr+"/ready")
 	}
-	resp, err := http.Post("http://"+addr+"/orders", "application/json", strings.NewReader(`{"customer":"ada","amount":9.99}`))
+	post(t, "http://"+addr+"/orders", "one", `{"customer":"ada","amount":9.99}`)
+	post(t, "http://"+addr+"/orders", "one", `{"customer":"ada","amount":9.99}`)
+	post(t, "http://"+addr+"/orders", "two", `{"customer":"ada","amount":1}`)
+	p.waitFor(t, "billed 1.00 to ada")
+	if n := strings.Count(p.output(), "billed 9.99 to ada"); n != 1 {
+		t.Errorf("an order that was sent twice under one key was billed %d times", n)
+	}
+	p.terminate(t)
+}
+
+func post(t *testing.T, url, key, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusAccepted {
-		t.Errorf("POST /orders: %s", resp.Status)
+		t.Errorf("POST %s: %s", url, resp.Status)
 	}
-	p.waitFor(t, "billed 9.99 to ada")
-	p.terminate(t)
 }
 
 func get(t *testing.T, url string) (status int, body string) {

@@ -30,8 +30,9 @@ func main() {
 	invoices := runnel.NewStream(app, "invoices", func(i Invoice) string { return i.Customer }, nil)
 	reminders := runnel.NewStream(app, "reminders", func(r Reminder) string { return r.Customer }, nil)
 
-	invoices.Process("remind", runnel.Each(func(ctx context.Context, _ *runnel.Event, i Invoice) error {
-		sent, err := reminders.SendAfter(ctx, 3*time.Second, Reminder(i))
+	invoices.Process("remind", runnel.Each(func(ctx context.Context, e *runnel.Event, i Invoice) error {
+		// As SendAfter, with an ID: an invoice that is processed again has one reminder.
+		sent, err := reminders.SendEvents(ctx, runnel.Outgoing[Reminder]{Record: Reminder(i), After: 3 * time.Second, ID: e.SendID(0)})
 		if err != nil {
 			return err
 		}

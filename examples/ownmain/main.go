@@ -2,7 +2,7 @@
 // worker beside it, on the Redis client that the service has anyway.
 //
 //	go run ./examples/ownmain                  # the service; needs a redis-server
-//	curl -X POST localhost:8080/orders -d '{"customer":"ada","amount":9.99}'
+//	curl -X POST localhost:8080/orders -H "Idempotency-Key: $(uuidgen)" -d '{"customer":"ada","amount":9.99}'
 //	curl localhost:8080/ready
 //
 // With arguments it is the command line that every app has:
@@ -93,9 +93,10 @@ func handler(app *runnel.App, orders *runnel.Stream[Order]) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// With an error the order may or may not be in: the client decides
-		// whether to send it again.
-		if err := orders.Send(r.Context(), order); err != nil {
+		// With an error the order may or may not be in. A client that gives each order a
+		// UUID as its Idempotency-Key may repeat the request: the order is in once.
+		once := runnel.Outgoing[Order]{Record: order, ID: r.Header.Get("Idempotency-Key")}
+		if _, err := orders.SendEvents(r.Context(), once); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}

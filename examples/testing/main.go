@@ -46,13 +46,14 @@ func register(app *runnel.App) streams {
 // book keeps the balances of its partition and sends a receipt per booking.
 func (s streams) book(ctx context.Context, events *runnel.Events[Booking]) error {
 	balance := map[string]int{}
-	for booking := range events.Records() {
+	for event, booking := range events.All() {
 		if balance[booking.Account]+booking.Cents < 0 {
 			return fmt.Errorf("book %d: %w", booking.Cents, errOverdrawn)
 		}
 		balance[booking.Account] += booking.Cents
 		receipt := Receipt{booking.Account, balance[booking.Account]}
-		if err := s.receipts.Send(events.Context(), receipt); err != nil {
+		once := runnel.Outgoing[Receipt]{Record: receipt, ID: event.SendID(0)} // a booking that is processed again has one receipt
+		if _, err := s.receipts.SendEvents(events.Context(), once); err != nil {
 			return err
 		}
 		fmt.Printf("%s has %d cents\n", receipt.Account, receipt.Balance)

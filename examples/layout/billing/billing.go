@@ -20,7 +20,9 @@ type Invoice struct {
 func Register(app *runnel.App, placed *runnel.Stream[orders.Order]) {
 	invoices := runnel.NewStream(app, "invoices", func(i Invoice) string { return i.Customer }, nil)
 	placed.Process("invoice", runnel.Each(func(ctx context.Context, e *runnel.Event, o orders.Order) error {
-		return invoices.Send(ctx, Invoice{o.Customer, o.Cents})
+		// The ID is the same in every attempt, so that one order is one invoice.
+		_, err := invoices.SendEvents(ctx, runnel.Outgoing[Invoice]{Record: Invoice{o.Customer, o.Cents}, ID: e.SendID(0)})
+		return err
 	}), nil)
 	invoices.Process("print", runnel.Each(func(ctx context.Context, e *runnel.Event, i Invoice) error {
 		fmt.Printf("invoice: %s owes %d cents\n", i.Customer, i.Cents)
