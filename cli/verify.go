@@ -25,7 +25,7 @@ func (p *program) verify() *cli.Command {
 		ArgsUsage: "STREAM",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only partition `N`"},
-			&cli.IntFlag{Name: flagLimit, Value: troublesShown, Usage: "show at most `N` entries that are not right; all are counted"},
+			&cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, Value: troublesShown, Usage: "show at most `N` entries that are not right; all are counted"},
 		},
 		Action: p.action(runVerify),
 	},

@@ -40,7 +40,7 @@ func TestVerifyFindsWhatIsNotRight(t *testing.T) {
 			t.Errorf("%+v", v.Troubles)
 		}
 	}
-	r := s.run("stream", "verify", "orders", "--limit", "1")
+	r := s.run("stream", "verify", "orders", "-n", "1")
 	r.want(t, 3, "0/"+bad+": cannot be decoded: ", "")
 	r.want(t, 3, "and 1 more\n", "")
 	s.run("stream", "verify", "orders", "--partition", "0").want(t, 3, "0/"+bad, "")

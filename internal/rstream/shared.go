@@ -52,15 +52,16 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 	}
 	s.Streams = streamNames(s.Streams)
 	for i, key := range keys {
-		s.Values[key] = parseShared(flat[i+2])
+		s.Values[key] = c.parseShared(ctx, key, flat[i+2])
 	}
 	return s, nil
 }
 
-func parseShared(reply any) SharedValue {
+// parseShared names a key of a wrong type, but for metadata and memberships, whose readers do.
+func (c *Client) parseShared(ctx context.Context, key string, reply any) SharedValue {
 	pair, ok := reply.([]any)
 	if !ok || len(pair) != 2 {
-		return SharedValue{Err: sorted(scriptError(fmt.Sprint(reply)))}
+		return SharedValue{Err: sorted(c.blamed(ctx, []string{key}, scriptError(fmt.Sprint(reply))))}
 	}
 	text, _ := pair[0].(string)
 	left, _ := pair[1].(int64)

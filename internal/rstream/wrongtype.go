@@ -16,7 +16,7 @@ import (
 // rules, blocks and audit are missing: the calls that use one of these name it.
 var probes = map[string]string{
 	"__strm": "XLEN", "__dead": "XLEN", "__ctrl": "XLEN",
-	"__lock": "GET", "__leader": "GET", "__id": "GET", "__dueseq": "GET",
+	"__lock": "GET", "__leader": "GET", "__beat": "GET", "__id": "GET", "__dueseq": "GET",
 	"__own": "HLEN", "__parked": "HLEN", "__retry": "HLEN", "__task": "HLEN",
 	"__duever": "HLEN", "__duedata": "HLEN", "__dueatt": "HLEN",
 	"__due": "ZCARD", "__duerun": "ZCARD",
