@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,12 +34,12 @@ func (p *program) tail() *cli.Command {
 		Usage:     "show events of a stream, decoded; no processor misses them",
 		ArgsUsage: "STREAM",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: flagFollow, DisableDefaultText: true, Usage: "go on with events as they come, until interrupted"},
+			&cli.BoolFlag{Name: flagFollow, Aliases: []string{"f"}, DisableDefaultText: true, Usage: "go on with events as they come, until interrupted"},
 			&cli.StringFlag{Name: flagFrom, DefaultText: "the last 10", Usage: "`WHERE` to begin: start, end, an event or entry ID, a time such as 2026-01-31T08:00:00Z, or -1h"},
 			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},
 			&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
 			&cli.StringFlag{Name: flagGrep, Usage: "only events whose record, as it is shown, matches this `REGEXP`"},
-			&cli.IntFlag{Name: flagLimit, DefaultText: "all", Usage: "at most `N` events"},
+			&cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, DefaultText: "all", Usage: "at most `N` events; without --from the last N, and with --follow what comes behind them"},
 			&cli.BoolFlag{Name: flagRaw, DisableDefaultText: true, Usage: "the fields of the entries as they are in Redis"},
 		},
 		Action: p.action(runTail),
@@ -170,7 +171,10 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 	from := c.String(flagFrom)
 	switch {
 	case !c.IsSet(flagFrom):
-		a.last = tailedByDefault
+		a.last = cmp.Or(a.limit, tailedByDefault)
+		if a.follow { // what comes later is not counted
+			a.limit = 0
+		}
 		return nil
 	case from == "start":
 		return nil
