@@ -94,11 +94,8 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 		return fmt.Errorf("app %s has no streams at redis %s: is that its name, and its Redis? A stream is there once its app has sent to it or run a worker", state.App, state.Redis)
 	}
 	v := verdict{Processors: []checkedProc{}}
-	for _, stream := range slices.Sorted(maps.Keys(state.Unreadable)) {
-		return errors.New(state.Unreadable[stream])
-	}
-	if state.RulesErr != "" { // partitions may be held, or wait for a new owner that knows
-		return errors.New(state.RulesErr)
+	if err := unread(state); err != nil {
+		return err
 	}
 	if v.Findings, err = morePartitions(ctx, s, state); err != nil {
 		return err
@@ -128,6 +125,20 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	return exitThreshold
+}
+
+// unread is the first thing of an app that belongs to no processor and cannot be read.
+func unread(state *inspect.AppState) error {
+	for _, stream := range slices.Sorted(maps.Keys(state.Unreadable)) {
+		return errors.New(state.Unreadable[stream])
+	}
+	if state.LeaderErr != "" { // leader-only tasks run nowhere
+		return errors.New(state.LeaderErr)
+	}
+	if state.RulesErr != "" { // partitions may be held, or wait for a new owner that knows
+		return errors.New(state.RulesErr)
+	}
+	return nil
 }
 
 // morePartitions finds the streams of which Redis has more partitions than the app.

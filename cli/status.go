@@ -137,6 +137,9 @@ func noProcessor(s *inspect.StreamState, processor string) error {
 func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
+	if a.LeaderErr != "" {
+		printf(t, "who leads cannot be told: %s\n", a.LeaderErr)
+	}
 	if len(a.Streams)+len(a.Unreadable) == 0 {
 		fmt.Fprintln(t, "no streams: a stream is there once its app has sent to it or run a worker")
 	}

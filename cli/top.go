@@ -127,6 +127,9 @@ func writeTop(w io.Writer, sample *inspect.Sample, partitions bool, now time.Tim
 	a := sample.App
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
+	if a.LeaderErr != "" {
+		printf(t, "who leads cannot be told: %s\n", a.LeaderErr)
+	}
 	if a.RulesErr != "" {
 		printf(t, "what is paused or blocked cannot be told: %s\n", summary(a.RulesErr))
 	}

@@ -63,7 +63,11 @@ func (m *topModel) room() int {
 
 func (m *topModel) header() string {
 	a := m.sample.App
-	return fmt.Sprintf("app %s  redis %s  leader %s  every %s", a.App, a.Redis, dash(a.Leader), m.every)
+	leader := dash(a.Leader)
+	if a.LeaderErr != "" {
+		leader = "?"
+	}
+	return fmt.Sprintf("app %s  redis %s  leader %s  every %s", a.App, a.Redis, leader, m.every)
 }
 
 // old says how old the numbers are, if that is older than they should be.

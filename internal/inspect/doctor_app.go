@@ -10,6 +10,8 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
+const partitionsTold = 5 // of those that cannot be read, one by one
+
 // app looks at what an app has stored that belongs to no partition, and at what its
 // workers tell: whether it can be read, and whether they can read.
 func (d *doctor) app(ctx context.Context) error {
@@ -20,6 +22,9 @@ func (d *doctor) app(ctx context.Context) error {
 			return nil
 		}
 		return err
+	}
+	if _, err := l.leader(); err != nil {
+		d.found(err, "until that is done no worker leads, and leader-only tasks run nowhere")
 	}
 	if err := l.shared.RulesErr; err != nil {
 		d.found(err, "until that is done what workers know holds, no change reaches them, and partitions wait that find a new owner")
@@ -32,7 +37,7 @@ func (d *doctor) app(ctx context.Context) error {
 	if err := l.prepare(ctx, streams); err != nil {
 		return err
 	}
-	processors, partitions := 0, map[string]int{}
+	processors, partitions, places := 0, map[string]int{}, []rstream.Place(nil)
 	for _, stream := range streams {
 		m, _, err := l.meta(stream)
 		if err != nil {
@@ -44,6 +49,10 @@ func (d *doctor) app(ctx context.Context) error {
 			d.members(l, stream, processor)
 			processors++
 		}
+		places = append(places, allPlaces(d.c, stream, m)...)
+	}
+	if err := d.partitions(ctx, places); err != nil {
+		return err
 	}
 	more, err := d.c.MorePartitions(ctx, partitions)
 	if err != nil {
@@ -53,7 +62,7 @@ func (d *doctor) app(ctx context.Context) error {
 		d.say("app", LevelProblem, "stop the workers and senders of one of the two until they agree", "%v", more[stream])
 	}
 	if len(d.out) == before {
-		d.say("app", LevelOK, "", "streams: %d, processors: %d; metadata and memberships can be read", len(streams), processors)
+		d.say("app", LevelOK, "", "streams: %d, processors: %d; metadata, memberships and partitions can be read", len(streams), processors)
 	}
 	return nil
 }
@@ -65,6 +74,35 @@ func (d *doctor) found(err error, advice string) {
 		return
 	}
 	d.say("app", LevelProblem, advice, "%v", err)
+}
+
+// partitions looks whether partitions can be read, as processors see them.
+func (d *doctor) partitions(ctx context.Context, places []rstream.Place) error {
+	views, err := d.c.Views(ctx, places)
+	if rstream.Denied(err) {
+		d.found(err, "")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	unread := 0
+	for _, v := range views {
+		if rstream.Denied(v.Err) { // most likely all are
+			d.found(v.Err, "")
+			return nil
+		}
+		if v.Err == nil {
+			continue
+		}
+		if unread++; unread <= partitionsTold {
+			d.found(v.Err, "until that is done this partition stands; the others are not affected")
+		}
+	}
+	if more := unread - partitionsTold; more > 0 {
+		d.say("app", LevelProblem, "status tells of each why", "and %d more partitions cannot be read", more)
+	}
+	return nil
 }
 
 // members looks at the membership of a processor and at the heartbeats of its members.

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,6 +112,61 @@ func TestDiagnoseReplicas(t *testing.T) {
 	}
 	if d := diagnose(t, redis.Options{Addr: replica.Addr()})["role"]; d.Level != "problem" || !strings.Contains(d.Found, "it is a replica of 127.0.0.1:") {
 		t.Errorf("%+v", d)
+	}
+}
+
+// What is stored and cannot be read is told with its key and what to do, and each thing
+// once.
+func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
+	server, ctx := testredis.Start(t), t.Context()
+	c, err := rstream.Open(rstream.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for stream, processors := range map[string][]string{"orders": {"printer"}, "returns": nil, "many": {"a", "b"}} {
+		if _, err := c.EnsureMeta(ctx, stream, rstream.Meta{Partitions: 4, Processors: processors}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app := func() (out []inspect.Diagnosis) {
+		t.Helper()
+		all, err := inspect.Diagnose(ctx, c, rstream.Work)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(all, func(d inspect.Diagnosis) bool { return d.Check != "app" })
+	}
+	if all := app(); len(all) != 1 || all[0].Level != inspect.LevelOK {
+		t.Errorf("of an app that can be read: %+v", all)
+	}
+	rdb := server.Client(t)
+	for _, tt := range []struct {
+		key, remedy string
+		spoil       func(key string) error
+	}{
+		{c.Keys().Leader(), "delete or rename it", func(key string) error { return rdb.RPush(ctx, key, "x").Err() }},
+		{c.Place("orders", "printer", 2).Log, "delete or rename it", func(key string) error { return rdb.Set(ctx, key, "x", 0).Err() }},
+		{c.Place("orders", "printer", 1).Own, "DEL that key", func(key string) error { return rdb.HSet(ctx, key, "epoch", "garbage").Err() }},
+		{c.Place("returns", "", 3).Log, "delete or rename it", func(key string) error { return rdb.Set(ctx, key, "x", 0).Err() }},
+	} {
+		if err := tt.spoil(tt.key); err != nil {
+			t.Fatal(err)
+		}
+		if all := app(); len(all) != 1 || all[0].Level != inspect.LevelProblem || strings.Count(all[0].Found, tt.key) != 1 || !strings.Contains(all[0].Found, tt.remedy) {
+			t.Errorf("of %s: %+v", tt.key, all)
+		}
+		if err := rdb.Del(ctx, tt.key).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 4 { // eight findings, for each is of two processors
+		if err := rdb.Set(ctx, c.Place("many", "a", n).Log, "x", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all := app(); len(all) != 6 || !strings.Contains(all[5].Found, "and 3 more") {
+		t.Errorf("of many: %+v", all)
 	}
 }
 

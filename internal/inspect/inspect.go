@@ -22,7 +22,7 @@ const CountAtMost = 10_000
 
 // App looks at an app with the named stream, with all its streams if only is "".
 // A stream without metadata is left out. What cannot be read is told in Unreadable, in
-// MembersErr or in the Err of a partition. count bounds how many entries of a
+// LeaderErr, MembersErr or in the Err of a partition. count bounds how many entries of a
 // partition are counted one by one, 0 for CountAtMost.
 func App(ctx context.Context, c *rstream.Client, only string, count int64) (*AppState, error) {
 	return newLook(c, count).app(ctx, only)

@@ -107,9 +107,10 @@ func (l *look) beats(stream, processor string) (keys []string) {
 
 // meta returns a stream's metadata, which was read, and whether there is any.
 func (l *look) meta(stream string) (rstream.Meta, bool, error) {
-	v := l.shared.Values[l.c.Keys().Meta(stream)]
+	key := l.c.Keys().Meta(stream)
+	v := l.shared.Values[key]
 	if v.Err != nil {
-		return rstream.Meta{}, false, fmt.Errorf("stream %s: metadata: %w", stream, v.Err)
+		return rstream.Meta{}, false, &rstream.MetaError{Stream: stream, Key: key, Err: v.Err}
 	}
 	return l.c.KnowMeta(stream, []byte(v.Text))
 }
@@ -147,14 +148,11 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	}
 	l.lenient = true
 	a := &AppState{App: l.c.Keys().App, Redis: l.c.Addr(), At: l.shared.Now, Streams: []StreamState{}}
-	leader := l.shared.Values[l.c.Keys().Leader()]
-	if leader.Err != nil {
-		return nil, fmt.Errorf("leader of app %s: %w", a.App, leader.Err)
+	leader, err := l.leader()
+	if err != nil {
+		a.LeaderErr = err.Error()
 	}
-	a.Leader = leader.Text
-	if at := strings.LastIndexByte(a.Leader, '/'); at >= 0 { // each candidate adds something to its worker's name
-		a.Leader = a.Leader[:at]
-	}
+	a.Leader = leader
 	for _, name := range streams {
 		s, err := l.stream(ctx, name)
 		switch _, _, garbled := l.meta(name); {
@@ -173,6 +171,19 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	return a, nil
 }
 
+// leader is the worker that leads, which was read.
+func (l *look) leader() (string, error) {
+	v := l.shared.Values[l.c.Keys().Leader()]
+	if v.Err != nil {
+		return "", fmt.Errorf("leader of app %s: %w", l.c.Keys().App, v.Err)
+	}
+	worker := v.Text
+	if at := strings.LastIndexByte(worker, '/'); at >= 0 { // each candidate adds something to its worker's name
+		worker = worker[:at]
+	}
+	return worker, nil
+}
+
 func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) {
 	m, ok, err := l.meta(stream)
 	if err != nil || !ok {
@@ -182,15 +193,7 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 		Stream: stream, Partitions: m.Partitions, Size: m.Size, Codec: m.Codec,
 		Partitioner: m.Partitioner, KeyField: m.KeyField, Layout: m.Layout, Processors: []ProcessorState{},
 	}
-	names := m.Processors
-	if len(names) == 0 {
-		names = []string{""} // what is the same for all processors
-	}
-	var places []rstream.Place
-	for _, name := range names {
-		places = append(places, placesOf(l.c, stream, name, allOf(m.Partitions))...)
-	}
-	seen, err := Places(ctx, l.c, places, l.count)
+	seen, err := Places(ctx, l.c, allPlaces(l.c, stream, m), l.count)
 	if err != nil {
 		return nil, err
 	}
@@ -202,6 +205,18 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 		s.Processors = append(s.Processors, *p)
 	}
 	return s, l.sum(ctx, s, seen[:m.Partitions])
+}
+
+// allPlaces are a stream's partitions as each of its processors sees them.
+func allPlaces(c *rstream.Client, stream string, m rstream.Meta) (places []rstream.Place) {
+	names := m.Processors
+	if len(names) == 0 {
+		names = []string{""} // what is the same for all processors
+	}
+	for _, name := range names {
+		places = append(places, placesOf(c, stream, name, allOf(m.Partitions))...)
+	}
+	return places
 }
 
 // sum fills in the sums over a stream's partitions.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/rebalance"
 )
 
 // Who may only watch, and so only read the rules, may look at all there is.
@@ -68,6 +70,35 @@ func TestLookAtKeysOfAWrongType(t *testing.T) {
 		if _, err := App(ctx, c, "", 0); err == nil || !strings.Contains(err.Error(), "(__meta:shop): key holds a wrong Redis type") {
 			t.Errorf("all streams: %v", err)
 		}
+	})
+}
+
+// A key of a wrong type that belongs to no partition is told once, with its remedy, and the
+// rest can be seen.
+func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
+	both(t, func(t *testing.T, c *rstream.Client) {
+		ctx, k := t.Context(), c.Keys()
+		stream(t, c, "orders", "printer")
+		stream(t, c, "returns", "printer")
+		g := rebalance.Group{}.Join(alice, rebalance.Executor{Worker: "w", Expiry: time.Second}, 4, "")
+		_, err := c.Group("orders", "printer").Swap(ctx, nil, g.Encode())
+		must(t, err)
+		beat := k.Beat("orders", "printer", alice)
+		for _, key := range []string{k.Leader(), k.Meta("returns"), beat} {
+			must(t, c.Redis().Del(ctx, key).Err())
+			must(t, c.Redis().RPush(ctx, key, "x").Err())
+		}
+		a, err := App(ctx, c, "", 0)
+		must(t, err)
+		told := func(key, text, remedy string) {
+			t.Helper()
+			if strings.Count(text, key) != 1 || strings.Count(text, "delete") != 1 || !strings.Contains(text, remedy) {
+				t.Errorf("of %s is told: %q", key, text)
+			}
+		}
+		told(k.Leader(), a.LeaderErr, "look what it is, then delete or rename it")
+		told(k.Meta("returns"), a.Unreadable["returns"], "delete that key, and whoever works or sends next")
+		told(beat, a.Streams[0].Processors[0].MembersErr, "look what it is, then delete or rename it")
 	})
 }
 

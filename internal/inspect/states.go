@@ -10,6 +10,8 @@ type AppState struct {
 	Leader  string        `json:"leader"` // worker that runs leader-only tasks, "" for none
 	Streams []StreamState `json:"streams"`
 
+	LeaderErr string `json:"leader_err,omitempty"` // why it cannot be read who leads
+
 	Rules    []RuleState `json:"rules"` // in force
 	RulesErr string      `json:"rules_err,omitempty"`
 
