@@ -3,6 +3,7 @@ package metrics
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -130,6 +131,20 @@ func TestEveryAlertHasAnEntryInTheRunbook(t *testing.T) {
 	}
 	for name := range runbook {
 		t.Errorf("docs/operating.md has an entry for %s, of which there is no alert", name)
+	}
+}
+
+// The alerts fire, and do not, as deploy/alerts.test.yaml says.
+func TestAlertsFire(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed, so the alerts are not tried")
+	}
+	const cases = "../deploy/alerts.test.yaml"
+	read(t, cases) // a cached result depends on what the test itself reads
+	read(t, "../deploy/alerts.yaml")
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", cases).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
