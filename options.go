@@ -94,7 +94,9 @@ type StreamOptions struct {
 	// Partitioner maps keys to partitions. Default XXHash.
 	Partitioner *Partitioner
 	// KeyField names the JSON field that holds the key, so that `runnel send`
-	// can find it without the app's types.
+	// can find it without the app's types. With it, `send` and `sendmany` refuse a record
+	// that lacks the field, also with the app's types. Without it they send what the key
+	// function calls "" under the empty key, which is a key like any other.
 	KeyField string
 }
 

@@ -146,6 +146,23 @@ func TestUntypedSendFindsTheKey(t *testing.T) {
 	}
 }
 
+// With types a record without the KeyField is refused as without them; a stream that has
+// no KeyField may mean the empty key.
+func TestTypedSendFindsTheKey(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{KeyField: "customer"})
+	under := func(key string) string { return fmt.Sprintf("orders %d/", runnel.XXHash.Func(key, 16)) }
+	for _, record := range []string{`{}`, `{"amount":1}`} {
+		s.run("send", "orders", record).want(t, 1, "", `the record has no field "customer", which is the stream's key`)
+	}
+	if n := len(s.entries()); n != 0 {
+		t.Errorf("%d partitions have entries", n)
+	}
+	s.run("send", "orders", `{"customer":""}`).want(t, 0, under(""), "")
+	s.run("send", "orders", `{"Customer":"ada"}`).want(t, 0, under("ada"), "")
+	s.run("send", "orders", `{}`, "--key", "eve").want(t, 0, under("eve"), "")
+	newShop(t, &runnel.StreamOptions{}).run("send", "orders", `{}`).want(t, 0, under(""), "")
+}
+
 func TestUntypedSendRefusesWhatItCannotWrite(t *testing.T) {
 	mine := &runnel.Partitioner{Name: "mine", Func: func(string, int) int { return 0 }}
 	tests := []struct {
