@@ -81,6 +81,24 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	}
 }
 
+// A worker that cannot read tells so in its heartbeat, before it gives its partitions up.
+func TestWhoDoesNotReadIsTold(t *testing.T) {
+	s := owned(t, 4)
+	s.attended()
+	c := client(t, s)
+	const executor = "eeeeeeeeeeeeeeee"
+	if err := c.Lock(t.Context(), c.Place("orders", "printer", 1), rstream.Tenure{Executor: executor, Number: 1}, time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("status").matches(t, `(?m)^1 .* ok\b`)
+	beat := rstream.Beat{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // 0 is not its own
+	if err := s.rdb.Set(t.Context(), c.Keys().Beat("orders", "printer", executor), beat.Encode(), time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("status").matches(t, `(?m)^0 .* no owner\b`, `(?m)^1 .* not reading\b`)
+	s.untyped("doctor").want(t, 3, "problem  app: stream orders: processor printer: worker w1 is not reading partitions 0-1 since 2026-01-01T00:00:00Z\n       → look at its log", "")
+}
+
 // What cannot be told is no answer, neither a good nor a bad one.
 func TestCheckOfWhatCannotBeToldFails(t *testing.T) {
 	s := owned(t, 4)

@@ -114,6 +114,12 @@ func TestDashboardBeyondTheLoopback(t *testing.T) {
 	if text := out.String(); !strings.Contains(text, "everybody who reaches this address sees the events") {
 		t.Error(text)
 	}
+	t.Setenv(envDashboardToken, "a token of some length")
+	_, out, end = serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn", "--allow-actions")
+	defer end()
+	if text := out.String(); !strings.Contains(text, "the token for actions crosses the network as it is") {
+		t.Error(text)
+	}
 }
 
 // Mistakes are found before Redis is looked for.

@@ -41,6 +41,21 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// The page of metrics is of the app as a whole: it needs no worker.
+func TestTheDashboardServesMetrics(t *testing.T) {
+	s := newShop(t, 2, nil)
+	s.must(s.orders.Send(t.Context(), order{Customer: "ada"}))
+	resp, text := s.request(http.MethodGet, "/metrics", "")
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+		t.Errorf("%d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	for _, want := range []string{"members{%s} 0\n", "lag_events{%s} 1\n"} {
+		if want = "\nrunnel_app_" + fmt.Sprintf(want, `app="shop",processor="printer",stream="orders"`); !strings.Contains(text, want) {
+			t.Errorf("no %q in %d bytes", want, len(text))
+		}
+	}
+}
+
 // However many watch, one looks; what a look costs does not grow with them. Without
 // anybody nothing is asked.
 func TestWatchingIsCheap(t *testing.T) {

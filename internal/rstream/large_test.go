@@ -118,6 +118,31 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 			equal(t, "removed", got[0].Removed, 4-tt.left)
 			equal(t, "left", e.raw.XLen(e.ctx(), log).Val(), tt.left)
 		})
+		for _, policy := range []Overflow{OverflowReject, OverflowDropOldest} {
+			if tt.left > 0 && policy == OverflowDropOldest {
+				continue // it drops the last one, too
+			}
+			t.Run(tt.name+", by a send, "+string(policy), func(t *testing.T) {
+				e := realEnv(t)
+				e.bounded(1, policy, "printer")
+				p := e.Place("orders", "printer", 0)
+				e.fill(p.Log, 3)
+				e.add(p.Log, tt.last)
+				acked := 4
+				if policy == OverflowDropOldest {
+					acked = 0 // what is delivered is not lost
+				}
+				e.owner("printer", 4, acked)
+				got := e.send(e.ctx(), 9, 1)
+				if tt.left > 0 { // nothing can be behind the last ID
+					equal(t, "refused, and the entries left", []any{got.Err != nil, e.raw.XLen(e.ctx(), p.Log).Val()}, []any{true, int64(1)})
+					return
+				}
+				e.must(got.Err)
+				equal(t, "contents", e.contents(p.Log), []string{"9"})
+				equal(t, "lost", e.lost(p), "")
+			})
+		}
 	}
 }
 

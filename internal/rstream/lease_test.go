@@ -126,6 +126,29 @@ func TestRefreshOfNothingBeats(t *testing.T) {
 	})
 }
 
+// A membership that has not changed is not sent again.
+func TestRefreshKnowsTheMembershipItHasSeen(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		pulse := Pulse{Key: "beat", Expiry: time.Minute, Membership: "memb"}
+		for _, stored := range []string{"first", "second"} {
+			e.must(e.raw.Set(e.ctx(), "memb", stored, 0).Err())
+			read, err := e.Refresh(e.ctx(), pulse, nil)
+			e.must(err)
+			equal(t, "another one", string(read.Membership), stored)
+			pulse.Seen = read.Membership
+			again, err := e.Refresh(e.ctx(), pulse, nil)
+			e.must(err)
+			if len(again.Membership) == 0 || &again.Membership[0] != &pulse.Seen[0] {
+				t.Errorf("%q came again: got %q", stored, again.Membership)
+			}
+		}
+		e.must(e.raw.Del(e.ctx(), "memb").Err())
+		gone, err := e.Refresh(e.ctx(), pulse, nil)
+		e.must(err)
+		equal(t, "none", gone.Membership == nil, true)
+	})
+}
+
 func TestRefreshOfManyPartitions(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		rs := make([]Renewal, leasesPerScript+3)

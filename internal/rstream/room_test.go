@@ -80,6 +80,11 @@ func TestAFullPartitionNamesWhoHoldsItBack(t *testing.T) {
 			p := e.owner("printer", 10, 10)
 			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, GroupName("mailer", bob), "0").Err())
 		}, "consumer group mailer, of no processor of this app, is 10 behind"},
+		{"a processor that registers after the metadata was read", []string{"printer"}, func(e *env) {
+			p := e.owner("printer", 10, 10)
+			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, GroupName("mailer", bob), "0").Err())
+			e.deliver(p.Log, GroupName("mailer", bob), 1, 1)
+		}, "has 9 of 10 entries and no room for 2 more: consumer group mailer,"},
 		{"less room than is needed", []string{"printer"}, func(e *env) {
 			e.owner("printer", 10, 1)
 		}, "partition 0 of stream orders has 9 of 10 entries and no room for 2 more: processor printer is 9 behind"},
