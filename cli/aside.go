@@ -219,6 +219,12 @@ func summary(text string) string {
 	return text
 }
 
+// reasonOf is the summary of why an event stopped a partition, without the name of the event in front:
+// whoever shows the reason names the event apart.
+func reasonOf(event, reason string) string {
+	return summary(strings.TrimPrefix(reason, "event "+event+": "))
+}
+
 // plural is "1 event" or "2 events".
 func plural[N int | int64](n N, noun string) string {
 	if n == 1 {

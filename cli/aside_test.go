@@ -178,25 +178,26 @@ func TestStatusShowsWhatStandsAside(t *testing.T) {
 	ada.park("ada")
 	bob.bury("bob", "no paper")
 	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{
-		Reason: "panic: no\nprinter", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
+		Reason: "event " + eventID(0, ada.entries[2].ID) + ": panic: no\nprinter", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
 	}))
 	s.untyped("status", "orders/printer").matches(t,
 		`PENDING +LAG +AGE +DELAYED +PARKED +DEAD +LOST +ACKED TO`,
 		`(?m)^0 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +3 +0 .* quarantined$`, `(?m)^1 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +0 +3 .* ok$`, `(?m)^total +2 owned +0 +0 +- +0 +3 +3 +0 *$`,
 		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+eventID(0, ada.entries[2].ID)+`: panic: no printer\n`)
 	p := s.processor()
-	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || p.Partitions[0].Quarantine.Reason != "panic: no\nprinter" {
+	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || !strings.HasSuffix(p.Partitions[0].Quarantine.Reason, ": panic: no\nprinter") {
 		t.Errorf("totals %+v, %+v", p.Totals, p.Partitions[0].Quarantine)
 	}
 }
 
 func TestProcessorResume(t *testing.T) {
 	s, ada, bob := two(t, 2)
-	for _, o := range []*owner{ada, bob} {
-		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: "no\nink", Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
+	for i, o := range []*owner{ada, bob} {
+		reason := "event " + eventID(i, o.entries[0].ID) + ": no\nink" // the event is shown apart
+		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: reason, Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
 	}
 	stop := decoded[[]inspect.RuleState](t, s.untyped("rules", "ls", "--output", "json"))
-	if len(stop) != 2 || stop[1].Kind != "quarantine" || stop[1].Scope != "partition:orders/printer/1" || stop[1].Who != "w1" || stop[1].Why != "no\nink" ||
+	if len(stop) != 2 || stop[1].Kind != "quarantine" || stop[1].Scope != "partition:orders/printer/1" || stop[1].Who != "w1" || stop[1].Why != "event "+stop[1].Event+": no\nink" ||
 		stop[1].Event != eventID(1, bob.entries[0].ID) || stop[1].Command != "processor resume orders/printer --partition 1" || stop[1].At.UnixMilli() != 1767225600123 {
 		t.Errorf("%+v", stop)
 	}
@@ -205,11 +206,14 @@ func TestProcessorResume(t *testing.T) {
 	s.untyped("processor", "resume", "orders/printer", "--partition", "2").want(t, 1, "", "stream orders has no partition 2")
 	s.untyped("processor", "resume", "orders/other", "--partition", "0").want(t, 1, "", `no processor "other"; it has printer`)
 	s.untyped("processor", "resume", "returns/printer", "--partition", "0").want(t, 1, "", `no stream "returns"`)
-	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: resumed; it was quarantined for: no ink\n", "")
+	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: resumed; it was quarantined for: event "+eventID(0, ada.entries[0].ID)+": no ink\n", "")
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 1, "", "stream orders partition 0: processor printer: it is not quarantined")
 	got := parse[resumed](t, s.run("processor", "resume", "orders/printer", "--skip", "--yes", "--partition", "1", "--output", "json"))
-	if want := (resumed{"orders", "printer", 1, "no\nink", eventID(1, bob.entries[0].ID), time.UnixMilli(1767225600123).UTC(), true}); got != want {
+	if want := (resumed{"orders", "printer", 1, stop[1].Why, eventID(1, bob.entries[0].ID), time.UnixMilli(1767225600123).UTC(), true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if text := got.text(); !strings.HasSuffix(text, ": resumed, event "+got.Event+" is passed over; it was quarantined for: no ink") {
+		t.Error(text)
 	}
 	for i, skip := range []string{"", bob.entries[0].ID} {
 		next := rstream.Tenure{Executor: "bbbbbbbbbbbbbbbb", Number: 1}

@@ -198,11 +198,11 @@ func findings(c *cli.Context, p *inspect.ProcessorState) (out []finding) {
 			add(&s.Partition, "owner", s.Age, unownedFor.Milliseconds(), "no worker owns it, and event %s has not been acked for %s; see /readyz and the log of the workers", rstream.EventID(s.Partition, s.Oldest), shortly(age))
 		}
 		if q := s.Halt; q != nil {
-			add(&s.Partition, "halt", 1, 0, "worker %s halted at event %s at %s: %s; %s", dash(q.Worker), q.Event, q.At.Format(time.RFC3339), summary(q.Reason),
+			add(&s.Partition, "halt", 1, 0, "worker %s halted at event %s at %s: %s; %s", dash(q.Worker), q.Event, q.At.Format(time.RFC3339), reasonOf(q.Event, q.Reason),
 				passOver(p.Stream, p.Processor, q.Event))
 		}
 		if q := s.Quarantine; q != nil {
-			add(&s.Partition, "quarantine", 1, 0, "quarantined since %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Event), summary(q.Reason))
+			add(&s.Partition, "quarantine", 1, 0, "quarantined since %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Event), reasonOf(q.Event, q.Reason))
 		}
 		if f := s.Forgotten; f != nil {
 			add(&s.Partition, "forgotten", 1, 0, "at %s Redis had forgotten events: %s; this is shown for a day", f.At.Format(time.RFC3339), f.Text)

@@ -68,7 +68,7 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	if _, err := c.Takeover(t.Context(), p, me, "", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}); err != nil {
+	if err := c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "event 1/5-0: no ink", Event: "5-0", Worker: "w1", At: 1767225600123}); err != nil {
 		t.Fatal(err)
 	}
 	s.untyped("check").want(t, 3, "stream orders partition 1: processor printer: quarantined since 2026-01-01T00:00:00Z, at event 1/5-0: no ink\n", "")

@@ -78,9 +78,9 @@ func (s *session) resumePartition(ctx context.Context, stream, processor string,
 }
 
 func (r resumed) text() string {
-	did := "resumed"
+	did, reason := "resumed", summary(r.Reason)
 	if r.Skipped {
-		did = "resumed, event " + r.Event + " is passed over"
+		did, reason = "resumed, event "+r.Event+" is passed over", reasonOf(r.Event, r.Reason)
 	}
-	return fmt.Sprintf("%s/%s partition %d: %s; it was quarantined for: %s", r.Stream, r.Processor, r.Partition, did, summary(r.Reason))
+	return fmt.Sprintf("%s/%s partition %d: %s; it was quarantined for: %s", r.Stream, r.Processor, r.Partition, did, reason)
 }

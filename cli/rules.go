@@ -314,7 +314,7 @@ func (s *session) writeRules(w io.Writer, states []inspect.RuleState) error {
 	}
 	fmt.Fprintln(t, "KIND\tSCOPE\tWHO\tSINCE\tUNTIL\tWHY\tENDS WITH")
 	for _, r := range states {
-		until, why := "until removed", summary(r.Why)
+		until, why := "until removed", reasonOf(r.Event, r.Why)
 		switch {
 		case r.Kind == inspect.KindQuarantine:
 			until, why = "until resumed", fmt.Sprintf("at event %s: %s", dash(r.Event), why)

@@ -245,14 +245,14 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 			printf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince)))
 		}
 		if q := s.Halt; q != nil {
-			printf(t, "partition %d: worker %s halted at event %s at %s: %s\n", s.Partition, dash(q.Worker), q.Event, q.At.Format(time.RFC3339), summary(q.Reason))
+			printf(t, "partition %d: worker %s halted at event %s at %s: %s\n", s.Partition, dash(q.Worker), q.Event, q.At.Format(time.RFC3339), reasonOf(q.Event, q.Reason))
 			printf(t, "partition %d: %s\n", s.Partition, passOver(p.Stream, p.Processor, q.Event))
 		}
 		if f := s.Forgotten; f != nil {
 			printf(t, "partition %d: at %s Redis had forgotten events: %s\n", s.Partition, f.At.Format(time.RFC3339), f.Text)
 		}
 		if q := s.Quarantine; q != nil {
-			printf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason))
+			printf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), reasonOf(q.Event, q.Reason))
 		}
 	}
 }

@@ -282,6 +282,6 @@ func (m *topModel) question() []string {
 	}
 	return []string{
 		"resume " + what + ": it goes on with event " + dash(q.Event) + ", which is tried again",
-		"it is quarantined for: " + summary(q.Reason),
+		"it is quarantined for: " + reasonOf(q.Event, q.Reason),
 	}
 }

@@ -81,7 +81,7 @@ func partitionDetail(a *inspect.AppState, p *inspect.ProcessorState, s *inspect.
 		return []string{s.Err}
 	}
 	if q := s.Quarantine; q != nil {
-		out = append(out, fmt.Sprintf("quarantined since %s by worker %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), summary(q.Reason)))
+		out = append(out, fmt.Sprintf("quarantined since %s by worker %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), reasonOf(q.Event, q.Reason)))
 	}
 	if s.Held != "" {
 		for _, r := range a.Rules {

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -16,9 +17,13 @@ type EventError struct {
 	Err       error
 }
 
-// Error names the event as "event partition/ID".
+// Error names the event once, as "event partition/ID".
 func (e *EventError) Error() string {
-	return "event " + rstream.EventID(e.Partition, e.ID) + ": " + e.Err.Error()
+	name, text := "event "+rstream.EventID(e.Partition, e.ID), e.Err.Error()
+	if strings.Contains(text, name+" ") { // an event that cannot be decoded names itself
+		return text
+	}
+	return name + ": " + text
 }
 
 // Unwrap returns the error of the event.
