@@ -166,6 +166,7 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 				if tt.after > 0 {
 					c.Sleep(tt.after)
 					a.Kill()
+					c.Sleep(time.Millisecond) // until Redis knows: its blocked read would take what is sent
 					c.Start("b")
 				} else {
 					c.Sleep(20 * time.Second)

@@ -214,6 +214,12 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1", "3-1", "4-1").Err())
 			die(e, p)
 		},
+		"a failover forgot what was read": func(e *env, p Place) {
+			e.must(e.raw.HSet(e.ctx(), p.Own, "floor", "1-1", "read", 1).Err())
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1", "3-1", "4-1").Err())
+			e.must(e.raw.Do(e.ctx(), "XGROUP", "SETID", p.Log, GroupName("printer", alice), "4-1", "ENTRIESREAD", 1).Err())
+			die(e, p)
+		},
 		"released": func(e *env, p Place) {
 			e.release(Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0})
 			die(e, p)

@@ -64,3 +64,45 @@ func TestRefreshesDoNotHoldTheServer(t *testing.T) {
 		})
 	}
 }
+
+// Large entries that are not delivered yet, and large ones that were removed unread.
+func TestRefreshesOfLargeEntriesDoNotHoldTheServer(t *testing.T) {
+	const size = 256 << 10
+	for _, tt := range []struct {
+		name    string
+		since   []any // done to each partition after its first entry of three was given
+		at      string
+		counted bool
+		lost    int64
+	}{
+		{"more is on its way", nil, "1-1", false, 0},
+		{"all that was left was given", []any{"XDEL", "2-1"}, "3-1", true, 1},
+		{"nothing is left", []any{"XTRIM", "MAXLEN", 0}, "1-1", true, 2},
+		{"the newest are deleted", []any{"XDEL", "2-1", "3-1"}, "1-1", false, 0}, // until another one was given
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e, m := meteredEnv(t)
+			all, read := e.process(128, 1, 3, size, 1), int64(1)
+			for _, p := range all {
+				if tt.since != nil {
+					e.must(e.raw.Do(e.ctx(), append([]any{tt.since[0], p.Log}, tt.since[1:]...)...).Err())
+				}
+				if tt.at == "3-1" {
+					read = 2
+					e.must(e.raw.Do(e.ctx(), "XGROUP", "SETID", p.Log, GroupName(p.Processor, alice), "3-1", "ENTRIESREAD", 2).Err())
+				}
+			}
+			var rs []Renewal
+			for _, p := range all {
+				rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0, At: tt.at, Count: read})
+			}
+			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
+				got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Minute, Membership: "members"}, rs)
+				e.must(err)
+				for _, r := range got.Renewed {
+					equal(t, "state, lost, counted", fmt.Sprint(r.State, r.Lost, r.Counted), fmt.Sprint(Ours, tt.lost, tt.counted))
+				}
+			}))
+		})
+	}
+}

@@ -143,8 +143,8 @@ var unlistSource string
 var forgottenSource string
 
 var (
-	takeoverScript  = redis.NewScript(prelude + positionLib + takeoverSource)
-	refreshScript   = redis.NewScript(prelude + refreshSource)
+	takeoverScript  = redis.NewScript(prelude + sizeLib + positionLib + takeoverSource)
+	refreshScript   = redis.NewScript(prelude + sizeLib + refreshSource)
 	beatScript      = redis.NewScript(beatSource)
 	taskScript      = redis.NewScript(taskSource)
 	ruleScript      = redis.NewScript(ruleSource)
@@ -167,8 +167,8 @@ var (
 	sharedScript    = redis.NewScript(sharedSource)
 	logScript       = redis.NewScript(prelude + sizeLib + logSource)
 	pageScript      = redis.NewScript(prelude + sizeLib + pageSource)
-	resetScript     = redis.NewScript(prelude + positionLib + resetSource)
-	forgottenScript = redis.NewScript(prelude + positionLib + forgottenSource)
+	resetScript     = redis.NewScript(prelude + sizeLib + positionLib + resetSource)
+	forgottenScript = redis.NewScript(prelude + sizeLib + positionLib + forgottenSource)
 
 	// Of parked events, dead letters and quarantined partitions.
 	parkScript       = redis.NewScript(prelude + tenureLib + parkSource)

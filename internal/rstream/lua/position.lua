@@ -96,6 +96,7 @@ end
 -- How many entries there are behind one ID, up to another one; nil where they are many, or
 -- large.
 local function entries_between(log, after, to)
+	if not small_enough(log) then return nil end
 	local n, bytes, page = 0, 0, 1
 	while n < 1000 and bytes < 1000000 do
 		local entries = redis.call('XRANGE', log, '(' .. after, to, 'COUNT', page)
@@ -119,20 +120,11 @@ local function trimmed_past(log, own, id, left)
 	return lag == left
 end
 
--- The last ID and the number of entries ever appended, or nil. A group at the end tells
--- both: its lag is what there is, as it has read nothing.
 local known
 local function facts_of(log, own)
-	if known then return known end
-	if redis.REDIS_VERSION and redis.call('XLEN', log) > 0 then
-		local name = own .. '@' -- nobody's
-		redis.call('XGROUP', 'CREATE', log, name, '$', 'ENTRIESREAD', '0')
-		local group = find_group(log, name)
-		redis.call('XGROUP', 'DESTROY', log, name)
-		known = { last = group['last-delivered-id'], added = tonumber(group['lag'] or '') }
-	else
-		local info = map(redis.call('XINFO', 'STREAM', log))
-		known = { last = last_id(log, info), added = info['entries-added'] }
+	if not known then
+		local last, added = ends(log, own)
+		known = { last = last, added = added }
 	end
 	return known
 end

@@ -15,20 +15,26 @@
 --         (Thousands of small replies would cost more than all else.)
 --         state 1 ours, 0 lock lost, -1 lock ours but the group is gone or of another tenure,
 --         -2 a key holds a wrong type
+
+-- Whether nothing is left behind an ID. Of large entries, where the newest were deleted and older ones are left, that is
+-- seen once another one was delivered.
+local function is_last(log, own, at)
+	if small_enough(log) then return #redis.call('XRANGE', log, '(' .. at, '+', 'COUNT', 1) == 0 end
+	return redis.call('XLEN', log) == 0 or ends(log, own) == at
+end
+
 -- Every entry that was ever appended was either delivered to the processor or lost:
 -- that can be told where nothing is left to deliver. Repeated it finds nothing more.
 local function count(log, own, group, at, read, lost)
 	local info = find_group(log, group)
 	if not info or info['last-delivered-id'] ~= at then return lost, 0, -1 end -- more is on its way
 	local delivered, lag, added = tonumber(info['entries-read'] or ''), tonumber(info['lag'] or ''), nil
-	if not (delivered and lag == 0) and #redis.call('XRANGE', log, '(' .. at, '+', 'COUNT', 1) > 0 then
-		return lost, 0, -1
-	end
+	if not (delivered and lag == 0) and not is_last(log, own, at) then return lost, 0, -1 end
 	-- Redis 8 tells no lag of a stream without entries, whatever was removed from it unread.
 	if delivered and lag and (lag > 0 or redis.call('XLEN', log) > 0) then
 		added = delivered + lag
 	else
-		added = map(redis.call('XINFO', 'STREAM', log))['entries-added']
+		added = select(2, ends(log, own))
 	end
 	if not added then return lost, 1, -1 end -- the embedded server does not count
 	local gap = read and added - lost - read or 0
