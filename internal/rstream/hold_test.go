@@ -190,21 +190,10 @@ func TestResetKnowsTheNumberReadAtBothEnds(t *testing.T) {
 	}
 }
 
-// However large records are, no script copies one but the one that appends it.
-func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
-	owner := func(e *env, p Place, do func(e *env, p Place)) func() {
-		return func() {
-			e.must(e.raw.Del(e.ctx(), p.Lock, p.Own).Err())
-			for name := range e.groups(p.Log) {
-				e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, name).Err())
-			}
-			e.own(p, tenure(alice, 1))
-			e.pend(p, alice, 4)
-			do(e, p)
-		}
-	}
+// changesOfOwners are what becomes of a partition whose owner has four of five entries.
+func changesOfOwners() map[string]func(e *env, p Place) {
 	die := func(e *env, p Place) { e.own(p, tenure(bob, 1)) }
-	for name, do := range map[string]func(e *env, p Place){
+	return map[string]func(e *env, p Place){
 		"pending": die,
 		"acked": func(e *env, p Place) {
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1").Err())
@@ -243,7 +232,23 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")
 			e.must(err)
 		},
-	} {
+	}
+}
+
+// However large records are, no script copies one but the one that appends it.
+func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
+	owner := func(e *env, p Place, do func(e *env, p Place)) func() {
+		return func() {
+			e.must(e.raw.Del(e.ctx(), p.Lock, p.Own).Err())
+			for name := range e.groups(p.Log) {
+				e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, name).Err())
+			}
+			e.own(p, tenure(alice, 1))
+			e.pend(p, alice, 4)
+			do(e, p)
+		}
+	}
+	for name, do := range changesOfOwners() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sameTime(t, func(e *env, record string) time.Duration {
