@@ -229,8 +229,11 @@ func parseMeta(data []byte) (Meta, error) {
 	if err := json.Unmarshal(data, &version); err != nil {
 		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)
 	}
-	if version.V == nil || *version.V != MetaVersion {
-		return Meta{}, fmt.Errorf("stored metadata has a version other than %d: written by another release", MetaVersion)
+	if version.V == nil {
+		return Meta{}, fmt.Errorf("%w: it has no version", errGarbled)
+	}
+	if *version.V != MetaVersion {
+		return Meta{}, fmt.Errorf("%w: it has version %d, this program knows %d", errAnotherVersion, *version.V, MetaVersion)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)
@@ -296,13 +299,19 @@ func (e *MetaError) Error() string {
 	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, ErrWrongType) {
 		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and whoever works or sends next writes it anew from its own settings", e.Stream, e.Key, e.Err)
 	}
+	if errors.Is(e.Err, errAnotherVersion) {
+		return fmt.Sprintf("stream %s: metadata %s: %v: use a release that knows it; keep the key", e.Stream, e.Key, e.Err)
+	}
 	return fmt.Sprintf("stream %s: metadata: %v", e.Stream, e.Err)
 }
 
 // Unwrap returns Err.
 func (e *MetaError) Unwrap() error { return e.Err }
 
-var errGarbled = errors.New("stored metadata is not readable")
+var (
+	errGarbled        = errors.New("stored metadata is not readable")
+	errAnotherVersion = errors.New("stored metadata was written by another release")
+)
 
 func (c *Client) metaError(stream string, err error) error {
 	switch err.(type) {

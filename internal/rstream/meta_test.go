@@ -97,12 +97,17 @@ func conflict(t *testing.T, err error, want MetaConflictError) {
 
 func TestMetaOfAnotherVersion(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		for _, value := range []string{`{"v":2,"partitions":16}`, `{"partitions":16}`, `no json`} {
+		for value, remedy := range map[string]string{
+			`{"v":2,"partitions":16}`: "it has version 2, this program knows 1: use a release that knows it",
+			`{"partitions":16}`:       "it has no version: delete that key",
+			`{}`:                      "it has no version: delete that key",
+			`no json`:                 "delete that key",
+		} {
 			e.must(e.raw.Set(e.ctx(), "__meta:example.orders", value, 0).Err())
 			_, _, loadErr := e.LoadMeta(e.ctx(), "orders")
 			_, ensureErr := e.EnsureMeta(e.ctx(), "orders", orders())
 			for _, err := range []error{loadErr, ensureErr} {
-				if err == nil || !strings.Contains(err.Error(), "stream orders") {
+				if err == nil || !strings.Contains(err.Error(), "stream orders: metadata __meta:example.orders: ") || !strings.Contains(err.Error(), remedy) {
 					t.Errorf("%s: got %v", value, err)
 				}
 			}

@@ -10,7 +10,8 @@ import (
 func TestTakeoverOfAGarbledOwnership(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, tt := range []struct{ field, value string }{
-			{"epoch", "garbage"}, {"epoch", "9007199254740992"}, {"epoch", "-3"}, {"floor", "nonsense"}, {"read", "many"}, {"lost", "abc"},
+			{"epoch", "garbage"}, {"epoch", "9007199254740992"},
+			{"epoch", "9007199254740991"}, {"epoch", "9007199254740990"}, {"epoch", "-3"}, {"floor", "nonsense"}, {"read", "many"}, {"lost", "abc"},
 		} {
 			p := e.Place("orders", "printer", i)
 			e.add(p.Log, "1-1")
