@@ -60,11 +60,16 @@ func StartLimited(t testing.TB, blocks int, args ...string) *Server {
 	return start(t, blocks, "", args)
 }
 
+var advise sync.Once // how to install redis-server, not again with each test
+
 func start(t testing.TB, blocks int, replicaOf string, args []string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Fatal("redis-server is not installed; these tests need it: apt-get install redis-server (Debian, Ubuntu), " +
-			"dnf install redis (Fedora), brew install redis (macOS)")
+		advice := ""
+		advise.Do(func() {
+			advice = "; these tests need it: apt-get install redis-server (Debian, Ubuntu), dnf install redis (Fedora), brew install redis (macOS)"
+		})
+		t.Fatal("redis-server is not installed" + advice)
 	}
 	return launchNew(t, &Server{blocks: blocks, args: args, password: argument(args, "--requirepass"), replicaOf: replicaOf})
 }
