@@ -95,8 +95,8 @@ type StreamOptions struct {
 	Partitioner *Partitioner
 	// KeyField names the JSON field that holds the key, so that `runnel send`
 	// can find it without the app's types. With it, `send` and `sendmany` refuse a record
-	// that lacks the field, also with the app's types. Without it they send what the key
-	// function calls "" under the empty key, which is a key like any other.
+	// that lacks the field; with the app's types, where the key function returns "" besides.
+	// Without a KeyField the empty key is one like any other.
 	KeyField string
 }
 

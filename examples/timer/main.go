@@ -31,7 +31,8 @@ func main() {
 	}, &runnel.TaskOptions{Leader: true})
 
 	// Redis remembers which of its times was last: started again after an hour, a
-	// worker bills each minute that was missed, and none of them twice.
+	// worker bills each minute that was missed, and none of them twice, unless a failover
+	// of Redis loses what it remembers.
 	app.Cron("billing", "* * * * *", func(ctx context.Context) error {
 		slog.Info("billing: each minute, also those at which nobody ran", "minute", runnel.DueTime(ctx))
 		return nil
