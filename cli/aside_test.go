@@ -178,14 +178,14 @@ func TestStatusShowsWhatStandsAside(t *testing.T) {
 	ada.park("ada")
 	bob.bury("bob", "no paper")
 	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{
-		Reason: "event " + eventID(0, ada.entries[2].ID) + ": panic: no\nprinter", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
+		Reason: "event " + eventID(0, ada.entries[2].ID) + ": panic: no\nprinter\n\ngoroutine 7 [running]:\nmain.main()", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
 	}))
 	s.untyped("status", "orders/printer").matches(t,
 		`PENDING +LAG +AGE +DELAYED +PARKED +DEAD +LOST +ACKED TO`,
 		`(?m)^0 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +3 +0 .* quarantined$`, `(?m)^1 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +0 +3 .* ok$`, `(?m)^total +2 owned +0 +0 +- +0 +3 +3 +0 *$`,
 		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+eventID(0, ada.entries[2].ID)+`: panic: no printer\n`)
 	p := s.processor()
-	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || !strings.HasSuffix(p.Partitions[0].Quarantine.Reason, ": panic: no\nprinter") {
+	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || !strings.Contains(p.Partitions[0].Quarantine.Reason, "main.main()") {
 		t.Errorf("totals %+v, %+v", p.Totals, p.Partitions[0].Quarantine)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -125,8 +126,11 @@ func sendTo(t *testing.T, url, record string) {
 }
 
 func TestSignalDrains(t *testing.T) {
-	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
+			if signal.Ignored(sig) {
+				t.Skip("the worker is to outlive it, as with nohup")
+			}
 			p, url := devWorker(t, "shop")
 			sendTo(t, url, `{"customer":"ada"}`)
 			// The user's own line, through slog's default.

@@ -116,7 +116,9 @@ func TestWorkerHTTPMistakes(t *testing.T) {
 	s.run("worker", "--pprof").want(t, 2, "", "--pprof goes with --http")
 	s.run("worker", "--http", "127.0.0.1:no").want(t, 1, "", "--http 127.0.0.1:no: ")
 	t.Setenv(envHTTP, "127.0.0.1:no")
-	s.run("worker").want(t, 1, "", "127.0.0.1:no")
+	s.run("worker").want(t, 1, "", "RUNNEL_HTTP 127.0.0.1:no: ")
+	t.Setenv(envHTTP, "9090")
+	s.run("worker").want(t, 2, "", `RUNNEL_HTTP "9090" is no address with a port`)
 }
 
 // A page of another origin reads by a name that it has point to this machine.

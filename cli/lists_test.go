@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,9 @@ func TestProcessorInfo(t *testing.T) {
 	s := owned(t, 20)
 	r := s.untyped("processor", "info", "orders/printer")
 	r.matches(t, `(?m)^processor orders/printer: generation \d+, 0 members$`, `(?m)^PARTITION +OWNER +EXECUTOR +LEASE`, `(?m)^total +0 owned`)
+	if !strings.HasPrefix(r.out, "processor orders/printer: ") {
+		t.Errorf("begins with %.40q", r.out)
+	}
 	p := parse[inspect.ProcessorState](t, s.untyped("processor", "info", "orders/printer", "--output", "json"))
 	if p.Processor != "printer" || len(p.Partitions) != 2 || p.Totals.Length != 20 {
 		t.Errorf("%+v", p)

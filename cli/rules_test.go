@@ -34,7 +34,7 @@ func TestPauseListUnpause(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	text := s.untyped("rules", "ls")
-	for _, want := range []string{"KIND   SCOPE", "block  stream:orders               root  20", "bob", "removed", "no paper"} {
+	for _, want := range []string{"KIND   SCOPE", "block  stream:orders               root  20", "bob", "Z  until removed  ", "no paper"} {
 		text.want(t, 0, want, "")
 	}
 

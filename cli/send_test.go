@@ -71,6 +71,7 @@ func TestSendIsStrictWithTypes(t *testing.T) {
 		{"not JSON", `{customer}`, "invalid character"},
 		{"two values", `{} {}`, "not sent"},
 		{"nothing", ``, "not sent"},
+		{"half a record", `{"customer":"ada"`, "not sent: decode *cli.order: json: the text ends too early"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -110,6 +110,8 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	eventually(t, "nobody is drained", func() bool {
 		return !slices.ContainsFunc(s.processor().Members, func(m inspect.MemberState) bool { return m.Drained != nil }) && len(s.ownedBy()["w1"]) == 2
 	})
+	s.untyped("processor", "move", "orders/printer", "0", "w1").want(t, 0, "pinned", "")
+	s.untyped("processor", "drain", "w1", "--wait").want(t, 3, "worker w1 is drained for 1 processor, and keeps 1 partition: pinned to it", "")
 	s.untyped("processor", "drain", "w3").want(t, 1, "", `no worker "w3"; there is w1, w2`)
 	s.untyped("processor", "drain").want(t, 2, "", "say a worker")
 	s.untyped("processor", "drain", "w1", "orders").want(t, 2, "", "say a worker")
