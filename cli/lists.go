@@ -330,10 +330,10 @@ func runProcessorLs(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	return s.out.write(list, func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "PROCESSOR\tMEMBERS\tOWNED\tPENDING\tLAG\tAGE\tPARKED\tDEAD\tLOST\tHELD\tQUARANTINED")
+		fmt.Fprintln(t, "PROCESSOR\tMEMBERS\tOWNED\tPENDING\tLAG\tAGE\tDELAYED\tPARKED\tDEAD\tLOST\tHELD\tQUARANTINED")
 		for _, p := range list {
-			printf(t, "%s/%s\t%d\t%d of %d\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", p.Stream, p.Processor, p.Members, p.Totals.Owned, p.Partitions, p.Totals.Pending,
-				atLeast(p.Totals.Lag, p.Totals.LagMore), ageOf(p.Totals.Age, p.Totals.Lag > 0), p.Totals.Parked, p.Totals.Dead, p.Totals.Lost, p.Held, p.Totals.Quarantined)
+			printf(t, "%s/%s\t%d\t%d of %d\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", p.Stream, p.Processor, p.Members, p.Totals.Owned, p.Partitions, p.Totals.Pending,
+				atLeast(p.Totals.Lag, p.Totals.LagMore), ageOf(p.Totals.Age, p.Totals.Lag > 0), p.Totals.Delayed, p.Totals.Parked, p.Totals.Dead, p.Totals.Lost, p.Held, p.Totals.Quarantined)
 		}
 		return t.Flush()
 	})
