@@ -220,7 +220,7 @@ func summary(text string) string {
 }
 
 // reasonOf is the summary of why an event stopped a partition, without the name of the event in front:
-// whoever shows the reason names the event apart.
+// a command that shows the reason names the event apart.
 func reasonOf(event, reason string) string {
 	return summary(strings.TrimPrefix(reason, "event "+event+": "))
 }
