@@ -136,7 +136,8 @@ func TestSimFreezeAndCut(t *testing.T) {
 			t.Error("a frozen worker processed an event")
 		}
 		c.Wait(func() bool { return j.len() == 2 })
-		a.Freeze(time.Minute) // more than that
+		c.Sleep(50 * time.Millisecond) // both are acknowledged
+		a.Freeze(time.Minute)          // more than that
 		c.Start("b")
 		c.Sleep(10 * time.Second)
 		send(3)
