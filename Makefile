@@ -25,7 +25,7 @@ test: ## everything: installs what the tests need, checks, cross-builds, tests w
 audit: ## licenses of all dependencies, and known vulnerabilities where their database can be reached
 	@GO="$(GO)" scripts/audit.sh
 
-setup: ## install redis-server and gcc if they are missing
+setup: ## install redis-server, gcc and promtool if they are missing
 	@scripts/setup-test.sh
 
 fmt: ## is everything formatted by gofmt?

@@ -138,7 +138,7 @@ func TestEveryAlertHasAnEntryInTheRunbook(t *testing.T) {
 func TestAlertsFire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed, so the alerts are not tried")
+		t.Skip("promtool is not installed, so the alerts are not tried: scripts/setup-test.sh installs it")
 	}
 	const cases = "../deploy/alerts.test.yaml"
 	read(t, cases) // a cached result depends on what the test itself reads

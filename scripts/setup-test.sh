@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the machine lacks: redis-server, which they
-# start themselves, and gcc, which Go's race detector needs. Does nothing where
-# both are there.
+# start themselves, gcc, which Go's race detector needs, and promtool, which plays
+# the alerts. Does nothing where all are there.
 set -euo pipefail
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -9,6 +9,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 packages=()
 have redis-server || packages+=(redis-server)
 have gcc || packages+=(gcc libc6-dev)
+if [ "$(id -u)" -eq 0 ] && have apt-get && ! have promtool; then packages+=(prometheus); fi # others may do without
 [ ${#packages[@]} -gt 0 ] || exit 0
 
 give_up() {
@@ -31,14 +32,16 @@ install() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
 install update -qq || true
 install install -y -qq --no-install-recommends "${packages[@]}" || give_up "apt-get could not install them"
 
-# The package starts a server, which nobody asked for: the tests start their own.
-case " ${packages[*]} " in
-*" redis-server "*)
-	echo "setup-test: stopping the redis-server service that the package started"
-	if have systemctl && [ -d /run/systemd/system ]; then
-		"${as_root[@]}" systemctl stop redis-server || true
-	elif have service; then
-		"${as_root[@]}" service redis-server stop || true
-	fi
-	;;
-esac
+# These packages start servers, which nobody asked for: the tests start their own.
+for service in redis-server prometheus; do
+	case " ${packages[*]} " in
+	*" $service "*)
+		echo "setup-test: stopping the $service service that its package started"
+		if have systemctl && [ -d /run/systemd/system ]; then
+			"${as_root[@]}" systemctl stop "$service" || true
+		elif have service; then
+			"${as_root[@]}" service "$service" stop || true
+		fi
+		;;
+	esac
+done
