@@ -43,7 +43,7 @@ func newFetcher(x *incarnation) *fetcher {
 	f.target.Store(1)
 	for range x.p.ReadConns {
 		f.readers = append(f.readers, &reader{
-			f: f, conn: x.w.client.NewReader(), byLog: map[string]*tenure{},
+			f: f, conn: x.w.client.NewReader(), byLog: map[string]*tenure{}, more: map[*tenure]bool{},
 			settling: newTrouble(x.log, "end of a broken connection", &x.count.Errors),
 			wake:     make(chan struct{}, 1), kicks: make(chan struct{}, 1),
 		})
@@ -93,6 +93,9 @@ func (f *fetcher) learn(largest int64, full bool) {
 // fewEntries are done sooner than the next read would bring more.
 const fewEntries = 16
 
+// readsOfMore are how many reads in a row may leave out the partitions that had no more.
+const readsOfMore = 8
+
 // maxTarget is the most entries that are read per partition and request.
 const maxTarget = 256
 
@@ -111,8 +114,10 @@ type reader struct {
 	from    int  // whose turn it is among tenures
 	partial bool // the read under way leaves some out
 	quiet   int  // so many were asked in a row, and had nothing
+	again   int  // so many reads in a row of those in more
 
 	mu      sync.Mutex
+	more    map[*tenure]bool // gave all that they were asked for
 	tenures []*tenure
 	byLog   map[string]*tenure
 	done    chan struct{} // closed when the read under way cannot be executed any more; nil: none
@@ -132,6 +137,7 @@ func (r *reader) remove(t *tenure) bool {
 	for i := range r.tenures {
 		if r.tenures[i] == t {
 			r.tenures = append(r.tenures[:i], r.tenures[i+1:]...)
+			delete(r.more, t)
 			break
 		}
 	}
@@ -239,7 +245,8 @@ func (r *reader) run(ctx context.Context) {
 
 // next decides what to read: the history of a partition that is behind, else
 // every partition with room, and of each at most what the fullest can hold. Where that
-// would be too much for one read it is some of them, in turn.
+// would be too much for one read it is some of them, in turn, or less of each. Then those that
+// had more are read by themselves, some at a time and more of each, and the rest now and then.
 func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure) {
 	now := mono()
 	size, target := r.f.sizes.largest(now), int(r.f.target.Load())
@@ -247,28 +254,50 @@ func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure
 	defer r.mu.Unlock()
 	clear(r.reading)
 	count = target
+	var more, rest []*tenure
+	moreCount, restCount := target, target
 	for i := range r.tenures {
 		t := r.tenures[(r.from+i)%len(r.tenures)]
 		n, isBehind := t.room(size, target, now)
 		switch {
 		case n == 0:
 		case isBehind:
+			r.from = (r.from+i)%len(r.tenures) + 1 // others that are behind come next
 			r.begin([]*tenure{t})
 			return nil, nil, n, t
+		case r.more[t]:
+			set, more, moreCount = append(set, t), append(more, t), min(moreCount, n)
 		default:
-			set, logs, count = append(set, t), append(logs, t.place.Log), min(count, n)
+			set, rest, restCount = append(set, t), append(rest, t), min(restCount, n)
 		}
 	}
-	count, most := r.f.sizes.perRead(size, count, len(set))
-	// Once all of them had nothing, one read waits for all of them.
-	if r.partial = most < len(set) && r.quiet < len(set); r.partial {
-		set, logs = set[:most], logs[:most]
+	count = min(moreCount, restCount)
+	each, most := r.f.sizes.perRead(size, count, len(set))
+	switch r.again++; {
+	case each == count || most < len(set) || len(more) == 0:
+		r.again = 0
+		// Once all of them had nothing, one read waits for all of them.
+		r.partial = most < len(set) && r.quiet < len(set)
+	case r.again <= readsOfMore || len(rest) == 0:
+		each, most = r.f.sizes.perReadOfMore(size, moreCount, len(more))
+		most = min(most, len(more))
+		r.partial, set = true, more
+	default:
+		r.again = 0
+		each, most = r.f.sizes.perRead(size, restCount, len(rest))
+		r.partial, set = true, rest
+	}
+	if r.partial {
+		set = set[:most]
 		r.from = slices.Index(r.tenures, set[most-1]) + 1
 	}
 	if len(set) > 0 {
 		r.begin(set)
 	}
-	return set, logs, count, nil
+	for _, t := range set {
+		logs = append(logs, t.place.Log)
+	}
+	return set, logs, each, nil
 }
 
 // begin notes which partitions the coming read names; mu is held.
@@ -299,7 +328,7 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 		wait = shortBlock
 	}
 	chunks, err := r.conn.Read(ctx, r.f.x.group, consumerName, logs, count, wait)
-	brought := r.take(chunks, count)
+	brought := r.take(set, chunks, count)
 	if r.quiet += len(set); brought > 0 {
 		r.quiet = 0
 	}
@@ -313,13 +342,21 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 	return nil
 }
 
-// take fills the buffers with what a read brought, so many entries.
-func (r *reader) take(chunks []rstream.Chunk, count int) (brought int) {
+// take fills the buffers with what a read of a set brought, so many entries.
+func (r *reader) take(set []*tenure, chunks []rstream.Chunk, count int) (brought int) {
 	full := false
+	r.mu.Lock()
+	for _, t := range set {
+		delete(r.more, t)
+	}
+	r.mu.Unlock()
 	for _, c := range chunks {
 		brought += len(c.Entries)
 		r.mu.Lock()
 		t := r.byLog[c.Key]
+		if t != nil && len(c.Entries) >= count {
+			r.more[t] = true
+		}
 		r.mu.Unlock()
 		if t == nil {
 			continue // released meanwhile: pending, and so the next owner's

@@ -15,6 +15,9 @@ const (
 	suddenPrefetches = 32
 	// leastPerRead is what is asked for of each partition, however many there are.
 	leastPerRead = 16
+	// leastOfMore is the same of each partition that has more: the entries of a read are acked
+	// by one command for each partition.
+	leastOfMore = 128
 	// unknownSize is what an entry is taken to measure, at least, where none was seen lately.
 	unknownSize = 1 << 20
 	// sizesLast is how long the largest entry counts, at least, and at most twice as long.
@@ -74,4 +77,13 @@ func (s *sizes) perRead(size int64, asked, n int) (count, partitions int) {
 	n = max(n, 1)
 	sudden := max(leastPerRead, int(suddenPrefetches*s.prefetch/suddenSize)/n)
 	return max(1, min(asked, sudden, most/n)), n
+}
+
+// perReadOfMore is of how many partitions, of n that have more, one read may bring entries of
+// that size, and how many of each, of those asked for.
+func (s *sizes) perReadOfMore(size int64, asked, n int) (count, partitions int) {
+	sudden := max(1, int(suddenPrefetches*s.prefetch/suddenSize))
+	most := int(max(1, min(prefetchesPerRead*s.prefetch/size, int64(sudden))))
+	count = max(1, min(asked, most, max(leastOfMore, most/n)))
+	return count, max(1, most/count)
 }

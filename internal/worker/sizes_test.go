@@ -198,7 +198,8 @@ func TestWhatAWorkerHoldsAndAsksForIsBounded(t *testing.T) {
 // ones as may be were read before them.
 func TestEntriesThatAreSuddenlyLargeAreReadInBoundedReplies(t *testing.T) {
 	const partitions, prefetch, large = 8, 8 << 20, 200 << 10
-	asked, bytes := reads(t, partitions, partitions*2900, prefetch, func(raw *redis.Client, _ *faultproxy.Proxy) {
+	// Some are read sooner than others, and none any more where the next ones may be large.
+	asked, bytes := reads(t, partitions, partitions*1500, prefetch, func(raw *redis.Client, _ *faultproxy.Proxy) {
 		for i := range partitions {
 			fill(t, raw, i, 3000, 10)
 			fill(t, raw, i, 60, large)
@@ -213,6 +214,35 @@ func TestEntriesThatAreSuddenlyLargeAreReadInBoundedReplies(t *testing.T) {
 	}
 	if most := int64(partitions * prefetch); bytes > most {
 		t.Errorf("%d bytes are held, want %d at most", bytes, most)
+	}
+}
+
+// A backlog of many partitions is read some partitions at a time and more of each, for each of
+// them is acked by a command of its own; those without a backlog are asked meanwhile.
+func TestABacklogOfManyPartitionsIsReadInLargePieces(t *testing.T) {
+	const partitions, backlogs = 128, 96
+	asked, _ := reads(t, partitions, backlogs*1000, 8<<20, func(raw *redis.Client, _ *faultproxy.Proxy) {
+		for i := range backlogs {
+			fill(t, raw, i, 2000, 10)
+		}
+	}, func(*redis.Client, func(int)) {})
+	large, inARow := 0, -100 // until all partitions are there
+	for _, read := range asked {
+		count, n := max(read[0], -read[0]), read[1]
+		if inARow++; n > 10 { // the log does not tell how many more
+			inARow = 0 // also of those without a backlog
+		} else if count*n > suddenPrefetches*(8<<20)/suddenSize {
+			t.Errorf("a read asked for %d entries of %d partitions", count, n)
+		}
+		if inARow > readsOfMore {
+			t.Fatalf("%d reads in a row left out those without a backlog: %v", inARow, asked)
+		}
+		if count >= leastOfMore {
+			large += count * n
+		}
+	}
+	if large < backlogs*700 {
+		t.Errorf("%d entries were asked for in large pieces, want most of %d: %v", large, backlogs*1000, asked)
 	}
 }
 
