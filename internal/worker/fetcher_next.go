@@ -1,0 +1,63 @@
+package worker
+
+import "slices"
+
+// readsOfMore are how many reads in a row may leave out the partitions that had no more.
+const readsOfMore = 8
+
+// next decides what to read: the history of a partition that is behind, else
+// every partition with room, and of each at most what the fullest can hold. Where that
+// would be too much for one read it is some of them, in turn, or less of each. Then those that
+// had more are read by themselves, some at a time and more of each, and the rest now and then.
+func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure) {
+	now := mono()
+	size, target := r.f.sizes.largest(now), int(r.f.target.Load())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.reading)
+	count = target
+	var more, rest []*tenure
+	moreCount, restCount := target, target
+	for i := range r.tenures {
+		t := r.tenures[(r.from+i)%len(r.tenures)]
+		n, isBehind := t.room(size, target, now)
+		switch {
+		case n == 0:
+		case isBehind:
+			r.from = (r.from+i)%len(r.tenures) + 1 // others that are behind come next
+			r.begin([]*tenure{t})
+			return nil, nil, n, t
+		case r.more[t]:
+			set, more, moreCount = append(set, t), append(more, t), min(moreCount, n)
+		default:
+			set, rest, restCount = append(set, t), append(rest, t), min(restCount, n)
+		}
+	}
+	count = min(moreCount, restCount)
+	each, most := r.f.sizes.perRead(size, count, len(set))
+	switch r.again++; {
+	case each == count || most < len(set) || len(more) == 0:
+		r.again = 0
+		// Once all of them had nothing, one read waits for all of them.
+		r.partial = most < len(set) && r.quiet < len(set)
+	case r.again <= readsOfMore || len(rest) == 0:
+		each, most = r.f.sizes.perReadOfMore(size, moreCount, len(more))
+		most = min(most, len(more))
+		r.partial, set = true, more
+	default:
+		r.again = 0
+		each, most = r.f.sizes.perRead(size, restCount, len(rest))
+		r.partial, set = true, rest
+	}
+	if r.partial {
+		set = set[:most]
+		r.from = slices.Index(r.tenures, set[most-1]) + 1
+	}
+	if len(set) > 0 {
+		r.begin(set)
+	}
+	for _, t := range set {
+		logs = append(logs, t.place.Log)
+	}
+	return set, logs, each, nil
+}
