@@ -9,8 +9,9 @@ have() { command -v "$1" >/dev/null 2>&1; }
 packages=()
 have redis-server || packages+=(redis-server)
 have gcc || packages+=(gcc libc6-dev)
-if [ "$(id -u)" -eq 0 ] && have apt-get && ! have promtool; then packages+=(prometheus); fi # others may do without
-[ ${#packages[@]} -gt 0 ] || exit 0
+optional=() # without it a test says that it is skipped
+if [ "$(id -u)" -eq 0 ] && have apt-get && ! have promtool; then optional+=(prometheus); fi
+[ $((${#packages[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 
 give_up() {
 	echo "setup-test: the tests need these packages: ${packages[*]}" >&2
@@ -26,15 +27,20 @@ if [ "$(id -u)" -ne 0 ]; then
 	as_root=(sudo)
 fi
 
-echo "setup-test: installing ${packages[*]} from the distribution's packages"
+echo "setup-test: installing ${packages[*]} ${optional[*]} from the distribution's packages"
 install() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
 # A list of packages may be out of date, or none may be there yet.
 install update -qq || true
-install install -y -qq --no-install-recommends "${packages[@]}" || give_up "apt-get could not install them"
+if [ ${#packages[@]} -gt 0 ]; then
+	install install -y -qq --no-install-recommends "${packages[@]}" || give_up "apt-get could not install them"
+fi
+if [ ${#optional[@]} -gt 0 ]; then
+	install install -y -qq --no-install-recommends "${optional[@]}" || echo "setup-test: without ${optional[*]} some tests are skipped"
+fi
 
 # These packages start servers, which nobody asked for: the tests start their own.
 for service in redis-server prometheus; do
-	case " ${packages[*]} " in
+	case " ${packages[*]} ${optional[*]} " in
 	*" $service "*)
 		echo "setup-test: stopping the $service service that its package started"
 		if have systemctl && [ -d /run/systemd/system ]; then
