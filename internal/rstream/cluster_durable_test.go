@@ -12,7 +12,7 @@ import (
 // Each node that a send goes to waits for its own replicas, and the fewest count.
 func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
 	k := testredis.StartCluster(t, 3, 1)
-	c, err := Open(Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, Durability: Durability{MinReplicas: 1, Timeout: 500 * time.Millisecond}})
+	c, err := Open(Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, Durability: Durability{MinReplicas: 1, Timeout: 5 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,9 @@ func (c *Cluster) Settle() {
 	})
 	c.wait("the replicas follow", func(n *Server) bool {
 		replication := c.text(n, "INFO", "replication")
-		return strings.Contains(replication, "role:master") || strings.Contains(replication, "master_link_status:up")
+		// A master sends nothing to a replica that it has not heard of since the first copy, and that says "up" already.
+		return strings.Contains(replication, "role:master") && strings.Count(replication, "state=") == strings.Count(replication, "state=online") ||
+			strings.Contains(replication, "master_link_status:up")
 	})
 	views := func() (all []string) {
 		for _, n := range c.running() {
