@@ -24,7 +24,8 @@ const meterTries = 4
 // A Meter measures how long commands keep a server from its other clients, by the server's own SLOWLOG. It stands as
 // a proxy in front of the server, to see which commands travel together. The log has an entry for each command inside
 // a script too, which makes scripts slower by somewhat under a microsecond for each. The server's durations include the
-// time during which other processes had its core; they are scaled down by the share that it had of that in the scene.
+// time during which other processes had its core: where that is permitted it goes before them, and what remains is scaled down
+// by the share that it had of its core in the scene.
 type Meter struct {
 	t        testing.TB
 	process  *Server
@@ -72,6 +73,7 @@ func StartMeter(t testing.TB, s *Server) *Meter {
 	client := redis.NewClient(patient)
 	t.Cleanup(func() { _ = client.Close() })
 	m := &Meter{t: t, process: s, server: client, listener: l, target: s.Addr(), conns: map[net.Conn]struct{}{}, asked: map[string][]request{}}
+	s.putFirst()
 	m.running.Go(m.accept)
 	t.Cleanup(m.close)
 	return m

@@ -39,6 +39,9 @@ func killGroup(p *os.Process) {
 	}
 }
 
+// putFirst has the server's main thread run before others that want a core, where that is permitted.
+func (s *Server) putFirst() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, s.PID(), -20) }
+
 // scheduled returns for how long the server's main thread has run, and for how long it could have run while others had
 // the core.
 func (s *Server) scheduled() (ran, waited time.Duration) {
