@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
 // nested has what makes decoders recurse, allocate, or hash.
@@ -34,6 +36,7 @@ func fuzzPayload(f *testing.F, c Codec, again bool) {
 		}
 		f.Add(data)
 	}
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, record := range []any{new(any), new(map[string]any), new(map[string]string), new([]wide), new(time.Time), new(string)} {
 			_ = c.Decode(data, record)
@@ -83,6 +86,7 @@ func FuzzFields(f *testing.F) {
 	for _, text := range []string{"", "1", "-1.5", "true", "False", "nan", "1e+16", "255", "text", "\x00\xff"} {
 		f.Add(text, text)
 	}
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, a, b string) {
 		c := Fields.(FieldCodec)
 		fields := map[string]string{"id": b, "raw": a, a: b}
@@ -105,6 +109,7 @@ func FuzzFields(f *testing.F) {
 
 func FuzzDecodeStrict(f *testing.F) {
 	f.Add([]byte(pythonJSON))
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var strict, plain fromPython
 		if decodeStrict(data, &strict) != nil {
@@ -118,6 +123,7 @@ func FuzzDecodeStrict(f *testing.F) {
 
 func FuzzRepr(f *testing.F) {
 	f.Add("it's \"\\\x00\u2028\U000e0001\xff")
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, key string) {
 		got := appendRepr(nil, key)
 		if len(got) < 2 || got[0] != got[len(got)-1] || got[0] != '\'' && got[0] != '"' {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
 // FuzzArrange puts any command line into the order that its parser wants. Nothing of it
@@ -18,6 +19,7 @@ func FuzzArrange(f *testing.F) {
 	}
 	app := runnel.New("shop", nil)
 	f.Cleanup(func() { app.Close() })
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, " ")
 		root := newProgram(app, strings.NewReader(""), io.Discard, io.Discard).root()
@@ -50,6 +52,7 @@ func FuzzGoal(f *testing.F) {
 	for _, text := range []string{"start", "end", "1-1", "18446744073709551615-1", "18446744073709551616", "@2026-01-31T08:00:00Z", "-1h30m", "-100", "+9223372036854775807", "-9223372036854775808", "@", ""} {
 		f.Add(text)
 	}
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := parseGoal(text)
 		if err != nil {
@@ -72,6 +75,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("{}\n\n {\"a\":1} \r\n\xef\xbb\xbf3"), 10)
 	f.Add([]byte("\n\n\n"), 1)
 	f.Add([]byte("123456789012345678901"), 16)
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, data []byte, limit int) {
 		if limit < 1 || limit > 1<<16 {
 			return

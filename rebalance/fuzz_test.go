@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
 // FuzzParse reads anything as a membership. What it takes can be worked with, and is
@@ -16,6 +18,7 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, err := Parse(data)
 		var version *VersionError

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
 // FuzzStored reads anything as each of the values that are stored as JSON. What is taken
@@ -22,6 +23,7 @@ func FuzzStored(f *testing.F) {
 	} {
 		f.Add(text)
 	}
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		if m, err := parseMeta([]byte(text)); err == nil {
 			if m.Version != MetaVersion {
@@ -58,6 +60,7 @@ func FuzzPacked(f *testing.F) {
 	f.Add("3:abc")
 	f.Add("9223372036854775807:a")
 	f.Add("-1:1:a")
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		values, err := unpack(text)
 		if err != nil {
@@ -77,6 +80,7 @@ func FuzzEntry(f *testing.F) {
 	f.Add("18446744073709551615-1", "v", "1", "kind", "poke", "partition", "-1")
 	f.Add("1-1", deadID, "99999999999999999-0", deadFirst, "9223372036854775807", deadPacked, "4:data1:x")
 	f.Add("x", deadAttempts, "-7", deadEpoch, "x", "data", "x")
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, id, n1, v1, n2, v2, n3, v3 string) {
 		e := Entry{ID: id, Values: map[string]any{n1: v1, n2: v2, n3: v3}}
 		if h, ok := ParseHint(e); ok && !hintKinds[h.Kind] {
@@ -98,6 +102,7 @@ func FuzzIDs(f *testing.F) {
 	f.Add("0-0", "0-1", "3/0000000000000001")
 	f.Add("18446744073709551615-18446744073709551615", "1", "0/x")
 	f.Add("-", "", "-1/1")
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, a, b, delayed string) {
 		if CompareIDs(a, b) != -CompareIDs(b, a) || CompareIDs(a, a) != 0 {
 			t.Fatalf("%q and %q: %d, %d", a, b, CompareIDs(a, b), CompareIDs(b, a))
@@ -128,6 +133,7 @@ func FuzzURL(f *testing.F) {
 		f.Add("redis+cluster://", before, "@one:1,two,[::1]:3/0?db=0")
 		f.Add("rediss+cluster://", before, "@one,/1?a@b")
 	}
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, scheme, before, after string) {
 		if !strings.Contains(after, "@") || !strings.HasSuffix(scheme, "://") {
 			return

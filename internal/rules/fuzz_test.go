@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
 // FuzzParse reads anything as a stored rule. What it takes names a scope that is stored
@@ -15,6 +17,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("pause processor:a/b", `{"v":2}`)
 	f.Add("generation", "7")
 	f.Add("pause stream:", `null`)
+	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, name, value string) {
 		set, err := Parse(map[string]string{name: value})
 		if err != nil {
