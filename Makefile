@@ -44,7 +44,7 @@ cross: ## build for linux, darwin and windows; type-check the tests for windows 
 	GOOS=windows $(GO) vet ./...
 
 # These have leases of a second: on a busy machine they would lapse.
-ALONE := ./internal/conformance ./internal/clusters ./internal/chaos
+ALONE := ./internal/test/conformance ./internal/test/cluster ./internal/test/chaos
 
 # A quarter of a simulation's time is the collection of garbage.
 SIM := GOGC=400 $(GO)
@@ -52,20 +52,20 @@ SIM := GOGC=400 $(GO)
 # Most packages wait for a server half of their time, hence twice as many at once
 # as there are cores here.
 race: ## all tests with the race detector
-	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/conformance -e internal/clusters -e internal/chaos -e internal/mutants)
+	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/test/conformance -e internal/test/cluster -e internal/test/chaos -e internal/test/mutants)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 1 $(ALONE)
 
 bounds: ## does a worker take more memory than is said? The race detector would
-	$(GO) test -vet off -timeout $(TIMEOUT) -run '^TestSmallEntriesDoNotEndAWorker$$|^TestABacklogOfLargeEventsTakesWhatIsSaid$$' ./internal/security
+	$(GO) test -vet off -timeout $(TIMEOUT) -run '^TestSmallEntriesDoNotEndAWorker$$|^TestABacklogOfLargeEventsTakesWhatIsSaid$$' ./internal/test/security
 
 mutants: ## does a test notice each rule of the fence that is switched off?
-	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/mutants
+	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/test/mutants
 
 sim-short: ## 200 simulated clusters in fake time
 	RUNNEL_SIM_SEEDS=200 $(SIM) test -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 
 model-short: ## explore the model of the ownership protocol, in more than the race detector leaves time for
-	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/model
+	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/test/model
 
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff
@@ -80,13 +80,13 @@ sim: ## simulated clusters in fake time, also with retries, delays, full streams
 	RUNNEL_SIM_SEEDS=$(SEEDS) $(SIM) test -count 1 -v -run '^TestSim.*Seeds$$' -timeout 0 ./runneltest
 
 chaos: ## hurt real workers, links and servers, for so long in each test, and print tables: make chaos DURATION=60s SEED=7 FAULTS=kill,flush TOPOLOGY='sentinel|cluster'
-	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) $(GO) test -count 1 -v -run '^TestFaults/^($(or $(TOPOLOGY),.*))$$' -timeout 0 ./internal/chaos
+	RUNNEL_CHAOS_DURATION=$(DURATION) RUNNEL_CHAOS_SEED=$(SEED) RUNNEL_CHAOS_FAULTS=$(FAULTS) $(GO) test -count 1 -v -run '^TestFaults/^($(or $(TOPOLOGY),.*))$$' -timeout 0 ./internal/test/chaos
 
 chaos-mutants: ## does the chaos suite's judge catch every broken build? make test tries four of them
-	RUNNEL_CHAOS_MUTANTS=all $(GO) test -count 1 -v -run '^TestChaosMutants$$' -timeout 0 ./internal/mutants
+	RUNNEL_CHAOS_MUTANTS=all $(GO) test -count 1 -v -run '^TestChaosMutants$$' -timeout 0 ./internal/test/mutants
 
 model: ## explore the model of the ownership protocol in large bounds: minutes, 1 GB
-	RUNNEL_MODEL=large $(GO) test -count 1 -v -run '^TestProtocol$$' -timeout $(TIMEOUT) ./internal/model
+	RUNNEL_MODEL=large $(GO) test -count 1 -v -run '^TestProtocol$$' -timeout $(TIMEOUT) ./internal/test/model
 
 sim-exact: ## play simulated clusters twice each, exactly, and compare their histories: make sim-exact SEED=7 SEEDS=3
 	$(GO) test -count 1 -v -run '^TestSimExactly$$' -timeout 0 ./runneltest -seed $(or $(SEED),1) -exact $(SEEDS)

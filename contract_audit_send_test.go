@@ -12,7 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -26,7 +26,7 @@ func tens(app *runnel.App) *runnel.Stream[item] {
 
 // onServer is an app with the stream of tens on a server of its own.
 func onServer(t *testing.T) (*runnel.Stream[item], *redis.Client) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL()})
 	t.Cleanup(func() { app.Close() })
 	return tens(app), srv.Client(t)
@@ -64,8 +64,8 @@ func TestSendEventsReturnsWhereEachRecordIs(t *testing.T) {
 // The first call writes the metadata; a later one costs a request to the
 // partition and nothing more.
 func TestTheFirstSendWritesTheMetadata(t *testing.T) {
-	srv := testredis.Start(t)
-	counter := testredis.CountingDialer(nil)
+	srv := redistest.Start(t)
+	counter := redistest.CountingDialer(nil)
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: counter.Dial})
 	defer rdb.Close()
 	app := runnel.New("contract", &runnel.Options{Redis: rdb})
@@ -90,7 +90,7 @@ func TestTheFirstSendWritesTheMetadata(t *testing.T) {
 }
 
 func TestARecordThatCannotBeEncodedFailsTheCallBeforeAnythingIsSent(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL()})
 	defer app.Close()
 	s := runnel.NewStream(app, "things", func(any) string { return "" }, &runnel.StreamOptions{Codec: runnel.JSON})

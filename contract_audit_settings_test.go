@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -79,7 +79,7 @@ func TestAMalformedVariableOfTheAppIsNamed(t *testing.T) {
 
 // RUNNEL_WORKER is the name in logs and status, unless code gives another.
 func TestTheNameOfTheWorkerGoesCodeEnvironmentDefault(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	started := func(o *runnel.Options) string {
 		var out bytes.Buffer
 		o.RedisURL, o.Logger = srv.URL(), slog.New(slog.NewTextHandler(&out, nil))
@@ -178,7 +178,7 @@ func TestTheZoneOfCronGoesTaskAppEnvironmentDefault(t *testing.T) {
 // Reads that block go through connections of our own: a shared client with a
 // single one stays free.
 func TestASharedClientIsNotBlocked(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	shared := redis.NewClient(&redis.Options{Addr: srv.Addr(), PoolSize: 1})
 	defer shared.Close()
 	app := runnel.New("contract", &runnel.Options{Redis: shared, Logger: slog.New(slog.DiscardHandler)})

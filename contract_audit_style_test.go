@@ -192,7 +192,7 @@ var keys = strings.Fields(`app worker stream processor partition partitions even
 
 func TestTheLogUsesOneListOfKeys(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.test() || strings.HasPrefix(s.path, "examples/") || strings.HasPrefix(s.path, "internal/chaos/") {
+		if s.test() || strings.HasPrefix(s.path, "examples/") || strings.HasPrefix(s.path, "internal/test/chaos/") {
 			continue
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {

@@ -11,12 +11,12 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // starts runs workers of an app whose processor calls fn, and returns the first one's
 // stream and rules, and what starts another worker and returns what stops it.
-func starts(t *testing.T, s *testredis.Server, fn runnel.ProcessFunc[item], o runnel.ProcessorOptions) (*runnel.Stream[item], *runnel.Rules, func() (stop func())) {
+func starts(t *testing.T, s *redistest.Server, fn runnel.ProcessFunc[item], o runnel.ProcessorOptions) (*runnel.Stream[item], *runnel.Rules, func() (stop func())) {
 	t.Helper()
 	declare := func() (*runnel.App, *runnel.Stream[item]) {
 		app := runnel.New("contract", &runnel.Options{RedisURL: s.URL(), Logger: slog.New(slog.DiscardHandler)})
@@ -45,7 +45,7 @@ func starts(t *testing.T, s *testredis.Server, fn runnel.ProcessFunc[item], o ru
 // A real step of the server's clock ends all locks and heartbeats at once, and another worker
 // may take over: Wait does not return before the function's context has ended.
 func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
-	server, clock := testredis.StartWithClock(t)
+	server, clock := redistest.StartWithClock(t)
 	var begun, ended atomic.Int64
 	fn := runnel.Each(func(ctx context.Context, _ *runnel.Event, _ item) error {
 		begun.Add(1)
@@ -84,7 +84,7 @@ func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
 // The clock is set back by an hour while an event waits for its next attempt, and its worker
 // is replaced: it does not wait for the hour.
 func TestARetryDoesNotWaitForARealStepBack(t *testing.T) {
-	server, clock := testredis.StartWithClock(t)
+	server, clock := redistest.StartWithClock(t)
 	var n notes
 	fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
 		n.add(fmt.Sprint(i.N, "#", e.Attempt))

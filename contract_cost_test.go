@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // What an event costs, counted and not timed: a backlog is read and acked in
@@ -22,8 +22,8 @@ func TestRequestsPerThousandEvents(t *testing.T) {
 	for _, partitions := range []int{1, 16, 256} {
 		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
 			const events = 50_000
-			srv := testredis.Start(t)
-			counter := testredis.CountingDialer(nil)
+			srv := redistest.Start(t)
+			counter := redistest.CountingDialer(nil)
 			rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: counter.Dial})
 			defer rdb.Close()
 			app := runnel.New("cost", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})
@@ -69,7 +69,7 @@ func TestRequestsPerThousandEvents(t *testing.T) {
 }
 
 // backlog sends events, 1 000 at a time, each batch as one request.
-func backlog(t *testing.T, s *runnel.Stream[parcel], counter *testredis.Counter, events int) {
+func backlog(t *testing.T, s *runnel.Stream[parcel], counter *redistest.Counter, events int) {
 	t.Helper()
 	all := make([]parcel, 1000)
 	for i := range all {
@@ -96,7 +96,7 @@ func backlog(t *testing.T, s *runnel.Stream[parcel], counter *testredis.Counter,
 // A record that is sent costs few allocations: its payload, and its share of what
 // its call needs.
 func TestAllocationsPerRecordSent(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	app := runnel.New("cost", &runnel.Options{RedisURL: srv.URL(), Logger: slog.New(slog.DiscardHandler)})
 	defer app.Close()
 	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, nil)

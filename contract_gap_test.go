@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A lines is a log that a test reads while it is written.
@@ -43,7 +43,7 @@ func (l *lines) has(parts ...string) bool {
 // Events that somebody removes before they were delivered are counted and told,
 // while the worker runs and when it starts.
 func TestEventsRemovedByHandAreTold(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	rdb := srv.Client(t)
 	const log, own = "__strm:contract.items.0", "__own:contract.items.p.0"
 	lost := func() string { return rdb.HGet(t.Context(), own, "lost").Val() }

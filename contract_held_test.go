@@ -12,7 +12,7 @@ import (
 	"weak"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A seeing is a processor that shows each of its events.
@@ -47,7 +47,7 @@ var seeings = map[string]seeing{
 // Of payloads that are not small nothing stays in memory once they are processed, unless the
 // function keeps the event.
 func TestPayloadsOfProcessedEventsAreLetGo(t *testing.T) {
-	url := testredis.Start(t).URL()
+	url := redistest.Start(t).URL()
 	for name, loop := range seeings {
 		t.Run(name, func(t *testing.T) { letsGo(t, url, name, loop) })
 	}

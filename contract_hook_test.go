@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -68,7 +68,7 @@ func wantHeaders(t *testing.T, what string, got, want map[string]string) {
 // hooked is an app with the stream of tens on a server of its own.
 func hooked(t *testing.T, hooks ...runnel.SendHook) (*runnel.Stream[item], *redis.Client) {
 	t.Helper()
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL(), SendHooks: hooks})
 	t.Cleanup(func() { app.Close() })
 	return tens(app), srv.Client(t)
@@ -114,7 +114,7 @@ func TestHooksAddHeadersAndLearnTheOutcome(t *testing.T) {
 }
 
 func TestHooksLearnOfErrors(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	for _, tt := range []struct {
 		name string
 		send func(s *runnel.Stream[item]) error

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -301,7 +301,7 @@ func TestANestedRangePanicsWithAClearMessage(t *testing.T) {
 // message may have come between. Its heartbeats would tell a third of LockExpiry
 // later.
 func TestARuleIsSeenAfterTheControlConnectionBroke(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	rdb := srv.Client(t)
 	app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { app.Close() })

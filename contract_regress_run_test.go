@@ -20,7 +20,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -58,8 +58,8 @@ func TestTakeIsFullAtOnceWhenEnoughIsThere(t *testing.T) {
 // nothing, and keep the others waiting.
 func TestAPartitionNearItsBytesStarvesNobody(t *testing.T) {
 	const small = 300
-	srv := testredis.Start(t)
-	counter := testredis.CountingDialer(nil)
+	srv := redistest.Start(t)
+	counter := redistest.CountingDialer(nil)
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: counter.Dial, DisableIdentity: true})
 	defer rdb.Close()
 	app := runnel.New("contract", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler)})

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
 // A send to a server without replicas ends in time, with an error that says what is
 // missing; the records are in, and counted as what may get lost.
 func TestWithoutReplicasASendSaysSo(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	want := func(what string, o *runnel.Options, err error) {
 		t.Helper()
 		o.RedisURL = srv.URL()

@@ -14,13 +14,13 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // onBoth runs a test on a redis-server and on the embedded server.
 func onBoth(t *testing.T, test func(t *testing.T, url string, rdb *redis.Client)) {
 	t.Run("redis", func(t *testing.T) {
-		srv := testredis.Start(t)
+		srv := redistest.Start(t)
 		test(t, srv.URL(), srv.Client(t))
 	})
 	t.Run("embedded", func(t *testing.T) {

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // Where neither a read nor a connection may be ended, whatever wakes a reader must
 // not make the outcome of its read unknown: the executor would join again, which
 // wakes the reader of the new one, and so on for ever.
 func TestAServerThatEndsNoReads(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	weak := []any{"ACL", "SETUSER", "weak", "on", ">pw", "~*", "&*", "+@all", "-client|kill", "-client|unblock"}
 	if err := srv.Client(t).Do(t.Context(), weak...).Err(); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 type order struct {
@@ -17,7 +17,7 @@ type order struct {
 }
 
 func TestSendToHandledEvent(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: srv.URL()})
 	defer app.Close()
 	orders := runnel.NewStream(app, "orders", func(o order) string { return o.Customer }, nil)

@@ -22,7 +22,7 @@ const module = "github.com/runnel-go/runnel"
 // the test until it is placed here.
 var floors = [][]string{
 	{"rebalance", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
-	{"internal/rstream", "internal/model"},
+	{"internal/rstream", "internal/test/model"},
 	{"internal/leader", "internal/inspect", "internal/relocate"},
 	{"internal/worker"},
 	{""},
@@ -36,17 +36,17 @@ var floors = [][]string{
 
 // testTools serve tests: beside tests only runneltest imports them, and they
 // import nothing of the module but each other.
-var testTools = []string{"internal/testredis", "internal/faultproxy", "internal/history"}
+var testTools = []string{"internal/test/redistest", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
-var testsOnly = []string{"internal/chaos", "internal/clusters", "internal/conformance", "internal/mutants", "internal/security", "internal/surfaces"}
+var testsOnly = []string{"internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/mutants", "internal/test/security", "internal/test/views"}
 
 // dependencies says which packages, or which single files, may import what.
 // Tests may import all of it.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
 		"internal/due", "internal/rstream", "internal/leader", "internal/inspect", "internal/relocate", "internal/worker", "options.go",
-		"runneltest", "examples/ownmain", "internal/testredis", "internal/faultproxy",
+		"runneltest", "examples/ownmain", "internal/test/redistest", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/rstream", "internal/leader"},
 	"github.com/urfave/cli/v2":            {"cli"},
@@ -61,7 +61,7 @@ var dependencies = map[string][]string{
 	"github.com/alicebob/miniredis/v2":    {"internal/embedded"},
 	"go.yaml.in/yaml/v2":                  {"metrics"},
 	"golang.org/x/sync":                   {"internal/worker", "large.go", "runneltest", "cli", "examples/ownmain"},
-	"golang.org/x/sys":                    {"internal/history", "internal/testredis"},
+	"golang.org/x/sys":                    {"internal/test/history", "internal/test/redistest"},
 }
 
 // An imported is one import of one file, its paths relative to the module.
@@ -108,11 +108,11 @@ func TestFloorsRefuse(t *testing.T) {
 		{"rebalance", "rebalance/assign.go", "golang.org/x/sync/errgroup", true},
 		{"rebalance", "rebalance/assign.go", "cmp", false},
 		{"rebalance", "rebalance/assign.go", module + "/internal/keys", true},
-		{"internal/worker", "internal/worker/worker.go", module + "/internal/history", true},
-		{"internal/worker", "internal/worker/worker_test.go", module + "/internal/history", false},
-		{"runneltest", "runneltest/sim.go", module + "/internal/history", false},
-		{"internal/history", "internal/history/log.go", module + "/internal/keys", true},
-		{"internal/chaos", "internal/chaos/doc.go", module, true},
+		{"internal/worker", "internal/worker/worker.go", module + "/internal/test/history", true},
+		{"internal/worker", "internal/worker/worker_test.go", module + "/internal/test/history", false},
+		{"runneltest", "runneltest/sim.go", module + "/internal/test/history", false},
+		{"internal/test/history", "internal/test/history/log.go", module + "/internal/keys", true},
+		{"internal/test/chaos", "internal/test/chaos/doc.go", module, true},
 		{"cli", "cli/cli.go", "example.com/unknown", true},
 		{"cli", "cli/cli_test.go", "example.com/unknown", true},
 	} {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 const benchBatch = 100 // records
@@ -40,7 +40,7 @@ func BenchmarkSend(b *testing.B) {
 }
 
 func benchmarkSend(b *testing.B, partitions int) {
-	srv := testredis.Start(b)
+	srv := redistest.Start(b)
 	app := runnel.New("bench", &runnel.Options{RedisURL: srv.URL()})
 	defer app.Close()
 	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: partitions, Size: 1 << 20})

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // BenchmarkSendOneByOne compares calls of Send with one record each with XADD one
@@ -27,7 +27,7 @@ func BenchmarkSendOneByOne(b *testing.B) {
 }
 
 func benchmarkSendOneByOne(b *testing.B, senders int) {
-	srv := testredis.Start(b)
+	srv := redistest.Start(b)
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	defer rdb.Close()
 	app := runnel.New("bench", &runnel.Options{RedisURL: srv.URL()})

@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/bench/internal/proc"
 	"github.com/runnel-go/runnel/bench/internal/stats"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // stampSize is the time in front of a payload: nanoseconds, by the clock that all
@@ -152,7 +152,7 @@ func runnelIdle(ctx context.Context, t Task) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	counter := testredis.CountingDialer(nil)
+	counter := redistest.CountingDialer(nil)
 	o.Dialer = counter.Dial
 	rdb := redis.NewClient(o)
 	defer rdb.Close()

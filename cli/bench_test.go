@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // allKeys are all keys of a server.
@@ -96,12 +96,12 @@ func TestBenchInterrupted(t *testing.T) {
 }
 
 func TestBenchRefuses(t *testing.T) {
-	master := testredis.Start(t)
+	master := redistest.Start(t)
 	replica := master.Replica(t)
 	run(t.Context(), newShopApp(), "", "bench", "--yes", "--redis-url", replica.URL()).want(t, 1, "", "is a replica, which takes no events: say --redis-url of its master, 127.0.0.1:")
-	full := testredis.Start(t, "--maxmemory", "64mb")
+	full := redistest.Start(t, "--maxmemory", "64mb")
 	run(t.Context(), newShopApp(), "", "bench", "--yes", "--redis-url", full.URL()).want(t, 1, "", "raise maxmemory")
-	for _, server := range []*testredis.Server{master, full} {
+	for _, server := range []*redistest.Server{master, full} {
 		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		defer rdb.Close()
 		if n, err := rdb.DBSize(t.Context()).Result(); err != nil || n != 0 {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/middleware"
 )
 

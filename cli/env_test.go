@@ -13,7 +13,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // builtIn is the directory of the binaries that tests built, if they did.
@@ -45,7 +45,7 @@ type shop struct {
 // newShop returns an app with the stream orders, whose key is the customer.
 func newShop(t *testing.T, opts *runnel.StreamOptions) *shop {
 	t.Helper()
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	return shopAt(t, server.URL(), server.Client(t), opts)
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestMoveLayoutRefusesMistakes(t *testing.T) {
@@ -68,7 +68,7 @@ func TestMoveLayout(t *testing.T) {
 func TestMoveLayoutToAnotherServer(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	s.send(4)
-	other := testredis.Start(t)
+	other := redistest.Start(t)
 	moved := parse[movedLayout](t, s.onlyOut("stream", "move-layout", "--yes", "--output", "json", "--to", other.URL()))
 	if moved.Target != other.Addr() || !moved.Moved {
 		t.Errorf("%+v", moved)

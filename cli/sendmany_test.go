@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/faultproxy"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -168,7 +168,7 @@ func TestSendManyWithAKey(t *testing.T) {
 
 // A record that cannot be encoded fails alone, not with those around it.
 func TestSendManyRecordThatCannotBeEncoded(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL()})
 	defer app.Close()
 	runnel.NewStream(app, "orders", func(o order) string {
@@ -185,7 +185,7 @@ func TestSendManyRecordThatCannotBeEncoded(t *testing.T) {
 }
 
 func TestSendManyUnknownOutcome(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	s := shopAt(t, "redis://"+proxy.Addr(), server.Client(t), &runnel.StreamOptions{Partitions: 1})
 	if err := s.orders.Send(t.Context(), order{}); err != nil {
@@ -200,7 +200,7 @@ func TestSendManyUnknownOutcome(t *testing.T) {
 }
 
 func TestSendManyServerFull(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 1})
 	if err := s.orders.Send(t.Context(), order{}); err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestSendManyUsesConstantMemory(t *testing.T) {
 }
 
 func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), nil)
 	if err := s.orders.Send(t.Context(), order{}); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // fullPipe returns the end of a pipe to write into that has no room left. Nobody reads it.
@@ -39,7 +39,7 @@ func TestAStderrThatNobodyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	rdb := srv.Client(t)
 	cmd := exec.Command(filepath.Join(dir, "shop"), "worker", "--http", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), "RUNNEL_REDIS_URL="+srv.URL())

@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -139,7 +139,7 @@ func TestTopResumes(t *testing.T) {
 
 // What was begun when the user quits is told.
 func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
 	client, err := worker.RegistryOf(s.app).Client()
 	if err != nil {
@@ -166,7 +166,7 @@ func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
 
 // It goes on while Redis is away, and when it is back; when ctx ends, it ends.
 func TestTopOutlivesRedis(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
 	s.send(1)
 	client, err := worker.RegistryOf(s.app).Client()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -134,7 +134,7 @@ func TestWorkerTellsAForeignNetworkError(t *testing.T) {
 }
 
 func TestWrongPassword(t *testing.T) {
-	server := testredis.Start(t, "--requirepass", "secret")
+	server := redistest.Start(t, "--requirepass", "secret")
 	r := run(t.Context(), newShopApp(), "", "worker", "--redis-url", "redis://:geheim@"+server.Addr())
 	r.want(t, 1, "", "wrong user name or password")
 	if strings.Contains(r.err, "geheim") {
@@ -216,7 +216,7 @@ func TestDevLine(t *testing.T) {
 
 // A logger in the app's own options stays, unless a flag says how to log.
 func TestLoggerOfTheApp(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	t.Setenv("RUNNEL_REDIS_URL", server.URL())
 	var own syncBuffer
 	app := runnel.New("shop", &runnel.Options{Logger: slog.New(slog.NewTextHandler(&own, nil))})

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // patience is how long an example may take to say or do what is waited for.
@@ -59,7 +59,7 @@ func TestExamples(t *testing.T) {
 
 // TestOwnMainServes runs ownmain as the service that it is.
 func TestOwnMainServes(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	p := start(t, filepath.Join(build(t, "./ownmain"), "ownmain"), []string{"REDIS_ADDR=" + srv.Addr(), "HTTP_ADDR=127.0.0.1:0"})
 	addr := p.waitFor(t, `listening addr=(\S+)`)[1]
 

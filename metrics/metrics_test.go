@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/metrics"
 )
 
@@ -52,7 +52,7 @@ func scrape(t *testing.T, app *runnel.App, c prometheus.Collector) map[string]st
 // A shop prints parcels, of which some fail and some wait, and ignores failures
 // elsewhere.
 type shop struct {
-	server  *testredis.Server
+	server  *redistest.Server
 	app     *runnel.App
 	parcels *runnel.Stream[parcel]
 	held    chan struct{} // closed when a parcel waits
@@ -61,7 +61,7 @@ type shop struct {
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { app.Close() })
 	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 4, Codec: runnel.JSON})
@@ -199,7 +199,7 @@ func await(t *testing.T, cond func() bool) {
 
 // Without Redis the rest is told all the same, and soon.
 func TestMetricsWithoutRedis(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	defer app.Close()
 	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, nil)
@@ -277,7 +277,7 @@ func TestHandlerServesTheRuntimeToo(t *testing.T) {
 // A scrape asks Redis twice for 256 partitions, and those that follow within a
 // second do not.
 func TestAScrapeIsCheap(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	defer app.Close()
 	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 256})
@@ -298,7 +298,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	scripts := func() (n int) { // of looks; the worker has others of its own
-		for _, e := range testredis.SlowLog(t, rdb) {
+		for _, e := range redistest.SlowLog(t, rdb) {
 			isLook := func(arg string) bool { return strings.HasPrefix(arg, "__dead:shop.parcels.print.") }
 			if len(e.Args) > 0 && e.Args[0] == "evalsha" && slices.ContainsFunc(e.Args, isLook) {
 				n++
@@ -319,7 +319,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 
 // What cannot be decoded reaches no function, and so is no iteration of it.
 func TestOnlyIterationsAreTimed(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	defer app.Close()
 	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 1, Codec: runnel.JSON})

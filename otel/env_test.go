@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	runnelotel "github.com/runnel-go/runnel/otel"
 )
 
@@ -146,7 +146,7 @@ func wantStatus(t *testing.T, s sdktrace.ReadOnlySpan, text, errorType string) {
 }
 
 // quiet are options of an app on a server.
-func quiet(srv *testredis.Server) *runnel.Options {
+func quiet(srv *redistest.Server) *runnel.Options {
 	return &runnel.Options{RedisURL: srv.URL(), Logger: slog.New(slog.DiscardHandler)}
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/middleware"
 	runnelotel "github.com/runnel-go/runnel/otel"
 	"github.com/runnel-go/runnel/runneltest"
@@ -168,7 +168,7 @@ func TestRetriesInsideAreOneSpan(t *testing.T) {
 }
 
 func TestErrorsOfSends(t *testing.T) {
-	srv, s := testredis.Start(t), record(t)
+	srv, s := redistest.Start(t), record(t)
 	app := runnel.New("shop", runnelotel.Instrument(quiet(srv), s.options()))
 	defer app.Close()
 	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 1, Size: 2})

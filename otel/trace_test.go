@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	runnelotel "github.com/runnel-go/runnel/otel"
 )
 
@@ -43,7 +43,7 @@ func bookkeeping(o *runnel.Options, told chan<- baggage.Baggage) (*runnel.App, *
 
 // One event is sent, processed, sent on and processed again: one trace.
 func TestOneTraceThroughTwoStreams(t *testing.T) {
-	srv, s := testredis.Start(t), record(t)
+	srv, s := redistest.Start(t), record(t)
 	opts := s.options()
 	opts.Attributes = []attribute.KeyValue{attribute.String("server.address", "redis.example")}
 	told := make(chan baggage.Baggage, 1)
@@ -96,7 +96,7 @@ func TestOneTraceThroughTwoStreams(t *testing.T) {
 
 // A batch has links to the spans that sent its events, and no parent.
 func TestABatchHasLinks(t *testing.T) {
-	srv, s := testredis.Start(t), record(t)
+	srv, s := redistest.Start(t), record(t)
 	app := runnel.New("shop", runnelotel.Instrument(quiet(srv), s.options()))
 	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 1})
 	copies := runnel.NewStream(app, "copies", customer, nil)
@@ -133,7 +133,7 @@ func TestABatchHasLinks(t *testing.T) {
 // do not meet.
 func TestConcurrentTraces(t *testing.T) {
 	const senders, each = 8, 10
-	srv, s := testredis.Start(t), record(t)
+	srv, s := redistest.Start(t), record(t)
 	app := runnel.New("shop", runnelotel.Instrument(quiet(srv), s.options()))
 	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 4})
 	orders.Process("p", nothing, nil)
@@ -164,7 +164,7 @@ func TestConcurrentTraces(t *testing.T) {
 
 // Each attempt is a span of the same trace, and so is one of a delayed event.
 func TestRetriesAndDelaysStayInTheTrace(t *testing.T) {
-	srv, s := testredis.Start(t), record(t)
+	srv, s := redistest.Start(t), record(t)
 	app := runnel.New("shop", runnelotel.Instrument(quiet(srv), s.options()))
 	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 1})
 	orders.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, _ order) error {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/test/history"
 )
 
 // Fake time alone does not make a storm the same each time it is played: which of

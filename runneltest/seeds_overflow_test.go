@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/runneltest"
 )
 

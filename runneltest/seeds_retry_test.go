@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/history"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/runneltest"
 )
 

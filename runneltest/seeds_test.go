@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/history"
+	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/runneltest"
 )
 

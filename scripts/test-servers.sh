@@ -9,7 +9,7 @@ go=${GO:-go}
 scripts/setup-test.sh || exit 1
 servers=$(scripts/setup-servers.sh) || exit 1
 
-packages=(./internal/rstream ./internal/conformance ./internal/clusters ./internal/security ./internal/surfaces ./internal/inspect)
+packages=(./internal/rstream ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect)
 if [ "${1:-}" = short ]; then
 	packages=(./internal/rstream)
 else
@@ -23,7 +23,7 @@ while read -r name directory; do
 	# One package at a time: some of them have leases of a second.
 	if ! PATH="$directory:$PATH" "$go" test -count 1 -vet off -timeout 25m -p 1 "${packages[@]}"; then
 		failed+=("$name")
-	elif [ "${1:-}" != short ] && ! PATH="$directory:$PATH" RUNNEL_CHAOS_DURATION=30s "$go" test -count 1 -vet off -run '^TestFaults$' -timeout 25m ./internal/chaos; then
+	elif [ "${1:-}" != short ] && ! PATH="$directory:$PATH" RUNNEL_CHAOS_DURATION=30s "$go" test -count 1 -vet off -run '^TestFaults$' -timeout 25m ./internal/test/chaos; then
 		failed+=("$name")
 	fi
 done <<<"$servers"

@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -32,8 +32,8 @@ type order struct {
 // dashboard.
 type shop struct {
 	t      *testing.T
-	redis  *testredis.Server
-	count  *testredis.Counter // of what the dashboard asks
+	redis  *redistest.Server
+	count  *redistest.Counter // of what the dashboard asks
 	app    *runnel.App
 	orders *runnel.Stream[order]
 	c      *rstream.Client // of the test
@@ -42,7 +42,7 @@ type shop struct {
 
 func newShop(t *testing.T, partitions int, opts *Options) *shop {
 	t.Helper()
-	s := &shop{t: t, redis: testredis.Start(t, "--requirepass", "sesame"), count: testredis.CountingDialer(nil)}
+	s := &shop{t: t, redis: redistest.Start(t, "--requirepass", "sesame"), count: redistest.CountingDialer(nil)}
 	shared := redis.NewClient(&redis.Options{Addr: s.redis.Addr(), Password: "sesame", Dialer: s.count.Dial})
 	t.Cleanup(func() { shared.Close() })
 	s.app = runnel.New("shop", &runnel.Options{Redis: shared})

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 var testKeys = Keys{Due: "due", Run: "run", Versions: "ver", Data: "data", Attempts: "att", Sequence: "seq"}
@@ -23,7 +23,7 @@ type env struct {
 // both runs a test on a redis-server and on the embedded server.
 func both(t *testing.T, test func(e *env)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) { test(newEnv(t, testredis.Start(t).Addr())) })
+	t.Run("redis", func(t *testing.T) { test(newEnv(t, redistest.Start(t).Addr())) })
 	t.Run("embedded", func(t *testing.T) {
 		s, err := embedded.Start("127.0.0.1:0")
 		if err != nil {

@@ -9,14 +9,14 @@ import (
 
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A Back returns every entry once, the newest first, and reads little more than that.
 func TestBack(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	ctx := t.Context()
-	counter := testredis.CountingDialer(nil)
+	counter := redistest.CountingDialer(nil)
 	shared := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: counter.Dial})
 	defer shared.Close()
 	c, err := rstream.Open(rstream.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
@@ -64,7 +64,7 @@ func TestBack(t *testing.T) {
 }
 
 func TestAuditPairs(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	ctx := t.Context()
 	c, err := rstream.Open(rstream.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)

@@ -7,11 +7,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestDiagnoseClocks(t *testing.T) {
-	server, clock := testredis.StartWithClock(t)
+	server, clock := redistest.StartWithClock(t)
 	rdb := server.Client(t)
 	look := func(level, found string) {
 		t.Helper()

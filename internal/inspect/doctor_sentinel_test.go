@@ -8,12 +8,12 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // What doctor says of sentinels, and of replicas that have to confirm.
 func TestDiagnoseSentinels(t *testing.T) {
-	w := testredis.StartWatched(t, 1)
+	w := redistest.StartWatched(t, 1)
 	found := func(url string, least int, check, level, text string) {
 		t.Helper()
 		c, err := rstream.Open(rstream.Options{

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // diagnose returns what was found, by check; of several the worst, which comes first.
@@ -39,7 +39,7 @@ func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 }
 
 func TestDiagnoseWarnsBeforeAServerIsFull(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	rdb := server.Client(t)
 	if err := rdb.Set(t.Context(), "filler", strings.Repeat("x", 32<<20), 0).Err(); err != nil { // what connections take is little then
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestDiagnoseTellsWhatIsWrong(t *testing.T) {
 		{"full", map[string]string{"maxmemory": "1mb", "maxmemory-policy": "noeviction"}, "memory", "problem", "MiB of 1 MiB are used: it refuses what is sent"},
 		{"room", map[string]string{"maxmemory": "1gb", "maxmemory-policy": "noeviction"}, "memory", "ok", "MiB of 1024 MiB are used"},
 	}
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	rdb := server.Client(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestDiagnoseTellsWhatIsWrong(t *testing.T) {
 }
 
 func TestDiagnoseReplicas(t *testing.T) {
-	master := testredis.Start(t)
+	master := redistest.Start(t)
 	replica := master.Replica(t)
 	replica.WaitSync(t, master)
 	if d := diagnose(t, redis.Options{Addr: master.Addr()})["replicas"]; d.Level != "warning" || !strings.Contains(d.Found, "1 connected, min-replicas-to-write is 0") {
@@ -118,7 +118,7 @@ func TestDiagnoseReplicas(t *testing.T) {
 // What is stored and cannot be read is told with its key and what to do, and each thing
 // once.
 func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
-	server, ctx := testredis.Start(t), t.Context()
+	server, ctx := redistest.Start(t), t.Context()
 	c, err := rstream.Open(rstream.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 }
 
 // found are all findings of a user with these rules, as lines.
-func found(t *testing.T, server *testredis.Server, role rstream.Role, layout keys.Layout, rules func(*rstream.Client) []string) string {
+func found(t *testing.T, server *redistest.Server, role rstream.Role, layout keys.Layout, rules func(*rstream.Client) []string) string {
 	t.Helper()
 	c, err := rstream.Open(rstream.Options{
 		URL: "redis://shop:secret@" + server.Addr(), Keys: keys.Keys{App: "shop", Layout: layout},
@@ -201,7 +201,7 @@ func found(t *testing.T, server *testredis.Server, role rstream.Role, layout key
 // Who has exactly the rights of a role lacks nothing that it needs, and is told what is
 // not told; each right that is taken away is named, with what grants it.
 func TestDiagnoseRights(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
 		for name, role := range rstream.Roles() {
 			got := found(t, server, role, layout, func(c *rstream.Client) []string { return c.Rule(role) })
@@ -218,7 +218,7 @@ func TestDiagnoseRights(t *testing.T) {
 		{[]string{"+@all", "~*", "-xack"}, []string{"problem rights: a worker needs, and this user lacks: XACK → ACL SETUSER shop +xack; docs/security.md"}},
 		{[]string{"+@all", "~*:shop.*", "%R~__rules:shop"}, []string{"problem rights: a worker needs, and this user lacks: keys __meta:shop, keys __ctrl:shop, keys __leader:shop, keys __task:shop, keys __meta:{shop}.*, keys __lead:shop, keys __block:shop → ACL SETUSER shop ~__meta:shop ~__ctrl:shop "}},
 		{[]string{"+@all", "~*", "-client", "-info", "-config"}, []string{
-			"ok version: " + testredis.Version(t), "unknown persistence", "unknown memory", "unknown replicas",
+			"ok version: " + redistest.Version(t), "unknown persistence", "unknown memory", "unknown replicas",
 			"warning rights: no CLIENT ID: CLIENT UNBLOCK and CLIENT KILL cannot be used → ACL SETUSER shop +client|id;",
 			"warning rights: no CLIENT UNBLOCK: partitions are handed over later", "warning rights: no CLIENT KILL: a worker whose connection breaks has to join anew",
 			"warning rights: no INFO: the state of the server is not checked", "warning rights: no CONFIG GET",

@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -33,7 +33,7 @@ func both(t *testing.T, test func(t *testing.T, c *rstream.Client)) {
 			test(t, c)
 		})
 	}
-	on("redis", func(t *testing.T) string { return testredis.Start(t).Addr() })
+	on("redis", func(t *testing.T) string { return redistest.Start(t).Addr() })
 	on("embedded", func(t *testing.T) string {
 		s, err := embedded.Start("127.0.0.1:0")
 		if err != nil {

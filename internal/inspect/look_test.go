@@ -11,13 +11,13 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
 // Who may only watch, and so only read the rules, may look at all there is.
 func TestLookWithTheRightsOfAWatcher(t *testing.T) {
-	server, ctx := testredis.Start(t), t.Context()
+	server, ctx := redistest.Start(t), t.Context()
 	open := func(url string, protocol int) *rstream.Client {
 		o, err := redis.ParseURL(url)
 		must(t, err)

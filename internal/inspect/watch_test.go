@@ -9,7 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -61,7 +61,7 @@ func TestRates(t *testing.T) {
 
 // One look more costs what design.md says, however many members there are.
 func TestWatchIsCheap(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	ctx := t.Context()
 	c, err := rstream.Open(rstream.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)
@@ -83,7 +83,7 @@ func TestWatchIsCheap(t *testing.T) {
 	}
 	must(t, c.Redis().XAdd(ctx, &redis.XAddArgs{Stream: c.Keys().Partition("orders", 7), Values: []any{"data", "x"}}).Err())
 
-	counter := testredis.CountingDialer(nil)
+	counter := redistest.CountingDialer(nil)
 	shared := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: counter.Dial})
 	defer shared.Close()
 	watcher, err := rstream.Open(rstream.Options{Redis: shared, Keys: c.Keys()})

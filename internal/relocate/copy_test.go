@@ -13,10 +13,10 @@ import (
 
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-func nodesOf(t *testing.T, c *testredis.Cluster) (out []*redis.Client) {
+func nodesOf(t *testing.T, c *redistest.Cluster) (out []*redis.Client) {
 	for _, n := range c.Nodes() {
 		out = append(out, n.Client(t))
 	}
@@ -24,8 +24,8 @@ func nodesOf(t *testing.T, c *testredis.Cluster) (out []*redis.Client) {
 }
 
 func TestToACluster(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
-	cluster := testredis.StartCluster(t, 3, 0)
+	rdb := redistest.Start(t).Client(t)
+	cluster := redistest.StartCluster(t, 3, 0)
 	nodes := nodesOf(t, cluster)
 	scene(t, rdb)
 	before, _ := contents(t, rdb)
@@ -88,8 +88,8 @@ func strip(all map[string]string) map[string]string {
 
 // What was copied and then taken back does not stay as it was.
 func TestCopiesThatWereTakenBack(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
-	other := testredis.Start(t)
+	rdb := redistest.Start(t).Client(t)
+	other := redistest.Start(t)
 	scene(t, rdb)
 	m := mover(t, rdb, Options{Target: other.URL()})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,8 +125,8 @@ func runError(t *testing.T, rdb *redis.Client, o Options) string {
 }
 
 func TestTargetIsRefused(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
-	other := testredis.Start(t)
+	rdb := redistest.Start(t).Client(t)
+	other := redistest.Start(t)
 	raw := other.Client(t)
 	ctx := t.Context()
 	scene(t, rdb)
@@ -196,7 +196,7 @@ func (c *mortal) Write(b []byte) (int, error) {
 }
 
 // dying runs a move that ends after so many requests, and says whether it did.
-func dying(t *testing.T, source *testredis.Server, target []string, requests int, replies bool, o Options) bool {
+func dying(t *testing.T, source *redistest.Server, target []string, requests int, replies bool, o Options) bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &deadline{replies: replies, end: cancel}
@@ -217,7 +217,7 @@ func dying(t *testing.T, source *testredis.Server, target []string, requests int
 // Whatever request is the last one, sent or not, everybody is refused until a second
 // run has brought all to its end.
 func TestInterruptedAnywhere(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	rdb := server.Client(t)
 	for _, replies := range []bool{false, true} {
 		for n := 1; ; n += stride {
@@ -274,9 +274,9 @@ func halfway(t *testing.T, rdb *redis.Client) {
 }
 
 func TestInterruptedAnywhereOnTheWayToACluster(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	rdb := server.Client(t)
-	cluster := testredis.StartCluster(t, 3, 0)
+	cluster := redistest.StartCluster(t, 3, 0)
 	nodes := nodesOf(t, cluster)
 	var addrs []string
 	for _, n := range cluster.Nodes() {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A server that is full lets its keys be renamed: one that is outgrown is what this is for.
 func TestFullServer(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
+	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
 	before, _ := contents(t, rdb)
 	must(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
@@ -32,8 +32,8 @@ func TestFullServer(t *testing.T) {
 
 // A full server that is to get the keys is told apart, and when it has room all goes on.
 func TestFullTarget(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
-	other := testredis.Start(t)
+	rdb := redistest.Start(t).Client(t)
+	other := redistest.Start(t)
 	raw := other.Client(t)
 	scene(t, rdb)
 	before, _ := contents(t, rdb)
@@ -56,8 +56,8 @@ func TestFullTarget(t *testing.T) {
 
 // An older server does not read what a newer one dumps.
 func TestOlderTarget(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
-	other := testredis.Start(t)
+	rdb := redistest.Start(t).Client(t)
+	other := redistest.Start(t)
 	scene(t, rdb)
 	m := mover(t, rdb, Options{Target: other.URL()})
 	data := []byte(rdb.Dump(t.Context(), plain.Streams()).Val())
@@ -70,8 +70,8 @@ func TestOlderTarget(t *testing.T) {
 
 // Other settings keep the same in another form: it is compared by what is in it.
 func TestTargetWithOtherSettings(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
-	other := testredis.Start(t, "--hash-max-listpack-entries", "0", "--zset-max-listpack-entries", "0", "--stream-node-max-entries", "1")
+	rdb := redistest.Start(t).Client(t)
+	other := redistest.Start(t, "--hash-max-listpack-entries", "0", "--zset-max-listpack-entries", "0", "--stream-node-max-entries", "1")
 	scene(t, rdb)
 	before, _ := contents(t, rdb)
 	move(t, rdb, Options{Target: other.URL()})
@@ -96,8 +96,8 @@ func TestCopyThatDiffers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rdb := testredis.Start(t).Client(t)
-			other := testredis.Start(t)
+			rdb := redistest.Start(t).Client(t)
+			other := redistest.Start(t)
 			scene(t, rdb)
 			m := mover(t, rdb, Options{Target: other.URL()})
 			var err error
@@ -127,7 +127,7 @@ func TestRights(t *testing.T) {
 	if !found {
 		t.Fatal("docs/security.md has no administrator")
 	}
-	as := func(server *testredis.Server, more ...string) (*redis.Client, string) {
+	as := func(server *redistest.Server, more ...string) (*redis.Client, string) {
 		must(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "admin", "on", ">secret").Err())
 		for _, rule := range append(strings.Fields(rules), more...) {
 			must(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "admin", rule).Err())
@@ -136,7 +136,7 @@ func TestRights(t *testing.T) {
 		t.Cleanup(func() { rdb.Close() })
 		return rdb, "redis://admin:secret@" + server.Addr()
 	}
-	first, second := testredis.Start(t), testredis.Start(t)
+	first, second := redistest.Start(t), redistest.Start(t)
 	scene(t, first.Client(t))
 	rdb, _ := as(first)
 	_, url := as(second, "+restore")
@@ -151,8 +151,8 @@ func TestRights(t *testing.T) {
 
 // The other server is known by what is marked there, whatever its address is now.
 func TestTargetOfAnotherAddress(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
-	other := testredis.Start(t)
+	rdb := redistest.Start(t).Client(t)
+	other := redistest.Start(t)
 	scene(t, rdb)
 	_, port, _ := strings.Cut(other.Addr(), ":")
 	o := Options{Target: other.URL()}

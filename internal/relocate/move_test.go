@@ -9,12 +9,12 @@ import (
 
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // Everything gets its other name, and back again, and is what it was.
 func TestThereAndBack(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
+	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
 	before, names := contents(t, rdb)
 	if names["standalone"] < 50 || names["cluster"] != 0 {
@@ -48,7 +48,7 @@ func TestThereAndBack(t *testing.T) {
 
 // Who has old settings is refused, who has new ones is not.
 func TestOldSettingsAreRefused(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	rdb := server.Client(t)
 	scene(t, rdb)
 	old, running := open(t, rdb, keys.Standalone), open(t, rdb, keys.Standalone)
@@ -83,7 +83,7 @@ func TestOldSettingsAreRefused(t *testing.T) {
 
 // What came under an old name all the same, for its fence is gone, is appended.
 func TestStragglersAreAppended(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
+	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
 	move(t, rdb, Options{})
 	log := plain.Partition("orders", 1)
@@ -102,7 +102,7 @@ func TestStragglersAreAppended(t *testing.T) {
 }
 
 func TestItRefuses(t *testing.T) {
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	rdb := server.Client(t)
 	ctx := t.Context()
 	for name, tt := range map[string]struct {
@@ -140,7 +140,7 @@ func TestItRefuses(t *testing.T) {
 
 // A worker that comes between the first look and its partition is found by the script.
 func TestWorkerThatComesMeanwhile(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
+	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
 	before, _ := contents(t, rdb)
 	lock := plain.Lock("orders", "mailer", 1)
@@ -170,7 +170,7 @@ func TestWorkerThatComesMeanwhile(t *testing.T) {
 // One that was stopped in the middle and wakes when somebody else has gone the way back
 // does no harm.
 func TestMoveThatSlept(t *testing.T) {
-	rdb := testredis.Start(t).Client(t)
+	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
 	before, was := contents(t, rdb)
 	m := mover(t, rdb, Options{})

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // Each node that a send goes to waits for its own replicas, and the fewest count.
 func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
-	k := testredis.StartCluster(t, 3, 1)
+	k := redistest.StartCluster(t, 3, 1)
 	c, err := Open(Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, Durability: Durability{MinReplicas: 1, Timeout: 5 * time.Second}})
 	if err != nil {
 		t.Fatal(err)

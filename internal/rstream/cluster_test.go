@@ -10,13 +10,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestSlotOf(t *testing.T) {
-	s := testredis.Start(t, "--cluster-enabled", "yes")
+	s := redistest.Start(t, "--cluster-enabled", "yes")
 	rdb := s.Client(t)
 	for _, key := range []string{"", "a", "123456789", "{", "{}", "{}x", "a{b}c", "a{b}{c}", "{a}b", "a{{b}}", "__strm:{shop.3}.orders", "{unended"} {
 		want, err := rdb.ClusterKeySlot(t.Context(), key).Result()
@@ -27,7 +27,7 @@ func TestSlotOf(t *testing.T) {
 	}
 }
 
-func clustered(t *testing.T, k *testredis.Cluster) *Client {
+func clustered(t *testing.T, k *redistest.Cluster) *Client {
 	t.Helper()
 	c, err := Open(Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}})
 	if err != nil {
@@ -38,7 +38,7 @@ func clustered(t *testing.T, k *testredis.Cluster) *Client {
 }
 
 func TestRoutes(t *testing.T) {
-	k := testredis.StartCluster(t, 3, 0)
+	k := redistest.StartCluster(t, 3, 0)
 	c := clustered(t, k)
 	nodes, err := c.Nodes(t.Context())
 	if err != nil || len(nodes) != 3 {
@@ -73,7 +73,7 @@ func TestRoutes(t *testing.T) {
 }
 
 // proxied is a cluster whose nodes are reached through proxies.
-func proxied(t *testing.T, k *testredis.Cluster) (*Client, map[string]*faultproxy.Proxy) {
+func proxied(t *testing.T, k *redistest.Cluster) (*Client, map[string]*faultproxy.Proxy) {
 	t.Helper()
 	by := map[string]*faultproxy.Proxy{}
 	var seeds []string
@@ -96,7 +96,7 @@ func proxied(t *testing.T, k *testredis.Cluster) (*Client, map[string]*faultprox
 // What lost its reply is repeated where that does no harm, and nowhere else; the rest of
 // a pipeline, to other nodes, is not touched by it.
 func TestRoutesRepeatNothingOfUnknownOutcome(t *testing.T) {
-	k := testredis.StartCluster(t, 3, 0)
+	k := redistest.StartCluster(t, 3, 0)
 	c, by := proxied(t, k)
 	broken := by[k.Owner(slotOf("k0")).Addr()]
 	c.once.Get(t.Context(), "k0") // so that the slots are known
@@ -128,7 +128,7 @@ func TestRoutesRepeatNothingOfUnknownOutcome(t *testing.T) {
 // A slot on its way: what has not arrived is asked where it is, what has where it goes,
 // and a script of both waits until they are together again.
 func TestRoutesFollowASlotOnItsWay(t *testing.T) {
-	k := testredis.StartCluster(t, 3, 0)
+	k := redistest.StartCluster(t, 3, 0)
 	c := clustered(t, k)
 	ctx := t.Context()
 	for _, key := range []string{"{x}a", "{x}b", "{x}c"} {
@@ -168,7 +168,7 @@ func TestRoutesFollowASlotOnItsWay(t *testing.T) {
 
 // So it is with what was redirected before its connection broke.
 func TestRoutesRepeatNothingAfterARedirection(t *testing.T) {
-	k := testredis.StartCluster(t, 3, 0)
+	k := redistest.StartCluster(t, 3, 0)
 	c, by := proxied(t, k)
 	ctx, all := t.Context(), []string{"{y}a", "{y}b", "{y}c"}
 	c.once.Get(ctx, all[0]) // so that the slots are known

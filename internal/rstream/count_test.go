@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A server that has read its append-only file, and a replica, may have forgotten how much a
@@ -12,7 +12,7 @@ import (
 func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 	for _, name := range []string{"restart", "failover"} {
 		t.Run(name, func(t *testing.T) {
-			s := testredis.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+			s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 			replica := s.Replica(t)
 			e := newEnv(t, s.Addr(), true)
 			p := e.Place("orders", "printer", 0)

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // turnAway has a server take no more connections until the test ends.
-func turnAway(t *testing.T, s *testredis.Server) {
+func turnAway(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	conn := s.Client(t).Conn()
 	if err := conn.Ping(t.Context()).Err(); err != nil { // its connection stays
@@ -29,7 +29,7 @@ func turnAway(t *testing.T, s *testredis.Server) {
 
 // A server that takes no more connections is told apart from one that is not there.
 func TestAServerThatTakesNoMoreConnections(t *testing.T) {
-	srv := testredis.Start(t)
+	srv := redistest.Start(t)
 	turnAway(t, srv)
 	for range 10 { // what its client sees depends on what comes first
 		told(t, Options{URL: srv.URL(), Keys: keys.Keys{App: "app"}}, "")
@@ -51,7 +51,7 @@ func told(t *testing.T, o Options, which string) {
 }
 
 func TestAMasterThatTakesNoMoreConnections(t *testing.T) {
-	w := testredis.StartWatched(t, 1)
+	w := redistest.StartWatched(t, 1)
 	turnAway(t, w.Master())
 	for range 5 {
 		told(t, Options{URL: w.URL(), Keys: example}, w.Master().Addr()+": ")
@@ -59,7 +59,7 @@ func TestAMasterThatTakesNoMoreConnections(t *testing.T) {
 }
 
 func TestNodesThatTakeNoMoreConnections(t *testing.T) {
-	k := testredis.StartCluster(t, 3, 0)
+	k := redistest.StartCluster(t, 3, 0)
 	o := Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}}
 	turnAway(t, k.Nodes()[1])
 	for range 5 {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A lagging is a server with a replica whose link can be held back, and two clients
@@ -26,7 +26,7 @@ type lagging struct {
 
 func newLagging(t *testing.T) *lagging {
 	t.Helper()
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	l := &lagging{env: newEnv(t, server.Addr(), true), link: faultproxy.Start(t, server.Addr())}
 	replica := server.ReplicaVia(t, l.link.Addr())
 	l.replica = replica.Client(t)

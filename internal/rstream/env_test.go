@@ -12,7 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 const (
@@ -46,7 +46,7 @@ func both(t *testing.T, test func(t *testing.T, e *env)) {
 
 func realEnv(t *testing.T, args ...string) *env {
 	t.Helper()
-	return newEnv(t, testredis.Start(t, args...).Addr(), true)
+	return newEnv(t, redistest.Start(t, args...).Addr(), true)
 }
 
 func newEnv(t *testing.T, addr string, real bool) *env {

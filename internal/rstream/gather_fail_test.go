@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
 // Nothing is repeated, and all are told that it may be in.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A crowd are senders of one client that wait until others are back.
@@ -123,7 +123,7 @@ func TestAloneASendIsOneRequestAtOnce(t *testing.T) {
 
 func TestManySendersKeepTheirOrder(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		counter := testredis.CountingDialer(nil)
+		counter := redistest.CountingDialer(nil)
 		rdb := redis.NewClient(&redis.Options{Addr: e.addr, Dialer: counter.Dial})
 		defer rdb.Close()
 		c, err := Open(Options{Redis: rdb, Keys: e.keys})

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
 // dead makes a dead letter of entry 1-1, which has a field data, and returns its

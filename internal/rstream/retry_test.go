@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
 // begin appends entries 1-1, 2-2, … and makes alice, tenure 1, read them.

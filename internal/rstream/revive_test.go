@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
 func TestRevive(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // What scenes may cost the server, of its own time.
@@ -16,10 +16,10 @@ const (
 )
 
 // meteredEnv is an env whose client, not whose raw one, is measured.
-func meteredEnv(t *testing.T) (*env, *testredis.Meter) {
+func meteredEnv(t *testing.T) (*env, *redistest.Meter) {
 	t.Helper()
-	s := testredis.Start(t)
-	m := testredis.StartMeter(t, s)
+	s := redistest.Start(t)
+	m := redistest.StartMeter(t, s)
 	e := newEnv(t, m.Addr(), true)
 	e.raw = s.Client(t)
 	return e, m

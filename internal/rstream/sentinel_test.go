@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestSentinelURL(t *testing.T) {
@@ -64,10 +64,10 @@ func TestSentinelURLIsRefusedWithoutThePassword(t *testing.T) {
 
 // watchedClients are clients of the master that sentinels watch: of a URL, and of a
 // failover client.
-func watchedClients(t *testing.T, w *testredis.Watched, password string) map[string]*Client {
+func watchedClients(t *testing.T, w *redistest.Watched, password string) map[string]*Client {
 	t.Helper()
 	failover := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: testredis.MasterName, SentinelAddrs: w.SentinelAddrs(), Password: password, DisableIdentity: true,
+		MasterName: redistest.MasterName, SentinelAddrs: w.SentinelAddrs(), Password: password, DisableIdentity: true,
 	})
 	t.Cleanup(func() { failover.Close() })
 	clients := map[string]*Client{}
@@ -98,7 +98,7 @@ func (c *Client) sendOne(ctx context.Context, log string) error {
 // as if nothing had been.
 func TestClientsFollowTheMaster(t *testing.T) {
 	t.Parallel()
-	w := testredis.StartWatched(t, 1, "--requirepass", "secret")
+	w := redistest.StartWatched(t, 1, "--requirepass", "secret")
 	old := w.Master()
 	clients := watchedClients(t, w, "secret")
 	for name, c := range clients {
@@ -133,7 +133,7 @@ func TestClientsFollowTheMaster(t *testing.T) {
 // A server that the sentinels call the master, and is none, gets no command.
 func TestAReplicaIsNoMaster(t *testing.T) {
 	t.Parallel()
-	server := testredis.Start(t)
+	server := redistest.Start(t)
 	replica := server.Replica(t)
 	c, err := Open(Options{URL: server.URL(), Keys: example})
 	if err != nil {
@@ -164,7 +164,7 @@ func TestAReplicaIsNoMaster(t *testing.T) {
 func TestAReplicaIsLeft(t *testing.T) {
 	t.Parallel()
 	e := realEnv(t)
-	other := testredis.Start(t)
+	other := redistest.Start(t)
 	way := faultproxy.Start(t, e.addr)
 	c, err := Open(Options{URL: "redis://" + way.Addr(), Keys: e.keys})
 	e.must(err)
@@ -190,7 +190,7 @@ func TestAReplicaIsLeft(t *testing.T) {
 // also of those into which it cannot look, such as TLS.
 func TestConnectionsToAnOldMasterAreClosed(t *testing.T) {
 	t.Parallel()
-	w := testredis.StartWatched(t, 0)
+	w := redistest.StartWatched(t, 0)
 	t.Run("plain", func(t *testing.T) { closesConnections(t, watchedClients(t, w, "")["URL"]) })
 	t.Run("opaque", func(t *testing.T) {
 		c := watchedClients(t, w, "")["URL"]
@@ -250,7 +250,7 @@ func TestAKillHitsOnlyItsOwn(t *testing.T) {
 
 func TestSentinelsThatDoNotKnow(t *testing.T) {
 	t.Parallel()
-	w := testredis.StartWatched(t, 0)
+	w := redistest.StartWatched(t, 0)
 	addrs := w.SentinelAddrs()
 	w.Sentinels()[0].Kill()
 	for url, want := range map[string]string{

@@ -11,10 +11,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/faultproxy"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestSizesOfLately(t *testing.T) {
@@ -80,7 +80,7 @@ func TestReadsAreBoundedInBytes(t *testing.T) {
 // negative where it is of what was pending.
 func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redis.Client, *faultproxy.Proxy), then func(raw *redis.Client, fetched func(n int))) (asked [][2]int, bytes int64) {
 	t.Helper()
-	server := testredis.Start(t, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000")
+	server := redistest.Start(t, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000")
 	raw := server.Client(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	client, err := rstream.Open(rstream.Options{URL: "redis://" + proxy.Addr(), Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
@@ -123,7 +123,7 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 	if err := <-result; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	return readsIn(testredis.SlowLog(t, raw)), bytes
+	return readsIn(redistest.SlowLog(t, raw)), bytes
 }
 
 // readsIn are the reads in a log, as reads returns them.

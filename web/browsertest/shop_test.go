@@ -18,7 +18,7 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
-	"github.com/runnel-go/runnel/internal/testredis"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/web"
 )
 
@@ -36,7 +36,7 @@ type order struct {
 // A shop is an app with several processors, its workers, and a dashboard.
 type shop struct {
 	t       *testing.T
-	redis   *testredis.Server
+	redis   *redistest.Server
 	app     *runnel.App // that sends, and that the dashboard is of
 	streams streams
 	client  *rstream.Client
@@ -89,7 +89,7 @@ func newShop(t *testing.T) *shop {
 	if _, ok := program(); !ok {
 		t.Skip(missing)
 	}
-	s := &shop{t: t, redis: testredis.Start(t), pace: 60 * time.Millisecond}
+	s := &shop{t: t, redis: redistest.Start(t), pace: 60 * time.Millisecond}
 	s.app, s.streams = s.register("dashboard")
 	t.Cleanup(func() { s.app.Close() })
 	var err error

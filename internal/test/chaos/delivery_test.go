@@ -1,0 +1,233 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/history"
+)
+
+const (
+	attempts   = 4
+	poisonExit = 66
+)
+
+// delivery is what else goes on where events fail, wait for their time, and are
+// held back.
+type delivery struct {
+	*scene
+	producers sync.WaitGroup
+}
+
+// A fortune is what becomes of the attempts of an event.
+type fortune int
+
+const (
+	fine   fortune = iota
+	shaky          // fails once or twice
+	bad            // fails always
+	poison         // ends its process
+)
+
+func fortuneOf(j job) fortune {
+	h := fnv.New32a()
+	fmt.Fprint(h, j.Key, "/", j.Seq)
+	switch n := h.Sum32() % 40_000; {
+	case n == 0:
+		return poison
+	case n < badOnes():
+		return bad
+	case n < 2000:
+		return shaky
+	}
+	return fine
+}
+
+// badOnes is how many of 40 000 events fail always.
+var badOnes = sync.OnceValue(func() uint32 {
+	n, err := strconv.Atoi(os.Getenv("RUNNEL_CHAOS_BAD"))
+	if err != nil {
+		return 100
+	}
+	return uint32(n)
+})
+
+var errChaos = errors.New("as it should")
+
+// deliver registers the processor of a worker.
+func deliver(log *history.Log, jobs *runnel.Stream[job]) {
+	jobs.Process("check", noticing(log, runnel.Each(func(ctx context.Context, e *runnel.Event, j job) error {
+		r := recordOf(e, j)
+		r.Attempts = []int{e.Attempt}
+		it, err := log.Begin(r)
+		if err != nil {
+			return err
+		}
+		dawdle(ctx)
+		switch fortune := fortuneOf(j); {
+		case fortune == poison:
+			log.Fault(os.Getenv("RUNNEL_CHAOS_WORKER"), history.Kill)
+			os.Exit(poisonExit)
+		case fortune == bad, fortune == shaky && e.Attempt <= 1+int(j.Seq%2):
+			return errors.Join(errChaos, it.Fail())
+		}
+		return it.Complete()
+	})), &runnel.ProcessorOptions{
+		LockExpiry: lockExpiry, Grace: grace,
+		Retry: &runnel.Retry{Max: attempts, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: 20 * time.Millisecond, Cap: 200 * time.Millisecond}},
+	})
+}
+
+// poisoned says whether a process was ended by an event.
+func (s *scene) poisoned(p *process) bool {
+	return s.delivery != nil && p.cmd.ProcessState.ExitCode() == poisonExit
+}
+
+// delay sends events for later until ctx ends, and cancels some. What the judge is
+// told is the server's time before the send, so that no clock of ours counts.
+func (d *delivery) delay(ctx context.Context, log *history.Log, jobs *runnel.Stream[job], n int) {
+	for i := 0; ctx.Err() == nil; i++ {
+		key := fmt.Sprintf("late%d-%d-%d", d.round, n, i)
+		sent := d.sendLater(log, jobs, key)
+		<-time.After(rand.N(500 * time.Millisecond))
+		if i%5 == 0 {
+			d.recall(log, jobs, key, sent.ID)
+		}
+		<-time.After(rand.N(20 * time.Millisecond))
+	}
+}
+
+// sendLater sends an event for later. The time counts from before the first try, of
+// which the answer may be lost. No wipe comes between an answer and the record of it.
+func (d *delivery) sendLater(log *history.Log, jobs *runnel.Stream[job], key string) runnel.Sent {
+	after := rand.N(2 * time.Second)
+	out := runnel.Outgoing[job]{Record: job{key, 1}, ID: key, After: after}
+	var now time.Time
+	awaitNil(d.t, "time of the server", func(ctx context.Context) (err error) {
+		now, err = d.topo.client().Time(ctx).Result()
+		return err
+	})
+	for {
+		d.still.RLock()
+		sent, err := jobs.SendEvents(d.t.Context(), out) // under its ID it is sent once
+		if err == nil {
+			d.write(log, history.Record{
+				Kind: history.Delayed, Stream: "jobs", Partition: sent[0].Partition, Keys: []string{key}, Seqs: []int64{1}, Due: now.UnixMilli() + after.Milliseconds(),
+			})
+		}
+		d.still.RUnlock()
+		if err == nil {
+			return sent[0]
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func (d *delivery) recall(log *history.Log, jobs *runnel.Stream[job], key, id string) {
+	was, err := jobs.Cancel(d.t.Context(), id)
+	if was || err != nil {
+		d.write(log, history.Record{Kind: history.Recalled, Stream: "jobs", Keys: []string{key}, Seqs: []int64{1}, Failed: err != nil})
+	}
+}
+
+// operate holds the processor back, or one of its partitions, again and again.
+func (d *delivery) operate() (stop func()) {
+	ctx, cancel := context.WithCancel(d.t.Context())
+	var wg sync.WaitGroup
+	log := d.open("operator")
+	own := d.topo.link()
+	app, _, end := declare(own.way, "operator")
+	wg.Go(func() {
+		defer own.each((*faultproxy.Proxy).Close)
+		defer end()
+		defer d.clear(app.Rules())
+		for ctx.Err() == nil {
+			d.clear(app.Rules())
+			d.holdBack(ctx, app.Rules(), log)
+			select {
+			case <-ctx.Done():
+			case <-time.After(rand.N(time.Second)):
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// clear removes the rules that there still are: a failover may have undone the removal.
+func (d *delivery) clear(rules *runnel.Rules) {
+	awaitNil(d.t, "removal of rules", func(ctx context.Context) error {
+		list, err := rules.List(ctx)
+		for _, r := range list {
+			remove := rules.Unpause
+			if r.Kind == runnel.RuleBlock {
+				remove = rules.Unblock
+			}
+			err = errors.Join(err, remove(ctx, r.Scope))
+		}
+		return err
+	})
+}
+
+func (d *delivery) holdBack(ctx context.Context, rules *runnel.Rules, log *history.Log) {
+	scope, r := runnel.ProcessorScope("jobs", "check"), history.Record{Stream: "jobs", Processor: "check", Partition: -1}
+	if rand.IntN(4) > 0 {
+		r.Partition = rand.IntN(partitions)
+		scope = runnel.PartitionScope("jobs", "check", r.Partition)
+	}
+	d.still.RLock() // a wipe would take the rule, too
+	defer d.still.RUnlock()
+	forever := context.WithoutCancel(ctx)
+	set, remove := rules.Pause, rules.Unpause
+	if rand.IntN(2) == 0 {
+		set, remove = rules.Block, rules.Unblock
+	}
+	if err := set(forever, scope, nil); err != nil {
+		return // the server is hurt; what was set, if it was, is removed with the next
+	}
+	// Removed, whatever happened: it would hold everything up for ever.
+	defer awaitNil(d.t, fmt.Sprint("removal of a rule of ", scope), func(ctx context.Context) error { return remove(ctx, scope) })
+	limit, cancel := context.WithTimeout(forever, d.plan.patience)
+	defer cancel()
+	if err := rules.Wait(limit, scope); err != nil {
+		if limit.Err() != nil {
+			d.t.Errorf("hold back %v: %v", scope, err)
+		}
+		return
+	}
+	r.Kind = history.Held
+	d.write(log, r)
+	select {
+	case <-ctx.Done():
+	case <-time.After(rand.N(600 * time.Millisecond)):
+	}
+	r.Kind = history.Freed
+	d.write(log, r)
+}
+
+// waiting tells what waits for its time or for another attempt.
+func (d *delivery) waiting(rdb redis.UniversalClient) (out string) {
+	for p := range partitions {
+		due, err1 := rdb.ZCard(d.t.Context(), d.keys.Delayed("jobs", p).Due).Result()
+		parked, err2 := rdb.HLen(d.t.Context(), d.keys.Parked("jobs", "check", p)).Result()
+		if err := errors.Join(err1, err2); err != nil || due+parked > 0 {
+			out += fmt.Sprintln("partition", p, "delayed:", due, "parked:", parked, err)
+		}
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/history"
+)
+
+// A process is one worker.
+type process struct {
+	name    string
+	cmd     *exec.Cmd
+	link    *link
+	log     string // its history
+	exited  chan struct{}
+	err     error // of Wait, once exited
+	stopped bool
+}
+
+// start starts a worker process with a link of its own, and a wall clock that
+// jumps if stepping.
+func (s *scene) start(stepping bool) *process {
+	s.named++
+	name := fmt.Sprint("w", s.named)
+	p := &process{name: name, link: s.topo.link(), exited: make(chan struct{})}
+	p.log = filepath.Join(s.dir, name+".ndjson")
+	s.logs = append(s.logs, p.log)
+	out, err := os.Create(filepath.Join(s.dir, name+".log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	binary := os.Args[0]
+	if stepping {
+		binary = stepper(s.t)
+	}
+	p.cmd = exec.Command(binary)
+	p.cmd.Env = append(os.Environ(), "RUNNEL_CHAOS_WORKER="+name, "RUNNEL_CHAOS_WAY="+p.link.way.String(), "RUNNEL_CHAOS_LOG="+p.log)
+	if s.delivery != nil {
+		p.cmd.Env = append(p.cmd.Env, "RUNNEL_CHAOS_DELIVERY=1")
+	}
+	if stepping {
+		p.cmd.Env = append(p.cmd.Env, fmt.Sprintf("%s=%d", stepVariable, 1+s.rng.Uint32()))
+	}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.wg.Go(func() {
+		p.err = p.cmd.Wait()
+		out.Close()
+		p.link.each((*faultproxy.Proxy).Close)
+		close(p.exited)
+	})
+	s.t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.exited
+	})
+	s.live = append(s.live, p)
+	return p
+}
+
+// freeze stops a process for longer than a lease.
+func (s *scene) freeze(p *process) {
+	s.note("stop", history.Stop, p.name)
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	p.stopped = true
+	d := lockExpiry + time.Duration(s.rng.Int64N(int64(2*lockExpiry)))
+	s.wg.Go(func() {
+		select {
+		case <-p.exited:
+		case <-time.After(d):
+			s.write(s.faults, history.Record{Kind: history.Fault, Fault: history.Cont, Worker: p.name})
+			p.cmd.Process.Signal(syscall.SIGCONT)
+		}
+	})
+}
+
+// terminate ends a process by SIGTERM: it has to drain and exit 0. Before it has its
+// history it does not know the signal yet.
+func (s *scene) terminate(p *process) {
+	awaitNil(s.t, "start of "+p.name, func(context.Context) error {
+		select {
+		case <-p.exited:
+			return nil
+		default:
+		}
+		_, err := os.Stat(p.log)
+		return err
+	})
+	s.note("term", history.Term, p.name)
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	s.drop(p)
+	s.wg.Go(func() {
+		select {
+		case <-p.exited:
+			if p.err != nil && !s.poisoned(p) {
+				s.t.Errorf("worker %s after SIGTERM: %v\n%s", p.name, p.err, s.tail(p))
+			}
+		case <-time.After(s.plan.patience):
+			s.t.Errorf("worker %s does not end after SIGTERM\n%s", p.name, s.tail(p))
+			p.cmd.Process.Kill()
+		}
+	})
+}
+
+func (s *scene) drop(p *process) {
+	s.live = slices.DeleteFunc(s.live, func(o *process) bool { return o == p })
+}
+
+// reap looks for workers that ended without being asked to.
+func (s *scene) reap() {
+	for _, p := range slices.Clone(s.live) {
+		select {
+		case <-p.exited:
+			if !s.poisoned(p) {
+				s.t.Errorf("worker %s ended by itself: %v\n%s", p.name, p.err, s.tail(p))
+			}
+			s.drop(p)
+		default:
+		}
+	}
+}
+
+func (s *scene) tail(p *process) string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, p.name+".log"))
+	if len(b) > 4000 {
+		b = b[len(b)-4000:]
+	}
+	return string(b)
+}

@@ -1,0 +1,223 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+const (
+	partitions = 16
+	expiry     = 3 * time.Second
+	patience   = 60 * time.Second
+)
+
+// A step is one record: the N-th of its key.
+type step struct {
+	Key string `json:"key"`
+	N   int    `json:"n"`
+}
+
+// A rig is a cluster, its workers, and what they have seen.
+type rig struct {
+	t *testing.T
+	k *redistest.Cluster
+
+	mu   sync.Mutex
+	seen map[string][]int // by key
+	logs bytes.Buffer
+}
+
+func newRig(t *testing.T, replicas int, args ...string) *rig {
+	return &rig{t: t, k: redistest.StartCluster(t, 3, replicas, args...), seen: map[string][]int{}}
+}
+
+// Write keeps what is logged.
+func (r *rig) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.logs.Write(b)
+}
+
+func (r *rig) options(adjust func(*runnel.Options)) *runnel.Options {
+	o := &runnel.Options{
+		RedisURL: r.k.URL(), Logger: slog.New(slog.NewTextHandler(r, nil)),
+		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: runnel.JSON, KeyField: "key"},
+		Processor: runnel.ProcessorOptions{LockExpiry: expiry, Grace: time.Second},
+	}
+	if adjust != nil {
+		adjust(o)
+	}
+	return o
+}
+
+// app is the app "shop" with its stream "steps" and its processor "walker".
+func (r *rig) app(adjust func(*runnel.Options)) (*runnel.App, *runnel.Stream[step]) {
+	app := runnel.New("shop", r.options(adjust))
+	r.t.Cleanup(func() { app.Close() })
+	s := runnel.NewStream(app, "steps", func(s step) string { return s.Key }, nil)
+	s.Process("walker", runnel.Each(func(_ context.Context, _ *runnel.Event, s step) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.seen[s.Key] = append(r.seen[s.Key], s.N)
+		return nil
+	}), nil)
+	return app, s
+}
+
+// run runs an app until the test ends, or stop is called.
+func (r *rig) run(app *runnel.App) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- app.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				r.t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	r.t.Cleanup(stop)
+	return stop
+}
+
+func (r *rig) await(what string, yes func() bool) {
+	r.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
+		if yes() {
+			return
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.t.Fatalf("%s: not within %v\n%s", what, patience, r.logs.String())
+}
+
+// command runs a command of the CLI and returns what it prints.
+func (r *rig) command(app *runnel.App, line, stdin string) string {
+	r.t.Helper()
+	var out, errs bytes.Buffer
+	if code := cli.Main(r.t.Context(), app, strings.Fields(line), strings.NewReader(stdin), &out, &errs); code != 0 {
+		r.t.Fatalf("%s: exit code %d\n%s%s", line, code, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+// handled is the highest N of each key up to which all were seen, in order. A repeated
+// one is allowed where repeats are; the order of first sights always counts.
+func (r *rig) handled(repeats bool) map[string]int {
+	r.t.Helper()
+	last, lost := r.judge(repeats)
+	if lost > 0 {
+		r.t.Fatalf("%d steps were passed over", lost)
+	}
+	return last
+}
+
+// judge is the highest N of each key that was seen, and how many before it never were.
+// What is seen first after a later one is out of order.
+func (r *rig) judge(repeats bool) (last map[string]int, lost int) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last = map[string]int{}
+	for key, all := range r.seen {
+		high, known := 0, map[int]bool{}
+		for _, n := range all {
+			switch {
+			case n > high:
+				lost, high = lost+n-high-1, n
+			case !known[n]:
+				r.t.Fatalf("key %s: %d after %d", key, n, high)
+			case !repeats:
+				r.t.Fatalf("key %s: %d again, after %d", key, n, high)
+			}
+			known[n] = true
+		}
+		last[key] = high
+	}
+	return last, lost
+}
+
+// A sender sends steps of some keys in turn until it is stopped.
+type sender struct {
+	r    *rig
+	s    *runnel.Stream[step]
+	keys int
+	sent map[string]int // accepted
+	errs []error
+	stop chan struct{}
+	done chan struct{}
+}
+
+// send begins to send. A step that was not accepted for certain is sent again with its
+// ID, so that there are no gaps and none is there twice.
+func (r *rig) send(s *runnel.Stream[step], keys int) *sender {
+	x := &sender{r: r, s: s, keys: keys, sent: map[string]int{}, stop: make(chan struct{}), done: make(chan struct{})}
+	go x.run()
+	return x
+}
+
+func (x *sender) run() {
+	defer close(x.done)
+	for n := 1; ; n++ {
+		for k := range x.keys {
+			key := fmt.Sprint("k", k)
+			for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+				_, err := x.s.SendEvents(context.Background(), runnel.Outgoing[step]{Record: step{key, n}, ID: fmt.Sprint(key, "-", n)})
+				if err == nil {
+					break
+				}
+				x.errs = append(x.errs, err)
+				select {
+				case <-x.stop:
+					return
+				case <-time.After(pause):
+				}
+			}
+			x.sent[key] = n
+		}
+		select {
+		case <-x.stop:
+			return
+		default:
+		}
+	}
+}
+
+// end stops sending and returns the last N of each key that was accepted.
+func (x *sender) end() map[string]int {
+	close(x.stop)
+	<-x.done
+	return x.sent
+}
+
+// all waits until everything that was sent has been handled.
+func (r *rig) all(sent map[string]int, repeats bool) {
+	r.t.Helper()
+	r.await("all is handled", func() bool {
+		return r.reached(sent, r.handled(repeats))
+	})
+}
+
+func (r *rig) reached(sent, got map[string]int) bool {
+	for key, n := range sent {
+		if got[key] < n {
+			return false
+		}
+	}
+	return true
+}

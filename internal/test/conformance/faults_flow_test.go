@@ -1,0 +1,97 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/history"
+)
+
+// A flow sends a parcel to every partition, round after round, so that a
+// partition stands still only if its owner does. The seq of a parcel is its
+// round.
+type flow struct {
+	app   *parcelApp
+	log   *history.Log
+	keys  []string
+	round atomic.Int64 // the last one that was sent
+	stop  func()
+}
+
+// startFlow sends until stop is called, or the test ends.
+func startFlow(t testing.TB, app *parcelApp, h *history.Log, partitions int, pause time.Duration) *flow {
+	f := &flow{app: app, log: h.As("producer"), keys: keysOf(partitions)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	f.stop = func() {
+		cancel()
+		<-done
+	}
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for seq := int64(1); ctx.Err() == nil; seq++ {
+			f.send(ctx, seq)
+			f.round.Store(seq)
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	}()
+	t.Cleanup(f.stop)
+	return f
+}
+
+// send sends one round. What failed is sent again before anything later: the
+// order of a key is the producer's order.
+func (f *flow) send(ctx context.Context, seq int64) {
+	var batch []runnel.Outgoing[parcel]
+	for _, key := range f.keys {
+		batch = append(batch, runnel.Outgoing[parcel]{Record: parcel{Key: key, Seq: seq}})
+	}
+	for len(batch) > 0 && ctx.Err() == nil {
+		batch = f.sendOnce(batch)
+	}
+}
+
+func (f *flow) sendOnce(batch []runnel.Outgoing[parcel]) (again []runnel.Outgoing[parcel]) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	sent, err := f.app.parcels.SendEvents(ctx, batch...)
+	var se *runnel.SendError
+	if err != nil && !errors.As(err, &se) {
+		<-time.After(20 * time.Millisecond) // nothing was sent
+		return batch
+	}
+	failed := map[int]runnel.SendFailure{}
+	if se != nil {
+		for _, fail := range se.Failed {
+			failed[fail.Index] = fail
+		}
+	}
+	for i, o := range batch {
+		fail, bad := failed[i]
+		if !bad {
+			err = f.log.Sent("parcels", sent[i].Partition, sent[i].ID, o.Record.Key, o.Record.Seq)
+		} else {
+			again = append(again, o)
+			err = nil
+			if fail.Unknown {
+				err = f.log.Unknown("parcels", o.Record.Key, o.Record.Seq)
+			}
+		}
+		if err != nil {
+			f.app.t.Error(err)
+		}
+	}
+	if again != nil {
+		<-time.After(20 * time.Millisecond)
+	}
+	return again
+}

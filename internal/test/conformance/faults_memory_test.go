@@ -1,0 +1,41 @@
+package conformance_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+// The worker dies while the memory of the server is full. Another one starts and
+// takes over all the same: only processing and trimming can make room.
+func TestTakeoverWithFullMemory(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	rdb := srv.Client(t)
+	s := openShop(t, srv.URL(), 5*time.Millisecond)
+	s.mustRound()
+	await(t, "the first round", 30*time.Second, func() bool { return s.tr.passed("check", 4, 1) })
+	if err := s.worker.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var waiting []parcel
+	for n := range 200 {
+		s.seq++
+		waiting = append(waiting, parcel{Key: s.keys[n%4], Seq: s.seq})
+	}
+	s.producer.send(waiting...)
+	setMemory(t, rdb, "1mb")
+	s.refused("OOM")
+
+	s.worker = s.start(srv.URL(), "w2")
+	ready(t, 30*time.Second, s.worker)
+	await(t, "what is there to be processed", 30*time.Second, func() bool { return s.tr.completed() == len(waiting)+4 })
+	awaitRest(t, srv, 4, 1)
+	setMemory(t, rdb, "0")
+	s.mustRound()
+	s.resumed(time.Now())
+	if report := s.close(srv); report.Repeats > 0 {
+		t.Errorf("%d events were processed twice", report.Repeats)
+	}
+}

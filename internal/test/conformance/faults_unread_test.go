@@ -1,0 +1,223 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// A doorway is the way of one process to the server. Closed it lets no new connection
+// through, as when a process has no file descriptor left; those that are there stay.
+type doorway struct {
+	rdb    *redis.Client
+	closed atomic.Bool
+
+	mu    sync.Mutex
+	local map[string]bool // addresses of its connections, at this end
+}
+
+var errNoDescriptor = errors.New("socket: too many open files")
+
+func newDoorway(t testing.TB, url string) *doorway {
+	ro, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &doorway{local: map[string]bool{}}
+	ro.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if d.closed.Load() {
+			return nil, errNoDescriptor
+		}
+		conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, addr)
+		if err == nil {
+			d.mu.Lock()
+			d.local[conn.LocalAddr().String()] = true
+			d.mu.Unlock()
+		}
+		return conn, err
+	}
+	d.rdb = redis.NewClient(ro)
+	t.Cleanup(func() { d.rdb.Close() })
+	return d
+}
+
+// endReads ends the connections over which the process reads partitions, at most so
+// many, and returns how many there were.
+func (d *doorway) endReads(t testing.TB, admin *redis.Client, most int) (ended int) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for line := range strings.Lines(admin.ClientList(t.Context()).Val()) {
+		fields := map[string]string{}
+		for _, field := range strings.Fields(line) {
+			name, value, _ := strings.Cut(field, "=")
+			fields[name] = value
+		}
+		if fields["cmd"] == "xreadgroup" && d.local[fields["addr"]] && ended < most {
+			ended += int(admin.ClientKillByFilter(t.Context(), "ID", fields["id"]).Val())
+		}
+	}
+	return ended
+}
+
+// throughDoor makes a worker whose connections all go through a doorway.
+func throughDoor(t testing.TB, srv *redistest.Server, tr *tracker, name string, adjust func(*runnel.Options)) (*parcelApp, *doorway) {
+	d := newDoorway(t, srv.URL())
+	a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
+		o.Redis, o.Stream.Partitions, o.Processor.LockExpiry = d.rdb, 8, shortExpiry
+		if adjust != nil {
+			adjust(o)
+		}
+	})
+	tr.process(a, "check", nil, nil)
+	return a, d
+}
+
+func (a *parcelApp) members(t testing.TB) (workers string) {
+	t.Helper()
+	client, err := worker.RegistryOf(a.app).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, members, err := inspect.Members(t.Context(), client, "parcels", "check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		workers += m.Worker + " "
+	}
+	return strings.TrimSpace(workers)
+}
+
+// A worker whose reads fail for longer than its lease, though it can renew its locks,
+// gives its partitions up to those that can read, and stands aside until it can.
+func TestAWorkerThatCannotReadGivesItsPartitionsUp(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	tr, admin := newTracker(history.Memory()), srv.Client(t)
+	blind, door := throughDoor(t, srv, tr, "blind", nil)
+	other, _ := throughDoor(t, srv, tr, "other", nil)
+	producer := newProducer(t, srv.URL(), 8)
+	blind.run()
+	other.run()
+	ready(t, 30*time.Second, blind, other)
+	await(t, "both to be members", 30*time.Second, func() bool { return other.members(t) == "blind other" })
+	ready(t, 30*time.Second, blind, other)
+	f := startFlow(t, producer, tr.history, 8, 20*time.Millisecond)
+	await(t, "the flow", 30*time.Second, func() bool { return tr.passed("check", 8, 5) })
+
+	door.closed.Store(true)
+	await(t, "its reads to end", 30*time.Second, func() bool { return door.endReads(t, admin, 10) > 0 })
+	await(t, "Ready to tell", 30*time.Second, func() bool {
+		err := blind.app.Ready()
+		return err != nil && strings.Contains(err.Error(), "not reading") && strings.Contains(err.Error(), errNoDescriptor.Error())
+	})
+	await(t, "the other one to be alone", 30*time.Second, func() bool { return other.members(t) == "other" })
+	round := f.round.Load() + 1
+	await(t, "all partitions to go on", 60*time.Second, func() bool { return tr.passed("check", 8, round) })
+	if err := other.app.Ready(); err != nil {
+		t.Errorf("the other worker: %v", err)
+	}
+	// It does not come back to take what it cannot read.
+	joins := blind.log.line("rejoining")
+	round = f.round.Load() + 20
+	await(t, "the flow to go on", 60*time.Second, func() bool { return tr.passed("check", 8, round) })
+	if got := other.members(t); got != "other" {
+		t.Errorf("members are %q while one of them cannot read", got)
+	}
+	if joins == "" || !strings.Contains(joins, "not reading") {
+		t.Errorf("nothing says why it stands aside: %q", joins)
+	}
+
+	door.closed.Store(false)
+	await(t, "both to be members again", 60*time.Second, func() bool { return other.members(t) == "blind other" })
+	ready(t, 30*time.Second, blind, other)
+	f.stop()
+	last := f.round.Load()
+	await(t, "the rest", 60*time.Second, func() bool { return tr.passed("check", 8, last) })
+	for _, a := range []*parcelApp{blind, other} {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	tr.judge(t, srv, 8, history.Options{Processors: []string{"check"}})
+}
+
+// A worker that is the only one and can read over some of its connections goes on
+// with these; over none it waits, and goes on when it can.
+func TestTheOnlyWorkerReadsAsSoonAsItCan(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	tr, admin := newTracker(history.Memory()), srv.Client(t)
+	a, door := throughDoor(t, srv, tr, "only", func(o *runnel.Options) { o.Processor.ReadConns = 2 })
+	producer := newProducer(t, srv.URL(), 8)
+	bystander := newParcelApp(t, srv.URL(), "bystander", nil) // its connections do not go through the door
+	a.run()
+	ready(t, 30*time.Second, a)
+	f := startFlow(t, producer, tr.history, 8, 20*time.Millisecond)
+	await(t, "the flow", 30*time.Second, func() bool { return tr.passed("check", 8, 5) })
+
+	door.closed.Store(true)
+	await(t, "its reads to end", 30*time.Second, func() bool { return door.endReads(t, admin, 10) > 0 })
+	await(t, "it to stand aside", 60*time.Second, func() bool { return bystander.members(t) == "" })
+	door.closed.Store(false)
+	round := f.round.Load() + 1
+	await(t, "all partitions to go on", 60*time.Second, func() bool { return tr.passed("check", 8, round) })
+	ready(t, 30*time.Second, a)
+	f.stop()
+	last := f.round.Load()
+	await(t, "the rest", 60*time.Second, func() bool { return tr.passed("check", 8, last) })
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	tr.judge(t, srv, 8, history.Options{Processors: []string{"check"}})
+}
+
+// What is not read on purpose stays: partitions that are full, while their function takes
+// longer than the lease. So does everything while connections break and heal.
+func TestWhatIsNotReadOnPurposeIsKept(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	tr, admin := newTracker(history.Memory()), srv.Client(t)
+	free := make(chan struct{})
+	a, door := throughDoor(t, srv, tr, "w1", func(o *runnel.Options) { o.Processor.Prefetch = 1 })
+	a.parcels.Process("slow", runnel.Each(func(context.Context, *runnel.Event, parcel) error {
+		<-free
+		return nil
+	}), nil)
+	producer := newProducer(t, srv.URL(), 8)
+	a.run()
+	ready(t, 30*time.Second, a)
+	for seq := range int64(10) {
+		for _, key := range keysOf(8) {
+			producer.send(parcel{Key: key, Seq: seq + 1})
+		}
+	}
+	await(t, "the quick one", 30*time.Second, func() bool { return tr.passed("check", 8, 10) })
+	rejoins := func() int64 {
+		return worker.RegistryOf(a.app).Stats().Processors[0].Counters.Rejoins.Load() + worker.RegistryOf(a.app).Stats().Processors[1].Counters.Rejoins.Load()
+	}
+	before := rejoins()
+	for until := time.Now().Add(2 * shortExpiry); time.Now().Before(until); {
+		door.endReads(t, admin, 10) // again and again, and each time they come back
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := rejoins() - before; n > 0 {
+		t.Errorf("%d rejoins, though nothing was in the way of reads", n)
+	}
+	close(free)
+	ready(t, 30*time.Second, a)
+}

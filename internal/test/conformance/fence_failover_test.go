@@ -1,0 +1,171 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// newReplicated is newRig with a replica, whose link can be held back.
+func newReplicated(t *testing.T, partitions int, expiry time.Duration) (r *rig, link *faultproxy.Proxy, replica *redistest.Server) {
+	r = newRig(t, partitions, expiry)
+	link = faultproxy.Start(t, r.srv.Addr())
+	replica = r.srv.ReplicaVia(t, link.Addr())
+	// A worker that knows of one server only ends its connections by their numbers. Those of the
+	// test's own client, which would send again what it was cut off from, must be others.
+	for range 100 {
+		c := replica.Client(t)
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+	return r, link, replica
+}
+
+// promote makes a replica the master, which the worker meets on its next connection
+// once its proxy is told: CutAll and Resume.
+func (r *rig) promote(m *member, replica *redistest.Server) {
+	m.proxy.SetTarget(replica.Addr())
+	m.proxy.Pause()
+	replica.Promote()
+	r.srv, r.rdb = replica, replica.Client(r.t)
+}
+
+// A replica that lacks the last acks becomes the master: what was processed is
+// acked again, and not processed again.
+func TestReplicaBehindByAcks(t *testing.T) {
+	t.Parallel()
+	const acks = 7
+	r, link, replica := newReplicated(t, 2, 3*time.Second)
+	m := r.start("w1")
+	id := r.ready(m)
+	for p := range 2 {
+		r.await(p, r.add(p, 3)...)
+	}
+	r.rest()
+	g := r.newGate()
+	ids := r.add(0, acks)
+	r.next(g)
+	r.eventually("all are delivered", func() bool { return r.pendingOf(0) == acks })
+	replica.WaitSync(t, r.srv)
+	link.Pause()
+	close(g.open)
+	r.await(0, ids...)
+	// An ack whose reply is on its way would be sent again by another rule.
+	r.eventually("all acks are confirmed", func() bool { return r.pendingOf(0) == 0 && unacked(m) == 0 })
+	r.promote(m, replica)
+	if n := r.pendingOf(0); n != acks {
+		t.Errorf("%d events are pending in the replica, want the %d whose acks it lacks", n, acks)
+	}
+	m.proxy.CutAll()
+	m.proxy.Resume()
+	r.rest()
+	more := []string{r.addID(0, "*"), r.addID(1, "*")}
+	r.await(0, more[0])
+	r.await(1, more[1])
+	r.rest()
+	r.undisturbed(m, id)
+	if report := r.finish(); report.Repeats != 0 {
+		t.Errorf("%d events were processed again", report.Repeats)
+	}
+}
+
+// unacked is how many events the member has processed without a confirmed ack.
+func unacked(m *member) int { return worker.RegistryOf(m.app).Stats().Processors[0].Unacked }
+
+// A replica that lacks the last deliveries becomes the master, and delivers again what
+// was processed: that is processed again, under another epoch, and in order.
+func TestReplicaBehindByDeliveries(t *testing.T) {
+	t.Parallel()
+	const events = 7
+	r, link, replica := newReplicated(t, 1, calm)
+	m := r.start("w1")
+	r.ready(m)
+	r.await(0, r.add(0, 3)...)
+	r.rest()
+	m.proxy.Pause()
+	ids := r.add(0, events)
+	replica.WaitSync(t, r.srv)
+	link.Pause()
+	m.proxy.Resume()
+	r.await(0, ids...)
+	r.eventually("all are acked", func() bool { return r.pendingOf(0) == 0 })
+	r.fault("", history.Failover)
+	r.promote(m, replica)
+	m.proxy.CutAll()
+	m.proxy.Resume()
+	r.await(0, r.add(0, 3)...)
+	r.rest()
+	// Fewer where the first was delivered in time, or the acks were on their way and are sent again.
+	if report := r.finish(); report.Repeats > events {
+		t.Errorf("%d events were processed again, want at most the %d of which the replica knows no delivery", report.Repeats, events)
+	}
+}
+
+// Two servers take themselves for the master for a moment, and each appends an event:
+// the new one y, then the old one x, which is processed. Who moves to the new master has
+// a position behind y. He processes y all the same, however the reply that delivers it
+// fares.
+func TestAnIDBelowThePosition(t *testing.T) {
+	late := faultproxy.HoldReply(nil)
+	for name, action := range map[string]*faultproxy.Action{"in time": nil, "lost": &faultproxy.CloseAfter, "late": &late} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, link, replica := newReplicated(t, 1, calm)
+			m := r.start("w1")
+			r.ready(m)
+			r.await(0, r.add(0, 3)...)
+			r.rest()
+			replica.WaitSync(t, r.srv)
+			link.Pause()
+			replica.Promote()
+			oldClient := r.rdb
+			r.srv, r.rdb = replica, replica.Client(t)
+			y := r.addID(0, "*")
+			<-time.After(5 * time.Millisecond) // so that its ID is larger
+			r.rdb = oldClient
+			x := r.addID(0, "*")
+			r.await(0, x)
+			r.rdb = replica.Client(t)
+			m.proxy.SetTarget(replica.Addr())
+			var rule *faultproxy.Rule
+			if action != nil {
+				rule = m.proxy.On("XREADGROUP", faultproxy.Every).Containing(line(">")).Do(*action)
+			}
+			m.proxy.CutAll()
+			if action != nil {
+				r.eventually("the worker is in doubt", func() bool { return strings.Contains(m.output.String(), "Redis has forgotten what it delivered") })
+				rule.Release()
+			}
+			r.await(0, y)
+			r.await(0, r.addID(0, "*"))
+			r.rest()
+		})
+	}
+}
+
+// A replica that lacks the last events becomes the master: they are lost, as
+// asynchronous replication has it; the partition goes on.
+func TestReplicaBehindByEvents(t *testing.T) {
+	t.Parallel()
+	r, link, replica := newReplicated(t, 1, time.Second)
+	m := r.start("w1")
+	r.ready(m)
+	r.await(0, r.add(0, 3)...)
+	r.rest()
+	replica.WaitSync(t, r.srv)
+	link.Pause()
+	r.await(0, r.add(0, 4)...)
+	r.fault("", history.Flush) // asynchronous replication: the 4 are gone
+	r.promote(m, replica)
+	m.proxy.CutAll()
+	m.proxy.Resume()
+	r.await(0, r.add(0, 3)...)
+	r.finish()
+}

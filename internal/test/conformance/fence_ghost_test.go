@@ -1,0 +1,105 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+)
+
+const hour = time.Hour
+
+// A ghost is an owner of one partition whose every step is the test's.
+type ghost struct {
+	r      *rig
+	place  rstream.Place
+	tenure rstream.Tenure
+	group  string
+	epoch  int64
+	reader *rstream.Reader
+}
+
+// ghost takes a partition over whose lock is free.
+func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
+	r.t.Helper()
+	ctx := context.Background()
+	id := rstream.NewExecutorID()
+	g := &ghost{
+		r: r, place: r.place(partition), tenure: rstream.Tenure{Executor: id, Number: 1},
+		group: rstream.GroupName(r.processor, id), reader: r.client.NewReader(),
+	}
+	r.t.Cleanup(func() { g.reader.Close() })
+	if err := r.client.Lock(ctx, g.place, g.tenure, expiry, 0); err != nil {
+		r.t.Fatal(err)
+	}
+	pos, err := r.client.Takeover(ctx, g.place, g.tenure, "", 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	g.epoch = pos.Epoch
+	return g
+}
+
+// read reads new events.
+func (g *ghost) read(count int) []rstream.Entry {
+	g.r.t.Helper()
+	chunks, err := g.reader.Read(context.Background(), g.group, "runnel", []string{g.place.Log}, count, time.Second)
+	if err != nil || len(chunks) != 1 {
+		g.r.t.Fatalf("read of a ghost: %v, %v", chunks, err)
+	}
+	return chunks[0].Entries
+}
+
+// Which request of a worker a rule is about. Scripts are told apart by their
+// arguments, for they have the same name.
+func (r *rig) onLock(p *faultproxy.Proxy, n, partition int) *faultproxy.Rule {
+	return p.On("EVALSHA", n).Containing(line(r.lock(partition)), line("33"))
+}
+
+func (r *rig) onTakeover(p *faultproxy.Proxy, n, partition int) *faultproxy.Rule {
+	return p.On("EVALSHA", n).Containing(line(r.lock(partition)), line(r.processor))
+}
+
+func (r *rig) onRefresh(p *faultproxy.Proxy, n int) *faultproxy.Rule {
+	return p.On("EVALSHA", n).Containing(r.processor+"@", line(r.lock(0)))
+}
+
+func (r *rig) onUnlock(p *faultproxy.Proxy, n, partition int) *faultproxy.Rule {
+	return p.On("EVALSHA", n).Containing("*8\r\n$7\r\nevalsha\r\n", line("2"), line(r.lock(partition)), line(r.own(partition)))
+}
+
+func (r *rig) onSwap(p *faultproxy.Proxy, n int) *faultproxy.Rule {
+	return p.On("EVALSHA", n).Containing("*6\r\n$7\r\nevalsha\r\n", line(r.membership()))
+}
+
+func line(s string) string { return "\r\n" + s + "\r\n" }
+
+// warm makes the server know every script, so that a worker's first EVALSHA is
+// carried out.
+func (r *rig) warm() {
+	r.t.Helper()
+	ctx := context.Background()
+	other := r.client.Place("warm", r.processor, 0)
+	t := rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}
+	if err := r.client.Lock(ctx, other, t, hour, 0); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.client.Takeover(ctx, other, t, "", 0); err != nil {
+		r.t.Fatal(err)
+	}
+	renewal := rstream.Renewal{Place: other, Tenure: t, Floor: "0-0"}
+	if _, err := r.client.Refresh(ctx, rstream.Pulse{Key: "warm", Expiry: hour, Membership: "warm"}, []rstream.Renewal{renewal}); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.client.Unlock(ctx, other, t); err != nil {
+		r.t.Fatal(err)
+	}
+	record := []string{"data", "x"}
+	if a := r.client.Append(ctx, []rstream.Append{{Log: other.Log, Records: [][]string{record, record}}}); a[0].Err != nil {
+		r.t.Fatal(a[0].Err)
+	}
+	if _, err := r.client.Group("warm", r.processor).Swap(ctx, nil, []byte("x")); err != nil {
+		r.t.Fatal(err)
+	}
+}

@@ -1,0 +1,203 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/history"
+)
+
+// A partition's consumer group is destroyed by hand while its lock moves from
+// one worker to another: the new one begins where the stored floor is.
+func TestGroupDestroyedInHandover(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		t.Run(map[bool]string{true: "before the takeover", false: "after the takeover"}[before], func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 2, calm)
+			r.warm()
+			a := r.start("a")
+			id := r.ready(a)
+			for p := range 2 {
+				ids := r.add(p, 5)
+				r.await(p, ids...)
+				r.eventually("the floor is stored", func() bool { return r.rdb.HGet(t.Context(), r.own(p), "floor").Val() == ids[4] })
+			}
+			proxy := faultproxy.Start(t, r.srv.Addr())
+			held := []*faultproxy.Rule{r.onTakeover(proxy, 1, 0), r.onTakeover(proxy, 1, 1)}
+			for _, rule := range held {
+				if before {
+					rule.Do(hold)
+				} else {
+					rule.Do(faultproxy.HoldReply(nil))
+				}
+			}
+			b := r.startVia("b", proxy)
+			p := r.awaitHeld(held)
+			for _, g := range r.groupsOf(p) {
+				r.rdb.XGroupDestroy(t.Context(), r.partition(p), g.Name)
+			}
+			ids := r.add(p, 3)
+			held[p].Release()
+			r.await(p, ids...)
+			r.ready(b)
+			r.rest()
+			r.undisturbed(a, id)
+			held[1-p].Release()
+			r.finish()
+		})
+	}
+}
+
+// awaitHeld says which of the rules, one for each partition, has fired first.
+func (r *rig) awaitHeld(held []*faultproxy.Rule) int {
+	r.t.Helper()
+	select {
+	case <-held[0].Fired():
+		return 0
+	case <-held[1].Fired():
+		return 1
+	case <-time.After(patience):
+		r.t.Fatal("no takeover comes")
+		return 0
+	}
+}
+
+// One group of 16 is destroyed by hand while events flow: only that partition is
+// taken over again, and goes on in the right place; the others do not stand
+// still.
+func TestOneGroupOfManyDestroyed(t *testing.T) {
+	const partitions, destroyed = 16, 5
+	r := newRig(t, partitions, 10*time.Second)
+	stop := r.feed(2 * time.Millisecond)
+	m := r.start("w1")
+	id := r.ready(m)
+	for p := range partitions {
+		r.await(p, r.add(p, 10)...)
+	}
+	r.fault("w1", history.Lost)
+	at := time.Now()
+	r.rdb.XGroupDestroy(t.Context(), r.partition(destroyed), r.groupsOf(destroyed)[0].Name)
+	for p := range partitions {
+		r.await(p, r.add(p, 10)...)
+	}
+	stop()
+	r.rest()
+	if now := r.executor(m); now != id {
+		t.Errorf("the executor ID is now %s, it was %s", now, id)
+	}
+	if n := m.lost.Load(); n != 1 {
+		t.Errorf("%d functions saw ErrLost, want that of the destroyed group", n)
+	}
+	records := r.log.Records()
+	worst := time.Duration(0)
+	for p := range partitions {
+		gap := longestGap(records, p, at.UnixNano(), at.Add(500*time.Millisecond).UnixNano())
+		if p == destroyed {
+			t.Logf("the partition whose group was destroyed stood still for %v", gap)
+			continue
+		}
+		worst = max(worst, gap)
+		if n := epochs(records, p); n != 1 {
+			t.Errorf("partition %d had %d epochs, want 1", p, n)
+		}
+	}
+	t.Logf("the longest pause of the %d others was %v (promised: 50ms)", partitions-1, worst)
+	if worst > 500*time.Millisecond {
+		t.Errorf("others stood still for %v", worst)
+	}
+	r.finish()
+}
+
+// longestGap is the longest time between two iterations of a partition, as far
+// as it lies in the span.
+func longestGap(records []history.Record, partition int, from, to int64) time.Duration {
+	last, longest := from, int64(0)
+	for _, rec := range records {
+		if rec.Kind != history.End || rec.Partition != partition || rec.At < from {
+			continue
+		}
+		longest = max(longest, min(rec.At, to)-last)
+		last = rec.At
+		if rec.At > to {
+			return time.Duration(longest)
+		}
+	}
+	return time.Duration(longest)
+}
+
+func epochs(records []history.Record, partition int) int {
+	seen := map[int64]bool{}
+	for _, rec := range records {
+		if rec.Kind == history.Begin && rec.Partition == partition {
+			seen[rec.Epoch] = true
+		}
+	}
+	return len(seen)
+}
+
+// An ack of an ownership that ended, whose first tries failed, is not sent in
+// the next one: there its event is being processed again.
+func TestAckOfEarlierTenure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, 10*time.Second)
+	m := r.start("w1")
+	id := r.ready(m)
+	r.await(0, r.add(0, 1)...)
+	for n := 1; n <= 6; n++ {
+		m.proxy.On("XACK", n).Do(faultproxy.CloseBefore)
+	}
+	hits := m.proxy.Hits("XACK")
+	event := r.add(0, 1)[0]
+	r.await(0, event)
+	r.eventually("the ack has failed", func() bool { return m.proxy.Hits("XACK") > hits })
+	r.fault("w1", history.Lost)
+	g := r.newGate()
+	r.rdb.XGroupDestroy(t.Context(), r.partition(0), r.groupsOf(0)[0].Name)
+	r.next(g)
+	// The seventh try would come within two seconds.
+	if within(2500*time.Millisecond, func() bool { return r.pendingOf(0) == 0 }) {
+		t.Errorf("event %s was acked while its second iteration runs", event)
+	}
+	close(g.open)
+	r.rest()
+	if now := r.executor(m); now != id {
+		t.Errorf("the executor ID is now %s, it was %s", now, id)
+	}
+	r.finish()
+}
+
+func (r *rig) pendingOf(p int) (n int64) {
+	for _, g := range r.groupsOf(p) {
+		n += r.rdb.XPending(context.Background(), r.partition(p), g.Name).Val().Count
+	}
+	return n
+}
+
+// A partition is handed over while an ack is under way: it arrives first.
+func TestAcksBeforeRelease(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2, 3*time.Second)
+	a := r.start("a")
+	id := r.ready(a)
+	slow := a.proxy.On("XACK", 1).Do(hold)
+	for p := range 2 {
+		r.await(p, r.add(p, 1)...)
+	}
+	slow.Wait(t)
+	b := r.start("b")
+	r.eventually("the release has begun", func() bool { return r.shares() == "a=1 b=1" })
+	// One who does not wait for the acks has released by now.
+	within(late, func() bool {
+		next := r.executor(b)
+		return next != "" && (r.holder(0) == next || r.holder(1) == next)
+	})
+	slow.Release()
+	r.ready(b)
+	r.rest()
+	r.undisturbed(a, id)
+	if report := r.finish(); report.Repeats != 0 {
+		t.Errorf("%d events were processed again", report.Repeats)
+	}
+}

@@ -1,0 +1,244 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+)
+
+// gate lets iterations pass, or makes them wait.
+type gate struct {
+	entered chan string   // IDs of events whose iteration has begun
+	open    chan struct{} // closed: all pass
+}
+
+// newGate makes all iterations of the rig wait until the gate is open, or their
+// context ends.
+func (r *rig) newGate() *gate {
+	g := &gate{entered: make(chan string, 1024), open: make(chan struct{})}
+	r.hook(func(ctx context.Context, e *runnel.Event) error {
+		g.entered <- e.ID
+		select {
+		case <-g.open:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	return g
+}
+
+// next is the next event whose iteration begins.
+func (r *rig) next(g *gate) string {
+	r.t.Helper()
+	select {
+	case id := <-g.entered:
+		return id
+	case <-time.After(patience):
+		r.t.Fatalf("no iteration begins within %v\n%s", patience, r.unrest())
+		return ""
+	}
+}
+
+// holdRead has the next read of a worker held back: while one is under way,
+// which takes this event.
+func (r *rig) holdRead(m *member, partition int) *faultproxy.Rule {
+	r.t.Helper()
+	held := r.holdNext(partition, func() *faultproxy.Rule { return m.proxy.On("XREADGROUP", 1).Do(faultproxy.Hold) })
+	held.Wait(r.t)
+	return held
+}
+
+// holdReply has the reply to the read under way after this call held back. What
+// the event before made the worker interrupt is over by then.
+func (r *rig) holdReply(m *member, partition int) *faultproxy.Rule {
+	r.t.Helper()
+	for range 10 {
+		var hits int
+		held := r.holdNext(partition, func() *faultproxy.Rule {
+			hits = m.proxy.Hits("XREADGROUP")
+			return m.proxy.On("XREADGROUP", 1).Containing(line(r.partition(partition))).Do(faultproxy.HoldReply(nil))
+		})
+		r.eventually("a read is under way", func() bool { return m.proxy.Hits("XREADGROUP") > hits })
+		r.awaitRead()
+		select {
+		case <-held.Fired(): // interrupted, and with nothing
+			held.Release()
+		case <-time.After(100 * time.Millisecond):
+			return held
+		}
+	}
+	r.t.Fatal("each read was interrupted")
+	return nil
+}
+
+// holdNext puts a rule for the next read in force while one is under way, and ends
+// that one with an event. Where something else had ended it, because the partition
+// was gained just before, the rule has met the read that should bring the event:
+// then once more.
+func (r *rig) holdNext(partition int, rule func() *faultproxy.Rule) *faultproxy.Rule {
+	r.t.Helper()
+	for range 10 {
+		r.await(partition, r.add(partition, 1)...)
+		r.awaitRead()
+		held := rule()
+		id := r.add(partition, 1)[0]
+		select {
+		case <-r.event(partition, id):
+			return held
+		case <-time.After(500 * time.Millisecond):
+			held.Release()
+			r.await(partition, id)
+		}
+	}
+	r.t.Fatal("each read was ended by something else")
+	return nil
+}
+
+// awaitRead waits until the server knows a read that waits for events.
+func (r *rig) awaitRead() {
+	r.t.Helper()
+	r.eventually("a read waits on the server", func() bool {
+		for _, client := range strings.Split(r.rdb.ClientList(context.Background()).Val(), "\n") {
+			if strings.Contains(client, "cmd=xreadgroup") && strings.Contains(client, "flags=b") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// A read that was queued while the server stood still is executed after its
+// client has given it up.
+func TestFrozenServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, 10*time.Second)
+	m := r.start("w1")
+	id := r.ready(m)
+	held := r.holdRead(m, 0)
+	r.add(0, 3)
+	r.srv.Freeze()
+	held.Release()
+	<-time.After(3300 * time.Millisecond) // the read's own deadline is at 3 s
+	r.srv.Thaw()
+	r.add(0, 3)
+	r.rest()
+	r.undisturbed(m, id)
+	r.finish()
+}
+
+// A read is executed long after its client has given it up and gone on: while
+// the partition's buffer is full, so that it is the only one.
+func TestReadDeliveredLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, 10*time.Second)
+	r.options.Prefetch = 1
+	m := r.start("w1")
+	id := r.ready(m)
+	held := r.holdRead(m, 0)
+	m.proxy.CutAll()
+	// Recovered: a later read has answered.
+	r.await(0, r.add(0, 1)...)
+	g := r.newGate()
+	r.add(0, 4)
+	r.next(g)
+	r.eventually("the buffer is full", func() bool { return r.groupsOf(0)[0].Pending >= 2 })
+	pending := r.groupsOf(0)[0].Pending
+	held.Release()
+	within(late, func() bool { return r.groupsOf(0)[0].Pending != pending })
+	close(g.open)
+	r.rest()
+	r.undisturbed(m, id)
+	r.finish()
+}
+
+// One worker releases a partition and takes it back while the reply to a read
+// of the first ownership is still under way.
+func TestReplyOfEarlierTenure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2, 10*time.Second)
+	m := r.start("w1")
+	id := r.ready(m)
+	f, p := r.away()
+	r.back(m, f, p)
+	first := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()
+	held := r.holdReply(m, p)
+	r.add(p, 3)
+	held.Wait(t)
+	before := m.releases()
+	f = r.join()
+	r.eventually("the release has begun", func() bool { return m.releases() > before })
+	f.leave()
+	// Nobody can take the partition while the reply is out; one who does not wait
+	// for it has it back in a moment, and reads it.
+	within(700*time.Millisecond, func() bool {
+		now := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()
+		return now != first && r.holder(p) == id && m.app.Ready() == nil
+	})
+	held.Release()
+	r.add(p, 3)
+	r.rest()
+	r.undisturbed(m, id)
+	r.finish()
+	if strings.Contains(m.output.String(), "Redis has forgotten") {
+		t.Error("a reply of the tenure before has reached this one")
+	}
+}
+
+// One worker releases a partition of which it holds events that it did not
+// process, and takes it back: they come again, from the group that it had.
+func TestOwnGroupAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2, 10*time.Second)
+	m := r.start("w1")
+	id := r.ready(m)
+	f, p := r.away()
+	r.back(m, f, p)
+	g := r.newGate()
+	r.add(p, 5)
+	r.next(g)
+	r.eventually("all are delivered", func() bool {
+		n := r.groupsOf(p)
+		return len(n) == 1 && n[0].Pending == 5
+	})
+	before := m.releases()
+	f = r.join()
+	r.eventually("the release has begun", func() bool { return m.releases() > before })
+	close(g.open)
+	r.eventually("the lock is released", func() bool { return r.get(r.lock(p)) == "" })
+	if n := r.groupsOf(p)[0].Pending; n != 4 {
+		t.Errorf("after the release %d events are pending, want the 4 that were not begun", n)
+	}
+	r.back(m, f, p)
+	r.add(p, 1)
+	r.rest()
+	r.undisturbed(m, id)
+	r.finish()
+}
+
+// An entry that is deleted while the reply that brings it is lost comes back
+// without its data. It is passed over, and acked.
+func TestEntryGone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1, 10*time.Second)
+	m := r.start("w1")
+	id := r.ready(m)
+	held := r.holdReply(m, 0)
+	gone := r.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: r.partition(0), Values: []any{"data", "never seen"}}).Val()
+	held.Wait(t)
+	r.add(0, 3)
+	r.rdb.XDel(t.Context(), r.partition(0), gone)
+	m.proxy.CutAll()
+	r.rest()
+	if n := strings.Count(m.output.String(), "event lost"); n != 1 {
+		t.Errorf("the lost event is reported %d times, want once", n)
+	}
+	r.undisturbed(m, id)
+	r.finish()
+}

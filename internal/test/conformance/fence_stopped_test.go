@@ -1,0 +1,194 @@
+//go:build unix
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/history"
+)
+
+const (
+	stoppedName       = "stopped"
+	stoppedPartitions = 8
+	stopAt            = 100 // the event of each partition in whose iteration the worker stops itself
+)
+
+func init() { children["stop-yourself"] = stopYourself }
+
+// stopYourself is a worker that ends up in SIGSTOP in the middle of an iteration
+// of each partition. Its arguments are the server's URL, the file that it makes
+// before, and the file of its history. After the stop nothing may let timers go
+// before the next events: the history stays in memory until the end.
+func stopYourself(args []string) int {
+	log := history.Late(args[2], stoppedName)
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	r := &rig{stream: streamName, processor: processorName, events: map[string]chan struct{}{}}
+	app := runnel.New("fence", &runnel.Options{RedisURL: args[0], Worker: stoppedName})
+	jobs := runnel.NewStream(app, streamName, func(j job) string { return j.Key }, &runnel.StreamOptions{Partitions: stoppedPartitions, Size: 1 << 40})
+	var others sync.WaitGroup
+	others.Add(stoppedPartitions - 1)
+	over := make(chan struct{})
+	jobs.Process(processorName, runnel.Each(func(ctx context.Context, e *runnel.Event, j job) error {
+		it, err := r.begin(log, e, j)
+		switch {
+		case err != nil:
+			return err
+		case j.Seq == stopAt && e.Partition == 0:
+			others.Wait()
+			err = errors.Join(atHand(ctx, args[0]), os.WriteFile(args[1], nil, 0o644), log.Fault(stoppedName, history.Stop))
+			close(over) // they can go on, but this one has the thread
+			err = errors.Join(err, stop())
+		case j.Seq == stopAt:
+			others.Done()
+			<-over
+		}
+		return errors.Join(err, it.Complete())
+	}), &runnel.ProcessorOptions{LockExpiry: time.Second})
+	if err := errors.Join(app.Run(ctx), log.Close()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// atHand waits until each partition has many events at hand.
+func atHand(ctx context.Context, url string) error {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	rdb := redis.NewClient(opts)
+	defer rdb.Close()
+	k := keys.Keys{App: "fence", Layout: keys.Standalone}
+	for p, before := 0, int64(0); p < stoppedPartitions; {
+		groups, err := rdb.XInfoGroups(ctx, k.Partition(streamName, p)).Result()
+		if err != nil || len(groups) != 1 {
+			return fmt.Errorf("partition %d has groups %v: %w", p, groups, err)
+		}
+		now := groups[0].Pending
+		if now >= 100 && now == before {
+			p++
+		}
+		before = now
+	}
+	return nil
+}
+
+// stop stops this process and returns when it goes on: kill itself may return
+// before every thread stands still.
+func stop() error {
+	last := time.Now()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for {
+		now := time.Now()
+		if now.Sub(last) > 300*time.Millisecond {
+			return nil
+		}
+		last = now
+	}
+}
+
+// logTo makes the log a file, which another process adds to with its own.
+func (r *rig) logTo(own, other string) {
+	r.t.Helper()
+	log, err := history.Open(own, "test")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { log.Close() })
+	r.log = log
+	r.records = func() []history.Record {
+		records, err := history.Read(own, other)
+		if err != nil {
+			r.t.Error(err)
+		}
+		return records
+	}
+}
+
+// A worker stands still in the middle of its iterations until another one has its
+// partitions, and goes on then, with events at hand: it ends those iterations and
+// begins no other ones. It has one thread to run on, and more consumers that want
+// it than timers can go before; but on a busy machine they may all have had their
+// turn before the stop, or the timers first after it. Hence several workers, one
+// after the other: without the rule one in some hundred gets away.
+func TestStoppedOwnerBeginsNothing(t *testing.T) {
+	t.Parallel()
+	for n := range 3 {
+		t.Run(fmt.Sprint("worker ", n+1), stoppedOwnerBeginsNothing)
+	}
+}
+
+func stoppedOwnerBeginsNothing(t *testing.T) {
+	r := newRig(t, stoppedPartitions, time.Second)
+	r.busy = true // with a lease of a second, beside other tests
+	dir := t.TempDir()
+	ownPath, childPath := filepath.Join(dir, "own.ndjson"), filepath.Join(dir, "child.ndjson")
+	stops := filepath.Join(dir, "stops")
+	r.logTo(ownPath, childPath)
+	last := make([]string, stoppedPartitions)
+	for p := range last {
+		ids := r.add(p, 500)
+		last[p] = ids[len(ids)-1]
+	}
+	child := exec.Command(os.Args[0], "stop-yourself", r.srv.URL(), stops, childPath)
+	child.Env = append(os.Environ(), "GOMAXPROCS=1")
+	out := &output{}
+	child.Stdout, child.Stderr = out, out
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	t.Cleanup(func() {
+		child.Process.Kill()
+		if t.Failed() {
+			t.Logf("output of the stopped worker:\n%s", tail(out.String()))
+		}
+	})
+	r.eventually("the worker stops itself", func() bool {
+		_, err := os.Stat(stops)
+		return err == nil
+	})
+	m := r.startVia("w2", faultproxy.Start(t, r.srv.Addr()))
+	for p, id := range last {
+		r.await(p, id)
+	}
+	r.fault(stoppedName, history.Cont)
+	child.Process.Signal(syscall.SIGCONT)
+	r.eventually("the stopped worker joins again", func() bool {
+		return r.executor(&member{name: stoppedName}) != "" && len(r.group().Executors) == 2
+	})
+	child.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the stopped worker ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Errorf("the stopped worker does not end")
+	}
+	r.ready(m)
+	if report := r.finish(); report.Epochs < 2*stoppedPartitions || report.Epochs > 3*stoppedPartitions {
+		t.Errorf("%v", report)
+	}
+}

@@ -1,0 +1,136 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// commandsOf is how many commands the server has executed, inside scripts too, but for those
+// that open connections, by name.
+func commandsOf(t *testing.T, rdb *redis.Client) map[string]int64 {
+	t.Helper()
+	out := map[string]int64{}
+	for line := range strings.Lines(rdb.Info(t.Context(), "commandstats").Val()) {
+		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !ok || name == "info" || name == "hello" || strings.HasPrefix(name, "client") {
+			continue
+		}
+		var n int64
+		fmt.Sscan(strings.ReplaceAll(rest, ",", " "), &n)
+		out[name] = n
+	}
+	return out
+}
+
+// Each of 200 idle workers costs the server five commands a second at most, and when all of
+// them end at once none is left in the membership.
+func TestManyWorkersCostLittle(t *testing.T) {
+	const many, partitions, most = 200, 64, 5.0
+	srv := redistest.Start(t)
+	rdb := srv.Client(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var running sync.WaitGroup
+	posts := startMany(ctx, t, srv.URL(), &running, many, partitions)
+	began := time.Now()
+	settled := func() bool {
+		for _, p := range posts {
+			stats := p.stats()
+			if stats == nil || stats.Ready != nil || stats.Processors[0].Members != many {
+				return false
+			}
+		}
+		return true
+	}
+	await(t, "all to settle", 10*time.Minute, settled)
+	t.Logf("settled after %v", time.Since(began).Round(100*time.Millisecond))
+
+	before, from := commandsOf(t, rdb), time.Now()
+	time.Sleep(20 * time.Second)
+	after, took := commandsOf(t, rdb), time.Since(from)
+	total := 0.0
+	for name, n := range after {
+		each := float64(n-before[name]) / many / took.Seconds()
+		total += each
+		if each >= 0.01 {
+			t.Logf("%-12s %.2f a second and worker", name, each)
+		}
+	}
+	t.Logf("%-12s %.2f a second and worker", "all", total)
+	if total > most {
+		t.Errorf("%.2f commands a second and worker, want %v at most", total, most)
+	}
+
+	began = time.Now()
+	cancel()
+	running.Wait()
+	t.Logf("ended after %v", time.Since(began).Round(100*time.Millisecond))
+	g, err := rebalance.Parse([]byte(rdb.Get(t.Context(), "__memb:post.parcels.check").Val()))
+	if err != nil || len(g.Executors) > 0 {
+		t.Errorf("%d members are left, %v", len(g.Executors), err)
+	}
+}
+
+// supervised is a worker, and another one in its place where that finds no Redis in time: on a busy
+// machine some of 200 find none.
+type supervised struct {
+	mu  sync.Mutex
+	app *runnel.App
+}
+
+func (p *supervised) run(ctx context.Context, t *testing.T, build func() *runnel.App) {
+	for ctx.Err() == nil {
+		app := build()
+		p.mu.Lock()
+		p.app = app
+		p.mu.Unlock()
+		err := app.Run(ctx)
+		app.Close()
+		if err == nil {
+			return
+		}
+		t.Logf("a worker starts again: %v", err)
+		time.Sleep(time.Second)
+	}
+}
+
+// stats are those of its worker, nil before it runs.
+func (p *supervised) stats() *worker.Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.app == nil {
+		return nil
+	}
+	return worker.RegistryOf(p.app).Stats()
+}
+
+// startMany runs so many workers of one processor in this process.
+func startMany(ctx context.Context, t *testing.T, url string, running *sync.WaitGroup, many, partitions int) (posts []*supervised) {
+	for n := range many {
+		p := &supervised{}
+		posts = append(posts, p)
+		running.Go(func() {
+			p.run(ctx, t, func() *runnel.App {
+				app := runnel.New("post", &runnel.Options{
+					RedisURL: url, Worker: fmt.Sprint("w", n), Logger: slog.New(slog.DiscardHandler), Stream: runnel.StreamOptions{Partitions: partitions},
+				})
+				s := runnel.NewStream(app, "parcels", parcelKey, nil)
+				s.Process("check", runnel.Each(func(context.Context, *runnel.Event, parcel) error { return nil }), nil)
+				return app
+			})
+		})
+	}
+	return posts
+}

@@ -1,0 +1,203 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+// One partition and very many do the same work.
+func TestFewAndManyPartitions(t *testing.T) {
+	for _, partitions := range []int{1, 1024} {
+		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			tr := newTracker(history.Memory())
+			a := newParcelApp(t, srv.URL(), "w1", func(o *runnel.Options) { o.Stream.Partitions = partitions })
+			tr.process(a, "check", nil, nil)
+			var batch []parcel
+			for n := range int64(5000) {
+				batch = append(batch, parcel{Key: fmt.Sprint("customer ", n%997), Seq: n})
+			}
+			a.send(batch...)
+			began := time.Now()
+			a.run()
+			await(t, "all events", 60*time.Second, func() bool { return tr.completed() == len(batch) })
+			t.Logf("%d events of %d partitions processed within %v of the start", len(batch), partitions, time.Since(began).Round(time.Millisecond))
+			if err := a.stop(); err != nil {
+				t.Error(err)
+			}
+			awaitRest(t, srv, partitions, 1)
+			tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
+		})
+	}
+}
+
+// An empty key is a key: its events are in one partition, in order. Events of
+// 5 MB stand between small ones.
+func TestEmptyKeysAndLargePayloads(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	tr := newTracker(history.Memory())
+	a := newParcelApp(t, srv.URL(), "w1", nil)
+	pads := []string{"", strings.Repeat("x", 5*megabyte), "é", strings.Repeat("ab", 5*megabyte/2)}
+	tr.process(a, "check", nil, func(_ context.Context, e *runnel.Event, p parcel) error {
+		if p.Pad != pads[p.Seq%4] || p.Key != "" || e.Key() != "" {
+			t.Errorf("event %s has key %q and a pad of %d bytes", e.ID, p.Key, len(p.Pad))
+		}
+		return nil
+	})
+	var batch []parcel
+	for n := range int64(12) {
+		batch = append(batch, parcel{Seq: n, Pad: pads[n%4]})
+	}
+	a.send(batch...)
+	a.run()
+	await(t, "all events", 60*time.Second, func() bool { return tr.completed() == len(batch) })
+	awaitRest(t, srv, 16, 1)
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if n := len(tr.owners("check")); n != 1 {
+		t.Errorf("an empty key was met in %d partitions", n)
+	}
+	tr.judge(t, srv, 16, history.Options{Processors: []string{"check"}})
+}
+
+// Two apps with streams and processors of the same names share a server, and
+// know nothing of each other.
+func TestTwoApps(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	got := map[string][]string{}
+	var wg sync.WaitGroup
+	for _, name := range []string{"shop", "shop-2"} {
+		app := runnel.New(name, &runnel.Options{RedisURL: srv.URL(), Logger: new(logbook).logger()})
+		defer app.Close()
+		s := runnel.NewStream(app, "parcels", parcelKey, nil)
+		s.Process("check", runnel.Each(func(_ context.Context, _ *runnel.Event, p parcel) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if got[name] = append(got[name], p.Key); len(got["shop"])+len(got["shop-2"]) == 200 {
+				cancel()
+			}
+			return nil
+		}), nil)
+		for range 100 {
+			if err := s.Send(ctx, parcel{Key: name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Go(func() {
+			if err := app.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for name, keys := range got {
+		if n := len(keys); n != 100 || slices.ContainsFunc(keys, func(k string) bool { return k != name }) {
+			t.Errorf("app %s processed %d events: %q", name, n, keys)
+		}
+	}
+}
+
+// An app is spread over programs: one sends, and two process with other
+// processors each. Every processor gets every event, and the stream's metadata
+// knows them all.
+func TestAppOfSeveralPrograms(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	tr := newTracker(history.Memory())
+	first := newParcelApp(t, srv.URL(), "first", nil)
+	tr.process(first, "pack", nil, nil)
+	second := newParcelApp(t, srv.URL(), "second", nil)
+	for _, name := range []string{"bill", "ship"} {
+		tr.process(second, name, nil, nil)
+	}
+	flow := startFlow(t, newProducer(t, srv.URL(), 16), tr.history, 16, time.Millisecond)
+	await(t, "a head start", 30*time.Second, func() bool { return flow.round.Load() >= 50 })
+	first.run()
+	second.run()
+	await(t, "more", 60*time.Second, func() bool { return flow.round.Load() >= 150 })
+	flow.stop()
+	for _, name := range []string{"pack", "bill", "ship"} {
+		await(t, name, 60*time.Second, func() bool { return tr.passed(name, 16, flow.round.Load()) })
+	}
+	awaitRest(t, srv, 16, 3)
+	for _, a := range []*parcelApp{first, second} {
+		if err := a.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	tr.judge(t, srv, 16, history.Options{Processors: []string{"pack", "bill", "ship"}})
+	if meta := loadMeta(t, srv); !slices.Equal(meta.Processors, []string{"bill", "pack", "ship"}) {
+		t.Errorf("the metadata knows the processors %q", meta.Processors)
+	}
+}
+
+func loadMeta(t *testing.T, srv *redistest.Server) rstream.Meta {
+	t.Helper()
+	client, err := rstream.Open(rstream.Options{URL: srv.URL(), Keys: postKeys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	meta, ok, err := client.LoadMeta(t.Context(), "parcels")
+	if err != nil || !ok {
+		t.Fatalf("metadata: %v, %v", ok, err)
+	}
+	return meta
+}
+
+// Take makes batches larger than what is read ahead otherwise.
+func TestBatchesLargerThanPrefetch(t *testing.T) {
+	t.Parallel()
+	const batch, batches = 1000, 5
+	srv := redistest.Start(t)
+	a := newParcelApp(t, srv.URL(), "w1", func(o *runnel.Options) {
+		o.Stream.Partitions = 1
+		o.Processor.Prefetch = 10
+	})
+	var sizes []int
+	var next int64
+	done := make(chan struct{})
+	a.parcels.Process("check", runnel.EachBatch(batch, 30*time.Second, func(_ context.Context, _ []*runnel.Event, parcels []parcel) error {
+		for _, p := range parcels {
+			if p.Seq != next {
+				t.Errorf("seq %d, want %d", p.Seq, next)
+			}
+			next = p.Seq + 1
+		}
+		if sizes = append(sizes, len(parcels)); next == batch*batches {
+			close(done)
+		}
+		return nil
+	}), nil)
+	var all []parcel
+	for n := range int64(batch * batches) {
+		all = append(all, parcel{Key: "k", Seq: n})
+	}
+	a.send(all...)
+	a.run()
+	receive(t, "all batches", done)
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if len(sizes) != batches || slices.Min(sizes) != batch || slices.Max(sizes) != batch {
+		t.Errorf("batches of %v, want %d of %d", sizes, batches, batch)
+	}
+	awaitRest(t, srv, 1, 1)
+}

@@ -1,0 +1,246 @@
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+const limit = 10 * time.Second
+
+// client dials the proxy once per call that needs a connection, and never repeats a command.
+func client(t *testing.T, addr string, protocol int) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{
+		Addr: addr, Protocol: protocol, MaxRetries: -1, ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func setup(t *testing.T) (*Proxy, *redis.Client, *redis.Client) {
+	t.Helper()
+	s := redistest.Start(t)
+	p := Start(t, s.Addr())
+	return p, client(t, p.Addr(), 3), s.Client(t)
+}
+
+func brief(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually polls until done says yes.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-tick.C {
+		if done() {
+			return
+		}
+	}
+	t.Fatalf("not within %v: %s", limit, what)
+}
+
+func TestActionsOnOneRequest(t *testing.T) {
+	cases := []struct {
+		name    string
+		action  Action
+		carried bool // the request reached the server
+		fails   bool // the client saw an error
+	}{
+		{"close before", CloseBefore, false, true},
+		{"close after", CloseAfter, true, true},
+		{"reset", Reset, true, true},
+		{"swallow", Swallow, true, true},
+		{"delay", Delay(20 * time.Millisecond), true, false},
+		{"answer", Answer("-LOADING wait\r\n"), false, true},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			p, c, direct := setup(t)
+			rule := p.On("INCR", 2).Do(tc.action)
+			if err := c.Incr(t.Context(), "k").Err(); err != nil {
+				t.Fatalf("first INCR: %v", err)
+			}
+			err := c.Incr(brief(t), "k").Err()
+			if (err != nil) != tc.fails {
+				t.Errorf("second INCR: %v, want an error: %v", err, tc.fails)
+			}
+			rule.Wait(t)
+			want := map[bool]string{false: "1", true: "2"}[tc.carried]
+			eventually(t, "k = "+want, func() bool { return direct.Get(t.Context(), "k").Val() == want })
+			if err := c.Incr(t.Context(), "k").Err(); err != nil {
+				t.Errorf("third INCR: %v", err)
+			}
+			if got := p.Hits("INCR"); got != 3 {
+				t.Errorf("hits = %d, want 3", got)
+			}
+		})
+	}
+}
+
+// ask sends requests over a plain connection and returns what comes back until it closes or falls silent.
+func ask(t *testing.T, addr, requests string) (string, error) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
+	_, _ = io.WriteString(conn, requests)
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
+func TestWhatTheClientSees(t *testing.T) {
+	cases := []struct {
+		name   string
+		action Action
+		answer string
+		err    error
+	}{
+		{"close before", CloseBefore, "", nil},
+		{"close after", CloseAfter, "", nil},
+		{"reset", Reset, "", syscall.ECONNRESET},
+		{"swallow", Swallow, "", os.ErrDeadlineExceeded},
+		{"answer", Answer("-OOM no\r\n"), "-OOM no\r\n", os.ErrDeadlineExceeded},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			p, _, _ := setup(t)
+			p.On("INCR", 1).Do(tc.action)
+			answer, err := ask(t, p.Addr(), "INCR k\r\n")
+			if answer != tc.answer || !errors.Is(err, tc.err) {
+				t.Errorf("answer %q, %v, want %q, %v", answer, err, tc.answer, tc.err)
+			}
+		})
+	}
+}
+
+func TestHeldRequestOutlivesItsClient(t *testing.T) {
+	cases := []struct {
+		name string
+		end  func(*Proxy, *redis.Client)
+	}{
+		{"client closes", func(_ *Proxy, c *redis.Client) { _ = c.Close() }},
+		{"all cut", func(p *Proxy, _ *redis.Client) { p.CutAll() }},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			p, c, direct := setup(t)
+			payload := strings.Repeat("x", 3<<20)
+			rule := p.On("SET", 1).Containing("held").Do(Hold)
+			c.Set(t.Context(), "other", "v", 0)
+			if err := c.Set(brief(t), "held", payload, 0).Err(); err == nil {
+				t.Error("a held request was answered")
+			}
+			rule.Wait(t)
+			tc.end(p, c)
+			if n := direct.Exists(t.Context(), "held").Val(); n != 0 {
+				t.Fatal("the request reached the server before its release")
+			}
+			rule.Release()
+			eventually(t, "the orphan is carried out", func() bool {
+				return direct.Get(t.Context(), "held").Val() == payload
+			})
+		})
+	}
+}
+
+func TestHoldReply(t *testing.T) {
+	until := make(chan struct{})
+	cases := []struct {
+		name  string
+		until <-chan struct{}
+		let   func(*Proxy)
+	}{
+		{"until", until, func(*Proxy) { close(until) }},
+		{"release", nil, (*Proxy).Release},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			p, c, direct := setup(t)
+			rule := p.On("INCR", 1).Do(HoldReply(tc.until))
+			result := make(chan error, 1)
+			go func() { result <- c.Incr(t.Context(), "k").Err() }()
+			rule.Wait(t)
+			if got := direct.Get(t.Context(), "k").Val(); got != "1" {
+				t.Errorf("k = %q while the reply is held, want 1", got)
+			}
+			select {
+			case err := <-result:
+				t.Fatalf("answered while held: %v", err)
+			default:
+			}
+			tc.let(p)
+			if err := <-result; err != nil {
+				t.Errorf("after release: %v", err)
+			}
+		})
+	}
+}
+
+func TestResetLeavesBlockedReadInPlace(t *testing.T) {
+	p, c, direct := setup(t)
+	ctx := t.Context()
+	direct.XGroupCreateMkStream(ctx, "s", "g", "0")
+	rule := p.On("XREADGROUP", 1).Do(Reset)
+	read := &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{"s", ">"}, Block: limit}
+	if err := c.XReadGroup(ctx, read).Err(); err == nil {
+		t.Fatal("a read that was reset succeeded")
+	}
+	rule.Wait(t)
+	eventually(t, "the read is blocked", func() bool {
+		return direct.InfoMap(ctx, "clients").Item("Clients", "blocked_clients") == "1"
+	})
+	direct.XAdd(ctx, &redis.XAddArgs{Stream: "s", Values: []string{"data", "1"}})
+	eventually(t, "it took the entry", func() bool {
+		pending, err := direct.XPending(ctx, "s", "g").Result()
+		return err == nil && pending.Count == 1
+	})
+}
+
+func TestRepliesMatchWithinPipelines(t *testing.T) {
+	cases := []struct{ name, hello string }{
+		{"RESP2", "PING\r\n"},
+		{"RESP3", "HELLO 3\r\n"},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			p, _, direct := setup(t)
+			direct.HSet(t.Context(), "h", "a", "1")
+			direct.Set(t.Context(), "k", 40, 0)
+			rule := p.On("INCR", 3).Do(CloseAfter)
+			round := "HGETALL h\r\nEVAL \"return {1,{false,'x'},{}}\" 0\r\nINCR k\r\nHGETALL none\r\n"
+			got, _ := ask(t, p.Addr(), tc.hello+strings.Repeat(round, 5))
+			rule.Wait(t)
+			if n := strings.Count(got, "*3\r\n:1\r\n*2\r\n"); n != 3 {
+				t.Errorf("%d nested replies, want 3: %q", n, got)
+			}
+			if !strings.Contains(got, ":41\r\n") || !strings.Contains(got, ":42\r\n") || strings.Contains(got, ":43\r\n") {
+				t.Errorf("want the replies of two INCR, not of the third: %q", got)
+			}
+			if !strings.HasSuffix(got, "*0\r\n") {
+				t.Errorf("the last reply is not the one before the third INCR: %q", got)
+			}
+			eventually(t, "all five are carried out", func() bool { return direct.Get(t.Context(), "k").Val() == "45" })
+		})
+	}
+}

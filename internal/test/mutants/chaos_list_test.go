@@ -1,0 +1,89 @@
+package mutants
+
+import "github.com/runnel-go/runnel/internal/test/history"
+
+const (
+	plainLoad    = "TestFaults/standalone"
+	deliveryLoad = "TestFaultsInDelivery/standalone"
+)
+
+// A chaosMutant is the program without one rule, for internal/test/chaos.
+type chaosMutant struct {
+	rule   string
+	load   string        // the test that plays it
+	faults string        // what is done, aimed at the rule
+	bad    string        // how many of 40 000 events always fail, if not as many as usual
+	want   history.Class // of the violation that the judge has to find
+	quick  bool          // it is found within seconds
+	edits  []edit
+}
+
+// An edit replaces a text that stands exactly once in a file.
+type edit struct{ file, old, new string }
+
+// chaosMutants are programs without a rule that internal/test/chaos has to notice: under
+// these faults its judge finds a violation of this class. They are the judge's own
+// test, on histories of real processes.
+var chaosMutants = []chaosMutant{
+	{
+		rule: "an event is acked after its handler", load: plainLoad, faults: "kill,term", want: history.ClassLoss, quick: true,
+		edits: []edit{{"internal/rstream/reader.go", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)}", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block), NoAck: true}"}},
+	},
+	{
+		rule: "unacked events are never trimmed", load: plainLoad, faults: "kill,stop", want: history.ClassLoss, quick: true,
+		edits: []edit{
+			{"internal/rstream/lua/plain.lua", "local id = call('XADD', log, '*', name, ARGV[v])", "local id = call('XADD', log, 'MAXLEN', 20, '*', name, ARGV[v])"},
+		},
+	},
+	{
+		rule: "a dead letter is made in one step with the ack", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassRepeat, quick: true,
+		edits: []edit{
+			{"internal/rstream/lua/dead.lua", "local parked = redis.call('HDEL', KEYS[3], ARGV[3])\nredis.call('HDEL', KEYS[4], ARGV[3])", "local parked = redis.call('HEXISTS', KEYS[3], ARGV[3])"},
+			{"internal/worker/retries_fail.go", "	r.lanes.remove(s.ID)\n	r.cfg.Count.Dead.Add(1)", "	time.Sleep(100 * time.Millisecond)\n	if err := r.settle(s.ID); err != nil {\n		return err\n	}\n	r.cfg.Count.Dead.Add(1)"},
+		},
+	},
+	{
+		rule: "the groups of old owners are destroyed", load: plainLoad, faults: "kill,term,join", want: history.ClassOwner, quick: true,
+		edits: []edit{{takeoverLua, "if g['name'] ~= own then redis.call('XGROUP', 'DESTROY', log, g['name']) end", ""}},
+	},
+	{
+		rule: "the epoch rises", load: plainLoad, faults: "kill,term,join", want: history.ClassOwner,
+		edits: []edit{{takeoverLua, "local epoch = math.max(", "local epoch = tonumber(saved.epoch or '') or math.max("}},
+	},
+	{
+		rule: "the floor is before the oldest pending entry", load: plainLoad, faults: "kill,stop", want: history.ClassLoss,
+		edits: []edit{{positionLua, "if group['pending'] == 0 and redis.REDIS_VERSION then return last", "if true then return last"}},
+	},
+	{
+		rule: "nothing is due before its time", load: deliveryLoad, faults: "join,term", want: history.ClassEarly,
+		edits: []edit{{dueLua, "'-inf', due_text(now), 'WITHSCORES'", "'-inf', '+inf', 'WITHSCORES'"}},
+	},
+	{
+		rule: "the lease is looked at before each delivery", load: plainLoad, faults: "stop", want: history.ClassOwner,
+		edits: []edit{{"internal/worker/executor.go", "t.live = t.holdsAt", "t.live = func(int64) bool { return true }"}},
+	},
+	{
+		rule: "our history is read before anything new", load: plainLoad, faults: "cut,held-replies,half-open", want: history.ClassLoss,
+		edits: []edit{{"internal/worker/reading.go", "		t.setBehind(true)", "		t.setBehind(false)"}},
+	},
+	{
+		rule: "reads are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassLoss,
+		edits: []edit{{"internal/rstream/line.go", "o := c.options(-1)", "o := c.options(3)"}},
+	},
+	{
+		rule: "sends are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassResend,
+		edits: []edit{{"internal/rstream/client.go", "c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})"}},
+	},
+	{
+		rule: "acks are confirmed before the lock is released", load: plainLoad, faults: "term,join", want: history.ClassRepeat,
+		edits: []edit{{"internal/worker/release.go", "case quiet && t.flush():", "case quiet:"}},
+	},
+	{
+		rule: "a new owner reads the rules before its first event", load: deliveryLoad, faults: "term,join,kill", want: history.ClassHold,
+		edits: []edit{{"internal/worker/executor.go", "	t.held.Store(true) // until", "	// until"}},
+	},
+	{
+		rule: "an attempt counts before it is made", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassAttempts,
+		edits: []edit{{"internal/worker/retries.go", "	s.Attempts++\n", ""}},
+	},
+}

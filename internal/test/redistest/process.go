@@ -1,0 +1,66 @@
+package redistest
+
+import (
+	"bytes"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// process is a started child; done is closed once it has ended and been reaped.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // how it ended; read it after done
+}
+
+func startProcess(cmd *exec.Cmd) (*process, error) {
+	// A forked child of the server may hold the pipe of its log open for a while.
+	cmd.WaitDelay = time.Second
+	if err := startTied(cmd); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// kill ends the process at once, frozen or not, and returns when it is gone.
+func (p *process) kill() {
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	killGroup(p.cmd.Process)
+	<-p.done
+}
+
+// logBuffer keeps what a server prints in memory: a limit on the size of files must not apply to it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logBuffer) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.Reset()
+}
