@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -115,7 +116,7 @@ func TestEpochAndRedeliveredTellOwnersApart(t *testing.T) {
 // Every codec but Fields reads a payload field named json, too.
 func TestEveryCodecButFieldsReadsJSON(t *testing.T) {
 	entry := map[string]string{"json": `{"n":7}`}
-	process := func(codec runnel.Codec, entry map[string]string) ([]int, error) {
+	process := func(codec codec.Codec, entry map[string]string) ([]int, error) {
 		var seen []int
 		s := runnel.NewStream(runnel.New("contract", nil), "items", keyOfItem, &runnel.StreamOptions{Codec: codec})
 		s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
@@ -125,8 +126,8 @@ func TestEveryCodecButFieldsReadsJSON(t *testing.T) {
 		got := runneltest.Events(t, s, "p").Raw(entry).Run()
 		return seen, got.Err
 	}
-	for _, codec := range []runnel.Codec{
-		runnel.MsgPack, runnel.JSON, runnel.Gzip(runnel.MsgPack), runnel.Gzip(runnel.JSON), runnel.Zstd(runnel.MsgPack), runnel.LZ4(runnel.JSON), notingCodec{runnel.MsgPack, new(notes)},
+	for _, codec := range []codec.Codec{
+		codec.MsgPack, codec.JSON, codec.Gzip(codec.MsgPack), codec.Gzip(codec.JSON), codec.Zstd(codec.MsgPack), codec.LZ4(codec.JSON), notingCodec{codec.MsgPack, new(notes)},
 	} {
 		seen, err := process(codec, entry)
 		if err != nil || !slices.Equal(seen, []int{7}) {
@@ -138,15 +139,15 @@ func TestEveryCodecButFieldsReadsJSON(t *testing.T) {
 		}
 	}
 	// To Fields it is an attribute like any other, which item does not have.
-	if seen, err := process(runnel.Fields, entry); err != nil || !slices.Equal(seen, []int{0}) {
+	if seen, err := process(codec.Fields, entry); err != nil || !slices.Equal(seen, []int{0}) {
 		t.Errorf("fields: saw %v, %v", seen, err)
 	}
 	// The payload field goes first.
-	data, err := runnel.MsgPack.Encode(item{8})
+	data, err := codec.MsgPack.Encode(item{8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen, err := process(runnel.MsgPack, map[string]string{"json": `{"n":7}`, "data": string(data)}); err != nil || !slices.Equal(seen, []int{8}) {
+	if seen, err := process(codec.MsgPack, map[string]string{"json": `{"n":7}`, "data": string(data)}); err != nil || !slices.Equal(seen, []int{8}) {
 		t.Errorf("both: saw %v, %v", seen, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -48,7 +49,7 @@ func TestSendEventsReturnsWhereEachRecordIs(t *testing.T) {
 		p := sent[i].Partition
 		found := rdb.XRange(t.Context(), fmt.Sprint("__strm:contract.items.", p), sent[i].ID, sent[i].ID).Val()
 		var got item
-		if p != n/10 || len(found) != 1 || runnel.MsgPack.Decode([]byte(found[0].Values["data"].(string)), &got) != nil || got.N != n {
+		if p != n/10 || len(found) != 1 || codec.MsgPack.Decode([]byte(found[0].Values["data"].(string)), &got) != nil || got.N != n {
 			t.Errorf("record %d: %+v holds %v", i, sent[i], found)
 		}
 		if sent[i].Duplicate || sent[i].ID <= last[p] {
@@ -93,7 +94,7 @@ func TestARecordThatCannotBeEncodedFailsTheCallBeforeAnythingIsSent(t *testing.T
 	srv := redistest.Start(t)
 	app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL()})
 	defer app.Close()
-	s := runnel.NewStream(app, "things", func(any) string { return "" }, &runnel.StreamOptions{Codec: runnel.JSON})
+	s := runnel.NewStream(app, "things", func(any) string { return "" }, &runnel.StreamOptions{Codec: codec.JSON})
 	err := s.Send(t.Context(), 1, make(chan int), 3)
 	if err == nil || !strings.Contains(err.Error(), "stream things: encode record 1: ") {
 		t.Errorf("Send: %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -33,7 +34,7 @@ type fatal struct {
 
 // fatally is a codec of a worker that an item ends.
 type fatally struct {
-	runnel.Codec
+	codec.Codec
 	f      *fatal
 	worker string
 }
@@ -63,7 +64,7 @@ func (f *fatal) kill(worker string) {
 func (f *fatal) declare(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
 	app := runnel.New("contract", o)
 	return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) },
-		&runnel.StreamOptions{Partitions: 4, Codec: fatally{runnel.JSON, f, o.Worker}})
+		&runnel.StreamOptions{Partitions: 4, Codec: fatally{codec.JSON, f, o.Worker}})
 }
 
 func (f *fatal) build(o *runnel.Options) *runnel.App {

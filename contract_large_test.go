@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -15,19 +16,19 @@ func textKey(text string) string { return "" }
 
 // What would be a dead letter is not sent.
 func TestARecordLargerThanMaxRecordIsNotSent(t *testing.T) {
-	for _, codec := range []runnel.Codec{runnel.MsgPack, runnel.JSON, runnel.Zstd(runnel.JSON), custom{runnel.JSON}} {
+	for _, c := range []codec.Codec{codec.MsgPack, codec.JSON, codec.Zstd(codec.JSON), custom{codec.JSON}} {
 		app := runnel.New("shop", &runnel.Options{RedisURL: "redis://127.0.0.1:1"})
-		texts := runnel.NewStream(app, "texts", textKey, &runnel.StreamOptions{Codec: codec, MaxRecord: 2000})
+		texts := runnel.NewStream(app, "texts", textKey, &runnel.StreamOptions{Codec: c, MaxRecord: 2000})
 		for _, send := range []func(string) error{
 			func(text string) error { return texts.Send(t.Context(), "small", text) },
 			func(text string) error { _, err := texts.SendAfter(t.Context(), 1, text); return err },
 		} {
 			err := send(strings.Repeat("x", 3000))
-			if !errors.Is(err, runnel.ErrTooLarge) || !strings.Contains(err.Error(), "stream texts: encode record ") || !strings.Contains(err.Error(), "MaxRecord") {
-				t.Errorf("%s: %v", codec.Name(), err)
+			if !errors.Is(err, codec.ErrTooLarge) || !strings.Contains(err.Error(), "stream texts: encode record ") || !strings.Contains(err.Error(), "MaxRecord") {
+				t.Errorf("%s: %v", c.Name(), err)
 			}
-			if err := send(strings.Repeat("x", 1500)); err == nil || errors.Is(err, runnel.ErrTooLarge) {
-				t.Errorf("%s: a record that is not too large: %v", codec.Name(), err)
+			if err := send(strings.Repeat("x", 1500)); err == nil || errors.Is(err, codec.ErrTooLarge) {
+				t.Errorf("%s: a record that is not too large: %v", c.Name(), err)
 			}
 		}
 		app.Close()
@@ -35,7 +36,7 @@ func TestARecordLargerThanMaxRecordIsNotSent(t *testing.T) {
 }
 
 // custom is a Codec that knows no limits.
-type custom struct{ runnel.Codec }
+type custom struct{ codec.Codec }
 
 func (c custom) Encode(record any) ([]byte, error)    { return c.Codec.Encode(record) }
 func (c custom) Decode(data []byte, record any) error { return c.Codec.Decode(data, record) }
@@ -43,7 +44,7 @@ func (c custom) Decode(data []byte, record any) error { return c.Codec.Decode(da
 // Large records come in batches of their own, in order, and none is lost.
 func TestLargeRecordsInBatches(t *testing.T) {
 	app := runnel.New("shop", nil)
-	texts := runnel.NewStream(app, "texts", textKey, &runnel.StreamOptions{Codec: runnel.Gzip(runnel.JSON), MaxRecord: 1 << 20})
+	texts := runnel.NewStream(app, "texts", textKey, &runnel.StreamOptions{Codec: codec.Gzip(codec.JSON), MaxRecord: 1 << 20})
 	var batches []string
 	texts.Process("p", runnel.EachBatch(100, 0, func(_ context.Context, e []*runnel.Event, records []string) error {
 		names := make([]string, len(records))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -32,7 +33,7 @@ func (s *sights) records(is ...item) {
 func (s *sights) raw(es ...*runnel.Event) {
 	for _, e := range es {
 		var i item
-		err := runnel.MsgPack.Decode(e.Data(), &i)
+		err := codec.MsgPack.Decode(e.Data(), &i)
 		*s = append(*s, fmt.Sprint(e.ID, "~", i.N))
 		if err != nil {
 			*s = append(*s, err.Error())

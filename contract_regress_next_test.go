@@ -14,13 +14,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
 // notingCodec notes when the consumer makes the next batch.
 type notingCodec struct {
-	runnel.Codec
+	codec.Codec
 	n *notes
 }
 
@@ -50,7 +51,7 @@ func TestIterationsNeverOverlapThoughMiddlewareAbandonsNext(t *testing.T) {
 				}
 			}
 			app := runnel.New("contract", nil)
-			s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Codec: notingCodec{runnel.JSON, &n}})
+			s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Codec: notingCodec{codec.JSON, &n}})
 			s.Process("p", func(_ context.Context, ev *runnel.Events[item]) error {
 				defer n.add("deferred")
 				for i := range ev.Records() {
@@ -156,7 +157,7 @@ func TestNextIsRefusedWithTheEventsOfAnotherIteration(t *testing.T) {
 // slowCodec takes its time, so that what is left of one iteration runs before the
 // next one begins, with nothing that orders the two.
 type slowCodec struct {
-	runnel.Codec
+	codec.Codec
 	pause time.Duration
 }
 
@@ -173,7 +174,7 @@ func TestALateNextBetweenIterations(t *testing.T) {
 		var mu sync.Mutex
 		var late []error
 		s := runnel.NewStream(runnel.New("contract", nil), "items", keyOfItem,
-			&runnel.StreamOptions{Codec: slowCodec{runnel.JSON, 2 * time.Millisecond}})
+			&runnel.StreamOptions{Codec: slowCodec{codec.JSON, 2 * time.Millisecond}})
 		s.Process("p", runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }),
 			middlewares(func(next runnel.Handler) runnel.Handler {
 				return func(ctx context.Context, b *runnel.Batch) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -95,7 +96,7 @@ func TestMistakesPanicAtRegistration(t *testing.T) {
 			runnel.New("a", &runnel.Options{Processor: runnel.ProcessorOptions{Prefetch: -1}})
 		},
 		"NewStream s: ": func() { // the codec refuses the type
-			runnel.NewStream(app(), "s", func([]item) string { return "" }, &runnel.StreamOptions{Codec: runnel.Fields})
+			runnel.NewStream(app(), "s", func([]item) string { return "" }, &runnel.StreamOptions{Codec: codec.Fields})
 		},
 	}
 	for want, fn := range tests {

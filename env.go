@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/runnel-go/runnel/codec"
 )
 
 // environment reads RUNNEL_* variables. Every value that is set and malformed
@@ -107,7 +109,7 @@ func (e *environment) stream(o, app StreamOptions) StreamOptions {
 	o.Size = cmp.Or(o.Size, app.Size, e.number("RUNNEL_SIZE", 1, 1<<53), defaultSize)
 	o.Overflow = cmp.Or(o.Overflow, app.Overflow, choice(e, "RUNNEL_OVERFLOW", map[string]Overflow{
 		"reject": Reject, "block": Block, "drop-oldest": DropOldest}), Reject)
-	o.MaxRecord = cmp.Or(o.MaxRecord, app.MaxRecord, e.number("RUNNEL_MAX_RECORD", minMaxRecord, mostMaxRecord), defaultMaxRecord)
+	o.MaxRecord = cmp.Or(o.MaxRecord, app.MaxRecord, e.number("RUNNEL_MAX_RECORD", minMaxRecord, mostMaxRecord), codec.DefaultLimit)
 	o.IDWindow = cmp.Or(o.IDWindow, app.IDWindow, e.duration("RUNNEL_ID_WINDOW", minIDWindow), defaultIDWindow)
 	o.Partitioner = cmp.Or(o.Partitioner, app.Partitioner, XXHash)
 	o.KeyField = cmp.Or(o.KeyField, app.KeyField)
@@ -115,7 +117,7 @@ func (e *environment) stream(o, app StreamOptions) StreamOptions {
 		o.Codec = app.Codec
 	}
 	if o.Codec == nil {
-		o.Codec = MsgPack
+		o.Codec = codec.MsgPack
 	}
 	return o
 }

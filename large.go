@@ -3,7 +3,6 @@ package runnel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"runtime"
@@ -11,25 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/codec"
 	"golang.org/x/sync/semaphore"
 )
-
-// ErrTooLarge is in the chain of the errors for a record that takes more memory than
-// StreamOptions.MaxRecord.
-var ErrTooLarge = errors.New("the record is too large")
-
-// A LimitedCodec is a Codec that bounds the memory of a record. The codecs of this package are,
-// except for Fields. A Codec that wraps another one should pass the limit on; without these
-// methods only the bytes of the entry are compared with StreamOptions.MaxRecord.
-type LimitedCodec interface {
-	Codec
-	// EncodeLimited is Encode, or ErrTooLarge where DecodeLimited would return it.
-	EncodeLimited(record any, limit int64) ([]byte, error)
-	// DecodeLimited is Decode. It returns an upper bound of the bytes that the record takes:
-	// its payload, unpacked, and the values that are made of it. If they may exceed limit, it
-	// returns ErrTooLarge and leaves record as it was.
-	DecodeLimited(data []byte, record any, limit int64) (takes int64, err error)
-}
 
 const (
 	// smallRecord is how many bytes a record may take to be decoded without asking for room.
@@ -117,13 +100,13 @@ func (l *largeRecords) decode(limit int64, f func() (int64, error)) (int64, erro
 func (l *largeRecords) collect(limit int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last += limit; l.last < 2*limit && l.last < defaultMaxRecord {
+	if l.last += limit; l.last < 2*limit && l.last < codec.DefaultLimit {
 		return
 	}
 	l.last = limit
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	if live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() < 4*defaultMaxRecord {
+	if live[0].Value.Kind() == metrics.KindUint64 && live[0].Value.Uint64() < 4*codec.DefaultLimit {
 		runtime.GC()
 	}
 }
@@ -140,7 +123,7 @@ func (s *Stream[T]) decodeWithin(e *Event, record *T, limit int64) (takes int64,
 	takes, err = s.decodeOnce(e, record, min(limit, smallRecord))
 	for try := range larger(e, limit, err) {
 		takes, err = s.app.large.decode(try, func() (int64, error) { return s.decodeOnce(e, record, try) })
-		if !errors.Is(err, ErrTooLarge) {
+		if !errors.Is(err, codec.ErrTooLarge) {
 			break
 		}
 	}
@@ -150,7 +133,7 @@ func (s *Stream[T]) decodeWithin(e *Event, record *T, limit int64) (takes int64,
 // larger are the limits to try where smallRecord was not enough.
 func larger(e *Event, limit int64, err error) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
-		if !errors.Is(err, ErrTooLarge) || limit <= smallRecord {
+		if !errors.Is(err, codec.ErrTooLarge) || limit <= smallRecord {
 			return
 		}
 		payload := e.size()
@@ -164,10 +147,10 @@ func larger(e *Event, limit int64, err error) iter.Seq[int64] {
 
 func (s *Stream[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, err error) {
 	defer recoverInto(&err)
-	codec := s.effective.Codec
-	if f, ok := codec.(FieldCodec); ok {
+	c := s.effective.Codec
+	if f, ok := c.(codec.FieldCodec); ok {
 		if takes = e.size(); takes > limit {
-			return takes, tooLarge(limit)
+			return takes, codec.TooLarge(limit)
 		}
 		return takes, f.DecodeFields(e.Fields(), record)
 	}
@@ -176,15 +159,15 @@ func (s *Stream[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, e
 	case !ok:
 		return 0, noPayload(e)
 	case isJSON:
-		codec = JSON
+		c = codec.JSON
 	}
-	if l, ok := codec.(LimitedCodec); ok {
+	if l, ok := c.(codec.LimitedCodec); ok {
 		return l.DecodeLimited(data, record, limit)
 	}
 	if takes = int64(len(data)); takes > limit {
-		return takes, tooLarge(limit)
+		return takes, codec.TooLarge(limit)
 	}
-	return takes, codec.Decode(data, record)
+	return takes, c.Decode(data, record)
 }
 
 // decode decodes event i of a batch. A record that is not small begins a batch; the others are as
@@ -195,7 +178,7 @@ func (c *consumer[T]) decode(e *Event, i int) (err error) {
 	if i > 0 && c.takes > smallRecord {
 		if more := sharesOf(c.takes+limit, most) - c.shares; more > 0 {
 			if !large.holdNow(more) {
-				return ErrTooLarge
+				return codec.ErrTooLarge
 			}
 			c.shares += more
 		}
@@ -210,7 +193,7 @@ func (c *consumer[T]) decode(e *Event, i int) (err error) {
 				break
 			}
 			c.settleFor(0)
-			if !errors.Is(err, ErrTooLarge) {
+			if !errors.Is(err, codec.ErrTooLarge) {
 				break
 			}
 		}
@@ -237,22 +220,6 @@ func (c *consumer[T]) forget() {
 	}
 	c.settleFor(0)
 	c.takes = 0
-}
-
-// encodePayload encodes a record that is not too large.
-func encodePayload(c Codec, record any, limit int64) ([]byte, error) {
-	if l, ok := c.(LimitedCodec); ok {
-		return l.EncodeLimited(record, limit)
-	}
-	data, err := c.Encode(record)
-	if err == nil && int64(len(data)) > limit {
-		return nil, fmt.Errorf("encode %T: %w", record, tooLarge(limit))
-	}
-	return data, err
-}
-
-func tooLarge(limit int64) error {
-	return fmt.Errorf("%w: it takes more than %d bytes, which MaxRecord bounds", ErrTooLarge, limit)
 }
 
 // size is the length of the fields of an entry.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -83,14 +84,14 @@ type StreamOptions struct {
 	// events which some processor has not acked. RUNNEL_OVERFLOW; default Reject.
 	Overflow Overflow
 	// MaxRecord is how many bytes of memory a record may take once it is unpacked and
-	// decoded, by an upper bound. What takes more is refused when it is sent, with ErrTooLarge,
+	// decoded, by an upper bound. What takes more is refused when it is sent, with codec.ErrTooLarge,
 	// and is a DecodeError when it is received. RUNNEL_MAX_RECORD; default 64 MiB, at least 1 KiB.
 	MaxRecord int64
 	// IDWindow is how long the stream remembers an Outgoing.ID.
 	// RUNNEL_ID_WINDOW; default 10 minutes, at least 1 s.
 	IDWindow time.Duration
-	// Codec turns records into bytes. Default MsgPack.
-	Codec Codec
+	// Codec turns records into bytes. Default codec.MsgPack.
+	Codec codec.Codec
 	// Partitioner maps keys to partitions. Default XXHash.
 	Partitioner *Partitioner
 	// KeyField names the JSON field that holds the key, so that `runnel send`
@@ -105,7 +106,6 @@ const (
 	defaultPartitions    = 16
 	maxPartitions        = 65536
 	defaultSize          = 50_000
-	defaultMaxRecord     = 64 << 20
 	minMaxRecord         = 1 << 10
 	mostMaxRecord        = 1 << 40
 	defaultIDWindow      = 10 * time.Minute

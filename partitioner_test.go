@@ -134,3 +134,14 @@ func TestRepr(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkPartitioner(b *testing.B) {
+	for _, p := range []*Partitioner{XXHash, PythonPartitioner} {
+		b.Run(p.Name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Func("customer-000042", 16)
+			}
+		})
+	}
+}

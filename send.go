@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -228,7 +229,7 @@ type encodedRecord struct {
 // its partition.
 func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fields []string, partition int, err error) {
 	defer recoverInto(&err)
-	if f, ok := o.Codec.(FieldCodec); ok {
+	if f, ok := o.Codec.(codec.FieldCodec); ok {
 		fields, err = f.EncodeFields(out.Record)
 	} else {
 		var data []byte

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -96,7 +97,7 @@ type plainEntry struct{ log, data string }
 func entriesOf(b *testing.B, records []parcel, partitions int) []plainEntry {
 	entries := make([]plainEntry, len(records))
 	for i, r := range records {
-		data, err := runnel.MsgPack.Encode(r)
+		data, err := codec.MsgPack.Encode(r)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -43,9 +44,9 @@ func NewStream[T any](app *App, name string, key func(T) string, opts *StreamOpt
 	if err := s.opts.check(); err != nil {
 		panic(where + err.Error())
 	}
-	codec := newEnvironment().stream(s.opts, app.opts.Stream).Codec
-	if c, ok := codec.(TypeChecker); ok {
-		if err := c.Check(reflect.TypeFor[T]()); err != nil {
+	c := newEnvironment().stream(s.opts, app.opts.Stream).Codec
+	if checker, ok := c.(codec.TypeChecker); ok {
+		if err := checker.Check(reflect.TypeFor[T]()); err != nil {
 			panic(where + err.Error())
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
@@ -36,15 +36,15 @@ func orderAt(i int, note string) Order {
 	return Order{Customer: fmt.Sprintf("customer-%03d", i*7919%customers), Number: int64(1_000_000 + i), Amount: 12.34, Note: note}
 }
 
-func codecNamed(name string) runnel.Codec {
+func codecNamed(name string) codec.Codec {
 	if name == "json" {
-		return runnel.JSON
+		return codec.JSON
 	}
-	return runnel.MsgPack
+	return codec.MsgPack
 }
 
 // noteFor returns the note that makes an encoded order so many bytes long.
-func noteFor(codec runnel.Codec, size int) (string, error) {
+func noteFor(codec codec.Codec, size int) (string, error) {
 	n := 0
 	for range 5 { // a longer text may have a longer header
 		data, err := codec.Encode(orderAt(0, strings.Repeat("x", n)))
@@ -60,7 +60,7 @@ func noteFor(codec runnel.Codec, size int) (string, error) {
 }
 
 // orders returns n records of a size.
-func orders(codec runnel.Codec, n, size int) ([]Order, error) {
+func orders(codec codec.Codec, n, size int) ([]Order, error) {
 	note, err := noteFor(codec, size)
 	if err != nil {
 		return nil, err

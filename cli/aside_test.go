@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
@@ -97,7 +98,7 @@ var eventID = rstream.EventID
 // another one.
 func two(t *testing.T, n int) (s *shop, ada, bob *owner) {
 	t.Helper()
-	s = newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: runnel.JSON,
+	s = newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON,
 		Partitioner: &runnel.Partitioner{Name: "xxh64", Func: func(key string, n int) int { return int(key[0]-'a') % n }}})
 	owners := s.owners(n)
 	return s, owners[0], owners[1]

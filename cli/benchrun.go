@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
@@ -58,7 +59,7 @@ func newBench(s *session, what benched) (*bench, error) {
 	b.most = most
 	b.app = runnel.New(what.App, &runnel.Options{
 		Redis: opened.Redis, RedisURL: opened.URL, Logger: slog.New(slog.DiscardHandler), KeyLayout: layout,
-		Stream:    runnel.StreamOptions{Partitions: what.Partitions, Size: most + 1, Overflow: runnel.Reject, Codec: runnel.MsgPack},
+		Stream:    runnel.StreamOptions{Partitions: what.Partitions, Size: most + 1, Overflow: runnel.Reject, Codec: codec.MsgPack},
 		Processor: runnel.ProcessorOptions{OnError: runnel.Halt, LockExpiry: benchExpiry, Grace: time.Second, JoinDelay: time.Nanosecond},
 	})
 	key := func(r benchRecord) string { return r.Key }

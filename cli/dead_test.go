@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/middleware"
@@ -147,8 +148,8 @@ func TestDeadReplay(t *testing.T) {
 
 func TestDeadReplayToAnotherStream(t *testing.T) {
 	s, ada, bob := two(t, 4)
-	again := runnel.NewStream(s.app, "again", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 5, Codec: runnel.JSON})
-	other := runnel.NewStream(s.app, "other", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 1, Codec: runnel.MsgPack})
+	again := runnel.NewStream(s.app, "again", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 5, Codec: codec.JSON})
+	other := runnel.NewStream(s.app, "other", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 1, Codec: codec.MsgPack})
 	for _, stream := range []*runnel.Stream[order]{again, other} {
 		if err := stream.Send(t.Context(), order{}); err != nil {
 			t.Fatal(err)
@@ -171,7 +172,7 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 			t.Errorf("replayed to %+v", r)
 		}
 	}
-	own := runnel.NewStream(s.app, "own", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 3, Codec: runnel.JSON,
+	own := runnel.NewStream(s.app, "own", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 3, Codec: codec.JSON,
 		Partitioner: &runnel.Partitioner{Name: "last", Func: func(_ string, n int) int { return n - 1 }}})
 	if err := own.Send(t.Context(), order{}); err != nil {
 		t.Fatal(err)

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 // delayedShop has five delayed orders of ada and bob, whose keys lie in different
 // partitions, due from ten minutes on.
 func delayedShop(t *testing.T) (s *shop, ids []string) {
 	t.Helper()
-	s = newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: runnel.JSON})
+	s = newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON})
 	for i, customer := range []string{"ada", "bob", "ada", "bob", "ada"} {
 		sent, err := s.orders.SendAfter(t.Context(), time.Duration(10+i)*time.Minute, order{customer, float64(i)})
 		if err != nil {
@@ -136,7 +137,7 @@ func TestDelayedMistakes(t *testing.T) {
 }
 
 func TestSendDelayed(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: runnel.JSON})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON})
 	if err := s.orders.Send(t.Context(), order{"ada", 0}); err != nil {
 		t.Fatal(err)
 	}

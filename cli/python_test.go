@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 const pythonExecutor = "iqzhn8WjQjSLPZZU3iBIAA"
@@ -209,7 +210,7 @@ func (s *shop) pythonWorks() (all []string) {
 // The steps of docs/partitioning.md, from Python to Go, back, and to Go again: each event is
 // processed once.
 func TestThereAndBackAgain(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Codec: runnel.JSON, Partitioner: runnel.PythonPartitioner})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Codec: codec.JSON, Partitioner: runnel.PythonPartitioner})
 	handled := s.handled()
 	sends := func(customers ...string) {
 		for _, c := range customers {

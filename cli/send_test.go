@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 )
 
@@ -89,9 +90,9 @@ func TestSendIsStrictWithTypes(t *testing.T) {
 
 // What is written without types is read with them, whatever the codec.
 func TestUntypedSendIsUnderstood(t *testing.T) {
-	for _, codec := range []runnel.Codec{runnel.MsgPack, runnel.JSON, runnel.Gzip(runnel.JSON)} {
-		t.Run(codec.Name(), func(t *testing.T) {
-			s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: codec})
+	for _, c := range []codec.Codec{codec.MsgPack, codec.JSON, codec.Gzip(codec.JSON)} {
+		t.Run(c.Name(), func(t *testing.T) {
+			s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: c})
 			handled := s.handled()
 			if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
 				t.Fatal(err)
@@ -99,7 +100,7 @@ func TestUntypedSendIsUnderstood(t *testing.T) {
 			s.untyped("send", "orders", ` { "customer" : "bob", "amount" : 2 } `).want(t, 0, "orders ", "")
 			at := fmt.Sprint("__strm:shop.orders.", runnel.XXHash.Func("bob", 16))
 			entries := s.entries()[at]
-			if len(entries) != 1 || codec == runnel.MsgPack && fmt.Sprint(entries[0].Values) != `map[json:{"customer":"bob","amount":2}]` {
+			if len(entries) != 1 || c == codec.MsgPack && fmt.Sprint(entries[0].Values) != `map[json:{"customer":"bob","amount":2}]` {
 				t.Errorf("%s holds %v", at, entries)
 			}
 			worker := s.start("worker")
@@ -171,7 +172,7 @@ func TestUntypedSendRefusesWhatItCannotWrite(t *testing.T) {
 		opts runnel.StreamOptions
 		err  string
 	}{
-		{"fields", runnel.StreamOptions{Codec: runnel.Fields}, `codec "fields"`},
+		{"fields", runnel.StreamOptions{Codec: codec.Fields}, `codec "fields"`},
 		{"partitioner", runnel.StreamOptions{Partitioner: mine}, `partitioner "mine"`},
 		{"key", runnel.StreamOptions{}, "say it with --key, or give the stream a KeyField"},
 	}
@@ -197,9 +198,9 @@ func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
 
 // Python's runnel reads no field but data, and typed readers do not care.
 func TestUntypedSendWritesWhatPythonReads(t *testing.T) {
-	for _, codec := range []runnel.Codec{runnel.JSON, runnel.Gzip(runnel.JSON), runnel.LZ4(runnel.JSON)} {
-		t.Run(codec.Name(), func(t *testing.T) {
-			s := newShop(t, &runnel.StreamOptions{Codec: codec, Partitions: 1})
+	for _, c := range []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.LZ4(codec.JSON)} {
+		t.Run(c.Name(), func(t *testing.T) {
+			s := newShop(t, &runnel.StreamOptions{Codec: c, Partitions: 1})
 			if err := s.orders.Send(t.Context(), order{}); err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +211,7 @@ func TestUntypedSendWritesWhatPythonReads(t *testing.T) {
 			for _, e := range entries {
 				data, _ := e.Values["data"].(string)
 				var text json.RawMessage
-				if err := codec.Decode([]byte(data), &text); err != nil || string(text) != `{"customer":"<ada>"}` || len(e.Values) != 2 {
+				if err := c.Decode([]byte(data), &text); err != nil || string(text) != `{"customer":"<ada>"}` || len(e.Values) != 2 {
 					t.Errorf("%q: %s, %v", e.Values, text, err)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -40,7 +41,7 @@ func records(n int) string {
 }
 
 func TestSendManyKeepsTheOrder(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: runnel.JSON})
+	s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: codec.JSON})
 	const n = 3500 // some batches
 	path := file(t, "a.ndjson", records(n))
 	s.run("sendmany", "orders", path).want(t, 0, "sent 3500, failed 0\n", "")

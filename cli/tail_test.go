@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 // shownEvents are the lines of JSON that `tail` wrote.
@@ -62,7 +63,7 @@ func (s *shop) sendOneByOne(n int) {
 }
 
 func TestTailShowsEventsInTheirOrder(t *testing.T) {
-	for _, codec := range []runnel.Codec{runnel.MsgPack, runnel.JSON} {
+	for _, codec := range []codec.Codec{codec.MsgPack, codec.JSON} {
 		t.Run(codec.Name(), func(t *testing.T) {
 			s := newShop(t, &runnel.StreamOptions{Partitions: 4, Codec: codec, KeyField: "customer"})
 			s.sendOneByOne(15)

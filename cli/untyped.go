@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -33,7 +34,7 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 	if !ok {
 		return nil, s.noStream(ctx, name)
 	}
-	if meta.Codec == runnel.Fields.Name() {
+	if meta.Codec == codec.Fields.Name() {
 		return nil, fmt.Errorf("stream %s has the codec %q: its entries have a Redis field for each field of a record, which only the app's types tell; send with the app's own binary", name, meta.Codec)
 	}
 	u := &untyped{client: s.client, name: name, meta: meta}

@@ -8,10 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 func TestVerifyFindsWhatIsNotRight(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: runnel.JSON})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON})
 	s.send(40)
 	s.run("stream", "verify", "orders").want(t, 0, "total      40", "")
 	log := func(n int) string { return fmt.Sprint("__strm:shop.orders.", n) }

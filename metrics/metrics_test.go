@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/metrics"
 )
@@ -64,7 +65,7 @@ func newShop(t *testing.T) *shop {
 	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { app.Close() })
-	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 4, Codec: runnel.JSON})
+	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 4, Codec: codec.JSON})
 	s := &shop{server, app, parcels, make(chan struct{}), make(chan struct{})}
 	var once sync.Once
 	parcels.Process("print", func(_ context.Context, events *runnel.Events[parcel]) error {
@@ -322,7 +323,7 @@ func TestOnlyIterationsAreTimed(t *testing.T) {
 	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	defer app.Close()
-	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 1, Codec: runnel.JSON})
+	parcels := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 1, Codec: codec.JSON})
 	if err := parcels.Send(t.Context(), parcel{Do: "fail"}, parcel{}); err != nil {
 		t.Fatal(err)
 	}

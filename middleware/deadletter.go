@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 // Dead is a dead letter: an event that was moved aside, with the error.
@@ -27,7 +28,7 @@ type Dead struct {
 // stream, in JSON, with the keys that the events had. It panics as NewStream
 // does.
 func DeadLetters[T any](s *runnel.Stream[T]) *runnel.Stream[Dead] {
-	return runnel.NewStream(s.App(), s.Name()+".dead", func(d Dead) string { return d.Key }, &runnel.StreamOptions{Codec: runnel.JSON})
+	return runnel.NewStream(s.App(), s.Name()+".dead", func(d Dead) string { return d.Key }, &runnel.StreamOptions{Codec: codec.JSON})
 }
 
 // DeadLetter sends the events that failed, those of runnel.Failed, to dead; then

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/middleware"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -38,7 +39,7 @@ func TestDeadLetterSaysEverything(t *testing.T) {
 			t.Errorf("dead letter %+v", d)
 		}
 		var back Order
-		if err := runnel.MsgPack.Decode(d.Fields["data"], &back); err != nil || back != (Order{"ada", -1}) {
+		if err := codec.MsgPack.Decode(d.Fields["data"], &back); err != nil || back != (Order{"ada", -1}) {
 			t.Errorf("the record in it: %+v, %v", back, err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -117,7 +117,7 @@ func (s *lateStorm) collect() {
 			}
 			var got parcel
 			data, _ := e.Values["data"].(string)
-			if err := runnel.MsgPack.Decode([]byte(data), &got); err != nil {
+			if err := codec.MsgPack.Decode([]byte(data), &got); err != nil {
 				s.t.Fatal(err)
 			}
 			moved[got.Key]++

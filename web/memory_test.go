@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 // heapWhile returns how much the heap grew at most while f ran.
@@ -73,9 +74,9 @@ func (s *shop) all(paths ...string) {
 func TestAPageTakesLittleMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // whatever the environment says
 	s := newShop(t, 8, nil)
-	runnel.NewStream(s.app, "zs", func(o order) string { return o.Customer }, &runnel.StreamOptions{Codec: runnel.Zstd(runnel.JSON)})
+	runnel.NewStream(s.app, "zs", func(o order) string { return o.Customer }, &runnel.StreamOptions{Codec: codec.Zstd(codec.JSON)})
 	typed := runnel.New("shop", &runnel.Options{RedisURL: s.redis.URL()})
-	zs := runnel.NewStream(typed, "zs", func(o order) string { return o.Customer }, &runnel.StreamOptions{Codec: runnel.Zstd(runnel.JSON)})
+	zs := runnel.NewStream(typed, "zs", func(o order) string { return o.Customer }, &runnel.StreamOptions{Codec: codec.Zstd(codec.JSON)})
 	s.must(zs.Send(t.Context(), order{Customer: "ada"}))
 	defer typed.Close()
 	k, rdb := s.c.Keys(), s.redis.Client(t)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/codec"
 )
 
 type Page struct {
@@ -25,7 +26,7 @@ type Page struct {
 
 // sealed encrypts what another codec encodes.
 type sealed struct {
-	of   runnel.Codec
+	of   codec.Codec
 	aead cipher.AEAD
 }
 
@@ -60,14 +61,14 @@ func main() {
 	}
 
 	app := runnel.New("crawler", nil)
-	declare := func(name string, codec runnel.Codec) *runnel.Stream[Page] {
+	declare := func(name string, codec codec.Codec) *runnel.Stream[Page] {
 		s := runnel.NewStream(app, name, func(p Page) string { return p.URL }, &runnel.StreamOptions{Codec: codec})
 		s.Process("show", runnel.Each(show), nil)
 		return s
 	}
-	zipped := declare("zipped", runnel.Gzip(runnel.JSON))
-	native := declare("native", runnel.Fields)
-	secret := declare("secret", sealed{runnel.MsgPack, aead})
+	zipped := declare("zipped", codec.Gzip(codec.JSON))
+	native := declare("native", codec.Fields)
+	secret := declare("secret", sealed{codec.MsgPack, aead})
 
 	app.Every("crawl", time.Second, func(ctx context.Context) error {
 		page := Page{"https://example.com", strings.Repeat("<p>hello</p>", 100)}

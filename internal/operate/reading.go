@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -36,7 +36,7 @@ func NewReading(stream string, meta rstream.Meta, declared []*worker.Stream) *Re
 }
 
 // Within returns a Reading of records that take at most limit bytes, or what the app says if that
-// is less. Others are an error with runnel.ErrTooLarge.
+// is less. Others are an error with codec.ErrTooLarge.
 func (r *Reading) Within(limit int64) *Reading {
 	less := *r
 	less.limit = min(r.limit, limit)
@@ -57,7 +57,7 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 	}
 	data, ok := e.Values[rstream.PayloadField].(string)
 	switch {
-	case !ok && r.meta.Codec == runnel.Fields.Name():
+	case !ok && r.meta.Codec == codec.Fields.Name():
 		fields := map[string]any{}
 		for name, value := range e.Values {
 			if !strings.HasPrefix(name, "__") {
@@ -67,15 +67,15 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 		return compact(fields)
 	case !ok:
 		return nil, fmt.Errorf("it has no field %q", rstream.PayloadField)
-	case r.meta.Codec == runnel.JSON.Name():
+	case r.meta.Codec == codec.JSON.Name():
 		return r.valid(data)
 	case TextCodec(r.meta) != nil:
 		var record json.RawMessage
 		_, err := TextCodec(r.meta).DecodeLimited([]byte(data), &record, r.limit)
 		return record, err
-	case r.meta.Codec == runnel.MsgPack.Name():
+	case r.meta.Codec == codec.MsgPack.Name():
 		var record any
-		if _, err := runnel.MsgPack.(runnel.LimitedCodec).DecodeLimited([]byte(data), &record, r.limit); err != nil {
+		if _, err := codec.MsgPack.(codec.LimitedCodec).DecodeLimited([]byte(data), &record, r.limit); err != nil {
 			return nil, err
 		}
 		return compact(record)
@@ -101,7 +101,7 @@ func (r *Reading) Key(e rstream.Entry) (string, bool) {
 
 func (r *Reading) valid(text string) (json.RawMessage, error) {
 	if int64(len(text)) > r.limit {
-		return nil, fmt.Errorf("%w: it has %d bytes", runnel.ErrTooLarge, len(text))
+		return nil, fmt.Errorf("%w: it has %d bytes", codec.ErrTooLarge, len(text))
 	}
 	var out bytes.Buffer
 	if err := json.Compact(&out, []byte(text)); err != nil {
@@ -110,14 +110,14 @@ func (r *Reading) valid(text string) (json.RawMessage, error) {
 	return out.Bytes(), nil
 }
 
-var textCodecs = []runnel.Codec{runnel.JSON, runnel.Gzip(runnel.JSON), runnel.LZ4(runnel.JSON)}
+var textCodecs = []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.LZ4(codec.JSON)}
 
 // TextCodec is the codec of a stream with this metadata if it writes JSON in a way that
 // Python's runnel can read, else nil.
-func TextCodec(meta rstream.Meta) runnel.LimitedCodec {
+func TextCodec(meta rstream.Meta) codec.LimitedCodec {
 	for _, c := range textCodecs {
 		if c.Name() == meta.Codec {
-			return c.(runnel.LimitedCodec)
+			return c.(codec.LimitedCodec)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -42,7 +43,7 @@ var loops = []struct {
 }
 
 // blank is a codec that does not decode.
-type blank struct{ runnel.Codec }
+type blank struct{ codec.Codec }
 
 func (blank) Name() string               { return "blank" }
 func (blank) Decode([]byte, any) error   { return nil }

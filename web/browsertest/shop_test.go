@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
@@ -57,7 +58,7 @@ func (s *shop) register(worker string) (*runnel.App, streams) {
 	st := streams{
 		runnel.NewStream(app, "orders", key, &runnel.StreamOptions{Partitions: 16, KeyField: "customer"}),
 		runnel.NewStream(app, "payments", key, &runnel.StreamOptions{Partitions: 8, KeyField: "customer"}),
-		runnel.NewStream(app, "mails", key, &runnel.StreamOptions{Partitions: 4, KeyField: "customer", Codec: runnel.JSON}),
+		runnel.NewStream(app, "mails", key, &runnel.StreamOptions{Partitions: 4, KeyField: "customer", Codec: codec.JSON}),
 	}
 	fails := func(_ context.Context, _ *runnel.Event, o order) error {
 		if o.Note == "panic" {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -178,7 +178,7 @@ func (w *watch) letter(partition int, e redis.XMessage) {
 }
 
 func (w *watch) decode(e redis.XMessage) (j job) {
-	if err := runnel.MsgPack.Decode([]byte(text(e, "data")), &j); err != nil {
+	if err := codec.MsgPack.Decode([]byte(text(e, "data")), &j); err != nil {
 		w.s.t.Errorf("entry %s: %v", e.ID, err)
 	}
 	return j

@@ -15,6 +15,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -33,7 +34,7 @@ type leaver struct {
 func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 	app := runnel.New("shop", &runnel.Options{
 		RedisURL: url, KeyLayout: l.layout, Logger: slog.New(slog.NewTextHandler(l, nil)), LeaderPoll: 200 * time.Millisecond,
-		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: runnel.JSON, KeyField: "key", IDWindow: time.Hour},
+		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key", IDWindow: time.Hour},
 		Processor: runnel.ProcessorOptions{LockExpiry: expiry, Grace: 300 * time.Millisecond},
 	})
 	l.t.Cleanup(func() { app.Close() })

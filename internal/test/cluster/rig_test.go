@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -51,7 +52,7 @@ func (r *rig) Write(b []byte) (int, error) {
 func (r *rig) options(adjust func(*runnel.Options)) *runnel.Options {
 	o := &runnel.Options{
 		RedisURL: r.k.URL(), Logger: slog.New(slog.NewTextHandler(r, nil)),
-		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: runnel.JSON, KeyField: "key"},
+		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key"},
 		Processor: runnel.ProcessorOptions{LockExpiry: expiry, Grace: time.Second},
 	}
 	if adjust != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -316,7 +317,7 @@ func (tr *tracker) judge(t testing.TB, srv *redistest.Server, partitions int, o 
 
 func decodeParcel(e redis.XMessage) (p parcel, err error) {
 	data, _ := e.Values["data"].(string)
-	return p, runnel.MsgPack.Decode([]byte(data), &p)
+	return p, codec.MsgPack.Decode([]byte(data), &p)
 }
 
 func partitionKey(p int) string { return fmt.Sprint("__strm:post.parcels.", p) }

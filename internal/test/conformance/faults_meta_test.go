@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -20,7 +21,7 @@ func TestMetadataConflict(t *testing.T) {
 		want   []string
 	}{
 		{"partitions", func(o *runnel.Options) { o.Stream.Partitions = 32 }, []string{"partitions", "16", "32"}},
-		{"codec", func(o *runnel.Options) { o.Stream.Codec = runnel.Gzip(runnel.JSON) }, []string{"codec", "msgpack", "gzip+json"}},
+		{"codec", func(o *runnel.Options) { o.Stream.Codec = codec.Gzip(codec.JSON) }, []string{"codec", "msgpack", "gzip+json"}},
 		{"partitioner", func(o *runnel.Options) { o.Stream.Partitioner = runnel.PythonPartitioner }, []string{"partitioner", "xxh64", "python-repr-xxh64"}},
 		{"key layout", func(o *runnel.Options) { o.KeyLayout = runnel.LayoutCluster }, []string{"key layout", "standalone", "cluster"}},
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/rebalance"
@@ -118,7 +118,7 @@ func (r *rig) judge() *history.Report {
 		for _, e := range entries {
 			var j job
 			data, _ := e.Values["data"].(string)
-			if err := runnel.MsgPack.Decode([]byte(data), &j); err != nil {
+			if err := codec.MsgPack.Decode([]byte(data), &j); err != nil {
 				r.t.Fatalf("partition %d entry %s: %v", p, e.ID, err)
 			}
 			if err := r.log.As("found").Write(history.Record{

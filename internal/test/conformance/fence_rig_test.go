@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
@@ -289,7 +290,7 @@ func (r *rig) addID(partition int, id string) string {
 	defer r.mu.Unlock()
 	r.seqs[partition]++
 	j := job{Key: fmt.Sprint("k", partition), Seq: r.seqs[partition]}
-	data, err := runnel.MsgPack.Encode(j)
+	data, err := codec.MsgPack.Encode(j)
 	if err != nil {
 		r.t.Fatal(err)
 	}

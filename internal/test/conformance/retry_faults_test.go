@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
@@ -43,7 +44,7 @@ func retryRig(t *testing.T, srv *redistest.Server, app string, order runnel.Retr
 			t.Errorf("attempt %d of event %s", e.Attempt, e.ID)
 		}
 		var j job
-		if err := runnel.MsgPack.Decode(e.Data(), &j); err != nil {
+		if err := codec.MsgPack.Decode(e.Data(), &j); err != nil {
 			return err
 		}
 		if j.Seq%7 == 0 || j.Seq%5 == 0 && e.Attempt < retryAttempts {
@@ -90,7 +91,7 @@ func (r *rig) settled(lanes history.Lanes) *history.Report {
 	for _, d := range letters {
 		var j job
 		data, _ := d.Entry.Values["data"].(string)
-		if err := runnel.MsgPack.Decode([]byte(data), &j); err != nil {
+		if err := codec.MsgPack.Decode([]byte(data), &j); err != nil {
 			r.t.Fatalf("dead letter %s: %v", d.ID, err)
 		}
 		if j.Seq%7 != 0 || d.Attempts < retryAttempts || d.Attempts > retryAttempts+1 {

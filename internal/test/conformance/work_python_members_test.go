@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -79,7 +80,7 @@ func TestPythonProcessorGoesOnInGo(t *testing.T) {
 			for p.rdb.Exists(t.Context(), "__lock:shop.orders.printer.5").Val() > 0 {
 				time.Sleep(time.Millisecond)
 			}
-			app, s := pyApp(t, srv, runnel.JSON)
+			app, s := pyApp(t, srv, codec.JSON)
 			got := collect(t, app, s, 4)
 			for i, o := range got {
 				if o.Count != i+2 {
@@ -108,7 +109,7 @@ func TestPythonProcessorThatLivesIsLeftAlone(t *testing.T) {
 	p := newPyProcessor(t, srv.Client(t))
 	p.run(time.Minute)
 	before := everything(t, p.rdb)
-	app, s := pyApp(t, srv, runnel.JSON)
+	app, s := pyApp(t, srv, codec.JSON)
 	other := runnel.NewStream(app, "a-stream-that-is-checked-first", func(o pyOrder) string { return o.OrderID }, nil)
 	nothing := func(context.Context, *runnel.Events[pyOrder]) error { return nil }
 	s.Process("printer", nothing, nil)

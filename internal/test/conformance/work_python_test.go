@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -24,7 +25,7 @@ type pyOrder struct {
 }
 
 // pyApp is the app "shop" with 16 partitions of pyOrder.
-func pyApp(t *testing.T, srv *redistest.Server, codec runnel.Codec) (*runnel.App, *runnel.Stream[pyOrder]) {
+func pyApp(t *testing.T, srv *redistest.Server, codec codec.Codec) (*runnel.App, *runnel.Stream[pyOrder]) {
 	app := runnel.New("shop", &runnel.Options{
 		RedisURL: srv.URL(), Logger: new(logbook).logger(),
 		Stream: runnel.StreamOptions{Codec: codec, Partitioner: runnel.PythonPartitioner},
@@ -74,12 +75,12 @@ func TestPythonEntries(t *testing.T) {
 	want := pyOrder{"café 😀", 1.5, 7, true}
 	tests := []struct {
 		name  string
-		codec runnel.Codec
+		codec codec.Codec
 		entry []any
 	}{
-		{"JSON", runnel.JSON, []any{"data", text}},
-		{"gzip", runnel.Gzip(runnel.JSON), []any{"data", gzipped(t, text)}},
-		{"attributes", runnel.Fields, []any{"order_id", "café 😀", "amount", "1.5", "count", "7", "express", "True"}},
+		{"JSON", codec.JSON, []any{"data", text}},
+		{"gzip", codec.Gzip(codec.JSON), []any{"data", gzipped(t, text)}},
+		{"attributes", codec.Fields, []any{"order_id", "café 😀", "amount", "1.5", "count", "7", "express", "True"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestPythonGroupGivesItsPlace(t *testing.T) {
 	if n := rdb.XAck(ctx, key, "printer", ids[0], ids[1]).Val(); n != 2 {
 		t.Fatalf("%d acked", n)
 	}
-	app, s := pyApp(t, srv, runnel.JSON)
+	app, s := pyApp(t, srv, codec.JSON)
 	var counts []int
 	for _, o := range collect(t, app, s, 4) {
 		counts = append(counts, o.Count)
@@ -134,7 +135,7 @@ func TestPythonGroupGivesItsPlace(t *testing.T) {
 // Producers in both languages agree on the partition of a key.
 func TestPythonPartitions(t *testing.T) {
 	srv := redistest.Start(t)
-	_, s := pyApp(t, srv, runnel.JSON)
+	_, s := pyApp(t, srv, codec.JSON)
 	sent, err := s.SendEvents(t.Context(), runnel.Outgoing[pyOrder]{Record: pyOrder{OrderID: "abc"}})
 	if err != nil || sent[0].Partition != 1 {
 		t.Errorf("'abc' went to %+v, want partition 1 (%v)", sent, err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -85,8 +86,8 @@ func declareBounded(o *runnel.Options, journal *redis.Client) (*runnel.App, map[
 	all := map[string]*runnel.Stream[any]{}
 	for _, c := range []struct {
 		name  string
-		codec runnel.Codec
-	}{{"json", runnel.JSON}, {"mp", runnel.MsgPack}, {"zstd", runnel.Zstd(runnel.JSON)}, {"gzip", runnel.Gzip(runnel.MsgPack)}} {
+		codec codec.Codec
+	}{{"json", codec.JSON}, {"mp", codec.MsgPack}, {"zstd", codec.Zstd(codec.JSON)}, {"gzip", codec.Gzip(codec.MsgPack)}} {
 		s := runnel.NewStream(app, c.name, func(any) string { return "" }, &runnel.StreamOptions{Codec: c.codec})
 		s.Process("each", runnel.Each(func(ctx context.Context, e *runnel.Event, record any) error {
 			if text, ok := record.(string); ok && len(text) > 1<<20 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -51,7 +52,7 @@ type streams struct{ orders, copies, small, strict, ring *runnel.Stream[order] }
 func declare(o *runnel.Options, journal *redis.Client) (*runnel.App, streams) {
 	o.Processor = runnel.ProcessorOptions{LockExpiry: time.Second, Grace: 5 * time.Second}
 	o.LeaderPoll = 200 * time.Millisecond
-	o.Stream.Codec, o.Stream.KeyField, o.Stream.Partitions = runnel.JSON, "key", 4
+	o.Stream.Codec, o.Stream.KeyField, o.Stream.Partitions = codec.JSON, "key", 4
 	app := runnel.New("shop", o)
 	key := func(o order) string { return o.Key }
 	stream := func(name string, opts *runnel.StreamOptions) *runnel.Stream[order] {

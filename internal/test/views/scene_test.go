@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -44,7 +45,7 @@ func declare() (*runnel.App, *runnel.Stream[order]) {
 	app := runnel.New("shop", &runnel.Options{
 		Processor: runnel.ProcessorOptions{LockExpiry: 2 * time.Second, Grace: time.Second},
 		Stream: runnel.StreamOptions{
-			Partitions: 4, Codec: runnel.JSON, KeyField: "key",
+			Partitions: 4, Codec: codec.JSON, KeyField: "key",
 			Partitioner: &runnel.Partitioner{Name: "digit", Func: func(key string, n int) int { return int(key[0]-'0') % n }},
 		},
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/cli"
+	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -24,7 +25,7 @@ func TestCommandsOfAThousandPartitions(t *testing.T) {
 	counter := redistest.CountingDialer(nil)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: counter.Dial})
 	defer rdb.Close()
-	app := runnel.New("shop", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler), Stream: runnel.StreamOptions{Partitions: 1024, Codec: runnel.JSON, KeyField: "key"}})
+	app := runnel.New("shop", &runnel.Options{Redis: rdb, Logger: slog.New(slog.DiscardHandler), Stream: runnel.StreamOptions{Partitions: 1024, Codec: codec.JSON, KeyField: "key"}})
 	defer app.Close()
 	orders := runnel.NewStream(app, "orders", func(o order) string { return o.Key }, nil)
 	orders.Process("printer", func(_ context.Context, events *runnel.Events[order]) error {

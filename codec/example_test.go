@@ -1,4 +1,4 @@
-package runnel_test
+package codec_test
 
 import (
 	"crypto/aes"
@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/codec"
 )
 
 type Page struct {
@@ -15,7 +15,7 @@ type Page struct {
 }
 
 func ExampleGzip() {
-	codec := runnel.Gzip(runnel.JSON)
+	codec := codec.Gzip(codec.JSON)
 	page := Page{"https://example.com", strings.Repeat("<p>hello</p>", 1000)}
 
 	data, err := codec.Encode(page)
@@ -39,7 +39,7 @@ func ExampleFieldCodec() {
 		Value  float64 `json:"value"`
 		Valid  bool    `json:"valid"`
 	}
-	codec := runnel.Fields.(runnel.FieldCodec)
+	codec := codec.Fields.(codec.FieldCodec)
 
 	fields, err := codec.EncodeFields(Reading{"kitchen", 21.5, true})
 	fmt.Println(fields, err)
@@ -53,12 +53,12 @@ func ExampleFieldCodec() {
 	// Output:
 	// [sensor kitchen value 21.5 valid true] <nil>
 	// {hall 1e-05 false} <nil>
-	// decode *runnel_test.Reading: field value: "warm" is no float64
+	// decode *codec_test.Reading: field value: "warm" is no float64
 }
 
 // sealed encrypts what another codec encodes.
 type sealed struct {
-	of   runnel.Codec
+	of   codec.Codec
 	aead cipher.AEAD
 }
 
@@ -93,7 +93,7 @@ func ExampleCodec() {
 		fmt.Println(err)
 		return
 	}
-	codec := sealed{runnel.MsgPack, aead}
+	codec := sealed{codec.MsgPack, aead}
 
 	data, err := codec.Encode(Page{URL: "https://example.com"})
 	if err != nil {

@@ -1,4 +1,4 @@
-package runnel
+package codec
 
 import (
 	"bytes"
@@ -30,6 +30,13 @@ func Zstd(c Codec) Codec { return compressing("zstd", c, newZstded()) }
 func LZ4(c Codec) Codec { return compressing("lz4", c, lz4ed{}) }
 
 // compression is one way to compress. Neither method retains anything.
+const (
+	// firstLimit is what a record may take, in bytes, at the first try to decode it.
+	firstLimit = 256 << 10
+	// limitGrowth is how many times as much is tried next.
+	limitGrowth = 4
+)
+
 type compression interface {
 	// deflate writes to an empty buffer.
 	deflate(to *bytes.Buffer, data []byte) error
@@ -73,12 +80,12 @@ func putBuffer(b *bytes.Buffer) {
 }
 
 func (c compressed) Encode(record any) ([]byte, error) {
-	return c.EncodeLimited(record, defaultMaxRecord)
+	return c.EncodeLimited(record, DefaultLimit)
 }
 
 func (c compressed) EncodeLimited(record any, limit int64) (_ []byte, err error) {
 	defer recovered("encode", record, &err)
-	data, err := encodePayload(c.of, record, limit)
+	data, err := EncodeWithin(c.of, record, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +98,8 @@ func (c compressed) EncodeLimited(record any, limit int64) (_ []byte, err error)
 }
 
 func (c compressed) Decode(data []byte, record any) error {
-	for limit := int64(smallRecord); ; limit *= largerBy {
-		if _, err := c.DecodeLimited(data, record, limit); limit == defaultMaxRecord || !errors.Is(err, ErrTooLarge) {
+	for limit := int64(firstLimit); ; limit *= limitGrowth {
+		if _, err := c.DecodeLimited(data, record, limit); limit == DefaultLimit || !errors.Is(err, ErrTooLarge) {
 			return err
 		}
 	}
@@ -114,7 +121,7 @@ func (c compressed) DecodeLimited(data []byte, record any, limit int64) (takes i
 // readLimited reads all of what again returns, which may be a bomb. Where a buffer does not
 // suffice it is let go, and reading begins anew with one of four times its size, the limit.
 func readLimited(to *bytes.Buffer, limit int64, again func() (io.Reader, error)) error {
-	for size := max(limit/largerBy, 1); ; size = min(largerBy*size, limit) {
+	for size := max(limit/limitGrowth, 1); ; size = min(limitGrowth*size, limit) {
 		room(to, size)
 		r, err := again()
 		if err != nil {
@@ -127,7 +134,7 @@ func readLimited(to *bytes.Buffer, limit int64, again func() (io.Reader, error))
 			n, err := io.ReadFull(r, more[:])
 			switch {
 			case n > 0 && size == limit:
-				return tooLarge(limit)
+				return TooLarge(limit)
 			case n > 0:
 				continue
 			case err != io.EOF:
@@ -272,10 +279,10 @@ func (z zstded) inflate(to *bytes.Buffer, data []byte, limit int64) error {
 	if err != nil {
 		return err
 	}
-	size := min(limit/largerBy, most)
+	size := min(limit/limitGrowth, most)
 	if stated {
 		if size = most; most > limit {
-			return tooLarge(limit)
+			return TooLarge(limit)
 		}
 	}
 	for {
@@ -284,17 +291,17 @@ func (z zstded) inflate(to *bytes.Buffer, data []byte, limit int64) error {
 		out, err := z.dec.DecodeAll(data, to.AvailableBuffer()[:0:size+zstdSlack])
 		switch {
 		case int64(len(out)) > limit:
-			return tooLarge(limit)
+			return TooLarge(limit)
 		case err == nil:
 			to.Write(out)
 			return nil
 		case size == most:
 			return err
 		case size == limit:
-			return fmt.Errorf("%w, or damaged: %w", tooLarge(limit), err)
+			return fmt.Errorf("%w, or damaged: %w", TooLarge(limit), err)
 		}
 		// For a buffer that is too small the decoder has several errors, of which not all have names.
-		size = min(largerBy*size, most)
+		size = min(limitGrowth*size, most)
 	}
 }
 

@@ -1,27 +1,19 @@
-package runnel
+package codec
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
-// pythonPrefix begins the name of each partitioner that agrees with one of Python's runnel.
-const pythonPrefix = "python-"
-
-// encodeFor encodes a record as a stream does, if all that may read the stream as JSON can: a
-// partitioner of Python's tells that Python does.
-func encodeFor(o *StreamOptions, record any) ([]byte, error) {
-	data, err := encodePayload(o.Codec, record, o.MaxRecord)
-	if err == nil && record != nil && strings.HasPrefix(o.Partitioner.Name, pythonPrefix) && strings.HasSuffix(o.Codec.Name(), JSON.Name()) {
-		err = crosses(reflect.ValueOf(record), "")
+// CheckPython returns why Python's runnel could not read the JSON of a record, or would read another
+// one; nil if it reads the same.
+func CheckPython(record any) error {
+	if record == nil {
+		return nil
 	}
-	return data, err
+	return crosses(reflect.ValueOf(record), "")
 }
 
 // crosses returns why Python's runnel could not read a value that JSON has encoded, or would
@@ -90,25 +82,4 @@ func entriesCross(v reflect.Value, path string) error {
 		}
 	}
 	return nil
-}
-
-var integer = regexp.MustCompile(`^number -?[0-9]+$`)
-
-// jsonHint says what to do about JSON that Python writes, or wants, and Go does not have; "" if the
-// error is about something else.
-func jsonHint(err error, data []byte) string {
-	var zone *time.ParseError
-	var text *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	var value *json.UnsupportedValueError
-	switch {
-	case errors.As(err, &zone) && zone.LayoutElem == "Z07:00" && zone.ValueElem == "":
-		return ": it has no time zone, as a naive datetime of Python: send datetime.now(timezone.utc) there, or decode it into a string or a type of your own here"
-	case errors.As(err, &text) && text.Offset > 0 && text.Offset <= int64(len(data)) && strings.IndexByte("NI", data[text.Offset-1]) >= 0,
-		errors.As(err, &value) && (value.Str == "NaN" || strings.HasSuffix(value.Str, "Inf")):
-		return ": JSON has no NaN and no Infinity, though Python writes them: use Optional[float] with None there and *float64 here, or the codec Fields"
-	case errors.As(err, &kind) && kind.Type.Kind() >= reflect.Int && kind.Type.Kind() <= reflect.Uintptr && integer.MatchString(kind.Value):
-		return ": a number beyond the type's range, which an int of Python does not have: use *big.Int, json.Number or float64"
-	}
-	return ""
 }

@@ -1,4 +1,4 @@
-package runnel
+package codec
 
 import (
 	"reflect"
@@ -103,34 +103,6 @@ func FuzzFields(f *testing.F) {
 			if !reflect.DeepEqual(fieldsOf(t, second), fieldsOf(t, first)) {
 				t.Fatalf("got %+v, want %+v", second, first)
 			}
-		}
-	})
-}
-
-func FuzzDecodeStrict(f *testing.F) {
-	f.Add([]byte(pythonJSON))
-	corpus.Add(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var strict, plain fromPython
-		if decodeStrict(data, &strict) != nil {
-			return
-		}
-		if err := JSON.Decode(data, &plain); err != nil || !reflect.DeepEqual(strict, plain) {
-			t.Fatalf("strict is %+v, plain %+v, %v", strict, plain, err)
-		}
-	})
-}
-
-func FuzzRepr(f *testing.F) {
-	f.Add("it's \"\\\x00\u2028\U000e0001\xff")
-	corpus.Add(f)
-	f.Fuzz(func(t *testing.T, key string) {
-		got := appendRepr(nil, key)
-		if len(got) < 2 || got[0] != got[len(got)-1] || got[0] != '\'' && got[0] != '"' {
-			t.Fatalf("%+q became %s", key, got)
-		}
-		if p := PythonPartitioner.Func(key, 7); p < 0 || p >= 7 {
-			t.Fatalf("partition %d of 7", p)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package runnel
+package codec
 
 import (
 	"bytes"

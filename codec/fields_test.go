@@ -1,4 +1,4 @@
-package runnel
+package codec
 
 import (
 	"math"
@@ -119,7 +119,7 @@ func TestFieldsIllTyped(t *testing.T) {
 		{"Low", "", "is no int64"},
 		{"Low", "9223372036854775808", "is out of the range of int64"},
 		{"Low", "1_000", "is no int64"},
-		{"level", "128", "is out of the range of runnel.level"},
+		{"level", "128", "is out of the range of codec.level"},
 		{"amount", "x", "is no float64"},
 		{"amount", "", "is no float64"},
 		{"amount", "1e999", "is out of the range of float64"},
@@ -159,13 +159,13 @@ func TestFieldsCheck(t *testing.T) {
 			Dash int `json:"-,"`
 		}{}, nil},
 		{"text", []string{"string is not a struct"}},
-		{&flat{}, []string{"*runnel.flat is not a struct"}},
+		{&flat{}, []string{"*codec.flat is not a struct"}},
 		{map[string]string{}, []string{"not a struct"}},
 		{struct{}{}, []string{"no field"}},
 		{struct{ a int }{}, []string{"no field"}},
-		{address2{}, []string{"runnel.address2", "field Street", "*string"}},
+		{address2{}, []string{"codec.address2", "field Street", "*string"}},
 		{struct{ At time.Time }{}, []string{"field At", "time.Time"}},
-		{struct{ Home address }{}, []string{"field Home", "runnel.address"}},
+		{struct{ Home address }{}, []string{"field Home", "codec.address"}},
 		{struct{ L []string }{}, []string{"field L", "[]string"}},
 		{struct{ M map[string]int }{}, []string{"field M"}},
 		{struct{ A any }{}, []string{"field A", "interface"}},

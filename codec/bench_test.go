@@ -1,4 +1,4 @@
-package runnel
+package codec
 
 import "testing"
 
@@ -58,15 +58,4 @@ func BenchmarkFields(b *testing.B) {
 			}
 		}
 	})
-}
-
-func BenchmarkPartitioner(b *testing.B) {
-	for _, p := range []*Partitioner{XXHash, PythonPartitioner} {
-		b.Run(p.Name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				p.Func("customer-000042", 16)
-			}
-		})
-	}
 }
