@@ -1,6 +1,6 @@
 package runnel
 
-import "github.com/runnel-go/runnel/internal/rstream"
+import "github.com/runnel-go/runnel/internal/store"
 
 // straight says that what a loop does with an event concerns nobody else: no
 // middleware wraps its iterations and no time bounds them.
@@ -29,7 +29,7 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		c.fresh = !e.Redelivered
 	}
 	if !w.raw && !c.decodeOne(e) {
-		c.rest, c.events = []rstream.Entry{entry}, c.events[:0]
+		c.rest, c.events = []store.Entry{entry}, c.events[:0]
 		c.scope.event.Store(nil)
 		return nil
 	}

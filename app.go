@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/logqueue"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -28,7 +28,7 @@ type App struct {
 	tasks      []*worker.Task
 	started    bool // registration is over
 	closed     bool
-	client     *rstream.Client // nil until first use
+	client     *store.Client   // nil until first use
 	resolved   *Options        // nil until first use
 	appender   worker.Appender // nil: client
 	latencies  bool            // somebody wants to know them
@@ -234,7 +234,7 @@ func (a *App) settingsLocked() (*Options, error) {
 }
 
 // redis returns the client, made at first use; nothing is sent.
-func (a *App) redis() (*rstream.Client, error) {
+func (a *App) redis() (*store.Client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
@@ -247,11 +247,11 @@ func (a *App) redis() (*rstream.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := rstream.TLSFiles{CA: o.RedisCA, Cert: o.RedisCert, Key: o.RedisKey}
+	files := store.TLSFiles{CA: o.RedisCA, Cert: o.RedisCert, Key: o.RedisKey}
 	if a.inside {
-		files = rstream.TLSFiles{}
+		files = store.TLSFiles{}
 	}
-	client, err := rstream.Open(rstream.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name), Durability: rstream.Durability(o.Durability)})
+	client, err := store.Open(store.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name), Durability: store.Durability(o.Durability)})
 	if err != nil {
 		if o.Redis == nil && a.opts.RedisURL == "" { // the default is well-formed
 			err = fmt.Errorf("environment variable RUNNEL_REDIS_URL: %w", err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -183,7 +183,7 @@ func TestManyExecutorsSettleWithinFiveSeconds(t *testing.T) {
 			shares := map[string]int{}
 			for _, value := range c.Redis().MGet(c.Context(), locks...).Val() {
 				if value, held := value.(string); held {
-					shares[value[:rstream.ExecutorIDLength]]++
+					shares[value[:store.ExecutorIDLength]]++
 				}
 			}
 			for _, n := range shares {

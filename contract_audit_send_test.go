@@ -12,7 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -110,10 +110,10 @@ func TestARecordThatCannotBeEncodedFailsTheCallBeforeAnythingIsSent(t *testing.T
 }
 
 // appender answers each Append by its partition.
-type appender map[string]rstream.Appended
+type appender map[string]store.Appended
 
-func (a appender) Append(_ context.Context, as []rstream.Append) []rstream.Appended {
-	out := make([]rstream.Appended, len(as))
+func (a appender) Append(_ context.Context, as []store.Append) []store.Appended {
+	out := make([]store.Appended, len(as))
 	for i := range as {
 		out[i] = a[as[i].Log]
 	}

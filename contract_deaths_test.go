@@ -12,7 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -213,7 +213,7 @@ func TestAnEventThatEndsEachWorkerIsShown(t *testing.T) {
 		defer o.Close()
 		shown := func() (found []string) {
 			for p := range 4 {
-				views, err := o.Views(c.Context(), []rstream.Place{o.Place("items", "p", p)})
+				views, err := o.Views(c.Context(), []store.Place{o.Place("items", "p", p)})
 				if err != nil || views[0].Err != nil {
 					t.Fatal(err, views)
 				}

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // nowhere takes what an app sends and costs nothing for each record.
-type nowhere struct{ out []rstream.Appended }
+type nowhere struct{ out []store.Appended }
 
-func (n *nowhere) Append(context.Context, []rstream.Append) []rstream.Appended { return n.out }
+func (n *nowhere) Append(context.Context, []store.Append) []store.Appended { return n.out }
 
 // fixed is a codec without pools, whose allocations the race detector would vary.
 type fixed struct{}
@@ -24,7 +24,7 @@ func (fixed) Decode([]byte, any) error   { return nil }
 // Without hooks a call of Send allocates what it did before there were any.
 func TestSendWithoutHooksAllocatesNothingForThem(t *testing.T) {
 	s := runnel.NewStream(runnel.New("cost", nil), "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, Codec: fixed{}})
-	worker.RegistryOf(s.App()).Intercept(&nowhere{[]rstream.Appended{{IDs: []string{"1-0", "2-0"}}}})
+	worker.RegistryOf(s.App()).Intercept(&nowhere{[]store.Appended{{IDs: []string{"1-0", "2-0"}}}})
 	out := []runnel.Outgoing[item]{{Record: item{1}}, {Record: item{2}}}
 	send := func() {
 		if _, err := s.SendEvents(t.Context(), out...); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -127,12 +127,12 @@ func TestLanesOfKeysAreTheirOwn(t *testing.T) {
 	keys := []string{"", "k", "h", "\xff", "\xfe", `\xff`, "\ufffd", "\xff\xff", "日本", "日\xe6", long, long + "\x00", long[:1024], long[:1025]}
 	var lanes []string
 	for _, key := range keys {
-		lane := rstream.KeyLane(key)
+		lane := store.KeyLane(key)
 		if slices.Contains(lanes, lane) || len(lane) > 1025 || strings.ToValidUTF8(lane, "") != lane {
 			t.Errorf("the lane of %.20q is %.20q", key, lane)
 		}
 		lanes = append(lanes, lane)
-		if text := rstream.KeyText(key); len(text) > 1024+len("…") || strings.ToValidUTF8(text, "") != text {
+		if text := store.KeyText(key); len(text) > 1024+len("…") || strings.ToValidUTF8(text, "") != text {
 			t.Errorf("for people %.20q is %.20q", key, text)
 		}
 	}

@@ -12,14 +12,14 @@ import (
 
 	"github.com/runnel-go/runnel"
 	rediskeys "github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
 // operator returns what the commands of an operator work with.
-func operator(t *testing.T, c *runneltest.Cluster) *rstream.Client {
+func operator(t *testing.T, c *runneltest.Cluster) *store.Client {
 	t.Helper()
-	client, err := rstream.Open(rstream.Options{Redis: c.Redis(), Keys: rediskeys.Keys{App: "contract", Layout: rediskeys.Standalone}})
+	client, err := store.Open(store.Options{Redis: c.Redis(), Keys: rediskeys.Keys{App: "contract", Layout: rediskeys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // RetryDead gives dead letters of a processor back to it, and to no other processor of
@@ -36,7 +36,7 @@ func (a *App) RetryDead(ctx context.Context, stream, processor string, ids ...st
 	if err != nil {
 		return 0, err
 	}
-	done, owners := 0, map[int]rstream.Place{}
+	done, owners := 0, map[int]store.Place{}
 	defer func() {
 		for _, p := range owners {
 			client.Poke(ctx, p)
@@ -56,7 +56,7 @@ func (a *App) RetryDead(ctx context.Context, stream, processor string, ids ...st
 }
 
 // deadLetters are those of a processor that ids name, or all of them.
-func deadLetters(ctx context.Context, client *rstream.Client, stream, processor string, partitions int, ids []string) (letters []inspect.DeadState, err error) {
+func deadLetters(ctx context.Context, client *store.Client, stream, processor string, partitions int, ids []string) (letters []inspect.DeadState, err error) {
 	filters := []inspect.Filter{{}}
 	for n := range partitions {
 		filters[0].Partitions = append(filters[0].Partitions, n)
@@ -65,7 +65,7 @@ func deadLetters(ctx context.Context, client *rstream.Client, stream, processor 
 		filters = nil
 	}
 	for _, id := range ids {
-		n, entry, ok := rstream.ParseEventID(id)
+		n, entry, ok := store.ParseEventID(id)
 		if !ok || n >= partitions {
 			return nil, fmt.Errorf("stream %s: %q is no event, such as 3/1767225600000-0", stream, id)
 		}

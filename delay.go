@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -65,7 +65,7 @@ func (s *Stream[T]) delayed(sent string) (partition int, id string, to worker.De
 	if err != nil {
 		return 0, "", nil, err
 	}
-	partition, id, ok := rstream.ParseDelayedID(sent)
+	partition, id, ok := store.ParseDelayedID(sent)
 	switch {
 	case ok && partition < o.Partitions:
 	case !strings.Contains(sent, "/") && strings.Contains(sent, "-"):
@@ -109,7 +109,7 @@ func (o *Outgoing[T]) late() bool { return !o.At.IsZero() || o.After > 0 }
 
 // groupDelayed encodes the records that are to be delayed, and puts those of each
 // partition together.
-func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []rstream.Delay, places []place, err error) {
+func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []store.Delay, places []place, err error) {
 	at := map[int]int{}
 	for i := range out {
 		rec := &out[i]
@@ -134,21 +134,21 @@ func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []
 		if !ok {
 			j = len(delays)
 			at[p] = j
-			delays = append(delays, rstream.Delay{Stream: s.name, Partition: p})
+			delays = append(delays, store.Delay{Stream: s.name, Partition: p})
 			places = append(places, place{partition: p})
 		}
-		delays[j].Records = append(delays[j].Records, rstream.DelayedRecord{Fields: fields, At: rec.At, After: rec.After, ID: rec.ID})
+		delays[j].Records = append(delays[j].Records, store.DelayedRecord{Fields: fields, At: rec.At, After: rec.After, ID: rec.ID})
 		places[j].indexes = append(places[j].indexes, i)
 	}
 	return delays, places, nil
 }
 
 // sendDelayed sends what groupDelayed put together.
-func sendDelayed(ctx context.Context, to worker.Appender, delays []rstream.Delay) []rstream.Appended {
+func sendDelayed(ctx context.Context, to worker.Appender, delays []store.Delay) []store.Appended {
 	if d, ok := to.(worker.Delayer); ok {
 		return d.Delay(ctx, delays)
 	}
-	out := make([]rstream.Appended, len(delays))
+	out := make([]store.Appended, len(delays))
 	for i := range out {
 		out[i].Err = fmt.Errorf("%T delays no events", to)
 	}

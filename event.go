@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An Event is one entry of a partition, still encoded. It may be kept after its
@@ -33,7 +33,7 @@ type eventSource struct {
 }
 
 // keyOf returns the key of an entry; false where it cannot be decoded.
-func (s *eventSource) keyOf(entry rstream.Entry) (key string, ok bool) {
+func (s *eventSource) keyOf(entry store.Entry) (key string, ok bool) {
 	if k, ok := entry.Values[keyField].(string); ok {
 		return k, true
 	}
@@ -49,14 +49,14 @@ func (s *eventSource) keyOf(entry rstream.Entry) (key string, ok bool) {
 
 // Names of the fields of an entry that are ours. Other fields are the user's.
 const (
-	payloadField = rstream.PayloadField
-	jsonField    = rstream.JSONField
+	payloadField = store.PayloadField
+	jsonField    = store.JSONField
 	ownPrefix    = "__"
-	keyField     = rstream.KeyField
-	headerPrefix = rstream.HeaderPrefix
+	keyField     = store.KeyField
+	headerPrefix = store.HeaderPrefix
 )
 
-func newEvent(e *Event, entry rstream.Entry) {
+func newEvent(e *Event, entry store.Entry) {
 	e.ID, e.values = entry.ID, entry.Values
 }
 
@@ -147,7 +147,7 @@ func (e *Event) SendID(n int) string {
 
 // name is what the event is called in logs and errors, and by the commands: an entry ID
 // is unique within its partition only.
-func (e *Event) name() string { return rstream.EventID(e.Partition, e.ID) }
+func (e *Event) name() string { return store.EventID(e.Partition, e.ID) }
 
 // Appended returns when Redis appended the event, by its clock, to the
 // millisecond. It is the zero time if the ID was not made from a clock.
@@ -163,7 +163,7 @@ func (e *Event) Appended() time.Time {
 // Enqueued returns when the event was sent, by Redis' clock, to the millisecond:
 // of a delayed one when it was delayed, else when it was appended.
 func (e *Event) Enqueued() time.Time {
-	if t := e.stamp(rstream.SentField); !t.IsZero() {
+	if t := e.stamp(store.SentField); !t.IsZero() {
 		return t
 	}
 	return e.Appended()
@@ -171,7 +171,7 @@ func (e *Event) Enqueued() time.Time {
 
 // Due returns when a delayed event was due, to the millisecond; the zero time for
 // one that was not delayed.
-func (e *Event) Due() time.Time { return e.stamp(rstream.DueField) }
+func (e *Event) Due() time.Time { return e.stamp(store.DueField) }
 
 // stamp is a field of milliseconds, the zero time where there is none.
 func (e *Event) stamp(field string) time.Time {

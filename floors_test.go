@@ -22,7 +22,7 @@ const module = "github.com/runnel-go/runnel"
 // the test until it is placed here.
 var floors = [][]string{
 	{"rebalance", "codec", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
-	{"internal/rstream", "internal/test/model"},
+	{"internal/store", "internal/test/model"},
 	{"internal/leader", "internal/inspect", "internal/relocate"},
 	{"internal/worker"},
 	{""},
@@ -45,10 +45,10 @@ var testsOnly = []string{"internal/test/chaos", "internal/test/cluster", "intern
 // Tests may import all of it.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
-		"internal/due", "internal/rstream", "internal/leader", "internal/inspect", "internal/relocate", "internal/worker", "options.go",
+		"internal/due", "internal/store", "internal/leader", "internal/inspect", "internal/relocate", "internal/worker", "options.go",
 		"runneltest", "examples/ownmain", "internal/test/redistest", "internal/test/faultproxy",
 	},
-	"github.com/bsm/redislock":            {"internal/rstream", "internal/leader"},
+	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},
 	"github.com/urfave/cli/v2":            {"cli"},
 	"charm.land/bubbletea/v2":             {"cli"},
 	"github.com/charmbracelet/x/ansi":     {"cli"},
@@ -102,7 +102,7 @@ func TestFloorsRefuse(t *testing.T) {
 		{"", "app.go", "github.com/redis/go-redis/v9", true},
 		{"", "options.go", "github.com/redis/go-redis/v9", false},
 		{"", "app_test.go", "github.com/redis/go-redis/v9", false},
-		{"internal/rstream", "internal/rstream/conn.go", "github.com/redis/go-redis/v9/maintnotifications", false},
+		{"internal/store", "internal/store/conn.go", "github.com/redis/go-redis/v9/maintnotifications", false},
 		{"internal/worker", "internal/worker/worker.go", "github.com/bsm/redislock", true},
 		{"", "send.go", "github.com/vmihailenco/msgpack/v5", true},
 		{"rebalance", "rebalance/assign.go", "golang.org/x/sync/errgroup", true},

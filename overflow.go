@@ -3,7 +3,7 @@ package runnel
 import (
 	"fmt"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An Overflow says what becomes of records that are sent to a partition whose
@@ -20,11 +20,11 @@ const (
 func (o Overflow) String() string {
 	switch o {
 	case Reject:
-		return string(rstream.OverflowReject)
+		return string(store.OverflowReject)
 	case Block:
-		return string(rstream.OverflowBlock)
+		return string(store.OverflowBlock)
 	case DropOldest:
-		return string(rstream.OverflowDropOldest)
+		return string(store.OverflowDropOldest)
 	}
 	return fmt.Sprintf("Overflow(%d)", int(o))
 }
@@ -32,10 +32,10 @@ func (o Overflow) String() string {
 var (
 	// ErrStreamFull says that a partition is as long as it may be. The error
 	// around it names the processor that holds the partition back.
-	ErrStreamFull = rstream.ErrStreamFull
+	ErrStreamFull = store.ErrStreamFull
 
 	// ErrSelfBlock is returned where a processor would have waited for room in
 	// the stream that it processes, and so for itself. Send knows that by its
 	// context, if that is the one of the iteration or was derived from it.
-	ErrSelfBlock = rstream.ErrSelfBlock
+	ErrSelfBlock = store.ErrSelfBlock
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Rules say what does not run: an operator pauses, an administrator blocks, each
@@ -134,20 +134,20 @@ func (r *Rules) set(ctx context.Context, kind rules.Kind, s Scope, opts *RuleOpt
 	if o.Who == "" {
 		o.Who = rules.Whoami()
 	}
-	return r.change(s, func(c *rstream.Client) error {
+	return r.change(s, func(c *store.Client) error {
 		_, err := c.SetRule(ctx, rules.Rule{Kind: kind, Scope: s.scope, Who: o.Who, Why: o.Why}, o.For)
 		return err
 	})
 }
 
 func (r *Rules) remove(ctx context.Context, kind rules.Kind, s Scope) error {
-	return r.change(s, func(c *rstream.Client) error {
+	return r.change(s, func(c *store.Client) error {
 		_, err := c.RemoveRule(ctx, kind, s.scope)
 		return err
 	})
 }
 
-func (r *Rules) change(s Scope, fn func(*rstream.Client) error) error {
+func (r *Rules) change(s Scope, fn func(*store.Client) error) error {
 	if err := s.scope.Check(); err != nil {
 		return err
 	}

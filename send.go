@@ -12,7 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -149,7 +149,7 @@ func (s *Stream[T]) send(ctx context.Context, out []Outgoing[T]) ([]Sent, error)
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", s.name, err)
 	}
-	if _, real := to.(*rstream.Client); real {
+	if _, real := to.(*store.Client); real {
 		if err := s.ensureOnce(ctx); err != nil {
 			return nil, err
 		}
@@ -175,7 +175,7 @@ func (s *Stream[T]) processedUnder(ctx context.Context) bool {
 
 // group encodes the records and puts those of each partition together. self says
 // that a processor of the stream sends them.
-func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rstream.Append, []place, error) {
+func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]store.Append, []place, error) {
 	app, err := s.app.settings()
 	if err != nil {
 		return nil, nil, err
@@ -183,7 +183,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 	k := app.keys(s.app.name)
 	encoded, texts := make([]encodedRecord, len(out)), make([]string, 2*len(out))
 	at := make(map[int]int, min(len(out), o.Partitions))
-	var appends []rstream.Append
+	var appends []store.Append
 	var places []place
 	for i, rec := range out {
 		if rec.late() {
@@ -197,7 +197,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]rst
 		if !ok {
 			j = len(appends)
 			at[p] = j
-			appends = append(appends, rstream.Append{Stream: s.name, Partition: p, Log: k.Partition(s.name, p), Self: self})
+			appends = append(appends, store.Append{Stream: s.name, Partition: p, Log: k.Partition(s.name, p), Self: self})
 			places = append(places, place{partition: p})
 		}
 		places[j].records++
@@ -271,7 +271,7 @@ func (s *Stream[T]) keyOfRecord(record T) (key string, err error) {
 }
 
 // collect turns what became of each partition into what became of each record.
-func (s *Stream[T]) collect(places []place, results []rstream.Appended, n int) ([]Sent, error) {
+func (s *Stream[T]) collect(places []place, results []store.Appended, n int) ([]Sent, error) {
 	sent := make([]Sent, n)
 	var failed []SendFailure
 	for j, r := range results {

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -81,13 +81,13 @@ func (s *Stream[T]) settings() (*StreamOptions, error) {
 	return s.effective, nil
 }
 
-func (s *Stream[T]) meta(o *StreamOptions, processors []string) (rstream.Meta, error) {
+func (s *Stream[T]) meta(o *StreamOptions, processors []string) (store.Meta, error) {
 	app, err := s.app.settings()
 	if err != nil {
-		return rstream.Meta{}, err
+		return store.Meta{}, err
 	}
-	return rstream.Meta{
-		Partitions: o.Partitions, Size: o.Size, Overflow: rstream.Overflow(o.Overflow.String()), IDWindow: o.IDWindow.Milliseconds(),
+	return store.Meta{
+		Partitions: o.Partitions, Size: o.Size, Overflow: store.Overflow(o.Overflow.String()), IDWindow: o.IDWindow.Milliseconds(),
 		Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name, KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
 	}, nil
 }
@@ -117,14 +117,14 @@ func (s *Stream[T]) check(ctx context.Context, processors []string) error {
 }
 
 // own is the metadata as this process has it, and who compares it.
-func (s *Stream[T]) own(processors []string) (rstream.Meta, *rstream.Client, error) {
+func (s *Stream[T]) own(processors []string) (store.Meta, *store.Client, error) {
 	o, err := s.settings()
 	if err != nil {
-		return rstream.Meta{}, nil, err
+		return store.Meta{}, nil, err
 	}
 	m, err := s.meta(o, processors)
 	if err != nil {
-		return rstream.Meta{}, nil, err
+		return store.Meta{}, nil, err
 	}
 	client, err := s.app.redis()
 	return m, client, err
@@ -176,14 +176,14 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			return json.Marshal(record)
 		},
 		MaxRecord: o.MaxRecord,
-		Decode: func(entry rstream.Entry, limit int64) (any, error) {
+		Decode: func(entry store.Entry, limit int64) (any, error) {
 			var record T
 			e := &Event{Stream: s.name}
 			newEvent(e, entry)
 			_, err := s.decodeWithin(e, &record, limit)
 			return record, err
 		},
-		Key: func(entry rstream.Entry, limit int64) (string, bool) {
+		Key: func(entry store.Entry, limit int64) (string, bool) {
 			return (&eventSource{key: func(e *Event) (string, error) { return s.keyWithin(e, limit) }}).keyOf(entry)
 		},
 		Sent:     &s.sent,

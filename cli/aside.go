@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Flags that choose events which were moved aside: parked, or dead letters.
@@ -38,7 +38,7 @@ func chooseFlags(more ...cli.Flag) []cli.Flag {
 // aside is a processor, and the events of it that a command is about.
 type aside struct {
 	stream, processor string
-	meta              rstream.Meta
+	meta              store.Meta
 	filter            inspect.Filter
 	narrowed          bool // by any flag but --limit
 	one               bool // partition is meant
@@ -118,7 +118,7 @@ func (a *aside) parse(c *cli.Context) error {
 	if !c.IsSet(flagID) {
 		return nil
 	}
-	n, id, named := rstream.ParseEventID(c.String(flagID))
+	n, id, named := store.ParseEventID(c.String(flagID))
 	switch {
 	case !named && !wholeID.MatchString(c.String(flagID)):
 		return usagef(c, "--id %q is no ID, such as 3/1767225600000-0 or 1767225600000-0", c.String(flagID))
@@ -143,7 +143,7 @@ func (a *aside) guard(c *cli.Context) error {
 }
 
 // metadata is a stream's, or an error that says what there is.
-func (s *session) metadata(ctx context.Context, stream string) (rstream.Meta, error) {
+func (s *session) metadata(ctx context.Context, stream string) (store.Meta, error) {
 	m, ok, err := s.client.LoadMeta(ctx, stream)
 	if err == nil && !ok {
 		err = s.noStream(ctx, stream)
@@ -152,9 +152,9 @@ func (s *session) metadata(ctx context.Context, stream string) (rstream.Meta, er
 }
 
 // registered connects and returns the metadata of a stream that has this processor.
-func (s *session) registered(ctx context.Context, stream, processor string) (rstream.Meta, error) {
+func (s *session) registered(ctx context.Context, stream, processor string) (store.Meta, error) {
 	if err := s.connect(ctx); err != nil {
-		return rstream.Meta{}, err
+		return store.Meta{}, err
 	}
 	meta, err := s.metadata(ctx, stream)
 	if err == nil && !slices.Contains(meta.Processors, processor) {
@@ -195,7 +195,7 @@ func unknownProcessor(stream, processor string, there []string) error {
 	return fmt.Errorf("stream %s has no processor %q; %s; a processor is there once a worker has run it", stream, processor, known(there))
 }
 
-func (a *aside) place(s *session, partition int) rstream.Place {
+func (a *aside) place(s *session, partition int) store.Place {
 	return s.client.Place(a.stream, a.processor, partition)
 }
 

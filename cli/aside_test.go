@@ -11,17 +11,17 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An owner is who owns a partition of orders/printer in a test, and the events
 // that it was given.
 type owner struct {
 	t       *testing.T
-	c       *rstream.Client
-	place   rstream.Place
-	tenure  rstream.Tenure
-	entries []rstream.Entry
+	c       *store.Client
+	place   store.Place
+	tenure  store.Tenure
+	entries []store.Entry
 }
 
 // owners sends so many orders, of ada, bob, ada, bob, …, each in a millisecond of
@@ -35,7 +35,7 @@ func (s *shop) owners(n int) []*owner {
 			s.t.Fatal(err)
 		}
 		eventually(s.t, "the next millisecond", func() bool {
-			return s.rdb.Time(s.t.Context()).Val().Truncate(time.Millisecond).After(rstream.TimeOfID(sent[0].ID))
+			return s.rdb.Time(s.t.Context()).Val().Truncate(time.Millisecond).After(store.TimeOfID(sent[0].ID))
 		})
 	}
 	c := client(s.t, s)
@@ -45,13 +45,13 @@ func (s *shop) owners(n int) []*owner {
 	}
 	var all []*owner
 	for i := range meta.Partitions {
-		o := &owner{t: s.t, c: c, place: c.Place("orders", "printer", i), tenure: rstream.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
+		o := &owner{t: s.t, c: c, place: c.Place("orders", "printer", i), tenure: store.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
 		o.must(c.Lock(s.t.Context(), o.place, o.tenure, time.Hour, 0))
 		_, err := c.Takeover(s.t.Context(), o.place, o.tenure, "", 0)
 		o.must(err)
 		r := c.NewReader()
 		defer r.Close()
-		got, err := r.Read(s.t.Context(), rstream.GroupName("printer", o.tenure.Executor), "c", []string{o.place.Log}, n, 0)
+		got, err := r.Read(s.t.Context(), store.GroupName("printer", o.tenure.Executor), "c", []string{o.place.Log}, n, 0)
 		o.must(err)
 		if len(got) > 0 {
 			o.entries = got[0].Entries
@@ -73,7 +73,7 @@ func (o *owner) must(err error) {
 func (o *owner) bury(key, text string) {
 	o.t.Helper()
 	for _, e := range o.entries {
-		o.must(o.c.Bury(o.t.Context(), o.place, o.tenure, rstream.DeadLetter{
+		o.must(o.c.Bury(o.t.Context(), o.place, o.tenure, store.DeadLetter{
 			Entry: e, Key: key, Attempts: 3, First: time.Now(), Last: time.Now(), Error: text, Reason: "failed", Epoch: 7,
 		}))
 	}
@@ -82,17 +82,17 @@ func (o *owner) bury(key, text string) {
 func (o *owner) park(key string) {
 	o.t.Helper()
 	for i, e := range o.entries {
-		s := rstream.RetryState{Lane: "k" + key, Key: key}
+		s := store.RetryState{Lane: "k" + key, Key: key}
 		if i == 0 {
 			s.Attempts, s.Last, s.Error = 2, time.Now().UnixMilli(), "no\nink"
 			s.At = time.Now().Add(time.Hour).UnixMilli()
 		}
-		o.must(o.c.Park(o.t.Context(), o.place, o.tenure, 0, []rstream.Parking{{Entry: e, State: s}}))
+		o.must(o.c.Park(o.t.Context(), o.place, o.tenure, 0, []store.Parking{{Entry: e, State: s}}))
 	}
 }
 
 // eventID is what an event is called.
-var eventID = rstream.EventID
+var eventID = store.EventID
 
 // two is a shop with the orders of ada in one partition and those of bob in
 // another one.
@@ -178,7 +178,7 @@ func TestStatusShowsWhatStandsAside(t *testing.T) {
 	s, ada, bob := two(t, 6)
 	ada.park("ada")
 	bob.bury("bob", "no paper")
-	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{
+	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{
 		Reason: "event " + eventID(0, ada.entries[2].ID) + ": panic: no\nprinter\n\ngoroutine 7 [running]:\nmain.main()", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
 	}))
 	s.untyped("status", "orders/printer").matches(t,
@@ -195,7 +195,7 @@ func TestProcessorResume(t *testing.T) {
 	s, ada, bob := two(t, 2)
 	for i, o := range []*owner{ada, bob} {
 		reason := "event " + eventID(i, o.entries[0].ID) + ": no\nink" // the event is shown apart
-		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: reason, Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
+		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, store.Quarantine{Reason: reason, Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
 	}
 	stop := decoded[[]inspect.RuleState](t, s.untyped("rules", "ls", "--output", "json"))
 	if len(stop) != 2 || stop[1].Kind != "quarantine" || stop[1].Scope != "partition:orders/printer/1" || stop[1].Who != "w1" || stop[1].Why != "event "+stop[1].Event+": no\nink" ||
@@ -217,7 +217,7 @@ func TestProcessorResume(t *testing.T) {
 		t.Error(text)
 	}
 	for i, skip := range []string{"", bob.entries[0].ID} {
-		next := rstream.Tenure{Executor: "bbbbbbbbbbbbbbbb", Number: 1}
+		next := store.Tenure{Executor: "bbbbbbbbbbbbbbbb", Number: 1}
 		o := []*owner{ada, bob}[i]
 		o.must(o.c.Unlock(t.Context(), o.place, o.tenure))
 		o.must(o.c.Lock(t.Context(), o.place, next, time.Hour, 0))
@@ -231,7 +231,7 @@ func TestProcessorResume(t *testing.T) {
 
 func TestResumeOfAQuarantineWithoutAnEvent(t *testing.T) {
 	s, ada, _ := two(t, 2)
-	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{Reason: "no database"}))
+	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: "no database"}))
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0", "--skip", "--yes").want(t, 1, "", "the quarantine names no event that could be skipped")
 	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "resumed", "")
 }

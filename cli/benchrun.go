@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -30,7 +30,7 @@ const (
 type bench struct {
 	benched
 	app    *runnel.App
-	client *rstream.Client
+	client *store.Client
 	load   *runnel.Stream[benchRecord] // is sent as fast as it can be, and drained
 	paced  *runnel.Stream[benchRecord] // is sent slowly, and handled at once
 	most   int64                       // events that may be sent, in all stages

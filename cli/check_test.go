@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -61,14 +61,14 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	s.attended()
 	c := client(t, s)
 	p := c.Place("orders", "printer", 1)
-	me := rstream.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}
+	me := store.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}
 	if err := c.Lock(t.Context(), p, me, time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Takeover(t.Context(), p, me, "", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "event 1/5-0: no ink", Event: "5-0", Worker: "w1", At: 1767225600123}); err != nil {
+	if err := c.Quarantine(t.Context(), p, me, store.Quarantine{Reason: "event 1/5-0: no ink", Event: "5-0", Worker: "w1", At: 1767225600123}); err != nil {
 		t.Fatal(err)
 	}
 	s.untyped("check").want(t, 3, "stream orders partition 1: processor printer: quarantined since 2026-01-01T00:00:00Z, at event 1/5-0: no ink\n", "")
@@ -87,11 +87,11 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 	s.attended()
 	c := client(t, s)
 	const executor = "eeeeeeeeeeeeeeee"
-	if err := c.Lock(t.Context(), c.Place("orders", "printer", 1), rstream.Tenure{Executor: executor, Number: 1}, time.Hour, 0); err != nil {
+	if err := c.Lock(t.Context(), c.Place("orders", "printer", 1), store.Tenure{Executor: executor, Number: 1}, time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
 	s.untyped("status").matches(t, `(?m)^1 .* ok\b`)
-	beat := rstream.Beat{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // 0 is not its own
+	beat := store.Beat{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // 0 is not its own
 	if err := s.rdb.Set(t.Context(), c.Keys().Beat("orders", "printer", executor), beat.Encode(), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}

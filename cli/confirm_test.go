@@ -6,7 +6,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // What cannot be undone is refused where nobody can be asked and nobody has said --yes, as a
@@ -15,7 +15,7 @@ func TestWhatDestroysWantsYes(t *testing.T) {
 	s, ada, bob := two(t, 4)
 	ada.bury("ada", "no ink")
 	bob.park("bob")
-	bob.must(bob.c.Quarantine(t.Context(), bob.place, bob.tenure, rstream.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1}))
+	bob.must(bob.c.Quarantine(t.Context(), bob.place, bob.tenure, store.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1}))
 	s.untyped("send", "orders", `{"customer":"ada"}`, "--after", "1h").want(t, 0, "orders ", "")
 	before := s.rdb.DBSize(t.Context()).Val()
 	for _, command := range []string{

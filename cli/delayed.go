@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -85,7 +85,7 @@ func (s *session) delayedArgs(ctx context.Context, c *cli.Context) (*delayedArgs
 		return nil, usagef(c, "an ID says which event; flags say nothing more")
 	}
 	for _, id := range a.ids {
-		if _, _, ok := rstream.ParseDelayedID(id); !ok {
+		if _, _, ok := store.ParseDelayedID(id); !ok {
 			return nil, usagef(c, "%q is no ID of a delayed event, such as 3/0000000000000042", id)
 		}
 	}
@@ -100,7 +100,7 @@ func (s *session) delayedArgs(ctx context.Context, c *cli.Context) (*delayedArgs
 		return nil, err
 	}
 	for _, id := range a.ids {
-		if n, _, _ := rstream.ParseDelayedID(id); n >= meta.Partitions {
+		if n, _, _ := store.ParseDelayedID(id); n >= meta.Partitions {
 			return nil, noPartition(a.stream, n, meta.Partitions)
 		}
 	}
@@ -136,7 +136,7 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 			continue
 		}
 		if key, ok := look.Key(e.Entry); ok {
-			e.Key = rstream.KeyText(key)
+			e.Key = store.KeyText(key)
 		}
 		record, _ := look.Record(e.Entry)
 		shown = append(shown, shownDelayed{DelayedState: e, Record: record})
@@ -194,7 +194,7 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 	far := s.progress()
 	for i, id := range ids {
 		far.of(done, int64(i), int64(len(ids)))
-		partition, n, _ := rstream.ParseDelayedID(id)
+		partition, n, _ := store.ParseDelayedID(id)
 		ok, changeErr := change(ctx, a.stream, partition, n)
 		if changeErr != nil {
 			err = fmt.Errorf("%w; %s so far: %s", changeErr, done, plural(len(out.Events), "event"))

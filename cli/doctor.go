@@ -10,20 +10,20 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const flagRole = "role"
 
 // roles are the names of the roles.
-func roles() string { return strings.Join(slices.Sorted(maps.Keys(rstream.Roles())), ", ") }
+func roles() string { return strings.Join(slices.Sorted(maps.Keys(store.Roles())), ", ") }
 
 func (p *program) doctor() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "doctor",
 		Usage:     "is this Redis fit for production, and may this user do what is needed? Exit with 3 if not",
 		ArgsUsage: " ",
-		Flags:     []cli.Flag{&cli.StringFlag{Name: flagRole, Value: rstream.Work.String(), Usage: "what this user of Redis is for: `ROLE` " + roles()}},
+		Flags:     []cli.Flag{&cli.StringFlag{Name: flagRole, Value: store.Work.String(), Usage: "what this user of Redis is for: `ROLE` " + roles()}},
 		Action:    p.action(runDoctor),
 	},
 		"PROG doctor",
@@ -35,7 +35,7 @@ func runDoctor(ctx context.Context, s *session, c *cli.Context) error {
 	if c.Args().Present() {
 		return usagef(c, "unexpected argument %q", c.Args().First())
 	}
-	role, ok := rstream.Roles()[c.String(flagRole)]
+	role, ok := store.Roles()[c.String(flagRole)]
 	if !ok {
 		return usagef(c, "--%s %q is none of %s", flagRole, c.String(flagRole), roles())
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // poison sets a title, empties the screen, forges a line and a column, turns the direction of
@@ -83,8 +83,8 @@ func TestNoCommandLetsOthersSteerTheTerminal(t *testing.T) {
 	s, ada, bob := two(t, 6)
 	ada.bury(poison, poison)
 	bob.park(poison)
-	ada.must(ada.c.Halted(t.Context(), ada.place, ada.tenure, rstream.Quarantine{Reason: poison, Event: "9999999999999-0" + poison, Worker: poison}))
-	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, rstream.Quarantine{Reason: poison, Event: poison, Worker: poison}))
+	ada.must(ada.c.Halted(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: poison, Event: "9999999999999-0" + poison, Worker: poison}))
+	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: poison, Event: poison, Worker: poison}))
 	k := client(t, s).Keys()
 	for partition := range 2 {
 		for _, data := range []string{`{"customer":"x` + strings.ReplaceAll(poison, "\n", " ") + `"}`, poison} {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A goal says where a processor is to stand: everything up to there counts as done.
@@ -51,7 +51,7 @@ func parseGoal(text string) (*goal, error) {
 		id, err := parseID(text)
 		return &goal{id: id}, err
 	}
-	if n, id, ok := rstream.ParseEventID(text); ok {
+	if n, id, ok := store.ParseEventID(text); ok {
 		id, err := parseID(id)
 		return &goal{of: map[int]string{n: id}}, err
 	}
@@ -95,7 +95,7 @@ func parseMoment(text string) (moment, bool) {
 }
 
 // before is the position before what was appended at the moment, by Redis' clock.
-func (m moment) before(ctx context.Context, c *rstream.Client) (string, error) {
+func (m moment) before(ctx context.Context, c *store.Client) (string, error) {
 	if m.back < 0 {
 		now, err := c.Redis().Time(ctx).Result()
 		if err != nil {
@@ -103,12 +103,12 @@ func (m moment) before(ctx context.Context, c *rstream.Client) (string, error) {
 		}
 		m.at = now.Add(m.back)
 	}
-	return rstream.Before(fmt.Sprint(max(m.at.UnixMilli(), 0))), nil
+	return store.Before(fmt.Sprint(max(m.at.UnixMilli(), 0))), nil
 }
 
 // settle makes positions of times and steps, before anything is locked: to count steps
 // takes time.
-func (g *goal) settle(ctx context.Context, c *rstream.Client, p *inspect.ProcessorState, numbers []int) (err error) {
+func (g *goal) settle(ctx context.Context, c *store.Client, p *inspect.ProcessorState, numbers []int) (err error) {
 	switch {
 	case g.of != nil || g.id != "":
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const flagToPython = "to-python"
@@ -130,7 +130,7 @@ func (s *session) confirmRemoval(c *cli.Context, name string, gone removed) erro
 }
 
 // runRemoveGroup lets a consumer group go that is of no registered processor.
-func runRemoveGroup(ctx context.Context, s *session, c *cli.Context, stream, name string, meta rstream.Meta) error {
+func runRemoveGroup(ctx context.Context, s *session, c *cli.Context, stream, name string, meta store.Meta) error {
 	groups, err := inspect.Groups(ctx, s.client, stream, meta)
 	if err != nil {
 		return err
@@ -181,13 +181,13 @@ func pythonRuns(members []inspect.MemberState) bool {
 // removeProcessor takes the processor out of the metadata last: until then the
 // command finds it, and may be repeated. A worker that starts it meanwhile holds
 // locks, which ends the removal, or registers it again.
-func removeProcessor(ctx context.Context, client *rstream.Client, far *progress, p *inspect.ProcessorState, dead bool, forget func(context.Context, rstream.Place, bool) error) error {
+func removeProcessor(ctx context.Context, client *store.Client, far *progress, p *inspect.ProcessorState, dead bool, forget func(context.Context, store.Place, bool) error) error {
 	defer far.clear()
 	for i, s := range p.Partitions {
 		far.of("forgot "+p.Stream+"/"+p.Processor+": partitions", int64(i), int64(len(p.Partitions)))
 		err := forget(ctx, client.Place(p.Stream, p.Processor, s.Partition), dead)
 		switch {
-		case errors.Is(err, rstream.ErrHeld):
+		case errors.Is(err, store.ErrHeld):
 			return fmt.Errorf("%s/%s partition %d has an owner: stop its worker, or wait until its lock has expired, and repeat", p.Stream, p.Processor, s.Partition)
 		case err != nil:
 			return err

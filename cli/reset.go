@@ -14,7 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // resetExpiry is how long a reset that died keeps workers from its partitions,
@@ -94,7 +94,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err := to.settle(ctx, s.client, &state.Processors[at], numbers); err != nil {
 		return err
 	}
-	r := &reset{far: s.progress(), client: s.client, stream: stream, processor: processor, tenure: rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}}
+	r := &reset{far: s.progress(), client: s.client, stream: stream, processor: processor, tenure: store.Tenure{Executor: store.NewExecutorID(), Number: 1}}
 	if c.Bool(flagDryRun) {
 		moves, err := preview(state.Processors[at].Partitions, numbers, to)
 		if err != nil {
@@ -171,10 +171,10 @@ func writeMoves(w io.Writer, moves []moved) error {
 
 // A reset owns the partitions of a processor for the moment that it takes.
 type reset struct {
-	client            *rstream.Client
+	client            *store.Client
 	stream, processor string
-	tenure            rstream.Tenure
-	held              []rstream.Place
+	tenure            store.Tenure
+	held              []store.Place
 	far               *progress
 }
 
@@ -187,7 +187,7 @@ func preview(partitions []inspect.PartitionState, numbers []int, to *goal) ([]mo
 			return nil, fmt.Errorf("partition %d cannot be looked at: %s", n, s.Err)
 		}
 		id := to.in(n)
-		if s.End != "" && (id == "$" || rstream.CompareIDs(id, s.End) > 0) { // else it is not known
+		if s.End != "" && (id == "$" || store.CompareIDs(id, s.End) > 0) { // else it is not known
 			id = s.End
 		}
 		moves = append(moves, moved{n, s.Floor, id})
@@ -255,13 +255,13 @@ func (r *reset) nobodyAlive(ctx context.Context) error {
 	return nil
 }
 
-func (r *reset) lock(ctx context.Context, p rstream.Place) error {
+func (r *reset) lock(ctx context.Context, p store.Place) error {
 	err := r.client.Lock(ctx, p, r.tenure, resetExpiry, 0)
-	if !errors.Is(err, rstream.ErrHeld) {
+	if !errors.Is(err, store.ErrHeld) {
 		r.held = append(r.held, p) // of an unknown outcome too: it may be ours
 		return err
 	}
-	views, viewErr := r.client.Views(ctx, []rstream.Place{p})
+	views, viewErr := r.client.Views(ctx, []store.Place{p})
 	if viewErr != nil || views[0].Owner == "" {
 		return fmt.Errorf("%w; nothing was changed", err)
 	}

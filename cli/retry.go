@@ -12,7 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 func textFlag() cli.Flag {
@@ -108,7 +108,7 @@ func (a *aside) change(ctx context.Context, s *session, did string, change opera
 	})
 	done := changedEvents{a.stream, a.processor, []string{}}
 	for _, e := range events {
-		done.Events = append(done.Events, rstream.EventID(e.Partition, e.ID))
+		done.Events = append(done.Events, store.EventID(e.Partition, e.ID))
 	}
 	what := plural(len(done.Events), "event") + " " + did
 	told := unwritten(what, s.out.write(done, func(w io.Writer) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -249,7 +249,7 @@ func (s *session) checkKnown(ctx context.Context, scope rules.Scope, yet bool) e
 // awaitRules waits until nothing runs, and says from time to time what still does.
 func (s *session) awaitRules(ctx context.Context, scope rules.Scope) error {
 	said := time.Now()
-	err := inspect.AwaitRules(ctx, s.client, scope, func(holdouts []rstream.Holdout) {
+	err := inspect.AwaitRules(ctx, s.client, scope, func(holdouts []store.Holdout) {
 		if time.Since(said) < waitingEvery {
 			return
 		}

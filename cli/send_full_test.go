@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -35,7 +35,7 @@ func TestSendToAFullStreamSaysWhoHoldsItBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := rstream.Meta{Partitions: 1, Size: 3, KeyField: "customer", Processors: []string{"printer"}}
+	own := store.Meta{Partitions: 1, Size: 3, KeyField: "customer", Processors: []string{"printer"}}
 	if _, err := client.EnsureMeta(t.Context(), "orders", own); err != nil {
 		t.Fatal(err)
 	}

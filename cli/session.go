@@ -7,7 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -16,7 +16,7 @@ type session struct {
 	*program
 	app    *runnel.App // of the command; one without streams if the program has no types
 	reg    *worker.Registry
-	client *rstream.Client
+	client *store.Client
 	out    output
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -307,7 +307,7 @@ func newShopAgain(t *testing.T, s *shop) *shop {
 	return shopAt(t, s.url, s.rdb, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 }
 
-func client(t *testing.T, s *shop) *rstream.Client {
+func client(t *testing.T, s *shop) *store.Client {
 	t.Helper()
 	c, err := worker.RegistryOf(s.app).Client()
 	if err != nil {
@@ -316,7 +316,7 @@ func client(t *testing.T, s *shop) *rstream.Client {
 	return c
 }
 
-func metaOf(processors ...string) rstream.Meta { return rstream.Meta{Processors: processors} }
+func metaOf(processors ...string) store.Meta { return store.Meta{Processors: processors} }
 
 func after(a, b string) bool {
 	var ams, aseq, bms, bseq uint64

@@ -12,7 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -95,8 +95,8 @@ func known(names []string) string {
 func (s *session) noStream(ctx context.Context, name string) error {
 	// This writes nothing without a number of partitions, and looks at the other
 	// layout of keys.
-	_, err := s.client.EnsureMeta(ctx, name, rstream.Meta{})
-	var conflict *rstream.MetaConflictError
+	_, err := s.client.EnsureMeta(ctx, name, store.Meta{})
+	var conflict *store.MetaConflictError
 	switch {
 	case !errors.As(err, &conflict):
 	case conflict.Stored == string(runnel.LayoutStandalone) || conflict.Stored == string(runnel.LayoutCluster):

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -20,9 +20,9 @@ import (
 // metadata. Records are written as the stream's codec writes JSON, else as a JSON value,
 // which every codec but Fields accepts.
 type untyped struct {
-	client      *rstream.Client
+	client      *store.Client
 	name        string
-	meta        rstream.Meta
+	meta        store.Meta
 	partitioner *runnel.Partitioner
 }
 
@@ -50,8 +50,8 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 
 func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {
 	results := make([]worker.JSONSent, len(records))
-	var appends []rstream.Append
-	var delays []rstream.Delay
+	var appends []store.Append
+	var delays []store.Delay
 	now, late := newPartitioned(), newPartitioned()
 	for i, r := range records {
 		fields, partition, err := u.encode(r)
@@ -63,14 +63,14 @@ func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worke
 		if !r.At.IsZero() || r.After > 0 {
 			j, first := late.add(partition, i)
 			if first {
-				delays = append(delays, rstream.Delay{Stream: u.name, Partition: partition})
+				delays = append(delays, store.Delay{Stream: u.name, Partition: partition})
 			}
-			delays[j].Records = append(delays[j].Records, rstream.DelayedRecord{Fields: fields, At: r.At, After: r.After, ID: r.ID})
+			delays[j].Records = append(delays[j].Records, store.DelayedRecord{Fields: fields, At: r.At, After: r.After, ID: r.ID})
 			continue
 		}
 		j, first := now.add(partition, i)
 		if first {
-			appends = append(appends, rstream.Append{Stream: u.name, Partition: partition, Log: u.client.Keys().Partition(u.name, partition)})
+			appends = append(appends, store.Append{Stream: u.name, Partition: partition, Log: u.client.Keys().Partition(u.name, partition)})
 		}
 		appends[j].Add(fields, r.ID)
 	}
@@ -100,7 +100,7 @@ func (p *partitioned) add(partition, i int) (place int, first bool) {
 }
 
 // tell turns what became of each partition into what became of each record.
-func (p *partitioned) tell(results []worker.JSONSent, done []rstream.Appended) {
+func (p *partitioned) tell(results []worker.JSONSent, done []store.Appended) {
 	for place, a := range done {
 		for k, i := range p.indexes[place] {
 			switch {
@@ -111,7 +111,7 @@ func (p *partitioned) tell(results []worker.JSONSent, done []rstream.Appended) {
 				}
 			case a.Weak > 0:
 				results[i].Err = runnel.ErrNotTried
-			case k == len(a.IDs) || a.Unknown || errors.Is(a.Err, rstream.ErrStreamFull):
+			case k == len(a.IDs) || a.Unknown || errors.Is(a.Err, store.ErrStreamFull):
 				results[i].Err, results[i].Unknown = a.Err, a.Unknown
 			default:
 				results[i].Err = runnel.ErrNotTried
@@ -129,16 +129,16 @@ func (u *untyped) encode(r worker.JSONRecord) ([]string, int, error) {
 	if strings.HasPrefix(u.meta.Partitioner, "python-") && !utf8.Valid(compact.Bytes()) {
 		return nil, 0, errors.New("the record is not UTF-8, and Python's runnel, which may read this stream, refuses it")
 	}
-	fields := []string{rstream.JSONField, compact.String()}
+	fields := []string{store.JSONField, compact.String()}
 	if codec := operate.TextCodec(u.meta); codec != nil {
 		data, err := codec.Encode(json.RawMessage(compact.Bytes()))
 		if err != nil {
 			return nil, 0, err
 		}
-		fields = []string{rstream.PayloadField, string(data)}
+		fields = []string{store.PayloadField, string(data)}
 	}
 	if r.Key != nil {
-		return append(fields, rstream.KeyField, *r.Key), u.partitioner.Func(*r.Key, u.meta.Partitions), nil
+		return append(fields, store.KeyField, *r.Key), u.partitioner.Func(*r.Key, u.meta.Partitions), nil
 	}
 	key, err := operate.KeyOf(u.meta, compact.Bytes())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -43,7 +43,7 @@ func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) (
 	if err != nil {
 		return nil, err
 	}
-	var places []rstream.Place
+	var places []store.Place
 	for _, p := range processors {
 		for _, n := range p.Owned {
 			places = append(places, client.Place(p.Stream, p.Processor, n))

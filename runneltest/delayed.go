@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
 var _ worker.Delayer = (*recorder)(nil)
 
 // Delay records; what is delayed never becomes due during a run.
-func (r *recorder) Delay(ctx context.Context, delays []rstream.Delay) []rstream.Appended {
+func (r *recorder) Delay(ctx context.Context, delays []store.Delay) []store.Appended {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]rstream.Appended, len(delays))
+	out := make([]store.Appended, len(delays))
 	now := time.Now()
 	for i, d := range delays {
 		if err := errors.Join(r.fail, ctx.Err()); err != nil {
@@ -36,9 +36,9 @@ func (r *recorder) Delay(ctx context.Context, delays []rstream.Delay) []rstream.
 				at = now.Add(rec.After)
 			}
 			r.delayed++
-			id := rstream.DelayedID(d.Partition, fmt.Sprintf("%016d", r.delayed))
+			id := store.DelayedID(d.Partition, fmt.Sprintf("%016d", r.delayed))
 			entry := entryOf(id, rec.Fields)
-			entry.Values[rstream.SentField], entry.Values[rstream.DueField] = millis(now), millis(at)
+			entry.Values[store.SentField], entry.Values[store.DueField] = millis(now), millis(at)
 			r.sent = append(r.sent, appended{stream: r.byName[d.Stream], entry: entry, at: at, once: rec.ID})
 			r.remember(once, id)
 			out[i].IDs, out[i].Duplicate = append(out[i].IDs, id), append(out[i].Duplicate, false)
@@ -56,7 +56,7 @@ func (r *recorder) Cancel(ctx context.Context, stream string, partition int, id 
 func (r *recorder) Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error) {
 	return r.change(ctx, stream, partition, id, func(i int) {
 		r.sent[i].at = at
-		r.sent[i].entry.Values[rstream.DueField] = millis(at)
+		r.sent[i].entry.Values[store.DueField] = millis(at)
 	})
 }
 
@@ -68,7 +68,7 @@ func (r *recorder) change(ctx context.Context, stream string, partition int, id 
 	if err := errors.Join(r.fail, ctx.Err()); err != nil {
 		return false, err
 	}
-	id = rstream.DelayedID(partition, id)
+	id = store.DelayedID(partition, id)
 	i := slices.IndexFunc(r.sent, func(a appended) bool { return a.stream.Name == stream && a.entry.ID == id })
 	if i >= 0 {
 		fn(i)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -29,7 +29,7 @@ type recorder struct {
 
 type appended struct {
 	stream *worker.Stream
-	entry  rstream.Entry
+	entry  store.Entry
 	at     time.Time // when a delayed event is due, else zero
 	once   string    // Outgoing.ID
 }
@@ -68,10 +68,10 @@ func (r *recorder) begin(err error) {
 }
 
 // Append records; it implements worker.Appender.
-func (r *recorder) Append(ctx context.Context, appends []rstream.Append) []rstream.Appended {
+func (r *recorder) Append(ctx context.Context, appends []store.Append) []store.Appended {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]rstream.Appended, len(appends))
+	out := make([]store.Appended, len(appends))
 	for i, a := range appends {
 		if err := errors.Join(r.fail, ctx.Err()); err != nil {
 			out[i].Err = err
@@ -86,7 +86,7 @@ func (r *recorder) Append(ctx context.Context, appends []rstream.Append) []rstre
 }
 
 // add records the n-th record of a, unless its ID was sent before.
-func (r *recorder) add(a rstream.Append, n int) (id string, duplicate bool) {
+func (r *recorder) add(a store.Append, n int) (id string, duplicate bool) {
 	once := onceKey{stream: a.Stream, partition: a.Partition}
 	if a.IDs != nil {
 		once.id = a.IDs[n]
@@ -167,12 +167,12 @@ func encode[T any](r *recorder, s *runnel.Stream[T], out runnel.Outgoing[T]) (ma
 	return r.sent[0].entry.Values, nil
 }
 
-func entryOf(id string, fields []string) rstream.Entry {
+func entryOf(id string, fields []string) store.Entry {
 	values := make(map[string]any, len(fields)/2)
 	for i := 0; i+1 < len(fields); i += 2 {
 		values[fields[i]] = fields[i+1]
 	}
-	return rstream.Entry{ID: id, Values: values}
+	return store.Entry{ID: id, Values: values}
 }
 
 // turns lets runs over one app follow one another: what it appends goes to one

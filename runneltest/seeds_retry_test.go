@@ -11,7 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -128,8 +128,8 @@ func (s *retryStorm) attempt(ctx context.Context, events []*runnel.Event, parcel
 }
 
 // operator returns a client outside of all faults.
-func (s *retryStorm) operator() *rstream.Client {
-	client, err := rstream.Open(rstream.Options{Redis: s.c.Redis(), Keys: keys.Keys{App: "sim", Layout: keys.Standalone}})
+func (s *retryStorm) operator() *store.Client {
+	client, err := store.Open(store.Options{Redis: s.c.Redis(), Keys: keys.Keys{App: "sim", Layout: keys.Standalone}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

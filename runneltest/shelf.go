@@ -4,22 +4,22 @@ import (
 	"io"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // shelf keeps the parked events of a source, instead of Redis.
 type shelf struct {
 	s       *source
-	states  map[string]rstream.RetryState // guarded by s.mu, as all of it
-	entries map[string]rstream.Entry
+	states  map[string]store.RetryState // guarded by s.mu, as all of it
+	entries map[string]store.Entry
 	dead    []DeadLetter
 }
 
 var _ worker.Shelf = (*shelf)(nil)
 
 func newShelf(s *source) *shelf {
-	return &shelf{s: s, states: map[string]rstream.RetryState{}, entries: map[string]rstream.Entry{}}
+	return &shelf{s: s, states: map[string]store.RetryState{}, entries: map[string]store.Entry{}}
 }
 
 // Now begins at no particular time.
@@ -29,16 +29,16 @@ func (h *shelf) Now() int64 {
 	return h.s.now().Milliseconds()
 }
 
-func (h *shelf) Load() ([]rstream.RetryState, error) { return nil, nil }
+func (h *shelf) Load() ([]store.RetryState, error) { return nil, nil }
 
-func (h *shelf) Payload(id string) (rstream.Entry, bool, error) {
+func (h *shelf) Payload(id string) (store.Entry, bool, error) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	e, ok := h.entries[id]
 	return e, ok, h.over()
 }
 
-func (h *shelf) Park(ps []rstream.Parking) error {
+func (h *shelf) Park(ps []store.Parking) error {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {
@@ -51,14 +51,14 @@ func (h *shelf) Park(ps []rstream.Parking) error {
 	return nil
 }
 
-func (h *shelf) Begin(s rstream.RetryState) (rstream.Entry, bool, error) {
+func (h *shelf) Begin(s store.RetryState) (store.Entry, bool, error) {
 	ok, err := h.Write(s)
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	return h.entries[s.ID], ok, err
 }
 
-func (h *shelf) Write(s rstream.RetryState) (bool, error) {
+func (h *shelf) Write(s store.RetryState) (bool, error) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {
@@ -79,7 +79,7 @@ func (h *shelf) Settle(id string) error {
 	return nil
 }
 
-func (h *shelf) Bury(d rstream.DeadLetter) error {
+func (h *shelf) Bury(d store.DeadLetter) error {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -40,7 +40,7 @@ type command struct {
 // an error.
 type action struct {
 	on func(c *command) string // what it is about, for the audit
-	do func(ctx context.Context, c *rstream.Client, cmd *command) (string, error)
+	do func(ctx context.Context, c *store.Client, cmd *command) (string, error)
 }
 
 var actions = map[string]action{
@@ -54,8 +54,8 @@ var actions = map[string]action{
 	"drop":        {ofProcessor, dropDead},
 	"retry-now":   {ofProcessor, changeParked("due now", operate.RetryNow)},
 	"drop-parked": {ofProcessor, changeParked("given up", operate.DropParked)},
-	"cancel":      {ofStream, changeDelayed("cancelled", (*rstream.Client).Cancel)},
-	"fire":        {ofStream, changeDelayed("due now", (*rstream.Client).Fire)},
+	"cancel":      {ofStream, changeDelayed("cancelled", (*store.Client).Cancel)},
+	"fire":        {ofStream, changeDelayed("due now", (*store.Client).Fire)},
 }
 
 func ofScope(c *command) string     { return c.Scope }
@@ -116,14 +116,14 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 
 // audited does something between two notes in the audit stream; without the first it is
 // not done.
-func audited(ctx context.Context, c *rstream.Client, name string, todo action, cmd *command) (int, outcome) {
-	id, err := c.BeginAudit(ctx, rstream.Audit{
+func audited(ctx context.Context, c *store.Client, name string, todo action, cmd *command) (int, outcome) {
+	id, err := c.BeginAudit(ctx, store.Audit{
 		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
 	})
 	if err != nil {
 		return http.StatusBadGateway, outcome{Error: "nothing was done, since it could not be noted: " + err.Error()}
 	}
-	code, out, end := http.StatusOK, outcome{}, rstream.Audit{Of: id, Outcome: "done"}
+	code, out, end := http.StatusOK, outcome{}, store.Audit{Of: id, Outcome: "done"}
 	out.Result, err = todo.do(ctx, c, cmd)
 	if end.Result = out.Result; err != nil {
 		code, out.Error, end.Outcome = codeOf(err), err.Error(), "failed"

@@ -10,12 +10,12 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
-func setRule(kind rules.Kind) func(context.Context, *rstream.Client, *command) (string, error) {
-	return func(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func setRule(kind rules.Kind) func(context.Context, *store.Client, *command) (string, error) {
+	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 		scope, err := rules.ParseScope(cmd.Scope)
 		if err != nil {
 			return "", badRequest("%v", err)
@@ -36,8 +36,8 @@ func setRule(kind rules.Kind) func(context.Context, *rstream.Client, *command) (
 	}
 }
 
-func removeRule(kind rules.Kind) func(context.Context, *rstream.Client, *command) (string, error) {
-	return func(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func removeRule(kind rules.Kind) func(context.Context, *store.Client, *command) (string, error) {
+	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 		scope, err := rules.ParseScope(cmd.Scope)
 		if err != nil {
 			return "", badRequest("%v", err)
@@ -53,7 +53,7 @@ func removeRule(kind rules.Kind) func(context.Context, *rstream.Client, *command
 	}
 }
 
-func resume(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func resume(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 	p, err := placeOf(ctx, c, cmd.Processor)
 	if err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func resume(ctx context.Context, c *rstream.Client, cmd *command) (string, error
 	case !ok:
 		return "", &requestError{http.StatusConflict, "it is not quarantined"}
 	case cmd.Skip:
-		return "resumed, event " + rstream.EventID(*cmd.Partition, q.Event) + " is passed over", nil
+		return "resumed, event " + store.EventID(*cmd.Partition, q.Event) + " is passed over", nil
 	}
 	return "resumed", nil
 }
@@ -88,10 +88,10 @@ func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 }
 
 // partitionsIn are those that the IDs of a command name, which must be of the stream.
-func partitionsIn(cmd *command, meta rstream.Meta) ([]int, error) {
+func partitionsIn(cmd *command, meta store.Meta) ([]int, error) {
 	var numbers []int
 	for _, id := range cmd.IDs {
-		n, _, ok := rstream.ParseEventID(id)
+		n, _, ok := store.ParseEventID(id)
 		if !ok || n >= meta.Partitions {
 			return nil, badRequest("%q is no event, such as 3/1767225600000-0", id)
 		}
@@ -107,7 +107,7 @@ func partitionsIn(cmd *command, meta rstream.Meta) ([]int, error) {
 }
 
 // letters are the dead letters that a command names.
-func letters(ctx context.Context, c *rstream.Client, cmd *command) (place, []inspect.DeadState, error) {
+func letters(ctx context.Context, c *store.Client, cmd *command) (place, []inspect.DeadState, error) {
 	p, err := placeOf(ctx, c, cmd.Processor)
 	if err != nil {
 		return p, nil, err
@@ -124,7 +124,7 @@ func letters(ctx context.Context, c *rstream.Client, cmd *command) (place, []ins
 	return p, some, err
 }
 
-func replay(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func replay(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 	p, some, err := letters(ctx, c, cmd)
 	if err != nil {
 		return "", err
@@ -133,7 +133,7 @@ func replay(ctx context.Context, c *rstream.Client, cmd *command) (string, error
 	return count(len(done), "dead letter") + " replayed", err
 }
 
-func retryDead(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func retryDead(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 	p, some, err := letters(ctx, c, cmd)
 	if err != nil {
 		return "", err
@@ -142,7 +142,7 @@ func retryDead(ctx context.Context, c *rstream.Client, cmd *command) (string, er
 	return count(len(done), "dead letter") + " retried", err
 }
 
-func dropDead(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func dropDead(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 	p, some, err := letters(ctx, c, cmd)
 	if err != nil {
 		return "", err
@@ -151,8 +151,8 @@ func dropDead(ctx context.Context, c *rstream.Client, cmd *command) (string, err
 	return count(n, "dead letter") + " dropped", err
 }
 
-func changeParked(did string, change operate.ParkedChange) func(context.Context, *rstream.Client, *command) (string, error) {
-	return func(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func changeParked(did string, change operate.ParkedChange) func(context.Context, *store.Client, *command) (string, error) {
+	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 		p, err := placeOf(ctx, c, cmd.Processor)
 		if err != nil {
 			return "", err
@@ -174,15 +174,15 @@ func changeParked(did string, change operate.ParkedChange) func(context.Context,
 	}
 }
 
-func changeDelayed(did string, change func(*rstream.Client, context.Context, string, int, string) (bool, error)) func(context.Context, *rstream.Client, *command) (string, error) {
-	return func(ctx context.Context, c *rstream.Client, cmd *command) (string, error) {
+func changeDelayed(did string, change func(*store.Client, context.Context, string, int, string) (bool, error)) func(context.Context, *store.Client, *command) (string, error) {
+	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
 		meta, err := streamOf(ctx, c, cmd.Stream)
 		if err != nil {
 			return "", err
 		}
 		done := 0
 		for _, id := range cmd.IDs {
-			partition, n, ok := rstream.ParseDelayedID(id)
+			partition, n, ok := store.ParseDelayedID(id)
 			if !ok || partition >= meta.Partitions {
 				return "", badRequest("%q is no delayed event, such as 3/0000000000000042", id)
 			}

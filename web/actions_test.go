@@ -9,7 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 func acting(t *testing.T) *shop { return newShop(t, 1, &Options{AllowActions: true, Token: secret}) }
@@ -135,7 +135,7 @@ func TestRulesAndResume(t *testing.T) {
 	if code, out := resume(); code != http.StatusConflict || out.Error != "it is not quarantined" {
 		t.Errorf("%d %+v", code, out)
 	}
-	s.must(s.c.Quarantine(t.Context(), o.place, o.tenure, rstream.Quarantine{Reason: "failed", Event: o.entries[0].ID, Worker: "alpha", At: 1}))
+	s.must(s.c.Quarantine(t.Context(), o.place, o.tenure, store.Quarantine{Reason: "failed", Event: o.entries[0].ID, Worker: "alpha", At: 1}))
 	if code, out := resume(); code != http.StatusOK || out.Result != "resumed, event 0/"+o.entries[0].ID+" is passed over" {
 		t.Errorf("%d %+v", code, out)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -39,7 +39,7 @@ func notFound(format string, args ...any) error {
 }
 
 // A lister answers a request with a list.
-type lister func(ctx context.Context, c *rstream.Client, r *http.Request) (any, error)
+type lister func(ctx context.Context, c *store.Client, r *http.Request) (any, error)
 
 // ask is a handler for lists, a few at a time.
 func (d *dashboard) ask(list lister) http.HandlerFunc {
@@ -104,9 +104,9 @@ func refuse(w http.ResponseWriter, code int, err error) {
 }
 
 // streamOf returns a stream's metadata.
-func streamOf(ctx context.Context, c *rstream.Client, stream string) (rstream.Meta, error) {
+func streamOf(ctx context.Context, c *store.Client, stream string) (store.Meta, error) {
 	if stream == "" {
-		return rstream.Meta{}, badRequest("which stream?")
+		return store.Meta{}, badRequest("which stream?")
 	}
 	m, ok, err := c.LoadMeta(ctx, stream)
 	if err == nil && !ok {
@@ -118,12 +118,12 @@ func streamOf(ctx context.Context, c *rstream.Client, stream string) (rstream.Me
 // An ask is a list of a stream that somebody asks for.
 type ask struct {
 	stream     string
-	meta       rstream.Meta
+	meta       store.Meta
 	partitions []int
 	limit      int
 }
 
-func askOf(ctx context.Context, c *rstream.Client, r *http.Request) (*ask, error) {
+func askOf(ctx context.Context, c *store.Client, r *http.Request) (*ask, error) {
 	a := &ask{stream: r.URL.Query().Get("stream")}
 	var err, limitErr error
 	if a.meta, err = streamOf(ctx, c, a.stream); err != nil {
@@ -137,11 +137,11 @@ func askOf(ctx context.Context, c *rstream.Client, r *http.Request) (*ask, error
 // A place is a processor that a request is about.
 type place struct {
 	stream, processor string
-	meta              rstream.Meta
+	meta              store.Meta
 }
 
 // placeOf reads STREAM/PROCESSOR.
-func placeOf(ctx context.Context, c *rstream.Client, text string) (place, error) {
+func placeOf(ctx context.Context, c *store.Client, text string) (place, error) {
 	p := place{}
 	var ok bool
 	if p.stream, p.processor, ok = strings.Cut(text, "/"); !ok || p.processor == "" {
@@ -160,15 +160,15 @@ func placeOf(ctx context.Context, c *rstream.Client, text string) (place, error)
 // idOf is the entry ID of the event, or the ID of the dead letter, that a request asks
 // for, "" for none. Its partition is among partitionsOf.
 func idOf(r *http.Request) string {
-	_, id, _ := rstream.ParseEventID(r.URL.Query().Get("id"))
+	_, id, _ := store.ParseEventID(r.URL.Query().Get("id"))
 	return id
 }
 
 // partitionsOf are those that a request asks for: one, or all.
-func partitionsOf(r *http.Request, meta rstream.Meta) ([]int, error) {
+func partitionsOf(r *http.Request, meta store.Meta) ([]int, error) {
 	text := r.URL.Query().Get("partition")
 	if id := r.URL.Query().Get("id"); id != "" {
-		n, _, ok := rstream.ParseEventID(id)
+		n, _, ok := store.ParseEventID(id)
 		if !ok {
 			return nil, badRequest("%q is no event, such as 3/1767225600000-0", id)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A server may allow less time for reading a request than a list takes.
@@ -15,7 +15,7 @@ func TestListsOutlastTheServersLimits(t *testing.T) {
 	d := &dashboard{asks: make(chan struct{}, 1)}
 	s := newShop(t, 1, nil)
 	d.reg = s.server.Config.Handler.(*dashboard).reg
-	server := httptest.NewUnstartedServer(d.ask(func(ctx context.Context, _ *rstream.Client, _ *http.Request) (any, error) {
+	server := httptest.NewUnstartedServer(d.ask(func(ctx context.Context, _ *store.Client, _ *http.Request) (any, error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -50,7 +50,7 @@ type reading struct {
 	one *sync.Mutex
 }
 
-func (d *dashboard) reading(stream string, meta rstream.Meta) (*reading, error) {
+func (d *dashboard) reading(stream string, meta store.Meta) (*reading, error) {
 	declared, err := d.reg.Streams()
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (d *dashboard) reading(stream string, meta rstream.Meta) (*reading, error) 
 func (r *reading) alone() { r.Reading = r.Within(decodedAlone) }
 
 // record is a record as it is shown, or why it cannot be. All requests together decode one at a time.
-func (r *reading) record(ctx context.Context, e rstream.Entry, most int) (*text, string) {
+func (r *reading) record(ctx context.Context, e store.Entry, most int) (*text, string) {
 	r.one.Lock()
 	defer r.one.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -77,7 +77,7 @@ func (r *reading) record(ctx context.Context, e rstream.Entry, most int) (*text,
 }
 
 // key is the key of an entry, if it can be told.
-func (r *reading) key(ctx context.Context, e rstream.Entry) (string, bool) {
+func (r *reading) key(ctx context.Context, e store.Entry) (string, bool) {
 	r.one.Lock()
 	defer r.one.Unlock()
 	if ctx.Err() != nil {
@@ -103,7 +103,7 @@ type listedEvents struct {
 	Complete bool          `json:"complete"` // there are no others
 }
 
-func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
 	a, err := askOf(ctx, c, r)
 	if err != nil {
 		return nil, err
@@ -137,13 +137,13 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 			break
 		}
 		l.Searched++
-		one := listedEvent{Partition: e.Partition, ID: rstream.EventID(e.Partition, e.Entry.ID), At: rstream.TimeOfID(e.Entry.ID).UnixMilli()}
+		one := listedEvent{Partition: e.Partition, ID: store.EventID(e.Partition, e.Entry.ID), At: store.TimeOfID(e.Entry.ID).UnixMilli()}
 		k, ok := look.key(ctx, e.Entry)
 		if key != nil && (!ok || k != *key) {
 			continue
 		}
 		if ok {
-			k = cut(rstream.KeyText(k), recordInList).Text
+			k = cut(store.KeyText(k), recordInList).Text
 			one.Key = &k
 		}
 		one.Record, one.Err = look.record(ctx, e.Entry, most)
@@ -153,7 +153,7 @@ func (d *dashboard) events(ctx context.Context, c *rstream.Client, r *http.Reque
 }
 
 // filterOf reads what chooses events that were moved aside.
-func filterOf(r *http.Request, meta rstream.Meta) (inspect.Filter, error) {
+func filterOf(r *http.Request, meta store.Meta) (inspect.Filter, error) {
 	f := inspect.Filter{Key: keyOf(r), ID: idOf(r), Error: r.URL.Query().Get("error")}
 	var err, limitErr error
 	f.Partitions, err = partitionsOf(r, meta)
@@ -183,7 +183,7 @@ type letter struct {
 	Fields map[string]text `json:"fields,omitempty"`
 }
 
-func (d *dashboard) dead(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+func (d *dashboard) dead(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
 	p, err := placeOf(ctx, c, r.URL.Query().Get("processor"))
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (d *dashboard) dead(ctx context.Context, c *rstream.Client, r *http.Request
 	return asked(letters, limit), nil
 }
 
-func (d *dashboard) parked(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+func (d *dashboard) parked(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
 	p, err := placeOf(ctx, c, r.URL.Query().Get("processor"))
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ type delayedEvent struct {
 	Err    string `json:"err,omitempty"`
 }
 
-func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+func (d *dashboard) delayed(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
 	a, err := askOf(ctx, c, r)
 	if err != nil {
 		return nil, err
@@ -268,13 +268,13 @@ func (d *dashboard) delayed(ctx context.Context, c *rstream.Client, r *http.Requ
 		}
 		events[i].Record, events[i].Err = look.record(ctx, s.Entry, recordInList)
 		if key, ok := look.key(ctx, s.Entry); ok {
-			events[i].Key = cut(rstream.KeyText(key), recordInList).Text
+			events[i].Key = cut(store.KeyText(key), recordInList).Text
 		}
 	}
 	return asked(events, a.limit), nil
 }
 
-func (d *dashboard) audit(ctx context.Context, c *rstream.Client, r *http.Request) (any, error) {
+func (d *dashboard) audit(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
 	limit, err := limitOf(r)
 	if err != nil {
 		return nil, err

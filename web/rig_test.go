@@ -16,7 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -36,7 +36,7 @@ type shop struct {
 	count  *redistest.Counter // of what the dashboard asks
 	app    *runnel.App
 	orders *runnel.Stream[order]
-	c      *rstream.Client // of the test
+	c      *store.Client // of the test
 	server *httptest.Server
 }
 
@@ -49,7 +49,7 @@ func newShop(t *testing.T, partitions int, opts *Options) *shop {
 	t.Cleanup(func() { s.app.Close() })
 	s.orders = runnel.NewStream(s.app, "orders", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: partitions, KeyField: "customer"})
 	var err error
-	s.c, err = rstream.Open(rstream.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	s.c, err = store.Open(store.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	s.must(err)
 	t.Cleanup(func() { s.c.Close() })
 	streams, err := worker.RegistryOf(s.app).Streams()
@@ -190,9 +190,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 // An owner owns a partition of orders/printer, and can make dead letters of its events.
 type owner struct {
 	s       *shop
-	place   rstream.Place
-	tenure  rstream.Tenure
-	entries []rstream.Entry
+	place   store.Place
+	tenure  store.Tenure
+	entries []store.Entry
 }
 
 // own sends orders to the one partition there is, and takes it over.
@@ -202,13 +202,13 @@ func (s *shop) own(customers ...string) *owner {
 	for i, name := range customers {
 		s.must(s.orders.Send(ctx, order{Customer: name, Note: fmt.Sprint("note ", i)}))
 	}
-	o := &owner{s: s, place: s.c.Place("orders", "printer", 0), tenure: rstream.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
+	o := &owner{s: s, place: s.c.Place("orders", "printer", 0), tenure: store.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
 	s.must(s.c.Lock(ctx, o.place, o.tenure, time.Hour, 0))
 	_, err := s.c.Takeover(ctx, o.place, o.tenure, "", 0)
 	s.must(err)
 	r := s.c.NewReader()
 	defer r.Close()
-	got, err := r.Read(ctx, rstream.GroupName("printer", o.tenure.Executor), "c", []string{o.place.Log}, len(customers), 0)
+	got, err := r.Read(ctx, store.GroupName("printer", o.tenure.Executor), "c", []string{o.place.Log}, len(customers), 0)
 	s.must(err)
 	if len(got) > 0 {
 		o.entries = got[0].Entries
@@ -218,13 +218,13 @@ func (s *shop) own(customers ...string) *owner {
 
 func (o *owner) bury(i int, key, text string) {
 	o.s.t.Helper()
-	o.s.must(o.s.c.Bury(o.s.t.Context(), o.place, o.tenure, rstream.DeadLetter{
+	o.s.must(o.s.c.Bury(o.s.t.Context(), o.place, o.tenure, store.DeadLetter{
 		Entry: o.entries[i], Key: key, Attempts: 3, First: time.Now(), Last: time.Now(), Error: text, Reason: "failed", Epoch: 7,
 	}))
 }
 
 func (o *owner) park(i int, key string) {
 	o.s.t.Helper()
-	state := rstream.RetryState{Lane: "k" + key, Key: key, Attempts: 2, Last: time.Now().UnixMilli(), Error: "no ink", At: time.Now().Add(time.Hour).UnixMilli()}
-	o.s.must(o.s.c.Park(o.s.t.Context(), o.place, o.tenure, 0, []rstream.Parking{{Entry: o.entries[i], State: state}}))
+	state := store.RetryState{Lane: "k" + key, Key: key, Attempts: 2, Last: time.Now().UnixMilli(), Error: "no ink", At: time.Now().Add(time.Hour).UnixMilli()}
+	o.s.must(o.s.c.Park(o.s.t.Context(), o.place, o.tenure, 0, []store.Parking{{Entry: o.entries[i], State: state}}))
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // lettersPerTrip bounds how many dead letters, with their fields, are read at once.
@@ -65,8 +65,8 @@ func (f *Filter) chooses(ids []string, hasKey func(string) bool, err, reason str
 
 // occupied are those of the partitions that have something, and those that cannot be
 // looked at: reading them tells why.
-func occupied(ctx context.Context, c *rstream.Client, stream, processor string, partitions []int, has func(rstream.View) bool) ([]int, error) {
-	places := make([]rstream.Place, len(partitions))
+func occupied(ctx context.Context, c *store.Client, stream, processor string, partitions []int, has func(store.View) bool) ([]int, error) {
+	places := make([]store.Place, len(partitions))
 	for i, n := range partitions {
 		places[i] = c.Place(stream, processor, n)
 	}
@@ -102,18 +102,18 @@ type DeadState struct {
 	Error     string     `json:"error"`
 	Epoch     int64      `json:"epoch"`
 
-	Letter   string        `json:"-"` // ID of the dead letter in its partition
-	Entry    rstream.Entry `json:"-"` // with the ID that it had
-	WholeKey string        `json:"-"` // as it is
+	Letter   string      `json:"-"` // ID of the dead letter in its partition
+	Entry    store.Entry `json:"-"` // with the ID that it had
+	WholeKey string      `json:"-"` // as it is
 }
 
 // Dead returns the dead letters of a processor that a filter chooses, in the
 // order in which their events had been appended, as far as the clock of their
 // entry IDs tells; within a partition it does so exactly. With fields they have
 // their entries.
-func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Filter, fields bool) ([]DeadState, error) {
+func Dead(ctx context.Context, c *store.Client, stream, processor string, f Filter, fields bool) ([]DeadState, error) {
 	chosen := []DeadState{}
-	partitions, err := occupied(ctx, c, stream, processor, f.Partitions, func(v rstream.View) bool { return v.Dead > 0 })
+	partitions, err := occupied(ctx, c, stream, processor, f.Partitions, func(v store.View) bool { return v.Dead > 0 })
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func Dead(ctx context.Context, c *rstream.Client, stream, processor string, f Fi
 
 // NewestDead returns the dead letter of a processor that died last, without its fields; nil
 // for none.
-func NewestDead(ctx context.Context, c *rstream.Client, p *ProcessorState) (newest *DeadState, err error) {
+func NewestDead(ctx context.Context, c *store.Client, p *ProcessorState) (newest *DeadState, err error) {
 	for _, s := range p.Partitions {
 		if s.Dead == 0 {
 			continue
@@ -171,7 +171,7 @@ func NewestDead(ctx context.Context, c *rstream.Client, p *ProcessorState) (newe
 		if err != nil {
 			return nil, err
 		}
-		if ok && (newest == nil || rstream.CompareIDs(d.ID, newest.Letter) > 0) {
+		if ok && (newest == nil || store.CompareIDs(d.ID, newest.Letter) > 0) {
 			d.Entry.Values = nil
 			one := deadState(d)
 			newest = &one
@@ -181,13 +181,13 @@ func NewestDead(ctx context.Context, c *rstream.Client, p *ProcessorState) (newe
 }
 
 func byEvent(a, b DeadState) int {
-	return cmp.Or(rstream.CompareIDs(a.Entry.ID, b.Entry.ID), cmp.Compare(a.Partition, b.Partition))
+	return cmp.Or(store.CompareIDs(a.Entry.ID, b.Entry.ID), cmp.Compare(a.Partition, b.Partition))
 }
 
-func deadState(d rstream.DeadLetter) DeadState {
+func deadState(d store.DeadLetter) DeadState {
 	return DeadState{
-		Partition: d.Partition, ID: rstream.EventID(d.Partition, d.ID), Event: rstream.EventID(d.Partition, d.Entry.ID), Letter: d.ID, Key: rstream.KeyText(d.Key), WholeKey: d.Key, Reason: d.Reason, Attempts: d.Attempts,
-		First: moment(d.First), Last: moment(d.Last), Died: rstream.TimeOfID(d.ID), Error: d.Error, Epoch: d.Epoch, Entry: d.Entry,
+		Partition: d.Partition, ID: store.EventID(d.Partition, d.ID), Event: store.EventID(d.Partition, d.Entry.ID), Letter: d.ID, Key: store.KeyText(d.Key), WholeKey: d.Key, Reason: d.Reason, Attempts: d.Attempts,
+		First: moment(d.First), Last: moment(d.Last), Died: store.TimeOfID(d.ID), Error: d.Error, Epoch: d.Epoch, Entry: d.Entry,
 	}
 }
 
@@ -231,9 +231,9 @@ type RetryState struct {
 
 // Retries returns the parked events of a processor that a filter chooses, in the
 // order of Dead.
-func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f Filter) ([]RetryState, error) {
+func Retries(ctx context.Context, c *store.Client, stream, processor string, f Filter) ([]RetryState, error) {
 	chosen := []RetryState{}
-	partitions, err := occupied(ctx, c, stream, processor, f.Partitions, func(v rstream.View) bool { return v.Parked > 0 })
+	partitions, err := occupied(ctx, c, stream, processor, f.Partitions, func(v store.View) bool { return v.Parked > 0 })
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f
 		f.looked(&looked, len(states))
 	}
 	slices.SortStableFunc(chosen, func(a, b RetryState) int {
-		return cmp.Or(rstream.CompareIDs(a.ID, b.ID), cmp.Compare(a.Partition, b.Partition))
+		return cmp.Or(store.CompareIDs(a.ID, b.ID), cmp.Compare(a.Partition, b.Partition))
 	})
 	if f.ID != "" && len(chosen) > 1 {
 		return nil, ambiguous(f.ID, chosen, func(r RetryState) string { return r.Event })
@@ -263,12 +263,12 @@ func Retries(ctx context.Context, c *rstream.Client, stream, processor string, f
 	return chosen[:atMost(f.Limit, len(chosen))], nil
 }
 
-func retryState(partition int, s rstream.RetryState, head bool, now time.Time) RetryState {
+func retryState(partition int, s store.RetryState, head bool, now time.Time) RetryState {
 	r := RetryState{
-		Partition: partition, ID: s.ID, Event: rstream.EventID(partition, s.ID), Key: s.Key, State: Due, Attempts: s.Counted(),
+		Partition: partition, ID: s.ID, Event: store.EventID(partition, s.ID), Key: s.Key, State: Due, Attempts: s.Counted(),
 		First: fromMilli(s.First), Last: fromMilli(s.Last), Error: s.Error,
 	}
-	switch wait := rstream.MomentOf(s.At).Sub(now); {
+	switch wait := store.MomentOf(s.At).Sub(now); {
 	case s.Running:
 		r.State = Running
 	case !head:
@@ -283,6 +283,6 @@ func fromMilli(ms int64) *time.Time {
 	if ms == 0 {
 		return nil
 	}
-	t := rstream.MomentOf(ms)
+	t := store.MomentOf(ms)
 	return &t
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
-var me = rstream.Tenure{Executor: alice, Number: 1}
+var me = store.Tenure{Executor: alice, Number: 1}
 
 // pending makes alice own a partition and read n entries: 1-0, 2-0, …
-func pending(t *testing.T, c *rstream.Client, p rstream.Place, n int) []rstream.Entry {
+func pending(t *testing.T, c *store.Client, p store.Place, n int) []store.Entry {
 	t.Helper()
 	for i := range n {
 		must(t, c.Redis().XAdd(t.Context(), &redis.XAddArgs{Stream: p.Log, ID: fmt.Sprint(i+1, "-0"), Values: []any{"data", i}}).Err())
@@ -24,21 +24,21 @@ func pending(t *testing.T, c *rstream.Client, p rstream.Place, n int) []rstream.
 	must(t, err)
 	r := c.NewReader()
 	defer r.Close()
-	got, err := r.Read(t.Context(), rstream.GroupName(p.Processor, alice), "c", []string{p.Log}, n, 0)
+	got, err := r.Read(t.Context(), store.GroupName(p.Processor, alice), "c", []string{p.Log}, n, 0)
 	must(t, err)
 	return got[0].Entries
 }
 
 func TestWhatStandsAsideIsCounted(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
 		p := c.Place("orders", "printer", 2)
 		entries := pending(t, c, p, 5)
 		for i, e := range entries[:3] {
-			must(t, c.Park(t.Context(), p, me, 0, []rstream.Parking{{Entry: e, State: rstream.RetryState{Attempts: i}}}))
+			must(t, c.Park(t.Context(), p, me, 0, []store.Parking{{Entry: e, State: store.RetryState{Attempts: i}}}))
 		}
-		must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: entries[3]}))
-		must(t, c.Quarantine(t.Context(), p, me, rstream.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}))
+		must(t, c.Bury(t.Context(), p, me, store.DeadLetter{Entry: entries[3]}))
+		must(t, c.Quarantine(t.Context(), p, me, store.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}))
 		got, err := Processor(t.Context(), c, "orders", "printer", 0)
 		must(t, err)
 		if got.Totals.Parked != 3 || got.Totals.Dead != 1 || got.Totals.Quarantined != 1 || got.Totals.Pending != 1 {
@@ -55,16 +55,16 @@ func TestWhatStandsAsideIsCounted(t *testing.T) {
 func key(k string) *string { return &k }
 
 func TestDeadLettersAreChosen(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
 		began := time.Now().Add(-time.Minute)
-		letters := map[string]rstream.DeadLetter{}
+		letters := map[string]store.DeadLetter{}
 		for n := range 3 {
 			p := c.Place("orders", "printer", n)
 			entries := pending(t, c, p, 4)
 			slices.Reverse(entries) // they die in another order than they came
 			for i, e := range entries {
-				must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{
+				must(t, c.Bury(t.Context(), p, me, store.DeadLetter{
 					Entry: e, Key: fmt.Sprint("k", i%2), Attempts: 3, Error: fmt.Sprint("Fault ", i), Reason: "failed", Last: began,
 				}))
 			}
@@ -116,11 +116,11 @@ func TestDeadLettersAreChosen(t *testing.T) {
 }
 
 func TestDeadLettersOverManyPages(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
 		p := c.Place("orders", "printer", 0)
 		for _, e := range pending(t, c, p, 2*lettersPerTrip) {
-			must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: e}))
+			must(t, c.Bury(t.Context(), p, me, store.DeadLetter{Entry: e}))
 		}
 		var looked []int
 		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0}, Looked: func(n int) { looked = append(looked, n) }}, false)
@@ -135,12 +135,12 @@ func TestDeadLettersOverManyPages(t *testing.T) {
 }
 
 func TestStatesOfParkedEvents(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
 		p := c.Place("orders", "printer", 1)
 		entries := pending(t, c, p, 6)
 		soon := time.Now().Add(time.Hour).UnixMilli()
-		for i, s := range []rstream.RetryState{
+		for i, s := range []store.RetryState{
 			{Lane: "ka", Key: "a", Attempts: 2, Running: true, First: 5, Last: 7, Error: "no ink"},
 			{Lane: "kb", Key: "b", Attempts: 1, At: soon, Error: "no paper"},
 			{Lane: "ka", Key: "a"},
@@ -148,7 +148,7 @@ func TestStatesOfParkedEvents(t *testing.T) {
 			{Lane: "kd", Key: "d", Attempts: 1},
 			{Lane: "kb", Key: "b"},
 		} {
-			must(t, c.Park(t.Context(), p, me, 0, []rstream.Parking{{Entry: entries[i], State: s}}))
+			must(t, c.Park(t.Context(), p, me, 0, []store.Parking{{Entry: entries[i], State: s}}))
 		}
 		got, err := Retries(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0, 1}})
 		must(t, err)
@@ -188,13 +188,13 @@ func TestStatesOfParkedEvents(t *testing.T) {
 
 // The oldest events are chosen, in whatever order they died, however many there are.
 func TestTheOldestDeadLettersAreChosen(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
 		p := c.Place("orders", "printer", 2)
 		entries := pending(t, c, p, 60)
 		slices.Reverse(entries)
 		for _, e := range entries {
-			must(t, c.Bury(t.Context(), p, me, rstream.DeadLetter{Entry: e}))
+			must(t, c.Bury(t.Context(), p, me, store.DeadLetter{Entry: e}))
 		}
 		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0, 2}, Limit: 3}, false)
 		must(t, err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An AuditState is an action of an operator.
@@ -27,13 +27,13 @@ type AuditState struct {
 const auditMost = 1_000_000
 
 // Audit returns the last actions of operators, at most limit, the newest first.
-func Audit(ctx context.Context, c *rstream.Client, limit int) ([]AuditState, error) {
+func Audit(ctx context.Context, c *store.Client, limit int) ([]AuditState, error) {
 	// Of actions that overlap, outcomes may stand apart from what they are of.
 	notes, err := c.Audits(ctx, 2*min(limit, auditMost)+100)
 	if err != nil {
 		return nil, err
 	}
-	outcomes := map[string]rstream.Audit{}
+	outcomes := map[string]store.Audit{}
 	states := []AuditState{}
 	for _, n := range notes {
 		if n.Of != "" {
@@ -43,9 +43,9 @@ func Audit(ctx context.Context, c *rstream.Client, limit int) ([]AuditState, err
 		if len(states) == limit {
 			break
 		}
-		s := AuditState{ID: n.ID, At: rstream.TimeOfID(n.ID), Who: n.Who, From: n.From, What: n.What, On: n.On, Why: n.Why, Detail: n.Detail}
+		s := AuditState{ID: n.ID, At: store.TimeOfID(n.ID), Who: n.Who, From: n.From, What: n.What, On: n.On, Why: n.Why, Detail: n.Detail}
 		if end, is := outcomes[n.ID]; is {
-			at := rstream.TimeOfID(end.ID)
+			at := store.TimeOfID(end.ID)
 			s.Outcome, s.Result, s.Ended = end.Outcome, end.Result, &at
 		}
 		states = append(states, s)

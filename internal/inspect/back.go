@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // little more than what it returns, and takes nothing from any processor. One goroutine
 // may use it.
 type Back struct {
-	client *rstream.Client
+	client *store.Client
 	parts  []*backed
 	pace   pace
 	stock  stock
@@ -32,12 +32,12 @@ type backed struct {
 	log     string
 	from    string // the newest ID that was not read
 	page    int
-	entries []rstream.Entry
+	entries []store.Entry
 	dry     bool // there is nothing older
 }
 
 // NewBack begins at an entry ID in every one of the partitions, at their ends if it is "".
-func NewBack(c *rstream.Client, stream string, partitions []int, from string) *Back {
+func NewBack(c *store.Client, stream string, partitions []int, from string) *Back {
 	if from == "" {
 		from = "+"
 	}
@@ -55,7 +55,7 @@ func (b *Back) Next(ctx context.Context) (TailedEvent, bool, error) {
 	}
 	var first *backed
 	for _, p := range b.parts {
-		if len(p.entries) > 0 && (first == nil || rstream.CompareIDs(p.entries[0].ID, first.entries[0].ID) > 0) {
+		if len(p.entries) > 0 && (first == nil || store.CompareIDs(p.entries[0].ID, first.entries[0].ID) > 0) {
 			first = p
 		}
 	}
@@ -111,7 +111,7 @@ func (b *Back) read(ctx context.Context, some []*backed, most int) error {
 			p.entries[k] = b.stock.put(e)
 		}
 		if len(entries) > 0 {
-			p.from = rstream.Before(entries[len(entries)-1].ID)
+			p.from = store.Before(entries[len(entries)-1].ID)
 		}
 		p.dry = p.dry || p.from == "0-0"
 	}

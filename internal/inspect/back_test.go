@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -19,7 +19,7 @@ func TestBack(t *testing.T) {
 	counter := redistest.CountingDialer(nil)
 	shared := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: counter.Dial})
 	defer shared.Close()
-	c, err := rstream.Open(rstream.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(store.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)
 	defer c.Close()
 	add := func(partition int, id string) {
@@ -66,18 +66,18 @@ func TestBack(t *testing.T) {
 func TestAuditPairs(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := t.Context()
-	c, err := rstream.Open(rstream.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(store.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)
 	defer c.Close()
 	begin := func(what string) string {
-		id, err := c.BeginAudit(ctx, rstream.Audit{Who: "ada", From: "192.0.2.1", What: what, On: "orders/printer", Why: "so", Detail: "3/5-0"})
+		id, err := c.BeginAudit(ctx, store.Audit{Who: "ada", From: "192.0.2.1", What: what, On: "orders/printer", Why: "so", Detail: "3/5-0"})
 		must(t, err)
 		return id
 	}
 	first, second := begin("replay"), begin("drop")
 	begin("pause") // its outcome was never noted
-	must(t, c.EndAudit(ctx, rstream.Audit{Of: second, Outcome: "failed", Result: "no paper"}))
-	must(t, c.EndAudit(ctx, rstream.Audit{Of: first, Outcome: "done", Result: "1 dead letter replayed"}))
+	must(t, c.EndAudit(ctx, store.Audit{Of: second, Outcome: "failed", Result: "no paper"}))
+	must(t, c.EndAudit(ctx, store.Audit{Of: first, Outcome: "done", Result: "1 dead letter replayed"}))
 	got, err := Audit(ctx, c, 10)
 	must(t, err)
 	if len(got) != 3 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // delayedPerTrip bounds how many delayed events, with their fields, are read at
@@ -21,16 +21,16 @@ type DelayedState struct {
 	Sent      time.Time `json:"sent"`
 	Key       string    `json:"key"` // that was given with the record, else ""; commands know the others
 
-	Entry rstream.Entry `json:"-"` // without values where there is too much for a list
-	Bytes int64         `json:"-"` // of the values
+	Entry store.Entry `json:"-"` // without values where there is too much for a list
+	Bytes int64       `json:"-"` // of the values
 }
 
 // Delayed returns delayed events of these partitions in the order in which they
 // are due, those of one time by partition; at most limit, 0 for all, and of their values at most so many bytes. What changes
 // meanwhile may be missing or be there twice.
-func Delayed(ctx context.Context, c *rstream.Client, stream string, partitions []int, limit int, most int64) ([]DelayedState, error) {
+func Delayed(ctx context.Context, c *store.Client, stream string, partitions []int, limit int, most int64) ([]DelayedState, error) {
 	out := []DelayedState{}
-	partitions, err := occupied(ctx, c, stream, "", partitions, func(v rstream.View) bool { return v.Delayed > 0 })
+	partitions, err := occupied(ctx, c, stream, "", partitions, func(v store.View) bool { return v.Delayed > 0 })
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +77,12 @@ func byDue(a, b DelayedState) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Partition, b.Partition))
 }
 
-func delayedState(partition int, e rstream.DelayedEvent) DelayedState {
+func delayedState(partition int, e store.DelayedEvent) DelayedState {
 	s := DelayedState{
-		ID: rstream.DelayedID(partition, e.ID), Partition: partition, Due: e.At.UTC(), Sent: e.Sent.UTC(),
-		Entry: rstream.Entry{ID: e.ID, Values: e.Values}, Bytes: bytesOf(e.Values),
+		ID: store.DelayedID(partition, e.ID), Partition: partition, Due: e.At.UTC(), Sent: e.Sent.UTC(),
+		Entry: store.Entry{ID: e.ID, Values: e.Values}, Bytes: bytesOf(e.Values),
 	}
-	key, _ := e.Values[rstream.KeyField].(string)
-	s.Key = rstream.KeyText(key)
+	key, _ := e.Values[store.KeyField].(string)
+	s.Key = store.KeyText(key)
 	return s
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // What a Diagnosis comes to.
@@ -39,7 +39,7 @@ const (
 // Diagnose looks whether a server is fit for the framework, and for production, and its
 // user for a role. What it tries the rights with are commands that change nothing. An
 // error means that the server cannot be reached or lacks what nothing works without.
-func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diagnosis, error) {
+func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosis, error) {
 	if err := c.Check(ctx); err != nil {
 		return nil, err
 	}
@@ -58,11 +58,11 @@ func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diag
 			return nil, fmt.Errorf("redis at %s: %w", n.Addr, err)
 		}
 	}
-	d.node = rstream.Node{}
+	d.node = store.Node{}
 	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
-	if role != rstream.Produce { // who may send only may not look at the rest
+	if role != store.Produce { // who may send only may not look at the rest
 		if err := d.app(ctx); err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func Diagnose(ctx context.Context, c *rstream.Client, role rstream.Role) ([]Diag
 }
 
 // server looks at one server, in a cluster at each master.
-func (d *doctor) server(ctx context.Context, n rstream.Node) error {
+func (d *doctor) server(ctx context.Context, n store.Node) error {
 	d.node, d.sections, d.config = n, nil, nil
 	if err := d.ask(ctx); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (d *doctor) server(ctx context.Context, n rstream.Node) error {
 }
 
 type doctor struct {
-	c        *rstream.Client
-	node     rstream.Node
+	c        *store.Client
+	node     store.Node
 	sections map[string]map[string]string // of INFO, nil: not permitted
 	config   map[string]string            // nil: not permitted
 	out      []Diagnosis

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -17,7 +17,7 @@ const partitionsTold = 5 // of those that cannot be read, one by one
 func (d *doctor) app(ctx context.Context) error {
 	l, before := newLook(d.c, 1), len(d.out)
 	if err := l.read(ctx, d.c.Keys().Leader()); err != nil {
-		if rstream.Denied(err) {
+		if store.Denied(err) {
 			d.found(err, "")
 			return nil
 		}
@@ -37,7 +37,7 @@ func (d *doctor) app(ctx context.Context) error {
 	if err := l.prepare(ctx, streams); err != nil {
 		return err
 	}
-	processors, partitions, places := 0, map[string]int{}, []rstream.Place(nil)
+	processors, partitions, places := 0, map[string]int{}, []store.Place(nil)
 	for _, stream := range streams {
 		m, _, err := l.meta(stream)
 		if err != nil {
@@ -69,7 +69,7 @@ func (d *doctor) app(ctx context.Context) error {
 
 // found tells why something cannot be read.
 func (d *doctor) found(err error, advice string) {
-	if rstream.Denied(err) {
+	if store.Denied(err) {
 		d.say("app", LevelUnknown, "let a user look who may read the app's keys, see docs/security.md", "%v", err)
 		return
 	}
@@ -77,9 +77,9 @@ func (d *doctor) found(err error, advice string) {
 }
 
 // partitions looks whether partitions can be read, as processors see them.
-func (d *doctor) partitions(ctx context.Context, places []rstream.Place) error {
+func (d *doctor) partitions(ctx context.Context, places []store.Place) error {
 	views, err := d.c.Views(ctx, places)
-	if rstream.Denied(err) {
+	if store.Denied(err) {
 		d.found(err, "")
 		return nil
 	}
@@ -88,7 +88,7 @@ func (d *doctor) partitions(ctx context.Context, places []rstream.Place) error {
 	}
 	unread := 0
 	for _, v := range views {
-		if rstream.Denied(v.Err) { // most likely all are
+		if store.Denied(v.Err) { // most likely all are
 			d.found(v.Err, "")
 			return nil
 		}

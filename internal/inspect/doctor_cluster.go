@@ -4,11 +4,11 @@ import (
 	"context"
 	"strings"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // cluster says whether the cluster as a whole is well.
-func (d *doctor) cluster(ctx context.Context, nodes []rstream.Node) error {
+func (d *doctor) cluster(ctx context.Context, nodes []store.Node) error {
 	if !d.c.Clustered() {
 		return nil
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // rights says what the user may not do of what its role is for.
-func (d *doctor) rights(ctx context.Context, role rstream.Role) error {
+func (d *doctor) rights(ctx context.Context, role store.Role) error {
 	missing, worse, err := d.c.Lacking(ctx, role)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (d *doctor) rights(ctx context.Context, role rstream.Role) error {
 		d.say("rights", LevelProblem, d.grant(missing), "%s needs, and this user lacks: %s", role.Indefinite(), strings.Join(names, ", "))
 	}
 	for _, r := range worse {
-		d.say("rights", LevelWarning, d.grant([]rstream.Right{r}), "no %s: %s", r.Name, r.Without)
+		d.say("rights", LevelWarning, d.grant([]store.Right{r}), "no %s: %s", r.Name, r.Without)
 	}
 	if len(missing)+len(worse) == 0 {
 		d.say("rights", LevelOK, "", "all that %s needs", role.Indefinite())
@@ -30,6 +30,6 @@ func (d *doctor) rights(ctx context.Context, role rstream.Role) error {
 	return nil
 }
 
-func (d *doctor) grant(rights []rstream.Right) string {
+func (d *doctor) grant(rights []store.Right) string {
 	return fmt.Sprintf("%s; docs/security.md has all rules", d.c.Grant(rights))
 }

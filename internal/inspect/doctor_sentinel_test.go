@@ -7,7 +7,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -16,15 +16,15 @@ func TestDiagnoseSentinels(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	found := func(url string, least int, check, level, text string) {
 		t.Helper()
-		c, err := rstream.Open(rstream.Options{
+		c, err := store.Open(store.Options{
 			URL: url, Keys: keys.Keys{App: "shop", Layout: keys.Standalone},
-			Durability: rstream.Durability{MinReplicas: least, Timeout: time.Second},
+			Durability: store.Durability{MinReplicas: least, Timeout: time.Second},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		all, err := inspect.Diagnose(t.Context(), c, rstream.Work)
+		all, err := inspect.Diagnose(t.Context(), c, store.Work)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -20,12 +20,12 @@ func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 	t.Helper()
 	rdb := redis.NewClient(&o)
 	defer rdb.Close()
-	c, err := rstream.Open(rstream.Options{Redis: rdb, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(store.Options{Redis: rdb, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	found, err := inspect.Diagnose(t.Context(), c, rstream.Work)
+	found, err := inspect.Diagnose(t.Context(), c, store.Work)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,19 +119,19 @@ func TestDiagnoseReplicas(t *testing.T) {
 // once.
 func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 	server, ctx := redistest.Start(t), t.Context()
-	c, err := rstream.Open(rstream.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(store.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	for stream, processors := range map[string][]string{"orders": {"printer"}, "returns": nil, "many": {"a", "b"}} {
-		if _, err := c.EnsureMeta(ctx, stream, rstream.Meta{Partitions: 4, Processors: processors}); err != nil {
+		if _, err := c.EnsureMeta(ctx, stream, store.Meta{Partitions: 4, Processors: processors}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	app := func() (out []inspect.Diagnosis) {
 		t.Helper()
-		all, err := inspect.Diagnose(ctx, c, rstream.Work)
+		all, err := inspect.Diagnose(ctx, c, store.Work)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,9 +171,9 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 }
 
 // found are all findings of a user with these rules, as lines.
-func found(t *testing.T, server *redistest.Server, role rstream.Role, layout keys.Layout, rules func(*rstream.Client) []string) string {
+func found(t *testing.T, server *redistest.Server, role store.Role, layout keys.Layout, rules func(*store.Client) []string) string {
 	t.Helper()
-	c, err := rstream.Open(rstream.Options{
+	c, err := store.Open(store.Options{
 		URL: "redis://shop:secret@" + server.Addr(), Keys: keys.Keys{App: "shop", Layout: layout},
 	})
 	if err != nil {
@@ -203,8 +203,8 @@ func found(t *testing.T, server *redistest.Server, role rstream.Role, layout key
 func TestDiagnoseRights(t *testing.T) {
 	server := redistest.Start(t)
 	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
-		for name, role := range rstream.Roles() {
-			got := found(t, server, role, layout, func(c *rstream.Client) []string { return c.Rule(role) })
+		for name, role := range store.Roles() {
+			got := found(t, server, role, layout, func(c *store.Client) []string { return c.Rule(role) })
 			if strings.Contains(got, "problem") || strings.Count(got, " rights: ") != 1 ||
 				!strings.Contains(got, "warning rights: no CONFIG GET: doctor cannot tell what is set") {
 				t.Errorf("%s: %s", name, got)
@@ -225,7 +225,7 @@ func TestDiagnoseRights(t *testing.T) {
 		}},
 		{[]string{"+@all", "~*", "-script", "-object", "-wait"}, []string{"ok rights: all that a worker needs"}},
 	} {
-		got := found(t, server, rstream.Work, keys.Standalone, func(*rstream.Client) []string { return tt.rules })
+		got := found(t, server, store.Work, keys.Standalone, func(*store.Client) []string { return tt.rules })
 		for _, want := range tt.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q: no %q in %s", tt.rules, want, got)

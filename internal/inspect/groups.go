@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -29,7 +29,7 @@ type GroupState struct {
 
 // Groups looks at the consumer groups of a stream that are of none of its registered
 // processors, sorted by name.
-func Groups(ctx context.Context, c *rstream.Client, stream string, m rstream.Meta) ([]GroupState, error) {
+func Groups(ctx context.Context, c *store.Client, stream string, m store.Meta) ([]GroupState, error) {
 	all, err := c.ForeignGroups(ctx, stream, m)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func Groups(ctx context.Context, c *rstream.Client, stream string, m rstream.Met
 				s = &GroupState{Group: g.Name, Delivered: g.Delivered, Needs: g.Needs, Partition: n, Processor: g.Processor}
 				found[g.Name] = s
 			}
-			if rstream.CompareIDs(g.Needs, s.Needs) < 0 {
+			if store.CompareIDs(g.Needs, s.Needs) < 0 {
 				s.Delivered, s.Needs, s.Partition = g.Delivered, g.Needs, n
 			}
 			s.Partitions++
@@ -65,7 +65,7 @@ func Groups(ctx context.Context, c *rstream.Client, stream string, m rstream.Met
 }
 
 // find finds out who reads a group: both languages keep a membership under its name.
-func (s *GroupState) find(ctx context.Context, c *rstream.Client, stream string) error {
+func (s *GroupState) find(ctx context.Context, c *store.Client, stream string) error {
 	s.Who = "another program"
 	name := s.Group
 	if s.Processor != "" {

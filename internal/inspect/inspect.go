@@ -12,7 +12,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -24,13 +24,13 @@ const CountAtMost = 10_000
 // A stream without metadata is left out. What cannot be read is told in Unreadable, in
 // LeaderErr, MembersErr or in the Err of a partition. count bounds how many entries of a
 // partition are counted one by one, 0 for CountAtMost.
-func App(ctx context.Context, c *rstream.Client, only string, count int64) (*AppState, error) {
+func App(ctx context.Context, c *store.Client, only string, count int64) (*AppState, error) {
 	return newLook(c, count).app(ctx, only)
 }
 
 // Stream looks at one stream and all its processors; nil if it has no metadata.
 // count is as for App.
-func Stream(ctx context.Context, c *rstream.Client, stream string, count int64) (*StreamState, error) {
+func Stream(ctx context.Context, c *store.Client, stream string, count int64) (*StreamState, error) {
 	l := newLook(c, count)
 	if err := l.prepare(ctx, []string{stream}); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func Stream(ctx context.Context, c *rstream.Client, stream string, count int64) 
 
 // Processor looks at one processor of a stream that has metadata. count is as for
 // App.
-func Processor(ctx context.Context, c *rstream.Client, stream, processor string, count int64) (*ProcessorState, error) {
+func Processor(ctx context.Context, c *store.Client, stream, processor string, count int64) (*ProcessorState, error) {
 	l := newLook(c, count)
 	if err := l.read(ctx, c.Keys().Meta(stream), c.Keys().Membership(stream, processor)); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Processor(ctx context.Context, c *rstream.Client, stream, processor string,
 
 // Members returns a processor's membership, and its members with what their heartbeats
 // tell.
-func Members(ctx context.Context, c *rstream.Client, stream, processor string) (rebalance.Group, []MemberState, error) {
+func Members(ctx context.Context, c *store.Client, stream, processor string) (rebalance.Group, []MemberState, error) {
 	l := newLook(c, 0)
 	if err := l.read(ctx, c.Keys().Membership(stream, processor)); err != nil {
 		return rebalance.Group{}, nil, err
@@ -76,12 +76,12 @@ func Members(ctx context.Context, c *rstream.Client, stream, processor string) (
 }
 
 // Partitions looks at some partitions of a processor; see Places.
-func Partitions(ctx context.Context, c *rstream.Client, stream, processor string, numbers []int, count int64) ([]PartitionState, error) {
+func Partitions(ctx context.Context, c *store.Client, stream, processor string, numbers []int, count int64) ([]PartitionState, error) {
 	return Places(ctx, c, placesOf(c, stream, processor, numbers), count)
 }
 
-func placesOf(c *rstream.Client, stream, processor string, numbers []int) []rstream.Place {
-	places := make([]rstream.Place, len(numbers))
+func placesOf(c *store.Client, stream, processor string, numbers []int) []store.Place {
+	places := make([]store.Place, len(numbers))
 	for i, n := range numbers {
 		places[i] = c.Place(stream, processor, n)
 	}
@@ -91,7 +91,7 @@ func placesOf(c *rstream.Client, stream, processor string, numbers []int) []rstr
 // Places looks at partitions as processors see them, at those of all processors together: that costs little more than
 // to look for one of them. It takes one round trip for 1024 partitions of one processor unless entries have to be counted.
 // Who the workers are it does not tell. count is as for App.
-func Places(ctx context.Context, c *rstream.Client, places []rstream.Place, count int64) ([]PartitionState, error) {
+func Places(ctx context.Context, c *store.Client, places []store.Place, count int64) ([]PartitionState, error) {
 	count = cmp.Or(count, CountAtMost)
 	views, err := c.Views(ctx, places)
 	if err != nil {
@@ -107,7 +107,7 @@ func Places(ctx context.Context, c *rstream.Client, places []rstream.Place, coun
 		}
 		if v.Oldest != "" {
 			// An entry with an ID of the future was appended by somebody with such a clock.
-			s.Age = max(v.Now.Sub(rstream.TimeOfID(v.Oldest)), 0).Milliseconds()
+			s.Age = max(v.Now.Sub(store.TimeOfID(v.Oldest)), 0).Milliseconds()
 		}
 		switch {
 		case v.Err != nil:
@@ -123,16 +123,16 @@ func Places(ctx context.Context, c *rstream.Client, places []rstream.Place, coun
 	return out, nil
 }
 
-func forgottenOf(f *rstream.Forgotten) *ForgottenState {
+func forgottenOf(f *store.Forgotten) *ForgottenState {
 	if f == nil {
 		return nil
 	}
-	return &ForgottenState{What: f.What, From: f.From, To: f.To, At: rstream.MomentOf(f.At), Text: f.Error()}
+	return &ForgottenState{What: f.What, From: f.From, To: f.To, At: store.MomentOf(f.At), Text: f.Error()}
 }
 
 // Evictions are the servers that may evict keys: what App leaves to its caller, who may not
 // want to know it with every look.
-func Evictions(ctx context.Context, c *rstream.Client) (out []EvictionState, err error) {
+func Evictions(ctx context.Context, c *store.Client) (out []EvictionState, err error) {
 	all, err := c.Evictions(ctx)
 	for _, e := range all {
 		if !e.Forbidden() {
@@ -142,9 +142,9 @@ func Evictions(ctx context.Context, c *rstream.Client) (out []EvictionState, err
 	return out, err
 }
 
-func quarantineOf(partition int, q *rstream.Quarantine) *QuarantineState {
+func quarantineOf(partition int, q *store.Quarantine) *QuarantineState {
 	if q == nil {
 		return nil
 	}
-	return &QuarantineState{Reason: q.Reason, Event: rstream.EventID(partition, q.Event), Worker: q.Worker, At: rstream.MomentOf(q.At)}
+	return &QuarantineState{Reason: q.Reason, Event: store.EventID(partition, q.Event), Worker: q.Worker, At: store.MomentOf(q.At)}
 }

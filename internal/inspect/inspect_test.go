@@ -10,7 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -21,11 +21,11 @@ const (
 )
 
 // both runs a test on a redis-server and on the embedded server.
-func both(t *testing.T, test func(t *testing.T, c *rstream.Client)) {
+func both(t *testing.T, test func(t *testing.T, c *store.Client)) {
 	t.Helper()
 	on := func(name string, addr func(t *testing.T) string) {
 		t.Run(name, func(t *testing.T) {
-			c, err := rstream.Open(rstream.Options{URL: "redis://" + addr(t), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+			c, err := store.Open(store.Options{URL: "redis://" + addr(t), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,9 +51,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func stream(t *testing.T, c *rstream.Client, name string, processors ...string) {
+func stream(t *testing.T, c *store.Client, name string, processors ...string) {
 	t.Helper()
-	_, err := c.EnsureMeta(t.Context(), name, rstream.Meta{Partitions: 4, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: processors})
+	_, err := c.EnsureMeta(t.Context(), name, store.Meta{Partitions: 4, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: processors})
 	must(t, err)
 }
 
@@ -70,7 +70,7 @@ func checkAge(t *testing.T, p *ProcessorState, age int64) {
 }
 
 func TestProcessor(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		ctx, joined := t.Context(), time.UnixMilli(1767225600123).UTC()
 		stream(t, c, "orders", "printer")
 		g := rebalance.Group{}.
@@ -83,15 +83,15 @@ func TestProcessor(t *testing.T) {
 		for i := range 10 {
 			must(t, c.Redis().XAdd(ctx, &redis.XAddArgs{Stream: mine.Log, ID: fmt.Sprint("1-", i+1), Values: []any{"data", "x"}}).Err())
 		}
-		tenure := rstream.Tenure{Executor: alice, Number: 3}
+		tenure := store.Tenure{Executor: alice, Number: 3}
 		must(t, c.Lock(ctx, mine, tenure, time.Hour, 0))
 		pos, err := c.Takeover(ctx, mine, tenure, "", 0)
 		must(t, err)
 		r := c.NewReader()
 		defer r.Close()
-		_, err = r.Read(ctx, rstream.GroupName("printer", alice), "c", []string{mine.Log}, 6, 0)
+		_, err = r.Read(ctx, store.GroupName("printer", alice), "c", []string{mine.Log}, 6, 0)
 		must(t, err)
-		must(t, c.Ack(ctx, rstream.GroupName("printer", alice), []rstream.Ack{{Place: mine, IDs: []string{"1-1"}}})[0])
+		must(t, c.Ack(ctx, store.GroupName("printer", alice), []store.Ack{{Place: mine, IDs: []string{"1-1"}}})[0])
 
 		p, err := Processor(ctx, c, "orders", "printer", 0)
 		must(t, err)
@@ -131,7 +131,7 @@ func TestProcessor(t *testing.T) {
 }
 
 func TestApp(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		ctx := t.Context()
 		a, err := App(ctx, c, "", 0)
 		must(t, err)
@@ -158,7 +158,7 @@ func TestApp(t *testing.T) {
 
 // What looks must not keep alive, or kill.
 func TestMembersChangesNoHeartbeat(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		ctx := t.Context()
 		g := rebalance.Group{}.Join(alice, rebalance.Executor{Worker: "w", Expiry: time.Second}, 4, "")
 		_, err := c.Group("orders", "printer").Swap(ctx, nil, g.Encode())
@@ -174,7 +174,7 @@ func TestMembersChangesNoHeartbeat(t *testing.T) {
 }
 
 func TestBrokenMembershipIsAnError(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
 		must(t, c.Redis().Set(t.Context(), c.Keys().Membership("orders", "printer"), `{"v":2}`, 0).Err())
 		if _, err := Processor(t.Context(), c, "orders", "printer", 0); err == nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A LogState is a partition of a stream, whoever processes it.
@@ -21,11 +21,11 @@ type LogState struct {
 
 // Span is the time between the first entry and the last, by their IDs.
 func (s LogState) Span() time.Duration {
-	return max(rstream.TimeOfID(s.End).Sub(rstream.TimeOfID(s.First)), 0)
+	return max(store.TimeOfID(s.End).Sub(store.TimeOfID(s.First)), 0)
 }
 
 // Logs looks at the partitions of a stream.
-func Logs(ctx context.Context, c *rstream.Client, stream string, partitions int) ([]LogState, error) {
+func Logs(ctx context.Context, c *store.Client, stream string, partitions int) ([]LogState, error) {
 	logs, err := c.Logs(ctx, stream, partitions)
 	if err != nil {
 		return nil, err

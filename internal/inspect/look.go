@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -17,16 +17,16 @@ import (
 // heartbeats) it reads in as few requests as it can: what names it, and, where it is
 // told beforehand what is likely to be named, all in one.
 type look struct {
-	c      *rstream.Client
+	c      *store.Client
 	count  int64
-	shared rstream.Shared // the first that was read; its values are those of all
-	needed []string       // keys that were asked for
+	shared store.Shared // the first that was read; its values are those of all
+	needed []string     // keys that were asked for
 
 	// lenient is for who only shows: what cannot be read is told beside the rest.
 	lenient bool
 }
 
-func newLook(c *rstream.Client, count int64) *look { return &look{c: c, count: count} }
+func newLook(c *store.Client, count int64) *look { return &look{c: c, count: count} }
 
 // read reads the values of these keys that were not read yet.
 func (l *look) read(ctx context.Context, keys ...string) error {
@@ -106,11 +106,11 @@ func (l *look) beats(stream, processor string) (keys []string) {
 }
 
 // meta returns a stream's metadata, which was read, and whether there is any.
-func (l *look) meta(stream string) (rstream.Meta, bool, error) {
+func (l *look) meta(stream string) (store.Meta, bool, error) {
 	key := l.c.Keys().Meta(stream)
 	v := l.shared.Values[key]
 	if v.Err != nil {
-		return rstream.Meta{}, false, &rstream.MetaError{Stream: stream, Key: key, Err: v.Err}
+		return store.Meta{}, false, &store.MetaError{Stream: stream, Key: key, Err: v.Err}
 	}
 	return l.c.KnowMeta(stream, []byte(v.Text))
 }
@@ -122,7 +122,7 @@ func (l *look) group(stream, processor string) (rebalance.Group, error) {
 	g, err := rebalance.Group{}, v.Err
 	if err == nil {
 		g, err = rebalance.ParseStored(key, []byte(v.Text))
-	} else if errors.Is(err, rstream.ErrWrongType) {
+	} else if errors.Is(err, store.ErrWrongType) {
 		err = &rebalance.UnreadableError{Key: key, Err: err}
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 }
 
 // allPlaces are a stream's partitions as each of its processors sees them.
-func allPlaces(c *rstream.Client, stream string, m rstream.Meta) (places []rstream.Place) {
+func allPlaces(c *store.Client, stream string, m store.Meta) (places []store.Place) {
 	names := m.Processors
 	if len(names) == 0 {
 		names = []string{""} // what is the same for all processors
@@ -236,7 +236,7 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	}
 	// What waits for its time can be counted all the same.
 	waiting, err := l.c.CountDelayed(ctx, s.Stream, s.Partitions)
-	if errors.Is(err, rstream.ErrWrongType) {
+	if errors.Is(err, store.ErrWrongType) {
 		err = nil // the partition tells it
 	}
 	s.Delayed = 0
@@ -336,7 +336,7 @@ func (l *look) beat(m *MemberState, stream, processor string) error {
 		return fmt.Errorf("stream %s: processor %s: heartbeat of %s: %w", stream, processor, m.Executor, v.Err)
 	}
 	m.Alive, m.HeartbeatLeft = v.There, v.Left.Milliseconds()
-	beat := rstream.ParseBeat(v.Text)
+	beat := store.ParseBeat(v.Text)
 	m.Running, m.NotReading = beat.Running, beat.NotReading
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -18,20 +18,20 @@ import (
 // Who may only watch, and so only read the rules, may look at all there is.
 func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 	server, ctx := redistest.Start(t), t.Context()
-	open := func(url string, protocol int) *rstream.Client {
+	open := func(url string, protocol int) *store.Client {
 		o, err := redis.ParseURL(url)
 		must(t, err)
 		o.Protocol = protocol
 		shared := redis.NewClient(o)
 		t.Cleanup(func() { shared.Close() })
-		c, err := rstream.Open(rstream.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+		c, err := store.Open(store.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 		must(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
 	root := open(server.URL(), 3)
 	user := []any{"ACL", "SETUSER", "shop", "on", ">secret"}
-	for _, rule := range root.Rule(rstream.Watch) {
+	for _, rule := range root.Rule(store.Watch) {
 		user = append(user, rule)
 	}
 	must(t, server.Client(t).Do(ctx, user...).Err())
@@ -49,7 +49,7 @@ func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 
 // Where one key is of a wrong type, that is told, and the rest can be seen.
 func TestLookAtKeysOfAWrongType(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		ctx := t.Context()
 		stream(t, c, "orders", "printer")
 		must(t, c.Redis().ZAdd(ctx, c.Keys().Delayed("orders", 1).Due, redis.Z{Score: 1, Member: "7"}).Err())
@@ -76,7 +76,7 @@ func TestLookAtKeysOfAWrongType(t *testing.T) {
 // A key of a wrong type that belongs to no partition is told once, with its remedy, and the
 // rest can be seen.
 func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
+	both(t, func(t *testing.T, c *store.Client) {
 		ctx, k := t.Context(), c.Keys()
 		stream(t, c, "orders", "printer")
 		stream(t, c, "returns", "printer")
@@ -104,8 +104,8 @@ func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
 
 // A limit above all that can be kept means all.
 func TestAuditOfAll(t *testing.T) {
-	both(t, func(t *testing.T, c *rstream.Client) {
-		_, err := c.BeginAudit(t.Context(), rstream.Audit{Who: "ada", What: "drop"})
+	both(t, func(t *testing.T, c *store.Client) {
+		_, err := c.BeginAudit(t.Context(), store.Audit{Who: "ada", What: "drop"})
 		must(t, err)
 		if got, err := Audit(t.Context(), c, math.MaxInt/2+1); err != nil || len(got) != 1 || got[0].Who != "ada" {
 			t.Errorf("%+v, %v", got, err)

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A RuleState is a rule that is in force, or a quarantine where it stands beside rules.
@@ -31,7 +31,7 @@ type RuleState struct {
 const KindQuarantine = "quarantine"
 
 // Rules are the rules of an app that are in force.
-func Rules(ctx context.Context, c *rstream.Client) ([]rules.Rule, error) {
+func Rules(ctx context.Context, c *store.Client) ([]rules.Rule, error) {
 	set, now, err := c.Rules(ctx)
 	return set.InForce(now), err
 }
@@ -146,8 +146,8 @@ var ErrNotHeld = errors.New("nothing holds it back")
 // none can begin to. waiting, if not nil, is called with what it waits for, each
 // time it looks. It returns an error when ctx ends, when Redis does not answer,
 // and, with ErrNotHeld, when no rule in force covers the scope, or none any more.
-func AwaitRules(ctx context.Context, c *rstream.Client, scope rules.Scope, waiting func([]rstream.Holdout)) error {
-	var known []rstream.Holdout
+func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting func([]store.Holdout)) error {
+	var known []store.Holdout
 	silent := silence{}
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
 		set, now, err := c.Rules(ctx)
@@ -183,8 +183,8 @@ func AwaitRules(ctx context.Context, c *rstream.Client, scope rules.Scope, waiti
 type silence map[string]time.Time
 
 // without returns the holdouts but for those whose lease is surely over.
-func (s silence) without(all []rstream.Holdout, now time.Time) []rstream.Holdout {
-	var out []rstream.Holdout
+func (s silence) without(all []store.Holdout, now time.Time) []store.Holdout {
+	var out []store.Holdout
 	for _, h := range all {
 		if !h.Silent {
 			delete(s, h.Executor)
@@ -208,7 +208,7 @@ func holds(in []rules.Rule, scope rules.Scope) bool {
 }
 
 // holdoutsOf looks at every processor that the scope has to do with.
-func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, inEffect func(rules.Generations) bool, earlier []rstream.Holdout) ([]rstream.Holdout, error) {
+func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffect func(rules.Generations) bool, earlier []store.Holdout) ([]store.Holdout, error) {
 	streams := []string{scope.StreamName()}
 	var err error
 	if streams[0] == "" {
@@ -216,7 +216,7 @@ func holdoutsOf(ctx context.Context, c *rstream.Client, scope rules.Scope, inEff
 			return nil, err
 		}
 	}
-	var all []rstream.Holdout
+	var all []store.Holdout
 	for _, stream := range streams {
 		m, ok, err := c.LoadMeta(ctx, stream)
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A ServerState is what a server tells of itself.
@@ -21,14 +21,14 @@ type ServerState struct {
 }
 
 // Server asks a server for its state.
-func Server(ctx context.Context, c *rstream.Client) (ServerState, error) {
+func Server(ctx context.Context, c *store.Client) (ServerState, error) {
 	text, err := c.Redis().Info(ctx).Result()
 	if err != nil {
 		return ServerState{}, fmt.Errorf("redis at %s: INFO: %w", c.Addr(), err)
 	}
 	info := sectionsOf(text)
 	s := ServerState{
-		Version: rstream.ParseVersion(text).String(), Memory: number(info["memory"]["used_memory"]), MaxMemory: number(info["memory"]["maxmemory"]),
+		Version: store.ParseVersion(text).String(), Memory: number(info["memory"]["used_memory"]), MaxMemory: number(info["memory"]["maxmemory"]),
 	}
 	if of := info["replication"]; of["role"] == "slave" {
 		s.Master = net.JoinHostPort(of["master_host"], of["master_port"])

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -21,8 +21,8 @@ const (
 // reads without a group: it takes nothing from any processor. One goroutine may use
 // it; Close must be called.
 type Tail struct {
-	client *rstream.Client
-	reader *rstream.Reader
+	client *store.Client
+	reader *store.Reader
 	stream string
 	parts  []*tailed
 	pace   pace
@@ -34,9 +34,9 @@ type Tail struct {
 type tailed struct {
 	number  int
 	log     string
-	after   string          // everything up to here was read
-	entries []rstream.Entry // read and not yet returned
-	dry     bool            // there was nothing more
+	after   string        // everything up to here was read
+	entries []store.Entry // read and not yet returned
+	dry     bool          // there was nothing more
 }
 
 // byFirst is a heap of partitions, the one with the lowest ID first.
@@ -44,7 +44,7 @@ type byFirst []*tailed
 
 func (b byFirst) Len() int { return len(b) }
 func (b byFirst) Less(i, j int) bool {
-	return cmp.Or(rstream.CompareIDs(b[i].entries[0].ID, b[j].entries[0].ID), cmp.Compare(b[i].number, b[j].number)) < 0
+	return cmp.Or(store.CompareIDs(b[i].entries[0].ID, b[j].entries[0].ID), cmp.Compare(b[i].number, b[j].number)) < 0
 }
 func (b byFirst) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
 func (b *byFirst) Push(p any)   { *b = append(*b, p.(*tailed)) }
@@ -58,12 +58,12 @@ func (b *byFirst) Pop() any {
 // A TailedEvent is an entry and the partition that it is in.
 type TailedEvent struct {
 	Partition int
-	Entry     rstream.Entry
+	Entry     store.Entry
 }
 
 // NewTail begins behind an entry ID in every one of the partitions; "0-0" is their
 // beginning.
-func NewTail(c *rstream.Client, stream string, partitions []int, after string) *Tail {
+func NewTail(c *store.Client, stream string, partitions []int, after string) *Tail {
 	t := &Tail{client: c, reader: c.NewReader(), stream: stream}
 	for _, n := range partitions {
 		t.parts = append(t.parts, &tailed{number: n, log: c.Keys().Partition(stream, n), after: after})

@@ -3,14 +3,14 @@ package inspect
 import (
 	"context"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Watch looks at an app again and again. Each look costs one round trip, of two
 // requests, for what belongs to no partition, and one for 256 partitions of each processor. One goroutine
 // may use it.
 type Watch struct {
-	c      *rstream.Client
+	c      *store.Client
 	only   string
 	count  int64
 	likely []string // keys that the last look needed
@@ -25,7 +25,7 @@ type Sample struct {
 
 // NewWatch watches the named stream of an app, all its streams if only is "". count is
 // as for App.
-func NewWatch(c *rstream.Client, only string, count int64) *Watch {
+func NewWatch(c *store.Client, only string, count int64) *Watch {
 	return &Watch{c: c, only: only, count: count}
 }
 

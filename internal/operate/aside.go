@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Drop deletes dead letters of a processor for good. At an error it returns how many
 // were deleted before.
-func Drop(ctx context.Context, c *rstream.Client, stream, processor string, letters []inspect.DeadState) (int, error) {
+func Drop(ctx context.Context, c *store.Client, stream, processor string, letters []inspect.DeadState) (int, error) {
 	byPartition := map[int][]string{}
 	for _, d := range letters {
 		byPartition[d.Partition] = append(byPartition[d.Partition], d.Letter)
@@ -31,8 +31,8 @@ func Drop(ctx context.Context, c *rstream.Client, stream, processor string, lett
 // leaves out what was dropped, replayed or retried meanwhile. most is how many
 // events may be parked in a partition. At an error it returns those that were given
 // back before; the others are as they were.
-func Retry(ctx context.Context, c *rstream.Client, stream, processor string, letters []inspect.DeadState, most int64) ([]inspect.DeadState, error) {
-	done, owners := []inspect.DeadState{}, map[int]rstream.Place{}
+func Retry(ctx context.Context, c *store.Client, stream, processor string, letters []inspect.DeadState, most int64) ([]inspect.DeadState, error) {
+	done, owners := []inspect.DeadState{}, map[int]store.Place{}
 	defer func() {
 		for _, n := range slices.Sorted(maps.Keys(owners)) {
 			c.Poke(ctx, owners[n])
@@ -59,15 +59,15 @@ type Event struct {
 
 // A ParkedChange is what may be done with parked events of one partition; it returns
 // those that it was done with.
-type ParkedChange func(ctx context.Context, c *rstream.Client, p rstream.Place, ids []string) ([]string, error)
+type ParkedChange func(ctx context.Context, c *store.Client, p store.Place, ids []string) ([]string, error)
 
 // RetryNow makes parked events due.
-func RetryNow(ctx context.Context, c *rstream.Client, p rstream.Place, ids []string) ([]string, error) {
+func RetryNow(ctx context.Context, c *store.Client, p store.Place, ids []string) ([]string, error) {
 	return c.RetryNow(ctx, p, ids)
 }
 
 // DropParked gives parked events up for good; they leave no dead letter.
-func DropParked(ctx context.Context, c *rstream.Client, p rstream.Place, ids []string) ([]string, error) {
+func DropParked(ctx context.Context, c *store.Client, p store.Place, ids []string) ([]string, error) {
 	if err := c.DropParked(ctx, p, ids); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func DropParked(ctx context.Context, c *rstream.Client, p rstream.Place, ids []s
 
 // ChangeParked does something with parked events, partition by partition, and returns
 // with which ones it was done, also at an error.
-func ChangeParked(ctx context.Context, c *rstream.Client, stream, processor string, states []inspect.RetryState, change ParkedChange) ([]Event, error) {
+func ChangeParked(ctx context.Context, c *store.Client, stream, processor string, states []inspect.RetryState, change ParkedChange) ([]Event, error) {
 	byPartition := map[int][]string{}
 	for _, r := range states {
 		byPartition[r.Partition] = append(byPartition[r.Partition], r.ID)

@@ -7,11 +7,11 @@ import (
 	"regexp"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Partitioner finds a stream's partitioner among those that every app has.
-func Partitioner(stream string, meta rstream.Meta) (*runnel.Partitioner, error) {
+func Partitioner(stream string, meta store.Meta) (*runnel.Partitioner, error) {
 	for _, p := range []*runnel.Partitioner{
 		runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner, runnel.PythonMD5Partitioner, runnel.PythonIntMD5Partitioner,
 	} {
@@ -25,7 +25,7 @@ func Partitioner(stream string, meta rstream.Meta) (*runnel.Partitioner, error) 
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
 // KeyOf finds the key in a record of a stream with this metadata.
-func KeyOf(meta rstream.Meta, record []byte) (string, error) {
+func KeyOf(meta store.Meta, record []byte) (string, error) {
 	name := meta.KeyField
 	if name == "" {
 		return "", errors.New("the key is not known: the stream has no KeyField, so say it with --key, or give the stream a KeyField in the app")

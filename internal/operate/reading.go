@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -17,7 +17,7 @@ import (
 // them as far as the metadata tells. It may be used concurrently.
 type Reading struct {
 	typed *worker.Stream // nil: no types
-	meta  rstream.Meta
+	meta  store.Meta
 	name  string
 	limit int64 // bytes that a record may take
 }
@@ -27,7 +27,7 @@ const defaultLimit = 64 << 20
 
 // NewReading reads a stream with this metadata. The stream is one of those that the
 // app declared, if it is among them.
-func NewReading(stream string, meta rstream.Meta, declared []*worker.Stream) *Reading {
+func NewReading(stream string, meta store.Meta, declared []*worker.Stream) *Reading {
 	r := &Reading{meta: meta, name: stream, limit: defaultLimit}
 	if i := slices.IndexFunc(declared, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
 		r.typed, r.limit = declared[i], declared[i].MaxRecord
@@ -44,7 +44,7 @@ func (r *Reading) Within(limit int64) *Reading {
 }
 
 // Record is the record of an entry as JSON on one line.
-func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
+func (r *Reading) Record(e store.Entry) (json.RawMessage, error) {
 	if r.typed != nil {
 		record, err := r.typed.Decode(e, r.limit)
 		if err != nil {
@@ -52,10 +52,10 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 		}
 		return compact(record)
 	}
-	if text, ok := e.Values[rstream.JSONField].(string); ok {
+	if text, ok := e.Values[store.JSONField].(string); ok {
 		return r.valid(text)
 	}
-	data, ok := e.Values[rstream.PayloadField].(string)
+	data, ok := e.Values[store.PayloadField].(string)
 	switch {
 	case !ok && r.meta.Codec == codec.Fields.Name():
 		fields := map[string]any{}
@@ -66,7 +66,7 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 		}
 		return compact(fields)
 	case !ok:
-		return nil, fmt.Errorf("it has no field %q", rstream.PayloadField)
+		return nil, fmt.Errorf("it has no field %q", store.PayloadField)
 	case r.meta.Codec == codec.JSON.Name():
 		return r.valid(data)
 	case TextCodec(r.meta) != nil:
@@ -84,8 +84,8 @@ func (r *Reading) Record(e rstream.Entry) (json.RawMessage, error) {
 }
 
 // Key is the key of an entry, if it can be told.
-func (r *Reading) Key(e rstream.Entry) (string, bool) {
-	if key, ok := e.Values[rstream.KeyField].(string); ok {
+func (r *Reading) Key(e store.Entry) (string, bool) {
+	if key, ok := e.Values[store.KeyField].(string); ok {
 		return key, true
 	}
 	if r.typed != nil {
@@ -114,7 +114,7 @@ var textCodecs = []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.LZ4(cod
 
 // TextCodec is the codec of a stream with this metadata if it writes JSON in a way that
 // Python's runnel can read, else nil.
-func TextCodec(meta rstream.Meta) codec.LimitedCodec {
+func TextCodec(meta store.Meta) codec.LimitedCodec {
 	for _, c := range textCodecs {
 		if c.Name() == meta.Codec {
 			return c.(codec.LimitedCodec)
@@ -139,7 +139,7 @@ func compact(record any) (json.RawMessage, error) {
 }
 
 // Partition is where an entry belongs by its key, if that can be told.
-func (r *Reading) Partition(e rstream.Entry) (int, bool) {
+func (r *Reading) Partition(e store.Entry) (int, bool) {
 	key, ok := r.Key(e)
 	if !ok {
 		return 0, false

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -22,7 +22,7 @@ func Back(stream string) *Destination { return &Destination{from: stream, stream
 // Elsewhere replays to another stream of the app, whose entries must have the same
 // form, and whose partitions are found as the app declared, or by the name of the
 // partitioner in the metadata.
-func Elsewhere(from string, was rstream.Meta, to string, meta rstream.Meta, declared []*worker.Stream) (*Destination, error) {
+func Elsewhere(from string, was store.Meta, to string, meta store.Meta, declared []*worker.Stream) (*Destination, error) {
 	if meta.Codec != was.Codec {
 		return nil, fmt.Errorf("stream %s has the codec %q, stream %s has %q: it could not decode the records; nothing was changed", to, meta.Codec, from, was.Codec)
 	}
@@ -40,15 +40,15 @@ func Elsewhere(from string, was rstream.Meta, to string, meta rstream.Meta, decl
 
 // replay is what becomes of one dead letter. In another stream the key, which
 // that stream's records may hold elsewhere, goes along.
-func (d *Destination) replay(from rstream.Place, letter inspect.DeadState) rstream.Replay {
-	r := rstream.Replay{From: from, ID: letter.Letter, Stream: d.stream, Partition: letter.Partition}
+func (d *Destination) replay(from store.Place, letter inspect.DeadState) store.Replay {
+	r := store.Replay{From: from, ID: letter.Letter, Stream: d.stream, Partition: letter.Partition}
 	switch {
 	case d.partition == nil:
 	case letter.Key == "": // not known, of a record that cannot be decoded
 		r.Partition %= d.partitions
 	default:
 		r.Partition = d.partition(letter.WholeKey, d.partitions)
-		r.Fields = []string{rstream.KeyField, letter.WholeKey}
+		r.Fields = []string{store.KeyField, letter.WholeKey}
 	}
 	return r
 }
@@ -65,7 +65,7 @@ type Replayed struct {
 // removes the dead letters. It leaves out what somebody else has replayed or dropped
 // meanwhile. At an error it returns those that were replayed before; the others are as
 // they were. A dry one tells where they would go, and changes nothing.
-func Replay(ctx context.Context, c *rstream.Client, processor string, letters []inspect.DeadState, to *Destination, dry bool) ([]Replayed, error) {
+func Replay(ctx context.Context, c *store.Client, processor string, letters []inspect.DeadState, to *Destination, dry bool) ([]Replayed, error) {
 	done := []Replayed{}
 	for _, letter := range letters {
 		r := to.replay(c.Place(to.from, processor, letter.Partition), letter)
@@ -78,7 +78,7 @@ func Replay(ctx context.Context, c *rstream.Client, processor string, letters []
 			if !ok {
 				continue
 			}
-			one.ToEvent = rstream.EventID(r.Partition, id)
+			one.ToEvent = store.EventID(r.Partition, id)
 		}
 		done = append(done, one)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -235,7 +235,7 @@ func (m *Mover) deleteCopied(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if fields = slices.DeleteFunc(fields, func(f string) bool { return f == rstream.MarkField }); len(fields) > 0 {
+	if fields = slices.DeleteFunc(fields, func(f string) bool { return f == store.MarkField }); len(fields) > 0 {
 		if err := m.rdb.HDel(ctx, m.to.Streams(), fields...).Err(); err != nil {
 			return err
 		}

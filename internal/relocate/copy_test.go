@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -57,7 +57,7 @@ func TestToACluster(t *testing.T) {
 	differ(t, before, strip(kept))
 	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
 		for _, stream := range []string{"orders", "a.b"} {
-			_, err := open(t, rdb, layout).EnsureMeta(t.Context(), stream, rstream.Meta{})
+			_, err := open(t, rdb, layout).EnsureMeta(t.Context(), stream, store.Meta{})
 			if err == nil || !strings.Contains(err.Error(), "its keys were moved to the redis at "+cluster.Nodes()[0].Addr()) {
 				t.Errorf("%v: %v", layout, err)
 			}
@@ -139,7 +139,7 @@ func TestTargetIsRefused(t *testing.T) {
 		"the app, plain": {func() { raw.HSet(ctx, plain.Streams(), "orders", "1") }, "such as __meta:shop"},
 		"a key of it":    {func() { raw.XAdd(ctx, &redis.XAddArgs{Stream: tagged.Partition("x", 3), Values: []any{"a", "b"}}) }, "such as __strm:{shop.3}.x"},
 		"another move": {func() {
-			raw.HSet(ctx, tagged.Streams(), rstream.MarkField, rstream.Mark{State: rstream.MarkClaimed, ID: "1", Source: "10.0.0.1:1"}.Encode())
+			raw.HSet(ctx, tagged.Streams(), store.MarkField, store.Mark{State: store.MarkClaimed, ID: "1", Source: "10.0.0.1:1"}.Encode())
 		}, "is getting the keys of this app from the one at 10.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func dying(t *testing.T, source *redistest.Server, target []string, requests int
 	defer m.Close()
 	if m.target != nil {
 		m.target.Close()
-		m.target, err = rstream.Open(rstream.Options{Keys: m.to, Redis: redis.NewClusterClient(&redis.ClusterOptions{Addrs: target, Dialer: d.dial, DisableIdentity: true})})
+		m.target, err = store.Open(store.Options{Keys: m.to, Redis: redis.NewClusterClient(&redis.ClusterOptions{Addrs: target, Dialer: d.dial, DisableIdentity: true})})
 		must(t, err)
 	}
 	_, err = m.Run(ctx)
@@ -258,13 +258,13 @@ func halfway(t *testing.T, rdb *redis.Client) {
 	works := 0
 	_, names := contents(t, rdb)
 	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
-		_, err := open(t, rdb, layout).EnsureMeta(t.Context(), "orders", rstream.Meta{})
+		_, err := open(t, rdb, layout).EnsureMeta(t.Context(), "orders", store.Meta{})
 		if err == nil {
 			works++
 			if other := map[keys.Layout]string{keys.Standalone: "cluster", keys.Cluster: "standalone"}[layout]; names[other] > 0 {
 				t.Fatalf("one that is set to %v may work on %v", layout, names)
 			}
-		} else if conflict := (*rstream.MetaConflictError)(nil); !errors.As(err, &conflict) {
+		} else if conflict := (*store.MetaConflictError)(nil); !errors.As(err, &conflict) {
 			t.Fatal(err)
 		}
 	}
@@ -292,8 +292,8 @@ func TestInterruptedAnywhereOnTheWayToACluster(t *testing.T) {
 			before, _ := contents(t, rdb)
 			died := dying(t, server, addrs, n, replies, o)
 			works := 0
-			for _, c := range []*rstream.Client{open(t, rdb, keys.Standalone), open(t, rdb, keys.Cluster), open(t, cluster.Client(t), keys.Cluster)} {
-				if m, err := c.EnsureMeta(t.Context(), "orders", rstream.Meta{}); err == nil && m.Partitions > 0 {
+			for _, c := range []*store.Client{open(t, rdb, keys.Standalone), open(t, rdb, keys.Cluster), open(t, cluster.Client(t), keys.Cluster)} {
+				if m, err := c.EnsureMeta(t.Context(), "orders", store.Meta{}); err == nil && m.Partitions > 0 {
 					works++
 				}
 			}

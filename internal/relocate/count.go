@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Plan is what is moved, by kind.
@@ -186,7 +186,7 @@ func orderOf(name string) int {
 // free refuses names that are taken by something else. Where a move is over, a log that
 // is there once more is what came late, and is appended.
 func (m *Mover) free(ctx context.Context) error {
-	late := m.st.mark.State == rstream.MarkMoved
+	late := m.st.mark.State == store.MarkMoved
 	return m.whole(ctx, m.rdb, m.from, func(found []entry) error {
 		pipe := m.rdb.Pipeline()
 		var there []*redis.StatusCmd

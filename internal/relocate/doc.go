@@ -6,7 +6,7 @@
 // keys leave: a producer that did not notice, a worker that starts, a program in
 // another language. Clocks do not exclude that, so the server does:
 //
-//  1. The app is marked (rstream.Mark), under both names, and the metadata of its
+//  1. The app is marked (store.Mark), under both names, and the metadata of its
 //     streams say so. From here on every worker and producer that looks is refused.
 //  2. A script per partition renames its keys, all or none, unless somebody holds a
 //     lock of it, and leaves a fence in the place of the log: a string, on which a

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -52,7 +52,7 @@ func TestOldSettingsAreRefused(t *testing.T) {
 	rdb := server.Client(t)
 	scene(t, rdb)
 	old, running := open(t, rdb, keys.Standalone), open(t, rdb, keys.Standalone)
-	_, err := running.EnsureMeta(t.Context(), "orders", rstream.Meta{})
+	_, err := running.EnsureMeta(t.Context(), "orders", store.Meta{})
 	must(t, err)
 	move(t, rdb, Options{})
 	refused := func(what string, err error, text string) {
@@ -62,22 +62,22 @@ func TestOldSettingsAreRefused(t *testing.T) {
 		}
 	}
 	for _, stream := range []string{"orders", "never seen"} {
-		_, err = old.EnsureMeta(t.Context(), stream, rstream.Meta{Partitions: 3})
+		_, err = old.EnsureMeta(t.Context(), stream, store.Meta{Partitions: 3})
 		refused(stream, err, "this process is set to standalone")
 	}
 	// It goes by what it knew for ten seconds: the fence refuses it.
-	sent := running.Append(t.Context(), []rstream.Append{{Stream: "orders", Partition: 2, Log: plain.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
-	if !errors.Is(sent[0].Err, rstream.ErrWrongType) {
+	sent := running.Append(t.Context(), []store.Append{{Stream: "orders", Partition: 2, Log: plain.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
+	if !errors.Is(sent[0].Err, store.ErrWrongType) {
 		t.Errorf("a late send: %+v", sent[0])
 	}
-	late := running.Delay(t.Context(), []rstream.Delay{{Stream: "orders", Partition: 0, Records: []rstream.DelayedRecord{{Fields: []string{"data", "{}"}, After: 1e12}}}})
+	late := running.Delay(t.Context(), []store.Delay{{Stream: "orders", Partition: 0, Records: []store.DelayedRecord{{Fields: []string{"data", "{}"}, After: 1e12}}}})
 	if late[0].Err == nil {
 		t.Errorf("a late delayed send: %+v", late[0])
 	}
 	fresh := open(t, rdb, keys.Cluster)
-	_, err = fresh.EnsureMeta(t.Context(), "orders", rstream.Meta{})
+	_, err = fresh.EnsureMeta(t.Context(), "orders", store.Meta{})
 	must(t, err)
-	sent = fresh.Append(t.Context(), []rstream.Append{{Stream: "orders", Partition: 2, Log: tagged.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
+	sent = fresh.Append(t.Context(), []store.Append{{Stream: "orders", Partition: 2, Log: tagged.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
 	must(t, sent[0].Err)
 }
 
@@ -155,7 +155,7 @@ func TestWorkerThatComesMeanwhile(t *testing.T) {
 	}
 	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
 		for stream, partitions := range map[string]int{"orders": 3, "a.b": 1, "another": 4} {
-			_, err := open(t, rdb, layout).EnsureMeta(t.Context(), stream, rstream.Meta{Partitions: partitions})
+			_, err := open(t, rdb, layout).EnsureMeta(t.Context(), stream, store.Meta{Partitions: partitions})
 			if err == nil || !strings.Contains(err.Error(), "being moved") || !strings.Contains(err.Error(), "move-layout") {
 				t.Errorf("%v, %s: %v", layout, stream, err)
 			}
@@ -188,7 +188,7 @@ func TestMoveThatSlept(t *testing.T) {
 	if is["standalone"] != was["standalone"] {
 		t.Errorf("%v, then %v", was, is)
 	}
-	if _, err := open(t, rdb, keys.Standalone).EnsureMeta(t.Context(), "orders", rstream.Meta{}); err != nil {
+	if _, err := open(t, rdb, keys.Standalone).EnsureMeta(t.Context(), "orders", store.Meta{}); err != nil {
 		t.Error(err)
 	}
 }

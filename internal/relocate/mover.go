@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // patience is how long one command may take: a key may be large.
@@ -19,10 +19,10 @@ const patience = 10 * time.Minute
 // Options say what is moved.
 type Options struct {
 	App    string
-	Source rstream.Options // the server that has the keys; Keys are not used
-	Target string          // URL of the server that gets them, with the files of Source for TLS; "" for the same
-	Back   bool            // to the standalone names again
-	Delete bool            // on the server that had them, once they are on the other one
+	Source store.Options // the server that has the keys; Keys are not used
+	Target string        // URL of the server that gets them, with the files of Source for TLS; "" for the same
+	Back   bool          // to the standalone names again
+	Delete bool          // on the server that had them, once they are on the other one
 	// Report is told how far it is, often: so many keys of so many, 0 if that is not
 	// known.
 	Report func(step string, done, of int)
@@ -31,8 +31,8 @@ type Options struct {
 // A Mover moves the keys of one app. It is for one goroutine.
 type Mover struct {
 	o        Options
-	source   *rstream.Client
-	target   *rstream.Client // nil: the same server
+	source   *store.Client
+	target   *store.Client // nil: the same server
 	rdb      redis.UniversalClient
 	from, to keys.Keys
 
@@ -53,24 +53,24 @@ func Open(o Options) (*Mover, error) {
 	if m.o.Report == nil {
 		m.o.Report = func(string, int, int) {}
 	}
-	if rstream.IsCluster(o.Source) {
+	if store.IsCluster(o.Source) {
 		return nil, errors.New("this is a Redis Cluster, where keys have the cluster names: say with --redis-url where the standalone ones are, and with --to where they go")
 	}
 	var err error
 	own := o.Source
 	own.Keys, own.Patience = keys.Keys{App: o.App, Layout: keys.Standalone}, patience
-	if m.source, err = rstream.Open(own); err != nil {
+	if m.source, err = store.Open(own); err != nil {
 		return nil, err
 	}
 	m.rdb = m.source.Redis()
 	if o.Target == "" {
 		return m, nil
 	}
-	there := rstream.Options{URL: o.Target, Keys: m.to, Patience: patience}
+	there := store.Options{URL: o.Target, Keys: m.to, Patience: patience}
 	if strings.HasPrefix(o.Target, "rediss") {
 		there.TLS = o.Source.TLS
 	}
-	if m.target, err = rstream.Open(there); err != nil {
+	if m.target, err = store.Open(there); err != nil {
 		return nil, errors.Join(err, m.source.Close())
 	}
 	return m, nil
@@ -127,7 +127,7 @@ func (m *Mover) plan(ctx context.Context) (*Plan, error) {
 		m.planned = p
 	}
 	p.Refused = nil
-	p.Resumed = m.st.mark.State == rstream.MarkMoving
+	p.Resumed = m.st.mark.State == store.MarkMoving
 	if p.Keys() == 0 && !p.Resumed {
 		return nil, ErrNothing
 	}
@@ -146,13 +146,13 @@ func (m *Mover) begin(ctx context.Context) (err error) {
 		return err
 	}
 	mark := m.st.mark
-	if mark.State == rstream.MarkClaimed {
+	if mark.State == store.MarkClaimed {
 		return fmt.Errorf("its keys are being copied to here from the redis at %s: go on there", mark.Source)
 	}
 	if m.o.Back {
 		return nil
 	}
-	there, moving := m.there(ctx), mark.State == rstream.MarkMoving
+	there, moving := m.there(ctx), mark.State == store.MarkMoving
 	switch {
 	case m.away() && !there:
 		return fmt.Errorf("its keys were moved to the redis at %s already", mark.Target)
@@ -179,12 +179,12 @@ func (m *Mover) there(ctx context.Context) bool {
 		return mark.Target == m.Target()
 	}
 	other, err := m.targetMark(ctx)
-	return err == nil && other.ID == mark.ID && other.State != rstream.MarkMoving
+	return err == nil && other.ID == mark.ID && other.State != store.MarkMoving
 }
 
 // away says that everything is on the other server already.
 func (m *Mover) away() bool {
-	return m.st.mark.State == rstream.MarkMoved && m.st.mark.Target != "" && !m.o.Back
+	return m.st.mark.State == store.MarkMoved && m.st.mark.Target != "" && !m.o.Back
 }
 
 // Run moves everything and returns what it found to be moved, also with an error; after

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 //go:embed lua/rename.lua
@@ -120,7 +120,7 @@ func (m *Mover) run(ctx context.Context, g *group) error {
 		return nil
 	}
 	names := slices.Concat([]string{m.from.Streams()}, g.names, g.locks)
-	args := []any{rstream.MarkField, m.st.mark.Encode(), len(g.leaves), fence}
+	args := []any{store.MarkField, m.st.mark.Encode(), len(g.leaves), fence}
 	for i, leaves := range g.leaves {
 		args = append(args, leaves)
 		if leaves == leaveFence || leaves == leaveLog {

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const app = "shop"
@@ -28,7 +28,7 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 	ctx := t.Context()
 	c := open(t, rdb, keys.Standalone)
 	for stream, partitions := range map[string]int{"orders": 3, "a.b": 1} {
-		_, err := c.EnsureMeta(ctx, stream, rstream.Meta{Partitions: partitions, Size: 100, Codec: "json", Partitioner: "xxh64", KeyField: "k", IDWindow: 60000, Processors: []string{"printer", "mailer"}})
+		_, err := c.EnsureMeta(ctx, stream, store.Meta{Partitions: partitions, Size: 100, Codec: "json", Partitioner: "xxh64", KeyField: "k", IDWindow: 60000, Processors: []string{"printer", "mailer"}})
 		must(t, err)
 	}
 	pipe := rdb.Pipeline()
@@ -84,9 +84,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func open(t *testing.T, rdb redis.UniversalClient, layout keys.Layout) *rstream.Client {
+func open(t *testing.T, rdb redis.UniversalClient, layout keys.Layout) *store.Client {
 	t.Helper()
-	c, err := rstream.Open(rstream.Options{Redis: rdb, Keys: keys.Keys{App: app, Layout: layout}})
+	c, err := store.Open(store.Options{Redis: rdb, Keys: keys.Keys{App: app, Layout: layout}})
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -145,7 +145,7 @@ func content(t *testing.T, rdb *redis.Client, key string) string {
 		return "string " + text + left
 	case "hash":
 		fields := rdb.HGetAll(ctx, key).Val()
-		delete(fields, rstream.MarkField)
+		delete(fields, store.MarkField)
 		var text []string
 		for _, f := range slices.Sorted(maps.Keys(fields)) {
 			text = append(text, f+"="+fields[f])

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 //go:embed lua/mark.lua
@@ -30,9 +30,9 @@ var (
 
 // A state is what the app's streams are, and whether they are on their way.
 type state struct {
-	mark    rstream.Mark // the zero one for none
-	streams []stream     // by name
-	bare    []string     // listed under the old names, without metadata
+	mark    store.Mark // the zero one for none
+	streams []stream   // by name
+	bare    []string   // listed under the old names, without metadata
 }
 
 // A stream is one with metadata, under whichever name.
@@ -40,7 +40,7 @@ type stream struct {
 	name   string
 	layout keys.Layout // of that name
 	stored string
-	meta   rstream.Meta
+	meta   store.Meta
 }
 
 func (s *state) has(k keys.Keys) bool {
@@ -57,11 +57,11 @@ func (m *Mover) read(ctx context.Context) (*state, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list its streams (%s): %w", k.Streams(), err)
 		}
-		mark, err := rstream.ParseMark(fields[rstream.MarkField])
+		mark, err := store.ParseMark(fields[store.MarkField])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.Streams(), err)
 		}
-		if st.mark.State == "" || mark.State == rstream.MarkMoving {
+		if st.mark.State == "" || mark.State == store.MarkMoving {
 			st.mark = mark
 		}
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -123,15 +123,15 @@ func (s *stream) as(layout string) string {
 // mark has everybody refused from now on.
 func (m *Mover) mark(ctx context.Context) error {
 	for {
-		mark := rstream.Mark{
-			State: rstream.MarkMoving, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: time.Now().UnixMilli(),
+		mark := store.Mark{
+			State: store.MarkMoving, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: time.Now().UnixMilli(),
 		}
-		if old := m.st.mark; old.State == rstream.MarkMoving {
+		if old := m.st.mark; old.State == store.MarkMoving {
 			mark.At = old.At
 		} else {
 			mark.ID = fmt.Sprintf("%016x", rand.Uint64())
 		}
-		names, args := []string{m.from.Streams(), m.to.Streams()}, []any{rstream.MarkField, mark.Encode()}
+		names, args := []string{m.from.Streams(), m.to.Streams()}, []any{store.MarkField, mark.Encode()}
 		for _, s := range m.st.streams {
 			names, args = append(names, m.keysOf(s.layout).Meta(s.name)), append(args, s.stored, s.as(mark.Layout()))
 		}
@@ -149,7 +149,7 @@ func (m *Mover) mark(ctx context.Context) error {
 // finish has the streams under the new names, and says whether it did: it does not if
 // there is another stream meanwhile.
 func (m *Mover) finish(ctx context.Context) (bool, error) {
-	left := rstream.Mark{State: rstream.MarkMoved, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: m.st.mark.At}
+	left := store.Mark{State: store.MarkMoved, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: m.st.mark.At}
 	here := ""
 	if m.target != nil {
 		if err := m.arrive(ctx); err != nil {
@@ -157,7 +157,7 @@ func (m *Mover) finish(ctx context.Context) (bool, error) {
 		}
 		here = left.Encode()
 	}
-	names, args := []string{m.from.Streams(), m.to.Streams()}, []any{rstream.MarkField, m.st.mark.Encode(), left.Encode(), here}
+	names, args := []string{m.from.Streams(), m.to.Streams()}, []any{store.MarkField, m.st.mark.Encode(), left.Encode(), here}
 	for _, s := range m.st.streams {
 		names, args = append(names, m.from.Meta(s.name), m.to.Meta(s.name)), append(args, s.name, s.as(left.Layout()))
 	}

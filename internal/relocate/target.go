@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // What the other server is, for a move.
@@ -76,13 +76,13 @@ func (m *Mover) stand(ctx context.Context) (standing, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case mark.State == rstream.MarkArrived && mark.ID == m.st.mark.ID:
+	case mark.State == store.MarkArrived && mark.ID == m.st.mark.ID:
 		return standsArrived, nil
-	case mark.State == rstream.MarkClaimed && mark.ID == m.st.mark.ID:
+	case mark.State == store.MarkClaimed && mark.ID == m.st.mark.ID:
 		return standsOurs, nil
-	case mark.State == rstream.MarkClaimed && mark.Source == m.source.Addr():
+	case mark.State == store.MarkClaimed && mark.Source == m.source.Addr():
 		return standsStale, nil
-	case mark.State == rstream.MarkClaimed:
+	case mark.State == store.MarkClaimed:
 		return 0, fmt.Errorf("the redis at %s is getting the keys of this app from the one at %s", m.Target(), mark.Source)
 	}
 	foreign, err := m.foreign(ctx)
@@ -93,12 +93,12 @@ func (m *Mover) stand(ctx context.Context) (standing, error) {
 }
 
 // targetMark is what is marked on the other server.
-func (m *Mover) targetMark(ctx context.Context) (rstream.Mark, error) {
-	stored, err := m.target.Redis().HGet(ctx, m.to.Streams(), rstream.MarkField).Result()
+func (m *Mover) targetMark(ctx context.Context) (store.Mark, error) {
+	stored, err := m.target.Redis().HGet(ctx, m.to.Streams(), store.MarkField).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return rstream.Mark{}, fmt.Errorf("redis at %s: %s: %w", m.Target(), m.to.Streams(), err)
+		return store.Mark{}, fmt.Errorf("redis at %s: %s: %w", m.Target(), m.to.Streams(), err)
 	}
-	return rstream.ParseMark(stored)
+	return store.ParseMark(stored)
 }
 
 // foreign is a key of the app on the other server, "" for none.
@@ -148,9 +148,9 @@ func (m *Mover) claim(ctx context.Context) error {
 		return err
 	}
 	rdb := m.target.Redis()
-	mark := rstream.Mark{State: rstream.MarkClaimed, ID: m.st.mark.ID, To: m.To(), Source: m.source.Addr(), At: time.Now().UnixMilli()}
+	mark := store.Mark{State: store.MarkClaimed, ID: m.st.mark.ID, To: m.To(), Source: m.source.Addr(), At: time.Now().UnixMilli()}
 	if is == standsEmpty {
-		n, err := rdb.HSetNX(ctx, m.to.Streams(), rstream.MarkField, mark.Encode()).Result()
+		n, err := rdb.HSetNX(ctx, m.to.Streams(), store.MarkField, mark.Encode()).Result()
 		if err == nil && !n { // somebody was faster, or this was repeated
 			is, err = m.stand(ctx)
 		}
@@ -172,7 +172,7 @@ func (m *Mover) claim(ctx context.Context) error {
 			return fmt.Errorf("redis at %s: delete %s: %w", m.Target(), key, err)
 		}
 	}
-	return rdb.HSet(ctx, m.to.Streams(), rstream.MarkField, mark.Encode()).Err()
+	return rdb.HSet(ctx, m.to.Streams(), store.MarkField, mark.Encode()).Err()
 }
 
 // readable finds out, before much is done, whether the other server understands what
@@ -201,7 +201,7 @@ func (m *Mover) restoreError(ctx context.Context, key string, err error) error {
 }
 
 func version(ctx context.Context, rdb redis.UniversalClient) string {
-	if v := rstream.ParseVersion(rdb.Info(ctx, "server").Val()).String(); v != "" {
+	if v := store.ParseVersion(rdb.Info(ctx, "server").Val()).String(); v != "" {
 		return " (" + v + ")"
 	}
 	return ""
@@ -212,13 +212,13 @@ func (m *Mover) arrive(ctx context.Context) error {
 	if is, err := m.stand(ctx); err != nil || is == standsArrived {
 		return err
 	}
-	mark := rstream.Mark{State: rstream.MarkArrived, ID: m.st.mark.ID, To: m.To(), Source: m.source.Addr(), At: m.st.mark.At}
+	mark := store.Mark{State: store.MarkArrived, ID: m.st.mark.ID, To: m.To(), Source: m.source.Addr(), At: m.st.mark.At}
 	_, err := m.target.Redis().TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		for _, s := range m.st.streams {
 			tx.Set(ctx, m.to.Meta(s.name), s.as(m.To()), 0)
 			tx.HSet(ctx, m.to.Streams(), s.name, "1")
 		}
-		tx.HSet(ctx, m.to.Streams(), rstream.MarkField, mark.Encode())
+		tx.HSet(ctx, m.to.Streams(), store.MarkField, mark.Encode())
 		return nil
 	})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -89,7 +89,7 @@ func (a *acker) run(ctx context.Context) {
 // send sends one round of acks and returns the last error that made some of
 // them go again.
 func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
-	var acks []rstream.Ack
+	var acks []store.Ack
 	var of []*tenure
 	for _, t := range work {
 		t.countProcessed()
@@ -105,7 +105,7 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 		}
 		if ids := t.acks(acksPerCommand); len(ids) > 0 {
 			t.countProcessed() // also those that were processed since: they may be the last
-			acks, of = append(acks, rstream.Ack{Place: t.place, IDs: ids, Gone: t.removedOf(ids)}), append(of, t)
+			acks, of = append(acks, store.Ack{Place: t.place, IDs: ids, Gone: t.removedOf(ids)}), append(of, t)
 		}
 	}
 	if len(acks) == 0 {
@@ -121,7 +121,7 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 			if more {
 				a.mark(t)
 			}
-		case errors.Is(err, rstream.ErrFenced):
+		case errors.Is(err, store.ErrFenced):
 			t.again()
 			a.x.count.Fenced.Add(1)
 			a.x.suspect(t)

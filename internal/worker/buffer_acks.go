@@ -3,7 +3,7 @@ package worker
 import (
 	"slices"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // done moves entries from the consumer to the acker, and says whether the acker
@@ -18,7 +18,7 @@ func (b *buffer) done(ids []string, gap bool) (tell, hurry bool) {
 
 // next is done for one entry, and take for one that is there and may be processed
 // now, by mono; at 0 the caller will ask for that itself.
-func (b *buffer) next(done string, now int64) (e rstream.Entry, ok, tell, hurry bool) {
+func (b *buffer) next(done string, now int64) (e store.Entry, ok, tell, hurry bool) {
 	b.mu.Lock()
 	tell, hurry = b.settle([]string{done})
 	b.wants = 1

@@ -3,11 +3,11 @@ package worker
 import (
 	"slices"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // untake takes back the last entries that take gave: they come again.
-func (b *buffer) untake(entries []rstream.Entry) {
+func (b *buffer) untake(entries []store.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || len(entries) == 0 {

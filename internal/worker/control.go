@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // control reads the control streams of all processors and of the app over one
@@ -36,7 +36,7 @@ func (w *Worker) control(ctx context.Context) {
 	trouble := newTrouble(w.log, "control stream", &w.count.Errors)
 	known := false
 	for ctx.Err() == nil {
-		var chunks []rstream.Chunk
+		var chunks []store.Chunk
 		var err error
 		if !known {
 			// Also after a trouble: a flushed stream begins at lower IDs.
@@ -69,16 +69,16 @@ func (w *Worker) control(ctx context.Context) {
 
 // notify passes on messages to the app. Those of a kind that is not known here
 // concern others.
-func (w *Worker) notify(entries []rstream.Entry) {
+func (w *Worker) notify(entries []store.Entry) {
 	for _, e := range entries {
-		if rstream.ControlKind(e) == rstream.KindRules {
+		if store.ControlKind(e) == store.KindRules {
 			w.rules.look()
 		}
 	}
 }
 
 // interruptAtEnd wakes the blocked read when ctx ends, until it has ended.
-func interruptAtEnd(ctx context.Context, r *rstream.Reader, over <-chan struct{}) {
+func interruptAtEnd(ctx context.Context, r *store.Reader, over <-chan struct{}) {
 	select {
 	case <-over:
 		return
@@ -91,17 +91,17 @@ func interruptAtEnd(ctx context.Context, r *rstream.Reader, over <-chan struct{}
 }
 
 // notify passes control messages to the incarnation.
-func (x *executor) notify(entries []rstream.Entry) {
+func (x *executor) notify(entries []store.Entry) {
 	i := x.incarnation()
 	if i == nil {
 		return
 	}
 	for _, e := range entries {
-		if h, ok := rstream.ParseHint(e); ok {
+		if h, ok := store.ParseHint(e); ok {
 			i.hint(h)
 			continue
 		}
-		m, err := rstream.ParseControl(e)
+		m, err := store.ParseControl(e)
 		if err != nil {
 			x.log.Warn("control message passed over", "event", e.ID, "err", err)
 			continue
@@ -111,11 +111,11 @@ func (x *executor) notify(entries []rstream.Entry) {
 }
 
 // hint takes what a control message says to the partition that it names.
-func (i *incarnation) hint(h rstream.Hint) {
+func (i *incarnation) hint(h store.Hint) {
 	switch h.Kind {
-	case rstream.HintDue:
-		i.w.moves.earlier(rstream.DuePlace{Stream: i.p.Stream, Partition: h.Partition})
-	case rstream.HintPoke:
+	case store.HintDue:
+		i.w.moves.earlier(store.DuePlace{Stream: i.p.Stream, Partition: h.Partition})
+	case store.HintPoke:
 		i.mu.Lock()
 		t := i.tenures[h.Partition]
 		i.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -86,7 +86,7 @@ type durable struct {
 // is one run at most, in whichever worker: it is claimed before the run.
 func (w *Worker) runDurable(ctx context.Context, t *Task, token string) {
 	d := &durable{w: w, t: t, token: token, trouble: newTrouble(w.log.With("task", t.Name), "durable task", &w.count.Errors)}
-	if !d.mark(ctx, func() (rstream.TaskMark, error) { return w.client.LookAtTask(ctx, token, t.Name) }) {
+	if !d.mark(ctx, func() (store.TaskMark, error) { return w.client.LookAtTask(ctx, token, t.Name) }) {
 		return
 	}
 	for o := begins; ctx.Err() == nil; {
@@ -143,7 +143,7 @@ func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older 
 // claim makes a due time ours.
 func (d *durable) claim(ctx context.Context, due time.Time) bool {
 	last, claimed := d.last, false
-	known := d.mark(ctx, func() (rstream.TaskMark, error) {
+	known := d.mark(ctx, func() (store.TaskMark, error) {
 		m, err := d.w.client.ClaimTask(ctx, d.token, d.t.Name, last, due)
 		claimed = m.Claimed
 		return m, err
@@ -180,7 +180,7 @@ func (c *claims) note(task string, due time.Time) {
 }
 
 // mark asks Redis until it answers, and says whether it did before ctx ended.
-func (d *durable) mark(ctx context.Context, ask func() (rstream.TaskMark, error)) bool {
+func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) bool {
 	for ctx.Err() == nil {
 		m, err := ask()
 		switch {
@@ -188,7 +188,7 @@ func (d *durable) mark(ctx context.Context, ask func() (rstream.TaskMark, error)
 			d.trouble.over()
 			d.last, d.server, d.at = m.Last, m.Now, mono()
 			return true
-		case errors.Is(err, rstream.ErrFenced):
+		case errors.Is(err, store.ErrFenced):
 			<-ctx.Done() // somebody else leads: the term is about to end
 			return false
 		}
@@ -210,7 +210,7 @@ func (d *durable) sleep(ctx context.Context, due time.Time) {
 	case <-ctx.Done():
 	case <-timer.C:
 		if wait > clockEvery {
-			d.mark(ctx, func() (rstream.TaskMark, error) { return d.w.client.LookAtTask(ctx, d.token, d.t.Name) })
+			d.mark(ctx, func() (store.TaskMark, error) { return d.w.client.LookAtTask(ctx, d.token, d.t.Name) })
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -118,8 +118,8 @@ type incarnation struct {
 	wg     sync.WaitGroup // consumers, and what ends tenures
 
 	mu      sync.Mutex
-	tenures map[int]*tenure        // owned, ending ones too
-	claims  map[int]rstream.Tenure // numbers of tries whose outcome is open
+	tenures map[int]*tenure      // owned, ending ones too
+	claims  map[int]store.Tenure // numbers of tries whose outcome is open
 	next    uint64
 	leaving map[int]bool // the coordinator has asked for the release
 	stuck   []int        // partitions whose function did not return
@@ -132,12 +132,12 @@ type incarnation struct {
 }
 
 func newIncarnation(x *executor) *incarnation {
-	id := rstream.NewExecutorID()
+	id := store.NewExecutorID()
 	k := x.w.client.Keys()
 	i := &incarnation{
-		executor: x, id: id, group: rstream.GroupName(x.p.Name, id), beat: k.Beat(x.p.Stream, x.p.Name, id),
+		executor: x, id: id, group: store.GroupName(x.p.Name, id), beat: k.Beat(x.p.Stream, x.p.Name, id),
 		membership: k.Membership(x.p.Stream, x.p.Name), began: mono(),
-		tenures: map[int]*tenure{}, claims: map[int]rstream.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
+		tenures: map[int]*tenure{}, claims: map[int]store.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
 		early: make(chan struct{}, 1), lapses: newLapses(),
 	}
 	i.fetch, i.acks = newFetcher(i), newAckers(i)
@@ -217,7 +217,7 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 	number := i.claim(partition)
 	sent := mono()
 	err := i.w.client.Lock(ctx, place, number, i.p.LockExpiry, foreign)
-	var pos rstream.Position
+	var pos store.Position
 	locked := err == nil
 	if locked {
 		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.history.largest(partition))
@@ -232,21 +232,21 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 		i.history.saw(partition, pos.Epoch)
 		i.own(place, number, pos, leaseEnd(sent, i.p.LockExpiry))
 		return nil
-	case errors.Is(err, rstream.ErrHeld):
+	case errors.Is(err, store.ErrHeld):
 		return fmt.Errorf("%w: %w", rebalance.ErrHeld, err)
-	case errors.Is(err, rstream.ErrFenced):
+	case errors.Is(err, store.ErrFenced):
 		// The lock expired between the two, or the group was destroyed since.
 		i.undo(place, number)
 		i.unclaim(partition)
-	case errors.Is(err, rstream.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
-	case ctx.Err() != nil || errors.Is(err, rstream.ErrWrongType) || errors.Is(err, rstream.ErrGarbled):
+	case errors.Is(err, store.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
+	case ctx.Err() != nil || errors.Is(err, store.ErrWrongType) || errors.Is(err, store.ErrGarbled):
 		i.undo(place, number)
 	}
 	return err
 }
 
 // undo gives back a lock that a try may have left.
-func (i *incarnation) undo(place rstream.Place, number rstream.Tenure) {
+func (i *incarnation) undo(place store.Place, number store.Tenure) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
 	defer cancel()
 	if err := i.w.client.Abandon(ctx, place, number); err != nil {
@@ -257,13 +257,13 @@ func (i *incarnation) undo(place rstream.Place, number rstream.Tenure) {
 // claim returns the tenure of a try. It stays the same until its outcome is
 // known: if the reply to Lock got lost, the lock may hold its value already, or
 // will.
-func (i *incarnation) claim(partition int) rstream.Tenure {
+func (i *incarnation) claim(partition int) store.Tenure {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	t, ok := i.claims[partition]
 	if !ok {
 		i.next++
-		t = rstream.Tenure{Executor: i.id, Number: i.next, Expiry: i.p.LockExpiry}
+		t = store.Tenure{Executor: i.id, Number: i.next, Expiry: i.p.LockExpiry}
 		i.claims[partition] = t
 	}
 	return t
@@ -284,7 +284,7 @@ func (i *incarnation) note(ctx context.Context, partition int, err error) {
 		i.mu.Unlock()
 		return
 	}
-	if errors.Is(err, rstream.ErrHeld) {
+	if errors.Is(err, store.ErrHeld) {
 		return
 	}
 	i.mu.Lock()
@@ -301,7 +301,7 @@ func (i *incarnation) note(ctx context.Context, partition int, err error) {
 }
 
 // own starts the tenure.
-func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstream.Position, lease int64) {
+func (i *incarnation) own(place store.Place, number store.Tenure, pos store.Position, lease int64) {
 	t := &tenure{
 		buffer: newBuffer(i.p.Prefetch, i.p.Adapt, i.p.PrefetchBytes, pos.Floor, max(pos.Read-pos.Lost, -1)),
 		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
@@ -322,7 +322,7 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
 		i.count.Lost.Add(1)
-		t.log.Error("event lost: it was deleted before it was processed", "event", rstream.EventID(t.place.Partition, id))
+		t.log.Error("event lost: it was deleted before it was processed", "event", store.EventID(t.place.Partition, id))
 		i.acks.mark(t)
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(i.ctx))
@@ -348,14 +348,14 @@ func (i *incarnation) own(place rstream.Place, number rstream.Tenure, pos rstrea
 }
 
 // consume runs the user's side until the tenure ends.
-func (i *incarnation) consume(t *tenure, q *rstream.Quarantine) {
+func (i *incarnation) consume(t *tenure, q *store.Quarantine) {
 	defer close(t.finished)
 	defer t.countProcessed()
 	defer t.leave()
 	defer t.cancel(nil)
 	if q != nil {
 		t.count.Quarantined.Add(1)
-		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", rstream.EventID(t.place.Partition, q.Event), "err", q.Reason)
+		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", store.EventID(t.place.Partition, q.Event), "err", q.Reason)
 		t.standStill()
 		return
 	}

@@ -5,14 +5,14 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // part notes what a tenure knew that has lost its partition, or of whose events Redis knows
 // something else.
 func (i *incarnation) part(t *tenure) {
 	given, _ := t.delivered()
-	i.history.parts(rstream.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: given})
+	i.history.parts(store.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: given})
 }
 
 // A checkpoint is what a heartbeat knows of the floor that it has stored.
@@ -25,11 +25,11 @@ type checkpoint struct {
 // wentBack notes where Redis holds a floor below the one that it has confirmed, as after a
 // quick restart with an older copy: the lock may have outlived it. calm says that the
 // request before this one was confirmed too, so that none is under way that sets it back.
-func (i *incarnation) wentBack(t *tenure, calm bool, sent rstream.Renewal, r rstream.Renewed) {
+func (i *incarnation) wentBack(t *tenure, calm bool, sent store.Renewal, r store.Renewed) {
 	c, stored := &t.stored, cmp.Or(r.Stored, "0-0")
 	if c.floor != "" && compareIDs(stored, c.floor) < 0 && !c.told {
 		c.told = true
-		i.history.parts(rstream.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: c.floor, Back: stored})
+		i.history.parts(store.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: c.floor, Back: stored})
 	}
 	c.calm, c.floor = true, ""
 	if calm {
@@ -48,7 +48,7 @@ func (i *incarnation) askForgotten(ctx context.Context) {
 	defer cancel()
 	found, err := i.w.client.Forgotten(ctx, known)
 	if err != nil {
-		if rstream.Unavailable(err) {
+		if store.Unavailable(err) {
 			i.history.parts(known...)
 		} else {
 			i.log.Warn("it is not known whether Redis has forgotten something", "member", i.id, "err", err)
@@ -61,7 +61,7 @@ func (i *incarnation) askForgotten(ctx context.Context) {
 }
 
 // forgot tells what Redis has forgotten of a partition, unless it is nothing.
-func (i *incarnation) forgot(partition int, f *rstream.Forgotten) {
+func (i *incarnation) forgot(partition int, f *store.Forgotten) {
 	if f != nil {
 		i.count.Forgotten.Add(1)
 		i.journal.note(slog.LevelError, gone, partition, f)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // longRunning is how long an iteration takes before heartbeats tell of it.
@@ -64,18 +64,18 @@ func (t *tenure) Stuck(ctx context.Context, event string, after time.Duration, s
 		t.count.Stuck.Add(1)
 	}
 	t.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does, and a loop has to heed "+loopContext,
-		"event", rstream.EventID(t.place.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
+		"event", store.EventID(t.place.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
 	t.changed() // heartbeats tell of it
 }
 
 // told is what the heartbeat tells: which rules are in full effect, and where a
 // function has been running for long.
-func (i *incarnation) told() rstream.Beat {
+func (i *incarnation) told() store.Beat {
 	known := i.w.rules.generations()
 	unread, _ := i.fetch.notReading()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	b := rstream.Beat{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
+	b := store.Beat{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
 	calm := len(i.stuck) == 0
 	now := mono()
 	for partition, since := range unread {

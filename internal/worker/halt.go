@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An EventError is an error that a processor halts with, and the event that it is about.
@@ -19,7 +19,7 @@ type EventError struct {
 
 // Error names the event once, as "event partition/ID".
 func (e *EventError) Error() string {
-	name, text := "event "+rstream.EventID(e.Partition, e.ID), e.Err.Error()
+	name, text := "event "+store.EventID(e.Partition, e.ID), e.Err.Error()
 	if strings.Contains(text, name+" ") { // an event that cannot be decoded names itself
 		return text
 	}
@@ -38,7 +38,7 @@ func (t *tenure) halted(err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), lastWords)
 	defer cancel()
-	q := rstream.Quarantine{Reason: textOf(at.Err), Event: at.ID, Worker: t.worker, At: t.shelf.Now()}
+	q := store.Quarantine{Reason: textOf(at.Err), Event: at.ID, Worker: t.worker, At: t.shelf.Now()}
 	if err := t.shelf.i.w.client.Halted(ctx, t.place, t.number, q); err != nil {
 		t.log.Warn("why the worker halts could not be stored", "err", err)
 	}

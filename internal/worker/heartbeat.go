@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -64,8 +64,8 @@ func (i *incarnation) heartbeat(ctx context.Context) {
 }
 
 // pulse is what a refresh writes and reads beside the locks.
-func (i *incarnation) pulse() rstream.Pulse {
-	return rstream.Pulse{Key: i.beat, Expiry: i.p.LockExpiry, Beat: i.told(), Membership: i.membership}
+func (i *incarnation) pulse() store.Pulse {
+	return store.Pulse{Key: i.beat, Expiry: i.p.LockExpiry, Beat: i.told(), Membership: i.membership}
 }
 
 // hurry asks for a refresh before its time: the heartbeat has something to tell.
@@ -89,7 +89,7 @@ func (i *incarnation) endBeat(ctx context.Context) {
 func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	i.settled()
 	tenures := i.owned()
-	renewals, owed, calm := make([]rstream.Renewal, len(tenures)), make([]owed, len(tenures)), make([]bool, len(tenures))
+	renewals, owed, calm := make([]store.Renewal, len(tenures)), make([]owed, len(tenures)), make([]bool, len(tenures))
 	for n, t := range tenures {
 		renewals[n], owed[n] = t.counting(t.renewal()), t.owed()
 		calm[n], t.stored.calm = t.stored.calm, false
@@ -121,8 +121,8 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	late := errors.Join(failed, refreshed.Unread)
 	for n, t := range tenures {
 		switch renewed[n].State {
-		case rstream.Ours:
-		case rstream.Unknown: // its lease goes on as it was, and ends
+		case store.Ours:
+		case store.Unknown: // its lease goes on as it was, and ends
 			continue
 		default:
 			i.judge(t, renewed[n].State)
@@ -166,7 +166,7 @@ func (i *incarnation) owned() []*tenure {
 // was parked, or it was appended with an ID that went back, as where two servers took
 // themselves for the master for a moment, and delivered in a reply that is late or
 // lost. Then nothing is acked, and the partition is taken over again.
-func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewed) error {
+func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r store.Renewed) error {
 	upTo, ok := t.strays(r.Lowest)
 	if r.Pending == 0 || !ok || t.retaken.Load() {
 		return nil
@@ -182,5 +182,5 @@ func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r rstream.Renewe
 		return nil
 	}
 	t.log.Info("acking again what Redis forgot", "events", len(ids), "first", ids[0])
-	return i.w.client.Ack(ctx, i.group, []rstream.Ack{{Place: t.place, IDs: ids}})[0]
+	return i.w.client.Ack(ctx, i.group, []store.Ack{{Place: t.place, IDs: ids}})[0]
 }

@@ -3,16 +3,16 @@ package worker
 import (
 	"sync"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A history is what an executor has seen of its processor's partitions. It outlives
 // incarnations, and what Redis forgets.
 type history struct {
 	mu     sync.Mutex
-	epochs map[int]int64   // largest epoch seen, by partition
-	begun  bool            // the processor has begun in every partition
-	parted []rstream.Known // of partitions that were lost; Redis is to be asked whether it knows as much
+	epochs map[int]int64 // largest epoch seen, by partition
+	begun  bool          // the processor has begun in every partition
+	parted []store.Known // of partitions that were lost; Redis is to be asked whether it knows as much
 }
 
 // saw notes an epoch.
@@ -26,14 +26,14 @@ func (h *history) saw(partition int, epoch int64) {
 }
 
 // parts notes what was known of a partition that was lost.
-func (h *history) parts(known ...rstream.Known) {
+func (h *history) parts(known ...store.Known) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.parted = append(h.parted, known...)
 }
 
 // toAsk returns what was noted, once.
-func (h *history) toAsk() []rstream.Known {
+func (h *history) toAsk() []store.Known {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := h.parted

@@ -5,7 +5,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // lanes are the parked events of a partition, without their payload. A lane is an
@@ -19,8 +19,8 @@ type lanes struct {
 
 type lane struct {
 	name   string
-	events []rstream.RetryState // never empty
-	flows  bool                 // the last attempt in it succeeded
+	events []store.RetryState // never empty
+	flows  bool               // the last attempt in it succeeded
 	kind   int
 	at     int // in its heap
 }
@@ -33,7 +33,7 @@ const (
 )
 
 // kindOf says whether an event may have ended its worker.
-func kindOf(s *rstream.RetryState) int {
+func kindOf(s *store.RetryState) int {
 	if s.Reason == ReasonCrash {
 		return suspects
 	}
@@ -50,10 +50,10 @@ func (l *lanes) holds(name string) bool { return l.byName[name] != nil }
 
 // put adds an event to its lane, or replaces what was known of it. An event does
 // not change its lane.
-func (l *lanes) put(s rstream.RetryState) {
+func (l *lanes) put(s store.RetryState) {
 	in := l.byName[s.Lane]
 	if in == nil {
-		in = &lane{name: s.Lane, events: []rstream.RetryState{s}}
+		in = &lane{name: s.Lane, events: []store.RetryState{s}}
 		in.kind = in.kindNow()
 		l.byName[s.Lane] = in
 		heap.Push(&l.heads[in.kind], in)
@@ -86,7 +86,7 @@ func (l *lanes) take(id string, done bool) {
 	delete(l.of, id)
 	i, _ := in.find(id)
 	if i == 0 { // as nearly always, and a lane may be long
-		in.events[0] = rstream.RetryState{}
+		in.events[0] = store.RetryState{}
 		in.events = in.events[1:]
 	} else {
 		in.events = slices.Delete(in.events, i, i+1)
@@ -121,7 +121,7 @@ func (l *lanes) settle(in *lane) {
 }
 
 // head is the head of a kind that runs first, nil without any.
-func (l *lanes) head(kind int) *rstream.RetryState {
+func (l *lanes) head(kind int) *store.RetryState {
 	if len(l.heads[kind]) == 0 {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (l *lanes) head(kind int) *rstream.RetryState {
 }
 
 func (in *lane) find(id string) (int, bool) {
-	return slices.BinarySearchFunc(in.events, id, func(s rstream.RetryState, id string) int { return compareIDs(s.ID, id) })
+	return slices.BinarySearchFunc(in.events, id, func(s store.RetryState, id string) int { return compareIDs(s.ID, id) })
 }
 
 // heads is a heap of lanes by the time of their heads, then by entry ID.
@@ -139,7 +139,7 @@ func (h heads) Len() int { return len(h) }
 
 func (h heads) Less(i, j int) bool { return sooner(&h[i].events[0], &h[j].events[0]) }
 
-func sooner(a, b *rstream.RetryState) bool {
+func sooner(a, b *store.RetryState) bool {
 	return cmp.Or(cmp.Compare(a.At, b.At), compareIDs(a.ID, b.ID)) < 0
 }
 

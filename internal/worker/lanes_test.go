@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
-func parked(lane, id string, at int64) rstream.RetryState {
-	return rstream.RetryState{Lane: lane, ID: id, At: at}
+func parked(lane, id string, at int64) store.RetryState {
+	return store.RetryState{Lane: lane, ID: id, At: at}
 }
 
 func TestOnlyTheHeadOfALaneRuns(t *testing.T) {
@@ -67,7 +67,7 @@ func TestLanesAreOrdered(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	l, model := newLanes(), map[string]rstream.RetryState{}
+	l, model := newLanes(), map[string]store.RetryState{}
 	for step := range 5000 {
 		id := fmt.Sprintf("%d-0", r.IntN(60))
 		if s, ok := model[id]; ok && r.IntN(2) == 0 {
@@ -94,20 +94,20 @@ func TestLanesAreOrdered(t *testing.T) {
 	}
 }
 
-func firstHead(model map[string]rstream.RetryState, kind int) *rstream.RetryState {
-	heads := map[string]rstream.RetryState{}
+func firstHead(model map[string]store.RetryState, kind int) *store.RetryState {
+	heads := map[string]store.RetryState{}
 	for _, s := range model {
 		if h, ok := heads[s.Lane]; !ok || compareIDs(s.ID, h.ID) < 0 {
 			heads[s.Lane] = s
 		}
 	}
-	var due []rstream.RetryState
+	var due []store.RetryState
 	for _, h := range heads {
 		if kindOf(&h) == kind {
 			due = append(due, h)
 		}
 	}
-	slices.SortFunc(due, func(a, b rstream.RetryState) int {
+	slices.SortFunc(due, func(a, b store.RetryState) int {
 		if a.At != b.At {
 			return int(a.At - b.At)
 		}
@@ -144,8 +144,8 @@ func TestALongLaneCostsNoMorePerEvent(t *testing.T) {
 // What waits behind an event that succeeded is no burden to new events; behind one
 // that failed, or became a dead letter, it is.
 func TestALaneFlowsBehindASuccess(t *testing.T) {
-	states := func() []rstream.RetryState {
-		return []rstream.RetryState{{ID: "1-0", Lane: "ka", Attempts: 1}, {ID: "2-0", Lane: "ka"}, {ID: "3-0", Lane: "ka"}}
+	states := func() []store.RetryState {
+		return []store.RetryState{{ID: "1-0", Lane: "ka", Attempts: 1}, {ID: "2-0", Lane: "ka"}, {ID: "3-0", Lane: "ka"}}
 	}
 	fresh := func(r *Retries) string {
 		e, _, err := r.Next(true, func(bool) bool { return true })

@@ -16,7 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // taskWorker is a worker with tasks only, on an embedded server in fake time.
@@ -24,7 +24,7 @@ func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logge
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
 	t.Cleanup(func() { rdb.Close() })
-	client, err := rstream.Open(rstream.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+	client, err := store.Open(store.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}

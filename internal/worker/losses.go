@@ -1,6 +1,6 @@
 package worker
 
-import "github.com/runnel-go/runnel/internal/rstream"
+import "github.com/runnel-go/runnel/internal/store"
 
 // losses are what a heartbeat knows of entries that were removed before they were
 // delivered.
@@ -10,7 +10,7 @@ type losses struct {
 }
 
 // counting asks a refresh to count, where something was delivered since it did.
-func (t *tenure) counting(r rstream.Renewal) rstream.Renewal {
+func (t *tenure) counting(r store.Renewal) store.Renewal {
 	r.At, r.Count = t.delivered()
 	if r.At == t.losses.counted {
 		r.At = ""
@@ -19,7 +19,7 @@ func (t *tenure) counting(r rstream.Renewal) rstream.Renewal {
 }
 
 // countedBy takes in what a refresh counted.
-func (t *tenure) countedBy(sent rstream.Renewal, r rstream.Renewed) {
+func (t *tenure) countedBy(sent store.Renewal, r store.Renewed) {
 	if n := r.Lost - t.losses.seen; n > 0 {
 		t.losses.seen = r.Lost
 		t.missed(n)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // trimEvery is how often a partition is trimmed at most.
@@ -101,7 +101,7 @@ func (m *maintenance) trimStream(ctx context.Context, stream string, ts []*tenur
 	if err != nil || !ok {
 		return err
 	}
-	requests := make([]rstream.TrimRequest, len(ts))
+	requests := make([]store.TrimRequest, len(ts))
 	for n, t := range ts {
 		if !slices.Contains(meta.Processors, t.place.Processor) {
 			// It was removed while it started: nothing may be trimmed before it
@@ -111,7 +111,7 @@ func (m *maintenance) trimStream(ctx context.Context, stream string, ts []*tenur
 			}
 			meta.Processors = append(meta.Processors, t.place.Processor)
 		}
-		requests[n] = rstream.TrimRequest{Log: t.place.Log, Processors: meta.Processors, Size: meta.Size}
+		requests[n] = store.TrimRequest{Log: t.place.Log, Processors: meta.Processors, Size: meta.Size}
 	}
 	trimmed, err := m.w.client.Trim(ctx, requests)
 	for _, t := range trimmed {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // never is a time by mono.
@@ -33,12 +33,12 @@ type mover struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	queues map[rstream.DuePlace]*dueQueue
+	queues map[store.DuePlace]*dueQueue
 }
 
 // A dueQueue is what the mover knows of one partition. The mover's mutex guards it.
 type dueQueue struct {
-	rstream.DuePlace
+	store.DuePlace
 	tenures map[*tenure]bool // of that partition, for several processors
 	next    int64            // when to ask, by mono
 	asked   bool             // something came up since the request under way was made
@@ -47,11 +47,11 @@ type dueQueue struct {
 }
 
 func newMover(w *Worker) *mover {
-	return &mover{w: w, wake: make(chan struct{}, 1), queues: map[rstream.DuePlace]*dueQueue{}}
+	return &mover{w: w, wake: make(chan struct{}, 1), queues: map[store.DuePlace]*dueQueue{}}
 }
 
-func duePlace(t *tenure) rstream.DuePlace {
-	return rstream.DuePlace{Stream: t.place.Stream, Partition: t.place.Partition}
+func duePlace(t *tenure) store.DuePlace {
+	return store.DuePlace{Stream: t.place.Stream, Partition: t.place.Partition}
 }
 
 // add begins to look after a partition that was gained.
@@ -82,7 +82,7 @@ func (m *mover) remove(t *tenure) {
 }
 
 // earlier tells that an event of a partition is due earlier than was known.
-func (m *mover) earlier(at rstream.DuePlace) {
+func (m *mover) earlier(at store.DuePlace) {
 	m.mu.Lock()
 	if q := m.queues[at]; q != nil {
 		q.ask()
@@ -180,12 +180,12 @@ func (m *mover) sleep(ctx context.Context, until int64) {
 // move has the server move what is due in these queues. Its error says that the
 // server is out of reach; they are due still.
 func (m *mover) move(ctx context.Context, due []*dueQueue) (err error) {
-	places := make([]rstream.DuePlace, len(due))
+	places := make([]store.DuePlace, len(due))
 	for i, q := range due {
 		places[i] = q.DuePlace
 	}
 	for i, r := range m.w.client.Move(ctx, places) {
-		if r.Err != nil && rstream.Unavailable(r.Err) {
+		if r.Err != nil && store.Unavailable(r.Err) {
 			err = r.Err
 			continue
 		}
@@ -195,7 +195,7 @@ func (m *mover) move(ctx context.Context, due []*dueQueue) (err error) {
 }
 
 // settle notes what became of a queue.
-func (m *mover) settle(q *dueQueue, r rstream.Moved) {
+func (m *mover) settle(q *dueQueue, r store.Moved) {
 	m.w.count.Moved.Add(r.Events)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +221,7 @@ func (m *mover) settle(q *dueQueue, r rstream.Moved) {
 }
 
 // tell logs, once, that what is due cannot be moved.
-func (m *mover) tell(q *dueQueue, r rstream.Moved) {
+func (m *mover) tell(q *dueQueue, r store.Moved) {
 	if q.failed {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // owed are entries that a tenure was given and has not acked: the lowest that is with the
@@ -27,7 +27,7 @@ func (b *buffer) owed() owed {
 // died. What waits was pending at the time of the refresh, if it waits before and after
 // it. What is with the consumer may have been moved by a script whose reply is under way,
 // so that two refreshes have to agree.
-func (i *incarnation) recover(ctx context.Context, t *tenure, before owed, r rstream.Renewed) error {
+func (i *incarnation) recover(ctx context.Context, t *tenure, before owed, r store.Renewed) error {
 	missing := func(id string) bool {
 		return id != "" && (r.Pending == 0 || compareIDs(id, r.Lowest) < 0)
 	}
@@ -55,6 +55,6 @@ func (i *incarnation) recover(ctx context.Context, t *tenure, before owed, r rst
 		return err
 	}
 	i.journal.note(slog.LevelError, unassigned, t.place.Partition, fmt.Errorf("event %s", id))
-	i.regain(t, rstream.GroupGone)
+	i.regain(t, store.GroupGone)
 	return nil
 }

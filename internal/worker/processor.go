@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Causes of an ended ownership, as context.Cause tells them to a handler.
@@ -34,7 +34,7 @@ type Processor struct {
 	Retry *Retry // nil: none
 	Size  int64  // of the stream: as many events may be parked per partition
 	// Key returns the key of an entry; false where it cannot be decoded.
-	Key func(rstream.Entry) (key string, ok bool)
+	Key func(store.Entry) (key string, ok bool)
 
 	// Consume processes one partition for one tenure: it takes from src until
 	// io.EOF and returns nil, or an error that stops the worker. ctx ends when
@@ -59,15 +59,15 @@ type Source interface {
 	//
 	// With a Retry it may return one parked event instead, whatever n. Then the
 	// entries before it must have been acked, failed or taken back.
-	Take(n int, within time.Duration) ([]rstream.Entry, error)
+	Take(n int, within time.Duration) ([]store.Entry, error)
 
 	// Next is Ack for one entry, and then Take(1, 0) for one that is there and runs
 	// like any other; else ok is false: it does not wait. Unless it is checked, Holds
 	// has to be asked before the entry is processed.
-	Next(done string, checked bool) (e rstream.Entry, ok bool)
+	Next(done string, checked bool) (e store.Entry, ok bool)
 
 	// Untake gives back the last entries that Take returned: they come again.
-	Untake(entries []rstream.Entry)
+	Untake(entries []store.Entry)
 
 	// Attempts is how many attempts of an entry that Take returned were made
 	// before; 0 where nobody counted.

@@ -3,7 +3,7 @@ package worker
 import (
 	"context"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Quarantine is Source.Quarantine. It is stored before the partition can move, so
@@ -14,13 +14,13 @@ func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
 	t.yield()
 	t.count.Quarantined.Add(1)
 	t.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
-		"event", rstream.EventID(t.place.Partition, event), "err", err)
+		"event", store.EventID(t.place.Partition, event), "err", err)
 	// An error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.
 	if t.Deadly(event) != nil { // after a resume it is tried again
 		_ = t.shelf.beginSuspect("")
 	}
-	_ = t.shelf.quarantine(rstream.Quarantine{Reason: textOf(err), Event: event, Worker: t.worker, At: t.shelf.Now()})
+	_ = t.shelf.quarantine(store.Quarantine{Reason: textOf(err), Event: event, Worker: t.worker, At: t.shelf.Now()})
 	t.standStill()
 }
 
@@ -53,7 +53,7 @@ func (t *tenure) poke() {
 }
 
 // quarantine stores it.
-func (s *shelf) quarantine(q rstream.Quarantine) error {
+func (s *shelf) quarantine(q store.Quarantine) error {
 	return s.persist(func(ctx context.Context) error {
 		return s.i.w.client.Quarantine(ctx, s.t.place, s.t.number, q)
 	})

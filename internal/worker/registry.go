@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Stream is a declared stream without its type. The root package fills it in.
 type Stream struct {
 	Name string
-	Meta rstream.Meta
+	Meta store.Meta
 
 	// Partition returns the partition of a key among so many.
 	Partition func(key string, partitions int) int
@@ -24,9 +24,9 @@ type Stream struct {
 	// MaxRecord is how many bytes a record may take.
 	MaxRecord int64
 	// Decode is the inverse of Encode, of records that take at most limit bytes.
-	Decode func(entry rstream.Entry, limit int64) (record any, err error)
+	Decode func(entry store.Entry, limit int64) (record any, err error)
 	// Key is the key of an entry; false where it cannot be told within limit.
-	Key func(entry rstream.Entry, limit int64) (key string, ok bool)
+	Key func(entry store.Entry, limit int64) (key string, ok bool)
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.
 	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent
@@ -71,7 +71,7 @@ type Registry struct {
 	App        string
 	Streams    func() ([]*Stream, error)    // sorted by name; settings are read at the first call
 	Processors func() ([]*Processor, error) // in order of registration
-	Client     func() (*rstream.Client, error)
+	Client     func() (*store.Client, error)
 	Settings   func() (*Settings, error) // read at the first call, and again after Override
 
 	// Stats are those of the worker that runs, nil where none does.
@@ -99,14 +99,14 @@ type Settings struct {
 	Logger              *slog.Logger // nil: none was given
 }
 
-// An Appender appends entries to partitions; see rstream.Client.Append.
+// An Appender appends entries to partitions; see store.Client.Append.
 type Appender interface {
-	Append(ctx context.Context, appends []rstream.Append) []rstream.Appended
+	Append(ctx context.Context, appends []store.Append) []store.Appended
 }
 
-// A Delayer delays events; see the methods of rstream.Client.
+// A Delayer delays events; see the methods of store.Client.
 type Delayer interface {
-	Delay(ctx context.Context, delays []rstream.Delay) []rstream.Appended
+	Delay(ctx context.Context, delays []store.Delay) []store.Appended
 	Cancel(ctx context.Context, stream string, partition int, id string) (bool, error)
 	Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A consumer that has seen the lease over has returned for good:
@@ -141,7 +141,7 @@ func TestRegainsLateWordIsNotAboutTheNextTenure(t *testing.T) {
 			r.t.Fatal(err)
 		}
 		next := r.tenure()
-		i.regain(old, rstream.GroupGone)
+		i.regain(old, store.GroupGone)
 		time.Sleep(time.Minute)
 		if r.tenure() != next || next == old {
 			r.t.Error("the tenure was replaced")

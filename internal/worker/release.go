@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -142,7 +142,7 @@ func (i *incarnation) endCause() error {
 func (i *incarnation) saveFloor(t *tenure) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
 	defer cancel()
-	_, err := i.w.client.Refresh(ctx, i.pulse(), []rstream.Renewal{t.renewal()})
+	_, err := i.w.client.Refresh(ctx, i.pulse(), []store.Renewal{t.renewal()})
 	if err != nil {
 		t.log.Warn("position not stored: events since the last refresh are repeated", "err", err)
 	}
@@ -159,7 +159,7 @@ func (i *incarnation) unlock(t *tenure) {
 		if err == nil && !held { // as where Redis has forgotten the membership, too
 			i.part(t)
 		}
-		if err == nil || ctx.Err() != nil || !rstream.Unavailable(err) {
+		if err == nil || ctx.Err() != nil || !store.Unavailable(err) {
 			if err != nil {
 				i.journal.note(slog.LevelWarn, notReleased, t.place.Partition, err)
 			}
@@ -190,12 +190,12 @@ func (i *incarnation) suspect(t *tenure) {
 		ctx := context.WithoutCancel(i.ctx)
 		trouble := newTrouble(t.log, "acks", &t.count.Errors)
 		for !t.isLost() && !t.hasEnded() {
-			err := i.probe(ctx, []*tenure{t}, rstream.ErrFenced)
+			err := i.probe(ctx, []*tenure{t}, store.ErrFenced)
 			if err == nil {
 				return
 			}
 			trouble.wait(ctx, err)
-			if errors.Is(err, rstream.ErrFenced) {
+			if errors.Is(err, store.ErrFenced) {
 				i.acks.mark(t)
 				return
 			}
@@ -206,7 +206,7 @@ func (i *incarnation) suspect(t *tenure) {
 // probe finds out which of these tenures are over, after a reply that named
 // none of them, and ends just those. If all are ours the reason is returned.
 func (i *incarnation) probe(ctx context.Context, set []*tenure, reason error) error {
-	renewals := make([]rstream.Renewal, len(set))
+	renewals := make([]store.Renewal, len(set))
 	for n, t := range set {
 		renewals[n] = t.renewal()
 	}
@@ -225,14 +225,14 @@ func (i *incarnation) probe(ctx context.Context, set []*tenure, reason error) er
 }
 
 // judge acts on what the server thinks of a tenure and says whether it is over.
-func (i *incarnation) judge(t *tenure, s rstream.State) bool {
+func (i *incarnation) judge(t *tenure, s store.State) bool {
 	if t.hasEnded() {
 		return true // what was seen is our own release
 	}
 	switch s {
-	case rstream.Ours:
+	case store.Ours:
 		return false
-	case rstream.Lost:
+	case store.Lost:
 		if t.unlocking() {
 			return true
 		}
@@ -245,7 +245,7 @@ func (i *incarnation) judge(t *tenure, s rstream.State) bool {
 
 // regain ends a tenure whose group was destroyed while the lock is still ours,
 // and takes the partition over again under a new one. Nothing else is affected.
-func (i *incarnation) regain(t *tenure, s rstream.State) {
+func (i *incarnation) regain(t *tenure, s store.State) {
 	t.groupGone.Store(true)
 	if !t.lose() {
 		return

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A takeover may be confirmed too late to count. If the partition is another worker's
@@ -24,7 +24,7 @@ func TestALateTakeoverLeavesNoLock(t *testing.T) {
 		if err := i.Release(t.Context(), 5); err != nil {
 			t.Fatal(err)
 		}
-		next := rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1, Expiry: 10 * time.Second}
+		next := store.Tenure{Executor: store.NewExecutorID(), Number: 1, Expiry: 10 * time.Second}
 		if err := i.w.client.Lock(t.Context(), place, next, 10*time.Second, 0); err != nil {
 			t.Errorf("the next owner: %v", err)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -24,21 +24,21 @@ const (
 // that the tenure ended before that.
 type Shelf interface {
 	// Load returns the states of all parked events.
-	Load() ([]rstream.RetryState, error)
+	Load() ([]store.RetryState, error)
 	// Payload returns a parked event; false: it is not there any more.
-	Payload(id string) (rstream.Entry, bool, error)
+	Payload(id string) (store.Entry, bool, error)
 	// Park moves events out of the partition, all of them or, with
-	// rstream.ErrFull, none.
-	Park(ps []rstream.Parking) error
+	// store.ErrFull, none.
+	Park(ps []store.Parking) error
 	// Begin stores that an attempt of a parked event begins, and returns it; false:
 	// it is not there any more.
-	Begin(s rstream.RetryState) (rstream.Entry, bool, error)
+	Begin(s store.RetryState) (store.Entry, bool, error)
 	// Write replaces the state of a parked event; false: it is not there any more.
-	Write(s rstream.RetryState) (bool, error)
+	Write(s store.RetryState) (bool, error)
 	// Settle takes a parked event off: it is done.
 	Settle(id string) error
 	// Bury makes a dead letter of an event, parked or not.
-	Bury(d rstream.DeadLetter) error
+	Bury(d store.DeadLetter) error
 	// Now is the time of the server's clock, in milliseconds; never ahead of it.
 	Now() int64
 }
@@ -50,21 +50,21 @@ type Retries struct {
 	cfg   RetriesConfig
 	lanes *lanes
 
-	backlog []rstream.Parking   // to be parked when there is room; not acked
-	full    int64               // the shelf was full, against expectation: not before this time again
-	running *rstream.RetryState // handed out; its attempt is stored
-	payload rstream.Entry       // of running
-	suspect string              // ID of the event that may have ended the owner before
-	skip    string              // ID of an event that an operator wants skipped
-	aside   []string            // IDs, in order, of what comes again though it was taken out: parked, or a dead letter
+	backlog []store.Parking   // to be parked when there is room; not acked
+	full    int64             // the shelf was full, against expectation: not before this time again
+	running *store.RetryState // handed out; its attempt is stored
+	payload store.Entry       // of running
+	suspect string            // ID of the event that may have ended the owner before
+	skip    string            // ID of an event that an operator wants skipped
+	aside   []string          // IDs, in order, of what comes again though it was taken out: parked, or a dead letter
 }
 
 // RetriesConfig is what Retries are made of.
 type RetriesConfig struct {
 	Retry *Retry // nil: parked events of earlier run, and the policy decides
 	Shelf Shelf
-	Key   func(rstream.Entry) (key string, ok bool) // of an event; false where it cannot be decoded
-	Limit int64                                     // parked events at most
+	Key   func(store.Entry) (key string, ok bool) // of an event; false where it cannot be decoded
+	Limit int64                                   // parked events at most
 
 	Partition     int
 	Epoch         int64
@@ -78,7 +78,7 @@ type RetriesConfig struct {
 // NewRetries returns Retries that know nothing before Load.
 func NewRetries(cfg RetriesConfig) *Retries {
 	if cfg.Key == nil {
-		cfg.Key = func(rstream.Entry) (string, bool) { return "", false }
+		cfg.Key = func(store.Entry) (string, bool) { return "", false }
 	}
 	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, aside: slices.SortedFunc(slices.Values(cfg.Aside), compareIDs)}
 	if cfg.Retry != nil {
@@ -123,7 +123,7 @@ func (r *Retries) Load() error {
 
 // ungarbled takes the key from the event where its state may not hold it, and gives what
 // was a dead letter the lane that the Retry says.
-func (r *Retries) ungarbled(states []rstream.RetryState) (out []rstream.RetryState, err error) {
+func (r *Retries) ungarbled(states []store.RetryState) (out []store.RetryState, err error) {
 	for _, s := range states {
 		switch {
 		case s.Revived && r.order() == RetryBlock:
@@ -139,7 +139,7 @@ func (r *Retries) ungarbled(states []rstream.RetryState) (out []rstream.RetrySta
 				continue
 			}
 			if key, ok := r.cfg.Key(entry); ok {
-				s.Lane = rstream.KeyLane(key)
+				s.Lane = store.KeyLane(key)
 				s.SetKey(key)
 			}
 		}
@@ -150,7 +150,7 @@ func (r *Retries) ungarbled(states []rstream.RetryState) (out []rstream.RetrySta
 
 // crashed notes a failure that nobody has lived to report. If the event was the
 // only suspect that ran, it was the event; else it gets another attempt, alone.
-func (r *Retries) crashed(s rstream.RetryState) error {
+func (r *Retries) crashed(s store.RetryState) error {
 	now := r.cfg.Shelf.Now()
 	s.Running, s.Last, s.Error, s.Reason = false, now, crashText, ReasonCrash
 	if retry := r.cfg.Retry; retry != nil && s.Counted() >= retry.Max && s.Alone {
@@ -224,14 +224,14 @@ func (r *Retries) Wait() time.Duration {
 // whether it may run now. Where it is the
 // turn of new events, only such parked ones come first as are no burden to them:
 // suspects, which are few, and those that waited for one that has succeeded since.
-func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (rstream.Entry, bool, error) {
+func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (store.Entry, bool, error) {
 	if err := r.drain(); err != nil {
-		return rstream.Entry{}, false, err
+		return store.Entry{}, false, err
 	}
 	for {
 		s := r.due(fresh, alone)
 		if s == nil {
-			return rstream.Entry{}, false, nil
+			return store.Entry{}, false, nil
 		}
 		entry, there, err := r.begin(*s)
 		if err != nil || there {
@@ -240,7 +240,7 @@ func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (rstream.Entry
 	}
 }
 
-func (r *Retries) due(fresh bool, alone func(decides bool) bool) *rstream.RetryState {
+func (r *Retries) due(fresh bool, alone func(decides bool) bool) *store.RetryState {
 	now := r.cfg.Shelf.Now()
 	if s := r.lanes.head(suspects); s != nil && s.At <= now && alone(r.decides(s)) {
 		return s
@@ -263,12 +263,12 @@ func (r *Retries) Retrying() bool {
 
 // decides reports whether the next attempt of an event is the one behind which it is a
 // dead letter if that ends the worker.
-func (r *Retries) decides(s *rstream.RetryState) bool {
+func (r *Retries) decides(s *store.RetryState) bool {
 	return r.cfg.Retry != nil && s.Counted()+1 >= r.cfg.Retry.Max
 }
 
 // begin stores the attempt, so that it counts whatever comes.
-func (r *Retries) begin(s rstream.RetryState) (rstream.Entry, bool, error) {
+func (r *Retries) begin(s store.RetryState) (store.Entry, bool, error) {
 	s.Alone = kindOf(&s) == suspects && r.decides(&s)
 	s.Running = true
 	s.Attempts++
@@ -331,7 +331,7 @@ func (r *Retries) Interrupted() error {
 }
 
 // write stores the state of a parked event.
-func (r *Retries) write(s rstream.RetryState) error {
+func (r *Retries) write(s store.RetryState) error {
 	there, err := r.cfg.Shelf.Write(s)
 	switch {
 	case err != nil:

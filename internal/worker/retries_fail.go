@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // Sift takes out what may not be processed now: an event that may have ended the
@@ -14,13 +14,13 @@ import (
 // parked behind it, and those that were taken out before: they come again where one
 // before them was not acked, or the position was reset. It returns the others, in
 // the same memory, and the IDs of those to ack.
-func (r *Retries) Sift(entries []rstream.Entry) (rest []rstream.Entry, acks []string, err error) {
+func (r *Retries) Sift(entries []store.Entry) (rest []store.Entry, acks []string, err error) {
 	if r.lanes.len() == 0 && !r.Looking() {
 		return entries, nil, nil
 	}
 	keyed := r.lanes.len() > 0 && r.order() != RetryLater
 	rest = entries[:0]
-	var ps []rstream.Parking
+	var ps []store.Parking
 	for _, e := range entries {
 		switch {
 		case e.ID == r.skip:
@@ -37,10 +37,10 @@ func (r *Retries) Sift(entries []rstream.Entry) (rest []rstream.Entry, acks []st
 				}
 				break
 			}
-			ps = append(ps, rstream.Parking{Entry: e, State: r.suspected(e)})
+			ps = append(ps, store.Parking{Entry: e, State: r.suspected(e)})
 		default:
 			if state, ok := r.behind(e, keyed); ok {
-				ps = append(ps, rstream.Parking{Entry: e, State: state})
+				ps = append(ps, store.Parking{Entry: e, State: state})
 			} else {
 				rest = append(rest, e)
 			}
@@ -63,12 +63,12 @@ func (r *Retries) pass(id string) {
 
 // behind is the state of an event that has to wait in a lane before its first
 // attempt; false: it need not.
-func (r *Retries) behind(e rstream.Entry, keyed bool) (s rstream.RetryState, ok bool) {
+func (r *Retries) behind(e store.Entry, keyed bool) (s store.RetryState, ok bool) {
 	if !keyed {
 		return s, false
 	}
 	key, ok := r.cfg.Key(e)
-	lane := rstream.KeyLane(key)
+	lane := store.KeyLane(key)
 	if !ok || !r.lanes.holds(lane) {
 		return s, false
 	}
@@ -78,13 +78,13 @@ func (r *Retries) behind(e rstream.Entry, keyed bool) (s rstream.RetryState, ok 
 }
 
 // place says where an event stands that failed.
-func (r *Retries) place(s *rstream.RetryState, e rstream.Entry) {
+func (r *Retries) place(s *store.RetryState, e store.Entry) {
 	key, _ := r.cfg.Key(e)
 	s.ID = e.ID
 	s.SetKey(key)
 	switch r.order() {
 	case RetryKey:
-		s.Lane = rstream.KeyLane(key)
+		s.Lane = store.KeyLane(key)
 	case RetryLater:
 		s.Lane = "i" + e.ID
 	}
@@ -92,7 +92,7 @@ func (r *Retries) place(s *rstream.RetryState, e rstream.Entry) {
 
 // suspected is the state of an event whose first attempt nobody has lived to
 // report.
-func (r *Retries) suspected(e rstream.Entry) rstream.RetryState {
+func (r *Retries) suspected(e store.Entry) store.RetryState {
 	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "tries", max(r.cfg.Deaths, 1))
 	s := r.deadly(e)
 	s.At = s.Last + r.wait(&Failure{}, s.Attempts)
@@ -102,10 +102,10 @@ func (r *Retries) suspected(e rstream.Entry) rstream.RetryState {
 
 // deadly is the same of one at which as many owners ended as it has attempts, without
 // what the record would tell.
-func (r *Retries) deadly(e rstream.Entry) rstream.RetryState {
+func (r *Retries) deadly(e store.Entry) store.RetryState {
 	now := r.cfg.Shelf.Now()
-	key, _ := e.Values[rstream.KeyField].(string)
-	return rstream.RetryState{
+	key, _ := e.Values[store.KeyField].(string)
+	return store.RetryState{
 		ID: e.ID, Key: key, Attempts: max(r.cfg.Deaths, 1), First: now, Last: now, Error: crashText, Reason: ReasonCrash,
 	}
 }
@@ -113,14 +113,14 @@ func (r *Retries) deadly(e rstream.Entry) rstream.RetryState {
 // Fail decides about events that failed: all of what runs, or new ones in their
 // order. It returns the IDs of those to ack. ctx is for the log.
 func (r *Retries) Fail(ctx context.Context, failures []Failure) (acks []string, err error) {
-	var ps []rstream.Parking
+	var ps []store.Parking
 	for i := range failures {
 		f := &failures[i]
 		if r.Runs(f.Entry.ID) {
 			return nil, r.failedAgain(ctx, f)
 		}
 		now := r.cfg.Shelf.Now()
-		s := rstream.RetryState{Attempts: 1, First: now, Last: now, Error: textOf(f.Err), Reason: f.Reason}
+		s := store.RetryState{Attempts: 1, First: now, Last: now, Error: textOf(f.Err), Reason: f.Reason}
 		r.place(&s, f.Entry)
 		switch {
 		case f.Verdict == Drop:
@@ -134,7 +134,7 @@ func (r *Retries) Fail(ctx context.Context, failures []Failure) (acks []string, 
 			wait := r.wait(f, 1)
 			s.At = now + wait
 			r.postponed(ctx, f, 1, wait)
-			ps = append(ps, rstream.Parking{Entry: f.Entry, State: s})
+			ps = append(ps, store.Parking{Entry: f.Entry, State: s})
 		}
 	}
 	return acks, r.park(ps)
@@ -159,14 +159,14 @@ func (r *Retries) failedAgain(ctx context.Context, f *Failure) error {
 }
 
 // bury makes a dead letter of an event, parked or not.
-func (r *Retries) bury(ctx context.Context, e rstream.Entry, s rstream.RetryState) error {
+func (r *Retries) bury(ctx context.Context, e store.Entry, s store.RetryState) error {
 	key := s.Key
 	if s.Sum != "" { // that is not all of it
 		if whole, ok := r.cfg.Key(e); ok {
 			key = whole
 		}
 	}
-	err := r.cfg.Shelf.Bury(rstream.DeadLetter{
+	err := r.cfg.Shelf.Bury(store.DeadLetter{
 		Entry: e, Partition: r.cfg.Partition, Key: key, Attempts: s.Counted(), First: time.UnixMilli(s.First), Last: time.UnixMilli(s.Last),
 		Error: s.Error, Reason: s.Reason, Epoch: r.cfg.Epoch, Begun: s.Attempts,
 	})
@@ -181,7 +181,7 @@ func (r *Retries) bury(ctx context.Context, e rstream.Entry, s rstream.RetryStat
 
 // park moves events to the shelf, or notes them where it has no room: then
 // nothing new begins until they are parked.
-func (r *Retries) park(ps []rstream.Parking) error {
+func (r *Retries) park(ps []store.Parking) error {
 	if len(ps) == 0 {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (r *Retries) drain() error {
 		}
 		ps := r.backlog[:min(len(r.backlog), room, parkAtOnce)]
 		err := r.cfg.Shelf.Park(ps)
-		if errors.Is(err, rstream.ErrFull) {
+		if errors.Is(err, store.ErrFull) {
 			r.full = r.cfg.Shelf.Now() + fullPause.Milliseconds()
 			return nil
 		}
@@ -231,7 +231,7 @@ func (r *Retries) dropped(ctx context.Context, f *Failure) {
 }
 
 // name is what an event is called in the log.
-func (r *Retries) name(id string) string { return rstream.EventID(r.cfg.Partition, id) }
+func (r *Retries) name(id string) string { return store.EventID(r.cfg.Partition, id) }
 
 func (r *Retries) skipped(id string) {
 	r.cfg.Count.Skipped.Add(1)

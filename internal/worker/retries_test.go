@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 var errBad = errors.New("bad")
@@ -16,32 +16,32 @@ var errBad = errors.New("bad")
 // memory is a Shelf in memory, with a clock that stands still.
 type memory struct {
 	now     int64
-	states  map[string]rstream.RetryState
-	entries map[string]rstream.Entry
-	dead    []rstream.DeadLetter
+	states  map[string]store.RetryState
+	entries map[string]store.Entry
+	dead    []store.DeadLetter
 	full    bool
 	parks   int
 }
 
 func (m *memory) Now() int64 { return m.now }
 
-func (m *memory) Load() (out []rstream.RetryState, err error) {
+func (m *memory) Load() (out []store.RetryState, err error) {
 	for _, s := range m.states {
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b rstream.RetryState) int { return compareIDs(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b store.RetryState) int { return compareIDs(a.ID, b.ID) })
 	return out, nil
 }
 
-func (m *memory) Payload(id string) (rstream.Entry, bool, error) {
+func (m *memory) Payload(id string) (store.Entry, bool, error) {
 	e, ok := m.entries[id]
 	return e, ok, nil
 }
 
-func (m *memory) Park(ps []rstream.Parking) error {
+func (m *memory) Park(ps []store.Parking) error {
 	m.parks++
 	if m.full {
-		return rstream.ErrFull
+		return store.ErrFull
 	}
 	for _, p := range ps {
 		m.states[p.Entry.ID], m.entries[p.Entry.ID] = p.State, p.Entry
@@ -49,12 +49,12 @@ func (m *memory) Park(ps []rstream.Parking) error {
 	return nil
 }
 
-func (m *memory) Begin(s rstream.RetryState) (rstream.Entry, bool, error) {
+func (m *memory) Begin(s store.RetryState) (store.Entry, bool, error) {
 	ok, err := m.Write(s)
 	return m.entries[s.ID], ok, err
 }
 
-func (m *memory) Write(s rstream.RetryState) (bool, error) {
+func (m *memory) Write(s store.RetryState) (bool, error) {
 	if _, ok := m.states[s.ID]; !ok {
 		return false, nil
 	}
@@ -68,13 +68,13 @@ func (m *memory) Settle(id string) error {
 	return nil
 }
 
-func (m *memory) Bury(d rstream.DeadLetter) error {
+func (m *memory) Bury(d store.DeadLetter) error {
 	m.dead = append(m.dead, d)
 	return m.Settle(d.Entry.ID)
 }
 
-func event(id, key string) rstream.Entry {
-	return rstream.Entry{ID: id, Values: map[string]any{"key": key}}
+func event(id, key string) store.Entry {
+	return store.Entry{ID: id, Values: map[string]any{"key": key}}
 }
 
 func failure(id, key string) Failure {
@@ -82,16 +82,16 @@ func failure(id, key string) Failure {
 }
 
 // shelved returns Retries over a memory that holds the states. Waits are 1 s.
-func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfig), states ...rstream.RetryState) (*Retries, *memory) {
+func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfig), states ...store.RetryState) (*Retries, *memory) {
 	t.Helper()
-	m := &memory{now: 1_000_000, states: map[string]rstream.RetryState{}, entries: map[string]rstream.Entry{}}
+	m := &memory{now: 1_000_000, states: map[string]store.RetryState{}, entries: map[string]store.Entry{}}
 	for _, s := range states {
 		m.states[s.ID], m.entries[s.ID] = s, event(s.ID, strings.TrimPrefix(s.Lane, "k"))
 	}
 	cfg := RetriesConfig{
 		Retry: &Retry{Max: most, Order: order, Wait: func(int) time.Duration { return time.Second }},
 		Shelf: m, Limit: 100, Log: quiet, Count: new(Counters), Partition: 3, Epoch: 9,
-		Key: func(e rstream.Entry) (string, bool) { return fmt.Sprint(e.Values["key"]), true },
+		Key: func(e store.Entry) (string, bool) { return fmt.Sprint(e.Values["key"]), true },
 	}
 	if change != nil {
 		change(&cfg)
@@ -126,12 +126,12 @@ func want[T comparable](t *testing.T, what string, got, want T) {
 // An event that ran when its owner ended has failed. If it was the only suspect
 // that ran, it is a dead letter after its last attempt; else it gets one more.
 func TestACrashIsAFailedAttempt(t *testing.T) {
-	ran := func(attempts int, alone bool) rstream.RetryState {
-		return rstream.RetryState{ID: "1-0", Lane: "ka", Key: "a", Attempts: attempts, Running: true, Alone: alone, First: 5, Last: 6}
+	ran := func(attempts int, alone bool) store.RetryState {
+		return store.RetryState{ID: "1-0", Lane: "ka", Key: "a", Attempts: attempts, Running: true, Alone: alone, First: 5, Last: 6}
 	}
 	for _, tt := range []struct {
 		name string
-		ran  rstream.RetryState
+		ran  store.RetryState
 		dead bool
 	}{
 		{"attempts left", ran(2, true), false},
@@ -169,26 +169,26 @@ func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
 	suspect := func(c *RetriesConfig) { c.Suspect = "2-0" }
 	r, m := shelved(t, 3, RetryKey, suspect)
 	want(t, "looking", r.Looking(), true)
-	rest, acks, err := r.Sift([]rstream.Entry{event("2-0", "a")})
+	rest, acks, err := r.Sift([]store.Entry{event("2-0", "a")})
 	if err != nil || len(rest)+len(acks) != 0 {
 		t.Fatal(rest, acks, err)
 	}
 	if s := m.states["2-0"]; s.Attempts != 1 || s.Reason != ReasonCrash || s.Lane != "ka" || s.Running {
 		t.Errorf("parked %+v", s)
 	}
-	rest, _, _ = r.Sift([]rstream.Entry{event("3-0", "b"), event("4-0", "a"), event("5-0", "c")})
-	want(t, "the others", fmt.Sprint(rest), fmt.Sprint([]rstream.Entry{event("3-0", "b"), event("5-0", "c")}))
+	rest, _, _ = r.Sift([]store.Entry{event("3-0", "b"), event("4-0", "a"), event("5-0", "c")})
+	want(t, "the others", fmt.Sprint(rest), fmt.Sprint([]store.Entry{event("3-0", "b"), event("5-0", "c")}))
 	want(t, "attempts of what waits behind it", m.states["4-0"].Attempts, 0)
 
 	r, _ = shelved(t, 3, RetryKey, suspect)
-	if _, _, err := r.Sift([]rstream.Entry{event("3-0", "a")}); err != nil {
+	if _, _, err := r.Sift([]store.Entry{event("3-0", "a")}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "looking for what was deleted", r.Looking(), false)
 
 	// A parked event ran: that explains it.
-	r, _ = shelved(t, 3, RetryKey, suspect, rstream.RetryState{ID: "1-0", Lane: "kz", Attempts: 1, Running: true})
-	rest, _, _ = r.Sift([]rstream.Entry{event("2-0", "a")})
+	r, _ = shelved(t, 3, RetryKey, suspect, store.RetryState{ID: "1-0", Lane: "kz", Attempts: 1, Running: true})
+	rest, _, _ = r.Sift([]store.Entry{event("2-0", "a")})
 	want(t, "events that pass", len(rest), 1)
 
 	// Without a Retry nothing is parked.
@@ -240,9 +240,9 @@ func TestAFullShelfIsNotAskedInALoop(t *testing.T) {
 func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
 	for _, order := range []RetryOrder{RetryBlock, RetryKey, RetryLater} {
 		lane := map[RetryOrder]string{RetryKey: "ka", RetryLater: "i2-0"}[order]
-		r, m := shelved(t, 5, order, nil, rstream.RetryState{ID: "2-0", Lane: lane, Attempts: 3, At: 2_000_000})
-		rest, acks, err := r.Sift([]rstream.Entry{event("1-0", "b"), event("2-0", "a"), event("3-0", "c")})
-		if err != nil || fmt.Sprint(rest) != fmt.Sprint([]rstream.Entry{event("1-0", "b"), event("3-0", "c")}) || fmt.Sprint(acks) != "[2-0]" {
+		r, m := shelved(t, 5, order, nil, store.RetryState{ID: "2-0", Lane: lane, Attempts: 3, At: 2_000_000})
+		rest, acks, err := r.Sift([]store.Entry{event("1-0", "b"), event("2-0", "a"), event("3-0", "c")})
+		if err != nil || fmt.Sprint(rest) != fmt.Sprint([]store.Entry{event("1-0", "b"), event("3-0", "c")}) || fmt.Sprint(acks) != "[2-0]" {
 			t.Errorf("%v: rest %v, acks %v, %v", order, rest, acks, err)
 		}
 		want(t, "attempts", m.states["2-0"].Attempts, 3)
@@ -252,8 +252,8 @@ func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
 }
 
 func TestWhatAnOperatorDroppedIsForgotten(t *testing.T) {
-	one := rstream.RetryState{ID: "1-0", Lane: "ka"}
-	two := rstream.RetryState{ID: "2-0", Lane: "ka", Attempts: 1}
+	one := store.RetryState{ID: "1-0", Lane: "ka"}
+	two := store.RetryState{ID: "2-0", Lane: "ka", Attempts: 1}
 	r, m := shelved(t, 3, RetryKey, nil, one, two)
 	delete(m.states, "1-0")
 	want(t, "the next of the lane", runs(t, r, true), "2-0#2")
@@ -266,7 +266,7 @@ func TestWhatAnOperatorDroppedIsForgotten(t *testing.T) {
 }
 
 func TestAnInterruptedAttemptDoesNotCount(t *testing.T) {
-	r, m := shelved(t, 3, RetryBlock, nil, rstream.RetryState{ID: "1-0", Attempts: 1, Reason: ReasonFailed})
+	r, m := shelved(t, 3, RetryBlock, nil, store.RetryState{ID: "1-0", Attempts: 1, Reason: ReasonFailed})
 	want(t, "it runs", runs(t, r, true), "1-0#2")
 	if err := r.Interrupted(); err != nil {
 		t.Fatal(err)
@@ -280,12 +280,12 @@ func TestAnInterruptedAttemptDoesNotCount(t *testing.T) {
 func TestWhatIsToBeSkipped(t *testing.T) {
 	skip := func(c *RetriesConfig) { c.Skip = "2-0" }
 	r, _ := shelved(t, 3, RetryBlock, skip)
-	rest, acks, err := r.Sift([]rstream.Entry{event("2-0", "a"), event("3-0", "a")})
+	rest, acks, err := r.Sift([]store.Entry{event("2-0", "a"), event("3-0", "a")})
 	if err != nil || len(rest) != 1 || fmt.Sprint(acks) != "[2-0]" {
 		t.Errorf("rest %v, acks %v, %v", rest, acks, err)
 	}
 	want(t, "idle", r.Idle(), true)
-	r, m := shelved(t, 3, RetryBlock, skip, rstream.RetryState{ID: "2-0", Attempts: 1})
+	r, m := shelved(t, 3, RetryBlock, skip, store.RetryState{ID: "2-0", Attempts: 1})
 	want(t, "parked", len(m.states), 0)
 	want(t, "counted", r.cfg.Count.Skipped.Load(), 1)
 }
@@ -293,8 +293,8 @@ func TestWhatIsToBeSkipped(t *testing.T) {
 // Events that an earlier run of the app parked run also where the processor has
 // no Retry any more, and their keys stay in order.
 func TestParkedEventsRunWithoutARetry(t *testing.T) {
-	r, m := shelved(t, 0, 0, func(c *RetriesConfig) { c.Retry = nil }, rstream.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
-	rest, _, err := r.Sift([]rstream.Entry{event("2-0", "a"), event("3-0", "b")})
+	r, m := shelved(t, 0, 0, func(c *RetriesConfig) { c.Retry = nil }, store.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
+	rest, _, err := r.Sift([]store.Entry{event("2-0", "a"), event("3-0", "b")})
 	if err != nil || len(rest) != 1 || rest[0].ID != "3-0" {
 		t.Errorf("%v, %v", rest, err)
 	}
@@ -308,7 +308,7 @@ func TestParkedEventsRunWithoutARetry(t *testing.T) {
 
 func TestTheWaitIsForTheFirstThatCanRun(t *testing.T) {
 	r, m := shelved(t, 3, RetryKey, nil,
-		rstream.RetryState{ID: "1-0", Lane: "ka", At: 1_005_000}, rstream.RetryState{ID: "2-0", Lane: "kb", At: 1_003_000, Reason: ReasonCrash})
+		store.RetryState{ID: "1-0", Lane: "ka", At: 1_005_000}, store.RetryState{ID: "2-0", Lane: "kb", At: 1_003_000, Reason: ReasonCrash})
 	want(t, "both later", r.Wait(), 3*time.Second)
 	m.now += 3000
 	want(t, "the suspect may not run", runs(t, r, false), "")

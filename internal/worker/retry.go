@@ -3,7 +3,7 @@ package worker
 import (
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Retry says how often, and when, an event that failed is attempted again. The
@@ -42,7 +42,7 @@ const (
 
 // A Failure is an event that failed, and what becomes of it.
 type Failure struct {
-	Entry   rstream.Entry
+	Entry   store.Entry
 	Err     error
 	Verdict Verdict
 	Reason  string

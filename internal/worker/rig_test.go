@@ -14,7 +14,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A rig is a running worker with one processor over one partition, in fake time.
@@ -35,7 +35,7 @@ func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 		r := &rig{t: t}
 		r.rdb = redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
 		defer r.rdb.Close()
-		client, err := rstream.Open(rstream.Options{Redis: r.rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+		client, err := store.Open(store.Options{Redis: r.rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ const (
 //
 // A tenure begins held back, and opens with the first reading that was asked for
 // after its lock was obtained. So of a partition whose lock is free, everybody
-// may say that its next owner will know the rules of now; see rstream.Holdouts.
+// may say that its next owner will know the rules of now; see store.Holdouts.
 type rulesKeeper struct {
 	w    *Worker
 	wake chan struct{}

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // shelf is the Shelf of a tenure: the parked events in Redis, under its fence.
@@ -24,7 +24,7 @@ const lastWords = time.Second
 
 func (s *shelf) Now() int64 { return (mono() + s.offset) / int64(time.Millisecond) }
 
-func (s *shelf) Load() (states []rstream.RetryState, err error) {
+func (s *shelf) Load() (states []store.RetryState, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		var now time.Time
 		if states, now, err = s.i.w.client.Retries(ctx, s.t.place); err == nil {
@@ -35,7 +35,7 @@ func (s *shelf) Load() (states []rstream.RetryState, err error) {
 	return states, err
 }
 
-func (s *shelf) Payload(id string) (e rstream.Entry, there bool, err error) {
+func (s *shelf) Payload(id string) (e store.Entry, there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		e, there, err = s.i.w.client.Parked(ctx, s.t.place, id)
 		return err
@@ -43,7 +43,7 @@ func (s *shelf) Payload(id string) (e rstream.Entry, there bool, err error) {
 	return e, there, err
 }
 
-func (s *shelf) Begin(state rstream.RetryState) (e rstream.Entry, there bool, err error) {
+func (s *shelf) Begin(state store.RetryState) (e store.Entry, there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		e, there, err = s.i.w.client.BeginRetry(ctx, s.t.place, s.t.number, state)
 		return err
@@ -51,7 +51,7 @@ func (s *shelf) Begin(state rstream.RetryState) (e rstream.Entry, there bool, er
 	return e, there, err
 }
 
-func (s *shelf) Park(ps []rstream.Parking) error {
+func (s *shelf) Park(ps []store.Parking) error {
 	ids := make([]string, len(ps))
 	for i, p := range ps {
 		ids[i] = p.Entry.ID
@@ -65,7 +65,7 @@ func (s *shelf) Park(ps []rstream.Parking) error {
 	return err
 }
 
-func (s *shelf) Write(state rstream.RetryState) (there bool, err error) {
+func (s *shelf) Write(state store.RetryState) (there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		there, err = s.i.w.client.WriteRetry(ctx, s.t.place, s.t.number, state)
 		return err
@@ -79,7 +79,7 @@ func (s *shelf) Settle(id string) error {
 	})
 }
 
-func (s *shelf) Bury(d rstream.DeadLetter) error {
+func (s *shelf) Bury(d store.DeadLetter) error {
 	err := s.persist(func(ctx context.Context) error {
 		return s.i.w.client.Bury(ctx, s.t.place, s.t.number, d)
 	})
@@ -108,10 +108,10 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 	for s.t.keeps() && ctx.Err() == nil {
 		err := call(ctx)
 		switch {
-		case err == nil || errors.Is(err, rstream.ErrFull):
+		case err == nil || errors.Is(err, store.ErrFull):
 			trouble.over()
 			return err
-		case errors.Is(err, rstream.ErrFenced):
+		case errors.Is(err, store.ErrFenced):
 			// The error is that nothing could be found out; then it goes on.
 			_ = s.i.probe(ctx, []*tenure{s.t}, err)
 		}
@@ -121,7 +121,7 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 }
 
 // keep gives a tenure what it needs to know of parked events and quarantines.
-func (i *incarnation) keep(t *tenure, pos rstream.Position) {
+func (i *incarnation) keep(t *tenure, pos store.Position) {
 	t.shelf = &shelf{i: i, t: t, offset: pos.Now*int64(time.Millisecond) - mono()}
 	t.retries = NewRetries(RetriesConfig{
 		Retry: i.p.Retry, Shelf: t.shelf, Key: i.p.Key, Limit: i.p.Size,

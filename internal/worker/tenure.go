@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A tenure is one ownership of one partition by one executor ID. It is the
@@ -20,8 +20,8 @@ import (
 type tenure struct {
 	*buffer
 	gate
-	place  rstream.Place
-	number rstream.Tenure
+	place  store.Place
+	number store.Tenure
 	epoch  int64
 	given  string // entries up to here were given to an earlier owner
 	expiry time.Duration
@@ -75,9 +75,9 @@ func (t *tenure) Epoch() int64            { return t.epoch }
 func (t *tenure) Ending() <-chan struct{} { return t.ending }
 func (t *tenure) holds() bool             { return t.holdsAt(mono()) }
 func (t *tenure) holdsAt(now int64) bool  { return now < t.lease.Load() }
-func (t *tenure) renewal() rstream.Renewal {
+func (t *tenure) renewal() store.Renewal {
 	floor, read := t.checkpoint()
-	return rstream.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
+	return store.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
 }
 
 // repeated says whether an earlier owner was given this entry.
@@ -102,7 +102,7 @@ func (t *tenure) Redelivered(id string) bool {
 // that was behind is the master now, that comes again: then nothing more is taken in,
 // and the partition is taken over once more, from where Redis knows it to be. So
 // entries ascend under one epoch, and none of them is done twice under it.
-func (t *tenure) receive(entries []rstream.Entry) (largest int64) {
+func (t *tenure) receive(entries []store.Entry) (largest int64) {
 	if t.retaken.Load() || len(entries) == 0 {
 		return 0 // what was read is pending, and the next tenure's
 	}

@@ -40,7 +40,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -50,7 +50,7 @@ const startPatience = 5 * time.Second
 // A Config is what a Worker is made of.
 type Config struct {
 	App, Worker string
-	Client      *rstream.Client
+	Client      *store.Client
 	Logger      *slog.Logger
 	Processors  []*Processor
 	Tasks       []*Task
@@ -65,7 +65,7 @@ type Config struct {
 // A Worker runs once.
 type Worker struct {
 	cfg    *Config
-	client *rstream.Client
+	client *store.Client
 	log    *slog.Logger
 	name   string
 	count  *Counters // of what is not an executor's
@@ -181,7 +181,7 @@ func (w *Worker) connect(ctx context.Context) error {
 		err := w.try(dctx)
 		now := time.Now()
 		switch {
-		case err == nil || !rstream.Unavailable(err):
+		case err == nil || !store.Unavailable(err):
 			return err
 		case before != nil && !now.Before(deadline):
 			return before
@@ -203,7 +203,7 @@ func (w *Worker) connect(ctx context.Context) error {
 func (w *Worker) try(ctx context.Context) error {
 	err := w.client.Check(ctx)
 	if err == nil {
-		err = w.client.CheckRights(ctx, rstream.Work)
+		err = w.client.CheckRights(ctx, store.Work)
 	}
 	if err == nil {
 		err = w.cfg.Ensure(ctx)
@@ -217,7 +217,7 @@ func (w *Worker) try(ctx context.Context) error {
 func (w *Worker) ensure(ctx context.Context, stream string, t *trouble) error {
 	for ctx.Err() == nil {
 		err := w.cfg.Ensure(ctx)
-		var conflict *rstream.MetaConflictError
+		var conflict *store.MetaConflictError
 		var python *rebalance.PythonError
 		switch {
 		case err == nil, !concerns(err, stream):
@@ -235,7 +235,7 @@ func concerns(err error, stream string) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return concerns(err, stream) })
 	}
-	var meta *rstream.MetaError
+	var meta *store.MetaError
 	return !errors.As(err, &meta) || meta.Stream == stream
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/web"
 )
@@ -40,7 +40,7 @@ type shop struct {
 	redis   *redistest.Server
 	app     *runnel.App // that sends, and that the dashboard is of
 	streams streams
-	client  *rstream.Client
+	client  *store.Client
 	url     string // of the dashboard
 	pace    time.Duration
 }
@@ -94,7 +94,7 @@ func newShop(t *testing.T) *shop {
 	s.app, s.streams = s.register("dashboard")
 	t.Cleanup(func() { s.app.Close() })
 	var err error
-	s.client, err = rstream.Open(rstream.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	s.client, err = store.Open(store.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	s.must(err)
 	t.Cleanup(func() { s.client.Close() })
 	server := httptest.NewServer(web.Handler(s.app, &web.Options{Every: 500 * time.Millisecond, AllowActions: true, Token: token}))
@@ -220,7 +220,7 @@ func (s *shop) shared() bool {
 // many registers a processor of a stream with so many partitions, which no worker runs.
 func (s *shop) many(partitions int) {
 	s.t.Helper()
-	_, err := s.client.EnsureMeta(s.t.Context(), "big", rstream.Meta{
+	_, err := s.client.EnsureMeta(s.t.Context(), "big", store.Meta{
 		Partitions: partitions, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"reader"}})
 	s.must(err)
 }

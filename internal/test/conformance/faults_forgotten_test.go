@@ -11,7 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -21,7 +21,7 @@ const mayBeGone = "events may be gone"
 // partitionsOf looks at the partitions of "check".
 func partitionsOf(t *testing.T, s *redistest.Server) []inspect.PartitionState {
 	t.Helper()
-	client, err := rstream.Open(rstream.Options{URL: s.URL(), Keys: postKeys})
+	client, err := store.Open(store.Options{URL: s.URL(), Keys: postKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -189,7 +189,7 @@ func TestUndecodableRecord(t *testing.T) {
 // resume ends the quarantine of a partition, as an operator does.
 func resume(t *testing.T, srv *redistest.Server, partition int) {
 	t.Helper()
-	client, err := rstream.Open(rstream.Options{URL: srv.URL(), Keys: postKeys})
+	client, err := store.Open(store.Options{URL: srv.URL(), Keys: postKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -84,7 +84,7 @@ func lookedAt(t *testing.T, a *parcelApp) {
 	if !strings.Contains(p.MembersErr, "__memb:") || p.Totals.Owned != 4 {
 		t.Errorf("status has %d owned partitions and of the members: %q", p.Totals.Owned, p.MembersErr)
 	}
-	found, err := inspect.Diagnose(t.Context(), client, rstream.Work)
+	found, err := inspect.Diagnose(t.Context(), client, store.Work)
 	if err != nil {
 		t.Fatalf("doctor: %v", err)
 	}

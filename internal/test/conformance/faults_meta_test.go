@@ -8,7 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -44,7 +44,7 @@ func TestMetadataConflict(t *testing.T) {
 			} {
 				t.Logf("%s: %v", what, err)
 				names(t, err, append(tt.want, "stream parcels")...)
-				if conflict := (*rstream.MetaConflictError)(nil); !errors.As(err, &conflict) {
+				if conflict := (*store.MetaConflictError)(nil); !errors.As(err, &conflict) {
 					t.Errorf("%s: not a conflict of metadata", what)
 				}
 			}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
@@ -13,21 +13,21 @@ const hour = time.Hour
 // A ghost is an owner of one partition whose every step is the test's.
 type ghost struct {
 	r      *rig
-	place  rstream.Place
-	tenure rstream.Tenure
+	place  store.Place
+	tenure store.Tenure
 	group  string
 	epoch  int64
-	reader *rstream.Reader
+	reader *store.Reader
 }
 
 // ghost takes a partition over whose lock is free.
 func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 	r.t.Helper()
 	ctx := context.Background()
-	id := rstream.NewExecutorID()
+	id := store.NewExecutorID()
 	g := &ghost{
-		r: r, place: r.place(partition), tenure: rstream.Tenure{Executor: id, Number: 1},
-		group: rstream.GroupName(r.processor, id), reader: r.client.NewReader(),
+		r: r, place: r.place(partition), tenure: store.Tenure{Executor: id, Number: 1},
+		group: store.GroupName(r.processor, id), reader: r.client.NewReader(),
 	}
 	r.t.Cleanup(func() { g.reader.Close() })
 	if err := r.client.Lock(ctx, g.place, g.tenure, expiry, 0); err != nil {
@@ -42,7 +42,7 @@ func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 }
 
 // read reads new events.
-func (g *ghost) read(count int) []rstream.Entry {
+func (g *ghost) read(count int) []store.Entry {
 	g.r.t.Helper()
 	chunks, err := g.reader.Read(context.Background(), g.group, "runnel", []string{g.place.Log}, count, time.Second)
 	if err != nil || len(chunks) != 1 {
@@ -81,22 +81,22 @@ func (r *rig) warm() {
 	r.t.Helper()
 	ctx := context.Background()
 	other := r.client.Place("warm", r.processor, 0)
-	t := rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}
+	t := store.Tenure{Executor: store.NewExecutorID(), Number: 1}
 	if err := r.client.Lock(ctx, other, t, hour, 0); err != nil {
 		r.t.Fatal(err)
 	}
 	if _, err := r.client.Takeover(ctx, other, t, "", 0); err != nil {
 		r.t.Fatal(err)
 	}
-	renewal := rstream.Renewal{Place: other, Tenure: t, Floor: "0-0"}
-	if _, err := r.client.Refresh(ctx, rstream.Pulse{Key: "warm", Expiry: hour, Membership: "warm"}, []rstream.Renewal{renewal}); err != nil {
+	renewal := store.Renewal{Place: other, Tenure: t, Floor: "0-0"}
+	if _, err := r.client.Refresh(ctx, store.Pulse{Key: "warm", Expiry: hour, Membership: "warm"}, []store.Renewal{renewal}); err != nil {
 		r.t.Fatal(err)
 	}
 	if err := r.client.Unlock(ctx, other, t); err != nil {
 		r.t.Fatal(err)
 	}
 	record := []string{"data", "x"}
-	if a := r.client.Append(ctx, []rstream.Append{{Log: other.Log, Records: [][]string{record, record}}}); a[0].Err != nil {
+	if a := r.client.Append(ctx, []store.Append{{Log: other.Log, Records: [][]string{record, record}}}); a[0].Err != nil {
 		r.t.Fatal(a[0].Err)
 	}
 	if _, err := r.client.Group("warm", r.processor).Swap(ctx, nil, []byte("x")); err != nil {

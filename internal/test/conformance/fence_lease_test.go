@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 )
@@ -37,7 +37,7 @@ func TestLeaseEndsBeforeTheLock(t *testing.T) {
 	r.fault("w1", history.Cut)
 	m.proxy.Pause()
 	place := r.place(0)
-	tenure := rstream.Tenure{Executor: rstream.NewExecutorID(), Number: 1}
+	tenure := store.Tenure{Executor: store.NewExecutorID(), Number: 1}
 	if !within(2*expiry, func() bool { return r.client.Lock(t.Context(), place, tenure, hour, 0) == nil }) {
 		t.Fatal("the lock does not expire")
 	}

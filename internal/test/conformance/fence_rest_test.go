@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -87,7 +87,7 @@ func (r *rig) unrestOf(p int, owner string) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("partition %d: XPENDING: %v", p, err)
-	case owner != "" && group.Name != rstream.GroupName(r.processor, owner):
+	case owner != "" && group.Name != store.GroupName(r.processor, owner):
 		return fmt.Sprintf("partition %d has group %s, its owner is %s", p, group.Name, owner)
 	case pending.Count != 0:
 		return fmt.Sprintf("partition %d: %d events pending, from %s to %s", p, pending.Count, pending.Lower, pending.Higher)
@@ -103,7 +103,7 @@ func (r *rig) groupsOf(p int) []redis.XInfoGroup {
 	prefix := r.processor + "@"
 	return slices.DeleteFunc(groups, func(g redis.XInfoGroup) bool {
 		id, ok := strings.CutPrefix(g.Name, prefix)
-		return !ok || len(id) != rstream.ExecutorIDLength || strings.Contains(id, "@")
+		return !ok || len(id) != store.ExecutorIDLength || strings.Contains(id, "@")
 	})
 }
 
@@ -214,7 +214,7 @@ func (r *rig) join() *phantom {
 // longest life.
 func (r *rig) joinAs(expiry time.Duration) *phantom {
 	r.t.Helper()
-	f := &phantom{r, rstream.NewExecutorID()}
+	f := &phantom{r, store.NewExecutorID()}
 	if err := r.rdb.Set(context.Background(), r.keys.Beat(r.stream, r.processor, f.id), "1", hour).Err(); err != nil {
 		r.t.Fatal(err)
 	}

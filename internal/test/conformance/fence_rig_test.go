@@ -19,7 +19,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -63,7 +63,7 @@ type rig struct {
 	t          testing.TB
 	srv        *redistest.Server
 	rdb        *redis.Client // sees the server directly
-	client     *rstream.Client
+	client     *store.Client
 	keys       keys.Keys
 	stream     string
 	processor  string
@@ -94,7 +94,7 @@ func newRig(t testing.TB, partitions int, expiry time.Duration) *rig {
 func rigOn(t testing.TB, srv *redistest.Server, app, stream, processor string, partitions int, expiry time.Duration) *rig {
 	t.Helper()
 	k := keys.Keys{App: app, Layout: keys.Standalone}
-	client, err := rstream.Open(rstream.Options{URL: srv.URL(), Keys: k})
+	client, err := store.Open(store.Options{URL: srv.URL(), Keys: k})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func (r *rig) partition(n int) string { return r.keys.Partition(r.stream, n) }
 func (r *rig) lock(n int) string      { return r.keys.Lock(r.stream, r.processor, n) }
 func (r *rig) own(n int) string       { return r.keys.Ownership(r.stream, r.processor, n) }
 func (r *rig) membership() string     { return r.keys.Membership(r.stream, r.processor) }
-func (r *rig) place(n int) rstream.Place {
+func (r *rig) place(n int) store.Place {
 	return r.client.Place(r.stream, r.processor, n)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -37,14 +37,14 @@ func TestOldOwnerIsFenced(t *testing.T) {
 	r.await(0, ids...)
 	select {
 	case err := <-ended:
-		if !errors.Is(err, rstream.ErrNoGroup) {
+		if !errors.Is(err, store.ErrNoGroup) {
 			t.Errorf("the blocked read of the old owner ended with %v, want ErrNoGroup", err)
 		}
 	case <-time.After(time.Second):
 		t.Error("the blocked read of the old owner goes on after the takeover")
 	}
-	errs := r.client.Ack(t.Context(), old.group, []rstream.Ack{{Place: old.place, IDs: ids}})
-	if !errors.Is(errs[0], rstream.ErrFenced) {
+	errs := r.client.Ack(t.Context(), old.group, []store.Ack{{Place: old.place, IDs: ids}})
+	if !errors.Is(errs[0], store.ErrFenced) {
 		t.Errorf("an ack of the old owner: %v, want ErrFenced", errs[0])
 	}
 	epoch := r.rdb.HGet(t.Context(), r.own(0), "epoch").Val()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -59,14 +59,14 @@ func retryRig(t *testing.T, srv *redistest.Server, app string, order runnel.Retr
 
 // warmSteps makes the server know the scripts of retries.
 func (r *rig) warmSteps() {
-	ctx, p, none := context.Background(), r.client.Place("warm", r.processor, 0), rstream.Tenure{Executor: "nobody"}
-	one := rstream.Entry{ID: "1-0", Values: map[string]any{"a": "b"}}
-	_, write := r.client.WriteRetry(ctx, p, none, rstream.RetryState{ID: "1-0"})
+	ctx, p, none := context.Background(), r.client.Place("warm", r.processor, 0), store.Tenure{Executor: "nobody"}
+	one := store.Entry{ID: "1-0", Values: map[string]any{"a": "b"}}
+	_, write := r.client.WriteRetry(ctx, p, none, store.RetryState{ID: "1-0"})
 	for _, err := range []error{
-		write, r.client.Park(ctx, p, none, 1, []rstream.Parking{{Entry: one}}), r.client.Settle(ctx, p, none, "1-0"),
-		r.client.Bury(ctx, p, none, rstream.DeadLetter{Entry: one}),
+		write, r.client.Park(ctx, p, none, 1, []store.Parking{{Entry: one}}), r.client.Settle(ctx, p, none, "1-0"),
+		r.client.Bury(ctx, p, none, store.DeadLetter{Entry: one}),
 	} {
-		if !errors.Is(err, rstream.ErrFenced) {
+		if !errors.Is(err, store.ErrFenced) {
 			r.t.Fatalf("a script of nobody's: %v", err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -38,7 +38,7 @@ func TestParkedEventForgottenByRedis(t *testing.T) {
 	r.await(0, last)
 	r.rdb.HDel(ctx, place.Parked, id)
 	r.rdb.HDel(ctx, place.Retry, id)
-	group := rstream.GroupName(r.processor, executor)
+	group := store.GroupName(r.processor, executor)
 	if err := r.rdb.Do(ctx, "XCLAIM", place.Log, group, "runnel", 0, id, "FORCE", "JUSTID").Err(); err != nil {
 		t.Fatal(err)
 	}

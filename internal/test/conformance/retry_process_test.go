@@ -10,7 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -55,7 +55,7 @@ func inDeadlyChild(t *testing.T) bool {
 type deadly struct {
 	t       *testing.T
 	srv     *redistest.Server
-	client  *rstream.Client
+	client  *store.Client
 	driver  *history.Log
 	dir     string
 	paths   []string
@@ -71,7 +71,7 @@ func newDeadly(t *testing.T) *deadly {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.driver.Close() })
-	d.client, err = rstream.Open(rstream.Options{URL: d.srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
+	d.client, err = store.Open(store.Options{URL: d.srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (d *deadly) restart() {
 	d.start()
 }
 
-func (d *deadly) letters() (all []rstream.DeadLetter) {
+func (d *deadly) letters() (all []store.DeadLetter) {
 	for p := range childPartitions {
 		some, err := d.client.DeadLetters(d.t.Context(), d.client.Place("parcels", "check", p), "", 100)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -197,12 +197,12 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 // operator changes rules.
 func TestRightsOfTheDocs(t *testing.T) {
 	srv := redistest.Start(t)
-	c, err := rstream.Open(rstream.Options{URL: srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
+	c, err := store.Open(store.Options{URL: srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for user, role := range map[string]rstream.Role{"shop": rstream.Work, "admin": rstream.Operate} {
+	for user, role := range map[string]store.Role{"shop": store.Work, "admin": store.Operate} {
 		args := []any{"ACL", "SETUSER", user, "reset", "on", ">secret"}
 		for _, rule := range c.Rule(role) {
 			args = append(args, rule)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -148,9 +148,9 @@ func TestAppOfSeveralPrograms(t *testing.T) {
 	}
 }
 
-func loadMeta(t *testing.T, srv *redistest.Server) rstream.Meta {
+func loadMeta(t *testing.T, srv *redistest.Server) store.Meta {
 	t.Helper()
-	client, err := rstream.Open(rstream.Options{URL: srv.URL(), Keys: postKeys})
+	client, err := store.Open(store.Options{URL: srv.URL(), Keys: postKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

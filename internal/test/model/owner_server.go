@@ -1,7 +1,7 @@
 package model
 
 // What the scripts and commands do on the server, each in one step, as the .lua files of
-// internal/rstream and Redis do it. What breaks a promise is returned.
+// internal/store and Redis do it. What breaks a promise is returned.
 
 // takeover is takeover.lua. The caller gets the floor and the epoch.
 func (m *ownership) takeover(s *ownState, of tenure, awaited bool) (floor, epoch uint8, ok bool, broken string) {

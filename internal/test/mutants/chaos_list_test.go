@@ -27,18 +27,18 @@ type edit struct{ file, old, new string }
 var chaosMutants = []chaosMutant{
 	{
 		rule: "an event is acked after its handler", load: plainLoad, faults: "kill,term", want: history.ClassLoss, quick: true,
-		edits: []edit{{"internal/rstream/reader.go", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)}", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block), NoAck: true}"}},
+		edits: []edit{{"internal/store/reader.go", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)}", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block), NoAck: true}"}},
 	},
 	{
 		rule: "unacked events are never trimmed", load: plainLoad, faults: "kill,stop", want: history.ClassLoss, quick: true,
 		edits: []edit{
-			{"internal/rstream/lua/plain.lua", "local id = call('XADD', log, '*', name, ARGV[v])", "local id = call('XADD', log, 'MAXLEN', 20, '*', name, ARGV[v])"},
+			{"internal/store/lua/plain.lua", "local id = call('XADD', log, '*', name, ARGV[v])", "local id = call('XADD', log, 'MAXLEN', 20, '*', name, ARGV[v])"},
 		},
 	},
 	{
 		rule: "a dead letter is made in one step with the ack", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassRepeat, quick: true,
 		edits: []edit{
-			{"internal/rstream/lua/dead.lua", "local parked = redis.call('HDEL', KEYS[3], ARGV[3])\nredis.call('HDEL', KEYS[4], ARGV[3])", "local parked = redis.call('HEXISTS', KEYS[3], ARGV[3])"},
+			{"internal/store/lua/dead.lua", "local parked = redis.call('HDEL', KEYS[3], ARGV[3])\nredis.call('HDEL', KEYS[4], ARGV[3])", "local parked = redis.call('HEXISTS', KEYS[3], ARGV[3])"},
 			{"internal/worker/retries_fail.go", "	r.lanes.remove(s.ID)\n	r.cfg.Count.Dead.Add(1)", "	time.Sleep(100 * time.Millisecond)\n	if err := r.settle(s.ID); err != nil {\n		return err\n	}\n	r.cfg.Count.Dead.Add(1)"},
 		},
 	},
@@ -68,11 +68,11 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "reads are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassLoss,
-		edits: []edit{{"internal/rstream/line.go", "o := c.options(-1)", "o := c.options(3)"}},
+		edits: []edit{{"internal/store/line.go", "o := c.options(-1)", "o := c.options(3)"}},
 	},
 	{
 		rule: "sends are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassResend,
-		edits: []edit{{"internal/rstream/client.go", "c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})"}},
+		edits: []edit{{"internal/store/client.go", "c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})"}},
 	},
 	{
 		rule: "acks are confirmed before the lock is released", load: plainLoad, faults: "term,join", want: history.ClassRepeat,

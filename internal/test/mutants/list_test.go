@@ -1,13 +1,13 @@
 package mutants
 
 const (
-	preludeLua  = "internal/rstream/lua/prelude.lua"
-	takeoverLua = "internal/rstream/lua/takeover.lua"
-	positionLua = "internal/rstream/lua/position.lua"
-	refreshLua  = "internal/rstream/lua/refresh.lua"
-	unlockLua   = "internal/rstream/lua/unlock.lua"
-	swapLua     = "internal/rstream/lua/swap.lua"
-	aliveLua    = "internal/rstream/lua/alive.lua"
+	preludeLua  = "internal/store/lua/prelude.lua"
+	takeoverLua = "internal/store/lua/takeover.lua"
+	positionLua = "internal/store/lua/position.lua"
+	refreshLua  = "internal/store/lua/refresh.lua"
+	unlockLua   = "internal/store/lua/unlock.lua"
+	swapLua     = "internal/store/lua/swap.lua"
+	aliveLua    = "internal/store/lua/alive.lua"
 	dueLua      = "internal/due/lua/lib.lua"
 )
 
@@ -79,7 +79,7 @@ var mutants = []mutant{
 		"TestReleaseDeliveredLate",
 	},
 	{
-		"each try bounds the life of a lock", "internal/rstream/ownership.go",
+		"each try bounds the life of a lock", "internal/store/ownership.go",
 		"errors.Is(err, ErrHeld) && foreign > 0", "errors.Is(err, ErrHeld) && foreign < 0",
 		"TestDeadOwnersLock",
 	},
@@ -104,17 +104,17 @@ var mutants = []mutant{
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
-		"reads are not repeated by the client", "internal/rstream/line.go",
+		"reads are not repeated by the client", "internal/store/line.go",
 		"o := c.options(-1)", "o := c.options(3)",
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
-		"sends are not repeated by the client", "internal/rstream/client.go",
+		"sends are not repeated by the client", "internal/store/client.go",
 		"c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})",
 		"TestBrokenSends/1_1_close_after",
 	},
 	{
-		"a short count of acks is a question", "internal/rstream/ack.go",
+		"a short count of acks is a question", "internal/store/ack.go",
 		`errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].reply.Err()))`, `errs[at] = acks[at].Place.wrap("ack", fmt.Errorf("%w %v", ErrFenced, calls[i]))`,
 		"TestBrokenRequests/ack_1_close_after",
 	},
@@ -145,7 +145,7 @@ var mutants = []mutant{
 	},
 	{
 		"a lost group ends only its partition", "internal/worker/release.go",
-		"found = i.judge(t, states[n]) || found", "found = i.judge(t, min(states[n], rstream.GroupGone)) || found",
+		"found = i.judge(t, states[n]) || found", "found = i.judge(t, min(states[n], store.GroupGone)) || found",
 		"TestOneGroupOfManyDestroyed",
 	},
 	{

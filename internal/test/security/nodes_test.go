@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -26,9 +26,9 @@ func onCluster(t *testing.T) (*scene, *redistest.Cluster) {
 func TestTheDocumentedRightsSufficeInACluster(t *testing.T) {
 	s, k := onCluster(t)
 	s.everything(func() {
-		var clients []*rstream.Client
-		for role := range rstream.Roles() {
-			c, err := rstream.Open(rstream.Options{URL: s.url("shop-" + role), Keys: s.keys()})
+		var clients []*store.Client
+		for role := range store.Roles() {
+			c, err := store.Open(store.Options{URL: s.url("shop-" + role), Keys: s.keys()})
 			s.must(err)
 			defer c.Close()
 			clients = append(clients, c)

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -46,7 +46,7 @@ func block(t *testing.T, of string) []string {
 // The document says what the code needs, and nothing more.
 func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 	for name, layout := range layouts {
-		c, err := rstream.Open(rstream.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
+		c, err := store.Open(store.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,10 +59,10 @@ func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 			}
 			said[words[2]] = append(said[words[2]], words[3:]...)
 		}
-		if len(said) != len(rstream.Roles()) {
+		if len(said) != len(store.Roles()) {
 			t.Errorf("%s: %d users", name, len(said))
 		}
-		for role, r := range rstream.Roles() {
+		for role, r := range store.Roles() {
 			want := append([]string{"reset", "on", ">secret"}, c.Rule(r)...)
 			got := said["shop-"+role]
 			slices.Sort(got)
@@ -115,12 +115,12 @@ func urlOf(server *redistest.Server, user string) string {
 func TestAnotherDatabaseTakesSelect(t *testing.T) {
 	server, admin := guarded(t, "standalone")
 	try := func() error {
-		c, err := rstream.Open(rstream.Options{URL: urlOf(server, "shop-worker") + "/2", Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+		c, err := store.Open(store.Options{URL: urlOf(server, "shop-worker") + "/2", Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		return errors.Join(c.Check(t.Context()), c.CheckRights(t.Context(), rstream.Work))
+		return errors.Join(c.Check(t.Context()), c.CheckRights(t.Context(), store.Work))
 	}
 	if err := try(); err == nil || !strings.Contains(err.Error(), `user "shop-worker": NOPERM`) || !strings.Contains(err.Error(), "select") {
 		t.Errorf("without: %v", err)

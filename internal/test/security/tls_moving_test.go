@@ -11,7 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/rstream"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -86,17 +86,17 @@ func TestClusterByTLS(t *testing.T) {
 	for name, f := range flows {
 		f.sent(0, 5)
 		names := keys.Keys{App: name, Layout: keys.Cluster}
-		options := rstream.Options{Redis: shared, Keys: names}
+		options := store.Options{Redis: shared, Keys: names}
 		if name == "url" {
 			m := a.mutual(k.URL())
-			options = rstream.Options{URL: m.RedisURL, TLS: rstream.TLSFiles{CA: m.RedisCA, Cert: m.RedisCert, Key: m.RedisKey}, Keys: names}
+			options = store.Options{URL: m.RedisURL, TLS: store.TLSFiles{CA: m.RedisCA, Cert: m.RedisCert, Key: m.RedisKey}, Keys: names}
 		}
-		c, err := rstream.Open(options)
+		c, err := store.Open(options)
 		a.must(err)
 		defer c.Close()
 		sending := make(chan error, 1)
 		go func() { sending <- f.send(5, 10) }()
-		moveSlot(t, k, []*rstream.Client{c}, names.Partition("orders", 1), names.Ownership("orders", "printer", 1))
+		moveSlot(t, k, []*store.Client{c}, names.Partition("orders", 1), names.Ownership("orders", "printer", 1))
 		a.must(<-sending)
 		f.await(10)
 	}
@@ -104,7 +104,7 @@ func TestClusterByTLS(t *testing.T) {
 
 // moveSlot moves the slot of some keys to another node, and looks on the way whether
 // clients find all of them.
-func moveSlot(t *testing.T, k *redistest.Cluster, clients []*rstream.Client, keys ...string) {
+func moveSlot(t *testing.T, k *redistest.Cluster, clients []*store.Client, keys ...string) {
 	t.Helper()
 	slot := k.Slot(keys[0])
 	to := k.Nodes()[0]

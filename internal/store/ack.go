@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// An Ack names the entries of one partition that are done.
+type Ack struct {
+	Place Place
+	IDs   []string
+	Gone  []string // those of IDs that were removed while they were pending: they are counted
+}
+
+// Ack acks entries under a consumer group, one XACK for each element in one
+// round trip, within a time of its own. Its results stand in the order of acks:
+// nil for acked, ErrFenced when the group is gone, ErrWrongType; with any other
+// error they may be acked or not, and acking them again is safe.
+func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	calls := make([]*call, len(acks))
+	for i, a := range acks {
+		if len(a.Gone) > 0 {
+			calls[i] = goneCall(ctx, group, a)
+			continue
+		}
+		args := make([]any, 3, 3+len(a.IDs))
+		args[0], args[1], args[2] = "XACK", a.Place.Log, group
+		for k := range a.IDs {
+			args = append(args, &a.IDs[k]) // an any of a string would be one more allocation for each
+		}
+		calls[i] = plainCall(ctx, args...)
+	}
+	pipeline(ctx, c.once, calls)
+	errs := make([]error, len(acks))
+	var short []int
+	for i, a := range acks {
+		n, err := calls[i].reply.Int64()
+		if err == nil && n < int64(len(a.IDs)) {
+			short = append(short, i)
+		}
+		errs[i] = a.Place.wrap(fmt.Sprintf("ack %d events", len(a.IDs)), sorted(err))
+	}
+	c.settle(ctx, group, acks, short, errs)
+	return errs
+}
+
+func goneCall(ctx context.Context, group string, a Ack) *call {
+	args := append(make([]any, 0, 2+len(a.IDs)), group, len(a.Gone))
+	for _, id := range a.Gone {
+		args = append(args, id)
+	}
+	for _, id := range a.IDs {
+		if !slices.Contains(a.Gone, id) {
+			args = append(args, id)
+		}
+	}
+	return scriptCall(ctx, goneScript, []string{a.Place.Log, a.Place.Own}, args...)
+}
+
+// settle asks what a count that is too small means: the group is gone, or the
+// entries had been acked before, by an ack whose reply was lost.
+func (c *Client) settle(ctx context.Context, group string, acks []Ack, short []int, errs []error) {
+	calls := make([]*call, len(short))
+	for i, at := range short {
+		calls[i] = plainCall(ctx, "XPENDING", acks[at].Place.Log, group)
+	}
+	pipeline(ctx, c.ordinary, calls)
+	for i, at := range short {
+		errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].reply.Err()))
+	}
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// auditLength is about how many entries of the audit stream are kept: two for each
+// action.
+const auditLength = 20_000
+
+// Fields of an entry of the audit stream.
+const (
+	auditVersion = "v" // 1
+	auditWho     = "who"
+	auditFrom    = "from"
+	auditWhat    = "what"
+	auditOn      = "on"
+	auditWhy     = "why"
+	auditDetail  = "detail"
+	auditOf      = "of"
+	auditOutcome = "outcome"
+	auditResult  = "result"
+)
+
+// An Audit is an action of an operator, before it was begun, or, with Of, what became of
+// it.
+type Audit struct {
+	ID string // of its entry
+
+	Who    string // as they call themselves
+	From   string // the address that it came from
+	What   string // such as replay
+	On     string // such as orders/printer
+	Why    string
+	Detail string // such as the IDs of the events
+
+	Of      string // ID of the entry of the action
+	Outcome string // done or failed
+	Result  string
+}
+
+// BeginAudit notes that an action is about to begin, and returns the entry's ID. It is not
+// repeated: after an error the note may be there or not.
+func (c *Client) BeginAudit(ctx context.Context, a Audit) (string, error) {
+	id, err := c.audit(ctx, auditWho, a.Who, auditFrom, a.From, auditWhat, a.What, auditOn, a.On, auditWhy, a.Why, auditDetail, a.Detail)
+	if err != nil {
+		return "", c.auditError(err)
+	}
+	return id, nil
+}
+
+// EndAudit notes what became of an action. It is repeated inside while its outcome is
+// unknown: twice the same note says no more than once.
+func (c *Client) EndAudit(ctx context.Context, a Audit) error {
+	return c.auditError(c.persist(ctx, func() error {
+		_, err := c.audit(ctx, auditOf, a.Of, auditOutcome, a.Outcome, auditResult, a.Result)
+		return err
+	}))
+}
+
+func (c *Client) audit(ctx context.Context, fields ...string) (string, error) {
+	id, err := c.once.XAdd(ctx, &redis.XAddArgs{
+		Stream: c.keys.Audit(), MaxLen: auditLength, Approx: true, Values: append([]string{auditVersion, "1"}, fields...),
+	}).Result()
+	return id, sorted(err)
+}
+
+// Audits returns the last entries of the audit stream, at most n, the newest first.
+func (c *Client) Audits(ctx context.Context, n int) ([]Audit, error) {
+	entries, err := c.ordinary.XRevRangeN(ctx, c.keys.Audit(), "+", "-", int64(n)).Result()
+	if err != nil {
+		return nil, c.auditError(sorted(err))
+	}
+	out := make([]Audit, len(entries))
+	for i, e := range entries {
+		of := func(name string) string {
+			text, _ := e.Values[name].(string)
+			return text
+		}
+		out[i] = Audit{
+			ID: e.ID, Who: of(auditWho), From: of(auditFrom), What: of(auditWhat), On: of(auditOn), Why: of(auditWhy), Detail: of(auditDetail),
+			Of: of(auditOf), Outcome: of(auditOutcome), Result: of(auditResult),
+		}
+	}
+	return out, nil
+}
+
+func (c *Client) auditError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("audit of app %s (%s): %w", c.keys.App, c.keys.Audit(), err)
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+// A Beat is what a heartbeat tells of its executor.
+type Beat struct {
+	// Rules are the generations of the rules that are in full effect: of what they
+	// hold back nothing runs and nothing can begin to.
+	Rules rules.Generations
+	// NotReading says of partitions whose reads have failed for a while since when they
+	// have, by the worker's clock.
+	NotReading map[int]time.Time
+	// Running says of partitions whose function has been running for long since
+	// when it has, by the worker's clock.
+	Running map[int]time.Time
+}
+
+type beatJSON struct {
+	Version    int           `json:"v"`
+	Rules      int64         `json:"rules"`
+	Blocks     *int64        `json:"blocks"`                // earlier releases do not tell it
+	Running    map[int]int64 `json:"running,omitempty"`     // ms
+	NotReading map[int]int64 `json:"not_reading,omitempty"` // ms
+}
+
+// Encode is the inverse of ParseBeat.
+func (b Beat) Encode() string {
+	j := beatJSON{Version: 1, Rules: b.Rules.Pauses, Blocks: &b.Rules.Blocks, Running: millisOf(b.Running), NotReading: millisOf(b.NotReading)}
+	text, _ := json.Marshal(j) // of numbers only
+	return string(text)
+}
+
+// ParseBeat reads a heartbeat. One of a form that it does not know tells nothing:
+// that it is there is what counts.
+func ParseBeat(value string) Beat {
+	var j beatJSON
+	if json.Unmarshal([]byte(value), &j) != nil || j.Version != 1 {
+		return Beat{}
+	}
+	known := rules.Generations{Pauses: j.Rules, Blocks: -1}
+	if j.Blocks != nil {
+		known.Blocks = *j.Blocks
+	}
+	return Beat{Rules: known, Running: momentsOf(j.Running), NotReading: momentsOf(j.NotReading)}
+}
+
+func millisOf(moments map[int]time.Time) map[int]int64 {
+	if len(moments) == 0 {
+		return nil
+	}
+	out := make(map[int]int64, len(moments))
+	for partition, at := range moments {
+		out[partition] = at.UnixMilli()
+	}
+	return out
+}
+
+func momentsOf(millis map[int]int64) map[int]time.Time {
+	if len(millis) == 0 {
+		return nil
+	}
+	out := make(map[int]time.Time, len(millis))
+	for partition, ms := range millis {
+		out[partition] = MomentOf(ms)
+	}
+	return out
+}

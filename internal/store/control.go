@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+const (
+	controlVersion = "1"
+	controlLength  = 256 // messages kept, approximately
+)
+
+// Announce appends a message to the processor's control stream.
+func (s *MembershipStore) Announce(ctx context.Context, m rebalance.Message) error {
+	kind, err := m.Kind.MarshalText()
+	if err == nil {
+		err = sorted(s.c.once.XAdd(ctx, &redis.XAddArgs{
+			Stream: s.c.keys.Control(s.stream, s.processor),
+			MaxLen: controlLength,
+			Approx: true,
+			Values: []any{"v", controlVersion, "kind", kind, "executor", m.Executor,
+				"generation", m.Generation, "partition", m.Partition},
+		}).Err())
+	}
+	return s.wrap("announce", err)
+}
+
+// ParseControl reads an entry of a control stream. One of another version, or
+// that is not a message, is an error.
+func ParseControl(e Entry) (rebalance.Message, error) {
+	var m rebalance.Message
+	text := func(field string) string { s, _ := e.Values[field].(string); return s }
+	if v := text("v"); v != controlVersion {
+		return m, fmt.Errorf("control message %s: version %q, not %s", e.ID, v, controlVersion)
+	}
+	err := m.Kind.UnmarshalText([]byte(text("kind")))
+	if err == nil {
+		m.Generation, err = strconv.ParseInt(text("generation"), 10, 64)
+	}
+	if err == nil {
+		m.Partition, err = strconv.Atoi(text("partition"))
+	}
+	if err != nil {
+		return rebalance.Message{}, fmt.Errorf("control message %s: %w", e.ID, err)
+	}
+	m.Executor = text("executor")
+	return m, nil
+}
+
+// KindRules is the kind of the message that says that the rules have changed. It
+// stands in the control stream of the app.
+const KindRules = "rules"
+
+// ControlKind returns what a control message is about, "" for what is no message
+// of this version.
+func ControlKind(e Entry) string {
+	if v, _ := e.Values["v"].(string); v != controlVersion {
+		return ""
+	}
+	kind, _ := e.Values["kind"].(string)
+	return kind
+}
+
+// ControlTail returns the ID of the last message of each control stream, "0-0" of
+// one without messages: where ReadControl begins.
+func (c *Client) ControlTail(ctx context.Context, keys []string) ([]string, error) {
+	calls := make([]*call, len(keys))
+	for i, key := range keys {
+		calls[i] = plainCall(ctx, "XREVRANGE", key, "+", "-", "COUNT", 1)
+	}
+	pipeline(ctx, c.ordinary, calls)
+	ids := make([]string, len(keys))
+	for i, call := range calls {
+		entries, err := call.reply.Slice()
+		if err != nil {
+			return nil, fmt.Errorf("control stream %s: %w", keys[i], sorted(err))
+		}
+		ids[i] = "0-0"
+		if len(entries) > 0 {
+			if id, ok := firstString(entries[0]); ok {
+				ids[i] = id
+			}
+		}
+	}
+	return ids, nil
+}
+
+func firstString(v any) (string, bool) {
+	list, _ := v.([]any)
+	if len(list) == 0 {
+		return "", false
+	}
+	s, ok := list[0].(string)
+	return s, ok
+}

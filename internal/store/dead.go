@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fields of a dead letter, beside those of the event.
+const (
+	deadPrefix    = "__dead."
+	deadID        = deadPrefix + "id"
+	deadPartition = deadPrefix + "partition"
+	deadKey       = deadPrefix + "key"
+	deadAttempts  = deadPrefix + "attempts"
+	deadFirst     = deadPrefix + "first"
+	deadLast      = deadPrefix + "last"
+	deadError     = deadPrefix + "error"
+	deadReason    = deadPrefix + "reason"
+	deadEpoch     = deadPrefix + "epoch"
+	deadPacked    = deadPrefix + "packed" // all fields of an event that has too many for a script
+)
+
+// A DeadLetter is an event moved aside after its last attempt.
+type DeadLetter struct {
+	ID          string // of the dead letter
+	Entry       Entry  // the event, with the ID that it had
+	Partition   int
+	Key         string
+	Attempts    int
+	First, Last time.Time // failure; zero for none
+	Error       string    // of the last failure, cut to 4 KiB
+	Reason      string    // why there was no other attempt
+	Epoch       int64     // of the ownership that gave up on it
+	Begun       int       // Attempts of the RetryState that it had, 0 for none; not stored
+}
+
+// Bury makes a dead letter of an event of the tenure, in one step with its ack or,
+// if it is parked, with its removal from there. The letter's ID and Partition are
+// set by it. ErrFenced says that the ownership is over. It is repeated inside
+// while its outcome is unknown and ctx lives, and may be repeated: there is one
+// dead letter, whatever happens.
+func (c *Client) Bury(ctx context.Context, p Place, t Tenure, d DeadLetter) error {
+	d.Partition = p.Partition
+	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}
+	for _, s := range d.fields() {
+		args = append(args, s)
+	}
+	return p.failed("dead letter of event "+EventID(p.Partition, d.Entry.ID), c.persist(ctx, func() error {
+		return sorted(deadScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
+	}))
+}
+
+func (d *DeadLetter) fields() []string {
+	flat := flatten(d.Entry.Values)
+	if len(flat) > fieldsPerCall {
+		flat = []string{deadPacked, pack(flat)}
+	}
+	return append(flat,
+		deadID, d.Entry.ID, deadPartition, strconv.Itoa(d.Partition), deadKey, d.Key,
+		deadAttempts, strconv.Itoa(d.Attempts), deadFirst, milli(d.First), deadLast, milli(d.Last),
+		deadError, cut(d.Error), deadReason, d.Reason, deadEpoch, strconv.FormatInt(d.Epoch, 10))
+}
+
+// milli is a time as it is stored: milliseconds, "0" for none.
+func milli(t time.Time) string {
+	if t.IsZero() {
+		return "0"
+	}
+	return strconv.FormatInt(t.UnixMilli(), 10)
+}
+
+// DeadLetters returns the dead letters of a partition behind an ID ("" for the
+// first), at most count, in the order in which they died.
+func (c *Client) DeadLetters(ctx context.Context, p Place, after string, count int) ([]DeadLetter, error) {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	entries, err := c.ordinary.XRangeN(ctx, p.Dead, from, "+", int64(count)).Result()
+	if err != nil {
+		return nil, p.wrap("dead letters", sorted(err))
+	}
+	letters := make([]DeadLetter, len(entries))
+	for i, e := range entries {
+		if letters[i], err = parseDead(e, p.Partition); err != nil {
+			return nil, p.wrap("dead letters", err)
+		}
+	}
+	return letters, nil
+}
+
+// LastDead returns the dead letter of a partition that died last, and whether there is one.
+func (c *Client) LastDead(ctx context.Context, p Place) (DeadLetter, bool, error) {
+	entries, err := c.ordinary.XRevRangeN(ctx, p.Dead, "+", "-", 1).Result()
+	if err != nil || len(entries) == 0 {
+		return DeadLetter{}, false, p.wrap("dead letters", sorted(err))
+	}
+	d, err := parseDead(entries[0], p.Partition)
+	return d, err == nil, p.wrap("dead letters", err)
+}
+
+// parseDead reads a dead letter. What somebody else has written there is one
+// without most of its fields.
+func parseDead(e Entry, partition int) (DeadLetter, error) {
+	text := func(name string) string { s, _ := e.Values[name].(string); return s }
+	number := func(name string) int64 { n, _ := strconv.ParseInt(text(name), 10, 64); return n }
+	moment := func(name string) (t time.Time) {
+		if ms := number(name); ms != 0 {
+			t = MomentOf(ms)
+		}
+		return t
+	}
+	d := DeadLetter{
+		ID: e.ID, Entry: Entry{ID: text(deadID), Values: map[string]any{}}, Partition: partition, Key: text(deadKey),
+		Attempts: int(number(deadAttempts)), First: moment(deadFirst), Last: moment(deadLast),
+		Error: text(deadError), Reason: text(deadReason), Epoch: number(deadEpoch),
+	}
+	if packed, ok := e.Values[deadPacked].(string); ok {
+		var err error
+		if d.Entry.Values, err = unpack(packed); err != nil {
+			return d, fmt.Errorf("dead letter %s: %w", e.ID, err)
+		}
+	}
+	for name, value := range e.Values {
+		if !strings.HasPrefix(name, deadPrefix) {
+			d.Entry.Values[name] = value
+		}
+	}
+	return d, nil
+}
+
+// DropDead deletes dead letters for good. It may be repeated.
+func (c *Client) DropDead(ctx context.Context, p Place, ids []string) error {
+	for len(ids) > 0 {
+		n := min(len(ids), statesAtOnce)
+		err := c.persist(ctx, func() error { return sorted(c.once.XDel(ctx, p.Dead, ids[:n]...).Err()) })
+		if err != nil {
+			return p.wrap("drop dead letters", err)
+		}
+		ids = ids[n:]
+	}
+	return nil
+}

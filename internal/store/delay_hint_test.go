@@ -1,0 +1,77 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Workers hear of an event that is due before all others, and only of those.
+func TestDelayIsAnnounced(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100, Processors: []string{"p", "q"}})
+		e.must(err)
+		heard := func() (n int64) {
+			for _, p := range []string{"p", "q"} {
+				n += e.raw.XLen(e.ctx(), e.keys.Control("orders", p)).Val()
+			}
+			return n
+		}
+		for _, step := range []struct {
+			what string
+			do   func()
+			want int64
+		}{
+			{"the first", func() { e.delay(later(0, 2, future)...) }, 2},
+			{"the same time", func() { e.delay(later(2, 1, future)...) }, 2},
+			{"later", func() { e.delay(later(3, 1, future.Add(time.Hour))...) }, 2},
+			{"earlier", func() { e.delay(later(4, 1, future.Add(-time.Hour))...) }, 4},
+			{"due now", func() { e.delay(later(5, 1, past)...) }, 4},
+			{"rescheduled later", func() { e.Reschedule(e.ctx(), "orders", 3, e.waitingIDs()[0], future.Add(2*time.Hour)) }, 4},
+			{"rescheduled to the front", func() { e.Reschedule(e.ctx(), "orders", 3, e.waitingIDs()[3], past) }, 6},
+		} {
+			step.do()
+			equal(t, step.what, heard(), step.want)
+		}
+		got := e.raw.XRange(e.ctx(), e.keys.Control("orders", "q"), "-", "+").Val()[0]
+		hint, ok := ParseHint(Entry{ID: got.ID, Values: got.Values})
+		equal(t, "hint", fmt.Sprint(hint, ok), fmt.Sprint(Hint{HintDue, 3}, true))
+	})
+}
+
+// A processor that is the stream's first one is told at once.
+func TestTheFirstProcessorIsToldOfEarlierEvents(t *testing.T) {
+	e := realEnv(t)
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100})
+	e.must(err)
+	e.delay(later(0, 1, future)...)
+	other := newEnv(t, e.addr, true)
+	_, err = other.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100, Processors: []string{"p"}})
+	e.must(err)
+	e.delay(later(1, 1, future.Add(-time.Minute))...)
+	equal(t, "messages", e.raw.XLen(e.ctx(), e.keys.Control("orders", "p")).Val(), int64(1))
+}
+
+// What is told may be due very soon: so all partitions are told at once.
+func TestHintsOfManyPartitionsTakeOneRoundTrip(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 16, Processors: []string{"p", "q"}})
+		e.must(err)
+		writes, c := e.counted()
+		defer c.Close()
+		ds := make([]Delay, 16)
+		for n := range ds {
+			ds[n] = Delay{Stream: "orders", Partition: n, Records: later(n, 1, future)}
+		}
+		e.must(c.Delay(e.ctx(), ds)[0].Err) // connects, and loads the script
+		before := writes.Load()
+		for n := range ds {
+			ds[n].Records = later(n, 1, future.Add(-time.Hour))
+		}
+		for _, got := range c.Delay(e.ctx(), ds) {
+			e.must(got.Err)
+		}
+		equal(t, "requests: the events and the hints", writes.Load()-before, 2)
+		equal(t, "hints", e.raw.XLen(e.ctx(), e.keys.Control("orders", "q")).Val(), 32)
+	})
+}

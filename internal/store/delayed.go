@@ -1,0 +1,231 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/due"
+)
+
+// What keeps the server while delayed events are moved: so many of them, and bytes, in one
+// round trip, if a script for each of so many partitions moves its share; at least so many each.
+const (
+	movesPerTrip  = 8
+	eventsPerTrip = 1000
+	bytesPerTrip  = 4 << 20
+	leastMoved    = 16
+)
+
+// Fields that a delayed event has beside those that it was sent with.
+const (
+	SentField = "__sent" // when it was sent, in milliseconds since 1970 by Redis' clock
+	DueField  = "__at"   // when it was due
+)
+
+// A Moved is what became of the delayed events of a partition that are due.
+type Moved struct {
+	Events int64         // how many were moved
+	Wait   time.Duration // until the next is due, negative if there is none
+	Full   *FullError    // why some that are due wait for room, nil if none does
+	Err    error         // what kept the first of those that are due from being moved
+}
+
+// A DuePlace is a partition and its due queue.
+type DuePlace struct {
+	Stream    string
+	Partition int
+}
+
+// Move moves delayed events that are due into their partitions, a bounded number
+// of each. Nothing is moved early and nothing twice, whoever else moves at the
+// same time; so it may be repeated. Where a partition has no room, it makes room
+// as Append does, but waits for none: whatever the overflow policy, what is due is
+// neither dropped nor refused.
+func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
+	out := make([]Moved, len(ps))
+	var calls []*call
+	var at []int
+	share := max(len(ps), movesPerTrip)
+	for i, p := range ps {
+		m, err := c.recentMeta(ctx, p.Stream)
+		if err != nil {
+			out[i].Err = p.wrap(err)
+			continue
+		}
+		calls = append(calls, scriptCall(ctx, moveScript, c.delayKeys(p.Stream, p.Partition), m.Size,
+			max(eventsPerTrip/share, leastMoved), max(bytesPerTrip/share, bytesPerTrip/eventsPerTrip*leastMoved)))
+		at = append(at, i)
+	}
+	inTurns(ctx, c.once, calls, movesPerTrip)
+	var denied []*part
+	full := map[*part]*Moved{}
+	for n, i := range at {
+		p, flat := ps[i], []any(nil)
+		flat, err := calls[n].reply.Slice()
+		more := int64(0)
+		if err == nil {
+			out[i], more, err = parseMoved(flat)
+		}
+		if err != nil {
+			out[i].Err = p.wrap(sorted(c.blamed(ctx, c.delayKeys(p.Stream, p.Partition), err)))
+			continue
+		}
+		if more > 0 {
+			d := &part{Append: &Append{Stream: p.Stream, Partition: p.Partition, Log: c.keys.Partition(p.Stream, p.Partition)}, need: int(min(more, recordsPerCall))}
+			denied, full[d] = append(denied, d), &out[i]
+		}
+	}
+	c.makeRoomFor(ctx, denied, full)
+	return out
+}
+
+func (c *Client) makeRoomFor(ctx context.Context, denied []*part, full map[*part]*Moved) {
+	if len(denied) == 0 {
+		return
+	}
+	for i, r := range c.room(ctx, denied) {
+		m := full[denied[i]]
+		switch {
+		case r.err != nil:
+			m.Err = DuePlace{denied[i].Stream, denied[i].Partition}.wrap(r.err)
+		case r.Length >= denied[i].meta.Size && denied[i].meta.Size > 0:
+			m.Full = &r.FullError
+		}
+	}
+}
+
+func (p DuePlace) wrap(err error) error {
+	return fmt.Errorf("stream %s partition %d: move delayed events: %w", p.Stream, p.Partition, err)
+}
+
+func parseMoved(flat []any) (m Moved, denied int64, err error) {
+	if len(flat) != 4 {
+		return m, 0, fmt.Errorf("unexpected reply %v", flat)
+	}
+	events, ok1 := flat[0].(int64)
+	wait, ok2 := flat[1].(int64)
+	denied, ok3 := flat[2].(int64)
+	text, ok4 := flat[3].(string)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return m, 0, fmt.Errorf("unexpected reply %v", flat)
+	}
+	if text != "" {
+		err = scriptError(text)
+	}
+	return Moved{Events: events, Wait: time.Duration(wait) * time.Millisecond}, denied, err
+}
+
+// headsCall asks when the next delayed event of each partition of a part is due.
+func headsCall(ctx context.Context, rs []Renewal, part []int) *call {
+	keys := make([]string, len(part))
+	for i, at := range part {
+		keys[i] = rs[at].Place.Due
+	}
+	return scriptCall(ctx, headsScript, keys)
+}
+
+// setDue fills in what headsCall found; it is a hint, so that an error is none.
+func setDue(renewed []Renewed, heads *call) {
+	waits, _ := heads.reply.Int64Slice()
+	for i, ms := range waits {
+		if i < len(renewed) && ms >= 0 {
+			renewed[i].Due = max(time.Duration(ms)*time.Millisecond, 1)
+		}
+	}
+}
+
+// queue is the due queue of a partition.
+func (c *Client) queue(stream string, partition int) due.Queue {
+	return due.New(c.once, c.dueKeys(stream, partition))
+}
+
+// Cancel removes a delayed event. false: it does not wait (any more): it was moved
+// into its partition, or cancelled, or never there. A repetition says false.
+func (c *Client) Cancel(ctx context.Context, stream string, partition int, id string) (bool, error) {
+	waited, _, err := c.queue(stream, partition).Remove(ctx, id)
+	return waited, delayedError(stream, partition, "cancel", id, err)
+}
+
+// Reschedule changes when a delayed event is due. false: it does not wait (any
+// more). It may be repeated.
+func (c *Client) Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error) {
+	return c.reschedule(ctx, stream, partition, due.Put{ID: id, At: at, Mode: due.IfPresent})
+}
+
+// Fire makes a delayed event due now. false: it does not wait (any more).
+func (c *Client) Fire(ctx context.Context, stream string, partition int, id string) (bool, error) {
+	return c.reschedule(ctx, stream, partition, due.Put{ID: id, Mode: due.IfPresent})
+}
+
+func (c *Client) reschedule(ctx context.Context, stream string, partition int, p due.Put) (bool, error) {
+	stored, ok, err := c.queue(stream, partition).Put(ctx, p)
+	if err == nil && stored.First {
+		c.announceDue(ctx, DuePlace{stream, partition})
+	}
+	return ok, delayedError(stream, partition, "reschedule", p.ID, err)
+}
+
+// A DelayedEvent is one that waits for its time.
+type DelayedEvent struct {
+	ID     string         // in the due queue of its partition
+	At     time.Time      // when it is due
+	Sent   time.Time      // when it was sent
+	Values map[string]any // as its entry will have them, but for DueField
+}
+
+// Delayed returns at most n delayed events of a partition in the order in which
+// they are due, from the one with this number on. It changes nothing.
+func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n int) ([]DelayedEvent, error) {
+	entries, err := c.queue(stream, partition).List(ctx, from, n)
+	if err != nil {
+		return nil, delayedError(stream, partition, "list", "", err)
+	}
+	out := make([]DelayedEvent, len(entries))
+	for i, e := range entries {
+		values, err := unpack(e.Data)
+		if err != nil {
+			return nil, delayedError(stream, partition, "read", e.ID, err)
+		}
+		text, _ := values[SentField].(string)
+		ms, _ := strconv.ParseInt(text, 10, 64) // written by delay.lua
+		out[i] = DelayedEvent{ID: e.ID, At: e.At, Sent: MomentOf(ms), Values: values}
+	}
+	return out, nil
+}
+
+// CountDelayed returns how many delayed events each partition of a stream has. Where
+// the error is ErrWrongType the others were counted all the same.
+func (c *Client) CountDelayed(ctx context.Context, stream string, partitions int) ([]int64, error) {
+	calls := make([]*call, partitions)
+	for i := range calls {
+		calls[i] = plainCall(ctx, "ZCARD", c.dueKeys(stream, i).Due)
+	}
+	pipeline(ctx, c.ordinary, calls)
+	out := make([]int64, partitions)
+	var wrong error
+	for i, call := range calls {
+		n, err := call.reply.Int64()
+		err = delayedError(stream, i, "count", "", err)
+		if errors.Is(err, ErrWrongType) {
+			wrong = err
+		} else if err != nil {
+			return nil, err
+		}
+		out[i] = n
+	}
+	return out, wrong
+}
+
+func delayedError(stream string, partition int, op, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	what := "delayed events"
+	if id != "" {
+		what = "delayed event " + DelayedID(partition, id)
+	}
+	return fmt.Errorf("stream %s partition %d: %s %s: %w", stream, partition, op, what, sorted(err))
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CompareIDs compares two entry IDs, ms-seq, by text: 64 bits fit no double and
+// need no parsing.
+func CompareIDs(a, b string) int {
+	am, as := cutID(a)
+	bm, bs := cutID(b)
+	return cmp.Or(compareDigits(am, bm), compareDigits(as, bs))
+}
+
+func cutID(id string) (ms, seq string) {
+	ms, seq, ok := strings.Cut(id, "-")
+	if !ok {
+		seq = "0"
+	}
+	return ms, seq
+}
+
+func compareDigits(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+// EventID is what an event, or a dead letter, is called wherever somebody reads it:
+// "partition/entry ID", for an entry ID is unique within its partition only. It is ""
+// for no entry ID.
+func EventID(partition int, id string) string {
+	if id == "" {
+		return ""
+	}
+	return strconv.Itoa(partition) + "/" + id
+}
+
+var eventID = regexp.MustCompile(`^([0-9]{1,9})/([0-9]+-[0-9]+)$`)
+
+// ParseEventID is the inverse of EventID.
+func ParseEventID(s string) (partition int, id string, ok bool) {
+	m := eventID.FindStringSubmatch(s)
+	if m == nil {
+		return 0, "", false
+	}
+	partition, err := strconv.Atoi(m[1])
+	return partition, m[2], err == nil
+}
+
+// Before is the largest ID below an entry ID; a number alone means its first entry,
+// number-0. "0-0" is the lowest there is, and below none.
+func Before(id string) string {
+	ms, seq := cutID(id)
+	m, err1 := strconv.ParseUint(ms, 10, 64)
+	n, err2 := strconv.ParseUint(seq, 10, 64)
+	switch {
+	case err1 != nil || err2 != nil || (m == 0 && n == 0):
+		return "0-0"
+	case n > 0:
+		return fmt.Sprintf("%d-%d", m, n-1)
+	}
+	return fmt.Sprintf("%d-%d", m-1, uint64(math.MaxUint64))
+}
+
+const (
+	firstMoment = -62_135_596_800_000 // ms, the year 1
+	lastMoment  = 253_402_300_799_999 // the end of the year 9999
+)
+
+// MomentOf is a time in milliseconds since 1970, in UTC. One that no JSON can tell is
+// the nearest that it can: IDs and times are written by others, too.
+func MomentOf(ms int64) time.Time { return time.UnixMilli(min(max(ms, firstMoment), lastMoment)).UTC() }
+
+// TimeOfID is when the server made an entry ID, to the millisecond.
+func TimeOfID(id string) time.Time {
+	ms, _ := cutID(id)
+	n, _ := strconv.ParseInt(ms, 10, 64)
+	return MomentOf(n)
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+const (
+	alice = "aaaaaaaaaaaaaaaa"
+	bob   = "bbbbbbbbbbbbbbbb"
+	carol = "cccccccccccccccc"
+)
+
+// An env is a server and a client of it.
+type env struct {
+	*Client
+	t    *testing.T
+	raw  *redis.Client
+	real bool
+	addr string
+}
+
+// both runs a test on a redis-server and on the embedded server.
+func both(t *testing.T, test func(t *testing.T, e *env)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) { test(t, realEnv(t)) })
+	t.Run("embedded", func(t *testing.T) {
+		s, err := embedded.Start("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		test(t, newEnv(t, s.Addr(), false))
+	})
+}
+
+func realEnv(t *testing.T, args ...string) *env {
+	t.Helper()
+	return newEnv(t, redistest.Start(t, args...).Addr(), true)
+}
+
+func newEnv(t *testing.T, addr string, real bool) *env {
+	t.Helper()
+	c, err := Open(Options{URL: "redis://" + addr, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1, ReadTimeout: time.Minute})
+	t.Cleanup(func() {
+		raw.Close()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &env{Client: c, t: t, raw: raw, real: real, addr: addr}
+}
+
+// add appends an entry with the given ID, "*" for the next one.
+func (e *env) add(log, id string) string {
+	e.t.Helper()
+	id, err := e.raw.XAdd(e.ctx(), &redis.XAddArgs{Stream: log, ID: id, Values: []any{"data", id}}).Result()
+	e.must(err)
+	return id
+}
+
+// lock obtains a partition's lock.
+func (e *env) lock(p Place, t Tenure) {
+	e.t.Helper()
+	e.must(e.Lock(e.ctx(), p, t, 10*time.Second, 10*time.Second))
+}
+
+// own makes the executor the partition's owner, even if another one holds the lock.
+func (e *env) own(p Place, t Tenure) Position {
+	e.t.Helper()
+	e.must(e.raw.Del(e.ctx(), p.Lock).Err())
+	e.lock(p, t)
+	pos, err := e.Takeover(e.ctx(), p, t, "", 0)
+	e.must(err)
+	return pos
+}
+
+// read reads as an owner does, without waiting, and returns the IDs.
+func (e *env) read(p Place, executor string, count int) []string {
+	e.t.Helper()
+	r := e.NewReader()
+	defer r.Close()
+	got, err := r.Read(e.ctx(), GroupName(p.Processor, executor), "c", []string{p.Log}, count, 0)
+	e.must(err)
+	var all []string
+	for _, c := range got {
+		all = append(all, ids(c.Entries)...)
+	}
+	return all
+}
+
+func (e *env) ctx() context.Context { return e.t.Context() }
+
+func (e *env) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// groups returns the names of a partition's groups with their last-delivered IDs.
+func (e *env) groups(log string) map[string]string {
+	e.t.Helper()
+	infos, err := e.raw.XInfoGroups(e.ctx(), log).Result()
+	e.must(err)
+	m := map[string]string{}
+	for _, g := range infos {
+		m[g.Name] = g.LastDeliveredID
+	}
+	return m
+}
+
+func ids(entries []Entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.ID)
+	}
+	return out
+}
+
+func tenure(executor string, n uint64) Tenure { return Tenure{Executor: executor, Number: n} }
+
+func equal[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if g, w := fmt.Sprintf("%v", got), fmt.Sprintf("%v", want); g != w {
+		t.Errorf("%s: got %s, want %s", what, g, w)
+	}
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+		<-tick.C
+	}
+}
+
+// counted is a client whose writes to connections are counted.
+func (e *env) counted() (writes *atomic.Int64, c *Client) {
+	e.t.Helper()
+	o := &redis.Options{Addr: e.addr}
+	dial := redis.NewDialer(o)
+	writes = new(atomic.Int64)
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
+		return &countedConn{nc, writes}, err
+	}
+	shared := redis.NewClient(o)
+	e.t.Cleanup(func() { shared.Close() })
+	c, err := Open(Options{Redis: shared, Keys: e.keys})
+	e.must(err)
+	return writes, c
+}
+
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}

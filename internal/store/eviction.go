@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// An Eviction says that a server may remove keys when its memory is full, or that it has.
+type Eviction struct {
+	Addr    string
+	Policy  string // maxmemory-policy
+	Limit   int64  // maxmemory in bytes, 0 without one: then nothing is evicted as yet
+	Evicted int64  // keys that were, since the server's start
+}
+
+// Forbidden reports whether the server evicts nothing as it is set now.
+func (e Eviction) Forbidden() bool { return e.Policy == "noeviction" }
+
+// Error says how the server is set, and what it has removed.
+func (e Eviction) Error() string {
+	text := fmt.Sprintf("redis at %s: maxmemory-policy is %s, ", e.Addr, e.Policy)
+	if e.Limit > 0 {
+		text += fmt.Sprintf("with maxmemory %d MiB", e.Limit>>20)
+	} else {
+		text += "and nothing is evicted as long as maxmemory is not set"
+	}
+	if e.Evicted > 0 {
+		text += fmt.Sprintf("; %d keys were evicted since its start", e.Evicted)
+	}
+	return text
+}
+
+// Evictions returns the servers that may evict keys, or have done so since they began; in a
+// cluster its masters are asked. One that does not let us ask is left out. The error is one
+// of the connection.
+func (c *Client) Evictions(ctx context.Context) (out []Eviction, err error) {
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		text, err := n.Redis.Do(ctx, "INFO", "memory", "stats").Text()
+		if err != nil && !isReply(err) {
+			return nil, fmt.Errorf("redis at %s: INFO: %w", n.Addr, err)
+		}
+		if e := parseEviction(text); e.Policy != "" && (!e.Forbidden() || e.Evicted > 0) {
+			e.Addr = n.Addr
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func parseEviction(info string) (e Eviction) {
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		n, _ := strconv.ParseInt(value, 10, 64)
+		switch name {
+		case "maxmemory_policy":
+			e.Policy = value
+		case "maxmemory":
+			e.Limit = n
+		case "evicted_keys":
+			e.Evicted = n
+		}
+	}
+	return e
+}

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Where a partition runs out of IDs in the middle of a batch, what is in is told as in.
+func TestAppendToAPartitionThatRunsOutOfIDs(t *testing.T) {
+	const most = "18446744073709551615"
+	plain, wide, mixed := [][]string{}, records(0, 4), append(records(0, 1), []string{"data", "x"}, []string{"data", "y"}, []string{"data", "z"})
+	for i := range 4 {
+		plain = append(plain, []string{"n", fmt.Sprint(i)})
+	}
+	for _, tt := range []struct {
+		name    string
+		records [][]string
+		ids     []string
+		left    int // IDs
+	}{
+		{"plain", plain, nil, 2}, {"plain, the first is refused", plain, nil, 0}, {"plain, the last is refused", plain, nil, 3},
+		{"several fields", wide, nil, 2}, {"several fields, the first is refused", wide, nil, 0},
+		{"several shapes", mixed, nil, 2},
+		{"with IDs", wide, []string{"a", "b", "c", "d"}, 2}, {"with an ID that was sent twice", wide, []string{"a", "a", "c", "d"}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := realEnv(t)
+			e.bounded(100, OverflowReject, "printer")
+			log, other := e.Place("orders", "", 0).Log, e.Place("orders", "", 1).Log
+			e.add(log, most+"-18446744073709551"+fmt.Sprint(615-tt.left))
+			out := e.Append(e.ctx(), []Append{
+				{Stream: "orders", Log: log, Records: tt.records, IDs: tt.ids},
+				{Stream: "orders", Partition: 1, Log: other, Records: tt.records[:1]},
+			})
+			in := tt.left
+			if out[0].Duplicate != nil {
+				in++
+			}
+			if out[0].Err == nil || !strings.Contains(out[0].Err.Error(), "last possible ID") || out[0].Unknown || len(out[0].IDs) != in {
+				t.Errorf("%d IDs left: got %+v", tt.left, out[0])
+			}
+			equal(t, "length", e.raw.XLen(e.ctx(), log).Val(), int64(1+tt.left))
+			e.must(out[1].Err)
+			equal(t, "length of the other one", e.raw.XLen(e.ctx(), other).Val(), 1)
+		})
+	}
+}

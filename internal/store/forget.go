@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Unregister takes a processor out of a stream's metadata, so that nothing waits
+// for it any more, and says whether it was there.
+func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool, error) {
+	for {
+		stored, err := c.load(ctx, c.keys.Meta(stream))
+		if err != nil || len(stored) == 0 {
+			return false, c.metaErrorOf(stream, err)
+		}
+		m, err := parseMeta(stored)
+		if err != nil {
+			return false, c.metaError(stream, err)
+		}
+		at := slices.Index(m.Processors, processor)
+		if at < 0 {
+			return false, nil
+		}
+		m.Processors = slices.Delete(m.Processors, at, at+1)
+		value, err := json.Marshal(m)
+		if err != nil {
+			return false, c.metaError(stream, err)
+		}
+		swapped, err := c.swap(ctx, c.keys.Meta(stream), stored, value)
+		if err != nil {
+			return false, c.metaError(stream, err)
+		}
+		if swapped {
+			c.metas.store(stream, m)
+			return true, nil
+		}
+	}
+}
+
+func (c *Client) metaErrorOf(stream string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.metaError(stream, err)
+}
+
+// Forget removes what a processor left in a partition: consumer groups, position,
+// parked events, and with dead its dead letters. ErrHeld says that the partition
+// has an owner; then nothing was removed. It may be repeated.
+func (c *Client) Forget(ctx context.Context, p Place, dead bool) error {
+	return c.forget(ctx, p, dead, "0")
+}
+
+// LeaveToPython is Forget that leaves a plain consumer group at the processor's position,
+// from which Python's runnel goes on under the same name.
+func (c *Client) LeaveToPython(ctx context.Context, p Place, dead bool) error {
+	return c.forget(ctx, p, dead, "1")
+}
+
+func (c *Client) forget(ctx context.Context, p Place, dead bool, leave string) error {
+	keys := []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}
+	if dead {
+		keys = append(keys, p.Dead)
+	}
+	return p.wrap("forget", c.persist(ctx, func() error {
+		err := forgetScript.Run(ctx, c.once, keys, p.Processor, ExecutorIDLength, leave).Err()
+		if replyHas(err, "HELD") {
+			return errors.Join(ErrHeld, err)
+		}
+		return sorted(err)
+	}))
+}
+
+// DropStream deletes the partitions of a stream, what is delayed in them, and, last,
+// its metadata. What processors left has to be forgotten before. It may be repeated.
+func (c *Client) DropStream(ctx context.Context, stream string, partitions int) error {
+	for from := 0; from < partitions; from += partitionsPerTrip {
+		var calls []*call
+		for n := from; n < min(from+partitionsPerTrip, partitions); n++ {
+			due := c.keys.Delayed(stream, n)
+			calls = append(calls, plainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence))
+		}
+		pipeline(ctx, c.ordinary, calls)
+		for i, call := range calls {
+			if err := call.reply.Err(); err != nil {
+				return fmt.Errorf("stream %s partition %d: delete: %w", stream, from+i, sorted(err))
+			}
+		}
+	}
+	// Together: who makes the stream anew in between would not be listed.
+	err := unlistScript.Run(ctx, c.ordinary, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
+	if err != nil {
+		return c.metaError(stream, sorted(err))
+	}
+	c.metas.forget(stream)
+	return nil
+}
+
+// ForgetMembers removes the membership and the control stream of a processor
+// without members.
+func (c *Client) ForgetMembers(ctx context.Context, stream, processor string) error {
+	err := c.ordinary.Del(ctx, c.keys.Membership(stream, processor), c.keys.Control(stream, processor)).Err()
+	return c.Group(stream, processor).wrap("forget", sorted(err))
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// forgottenFor is how long a View shows what Redis has forgotten.
+const forgottenFor = 24 * time.Hour
+
+// askedPerScript bounds how long one keeps the server, where a stream has many processors.
+const askedPerScript = 64
+
+// What Redis may forget.
+const (
+	// ForgottenPartition says that a partition was deleted, renamed, evicted or flushed,
+	// though the positions in it were kept.
+	ForgottenPartition = "partition"
+	// ForgottenState says that Redis went back to what it had been before, as after a restart
+	// with an older copy or none, or a failover to a replica that was behind.
+	ForgottenState = "state"
+)
+
+// A Forgotten is what Redis has forgotten of a partition: what is known to have been there
+// behind From, up to To at least. Of what came behind To nothing is known.
+type Forgotten struct {
+	Version int    `json:"v"`
+	What    string `json:"what"`  // ForgottenPartition or ForgottenState
+	From    string `json:"from"`  // entry ID
+	To      string `json:"to"`    // entry ID, "" where none is known
+	Epoch   int64  `json:"epoch"` // of the owner that told it
+	At      int64  `json:"at"`    // ms
+}
+
+// Error says what may be gone.
+func (f *Forgotten) Error() string {
+	behind := "behind " + f.From
+	if f.To != "" && f.To != f.From {
+		behind += ", which reached " + f.To + " at least,"
+	}
+	if f.What == ForgottenPartition {
+		return "it was deleted, renamed, evicted or flushed: what was sent " + behind + " and not processed is gone"
+	}
+	return "Redis went back to an older state, as after a restart with an older copy, a failover or FLUSHALL: what was sent " + behind + " may be gone, or come again"
+}
+
+// parseForgotten reads what a script stored. What cannot be read says nothing.
+func parseForgotten(text string) *Forgotten {
+	f := new(Forgotten)
+	if text == "" || json.Unmarshal([]byte(text), f) != nil || f.Version != 1 {
+		return nil
+	}
+	return f
+}
+
+// since returns f if it was told after a moment.
+func (f *Forgotten) since(t time.Time) *Forgotten {
+	if f == nil || time.UnixMilli(f.At).Before(t) {
+		return nil
+	}
+	return f
+}
+
+// Known is what an owner knew of its partition when it lost it.
+type Known struct {
+	Place Place
+	Group string
+	Epoch int64
+	Given string // the last entry that it was given, or that it had done
+	Back  string // the floor that it found stored instead of Given, "" if it found none
+}
+
+// Forgotten finds out what Redis has forgotten of what owners knew, and stores
+// it for View.Forgotten. Nil stands for nothing, or for what the next owner has told. The
+// results stand in the order of known. It may be repeated.
+func (c *Client) Forgotten(ctx context.Context, known []Known) ([]*Forgotten, error) {
+	parts := c.parts(len(known), askedPerScript, func(i int) string { return known[i].Place.Log })
+	calls := make([]*call, len(parts))
+	for n, part := range parts {
+		var keys []string
+		var args []any
+		for _, i := range part {
+			keys = append(keys, known[i].Place.Log, known[i].Place.Own)
+			args = append(args, known[i].Group, known[i].Epoch, known[i].Given, known[i].Back)
+		}
+		calls[n] = scriptCall(ctx, forgottenScript, keys, args...)
+	}
+	pipeline(ctx, c.ordinary, calls)
+	out := make([]*Forgotten, len(known))
+	for n, part := range parts {
+		texts, err := calls[n].reply.StringSlice()
+		if err == nil && len(texts) != len(part) {
+			err = fmt.Errorf("reply for %d partitions, of %d", len(texts), len(part))
+		}
+		if err != nil {
+			return nil, known[part[0]].Place.wrap("what Redis forgot", sorted(err))
+		}
+		for i, at := range part {
+			out[at] = parseForgotten(texts[i])
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"encoding/json"
+	"maps"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/test/corpus"
+)
+
+// FuzzStored reads anything as each of the values that are stored as JSON. What is taken
+// can be told as JSON.
+func FuzzStored(f *testing.F) {
+	for _, text := range []string{
+		``, `{}`, `null`, `[]`, `{"v":1}`, `{"v":2}`, `{"v":1,"partitions":4,"size":9,"codec":"json","partitioner":"xxh64","layout":"standalone","processors":["a"]}`,
+		`{"v":1,"rules":3,"running":{"-1":9223372036854775807,"2":1767225600123}}`,
+		`{"v":2,"lane":"h0","key":"k","sum":"0","n":2}`, `{"v":1,"attempts":2,"first":1767225600123,"last":-9223372036854775808,"at":1,"lane":"x","error":"e"}`,
+		`{"v":1,"reason":"r","event":"1-1","worker":"w","at":9223372036854775807}`,
+	} {
+		f.Add(text)
+	}
+	corpus.Add(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		if m, err := parseMeta([]byte(text)); err == nil {
+			if m.Version != MetaVersion {
+				t.Fatalf("%+v", m)
+			}
+			m.idWindow()
+		}
+		for _, since := range ParseBeat(text).Running {
+			tell(t, since)
+		}
+		if q, err := parseQuarantine(text); err == nil && q != nil {
+			tell(t, MomentOf(q.At))
+		}
+		if s, err := parseRetry("1-1", text); err == nil {
+			tell(t, MomentOf(s.First), MomentOf(s.Last), MomentOf(s.At))
+			if s.Counted() < 0 {
+				t.Fatalf("%d attempts", s.Counted())
+			}
+		}
+	})
+}
+
+func tell(t *testing.T, times ...time.Time) {
+	t.Helper()
+	if _, err := json.Marshal(times); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzPacked unpacks anything. What was unpacked is the same when it was packed again.
+func FuzzPacked(f *testing.F) {
+	f.Add("")
+	f.Add(pack([]string{"data", "x", "", "\x00:"}))
+	f.Add("3:abc")
+	f.Add("9223372036854775807:a")
+	f.Add("-1:1:a")
+	corpus.Add(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := unpack(text)
+		if err != nil {
+			return
+		}
+		again, err := unpack(pack(flatten(values)))
+		if err != nil || !maps.Equal(values, again) {
+			t.Fatalf("%q, %v, want %q", again, err, values)
+		}
+	})
+}
+
+// FuzzEntry reads an entry with any fields as a control message, a hint, and a dead
+// letter.
+func FuzzEntry(f *testing.F) {
+	f.Add("1-1", "v", "1", "kind", "join", "partition", "3")
+	f.Add("18446744073709551615-1", "v", "1", "kind", "poke", "partition", "-1")
+	f.Add("1-1", deadID, "99999999999999999-0", deadFirst, "9223372036854775807", deadPacked, "4:data1:x")
+	f.Add("x", deadAttempts, "-7", deadEpoch, "x", "data", "x")
+	corpus.Add(f)
+	f.Fuzz(func(t *testing.T, id, n1, v1, n2, v2, n3, v3 string) {
+		e := Entry{ID: id, Values: map[string]any{n1: v1, n2: v2, n3: v3}}
+		if h, ok := ParseHint(e); ok && !hintKinds[h.Kind] {
+			t.Fatalf("%+v", h)
+		}
+		_, _ = ParseControl(e)
+		ControlKind(e)
+		if d, err := parseDead(e, 3); err == nil {
+			tell(t, d.First, d.Last, TimeOfID(d.ID), TimeOfID(d.Entry.ID))
+			if d.Entry.Values == nil || d.Partition != 3 {
+				t.Fatalf("%+v", d)
+			}
+		}
+	})
+}
+
+// FuzzIDs compares, steps back from and tells the time of anything.
+func FuzzIDs(f *testing.F) {
+	f.Add("0-0", "0-1", "3/0000000000000001")
+	f.Add("18446744073709551615-18446744073709551615", "1", "0/x")
+	f.Add("-", "", "-1/1")
+	corpus.Add(f)
+	f.Fuzz(func(t *testing.T, a, b, delayed string) {
+		if CompareIDs(a, b) != -CompareIDs(b, a) || CompareIDs(a, a) != 0 {
+			t.Fatalf("%q and %q: %d, %d", a, b, CompareIDs(a, b), CompareIDs(b, a))
+		}
+		tell(t, TimeOfID(a))
+		if at := Before(a); strings.Count(at, "-") != 1 {
+			t.Fatalf("before %q is %q", a, at)
+		}
+		if n, id, ok := ParseDelayedID(delayed); ok {
+			if m, again, ok := ParseDelayedID(DelayedID(n, id)); !ok || m != n || again != id {
+				t.Fatalf("%q became %d, %q", delayed, m, again)
+			}
+		}
+	})
+}
+
+// FuzzURL reads anything as a URL of Redis. No error shows what stands where a password
+// does.
+func FuzzURL(f *testing.F) {
+	const secret = "s3cr3t-hunter2"
+	for _, before := range []string{"user:", ":", "", "u:x%zz", "u:a@", "u:/?#", "u:[::1"} {
+		f.Add("redis://", before, "@127.0.0.1:6379/0?db=1")
+		f.Add("rediss://", before, "@[::1/%zz?password=x")
+		f.Add("unix://", before, "@/run/redis.sock")
+		f.Add("http://", before, "@")
+		f.Add("redis+sentinel://", before, "@one:1,two/shop/0?sentinel_password=x")
+		f.Add("rediss+sentinel://", before, "@one/%zz?a@b")
+		f.Add("redis+cluster://", before, "@one:1,two,[::1]:3/0?db=0")
+		f.Add("rediss+cluster://", before, "@one,/1?a@b")
+	}
+	corpus.Add(f)
+	f.Fuzz(func(t *testing.T, scheme, before, after string) {
+		if !strings.Contains(after, "@") || !strings.HasSuffix(scheme, "://") {
+			return
+		}
+		o := Options{URL: scheme + before + secret + after, Keys: keys.Keys{App: "shop", Layout: keys.Cluster}}
+		if IsCluster(o) {
+			if _, err := clusterOptions(o); err != nil && strings.Contains(err.Error(), secret) {
+				t.Fatal(err)
+			}
+			return
+		}
+		_, s, err := baseOptions(o)
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Fatal(err)
+		}
+		if s != nil {
+			s.close()
+		}
+	})
+}
+
+// FuzzRedirection reads anything as the answer of a node of a cluster: where it leads is a
+// slot that there is, and an address.
+func FuzzRedirection(f *testing.F) {
+	for _, text := range []string{"MOVED 3999 127.0.0.1:6381", "ASK 0 [::1]:1", "MOVED 16384 a:1", "MOVED -1 a:1", "MOVED 1 :6379", "ASK 1 a", "MOVED", "TRYAGAIN x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		slot, addr, _ := redirection(scriptError(text))
+		if addr == "" {
+			return
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil || slot < 0 || slot >= slotCount {
+			t.Errorf("%q leads to %d at %q", text, slot, addr)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A ForeignGroup is a consumer group of one partition that is of no registered processor.
+// What it has not acked is never trimmed.
+type ForeignGroup struct {
+	Name      string
+	Processor string // unregistered processor of Go whose owner has it, "" if the group is none of Go's
+	Delivered string // last ID that was delivered to it
+	Needs     string // first ID that it has not acked; entries from there on stay
+	Pending   int64  // delivered, not acked
+	Lag       int64  // not delivered; -1: the server does not know
+}
+
+// ForeignGroups returns the consumer groups of each partition of a stream that are of none
+// of its registered processors. It changes nothing.
+func (c *Client) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]ForeignGroup, error) {
+	args := []any{ExecutorIDLength}
+	for _, p := range m.Processors {
+		args = append(args, p)
+	}
+	out := make([][]ForeignGroup, m.Partitions)
+	calls := make([]*call, m.Partitions)
+	for n := range calls {
+		calls[n] = scriptCall(ctx, groupsScript, []string{c.keys.Partition(stream, n)}, args...)
+	}
+	inTurns(ctx, c.ordinary, calls, inTurn(len(m.Processors)))
+	for n, call := range calls {
+		groups, err := parseGroups(call.reply.Slice())
+		if err = sorted(err); errors.Is(err, ErrWrongType) {
+			continue // it has none, and a look at the partition names the key
+		}
+		if err != nil {
+			return nil, fmt.Errorf("stream %s partition %d: consumer groups: %w", stream, n, err)
+		}
+		out[n] = groups
+	}
+	return out, nil
+}
+
+func parseGroups(reply []any, err error) ([]ForeignGroup, error) {
+	var out []ForeignGroup
+	for _, one := range reply {
+		values, _ := one.([]any)
+		g, ok := ForeignGroup{}, len(values) == 6
+		for i, to := range []any{&g.Name, &g.Processor, &g.Delivered, &g.Needs, &g.Pending, &g.Lag} {
+			if !ok {
+				break
+			}
+			switch to := to.(type) {
+			case *string:
+				*to, ok = values[i].(string)
+			case *int64:
+				*to, ok = values[i].(int64)
+			}
+		}
+		if !ok {
+			return nil, fmt.Errorf("unexpected reply %v", one)
+		}
+		out = append(out, g)
+	}
+	return out, err
+}
+
+// DropGroup destroys a consumer group in all partitions of a stream: what only it has not
+// acked may be trimmed from then on. It may be repeated.
+func (c *Client) DropGroup(ctx context.Context, stream string, partitions int, group string) error {
+	for from := 0; from < partitions; from += partitionsPerTrip {
+		calls := make([]*call, min(partitions-from, partitionsPerTrip))
+		for i := range calls {
+			calls[i] = plainCall(ctx, "XGROUP", "DESTROY", c.keys.Partition(stream, from+i), group)
+		}
+		pipeline(ctx, c.ordinary, calls)
+		for i, call := range calls {
+			if err := call.reply.Err(); err != nil && !replyHas(err, "requires the key to exist") {
+				return fmt.Errorf("stream %s partition %d: destroy consumer group %s: %w", stream, from+i, group, sorted(err))
+			}
+		}
+	}
+	return nil
+}

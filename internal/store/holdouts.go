@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// A Holdout is an executor in which the rules are not yet in full effect.
+type Holdout struct {
+	Stream, Processor string
+	Executor          string
+	Worker            string // "" where it is no member
+	Partitions        []int  // of those that were asked about, whose locks it holds
+
+	// Silent tells that it has neither a heartbeat nor one of the locks: it has died, or
+	// the server's clock was set forward, or the keys were deleted. It may go on for as
+	// long as its lease, which is shorter than Expiry; 0 where that is not known.
+	Silent bool
+	Expiry time.Duration
+}
+
+// String names the executor, for messages.
+func (h Holdout) String() string {
+	who := h.Executor
+	if h.Worker != "" {
+		who = h.Worker
+	}
+	s := fmt.Sprintf("%s/%s on %s", h.Stream, h.Processor, who)
+	if len(h.Partitions) > 0 {
+		s += fmt.Sprintf(" (partitions %s)", rebalance.Ranges(h.Partitions))
+	}
+	if h.Silent {
+		s += " (no heartbeat; its lease may last)"
+	}
+	return s
+}
+
+// Holdouts returns the executors of a processor in which generations of the
+// rules are not yet in full effect, as inEffect judges those that they tell: of its members, of those that hold the lock of one
+// of the partitions or did not release it, and of those that an earlier call returned. None means that of what
+// these rules hold back nothing runs, and nothing can begin to, for whoever takes a
+// partition over from now on reads the rules after that. It changes nothing.
+//
+// The locks are read before the heartbeats:
+//
+//  1. a lock is free: its next owner obtains it later, and reads the rules later
+//     still;
+//  2. a lock is held, and the heartbeat of its holder tells these generations: it
+//     holds back whatever it has;
+//  3. a lock is held by an executor without a heartbeat, which was cut off or has
+//     died: nobody knows, before the lock expires;
+//  4. one of them has neither: it is silent, and the caller waits for its lease.
+func (c *Client) Holdouts(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []Holdout) ([]Holdout, error) {
+	calls := []*call{plainCall(ctx, "GET", c.keys.Membership(stream, processor))}
+	for _, n := range partitions {
+		calls = append(calls, plainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
+	}
+	for _, n := range partitions {
+		calls = append(calls, plainCall(ctx, "HMGET", c.keys.Ownership(stream, processor, n), "tenure", "open", "expiry"))
+	}
+	pipeline(ctx, c.ordinary, calls)
+	wrap := func(err error) error {
+		return fmt.Errorf("stream %s: processor %s: rules in effect: %w", stream, processor, err)
+	}
+	value, err := calls[0].reply.Text()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, wrap(sorted(err))
+	}
+	group, err := rebalance.Parse([]byte(value))
+	if err != nil {
+		return nil, wrap(err)
+	}
+	seen := map[string]*Holdout{}
+	for id, e := range group.Executors {
+		seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id, Worker: e.Worker, Expiry: e.Expiry}
+	}
+	for _, h := range earlier {
+		if h.Stream == stream && h.Processor == processor && seen[h.Executor] == nil {
+			h.Partitions, h.Silent = nil, false
+			seen[h.Executor] = &h
+		}
+	}
+	for _, call := range calls[1+len(partitions):] {
+		h, err := unreleased(call.reply)
+		if err != nil {
+			return nil, wrap(sorted(err))
+		}
+		if h.Executor != "" && seen[h.Executor] == nil {
+			h.Stream, h.Processor = stream, processor
+			seen[h.Executor] = &h
+		}
+	}
+	for i, call := range calls[1 : 1+len(partitions)] {
+		lock, err := call.reply.Text()
+		switch {
+		case errors.Is(err, redis.Nil):
+			continue
+		case err != nil:
+			return nil, wrap(sorted(err))
+		}
+		id, _, _ := strings.Cut(lock, ":")
+		if seen[id] == nil {
+			seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id, Expiry: group.Expiry()}
+		}
+		seen[id].Partitions = append(seen[id].Partitions, partitions[i])
+	}
+	out, err := c.behind(ctx, seen, inEffect)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	return out, nil
+}
+
+// unreleased is the last owner of a partition, from its ownership hash, if it did not
+// release the partition. It need not be a member any more: an executor that has lost a
+// lock leaves while its functions may still run.
+func unreleased(reply *redis.Cmd) (Holdout, error) {
+	fields, err := reply.Slice()
+	if err != nil || len(fields) != 3 || fields[1] != "1" {
+		return Holdout{}, err
+	}
+	tenure, _ := fields[0].(string)
+	text, _ := fields[2].(string)
+	id, _, _ := strings.Cut(tenure, ":")
+	ms, _ := strconv.ParseInt(text, 10, 64)
+	return Holdout{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
+}
+
+// behind are those of them that tell of other generations, or of none. A later one is another one, too: a failover may have forgotten the
+// rules that it was of, and then a number is given again.
+func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, inEffect func(rules.Generations) bool) ([]Holdout, error) {
+	var out []Holdout
+	var calls []*call
+	all := make([]*Holdout, 0, len(seen))
+	for _, h := range seen {
+		all = append(all, h)
+		calls = append(calls, plainCall(ctx, "GET", c.keys.Beat(h.Stream, h.Processor, h.Executor)))
+	}
+	pipeline(ctx, c.ordinary, calls)
+	for i, h := range all {
+		value, err := calls[i].reply.Text()
+		switch {
+		case errors.Is(err, redis.Nil):
+			h.Silent = len(h.Partitions) == 0
+		case err != nil:
+			return nil, sorted(err)
+		case inEffect(ParseBeat(value).Rules):
+			continue
+		}
+		out = append(out, *h)
+	}
+	slices.SortFunc(out, func(a, b Holdout) int { return strings.Compare(a.String(), b.String()) })
+	return out, nil
+}

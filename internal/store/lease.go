@@ -1,0 +1,292 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+// What bounds how long one script keeps the server: so many leases, and so many groups, which
+// it reads where it counts.
+const (
+	leasesPerScript = 1024
+	groupsPerScript = 2048
+)
+
+// A Renewal is what one refresh does for one owned partition.
+type Renewal struct {
+	Place  Place
+	Tenure Tenure
+	Floor  string // acked up to here; stored as the checkpoint
+	// Read is the number of entries ever appended up to the floor, less those that
+	// were lost, -1 when unknown.
+	Read int64
+
+	// At is the last entry that was given to us, "" where there is nothing to
+	// count, and Count what Read is for it.
+	At    string
+	Count int64
+}
+
+func (r Renewal) group() string { return GroupName(r.Place.Processor, r.Tenure.Executor) }
+
+// State is what the server thinks of an ownership.
+type State int
+
+const (
+	Ours      State = 1  // the lock holds our value and the group is there
+	Lost      State = 0  // the lock does not hold our value
+	GroupGone State = -1 // the lock is ours, the group is not there, or is an earlier tenure's
+	BadType   State = -2 // a key holds a wrong Redis type
+	Unknown   State = -3 // the node of a cluster could not be asked
+)
+
+// String names the state, for logs.
+func (s State) String() string {
+	switch s {
+	case Ours:
+		return "ours"
+	case Lost:
+		return "lost"
+	case GroupGone:
+		return "group gone"
+	case BadType:
+		return "bad type"
+	case Unknown:
+		return "unknown"
+	}
+	return fmt.Sprintf("State(%d)", int(s))
+}
+
+// Renewed is the result of one Renewal.
+type Renewed struct {
+	State   State
+	Pending int64  // delivered and not acked
+	Lowest  string // ID of the lowest pending entry, "" when none is
+	Poke    int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
+
+	Lost    int64 // entries that were removed before they were delivered, ever
+	Counted bool  // up to the renewal's At; Lost is true of what is behind it as soon as it was counted
+	Count   int64 // then: what the renewal's Count should be, -1 when that is unknown
+
+	Stored string // the floor that was stored before this renewal's, "" for none
+
+	// Due is how long until the next delayed event of the partition is due, never
+	// less than a nanosecond: 0 when none waits or that is not known.
+	Due time.Duration
+}
+
+// A Pulse is what an executor writes and reads with each refresh.
+type Pulse struct {
+	Key        string // of the heartbeat
+	Expiry     time.Duration
+	Beat       Beat   // what the heartbeat tells
+	Membership string // key of the membership
+	Seen       []byte // what the last refresh read there: it is not sent again. Not changed
+}
+
+// Refreshed is what a refresh has found.
+type Refreshed struct {
+	Renewed    []Renewed         // in the order of the renewals
+	Membership []byte            // nil if there is none; Seen where it is that still
+	Unread     error             // why the membership could not be read
+	Rules      rules.Generations // each -1 when it could not be read
+	Now        int64             // by the server's clock, in ms; 0 when it did not answer
+}
+
+// Refresh writes the heartbeat, reads the membership and the generations of the
+// rules, extends the locks that hold our value and stores the floors, in one
+// round trip. It never takes a lost lock again. On an error, nothing is known of
+// any of it; it may be repeated. rs may be empty.
+//
+// A membership that holds something else is no error: Unread tells it.
+//
+// In a cluster some nodes may answer and others not: then there are both an error and
+// a result, in which the state of each partition of the others is Unknown.
+func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
+	shared := []*call{beatCall(ctx, p), plainCall(ctx, "HGET", c.keys.Rules(), "generation"), plainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
+	parts := c.parts(len(rs), c.leases(rs), func(i int) string { return rs[i].Place.Log })
+	var leases, heads []*call
+	for _, part := range parts {
+		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part)), append(heads, headsCall(ctx, rs, part))
+	}
+	pipeline(ctx, c.once, slices.Concat(shared, leases, heads))
+	out, failed := parsePulse(p, shared[0].reply)
+	if failed != nil && c.cluster == nil {
+		return Refreshed{}, failed
+	}
+	out.Rules = rules.Generations{Pauses: generationOf(shared[1].reply), Blocks: generationOf(shared[2].reply)}
+	out.Renewed = make([]Renewed, len(rs))
+	for n, part := range parts {
+		renewed, err := parseRenewed(leases[n].reply)
+		if err == nil && len(renewed) != len(part) {
+			err = fmt.Errorf("reply for %d", len(renewed))
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("refresh %d locks: %w", len(part), sorted(err)))
+			renewed = slices.Repeat([]Renewed{{State: Unknown}}, len(part))
+		}
+		setDue(renewed, heads[n])
+		for i, at := range part {
+			out.Renewed[at] = renewed[i]
+		}
+	}
+	if failed != nil && c.cluster == nil {
+		return Refreshed{}, failed
+	}
+	return out, failed
+}
+
+// leases is how many leases a script extends.
+func (c *Client) leases(rs []Renewal) int {
+	for _, r := range rs {
+		if m, _ := c.metas.load(r.Place.Stream); r.At != "" {
+			return min(leasesPerScript, max(1, groupsPerScript/max(1, len(m.Processors))))
+		}
+	}
+	return leasesPerScript
+}
+
+func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part []int) *call {
+	const each = 6
+	keys, texts := make([]string, 0, 3*len(part)), make([]string, 0, each*len(part))
+	group, before := "", (*Renewal)(nil)
+	for _, at := range part {
+		r := &rs[at]
+		if before == nil || r.Place.Processor != before.Place.Processor || r.Tenure.Executor != before.Tenure.Executor {
+			group = r.group()
+		}
+		before = r
+		keys = append(keys, r.Place.Log, r.Place.Lock, r.Place.Own)
+		texts = append(texts, group, r.Tenure.LockValue(), r.Floor, known(r.Read), r.At, known(r.Count))
+	}
+	args := make([]any, 1, 1+len(texts))
+	args[0] = milliseconds(expiry)
+	for i := range texts {
+		args = append(args, &texts[i])
+	}
+	return scriptCall(ctx, refreshScript, keys, args...)
+}
+
+// known is a number, or nothing where it is not known.
+func known(n int64) string {
+	if n < 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// parseRenewed reads the lines of refresh.lua.
+func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
+	text, err := reply.Text()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Renewed, 0, strings.Count(text, "\n"))
+	for line := range strings.Lines(text) {
+		w := words{rest: line[:len(line)-1]}
+		r := Renewed{State: State(w.number()), Pending: w.number(), Lowest: w.text()}
+		if w.rest != "" {
+			r.Poke, r.Lost = w.number(), w.number()
+			r.Counted = w.number() == 1
+			if n := w.number(); r.Counted {
+				r.Count = n
+			}
+			r.Stored = w.text()
+		}
+		if w.err != nil {
+			return nil, fmt.Errorf("unexpected reply %q: %w", line, w.err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// words reads a line word by word.
+type words struct {
+	rest string
+	err  error
+}
+
+// text is the next word, "" where it is "-".
+func (w *words) text() (word string) {
+	word, w.rest, _ = strings.Cut(w.rest, " ")
+	if word == "" && w.err == nil {
+		w.err = errors.New("a word is missing")
+	}
+	if word == "-" {
+		return ""
+	}
+	return word
+}
+
+func (w *words) number() int64 {
+	n, err := strconv.ParseInt(w.text(), 10, 64)
+	if w.err == nil {
+		w.err = err
+	}
+	return n
+}
+
+// Probe looks at ownerships without changing anything, in one round trip: it
+// tells which of the partitions of a read that failed with ErrNoGroup are lost.
+func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
+	var calls []*call
+	for _, r := range rs {
+		calls = append(calls, plainCall(ctx, "GET", r.Place.Lock), plainCall(ctx, "XPENDING", r.Place.Log, r.group()))
+	}
+	pipeline(ctx, c.ordinary, calls)
+	states := make([]State, len(rs))
+	for i, r := range rs {
+		lock, lockErr := calls[2*i].reply.Text()
+		pendingErr := calls[2*i+1].reply.Err()
+		switch {
+		case replyHas(lockErr, "WRONGTYPE"), replyHas(pendingErr, "WRONGTYPE"):
+			states[i] = BadType
+		case lockErr != nil && !errors.Is(lockErr, redis.Nil):
+			return nil, r.Place.wrap("probe", lockErr)
+		case lock != r.Tenure.LockValue():
+			states[i] = Lost
+		case replyHas(pendingErr, "NOGROUP"):
+			states[i] = GroupGone
+		case pendingErr != nil:
+			return nil, r.Place.wrap("probe", pendingErr)
+		default:
+			states[i] = Ours
+		}
+	}
+	return states, nil
+}
+
+// Strays returns the IDs of at most limit pending entries of a group, from the
+// lowest up to the ID upTo, without that one if there is a "(" before it.
+func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit int) ([]string, error) {
+	upTo, without := strings.CutPrefix(upTo, "(") // which the embedded server does not understand
+	pending, err := c.ordinary.XPendingExt(ctx, &redis.XPendingExtArgs{
+		Stream: p.Log, Group: group, Start: "-", End: upTo, Count: int64(limit),
+	}).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, p.wrap("pending entries", sorted(err))
+	}
+	if n := len(pending); without && n > 0 && pending[n-1].ID == upTo {
+		pending = pending[:n-1]
+	}
+	ids := make([]string, len(pending))
+	for i, entry := range pending {
+		ids[i] = entry.ID
+	}
+	return ids, nil
+}
+
+// DestroyGroup destroys a consumer group of a partition; that there is none is no error.
+func (c *Client) DestroyGroup(ctx context.Context, p Place, group string) error {
+	return p.wrap("destroy group", sorted(c.ordinary.XGroupDestroy(ctx, p.Log, group).Err()))
+}

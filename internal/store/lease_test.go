@@ -1,0 +1,222 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+func TestLock(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		me, other := tenure(alice, 1), tenure(bob, 1)
+		e.must(e.Lock(e.ctx(), p, me, 10*time.Second, time.Minute))
+		e.must(e.Lock(e.ctx(), p, me, 10*time.Second, time.Minute)) // after a lost reply
+		equal(t, "value", e.raw.Get(e.ctx(), p.Lock).Val(), alice+":0000000000000001")
+		held := func(what string, of Tenure, foreign, least, most time.Duration) {
+			t.Helper()
+			if err := e.Lock(e.ctx(), p, of, 10*time.Second, foreign); !errors.Is(err, ErrHeld) {
+				t.Errorf("%s: got %v, want ErrHeld", what, err)
+			}
+			if left := e.raw.PTTL(e.ctx(), p.Lock).Val(); left < least || left > most {
+				t.Errorf("%s: the lock lives on for %v, want %v to %v", what, left, least, most)
+			}
+		}
+		held("a rightful lock", other, time.Minute, 8*time.Second, 10*time.Second)
+		held("the same executor's next tenure", tenure(alice, 2), time.Minute, 8*time.Second, 10*time.Second)
+		e.must(e.raw.PExpire(e.ctx(), p.Lock, time.Hour).Err())
+		held("a lock of an hour", other, 5*time.Second, 4*time.Second, 5*time.Second)
+		e.must(e.raw.Persist(e.ctx(), p.Lock).Err())
+		held("an immortal lock", other, 100*time.Millisecond, 0, 100*time.Millisecond)
+		eventually(t, "the lock expires", func() bool {
+			return e.Lock(e.ctx(), p, other, 10*time.Second, time.Minute) == nil
+		})
+		e.must(e.Unlock(e.ctx(), p, me))
+		equal(t, "lock", e.raw.Get(e.ctx(), p.Lock).Val(), other.LockValue())
+		e.must(e.Unlock(e.ctx(), p, other))
+		e.must(e.Unlock(e.ctx(), p, other))
+		equal(t, "locks", e.raw.Exists(e.ctx(), p.Lock).Val(), 0)
+	})
+}
+
+func TestRefresh(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		const partitions = 6
+		var rs []Renewal
+		for i := range partitions {
+			p := e.Place("orders", "printer", i)
+			e.add(p.Log, "1-1")
+			e.add(p.Log, "2-2")
+			e.own(p, tenure(alice, uint64(i)))
+			e.read(p, alice, 2)
+			rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, uint64(i)), Floor: "1-1", Read: int64(i) - 1})
+			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1").Err())
+			e.must(e.raw.PExpire(e.ctx(), p.Lock, time.Second).Err())
+		}
+		e.must(e.raw.Set(e.ctx(), rs[1].Place.Lock, tenure(bob, 1).LockValue(), time.Second).Err())
+		e.must(e.raw.Del(e.ctx(), rs[2].Place.Lock).Err())
+		e.must(e.raw.XGroupDestroy(e.ctx(), rs[3].Place.Log, GroupName("printer", alice)).Err())
+		e.must(e.raw.Set(e.ctx(), rs[4].Place.Log, "x", 0).Err())
+		e.must(e.raw.Del(e.ctx(), rs[5].Place.Own).Err())
+		e.must(e.raw.Set(e.ctx(), rs[5].Place.Own, "x", 0).Err())
+		e.must(e.raw.Set(e.ctx(), "memb", "value", 0).Err())
+
+		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: 7}}}, rs)
+		e.must(err)
+		want := []Renewed{{State: Ours, Pending: 1, Lowest: "2-2", Stored: "0-0"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
+		equal(t, "renewed", refreshed.Renewed, want)
+		equal(t, "membership", string(refreshed.Membership), "value")
+		equal(t, "generation of the rules", refreshed.Rules, rules.Generations{})
+		equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 7})
+		states, err := e.Probe(e.ctx(), rs)
+		e.must(err)
+		equal(t, "probed", states, []State{Ours, Lost, Lost, GroupGone, BadType, Ours})
+
+		for i, extended := range []bool{true, false, false, true, true, true} {
+			if left := e.raw.PTTL(e.ctx(), rs[i].Place.Lock).Val(); (left > 2*time.Second) != extended {
+				t.Errorf("lock %d lives on for %v, extended should be %v", i, left, extended)
+			}
+		}
+		equal(t, "checkpoint", e.raw.HMGet(e.ctx(), rs[0].Place.Own, "floor", "read").Val(), []any{"1-1", ""})
+		equal(t, "checkpoint of a lost one", e.raw.HGet(e.ctx(), rs[1].Place.Own, "floor").Val(), "0-0")
+		if left := e.raw.PTTL(e.ctx(), "beat").Val(); left < 8*time.Second {
+			t.Errorf("the heartbeat lives for %v", left)
+		}
+	})
+}
+
+// A failover may keep the lock of a tenure and forget its takeover: the group of that
+// name is then the one of the executor's tenure before, and what is pending there was
+// never given to this one.
+func TestRefreshAfterAForgottenTakeover(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.add(p.Log, "1-1")
+		e.add(p.Log, "2-2")
+		e.own(p, tenure(alice, 1))
+		e.read(p, alice, 2)
+		e.must(e.Unlock(e.ctx(), p, tenure(alice, 1)))
+		e.lock(p, tenure(alice, 2))
+		refresh := func(floor string) State {
+			t.Helper()
+			got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb"},
+				[]Renewal{{Place: p, Tenure: tenure(alice, 2), Floor: floor, Read: -1}})
+			e.must(err)
+			return got.Renewed[0].State
+		}
+		equal(t, "state", refresh("2-2"), GroupGone)
+		equal(t, "floor", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
+		e.must(e.raw.HDel(e.ctx(), p.Own, "tenure").Err()) // by hand: nothing is known
+		equal(t, "state without a known tenure", refresh("2-2"), Ours)
+		equal(t, "floor without a known tenure", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
+	})
+}
+
+func TestRefreshOfNothingBeats(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
+		if len(got.Renewed) != 0 || got.Membership != nil || err != nil {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		equal(t, "heartbeat", e.raw.Exists(e.ctx(), "beat").Val(), 1)
+		eventually(t, "the heartbeat expires", func() bool { return e.raw.Exists(e.ctx(), "beat").Val() == 0 })
+	})
+}
+
+// A membership that has not changed is not sent again.
+func TestRefreshKnowsTheMembershipItHasSeen(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		pulse := Pulse{Key: "beat", Expiry: time.Minute, Membership: "memb"}
+		for _, stored := range []string{"first", "second"} {
+			e.must(e.raw.Set(e.ctx(), "memb", stored, 0).Err())
+			read, err := e.Refresh(e.ctx(), pulse, nil)
+			e.must(err)
+			equal(t, "another one", string(read.Membership), stored)
+			pulse.Seen = read.Membership
+			again, err := e.Refresh(e.ctx(), pulse, nil)
+			e.must(err)
+			if len(again.Membership) == 0 || &again.Membership[0] != &pulse.Seen[0] {
+				t.Errorf("%q came again: got %q", stored, again.Membership)
+			}
+		}
+		e.must(e.raw.Del(e.ctx(), "memb").Err())
+		gone, err := e.Refresh(e.ctx(), pulse, nil)
+		e.must(err)
+		equal(t, "none", gone.Membership == nil, true)
+	})
+}
+
+func TestRefreshOfManyPartitions(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		rs := make([]Renewal, leasesPerScript+3)
+		for i := range rs {
+			rs[i] = Renewal{Place: e.Place("orders", "printer", i), Tenure: tenure(alice, 1), Floor: "0-0"}
+		}
+		last := rs[len(rs)-1]
+		e.own(last.Place, last.Tenure)
+		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
+		e.must(err)
+		got := refreshed.Renewed
+		equal(t, "results", len(got), len(rs))
+		equal(t, "first and last", []State{got[0].State, got[len(got)-1].State}, []State{Lost, Ours})
+	})
+}
+
+func TestStrays(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.own(p, tenure(alice, 1))
+		for i := range 5 {
+			e.add(p.Log, fmt.Sprintf("%d-1", i+1))
+		}
+		e.read(p, alice, 5)
+		got, err := e.Strays(e.ctx(), p, GroupName("printer", alice), "3-1", 10)
+		e.must(err)
+		equal(t, "strays", got, []string{"1-1", "2-1", "3-1"})
+		got, err = e.Strays(e.ctx(), p, GroupName("printer", alice), "(3-1", 10)
+		e.must(err)
+		equal(t, "strays before the third", got, []string{"1-1", "2-1"})
+		got, err = e.Strays(e.ctx(), p, GroupName("printer", alice), "9-1", 2)
+		e.must(err)
+		equal(t, "at most two", got, []string{"1-1", "2-1"})
+		if _, err = e.Strays(e.ctx(), p, GroupName("printer", bob), "9-1", 2); !errors.Is(err, ErrFenced) {
+			t.Errorf("no group: %v", err)
+		}
+	})
+}
+
+func TestAck(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, q, gone := e.Place("orders", "printer", 0), e.Place("orders", "printer", 1), e.Place("orders", "printer", 2)
+		for _, p := range []Place{p, q, gone} {
+			e.own(p, tenure(alice, 1))
+			e.add(p.Log, "1-1")
+			e.add(p.Log, "2-2")
+			e.read(p, alice, 2)
+		}
+		e.must(e.raw.XGroupDestroy(e.ctx(), gone.Log, GroupName("printer", alice)).Err())
+		acks := []Ack{{Place: p, IDs: []string{"1-1", "2-2"}}, {Place: gone, IDs: []string{"1-1"}}, {Place: q, IDs: []string{"1-1"}}}
+		for range 2 { // the second time as after a lost reply
+			errs := e.Ack(e.ctx(), GroupName("printer", alice), acks)
+			if errs[0] != nil || errs[2] != nil || !errors.Is(errs[1], ErrFenced) {
+				t.Errorf("got %v", errs)
+			}
+		}
+		pending := e.raw.XPending(e.ctx(), q.Log, GroupName("printer", alice)).Val()
+		equal(t, "pending", pending.Count, 1)
+		equal(t, "nothing to ack", len(e.Ack(e.ctx(), "g", nil)), 0)
+	})
+}
+
+func TestAckWithoutAServer(t *testing.T) {
+	e := realEnv(t)
+	p := e.Place("orders", "printer", 0)
+	e.must(e.Close())
+	errs := e.Ack(e.ctx(), "g", []Ack{{Place: p, IDs: []string{"1-1"}}})
+	if errs[0] == nil || errors.Is(errs[0], ErrFenced) {
+		t.Errorf("got %v", errs[0])
+	}
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// partitionsPerTrip is how many partitions share a round trip where each costs the server little.
+const partitionsPerTrip = 256
+
+// A Log is a partition, whoever processes it.
+type Log struct {
+	Length  int64
+	First   string // ID of the first entry, "" for none
+	End     string // the last ID that an entry ever had, "0-0" for none
+	Deleted string // the largest ID that was removed by XDEL, "" for none or where the server does not know
+	Delayed int64
+	Err     error // the server could not tell, for instance because a key holds a wrong type
+}
+
+// logsPerTrip is how many of these scripts the server runs in a row: each may read some 100 KB.
+const logsPerTrip = 64
+
+// Logs looks at the partitions of a stream without changing anything, in one round
+// trip per 64 of them.
+func (c *Client) Logs(ctx context.Context, stream string, partitions int) ([]Log, error) {
+	out := make([]Log, partitions)
+	calls := make([]*call, partitions)
+	for n := range calls {
+		calls[n] = scriptCall(ctx, logScript, []string{c.keys.Partition(stream, n), c.dueKeys(stream, n).Due})
+	}
+	inTurns(ctx, c.ordinary, calls, logsPerTrip)
+	for n, call := range calls {
+		l, err := parseLog(call.reply.Slice())
+		if err == nil && l.End == "" {
+			err = c.readEnds(ctx, c.keys.Partition(stream, n), &l)
+		}
+		if err != nil {
+			err = fmt.Errorf("stream %s partition %d: look: %w", stream, n, sorted(err))
+			if !isReply(err) {
+				return nil, err
+			}
+			l = Log{Err: err}
+		}
+		out[n] = l
+	}
+	return out, nil
+}
+
+func parseLog(flat []any, err error) (Log, error) {
+	if err != nil {
+		return Log{}, err
+	}
+	f := named(flat)
+	l := Log{Length: f.number("length"), First: f.text("first"), End: f.text("end"), Deleted: f.text("deleted"), Delayed: f.number("delayed")}
+	return l, f.err
+}
+
+// readEnds reads the first and the last entry of a partition, in a command of its own each: a script would copy large
+// ones several times.
+func (c *Client) readEnds(ctx context.Context, log string, l *Log) error {
+	first, err := c.ordinary.XRangeN(ctx, log, "-", "+", 1).Result()
+	if err != nil {
+		return err
+	}
+	last, err := c.ordinary.XRevRangeN(ctx, log, "+", "-", 1).Result()
+	if err == nil && len(first) > 0 && len(last) > 0 { // not removed meanwhile
+		l.First, l.End = first[0].ID, last[0].ID
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What bounds how long one script, and a round trip of some, keep the server.
+const (
+	partitionsPerLook = 128
+	placesPerLook     = 128
+	groupsPerLook     = 512
+	costPerTrip       = 4096 // see look.cost
+)
+
+// A look is what one script looks at: places, by their numbers, those of a partition together.
+type look struct {
+	parts          [][]int
+	places, groups int // groups of all its partitions, as far as is known
+}
+
+// looks divides places into looks of which none keeps the server for long.
+func (c *Client) looks(ps []Place) (looks []*look) {
+	open := map[int]*look{} // by slot: the one that is not full
+	for _, part := range partitionsOf(ps) {
+		groups := c.groups(ps[part[0]].Stream, len(part))
+		for some := range slices.Chunk(part, placesPerLook) {
+			slot := 0
+			if c.cluster != nil {
+				slot = slotOf(ps[some[0]].Log)
+			}
+			l := open[slot]
+			if l == nil || l.full(len(some), groups) {
+				l = &look{}
+				open[slot], looks = l, append(looks, l)
+			}
+			l.parts, l.places, l.groups = append(l.parts, some), l.places+len(some), l.groups+groups
+		}
+	}
+	return looks
+}
+
+// full reports whether a partition with so many places and groups is too much.
+func (l *look) full(places, groups int) bool {
+	return len(l.parts) == partitionsPerLook || l.places+places > placesPerLook || l.groups+groups > groupsPerLook
+}
+
+// cost is in what a group takes the server; what is behind a place takes twice that.
+func (l *look) cost() int { return l.groups + 2*l.places }
+
+// all are the numbers of its places.
+func (l *look) all() []int { return slices.Concat(l.parts...) }
+
+// skip makes it one for the places that are left when so many were looked at.
+func (l *look) skip(seen int) {
+	l.places -= seen
+	for ; seen > 0; l.parts = l.parts[1:] {
+		n := min(seen, len(l.parts[0]))
+		if l.parts[0] = l.parts[0][n:]; len(l.parts[0]) > 0 {
+			return
+		}
+		seen -= n
+	}
+}
+
+// inOneTrip is how many of these looks, one at least, may share a round trip.
+func inOneTrip(looks []*look) int {
+	cost := 0
+	for n, l := range looks {
+		if cost += l.cost(); n > 0 && cost > costPerTrip {
+			return n
+		}
+	}
+	return len(looks)
+}
+
+// partitionsOf are the numbers of the places of each partition.
+func partitionsOf(ps []Place) (parts [][]int) {
+	of := map[string]int{}
+	for i, p := range ps {
+		at, ok := of[p.Log]
+		if !ok {
+			at = len(parts)
+			of[p.Log], parts = at, append(parts, nil)
+		}
+		parts[at] = append(parts[at], i)
+	}
+	return parts
+}
+
+// groups is how many consumer groups a partition of a stream has, as far as is known.
+func (c *Client) groups(stream string, atLeast int) int {
+	m, _ := c.metas.load(stream)
+	return max(1, atLeast, len(m.Processors))
+}
+
+func viewCall(ctx context.Context, ps []Place, l *look) *call {
+	keys, args := []string{}, []any{ExecutorIDLength, statesLooked}
+	for _, part := range l.parts {
+		keys = append(keys, ps[part[0]].Log, ps[part[0]].Due)
+		args = append(args, len(part))
+		for _, at := range part {
+			p := ps[at]
+			keys, args = append(keys, p.Lock, p.Own, p.Retry, p.Dead), append(args, p.Processor)
+		}
+	}
+	return scriptCall(ctx, viewScript, keys, args...)
+}
+
+// seenBy are the values of the first places of a look, one at least; text for those of which something is wrong.
+func seenBy(reply *redis.Cmd, l *look) ([]any, error) {
+	rows, err := reply.Slice()
+	if err != nil {
+		return nil, sorted(err)
+	}
+	if len(rows) < 2 || len(rows) > 1+l.places {
+		return nil, fmt.Errorf("reply of %d rows, for %d places", len(rows), l.places)
+	}
+	names, _ := rows[0].([]any)
+	for i, row := range rows[1:] {
+		if values, ok := row.([]any); ok {
+			rows[1+i] = zipped(names, values)
+		}
+	}
+	return rows[1:], nil
+}

@@ -1,0 +1,342 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+// MetaVersion is the version of the stored metadata.
+const MetaVersion = 1
+
+// Meta says what a stream is. In what a producer or worker brings of its own,
+// a zero field is not compared.
+type Meta struct {
+	Version     int      `json:"v"`
+	Partitions  int      `json:"partitions"`
+	Size        int64    `json:"size"`
+	Overflow    Overflow `json:"overflow,omitempty"`
+	IDWindow    int64    `json:"id_window,omitempty"` // ms
+	Codec       string   `json:"codec"`
+	Partitioner string   `json:"partitioner"`
+	KeyField    string   `json:"key_field,omitempty"`
+	Layout      string   `json:"layout"` // of the keys; while these are being moved that of no process, see Mark
+	Processors  []string `json:"processors,omitempty"`
+}
+
+// idWindow is IDWindow, or ten minutes where the metadata says nothing: it may be
+// older than IDs are, and without a window a script would fail after its XADD.
+func (m Meta) idWindow() int64 { return cmp.Or(m.IDWindow, (10 * time.Minute).Milliseconds()) }
+
+// A MetaConflictError says that a stream is another one than a producer or
+// worker believes.
+type MetaConflictError struct {
+	Stream, Field string
+	Stored, Own   string
+}
+
+// Error names the stream, the setting and both values; or it says that the keys are
+// being moved, and what to do.
+func (e *MetaConflictError) Error() string {
+	if e.Field == layoutSetting {
+		if why := whyLayout(e.Stream, e.Stored); why != "" {
+			return why
+		}
+	}
+	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own) + e.remedy()
+}
+
+// remedy is what to set, or what else to do.
+func (e *MetaConflictError) remedy() string {
+	option := map[string]string{"partitions": "Partitions", "codec": "Codec", "partitioner": "Partitioner"}[e.Field]
+	if option == "" || e.Stored == "" {
+		return ""
+	}
+	return fmt.Sprintf(": set StreamOptions.%s to %s, as it cannot change once the stream exists, or give the stream another name", option, e.Stored)
+}
+
+// EnsureMeta compares the stored metadata of a stream with m and returns it. The
+// first to call it stores m. Partitions, codec, partitioner and layout must agree,
+// else the error is a *MetaConflictError. Processors are added to the stored
+// ones; and what has processors, a worker, also sets Size, Overflow, IDWindow and
+// KeyField, as does a sender while no processor is registered.
+func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
+	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
+	merged, err := c.ensureMeta(ctx, stream, m)
+	if err != nil {
+		return Meta{}, c.metaError(stream, err)
+	}
+	c.metas.store(stream, merged)
+	return merged, nil
+}
+
+func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
+	if err := c.checkLayout(ctx, stream); err != nil {
+		return Meta{}, err
+	}
+	for {
+		stored, err := c.load(ctx, c.keys.Meta(stream))
+		if err != nil {
+			return Meta{}, err
+		}
+		merged, err := mergeMeta(stream, stored, m)
+		if err == nil && stored == nil {
+			err = c.checkPartitions(ctx, stream, merged.Partitions)
+		}
+		if err != nil {
+			return Meta{}, err
+		}
+		value, err := json.Marshal(merged)
+		if err != nil {
+			return Meta{}, err
+		}
+		// First, so that every stream that has metadata is listed.
+		if err := c.list(ctx, stream); err != nil {
+			return Meta{}, err
+		}
+		if string(value) == string(stored) {
+			return merged, nil
+		}
+		// Somebody else may have written meanwhile: then look again.
+		swapped, err := c.swap(ctx, c.keys.Meta(stream), stored, value)
+		if err != nil {
+			return Meta{}, err
+		}
+		if swapped { // again: it may have been dropped since it was listed
+			return merged, c.list(ctx, stream)
+		}
+	}
+}
+
+// CheckMeta returns the error that EnsureMeta would return for what is stored now,
+// and one for a processor of m whose stored membership nobody can join, such as a
+// *rebalance.PythonError. It writes nothing: who starts calls it for all streams first,
+// so that a start that is refused changes nothing.
+func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
+	m.Layout = c.keys.Layout.String()
+	err := c.checkLayout(ctx, stream)
+	var stored []byte
+	if err == nil {
+		stored, err = c.load(ctx, c.keys.Meta(stream))
+	}
+	if err == nil {
+		m, err = mergeMeta(stream, stored, m)
+	}
+	if err == nil {
+		err = c.checkPartitions(ctx, stream, m.Partitions)
+	}
+	if err != nil {
+		return c.metaError(stream, err)
+	}
+	for _, p := range m.Processors {
+		g := c.Group(stream, p)
+		// One that cannot be read stops this processor alone, until it is deleted.
+		err := rebalance.Vacant(ctx, g)
+		if err != nil && !errors.As(err, new(*rebalance.UnreadableError)) {
+			return g.wrap("membership", err)
+		}
+	}
+	return nil
+}
+
+// list notes that there is a stream, unless the app's keys are being moved. A server
+// that is full lets nobody write what it has already.
+func (c *Client) list(ctx context.Context, stream string) error {
+	there, err := c.ordinary.HMGet(ctx, c.keys.Streams(), stream, MarkField).Result()
+	if err == nil && len(there) != 2 {
+		err = fmt.Errorf("reply of %d values", len(there))
+	}
+	if err == nil {
+		if mark, ok := there[1].(string); ok {
+			if err := c.marked(stream, mark); err != nil {
+				return err
+			}
+		}
+		if there[0] == nil {
+			err = c.ordinary.HSet(ctx, c.keys.Streams(), stream, "1").Err()
+		}
+	}
+	if err != nil {
+		return c.streamsError(sorted(err))
+	}
+	return nil
+}
+
+func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
+	if len(data) == 0 {
+		if own.Partitions < 1 {
+			return Meta{}, errors.New("there is none yet, and the number of partitions is not known")
+		}
+		own.Processors = union(nil, own.Processors)
+		return own, nil
+	}
+	m, err := parseMeta(data)
+	if err != nil {
+		return Meta{}, err
+	}
+	for _, f := range []struct{ name, stored, own string }{
+		{"partitions", number(m.Partitions), number(own.Partitions)},
+		{"codec", m.Codec, own.Codec},
+		{"partitioner", m.Partitioner, own.Partitioner},
+		{layoutSetting, m.Layout, own.Layout},
+	} {
+		if f.own != "" && f.stored != "" && f.own != f.stored {
+			return Meta{}, &MetaConflictError{Stream: stream, Field: f.name, Stored: f.stored, Own: f.own}
+		}
+	}
+	m.Codec, m.Partitioner = either(m.Codec, own.Codec), either(m.Partitioner, own.Partitioner)
+	// Where no worker ever ran, as beside Python's runnel, the last sender decides.
+	worker := len(own.Processors) > 0 || len(m.Processors) == 0
+	if own.Size != 0 && (worker || m.Size == 0) {
+		m.Size = own.Size
+	}
+	if own.Overflow != "" && (worker || m.Overflow == "") {
+		m.Overflow = own.Overflow
+	}
+	if own.IDWindow != 0 && (worker || m.IDWindow == 0) {
+		m.IDWindow = own.IDWindow
+	}
+	if own.KeyField != "" && (worker || m.KeyField == "") {
+		m.KeyField = own.KeyField
+	}
+	m.Processors = union(m.Processors, own.Processors)
+	return m, nil
+}
+
+const (
+	mostMeta       = 1 << 20 // bytes
+	mostPartitions = 1 << 16
+)
+
+func parseMeta(data []byte) (Meta, error) {
+	var m Meta
+	var version struct {
+		V *int `json:"v"`
+	}
+	if len(data) > mostMeta {
+		return Meta{}, fmt.Errorf("%w: it has %d bytes, more than %d", errGarbled, len(data), mostMeta)
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)
+	}
+	if version.V == nil {
+		return Meta{}, fmt.Errorf("%w: it has no version", errGarbled)
+	}
+	if *version.V != MetaVersion {
+		return Meta{}, fmt.Errorf("%w: it has version %d, this program knows %d", errAnotherVersion, *version.V, MetaVersion)
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)
+	}
+	// Whoever looks makes room for so many.
+	if m.Partitions < 0 || m.Partitions > mostPartitions {
+		return Meta{}, fmt.Errorf("%w: %d partitions, more than %d", errGarbled, m.Partitions, mostPartitions)
+	}
+	return m, nil
+}
+
+// LoadMeta returns the stored metadata of a stream, and whether there is any.
+func (c *Client) LoadMeta(ctx context.Context, stream string) (Meta, bool, error) {
+	return c.loadMeta(ctx, c.ordinary, stream)
+}
+
+func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string) (Meta, bool, error) {
+	data, err := rdb.Get(ctx, c.keys.Meta(stream)).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return Meta{}, false, nil
+	}
+	if err != nil {
+		return Meta{}, false, c.metaError(stream, sorted(err))
+	}
+	return c.KnowMeta(stream, data)
+}
+
+// KnowMeta is LoadMeta where the stored value was read already; an empty one stands
+// for none.
+func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
+	if len(data) == 0 {
+		return Meta{}, false, nil
+	}
+	m, err := parseMeta(data)
+	if err != nil {
+		return Meta{}, false, c.metaError(stream, err)
+	}
+	c.metas.store(stream, m)
+	return m, true, nil
+}
+
+// Streams returns the names of the app's streams, sorted.
+func (c *Client) Streams(ctx context.Context) ([]string, error) {
+	known, err := c.ordinary.HGetAll(ctx, c.keys.Streams()).Result()
+	if err != nil {
+		return nil, c.streamsError(sorted(err))
+	}
+	return streamNames(slices.Collect(maps.Keys(known))), nil
+}
+
+func (c *Client) streamsError(err error) error {
+	return fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), err)
+}
+
+// A MetaError says that the metadata of one stream cannot be read or written.
+type MetaError struct {
+	Stream, Key string
+	Err         error
+}
+
+// Error names the stream, and the key with the remedy where that holds something else.
+func (e *MetaError) Error() string {
+	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, ErrWrongType) {
+		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and whoever works or sends next writes it anew from its own settings", e.Stream, e.Key, e.Err)
+	}
+	if errors.Is(e.Err, errAnotherVersion) {
+		return fmt.Sprintf("stream %s: metadata %s: %v: use a release that knows it; keep the key", e.Stream, e.Key, e.Err)
+	}
+	return fmt.Sprintf("stream %s: metadata: %v", e.Stream, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *MetaError) Unwrap() error { return e.Err }
+
+var (
+	errGarbled        = errors.New("stored metadata is not readable")
+	errAnotherVersion = errors.New("stored metadata was written by another release")
+)
+
+func (c *Client) metaError(stream string, err error) error {
+	switch err.(type) {
+	case *MetaConflictError, *MorePartitionsError:
+		return err
+	}
+	return &MetaError{stream, c.keys.Meta(stream), err}
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

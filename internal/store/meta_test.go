@@ -1,0 +1,196 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+func orders(processors ...string) Meta {
+	return Meta{Partitions: 16, Size: 1000, Codec: "json", Partitioner: "xxh64", KeyField: "customer", Processors: processors}
+}
+
+func TestEnsureMeta(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		if _, ok, err := e.LoadMeta(e.ctx(), "orders"); ok || err != nil {
+			t.Fatalf("before: %v, %v", ok, err)
+		}
+		if _, err := e.EnsureMeta(e.ctx(), "orders", Meta{}); err == nil {
+			t.Error("a stream of unknown partitions was made")
+		}
+		first, err := e.EnsureMeta(e.ctx(), "orders", orders())
+		e.must(err)
+		want := orders()
+		want.Version, want.Layout = 1, "standalone"
+		equal(t, "first", first, want)
+
+		worker := orders("printer")
+		worker.Size = 5000
+		got, err := e.EnsureMeta(e.ctx(), "orders", worker)
+		e.must(err)
+		want.Size, want.Processors = 5000, []string{"printer"}
+		equal(t, "after a worker", got, want)
+		got, err = e.EnsureMeta(e.ctx(), "orders", orders()) // a producer of another size
+		e.must(err)
+		equal(t, "after a producer", got, want)
+		got, err = e.EnsureMeta(e.ctx(), "orders", Meta{})
+		e.must(err)
+		equal(t, "after one that knows nothing", got, want)
+		worker.Processors = []string{"mailer"}
+		got, err = e.EnsureMeta(e.ctx(), "orders", worker)
+		e.must(err)
+		equal(t, "processors", got.Processors, []string{"mailer", "printer"})
+		loaded, ok, err := e.LoadMeta(e.ctx(), "orders")
+		if !ok || err != nil {
+			t.Fatalf("loaded: %v, %v", ok, err)
+		}
+		equal(t, "loaded", loaded, got)
+	})
+}
+
+func TestMetaConflicts(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", orders("printer"))
+		e.must(err)
+		for _, tt := range []struct {
+			field, stored, own string
+			change             func(*Meta)
+		}{
+			{"partitions", "16", "4", func(m *Meta) { m.Partitions = 4 }},
+			{"codec", "json", "msgpack", func(m *Meta) { m.Codec = "msgpack" }},
+			{"partitioner", "xxh64", "mine", func(m *Meta) { m.Partitioner = "mine" }},
+		} {
+			m := orders("printer")
+			tt.change(&m)
+			_, err := e.EnsureMeta(e.ctx(), "orders", m)
+			conflict(t, err, MetaConflictError{"orders", tt.field, tt.stored, tt.own})
+		}
+		other, err := Open(Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "example", Layout: keys.Cluster}})
+		e.must(err)
+		defer other.Close()
+		_, err = other.EnsureMeta(e.ctx(), "orders", orders())
+		conflict(t, err, MetaConflictError{"orders", "key layout", "standalone", "cluster"})
+		_, err = other.EnsureMeta(e.ctx(), "returns", orders())
+		e.must(err)
+		_, err = e.EnsureMeta(e.ctx(), "returns", orders())
+		conflict(t, err, MetaConflictError{"returns", "key layout", "cluster", "standalone"})
+	})
+}
+
+func conflict(t *testing.T, err error, want MetaConflictError) {
+	t.Helper()
+	var got *MetaConflictError
+	if !errors.As(err, &got) || *got != want {
+		t.Errorf("got %v, want %v", err, &want)
+		return
+	}
+	for _, part := range []string{want.Stream, want.Field, want.Stored, want.Own} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not name %q", err, part)
+		}
+	}
+}
+
+func TestMetaOfAnotherVersion(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for value, remedy := range map[string]string{
+			`{"v":2,"partitions":16}`: "it has version 2, this program knows 1: use a release that knows it",
+			`{"partitions":16}`:       "it has no version: delete that key",
+			`{}`:                      "it has no version: delete that key",
+			`no json`:                 "delete that key",
+		} {
+			e.must(e.raw.Set(e.ctx(), "__meta:example.orders", value, 0).Err())
+			_, _, loadErr := e.LoadMeta(e.ctx(), "orders")
+			_, ensureErr := e.EnsureMeta(e.ctx(), "orders", orders())
+			for _, err := range []error{loadErr, ensureErr} {
+				if err == nil || !strings.Contains(err.Error(), "stream orders: metadata __meta:example.orders: ") || !strings.Contains(err.Error(), remedy) {
+					t.Errorf("%s: got %v", value, err)
+				}
+			}
+			equal(t, "value", e.raw.Get(e.ctx(), "__meta:example.orders").Val(), value)
+		}
+	})
+}
+
+func TestEnsureMetaOfManyAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				if _, err := e.EnsureMeta(e.ctx(), "orders", orders(fmt.Sprintf("p%02d", i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		m, _, err := e.LoadMeta(e.ctx(), "orders")
+		e.must(err)
+		equal(t, "processors", len(m.Processors), 20)
+	})
+}
+
+// Whichever comes last, a stream that has metadata is listed.
+func TestStreamsThatAreDroppedMeanwhile(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		left := 0
+		for range 400 {
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if _, err := e.EnsureMeta(e.ctx(), "orders", orders()); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				if err := e.DropStream(e.ctx(), "orders", 1); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Wait()
+			_, there, err := e.LoadMeta(e.ctx(), "orders")
+			e.must(err)
+			names, err := e.Streams(e.ctx())
+			e.must(err)
+			if there && len(names) == 0 {
+				left++
+			}
+		}
+		equal(t, "times that it had metadata and was not listed", left, 0)
+	})
+}
+
+func TestStreams(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+			c, err := Open(Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "app" + layout.String(), Layout: layout}})
+			e.must(err)
+			defer c.Close()
+			for _, name := range []string{"b", "a.b", "a"} {
+				_, err := c.EnsureMeta(e.ctx(), name, orders())
+				e.must(err)
+			}
+			got, err := c.Streams(e.ctx())
+			e.must(err)
+			equal(t, layout.String(), got, []string{"a", "a.b", "b"})
+		}
+		got, err := e.Streams(e.ctx())
+		e.must(err)
+		equal(t, "another app", len(got), 0)
+	})
+}
+
+func TestMetaThatMakesNoSenseIsRefused(t *testing.T) {
+	for _, stored := range []string{
+		`{"v":1,"partitions":1000000000}`, `{"v":1,"partitions":-1}`, `{"v":1,"partitions":1` + strings.Repeat(" ", mostMeta) + "}",
+	} {
+		if m, err := parseMeta([]byte(stored)); err == nil || !strings.Contains(err.Error(), "stored metadata ") {
+			t.Errorf("%d bytes: %+v, %v", len(stored), m, err)
+		}
+	}
+	if _, err := parseMeta([]byte(`{"v":1,"partitions":65536}`)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// metaAge is how old metadata may be that a sender goes by: how long it takes
+// until all have noticed another Size.
+const metaAge = 10 * time.Second
+
+// A metaCache holds the metadata that was read last, by stream.
+type metaCache struct {
+	mu sync.Mutex
+	m  map[string]readMeta
+}
+
+type readMeta struct {
+	Meta
+	at time.Time
+}
+
+func (c *metaCache) load(stream string) (m readMeta, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok = c.m[stream]
+	return m, ok
+}
+
+func (c *metaCache) store(stream string, m Meta) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil {
+		c.m = map[string]readMeta{}
+	}
+	c.m[stream] = readMeta{m, time.Now()}
+}
+
+func (c *metaCache) forget(stream string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.m, stream)
+}
+
+// recentMeta returns the metadata of a stream as it was a moment ago, or the last
+// known one where there is none any more or it cannot be read: the zero value
+// for a stream that never had any. A stream whose keys have other names by now, or
+// are about to, is refused.
+func (c *Client) recentMeta(ctx context.Context, stream string) (Meta, error) {
+	if stream == "" {
+		return Meta{}, nil
+	}
+	old, known := c.metas.load(stream)
+	if known && time.Since(old.at) < metaAge {
+		return old.Meta, c.refused(stream, old.Layout)
+	}
+	m, ok, err := c.loadMeta(ctx, c.once, stream)
+	switch {
+	case ok:
+		return m, c.refused(stream, m.Layout)
+	case err != nil && !known:
+		return Meta{}, err
+	case err == nil:
+		if gone := (*MetaConflictError)(nil); errors.As(c.checkLayout(ctx, stream), &gone) {
+			return old.Meta, gone
+		}
+		c.metas.store(stream, old.Meta)
+	}
+	return old.Meta, nil
+}

@@ -1,0 +1,82 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Where the oldest entries make room, what is due is moved.
+func TestMoveDropsTheOldest(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 4, Overflow: OverflowDropOldest, Processors: []string{"p"}})
+		e.must(err)
+		e.must(e.delay(later(0, 7, past)...).Err)
+		log := e.keys.Partition("orders", 3)
+		equal(t, "up to the size", e.contents(log), numbers(0, 4))
+		if m := e.move(); m.Events != 0 || m.Wait != 0 || m.Full != nil {
+			t.Errorf("making room: %+v", m)
+		}
+		if m := e.move(); m.Events != 3 || m.Full != nil {
+			t.Errorf("moved %+v", m)
+		}
+		equal(t, "the newest", e.contents(log), numbers(3, 4))
+		equal(t, "lost", e.raw.HGet(e.ctx(), e.keys.Ownership("orders", "p", 3), "lost").Val(), "3")
+	})
+}
+
+// Moving goes on when the memory of the server is full, for it takes none; what
+// can no more be appended stays in the queue.
+func TestMoveWithoutMemory(t *testing.T) {
+	e := realEnv(t)
+	log := e.keys.Partition("orders", 3)
+	e.must(e.delay(later(0, 20, future)...).Err)
+	for _, id := range e.waitingIDs() {
+		_, err := e.Fire(e.ctx(), "orders", 3, id)
+		e.must(err)
+	}
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+	if sent := e.delay(later(20, 1, future)...); sent.Err == nil || !strings.Contains(sent.Err.Error(), "OOM") || sent.Unknown {
+		t.Errorf("delay without memory: %+v", sent)
+	}
+	e.move()
+	equal(t, "moved", e.contents(log), numbers(0, 20))
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
+
+	sent := e.delay(later(0, 3, future)...)
+	e.must(sent.Err)
+	_, id, _ := ParseDelayedID(sent.IDs[0])
+	_, err := e.Fire(e.ctx(), "orders", 3, id)
+	e.must(err)
+	e.must(e.raw.Do(e.ctx(), "XADD", log, "18446744073709551615-18446744073709551615", "n", "last").Err())
+	m := e.tryMove()
+	if m.Err == nil || m.Events != 0 {
+		t.Errorf("into a stream that takes no more: %+v", m)
+	}
+	equal(t, "waits", e.waiting(), numbers(0, 3))
+}
+
+// A refresh tells of delayed events, in case that nobody was told.
+func TestRefreshTellsWhatIsDue(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		var rs []Renewal
+		for i := range 5 {
+			p := e.Place("orders", "p", i)
+			e.own(p, tenure(alice, 1))
+			rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0"})
+		}
+		e.must(e.delay(later(0, 1, time.Now().Add(time.Hour))...).Err)
+		sent := e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 1, Records: later(0, 1, future)}})
+		ok, err := e.Fire(e.ctx(), "orders", 1, e.ids(sent[0])[0])
+		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
+		e.must(e.raw.Set(e.ctx(), e.dueKeys("orders", 2).Due, "x", 0).Err())
+		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
+		e.must(err)
+		for i, want := range []time.Duration{0, time.Nanosecond, 0, time.Hour, 0} {
+			if g := refreshed.Renewed[i]; g.State != Ours || g.Due > want || g.Due < want-time.Minute {
+				t.Errorf("partition %d: got %+v, want %v", i, g, want)
+			}
+		}
+	})
+}

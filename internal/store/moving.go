@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// MarkField is the field of Keys.Streams that says that the app's keys are being moved
+// to other names, or were. No stream has such a name.
+const MarkField = "@layout"
+
+// States of a Mark.
+const (
+	MarkMoving  = "moving"  // they are on their way
+	MarkMoved   = "moved"   // they are there, under the names To, at Target if that is not ""
+	MarkClaimed = "claimed" // they are on their way to here, from another server
+	MarkArrived = "arrived" // they came from another server
+)
+
+// A Mark is what is known of a move of all keys of an app to the names of another
+// layout; see internal/relocate. Who finds that a move has begun, or that it led
+// away, refuses to work.
+type Mark struct {
+	Version int    `json:"v"`
+	State   string `json:"state"`
+	ID      string `json:"id"`               // of the move
+	To      string `json:"to"`               // layout
+	Source  string `json:"source,omitempty"` // address of the server that a claim is for
+	Target  string `json:"target,omitempty"` // address of another server, "" for the same
+	At      int64  `json:"at"`               // when it began, in ms
+}
+
+// markVersion is the version of a stored Mark.
+const markVersion = 1
+
+// ParseMark reads a stored mark, the zero one if there is none.
+func ParseMark(data string) (Mark, error) {
+	if data == "" {
+		return Mark{}, nil
+	}
+	var m Mark
+	if err := json.Unmarshal([]byte(data), &m); err != nil {
+		return Mark{}, fmt.Errorf("the mark of a move of all keys is not readable: %w", err)
+	}
+	if m.Version != markVersion {
+		return Mark{}, fmt.Errorf("the mark of a move of all keys has a version other than %d: written by another release", markVersion)
+	}
+	return m, nil
+}
+
+// Encode is the mark as it is stored.
+func (m Mark) Encode() string {
+	m.Version = markVersion
+	data, _ := json.Marshal(m) // of strings and numbers
+	return string(data)
+}
+
+// Layout is what metadata says of its keys' names while such a mark is there.
+func (m Mark) Layout() string {
+	switch {
+	case m.State == MarkMoved && m.Target != "":
+		return movedTo + m.Target
+	case m.State == MarkMoved:
+		return m.To
+	}
+	return MarkMoving
+}
+
+const movedTo = "moved to "
+
+// refused is the error of a process that works under this client's names where the
+// metadata, or a mark, says another layout; nil where it does not.
+func (c *Client) refused(stream, stored string) error {
+	if own := c.keys.Layout.String(); stored != "" && stored != own {
+		return &MetaConflictError{Stream: stream, Field: layoutSetting, Stored: stored, Own: own}
+	}
+	return nil
+}
+
+const layoutSetting = "key layout"
+
+// whyLayout says more of a layout that is none, "" if it is one.
+func whyLayout(stream, stored string) string {
+	const how = "`runnel stream move-layout`"
+	switch addr, away := strings.CutPrefix(stored, movedTo); {
+	case away:
+		return fmt.Sprintf("stream %s: its keys were moved to the redis at %s: use that one (%s --back, with the app stopped, ends this here)", stream, addr, how)
+	case stored == MarkMoving:
+		return fmt.Sprintf("stream %s: its keys are being moved to the names of another key layout: run %s until it is done", stream, how)
+	}
+	return ""
+}
+
+// marked says why a mark of the app keeps it from working under this client's names.
+func (c *Client) marked(stream, data string) error {
+	m, err := ParseMark(data)
+	if err != nil || m.State == "" || m.State == MarkArrived {
+		return err
+	}
+	return c.refused(stream, m.Layout())
+}
+
+// checkLayout refuses a stream that is there under the other key names.
+func (c *Client) checkLayout(ctx context.Context, stream string) error {
+	other := keys.Keys{App: c.keys.App, Layout: keys.Standalone}
+	if c.keys.Layout == keys.Standalone {
+		other.Layout = keys.Cluster
+	}
+	stored, err := c.load(ctx, other.Meta(stream))
+	if err != nil || stored == nil {
+		return err
+	}
+	layout := other.Layout.String()
+	if m, err := parseMeta(stored); err == nil && whyLayout(stream, m.Layout) != "" {
+		layout = m.Layout
+	}
+	return c.refused(stream, layout)
+}
+
+// streamNames are the fields of Keys.Streams that name streams, sorted.
+func streamNames(fields []string) []string {
+	fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasPrefix(f, "@") })
+	slices.Sort(fields)
+	return fields
+}

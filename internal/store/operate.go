@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// RetryNow lets parked events run without waiting any longer, those of ids that
+// wait for their time; it returns them. An event that runs, stands behind another
+// one of its lane, or is gone, is passed over. The owner learns it from
+// Renewed.Poke, or sooner. It may be repeated.
+func (c *Client) RetryNow(ctx context.Context, p Place, ids []string) (due []string, err error) {
+	defer func() {
+		if len(due) > 0 {
+			c.poke(ctx, p)
+		}
+	}()
+	for len(ids) > 0 {
+		n := min(len(ids), statesAtOnce)
+		part, err := c.retryNow(ctx, p, ids[:n])
+		due = append(due, part...)
+		if err != nil {
+			return due, p.wrap("retry now", err)
+		}
+		ids = ids[n:]
+	}
+	return due, nil
+}
+
+// retryNow goes on until each event was changed, or is none to change. The owner
+// may write the same states meanwhile.
+func (c *Client) retryNow(ctx context.Context, p Place, ids []string) (due []string, err error) {
+	for len(ids) > 0 {
+		stored, err := c.ordinary.HMGet(ctx, p.Retry, ids...).Result()
+		if err != nil {
+			return due, sorted(err)
+		}
+		var waiting []string
+		var args []any
+		for i, id := range ids {
+			text, ok := stored[i].(string)
+			if !ok {
+				continue
+			}
+			s, err := parseRetry(id, text)
+			if err != nil {
+				return due, err
+			}
+			if s.Running || s.At == 0 {
+				continue
+			}
+			s.At = 1
+			now, err := s.encode()
+			if err != nil {
+				return due, err
+			}
+			waiting, args = append(waiting, id), append(args, id, text, now)
+		}
+		changed, err := c.amend(ctx, p, args)
+		if err != nil {
+			return due, err
+		}
+		ids = nil
+		for i, id := range waiting {
+			if changed[i] == 1 {
+				due = append(due, id)
+			} else {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return due, nil
+}
+
+func (c *Client) amend(ctx context.Context, p Place, args []any) (changed []int64, err error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	err = c.persist(ctx, func() error {
+		var err error
+		changed, err = amendScript.Run(ctx, c.once, []string{p.Own, p.Retry}, args...).Int64Slice()
+		if err == nil && len(changed) != len(args)/3 {
+			err = fmt.Errorf("unexpected reply of %d values", len(changed))
+		}
+		return sorted(err)
+	})
+	return changed, err
+}
+
+// DropParked removes parked events for good. One that runs goes on to its end,
+// and is not run again. The owner learns it as it does of RetryNow. It may be
+// repeated.
+func (c *Client) DropParked(ctx context.Context, p Place, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	defer c.poke(ctx, p)
+	for len(ids) > 0 {
+		n := min(len(ids), statesAtOnce)
+		args := make([]any, n)
+		for i, id := range ids[:n] {
+			args[i] = id
+		}
+		err := c.persist(ctx, func() error {
+			return sorted(dropScript.Run(ctx, c.once, []string{p.Own, p.Parked, p.Retry}, args...).Err())
+		})
+		if err != nil {
+			return p.wrap("drop parked events", err)
+		}
+		ids = ids[n:]
+	}
+	return nil
+}

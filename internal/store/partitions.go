@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// A MorePartitionsError reports that another program, such as one with Python's runnel, has
+// more partitions of a stream than this app: what it sends to the others is not read.
+type MorePartitionsError struct {
+	Stream     string
+	Own, There int
+	Key        string // of the last partition
+}
+
+// Error names both numbers, the key that tells, and the remedy.
+func (e *MorePartitionsError) Error() string {
+	return fmt.Sprintf("stream %s: this app has %d partitions of it, and Redis has %d, up to %s: nothing reads the others here, and keys go to other partitions; "+
+		"give all programs the same number (Python's runnel stores none), or delete the keys from partition %d on if they are left over",
+		e.Stream, e.Own, e.There, e.Key, e.Own)
+}
+
+// MorePartitions returns a *MorePartitionsError of each of some streams, given with their numbers of
+// partitions, behind whose last partition there is another one. Programs in other languages share
+// streams with the standalone layout only.
+func (c *Client) MorePartitions(ctx context.Context, own map[string]int) (more map[string]*MorePartitionsError, err error) {
+	if c.keys.Layout != keys.Standalone || c.cluster != nil {
+		return nil, nil
+	}
+	more = map[string]*MorePartitionsError{}
+	for step := 0; len(own) > 0; step++ {
+		pipe, found := c.ordinary.Pipeline(), map[string]*redis.IntCmd{}
+		for stream, n := range own {
+			found[stream] = pipe.Exists(ctx, c.keys.Partition(stream, n+step))
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return nil, sorted(err)
+		}
+		next := map[string]int{}
+		for stream, n := range own {
+			if found[stream].Val() > 0 {
+				next[stream] = n
+				more[stream] = &MorePartitionsError{stream, n, n + step + 1, c.keys.Partition(stream, n+step)}
+			}
+		}
+		own = next
+	}
+	return more, nil
+}
+
+// checkPartitions returns the *MorePartitionsError of one stream.
+func (c *Client) checkPartitions(ctx context.Context, stream string, own int) error {
+	more, err := c.MorePartitions(ctx, map[string]int{stream: own})
+	if err == nil && more[stream] != nil {
+		return more[stream]
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// So many scripts may share a round trip. Redis runs what one connection sends in a row,
+// and others wait: so fewer takeovers do, which look at what is pending.
+const (
+	callsTogether     = 128
+	takeoversTogether = 12
+)
+
+// A pipelined client has the scripts that goroutines call at the same time share
+// round trips; see gatherer. A worker takes over and releases each of its partitions
+// in a goroutine of its own: one by one a thousand of them would wait in turn for the
+// large reads of those that are owned already.
+type pipelined struct {
+	*redis.Client // so that it is a redis.Scripter; of its methods only EvalSha is pipelined
+	cluster       *cluster
+	most          int // in a round trip
+	make          func(context.Context, []*call) error
+	calls         perNode[*call, error]
+}
+
+// newPipelined returns one whose calls make makes. What that returns is an error of those
+// that were executed. In a cluster, calls for different nodes are not made together.
+func newPipelined(rdb *redis.Client, k *cluster, most int, make func(context.Context, []*call) error) *pipelined {
+	p := &pipelined{Client: rdb, cluster: k, most: most, make: make}
+	p.calls.open = p.newGather
+	return p
+}
+
+func (p *pipelined) newGather() *gatherer[*call, error] {
+	return &gatherer[*call, error]{
+		send: func(ctx context.Context, calls []*call) []error {
+			weak := p.make(ctx, calls)
+			errs := make([]error, len(calls))
+			for i, c := range calls {
+				if weak != nil && c.reply.Err() == nil {
+					c.reply.SetErr(weak)
+				}
+				errs[i] = c.reply.Err()
+			}
+			return errs
+		},
+		unsent:  func(err error) error { return err },
+		weigh:   func(calls []*call) (load, bool) { return load{items: len(calls)}, false },
+		carries: load{items: p.most},
+	}
+}
+
+// run runs a script, which it loads where the server does not know it.
+func (p *pipelined) run(ctx context.Context, s *redis.Script, keys []string, args ...any) *redis.Cmd {
+	return p.do(ctx, keys, scriptCall(ctx, s, keys, args...))
+}
+
+// EvalSha runs a script that the server should know.
+func (p *pipelined) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	return p.do(ctx, keys, &call{queue: func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) }})
+}
+
+func (p *pipelined) do(ctx context.Context, keys []string, c *call) *redis.Cmd {
+	var n *node
+	if p.cluster != nil && len(keys) > 0 {
+		n = p.cluster.known(keys[0])
+	}
+	answers, err := p.calls.of(n).gather(ctx, []*call{c})
+	if err == nil && c.reply == nil {
+		err = answers[0] // it was not sent
+	}
+	if err != nil {
+		reply := redis.NewCmd(ctx) // its own may still be written to
+		reply.SetErr(err)
+		return reply
+	}
+	return c.reply
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ExecutorIDLength is the length of every executor ID.
+const ExecutorIDLength = 16
+
+// A Tenure is one ownership of one partition by one executor.
+type Tenure struct {
+	Executor string // the executor's ID
+	Number   uint64
+	Expiry   time.Duration // of its lock; stored by Takeover for others to know
+}
+
+// LockValue is what the lock of a partition holds during the tenure.
+func (t Tenure) LockValue() string {
+	const digits = 16
+	b := make([]byte, 0, ExecutorIDLength+1+digits)
+	b = append(append(b, t.Executor...), ':')
+	number := strconv.FormatUint(t.Number, 10)
+	b = append(b, "0000000000000000"[:max(digits-len(number), 0)]...)
+	return string(append(b, number...))
+}
+
+// NewExecutorID returns a random ID of ExecutorIDLength characters a-z and 2-7.
+func NewExecutorID() string {
+	var b [ExecutorIDLength * 5 / 8]byte
+	rand.Read(b[:]) // never fails
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+// GroupName is the name of the consumer group of an executor.
+func GroupName(processor, executor string) string { return processor + "@" + executor }
+
+// A Place is a partition as one processor sees it, with its keys.
+type Place struct {
+	Stream, Processor string
+	Partition         int
+	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
+	Parked, Retry     string // what waits for another attempt: fields, and what is known of it
+	Dead              string // dead letters
+	Due               string // what is delayed, by time; of the stream, whoever processes it
+}
+
+// Place returns the place of a partition.
+func (c *Client) Place(stream, processor string, partition int) Place {
+	return Place{
+		Stream: stream, Processor: processor, Partition: partition,
+		Log:  c.keys.Partition(stream, partition),
+		Lock: c.keys.Lock(stream, processor, partition),
+		Own:  c.keys.Ownership(stream, processor, partition),
+
+		Parked: c.keys.Parked(stream, processor, partition),
+		Retry:  c.keys.Retry(stream, processor, partition),
+		Dead:   c.keys.Dead(stream, processor, partition),
+		Due:    c.dueKeys(stream, partition).Due,
+	}
+}
+
+func (p Place) keys() []string {
+	return []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry, p.Dead, p.Due}
+}
+
+func (p Place) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("stream %s partition %d: processor %s: %s: %w", p.Stream, p.Partition, p.Processor, op, err)
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// beatCall writes a heartbeat, and reads the membership.
+func beatCall(ctx context.Context, p Pulse) *call {
+	known := ""
+	if len(p.Seen) > 0 {
+		sum := sha1.Sum(p.Seen)
+		known = hex.EncodeToString(sum[:])
+	}
+	return scriptCall(ctx, beatScript, []string{p.Key, p.Membership}, milliseconds(p.Expiry), p.Beat.Encode(), known)
+}
+
+// parsePulse reads the reply of beat.lua: what is not about a lock.
+func parsePulse(p Pulse, reply *redis.Cmd) (out Refreshed, failed error) {
+	parts, err := reply.Slice()
+	if err == nil && len(parts) != 2 {
+		err = fmt.Errorf("reply of %d values", len(parts))
+	}
+	if err != nil {
+		out.Unread = sorted(err)
+		return out, fmt.Errorf("heartbeat %s: %w", p.Key, out.Unread)
+	}
+	out.Now, _ = parts[0].(int64)
+	switch members := parts[1].(type) {
+	case string:
+		if members != "" {
+			out.Membership = []byte(members)
+		}
+	case int64:
+		out.Membership = p.Seen
+	default: // what the membership holds is no matter of the leases
+		out.Unread = unreadable(p.Membership, sorted(refusal(members)))
+	}
+	return out, nil
+}
+
+// refusal is the error that stands in the place of something in a script's reply.
+func refusal(reply any) error {
+	if list, ok := reply.([]any); ok && len(list) == 1 {
+		reply = list[0]
+	}
+	return scriptError(fmt.Sprint(reply))
+}
+
+// generationOf reads a generation of the rules, which leases do not depend on:
+// an error is none of a refresh.
+func generationOf(reply *redis.Cmd) int64 {
+	n, err := reply.Int64()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return 0
+	case err != nil:
+		return -1
+	}
+	return n
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const quarantineVersion = 1
+
+// A Quarantine is why a partition processes nothing, until an operator ends it; or why a worker
+// halted at it.
+type Quarantine struct {
+	Version int    `json:"v"` // set when it is written
+	Reason  string `json:"reason"`
+	Event   string `json:"event,omitempty"` // entry ID, "" when it was no event's fault
+	Worker  string `json:"worker"`
+	At      int64  `json:"at"` // ms
+}
+
+// Quarantine stores that a partition of the tenure is quarantined: later
+// takeovers return it, until Resume. ErrFenced says that the ownership is over.
+// It is repeated inside while its outcome is unknown and ctx lives, and may be
+// repeated.
+func (c *Client) Quarantine(ctx context.Context, p Place, t Tenure, q Quarantine) error {
+	return c.storeStop(ctx, p, t, q, "quarantine")
+}
+
+// Halted stores at which event of a partition its worker halted, and why: View.Halt, until the
+// event is acked. It keeps no later owner from the partition. Else it is as Quarantine.
+func (c *Client) Halted(ctx context.Context, p Place, t Tenure, q Quarantine) error {
+	return c.storeStop(ctx, p, t, q, "halt")
+}
+
+func (c *Client) storeStop(ctx context.Context, p Place, t Tenure, q Quarantine, field string) error {
+	q.Version, q.Reason = quarantineVersion, cut(q.Reason)
+	text, err := json.Marshal(q)
+	if err != nil {
+		return p.wrap(field, err)
+	}
+	return p.failed(field, c.persist(ctx, func() error {
+		return sorted(quarantineScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
+	}))
+}
+
+// Quarantined returns the quarantine of a partition, nil if there is none.
+func (c *Client) Quarantined(ctx context.Context, p Place) (*Quarantine, error) {
+	text, err := c.quarantine(ctx, p)
+	if err != nil {
+		return nil, p.wrap("quarantine", err)
+	}
+	q, err := parseQuarantine(text)
+	return q, p.wrap("quarantine", err)
+}
+
+func (c *Client) quarantine(ctx context.Context, p Place) (string, error) {
+	text, err := c.ordinary.HGet(ctx, p.Own, "quarantine").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", sorted(err)
+	}
+	return text, nil
+}
+
+// ErrNothingToSkip says that a quarantine names no event.
+var ErrNothingToSkip = errors.New("the quarantine names no event that could be skipped")
+
+// Resume ends the quarantine of a partition and returns it; ok is false if there
+// is none. With skip, its event is passed over, unprocessed: from then on takeovers
+// return it as Skip; ErrNothingToSkip says that it has none. A later quarantine
+// than the one that is there when it begins is left alone. It is repeated inside
+// while its outcome is unknown and ctx lives, and may be repeated. It changes
+// Renewed.Poke, and its hint to the owner is sent after it as well as it can.
+func (c *Client) Resume(ctx context.Context, p Place, skip bool) (q Quarantine, ok bool, err error) {
+	for {
+		text, err := c.quarantine(ctx, p)
+		if err != nil || text == "" {
+			return Quarantine{}, false, p.wrap("resume", err)
+		}
+		q, err := parseQuarantine(text)
+		if err != nil {
+			return Quarantine{}, false, p.wrap("resume", err)
+		}
+		event := ""
+		if skip {
+			if event = q.Event; event == "" {
+				return *q, false, p.wrap("resume", ErrNothingToSkip)
+			}
+		}
+		var n int64
+		err = c.persist(ctx, func() error {
+			var err error
+			n, err = resumeScript.Run(ctx, c.once, []string{p.Own}, text, event).Int64()
+			return sorted(err)
+		})
+		if err != nil {
+			return *q, false, p.wrap("resume", err)
+		}
+		if n == 1 {
+			c.poke(ctx, p)
+			return *q, true, nil
+		}
+	}
+}
+
+func parseQuarantine(text string) (*Quarantine, error) {
+	if text == "" {
+		return nil, nil
+	}
+	q := new(Quarantine)
+	if err := json.Unmarshal([]byte(text), q); err != nil {
+		return nil, fmt.Errorf("stored quarantine is not readable: %w", err)
+	}
+	if q.Version != quarantineVersion {
+		return nil, fmt.Errorf("stored quarantine has version %d, not %d: written by another release", q.Version, quarantineVersion)
+	}
+	return q, nil
+}

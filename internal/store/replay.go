@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// ErrNoEvent says that a dead letter has no fields of an event.
+var ErrNoEvent = errors.New("it has no event")
+
+// A Replay says which dead letter becomes an event again, and where.
+type Replay struct {
+	From      Place
+	ID        string // of the dead letter
+	Stream    string // the dead letter's own, or another one of the app
+	Partition int
+	Fields    []string // names and values that the event gets where it does not have them
+}
+
+// Replay appends the event of a dead letter and removes the dead letter. It
+// returns the new entry's ID; ok is false if there is no such dead letter, and ID
+// is then "". A full partition is dealt with as Append does.
+//
+// Where both partitions may share a script, which they always do under the
+// standalone layout and under the cluster layout when their numbers are equal,
+// this is one step, and it is repeated inside while its outcome is unknown and
+// ctx lives. If what was unknown then happened, ok is true and the ID "".
+// Otherwise, and for an event with too many fields for a script, the event is
+// appended first. Cut off between the two, a repetition within the stream's
+// IDWindow finds the entry and appends no second one; later, or with so many
+// fields, it does.
+func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err error) {
+	wide := false
+	if c.keys.Layout == keys.Standalone || r.Partition == r.From.Partition {
+		id, ok, err = c.replayAtOnce(ctx, r)
+		wide = replyHas(err, "WIDE ")
+	}
+	if wide || c.keys.Layout != keys.Standalone && r.Partition != r.From.Partition {
+		id, ok, err = c.replayInTwo(ctx, r)
+	}
+	if replyHas(err, "EMPTY ") {
+		err = ErrNoEvent
+	}
+	return id, ok, r.From.wrap("replay dead letter "+EventID(r.From.Partition, r.ID), err)
+}
+
+func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool, err error) {
+	unknown := false
+	log := c.keys.Partition(r.Stream, r.Partition)
+	err = c.withRoom(ctx, r.Stream, r.Partition, func(size int64) error {
+		args := []any{r.ID, size}
+		for _, s := range r.Fields {
+			args = append(args, s)
+		}
+		return c.persist(ctx, func() error {
+			reply, err := replayScript.Run(ctx, c.once, []string{r.From.Dead, log}, args...).StringSlice()
+			err = sorted(err)
+			switch {
+			case err == nil && len(reply) == 1:
+				id, ok = reply[0], true
+			case err == nil:
+				ok = unknown
+			}
+			unknown = unknown || errors.Is(err, ErrUnknownOutcome)
+			return err
+		})
+	})
+	return id, ok, err
+}
+
+// replayInTwo appends, then removes. The event is sent under an ID of its own:
+//
+//  1. appended, and the reply is lost, or this process dies;
+//  2. the same again: the ID is known, nothing is appended, the entry's ID comes
+//     back;
+//  3. the dead letter is removed.
+func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool, err error) {
+	found, err := c.ordinary.XRange(ctx, r.From.Dead, r.ID, r.ID).Result()
+	if err != nil || len(found) == 0 {
+		return "", false, sorted(err)
+	}
+	d, err := parseDead(found[0], r.From.Partition)
+	switch {
+	case err != nil:
+		return "", false, err
+	case len(d.Entry.Values) == 0:
+		return "", false, ErrNoEvent
+	}
+	flat := flatten(d.Entry.Values)
+	for i := 0; i < len(r.Fields); i += 2 {
+		if _, there := d.Entry.Values[r.Fields[i]]; !there {
+			flat = append(flat, r.Fields[i], r.Fields[i+1])
+		}
+	}
+	send := Append{Stream: r.Stream, Partition: r.Partition, Log: c.keys.Partition(r.Stream, r.Partition), Records: [][]string{flat}}
+	if len(flat) <= fieldsPerCall {
+		send.IDs = []string{fmt.Sprintf("dead/%s/%s/%d/%s", r.From.Stream, r.From.Processor, r.From.Partition, r.ID)}
+	}
+	var out Appended
+	err = c.persist(ctx, func() error {
+		out = c.Append(ctx, []Append{send})[0]
+		if send.IDs == nil && out.Unknown {
+			return fmt.Errorf("%s may have it or not: %v", send.Log, out.Err) // it is not repeated
+		}
+		return out.Err
+	})
+	if err != nil {
+		return "", false, err
+	}
+	return out.IDs[0], true, c.DropDead(ctx, r.From, []string{r.ID})
+}

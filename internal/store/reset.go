@@ -1,0 +1,19 @@
+package store
+
+import "context"
+
+// Reset sets a processor's position in a partition that the tenure has just
+// taken over: everything up to the entry ID to, "$" for the last one, counts as
+// done, and everything behind it as not yet delivered. It returns the new floor,
+// which is never behind the last entry. The group that is left is what the next
+// takeover begins at. ErrFenced says that the partition is not the tenure's.
+// It may be repeated.
+func (c *Client) Reset(ctx context.Context, p Place, t Tenure, to string) (floor string, err error) {
+	err = c.persist(ctx, func() error {
+		var err error
+		floor, err = resetScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Own},
+			GroupName(p.Processor, t.Executor), t.LockValue(), to).Text()
+		return sorted(err)
+	})
+	return floor, p.wrap("reset", err)
+}

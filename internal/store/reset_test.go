@@ -1,0 +1,127 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestResetMovesThePosition(t *testing.T) {
+	tests := []struct{ to, want string }{
+		{"0-0", "0-0"},
+		{"1-3", "1-3"},
+		{"$", "1-6"},
+		{"9-9", "1-6"}, // never behind the last entry
+		{"1-18446744073709551615", "1-6"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.to, func(t *testing.T) {
+			both(t, func(t *testing.T, e *env) {
+				p := e.Place("orders", "printer", 0)
+				var all []string
+				for i := range 6 {
+					all = append(all, e.add(p.Log, fmt.Sprint("1-", i+1)))
+				}
+				e.own(p, tenure(alice, 1))
+				e.read(p, alice, 4) // pending, and of no importance any more
+				e.own(p, tenure(bob, 1))
+				for range 2 { // repeated, it is the same
+					floor, err := e.Reset(e.ctx(), p, tenure(bob, 1), tt.to)
+					e.must(err)
+					equal(t, "floor", floor, tt.want)
+				}
+				e.must(e.Unlock(e.ctx(), p, tenure(bob, 1)))
+				v := e.view(p)
+				equal(t, "left behind", []any{v.Owner, v.Group, v.Floor, v.Pending}, []any{"", "printer@" + bob, tt.want, 0})
+				e.behind(p) // where the server gives a lag, it is right
+
+				pos := e.own(p, tenure(carol, 1))
+				equal(t, "the next takeover", []any{pos.Floor, pos.Found}, []any{tt.want, FoundGroup})
+				var want []string
+				for _, id := range all {
+					if tt.want == "0-0" || id > tt.want {
+						want = append(want, id)
+					}
+				}
+				equal(t, "read on", e.read(p, carol, 10), want)
+			})
+		})
+	}
+}
+
+// If the group is destroyed before the next takeover, the checkpoint says the same.
+func TestResetLeavesACheckpoint(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for i, to := range []string{"0-0", "1-3", "$"} {
+			p := e.Place("orders", "printer", i)
+			for i := range 6 {
+				e.add(p.Log, fmt.Sprint("1-", i+1))
+			}
+			e.own(p, tenure(alice, 1))
+			floor, err := e.Reset(e.ctx(), p, tenure(alice, 1), to)
+			e.must(err)
+			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice).Err())
+			pos := e.own(p, tenure(bob, 1))
+			equal(t, to, []any{pos.Floor, pos.Found}, []any{floor, FoundCheckpoint})
+		}
+	})
+}
+
+func TestResetOfATrimmedPartition(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		for i := range 10 {
+			e.add(p.Log, fmt.Sprint("1-", i+1))
+		}
+		e.must(e.raw.XTrimMinID(e.ctx(), p.Log, "1-5").Err())
+		e.own(p, tenure(alice, 1))
+		_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")
+		e.must(err)
+		equal(t, "behind", e.behind(p), 6)
+		if e.real {
+			infos := e.raw.XInfoGroups(e.ctx(), p.Log).Val()
+			equal(t, "lag", infos[0].Lag, 6)
+		}
+	})
+}
+
+func TestResetOfAnEmptyPartition(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.own(p, tenure(alice, 1))
+		floor, err := e.Reset(e.ctx(), p, tenure(alice, 1), "$")
+		e.must(err)
+		equal(t, "floor", floor, "0-0")
+		e.add(p.Log, "1-1")
+		e.own(p, tenure(bob, 1))
+		equal(t, "read", e.read(p, bob, 10), []string{"1-1"})
+	})
+}
+
+func TestResetIsFenced(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(e *env, p Place)
+	}{
+		{"lock gone", func(e *env, p Place) { e.raw.Del(e.ctx(), p.Lock) }},
+		{"lock of another", func(e *env, p Place) { e.own(p, tenure(bob, 1)) }},
+		{"later tenure", func(e *env, p Place) { e.own(p, tenure(alice, 2)) }},
+		{"locked, not taken over", func(e *env, p Place) { e.raw.Del(e.ctx(), p.Own) }},
+		{"group gone", func(e *env, p Place) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			both(t, func(t *testing.T, e *env) {
+				p := e.Place("orders", "printer", 0)
+				e.add(p.Log, "1-1")
+				e.own(p, tenure(alice, 1))
+				tt.do(e, p)
+				before := e.groups(p.Log)
+				if _, err := e.Reset(e.ctx(), p, tenure(alice, 1), "$"); !errors.Is(err, ErrFenced) {
+					t.Errorf("got %v, want ErrFenced", err)
+				}
+				equal(t, "groups", e.groups(p.Log), before)
+			})
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	retryVersion = 1
+	laneVersion  = 2       // of a state whose lane an earlier release would not find
+	errorBytes   = 4 << 10 // kept of an error's text
+	statesAtOnce = 500     // read per round trip
+)
+
+// A RetryState is what is known of a parked event: one that was moved out of its
+// partition to wait for another attempt, or for the event before it in its lane.
+// Times are the server's clock in milliseconds, 0 for none.
+type RetryState struct {
+	ID       string `json:"-"` // entry ID
+	Version  int    `json:"v"` // set when it is written
+	Lane     string `json:"lane"`
+	Key      string `json:"key,omitempty"`   // of the event, for operators; see SetKey
+	Sum      string `json:"sum,omitempty"`   // hash of the key where Key is not all of it
+	Attempts int    `json:"n"`               // begun
+	Void     int    `json:"void,omitempty"`  // of Attempts, ended by a release or a policy and not by the event
+	Running  bool   `json:"run,omitempty"`   // the last one began and is not known to have ended
+	Alone    bool   `json:"alone,omitempty"` // it runs, or ran, while nothing else did that may have ended the worker
+	First    int64  `json:"first,omitempty"` // failure
+	Last     int64  `json:"last,omitempty"`  // failure
+	At       int64  `json:"at,omitempty"`    // not before
+	Error    string `json:"err,omitempty"`   // of the last failure, cut to 4 KiB
+	Reason   string `json:"reason,omitempty"`
+	Revived  bool   `json:"revived,omitempty"` // it was a dead letter; its lane is what its owner's Retry says
+}
+
+// Counted is how many attempts the event had, those that count.
+func (s RetryState) Counted() int { return s.Attempts - s.Void }
+
+// A Parking is an event to be parked.
+type Parking struct {
+	Entry Entry
+	State RetryState // its ID is the entry's
+}
+
+// Park moves events of the tenure out of the partition: in one step it acks them
+// and stores them with their states, all of them or none. limit is how many may
+// be parked, 0 for any number; ErrFull says that they would be more, and that
+// nothing was changed. ErrFenced says that the ownership is over. It is repeated
+// inside while its outcome is unknown and ctx lives, and may be repeated by the
+// caller: what has been acked stays as it is.
+func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []Parking) error {
+	if len(ps) == 0 {
+		return nil
+	}
+	args := append(make([]any, 0, 3+3*len(ps)), t.LockValue(), GroupName(p.Processor, t.Executor), max(limit, 0))
+	for _, one := range ps {
+		state, err := one.State.encode()
+		if err != nil {
+			return p.wrap("park", err)
+		}
+		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
+	}
+	return p.failed(fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
+		return sorted(parkScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
+	}))
+}
+
+// WriteRetry stores what is known of a parked event; ok is false if it is not
+// parked any more, since an operator dropped it. Attempts begin (Running, one
+// Attempt more) and end (not Running) in order: a write that arrives late does
+// not undo a later one. ErrFenced says that the ownership is over. It is repeated
+// inside like Park, and may be repeated.
+func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState) (ok bool, err error) {
+	state, err := s.encode()
+	if err != nil {
+		return false, p.wrap("write retry", err)
+	}
+	var n int64
+	err = c.persist(ctx, func() error {
+		var err error
+		n, err = attemptScript.Run(ctx, c.once, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
+		return sorted(err)
+	})
+	return n > 0, p.failed("write retry of event "+EventID(p.Partition, s.ID), err)
+}
+
+// BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
+// trip.
+func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState) (e Entry, ok bool, err error) {
+	state, err := s.encode()
+	if err != nil {
+		return e, false, p.wrap("begin retry", err)
+	}
+	err = c.persist(ctx, func() error {
+		calls := []*call{
+			plainCall(ctx, "HMGET", p.Parked, s.ID),
+			scriptCall(ctx, attemptScript, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state),
+		}
+		pipeline(ctx, c.once, calls)
+		n, err := calls[1].reply.Int64()
+		if err != nil {
+			return sorted(err)
+		}
+		text, err := calls[0].reply.Slice()
+		if err != nil {
+			return sorted(err)
+		}
+		packed, there := text[0].(string)
+		if ok = n > 0 && there; !ok {
+			return nil
+		}
+		e.ID = s.ID
+		e.Values, err = unpack(packed)
+		return err
+	})
+	return e, ok, p.failed("begin retry of event "+EventID(p.Partition, s.ID), err)
+}
+
+// BeginSuspect notes that the owner begins Position.Suspect. If it does not release the
+// partition, and the event is not acked, the next takeover counts that in Deaths. With ""
+// what was counted is forgotten. ErrFenced says that the ownership is over. It is repeated
+// inside like Park, and may be repeated.
+func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string) error {
+	return p.failed("begin event "+id, c.persist(ctx, func() error {
+		return sorted(beginScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
+	}))
+}
+
+// Settle removes a parked event that is done. ErrFenced says that the ownership
+// is over. It is repeated inside like Park, and may be repeated.
+func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {
+	return p.failed("settle event "+EventID(p.Partition, id), c.persist(ctx, func() error {
+		return sorted(settleScript.Run(ctx, c.once, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
+	}))
+}
+
+// Retries returns what is known of the parked events of a partition, by entry ID,
+// and the server's clock right after. Events that come or go meanwhile may be in
+// it or not. Where that clock was set back since an event failed, its times are moved
+// back by as much as can be told.
+func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now time.Time, err error) {
+	found := map[string]string{} // HSCAN may return a field twice
+	for cursor := uint64(0); ; {
+		flat, next, err := c.ordinary.HScan(ctx, p.Retry, cursor, "", statesAtOnce).Result()
+		if err != nil {
+			return nil, now, p.wrap("retries", sorted(err))
+		}
+		for i := 0; i+1 < len(flat); i += 2 {
+			found[flat[i]] = flat[i+1]
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	states = make([]RetryState, 0, len(found))
+	for id, text := range found {
+		s, err := parseRetry(id, text)
+		if err != nil {
+			return nil, now, p.wrap("retries", err)
+		}
+		states = append(states, s)
+	}
+	slices.SortFunc(states, func(a, b RetryState) int { return CompareIDs(a.ID, b.ID) })
+	if now, err = c.ordinary.Time(ctx).Result(); err != nil {
+		return nil, now, p.wrap("retries", sorted(err))
+	}
+	for i := range states {
+		states[i].moveBack(now.UnixMilli())
+	}
+	return states, now, nil
+}
+
+// moveBack mends times that are ahead of the clock that they were taken from: an event
+// waits no longer than it was to wait when it failed.
+func (s *RetryState) moveBack(now int64) {
+	if s.Last > now {
+		s.At, s.Last = min(s.At, now+max(s.At-s.Last, 0)), now
+	}
+}
+
+// Parked returns a parked event, and whether it is there.
+func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, error) {
+	text, err := c.ordinary.HMGet(ctx, p.Parked, id).Result()
+	if err != nil {
+		return Entry{}, false, p.wrap("parked event "+EventID(p.Partition, id), sorted(err))
+	}
+	packed, ok := text[0].(string)
+	if !ok {
+		return Entry{}, false, nil
+	}
+	values, err := unpack(packed)
+	if err != nil {
+		return Entry{}, false, p.wrap("parked event "+EventID(p.Partition, id), err)
+	}
+	return Entry{ID: id, Values: values}, true, nil
+}
+
+// version is that of the form in which the state is stored.
+func (s RetryState) version() int {
+	if strings.HasPrefix(s.Lane, hashedLane) {
+		return laneVersion
+	}
+	return retryVersion
+}
+
+func (s RetryState) encode() (string, error) {
+	s.Version, s.Error = s.version(), cut(s.Error)
+	text, err := json.Marshal(s)
+	return string(text), err
+}
+
+func parseRetry(id, text string) (RetryState, error) {
+	var s RetryState
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("state of event %s is not readable: %w", id, err)
+	}
+	if want := s.version(); s.Version != want {
+		return s, fmt.Errorf("state of event %s has version %d, not %d: written by another release", id, s.Version, want)
+	}
+	s.ID = id
+	if key, ok := strings.CutPrefix(s.Lane, plainLane); ok && len(key) > keyShown { // by an earlier release
+		s.Lane = KeyLane(key)
+		s.SetKey(key)
+	}
+	return s, nil
+}
+
+// cut bounds an error's text.
+func cut(text string) string {
+	if len(text) <= errorBytes {
+		return text
+	}
+	end := errorBytes
+	for end > errorBytes-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

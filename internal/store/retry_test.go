@@ -1,0 +1,390 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+)
+
+// begin appends entries 1-1, 2-2, … and makes alice, tenure 1, read them.
+func (e *env) begin(p Place, n int) []Entry {
+	e.t.Helper()
+	for i := range n {
+		e.add(p.Log, fmt.Sprintf("%d-%d", i+1, i+1))
+	}
+	e.own(p, tenure(alice, 1))
+	r := e.NewReader()
+	defer r.Close()
+	got, err := r.Read(e.ctx(), GroupName(p.Processor, alice), "c", []string{p.Log}, n, 0)
+	e.must(err)
+	return got[0].Entries
+}
+
+// snapshot is all that is stored of a place, but for the life of its lock.
+func (e *env) snapshot(p Place) string {
+	e.t.Helper()
+	var pending []string
+	for group := range e.groups(p.Log) {
+		pending = append(pending, fmt.Sprint(group, e.raw.XPending(e.ctx(), p.Log, group).Val()))
+	}
+	return fmt.Sprint(e.raw.XRange(e.ctx(), p.Log, "-", "+").Val(), pending, e.raw.Get(e.ctx(), p.Lock).Val(),
+		e.raw.HGetAll(e.ctx(), p.Own).Val(), e.raw.HGetAll(e.ctx(), p.Parked).Val(), e.raw.HGetAll(e.ctx(), p.Retry).Val(),
+		e.raw.XRange(e.ctx(), p.Dead, "-", "+").Val())
+}
+
+func (e *env) pending(p Place, executor string) int64 {
+	e.t.Helper()
+	v, err := e.raw.XPending(e.ctx(), p.Log, GroupName(p.Processor, executor)).Result()
+	e.must(err)
+	return v.Count
+}
+
+func (e *env) retries(p Place) []RetryState {
+	e.t.Helper()
+	states, now, err := e.Retries(e.ctx(), p)
+	e.must(err)
+	if d := time.Since(now); d < -time.Minute || d > time.Minute {
+		e.t.Errorf("the server's clock is %v", now)
+	}
+	return states
+}
+
+func parkings(entries []Entry, s RetryState) (ps []Parking) {
+	for _, entry := range entries {
+		s.ID = entry.ID
+		ps = append(ps, Parking{Entry: entry, State: s})
+	}
+	return ps
+}
+
+func TestParkMovesEvents(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		entries := e.begin(p, 12)
+		entries[1].Values = map[string]any{"b": "\x00\xff:", "a": "", "": "5:x", "日本": "語"}
+		s := RetryState{Lane: "kada", Key: "ada", Attempts: 1, First: 1767225600123, Last: 1767225600124, At: 1767225601000, Error: "no \"ink\"\n\xff"}
+		for range 2 { // repeated it is the same
+			e.must(e.Park(e.ctx(), p, me, 0, parkings(entries[1:12], s)))
+			equal(t, "pending", e.pending(p, alice), 1)
+			states := e.retries(p)
+			equal(t, "parked", len(states), 11)
+			for i, got := range states {
+				want := s
+				want.ID, want.Version, want.Error = entries[i+1].ID, 1, "no \"ink\"\n\ufffd"
+				equal(t, "state", got, want)
+			}
+			for _, want := range entries[1:12] {
+				got, ok, err := e.Parked(e.ctx(), p, want.ID)
+				e.must(err)
+				equal(t, "parked event", []any{got, ok}, []any{want, true})
+			}
+		}
+		_, ok, err := e.Parked(e.ctx(), p, "1-1")
+		equal(t, "an event that is not parked", []any{ok, err}, []any{false, nil})
+		e.must(e.Park(e.ctx(), p, me, 1, nil))
+	})
+}
+
+func TestParkIsAllOrNothing(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		entries := e.begin(p, 5)
+		e.must(e.Park(e.ctx(), p, me, 3, parkings(entries[:2], RetryState{})))
+		before := e.snapshot(p)
+		if err := e.Park(e.ctx(), p, me, 3, parkings(entries[2:4], RetryState{})); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnknownOutcome) {
+			t.Errorf("got %v, want ErrFull", err)
+		}
+		equal(t, "after a park that did not fit", e.snapshot(p), before)
+		e.must(e.Park(e.ctx(), p, me, 3, parkings(entries[1:3], RetryState{}))) // one of them is parked already
+		equal(t, "parked", len(e.retries(p)), 3)
+		e.must(e.Park(e.ctx(), p, me, 3, parkings(entries[:3], RetryState{}))) // full, and all of them are parked
+		equal(t, "pending", e.pending(p, alice), 2)
+	})
+}
+
+// What was done meanwhile does not come back with a park that is repeated late.
+func TestParkThatArrivesLate(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		entries := e.begin(p, 3)
+		e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{{Place: p, IDs: []string{"3-3"}}})[0])
+		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1})))
+		equal(t, "parked", len(e.retries(p)), 2)
+		_, err := e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})
+		e.must(err)
+		e.must(e.Settle(e.ctx(), p, me, "2-2"))
+		before := e.snapshot(p)
+		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1})))
+		equal(t, "after a late park", e.snapshot(p), before)
+	})
+}
+
+func TestAttemptsAreWrittenInOrder(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		e.must(e.Park(e.ctx(), p, me, 0, parkings(e.begin(p, 1), RetryState{Attempts: 1, At: 5})))
+		write := func(s RetryState, want bool) {
+			t.Helper()
+			s.ID = "1-1"
+			ok, err := e.WriteRetry(e.ctx(), p, me, s)
+			e.must(err)
+			equal(t, "ok", ok, want)
+		}
+		running := RetryState{Attempts: 2, Running: true, Alone: true, Lane: "k"}
+		failed := RetryState{Attempts: 2, Lane: "k", At: 77}
+		write(running, true)
+		write(failed, true)
+		write(running, true) // late
+		equal(t, "after a late write", e.retries(p), []RetryState{{ID: "1-1", Version: 1, Attempts: 2, Lane: "k", At: 77}})
+		failed.At = 99 // of the same attempt
+		write(failed, true)
+		equal(t, "after another word on the same attempt", e.retries(p)[0].At, 99)
+		write(RetryState{Attempts: 3, Running: true}, true)
+		write(failed, true)
+		equal(t, "the third", e.retries(p), []RetryState{{ID: "1-1", Version: 1, Attempts: 3, Running: true}})
+		for range 2 {
+			e.must(e.Settle(e.ctx(), p, me, "1-1"))
+		}
+		write(RetryState{Attempts: 3}, false)
+		equal(t, "settled", len(e.retries(p)), 0)
+		equal(t, "keys left", e.raw.Exists(e.ctx(), p.Parked, p.Retry).Val(), 0)
+	})
+}
+
+func TestRetriesAreInOrderOfTheirIDs(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		entries := e.begin(p, 1500)
+		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{})))
+		var got []string
+		for _, s := range e.retries(p) {
+			got = append(got, s.ID)
+		}
+		equal(t, "order", got, ids(entries))
+	})
+}
+
+func TestStatesThatCannotBeRead(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for i, text := range []string{"nothing", `{"n":1}`, `{"v":2,"n":1}`} {
+			p := e.Place("orders", "printer", i)
+			e.must(e.raw.HSet(e.ctx(), p.Retry, "1-1", text).Err())
+			if _, _, err := e.Retries(e.ctx(), p); err == nil || !strings.Contains(err.Error(), "event 1-1") || !strings.Contains(err.Error(), fmt.Sprint("stream orders partition ", i)) {
+				t.Errorf("%s: got %v", text, err)
+			}
+			e.must(e.raw.HSet(e.ctx(), p.Parked, "1-1", "3:ab").Err())
+			if _, _, err := e.Parked(e.ctx(), p, "1-1"); err == nil {
+				t.Error("read fields that were cut off")
+			}
+		}
+	})
+}
+
+func TestErrorsAreCut(t *testing.T) {
+	long := strings.Repeat("x", errorBytes-1) + "日本"
+	if got := cut(long); len(got) > errorBytes+len("…") || !strings.HasSuffix(got, "x…") {
+		t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-8:])
+	}
+	equal(t, "short", cut("short"), "short")
+}
+
+// written is what each script of a tenure writes; its event is 1-1.
+var written = []struct {
+	name  string
+	group bool // it needs the tenure's group
+	run   func(e *env, p Place, t Tenure, entry Entry) error
+}{
+	{"park", true, func(e *env, p Place, t Tenure, entry Entry) error {
+		return e.Park(e.ctx(), p, t, 5, parkings([]Entry{entry}, RetryState{Attempts: 1}))
+	}},
+	{"attempt", false, func(e *env, p Place, t Tenure, entry Entry) error {
+		_, err := e.WriteRetry(e.ctx(), p, t, RetryState{ID: entry.ID, Attempts: 2, Running: true})
+		return err
+	}},
+	{"settle", false, func(e *env, p Place, t Tenure, entry Entry) error { return e.Settle(e.ctx(), p, t, entry.ID) }},
+	{"bury", true, func(e *env, p Place, t Tenure, entry Entry) error {
+		return e.Bury(e.ctx(), p, t, DeadLetter{Entry: entry, Attempts: 3})
+	}},
+	{"quarantine", false, func(e *env, p Place, t Tenure, entry Entry) error {
+		return e.Quarantine(e.ctx(), p, t, Quarantine{Reason: "bad", Event: entry.ID, At: 5})
+	}},
+}
+
+// ready makes entry 1-1 pending, and parks it where it has to be.
+func (e *env) ready(p Place, parked bool) Entry {
+	e.t.Helper()
+	entry := e.begin(p, 2)[0]
+	if parked {
+		e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, parkings([]Entry{entry}, RetryState{Attempts: 1})))
+	}
+	return entry
+}
+
+func TestWritesOfATenureAreFenced(t *testing.T) {
+	ends := []struct {
+		name  string
+		group bool // only the group is gone
+		do    func(e *env, p Place)
+	}{
+		{"lock gone", false, func(e *env, p Place) { e.raw.Del(e.ctx(), p.Lock) }},
+		{"lock of another", false, func(e *env, p Place) { e.own(p, tenure(bob, 1)) }},
+		{"later tenure", false, func(e *env, p Place) { e.own(p, tenure(alice, 2)) }},
+		{"group gone", true, func(e *env, p Place) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
+	}
+	both(t, func(t *testing.T, e *env) {
+		for i, w := range written {
+			for j, end := range ends {
+				if end.group && !w.group {
+					continue
+				}
+				for k, parked := range []bool{false, true} {
+					t.Run(fmt.Sprint(w.name, " ", end.name, " ", parked), func(t *testing.T) {
+						e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
+						p := e.Place("orders", "printer", i*100+j*10+k)
+						entry := e.ready(p, parked)
+						end.do(e, p)
+						before := e.snapshot(p)
+						if err := w.run(e, p, tenure(alice, 1), entry); !errors.Is(err, ErrFenced) {
+							t.Errorf("got %v, want ErrFenced", err)
+						}
+						equal(t, "stored", e.snapshot(p), before)
+					})
+				}
+			}
+		}
+	})
+}
+
+// A request that is lost, before or after it was carried out, is repeated, and
+// leaves what it would have left at once.
+func TestWritesOfATenureAreRepeated(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		proxy := faultproxy.Start(t, e.addr)
+		hurt := newEnv(t, proxy.Addr(), e.real)
+		for i, w := range written {
+			for j, action := range []faultproxy.Action{faultproxy.CloseBefore, faultproxy.CloseAfter} {
+				for k, parked := range []bool{false, true} {
+					t.Run(fmt.Sprint(w.name, " ", j, " ", parked), func(t *testing.T) {
+						e, hurt := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}, &env{Client: hurt.Client, t: t, raw: e.raw}
+						want, p := e.Place("orders", "printer", i*100+j*10+k), e.Place("returns", "printer", i*100+j*10+k)
+						entry := e.ready(want, parked)
+						e.must(w.run(hurt, want, tenure(alice, 1), entry)) // the script is there from now on
+						entry = e.ready(p, parked)
+						rule := proxy.On("EVALSHA", 1).Do(action)
+						e.must(w.run(hurt, p, tenure(alice, 1), entry))
+						rule.Wait(t)
+						equal(t, "stored", e.left(p), e.left(want))
+						e.must(w.run(hurt, p, tenure(alice, 1), entry))
+						equal(t, "stored after another repetition", e.left(p), e.left(want))
+					})
+				}
+			}
+		}
+	})
+}
+
+// left is what a write left behind, without what differs from place to place.
+func (e *env) left(p Place) string {
+	e.t.Helper()
+	var dead []any
+	for _, entry := range e.raw.XRange(e.ctx(), p.Dead, "-", "+").Val() {
+		delete(entry.Values, deadPartition)
+		dead = append(dead, entry.Values)
+	}
+	return fmt.Sprint(e.pending(p, alice), e.raw.HGetAll(e.ctx(), p.Parked).Val(), e.raw.HGetAll(e.ctx(), p.Retry).Val(),
+		dead, e.raw.HGet(e.ctx(), p.Own, "quarantine").Val())
+}
+
+// A key of a wrong type is noticed before anything is written.
+func TestWritesOfATenureBesideAWrongType(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		for i, w := range written {
+			for j := range 4 {
+				p := e.Place("orders", "printer", 10*i+j)
+				entry := e.ready(p, false)
+				key := []string{p.Parked, p.Retry, p.Dead, p.Own}[j]
+				e.must(e.raw.Del(e.ctx(), key).Err())
+				e.must(e.raw.Set(e.ctx(), key, "x", 0).Err())
+				before := e.snapshot(p)
+				if err := w.run(e, p, tenure(alice, 1), entry); err != nil {
+					if !errors.Is(err, ErrWrongType) {
+						t.Errorf("%s: got %v, want ErrWrongType", w.name, err)
+					}
+					equal(t, w.name, e.snapshot(p), before)
+				}
+			}
+		}
+	})
+}
+
+// Where memory is full, what makes room in the end goes on; a replay, which needs
+// more, does not.
+func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
+	e := realEnv(t)
+	letter := e.Place("orders", "printer", 99)
+	dead := e.dead(letter)
+	replay := func() error {
+		_, _, err := e.Replay(e.ctx(), Replay{From: letter, ID: dead, Stream: "orders", Partition: 99})
+		return err
+	}
+	for i, w := range written {
+		for j, parked := range []bool{false, true} {
+			p := e.Place("orders", "printer", 10*i+j)
+			entry := e.ready(p, parked)
+			e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+			if err := w.run(e, p, tenure(alice, 1), entry); err != nil {
+				t.Errorf("%s, parked %v: %v", w.name, parked, err)
+			}
+			if err := replay(); !replyHas(err, "OOM") {
+				t.Errorf("replay: %v", err)
+			}
+			e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
+		}
+	}
+	p := e.Place("orders", "printer", 98)
+	entries := e.begin(p, 2)
+	e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, parkings(entries, RetryState{Attempts: 1, At: 9e12})))
+	e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "no ink"}))
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
+	due, err := e.RetryNow(e.ctx(), p, ids(entries))
+	e.must(err)
+	equal(t, "due", due, ids(entries))
+	e.must(e.DropParked(e.ctx(), p, ids(entries)))
+	_, ok, err := e.Resume(e.ctx(), p, false)
+	equal(t, "resumed", []any{ok, err}, []any{true, nil})
+	e.must(e.DropDead(e.ctx(), letter, []string{dead}))
+	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
+}
+
+func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Place("orders", "printer", 0)
+		e.add(p.Log, "1-1")
+		owner := tenure(alice, 1)
+		e.own(p, owner)
+		e.read(p, alice, 1)
+		one := Entry{ID: "1-1", Values: map[string]any{"data": "\x00\xff", "b": ""}}
+		s := RetryState{ID: "1-1", Lane: "ka", Attempts: 1}
+		e.must(e.Park(e.ctx(), p, owner, 0, []Parking{{Entry: one, State: s}}))
+		s.Attempts, s.Running = 2, true
+		for range 2 { // repeated it changes nothing
+			got, ok, err := e.BeginRetry(e.ctx(), p, owner, s)
+			e.must(err)
+			equal(t, "event", []any{got.ID, got.Values, ok}, []any{one.ID, one.Values, true})
+			states, _, err := e.Retries(e.ctx(), p)
+			e.must(err)
+			equal(t, "attempts", []any{len(states), states[0].Attempts, states[0].Running}, []any{1, 2, true})
+		}
+		if _, _, err := e.BeginRetry(e.ctx(), p, tenure(bob, 1), s); !errors.Is(err, ErrFenced) {
+			t.Errorf("another tenure: %v", err)
+		}
+		e.must(e.Client.Settle(e.ctx(), p, owner, "1-1"))
+		if _, ok, err := e.BeginRetry(e.ctx(), p, owner, s); ok || err != nil {
+			t.Errorf("what is not parked any more: %v, %v", ok, err)
+		}
+	})
+}

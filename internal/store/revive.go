@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Revive parks the event of a dead letter again, for the processor that gave up on it
+// alone, and removes the dead letter, in one step. The event is due at once, has no
+// attempt behind it, and waits in the lane of its key. ok is false if there is no such
+// dead letter. ErrFull says that limit events are parked, and that nothing was changed.
+// It needs no owner: whoever owns the partition, now or later, runs the event. It is
+// repeated inside while its outcome is unknown and ctx lives, and may be repeated. It
+// changes Renewed.Poke; Poke tells the owner sooner.
+func (c *Client) Revive(ctx context.Context, p Place, letter string, limit int64) (ok bool, err error) {
+	ok, err = c.revive(ctx, p, letter, limit)
+	if errors.Is(err, ErrFull) {
+		err = fmt.Errorf("%w: %d events are parked, as many as the partition may be long", ErrFull, limit)
+	}
+	return ok, p.wrap("retry dead letter "+EventID(p.Partition, letter), err)
+}
+
+// Poke tells the owner of a partition that an operator changed something about its
+// parked events, as well as it can. It learns that from Renewed.Poke, too.
+func (c *Client) Poke(ctx context.Context, p Place) { c.poke(ctx, p) }
+
+func (c *Client) revive(ctx context.Context, p Place, letter string, limit int64) (ok bool, err error) {
+	found, err := c.ordinary.XRange(ctx, p.Dead, letter, letter).Result()
+	if err != nil || len(found) == 0 {
+		return false, sorted(err)
+	}
+	d, err := parseDead(found[0], p.Partition)
+	if err != nil {
+		return false, err
+	}
+	if len(d.Entry.Values) == 0 || !eventID.MatchString(EventID(0, d.Entry.ID)) {
+		return false, ErrNoEvent
+	}
+	state, err := revived(d).encode()
+	if err != nil {
+		return false, err
+	}
+	unknown := false
+	err = c.persist(ctx, func() error {
+		n, err := reviveScript.Run(ctx, c.once, []string{p.Dead, p.Parked, p.Retry, p.Own},
+			letter, d.Entry.ID, pack(flatten(d.Entry.Values)), state, max(limit, 0)).Int64()
+		err = sorted(err)
+		ok = err == nil && (n == 1 || unknown)
+		unknown = unknown || errors.Is(err, ErrUnknownOutcome)
+		return err
+	})
+	return ok, err
+}
+
+// revived is the state of a dead letter's event that runs again. Its attempts count from
+// 0. Stored they go on at a number that is above those of every life that it had before,
+// for the dead letter is later: what a connection kept back of these, and comes late,
+// undoes nothing; see attempt.lua and dead.lua. Where it ended its worker it runs alone
+// again.
+func revived(d DeadLetter) RetryState {
+	ms, _ := cutID(d.ID)
+	n, _ := strconv.ParseInt(ms, 10, 53)
+	s := RetryState{ID: d.Entry.ID, Lane: KeyLane(d.Key), Attempts: int(n), Void: int(n), Revived: true}
+	s.SetKey(d.Key)
+	if d.Reason == crashReason {
+		s.Reason = crashReason
+	}
+	return s
+}
+
+// crashReason is the reason of a dead letter whose event ended its worker.
+const crashReason = "crash"

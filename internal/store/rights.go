@@ -1,0 +1,364 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Role is what a user of the server is there for. Roles can be joined by |.
+type Role uint8
+
+const (
+	Produce Role = 1 << iota // sends, at once or for later
+	Work                     // runs processors and tasks, which may send
+	Watch                    // looks: status, top, tail, metrics of others, the dashboard without actions
+	Operate                  // also changes: positions, rules, what was moved aside
+)
+
+const everyone = Produce | Work | Watch | Operate
+
+var roleNames = map[Role]string{Produce: "producer", Work: "worker", Watch: "watcher", Operate: "operator"}
+
+// Roles are the roles by name.
+func Roles() map[string]Role {
+	roles := map[string]Role{}
+	for r, name := range roleNames {
+		roles[name] = r
+	}
+	return roles
+}
+
+// String is the name of the role.
+func (r Role) String() string { return roleNames[r] }
+
+// Indefinite is the name of the role with its article: "an operator".
+func (r Role) Indefinite() string {
+	if r == Operate {
+		return "an " + r.String()
+	}
+	return "a " + r.String()
+}
+
+// A Right is a command that the framework calls, or a kind of key that it uses.
+type Right struct {
+	Name    string // "XGROUP CREATE", or "keys __memb:shop.*"
+	Rule    string // what grants it: an argument of ACL SETUSER
+	Roles   Role   // who needs it
+	Without string // what is worse without it; "": what the role is for does not work
+	When    When   // needed only then
+
+	args []any // what tries it: a command that changes nothing
+}
+
+// A When says where a right is needed.
+type When int
+
+const (
+	Always    When = iota
+	Clustered      // in a Redis Cluster
+	Moving         // where sentinels tell who the master is
+	Lasting        // where replicas have to confirm
+)
+
+// wants says whether a right is needed here.
+func (c *Client) wants(r Right) bool {
+	switch r.When {
+	case Clustered:
+		return c.cluster != nil
+	case Moving:
+		return c.masters != nil
+	case Lasting:
+		return c.durability.MinReplicas > 0
+	}
+	return true
+}
+
+// nowhere is a partition that no stream has.
+const nowhere = math.MaxInt32
+
+// nobody is the ID of no connection.
+const nobody = math.MaxInt64
+
+// Rights are all that any role needs, commands before keys. That it is complete is
+// seen by a server whose users have these and no others.
+func (c *Client) Rights() []Right {
+	return append(c.commands(), c.keyRights()...)
+}
+
+// Rule returns the arguments of ACL SETUSER that give a role what it needs and nothing
+// else, but for password and name: keys, and then commands.
+func (c *Client) Rule(role Role) []string {
+	var keys, commands []string
+	for _, r := range c.Rights() {
+		switch {
+		case r.Roles&role == 0:
+		case strings.HasPrefix(r.Rule, "+"):
+			commands = append(commands, r.Rule)
+		case r.Rule != "":
+			keys = append(keys, r.Rule)
+		}
+	}
+	slices.Sort(keys)
+	slices.Sort(commands)
+	return append(slices.Compact(keys), slices.Compact(commands)...)
+}
+
+func (c *Client) commands() []Right {
+	const most, change = Produce | Work | Operate, Work | Operate
+	p := c.Place("doctor", "doctor", nowhere)
+	due := c.keys.Delayed("doctor", nowhere)
+	rights := []Right{
+		{Roles: everyone, args: []any{"PING"}},
+		{Roles: everyone, args: []any{"TIME"}},
+		{Roles: everyone, args: []any{"EVAL", "return 1", 0}},
+		{Roles: everyone, args: []any{"EVALSHA", strings.Repeat("0", 40), 0}},
+		{Roles: everyone, args: []any{"GET", due.Sequence}},
+		{Roles: change, args: []any{"GETRANGE", due.Sequence, 0, 0}},
+		{Roles: most, args: []any{"SET", due.Sequence, "doctor", "XX"}},
+		{Roles: everyone, args: []any{"EXISTS", due.Sequence}},
+		{Roles: most, args: []any{"PEXPIRE", due.Sequence, 1}},
+		{Roles: change | Watch, args: []any{"PTTL", due.Sequence}},
+		{Roles: change, args: []any{"DEL", due.Sequence}},
+		{Roles: Operate, args: []any{"UNLINK", p.Log}},
+		{Roles: everyone, args: []any{"HGET", p.Own, "doctor"}},
+		{Roles: everyone, args: []any{"HMGET", p.Own, "doctor"}},
+		{Roles: everyone, args: []any{"HGETALL", p.Own}},
+		{Roles: everyone, args: []any{"HLEN", p.Own}},
+		{Roles: change | Watch, args: []any{"HVALS", p.Own}},
+		{Roles: change | Watch, args: []any{"HKEYS", p.Own}},
+		{Roles: change | Watch, args: []any{"HSCAN", p.Own, 0}},
+		{Roles: most, args: []any{"HEXISTS", p.Own, "doctor"}},
+		{Roles: most, args: []any{"HSET", p.Own, "doctor", "a", "b"}}, // a field has no value
+		{Roles: change, args: []any{"HDEL", p.Own, "doctor"}},
+		{Roles: most, args: []any{"HINCRBY", p.Own, "doctor", "no number"}},
+		{Roles: everyone, args: []any{"ZCARD", due.Due}},
+		{Roles: everyone, args: []any{"ZRANGE", due.Due, 0, 0}},
+		{Roles: Work, args: []any{"ZRANGEBYSCORE", due.Due, 0, 0}},
+		{Roles: Work, args: []any{"ZCOUNT", due.Due, 0, 0}},
+		{Roles: most, args: []any{"ZSCORE", due.Due, "doctor"}},
+		{Roles: most, args: []any{"ZADD", due.Due, "XX", 1, "doctor"}},
+		{Roles: change, args: []any{"ZREM", due.Due, "doctor"}},
+		{Roles: most, args: []any{"INCRBY", due.Sequence, "no number"}},
+	}
+	return withNames(append(rights, c.streamRights(p)...))
+}
+
+func (c *Client) streamRights(p Place) []Right {
+	const most, change = Produce | Work | Operate, Work | Operate
+	return []Right{
+		{Roles: most, args: []any{"XADD", p.Log, "NOMKSTREAM", "*", "a", "b"}},
+		{Roles: most, args: []any{"XTRIM", p.Log, "MAXLEN", 0}},
+		{Roles: everyone, args: []any{"XLEN", p.Log}},
+		{Roles: everyone, args: []any{"XRANGE", p.Log, "-", "+", "COUNT", 1}},
+		{Roles: everyone, args: []any{"XREVRANGE", p.Log, "+", "-", "COUNT", 1}},
+		{Roles: everyone, args: []any{"XPENDING", p.Log, "doctor"}},
+		{Roles: everyone, args: []any{"XINFO", "STREAM", p.Log}},
+		{Roles: everyone, args: []any{"XINFO", "GROUPS", p.Log}},
+		{Roles: change | Watch, args: []any{"MEMORY", "USAGE", p.Log}, Without: "a look copies entries and states however large they are, and keeps the server from others meanwhile"},
+		{Roles: change | Watch, args: []any{"XREAD", "COUNT", 1, "STREAMS", p.Log, "0"}},
+		{Roles: Work, args: []any{"XREADGROUP", "GROUP", "doctor", "doctor", "COUNT", 1, "STREAMS", p.Log, ">"}},
+		{Roles: Work, args: []any{"XACK", p.Log, "doctor", "0-1"}},
+		{Roles: change, args: []any{"XCLAIM", p.Log, "doctor", "doctor", 0, "0-1", "JUSTID"}, Without: "entries that were removed while they were pending count as lost later"},
+		{Roles: change, args: []any{"XGROUP", "CREATE", p.Log, "doctor", "$"}},
+		{Roles: change, args: []any{"XGROUP", "DESTROY", p.Log, "doctor"}},
+		{Roles: most, args: []any{"XGROUP", "SETID", p.Log, "doctor", "$"}},
+		{Roles: Operate, args: []any{"XDEL", p.Log, "0-1"}},
+		{Roles: everyone, args: []any{"INFO", "server"}, Without: "the state of the server is not checked: its role, persistence, memory and replicas"},
+		{Roles: Work, args: []any{"CLIENT", "ID"}, Without: "CLIENT UNBLOCK and CLIENT KILL cannot be used"},
+		{Roles: Work, args: []any{"CLIENT", "UNBLOCK", nobody}, Without: "partitions are handed over later: up to a fifth of a second"},
+		{Roles: Work, args: []any{"CLIENT", "KILL", "ID", nobody}, Without: "a worker whose connection breaks has to join anew"},
+		{Roles: everyone, args: []any{"CLUSTER", "SLOTS"}, When: Clustered},
+		{Roles: everyone, args: []any{"CLUSTER", "INFO"}, When: Clustered, Without: "doctor cannot tell whether all slots are served"},
+		{Roles: everyone, args: []any{"ASKING"}, When: Clustered, Without: "what has gone ahead of a slot on its way to another node is not reached until the slot has"},
+		{Roles: everyone, args: []any{"ROLE"}, When: Moving, Without: "a server that is no master any more is noticed when it refuses a write"},
+		{Roles: Work, args: []any{"CLIENT", "INFO"}, Without: "what ends a broken connection may hit another one after a restart of the server, or a failover"},
+		{Roles: most, args: []any{"WAIT", 0, 1}, When: Lasting},
+		// For no role, since it also shows the server's own password.
+		{args: []any{"CONFIG", "GET", "save"}, Without: "doctor cannot tell what is set for persistence and replicas"},
+	}
+}
+
+// withSubcommand are the commands that a rule names together with what follows.
+var withSubcommand = []string{"XINFO", "XGROUP", "CLIENT", "CLUSTER", "CONFIG", "MEMORY"}
+
+func withNames(rights []Right) []Right {
+	for i, r := range rights {
+		name := r.args[0].(string)
+		rights[i].Rule = "+" + strings.ToLower(name)
+		if slices.Contains(withSubcommand, name) {
+			sub := r.args[1].(string)
+			rights[i].Rule += "|" + strings.ToLower(sub)
+			name += " " + sub
+		}
+		rights[i].Name = name
+	}
+	return rights
+}
+
+// keyRights are those to use keys of each kind. To a script Redis wants both reading and
+// writing of all its keys to be allowed, whatever it does.
+func (c *Client) keyRights() []Right {
+	const most, change = Produce | Work | Operate, Work | Operate
+	k := c.keys
+	p, due := c.Place("doctor", "doctor", nowhere), k.Delayed("doctor", nowhere)
+	var rights []Right
+	for _, of := range []struct {
+		roles Role
+		keys  []string
+	}{
+		{everyone, []string{p.Log, p.Own, k.Meta("doctor"), k.Streams(), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence}},
+		{most, []string{k.Once("doctor", nowhere, "doctor"), k.Control("doctor", "doctor")}},
+		{change | Watch, []string{p.Lock, p.Parked, p.Retry, p.Dead, k.Membership("doctor", "doctor"), k.Beat("doctor", "doctor", "doctor")}},
+		{change, []string{k.AdminLock("doctor", "doctor"), k.AppControl()}},
+		{change | Watch, []string{k.Leader()}},
+		{Work, []string{k.Tasks()}},
+		{Operate, []string{k.Audit()}},
+	} {
+		for _, key := range of.keys {
+			rights = append(rights, keyRight(of.roles, "~", k.Pattern(key), "EVAL", "return 1", 1, key))
+		}
+	}
+	elsewhere := k.Other().Meta("doctor") // a stream that is there under the other names is refused
+	return append(rights,
+		keyRight(most, "%R~", k.Pattern(elsewhere), "EXISTS", elsewhere),
+		keyRight(Work, "%R~", k.OldLeader(), "EXISTS", k.OldLeader()),
+		ruleRight(k.Rules(), "pause and unpause"),
+		ruleRight(k.Blocks(), "block and unblock"),
+		keyRight(everyone&^Operate, "%R~", k.Rules(), "HGET", k.Rules(), "generation"),
+		keyRight(everyone&^Operate, "%R~", k.Blocks(), "HGET", k.Blocks(), "generation"),
+		keyRight(Watch, "%R~", k.Audit(), "XLEN", k.Audit()))
+}
+
+// ruleRight is that to change rules of one kind, which operators need not have of both.
+func ruleRight(key, what string) Right {
+	r := keyRight(Operate, "~", key, "EVAL", "return 1", 1, key)
+	r.Without = "this user cannot " + what
+	return r
+}
+
+func keyRight(roles Role, access, pattern string, args ...any) Right {
+	return Right{Name: "keys " + pattern, Rule: access + pattern, Roles: roles, args: args}
+}
+
+// Lacking returns the rights of a role that the user does not have, in a cluster at any
+// of the masters: those without which it does not work, and those without which
+// something is worse. The error is one of the connection.
+func (c *Client) Lacking(ctx context.Context, role Role) (missing, worse []Right, err error) {
+	var rights []Right
+	for _, r := range c.Rights() {
+		if (r.Roles&role != 0 || r.Roles == 0) && c.wants(r) {
+			rights = append(rights, r)
+		}
+	}
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	denied := map[string]bool{} // commands and keys, by rule
+	for _, n := range nodes {
+		// A node says that a right is missing before it says whose the slot is.
+		refused, err := lackingAt(ctx, n.Redis, rights, role)
+		if err != nil {
+			return nil, nil, fmt.Errorf("at %s: %w", n.Addr, err)
+		}
+		for _, r := range refused {
+			switch {
+			case denied[r.Rule]:
+			case r.Without != "":
+				worse = append(worse, r)
+			default:
+				missing = append(missing, r)
+			}
+			denied[r.Rule] = true
+		}
+	}
+	return missing, worse, nil
+}
+
+// lackingAt returns those of the rights that a server refuses.
+func lackingAt(ctx context.Context, rdb *redis.Client, rights []Right, role Role) (refused []Right, err error) {
+	calls := make([]*call, len(rights))
+	for i, r := range rights {
+		calls[i] = plainCall(ctx, r.trial(role)...)
+	}
+	pipeline(ctx, rdb, calls)
+	for i, r := range rights {
+		err := calls[i].reply.Err()
+		switch {
+		case err == nil || errors.Is(err, redis.Nil):
+		case !isReply(err) || Unavailable(err) && !replyHas(err, "TRYAGAIN ", "CLUSTERDOWN "):
+			return nil, err
+		case refuses(r, err):
+			refused = append(refused, r)
+		}
+	}
+	return refused, nil
+}
+
+// trial is the command that tries a right. Keys are tried by a cheaper one than EVAL
+// where the role has it: HINCRBY needs reading and writing as well, and refuses its argument.
+func (r Right) trial(role Role) []any {
+	if strings.HasPrefix(r.Rule, "~") && role&Watch == 0 {
+		return []any{"HINCRBY", r.args[len(r.args)-1], "doctor", "no number"}
+	}
+	return r.args
+}
+
+// refuses says whether an error means that there is no such right. The command is tried
+// on a key that may be forbidden, and a key by a command that may be: each is told once.
+func refuses(r Right, err error) bool {
+	text := err.Error()
+	ofKey := strings.Contains(text, "one of the keys") || strings.Contains(text, "access a key")
+	switch {
+	case strings.HasPrefix(text, "NOPERM"):
+		return ofKey != strings.HasPrefix(r.Rule, "+")
+	case strings.Contains(text, "unknown command"), strings.Contains(text, "unknown subcommand"):
+		return strings.HasPrefix(r.Rule, "+")
+	}
+	return false
+}
+
+// CheckRights says whether the user has all the rights that a role cannot do without;
+// if not, which, and what grants them.
+func (c *Client) CheckRights(ctx context.Context, role Role) error {
+	missing, _, err := c.Lacking(ctx, role)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("user %q lacks rights that %s needs: %s; let an administrator say: %s (docs/security.md has all of them)",
+			c.user(), role.Indefinite(), names(missing), c.Grant(missing))
+	}
+	if err != nil {
+		return fmt.Errorf("redis at %s: %w", c.addr, err)
+	}
+	return nil
+}
+
+// Grant is the command for an administrator that gives the user these rights.
+func (c *Client) Grant(rights []Right) string {
+	words := []string{"ACL", "SETUSER", c.user()}
+	for _, r := range rights {
+		words = append(words, r.Rule)
+	}
+	return strings.Join(words, " ")
+}
+
+func names(rights []Right) string {
+	var all []string
+	for _, r := range rights {
+		all = append(all, r.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// user is the name that the server knows us by, as far as we know.
+func (c *Client) user() string {
+	if c.base.Username != "" {
+		return c.base.Username
+	}
+	return "default"
+}

@@ -1,0 +1,224 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// An Overflow says what becomes of records for a full partition.
+type Overflow string
+
+const (
+	OverflowReject     Overflow = "reject"      // they are refused
+	OverflowBlock      Overflow = "block"       // their sender waits
+	OverflowDropOldest Overflow = "drop-oldest" // the oldest entries make room, acked or not
+)
+
+var (
+	// ErrStreamFull says that a partition is as long as it may be.
+	ErrStreamFull = errors.New("stream is full")
+	// ErrSelfBlock says that a processor would have waited for room in the
+	// stream that it processes, and so for itself.
+	ErrSelfBlock = errors.New("a processor cannot wait for room in the stream that it processes")
+)
+
+// A FullError says what keeps a partition full. ErrStreamFull is in its chain.
+type FullError struct {
+	Stream       string
+	Partition    int
+	Size, Length int64
+	Wanted       int    // records that were to be appended
+	Processor    string // that needs the oldest entry, "" if none is registered
+	Started      bool   // it has a consumer group
+	Foreign      bool   // it is no registered processor, but the name of a consumer group
+}
+
+// Error names the partition, what keeps it full, and what helps.
+func (e *FullError) Error() string {
+	msg := fmt.Sprintf("partition %d of stream %s is full, %d of %d entries: ", e.Partition, e.Stream, e.Length, e.Size)
+	if e.Length < e.Size {
+		msg = fmt.Sprintf("partition %d of stream %s has %d of %d entries and no room for %d more: ", e.Partition, e.Stream, e.Length, e.Size, e.Wanted)
+	}
+	name := e.Stream + "/" + e.Processor
+	switch {
+	case e.Length+int64(e.Wanted) <= e.Size:
+		return fmt.Sprintf("partition %d of stream %s has %d of %d entries: others took the room that was made", e.Partition, e.Stream, e.Length, e.Size)
+	case e.Processor == "":
+		return msg + "no processor is registered that would process them; start a worker"
+	case e.Foreign:
+		return msg + fmt.Sprintf("consumer group %s, of no processor of this app, is %d behind; `stream info %s` tells whose it is, `processor rm %s` lets it go", e.Processor, e.Length, e.Stream, name)
+	case !e.Started:
+		return msg + fmt.Sprintf("processor %s has no consumer group; start it, or remove it with `processor rm %s`", e.Processor, name)
+	}
+	return msg + fmt.Sprintf("processor %s is %d behind", e.Processor, e.Length)
+}
+
+// Unwrap returns ErrStreamFull.
+func (e *FullError) Unwrap() error { return ErrStreamFull }
+
+// roomTries is how often room may be made for a batch and be taken by somebody
+// else before it is refused, where its sender does not wait.
+const roomTries = 10
+
+// makeRoom goes on with partitions that had no room for a batch. It returns those
+// to try again, and those that are still full, after a pause; the others have
+// failed.
+func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*part) {
+	for i, r := range c.room(ctx, full) {
+		p, policy := full[i], full[i].meta.Overflow
+		fits := r.Length+int64(p.need) <= p.meta.Size || p.meta.Size <= 0
+		if fits {
+			p.tries++
+		}
+		switch {
+		case r.err != nil && ctx.Err() != nil && p.full != nil:
+			p.out.Err = waited(ctx, p.full)
+		case r.err != nil:
+			p.out.Err = r.err // nothing of the batch was appended, whatever became of this
+		case fits && (p.tries <= roomTries || policy == OverflowBlock || policy == OverflowDropOldest), r.dropped > 0:
+			open = append(open, p)
+		case policy != OverflowBlock:
+			p.out.Err = &r.FullError
+		case p.Self:
+			p.out.Err = fmt.Errorf("%w: %w", ErrSelfBlock, &r.FullError)
+		case ctx.Err() != nil:
+			p.out.Err = waited(ctx, &r.FullError)
+		default:
+			p.full = &r.FullError
+			still = append(still, p)
+		}
+	}
+	if len(open) > 0 || len(still) == 0 || still[0].wait.sleep(ctx) {
+		return open, still
+	}
+	for _, p := range still {
+		p.out.Err = waited(ctx, p.full)
+	}
+	return nil, nil
+}
+
+// withRoom repeats a try to append one entry, which is given the length that the
+// partition may have and fails with ErrFull where there is no room, as Append
+// would do it.
+func (c *Client) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
+	p := &part{Append: &Append{Stream: stream, Partition: partition, Log: c.keys.Partition(stream, partition)}, out: &Appended{}, need: 1}
+	var err error
+	if p.meta, err = c.recentMeta(ctx, stream); err != nil {
+		return err
+	}
+	for {
+		if err := try(p.meta.Size); !errors.Is(err, ErrFull) {
+			return err
+		}
+		for open, full := []*part(nil), []*part{p}; len(open) == 0; {
+			open, full = c.makeRoom(ctx, full)
+			if p.out.Err != nil {
+				return p.out.Err
+			}
+		}
+	}
+}
+
+// waited is the error of a sender whose context ended.
+func waited(ctx context.Context, full *FullError) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: no room until: %w: %w", full, ctx.Err(), cause)
+	}
+	return fmt.Errorf("%w: no room until: %w", full, ctx.Err())
+}
+
+// roomsPerTrip bounds how many scripts that make room the server runs in a row: each looks
+// at all groups of a partition.
+const roomsPerTrip = 16
+
+// A roomReply is what became of the room for a batch.
+type roomReply struct {
+	FullError // as it would have to be told
+	dropped   int64
+	err       error
+}
+
+// room reads the metadata again, for somebody may have changed it, and makes room
+// as it allows.
+func (c *Client) room(ctx context.Context, full []*part) []roomReply {
+	out := make([]roomReply, len(full))
+	calls := make([]*call, 0, len(full))
+	at := make([]int, 0, len(full)) // of each call
+	fresh := map[string]error{}
+	for i, p := range full {
+		err, known := fresh[p.Stream]
+		if !known {
+			_, _, err = c.LoadMeta(ctx, p.Stream)
+			fresh[p.Stream] = err
+		}
+		if err == nil {
+			p.meta, err = c.recentMeta(ctx, p.Stream)
+		}
+		if out[i].err = err; err == nil {
+			p.need = int(min(int64(p.need), max(p.meta.Size, 1)))
+			calls, at = append(calls, c.roomCall(ctx, p)), append(at, i)
+		}
+	}
+	c.persist(ctx, func() error { // each reply carries its error
+		inTurns(ctx, c.once, calls, roomsPerTrip)
+		var errs []error
+		for _, call := range calls {
+			errs = append(errs, sorted(call.reply.Err()))
+		}
+		return errors.Join(errs...)
+	})
+	for k, call := range calls {
+		out[at[k]] = parseRoom(full[at[k]], call.reply)
+	}
+	return out
+}
+
+func (c *Client) roomCall(ctx context.Context, p *part) *call {
+	drop := "0"
+	if p.meta.Overflow == OverflowDropOldest {
+		drop = "1"
+	}
+	keys, args := []string{p.Log}, []any{p.meta.Size, p.need, drop, ExecutorIDLength}
+	for _, name := range p.meta.Processors {
+		keys = append(keys, c.keys.Ownership(p.Stream, name, p.Partition))
+		args = append(args, name)
+	}
+	return scriptCall(ctx, roomScript, keys, args...)
+}
+
+func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
+	r.FullError = FullError{Stream: p.Stream, Partition: p.Partition, Size: p.meta.Size, Wanted: p.need}
+	v, err := reply.Slice()
+	if err != nil {
+		r.err = fmt.Errorf("make room: %w", sorted(err))
+		return r
+	}
+	var ok1, ok2, ok3, ok4 bool
+	if len(v) == 5 {
+		r.Length, ok1 = v[0].(int64)
+		r.dropped, ok2 = v[2].(int64)
+		r.Processor, ok3 = v[3].(string)
+		var started int64
+		started, ok4 = v[4].(int64)
+		r.Started, r.Foreign = started != 0, started == 2
+	}
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		r.err = fmt.Errorf("make room: unexpected reply %v", v)
+	}
+	return r
+}
+
+// A pacer waits 20 ms to 500 ms, longer each time, and never quite as long as the
+// senders beside it.
+type pacer struct{ most time.Duration }
+
+// sleep is false when ctx ended before.
+func (p *pacer) sleep(ctx context.Context) bool {
+	p.most = min(max(2*p.most, 40*time.Millisecond), 500*time.Millisecond)
+	return pause(ctx, p.most/2+rand.N(p.most/2))
+}

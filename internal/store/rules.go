@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/rules"
+)
+
+// Rules returns what is paused and blocked in the app, and the server's time,
+// which it had before it read them. It uses plain commands, so that a user who
+// may only read the rules can run workers. The pauses are read first: a worker that has read
+// the copy of a block there has the block, too.
+func (c *Client) Rules(ctx context.Context) (rules.Set, time.Time, error) {
+	pipe := c.ordinary.Pipeline()
+	now, paused, blocked := pipe.Time(ctx), pipe.HGetAll(ctx, c.keys.Rules()), pipe.HGetAll(ctx, c.keys.Blocks())
+	_, _ = pipe.Exec(ctx) // each has its own error
+	set, err := c.parseRules(paused.Result, blocked.Result)
+	if err == nil {
+		err = c.rulesError(c.keys.Rules(), sorted(now.Err()))
+	}
+	return set, now.Val().UTC(), err
+}
+
+// parseRules reads the two hashes of the rules.
+func (c *Client) parseRules(paused, blocked func() (map[string]string, error)) (set rules.Set, err error) {
+	fields, err := paused()
+	if err = sorted(err); err == nil {
+		set, err = rules.Parse(fields)
+	}
+	if err != nil {
+		return rules.Set{}, c.rulesError(c.keys.Rules(), err)
+	}
+	fields, err = blocked()
+	if err = sorted(err); err == nil {
+		set, err = set.WithBlocks(fields)
+	}
+	if err != nil {
+		return rules.Set{}, c.rulesError(c.keys.Blocks(), err)
+	}
+	return set, nil
+}
+
+// hashOf reads a hash, whichever version of the protocol it came in.
+func hashOf(reply *redis.Cmd) func() (map[string]string, error) {
+	return func() (map[string]string, error) {
+		stored, err := reply.Result()
+		fields := map[string]string{}
+		switch stored := stored.(type) {
+		case map[any]any:
+			for name, value := range stored {
+				fields[fmt.Sprint(name)] = fmt.Sprint(value)
+			}
+		case []any:
+			for i := 0; i+1 < len(stored); i += 2 {
+				fields[fmt.Sprint(stored[i])] = fmt.Sprint(stored[i+1])
+			}
+		}
+		return fields, err
+	}
+}
+
+// A RuleChange is what a change of the rules came to.
+type RuleChange struct {
+	Generation int64     // of the rules after it
+	Was        bool      // the rule was there before
+	At, Until  time.Time // by the server's clock; Until is zero where the rule does not end by itself
+}
+
+// SetRule sets a rule, in place of one of the same kind and scope, for a time or,
+// with 0, until it is removed. Who and Why of the rule are recorded, At and Until
+// are the server's. It is repeated inside while its outcome is unknown.
+//
+// A block is copied among the pauses if the user may write there, since workers of
+// earlier releases read nothing else.
+func (c *Client) SetRule(ctx context.Context, r rules.Rule, lasts time.Duration) (RuleChange, error) {
+	ms := int64(0)
+	if lasts > 0 {
+		ms = milliseconds(lasts)
+	}
+	change, err := c.changeRule(ctx, c.ruleKey(r.Kind), r, "set", ms)
+	if err == nil && r.Kind == rules.Block {
+		if _, err = c.changeRule(ctx, c.keys.Rules(), r, "copy", ms); Denied(err) {
+			err = nil
+		}
+	}
+	return change, err
+}
+
+// RemoveRule removes the rule of a kind and scope; that there is none is no error. A
+// block goes from among the pauses, too, where earlier releases set it.
+// It is repeated inside while its outcome is unknown.
+func (c *Client) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Scope) (RuleChange, error) {
+	r := rules.Rule{Kind: kind, Scope: scope}
+	change, err := c.changeRule(ctx, c.ruleKey(kind), r, "remove", 0)
+	if err != nil || kind == rules.Pause {
+		return change, err
+	}
+	value, err := c.ordinary.HGet(ctx, c.keys.Rules(), r.Field()).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return change, nil
+	case err != nil:
+		return RuleChange{}, c.rulesError(c.keys.Rules(), sorted(err))
+	}
+	_, err = c.changeRule(ctx, c.keys.Rules(), r, "remove", 0)
+	if rules.IsCopy(value) && Denied(err) {
+		err = nil
+	}
+	change.Was = change.Was || !rules.IsCopy(value)
+	return change, err
+}
+
+// ForgetRules removes the rules of a scope that is no more, and of all that it contains,
+// and returns how many there were. It may be repeated.
+func (c *Client) ForgetRules(ctx context.Context, scope rules.Scope) (int, error) {
+	set, _, err := c.Rules(ctx)
+	n := 0
+	for _, r := range set.Rules {
+		if err == nil && scope.Contains(r.Scope) {
+			_, err = c.RemoveRule(ctx, r.Kind, r.Scope)
+			n++
+		}
+	}
+	return n, err
+}
+
+func (c *Client) ruleKey(kind rules.Kind) string {
+	if kind == rules.Block {
+		return c.keys.Blocks()
+	}
+	return c.keys.Rules()
+}
+
+func (c *Client) changeRule(ctx context.Context, key string, r rules.Rule, what string, ms int64) (RuleChange, error) {
+	var change RuleChange
+	err := c.persist(ctx, func() error {
+		reply, err := ruleScript.Run(ctx, c.once, []string{key, c.keys.AppControl()},
+			r.Field(), what, r.Who, r.Why, ms).Int64Slice()
+		if err == nil && len(reply) != 4 {
+			err = fmt.Errorf("reply of %d values", len(reply))
+		}
+		if err != nil {
+			return sorted(err)
+		}
+		// If an earlier try of unknown outcome removed it, this one cannot know.
+		change = RuleChange{Generation: reply[0], Was: reply[1] == 1, At: time.UnixMilli(reply[2]).UTC()}
+		if reply[3] != 0 {
+			change.Until = time.UnixMilli(reply[3]).UTC()
+		}
+		return nil
+	})
+	if err != nil {
+		return RuleChange{}, c.rulesError(key, fmt.Errorf("%s %s: %w", what, r.Field(), c.lackingRule(ctx, key, err)))
+	}
+	return change, nil
+}
+
+// lackingRule adds to an error, where rights are missing to change rules, which.
+func (c *Client) lackingRule(ctx context.Context, key string, err error) error {
+	if !Denied(err) {
+		return err
+	}
+	var missing []Right
+	for _, k := range []string{key, c.keys.AppControl()} {
+		right := keyRight(Operate, "~", k, "EVAL", "return 1", 1, k)
+		if tried := c.ordinary.Do(ctx, right.args...).Err(); tried != nil && refuses(right, tried) {
+			missing = append(missing, right)
+		}
+	}
+	if len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; user %q lacks the right to write %s: let an administrator say: %s", err, c.user(), names(missing), c.Grant(missing))
+}
+
+func (c *Client) rulesError(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	remedy := ""
+	switch {
+	case errors.Is(err, rules.ErrInvalid):
+		remedy = fmt.Sprintf(": look at it with HGETALL %s and remove what is odd with HDEL, then set again what is to be held", key)
+	case errors.Is(err, ErrWrongType) && !errors.As(err, new(*wrongTypeError)):
+		remedy = fmt.Sprintf(": GET %s tells whether `stream move-layout` has left it: then set RUNNEL_KEY_LAYOUT as that command has said; "+
+			"else delete or rename it, and set again what is to be held", key)
+	}
+	return fmt.Errorf("rules of app %s (%s): %w%s", c.keys.App, key, err, remedy)
+}

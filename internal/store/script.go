@@ -1,0 +1,254 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/due"
+)
+
+//go:embed lua/prelude.lua
+var prelude string
+
+//go:embed lua/retention.lua
+var retention string
+
+//go:embed lua/size.lua
+var sizeLib string
+
+//go:embed lua/tenure.lua
+var tenureLib string
+
+//go:embed lua/position.lua
+var positionLib string
+
+//go:embed lua/takeover.lua
+var takeoverSource string
+
+//go:embed lua/refresh.lua
+var refreshSource string
+
+//go:embed lua/beat.lua
+var beatSource string
+
+//go:embed lua/task.lua
+var taskSource string
+
+//go:embed lua/rule.lua
+var ruleSource string
+
+//go:embed lua/obtain.lua
+var obtainSource string
+
+//go:embed lua/bound.lua
+var boundSource string
+
+//go:embed lua/unlock.lua
+var unlockSource string
+
+//go:embed lua/send.lua
+var sendSource string
+
+//go:embed lua/plain.lua
+var plainSource string
+
+//go:embed lua/packed.lua
+var packedLib string
+
+//go:embed lua/delay.lua
+var delaySource string
+
+//go:embed lua/move.lua
+var moveSource string
+
+//go:embed lua/heads.lua
+var headsSource string
+
+//go:embed lua/trim.lua
+var trimSource string
+
+//go:embed lua/forget.lua
+var forgetSource string
+
+//go:embed lua/groups.lua
+var groupsSource string
+
+//go:embed lua/room.lua
+var roomSource string
+
+//go:embed lua/swap.lua
+var swapSource string
+
+//go:embed lua/alive.lua
+var aliveSource string
+
+//go:embed lua/view.lua
+var viewSource string
+
+//go:embed lua/shared.lua
+var sharedSource string
+
+//go:embed lua/log.lua
+var logSource string
+
+//go:embed lua/page.lua
+var pageSource string
+
+//go:embed lua/reset.lua
+var resetSource string
+
+//go:embed lua/park.lua
+var parkSource string
+
+//go:embed lua/attempt.lua
+var attemptSource string
+
+//go:embed lua/settle.lua
+var settleSource string
+
+//go:embed lua/gone.lua
+var goneSource string
+
+//go:embed lua/dead.lua
+var deadSource string
+
+//go:embed lua/begin.lua
+var beginSource string
+
+//go:embed lua/quarantine.lua
+var quarantineSource string
+
+//go:embed lua/resume.lua
+var resumeSource string
+
+//go:embed lua/replay.lua
+var replaySource string
+
+//go:embed lua/revive.lua
+var reviveSource string
+
+//go:embed lua/amend.lua
+var amendSource string
+
+//go:embed lua/drop.lua
+var dropSource string
+
+//go:embed lua/unlist.lua
+var unlistSource string
+
+//go:embed lua/forgotten.lua
+var forgottenSource string
+
+var (
+	takeoverScript  = redis.NewScript(prelude + sizeLib + positionLib + takeoverSource)
+	refreshScript   = redis.NewScript(prelude + sizeLib + refreshSource)
+	beatScript      = redis.NewScript(beatSource)
+	taskScript      = redis.NewScript(taskSource)
+	ruleScript      = redis.NewScript(ruleSource)
+	obtainScript    = redis.NewScript(obtainSource)
+	boundScript     = redis.NewScript(boundSource)
+	unlockScript    = redis.NewScript(unlockSource)
+	goneScript      = redis.NewScript(goneSource)
+	sendScript      = redis.NewScript(sendSource)
+	plainScript     = redis.NewScript(plainSource)
+	trimScript      = redis.NewScript(prelude + retention + trimSource)
+	forgetScript    = redis.NewScript(prelude + retention + forgetSource)
+	groupsScript    = redis.NewScript(prelude + retention + groupsSource)
+	roomScript      = redis.NewScript(prelude + retention + roomSource)
+	delayScript     = redis.NewScript(due.Lib + packedLib + delaySource)
+	moveScript      = redis.NewScript(due.Lib + packedLib + moveSource)
+	headsScript     = redis.NewScript(due.Lib + headsSource)
+	swapScript      = redis.NewScript(swapSource)
+	aliveScript     = redis.NewScript(aliveSource)
+	viewScript      = redis.NewScript(prelude + retention + sizeLib + viewSource)
+	sharedScript    = redis.NewScript(sharedSource)
+	logScript       = redis.NewScript(prelude + sizeLib + logSource)
+	pageScript      = redis.NewScript(prelude + sizeLib + pageSource)
+	resetScript     = redis.NewScript(prelude + sizeLib + positionLib + resetSource)
+	forgottenScript = redis.NewScript(prelude + sizeLib + positionLib + forgottenSource)
+
+	// Of parked events, dead letters and quarantined partitions.
+	parkScript       = redis.NewScript(prelude + tenureLib + parkSource)
+	attemptScript    = redis.NewScript(attemptSource)
+	settleScript     = redis.NewScript(settleSource)
+	deadScript       = redis.NewScript(prelude + tenureLib + deadSource)
+	beginScript      = redis.NewScript(beginSource)
+	quarantineScript = redis.NewScript(quarantineSource)
+	resumeScript     = redis.NewScript(resumeSource)
+	replayScript     = redis.NewScript(replaySource)
+	reviveScript     = redis.NewScript(reviveSource)
+	amendScript      = redis.NewScript(amendSource)
+	dropScript       = redis.NewScript(dropSource)
+	unlistScript     = redis.NewScript(unlistSource)
+)
+
+// A call is one command of a pipeline: it queues itself, as often as it must.
+type call struct {
+	script *redis.Script // nil for a plain command
+	queue  func(redis.Pipeliner) *redis.Cmd
+	whole  func(redis.Pipeliner) *redis.Cmd // with the script's text
+	reply  *redis.Cmd
+	last   bool       // it is about the calls before it, and repeated with any of them
+	before *redis.Cmd // its reply to the first try, where it was repeated
+}
+
+func scriptCall(ctx context.Context, s *redis.Script, keys []string, args ...any) *call {
+	return &call{
+		script: s,
+		queue:  func(p redis.Pipeliner) *redis.Cmd { return s.EvalSha(ctx, p, keys, args...) },
+		whole:  func(p redis.Pipeliner) *redis.Cmd { return s.Eval(ctx, p, keys, args...) },
+	}
+}
+
+func plainCall(ctx context.Context, args ...any) *call {
+	return &call{queue: func(p redis.Pipeliner) *redis.Cmd { return p.Do(ctx, args...) }}
+}
+
+// pipeline runs the calls in one round trip, and those whose script the server did not
+// know in a second one, with its text. EVAL needs no right beside those of the script,
+// as SCRIPT LOAD would. Each call's reply holds its own error.
+func pipeline(ctx context.Context, rdb *redis.Client, calls []*call) {
+	again := roundTrip(ctx, rdb, calls)
+	for _, c := range again {
+		if c.whole != nil {
+			c.queue = c.whole
+		}
+		c.before = c.reply
+	}
+	roundTrip(ctx, rdb, again)
+}
+
+// inTurns is pipeline with at most so many calls in a round trip: the server runs all that
+// it reads at once before it serves another client.
+func inTurns(ctx context.Context, rdb *redis.Client, calls []*call, most int) {
+	for some := range slices.Chunk(calls, most) {
+		pipeline(ctx, rdb, some)
+	}
+}
+
+// groupsPerTrip is how many consumer groups the scripts of a round trip look at, at most.
+const groupsPerTrip = 4096
+
+// inTurn is how many scripts that look at all groups of a partition may share a round trip, where there are so many.
+func inTurn(groups int) int { return min(max(groupsPerTrip/max(groups, 1), 1), partitionsPerTrip) }
+
+// roundTrip returns the calls whose script the server does not know.
+func roundTrip(ctx context.Context, rdb *redis.Client, calls []*call) (forgotten []*call) {
+	if len(calls) == 0 {
+		return nil
+	}
+	p := rdb.Pipeline()
+	for _, c := range calls {
+		c.reply = c.queue(p)
+	}
+	p.Exec(ctx) // every reply carries its error
+	for _, c := range calls {
+		if c.whole != nil && redis.HasErrorPrefix(c.reply.Err(), "NOSCRIPT") || c.last && len(forgotten) > 0 {
+			forgotten = append(forgotten, c)
+		}
+	}
+	return forgotten
+}

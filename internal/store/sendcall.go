@@ -1,0 +1,336 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+)
+
+// One script appends at most this much, so that it neither keeps the server for
+// long nor outgrows Lua's stack.
+const (
+	recordsPerCall = 1000
+	bytesPerCall   = 4 << 20
+	fieldsPerCall  = 7000
+)
+
+// errFull says that a batch does not fit.
+var errFull = errors.New("full")
+
+// batchOf returns how many of the records go in one call, and their size. The
+// partition may have the length most, 0 for any.
+func batchOf(records [][]string, most int64) (n, size int) {
+	limit := recordsPerCall
+	if most > 0 {
+		limit = int(min(most, recordsPerCall))
+	}
+	for _, r := range records {
+		bytes := 0
+		for _, s := range r {
+			bytes += len(s)
+		}
+		if n > 0 && (n == limit || size+bytes > bytesPerCall || len(r) > fieldsPerCall) {
+			return n, size
+		}
+		n, size = n+1, size+bytes
+		if len(r) > fieldsPerCall {
+			return n, size
+		}
+	}
+	return n, size
+}
+
+// A sending is one script call for some of the partitions.
+type sending struct {
+	parts   []*part
+	at      []int // the place of each among those of the round trip
+	records int
+	shape   []string // a record with the names of the last shape
+	shapes  int
+	keys    []string
+	names   []any // the arguments of the shapes
+	args    []any // and those of the partitions
+}
+
+// An answer is what the script said of a part.
+type answer struct {
+	words   []string // of the text
+	refusal string   // with which "!" refuses it
+	err     error    // there is none
+	weak    error    // ErrNotReplicated: what was appended may get lost
+}
+
+// send appends the next n records of each part, with as few script calls as the
+// layout of the keys allows, all in one round trip: for a few records the call
+// itself takes as long as they do. Of a wide part it only finds out whether there is
+// room. It only reads the parts, whose answers are for part.take.
+func (c *Client) send(ctx context.Context, parts []*part) []answer {
+	answers := make([]answer, len(parts))
+	all := make([]*sending, 0, 1)
+	for i, p := range parts {
+		var s *sending
+		for _, t := range all {
+			if c.keys.Layout == keys.Standalone && t.serves(p) {
+				s = t
+			}
+		}
+		if s == nil {
+			s = &sending{}
+			all = append(all, s)
+		}
+		s.at, s.parts, s.records = append(s.at, i), append(s.parts, p), s.records+p.n
+	}
+	calls := make([]*call, len(all))
+	for i, s := range all {
+		calls[i] = s.call(ctx, c)
+	}
+	weak := c.durably(ctx, calls)
+	for i, s := range all {
+		s.split(calls[i].reply, answers)
+	}
+	for i := 0; weak != nil && i < len(answers); i++ {
+		answers[i].weak = weak
+	}
+	return answers
+}
+
+// serves says whether the call may be for a part, too. Where the server lets the app
+// have the keys of one stream and not of another, or those of no IDs, it refuses a
+// call as a whole; that must not hit the senders of what it lets in.
+func (s *sending) serves(p *part) bool {
+	first := s.parts[0]
+	return s.records+p.n <= recordsPerCall && first.Stream == p.Stream && (first.IDs == nil) == (p.IDs == nil) &&
+		first.meta.Size == p.meta.Size && first.meta.idWindow() == p.meta.idWindow()
+}
+
+// call is the script call: of the script for plain records, if all are.
+func (s *sending) call(ctx context.Context, c *Client) *call {
+	meta := s.parts[0].meta
+	if name, ok := s.plain(); ok {
+		args := append(make([]any, 0, 3+s.records), meta.Size, name, nil)
+		counts := make([]byte, 0, 2*len(s.parts))
+		for _, p := range s.parts {
+			s.keys, counts = append(s.keys, p.Log), binary.BigEndian.AppendUint16(counts, uint16(p.n)) // at most recordsPerCall
+			for _, r := range p.rest[:p.n] {
+				args = append(args, &r[1]) // a pointer: a string would be copied to the heap
+			}
+		}
+		args[2] = counts
+		return scriptCall(ctx, plainScript, s.keys, args...)
+	}
+	for _, p := range s.parts {
+		s.add(c, p)
+	}
+	args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.Size, meta.idWindow(), s.shapes)
+	return scriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
+}
+
+// plain says whether all records have one field, of one name, and no IDs, as most do.
+func (s *sending) plain() (name string, ok bool) {
+	for _, p := range s.parts {
+		if p.IDs != nil || p.wide {
+			return "", false
+		}
+		for _, r := range p.rest[:p.n] {
+			if len(r) != 2 || (name != "" && r[0] != name) {
+				return "", false
+			}
+			name = r[0]
+		}
+	}
+	return name, true
+}
+
+// add adds the next n records of a part, in the form of send.lua.
+func (s *sending) add(c *Client, p *part) {
+	records, keys, begin := p.rest[:p.n], len(s.keys)+1, len(s.args)
+	s.keys = append(s.keys, p.Log)
+	s.args = append(slices.Grow(s.args, 5+len(records)*len(records[0])/2), 0, p.n, 0)
+	for at := 0; at < len(records) && !p.wide; {
+		n := p.run(at)
+		count := n
+		if p.id(at) != "" {
+			count = -n
+		}
+		s.args = append(s.args, count, s.shapeOf(records[at]))
+		for _, r := range records[at : at+n] {
+			for f := 1; f < len(r); f += 2 {
+				s.args = append(s.args, &r[f]) // a pointer: a string would be copied to the heap
+			}
+			if id := p.id(at); id != "" {
+				s.keys = append(s.keys, c.keys.Once(p.Stream, p.Partition, id))
+			}
+			at++
+		}
+	}
+	s.args[begin], s.args[begin+2] = len(s.keys)-keys, len(s.args)-begin-3
+}
+
+// shapeOf returns the number of a record's shape. The names of the fields of
+// records that follow each other travel once where they are the same.
+func (s *sending) shapeOf(record []string) int {
+	if s.shapes == 0 || !sameNames(s.shape, record) {
+		s.shape, s.shapes = record, s.shapes+1
+		s.names = append(s.names, len(record)/2)
+		for f := 0; f < len(record); f += 2 {
+			s.names = append(s.names, &record[f])
+		}
+	}
+	return s.shapes
+}
+
+// split tells each part its answer. The error of each is that of its next record.
+func (s *sending) split(reply *redis.Cmd, answers []answer) {
+	// A value counts also beside an error: when a connection breaks, go-redis gives its
+	// error to the commands of the pipeline that were answered before, too.
+	v, err := reply.Result()
+	var words, refusals []string
+	if texts := textsOf(v); len(texts) > 0 {
+		words, refusals = strings.Split(texts[0], " "), texts[1:]
+	} else if err == nil {
+		err = fmt.Errorf("unexpected reply %v", v)
+	}
+	for i, p := range s.parts {
+		a := &answers[s.at[i]]
+		n := 1
+		if len(words) > 0 && words[0] != "!" && !strings.HasPrefix(words[0], "FULL:") && !p.wide {
+			n = p.n
+		}
+		switch {
+		case len(words) >= n:
+			a.words, words = words[:n], words[n:]
+		case len(words) > 0 || err == nil:
+			words, err = nil, fmt.Errorf("unexpected reply %v", v)
+		}
+		if a.words == nil {
+			a.err = err
+		} else if a.words[len(a.words)-1] == "!" && len(refusals) > 0 {
+			a.refusal, refusals = refusals[0], refusals[1:]
+		}
+	}
+}
+
+// textsOf returns a reply that is a list of texts, else nothing.
+func textsOf(v any) []string {
+	list, _ := v.([]any)
+	texts := make([]string, len(list))
+	for i, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return nil
+		}
+		texts[i] = text
+	}
+	return texts
+}
+
+// run is how many of the records under way, from the at-th on, have the names of
+// its fields, which then travel once, and have IDs as it has.
+func (p *part) run(at int) int {
+	n := 1
+	for at+n < p.n && (p.id(at+n) == "") == (p.id(at) == "") && sameNames(p.rest[at+n], p.rest[at]) {
+		n++
+	}
+	return n
+}
+
+// sameNames says whether the fields of two records have the same names.
+func sameNames(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for f := 0; f < len(a); f += 2 {
+		if a[f] != b[f] {
+			return false
+		}
+	}
+	return true
+}
+
+// id is the ID of the i-th of the records that are not in yet, "" for none.
+func (p *part) id(i int) string {
+	if p.IDs == nil {
+		return ""
+	}
+	return p.IDs[len(p.Records)-len(p.rest)+i]
+}
+
+// keys are those of the records under way, or of what is left of them.
+func (p *part) keys(c *Client) []string {
+	keys := []string{p.Log}
+	for i := range min(p.n, len(p.rest)) {
+		if id := p.id(i); id != "" {
+			keys = append(keys, c.keys.Once(p.Stream, p.Partition, id))
+		}
+	}
+	return keys
+}
+
+// take adds what the script says of the part. The error is that of the next record,
+// errFull if the batch did not fit.
+func (p *part) take(a answer) error {
+	if a.err != nil {
+		return a.err
+	}
+	need, full := strings.CutPrefix(a.words[0], "FULL:")
+	switch {
+	case a.refusal != "":
+		if in := a.words[:slices.Index(a.words, "!")]; len(in) > 0 {
+			p.add(in)
+			if err := p.out.weaken(a.weak, len(in)); err != nil {
+				return err
+			}
+		}
+		return scriptError(a.refusal)
+	case full:
+		n, err := strconv.Atoi(need)
+		if err != nil {
+			return fmt.Errorf("unexpected reply %q", a.words)
+		}
+		p.need = n
+		return errFull
+	case p.wide && a.words[0] == ".":
+		return nil
+	case p.wide || a.words[0] == "!" || a.words[0] == ".":
+		return fmt.Errorf("unexpected reply %q for %d records", a.words, p.n)
+	}
+	p.add(a.words)
+	return p.out.weaken(a.weak, len(a.words))
+}
+
+// appendWide appends a record without a script, so that two at once may exceed
+// the length that the partition may have by one.
+func (c *Client) appendWide(ctx context.Context, p *part) error {
+	if p.id(0) != "" {
+		return fmt.Errorf("a record of more than %d fields cannot have an ID", fieldsPerCall/2)
+	}
+	args := make([]any, 3, 3+len(p.rest[0]))
+	args[0], args[1], args[2] = "XADD", p.Log, "*"
+	for _, s := range p.rest[0] {
+		args = append(args, s)
+	}
+	xadd := plainCall(ctx, args...)
+	weak := c.durably(ctx, []*call{xadd})
+	id, err := xadd.reply.Text()
+	if err == nil {
+		p.add([]string{id})
+		err = p.out.weaken(weak, 1)
+	}
+	return err
+}
+
+var _ redis.Error = scriptError("")
+
+// scriptError is an error reply that a script caught and handed on as text.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+func (e scriptError) RedisError()   {}

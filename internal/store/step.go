@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// countPage is how many entries are counted in one script.
+const countPage = 500
+
+var errTooLarge = errors.New("its entries are too large to be counted: say an ID or a time instead of a number of events")
+
+// CountBehind counts the entries of a partition behind an ID, a page per round trip; the entries themselves stay on
+// the server. With a limit above zero it counts no further than that: more says that there are more, and so it does
+// where entries are too large to be counted.
+func (c *Client) CountBehind(ctx context.Context, p Place, id string, limit int64) (n int64, more bool, err error) {
+	for {
+		page, err := c.page(ctx, p, "XRANGE", "("+id, "+", countPage)
+		switch {
+		case errors.Is(err, errTooLarge):
+			return n, true, nil
+		case err != nil:
+			return 0, false, p.wrap("count", err)
+		}
+		n, id = n+page.n, page.last
+		if limit > 0 && n > limit {
+			return limit, true, nil
+		}
+		if page.n < page.room {
+			return n, false, nil
+		}
+	}
+}
+
+// Step returns the position that is n entries behind another one in a partition, or before it where n is negative;
+// where there are not so many, the last one or "0-0". It counts in pages, one for each round trip; the entries stay on
+// the server.
+func (c *Client) Step(ctx context.Context, p Place, from string, n int64) (to string, err error) {
+	command, next, end := "XRANGE", "("+from, "+"
+	if n < 0 {
+		command, next, end, n = "XREVRANGE", from, "-", 1-n // so many entries more are behind the new position
+	}
+	for to = from; n > 0; {
+		page, err := c.page(ctx, p, command, next, end, min(n, countPage))
+		if err != nil {
+			return "", p.wrap("step", err)
+		}
+		if page.n > 0 {
+			to, next = page.last, "("+page.last
+		}
+		if n -= page.n; n > 0 && page.n < page.room {
+			if command == "XREVRANGE" {
+				to = "0-0"
+			}
+			break
+		}
+	}
+	return to, nil
+}
+
+// A page is what page.lua has read.
+type page struct {
+	n, room int64
+	last    string
+}
+
+func (c *Client) page(ctx context.Context, p Place, command, from, to string, most int64) (page, error) {
+	reply, err := pageScript.Run(ctx, c.ordinary, []string{p.Log}, command, from, to, most).Slice()
+	if err != nil {
+		return page{}, sorted(err)
+	}
+	var got page
+	var ok1, ok2, ok3 bool
+	if len(reply) == 3 {
+		got.n, ok1 = reply[0].(int64)
+		got.last, ok2 = reply[1].(string)
+		got.room, ok3 = reply[2].(int64)
+	}
+	if !ok1 || !ok2 || !ok3 {
+		return page{}, fmt.Errorf("unexpected reply %v", reply)
+	}
+	if got.room == 0 {
+		return page{}, errTooLarge
+	}
+	return got, nil
+}

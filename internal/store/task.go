@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A TaskMark is how far a durable task has come.
+type TaskMark struct {
+	Claimed bool      // the due time is ours to run
+	Last    time.Time // the last due time that was claimed, or when the task was first seen
+	Now     time.Time // the server's time
+}
+
+// LookAtTask returns how far a durable task has come. The caller must be the
+// leader, token what its lock holds; else ErrFenced. It is repeated inside while
+// its outcome is unknown.
+func (c *Client) LookAtTask(ctx context.Context, token, name string) (TaskMark, error) {
+	return c.markTask(ctx, name, token, "", 0)
+}
+
+// ClaimTask makes a due time the caller's to run, if the last one is the one that
+// the caller knows and the time has come by the server's clock: of all that try,
+// one has it, once. The caller must be the leader, token what its lock holds; else
+// ErrFenced. After ErrNotReplicated, as of a takeover, it is not to be run yet. It is
+// repeated inside while its outcome is unknown, and may be repeated by the caller until the outcome is known.
+func (c *Client) ClaimTask(ctx context.Context, token, name string, last, due time.Time) (TaskMark, error) {
+	return c.markTask(ctx, name, token, last.UnixMilli(), due.UnixMilli())
+}
+
+func (c *Client) markTask(ctx context.Context, name, token string, last any, due int64) (TaskMark, error) {
+	var mark TaskMark
+	err := c.persist(ctx, func() error {
+		reply, err := c.takeovers.run(ctx, taskScript, []string{c.keys.Tasks(), c.keys.Leader()}, name, token, last, due).Int64Slice()
+		if err != nil {
+			return sorted(err)
+		}
+		if len(reply) != 3 {
+			return fmt.Errorf("reply of %d values", len(reply))
+		}
+		mark = TaskMark{Claimed: reply[0] == 1, Last: time.UnixMilli(reply[1]).UTC(), Now: time.UnixMilli(reply[2]).UTC()}
+		return nil
+	})
+	if err != nil {
+		return TaskMark{}, fmt.Errorf("durable task %s: %w", name, err)
+	}
+	return mark, nil
+}

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// A TrimRequest bounds one partition.
+type TrimRequest struct {
+	Log        string   // the partition's key
+	Processors []string // every registered processor of the stream
+	Size       int64    // the length that the partition may have
+}
+
+// Trimmed is what became of a TrimRequest.
+type Trimmed struct {
+	Removed   int64
+	BlockedBy string // the registered processor without a consumer group, "" if each has one
+}
+
+// Trim removes the oldest entries of partitions that are longer than 7/8 of their
+// Size, in one round trip, or in several where there are many processors: those that all registered processors and all other consumer
+// groups have acked, until 3/4 of Size are left. So what is kept up with is never full, and
+// there is some history to look at and to begin with. Without any group nothing is trimmed.
+// A plain group named like a registered processor is where Python's runnel stopped: it is
+// ignored, for the processor has a position of its own.
+func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
+	calls, groups := make([]*call, len(ts)), 0
+	for i, t := range ts {
+		groups = max(groups, len(t.Processors))
+		args := []any{t.Size * 7 / 8, t.Size * 3 / 4, ExecutorIDLength}
+		for _, p := range t.Processors {
+			args = append(args, p)
+		}
+		calls[i] = scriptCall(ctx, trimScript, []string{t.Log}, args...)
+	}
+	inTurns(ctx, c.once, calls, inTurn(groups))
+	out := make([]Trimmed, len(ts))
+	for i, t := range ts {
+		reply, err := calls[i].reply.Slice()
+		if err != nil {
+			return nil, fmt.Errorf("trim %s: %w", t.Log, sorted(err))
+		}
+		var ok1, ok2 bool
+		if len(reply) == 2 {
+			out[i].Removed, ok1 = reply[0].(int64)
+			out[i].BlockedBy, ok2 = reply[1].(string)
+		}
+		if !ok1 || !ok2 {
+			return nil, fmt.Errorf("trim %s: unexpected reply %v", t.Log, reply)
+		}
+	}
+	return out, nil
+}

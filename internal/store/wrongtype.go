@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// probes are, by what a key's name begins with, commands that every role may call, that
+// change nothing, and that refuse any other type than the right one. Metadata, membership,
+// rules, blocks and audit are missing: the calls that use one of these name it.
+var probes = map[string]string{
+	"__strm": "XLEN", "__dead": "XLEN", "__ctrl": "XLEN",
+	"__lock": "GET", "__leader": "GET", "__beat": "GET", "__id": "GET", "__dueseq": "GET",
+	"__own": "HLEN", "__parked": "HLEN", "__retry": "HLEN", "__task": "HLEN",
+	"__duever": "HLEN", "__duedata": "HLEN", "__dueatt": "HLEN",
+	"__due": "ZCARD", "__duerun": "ZCARD",
+}
+
+// A wrongTypeError names the keys that hold a wrong type, which Redis' error does not.
+type wrongTypeError struct {
+	keys []string
+	err  error
+}
+
+func (e *wrongTypeError) Error() string {
+	return fmt.Sprintf("%s: %v: look what it is, then delete or rename it", strings.Join(e.keys, ", "), e.err)
+}
+
+func (e *wrongTypeError) Unwrap() error { return e.err }
+
+// blamed names those of the keys of a failed call that hold a wrong type. Any other error
+// stays as it is, and so does one whose key is not found.
+func (c *Client) blamed(ctx context.Context, keys []string, err error) error {
+	if !replyHas(err, "WRONGTYPE") || errors.As(err, new(*wrongTypeError)) {
+		return err
+	}
+	var suspects []string
+	var calls []*call
+	for _, key := range keys {
+		kind, _, _ := strings.Cut(key, ":")
+		if probe := probes[kind]; probe != "" && !slices.Contains(suspects, key) {
+			suspects, calls = append(suspects, key), append(calls, plainCall(ctx, probe, key))
+		}
+	}
+	if len(keys) > 1 { // the only one is to blame
+		pipeline(ctx, c.ordinary, calls)
+	}
+	var wrong []string
+	for n, key := range suspects {
+		if len(keys) == 1 || replyHas(calls[n].reply.Err(), "WRONGTYPE") {
+			wrong = append(wrong, key)
+		}
+	}
+	if len(wrong) == 0 {
+		return err
+	}
+	return &wrongTypeError{wrong, err}
+}
+
+// naming is a hook that names the keys of commands that met a wrong type. What asks for
+// their types comes by here, too, with one key each.
+type naming struct{ c *Client }
+
+func (naming) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (n naming) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if replyHas(err, "WRONGTYPE") {
+			err = n.c.blamed(ctx, keysOf(cmd.Args()), err)
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func (n naming) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err == nil {
+			return nil
+		}
+		for _, cmd := range cmds {
+			if err := cmd.Err(); replyHas(err, "WRONGTYPE") {
+				cmd.SetErr(n.c.blamed(ctx, keysOf(cmd.Args()), err))
+			}
+		}
+		return err
+	}
+}
+
+// keysOf are the keys of a command: all of a script, of another the first.
+func keysOf(args []any) (keys []string) {
+	key, ok := keyOf(args)
+	if !ok {
+		return nil
+	}
+	if !strings.HasPrefix(upper(args, 0), "EVAL") {
+		return []string{key}
+	}
+	n, _ := strconv.Atoi(fmt.Sprint(args[2]))
+	for i := range min(n, len(args)-3) {
+		keys = append(keys, textOf(args, 3+i))
+	}
+	return keys
+}
+
+// failed is an error of an operation on a partition; of an ownership hash whose contents
+// are garbled it names key and field.
+func (p Place) failed(op string, err error) error {
+	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && isReply(err) {
+		field, value, _ := strings.Cut(found, " ")
+		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it", p.Own, ErrGarbled, field, value)
+	}
+	return p.wrap(op, err)
+}
+
+// errorText is the text of an error, "" for none.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
