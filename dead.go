@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -65,7 +66,7 @@ func deadLetters(ctx context.Context, client *store.Client, stream, processor st
 		filters = nil
 	}
 	for _, id := range ids {
-		n, entry, ok := store.ParseEventID(id)
+		n, entry, ok := entryid.ParseEventID(id)
 		if !ok || n >= partitions {
 			return nil, fmt.Errorf("stream %s: %q is no event, such as 3/1767225600000-0", stream, id)
 		}

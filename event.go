@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -147,7 +148,7 @@ func (e *Event) SendID(n int) string {
 
 // name is what the event is called in logs and errors, and by the commands: an entry ID
 // is unique within its partition only.
-func (e *Event) name() string { return store.EventID(e.Partition, e.ID) }
+func (e *Event) name() string { return entryid.EventID(e.Partition, e.ID) }
 
 // Appended returns when Redis appended the event, by its clock, to the
 // millisecond. It is the zero time if the ID was not made from a clock.

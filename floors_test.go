@@ -21,7 +21,7 @@ const module = "github.com/runnel-go/runnel"
 // root. A package imports only packages of lower floors. A new package fails
 // the test until it is placed here.
 var floors = [][]string{
-	{"rebalance", "codec", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
+	{"rebalance", "codec", "internal/entryid", "internal/groupcommit", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
 	{"internal/store", "internal/test/model"},
 	{"internal/leader", "internal/inspect", "internal/relocate"},
 	{"internal/worker"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -118,7 +119,7 @@ func (a *aside) parse(c *cli.Context) error {
 	if !c.IsSet(flagID) {
 		return nil
 	}
-	n, id, named := store.ParseEventID(c.String(flagID))
+	n, id, named := entryid.ParseEventID(c.String(flagID))
 	switch {
 	case !named && !wholeID.MatchString(c.String(flagID)):
 		return usagef(c, "--id %q is no ID, such as 3/1767225600000-0 or 1767225600000-0", c.String(flagID))

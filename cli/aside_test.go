@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -35,7 +36,7 @@ func (s *shop) owners(n int) []*owner {
 			s.t.Fatal(err)
 		}
 		eventually(s.t, "the next millisecond", func() bool {
-			return s.rdb.Time(s.t.Context()).Val().Truncate(time.Millisecond).After(store.TimeOfID(sent[0].ID))
+			return s.rdb.Time(s.t.Context()).Val().Truncate(time.Millisecond).After(entryid.Time(sent[0].ID))
 		})
 	}
 	c := client(s.t, s)
@@ -92,7 +93,7 @@ func (o *owner) park(key string) {
 }
 
 // eventID is what an event is called.
-var eventID = store.EventID
+var eventID = entryid.EventID
 
 // two is a shop with the orders of ada in one partition and those of bob in
 // another one.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
@@ -192,10 +192,10 @@ func findings(c *cli.Context, p *inspect.ProcessorState) (out []finding) {
 		s := &p.Partitions[i]
 		age := time.Duration(s.Age) * time.Millisecond
 		if limit := c.Duration(flagMaxAge); c.IsSet(flagMaxAge) && age > limit {
-			add(&s.Partition, "age", s.Age, limit.Milliseconds(), "event %s has not been acked for %s, above %s (%s)", store.EventID(s.Partition, s.Oldest), shortly(age), limit, stateOf(s, time.Now()))
+			add(&s.Partition, "age", s.Age, limit.Milliseconds(), "event %s has not been acked for %s, above %s (%s)", entryid.EventID(s.Partition, s.Oldest), shortly(age), limit, stateOf(s, time.Now()))
 		}
 		if working > 0 && s.Executor == "" && age > unownedFor {
-			add(&s.Partition, "owner", s.Age, unownedFor.Milliseconds(), "no worker owns it, and event %s has not been acked for %s; see /readyz and the log of the workers", store.EventID(s.Partition, s.Oldest), shortly(age))
+			add(&s.Partition, "owner", s.Age, unownedFor.Milliseconds(), "no worker owns it, and event %s has not been acked for %s; see /readyz and the log of the workers", entryid.EventID(s.Partition, s.Oldest), shortly(age))
 		}
 		if q := s.Halt; q != nil {
 			add(&s.Partition, "halt", 1, 0, "worker %s halted at event %s at %s: %s; %s", dash(q.Worker), q.Event, q.At.Format(time.RFC3339), reasonOf(q.Event, q.Reason),

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -51,7 +52,7 @@ func parseGoal(text string) (*goal, error) {
 		id, err := parseID(text)
 		return &goal{id: id}, err
 	}
-	if n, id, ok := store.ParseEventID(text); ok {
+	if n, id, ok := entryid.ParseEventID(text); ok {
 		id, err := parseID(id)
 		return &goal{of: map[int]string{n: id}}, err
 	}
@@ -103,7 +104,7 @@ func (m moment) before(ctx context.Context, c *store.Client) (string, error) {
 		}
 		m.at = now.Add(m.back)
 	}
-	return store.Before(fmt.Sprint(max(m.at.UnixMilli(), 0))), nil
+	return entryid.Before(fmt.Sprint(max(m.at.UnixMilli(), 0))), nil
 }
 
 // settle makes positions of times and steps, before anything is locked: to count steps

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -187,7 +188,7 @@ func preview(partitions []inspect.PartitionState, numbers []int, to *goal) ([]mo
 			return nil, fmt.Errorf("partition %d cannot be looked at: %s", n, s.Err)
 		}
 		id := to.in(n)
-		if s.End != "" && (id == "$" || store.CompareIDs(id, s.End) > 0) { // else it is not known
+		if s.End != "" && (id == "$" || entryid.Compare(id, s.End) > 0) { // else it is not known
 			id = s.End
 		}
 		moves = append(moves, moved{n, s.Floor, id})

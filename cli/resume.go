@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 func (p *program) resume() *cli.Command {
@@ -74,7 +74,7 @@ func (s *session) resumePartition(ctx context.Context, stream, processor string,
 	if !ok {
 		return resumed{}, fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
 	}
-	return resumed{stream, processor, n, q.Reason, store.EventID(n, q.Event), store.MomentOf(q.At), skip}, nil
+	return resumed{stream, processor, n, q.Reason, entryid.EventID(n, q.Event), entryid.MomentOf(q.At), skip}, nil
 }
 
 func (r resumed) text() string {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 func textFlag() cli.Flag {
@@ -108,7 +108,7 @@ func (a *aside) change(ctx context.Context, s *session, did string, change opera
 	})
 	done := changedEvents{a.stream, a.processor, []string{}}
 	for _, e := range events {
-		done.Events = append(done.Events, store.EventID(e.Partition, e.ID))
+		done.Events = append(done.Events, entryid.EventID(e.Partition, e.ID))
 	}
 	what := plural(len(done.Events), "event") + " " + did
 	told := unwritten(what, s.out.write(done, func(w io.Writer) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -65,7 +65,7 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	sent := to.send(ctx, []worker.JSONRecord{record})[0]
 	id := sent.ID // of a delayed event it has the partition
 	if !strings.Contains(id, "/") {
-		id = store.EventID(sent.Partition, id)
+		id = entryid.EventID(sent.Partition, id)
 	}
 	switch {
 	case errors.Is(sent.Err, runnel.ErrNotReplicated):

@@ -8,7 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 // newShopApp is an app that needs no server.
@@ -23,7 +23,7 @@ func TestSendPrintsWhereItWent(t *testing.T) {
 	want := runnel.XXHash.Func("ada", 16)
 	for _, send := range []func(...string) result{s.run, s.untyped} {
 		r := send("send", "orders", `{"customer":"ada","amount":1}`)
-		partition, id, ok := store.ParseEventID(strings.TrimSpace(strings.TrimPrefix(r.out, "orders ")))
+		partition, id, ok := entryid.ParseEventID(strings.TrimSpace(strings.TrimPrefix(r.out, "orders ")))
 		if !ok || partition != want {
 			t.Errorf("%q, want partition %d", r.out, want)
 		}

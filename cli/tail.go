@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/store"
@@ -98,7 +99,7 @@ func runTail(ctx context.Context, s *session, c *cli.Context) error {
 			return nil // that is how one ends it
 		case err != nil:
 			return err
-		case !ok || (a.until != "" && store.CompareIDs(e.Entry.ID, a.until) > 0):
+		case !ok || (a.until != "" && entryid.Compare(e.Entry.ID, a.until) > 0):
 			return nil
 		}
 		one := a.show(e, look)
@@ -159,7 +160,7 @@ func (s *session) tailArgs(ctx context.Context, c *cli.Context) (*tailArgs, erro
 	}
 	a.until = "0-0"
 	for _, l := range logs {
-		if l.Err == "" && store.CompareIDs(l.End, a.until) > 0 {
+		if l.Err == "" && entryid.Compare(l.End, a.until) > 0 {
 			a.until = l.End
 		}
 	}
@@ -182,11 +183,11 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 		a.last = 0
 		return nil
 	case entryID.MatchString(from):
-		a.from = store.Before(from)
+		a.from = entryid.Before(from)
 		return nil
 	}
-	if _, id, ok := store.ParseEventID(from); ok { // in the other partitions what came at its time
-		a.from = store.Before(id)
+	if _, id, ok := entryid.ParseEventID(from); ok { // in the other partitions what came at its time
+		a.from = entryid.Before(id)
 		return nil
 	}
 	when, ok := parseMoment(from)
@@ -200,7 +201,7 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 
 // show makes an entry readable.
 func (a *tailArgs) show(e inspect.TailedEvent, look *operate.Reading) shownEvent {
-	one := shownEvent{Stream: a.stream, Partition: e.Partition, ID: store.EventID(e.Partition, e.Entry.ID), Time: store.TimeOfID(e.Entry.ID)}
+	one := shownEvent{Stream: a.stream, Partition: e.Partition, ID: entryid.EventID(e.Partition, e.Entry.ID), Time: entryid.Time(e.Entry.ID)}
 	if key, ok := look.Key(e.Entry); ok {
 		one.Key = &key
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // troublesShown is how many troubles `stream verify` shows where nothing is said.
@@ -117,7 +117,7 @@ func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, 
 	for _, n := range numbers {
 		one := verifiedPartition{Partition: n, Err: logs[n].Err}
 		if log := logs[n]; one.Err == "" {
-			if log.First != "" && log.Deleted != "" && store.CompareIDs(log.Deleted, log.First) > 0 {
+			if log.First != "" && log.Deleted != "" && entryid.Compare(log.Deleted, log.First) > 0 {
 				one.Deleted = log.Deleted
 			}
 			if log.Length > 0 {
@@ -137,7 +137,7 @@ func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, 
 		if !ok { // entries at the end were removed meanwhile
 			break
 		}
-		if after := store.CompareIDs(e.Entry.ID, logs[e.Partition].End); after >= 0 {
+		if after := entryid.Compare(e.Entry.ID, logs[e.Partition].End); after >= 0 {
 			ended[e.Partition] = true
 			if after > 0 {
 				continue
@@ -163,7 +163,7 @@ func (v *verified) judge(look *operate.Reading, e inspect.TailedEvent, one *veri
 		what = fmt.Sprintf("belongs to partition %d by its key", n)
 	}
 	if what != "" && len(v.Troubles) < limit {
-		v.Troubles = append(v.Troubles, entryTrouble{e.Partition, store.EventID(e.Partition, e.Entry.ID), what})
+		v.Troubles = append(v.Troubles, entryTrouble{e.Partition, entryid.EventID(e.Partition, e.Entry.ID), what})
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/logqueue"
-	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -53,7 +53,7 @@ func runWorker(ctx context.Context, s *session, c *cli.Context) error {
 	defer monitor.run(logs.Logger())()
 	err = s.app.Run(ctx, list(c.String("processors"))...)
 	if at := (*worker.EventError)(nil); errors.As(err, &at) {
-		return fmt.Errorf("%w; %s", err, passOver(at.Stream, at.Processor, store.EventID(at.Partition, at.ID)))
+		return fmt.Errorf("%w; %s", err, passOver(at.Stream, at.Processor, entryid.EventID(at.Partition, at.ID)))
 	}
 	if err == nil || !unreachable(err) {
 		return err

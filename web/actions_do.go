@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/rules"
@@ -68,7 +69,7 @@ func resume(ctx context.Context, c *store.Client, cmd *command) (string, error) 
 	case !ok:
 		return "", &requestError{http.StatusConflict, "it is not quarantined"}
 	case cmd.Skip:
-		return "resumed, event " + store.EventID(*cmd.Partition, q.Event) + " is passed over", nil
+		return "resumed, event " + entryid.EventID(*cmd.Partition, q.Event) + " is passed over", nil
 	}
 	return "resumed", nil
 }
@@ -91,7 +92,7 @@ func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 func partitionsIn(cmd *command, meta store.Meta) ([]int, error) {
 	var numbers []int
 	for _, id := range cmd.IDs {
-		n, _, ok := store.ParseEventID(id)
+		n, _, ok := entryid.ParseEventID(id)
 		if !ok || n >= meta.Partitions {
 			return nil, badRequest("%q is no event, such as 3/1767225600000-0", id)
 		}

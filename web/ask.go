@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -160,7 +161,7 @@ func placeOf(ctx context.Context, c *store.Client, text string) (place, error) {
 // idOf is the entry ID of the event, or the ID of the dead letter, that a request asks
 // for, "" for none. Its partition is among partitionsOf.
 func idOf(r *http.Request) string {
-	_, id, _ := store.ParseEventID(r.URL.Query().Get("id"))
+	_, id, _ := entryid.ParseEventID(r.URL.Query().Get("id"))
 	return id
 }
 
@@ -168,7 +169,7 @@ func idOf(r *http.Request) string {
 func partitionsOf(r *http.Request, meta store.Meta) ([]int, error) {
 	text := r.URL.Query().Get("partition")
 	if id := r.URL.Query().Get("id"); id != "" {
-		n, _, ok := store.ParseEventID(id)
+		n, _, ok := entryid.ParseEventID(id)
 		if !ok {
 			return nil, badRequest("%q is no event, such as 3/1767225600000-0", id)
 		}

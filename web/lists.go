@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/store"
@@ -137,7 +138,7 @@ func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request
 			break
 		}
 		l.Searched++
-		one := listedEvent{Partition: e.Partition, ID: store.EventID(e.Partition, e.Entry.ID), At: store.TimeOfID(e.Entry.ID).UnixMilli()}
+		one := listedEvent{Partition: e.Partition, ID: entryid.EventID(e.Partition, e.Entry.ID), At: entryid.Time(e.Entry.ID).UnixMilli()}
 		k, ok := look.key(ctx, e.Entry)
 		if key != nil && (!ok || k != *key) {
 			continue

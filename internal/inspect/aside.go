@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -171,7 +172,7 @@ func NewestDead(ctx context.Context, c *store.Client, p *ProcessorState) (newest
 		if err != nil {
 			return nil, err
 		}
-		if ok && (newest == nil || store.CompareIDs(d.ID, newest.Letter) > 0) {
+		if ok && (newest == nil || entryid.Compare(d.ID, newest.Letter) > 0) {
 			d.Entry.Values = nil
 			one := deadState(d)
 			newest = &one
@@ -181,13 +182,13 @@ func NewestDead(ctx context.Context, c *store.Client, p *ProcessorState) (newest
 }
 
 func byEvent(a, b DeadState) int {
-	return cmp.Or(store.CompareIDs(a.Entry.ID, b.Entry.ID), cmp.Compare(a.Partition, b.Partition))
+	return cmp.Or(entryid.Compare(a.Entry.ID, b.Entry.ID), cmp.Compare(a.Partition, b.Partition))
 }
 
 func deadState(d store.DeadLetter) DeadState {
 	return DeadState{
-		Partition: d.Partition, ID: store.EventID(d.Partition, d.ID), Event: store.EventID(d.Partition, d.Entry.ID), Letter: d.ID, Key: store.KeyText(d.Key), WholeKey: d.Key, Reason: d.Reason, Attempts: d.Attempts,
-		First: moment(d.First), Last: moment(d.Last), Died: store.TimeOfID(d.ID), Error: d.Error, Epoch: d.Epoch, Entry: d.Entry,
+		Partition: d.Partition, ID: entryid.EventID(d.Partition, d.ID), Event: entryid.EventID(d.Partition, d.Entry.ID), Letter: d.ID, Key: store.KeyText(d.Key), WholeKey: d.Key, Reason: d.Reason, Attempts: d.Attempts,
+		First: moment(d.First), Last: moment(d.Last), Died: entryid.Time(d.ID), Error: d.Error, Epoch: d.Epoch, Entry: d.Entry,
 	}
 }
 
@@ -255,7 +256,7 @@ func Retries(ctx context.Context, c *store.Client, stream, processor string, f F
 		f.looked(&looked, len(states))
 	}
 	slices.SortStableFunc(chosen, func(a, b RetryState) int {
-		return cmp.Or(store.CompareIDs(a.ID, b.ID), cmp.Compare(a.Partition, b.Partition))
+		return cmp.Or(entryid.Compare(a.ID, b.ID), cmp.Compare(a.Partition, b.Partition))
 	})
 	if f.ID != "" && len(chosen) > 1 {
 		return nil, ambiguous(f.ID, chosen, func(r RetryState) string { return r.Event })
@@ -265,10 +266,10 @@ func Retries(ctx context.Context, c *store.Client, stream, processor string, f F
 
 func retryState(partition int, s store.RetryState, head bool, now time.Time) RetryState {
 	r := RetryState{
-		Partition: partition, ID: s.ID, Event: store.EventID(partition, s.ID), Key: s.Key, State: Due, Attempts: s.Counted(),
+		Partition: partition, ID: s.ID, Event: entryid.EventID(partition, s.ID), Key: s.Key, State: Due, Attempts: s.Counted(),
 		First: fromMilli(s.First), Last: fromMilli(s.Last), Error: s.Error,
 	}
-	switch wait := store.MomentOf(s.At).Sub(now); {
+	switch wait := entryid.MomentOf(s.At).Sub(now); {
 	case s.Running:
 		r.State = Running
 	case !head:
@@ -283,6 +284,6 @@ func fromMilli(ms int64) *time.Time {
 	if ms == 0 {
 		return nil
 	}
-	t := store.MomentOf(ms)
+	t := entryid.MomentOf(ms)
 	return &t
 }

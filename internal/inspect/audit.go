@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -43,9 +44,9 @@ func Audit(ctx context.Context, c *store.Client, limit int) ([]AuditState, error
 		if len(states) == limit {
 			break
 		}
-		s := AuditState{ID: n.ID, At: store.TimeOfID(n.ID), Who: n.Who, From: n.From, What: n.What, On: n.On, Why: n.Why, Detail: n.Detail}
+		s := AuditState{ID: n.ID, At: entryid.Time(n.ID), Who: n.Who, From: n.From, What: n.What, On: n.On, Why: n.Why, Detail: n.Detail}
 		if end, is := outcomes[n.ID]; is {
-			at := store.TimeOfID(end.ID)
+			at := entryid.Time(end.ID)
 			s.Outcome, s.Result, s.Ended = end.Outcome, end.Result, &at
 		}
 		states = append(states, s)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -55,7 +56,7 @@ func (b *Back) Next(ctx context.Context) (TailedEvent, bool, error) {
 	}
 	var first *backed
 	for _, p := range b.parts {
-		if len(p.entries) > 0 && (first == nil || store.CompareIDs(p.entries[0].ID, first.entries[0].ID) > 0) {
+		if len(p.entries) > 0 && (first == nil || entryid.Compare(p.entries[0].ID, first.entries[0].ID) > 0) {
 			first = p
 		}
 	}
@@ -111,7 +112,7 @@ func (b *Back) read(ctx context.Context, some []*backed, most int) error {
 			p.entries[k] = b.stock.put(e)
 		}
 		if len(entries) > 0 {
-			p.from = store.Before(entries[len(entries)-1].ID)
+			p.from = entryid.Before(entries[len(entries)-1].ID)
 		}
 		p.dry = p.dry || p.from == "0-0"
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -42,7 +43,7 @@ func Groups(ctx context.Context, c *store.Client, stream string, m store.Meta) (
 				s = &GroupState{Group: g.Name, Delivered: g.Delivered, Needs: g.Needs, Partition: n, Processor: g.Processor}
 				found[g.Name] = s
 			}
-			if store.CompareIDs(g.Needs, s.Needs) < 0 {
+			if entryid.Compare(g.Needs, s.Needs) < 0 {
 				s.Delivered, s.Needs, s.Partition = g.Delivered, g.Needs, n
 			}
 			s.Partitions++

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -107,7 +108,7 @@ func Places(ctx context.Context, c *store.Client, places []store.Place, count in
 		}
 		if v.Oldest != "" {
 			// An entry with an ID of the future was appended by somebody with such a clock.
-			s.Age = max(v.Now.Sub(store.TimeOfID(v.Oldest)), 0).Milliseconds()
+			s.Age = max(v.Now.Sub(entryid.Time(v.Oldest)), 0).Milliseconds()
 		}
 		switch {
 		case v.Err != nil:
@@ -127,7 +128,7 @@ func forgottenOf(f *store.Forgotten) *ForgottenState {
 	if f == nil {
 		return nil
 	}
-	return &ForgottenState{What: f.What, From: f.From, To: f.To, At: store.MomentOf(f.At), Text: f.Error()}
+	return &ForgottenState{What: f.What, From: f.From, To: f.To, At: entryid.MomentOf(f.At), Text: f.Error()}
 }
 
 // Evictions are the servers that may evict keys: what App leaves to its caller, who may not
@@ -146,5 +147,5 @@ func quarantineOf(partition int, q *store.Quarantine) *QuarantineState {
 	if q == nil {
 		return nil
 	}
-	return &QuarantineState{Reason: q.Reason, Event: store.EventID(partition, q.Event), Worker: q.Worker, At: store.MomentOf(q.At)}
+	return &QuarantineState{Reason: q.Reason, Event: entryid.EventID(partition, q.Event), Worker: q.Worker, At: entryid.MomentOf(q.At)}
 }

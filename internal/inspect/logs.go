@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -21,7 +22,7 @@ type LogState struct {
 
 // Span is the time between the first entry and the last, by their IDs.
 func (s LogState) Span() time.Duration {
-	return max(store.TimeOfID(s.End).Sub(store.TimeOfID(s.First)), 0)
+	return max(entryid.Time(s.End).Sub(entryid.Time(s.First)), 0)
 }
 
 // Logs looks at the partitions of a stream.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -44,7 +45,7 @@ type byFirst []*tailed
 
 func (b byFirst) Len() int { return len(b) }
 func (b byFirst) Less(i, j int) bool {
-	return cmp.Or(store.CompareIDs(b[i].entries[0].ID, b[j].entries[0].ID), cmp.Compare(b[i].number, b[j].number)) < 0
+	return cmp.Or(entryid.Compare(b[i].entries[0].ID, b[j].entries[0].ID), cmp.Compare(b[i].number, b[j].number)) < 0
 }
 func (b byFirst) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
 func (b *byFirst) Push(p any)   { *b = append(*b, p.(*tailed)) }

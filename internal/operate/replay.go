@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -78,7 +79,7 @@ func Replay(ctx context.Context, c *store.Client, processor string, letters []in
 			if !ok {
 				continue
 			}
-			one.ToEvent = store.EventID(r.Partition, id)
+			one.ToEvent = entryid.EventID(r.Partition, id)
 		}
 		done = append(done, one)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+
+	"github.com/runnel-go/runnel/internal/groupcommit"
 )
 
 // An Append is what goes to one partition, in order.
@@ -143,19 +145,19 @@ const (
 )
 
 // loadOf is how much the next records of parts are.
-func loadOf(parts []*part) (l load, alone bool) {
+func loadOf(parts []*part) (l groupcommit.Load, alone bool) {
 	for _, p := range parts {
-		if l.items += p.n; p.wide || l.items > gatheredRecords {
+		if l.Items += p.n; p.wide || l.Items > gatheredRecords {
 			return l, true
 		}
 		for _, r := range p.rest[:p.n] {
-			l.bytes += textWeight * len(r)
+			l.Bytes += textWeight * len(r)
 			for _, s := range r {
-				l.bytes += len(s)
+				l.Bytes += len(s)
 			}
 		}
 	}
-	return l, l.bytes > gatheredBytes
+	return l, l.Bytes > gatheredBytes
 }
 
 // add notes that the next records are in.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -66,7 +67,7 @@ func momentsOf(millis map[int]int64) map[int]time.Time {
 	}
 	out := make(map[int]time.Time, len(millis))
 	for partition, ms := range millis {
-		out[partition] = MomentOf(ms)
+		out[partition] = entryid.MomentOf(ms)
 	}
 	return out
 }

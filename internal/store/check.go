@@ -14,17 +14,17 @@ import (
 
 // CanUnblock reports whether the server ends a blocked read on our word. It is
 // true until the server was seen to refuse it.
-func (c *Client) CanUnblock() bool { return !c.cannotUnblock.Load() }
+func (c *Conn) CanUnblock() bool { return !c.cannotUnblock.Load() }
 
 // CanKill reports whether the server ends a connection on our word. It is true
 // until the server was seen to refuse it.
-func (c *Client) CanKill() bool { return !c.cannotKill.Load() }
+func (c *Conn) CanKill() bool { return !c.cannotKill.Load() }
 
 // Check looks once whether the server can do what whoever uses it needs: it is
 // reachable, lets us in, is Redis 7.0 or newer, and has scripts. It also finds out
 // whether CLIENT UNBLOCK and CLIENT KILL may be used. What a worker needs beyond that
 // CheckRights looks at.
-func (c *Client) Check(ctx context.Context) error {
+func (c *Conn) Check(ctx context.Context) error {
 	err := c.check(ctx)
 	if err == nil {
 		return nil
@@ -54,7 +54,7 @@ const full = "ERR max number of clients"
 
 // turnedAway is what a server says that takes no more connections, "" if that is not why
 // one broke. In a cluster any node may be the one.
-func (c *Client) turnedAway(ctx context.Context, err error) string {
+func (c *Conn) turnedAway(ctx context.Context, err error) string {
 	if replyHas(err, full) {
 		return err.Error()
 	}
@@ -78,7 +78,7 @@ func (c *Client) turnedAway(ctx context.Context, err error) string {
 // greeting is what a server says to a new connection: one that takes no more says so at once,
 // and closes it, and who writes first may only see that. Where there are several servers it
 // is told which.
-func (c *Client) greeting(ctx context.Context, addr string) string {
+func (c *Conn) greeting(ctx context.Context, addr string) string {
 	conn, err := c.dialer()(ctx, cmp.Or(c.base.Network, "tcp"), addr)
 	if err != nil {
 		return ""
@@ -93,7 +93,7 @@ func (c *Client) greeting(ctx context.Context, addr string) string {
 	return said
 }
 
-func (c *Client) check(ctx context.Context) error {
+func (c *Conn) check(ctx context.Context) error {
 	if err := c.once.Ping(ctx).Err(); err != nil {
 		return c.reachError(err)
 	}
@@ -114,7 +114,7 @@ func (c *Client) check(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) reachError(err error) error {
+func (c *Conn) reachError(err error) error {
 	switch {
 	case replyHas(err, "NOAUTH"):
 		return errors.New("it wants a password, and none was given")
@@ -133,7 +133,7 @@ func (c *Client) reachError(err error) error {
 
 // checkVersion refuses a server that says it is too old. The embedded one, which has
 // no version, passes.
-func (c *Client) checkVersion(ctx context.Context) error {
+func (c *Conn) checkVersion(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (c *Client) checkVersion(ctx context.Context) error {
 }
 
 // nameOf names a node behind the name of the whole.
-func (c *Client) nameOf(n Node) string {
+func (c *Conn) nameOf(n Node) string {
 	if c.cluster == nil {
 		return "it"
 	}
@@ -222,4 +222,12 @@ func (n Node) helloVersion(ctx context.Context, why error) (Version, error) {
 	}
 	v.Number, _ = fields["version"].(string)
 	return v, nil
+}
+
+// user is the name that the server knows us by, as far as we know.
+func (c *Conn) user() string {
+	if c.base.Username != "" {
+		return c.base.Username
+	}
+	return "default"
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/groupcommit"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -174,7 +176,7 @@ func (k *cluster) look(ctx context.Context) error {
 	k.looking.Lock()
 	defer k.looking.Unlock()
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return groupcommit.Unsent(ctx)
 	}
 	if !k.looked.IsZero() && time.Since(k.looked) < looksApart {
 		return nil
@@ -182,7 +184,7 @@ func (k *cluster) look(ctx context.Context) error {
 	var errs []error
 	for _, addr := range k.askable() {
 		if ctx.Err() != nil {
-			return ended(ctx)
+			return groupcommit.Unsent(ctx)
 		}
 		found, err := k.ask(ctx, addr)
 		if err == nil {

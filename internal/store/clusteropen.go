@@ -133,7 +133,7 @@ func nodeOptions(o *redis.ClusterOptions) *redis.Options {
 
 // openCluster makes the client's parts for a cluster: a pool of connections for each
 // node, and two clients that share them, of which one may repeat commands.
-func (c *Client) openCluster(seeds []string) {
+func (c *Conn) openCluster(seeds []string) {
 	pool := func(addr string, own *redis.Options) *redis.Client {
 		own.Addr = addr
 		rdb := redis.NewClient(own)
@@ -155,7 +155,7 @@ type Node struct {
 
 // Nodes returns the masters of a cluster that serve slots, by address; else the one
 // server. It may ask a cluster for them.
-func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+func (c *Conn) Nodes(ctx context.Context) ([]Node, error) {
 	if c.cluster == nil {
 		return []Node{{c.addr, c.ordinary}}, nil
 	}
@@ -172,7 +172,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 
 // NodeOf is the address of the node of a cluster that has a partition, as far as is
 // known without asking; else "".
-func (c *Client) NodeOf(p Place) string {
+func (c *Conn) NodeOf(p Place) string {
 	if c.cluster == nil {
 		return ""
 	}
@@ -183,4 +183,4 @@ func (c *Client) NodeOf(p Place) string {
 }
 
 // Clustered says whether the client is of a Redis Cluster.
-func (c *Client) Clustered() bool { return c.cluster != nil }
+func (c *Conn) Clustered() bool { return c.cluster != nil }

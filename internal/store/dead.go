@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 // Fields of a dead letter, beside those of the event.
@@ -48,7 +50,7 @@ func (c *Client) Bury(ctx context.Context, p Place, t Tenure, d DeadLetter) erro
 	for _, s := range d.fields() {
 		args = append(args, s)
 	}
-	return p.failed("dead letter of event "+EventID(p.Partition, d.Entry.ID), c.persist(ctx, func() error {
+	return p.failed("dead letter of event "+entryid.EventID(p.Partition, d.Entry.ID), c.persist(ctx, func() error {
 		return sorted(deadScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
 	}))
 }
@@ -109,7 +111,7 @@ func parseDead(e Entry, partition int) (DeadLetter, error) {
 	number := func(name string) int64 { n, _ := strconv.ParseInt(text(name), 10, 64); return n }
 	moment := func(name string) (t time.Time) {
 		if ms := number(name); ms != 0 {
-			t = MomentOf(ms)
+			t = entryid.MomentOf(ms)
 		}
 		return t
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/due"
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 // What keeps the server while delayed events are moved: so many of them, and bytes, in one
@@ -191,7 +192,7 @@ func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n 
 		}
 		text, _ := values[SentField].(string)
 		ms, _ := strconv.ParseInt(text, 10, 64) // written by delay.lua
-		out[i] = DelayedEvent{ID: e.ID, At: e.At, Sent: MomentOf(ms), Values: values}
+		out[i] = DelayedEvent{ID: e.ID, At: e.At, Sent: entryid.MomentOf(ms), Values: values}
 	}
 	return out, nil
 }

@@ -22,12 +22,12 @@ type Durability struct {
 var ErrNotReplicated = errors.New("not replicated")
 
 // Durability is what was asked for.
-func (c *Client) Durability() Durability { return c.durability }
+func (c *Conn) Durability() Durability { return c.durability }
 
 // ensureReplicas makes what durable pipelines need, or has them run as all others do.
 // While one waits for replicas its connection does nothing else: so they have others
 // than leases and acks.
-func (c *Client) ensureReplicas(d Durability) {
+func (c *Conn) ensureReplicas(d Durability) {
 	c.durability, c.lasting = d, c.once
 	if d.MinReplicas == 0 {
 		c.takeovers = newPipelined(c.once, c.cluster, takeoversTogether, c.durably)
@@ -42,7 +42,7 @@ func (c *Client) ensureReplicas(d Durability) {
 }
 
 // lastingOptions are those of connections that wait for replicas.
-func (c *Client) lastingOptions() *redis.Options {
+func (c *Conn) lastingOptions() *redis.Options {
 	o := c.options(-1)
 	o.ReadTimeout += c.opened.Durability.Timeout
 	connected := o.OnConnect
@@ -62,7 +62,7 @@ func (c *Client) lastingOptions() *redis.Options {
 // answers from what is stored, such as the record of a duplicate, writes something too: the
 // replication stream has one order, and a replica that confirms the later write has the
 // earlier one. The error is ErrNotReplicated, of those calls that were executed.
-func (c *Client) durably(ctx context.Context, calls []*call) error {
+func (c *Conn) durably(ctx context.Context, calls []*call) error {
 	if c.durability.MinReplicas == 0 {
 		pipeline(ctx, c.once, calls)
 		return nil

@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 
+	"github.com/runnel-go/runnel/internal/groupcommit"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/rebalance"
@@ -93,7 +95,7 @@ func sorted(err error) error {
 		return marked(ErrWrongType, err)
 	case replyHas(err, "MOVED "):
 		return fmt.Errorf("%w: the server is a node of a Redis Cluster, and wants a URL of the form redis+cluster://host:port", err)
-	case isReply(err), notSent(err), errors.As(err, new(*queuedError)), errors.Is(err, ErrNotReplicated):
+	case isReply(err), notSent(err), errors.As(err, new(*groupcommit.UnsentError)), errors.Is(err, ErrNotReplicated):
 		return err
 	}
 	return marked(ErrUnknownOutcome, err)

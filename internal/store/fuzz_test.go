@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/corpus"
 )
@@ -35,10 +36,10 @@ func FuzzStored(f *testing.F) {
 			tell(t, since)
 		}
 		if q, err := parseQuarantine(text); err == nil && q != nil {
-			tell(t, MomentOf(q.At))
+			tell(t, entryid.MomentOf(q.At))
 		}
 		if s, err := parseRetry("1-1", text); err == nil {
-			tell(t, MomentOf(s.First), MomentOf(s.Last), MomentOf(s.At))
+			tell(t, entryid.MomentOf(s.First), entryid.MomentOf(s.Last), entryid.MomentOf(s.At))
 			if s.Counted() < 0 {
 				t.Fatalf("%d attempts", s.Counted())
 			}
@@ -89,7 +90,7 @@ func FuzzEntry(f *testing.F) {
 		_, _ = ParseControl(e)
 		ControlKind(e)
 		if d, err := parseDead(e, 3); err == nil {
-			tell(t, d.First, d.Last, TimeOfID(d.ID), TimeOfID(d.Entry.ID))
+			tell(t, d.First, d.Last, entryid.Time(d.ID), entryid.Time(d.Entry.ID))
 			if d.Entry.Values == nil || d.Partition != 3 {
 				t.Fatalf("%+v", d)
 			}
@@ -104,11 +105,11 @@ func FuzzIDs(f *testing.F) {
 	f.Add("-", "", "-1/1")
 	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, a, b, delayed string) {
-		if CompareIDs(a, b) != -CompareIDs(b, a) || CompareIDs(a, a) != 0 {
-			t.Fatalf("%q and %q: %d, %d", a, b, CompareIDs(a, b), CompareIDs(b, a))
+		if entryid.Compare(a, b) != -entryid.Compare(b, a) || entryid.Compare(a, a) != 0 {
+			t.Fatalf("%q and %q: %d, %d", a, b, entryid.Compare(a, b), entryid.Compare(b, a))
 		}
-		tell(t, TimeOfID(a))
-		if at := Before(a); strings.Count(at, "-") != 1 {
+		tell(t, entryid.Time(a))
+		if at := entryid.Before(a); strings.Count(at, "-") != 1 {
 			t.Fatalf("before %q is %q", a, at)
 		}
 		if n, id, ok := ParseDelayedID(delayed); ok {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/groupcommit"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
@@ -31,7 +33,7 @@ func (e *env) crowded() *crowd {
 	proxy, hurt := e.behindProxy()
 	c := &crowd{env: hurt, proxy: proxy}
 	c.must(sendScript.Load(e.ctx(), e.raw).Err())
-	for n := range aloneAtOnce {
+	for n := range groupcommit.AloneAtOnce {
 		rule := proxy.On("EVALSHA", 1).Do(faultproxy.HoldReply(nil))
 		c.wg.Go(func() { c.Append(e.ctx(), []Append{{Log: "busy", Records: records(n, 1)}}) })
 		rule.Wait(e.t)
@@ -52,9 +54,7 @@ func (c *crowd) joins(ctx context.Context, as ...Append) <-chan []Appended {
 }
 
 func (c *crowd) waiting() int {
-	c.gathers.of(nil).mu.Lock()
-	defer c.gathers.of(nil).mu.Unlock()
-	return len(c.gathers.of(nil).queue)
+	return c.gathers.of(nil).Waiting()
 }
 
 // leave lets those go that are on their way.
@@ -111,13 +111,6 @@ func TestAloneASendIsOneRequestAtOnce(t *testing.T) {
 			send()
 			equal(t, "writes", writes.Load(), 1)
 		}
-		c.gathers.of(nil).company = companyLasts // as after a crowd
-		for range companyLasts + 2 {
-			writes.Store(0)
-			send()
-			equal(t, "writes", writes.Load(), 1)
-		}
-		equal(t, "company", c.gathers.of(nil).company, 0)
 	})
 }
 

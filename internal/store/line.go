@@ -16,7 +16,7 @@ import (
 // A line is a Reader's way to one server: one connection, made when it is needed and
 // again when it breaks. One goroutine may run commands at a time.
 type line struct {
-	c       *Client
+	c       *Conn
 	rdb     *redis.Client
 	control *redis.Client // of the same server, to end what the connection does
 
@@ -28,7 +28,7 @@ type line struct {
 	nameless bool     // one of them has no ID
 }
 
-func (c *Client) newLine(addr string, control *redis.Client) *line {
+func (c *Conn) newLine(addr string, control *redis.Client) *line {
 	l := &line{c: c, control: control}
 	o := c.options(-1)
 	o.Addr = addr

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 
+	"github.com/runnel-go/runnel/internal/groupcommit"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -14,7 +16,7 @@ const (
 )
 
 // A pipelined client has the scripts that goroutines call at the same time share
-// round trips; see gatherer. A worker takes over and releases each of its partitions
+// round trips; see groupcommit. A worker takes over and releases each of its partitions
 // in a goroutine of its own: one by one a thousand of them would wait in turn for the
 // large reads of those that are owned already.
 type pipelined struct {
@@ -33,9 +35,9 @@ func newPipelined(rdb *redis.Client, k *cluster, most int, make func(context.Con
 	return p
 }
 
-func (p *pipelined) newGather() *gatherer[*call, error] {
-	return &gatherer[*call, error]{
-		send: func(ctx context.Context, calls []*call) []error {
+func (p *pipelined) newGather() *groupcommit.Group[*call, error] {
+	return &groupcommit.Group[*call, error]{
+		Send: func(ctx context.Context, calls []*call) []error {
 			weak := p.make(ctx, calls)
 			errs := make([]error, len(calls))
 			for i, c := range calls {
@@ -46,9 +48,9 @@ func (p *pipelined) newGather() *gatherer[*call, error] {
 			}
 			return errs
 		},
-		unsent:  func(err error) error { return err },
-		weigh:   func(calls []*call) (load, bool) { return load{items: len(calls)}, false },
-		carries: load{items: p.most},
+		Unsent: func(err error) error { return err },
+		Weigh:  func(calls []*call) (groupcommit.Load, bool) { return groupcommit.Load{Items: len(calls)}, false },
+		Limit:  groupcommit.Load{Items: p.most},
 	}
 }
 
@@ -67,7 +69,7 @@ func (p *pipelined) do(ctx context.Context, keys []string, c *call) *redis.Cmd {
 	if p.cluster != nil && len(keys) > 0 {
 		n = p.cluster.known(keys[0])
 	}
-	answers, err := p.calls.of(n).gather(ctx, []*call{c})
+	answers, err := p.calls.of(n).Do(ctx, []*call{c})
 	if err == nil && c.reply == nil {
 		err = answers[0] // it was not sent
 	}

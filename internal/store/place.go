@@ -74,3 +74,21 @@ func (p Place) wrap(op string, err error) error {
 	}
 	return fmt.Errorf("stream %s partition %d: processor %s: %s: %w", p.Stream, p.Partition, p.Processor, op, err)
 }
+
+// failed is an error of an operation on a partition; of an ownership hash whose contents
+// are garbled it names key and field.
+func (p Place) failed(op string, err error) error {
+	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && isReply(err) {
+		field, value, _ := strings.Cut(found, " ")
+		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it", p.Own, ErrGarbled, field, value)
+	}
+	return p.wrap(op, err)
+}
+
+// errorText is the text of an error, "" for none.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

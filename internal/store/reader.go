@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 // readMargin is how long a read waits for its reply beyond the time that it asked
@@ -34,7 +35,7 @@ type Chunk struct {
 // that it reads of. One goroutine may read at a time; Interrupt may be called by
 // others meanwhile.
 type Reader struct {
-	c     *Client
+	c     *Conn
 	pause time.Duration // the last one between sweeps, 0 once one found something; of who reads
 
 	mu    sync.Mutex
@@ -43,7 +44,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader, which connects when it first reads.
-func (c *Client) NewReader() *Reader {
+func (c *Conn) NewReader() *Reader {
 	return &Reader{c: c, lines: map[*node]*line{}, woken: make(chan struct{}, 1)}
 }
 
@@ -141,9 +142,9 @@ func (r *Reader) History(ctx context.Context, group, consumer, log, after string
 // complete adds the pending entries whose data is gone, which the embedded server
 // leaves out, and cuts to the count, which it ignores.
 func complete(entries []Entry, pending []redis.XPendingExt, after string, count int) []Entry {
-	byID := func(e Entry, id string) int { return CompareIDs(e.ID, id) }
+	byID := func(e Entry, id string) int { return entryid.Compare(e.ID, id) }
 	for _, p := range pending {
-		if at, found := slices.BinarySearchFunc(entries, p.ID, byID); !found && CompareIDs(p.ID, after) > 0 {
+		if at, found := slices.BinarySearchFunc(entries, p.ID, byID); !found && entryid.Compare(p.ID, after) > 0 {
 			entries = slices.Insert(entries, at, Entry{ID: p.ID})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
@@ -44,7 +45,7 @@ func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err 
 	if replyHas(err, "EMPTY ") {
 		err = ErrNoEvent
 	}
-	return id, ok, r.From.wrap("replay dead letter "+EventID(r.From.Partition, r.ID), err)
+	return id, ok, r.From.wrap("replay dead letter "+entryid.EventID(r.From.Partition, r.ID), err)
 }
 
 func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool, err error) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 const (
@@ -86,7 +88,7 @@ func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		n, err = attemptScript.Run(ctx, c.once, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
 		return sorted(err)
 	})
-	return n > 0, p.failed("write retry of event "+EventID(p.Partition, s.ID), err)
+	return n > 0, p.failed("write retry of event "+entryid.EventID(p.Partition, s.ID), err)
 }
 
 // BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
@@ -118,7 +120,7 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		e.Values, err = unpack(packed)
 		return err
 	})
-	return e, ok, p.failed("begin retry of event "+EventID(p.Partition, s.ID), err)
+	return e, ok, p.failed("begin retry of event "+entryid.EventID(p.Partition, s.ID), err)
 }
 
 // BeginSuspect notes that the owner begins Position.Suspect. If it does not release the
@@ -134,7 +136,7 @@ func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string)
 // Settle removes a parked event that is done. ErrFenced says that the ownership
 // is over. It is repeated inside like Park, and may be repeated.
 func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {
-	return p.failed("settle event "+EventID(p.Partition, id), c.persist(ctx, func() error {
+	return p.failed("settle event "+entryid.EventID(p.Partition, id), c.persist(ctx, func() error {
 		return sorted(settleScript.Run(ctx, c.once, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
 	}))
 }
@@ -165,7 +167,7 @@ func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now
 		}
 		states = append(states, s)
 	}
-	slices.SortFunc(states, func(a, b RetryState) int { return CompareIDs(a.ID, b.ID) })
+	slices.SortFunc(states, func(a, b RetryState) int { return entryid.Compare(a.ID, b.ID) })
 	if now, err = c.ordinary.Time(ctx).Result(); err != nil {
 		return nil, now, p.wrap("retries", sorted(err))
 	}
@@ -187,7 +189,7 @@ func (s *RetryState) moveBack(now int64) {
 func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, error) {
 	text, err := c.ordinary.HMGet(ctx, p.Parked, id).Result()
 	if err != nil {
-		return Entry{}, false, p.wrap("parked event "+EventID(p.Partition, id), sorted(err))
+		return Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), sorted(err))
 	}
 	packed, ok := text[0].(string)
 	if !ok {
@@ -195,7 +197,7 @@ func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, e
 	}
 	values, err := unpack(packed)
 	if err != nil {
-		return Entry{}, false, p.wrap("parked event "+EventID(p.Partition, id), err)
+		return Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), err)
 	}
 	return Entry{ID: id, Values: values}, true, nil
 }

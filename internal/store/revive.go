@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 // Revive parks the event of a dead letter again, for the processor that gave up on it
@@ -19,7 +22,7 @@ func (c *Client) Revive(ctx context.Context, p Place, letter string, limit int64
 	if errors.Is(err, ErrFull) {
 		err = fmt.Errorf("%w: %d events are parked, as many as the partition may be long", ErrFull, limit)
 	}
-	return ok, p.wrap("retry dead letter "+EventID(p.Partition, letter), err)
+	return ok, p.wrap("retry dead letter "+entryid.EventID(p.Partition, letter), err)
 }
 
 // Poke tells the owner of a partition that an operator changed something about its
@@ -35,7 +38,7 @@ func (c *Client) revive(ctx context.Context, p Place, letter string, limit int64
 	if err != nil {
 		return false, err
 	}
-	if len(d.Entry.Values) == 0 || !eventID.MatchString(EventID(0, d.Entry.ID)) {
+	if len(d.Entry.Values) == 0 || !isEntryID(d.Entry.ID) {
 		return false, ErrNoEvent
 	}
 	state, err := revived(d).encode()
@@ -60,7 +63,7 @@ func (c *Client) revive(ctx context.Context, p Place, letter string, limit int64
 // undoes nothing; see attempt.lua and dead.lua. Where it ended its worker it runs alone
 // again.
 func revived(d DeadLetter) RetryState {
-	ms, _ := cutID(d.ID)
+	ms, _, _ := strings.Cut(d.ID, "-")
 	n, _ := strconv.ParseInt(ms, 10, 53)
 	s := RetryState{ID: d.Entry.ID, Lane: KeyLane(d.Key), Attempts: int(n), Void: int(n), Revived: true}
 	s.SetKey(d.Key)
@@ -72,3 +75,8 @@ func revived(d DeadLetter) RetryState {
 
 // crashReason is the reason of a dead letter whose event ended its worker.
 const crashReason = "crash"
+
+func isEntryID(id string) bool {
+	_, _, ok := entryid.ParseEventID(entryid.EventID(0, id))
+	return ok
+}

@@ -354,11 +354,3 @@ func names(rights []Right) string {
 	}
 	return strings.Join(all, ", ")
 }
-
-// user is the name that the server knows us by, as far as we know.
-func (c *Client) user() string {
-	if c.base.Username != "" {
-		return c.base.Username
-	}
-	return "default"
-}

@@ -210,7 +210,7 @@ type Sentinel struct {
 
 // Sentinels asks each sentinel of the URL, and waits for all of them. None where the
 // address of the server is not theirs to tell, or a given client asks them.
-func (c *Client) Sentinels(ctx context.Context) []Sentinel {
+func (c *Conn) Sentinels(ctx context.Context) []Sentinel {
 	if c.sentinels == nil {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (c *Client) Sentinels(ctx context.Context) []Sentinel {
 }
 
 // MasterMoves says whether sentinels tell where the server is.
-func (c *Client) MasterMoves() bool { return c.masters != nil }
+func (c *Conn) MasterMoves() bool { return c.masters != nil }
 
 // dial connects to the server that is the master now.
 func (s *sentinels) dial(ctx context.Context, network string) (net.Conn, string, error) {

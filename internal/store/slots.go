@@ -87,7 +87,7 @@ func textOf(args []any, at int) string {
 
 // parts splits n things by the slot of their keys, and into parts of at most most:
 // by their number only on one server. Each part holds the places of its things.
-func (c *Client) parts(n, most int, key func(i int) string) (parts [][]int) {
+func (c *Conn) parts(n, most int, key func(i int) string) (parts [][]int) {
 	open := map[int]int{} // by slot: the part that is not full
 	for i := range n {
 		slot := 0

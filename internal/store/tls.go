@@ -117,7 +117,7 @@ type Link struct {
 }
 
 // Link tells how the client is connected.
-func (c *Client) Link() Link {
+func (c *Conn) Link() Link {
 	o := c.base
 	return Link{
 		TLS: o.TLSConfig != nil, Unchecked: o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify && o.TLSConfig.VerifyConnection == nil && o.TLSConfig.VerifyPeerCertificate == nil,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 const statesLooked = 100 // retry states of a partition, in one view
@@ -91,7 +93,7 @@ func parseView(reply any) (View, error) {
 	if v.Quarantine, err = parseQuarantine(quarantine); err != nil {
 		return v, err
 	}
-	if v.Halt, err = parseQuarantine(halt); v.Halt != nil && CompareIDs(v.Halt.Event, v.Floor) <= 0 {
+	if v.Halt, err = parseQuarantine(halt); v.Halt != nil && entryid.Compare(v.Halt.Event, v.Floor) <= 0 {
 		v.Halt = nil // the event is acked
 	}
 	return v, err

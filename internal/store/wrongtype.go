@@ -9,18 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/keys"
 )
-
-// probes are, by what a key's name begins with, commands that every role may call, that
-// change nothing, and that refuse any other type than the right one. Metadata, membership,
-// rules, blocks and audit are missing: the calls that use one of these name it.
-var probes = map[string]string{
-	"__strm": "XLEN", "__dead": "XLEN", "__ctrl": "XLEN",
-	"__lock": "GET", "__leader": "GET", "__beat": "GET", "__id": "GET", "__dueseq": "GET",
-	"__own": "HLEN", "__parked": "HLEN", "__retry": "HLEN", "__task": "HLEN",
-	"__duever": "HLEN", "__duedata": "HLEN", "__dueatt": "HLEN",
-	"__due": "ZCARD", "__duerun": "ZCARD",
-}
 
 // A wrongTypeError names the keys that hold a wrong type, which Redis' error does not.
 type wrongTypeError struct {
@@ -36,24 +26,23 @@ func (e *wrongTypeError) Unwrap() error { return e.err }
 
 // blamed names those of the keys of a failed call that hold a wrong type. Any other error
 // stays as it is, and so does one whose key is not found.
-func (c *Client) blamed(ctx context.Context, keys []string, err error) error {
+func (c *Conn) blamed(ctx context.Context, names []string, err error) error {
 	if !replyHas(err, "WRONGTYPE") || errors.As(err, new(*wrongTypeError)) {
 		return err
 	}
 	var suspects []string
 	var calls []*call
-	for _, key := range keys {
-		kind, _, _ := strings.Cut(key, ":")
-		if probe := probes[kind]; probe != "" && !slices.Contains(suspects, key) {
+	for _, key := range names {
+		if probe := keys.Probe(key); probe != "" && !slices.Contains(suspects, key) {
 			suspects, calls = append(suspects, key), append(calls, plainCall(ctx, probe, key))
 		}
 	}
-	if len(keys) > 1 { // the only one is to blame
+	if len(names) > 1 { // the only one is to blame
 		pipeline(ctx, c.ordinary, calls)
 	}
 	var wrong []string
 	for n, key := range suspects {
-		if len(keys) == 1 || replyHas(calls[n].reply.Err(), "WRONGTYPE") {
+		if len(names) == 1 || replyHas(calls[n].reply.Err(), "WRONGTYPE") {
 			wrong = append(wrong, key)
 		}
 	}
@@ -65,7 +54,7 @@ func (c *Client) blamed(ctx context.Context, keys []string, err error) error {
 
 // naming is a hook that names the keys of commands that met a wrong type. What asks for
 // their types comes by here, too, with one key each.
-type naming struct{ c *Client }
+type naming struct{ c *Conn }
 
 func (naming) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -109,22 +98,4 @@ func keysOf(args []any) (keys []string) {
 		keys = append(keys, textOf(args, 3+i))
 	}
 	return keys
-}
-
-// failed is an error of an operation on a partition; of an ownership hash whose contents
-// are garbled it names key and field.
-func (p Place) failed(op string, err error) error {
-	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && isReply(err) {
-		field, value, _ := strings.Cut(found, " ")
-		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it", p.Own, ErrGarbled, field, value)
-	}
-	return p.wrap(op, err)
-}
-
-// errorText is the text of an error, "" for none.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -159,7 +160,7 @@ func wrongForOperators(e *env, p Place) []wrongCase {
 // What asks for the type of a key is permitted to every role.
 func TestProbesNeedNoRightOfTheirOwn(t *testing.T) {
 	c := realEnv(t).Client
-	for probe := range maps.Values(probes) {
+	for probe := range maps.Values(keys.Probes) {
 		right := slices.IndexFunc(c.Rights(), func(r Right) bool { return r.Name == probe })
 		if right < 0 || c.Rights()[right].Roles != everyone {
 			t.Errorf("%s is not permitted to every role", probe)

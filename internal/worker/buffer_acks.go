@@ -3,6 +3,8 @@ package worker
 import (
 	"slices"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -40,14 +42,14 @@ func (b *buffer) next(done string, now int64) (e store.Entry, ok, tell, hurry bo
 func (b *buffer) settle(ids []string) (tell, hurry bool) {
 	tell = len(b.acking) == 0
 	hurry = 2*(len(b.acking)+len(ids)) >= b.unacked && 2*len(b.acking) < b.unacked
-	mixed := !tell && compareIDs(b.acking[len(b.acking)-1], ids[0]) > 0
+	mixed := !tell && entryid.Compare(b.acking[len(b.acking)-1], ids[0]) > 0
 	if len(ids) == 1 { // as most often: it costs less
 		b.acking = append(b.acking, ids[0])
 	} else {
 		b.acking = append(b.acking, ids...)
 	}
 	if mixed {
-		slices.SortFunc(b.acking, compareIDs)
+		slices.SortFunc(b.acking, entryid.Compare)
 	}
 	b.strike(ids)
 	return tell, hurry
@@ -130,8 +132,8 @@ func (b *buffer) again() {
 	defer b.mu.Unlock()
 	b.acking = append(append(make([]string, 0, len(b.flight)+len(b.acking)), b.flight...), b.acking...)
 	b.flight = b.flight[:0]
-	if !slices.IsSortedFunc(b.acking, compareIDs) {
-		slices.SortFunc(b.acking, compareIDs)
+	if !slices.IsSortedFunc(b.acking, entryid.Compare) {
+		slices.SortFunc(b.acking, entryid.Compare)
 	}
 }
 
@@ -155,19 +157,19 @@ func (b *buffer) checkpoint() (floor string, read int64) {
 func (b *buffer) strays(lowest string) (upTo string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || lowest == "" || compareIDs(lowest, b.position) > 0 {
+	if b.closed || lowest == "" || entryid.Compare(lowest, b.position) > 0 {
 		return "", false
 	}
 	held := ""
 	for _, id := range []string{firstOf(b.flight), firstOf(b.acking), firstOf(b.taken), b.headID()} {
-		if id != "" && (held == "" || compareIDs(id, held) < 0) {
+		if id != "" && (held == "" || entryid.Compare(id, held) < 0) {
 			held = id
 		}
 	}
 	if held == "" {
 		return b.position, true
 	}
-	return "(" + held, compareIDs(lowest, held) < 0
+	return "(" + held, entryid.Compare(lowest, held) < 0
 }
 
 func (b *buffer) headID() string {

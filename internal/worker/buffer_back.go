@@ -3,6 +3,8 @@ package worker
 import (
 	"slices"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -33,7 +35,7 @@ func (b *buffer) moved(ids []string) (n int) {
 	b.strike(ids)
 	n = before - len(b.taken)
 	if n > 0 {
-		b.confirm(slices.MaxFunc(ids, compareIDs), n)
+		b.confirm(slices.MaxFunc(ids, entryid.Compare), n)
 	}
 	return n
 }
@@ -54,7 +56,7 @@ func (b *buffer) strike(ids []string) {
 // confirm notes that n entries were acked, the last of them being last. The
 // floor rises over them once nothing below them is open; mu is held.
 func (b *buffer) confirm(last string, n int) {
-	if b.top == "" || compareIDs(last, b.top) > 0 {
+	if b.top == "" || entryid.Compare(last, b.top) > 0 {
 		b.top = last
 	}
 	b.above += int64(n)
@@ -62,7 +64,7 @@ func (b *buffer) confirm(last string, n int) {
 		return
 	}
 	for _, open := range [][]string{b.taken, b.acking, b.flight} {
-		if first := firstOf(open); first != "" && compareIDs(first, b.top) < 0 {
+		if first := firstOf(open); first != "" && entryid.Compare(first, b.top) < 0 {
 			return
 		}
 	}

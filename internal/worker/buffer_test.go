@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -256,7 +258,7 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 				from := server
 				if behind { // from our own history
 					from = 0
-					for from < total && compareIDs(all[from].ID, b.last()) <= 0 {
+					for from < total && entryid.Compare(all[from].ID, b.last()) <= 0 {
 						from++
 					}
 				}
@@ -290,19 +292,8 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 			if held := len(b.items) - b.head; held > b.capacity || b.bytes > maxBytes && held > 1 {
 				t.Fatalf("seed %d: holds %d entries of %d bytes, bounds %d and %d", seed, held, b.bytes, b.capacity, maxBytes)
 			}
-			if floor, _ := b.checkpoint(); compareIDs(floor, fmt.Sprintf("%d-0", done)) > 0 {
+			if floor, _ := b.checkpoint(); entryid.Compare(floor, fmt.Sprintf("%d-0", done)) > 0 {
 				t.Fatalf("seed %d: floor %s, done %d", seed, floor, done)
-			}
-		}
-	}
-}
-
-func TestCompareIDs(t *testing.T) {
-	ascending := []string{"0-0", "0-9", "0-10", "1-0", "9-18446744073709551615", "10-0", "1700000000000-0", "18446744073709551615-18446744073709551615"}
-	for i, a := range ascending {
-		for j, b := range ascending {
-			if got := compareIDs(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
-				t.Errorf("compareIDs(%s, %s) = %d", a, b, got)
 			}
 		}
 	}

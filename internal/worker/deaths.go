@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/entryid"
 )
 
 // deathsDecide is at how many deaths in a row an event without a Retry is one that failed.
@@ -22,7 +22,7 @@ type deaths struct {
 // the process, too. ok is false where it may not be begun yet. The error is the end of the tenure.
 func (t *tenure) meet(id string) (ok bool, err error) {
 	d := &t.deaths
-	if d.event != "" && compareIDs(id, d.event) > 0 {
+	if d.event != "" && entryid.Compare(id, d.event) > 0 {
 		d.event = ""
 	}
 	switch {
@@ -36,7 +36,7 @@ func (t *tenure) meet(id string) (ok bool, err error) {
 		d.begun = true
 		if d.n > 1 {
 			t.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset --to` it",
-				"event", store.EventID(t.place.Partition, id), "tries", d.n)
+				"event", entryid.EventID(t.place.Partition, id), "tries", d.n)
 			t.halted(&EventError{Stream: t.place.Stream, Processor: t.place.Processor, Partition: t.place.Partition, ID: id, Err: d.err()})
 		}
 	}

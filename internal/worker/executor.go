@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
@@ -322,7 +323,7 @@ func (i *incarnation) own(place store.Place, number store.Tenure, pos store.Posi
 	t.kick = func() { i.fetch.kick(t) }
 	t.lost = func(id string) {
 		i.count.Lost.Add(1)
-		t.log.Error("event lost: it was deleted before it was processed", "event", store.EventID(t.place.Partition, id))
+		t.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(t.place.Partition, id))
 		i.acks.mark(t)
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(i.ctx))
@@ -355,7 +356,7 @@ func (i *incarnation) consume(t *tenure, q *store.Quarantine) {
 	defer t.cancel(nil)
 	if q != nil {
 		t.count.Quarantined.Add(1)
-		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", store.EventID(t.place.Partition, q.Event), "err", q.Reason)
+		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", entryid.EventID(t.place.Partition, q.Event), "err", q.Reason)
 		t.standStill()
 		return
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -27,7 +29,7 @@ type checkpoint struct {
 // request before this one was confirmed too, so that none is under way that sets it back.
 func (i *incarnation) wentBack(t *tenure, calm bool, sent store.Renewal, r store.Renewed) {
 	c, stored := &t.stored, cmp.Or(r.Stored, "0-0")
-	if c.floor != "" && compareIDs(stored, c.floor) < 0 && !c.told {
+	if c.floor != "" && entryid.Compare(stored, c.floor) < 0 && !c.told {
 		c.told = true
 		i.history.parts(store.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: c.floor, Back: stored})
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -64,7 +65,7 @@ func (t *tenure) Stuck(ctx context.Context, event string, after time.Duration, s
 		t.count.Stuck.Add(1)
 	}
 	t.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does, and a loop has to heed "+loopContext,
-		"event", store.EventID(t.place.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
+		"event", entryid.EventID(t.place.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
 	t.changed() // heartbeats tell of it
 }
 

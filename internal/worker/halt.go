@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -19,7 +20,7 @@ type EventError struct {
 
 // Error names the event once, as "event partition/ID".
 func (e *EventError) Error() string {
-	name, text := "event "+store.EventID(e.Partition, e.ID), e.Err.Error()
+	name, text := "event "+entryid.EventID(e.Partition, e.ID), e.Err.Error()
 	if strings.Contains(text, name+" ") { // an event that cannot be decoded names itself
 		return text
 	}

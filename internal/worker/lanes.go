@@ -5,6 +5,8 @@ import (
 	"container/heap"
 	"slices"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -129,7 +131,7 @@ func (l *lanes) head(kind int) *store.RetryState {
 }
 
 func (in *lane) find(id string) (int, bool) {
-	return slices.BinarySearchFunc(in.events, id, func(s store.RetryState, id string) int { return compareIDs(s.ID, id) })
+	return slices.BinarySearchFunc(in.events, id, func(s store.RetryState, id string) int { return entryid.Compare(s.ID, id) })
 }
 
 // heads is a heap of lanes by the time of their heads, then by entry ID.
@@ -140,7 +142,7 @@ func (h heads) Len() int { return len(h) }
 func (h heads) Less(i, j int) bool { return sooner(&h[i].events[0], &h[j].events[0]) }
 
 func sooner(a, b *store.RetryState) bool {
-	return cmp.Or(cmp.Compare(a.At, b.At), compareIDs(a.ID, b.ID)) < 0
+	return cmp.Or(cmp.Compare(a.At, b.At), entryid.Compare(a.ID, b.ID)) < 0
 }
 
 func (h heads) Swap(i, j int) {

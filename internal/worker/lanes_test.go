@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -97,7 +99,7 @@ func TestLanesAreOrdered(t *testing.T) {
 func firstHead(model map[string]store.RetryState, kind int) *store.RetryState {
 	heads := map[string]store.RetryState{}
 	for _, s := range model {
-		if h, ok := heads[s.Lane]; !ok || compareIDs(s.ID, h.ID) < 0 {
+		if h, ok := heads[s.Lane]; !ok || entryid.Compare(s.ID, h.ID) < 0 {
 			heads[s.Lane] = s
 		}
 	}
@@ -111,7 +113,7 @@ func firstHead(model map[string]store.RetryState, kind int) *store.RetryState {
 		if a.At != b.At {
 			return int(a.At - b.At)
 		}
-		return compareIDs(a.ID, b.ID)
+		return entryid.Compare(a.ID, b.ID)
 	})
 	if len(due) == 0 {
 		return nil

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -29,7 +31,7 @@ func (b *buffer) owed() owed {
 // so that two refreshes have to agree.
 func (i *incarnation) recover(ctx context.Context, t *tenure, before owed, r store.Renewed) error {
 	missing := func(id string) bool {
-		return id != "" && (r.Pending == 0 || compareIDs(id, r.Lowest) < 0)
+		return id != "" && (r.Pending == 0 || entryid.Compare(id, r.Lowest) < 0)
 	}
 	now, known := t.owed(), t.missing
 	t.missing = ""

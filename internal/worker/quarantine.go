@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -14,7 +15,7 @@ func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
 	t.yield()
 	t.count.Quarantined.Add(1)
 	t.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
-		"event", store.EventID(t.place.Partition, event), "err", err)
+		"event", entryid.EventID(t.place.Partition, event), "err", err)
 	// An error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.
 	if t.Deadly(event) != nil { // after a resume it is tried again

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -80,7 +82,7 @@ func NewRetries(cfg RetriesConfig) *Retries {
 	if cfg.Key == nil {
 		cfg.Key = func(store.Entry) (string, bool) { return "", false }
 	}
-	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, aside: slices.SortedFunc(slices.Values(cfg.Aside), compareIDs)}
+	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, aside: slices.SortedFunc(slices.Values(cfg.Aside), entryid.Compare)}
 	if cfg.Retry != nil {
 		r.suspect = cfg.Suspect
 	}

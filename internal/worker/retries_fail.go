@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -52,13 +53,13 @@ func (r *Retries) Sift(entries []store.Entry) (rest []store.Entry, acks []string
 
 // pass forgets what was looked for and cannot come any more.
 func (r *Retries) pass(id string) {
-	if r.suspect != "" && compareIDs(r.suspect, id) < 0 {
+	if r.suspect != "" && entryid.Compare(r.suspect, id) < 0 {
 		r.suspect = ""
 	}
-	if r.skip != "" && compareIDs(r.skip, id) < 0 {
+	if r.skip != "" && entryid.Compare(r.skip, id) < 0 {
 		r.skip = ""
 	}
-	r.aside = slices.DeleteFunc(r.aside, func(aside string) bool { return compareIDs(aside, id) <= 0 })
+	r.aside = slices.DeleteFunc(r.aside, func(aside string) bool { return entryid.Compare(aside, id) <= 0 })
 }
 
 // behind is the state of an event that has to wait in a lane before its first
@@ -231,7 +232,7 @@ func (r *Retries) dropped(ctx context.Context, f *Failure) {
 }
 
 // name is what an event is called in the log.
-func (r *Retries) name(id string) string { return store.EventID(r.cfg.Partition, id) }
+func (r *Retries) name(id string) string { return entryid.EventID(r.cfg.Partition, id) }
 
 func (r *Retries) skipped(id string) {
 	r.cfg.Count.Skipped.Add(1)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -29,7 +31,7 @@ func (m *memory) Load() (out []store.RetryState, err error) {
 	for _, s := range m.states {
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b store.RetryState) int { return compareIDs(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b store.RetryState) int { return entryid.Compare(a.ID, b.ID) })
 	return out, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -129,7 +131,7 @@ func (i *incarnation) keep(t *tenure, pos store.Position) {
 	})
 	t.stale.Store(pos.Parked > 0)
 	t.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
-	t.careful = (i.p.Retry != nil || pos.Deaths > 1) && pos.Unclean && compareIDs(pos.Given, pos.Floor) > 0
+	t.careful = (i.p.Retry != nil || pos.Deaths > 1) && pos.Unclean && entryid.Compare(pos.Given, pos.Floor) > 0
 	t.pokes, t.poked = make(chan struct{}, 1), pos.Poke
 	t.retake = func() { i.retake(t) }
 	t.repeat = func(why error) { i.repeat(t, why) }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -81,7 +83,7 @@ func (t *tenure) renewal() store.Renewal {
 }
 
 // repeated says whether an earlier owner was given this entry.
-func (t *tenure) repeated(id string) bool { return t.given != "" && compareIDs(id, t.given) <= 0 }
+func (t *tenure) repeated(id string) bool { return t.given != "" && entryid.Compare(id, t.given) <= 0 }
 
 // Redelivered is Source.Redelivered. It counts such entries, each once.
 func (t *tenure) Redelivered(id string) bool {
@@ -91,7 +93,7 @@ func (t *tenure) Redelivered(id string) bool {
 	if t.retries.Runs(id) {
 		return true // its attempts are counted elsewhere, and it may be far ahead of what comes next
 	}
-	if t.timing.counted == "" || compareIDs(id, t.timing.counted) > 0 {
+	if t.timing.counted == "" || entryid.Compare(id, t.timing.counted) > 0 {
 		t.timing.counted = id
 		t.count.Repeated.Add(1)
 	}
@@ -106,7 +108,7 @@ func (t *tenure) receive(entries []store.Entry) (largest int64) {
 	if t.retaken.Load() || len(entries) == 0 {
 		return 0 // what was read is pending, and the next tenure's
 	}
-	if first := entries[0].ID; compareIDs(first, t.last()) <= 0 {
+	if first := entries[0].ID; entryid.Compare(first, t.last()) <= 0 {
 		if t.isEnding() {
 			return 0 // so is this: whoever comes next begins with what Redis knows
 		}

@@ -72,7 +72,7 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "sends are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassResend,
-		edits: []edit{{"internal/store/client.go", "c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})"}},
+		edits: []edit{{"internal/store/conn.go", "c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})"}},
 	},
 	{
 		rule: "acks are confirmed before the lock is released", load: plainLoad, faults: "term,join", want: history.ClassRepeat,

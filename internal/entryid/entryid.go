@@ -1,7 +1,6 @@
-package store
+package entryid
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -12,22 +11,38 @@ import (
 
 // CompareIDs compares two entry IDs, ms-seq, by text: 64 bits fit no double and
 // need no parsing.
-func CompareIDs(a, b string) int {
+func Compare(a, b string) int {
+	const ms = 13 // digits of a time of these years
+	if len(a) == len(b) && len(a) > ms && a[ms] == '-' && b[ms] == '-' {
+		return strings.Compare(a, b)
+	}
 	am, as := cutID(a)
 	bm, bs := cutID(b)
-	return cmp.Or(compareDigits(am, bm), compareDigits(as, bs))
+	if c := compareDigits(am, bm); c != 0 {
+		return c
+	}
+	return compareDigits(as, bs)
 }
 
 func cutID(id string) (ms, seq string) {
-	ms, seq, ok := strings.Cut(id, "-")
-	if !ok {
-		seq = "0"
+	for i := len(id) - 1; i >= 0; i-- {
+		if id[i] == '-' {
+			return id[:i], id[i+1:]
+		}
 	}
-	return ms, seq
+	return id, "0"
 }
 
 func compareDigits(a, b string) int {
-	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	switch {
+	case len(a) != len(b):
+		return len(a) - len(b)
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
 }
 
 // EventID is what an event, or a dead letter, is called wherever somebody reads it:
@@ -77,7 +92,7 @@ const (
 func MomentOf(ms int64) time.Time { return time.UnixMilli(min(max(ms, firstMoment), lastMoment)).UTC() }
 
 // TimeOfID is when the server made an entry ID, to the millisecond.
-func TimeOfID(id string) time.Time {
+func Time(id string) time.Time {
 	ms, _ := cutID(id)
 	n, _ := strconv.ParseInt(ms, 10, 64)
 	return MomentOf(n)
