@@ -109,7 +109,7 @@ var mutants = []mutant{
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
-		"sends are not repeated by the client", "internal/store/client.go",
+		"sends are not repeated by the client", "internal/store/conn.go",
 		"c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})",
 		"TestBrokenSends/1_1_close_after",
 	},
