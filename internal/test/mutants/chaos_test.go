@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,14 +29,18 @@ const (
 
 // Every one of these rules is missed by the judge of real processes, too.
 func TestChaosMutants(t *testing.T) {
+	var variants []variant
+	for _, m := range chaosMutants {
+		variants = append(variants, variant{m.rule, m.edits})
+	}
+	p := build(t, "internal/test/chaos", variants)
 	for _, m := range chaosMutants {
 		if !m.quick && os.Getenv(chaosVariable) == "" {
 			continue
 		}
 		t.Run(strings.ReplaceAll(m.rule, " ", "_"), func(t *testing.T) {
-			binary := m.build(t)
 			began := time.Now()
-			out := m.play(t, binary)
+			out := m.play(t, p)
 			found := violations(out)
 			if found[m.want] == 0 {
 				t.Fatalf("no violation of %s within %v of %s, but %v\n%s", m.want, chaosLimit, m.faults, found, tail(out))
@@ -47,30 +50,14 @@ func TestChaosMutants(t *testing.T) {
 	}
 }
 
-// build builds the tests of internal/test/chaos without the rule.
-func (m chaosMutant) build(t *testing.T) (binary string) {
-	t.Helper()
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary = filepath.Join(t.TempDir(), "chaos.test")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay="+overlay(t, root, m.edits), "-vet=off", "-ldflags=-s -w", "-o", binary, "./internal/test/chaos")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("the mutant does not build: %v\n%s", err, out)
-	}
-	return binary
-}
-
 // play hurts the mutant until a round is not as it should be.
-func (m chaosMutant) play(t *testing.T, binary string) (output string) {
+func (m chaosMutant) play(t *testing.T, p *program) (output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*chaosLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.run", exactly(m.load))
-	cmd.Dir = filepath.Join("..", "chaos")
-	cmd.Env = append(os.Environ(), "RUNNEL_CHAOS_FAULTS="+m.faults, "RUNNEL_CHAOS_BAD="+m.bad, "TMPDIR="+t.TempDir(),
+	cmd := exec.CommandContext(ctx, p.binary, "-test.v", "-test.run", exactly(m.load))
+	cmd.Dir = p.dir
+	cmd.Env = append(p.environment(m.rule), "RUNNEL_CHAOS_FAULTS="+m.faults, "RUNNEL_CHAOS_BAD="+m.bad, "TMPDIR="+t.TempDir(),
 		fmt.Sprint("RUNNEL_CHAOS_DURATION=", chaosLimit), fmt.Sprint("RUNNEL_CHAOS_ROUND=", chaosRound), fmt.Sprint("RUNNEL_CHAOS_PATIENCE=", chaosPatience))
 	out, err := cmd.CombinedOutput()
 	if err != nil && len(out) == 0 {
