@@ -1,5 +1,5 @@
-# Everything that is checked before a change goes in is `make test`; the rest is
-# a part of it, or takes longer.
+# `make test` before each commit, `make check` before a change goes in; the rest is
+# a part of these, or takes longer.
 
 GO          ?= go
 # The newest that Go 1.25 can build.
@@ -13,14 +13,32 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test audit setup fmt vet staticcheck cross race bounds mutants sim-short model-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test check quick smoke audit setup fmt vet staticcheck cross race bounds mutants sim-short model-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## everything: installs what the tests need, checks, cross-builds, tests with -race
+test: ## before each commit, some minutes: format, vet, all tests that need nothing but Go, and a smoke of each promise on a real redis-server
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory fmt vet staticcheck cross bench-check otel-check web-check race bounds mutants sim-short model-short tidy-check
+	@$(MAKE) --no-print-directory fmt vet quick smoke
+
+check: ## everything, half an hour: staticcheck, cross builds, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
+	@scripts/setup-test.sh
+	@$(MAKE) --no-print-directory staticcheck cross bench-check otel-check web-check race bounds mutants sim-short model-short tidy-check
+	@$(MAKE) --no-print-directory test-servers SHORT=1
+
+# The tests that are slow, or need a server, run for these only: see internal/test/tier.
+check bench-check race bounds mutants sim-short sim sim-exact model-short model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
+
+quick: ## go test ./...: what is pure, in fake time, or on the embedded server
+	$(SIM) test -vet off -timeout $(TIMEOUT) ./...
+
+# One test for each promise: one owner, order, nothing lost, retention, retries in order, true figures.
+SMOKE := TestOldOwnerIsFenced|TestStoppedOwnerBeginsNothing|TestKilledOwnerIsReplacedWithinItsExpiry|TestTerminatedOwnerHandsOver|TestBrokenSends|TestTrimmingWaitsForEveryProcessor|TestOnePoisonKeyOfAHundred|TestRulesTakeHoldWithinASecond
+
+smoke: ## a test of each promise on a real redis-server
+	$(GO) test -vet off -timeout $(TIMEOUT) -run '^($(SMOKE))$$' ./internal/test/conformance
+	$(GO) test -vet off -timeout $(TIMEOUT) -run '^TestEverySurfaceTellsTheTruth$$' ./internal/test/views
 
 audit: ## licenses of all dependencies, and known vulnerabilities where their database can be reached
 	@GO="$(GO)" scripts/audit.sh

@@ -1,6 +1,8 @@
 package runnel
 
-import "github.com/runnel-go/runnel/internal/store"
+import (
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
 
 // straight says that what a loop does with an event concerns nobody else: no
 // middleware wraps its iterations and no time bounds them.
@@ -29,7 +31,7 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		c.fresh = !e.Redelivered
 	}
 	if !w.raw && !c.decodeOne(e) {
-		c.rest, c.events = []store.Entry{entry}, c.events[:0]
+		c.rest, c.events = []redisconn.Entry{entry}, c.events[:0]
 		c.scope.event.Store(nil)
 		return nil
 	}
@@ -39,7 +41,7 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 	return &c.out
 }
 
-// decodeOne decodes an event where the loop finds its record, and says whether the
+// decodeOne decodes an event where the loop finds its record, and reports whether the
 // loop may have it.
 func (c *consumer[T]) decodeOne(e *Event) bool {
 	c.decoded = false

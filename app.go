@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/logqueue"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -247,11 +248,11 @@ func (a *App) redis() (*store.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := store.TLSFiles{CA: o.RedisCA, Cert: o.RedisCert, Key: o.RedisKey}
+	files := redisconn.TLSFiles{CA: o.RedisCA, Cert: o.RedisCert, Key: o.RedisKey}
 	if a.inside {
-		files = store.TLSFiles{}
+		files = redisconn.TLSFiles{}
 	}
-	client, err := store.Open(store.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name), Durability: store.Durability(o.Durability)})
+	client, err := store.Open(redisconn.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name), Durability: redisconn.Durability(o.Durability)})
 	if err != nil {
 		if o.Redis == nil && a.opts.RedisURL == "" { // the default is well-formed
 			err = fmt.Errorf("environment variable RUNNEL_REDIS_URL: %w", err)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 const (
@@ -148,7 +148,7 @@ func (c *consumer[T]) clear(n int) {
 	}
 }
 
-func (c *consumer[T]) event(entry store.Entry, index int) *Event {
+func (c *consumer[T]) event(entry redisconn.Entry, index int) *Event {
 	e := c.slabs.event(isLarge(entry))
 	e.Stream, e.Partition, e.Epoch = c.head.Stream, c.head.Partition, c.head.Epoch
 	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, c.shared, index
@@ -156,7 +156,7 @@ func (c *consumer[T]) event(entry store.Entry, index int) *Event {
 }
 
 // isLarge reports whether an entry is too large to share a slab with others.
-func isLarge(entry store.Entry) bool {
+func isLarge(entry redisconn.Entry) bool {
 	data, ok := entry.Values[payloadField].(string)
 	if ok && len(entry.Values) == 1 {
 		return len(data) > slabPayload // as most are; the loop takes longer

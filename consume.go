@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/coro"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -40,7 +40,7 @@ type consumer[T any] struct {
 	loop      *coro.Loop[want, *delivery[T]] // nil while fn does not run
 	want      want
 
-	rest    []store.Entry // taken, not yet in a batch
+	rest    []redisconn.Entry // taken, not yet in a batch
 	slabs   slabs
 	head    Batch       // what all batches have in common
 	batch   *Batch      // the current one; middleware may change it
@@ -338,7 +338,7 @@ func (c *consumer[T]) fail(failed []*Event, f worker.Failure) error {
 	for i, e := range failed {
 		is[e] = true
 		failures[i] = f
-		failures[i].Entry = store.Entry{ID: e.ID, Values: e.values}
+		failures[i].Entry = redisconn.Entry{ID: e.ID, Values: e.values}
 	}
 	err := c.src.Fail(unscoped(c.out.ctx), failures)
 	var others []*Event

@@ -20,7 +20,7 @@ type killed struct {
 	n     notes
 }
 
-// inKilled runs fn in fake time. start says whether the function gets as far as its
+// inKilled runs fn in fake time. start reports whether the function gets as far as its
 // loop, begin what becomes of an event of the second worker.
 func inKilled(t *testing.T, opts *runnel.ProcessorOptions, start func() error, begin func(c *killed, e *runnel.Event) error, fn func(c *killed)) {
 	k := &killed{}

@@ -118,7 +118,7 @@ func ready(c *runneltest.Cluster, name string) *runneltest.Worker {
 	return w
 }
 
-// near says whether d is want, give or take the few milliseconds that a wake-up
+// near reports whether d is want, give or take the few milliseconds that a wake-up
 // by the embedded server may cost.
 func near(d, want time.Duration) bool { return d >= want && d < want+50*time.Millisecond }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	rediskeys "github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -19,7 +20,7 @@ import (
 // operator returns what the commands of an operator work with.
 func operator(t *testing.T, c *runneltest.Cluster) *store.Client {
 	t.Helper()
-	client, err := store.Open(store.Options{Redis: c.Redis(), Keys: rediskeys.Keys{App: "contract", Layout: rediskeys.Standalone}})
+	client, err := store.Open(redisconn.Options{Redis: c.Redis(), Keys: rediskeys.Keys{App: "contract", Layout: rediskeys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func checkDue(t time.Time) error {
 	return nil
 }
 
-// late says whether the record is to be delayed.
+// late reports whether the record is to be delayed.
 func (o *Outgoing[T]) late() bool { return !o.At.IsZero() || o.After > 0 }
 
 // groupDelayed encodes the records that are to be delayed, and puts those of each

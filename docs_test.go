@@ -24,7 +24,7 @@ func readDoc(t *testing.T, path string) string {
 
 var variable = regexp.MustCompile(`RUNNEL_[A-Z_]*[A-Z]`)
 
-func TestReadmeNamesEveryVariable(t *testing.T) {
+func TestSettingsNameEveryVariable(t *testing.T) {
 	sources, err := filepath.Glob("cli/*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -38,19 +38,21 @@ func TestReadmeNamesEveryVariable(t *testing.T) {
 			code[name] = true
 		}
 	}
-	readme := map[string]bool{}
-	for _, name := range variable.FindAllString(readDoc(t, "README.md"), -1) {
-		readme[name] = true
+	documented := map[string]bool{}
+	for _, path := range []string{"docs/settings.md", "docs/cli.md"} {
+		for _, name := range variable.FindAllString(readDoc(t, path), -1) {
+			documented[name] = true
+		}
 	}
-	if !reflect.DeepEqual(readme, code) {
-		t.Errorf("README.md names %q, the code reads %q", sortedKeys(readme), sortedKeys(code))
+	if !reflect.DeepEqual(documented, code) {
+		t.Errorf("docs/settings.md and docs/cli.md name %q, the code reads %q", sortedKeys(documented), sortedKeys(code))
 	}
 }
 
 // settingsRow is a row of a table of settings: option, variable, default.
 var settingsRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (?:`(\\w+)`)? ?\\| (.*?) ?\\| ")
 
-func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
+func TestSettingsHaveEveryOptionWithItsDefault(t *testing.T) {
 	env := &environment{lookup: func(string) (string, bool) { return "", false }}
 	var app Options
 	env.app(&app)
@@ -60,7 +62,7 @@ func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
 		"ProcessorOptions": env.processor(ProcessorOptions{}, ProcessorOptions{}),
 		"TaskOptions":      TaskOptions{},
 	}
-	_, settings, _ := strings.Cut(readDoc(t, "README.md"), "## Settings")
+	settings := readDoc(t, "docs/settings.md")
 	for name, defaults := range tables {
 		_, table, ok := strings.Cut(settings, "`runnel."+name+"`, of a")
 		if !ok {
@@ -81,11 +83,11 @@ func TestReadmeHasEverySettingWithItsDefault(t *testing.T) {
 			}
 			fields = append(fields, field.Name)
 			if want, ok := plainDefault(v.Field(i).Interface()); ok && field.Name != "Worker" && said[field.Name] != want {
-				t.Errorf("%s.%s: README.md says the default is %q, want %q", name, field.Name, said[field.Name], want)
+				t.Errorf("%s.%s: docs/settings.md says the default is %q, want %q", name, field.Name, said[field.Name], want)
 			}
 		}
 		if !slices.Equal(rows, fields) {
-			t.Errorf("%s: README.md has %q, want %q", name, rows, fields)
+			t.Errorf("%s: docs/settings.md has %q, want %q", name, rows, fields)
 		}
 	}
 }
@@ -101,9 +103,9 @@ func plainDefault(v any) (string, bool) {
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// TestReadmeShowsExamples holds every piece of Go in README.md to the examples:
-// a program equals one of their files, anything else stands in one.
-func TestReadmeShowsExamples(t *testing.T) {
+// TestFirstPagesShowExamples holds every piece of Go in README.md and docs/guide.md to the
+// examples: a program equals one of their files, anything else stands in one.
+func TestFirstPagesShowExamples(t *testing.T) {
 	files := map[string]string{}
 	err := filepath.WalkDir("examples", func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".go") {
@@ -114,9 +116,9 @@ func TestReadmeShowsExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := goBlock.FindAllStringSubmatch(readDoc(t, "README.md"), -1)
-	if len(blocks) == 0 {
-		t.Fatal("README.md has no Go")
+	blocks := goBlock.FindAllStringSubmatch(readDoc(t, "README.md")+readDoc(t, "docs/guide.md"), -1)
+	if len(blocks) < 5 {
+		t.Fatalf("found %d pieces of Go", len(blocks))
 	}
 	for _, block := range blocks {
 		program, found := strings.Contains(block[1], "\npackage "), false

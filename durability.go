@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Durability is how many replicas must have confirmed a write before it counts as
@@ -33,7 +33,7 @@ type Durability struct {
 // a failover may lose it. Sent with the same Outgoing.ID again it is appended only
 // if it was lost, within StreamOptions.IDWindow; nil then says that it is replicated.
 // Sent again without an ID it is there twice if it was not lost.
-var ErrNotReplicated = store.ErrNotReplicated
+var ErrNotReplicated = redisconn.ErrNotReplicated
 
 const (
 	maxReplicas               = 1000

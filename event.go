@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -34,7 +35,7 @@ type eventSource struct {
 }
 
 // keyOf returns the key of an entry; false where it cannot be decoded.
-func (s *eventSource) keyOf(entry store.Entry) (key string, ok bool) {
+func (s *eventSource) keyOf(entry redisconn.Entry) (key string, ok bool) {
 	if k, ok := entry.Values[keyField].(string); ok {
 		return k, true
 	}
@@ -57,7 +58,7 @@ const (
 	headerPrefix = store.HeaderPrefix
 )
 
-func newEvent(e *Event, entry store.Entry) {
+func newEvent(e *Event, entry redisconn.Entry) {
 	e.ID, e.values = entry.ID, entry.Values
 }
 

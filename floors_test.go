@@ -22,6 +22,7 @@ const module = "github.com/runnel-go/runnel"
 // the test until it is placed here.
 var floors = [][]string{
 	{"rebalance", "codec", "internal/entryid", "internal/groupcommit", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
+	{"internal/redisconn"},
 	{"internal/store", "internal/test/model"},
 	{"internal/leader", "internal/inspect", "internal/relocate"},
 	{"internal/worker"},
@@ -45,7 +46,7 @@ var testsOnly = []string{"internal/test/chaos", "internal/test/cluster", "intern
 // Tests may import all of it.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
-		"internal/due", "internal/store", "internal/leader", "internal/inspect", "internal/relocate", "internal/worker", "options.go",
+		"internal/due", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/relocate", "internal/worker", "options.go",
 		"runneltest", "examples/ownmain", "internal/test/redistest", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Options configure an App. A zero field takes its value from the environment
@@ -167,7 +167,7 @@ func (o *StreamOptions) check() error {
 }
 
 func (o *Options) clustered() bool {
-	return store.IsCluster(store.Options{Redis: o.Redis, URL: o.RedisURL})
+	return redisconn.IsCluster(redisconn.Options{Redis: o.Redis, URL: o.RedisURL})
 }
 
 // ownLayout is the layout of keys unless one was chosen.

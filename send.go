@@ -167,7 +167,7 @@ type place struct {
 	indexes            []int
 }
 
-// processedUnder says whether the context is of a processor of the stream.
+// processedUnder reports whether the context is of a processor of the stream.
 func (s *Stream[T]) processedUnder(ctx context.Context) bool {
 	sc, ok := ctx.Value(scopeKey{}).(*scope)
 	return ok && sc.app == s.app.name && sc.stream == s.name

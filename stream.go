@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -176,14 +177,14 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 			return json.Marshal(record)
 		},
 		MaxRecord: o.MaxRecord,
-		Decode: func(entry store.Entry, limit int64) (any, error) {
+		Decode: func(entry redisconn.Entry, limit int64) (any, error) {
 			var record T
 			e := &Event{Stream: s.name}
 			newEvent(e, entry)
 			_, err := s.decodeWithin(e, &record, limit)
 			return record, err
 		},
-		Key: func(entry store.Entry, limit int64) (string, bool) {
+		Key: func(entry redisconn.Entry, limit int64) (string, bool) {
 			return (&eventSource{key: func(e *Event) (string, error) { return s.keyWithin(e, limit) }}).keyOf(entry)
 		},
 		Sent:     &s.sent,

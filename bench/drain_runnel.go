@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/metrics"
 	"github.com/runnel-go/runnel/web"
@@ -152,7 +153,7 @@ func runUntil(ctx context.Context, app *runnel.App, wait func(context.Context) e
 // forget removes what the processor of a task left behind, so that the next one
 // finds the server as this one did. It is an error if not all was acked.
 func forget(ctx context.Context, t Task) error {
-	client, err := store.Open(store.Options{URL: t.URL, Keys: keyNames})
+	client, err := store.Open(redisconn.Options{URL: t.URL, Keys: keyNames})
 	if err != nil {
 		return err
 	}

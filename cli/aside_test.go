@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -22,7 +23,7 @@ type owner struct {
 	c       *store.Client
 	place   store.Place
 	tenure  store.Tenure
-	entries []store.Entry
+	entries []redisconn.Entry
 }
 
 // owners sends so many orders, of ada, bob, ada, bob, …, each in a millisecond of

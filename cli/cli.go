@@ -29,7 +29,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Run runs the command that os.Args says and exits the process. A nil app is one
@@ -44,7 +44,7 @@ import (
 func Run(app *runnel.App) {
 	p := newProgram(app, os.Stdin, os.Stdout, os.Stderr)
 	p.ownsProcess = true
-	store.Quiet()
+	redisconn.Quiet()
 	ctx, cancel := context.WithCancel(context.Background())
 	go p.interrupts(cancel)
 	os.Exit(p.main(ctx, os.Args[1:]))
@@ -186,7 +186,7 @@ func (p *program) tell(format string, args ...any) {
 
 // rightsAdvice says what to do where the server does not permit something.
 func (p *program) rightsAdvice(err error) string {
-	if !store.Denied(err) {
+	if !redisconn.Denied(err) {
 		return ""
 	}
 	return fmt.Sprintf("; the user of Redis lacks a right: `%s doctor --role operator` says which, and docs/security.md has the rules", p.name)

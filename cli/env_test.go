@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -20,7 +20,7 @@ import (
 var builtIn string
 
 func TestMain(m *testing.M) {
-	store.Quiet() // as Run does
+	redisconn.Quiet() // as Run does
 	code := m.Run()
 	if builtIn != "" {
 		os.RemoveAll(builtIn)

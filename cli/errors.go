@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // An exitCode ends the program without a word: all was said.
@@ -167,7 +167,7 @@ func unreachable(err error) bool {
 
 // noServer says what was tried and what to do.
 func noServer(addr string, err error) error {
-	if errors.As(err, new(*store.CrowdedError)) {
+	if errors.As(err, new(*redisconn.CrowdedError)) {
 		return err // there is one
 	}
 	why := err.Error()

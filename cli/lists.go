@@ -87,7 +87,7 @@ func writeMembers(w io.Writer, list []listedMember, gone []string, now time.Time
 	return t.Flush()
 }
 
-// beatOf says whether a member lives.
+// beatOf reports whether a member lives.
 func beatOf(m inspect.MemberState) string {
 	if !m.Alive {
 		return "dead"

@@ -28,7 +28,7 @@ var (
 	labelName  = regexp.MustCompile(`([a-z]+)=~?"`)
 )
 
-// real says whether there is such a series: a metric, or a part of a histogram.
+// real reports whether there is such a series: a metric, or a part of a histogram.
 func real(name string) bool {
 	for _, f := range families() {
 		if f.name == name || (f == handlerSeconds || f == delaySeconds) && slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, f.name)) {

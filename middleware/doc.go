@@ -22,7 +22,7 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// ended says whether ctx ended because the ownership did: what follows is
+// ended reports whether ctx ended because the ownership did: what follows is
 // decided by the next owner.
 func ended(ctx context.Context) bool {
 	cause := context.Cause(ctx)

@@ -51,7 +51,7 @@ func permanent(err error) bool {
 	return errors.As(err, &bad) || errors.Is(err, runnel.ErrNotConsumed)
 }
 
-// pause waits, and says whether ctx still goes on.
+// pause waits, and reports whether ctx still goes on.
 func pause(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

@@ -184,7 +184,7 @@ func millisOf(moments map[string]time.Time) map[string]int64 {
 	return out
 }
 
-// isMoment says whether a time is one that JSON can tell: of the years 1 to 9999.
+// isMoment reports whether a time is one that JSON can tell: of the years 1 to 9999.
 func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402_300_799_999 }
 
 // Encode returns the group as JSON; equal groups give equal bytes.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -157,7 +157,7 @@ func (s *Script[T]) Run() *Result {
 		if err != nil {
 			s.t.Fatalf("runneltest: event %s of stream %s: %v", st.id, s.stream.Name(), err)
 		}
-		src.script = append(src.script, arrival{at: st.at, entry: store.Entry{ID: st.id, Values: values}})
+		src.script = append(src.script, arrival{at: st.at, entry: redisconn.Entry{ID: st.id, Values: values}})
 		src.order = append(src.order, st.id)
 		if i < s.given {
 			src.given = append(src.given, st.id)

@@ -79,7 +79,7 @@ func TestProcessTellsWhatBecameOfEvents(t *testing.T) {
 	}
 }
 
-// same says whether err is want, or neither is one.
+// same reports whether err is want, or neither is one.
 func same(err, want error) bool { return (err == nil) == (want == nil) && errors.Is(err, want) }
 
 func TestSentRecords(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -29,7 +30,7 @@ type recorder struct {
 
 type appended struct {
 	stream *worker.Stream
-	entry  store.Entry
+	entry  redisconn.Entry
 	at     time.Time // when a delayed event is due, else zero
 	once   string    // Outgoing.ID
 }
@@ -167,12 +168,12 @@ func encode[T any](r *recorder, s *runnel.Stream[T], out runnel.Outgoing[T]) (ma
 	return r.sent[0].entry.Values, nil
 }
 
-func entryOf(id string, fields []string) store.Entry {
+func entryOf(id string, fields []string) redisconn.Entry {
 	values := make(map[string]any, len(fields)/2)
 	for i := 0; i+1 < len(fields); i += 2 {
 		values[fields[i]] = fields[i+1]
 	}
-	return store.Entry{ID: id, Values: values}
+	return redisconn.Entry{ID: id, Values: values}
 }
 
 // turns lets runs over one app follow one another: what it appends goes to one

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/runneltest"
@@ -129,7 +130,7 @@ func (s *retryStorm) attempt(ctx context.Context, events []*runnel.Event, parcel
 
 // operator returns a client outside of all faults.
 func (s *retryStorm) operator() *store.Client {
-	client, err := store.Open(store.Options{Redis: s.c.Redis(), Keys: keys.Keys{App: "sim", Layout: keys.Standalone}})
+	client, err := store.Open(redisconn.Options{Redis: s.c.Redis(), Keys: keys.Keys{App: "sim", Layout: keys.Standalone}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -12,14 +13,14 @@ import (
 type shelf struct {
 	s       *source
 	states  map[string]store.RetryState // guarded by s.mu, as all of it
-	entries map[string]store.Entry
+	entries map[string]redisconn.Entry
 	dead    []DeadLetter
 }
 
 var _ worker.Shelf = (*shelf)(nil)
 
 func newShelf(s *source) *shelf {
-	return &shelf{s: s, states: map[string]store.RetryState{}, entries: map[string]store.Entry{}}
+	return &shelf{s: s, states: map[string]store.RetryState{}, entries: map[string]redisconn.Entry{}}
 }
 
 // Now begins at no particular time.
@@ -31,7 +32,7 @@ func (h *shelf) Now() int64 {
 
 func (h *shelf) Load() ([]store.RetryState, error) { return nil, nil }
 
-func (h *shelf) Payload(id string) (store.Entry, bool, error) {
+func (h *shelf) Payload(id string) (redisconn.Entry, bool, error) {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	e, ok := h.entries[id]
@@ -51,7 +52,7 @@ func (h *shelf) Park(ps []store.Parking) error {
 	return nil
 }
 
-func (h *shelf) Begin(s store.RetryState) (store.Entry, bool, error) {
+func (h *shelf) Begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	ok, err := h.Write(s)
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()

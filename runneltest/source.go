@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -38,7 +38,7 @@ func (e end) cause() error {
 // been taken.
 type arrival struct {
 	at    time.Duration // since began
-	entry store.Entry
+	entry redisconn.Entry
 	end   end
 }
 
@@ -114,7 +114,7 @@ func (s *source) Live() bool {
 // Take follows the script: it waits for the first entry to arrive, and then for
 // n of them or for within to pass, but not for what never comes. Nor does it wait
 // for the next attempt of a parked event: its time comes at once.
-func (s *source) Take(n int, within time.Duration) ([]store.Entry, error) {
+func (s *source) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	if n < 1 || within < 0 {
 		s.t.Errorf("runneltest: Take(%d, %v)", n, within)
 	}
@@ -127,13 +127,13 @@ func (s *source) Take(n int, within time.Duration) ([]store.Entry, error) {
 }
 
 // Next acks, and takes the next entry if it has arrived and nothing is parked.
-func (s *source) Next(done string, _ bool) (e store.Entry, ok bool) {
+func (s *source) Next(done string, _ bool) (e redisconn.Entry, ok bool) {
 	s.Ack([]string{done}, false)
 	if !s.Live() || !s.retries.Idle() {
 		return e, false
 	}
 	s.mu.Lock()
-	var out []store.Entry
+	var out []redisconn.Entry
 	if !s.over && s.next < len(s.script) && s.wait(1, 0) <= 0 {
 		out = s.pop(1)
 	}
@@ -146,13 +146,13 @@ func (s *source) Next(done string, _ bool) (e store.Entry, ok bool) {
 }
 
 // turn is one try of Take; without entries and error it is time for another one.
-func (s *source) turn(n int, within time.Duration) ([]store.Entry, error) {
+func (s *source) turn(n int, within time.Duration) ([]redisconn.Entry, error) {
 	if !s.Live() {
 		return nil, io.EOF
 	}
 	if e, ok, err := s.retries.Next(false, func(bool) bool { return true }); err != nil || ok {
-		s.begin([]store.Entry{e}, ok)
-		return []store.Entry{e}, err
+		s.begin([]redisconn.Entry{e}, ok)
+		return []redisconn.Entry{e}, err
 	}
 	due, blocked := s.retries.Wait(), s.retries.Blocked()
 	s.mu.Lock()
@@ -179,7 +179,7 @@ func (s *source) turn(n int, within time.Duration) ([]store.Entry, error) {
 func (s *source) Deadly(string) error { return nil }
 
 // sift keeps back what stands behind a parked event.
-func (s *source) sift(out []store.Entry) ([]store.Entry, error) {
+func (s *source) sift(out []redisconn.Entry) ([]redisconn.Entry, error) {
 	if out == nil {
 		return nil, io.EOF
 	}
@@ -189,7 +189,7 @@ func (s *source) sift(out []store.Entry) ([]store.Entry, error) {
 }
 
 // begin notes what is handed out.
-func (s *source) begin(entries []store.Entry, ok bool) {
+func (s *source) begin(entries []redisconn.Entry, ok bool) {
 	if !ok {
 		return
 	}
@@ -211,7 +211,7 @@ func (s *source) sleep(d time.Duration) {
 }
 
 // Untake puts entries back into the script.
-func (s *source) Untake(entries []store.Entry) {
+func (s *source) Untake(entries []redisconn.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(entries)
@@ -240,14 +240,14 @@ func (s *source) wait(n int, within time.Duration) time.Duration {
 	return max(first.at, min(first.at+within, last.at)) - s.now()
 }
 
-// ends says whether the script ends the ownership itself.
+// ends reports whether the script ends the ownership itself.
 func (s *source) ends() bool {
 	return len(s.script) > 0 && s.script[len(s.script)-1].end != goesOn
 }
 
 // pop takes at most n of the entries that have arrived; nil is the end.
-func (s *source) pop(n int) []store.Entry {
-	var out []store.Entry
+func (s *source) pop(n int) []redisconn.Entry {
+	var out []redisconn.Entry
 	now := s.now()
 	for len(out) < n && s.next < len(s.script) {
 		a := s.script[s.next]

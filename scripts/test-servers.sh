@@ -9,9 +9,9 @@ go=${GO:-go}
 scripts/setup-test.sh || exit 1
 servers=$(scripts/setup-servers.sh) || exit 1
 
-packages=(./internal/store ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect)
+packages=(./internal/redisconn ./internal/store ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect)
 if [ "${1:-}" = short ]; then
-	packages=(./internal/store)
+	packages=(./internal/redisconn ./internal/store)
 else
 	servers="installed $(dirname "$(command -v redis-server)")
 $servers"

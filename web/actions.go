@@ -68,7 +68,7 @@ func ofPartition(c *command) string {
 	return fmt.Sprintf("%s/%d", c.Processor, *c.Partition)
 }
 
-// token says whether a token is the right one.
+// token reports whether a token is the right one.
 func (d *dashboard) token(w http.ResponseWriter, r *http.Request) {
 	if code, err := d.guard.admit(r); err != nil {
 		refuse(w, code, err)

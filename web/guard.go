@@ -40,7 +40,7 @@ func toDirectory(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusPermanentRedirect)
 }
 
-// isForeign says whether a browser tells that a page of another origin asks, which could
+// isForeign reports whether a browser tells that a page of another origin asks, which could
 // not read the answer, but have the server work. Without TLS browsers send no
 // Sec-Fetch-Site but on the loopback, and Origin to other origins only.
 func isForeign(r *http.Request) bool {
@@ -93,7 +93,7 @@ func newGuard(o Options) *guard {
 	return &guard{hosts: o.Hosts, token: sha256.Sum256([]byte(o.Token)), now: time.Now, guesses: map[string]guess{}}
 }
 
-// knows says whether the dashboard is served under this name.
+// knows reports whether the dashboard is served under this name.
 func (g *guard) knows(host string) bool {
 	if len(g.hosts) == 0 {
 		return true

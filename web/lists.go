@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -63,7 +64,7 @@ func (d *dashboard) reading(stream string, meta store.Meta) (*reading, error) {
 func (r *reading) alone() { r.Reading = r.Within(decodedAlone) }
 
 // record is a record as it is shown, or why it cannot be. All requests together decode one at a time.
-func (r *reading) record(ctx context.Context, e store.Entry, most int) (*text, string) {
+func (r *reading) record(ctx context.Context, e redisconn.Entry, most int) (*text, string) {
 	r.one.Lock()
 	defer r.one.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -78,7 +79,7 @@ func (r *reading) record(ctx context.Context, e store.Entry, most int) (*text, s
 }
 
 // key is the key of an entry, if it can be told.
-func (r *reading) key(ctx context.Context, e store.Entry) (string, bool) {
+func (r *reading) key(ctx context.Context, e redisconn.Entry) (string, bool) {
 	r.one.Lock()
 	defer r.one.Unlock()
 	if ctx.Err() != nil {

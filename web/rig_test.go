@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -49,7 +50,7 @@ func newShop(t *testing.T, partitions int, opts *Options) *shop {
 	t.Cleanup(func() { s.app.Close() })
 	s.orders = runnel.NewStream(s.app, "orders", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: partitions, KeyField: "customer"})
 	var err error
-	s.c, err = store.Open(store.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	s.c, err = store.Open(redisconn.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	s.must(err)
 	t.Cleanup(func() { s.c.Close() })
 	streams, err := worker.RegistryOf(s.app).Streams()
@@ -192,7 +193,7 @@ type owner struct {
 	s       *shop
 	place   store.Place
 	tenure  store.Tenure
-	entries []store.Entry
+	entries []redisconn.Entry
 }
 
 // own sends orders to the one partition there is, and takes it over.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -103,9 +104,9 @@ type DeadState struct {
 	Error     string     `json:"error"`
 	Epoch     int64      `json:"epoch"`
 
-	Letter   string      `json:"-"` // ID of the dead letter in its partition
-	Entry    store.Entry `json:"-"` // with the ID that it had
-	WholeKey string      `json:"-"` // as it is
+	Letter   string          `json:"-"` // ID of the dead letter in its partition
+	Entry    redisconn.Entry `json:"-"` // with the ID that it had
+	WholeKey string          `json:"-"` // as it is
 }
 
 // Dead returns the dead letters of a processor that a filter chooses, in the

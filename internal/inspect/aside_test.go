@@ -8,13 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
 var me = store.Tenure{Executor: alice, Number: 1}
 
 // pending makes alice own a partition and read n entries: 1-0, 2-0, …
-func pending(t *testing.T, c *store.Client, p store.Place, n int) []store.Entry {
+func pending(t *testing.T, c *store.Client, p store.Place, n int) []redisconn.Entry {
 	t.Helper()
 	for i := range n {
 		must(t, c.Redis().XAdd(t.Context(), &redis.XAddArgs{Stream: p.Log, ID: fmt.Sprint(i+1, "-0"), Values: []any{"data", i}}).Err())

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -33,7 +34,7 @@ type backed struct {
 	log     string
 	from    string // the newest ID that was not read
 	page    int
-	entries []store.Entry
+	entries []redisconn.Entry
 	dry     bool // there is nothing older
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -19,7 +20,7 @@ func TestBack(t *testing.T) {
 	counter := redistest.CountingDialer(nil)
 	shared := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: counter.Dial})
 	defer shared.Close()
-	c, err := store.Open(store.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(redisconn.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)
 	defer c.Close()
 	add := func(partition int, id string) {
@@ -66,7 +67,7 @@ func TestBack(t *testing.T) {
 func TestAuditPairs(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := t.Context()
-	c, err := store.Open(store.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(redisconn.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)
 	defer c.Close()
 	begin := func(what string) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -21,8 +22,8 @@ type DelayedState struct {
 	Sent      time.Time `json:"sent"`
 	Key       string    `json:"key"` // that was given with the record, else ""; commands know the others
 
-	Entry store.Entry `json:"-"` // without values where there is too much for a list
-	Bytes int64       `json:"-"` // of the values
+	Entry redisconn.Entry `json:"-"` // without values where there is too much for a list
+	Bytes int64           `json:"-"` // of the values
 }
 
 // Delayed returns delayed events of these partitions in the order in which they
@@ -80,7 +81,7 @@ func byDue(a, b DelayedState) int {
 func delayedState(partition int, e store.DelayedEvent) DelayedState {
 	s := DelayedState{
 		ID: store.DelayedID(partition, e.ID), Partition: partition, Due: e.At.UTC(), Sent: e.Sent.UTC(),
-		Entry: store.Entry{ID: e.ID, Values: e.Values}, Bytes: bytesOf(e.Values),
+		Entry: redisconn.Entry{ID: e.ID, Values: e.Values}, Bytes: bytesOf(e.Values),
 	}
 	key, _ := e.Values[store.KeyField].(string)
 	s.Key = store.KeyText(key)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -58,7 +59,7 @@ func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosi
 			return nil, fmt.Errorf("redis at %s: %w", n.Addr, err)
 		}
 	}
-	d.node = store.Node{}
+	d.node = redisconn.Node{}
 	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosi
 }
 
 // server looks at one server, in a cluster at each master.
-func (d *doctor) server(ctx context.Context, n store.Node) error {
+func (d *doctor) server(ctx context.Context, n redisconn.Node) error {
 	d.node, d.sections, d.config = n, nil, nil
 	if err := d.ask(ctx); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (d *doctor) server(ctx context.Context, n store.Node) error {
 
 type doctor struct {
 	c        *store.Client
-	node     store.Node
+	node     redisconn.Node
 	sections map[string]map[string]string // of INFO, nil: not permitted
 	config   map[string]string            // nil: not permitted
 	out      []Diagnosis

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -17,7 +18,7 @@ const partitionsTold = 5 // of those that cannot be read, one by one
 func (d *doctor) app(ctx context.Context) error {
 	l, before := newLook(d.c, 1), len(d.out)
 	if err := l.read(ctx, d.c.Keys().Leader()); err != nil {
-		if store.Denied(err) {
+		if redisconn.Denied(err) {
 			d.found(err, "")
 			return nil
 		}
@@ -69,7 +70,7 @@ func (d *doctor) app(ctx context.Context) error {
 
 // found tells why something cannot be read.
 func (d *doctor) found(err error, advice string) {
-	if store.Denied(err) {
+	if redisconn.Denied(err) {
 		d.say("app", LevelUnknown, "let a user look who may read the app's keys, see docs/security.md", "%v", err)
 		return
 	}
@@ -79,7 +80,7 @@ func (d *doctor) found(err error, advice string) {
 // partitions looks whether partitions can be read, as processors see them.
 func (d *doctor) partitions(ctx context.Context, places []store.Place) error {
 	views, err := d.c.Views(ctx, places)
-	if store.Denied(err) {
+	if redisconn.Denied(err) {
 		d.found(err, "")
 		return nil
 	}
@@ -88,7 +89,7 @@ func (d *doctor) partitions(ctx context.Context, places []store.Place) error {
 	}
 	unread := 0
 	for _, v := range views {
-		if store.Denied(v.Err) { // most likely all are
+		if redisconn.Denied(v.Err) { // most likely all are
 			d.found(v.Err, "")
 			return nil
 		}

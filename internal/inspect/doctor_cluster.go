@@ -4,11 +4,11 @@ import (
 	"context"
 	"strings"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// cluster says whether the cluster as a whole is well.
-func (d *doctor) cluster(ctx context.Context, nodes []store.Node) error {
+// cluster reports whether the cluster as a whole is well.
+func (d *doctor) cluster(ctx context.Context, nodes []redisconn.Node) error {
 	if !d.c.Clustered() {
 		return nil
 	}

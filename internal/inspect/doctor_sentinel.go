@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // leastSentinels can agree when one of them is away.
@@ -19,7 +19,7 @@ func (d *doctor) sentinels(ctx context.Context) {
 		return
 	}
 	var silent, masters []string
-	known, best := 0, store.Sentinel{}
+	known, best := 0, redisconn.Sentinel{}
 	for _, s := range all {
 		if s.Err != nil {
 			silent = append(silent, fmt.Sprintf("%s (%v)", s.Addr, s.Err))

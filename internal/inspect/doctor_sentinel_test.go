@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -16,9 +17,9 @@ func TestDiagnoseSentinels(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	found := func(url string, least int, check, level, text string) {
 		t.Helper()
-		c, err := store.Open(store.Options{
+		c, err := store.Open(redisconn.Options{
 			URL: url, Keys: keys.Keys{App: "shop", Layout: keys.Standalone},
-			Durability: store.Durability{MinReplicas: least, Timeout: time.Second},
+			Durability: redisconn.Durability{MinReplicas: least, Timeout: time.Second},
 		})
 		if err != nil {
 			t.Fatal(err)

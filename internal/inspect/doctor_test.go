@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -20,7 +21,7 @@ func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 	t.Helper()
 	rdb := redis.NewClient(&o)
 	defer rdb.Close()
-	c, err := store.Open(store.Options{Redis: rdb, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestDiagnoseReplicas(t *testing.T) {
 // once.
 func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 	server, ctx := redistest.Start(t), t.Context()
-	c, err := store.Open(store.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(redisconn.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 // found are all findings of a user with these rules, as lines.
 func found(t *testing.T, server *redistest.Server, role store.Role, layout keys.Layout, rules func(*store.Client) []string) string {
 	t.Helper()
-	c, err := store.Open(store.Options{
+	c, err := store.Open(redisconn.Options{
 		URL: "redis://shop:secret@" + server.Addr(), Keys: keys.Keys{App: "shop", Layout: layout},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
@@ -25,7 +26,7 @@ func both(t *testing.T, test func(t *testing.T, c *store.Client)) {
 	t.Helper()
 	on := func(name string, addr func(t *testing.T) string) {
 		t.Run(name, func(t *testing.T) {
-			c, err := store.Open(store.Options{URL: "redis://" + addr(t), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+			c, err := store.Open(redisconn.Options{URL: "redis://" + addr(t), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -122,7 +123,7 @@ func (l *look) group(stream, processor string) (rebalance.Group, error) {
 	g, err := rebalance.Group{}, v.Err
 	if err == nil {
 		g, err = rebalance.ParseStored(key, []byte(v.Text))
-	} else if errors.Is(err, store.ErrWrongType) {
+	} else if errors.Is(err, redisconn.ErrWrongType) {
 		err = &rebalance.UnreadableError{Key: key, Err: err}
 	}
 	if err != nil {
@@ -236,7 +237,7 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	}
 	// What waits for its time can be counted all the same.
 	waiting, err := l.c.CountDelayed(ctx, s.Stream, s.Partitions)
-	if errors.Is(err, store.ErrWrongType) {
+	if errors.Is(err, redisconn.ErrWrongType) {
 		err = nil // the partition tells it
 	}
 	s.Delayed = 0

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -24,7 +25,7 @@ func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 		o.Protocol = protocol
 		shared := redis.NewClient(o)
 		t.Cleanup(func() { shared.Close() })
-		c, err := store.Open(store.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+		c, err := store.Open(redisconn.Options{Redis: shared, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 		must(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c

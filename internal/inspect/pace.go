@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -40,17 +41,17 @@ type stock struct {
 }
 
 // put returns the entry, or, where too much is held already, nothing but its ID.
-func (s *stock) put(e store.Entry) store.Entry {
+func (s *stock) put(e redisconn.Entry) redisconn.Entry {
 	n := bytesOf(e.Values)
 	if s.held+n > cmp.Or(s.most, heldBytes) {
-		return store.Entry{ID: e.ID}
+		return redisconn.Entry{ID: e.ID}
 	}
 	s.held += n
 	return e
 }
 
 // take returns an entry that was put, which is read again if it was not held.
-func (s *stock) take(ctx context.Context, c *store.Client, log string, e store.Entry) (store.Entry, error) {
+func (s *stock) take(ctx context.Context, c *store.Client, log string, e redisconn.Entry) (redisconn.Entry, error) {
 	if e.Values != nil {
 		s.held -= bytesOf(e.Values)
 		return e, nil
@@ -73,7 +74,7 @@ func bytesOf(values map[string]any) (n int64) {
 	return n
 }
 
-func bytesOfAll(entries []store.Entry) (n int64) {
+func bytesOfAll(entries []redisconn.Entry) (n int64) {
 	for _, e := range entries {
 		n += bytesOf(e.Values)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -28,7 +29,7 @@ func Server(ctx context.Context, c *store.Client) (ServerState, error) {
 	}
 	info := sectionsOf(text)
 	s := ServerState{
-		Version: store.ParseVersion(text).String(), Memory: number(info["memory"]["used_memory"]), MaxMemory: number(info["memory"]["maxmemory"]),
+		Version: redisconn.ParseVersion(text).String(), Memory: number(info["memory"]["used_memory"]), MaxMemory: number(info["memory"]["maxmemory"]),
 	}
 	if of := info["replication"]; of["role"] == "slave" {
 		s.Master = net.JoinHostPort(of["master_host"], of["master_port"])

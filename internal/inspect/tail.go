@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -23,7 +24,7 @@ const (
 // it; Close must be called.
 type Tail struct {
 	client *store.Client
-	reader *store.Reader
+	reader *redisconn.Reader
 	stream string
 	parts  []*tailed
 	pace   pace
@@ -35,9 +36,9 @@ type Tail struct {
 type tailed struct {
 	number  int
 	log     string
-	after   string        // everything up to here was read
-	entries []store.Entry // read and not yet returned
-	dry     bool          // there was nothing more
+	after   string            // everything up to here was read
+	entries []redisconn.Entry // read and not yet returned
+	dry     bool              // there was nothing more
 }
 
 // byFirst is a heap of partitions, the one with the lowest ID first.
@@ -59,7 +60,7 @@ func (b *byFirst) Pop() any {
 // A TailedEvent is an entry and the partition that it is in.
 type TailedEvent struct {
 	Partition int
-	Entry     store.Entry
+	Entry     redisconn.Entry
 }
 
 // NewTail begins behind an entry ID in every one of the partitions; "0-0" is their

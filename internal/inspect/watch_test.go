@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
@@ -63,7 +64,7 @@ func TestRates(t *testing.T) {
 func TestWatchIsCheap(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := t.Context()
-	c, err := store.Open(store.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	c, err := store.Open(redisconn.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)
 	defer c.Close()
 	_, err = c.EnsureMeta(ctx, "orders", store.Meta{Partitions: 256, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"printer"}})
@@ -86,7 +87,7 @@ func TestWatchIsCheap(t *testing.T) {
 	counter := redistest.CountingDialer(nil)
 	shared := redis.NewClient(&redis.Options{Addr: server.Addr(), Dialer: counter.Dial})
 	defer shared.Close()
-	watcher, err := store.Open(store.Options{Redis: shared, Keys: c.Keys()})
+	watcher, err := store.Open(redisconn.Options{Redis: shared, Keys: c.Keys()})
 	must(t, err)
 	defer watcher.Close()
 	w.c = watcher

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -44,7 +45,7 @@ func (r *Reading) Within(limit int64) *Reading {
 }
 
 // Record is the record of an entry as JSON on one line.
-func (r *Reading) Record(e store.Entry) (json.RawMessage, error) {
+func (r *Reading) Record(e redisconn.Entry) (json.RawMessage, error) {
 	if r.typed != nil {
 		record, err := r.typed.Decode(e, r.limit)
 		if err != nil {
@@ -84,7 +85,7 @@ func (r *Reading) Record(e store.Entry) (json.RawMessage, error) {
 }
 
 // Key is the key of an entry, if it can be told.
-func (r *Reading) Key(e store.Entry) (string, bool) {
+func (r *Reading) Key(e redisconn.Entry) (string, bool) {
 	if key, ok := e.Values[store.KeyField].(string); ok {
 		return key, true
 	}
@@ -139,7 +140,7 @@ func compact(record any) (json.RawMessage, error) {
 }
 
 // Partition is where an entry belongs by its key, if that can be told.
-func (r *Reading) Partition(e store.Entry) (int, bool) {
+func (r *Reading) Partition(e redisconn.Entry) (int, bool) {
 	key, ok := r.Key(e)
 	if !ok {
 		return 0, false

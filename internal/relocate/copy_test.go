@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -195,7 +196,7 @@ func (c *mortal) Write(b []byte) (int, error) {
 	return 0, errDead
 }
 
-// dying runs a move that ends after so many requests, and says whether it did.
+// dying runs a move that ends after so many requests, and reports whether it did.
 func dying(t *testing.T, source *redistest.Server, target []string, requests int, replies bool, o Options) bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -207,7 +208,7 @@ func dying(t *testing.T, source *redistest.Server, target []string, requests int
 	defer m.Close()
 	if m.target != nil {
 		m.target.Close()
-		m.target, err = store.Open(store.Options{Keys: m.to, Redis: redis.NewClusterClient(&redis.ClusterOptions{Addrs: target, Dialer: d.dial, DisableIdentity: true})})
+		m.target, err = store.Open(redisconn.Options{Keys: m.to, Redis: redis.NewClusterClient(&redis.ClusterOptions{Addrs: target, Dialer: d.dial, DisableIdentity: true})})
 		must(t, err)
 	}
 	_, err = m.Run(ctx)

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -67,7 +68,7 @@ func TestOldSettingsAreRefused(t *testing.T) {
 	}
 	// It goes by what it knew for ten seconds: the fence refuses it.
 	sent := running.Append(t.Context(), []store.Append{{Stream: "orders", Partition: 2, Log: plain.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
-	if !errors.Is(sent[0].Err, store.ErrWrongType) {
+	if !errors.Is(sent[0].Err, redisconn.ErrWrongType) {
 		t.Errorf("a late send: %+v", sent[0])
 	}
 	late := running.Delay(t.Context(), []store.Delay{{Stream: "orders", Partition: 0, Records: []store.DelayedRecord{{Fields: []string{"data", "{}"}, After: 1e12}}}})

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -19,10 +20,10 @@ const patience = 10 * time.Minute
 // Options say what is moved.
 type Options struct {
 	App    string
-	Source store.Options // the server that has the keys; Keys are not used
-	Target string        // URL of the server that gets them, with the files of Source for TLS; "" for the same
-	Back   bool          // to the standalone names again
-	Delete bool          // on the server that had them, once they are on the other one
+	Source redisconn.Options // the server that has the keys; Keys are not used
+	Target string            // URL of the server that gets them, with the files of Source for TLS; "" for the same
+	Back   bool              // to the standalone names again
+	Delete bool              // on the server that had them, once they are on the other one
 	// Report is told how far it is, often: so many keys of so many, 0 if that is not
 	// known.
 	Report func(step string, done, of int)
@@ -53,7 +54,7 @@ func Open(o Options) (*Mover, error) {
 	if m.o.Report == nil {
 		m.o.Report = func(string, int, int) {}
 	}
-	if store.IsCluster(o.Source) {
+	if redisconn.IsCluster(o.Source) {
 		return nil, errors.New("this is a Redis Cluster, where keys have the cluster names: say with --redis-url where the standalone ones are, and with --to where they go")
 	}
 	var err error
@@ -66,7 +67,7 @@ func Open(o Options) (*Mover, error) {
 	if o.Target == "" {
 		return m, nil
 	}
-	there := store.Options{URL: o.Target, Keys: m.to, Patience: patience}
+	there := redisconn.Options{URL: o.Target, Keys: m.to, Patience: patience}
 	if strings.HasPrefix(o.Target, "rediss") {
 		there.TLS = o.Source.TLS
 	}
@@ -170,7 +171,7 @@ func (m *Mover) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// there says whether the move that is marked is one to this target: by its address, or,
+// there reports whether the move that is marked is one to this target: by its address, or,
 // where that is another one now, by what is marked there. One that does not tell is not
 // the one.
 func (m *Mover) there(ctx context.Context) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -86,7 +87,7 @@ func must(t *testing.T, err error) {
 
 func open(t *testing.T, rdb redis.UniversalClient, layout keys.Layout) *store.Client {
 	t.Helper()
-	c, err := store.Open(store.Options{Redis: rdb, Keys: keys.Keys{App: app, Layout: layout}})
+	c, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: app, Layout: layout}})
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c

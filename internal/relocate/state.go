@@ -146,7 +146,7 @@ func (m *Mover) mark(ctx context.Context) error {
 	}
 }
 
-// finish has the streams under the new names, and says whether it did: it does not if
+// finish has the streams under the new names, and reports whether it did: it does not if
 // there is another stream meanwhile.
 func (m *Mover) finish(ctx context.Context) (bool, error) {
 	left := store.Mark{State: store.MarkMoved, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: m.st.mark.At}

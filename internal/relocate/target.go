@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -201,7 +202,7 @@ func (m *Mover) restoreError(ctx context.Context, key string, err error) error {
 }
 
 func version(ctx context.Context, rdb redis.UniversalClient) string {
-	if v := store.ParseVersion(rdb.Info(ctx, "server").Val()).String(); v != "" {
+	if v := redisconn.ParseVersion(rdb.Info(ctx, "server").Val()).String(); v != "" {
 		return " (" + v + ")"
 	}
 	return ""

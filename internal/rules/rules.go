@@ -45,7 +45,7 @@ type Rule struct {
 // Field is the rule's name in the hash.
 func (r Rule) Field() string { return string(r.Kind) + " " + r.Scope.String() }
 
-// InForce says whether the rule holds at a time of the server's clock.
+// InForce reports whether the rule holds at a time of the server's clock.
 func (r Rule) InForce(now time.Time) bool { return r.Until.IsZero() || now.Before(r.Until) }
 
 // String is the rule as a log line or an error shows it.
@@ -169,7 +169,7 @@ func parseRule(name, value string) (r Rule, isCopy bool, err error) {
 	return r, j.Copy, nil
 }
 
-// isMoment says whether a time is one that JSON can tell: of the years 1 to 9999.
+// isMoment reports whether a time is one that JSON can tell: of the years 1 to 9999.
 func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402_300_799_999 }
 
 // InForce are the rules that hold at a time of the server's clock.

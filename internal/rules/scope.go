@@ -83,12 +83,12 @@ func ParseScope(text string) (Scope, error) {
 	return Scope{}, fmt.Errorf("scope %q is neither app, stream:…, processor:…/… nor partition:…/…/…", text)
 }
 
-// Covers says whether the scope includes a partition of a processor.
+// Covers reports whether the scope includes a partition of a processor.
 func (s Scope) Covers(streamName, name string, n int) bool {
 	return s.level != 0 && s.Includes(streamName, name) && (s.level < partition || s.partition == n)
 }
 
-// Includes says whether the scope has to do with a processor: it covers it, or
+// Includes reports whether the scope has to do with a processor: it covers it, or
 // one of its partitions.
 func (s Scope) Includes(streamName, name string) bool {
 	return s.level != 0 && (s.level < stream || s.stream == streamName) && (s.level < processor || s.processor == name)
@@ -103,7 +103,7 @@ func (s Scope) ProcessorName() string { return s.processor }
 // PartitionNumber is the partition of the scope; ok is false where it is wider.
 func (s Scope) PartitionNumber() (n int, ok bool) { return s.partition, s.level == partition }
 
-// Contains says whether the scope covers everything that another one does.
+// Contains reports whether the scope covers everything that another one does.
 func (s Scope) Contains(other Scope) bool {
 	return s.level != 0 && s.level <= other.level && (s.level < stream || s.stream == other.stream) &&
 		(s.level < processor || s.processor == other.processor) && (s.level < partition || s.partition == other.partition)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // An Ack names the entries of one partition that are done.
@@ -18,9 +20,9 @@ type Ack struct {
 // nil for acked, ErrFenced when the group is gone, ErrWrongType; with any other
 // error they may be acked or not, and acking them again is safe.
 func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, redisconn.Patience)
 	defer cancel()
-	calls := make([]*call, len(acks))
+	calls := make([]*redisconn.Call, len(acks))
 	for i, a := range acks {
 		if len(a.Gone) > 0 {
 			calls[i] = goneCall(ctx, group, a)
@@ -31,13 +33,13 @@ func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
 		for k := range a.IDs {
 			args = append(args, &a.IDs[k]) // an any of a string would be one more allocation for each
 		}
-		calls[i] = plainCall(ctx, args...)
+		calls[i] = redisconn.PlainCall(ctx, args...)
 	}
-	pipeline(ctx, c.once, calls)
+	redisconn.Pipeline(ctx, c.NoRetry, calls)
 	errs := make([]error, len(acks))
 	var short []int
 	for i, a := range acks {
-		n, err := calls[i].reply.Int64()
+		n, err := calls[i].Reply.Int64()
 		if err == nil && n < int64(len(a.IDs)) {
 			short = append(short, i)
 		}
@@ -47,7 +49,7 @@ func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
 	return errs
 }
 
-func goneCall(ctx context.Context, group string, a Ack) *call {
+func goneCall(ctx context.Context, group string, a Ack) *redisconn.Call {
 	args := append(make([]any, 0, 2+len(a.IDs)), group, len(a.Gone))
 	for _, id := range a.Gone {
 		args = append(args, id)
@@ -57,18 +59,18 @@ func goneCall(ctx context.Context, group string, a Ack) *call {
 			args = append(args, id)
 		}
 	}
-	return scriptCall(ctx, goneScript, []string{a.Place.Log, a.Place.Own}, args...)
+	return redisconn.ScriptCall(ctx, goneScript, []string{a.Place.Log, a.Place.Own}, args...)
 }
 
 // settle asks what a count that is too small means: the group is gone, or the
 // entries had been acked before, by an ack whose reply was lost.
 func (c *Client) settle(ctx context.Context, group string, acks []Ack, short []int, errs []error) {
-	calls := make([]*call, len(short))
+	calls := make([]*redisconn.Call, len(short))
 	for i, at := range short {
-		calls[i] = plainCall(ctx, "XPENDING", acks[at].Place.Log, group)
+		calls[i] = redisconn.PlainCall(ctx, "XPENDING", acks[at].Place.Log, group)
 	}
-	pipeline(ctx, c.ordinary, calls)
+	redisconn.Pipeline(ctx, c.Retrying, calls)
 	for i, at := range short {
-		errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].reply.Err()))
+		errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].Reply.Err()))
 	}
 }

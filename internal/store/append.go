@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/groupcommit"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // An Append is what goes to one partition, in order.
@@ -50,7 +51,7 @@ type Appended struct {
 // tried. It never repeats what may have been executed. No partition may be named twice
 // in one call: what follows a failure would be appended.
 //
-// Small calls that come at the same time share a round trip; see gatherer. What as
+// Small calls that come at the same time share a round trip; see groupcommit. What as
 // holds may be read even later where ctx ended. If it ends before anything was
 // sent, the error is that of ctx, and nothing is unknown.
 //
@@ -128,7 +129,7 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 		case errors.Is(err, errFull):
 			full = append(full, p)
 		case err != nil:
-			p.fail(c.blamed(ctx, p.keys(c), err))
+			p.fail(c.NameWrongTypes(ctx, p.keys(c), err))
 		case len(p.rest) > 0:
 			more = append(more, p)
 		}
@@ -193,5 +194,5 @@ func (a *Appended) weaken(err error, n int) error {
 
 func (p *part) fail(err error) {
 	p.out.Err = sorted(err)
-	p.out.Unknown = errors.Is(p.out.Err, ErrUnknownOutcome)
+	p.out.Unknown = errors.Is(p.out.Err, redisconn.ErrUnknownOutcome)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // records returns n records whose field n counts from first.
@@ -48,7 +49,7 @@ func TestAppend(t *testing.T) {
 		out := e.Append(e.ctx(), as)
 		for i, a := range as {
 			if a.Log == "bad" {
-				if !errors.Is(out[i].Err, ErrWrongType) || out[i].Unknown || len(out[i].IDs) != 0 {
+				if !errors.Is(out[i].Err, redisconn.ErrWrongType) || out[i].Unknown || len(out[i].IDs) != 0 {
 					t.Errorf("bad: got %+v", out[i])
 				}
 				continue
@@ -100,7 +101,7 @@ func TestOneCallForAllSorts(t *testing.T) {
 		for i, a := range as {
 			var full *FullError
 			switch err := out[i].Err; {
-			case a.Log == "bad" && !errors.Is(err, ErrWrongType), a.Log == "full" && !errors.As(err, &full):
+			case a.Log == "bad" && !errors.Is(err, redisconn.ErrWrongType), a.Log == "full" && !errors.As(err, &full):
 				t.Errorf("%s: got %v", a.Log, err)
 			case a.Log == "bad":
 				continue
@@ -168,7 +169,7 @@ func (e *env) deaf() (deaf *bool, c *Client) {
 	}
 	shared := redis.NewClient(o)
 	e.t.Cleanup(func() { shared.Close() })
-	c, err := Open(Options{Redis: shared, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
+	c, err := Open(redisconn.Options{Redis: shared, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
 	e.must(err)
 	return deaf, c
 }
@@ -183,7 +184,7 @@ func TestAppendWithALostReplyIsUnknown(t *testing.T) {
 		out := c.Append(e.ctx(), []Append{{Log: "a", Records: records(1, 1)}, {Log: "b", Records: records(1, 2)}})
 		*deaf = false
 		for i := range out {
-			if !out[i].Unknown || !errors.Is(out[i].Err, ErrUnknownOutcome) || len(out[i].IDs) != 0 {
+			if !out[i].Unknown || !errors.Is(out[i].Err, redisconn.ErrUnknownOutcome) || len(out[i].IDs) != 0 {
 				t.Errorf("%d: got %+v", i, out[i])
 			}
 		}

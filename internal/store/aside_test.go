@@ -1,11 +1,15 @@
 package store
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
 
 func (e *env) park(p Place, executor string, ids ...string) {
 	e.t.Helper()
 	for _, id := range ids {
-		e.must(e.Park(e.ctx(), p, tenure(executor, 1), 0, parkings([]Entry{{ID: id}}, RetryState{Attempts: 1})))
+		e.must(e.Park(e.ctx(), p, tenure(executor, 1), 0, parkings([]redisconn.Entry{{ID: id}}, RetryState{Attempts: 1})))
 	}
 }
 
@@ -16,7 +20,7 @@ func (e *env) ack(p Place, executor string, ids ...string) {
 
 func (e *env) bury(p Place, executor, id string) {
 	e.t.Helper()
-	e.must(e.Bury(e.ctx(), p, tenure(executor, 1), DeadLetter{Entry: Entry{ID: id}}))
+	e.must(e.Bury(e.ctx(), p, tenure(executor, 1), DeadLetter{Entry: redisconn.Entry{ID: id}}))
 }
 
 // Each begins with alice, who has read 1-1 to 6-6.

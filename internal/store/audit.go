@@ -62,7 +62,7 @@ func (c *Client) EndAudit(ctx context.Context, a Audit) error {
 }
 
 func (c *Client) audit(ctx context.Context, fields ...string) (string, error) {
-	id, err := c.once.XAdd(ctx, &redis.XAddArgs{
+	id, err := c.NoRetry.XAdd(ctx, &redis.XAddArgs{
 		Stream: c.keys.Audit(), MaxLen: auditLength, Approx: true, Values: append([]string{auditVersion, "1"}, fields...),
 	}).Result()
 	return id, sorted(err)
@@ -70,7 +70,7 @@ func (c *Client) audit(ctx context.Context, fields ...string) (string, error) {
 
 // Audits returns the last entries of the audit stream, at most n, the newest first.
 func (c *Client) Audits(ctx context.Context, n int) ([]Audit, error) {
-	entries, err := c.ordinary.XRevRangeN(ctx, c.keys.Audit(), "+", "-", int64(n)).Result()
+	entries, err := c.Retrying.XRevRangeN(ctx, c.keys.Audit(), "+", "-", int64(n)).Result()
 	if err != nil {
 		return nil, c.auditError(sorted(err))
 	}

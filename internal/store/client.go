@@ -4,23 +4,26 @@ import (
 	"context"
 
 	"github.com/runnel-go/runnel/internal/groupcommit"
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // A Client runs the framework's commands. Its methods may be called concurrently.
 type Client struct {
-	*Conn
+	*redisconn.Conn
+	keys    keys.Keys
 	metas   metaCache
-	gathers perNode[*part, answer]
+	gathers redisconn.PerNode[*part, answer]
 }
 
 // Open returns a client without any I/O.
-func Open(o Options) (*Client, error) {
-	conn, err := openConn(o)
+func Open(o redisconn.Options) (*Client, error) {
+	conn, err := redisconn.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Conn: conn}
-	c.gathers.open = c.newGather
+	c := &Client{Conn: conn, keys: o.Keys}
+	c.gathers.Open = c.newGather
 	return c, nil
 }
 
@@ -33,5 +36,5 @@ func (c *Client) newGather() *groupcommit.Group[*part, answer] {
 
 // gathered sends the next records of parts, alone or with those of others.
 func (c *Client) gathered(ctx context.Context, parts []*part) ([]answer, error) {
-	return c.gathers.do(ctx, c.cluster, parts, func(p *part) string { return p.Log })
+	return c.gathers.Do(ctx, c.Conn, parts, func(p *part) string { return p.Log })
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 var example = keys.Keys{App: "example", Layout: keys.Standalone}
@@ -20,7 +21,7 @@ func TestOpenRefusesWithoutThePassword(t *testing.T) {
 		"redis://u:p/secret@host", "redis://:secret@host/0/1", "redis://host?password=secret", ":secret@host", "",
 		"redis://:%zzsecret@host",
 	} {
-		c, err := Open(Options{URL: raw, Keys: example})
+		c, err := Open(redisconn.Options{URL: raw, Keys: example})
 		if err == nil {
 			c.Close()
 			t.Errorf("%s was taken", raw)
@@ -41,7 +42,7 @@ func TestOpenRefusesOtherClients(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer ring.Close()
 	for rdb, want := range map[redis.UniversalClient]string{cluster: "needs the key layout cluster", ring: "not supported"} {
-		if _, err := Open(Options{Redis: rdb, Keys: example}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(redisconn.Options{Redis: rdb, Keys: example}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%T: got %v", rdb, err)
 		}
 	}
@@ -57,7 +58,7 @@ func TestSharedClientIsLeftAlone(t *testing.T) {
 		}
 		shared := redis.NewClient(o)
 		defer shared.Close()
-		c, err := Open(Options{Redis: shared, Keys: example})
+		c, err := Open(redisconn.Options{Redis: shared, Keys: example})
 		e.must(err)
 		equal(t, "address", c.Addr(), "redis.example:6379")
 		e.must(c.Check(e.ctx()))
@@ -103,7 +104,7 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := Open(Options{URL: tt.url, Keys: example})
+			c, err := Open(redisconn.Options{URL: tt.url, Keys: example})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +138,7 @@ func TestNames(t *testing.T) {
 	}
 	equal(t, "lock value", tenure(alice, 12).LockValue(), alice+":0000000000000012")
 	equal(t, "group", GroupName("my-proc", alice), "my-proc@"+alice)
-	c, err := Open(Options{URL: "redis://127.0.0.1", Keys: example})
+	c, err := Open(redisconn.Options{URL: "redis://127.0.0.1", Keys: example})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestNames(t *testing.T) {
 func TestKillIsRefused(t *testing.T) {
 	e := realEnv(t)
 	e.user("weak", "-client|kill", "-client|unblock", "-client|id")
-	c, err := Open(Options{URL: "redis://weak:pw@" + e.addr, Keys: example})
+	c, err := Open(redisconn.Options{URL: "redis://weak:pw@" + e.addr, Keys: example})
 	e.must(err)
 	defer c.Close()
 	p := e.Place("orders", "printer", 0)
@@ -165,7 +166,7 @@ func TestKillIsRefused(t *testing.T) {
 	if err := interrupted(t, r, answered); err == nil {
 		t.Error("the read ended without an error")
 	}
-	if err := r.Kill(e.ctx()); err == nil || !strings.Contains(err.Error(), ErrCannotKill.Error()) {
+	if err := r.Kill(e.ctx()); err == nil || !strings.Contains(err.Error(), redisconn.ErrCannotKill.Error()) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // Each node that a send goes to waits for its own replicas, and the fewest count.
 func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
 	k := redistest.StartCluster(t, 3, 1)
-	c, err := Open(Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, Durability: Durability{MinReplicas: 1, Timeout: 5 * time.Second}})
+	c, err := Open(redisconn.Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, Durability: redisconn.Durability{MinReplicas: 1, Timeout: 5 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
 	defer replica.Thaw()
 	for n, a := range send() {
 		weak := k.Owner(k.Slot(c.Keys().Partition("orders", n))) == master
-		if errors.Is(a.Err, ErrNotReplicated) != weak || !weak && a.Err != nil {
+		if errors.Is(a.Err, redisconn.ErrNotReplicated) != weak || !weak && a.Err != nil {
 			t.Errorf("partition %d, with its replica away: %v: %v", n, weak, a.Err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -19,7 +20,7 @@ const (
 func (s *MembershipStore) Announce(ctx context.Context, m rebalance.Message) error {
 	kind, err := m.Kind.MarshalText()
 	if err == nil {
-		err = sorted(s.c.once.XAdd(ctx, &redis.XAddArgs{
+		err = sorted(s.c.NoRetry.XAdd(ctx, &redis.XAddArgs{
 			Stream: s.c.keys.Control(s.stream, s.processor),
 			MaxLen: controlLength,
 			Approx: true,
@@ -32,7 +33,7 @@ func (s *MembershipStore) Announce(ctx context.Context, m rebalance.Message) err
 
 // ParseControl reads an entry of a control stream. One of another version, or
 // that is not a message, is an error.
-func ParseControl(e Entry) (rebalance.Message, error) {
+func ParseControl(e redisconn.Entry) (rebalance.Message, error) {
 	var m rebalance.Message
 	text := func(field string) string { s, _ := e.Values[field].(string); return s }
 	if v := text("v"); v != controlVersion {
@@ -58,7 +59,7 @@ const KindRules = "rules"
 
 // ControlKind returns what a control message is about, "" for what is no message
 // of this version.
-func ControlKind(e Entry) string {
+func ControlKind(e redisconn.Entry) string {
 	if v, _ := e.Values["v"].(string); v != controlVersion {
 		return ""
 	}
@@ -69,14 +70,14 @@ func ControlKind(e Entry) string {
 // ControlTail returns the ID of the last message of each control stream, "0-0" of
 // one without messages: where ReadControl begins.
 func (c *Client) ControlTail(ctx context.Context, keys []string) ([]string, error) {
-	calls := make([]*call, len(keys))
+	calls := make([]*redisconn.Call, len(keys))
 	for i, key := range keys {
-		calls[i] = plainCall(ctx, "XREVRANGE", key, "+", "-", "COUNT", 1)
+		calls[i] = redisconn.PlainCall(ctx, "XREVRANGE", key, "+", "-", "COUNT", 1)
 	}
-	pipeline(ctx, c.ordinary, calls)
+	redisconn.Pipeline(ctx, c.Retrying, calls)
 	ids := make([]string, len(keys))
 	for i, call := range calls {
-		entries, err := call.reply.Slice()
+		entries, err := call.Reply.Slice()
 		if err != nil {
 			return nil, fmt.Errorf("control stream %s: %w", keys[i], sorted(err))
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Fields of a dead letter, beside those of the event.
@@ -27,8 +28,8 @@ const (
 
 // A DeadLetter is an event moved aside after its last attempt.
 type DeadLetter struct {
-	ID          string // of the dead letter
-	Entry       Entry  // the event, with the ID that it had
+	ID          string          // of the dead letter
+	Entry       redisconn.Entry // the event, with the ID that it had
 	Partition   int
 	Key         string
 	Attempts    int
@@ -51,7 +52,7 @@ func (c *Client) Bury(ctx context.Context, p Place, t Tenure, d DeadLetter) erro
 		args = append(args, s)
 	}
 	return p.failed("dead letter of event "+entryid.EventID(p.Partition, d.Entry.ID), c.persist(ctx, func() error {
-		return sorted(deadScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
+		return sorted(deadScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
 	}))
 }
 
@@ -81,7 +82,7 @@ func (c *Client) DeadLetters(ctx context.Context, p Place, after string, count i
 	if after != "" {
 		from = "(" + after
 	}
-	entries, err := c.ordinary.XRangeN(ctx, p.Dead, from, "+", int64(count)).Result()
+	entries, err := c.Retrying.XRangeN(ctx, p.Dead, from, "+", int64(count)).Result()
 	if err != nil {
 		return nil, p.wrap("dead letters", sorted(err))
 	}
@@ -96,7 +97,7 @@ func (c *Client) DeadLetters(ctx context.Context, p Place, after string, count i
 
 // LastDead returns the dead letter of a partition that died last, and whether there is one.
 func (c *Client) LastDead(ctx context.Context, p Place) (DeadLetter, bool, error) {
-	entries, err := c.ordinary.XRevRangeN(ctx, p.Dead, "+", "-", 1).Result()
+	entries, err := c.Retrying.XRevRangeN(ctx, p.Dead, "+", "-", 1).Result()
 	if err != nil || len(entries) == 0 {
 		return DeadLetter{}, false, p.wrap("dead letters", sorted(err))
 	}
@@ -106,7 +107,7 @@ func (c *Client) LastDead(ctx context.Context, p Place) (DeadLetter, bool, error
 
 // parseDead reads a dead letter. What somebody else has written there is one
 // without most of its fields.
-func parseDead(e Entry, partition int) (DeadLetter, error) {
+func parseDead(e redisconn.Entry, partition int) (DeadLetter, error) {
 	text := func(name string) string { s, _ := e.Values[name].(string); return s }
 	number := func(name string) int64 { n, _ := strconv.ParseInt(text(name), 10, 64); return n }
 	moment := func(name string) (t time.Time) {
@@ -116,7 +117,7 @@ func parseDead(e Entry, partition int) (DeadLetter, error) {
 		return t
 	}
 	d := DeadLetter{
-		ID: e.ID, Entry: Entry{ID: text(deadID), Values: map[string]any{}}, Partition: partition, Key: text(deadKey),
+		ID: e.ID, Entry: redisconn.Entry{ID: text(deadID), Values: map[string]any{}}, Partition: partition, Key: text(deadKey),
 		Attempts: int(number(deadAttempts)), First: moment(deadFirst), Last: moment(deadLast),
 		Error: text(deadError), Reason: text(deadReason), Epoch: number(deadEpoch),
 	}
@@ -138,7 +139,7 @@ func parseDead(e Entry, partition int) (DeadLetter, error) {
 func (c *Client) DropDead(ctx context.Context, p Place, ids []string) error {
 	for len(ids) > 0 {
 		n := min(len(ids), statesAtOnce)
-		err := c.persist(ctx, func() error { return sorted(c.once.XDel(ctx, p.Dead, ids[:n]...).Err()) })
+		err := c.persist(ctx, func() error { return sorted(c.NoRetry.XDel(ctx, p.Dead, ids[:n]...).Err()) })
 		if err != nil {
 			return p.wrap("drop dead letters", err)
 		}

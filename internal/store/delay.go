@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/due"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // delayedFields bounds the strings of a delayed event: a script unpacks them.
@@ -80,7 +81,7 @@ type delayPart struct {
 // delayRound sends one batch of each partition, bounded in all, and returns the
 // partitions that have more to send.
 func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*delayPart) {
-	var calls []*call
+	var calls []*redisconn.Call
 	var parts []*delayPart
 	var earlier []DuePlace
 	budget := bytesPerCall
@@ -97,10 +98,10 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 		budget -= size
 		calls, parts = append(calls, c.delayCall(ctx, p)), append(parts, p)
 	}
-	weak := c.durably(ctx, calls)
+	weak := c.Durably(ctx, calls)
 	for i, p := range parts {
 		n := len(p.out.IDs)
-		first, err := p.take(calls[i].reply)
+		first, err := p.take(calls[i].Reply)
 		if n = len(p.out.IDs) - n; err == nil && n > 0 {
 			err = p.out.weaken(weak, n)
 		}
@@ -109,7 +110,7 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 		}
 		switch {
 		case err != nil:
-			p.fail(c.blamed(ctx, p.keys(c), err))
+			p.fail(c.NameWrongTypes(ctx, p.keys(c), err))
 		case len(p.rest) > 0:
 			more = append(more, p)
 		}
@@ -137,7 +138,7 @@ func (p *delayPart) pack() (size int, err error) {
 	return size, nil
 }
 
-func (c *Client) delayCall(ctx context.Context, p *delayPart) *call {
+func (c *Client) delayCall(ctx context.Context, p *delayPart) *redisconn.Call {
 	args := make([]any, 2, 2+3*len(p.packed))
 	args[0], args[1] = p.meta.Size, p.meta.idWindow()
 	for n, packed := range p.packed {
@@ -147,7 +148,7 @@ func (c *Client) delayCall(ctx context.Context, p *delayPart) *call {
 		}
 		args = append(args, p.rest[n].due(), once, packed)
 	}
-	return scriptCall(ctx, delayScript, p.keys(c), args...)
+	return redisconn.ScriptCall(ctx, delayScript, p.keys(c), args...)
 }
 
 // keys are those of a call for the records under way, or for what is left of them.
@@ -184,7 +185,7 @@ func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
 	p.rest = p.rest[len(ids):]
 	switch {
 	case text != "":
-		err = scriptError(text)
+		err = redisconn.ScriptError(text)
 	case !ok || len(ids) != len(p.packed):
 		err = fmt.Errorf("unexpected reply of %d IDs for %d records", len(ids), len(p.packed))
 	}
@@ -193,7 +194,7 @@ func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
 
 func (p *delayPart) fail(err error) {
 	p.out.Err = sorted(err)
-	p.out.Unknown = errors.Is(p.out.Err, ErrUnknownOutcome)
+	p.out.Unknown = errors.Is(p.out.Err, redisconn.ErrUnknownOutcome)
 }
 
 // delayKeys are the keys of scripts that use a partition and its due queue.
@@ -233,7 +234,7 @@ func ParseDelayedID(s string) (partition int, id string, ok bool) {
 // there are, and one more for a stream that had no processor when its metadata was read.
 func (c *Client) announceDue(ctx context.Context, ps ...DuePlace) {
 	metas := map[string]Meta{}
-	var calls []*call
+	var calls []*redisconn.Call
 	for _, p := range ps {
 		m, known := metas[p.Stream]
 		if !known {
@@ -246,5 +247,5 @@ func (c *Client) announceDue(ctx context.Context, ps ...DuePlace) {
 			calls = append(calls, c.hintCall(ctx, p.Stream, processor, Hint{Kind: HintDue, Partition: p.Partition}))
 		}
 	}
-	pipeline(ctx, c.once, calls)
+	redisconn.Pipeline(ctx, c.NoRetry, calls)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Workers hear of an event that is due before all others, and only of those.
@@ -34,7 +36,7 @@ func TestDelayIsAnnounced(t *testing.T) {
 			equal(t, step.what, heard(), step.want)
 		}
 		got := e.raw.XRange(e.ctx(), e.keys.Control("orders", "q"), "-", "+").Val()[0]
-		hint, ok := ParseHint(Entry{ID: got.ID, Values: got.Values})
+		hint, ok := ParseHint(redisconn.Entry{ID: got.ID, Values: got.Values})
 		equal(t, "hint", fmt.Sprint(hint, ok), fmt.Sprint(Hint{HintDue, 3}, true))
 	})
 }

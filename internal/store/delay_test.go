@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // later returns records whose field n counts from first, due at a time.
@@ -289,11 +290,11 @@ func TestDelayWithWrongTypes(t *testing.T) {
 			e.raw.Rename(e.ctx(), key, "saved")
 			e.must(e.raw.LPush(e.ctx(), key, "x").Err())
 			sent := e.delay(later(1, 1, past)...)
-			if !errors.Is(sent.Err, ErrWrongType) || sent.Unknown {
+			if !errors.Is(sent.Err, redisconn.ErrWrongType) || sent.Unknown {
 				t.Errorf("%s: delay: %+v", key, sent)
 			}
 			moved := e.tryMove()
-			if !errors.Is(moved.Err, ErrWrongType) || !strings.Contains(moved.Err.Error(), "stream orders partition 3") {
+			if !errors.Is(moved.Err, redisconn.ErrWrongType) || !strings.Contains(moved.Err.Error(), "stream orders partition 3") {
 				t.Errorf("%s: move: %+v", key, moved)
 			}
 			e.raw.Del(e.ctx(), key)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/due"
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // What keeps the server while delayed events are moved: so many of them, and bytes, in one
@@ -47,7 +48,7 @@ type DuePlace struct {
 // neither dropped nor refused.
 func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
 	out := make([]Moved, len(ps))
-	var calls []*call
+	var calls []*redisconn.Call
 	var at []int
 	share := max(len(ps), movesPerTrip)
 	for i, p := range ps {
@@ -56,22 +57,22 @@ func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
 			out[i].Err = p.wrap(err)
 			continue
 		}
-		calls = append(calls, scriptCall(ctx, moveScript, c.delayKeys(p.Stream, p.Partition), m.Size,
+		calls = append(calls, redisconn.ScriptCall(ctx, moveScript, c.delayKeys(p.Stream, p.Partition), m.Size,
 			max(eventsPerTrip/share, leastMoved), max(bytesPerTrip/share, bytesPerTrip/eventsPerTrip*leastMoved)))
 		at = append(at, i)
 	}
-	inTurns(ctx, c.once, calls, movesPerTrip)
+	redisconn.PipelineInTurns(ctx, c.NoRetry, calls, movesPerTrip)
 	var denied []*part
 	full := map[*part]*Moved{}
 	for n, i := range at {
 		p, flat := ps[i], []any(nil)
-		flat, err := calls[n].reply.Slice()
+		flat, err := calls[n].Reply.Slice()
 		more := int64(0)
 		if err == nil {
 			out[i], more, err = parseMoved(flat)
 		}
 		if err != nil {
-			out[i].Err = p.wrap(sorted(c.blamed(ctx, c.delayKeys(p.Stream, p.Partition), err)))
+			out[i].Err = p.wrap(sorted(c.NameWrongTypes(ctx, c.delayKeys(p.Stream, p.Partition), err)))
 			continue
 		}
 		if more > 0 {
@@ -114,23 +115,23 @@ func parseMoved(flat []any) (m Moved, denied int64, err error) {
 		return m, 0, fmt.Errorf("unexpected reply %v", flat)
 	}
 	if text != "" {
-		err = scriptError(text)
+		err = redisconn.ScriptError(text)
 	}
 	return Moved{Events: events, Wait: time.Duration(wait) * time.Millisecond}, denied, err
 }
 
 // headsCall asks when the next delayed event of each partition of a part is due.
-func headsCall(ctx context.Context, rs []Renewal, part []int) *call {
+func headsCall(ctx context.Context, rs []Renewal, part []int) *redisconn.Call {
 	keys := make([]string, len(part))
 	for i, at := range part {
 		keys[i] = rs[at].Place.Due
 	}
-	return scriptCall(ctx, headsScript, keys)
+	return redisconn.ScriptCall(ctx, headsScript, keys)
 }
 
 // setDue fills in what headsCall found; it is a hint, so that an error is none.
-func setDue(renewed []Renewed, heads *call) {
-	waits, _ := heads.reply.Int64Slice()
+func setDue(renewed []Renewed, heads *redisconn.Call) {
+	waits, _ := heads.Reply.Int64Slice()
 	for i, ms := range waits {
 		if i < len(renewed) && ms >= 0 {
 			renewed[i].Due = max(time.Duration(ms)*time.Millisecond, 1)
@@ -140,7 +141,7 @@ func setDue(renewed []Renewed, heads *call) {
 
 // queue is the due queue of a partition.
 func (c *Client) queue(stream string, partition int) due.Queue {
-	return due.New(c.once, c.dueKeys(stream, partition))
+	return due.New(c.NoRetry, c.dueKeys(stream, partition))
 }
 
 // Cancel removes a delayed event. false: it does not wait (any more): it was moved
@@ -200,17 +201,17 @@ func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n 
 // CountDelayed returns how many delayed events each partition of a stream has. Where
 // the error is ErrWrongType the others were counted all the same.
 func (c *Client) CountDelayed(ctx context.Context, stream string, partitions int) ([]int64, error) {
-	calls := make([]*call, partitions)
+	calls := make([]*redisconn.Call, partitions)
 	for i := range calls {
-		calls[i] = plainCall(ctx, "ZCARD", c.dueKeys(stream, i).Due)
+		calls[i] = redisconn.PlainCall(ctx, "ZCARD", c.dueKeys(stream, i).Due)
 	}
-	pipeline(ctx, c.ordinary, calls)
+	redisconn.Pipeline(ctx, c.Retrying, calls)
 	out := make([]int64, partitions)
 	var wrong error
 	for i, call := range calls {
-		n, err := call.reply.Int64()
+		n, err := call.Reply.Int64()
 		err = delayedError(stream, i, "count", "", err)
-		if errors.Is(err, ErrWrongType) {
+		if errors.Is(err, redisconn.ErrWrongType) {
 			wrong = err
 		} else if err != nil {
 			return nil, err

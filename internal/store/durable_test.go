@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -37,7 +38,7 @@ func newLagging(t *testing.T) *lagging {
 // durable is a client of its own, with connections of its own.
 func (e *env) durable(timeout time.Duration) *Client {
 	e.t.Helper()
-	c, err := Open(Options{URL: "redis://" + e.addr, Keys: e.keys, Durability: Durability{1, timeout}})
+	c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: e.keys, Durability: redisconn.Durability{MinReplicas: 1, Timeout: timeout}})
 	e.must(err)
 	e.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -49,7 +50,7 @@ func (e *env) durable(timeout time.Duration) *Client {
 
 func (e *env) weak(what string, err error) {
 	e.t.Helper()
-	if !errors.Is(err, ErrNotReplicated) || errors.Is(err, ErrUnknownOutcome) || Unavailable(err) {
+	if !errors.Is(err, redisconn.ErrNotReplicated) || errors.Is(err, redisconn.ErrUnknownOutcome) || redisconn.Unavailable(err) {
 		e.t.Errorf("%s: got %v", what, err)
 	}
 }
@@ -174,14 +175,14 @@ func TestWaitIsOnlySentOnDemand(t *testing.T) {
 	t.Parallel()
 	e := realEnv(t)
 	proxy := faultproxy.Start(t, e.addr)
-	c, err := Open(Options{URL: "redis://" + proxy.Addr(), Keys: e.keys})
+	c, err := Open(redisconn.Options{URL: "redis://" + proxy.Addr(), Keys: e.keys})
 	e.must(err)
 	defer c.Close()
 	e.must(sendWith(e.ctx(), c, "", "a").Err)
 	equal(t, "WAIT", proxy.Hits("WAIT"), 0)
-	equal(t, "clients", c.lasting == c.once && c.takeovers.Client == c.once, true)
+	equal(t, "clients", c.Replicated == c.NoRetry && c.BatchedReplicated.Client == c.NoRetry, true)
 	e.user("weak", "-wait")
-	d, err := Open(Options{URL: "redis://weak:pw@" + e.addr, Keys: e.keys, Durability: Durability{1, time.Second}})
+	d, err := Open(redisconn.Options{URL: "redis://weak:pw@" + e.addr, Keys: e.keys, Durability: redisconn.Durability{MinReplicas: 1, Timeout: time.Second}})
 	e.must(err)
 	defer d.Close()
 	got := sendWith(e.ctx(), d, "")

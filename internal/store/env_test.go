@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -51,7 +54,7 @@ func realEnv(t *testing.T, args ...string) *env {
 
 func newEnv(t *testing.T, addr string, real bool) *env {
 	t.Helper()
-	c, err := Open(Options{URL: "redis://" + addr, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
+	c, err := Open(redisconn.Options{URL: "redis://" + addr, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +127,7 @@ func (e *env) groups(log string) map[string]string {
 	return m
 }
 
-func ids(entries []Entry) []string {
+func ids(entries []redisconn.Entry) []string {
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.ID)
@@ -167,7 +170,7 @@ func (e *env) counted() (writes *atomic.Int64, c *Client) {
 	}
 	shared := redis.NewClient(o)
 	e.t.Cleanup(func() { shared.Close() })
-	c, err := Open(Options{Redis: shared, Keys: e.keys})
+	c, err := Open(redisconn.Options{Redis: shared, Keys: e.keys})
 	e.must(err)
 	return writes, c
 }
@@ -180,4 +183,59 @@ type countedConn struct {
 func (c *countedConn) Write(b []byte) (int, error) {
 	c.writes.Add(1)
 	return c.Conn.Write(b)
+}
+
+const time30s = 30 * time.Second
+
+// blocked waits until a read of r has reached the server and blocks there.
+func (e *env) blocked(r *redisconn.Reader) {
+	e.t.Helper()
+	if e.real {
+		eventually(e.t, "blocked read", func() bool {
+			return strings.Contains(e.raw.ClientList(e.ctx()).Val(), "cmd=xreadgroup") &&
+				strings.Contains(e.raw.Info(e.ctx(), "clients").Val(), "blocked_clients:1")
+		})
+		return
+	}
+	eventually(e.t, "sent read", r.Waiting)
+}
+
+// interrupted repeats Interrupt until the read has answered, as its callers do.
+func interrupted(t *testing.T, r *redisconn.Reader, answered <-chan error) error {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if err := r.Interrupt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-answered:
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	t.Fatal("the read did not answer within 10 s")
+	return nil
+}
+
+// deafConn loses the replies: what was sent is executed, and then the
+// connection is broken.
+type deafConn struct{ net.Conn }
+
+func (c deafConn) Read(b []byte) (int, error) {
+	c.Conn.Read(b)
+	c.Conn.Close()
+	return 0, io.ErrUnexpectedEOF
+}
+
+// switchConn is a deafConn while *deaf is true.
+type switchConn struct {
+	net.Conn
+	deaf *bool
+}
+
+func (c *switchConn) Read(b []byte) (int, error) {
+	if *c.deaf {
+		return deafConn{c.Conn}.Read(b)
+	}
+	return c.Conn.Read(b)
 }

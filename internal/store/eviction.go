@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // An Eviction says that a server may remove keys when its memory is full, or that it has.
@@ -42,7 +44,7 @@ func (c *Client) Evictions(ctx context.Context) (out []Eviction, err error) {
 	}
 	for _, n := range nodes {
 		text, err := n.Redis.Do(ctx, "INFO", "memory", "stats").Text()
-		if err != nil && !isReply(err) {
+		if err != nil && !redisconn.IsReply(err) {
 			return nil, fmt.Errorf("redis at %s: INFO: %w", n.Addr, err)
 		}
 		if e := parseEviction(text); e.Policy != "" && (!e.Forbidden() || e.Evicted > 0) {

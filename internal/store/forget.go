@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Unregister takes a processor out of a stream's metadata, so that nothing waits
-// for it any more, and says whether it was there.
+// for it any more, and reports whether it was there.
 func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool, error) {
 	for {
 		stored, err := c.load(ctx, c.keys.Meta(stream))
@@ -66,8 +68,8 @@ func (c *Client) forget(ctx context.Context, p Place, dead bool, leave string) e
 		keys = append(keys, p.Dead)
 	}
 	return p.wrap("forget", c.persist(ctx, func() error {
-		err := forgetScript.Run(ctx, c.once, keys, p.Processor, ExecutorIDLength, leave).Err()
-		if replyHas(err, "HELD") {
+		err := forgetScript.Run(ctx, c.NoRetry, keys, p.Processor, ExecutorIDLength, leave).Err()
+		if redisconn.ReplyHas(err, "HELD") {
 			return errors.Join(ErrHeld, err)
 		}
 		return sorted(err)
@@ -78,20 +80,20 @@ func (c *Client) forget(ctx context.Context, p Place, dead bool, leave string) e
 // its metadata. What processors left has to be forgotten before. It may be repeated.
 func (c *Client) DropStream(ctx context.Context, stream string, partitions int) error {
 	for from := 0; from < partitions; from += partitionsPerTrip {
-		var calls []*call
+		var calls []*redisconn.Call
 		for n := from; n < min(from+partitionsPerTrip, partitions); n++ {
 			due := c.keys.Delayed(stream, n)
-			calls = append(calls, plainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence))
+			calls = append(calls, redisconn.PlainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence))
 		}
-		pipeline(ctx, c.ordinary, calls)
+		redisconn.Pipeline(ctx, c.Retrying, calls)
 		for i, call := range calls {
-			if err := call.reply.Err(); err != nil {
+			if err := call.Reply.Err(); err != nil {
 				return fmt.Errorf("stream %s partition %d: delete: %w", stream, from+i, sorted(err))
 			}
 		}
 	}
 	// Together: who makes the stream anew in between would not be listed.
-	err := unlistScript.Run(ctx, c.ordinary, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
+	err := unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
 		return c.metaError(stream, sorted(err))
 	}
@@ -102,6 +104,6 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 // ForgetMembers removes the membership and the control stream of a processor
 // without members.
 func (c *Client) ForgetMembers(ctx context.Context, stream, processor string) error {
-	err := c.ordinary.Del(ctx, c.keys.Membership(stream, processor), c.keys.Control(stream, processor)).Err()
+	err := c.Retrying.Del(ctx, c.keys.Membership(stream, processor), c.keys.Control(stream, processor)).Err()
 	return c.Group(stream, processor).wrap("forget", sorted(err))
 }

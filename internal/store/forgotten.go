@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // forgottenFor is how long a View shows what Redis has forgotten.
@@ -76,8 +78,8 @@ type Known struct {
 // it for View.Forgotten. Nil stands for nothing, or for what the next owner has told. The
 // results stand in the order of known. It may be repeated.
 func (c *Client) Forgotten(ctx context.Context, known []Known) ([]*Forgotten, error) {
-	parts := c.parts(len(known), askedPerScript, func(i int) string { return known[i].Place.Log })
-	calls := make([]*call, len(parts))
+	parts := c.Slots(len(known), askedPerScript, func(i int) string { return known[i].Place.Log })
+	calls := make([]*redisconn.Call, len(parts))
 	for n, part := range parts {
 		var keys []string
 		var args []any
@@ -85,12 +87,12 @@ func (c *Client) Forgotten(ctx context.Context, known []Known) ([]*Forgotten, er
 			keys = append(keys, known[i].Place.Log, known[i].Place.Own)
 			args = append(args, known[i].Group, known[i].Epoch, known[i].Given, known[i].Back)
 		}
-		calls[n] = scriptCall(ctx, forgottenScript, keys, args...)
+		calls[n] = redisconn.ScriptCall(ctx, forgottenScript, keys, args...)
 	}
-	pipeline(ctx, c.ordinary, calls)
+	redisconn.Pipeline(ctx, c.Retrying, calls)
 	out := make([]*Forgotten, len(known))
 	for n, part := range parts {
-		texts, err := calls[n].reply.StringSlice()
+		texts, err := calls[n].Reply.StringSlice()
 		if err == nil && len(texts) != len(part) {
 			err = fmt.Errorf("reply for %d partitions, of %d", len(texts), len(part))
 		}

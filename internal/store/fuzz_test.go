@@ -3,13 +3,12 @@ package store
 import (
 	"encoding/json"
 	"maps"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
@@ -83,7 +82,7 @@ func FuzzEntry(f *testing.F) {
 	f.Add("x", deadAttempts, "-7", deadEpoch, "x", "data", "x")
 	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, id, n1, v1, n2, v2, n3, v3 string) {
-		e := Entry{ID: id, Values: map[string]any{n1: v1, n2: v2, n3: v3}}
+		e := redisconn.Entry{ID: id, Values: map[string]any{n1: v1, n2: v2, n3: v3}}
 		if h, ok := ParseHint(e); ok && !hintKinds[h.Kind] {
 			t.Fatalf("%+v", h)
 		}
@@ -116,59 +115,6 @@ func FuzzIDs(f *testing.F) {
 			if m, again, ok := ParseDelayedID(DelayedID(n, id)); !ok || m != n || again != id {
 				t.Fatalf("%q became %d, %q", delayed, m, again)
 			}
-		}
-	})
-}
-
-// FuzzURL reads anything as a URL of Redis. No error shows what stands where a password
-// does.
-func FuzzURL(f *testing.F) {
-	const secret = "s3cr3t-hunter2"
-	for _, before := range []string{"user:", ":", "", "u:x%zz", "u:a@", "u:/?#", "u:[::1"} {
-		f.Add("redis://", before, "@127.0.0.1:6379/0?db=1")
-		f.Add("rediss://", before, "@[::1/%zz?password=x")
-		f.Add("unix://", before, "@/run/redis.sock")
-		f.Add("http://", before, "@")
-		f.Add("redis+sentinel://", before, "@one:1,two/shop/0?sentinel_password=x")
-		f.Add("rediss+sentinel://", before, "@one/%zz?a@b")
-		f.Add("redis+cluster://", before, "@one:1,two,[::1]:3/0?db=0")
-		f.Add("rediss+cluster://", before, "@one,/1?a@b")
-	}
-	corpus.Add(f)
-	f.Fuzz(func(t *testing.T, scheme, before, after string) {
-		if !strings.Contains(after, "@") || !strings.HasSuffix(scheme, "://") {
-			return
-		}
-		o := Options{URL: scheme + before + secret + after, Keys: keys.Keys{App: "shop", Layout: keys.Cluster}}
-		if IsCluster(o) {
-			if _, err := clusterOptions(o); err != nil && strings.Contains(err.Error(), secret) {
-				t.Fatal(err)
-			}
-			return
-		}
-		_, s, err := baseOptions(o)
-		if err != nil && strings.Contains(err.Error(), secret) {
-			t.Fatal(err)
-		}
-		if s != nil {
-			s.close()
-		}
-	})
-}
-
-// FuzzRedirection reads anything as the answer of a node of a cluster: where it leads is a
-// slot that there is, and an address.
-func FuzzRedirection(f *testing.F) {
-	for _, text := range []string{"MOVED 3999 127.0.0.1:6381", "ASK 0 [::1]:1", "MOVED 16384 a:1", "MOVED -1 a:1", "MOVED 1 :6379", "ASK 1 a", "MOVED", "TRYAGAIN x"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		slot, addr, _ := redirection(scriptError(text))
-		if addr == "" {
-			return
-		}
-		if _, _, err := net.SplitHostPort(addr); err != nil || slot < 0 || slot >= slotCount {
-			t.Errorf("%q leads to %d at %q", text, slot, addr)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
@@ -31,7 +32,7 @@ func TestASharedRoundTripThatIsCutOff(t *testing.T) {
 				c.leave()
 				for i := range out {
 					for _, got := range <-out[i] {
-						if !got.Unknown || !errors.Is(got.Err, ErrUnknownOutcome) || len(got.IDs) != 0 {
+						if !got.Unknown || !errors.Is(got.Err, redisconn.ErrUnknownOutcome) || len(got.IDs) != 0 {
 							t.Errorf("%d: got %+v", i, got)
 						}
 					}
@@ -94,7 +95,7 @@ func TestEachSenderHasItsOwnFailure(t *testing.T) {
 			}
 		}
 		e.must((<-fits)[0].Err)
-		if got := (<-bad)[0]; !errors.Is(got.Err, ErrWrongType) || got.Unknown {
+		if got := (<-bad)[0]; !errors.Is(got.Err, redisconn.ErrWrongType) || got.Unknown {
 			t.Errorf("bad: got %+v", got)
 		}
 		c.wg.Wait()

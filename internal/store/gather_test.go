@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/groupcommit"
+	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/redis/go-redis/v9"
 
@@ -54,7 +55,7 @@ func (c *crowd) joins(ctx context.Context, as ...Append) <-chan []Appended {
 }
 
 func (c *crowd) waiting() int {
-	return c.gathers.of(nil).Waiting()
+	return c.gathers.Waiting()
 }
 
 // leave lets those go that are on their way.
@@ -119,7 +120,7 @@ func TestManySendersKeepTheirOrder(t *testing.T) {
 		counter := redistest.CountingDialer(nil)
 		rdb := redis.NewClient(&redis.Options{Addr: e.addr, Dialer: counter.Dial})
 		defer rdb.Close()
-		c, err := Open(Options{Redis: rdb, Keys: e.keys})
+		c, err := Open(redisconn.Options{Redis: rdb, Keys: e.keys})
 		e.must(err)
 		defer c.Close()
 		const senders, each = 64, 30

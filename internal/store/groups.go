@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // A ForeignGroup is a consumer group of one partition that is of no registered processor.
@@ -25,14 +27,14 @@ func (c *Client) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]
 		args = append(args, p)
 	}
 	out := make([][]ForeignGroup, m.Partitions)
-	calls := make([]*call, m.Partitions)
+	calls := make([]*redisconn.Call, m.Partitions)
 	for n := range calls {
-		calls[n] = scriptCall(ctx, groupsScript, []string{c.keys.Partition(stream, n)}, args...)
+		calls[n] = redisconn.ScriptCall(ctx, groupsScript, []string{c.keys.Partition(stream, n)}, args...)
 	}
-	inTurns(ctx, c.ordinary, calls, inTurn(len(m.Processors)))
+	redisconn.PipelineInTurns(ctx, c.Retrying, calls, inTurn(len(m.Processors)))
 	for n, call := range calls {
-		groups, err := parseGroups(call.reply.Slice())
-		if err = sorted(err); errors.Is(err, ErrWrongType) {
+		groups, err := parseGroups(call.Reply.Slice())
+		if err = sorted(err); errors.Is(err, redisconn.ErrWrongType) {
 			continue // it has none, and a look at the partition names the key
 		}
 		if err != nil {
@@ -71,13 +73,13 @@ func parseGroups(reply []any, err error) ([]ForeignGroup, error) {
 // acked may be trimmed from then on. It may be repeated.
 func (c *Client) DropGroup(ctx context.Context, stream string, partitions int, group string) error {
 	for from := 0; from < partitions; from += partitionsPerTrip {
-		calls := make([]*call, min(partitions-from, partitionsPerTrip))
+		calls := make([]*redisconn.Call, min(partitions-from, partitionsPerTrip))
 		for i := range calls {
-			calls[i] = plainCall(ctx, "XGROUP", "DESTROY", c.keys.Partition(stream, from+i), group)
+			calls[i] = redisconn.PlainCall(ctx, "XGROUP", "DESTROY", c.keys.Partition(stream, from+i), group)
 		}
-		pipeline(ctx, c.ordinary, calls)
+		redisconn.Pipeline(ctx, c.Retrying, calls)
 		for i, call := range calls {
-			if err := call.reply.Err(); err != nil && !replyHas(err, "requires the key to exist") {
+			if err := call.Reply.Err(); err != nil && !redisconn.ReplyHas(err, "requires the key to exist") {
 				return fmt.Errorf("stream %s partition %d: destroy consumer group %s: %w", stream, from+i, group, sorted(err))
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // HintPoke is the kind of a hint that an operator changed something of a
@@ -28,21 +30,21 @@ type Hint struct {
 // Hint appends a hint to a processor's control stream.
 func (c *Client) Hint(ctx context.Context, stream, processor string, h Hint) error {
 	one := c.hintCall(ctx, stream, processor, h)
-	pipeline(ctx, c.once, []*call{one})
-	if err := one.reply.Err(); err != nil {
+	redisconn.Pipeline(ctx, c.NoRetry, []*redisconn.Call{one})
+	if err := one.Reply.Err(); err != nil {
 		return fmt.Errorf("stream %s: processor %s: hint: %w", stream, processor, sorted(err))
 	}
 	return nil
 }
 
-func (c *Client) hintCall(ctx context.Context, stream, processor string, h Hint) *call {
-	return plainCall(ctx, "XADD", c.keys.Control(stream, processor), "MAXLEN", "~", controlLength, "*",
+func (c *Client) hintCall(ctx context.Context, stream, processor string, h Hint) *redisconn.Call {
+	return redisconn.PlainCall(ctx, "XADD", c.keys.Control(stream, processor), "MAXLEN", "~", controlLength, "*",
 		"v", controlVersion, "kind", h.Kind, "partition", h.Partition)
 }
 
 // ParseHint reads an entry of a control stream; ok is false for one that is no
 // hint, which is ParseControl's.
-func ParseHint(e Entry) (h Hint, ok bool) {
+func ParseHint(e redisconn.Entry) (h Hint, ok bool) {
 	text := func(field string) string { s, _ := e.Values[field].(string); return s }
 	h.Kind = text("kind")
 	if text("v") != controlVersion || !hintKinds[h.Kind] {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -61,18 +62,18 @@ func (h Holdout) String() string {
 //     died: nobody knows, before the lock expires;
 //  4. one of them has neither: it is silent, and the caller waits for its lease.
 func (c *Client) Holdouts(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []Holdout) ([]Holdout, error) {
-	calls := []*call{plainCall(ctx, "GET", c.keys.Membership(stream, processor))}
+	calls := []*redisconn.Call{redisconn.PlainCall(ctx, "GET", c.keys.Membership(stream, processor))}
 	for _, n := range partitions {
-		calls = append(calls, plainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
+		calls = append(calls, redisconn.PlainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
 	}
 	for _, n := range partitions {
-		calls = append(calls, plainCall(ctx, "HMGET", c.keys.Ownership(stream, processor, n), "tenure", "open", "expiry"))
+		calls = append(calls, redisconn.PlainCall(ctx, "HMGET", c.keys.Ownership(stream, processor, n), "tenure", "open", "expiry"))
 	}
-	pipeline(ctx, c.ordinary, calls)
+	redisconn.Pipeline(ctx, c.Retrying, calls)
 	wrap := func(err error) error {
 		return fmt.Errorf("stream %s: processor %s: rules in effect: %w", stream, processor, err)
 	}
-	value, err := calls[0].reply.Text()
+	value, err := calls[0].Reply.Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap(sorted(err))
 	}
@@ -91,7 +92,7 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 		}
 	}
 	for _, call := range calls[1+len(partitions):] {
-		h, err := unreleased(call.reply)
+		h, err := unreleased(call.Reply)
 		if err != nil {
 			return nil, wrap(sorted(err))
 		}
@@ -101,7 +102,7 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 		}
 	}
 	for i, call := range calls[1 : 1+len(partitions)] {
-		lock, err := call.reply.Text()
+		lock, err := call.Reply.Text()
 		switch {
 		case errors.Is(err, redis.Nil):
 			continue
@@ -140,15 +141,15 @@ func unreleased(reply *redis.Cmd) (Holdout, error) {
 // rules that it was of, and then a number is given again.
 func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, inEffect func(rules.Generations) bool) ([]Holdout, error) {
 	var out []Holdout
-	var calls []*call
+	var calls []*redisconn.Call
 	all := make([]*Holdout, 0, len(seen))
 	for _, h := range seen {
 		all = append(all, h)
-		calls = append(calls, plainCall(ctx, "GET", c.keys.Beat(h.Stream, h.Processor, h.Executor)))
+		calls = append(calls, redisconn.PlainCall(ctx, "GET", c.keys.Beat(h.Stream, h.Processor, h.Executor)))
 	}
-	pipeline(ctx, c.ordinary, calls)
+	redisconn.Pipeline(ctx, c.Retrying, calls)
 	for i, h := range all {
-		value, err := calls[i].reply.Text()
+		value, err := calls[i].Reply.Text()
 		switch {
 		case errors.Is(err, redis.Nil):
 			h.Silent = len(h.Partitions) == 0

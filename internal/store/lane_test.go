@@ -3,6 +3,8 @@ package store
 import (
 	"strings"
 	"testing"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // What is stored of a key stays small, so that whoever looks at all that is parked
@@ -14,7 +16,7 @@ func TestTheStateOfALongKeyIsSmall(t *testing.T) {
 			key := []string{"ada", strings.Repeat("k", 1<<20), "\xff"}[i]
 			s := RetryState{Attempts: 1, Lane: KeyLane(key)}
 			s.SetKey(key)
-			e.must(e.Park(e.ctx(), p, me, 0, parkings([]Entry{entry}, s)))
+			e.must(e.Park(e.ctx(), p, me, 0, parkings([]redisconn.Entry{entry}, s)))
 			text, err := e.raw.HGet(e.ctx(), p.Retry, entry.ID).Result()
 			e.must(err)
 			if old := strings.HasPrefix(text, `{"v":1,"lane":"kada","key":"ada","n":1`); len(text) > 2000 || old != (key == "ada") || !old && !strings.HasPrefix(text, `{"v":2,`) {

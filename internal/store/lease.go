@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -112,21 +113,21 @@ type Refreshed struct {
 // In a cluster some nodes may answer and others not: then there are both an error and
 // a result, in which the state of each partition of the others is Unknown.
 func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
-	shared := []*call{beatCall(ctx, p), plainCall(ctx, "HGET", c.keys.Rules(), "generation"), plainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
-	parts := c.parts(len(rs), c.leases(rs), func(i int) string { return rs[i].Place.Log })
-	var leases, heads []*call
+	shared := []*redisconn.Call{beatCall(ctx, p), redisconn.PlainCall(ctx, "HGET", c.keys.Rules(), "generation"), redisconn.PlainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
+	parts := c.Slots(len(rs), c.leases(rs), func(i int) string { return rs[i].Place.Log })
+	var leases, heads []*redisconn.Call
 	for _, part := range parts {
 		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part)), append(heads, headsCall(ctx, rs, part))
 	}
-	pipeline(ctx, c.once, slices.Concat(shared, leases, heads))
-	out, failed := parsePulse(p, shared[0].reply)
-	if failed != nil && c.cluster == nil {
+	redisconn.Pipeline(ctx, c.NoRetry, slices.Concat(shared, leases, heads))
+	out, failed := parsePulse(p, shared[0].Reply)
+	if failed != nil && !c.Clustered() {
 		return Refreshed{}, failed
 	}
-	out.Rules = rules.Generations{Pauses: generationOf(shared[1].reply), Blocks: generationOf(shared[2].reply)}
+	out.Rules = rules.Generations{Pauses: generationOf(shared[1].Reply), Blocks: generationOf(shared[2].Reply)}
 	out.Renewed = make([]Renewed, len(rs))
 	for n, part := range parts {
-		renewed, err := parseRenewed(leases[n].reply)
+		renewed, err := parseRenewed(leases[n].Reply)
 		if err == nil && len(renewed) != len(part) {
 			err = fmt.Errorf("reply for %d", len(renewed))
 		}
@@ -139,7 +140,7 @@ func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed,
 			out.Renewed[at] = renewed[i]
 		}
 	}
-	if failed != nil && c.cluster == nil {
+	if failed != nil && !c.Clustered() {
 		return Refreshed{}, failed
 	}
 	return out, failed
@@ -155,7 +156,7 @@ func (c *Client) leases(rs []Renewal) int {
 	return leasesPerScript
 }
 
-func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part []int) *call {
+func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part []int) *redisconn.Call {
 	const each = 6
 	keys, texts := make([]string, 0, 3*len(part)), make([]string, 0, each*len(part))
 	group, before := "", (*Renewal)(nil)
@@ -173,7 +174,7 @@ func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part [
 	for i := range texts {
 		args = append(args, &texts[i])
 	}
-	return scriptCall(ctx, refreshScript, keys, args...)
+	return redisconn.ScriptCall(ctx, refreshScript, keys, args...)
 }
 
 // known is a number, or nothing where it is not known.
@@ -239,23 +240,23 @@ func (w *words) number() int64 {
 // Probe looks at ownerships without changing anything, in one round trip: it
 // tells which of the partitions of a read that failed with ErrNoGroup are lost.
 func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
-	var calls []*call
+	var calls []*redisconn.Call
 	for _, r := range rs {
-		calls = append(calls, plainCall(ctx, "GET", r.Place.Lock), plainCall(ctx, "XPENDING", r.Place.Log, r.group()))
+		calls = append(calls, redisconn.PlainCall(ctx, "GET", r.Place.Lock), redisconn.PlainCall(ctx, "XPENDING", r.Place.Log, r.group()))
 	}
-	pipeline(ctx, c.ordinary, calls)
+	redisconn.Pipeline(ctx, c.Retrying, calls)
 	states := make([]State, len(rs))
 	for i, r := range rs {
-		lock, lockErr := calls[2*i].reply.Text()
-		pendingErr := calls[2*i+1].reply.Err()
+		lock, lockErr := calls[2*i].Reply.Text()
+		pendingErr := calls[2*i+1].Reply.Err()
 		switch {
-		case replyHas(lockErr, "WRONGTYPE"), replyHas(pendingErr, "WRONGTYPE"):
+		case redisconn.ReplyHas(lockErr, "WRONGTYPE"), redisconn.ReplyHas(pendingErr, "WRONGTYPE"):
 			states[i] = BadType
 		case lockErr != nil && !errors.Is(lockErr, redis.Nil):
 			return nil, r.Place.wrap("probe", lockErr)
 		case lock != r.Tenure.LockValue():
 			states[i] = Lost
-		case replyHas(pendingErr, "NOGROUP"):
+		case redisconn.ReplyHas(pendingErr, "NOGROUP"):
 			states[i] = GroupGone
 		case pendingErr != nil:
 			return nil, r.Place.wrap("probe", pendingErr)
@@ -270,7 +271,7 @@ func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
 // lowest up to the ID upTo, without that one if there is a "(" before it.
 func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit int) ([]string, error) {
 	upTo, without := strings.CutPrefix(upTo, "(") // which the embedded server does not understand
-	pending, err := c.ordinary.XPendingExt(ctx, &redis.XPendingExtArgs{
+	pending, err := c.Retrying.XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: p.Log, Group: group, Start: "-", End: upTo, Count: int64(limit),
 	}).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -288,5 +289,5 @@ func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit 
 
 // DestroyGroup destroys a consumer group of a partition; that there is none is no error.
 func (c *Client) DestroyGroup(ctx context.Context, p Place, group string) error {
-	return p.wrap("destroy group", sorted(c.ordinary.XGroupDestroy(ctx, p.Log, group).Err()))
+	return p.wrap("destroy group", sorted(c.Retrying.XGroupDestroy(ctx, p.Log, group).Err()))
 }

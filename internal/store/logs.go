@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // partitionsPerTrip is how many partitions share a round trip where each costs the server little.
@@ -25,19 +27,19 @@ const logsPerTrip = 64
 // trip per 64 of them.
 func (c *Client) Logs(ctx context.Context, stream string, partitions int) ([]Log, error) {
 	out := make([]Log, partitions)
-	calls := make([]*call, partitions)
+	calls := make([]*redisconn.Call, partitions)
 	for n := range calls {
-		calls[n] = scriptCall(ctx, logScript, []string{c.keys.Partition(stream, n), c.dueKeys(stream, n).Due})
+		calls[n] = redisconn.ScriptCall(ctx, logScript, []string{c.keys.Partition(stream, n), c.dueKeys(stream, n).Due})
 	}
-	inTurns(ctx, c.ordinary, calls, logsPerTrip)
+	redisconn.PipelineInTurns(ctx, c.Retrying, calls, logsPerTrip)
 	for n, call := range calls {
-		l, err := parseLog(call.reply.Slice())
+		l, err := parseLog(call.Reply.Slice())
 		if err == nil && l.End == "" {
 			err = c.readEnds(ctx, c.keys.Partition(stream, n), &l)
 		}
 		if err != nil {
 			err = fmt.Errorf("stream %s partition %d: look: %w", stream, n, sorted(err))
-			if !isReply(err) {
+			if !redisconn.IsReply(err) {
 				return nil, err
 			}
 			l = Log{Err: err}
@@ -59,11 +61,11 @@ func parseLog(flat []any, err error) (Log, error) {
 // readEnds reads the first and the last entry of a partition, in a command of its own each: a script would copy large
 // ones several times.
 func (c *Client) readEnds(ctx context.Context, log string, l *Log) error {
-	first, err := c.ordinary.XRangeN(ctx, log, "-", "+", 1).Result()
+	first, err := c.Retrying.XRangeN(ctx, log, "-", "+", 1).Result()
 	if err != nil {
 		return err
 	}
-	last, err := c.ordinary.XRevRangeN(ctx, log, "+", "-", 1).Result()
+	last, err := c.Retrying.XRevRangeN(ctx, log, "+", "-", 1).Result()
 	if err == nil && len(first) > 0 && len(last) > 0 { // not removed meanwhile
 		l.First, l.End = first[0].ID, last[0].ID
 	}

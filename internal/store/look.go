@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // What bounds how long one script, and a round trip of some, keep the server.
@@ -29,8 +30,8 @@ func (c *Client) looks(ps []Place) (looks []*look) {
 		groups := c.groups(ps[part[0]].Stream, len(part))
 		for some := range slices.Chunk(part, placesPerLook) {
 			slot := 0
-			if c.cluster != nil {
-				slot = slotOf(ps[some[0]].Log)
+			if c.Clustered() {
+				slot = redisconn.Slot(ps[some[0]].Log)
 			}
 			l := open[slot]
 			if l == nil || l.full(len(some), groups) {
@@ -97,7 +98,7 @@ func (c *Client) groups(stream string, atLeast int) int {
 	return max(1, atLeast, len(m.Processors))
 }
 
-func viewCall(ctx context.Context, ps []Place, l *look) *call {
+func viewCall(ctx context.Context, ps []Place, l *look) *redisconn.Call {
 	keys, args := []string{}, []any{ExecutorIDLength, statesLooked}
 	for _, part := range l.parts {
 		keys = append(keys, ps[part[0]].Log, ps[part[0]].Due)
@@ -107,7 +108,7 @@ func viewCall(ctx context.Context, ps []Place, l *look) *call {
 			keys, args = append(keys, p.Lock, p.Own, p.Retry, p.Dead), append(args, p.Processor)
 		}
 	}
-	return scriptCall(ctx, viewScript, keys, args...)
+	return redisconn.ScriptCall(ctx, viewScript, keys, args...)
 }
 
 // seenBy are the values of the first places of a look, one at least; text for those of which something is wrong.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -39,7 +40,7 @@ func (s *MembershipStore) Load(ctx context.Context) ([]byte, error) {
 
 // unreadable is the error of reading a membership.
 func unreadable(key string, err error) error {
-	if errors.Is(err, ErrWrongType) {
+	if errors.Is(err, redisconn.ErrWrongType) {
 		return &rebalance.UnreadableError{Key: key, Err: err}
 	}
 	return err
@@ -85,7 +86,7 @@ func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context
 func (s *MembershipStore) obtain(ctx context.Context, key, token string, first bool) error {
 	err := s.c.obtain(ctx, key, token, adminExpiry)
 	if errors.Is(err, ErrHeld) && first {
-		return errors.Join(err, s.c.once.Do(ctx, "PEXPIRE", key, milliseconds(adminExpiry), "LT").Err())
+		return errors.Join(err, s.c.NoRetry.Do(ctx, "PEXPIRE", key, milliseconds(adminExpiry), "LT").Err())
 	}
 	return err
 }
@@ -94,7 +95,7 @@ func (s *MembershipStore) obtain(ctx context.Context, key, token string, first b
 func (s *MembershipStore) unlock(ctx context.Context, key, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	unlockScript.Run(ctx, s.c.once, []string{key}, token)
+	unlockScript.Run(ctx, s.c.NoRetry, []string{key}, token)
 }
 
 // Alive returns the remaining life of each heartbeat that is there, each bounded
@@ -107,7 +108,7 @@ func (s *MembershipStore) Alive(ctx context.Context, executors []string, atMost 
 	for i, id := range executors {
 		beats[i] = s.c.keys.Beat(s.stream, s.processor, id)
 	}
-	lives, err := aliveScript.Run(ctx, s.c.once, beats, milliseconds(atMost)).Int64Slice()
+	lives, err := aliveScript.Run(ctx, s.c.NoRetry, beats, milliseconds(atMost)).Int64Slice()
 	if err != nil {
 		return nil, s.wrap("heartbeats", sorted(err))
 	}

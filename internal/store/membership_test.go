@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -166,17 +167,17 @@ func TestParseControlRefuses(t *testing.T) {
 	good := func() map[string]any {
 		return map[string]any{"v": "1", "kind": "released", "executor": alice, "generation": "7", "partition": "3"}
 	}
-	if _, err := ParseControl(Entry{ID: "1-1", Values: good()}); err != nil {
+	if _, err := ParseControl(redisconn.Entry{ID: "1-1", Values: good()}); err != nil {
 		t.Fatal(err)
 	}
 	for field, value := range map[string]any{"v": "2", "kind": "jump", "generation": "x", "partition": nil} {
 		values := good()
 		values[field] = value
-		if m, err := ParseControl(Entry{ID: "1-1", Values: values}); err == nil || m != (rebalance.Message{}) {
+		if m, err := ParseControl(redisconn.Entry{ID: "1-1", Values: values}); err == nil || m != (rebalance.Message{}) {
 			t.Errorf("%s %v: got %v, %v", field, value, m, err)
 		}
 	}
-	if _, err := ParseControl(Entry{ID: "1-1"}); err == nil {
+	if _, err := ParseControl(redisconn.Entry{ID: "1-1"}); err == nil {
 		t.Error("an entry without data was read")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -152,7 +153,7 @@ func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
 // list notes that there is a stream, unless the app's keys are being moved. A server
 // that is full lets nobody write what it has already.
 func (c *Client) list(ctx context.Context, stream string) error {
-	there, err := c.ordinary.HMGet(ctx, c.keys.Streams(), stream, MarkField).Result()
+	there, err := c.Retrying.HMGet(ctx, c.keys.Streams(), stream, MarkField).Result()
 	if err == nil && len(there) != 2 {
 		err = fmt.Errorf("reply of %d values", len(there))
 	}
@@ -163,7 +164,7 @@ func (c *Client) list(ctx context.Context, stream string) error {
 			}
 		}
 		if there[0] == nil {
-			err = c.ordinary.HSet(ctx, c.keys.Streams(), stream, "1").Err()
+			err = c.Retrying.HSet(ctx, c.keys.Streams(), stream, "1").Err()
 		}
 	}
 	if err != nil {
@@ -247,7 +248,7 @@ func parseMeta(data []byte) (Meta, error) {
 
 // LoadMeta returns the stored metadata of a stream, and whether there is any.
 func (c *Client) LoadMeta(ctx context.Context, stream string) (Meta, bool, error) {
-	return c.loadMeta(ctx, c.ordinary, stream)
+	return c.loadMeta(ctx, c.Retrying, stream)
 }
 
 func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string) (Meta, bool, error) {
@@ -277,7 +278,7 @@ func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 
 // Streams returns the names of the app's streams, sorted.
 func (c *Client) Streams(ctx context.Context) ([]string, error) {
-	known, err := c.ordinary.HGetAll(ctx, c.keys.Streams()).Result()
+	known, err := c.Retrying.HGetAll(ctx, c.keys.Streams()).Result()
 	if err != nil {
 		return nil, c.streamsError(sorted(err))
 	}
@@ -296,7 +297,7 @@ type MetaError struct {
 
 // Error names the stream, and the key with the remedy where that holds something else.
 func (e *MetaError) Error() string {
-	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, ErrWrongType) {
+	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, redisconn.ErrWrongType) {
 		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and whoever works or sends next writes it anew from its own settings", e.Stream, e.Key, e.Err)
 	}
 	if errors.Is(e.Err, errAnotherVersion) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 func orders(processors ...string) Meta {
@@ -69,7 +70,7 @@ func TestMetaConflicts(t *testing.T) {
 			_, err := e.EnsureMeta(e.ctx(), "orders", m)
 			conflict(t, err, MetaConflictError{"orders", tt.field, tt.stored, tt.own})
 		}
-		other, err := Open(Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "example", Layout: keys.Cluster}})
+		other, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "example", Layout: keys.Cluster}})
 		e.must(err)
 		defer other.Close()
 		_, err = other.EnsureMeta(e.ctx(), "orders", orders())
@@ -165,7 +166,7 @@ func TestStreamsThatAreDroppedMeanwhile(t *testing.T) {
 func TestStreams(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
-			c, err := Open(Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "app" + layout.String(), Layout: layout}})
+			c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "app" + layout.String(), Layout: layout}})
 			e.must(err)
 			defer c.Close()
 			for _, name := range []string{"b", "a.b", "a"} {

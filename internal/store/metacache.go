@@ -56,7 +56,7 @@ func (c *Client) recentMeta(ctx context.Context, stream string) (Meta, error) {
 	if known && time.Since(old.at) < metaAge {
 		return old.Meta, c.refused(stream, old.Layout)
 	}
-	m, ok, err := c.loadMeta(ctx, c.once, stream)
+	m, ok, err := c.loadMeta(ctx, c.NoRetry, stream)
 	switch {
 	case ok:
 		return m, c.refused(stream, m.Layout)

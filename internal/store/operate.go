@@ -31,7 +31,7 @@ func (c *Client) RetryNow(ctx context.Context, p Place, ids []string) (due []str
 // may write the same states meanwhile.
 func (c *Client) retryNow(ctx context.Context, p Place, ids []string) (due []string, err error) {
 	for len(ids) > 0 {
-		stored, err := c.ordinary.HMGet(ctx, p.Retry, ids...).Result()
+		stored, err := c.Retrying.HMGet(ctx, p.Retry, ids...).Result()
 		if err != nil {
 			return due, sorted(err)
 		}
@@ -78,7 +78,7 @@ func (c *Client) amend(ctx context.Context, p Place, args []any) (changed []int6
 	}
 	err = c.persist(ctx, func() error {
 		var err error
-		changed, err = amendScript.Run(ctx, c.once, []string{p.Own, p.Retry}, args...).Int64Slice()
+		changed, err = amendScript.Run(ctx, c.NoRetry, []string{p.Own, p.Retry}, args...).Int64Slice()
 		if err == nil && len(changed) != len(args)/3 {
 			err = fmt.Errorf("unexpected reply of %d values", len(changed))
 		}
@@ -102,7 +102,7 @@ func (c *Client) DropParked(ctx context.Context, p Place, ids []string) error {
 			args[i] = id
 		}
 		err := c.persist(ctx, func() error {
-			return sorted(dropScript.Run(ctx, c.once, []string{p.Own, p.Parked, p.Retry}, args...).Err())
+			return sorted(dropScript.Run(ctx, c.NoRetry, []string{p.Own, p.Parked, p.Retry}, args...).Err())
 		})
 		if err != nil {
 			return p.wrap("drop parked events", err)

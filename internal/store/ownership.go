@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Found says where a position comes from.
@@ -53,8 +54,8 @@ type Position struct {
 func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign time.Duration) error {
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
-		if err := c.together.run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
-			if err = sorted(err); errors.Is(err, ErrWrongType) { // nobody holds what is no lock
+		if err := c.Batched.Run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
+			if err = sorted(err); errors.Is(err, redisconn.ErrWrongType) { // nobody holds what is no lock
 				return p.failed("lock", err)
 			}
 			return p.wrap("lock", fmt.Errorf("%w; bounding it: %w", ErrHeld, err))
@@ -65,11 +66,11 @@ func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign ti
 
 // obtain makes one try for a lock.
 func (c *Client) obtain(ctx context.Context, key, value string, expiry time.Duration) error {
-	_, err := redislock.Obtain(ctx, c.together, key, expiry, &redislock.Options{Token: value})
+	_, err := redislock.Obtain(ctx, c.Batched, key, expiry, &redislock.Options{Token: value})
 	switch {
 	case errors.Is(err, redislock.ErrNotObtained):
 		return ErrHeld
-	case replyHas(err, "OOM "):
+	case redisconn.ReplyHas(err, "OOM "):
 		return c.obtainInNeed(ctx, key, value, expiry)
 	}
 	return sorted(err)
@@ -77,7 +78,7 @@ func (c *Client) obtain(ctx context.Context, key, value string, expiry time.Dura
 
 // obtainInNeed is obtain on a server whose memory is full.
 func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry time.Duration) error {
-	obtained, err := obtainScript.Run(ctx, c.once, []string{key}, value, milliseconds(expiry)).Bool()
+	obtained, err := obtainScript.Run(ctx, c.NoRetry, []string{key}, value, milliseconds(expiry)).Bool()
 	if err == nil && !obtained {
 		return ErrHeld
 	}
@@ -98,7 +99,7 @@ func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, 
 	}
 	var pos Position
 	err := c.persist(ctx, func() error {
-		reply, err := c.takeovers.run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
+		reply, err := c.BatchedReplicated.Run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
 			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
 		if err == nil {
 			pos, err = parsePosition(reply)
@@ -133,7 +134,7 @@ func (c *Client) persist(ctx context.Context, fn func() error) error {
 	const tries = 3
 	for try := 1; ; try++ {
 		err := fn()
-		if !errors.Is(err, ErrUnknownOutcome) || try == tries {
+		if !errors.Is(err, redisconn.ErrUnknownOutcome) || try == tries {
 			return err
 		}
 		if !pause(ctx, time.Duration(try)*20*time.Millisecond) {
@@ -170,7 +171,7 @@ func (c *Client) Abandon(ctx context.Context, p Place, t Tenure) error {
 
 func (c *Client) unlock(ctx context.Context, t Tenure, keys []string, position ...any) (held bool, err error) {
 	err = c.persist(ctx, func() error {
-		n, err := c.together.run(ctx, unlockScript, keys, append([]any{t.LockValue()}, position...)...).Int64()
+		n, err := c.Batched.Run(ctx, unlockScript, keys, append([]any{t.LockValue()}, position...)...).Int64()
 		held = n == 1
 		return sorted(err)
 	})

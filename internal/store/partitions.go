@@ -28,12 +28,12 @@ func (e *MorePartitionsError) Error() string {
 // partitions, behind whose last partition there is another one. Programs in other languages share
 // streams with the standalone layout only.
 func (c *Client) MorePartitions(ctx context.Context, own map[string]int) (more map[string]*MorePartitionsError, err error) {
-	if c.keys.Layout != keys.Standalone || c.cluster != nil {
+	if c.keys.Layout != keys.Standalone || c.Clustered() {
 		return nil, nil
 	}
 	more = map[string]*MorePartitionsError{}
 	for step := 0; len(own) > 0; step++ {
-		pipe, found := c.ordinary.Pipeline(), map[string]*redis.IntCmd{}
+		pipe, found := c.Retrying.Pipeline(), map[string]*redis.IntCmd{}
 		for stream, n := range own {
 			found[stream] = pipe.Exists(ctx, c.keys.Partition(stream, n+step))
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // ExecutorIDLength is the length of every executor ID.
@@ -78,7 +80,7 @@ func (p Place) wrap(op string, err error) error {
 // failed is an error of an operation on a partition; of an ownership hash whose contents
 // are garbled it names key and field.
 func (p Place) failed(op string, err error) error {
-	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && isReply(err) {
+	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && redisconn.IsReply(err) {
 		field, value, _ := strings.Cut(found, " ")
 		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it", p.Own, ErrGarbled, field, value)
 	}

@@ -8,16 +8,17 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // beatCall writes a heartbeat, and reads the membership.
-func beatCall(ctx context.Context, p Pulse) *call {
+func beatCall(ctx context.Context, p Pulse) *redisconn.Call {
 	known := ""
 	if len(p.Seen) > 0 {
 		sum := sha1.Sum(p.Seen)
 		known = hex.EncodeToString(sum[:])
 	}
-	return scriptCall(ctx, beatScript, []string{p.Key, p.Membership}, milliseconds(p.Expiry), p.Beat.Encode(), known)
+	return redisconn.ScriptCall(ctx, beatScript, []string{p.Key, p.Membership}, milliseconds(p.Expiry), p.Beat.Encode(), known)
 }
 
 // parsePulse reads the reply of beat.lua: what is not about a lock.
@@ -49,7 +50,7 @@ func refusal(reply any) error {
 	if list, ok := reply.([]any); ok && len(list) == 1 {
 		reply = list[0]
 	}
-	return scriptError(fmt.Sprint(reply))
+	return redisconn.ScriptError(fmt.Sprint(reply))
 }
 
 // generationOf reads a generation of the rules, which leases do not depend on:

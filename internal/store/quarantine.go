@@ -42,7 +42,7 @@ func (c *Client) storeStop(ctx context.Context, p Place, t Tenure, q Quarantine,
 		return p.wrap(field, err)
 	}
 	return p.failed(field, c.persist(ctx, func() error {
-		return sorted(quarantineScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
+		return sorted(quarantineScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
 	}))
 }
 
@@ -57,7 +57,7 @@ func (c *Client) Quarantined(ctx context.Context, p Place) (*Quarantine, error) 
 }
 
 func (c *Client) quarantine(ctx context.Context, p Place) (string, error) {
-	text, err := c.ordinary.HGet(ctx, p.Own, "quarantine").Result()
+	text, err := c.Retrying.HGet(ctx, p.Own, "quarantine").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return "", sorted(err)
 	}
@@ -92,7 +92,7 @@ func (c *Client) Resume(ctx context.Context, p Place, skip bool) (q Quarantine, 
 		var n int64
 		err = c.persist(ctx, func() error {
 			var err error
-			n, err = resumeScript.Run(ctx, c.once, []string{p.Own}, text, event).Int64()
+			n, err = resumeScript.Run(ctx, c.NoRetry, []string{p.Own}, text, event).Int64()
 			return sorted(err)
 		})
 		if err != nil {

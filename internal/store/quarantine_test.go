@@ -105,7 +105,7 @@ func TestResumeThatArrivesLate(t *testing.T) {
 		seen := e.raw.HGet(e.ctx(), p.Own, "quarantine").Val()
 		run := func(skip string, want int64) {
 			t.Helper()
-			n, err := resumeScript.Run(e.ctx(), e.once, []string{p.Own}, seen, skip).Int64()
+			n, err := resumeScript.Run(e.ctx(), e.NoRetry, []string{p.Own}, seen, skip).Int64()
 			e.must(err)
 			equal(t, "reply", n, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // breakingServer is a server that appends once and then closes the connection,
@@ -90,7 +91,7 @@ func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
 		{"two records", 2, map[string]string{"EVALSHA": "*1\r\n$7\r\n1-1 1-2\r\n"}, "[1-1 1-2]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := Open(Options{URL: "redis://" + breakingServer(t, tt.replies), Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
+			c, err := Open(redisconn.Options{URL: "redis://" + breakingServer(t, tt.replies), Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +101,7 @@ func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
 			if fmt.Sprint(out[0].IDs) != tt.ids || out[0].Err != nil || out[0].Unknown {
 				t.Errorf("answered: got %+v", out[0])
 			}
-			if len(out[1].IDs) > 0 || !out[1].Unknown || !errors.Is(out[1].Err, ErrUnknownOutcome) {
+			if len(out[1].IDs) > 0 || !out[1].Unknown || !errors.Is(out[1].Err, redisconn.ErrUnknownOutcome) {
 				t.Errorf("not answered: got %+v", out[1])
 			}
 		})

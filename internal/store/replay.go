@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // ErrNoEvent says that a dead letter has no fields of an event.
@@ -37,12 +38,12 @@ func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err 
 	wide := false
 	if c.keys.Layout == keys.Standalone || r.Partition == r.From.Partition {
 		id, ok, err = c.replayAtOnce(ctx, r)
-		wide = replyHas(err, "WIDE ")
+		wide = redisconn.ReplyHas(err, "WIDE ")
 	}
 	if wide || c.keys.Layout != keys.Standalone && r.Partition != r.From.Partition {
 		id, ok, err = c.replayInTwo(ctx, r)
 	}
-	if replyHas(err, "EMPTY ") {
+	if redisconn.ReplyHas(err, "EMPTY ") {
 		err = ErrNoEvent
 	}
 	return id, ok, r.From.wrap("replay dead letter "+entryid.EventID(r.From.Partition, r.ID), err)
@@ -57,7 +58,7 @@ func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool
 			args = append(args, s)
 		}
 		return c.persist(ctx, func() error {
-			reply, err := replayScript.Run(ctx, c.once, []string{r.From.Dead, log}, args...).StringSlice()
+			reply, err := replayScript.Run(ctx, c.NoRetry, []string{r.From.Dead, log}, args...).StringSlice()
 			err = sorted(err)
 			switch {
 			case err == nil && len(reply) == 1:
@@ -65,7 +66,7 @@ func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool
 			case err == nil:
 				ok = unknown
 			}
-			unknown = unknown || errors.Is(err, ErrUnknownOutcome)
+			unknown = unknown || errors.Is(err, redisconn.ErrUnknownOutcome)
 			return err
 		})
 	})
@@ -79,7 +80,7 @@ func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool
 //     back;
 //  3. the dead letter is removed.
 func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool, err error) {
-	found, err := c.ordinary.XRange(ctx, r.From.Dead, r.ID, r.ID).Result()
+	found, err := c.Retrying.XRange(ctx, r.From.Dead, r.ID, r.ID).Result()
 	if err != nil || len(found) == 0 {
 		return "", false, sorted(err)
 	}

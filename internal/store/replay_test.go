@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
@@ -44,7 +45,7 @@ func layouts(t *testing.T, test func(t *testing.T, e *env)) {
 // under is the same server, with keys of a layout.
 func (e *env) under(layout keys.Layout) *env {
 	e.t.Helper()
-	c, err := Open(Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "example", Layout: layout}})
+	c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "example", Layout: layout}})
 	e.must(err)
 	e.t.Cleanup(func() { c.Close() })
 	return &env{Client: c, t: e.t, raw: e.raw, real: e.real, addr: e.addr}
@@ -120,7 +121,7 @@ func TestReplayThatIsCutOff(t *testing.T) {
 							proxy, hurt := e.behindProxy()
 							proxy.On(command, n).Do(c.action)
 							_, ok, err := hurt.Replay(e.ctx(), r)
-							if left := len(e.letters(p)); err == nil && (!ok || left > 0) || err != nil && !errors.Is(err, ErrUnknownOutcome) && left == 0 {
+							if left := len(e.letters(p)); err == nil && (!ok || left > 0) || err != nil && !errors.Is(err, redisconn.ErrUnknownOutcome) && left == 0 {
 								t.Errorf("replayed %v, %v, and %d dead letters", ok, err, left)
 							}
 							if now := e.values(tt.stream, tt.partition); len(e.letters(p)) == 0 && !slices.Contains(now[len(before):], tt.want) {

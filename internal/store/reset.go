@@ -11,7 +11,7 @@ import "context"
 func (c *Client) Reset(ctx context.Context, p Place, t Tenure, to string) (floor string, err error) {
 	err = c.persist(ctx, func() error {
 		var err error
-		floor, err = resetScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Own},
+		floor, err = resetScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Own},
 			GroupName(p.Processor, t.Executor), t.LockValue(), to).Text()
 		return sorted(err)
 	})

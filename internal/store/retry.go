@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 const (
@@ -45,7 +46,7 @@ func (s RetryState) Counted() int { return s.Attempts - s.Void }
 
 // A Parking is an event to be parked.
 type Parking struct {
-	Entry Entry
+	Entry redisconn.Entry
 	State RetryState // its ID is the entry's
 }
 
@@ -68,7 +69,7 @@ func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []
 		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
 	}
 	return p.failed(fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
-		return sorted(parkScript.Run(ctx, c.once, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
+		return sorted(parkScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
 	}))
 }
 
@@ -85,7 +86,7 @@ func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState
 	var n int64
 	err = c.persist(ctx, func() error {
 		var err error
-		n, err = attemptScript.Run(ctx, c.once, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
+		n, err = attemptScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
 		return sorted(err)
 	})
 	return n > 0, p.failed("write retry of event "+entryid.EventID(p.Partition, s.ID), err)
@@ -93,22 +94,22 @@ func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState
 
 // BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
 // trip.
-func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState) (e Entry, ok bool, err error) {
+func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState) (e redisconn.Entry, ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
 		return e, false, p.wrap("begin retry", err)
 	}
 	err = c.persist(ctx, func() error {
-		calls := []*call{
-			plainCall(ctx, "HMGET", p.Parked, s.ID),
-			scriptCall(ctx, attemptScript, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state),
+		calls := []*redisconn.Call{
+			redisconn.PlainCall(ctx, "HMGET", p.Parked, s.ID),
+			redisconn.ScriptCall(ctx, attemptScript, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state),
 		}
-		pipeline(ctx, c.once, calls)
-		n, err := calls[1].reply.Int64()
+		redisconn.Pipeline(ctx, c.NoRetry, calls)
+		n, err := calls[1].Reply.Int64()
 		if err != nil {
 			return sorted(err)
 		}
-		text, err := calls[0].reply.Slice()
+		text, err := calls[0].Reply.Slice()
 		if err != nil {
 			return sorted(err)
 		}
@@ -129,7 +130,7 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 // inside like Park, and may be repeated.
 func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string) error {
 	return p.failed("begin event "+id, c.persist(ctx, func() error {
-		return sorted(beginScript.Run(ctx, c.once, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
+		return sorted(beginScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
 	}))
 }
 
@@ -137,7 +138,7 @@ func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string)
 // is over. It is repeated inside like Park, and may be repeated.
 func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {
 	return p.failed("settle event "+entryid.EventID(p.Partition, id), c.persist(ctx, func() error {
-		return sorted(settleScript.Run(ctx, c.once, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
+		return sorted(settleScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
 	}))
 }
 
@@ -148,7 +149,7 @@ func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error
 func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now time.Time, err error) {
 	found := map[string]string{} // HSCAN may return a field twice
 	for cursor := uint64(0); ; {
-		flat, next, err := c.ordinary.HScan(ctx, p.Retry, cursor, "", statesAtOnce).Result()
+		flat, next, err := c.Retrying.HScan(ctx, p.Retry, cursor, "", statesAtOnce).Result()
 		if err != nil {
 			return nil, now, p.wrap("retries", sorted(err))
 		}
@@ -168,7 +169,7 @@ func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now
 		states = append(states, s)
 	}
 	slices.SortFunc(states, func(a, b RetryState) int { return entryid.Compare(a.ID, b.ID) })
-	if now, err = c.ordinary.Time(ctx).Result(); err != nil {
+	if now, err = c.Retrying.Time(ctx).Result(); err != nil {
 		return nil, now, p.wrap("retries", sorted(err))
 	}
 	for i := range states {
@@ -186,20 +187,20 @@ func (s *RetryState) moveBack(now int64) {
 }
 
 // Parked returns a parked event, and whether it is there.
-func (c *Client) Parked(ctx context.Context, p Place, id string) (Entry, bool, error) {
-	text, err := c.ordinary.HMGet(ctx, p.Parked, id).Result()
+func (c *Client) Parked(ctx context.Context, p Place, id string) (redisconn.Entry, bool, error) {
+	text, err := c.Retrying.HMGet(ctx, p.Parked, id).Result()
 	if err != nil {
-		return Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), sorted(err))
+		return redisconn.Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), sorted(err))
 	}
 	packed, ok := text[0].(string)
 	if !ok {
-		return Entry{}, false, nil
+		return redisconn.Entry{}, false, nil
 	}
 	values, err := unpack(packed)
 	if err != nil {
-		return Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), err)
+		return redisconn.Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), err)
 	}
-	return Entry{ID: id, Values: values}, true, nil
+	return redisconn.Entry{ID: id, Values: values}, true, nil
 }
 
 // version is that of the form in which the state is stored.

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
 // begin appends entries 1-1, 2-2, … and makes alice, tenure 1, read them.
-func (e *env) begin(p Place, n int) []Entry {
+func (e *env) begin(p Place, n int) []redisconn.Entry {
 	e.t.Helper()
 	for i := range n {
 		e.add(p.Log, fmt.Sprintf("%d-%d", i+1, i+1))
@@ -53,7 +54,7 @@ func (e *env) retries(p Place) []RetryState {
 	return states
 }
 
-func parkings(entries []Entry, s RetryState) (ps []Parking) {
+func parkings(entries []redisconn.Entry, s RetryState) (ps []Parking) {
 	for _, entry := range entries {
 		s.ID = entry.ID
 		ps = append(ps, Parking{Entry: entry, State: s})
@@ -95,7 +96,7 @@ func TestParkIsAllOrNothing(t *testing.T) {
 		entries := e.begin(p, 5)
 		e.must(e.Park(e.ctx(), p, me, 3, parkings(entries[:2], RetryState{})))
 		before := e.snapshot(p)
-		if err := e.Park(e.ctx(), p, me, 3, parkings(entries[2:4], RetryState{})); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnknownOutcome) {
+		if err := e.Park(e.ctx(), p, me, 3, parkings(entries[2:4], RetryState{})); !errors.Is(err, ErrFull) || errors.Is(err, redisconn.ErrUnknownOutcome) {
 			t.Errorf("got %v, want ErrFull", err)
 		}
 		equal(t, "after a park that did not fit", e.snapshot(p), before)
@@ -196,30 +197,30 @@ func TestErrorsAreCut(t *testing.T) {
 var written = []struct {
 	name  string
 	group bool // it needs the tenure's group
-	run   func(e *env, p Place, t Tenure, entry Entry) error
+	run   func(e *env, p Place, t Tenure, entry redisconn.Entry) error
 }{
-	{"park", true, func(e *env, p Place, t Tenure, entry Entry) error {
-		return e.Park(e.ctx(), p, t, 5, parkings([]Entry{entry}, RetryState{Attempts: 1}))
+	{"park", true, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
+		return e.Park(e.ctx(), p, t, 5, parkings([]redisconn.Entry{entry}, RetryState{Attempts: 1}))
 	}},
-	{"attempt", false, func(e *env, p Place, t Tenure, entry Entry) error {
+	{"attempt", false, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
 		_, err := e.WriteRetry(e.ctx(), p, t, RetryState{ID: entry.ID, Attempts: 2, Running: true})
 		return err
 	}},
-	{"settle", false, func(e *env, p Place, t Tenure, entry Entry) error { return e.Settle(e.ctx(), p, t, entry.ID) }},
-	{"bury", true, func(e *env, p Place, t Tenure, entry Entry) error {
+	{"settle", false, func(e *env, p Place, t Tenure, entry redisconn.Entry) error { return e.Settle(e.ctx(), p, t, entry.ID) }},
+	{"bury", true, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
 		return e.Bury(e.ctx(), p, t, DeadLetter{Entry: entry, Attempts: 3})
 	}},
-	{"quarantine", false, func(e *env, p Place, t Tenure, entry Entry) error {
+	{"quarantine", false, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
 		return e.Quarantine(e.ctx(), p, t, Quarantine{Reason: "bad", Event: entry.ID, At: 5})
 	}},
 }
 
 // ready makes entry 1-1 pending, and parks it where it has to be.
-func (e *env) ready(p Place, parked bool) Entry {
+func (e *env) ready(p Place, parked bool) redisconn.Entry {
 	e.t.Helper()
 	entry := e.begin(p, 2)[0]
 	if parked {
-		e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, parkings([]Entry{entry}, RetryState{Attempts: 1})))
+		e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, parkings([]redisconn.Entry{entry}, RetryState{Attempts: 1})))
 	}
 	return entry
 }
@@ -311,7 +312,7 @@ func TestWritesOfATenureBesideAWrongType(t *testing.T) {
 				e.must(e.raw.Set(e.ctx(), key, "x", 0).Err())
 				before := e.snapshot(p)
 				if err := w.run(e, p, tenure(alice, 1), entry); err != nil {
-					if !errors.Is(err, ErrWrongType) {
+					if !errors.Is(err, redisconn.ErrWrongType) {
 						t.Errorf("%s: got %v, want ErrWrongType", w.name, err)
 					}
 					equal(t, w.name, e.snapshot(p), before)
@@ -339,7 +340,7 @@ func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 			if err := w.run(e, p, tenure(alice, 1), entry); err != nil {
 				t.Errorf("%s, parked %v: %v", w.name, parked, err)
 			}
-			if err := replay(); !replyHas(err, "OOM") {
+			if err := replay(); !redisconn.ReplyHas(err, "OOM") {
 				t.Errorf("replay: %v", err)
 			}
 			e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
@@ -367,7 +368,7 @@ func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
 		owner := tenure(alice, 1)
 		e.own(p, owner)
 		e.read(p, alice, 1)
-		one := Entry{ID: "1-1", Values: map[string]any{"data": "\x00\xff", "b": ""}}
+		one := redisconn.Entry{ID: "1-1", Values: map[string]any{"data": "\x00\xff", "b": ""}}
 		s := RetryState{ID: "1-1", Lane: "ka", Attempts: 1}
 		e.must(e.Park(e.ctx(), p, owner, 0, []Parking{{Entry: one, State: s}}))
 		s.Attempts, s.Running = 2, true

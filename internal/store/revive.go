@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Revive parks the event of a dead letter again, for the processor that gave up on it
@@ -30,7 +31,7 @@ func (c *Client) Revive(ctx context.Context, p Place, letter string, limit int64
 func (c *Client) Poke(ctx context.Context, p Place) { c.poke(ctx, p) }
 
 func (c *Client) revive(ctx context.Context, p Place, letter string, limit int64) (ok bool, err error) {
-	found, err := c.ordinary.XRange(ctx, p.Dead, letter, letter).Result()
+	found, err := c.Retrying.XRange(ctx, p.Dead, letter, letter).Result()
 	if err != nil || len(found) == 0 {
 		return false, sorted(err)
 	}
@@ -47,11 +48,11 @@ func (c *Client) revive(ctx context.Context, p Place, letter string, limit int64
 	}
 	unknown := false
 	err = c.persist(ctx, func() error {
-		n, err := reviveScript.Run(ctx, c.once, []string{p.Dead, p.Parked, p.Retry, p.Own},
+		n, err := reviveScript.Run(ctx, c.NoRetry, []string{p.Dead, p.Parked, p.Retry, p.Own},
 			letter, d.Entry.ID, pack(flatten(d.Entry.Values)), state, max(limit, 0)).Int64()
 		err = sorted(err)
 		ok = err == nil && (n == 1 || unknown)
-		unknown = unknown || errors.Is(err, ErrUnknownOutcome)
+		unknown = unknown || errors.Is(err, redisconn.ErrUnknownOutcome)
 		return err
 	})
 	return ok, err

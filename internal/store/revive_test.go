@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
@@ -84,7 +85,7 @@ func TestReviveRefuses(t *testing.T) {
 		}
 		e.raw.Del(e.ctx(), p.Own)
 		e.raw.Set(e.ctx(), p.Own, "x", 0)
-		if _, err = e.Revive(e.ctx(), p, id, 0); !errors.Is(err, ErrWrongType) {
+		if _, err = e.Revive(e.ctx(), p, id, 0); !errors.Is(err, redisconn.ErrWrongType) {
 			t.Errorf("wrong type: %v", err)
 		}
 		equal(t, "dead letters", len(e.letters(p)), 2)
@@ -110,7 +111,7 @@ func TestReviveWhoseReplyIsLost(t *testing.T) {
 			e.must(err)
 			equal(t, "parked, dead", []int{len(states), len(e.letters(p))}, []int{1, 0})
 			// It dies once more.
-			e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: Entry{ID: states[0].ID, Values: map[string]any{"data": "x"}}, Key: "ada"}))
+			e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: states[0].ID, Values: map[string]any{"data": "x"}}, Key: "ada"}))
 			id = e.letters(p)[0].ID
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // A Role is what a user of the server is there for. Roles can be joined by |.
@@ -66,24 +67,21 @@ const (
 	Lasting        // where replicas have to confirm
 )
 
-// wants says whether a right is needed here.
+// wants reports whether a right is needed here.
 func (c *Client) wants(r Right) bool {
 	switch r.When {
 	case Clustered:
-		return c.cluster != nil
+		return c.Clustered()
 	case Moving:
-		return c.masters != nil
+		return c.MasterMoves()
 	case Lasting:
-		return c.durability.MinReplicas > 0
+		return c.Durability().MinReplicas > 0
 	}
 	return true
 }
 
 // nowhere is a partition that no stream has.
 const nowhere = math.MaxInt32
-
-// nobody is the ID of no connection.
-const nobody = math.MaxInt64
 
 // Rights are all that any role needs, commands before keys. That it is complete is
 // seen by a server whose users have these and no others.
@@ -171,8 +169,8 @@ func (c *Client) streamRights(p Place) []Right {
 		{Roles: Operate, args: []any{"XDEL", p.Log, "0-1"}},
 		{Roles: everyone, args: []any{"INFO", "server"}, Without: "the state of the server is not checked: its role, persistence, memory and replicas"},
 		{Roles: Work, args: []any{"CLIENT", "ID"}, Without: "CLIENT UNBLOCK and CLIENT KILL cannot be used"},
-		{Roles: Work, args: []any{"CLIENT", "UNBLOCK", nobody}, Without: "partitions are handed over later: up to a fifth of a second"},
-		{Roles: Work, args: []any{"CLIENT", "KILL", "ID", nobody}, Without: "a worker whose connection breaks has to join anew"},
+		{Roles: Work, args: []any{"CLIENT", "UNBLOCK", redisconn.NoConnection}, Without: "partitions are handed over later: up to a fifth of a second"},
+		{Roles: Work, args: []any{"CLIENT", "KILL", "ID", redisconn.NoConnection}, Without: "a worker whose connection breaks has to join anew"},
 		{Roles: everyone, args: []any{"CLUSTER", "SLOTS"}, When: Clustered},
 		{Roles: everyone, args: []any{"CLUSTER", "INFO"}, When: Clustered, Without: "doctor cannot tell whether all slots are served"},
 		{Roles: everyone, args: []any{"ASKING"}, When: Clustered, Without: "what has gone ahead of a slot on its way to another node is not reached until the slot has"},
@@ -283,16 +281,16 @@ func (c *Client) Lacking(ctx context.Context, role Role) (missing, worse []Right
 
 // lackingAt returns those of the rights that a server refuses.
 func lackingAt(ctx context.Context, rdb *redis.Client, rights []Right, role Role) (refused []Right, err error) {
-	calls := make([]*call, len(rights))
+	calls := make([]*redisconn.Call, len(rights))
 	for i, r := range rights {
-		calls[i] = plainCall(ctx, r.trial(role)...)
+		calls[i] = redisconn.PlainCall(ctx, r.trial(role)...)
 	}
-	pipeline(ctx, rdb, calls)
+	redisconn.Pipeline(ctx, rdb, calls)
 	for i, r := range rights {
-		err := calls[i].reply.Err()
+		err := calls[i].Reply.Err()
 		switch {
 		case err == nil || errors.Is(err, redis.Nil):
-		case !isReply(err) || Unavailable(err) && !replyHas(err, "TRYAGAIN ", "CLUSTERDOWN "):
+		case !redisconn.IsReply(err) || redisconn.Unavailable(err) && !redisconn.ReplyHas(err, "TRYAGAIN ", "CLUSTERDOWN "):
 			return nil, err
 		case refuses(r, err):
 			refused = append(refused, r)
@@ -310,7 +308,7 @@ func (r Right) trial(role Role) []any {
 	return r.args
 }
 
-// refuses says whether an error means that there is no such right. The command is tried
+// refuses reports whether an error means that there is no such right. The command is tried
 // on a key that may be forbidden, and a key by a command that may be: each is told once.
 func refuses(r Right, err error) bool {
 	text := err.Error()
@@ -324,23 +322,23 @@ func refuses(r Right, err error) bool {
 	return false
 }
 
-// CheckRights says whether the user has all the rights that a role cannot do without;
+// CheckRights reports whether the user has all the rights that a role cannot do without;
 // if not, which, and what grants them.
 func (c *Client) CheckRights(ctx context.Context, role Role) error {
 	missing, _, err := c.Lacking(ctx, role)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("user %q lacks rights that %s needs: %s; let an administrator say: %s (docs/security.md has all of them)",
-			c.user(), role.Indefinite(), names(missing), c.Grant(missing))
+			c.User(), role.Indefinite(), names(missing), c.Grant(missing))
 	}
 	if err != nil {
-		return fmt.Errorf("redis at %s: %w", c.addr, err)
+		return fmt.Errorf("redis at %s: %w", c.Addr(), err)
 	}
 	return nil
 }
 
 // Grant is the command for an administrator that gives the user these rights.
 func (c *Client) Grant(rights []Right) string {
-	words := []string{"ACL", "SETUSER", c.user()}
+	words := []string{"ACL", "SETUSER", c.User()}
 	for _, r := range rights {
 		words = append(words, r.Rule)
 	}

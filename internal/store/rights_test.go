@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Whatever a script calls is tried, and what scripts and code call no more is not asked for.
 func TestRightsAreWhatIsCalled(t *testing.T) {
-	c, err := Open(Options{URL: "redis://127.0.0.1:1", Keys: example})
+	c, err := Open(redisconn.Options{URL: "redis://127.0.0.1:1", Keys: example})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestRightsAreWhatIsCalled(t *testing.T) {
 
 func TestRulesNameTheKeysOfTheAppOnly(t *testing.T) {
 	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
-		c, err := Open(Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
+		c, err := Open(redisconn.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func TestCheckRights(t *testing.T) {
 				args = append(args, rule)
 			}
 			e.must(e.raw.Do(e.ctx(), args...).Err())
-			c, err := Open(Options{URL: "redis://u:pw@" + e.addr, Keys: example})
+			c, err := Open(redisconn.Options{URL: "redis://u:pw@" + e.addr, Keys: example})
 			e.must(err)
 			defer c.Close()
 			e.must(c.Check(e.ctx()))
@@ -119,7 +120,7 @@ func TestTheEmbeddedServerHasAllRights(t *testing.T) {
 		for _, role := range Roles() {
 			e.must(e.CheckRights(e.ctx(), role))
 		}
-		version, err := Node{Redis: e.ordinary}.Version(e.ctx())
+		version, err := redisconn.Node{Redis: e.Retrying}.Version(e.ctx())
 		e.must(err)
 		equal(t, "tells its version", version.Number != "", e.real)
 	})
@@ -130,7 +131,7 @@ func TestTheEmbeddedServerHasAllRights(t *testing.T) {
 func TestScriptsWithoutTheRightToLoadThem(t *testing.T) {
 	e := realEnv(t)
 	e.user("plain", "-script")
-	c, err := Open(Options{URL: "redis://plain:pw@" + e.addr, Keys: example})
+	c, err := Open(redisconn.Options{URL: "redis://plain:pw@" + e.addr, Keys: example})
 	e.must(err)
 	defer c.Close()
 	for i := range 5 {

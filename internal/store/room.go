@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // An Overflow says what becomes of records for a full partition.
@@ -147,7 +148,7 @@ type roomReply struct {
 // as it allows.
 func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 	out := make([]roomReply, len(full))
-	calls := make([]*call, 0, len(full))
+	calls := make([]*redisconn.Call, 0, len(full))
 	at := make([]int, 0, len(full)) // of each call
 	fresh := map[string]error{}
 	for i, p := range full {
@@ -165,20 +166,20 @@ func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 		}
 	}
 	c.persist(ctx, func() error { // each reply carries its error
-		inTurns(ctx, c.once, calls, roomsPerTrip)
+		redisconn.PipelineInTurns(ctx, c.NoRetry, calls, roomsPerTrip)
 		var errs []error
 		for _, call := range calls {
-			errs = append(errs, sorted(call.reply.Err()))
+			errs = append(errs, sorted(call.Reply.Err()))
 		}
 		return errors.Join(errs...)
 	})
 	for k, call := range calls {
-		out[at[k]] = parseRoom(full[at[k]], call.reply)
+		out[at[k]] = parseRoom(full[at[k]], call.Reply)
 	}
 	return out
 }
 
-func (c *Client) roomCall(ctx context.Context, p *part) *call {
+func (c *Client) roomCall(ctx context.Context, p *part) *redisconn.Call {
 	drop := "0"
 	if p.meta.Overflow == OverflowDropOldest {
 		drop = "1"
@@ -188,7 +189,7 @@ func (c *Client) roomCall(ctx context.Context, p *part) *call {
 		keys = append(keys, c.keys.Ownership(p.Stream, name, p.Partition))
 		args = append(args, name)
 	}
-	return scriptCall(ctx, roomScript, keys, args...)
+	return redisconn.ScriptCall(ctx, roomScript, keys, args...)
 }
 
 func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -16,7 +17,7 @@ import (
 // may only read the rules can run workers. The pauses are read first: a worker that has read
 // the copy of a block there has the block, too.
 func (c *Client) Rules(ctx context.Context) (rules.Set, time.Time, error) {
-	pipe := c.ordinary.Pipeline()
+	pipe := c.Retrying.Pipeline()
 	now, paused, blocked := pipe.Time(ctx), pipe.HGetAll(ctx, c.keys.Rules()), pipe.HGetAll(ctx, c.keys.Blocks())
 	_, _ = pipe.Exec(ctx) // each has its own error
 	set, err := c.parseRules(paused.Result, blocked.Result)
@@ -84,7 +85,7 @@ func (c *Client) SetRule(ctx context.Context, r rules.Rule, lasts time.Duration)
 	}
 	change, err := c.changeRule(ctx, c.ruleKey(r.Kind), r, "set", ms)
 	if err == nil && r.Kind == rules.Block {
-		if _, err = c.changeRule(ctx, c.keys.Rules(), r, "copy", ms); Denied(err) {
+		if _, err = c.changeRule(ctx, c.keys.Rules(), r, "copy", ms); redisconn.Denied(err) {
 			err = nil
 		}
 	}
@@ -100,7 +101,7 @@ func (c *Client) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Sc
 	if err != nil || kind == rules.Pause {
 		return change, err
 	}
-	value, err := c.ordinary.HGet(ctx, c.keys.Rules(), r.Field()).Result()
+	value, err := c.Retrying.HGet(ctx, c.keys.Rules(), r.Field()).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return change, nil
@@ -108,7 +109,7 @@ func (c *Client) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Sc
 		return RuleChange{}, c.rulesError(c.keys.Rules(), sorted(err))
 	}
 	_, err = c.changeRule(ctx, c.keys.Rules(), r, "remove", 0)
-	if rules.IsCopy(value) && Denied(err) {
+	if rules.IsCopy(value) && redisconn.Denied(err) {
 		err = nil
 	}
 	change.Was = change.Was || !rules.IsCopy(value)
@@ -139,7 +140,7 @@ func (c *Client) ruleKey(kind rules.Kind) string {
 func (c *Client) changeRule(ctx context.Context, key string, r rules.Rule, what string, ms int64) (RuleChange, error) {
 	var change RuleChange
 	err := c.persist(ctx, func() error {
-		reply, err := ruleScript.Run(ctx, c.once, []string{key, c.keys.AppControl()},
+		reply, err := ruleScript.Run(ctx, c.NoRetry, []string{key, c.keys.AppControl()},
 			r.Field(), what, r.Who, r.Why, ms).Int64Slice()
 		if err == nil && len(reply) != 4 {
 			err = fmt.Errorf("reply of %d values", len(reply))
@@ -162,20 +163,20 @@ func (c *Client) changeRule(ctx context.Context, key string, r rules.Rule, what 
 
 // lackingRule adds to an error, where rights are missing to change rules, which.
 func (c *Client) lackingRule(ctx context.Context, key string, err error) error {
-	if !Denied(err) {
+	if !redisconn.Denied(err) {
 		return err
 	}
 	var missing []Right
 	for _, k := range []string{key, c.keys.AppControl()} {
 		right := keyRight(Operate, "~", k, "EVAL", "return 1", 1, k)
-		if tried := c.ordinary.Do(ctx, right.args...).Err(); tried != nil && refuses(right, tried) {
+		if tried := c.Retrying.Do(ctx, right.args...).Err(); tried != nil && refuses(right, tried) {
 			missing = append(missing, right)
 		}
 	}
 	if len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; user %q lacks the right to write %s: let an administrator say: %s", err, c.user(), names(missing), c.Grant(missing))
+	return fmt.Errorf("%w; user %q lacks the right to write %s: let an administrator say: %s", err, c.User(), names(missing), c.Grant(missing))
 }
 
 func (c *Client) rulesError(key string, err error) error {
@@ -186,7 +187,7 @@ func (c *Client) rulesError(key string, err error) error {
 	switch {
 	case errors.Is(err, rules.ErrInvalid):
 		remedy = fmt.Sprintf(": look at it with HGETALL %s and remove what is odd with HDEL, then set again what is to be held", key)
-	case errors.Is(err, ErrWrongType) && !errors.As(err, new(*wrongTypeError)):
+	case errors.Is(err, redisconn.ErrWrongType) && !errors.As(err, new(*redisconn.WrongTypeError)):
 		remedy = fmt.Sprintf(": GET %s tells whether `stream move-layout` has left it: then set RUNNEL_KEY_LAYOUT as that command has said; "+
 			"else delete or rename it, and set again what is to be held", key)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -123,8 +124,8 @@ func TestAChangeOfRulesIsAnnounced(t *testing.T) {
 		e.must(err)
 		messages := e.raw.XRange(e.ctx(), "__ctrl:example", "-", "+").Val()
 		equal(t, "messages", len(messages), 1)
-		equal(t, "kind", ControlKind(Entry{ID: messages[0].ID, Values: messages[0].Values}), KindRules)
-		equal(t, "another version", ControlKind(Entry{Values: map[string]any{"v": "2", "kind": "rules"}}), "")
+		equal(t, "kind", ControlKind(redisconn.Entry{ID: messages[0].ID, Values: messages[0].Values}), KindRules)
+		equal(t, "another version", ControlKind(redisconn.Entry{Values: map[string]any{"v": "2", "kind": "rules"}}), "")
 	})
 }
 
@@ -133,12 +134,12 @@ func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.must(e.raw.Set(e.ctx(), "__ctrl:example", "x", 0).Err())
 		_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)
-		if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), "__rules:example") {
+		if !errors.Is(err, redisconn.ErrWrongType) || !strings.Contains(err.Error(), "__rules:example") {
 			t.Errorf("control stream: %v", err)
 		}
 		equal(t, "nothing stored", e.raw.Exists(e.ctx(), "__rules:example").Val(), 0)
 		e.must(e.raw.Set(e.ctx(), "__rules:example", "x", 0).Err())
-		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, ErrWrongType) {
+		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, redisconn.ErrWrongType) {
 			t.Errorf("rules: %v", err)
 		}
 		got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
@@ -146,7 +147,7 @@ func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 		equal(t, "leases do not depend on it", got.Rules, rules.Generations{Pauses: -1})
 		e.must(e.raw.Del(e.ctx(), "__rules:example").Err())
 		e.must(e.raw.HSet(e.ctx(), "__rules:example", "pause app", `{"v":2}`).Err())
-		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, rules.ErrInvalid) || Unavailable(err) {
+		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, rules.ErrInvalid) || redisconn.Unavailable(err) {
 			t.Errorf("another version: %v", err)
 		}
 	})
@@ -240,7 +241,7 @@ func TestRulesAreGuardedByRights(t *testing.T) {
 	e.must(err)
 	e.must(e.raw.Do(e.ctx(), "ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-@dangerous", "~__*", "resetkeys",
 		"~__strm:*", "~__own:*", "~__lock:*", "~__memb:*", "~__beat:*", "~__leader:*", "~__meta:*", "~__ctrl:*", "%R~__rules:*", "%R~__block:*").Err())
-	c, err := Open(Options{URL: "redis://shop:secret@" + e.addr, Keys: e.keys})
+	c, err := Open(redisconn.Options{URL: "redis://shop:secret@" + e.addr, Keys: e.keys})
 	e.must(err)
 	defer c.Close()
 	set, _, err := c.Rules(e.ctx())

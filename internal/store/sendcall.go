@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // One script appends at most this much, so that it neither keeps the server for
@@ -88,13 +89,13 @@ func (c *Client) send(ctx context.Context, parts []*part) []answer {
 		}
 		s.at, s.parts, s.records = append(s.at, i), append(s.parts, p), s.records+p.n
 	}
-	calls := make([]*call, len(all))
+	calls := make([]*redisconn.Call, len(all))
 	for i, s := range all {
 		calls[i] = s.call(ctx, c)
 	}
-	weak := c.durably(ctx, calls)
+	weak := c.Durably(ctx, calls)
 	for i, s := range all {
-		s.split(calls[i].reply, answers)
+		s.split(calls[i].Reply, answers)
 	}
 	for i := 0; weak != nil && i < len(answers); i++ {
 		answers[i].weak = weak
@@ -102,7 +103,7 @@ func (c *Client) send(ctx context.Context, parts []*part) []answer {
 	return answers
 }
 
-// serves says whether the call may be for a part, too. Where the server lets the app
+// serves reports whether the call may be for a part, too. Where the server lets the app
 // have the keys of one stream and not of another, or those of no IDs, it refuses a
 // call as a whole; that must not hit the senders of what it lets in.
 func (s *sending) serves(p *part) bool {
@@ -112,7 +113,7 @@ func (s *sending) serves(p *part) bool {
 }
 
 // call is the script call: of the script for plain records, if all are.
-func (s *sending) call(ctx context.Context, c *Client) *call {
+func (s *sending) call(ctx context.Context, c *Client) *redisconn.Call {
 	meta := s.parts[0].meta
 	if name, ok := s.plain(); ok {
 		args := append(make([]any, 0, 3+s.records), meta.Size, name, nil)
@@ -124,16 +125,16 @@ func (s *sending) call(ctx context.Context, c *Client) *call {
 			}
 		}
 		args[2] = counts
-		return scriptCall(ctx, plainScript, s.keys, args...)
+		return redisconn.ScriptCall(ctx, plainScript, s.keys, args...)
 	}
 	for _, p := range s.parts {
 		s.add(c, p)
 	}
 	args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.Size, meta.idWindow(), s.shapes)
-	return scriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
+	return redisconn.ScriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
 }
 
-// plain says whether all records have one field, of one name, and no IDs, as most do.
+// plain reports whether all records have one field, of one name, and no IDs, as most do.
 func (s *sending) plain() (name string, ok bool) {
 	for _, p := range s.parts {
 		if p.IDs != nil || p.wide {
@@ -242,7 +243,7 @@ func (p *part) run(at int) int {
 	return n
 }
 
-// sameNames says whether the fields of two records have the same names.
+// sameNames reports whether the fields of two records have the same names.
 func sameNames(a, b []string) bool {
 	if len(a) != len(b) {
 		return false
@@ -289,7 +290,7 @@ func (p *part) take(a answer) error {
 				return err
 			}
 		}
-		return scriptError(a.refusal)
+		return redisconn.ScriptError(a.refusal)
 	case full:
 		n, err := strconv.Atoi(need)
 		if err != nil {
@@ -317,20 +318,12 @@ func (c *Client) appendWide(ctx context.Context, p *part) error {
 	for _, s := range p.rest[0] {
 		args = append(args, s)
 	}
-	xadd := plainCall(ctx, args...)
-	weak := c.durably(ctx, []*call{xadd})
-	id, err := xadd.reply.Text()
+	xadd := redisconn.PlainCall(ctx, args...)
+	weak := c.Durably(ctx, []*redisconn.Call{xadd})
+	id, err := xadd.Reply.Text()
 	if err == nil {
 		p.add([]string{id})
 		err = p.out.weaken(weak, 1)
 	}
 	return err
 }
-
-var _ redis.Error = scriptError("")
-
-// scriptError is an error reply that a script caught and handed on as text.
-type scriptError string
-
-func (e scriptError) Error() string { return string(e) }
-func (e scriptError) RedisError()   {}

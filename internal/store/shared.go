@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -30,10 +31,10 @@ type Shared struct {
 // keys, in one round trip of three requests. The rules it reads by a plain command, for a
 // script needs the right to write all its keys, and who may only read the rules can look.
 func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
-	paused, blocked := plainCall(ctx, "HGETALL", c.keys.Rules()), plainCall(ctx, "HGETALL", c.keys.Blocks())
-	all := scriptCall(ctx, sharedScript, append([]string{c.keys.Streams()}, keys...))
-	pipeline(ctx, c.ordinary, []*call{paused, blocked, all})
-	flat, err := all.reply.Slice()
+	paused, blocked := redisconn.PlainCall(ctx, "HGETALL", c.keys.Rules()), redisconn.PlainCall(ctx, "HGETALL", c.keys.Blocks())
+	all := redisconn.ScriptCall(ctx, sharedScript, append([]string{c.keys.Streams()}, keys...))
+	redisconn.Pipeline(ctx, c.Retrying, []*redisconn.Call{paused, blocked, all})
+	flat, err := all.Reply.Slice()
 	if err == nil && len(flat) != len(keys)+2 {
 		err = fmt.Errorf("reply of %d values for %d keys", len(flat), len(keys))
 	}
@@ -42,10 +43,10 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 	}
 	ms, _ := flat[0].(int64)
 	s := Shared{Now: time.UnixMilli(ms).UTC(), Values: make(map[string]SharedValue, len(keys))}
-	s.Rules, s.RulesErr = c.parseRules(hashOf(paused.reply), hashOf(blocked.reply))
+	s.Rules, s.RulesErr = c.parseRules(hashOf(paused.Reply), hashOf(blocked.Reply))
 	names, ok := flat[1].([]any)
 	if !ok {
-		s.StreamsErr = c.streamsError(sorted(scriptError(fmt.Sprint(flat[1]))))
+		s.StreamsErr = c.streamsError(sorted(redisconn.ScriptError(fmt.Sprint(flat[1]))))
 	}
 	for _, name := range names {
 		s.Streams = append(s.Streams, fmt.Sprint(name))
@@ -61,7 +62,7 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 func (c *Client) parseShared(ctx context.Context, key string, reply any) SharedValue {
 	pair, ok := reply.([]any)
 	if !ok || len(pair) != 2 {
-		return SharedValue{Err: sorted(c.blamed(ctx, []string{key}, scriptError(fmt.Sprint(reply))))}
+		return SharedValue{Err: sorted(c.NameWrongTypes(ctx, []string{key}, redisconn.ScriptError(fmt.Sprint(reply))))}
 	}
 	text, _ := pair[0].(string)
 	left, _ := pair[1].(int64)

@@ -66,7 +66,7 @@ type page struct {
 }
 
 func (c *Client) page(ctx context.Context, p Place, command, from, to string, most int64) (page, error) {
-	reply, err := pageScript.Run(ctx, c.ordinary, []string{p.Log}, command, from, to, most).Slice()
+	reply, err := pageScript.Run(ctx, c.Retrying, []string{p.Log}, command, from, to, most).Slice()
 	if err != nil {
 		return page{}, sorted(err)
 	}

@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"testing"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Each begins with alice, who has read 1-1 to 3-3 of 1-1 to 4-4 and acked 1-1.
@@ -39,12 +41,12 @@ var ends = []struct {
 	{"the next owner parked it and died", func(e *env, p Place) {
 		e.own(p, tenure(carol, 1))
 		e.read(p, carol, 1)
-		e.must(e.Park(e.ctx(), p, tenure(carol, 1), 0, parkings([]Entry{{ID: "2-2"}}, RetryState{Attempts: 1})))
+		e.must(e.Park(e.ctx(), p, tenure(carol, 1), 0, parkings([]redisconn.Entry{{ID: "2-2"}}, RetryState{Attempts: 1})))
 	}, true, ""},
 	{"the next owner parked it, read on and died", func(e *env, p Place) {
 		e.own(p, tenure(carol, 1))
 		e.read(p, carol, 2)
-		e.must(e.Park(e.ctx(), p, tenure(carol, 1), 0, parkings([]Entry{{ID: "2-2"}}, RetryState{Attempts: 1})))
+		e.must(e.Park(e.ctx(), p, tenure(carol, 1), 0, parkings([]redisconn.Entry{{ID: "2-2"}}, RetryState{Attempts: 1})))
 	}, true, "3-3"},
 	{"the next owner acked it and released", func(e *env, p Place) {
 		e.own(p, tenure(carol, 1))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // maxSequence is the largest sequence number of an ID.
@@ -266,7 +267,7 @@ func TestTakeoverOfAWrongType(t *testing.T) {
 		e.must(e.raw.Set(e.ctx(), p.Log, "x", 0).Err())
 		e.lock(p, tenure(alice, 1))
 		_, err := e.Takeover(e.ctx(), p, tenure(alice, 1), "", 0)
-		if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), "stream orders partition 3") {
+		if !errors.Is(err, redisconn.ErrWrongType) || !strings.Contains(err.Error(), "stream orders partition 3") {
 			t.Errorf("got %v", err)
 		}
 		equal(t, "ownership keys", e.raw.Exists(e.ctx(), p.Own).Val(), 0)
@@ -319,7 +320,7 @@ func TestTheFenceHolds(t *testing.T) {
 		}()
 		e.blocked(r)
 		e.own(p, tenure(bob, 2))
-		if err := <-woken; !errors.Is(err, ErrNoGroup) || errors.Is(err, ErrUnknownOutcome) {
+		if err := <-woken; !errors.Is(err, redisconn.ErrNoGroup) || errors.Is(err, redisconn.ErrUnknownOutcome) {
 			t.Errorf("blocked read of the old owner: %v", err)
 		}
 		errs := e.Ack(e.ctx(), group, []Ack{{Place: p, IDs: []string{"1-1"}}, {Place: q, IDs: []string{"1-1"}}})
@@ -363,7 +364,7 @@ func TestScriptsSurviveScriptFlush(t *testing.T) {
 	})
 }
 
-var _ redis.Error = scriptError("")
+var _ redis.Error = redisconn.ScriptError("")
 
 // A key of a wrong type is named by whatever meets it.
 func TestWrongTypesAreNamed(t *testing.T) {
@@ -372,7 +373,7 @@ func TestWrongTypesAreNamed(t *testing.T) {
 		e.add(p.Log, "1-1")
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 1)
-		entry := Entry{ID: "1-1", Values: map[string]any{"data": "x"}}
+		entry := redisconn.Entry{ID: "1-1", Values: map[string]any{"data": "x"}}
 		for _, key := range []string{p.Parked, p.Own} {
 			kept := e.raw.Dump(e.ctx(), key).Val()
 			e.must(e.raw.Del(e.ctx(), key).Err())
@@ -383,7 +384,7 @@ func TestWrongTypesAreNamed(t *testing.T) {
 				"settle":     e.Settle(e.ctx(), p, tenure(alice, 1), "1-1"),
 				"quarantine": e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "x"}),
 			} {
-				if err != nil && (!errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), key)) {
+				if err != nil && (!errors.Is(err, redisconn.ErrWrongType) || !strings.Contains(err.Error(), key)) {
 					t.Errorf("%s: %v does not name %s", name, err, key)
 				}
 				if met := (name == "quarantine") == (key == p.Own); err == nil && met && name != "dead" && name != "park" {

@@ -32,7 +32,7 @@ func (c *Client) ClaimTask(ctx context.Context, token, name string, last, due ti
 func (c *Client) markTask(ctx context.Context, name, token string, last any, due int64) (TaskMark, error) {
 	var mark TaskMark
 	err := c.persist(ctx, func() error {
-		reply, err := c.takeovers.run(ctx, taskScript, []string{c.keys.Tasks(), c.keys.Leader()}, name, token, last, due).Int64Slice()
+		reply, err := c.BatchedReplicated.Run(ctx, taskScript, []string{c.keys.Tasks(), c.keys.Leader()}, name, token, last, due).Int64Slice()
 		if err != nil {
 			return sorted(err)
 		}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // A TrimRequest bounds one partition.
@@ -25,19 +27,19 @@ type Trimmed struct {
 // A plain group named like a registered processor is where Python's runnel stopped: it is
 // ignored, for the processor has a position of its own.
 func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
-	calls, groups := make([]*call, len(ts)), 0
+	calls, groups := make([]*redisconn.Call, len(ts)), 0
 	for i, t := range ts {
 		groups = max(groups, len(t.Processors))
 		args := []any{t.Size * 7 / 8, t.Size * 3 / 4, ExecutorIDLength}
 		for _, p := range t.Processors {
 			args = append(args, p)
 		}
-		calls[i] = scriptCall(ctx, trimScript, []string{t.Log}, args...)
+		calls[i] = redisconn.ScriptCall(ctx, trimScript, []string{t.Log}, args...)
 	}
-	inTurns(ctx, c.once, calls, inTurn(groups))
+	redisconn.PipelineInTurns(ctx, c.NoRetry, calls, inTurn(groups))
 	out := make([]Trimmed, len(ts))
 	for i, t := range ts {
-		reply, err := calls[i].reply.Slice()
+		reply, err := calls[i].Reply.Slice()
 		if err != nil {
 			return nil, fmt.Errorf("trim %s: %w", t.Log, sorted(err))
 		}

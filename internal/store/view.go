@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 const statesLooked = 100 // retry states of a partition, in one view
@@ -47,20 +48,20 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 	for left := c.looks(ps); len(left) > 0; {
 		trip := left[:inOneTrip(left)]
 		left = left[len(trip):]
-		calls := make([]*call, len(trip))
+		calls := make([]*redisconn.Call, len(trip))
 		for n, look := range trip {
 			calls[n] = viewCall(ctx, ps, look)
 		}
-		pipeline(ctx, c.ordinary, calls)
+		redisconn.Pipeline(ctx, c.Retrying, calls)
 		for n, look := range trip {
 			all := look.all()
-			seen, err := seenBy(calls[n].reply, look)
+			seen, err := seenBy(calls[n].Reply, look)
 			if err != nil {
 				return nil, ps[all[0]].wrap("view", err)
 			}
 			for i, at := range all[:len(seen)] {
 				v, err := parseView(seen[i])
-				v.Err = ps[at].failed("view", c.blamed(ctx, ps[at].keys(), err))
+				v.Err = ps[at].failed("view", c.NameWrongTypes(ctx, ps[at].keys(), err))
 				views[at] = v
 			}
 			if look.skip(len(seen)); look.places > 0 {
@@ -74,7 +75,7 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 func parseView(reply any) (View, error) {
 	f, ok := reply.(*fields)
 	if !ok {
-		return View{}, sorted(scriptError(fmt.Sprint(reply)))
+		return View{}, sorted(redisconn.ScriptError(fmt.Sprint(reply)))
 	}
 	owner, number, _ := strings.Cut(f.text("held"), ":")
 	v := View{

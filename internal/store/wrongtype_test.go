@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -30,7 +31,7 @@ func TestEachOperationNamesTheKeyOfAWrongType(t *testing.T) {
 				e.must(e.raw.Del(e.ctx(), key).Err())
 				e.must(e.raw.RPush(e.ctx(), key, "x").Err())
 				err := tt.run(e.Client, e.ctx())
-				if !errors.Is(err, ErrWrongType) || strings.Count(errorText(err), ErrWrongType.Error()+": "+key+": ") != 1 {
+				if !errors.Is(err, redisconn.ErrWrongType) || strings.Count(errorText(err), redisconn.ErrWrongType.Error()+": "+key+": ") != 1 {
 					t.Errorf("%s: %v does not name %s", tt.name, err, key)
 				}
 			}
@@ -49,9 +50,9 @@ func (e *env) withAllKeys(p Place) {
 		e.add(p.Log, id)
 	}
 	e.read(p, alice, 3)
-	one := Entry{ID: "1-1", Values: map[string]any{"data": "x"}}
+	one := redisconn.Entry{ID: "1-1", Values: map[string]any{"data": "x"}}
 	e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, []Parking{{Entry: one, State: RetryState{ID: "1-1", At: 1 << 50}}}))
-	e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: Entry{ID: "2-1", Values: one.Values}}))
+	e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: "2-1", Values: one.Values}}))
 	e.must(e.Delay(e.ctx(), []Delay{{Stream: p.Stream, Records: []DelayedRecord{{Fields: []string{"data", "x"}, At: time.Now().Add(time.Hour)}}}})[0].Err)
 	e.must(e.raw.Set(e.ctx(), e.keys.Leader(), "me", 0).Err())
 }

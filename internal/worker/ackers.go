@@ -45,7 +45,7 @@ func (a *ackers) of(t *tenure) *acker {
 	if a.one != nil {
 		return a.one
 	}
-	node := a.x.w.client.NodeOf(t.place)
+	node := a.x.w.client.NodeOf(t.place.Log)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := a.by[node]

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // A suspect waits for its turn to be alone when the lease of its partition ends.
@@ -97,7 +97,7 @@ func TestNobodyWaitsForWhatHangs(t *testing.T) {
 // the worker, the event that is done is not blamed.
 func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		entries := []store.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}
+		entries := []redisconn.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}
 		own, other := NewFed(&Processor{Prefetch: 1, PrefetchBytes: 100}, nil, 0).tenure, newClaimant()
 		other.alone, own.expiry = own.alone, time.Hour
 		own.push(entries)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -46,7 +47,7 @@ type buffer struct {
 	left     bool   // the fetcher left this partition out for want of room
 	behind   bool   // the server has given us entries behind position that we do not hold
 	position string // ID of the last entry held
-	out      []store.Entry
+	out      []redisconn.Entry
 
 	taken   []string // IDs, ascending, with the consumer
 	acking  []string // IDs, ascending, done and not yet with the acker
@@ -64,7 +65,7 @@ type buffer struct {
 }
 
 type item struct {
-	entry store.Entry
+	entry redisconn.Entry
 	size  int64
 	at    int64 // when it arrived, by mono
 }
@@ -81,7 +82,7 @@ func newBuffer(capacity int, adapt bool, maxBytes int64, floor string, read int6
 // push adds what was read, as far as the bytes allow but one entry at least
 // when it is empty. The rest is dropped here: it is pending, and comes again
 // from our own history. It returns the size of the largest entry.
-func (b *buffer) push(entries []store.Entry) (largest int64) {
+func (b *buffer) push(entries []redisconn.Entry) (largest int64) {
 	if len(entries) == 0 {
 		return 0
 	}
@@ -111,7 +112,7 @@ func (b *buffer) push(entries []store.Entry) (largest int64) {
 	return largest
 }
 
-func sizeOf(e store.Entry) int64 {
+func sizeOf(e redisconn.Entry) int64 {
 	n := int64(len(e.ID))
 	if data, ok := e.Values[store.PayloadField].(string); ok && len(e.Values) == 1 {
 		return n + int64(len(store.PayloadField)+len(data)) // as most are; the loop takes longer
@@ -176,13 +177,13 @@ func (b *buffer) last() (position string) {
 }
 
 // take is Source.Take for one that nudge does not disturb.
-func (b *buffer) take(n int, within time.Duration) ([]store.Entry, error) {
+func (b *buffer) take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	return b.await(n, within, -1)
 }
 
 // await waits for entries as Source.Take does, but at most that long, where most
 // is not negative, and until nudge. Then it returns none.
-func (b *buffer) await(n int, within, most time.Duration) ([]store.Entry, error) {
+func (b *buffer) await(n int, within, most time.Duration) ([]redisconn.Entry, error) {
 	now := mono()
 	b.letGo()
 	for began := now; ; now = mono() {
@@ -268,7 +269,7 @@ func (b *buffer) letGo() {
 	b.out = b.out[:0]
 }
 
-func (b *buffer) pop(n int) []store.Entry {
+func (b *buffer) pop(n int) []redisconn.Entry {
 	for n = min(n, len(b.items)-b.head); n > 0 && b.items[b.head].entry.Values != nil; n-- { // skipLost takes those without, in their turn
 		b.out = append(b.out, b.popOne())
 	}
@@ -276,7 +277,7 @@ func (b *buffer) pop(n int) []store.Entry {
 }
 
 // popOne takes the next entry, which has values.
-func (b *buffer) popOne() store.Entry {
+func (b *buffer) popOne() redisconn.Entry {
 	next := &b.items[b.head]
 	e := next.entry
 	b.taken = append(b.taken, e.ID)

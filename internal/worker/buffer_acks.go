@@ -4,11 +4,10 @@ import (
 	"slices"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// done moves entries from the consumer to the acker, and says whether the acker
+// done moves entries from the consumer to the acker, and reports whether the acker
 // has to be told, and whether it has to hurry: half of what may be done and not
 // acked is.
 func (b *buffer) done(ids []string, gap bool) (tell, hurry bool) {
@@ -20,7 +19,7 @@ func (b *buffer) done(ids []string, gap bool) (tell, hurry bool) {
 
 // next is done for one entry, and take for one that is there and may be processed
 // now, by mono; at 0 the caller will ask for that itself.
-func (b *buffer) next(done string, now int64) (e store.Entry, ok, tell, hurry bool) {
+func (b *buffer) next(done string, now int64) (e redisconn.Entry, ok, tell, hurry bool) {
 	b.mu.Lock()
 	tell, hurry = b.settle([]string{done})
 	b.wants = 1
@@ -103,7 +102,7 @@ func (b *buffer) remember(ids []string) {
 	}
 }
 
-// hasAcked says whether all of these are among the latest that were acked.
+// hasAcked reports whether all of these are among the latest that were acked.
 func (b *buffer) hasAcked(ids []string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,7 +136,7 @@ func (b *buffer) again() {
 	}
 }
 
-// flushed says whether nothing waits for the acker.
+// flushed reports whether nothing waits for the acker.
 func (b *buffer) flushed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

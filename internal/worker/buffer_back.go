@@ -4,12 +4,11 @@ import (
 	"slices"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // untake takes back the last entries that take gave: they come again.
-func (b *buffer) untake(entries []store.Entry) {
+func (b *buffer) untake(entries []redisconn.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || len(entries) == 0 {

@@ -12,8 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 func testBuffer(capacity int, maxBytes int64) *buffer {
@@ -25,16 +24,16 @@ func testBuffer(capacity int, maxBytes int64) *buffer {
 }
 
 // entries are those with IDs first-0 to last-0, each of size bytes.
-func entries(first, last, size int) []store.Entry {
-	var out []store.Entry
+func entries(first, last, size int) []redisconn.Entry {
+	var out []redisconn.Entry
 	for i := first; i <= last; i++ {
 		id := fmt.Sprintf("%d-0", i)
-		out = append(out, store.Entry{ID: id, Values: map[string]any{"d": strings.Repeat("x", size-1-len(id))}})
+		out = append(out, redisconn.Entry{ID: id, Values: map[string]any{"d": strings.Repeat("x", size-1-len(id))}})
 	}
 	return out
 }
 
-func idsOf(es []store.Entry) []string {
+func idsOf(es []redisconn.Entry) []string {
 	var out []string
 	for _, e := range es {
 		out = append(out, e.ID)
@@ -245,7 +244,7 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 		capacity, maxBytes := 1+rng.IntN(20), int64(100+rng.IntN(2000))
 		b := testBuffer(capacity, maxBytes)
 		const total = 200
-		var all []store.Entry
+		var all []redisconn.Entry
 		for i := 1; i <= total; i++ {
 			all = append(all, entries(i, i, 20+rng.IntN(400))...)
 		}

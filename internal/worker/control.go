@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -36,7 +37,7 @@ func (w *Worker) control(ctx context.Context) {
 	trouble := newTrouble(w.log, "control stream", &w.count.Errors)
 	known := false
 	for ctx.Err() == nil {
-		var chunks []store.Chunk
+		var chunks []redisconn.Chunk
 		var err error
 		if !known {
 			// Also after a trouble: a flushed stream begins at lower IDs.
@@ -69,7 +70,7 @@ func (w *Worker) control(ctx context.Context) {
 
 // notify passes on messages to the app. Those of a kind that is not known here
 // concern others.
-func (w *Worker) notify(entries []store.Entry) {
+func (w *Worker) notify(entries []redisconn.Entry) {
 	for _, e := range entries {
 		if store.ControlKind(e) == store.KindRules {
 			w.rules.look()
@@ -78,7 +79,7 @@ func (w *Worker) notify(entries []store.Entry) {
 }
 
 // interruptAtEnd wakes the blocked read when ctx ends, until it has ended.
-func interruptAtEnd(ctx context.Context, r *store.Reader, over <-chan struct{}) {
+func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct{}) {
 	select {
 	case <-over:
 		return
@@ -91,7 +92,7 @@ func interruptAtEnd(ctx context.Context, r *store.Reader, over <-chan struct{}) 
 }
 
 // notify passes control messages to the incarnation.
-func (x *executor) notify(entries []store.Entry) {
+func (x *executor) notify(entries []redisconn.Entry) {
 	i := x.incarnation()
 	if i == nil {
 		return

@@ -179,7 +179,7 @@ func (c *claims) note(task string, due time.Time) {
 	}
 }
 
-// mark asks Redis until it answers, and says whether it did before ctx ended.
+// mark asks Redis until it answers, and reports whether it did before ctx ended.
 func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) bool {
 	for ctx.Err() == nil {
 		m, err := ask()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -61,9 +61,9 @@ func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int, timed bool) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	entries := make([]store.Entry, 128)
+	entries := make([]redisconn.Entry, 128)
 	for i := range entries {
-		entries[i] = store.Entry{ID: fmt.Sprint("1700000000000-", 100+i), Values: map[string]any{"data": strings.Repeat("x", 100)}}
+		entries[i] = redisconn.Entry{ID: fmt.Sprint("1700000000000-", 100+i), Values: map[string]any{"data": strings.Repeat("x", 100)}}
 	}
 	src := worker.NewFed(processors[0], entries, n)
 	if timed {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
@@ -155,7 +156,7 @@ func newIncarnation(x *executor) *incarnation {
 	return i
 }
 
-// lasted says whether the incarnation was more than a failed attempt.
+// lasted reports whether the incarnation was more than a failed attempt.
 func (i *incarnation) lasted() bool { return mono()-i.began > int64(i.p.LockExpiry) }
 
 // run joins, owns what it is assigned, and ends with ctx or a surprise. What it
@@ -239,8 +240,8 @@ func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.D
 		// The lock expired between the two, or the group was destroyed since.
 		i.undo(place, number)
 		i.unclaim(partition)
-	case errors.Is(err, store.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
-	case ctx.Err() != nil || errors.Is(err, store.ErrWrongType) || errors.Is(err, store.ErrGarbled):
+	case errors.Is(err, redisconn.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
+	case ctx.Err() != nil || errors.Is(err, redisconn.ErrWrongType) || errors.Is(err, store.ErrGarbled):
 		i.undo(place, number)
 	}
 	return err

@@ -7,19 +7,19 @@ import (
 	"math"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // A Fed is the Source of a tenure without Redis: what it buffers comes from a
 // list of entries, over and over, and its acks are confirmed at once.
 type Fed struct {
 	*tenure
-	entries []store.Entry
+	entries []redisconn.Entry
 	left    int
 }
 
 // NewFed returns a source that ends after n events. p is its processor.
-func NewFed(p *Processor, entries []store.Entry, n int) *Fed {
+func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	t := &tenure{
 		buffer: newBuffer(p.Prefetch, p.Adapt, p.PrefetchBytes, "0-0", 0), epoch: 1, log: slog.New(slog.DiscardHandler),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
@@ -45,7 +45,7 @@ func (f *Fed) Timed() *Fed {
 
 // Take is Source.Take. It first does what fetcher and acker do meanwhile: as many
 // entries are pushed as one read brings at most, and as many acks confirmed.
-func (f *Fed) Take(n int, within time.Duration) ([]store.Entry, error) {
+func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	f.feed(n)
 	out, err := f.tenure.Take(n, within)
 	f.left -= len(out)
@@ -53,13 +53,13 @@ func (f *Fed) Take(n int, within time.Duration) ([]store.Entry, error) {
 }
 
 // Next is Source.Next, with the same beforehand.
-func (f *Fed) Next(done string, checked bool) (store.Entry, bool) {
+func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 	if f.head == len(f.items) { // the IDs come again: no ack may be outstanding
 		f.Ack([]string{done}, false)
 		f.feed(1)
 		entries, _ := f.tenure.turn(1, 0)
 		f.left -= len(entries)
-		return append(entries, store.Entry{})[0], len(entries) > 0
+		return append(entries, redisconn.Entry{})[0], len(entries) > 0
 	}
 	e, ok := f.tenure.Next(done, checked)
 	f.left--

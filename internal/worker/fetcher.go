@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 const (
@@ -64,7 +64,7 @@ func (f *fetcher) run(ctx context.Context) {
 func (f *fetcher) add(t *tenure) { f.settle(t).add(t) }
 
 // remove ends reading a partition. It waits until no read that names it can
-// still be executed, and says whether that is so. It gives up, false, only for a
+// still be executed, and reports whether that is so. It gives up, false, only for a
 // lost tenure of an executor ID that ends. Otherwise:
 //
 //  1. this executor owns the partition again, under a new tenure, whose group
@@ -98,7 +98,7 @@ const maxTarget = 256
 // A reader is one connection that reads many partitions in one request.
 type reader struct {
 	f     *fetcher
-	conn  *store.Reader
+	conn  *redisconn.Reader
 	wake  chan struct{} // there may be something to read
 	kicks chan struct{} // the read under way should end
 
@@ -282,7 +282,7 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 }
 
 // take fills the buffers with what a read of a set brought, so many entries.
-func (r *reader) take(set []*tenure, chunks []store.Chunk, count int) (brought int) {
+func (r *reader) take(set []*tenure, chunks []redisconn.Chunk, count int) (brought int) {
 	full := false
 	r.mu.Lock()
 	for _, t := range set {
@@ -327,7 +327,7 @@ func (r *reader) history(ctx context.Context, t *tenure, count int) error {
 // waited for before the next one.
 func (r *reader) failed(ctx context.Context, set []*tenure, err error) error {
 	switch {
-	case errors.Is(err, store.ErrUnknownOutcome):
+	case errors.Is(err, redisconn.ErrUnknownOutcome):
 		r.recover(ctx, set)
 		r.finish()
 		if r.interrupted.Load() {
@@ -335,7 +335,7 @@ func (r *reader) failed(ctx context.Context, set []*tenure, err error) error {
 		}
 		r.f.target.Store(1) // the reply may have been too large to arrive in time
 		return err
-	case errors.Is(err, store.ErrNoGroup):
+	case errors.Is(err, redisconn.ErrNoGroup):
 		r.f.x.count.Fenced.Add(1)
 		r.finish()
 		return r.f.x.probe(ctx, set, err)

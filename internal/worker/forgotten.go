@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -50,7 +51,7 @@ func (i *incarnation) askForgotten(ctx context.Context) {
 	defer cancel()
 	found, err := i.w.client.Forgotten(ctx, known)
 	if err != nil {
-		if store.Unavailable(err) {
+		if redisconn.Unavailable(err) {
 			i.history.parts(known...)
 		} else {
 			i.log.Warn("it is not known whether Redis has forgotten something", "member", i.id, "err", err)

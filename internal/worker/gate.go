@@ -33,7 +33,7 @@ func (g *gate) hold(held bool) {
 	}
 }
 
-// enter says whether the function may run from now on, which is now by mono; if
+// enter reports whether the function may run from now on, which is now by mono; if
 // not, opened will be called.
 func (g *gate) enter(now int64) bool {
 	if g.held.Load() {

@@ -34,7 +34,7 @@ const (
 	flowing  // its head waited for an event that succeeded
 )
 
-// kindOf says whether an event may have ended its worker.
+// kindOf reports whether an event may have ended its worker.
 func kindOf(s *store.RetryState) int {
 	if s.Reason == ReasonCrash {
 		return suspects
@@ -47,7 +47,7 @@ func newLanes() *lanes { return &lanes{byName: map[string]*lane{}, of: map[strin
 // len is the number of parked events.
 func (l *lanes) len() int { return len(l.of) }
 
-// holds says whether a lane has events.
+// holds reports whether a lane has events.
 func (l *lanes) holds(name string) bool { return l.byName[name] != nil }
 
 // put adds an event to its lane, or replaces what was known of it. An event does

@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -24,7 +25,7 @@ func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logge
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
 	t.Cleanup(func() { rdb.Close() })
-	client, err := store.Open(store.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+	client, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -185,7 +186,7 @@ func (m *mover) move(ctx context.Context, due []*dueQueue) (err error) {
 		places[i] = q.DuePlace
 	}
 	for i, r := range m.w.client.Move(ctx, places) {
-		if r.Err != nil && store.Unavailable(r.Err) {
+		if r.Err != nil && redisconn.Unavailable(r.Err) {
 			err = r.Err
 			continue
 		}

@@ -30,7 +30,7 @@ func (f *fetcher) settle(t *tenure) *reader {
 	if !f.x.w.client.Clustered() {
 		return f.of(t)
 	}
-	node := f.x.w.client.NodeOf(t.place)
+	node := f.x.w.client.NodeOf(t.place.Log)
 	p := &f.places
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Causes of an ended ownership, as context.Cause tells them to a handler.
@@ -34,7 +34,7 @@ type Processor struct {
 	Retry *Retry // nil: none
 	Size  int64  // of the stream: as many events may be parked per partition
 	// Key returns the key of an entry; false where it cannot be decoded.
-	Key func(store.Entry) (key string, ok bool)
+	Key func(redisconn.Entry) (key string, ok bool)
 
 	// Consume processes one partition for one tenure: it takes from src until
 	// io.EOF and returns nil, or an error that stops the worker. ctx ends when
@@ -48,7 +48,7 @@ type Source interface {
 	Partition() int
 	Epoch() int64
 
-	// Redelivered says whether an earlier owner was given this entry, which comes next.
+	// Redelivered reports whether an earlier owner was given this entry, which comes next.
 	Redelivered(id string) bool
 
 	// Take returns n entries, or those that are there when within has passed
@@ -59,15 +59,15 @@ type Source interface {
 	//
 	// With a Retry it may return one parked event instead, whatever n. Then the
 	// entries before it must have been acked, failed or taken back.
-	Take(n int, within time.Duration) ([]store.Entry, error)
+	Take(n int, within time.Duration) ([]redisconn.Entry, error)
 
 	// Next is Ack for one entry, and then Take(1, 0) for one that is there and runs
 	// like any other; else ok is false: it does not wait. Unless it is checked, Holds
 	// has to be asked before the entry is processed.
-	Next(done string, checked bool) (e store.Entry, ok bool)
+	Next(done string, checked bool) (e redisconn.Entry, ok bool)
 
 	// Untake gives back the last entries that Take returned: they come again.
-	Untake(entries []store.Entry)
+	Untake(entries []redisconn.Entry)
 
 	// Attempts is how many attempts of an entry that Take returned were made
 	// before; 0 where nobody counted.
@@ -77,13 +77,13 @@ type Source interface {
 	// comes next and alone, that without a Retry it is to count as one that failed.
 	Deadly(id string) error
 
-	// Live says whether entries that were taken may still be delivered: the
+	// Live reports whether entries that were taken may still be delivered: the
 	// tenure is not ending and its lease holds.
 	Live() bool
 
 	// Holds is asked right before each call of the user's function, from its
 	// very beginning on, but where nothing came between the call and Take. It
-	// waits while the partition is paused, and says whether the call may be made.
+	// waits while the partition is paused, and reports whether the call may be made.
 	// If not, nothing more may be processed, what was taken is not done, and the
 	// consumer's context has ended.
 	Holds() bool

@@ -60,7 +60,7 @@ func (s *shelf) quarantine(q store.Quarantine) error {
 	})
 }
 
-// resumed says whether the stored quarantine is gone.
+// resumed reports whether the stored quarantine is gone.
 func (s *shelf) resumed() (gone bool) {
 	err := s.persist(func(ctx context.Context) error {
 		q, err := s.i.w.client.Quarantined(ctx, s.t.place)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -189,7 +189,7 @@ func (f *fetcher) try(ctx context.Context) (works []*reader, err error) {
 	}
 	for _, r := range readers {
 		_, failed := r.conn.Follow(ctx, []string{control}, []string{"$"}, 1, 0)
-		if failed == nil || errors.Is(failed, store.ErrWrongType) {
+		if failed == nil || errors.Is(failed, redisconn.ErrWrongType) {
 			works = append(works, r)
 		} else {
 			err = failed
@@ -269,7 +269,7 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 		case err == nil:
 			trouble.over()
 			return
-		case errors.Is(err, store.ErrCannotKill):
+		case errors.Is(err, redisconn.ErrCannotKill):
 			// Another executor ID has other groups, which the old read cannot
 			// reach. Until then these get nothing more, for it might be out of
 			// order.

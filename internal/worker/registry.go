@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -24,9 +25,9 @@ type Stream struct {
 	// MaxRecord is how many bytes a record may take.
 	MaxRecord int64
 	// Decode is the inverse of Encode, of records that take at most limit bytes.
-	Decode func(entry store.Entry, limit int64) (record any, err error)
+	Decode func(entry redisconn.Entry, limit int64) (record any, err error)
 	// Key is the key of an entry; false where it cannot be told within limit.
-	Key func(entry store.Entry, limit int64) (key string, ok bool)
+	Key func(entry redisconn.Entry, limit int64) (key string, ok bool)
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.
 	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -159,7 +160,7 @@ func (i *incarnation) unlock(t *tenure) {
 		if err == nil && !held { // as where Redis has forgotten the membership, too
 			i.part(t)
 		}
-		if err == nil || ctx.Err() != nil || !store.Unavailable(err) {
+		if err == nil || ctx.Err() != nil || !redisconn.Unavailable(err) {
 			if err != nil {
 				i.journal.note(slog.LevelWarn, notReleased, t.place.Partition, err)
 			}
@@ -224,7 +225,7 @@ func (i *incarnation) probe(ctx context.Context, set []*tenure, reason error) er
 	return reason
 }
 
-// judge acts on what the server thinks of a tenure and says whether it is over.
+// judge acts on what the server thinks of a tenure and reports whether it is over.
 func (i *incarnation) judge(t *tenure, s store.State) bool {
 	if t.hasEnded() {
 		return true // what was seen is our own release

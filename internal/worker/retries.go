@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -28,13 +29,13 @@ type Shelf interface {
 	// Load returns the states of all parked events.
 	Load() ([]store.RetryState, error)
 	// Payload returns a parked event; false: it is not there any more.
-	Payload(id string) (store.Entry, bool, error)
+	Payload(id string) (redisconn.Entry, bool, error)
 	// Park moves events out of the partition, all of them or, with
 	// store.ErrFull, none.
 	Park(ps []store.Parking) error
 	// Begin stores that an attempt of a parked event begins, and returns it; false:
 	// it is not there any more.
-	Begin(s store.RetryState) (store.Entry, bool, error)
+	Begin(s store.RetryState) (redisconn.Entry, bool, error)
 	// Write replaces the state of a parked event; false: it is not there any more.
 	Write(s store.RetryState) (bool, error)
 	// Settle takes a parked event off: it is done.
@@ -55,7 +56,7 @@ type Retries struct {
 	backlog []store.Parking   // to be parked when there is room; not acked
 	full    int64             // the shelf was full, against expectation: not before this time again
 	running *store.RetryState // handed out; its attempt is stored
-	payload store.Entry       // of running
+	payload redisconn.Entry   // of running
 	suspect string            // ID of the event that may have ended the owner before
 	skip    string            // ID of an event that an operator wants skipped
 	aside   []string          // IDs, in order, of what comes again though it was taken out: parked, or a dead letter
@@ -65,8 +66,8 @@ type Retries struct {
 type RetriesConfig struct {
 	Retry *Retry // nil: parked events of earlier run, and the policy decides
 	Shelf Shelf
-	Key   func(store.Entry) (key string, ok bool) // of an event; false where it cannot be decoded
-	Limit int64                                   // parked events at most
+	Key   func(redisconn.Entry) (key string, ok bool) // of an event; false where it cannot be decoded
+	Limit int64                                       // parked events at most
 
 	Partition     int
 	Epoch         int64
@@ -80,7 +81,7 @@ type RetriesConfig struct {
 // NewRetries returns Retries that know nothing before Load.
 func NewRetries(cfg RetriesConfig) *Retries {
 	if cfg.Key == nil {
-		cfg.Key = func(store.Entry) (string, bool) { return "", false }
+		cfg.Key = func(redisconn.Entry) (string, bool) { return "", false }
 	}
 	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, aside: slices.SortedFunc(slices.Values(cfg.Aside), entryid.Compare)}
 	if cfg.Retry != nil {
@@ -167,12 +168,12 @@ func (r *Retries) crashed(s store.RetryState) error {
 	return r.write(s)
 }
 
-// Idle says whether there is nothing to do here.
+// Idle reports whether there is nothing to do here.
 func (r *Retries) Idle() bool {
 	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && !r.Looking()
 }
 
-// Blocked says whether no event of the partition may begin now but a parked one.
+// Blocked reports whether no event of the partition may begin now but a parked one.
 func (r *Retries) Blocked() bool {
 	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.order() == RetryBlock && r.lanes.len() > 0
 }
@@ -191,7 +192,7 @@ func (r *Retries) Most(n int) int {
 	return min(n, r.Room())
 }
 
-// Looking says whether the next event of the partition has to be seen alone: it
+// Looking reports whether the next event of the partition has to be seen alone: it
 // may be a suspect, one to skip, or one that was taken out.
 func (r *Retries) Looking() bool { return r.suspect != "" || r.skip != "" || len(r.aside) > 0 }
 
@@ -226,14 +227,14 @@ func (r *Retries) Wait() time.Duration {
 // whether it may run now. Where it is the
 // turn of new events, only such parked ones come first as are no burden to them:
 // suspects, which are few, and those that waited for one that has succeeded since.
-func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (store.Entry, bool, error) {
+func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry, bool, error) {
 	if err := r.drain(); err != nil {
-		return store.Entry{}, false, err
+		return redisconn.Entry{}, false, err
 	}
 	for {
 		s := r.due(fresh, alone)
 		if s == nil {
-			return store.Entry{}, false, nil
+			return redisconn.Entry{}, false, nil
 		}
 		entry, there, err := r.begin(*s)
 		if err != nil || there {
@@ -270,7 +271,7 @@ func (r *Retries) decides(s *store.RetryState) bool {
 }
 
 // begin stores the attempt, so that it counts whatever comes.
-func (r *Retries) begin(s store.RetryState) (store.Entry, bool, error) {
+func (r *Retries) begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	s.Alone = kindOf(&s) == suspects && r.decides(&s)
 	s.Running = true
 	s.Attempts++
@@ -286,7 +287,7 @@ func (r *Retries) begin(s store.RetryState) (store.Entry, bool, error) {
 	return entry, true, nil
 }
 
-// Runs says whether this is the parked event that was handed out last and is not
+// Runs reports whether this is the parked event that was handed out last and is not
 // done.
 func (r *Retries) Runs(id string) bool { return r.running != nil && r.running.ID == id }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -15,7 +16,7 @@ import (
 // parked behind it, and those that were taken out before: they come again where one
 // before them was not acked, or the position was reset. It returns the others, in
 // the same memory, and the IDs of those to ack.
-func (r *Retries) Sift(entries []store.Entry) (rest []store.Entry, acks []string, err error) {
+func (r *Retries) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []string, err error) {
 	if r.lanes.len() == 0 && !r.Looking() {
 		return entries, nil, nil
 	}
@@ -64,7 +65,7 @@ func (r *Retries) pass(id string) {
 
 // behind is the state of an event that has to wait in a lane before its first
 // attempt; false: it need not.
-func (r *Retries) behind(e store.Entry, keyed bool) (s store.RetryState, ok bool) {
+func (r *Retries) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bool) {
 	if !keyed {
 		return s, false
 	}
@@ -79,7 +80,7 @@ func (r *Retries) behind(e store.Entry, keyed bool) (s store.RetryState, ok bool
 }
 
 // place says where an event stands that failed.
-func (r *Retries) place(s *store.RetryState, e store.Entry) {
+func (r *Retries) place(s *store.RetryState, e redisconn.Entry) {
 	key, _ := r.cfg.Key(e)
 	s.ID = e.ID
 	s.SetKey(key)
@@ -93,7 +94,7 @@ func (r *Retries) place(s *store.RetryState, e store.Entry) {
 
 // suspected is the state of an event whose first attempt nobody has lived to
 // report.
-func (r *Retries) suspected(e store.Entry) store.RetryState {
+func (r *Retries) suspected(e redisconn.Entry) store.RetryState {
 	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "tries", max(r.cfg.Deaths, 1))
 	s := r.deadly(e)
 	s.At = s.Last + r.wait(&Failure{}, s.Attempts)
@@ -103,7 +104,7 @@ func (r *Retries) suspected(e store.Entry) store.RetryState {
 
 // deadly is the same of one at which as many owners ended as it has attempts, without
 // what the record would tell.
-func (r *Retries) deadly(e store.Entry) store.RetryState {
+func (r *Retries) deadly(e redisconn.Entry) store.RetryState {
 	now := r.cfg.Shelf.Now()
 	key, _ := e.Values[store.KeyField].(string)
 	return store.RetryState{
@@ -160,7 +161,7 @@ func (r *Retries) failedAgain(ctx context.Context, f *Failure) error {
 }
 
 // bury makes a dead letter of an event, parked or not.
-func (r *Retries) bury(ctx context.Context, e store.Entry, s store.RetryState) error {
+func (r *Retries) bury(ctx context.Context, e redisconn.Entry, s store.RetryState) error {
 	key := s.Key
 	if s.Sum != "" { // that is not all of it
 		if whole, ok := r.cfg.Key(e); ok {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -19,7 +20,7 @@ var errBad = errors.New("bad")
 type memory struct {
 	now     int64
 	states  map[string]store.RetryState
-	entries map[string]store.Entry
+	entries map[string]redisconn.Entry
 	dead    []store.DeadLetter
 	full    bool
 	parks   int
@@ -35,7 +36,7 @@ func (m *memory) Load() (out []store.RetryState, err error) {
 	return out, nil
 }
 
-func (m *memory) Payload(id string) (store.Entry, bool, error) {
+func (m *memory) Payload(id string) (redisconn.Entry, bool, error) {
 	e, ok := m.entries[id]
 	return e, ok, nil
 }
@@ -51,7 +52,7 @@ func (m *memory) Park(ps []store.Parking) error {
 	return nil
 }
 
-func (m *memory) Begin(s store.RetryState) (store.Entry, bool, error) {
+func (m *memory) Begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	ok, err := m.Write(s)
 	return m.entries[s.ID], ok, err
 }
@@ -75,8 +76,8 @@ func (m *memory) Bury(d store.DeadLetter) error {
 	return m.Settle(d.Entry.ID)
 }
 
-func event(id, key string) store.Entry {
-	return store.Entry{ID: id, Values: map[string]any{"key": key}}
+func event(id, key string) redisconn.Entry {
+	return redisconn.Entry{ID: id, Values: map[string]any{"key": key}}
 }
 
 func failure(id, key string) Failure {
@@ -86,14 +87,14 @@ func failure(id, key string) Failure {
 // shelved returns Retries over a memory that holds the states. Waits are 1 s.
 func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfig), states ...store.RetryState) (*Retries, *memory) {
 	t.Helper()
-	m := &memory{now: 1_000_000, states: map[string]store.RetryState{}, entries: map[string]store.Entry{}}
+	m := &memory{now: 1_000_000, states: map[string]store.RetryState{}, entries: map[string]redisconn.Entry{}}
 	for _, s := range states {
 		m.states[s.ID], m.entries[s.ID] = s, event(s.ID, strings.TrimPrefix(s.Lane, "k"))
 	}
 	cfg := RetriesConfig{
 		Retry: &Retry{Max: most, Order: order, Wait: func(int) time.Duration { return time.Second }},
 		Shelf: m, Limit: 100, Log: quiet, Count: new(Counters), Partition: 3, Epoch: 9,
-		Key: func(e store.Entry) (string, bool) { return fmt.Sprint(e.Values["key"]), true },
+		Key: func(e redisconn.Entry) (string, bool) { return fmt.Sprint(e.Values["key"]), true },
 	}
 	if change != nil {
 		change(&cfg)
@@ -171,26 +172,26 @@ func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
 	suspect := func(c *RetriesConfig) { c.Suspect = "2-0" }
 	r, m := shelved(t, 3, RetryKey, suspect)
 	want(t, "looking", r.Looking(), true)
-	rest, acks, err := r.Sift([]store.Entry{event("2-0", "a")})
+	rest, acks, err := r.Sift([]redisconn.Entry{event("2-0", "a")})
 	if err != nil || len(rest)+len(acks) != 0 {
 		t.Fatal(rest, acks, err)
 	}
 	if s := m.states["2-0"]; s.Attempts != 1 || s.Reason != ReasonCrash || s.Lane != "ka" || s.Running {
 		t.Errorf("parked %+v", s)
 	}
-	rest, _, _ = r.Sift([]store.Entry{event("3-0", "b"), event("4-0", "a"), event("5-0", "c")})
-	want(t, "the others", fmt.Sprint(rest), fmt.Sprint([]store.Entry{event("3-0", "b"), event("5-0", "c")}))
+	rest, _, _ = r.Sift([]redisconn.Entry{event("3-0", "b"), event("4-0", "a"), event("5-0", "c")})
+	want(t, "the others", fmt.Sprint(rest), fmt.Sprint([]redisconn.Entry{event("3-0", "b"), event("5-0", "c")}))
 	want(t, "attempts of what waits behind it", m.states["4-0"].Attempts, 0)
 
 	r, _ = shelved(t, 3, RetryKey, suspect)
-	if _, _, err := r.Sift([]store.Entry{event("3-0", "a")}); err != nil {
+	if _, _, err := r.Sift([]redisconn.Entry{event("3-0", "a")}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "looking for what was deleted", r.Looking(), false)
 
 	// A parked event ran: that explains it.
 	r, _ = shelved(t, 3, RetryKey, suspect, store.RetryState{ID: "1-0", Lane: "kz", Attempts: 1, Running: true})
-	rest, _, _ = r.Sift([]store.Entry{event("2-0", "a")})
+	rest, _, _ = r.Sift([]redisconn.Entry{event("2-0", "a")})
 	want(t, "events that pass", len(rest), 1)
 
 	// Without a Retry nothing is parked.
@@ -243,8 +244,8 @@ func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
 	for _, order := range []RetryOrder{RetryBlock, RetryKey, RetryLater} {
 		lane := map[RetryOrder]string{RetryKey: "ka", RetryLater: "i2-0"}[order]
 		r, m := shelved(t, 5, order, nil, store.RetryState{ID: "2-0", Lane: lane, Attempts: 3, At: 2_000_000})
-		rest, acks, err := r.Sift([]store.Entry{event("1-0", "b"), event("2-0", "a"), event("3-0", "c")})
-		if err != nil || fmt.Sprint(rest) != fmt.Sprint([]store.Entry{event("1-0", "b"), event("3-0", "c")}) || fmt.Sprint(acks) != "[2-0]" {
+		rest, acks, err := r.Sift([]redisconn.Entry{event("1-0", "b"), event("2-0", "a"), event("3-0", "c")})
+		if err != nil || fmt.Sprint(rest) != fmt.Sprint([]redisconn.Entry{event("1-0", "b"), event("3-0", "c")}) || fmt.Sprint(acks) != "[2-0]" {
 			t.Errorf("%v: rest %v, acks %v, %v", order, rest, acks, err)
 		}
 		want(t, "attempts", m.states["2-0"].Attempts, 3)
@@ -282,7 +283,7 @@ func TestAnInterruptedAttemptDoesNotCount(t *testing.T) {
 func TestWhatIsToBeSkipped(t *testing.T) {
 	skip := func(c *RetriesConfig) { c.Skip = "2-0" }
 	r, _ := shelved(t, 3, RetryBlock, skip)
-	rest, acks, err := r.Sift([]store.Entry{event("2-0", "a"), event("3-0", "a")})
+	rest, acks, err := r.Sift([]redisconn.Entry{event("2-0", "a"), event("3-0", "a")})
 	if err != nil || len(rest) != 1 || fmt.Sprint(acks) != "[2-0]" {
 		t.Errorf("rest %v, acks %v, %v", rest, acks, err)
 	}
@@ -296,7 +297,7 @@ func TestWhatIsToBeSkipped(t *testing.T) {
 // no Retry any more, and their keys stay in order.
 func TestParkedEventsRunWithoutARetry(t *testing.T) {
 	r, m := shelved(t, 0, 0, func(c *RetriesConfig) { c.Retry = nil }, store.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
-	rest, _, err := r.Sift([]store.Entry{event("2-0", "a"), event("3-0", "b")})
+	rest, _, err := r.Sift([]redisconn.Entry{event("2-0", "a"), event("3-0", "b")})
 	if err != nil || len(rest) != 1 || rest[0].ID != "3-0" {
 		t.Errorf("%v, %v", rest, err)
 	}

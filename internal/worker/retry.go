@@ -3,7 +3,7 @@ package worker
 import (
 	"time"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // A Retry says how often, and when, an event that failed is attempted again. The
@@ -42,7 +42,7 @@ const (
 
 // A Failure is an event that failed, and what becomes of it.
 type Failure struct {
-	Entry   store.Entry
+	Entry   redisconn.Entry
 	Err     error
 	Verdict Verdict
 	Reason  string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -35,7 +36,7 @@ func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 		r := &rig{t: t}
 		r.rdb = redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
 		defer r.rdb.Close()
-		client, err := store.Open(store.Options{Redis: r.rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+		client, err := store.Open(redisconn.Options{Redis: r.rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -37,7 +38,7 @@ func (s *shelf) Load() (states []store.RetryState, err error) {
 	return states, err
 }
 
-func (s *shelf) Payload(id string) (e store.Entry, there bool, err error) {
+func (s *shelf) Payload(id string) (e redisconn.Entry, there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		e, there, err = s.i.w.client.Parked(ctx, s.t.place, id)
 		return err
@@ -45,7 +46,7 @@ func (s *shelf) Payload(id string) (e store.Entry, there bool, err error) {
 	return e, there, err
 }
 
-func (s *shelf) Begin(state store.RetryState) (e store.Entry, there bool, err error) {
+func (s *shelf) Begin(state store.RetryState) (e redisconn.Entry, there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		e, there, err = s.i.w.client.BeginRetry(ctx, s.t.place, s.t.number, state)
 		return err

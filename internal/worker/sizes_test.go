@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -83,7 +84,7 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 	server := redistest.Start(t, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000")
 	raw := server.Client(t)
 	proxy := faultproxy.Start(t, server.Addr())
-	client, err := store.Open(store.Options{URL: "redis://" + proxy.Addr(), Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+	client, err := store.Open(redisconn.Options{URL: "redis://" + proxy.Addr(), Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}

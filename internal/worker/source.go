@@ -5,11 +5,11 @@ import (
 	"io"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
-func (t *tenure) Take(n int, within time.Duration) ([]store.Entry, error) {
+func (t *tenure) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	t.timed()
 	t.share.end()
 	t.leave()
@@ -40,10 +40,10 @@ func (t *tenure) timed() {
 }
 
 // Next is Source.Next.
-func (t *tenure) Next(done string, checked bool) (e store.Entry, ok bool) {
+func (t *tenure) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
 	if t.stale.Load() || t.careful || t.deaths.event != "" || !t.retries.Idle() || t.retries.Most(1) == 0 || t.retries.Runs(done) || !checked && t.held.Load() {
 		t.Ack([]string{done}, false)
-		return store.Entry{}, false
+		return redisconn.Entry{}, false
 	}
 	var now, check int64
 	if checked || t.timing.on() {
@@ -67,7 +67,7 @@ func (t *tenure) Next(done string, checked bool) (e store.Entry, ok bool) {
 }
 
 // turn is one try of Take; without entries and error it is time for another one.
-func (t *tenure) turn(n int, within time.Duration) ([]store.Entry, error) {
+func (t *tenure) turn(n int, within time.Duration) ([]redisconn.Entry, error) {
 	if t.stale.Load() && t.stale.Swap(false) {
 		if err := t.retries.Load(); err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]store.Entry, error) {
 		if t.retries.Retrying() {
 			t.share.begin(now)
 		}
-		return []store.Entry{e}, err
+		return []redisconn.Entry{e}, err
 	}
 	t.leave()
 	t.letGo() // it was for an event that is not there any more
@@ -129,7 +129,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]store.Entry, error) {
 // Those that the owner before was given, and did not end cleanly, may have ended
 // its worker. They run with the acks before them confirmed: then the oldest
 // pending entry is the one that runs, should it end this worker too.
-func (t *tenure) admit(entries []store.Entry) ([]store.Entry, error) {
+func (t *tenure) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
 	t.careful = t.careful && t.repeated(entries[0].ID)
 	if t.careful && !t.flush() {
 		return nil, io.EOF
@@ -197,7 +197,7 @@ func (t *tenure) doze(most time.Duration) {
 }
 
 // Untake gives back the last entries that Take returned: they come again.
-func (t *tenure) Untake(entries []store.Entry) { t.untake(entries) }
+func (t *tenure) Untake(entries []redisconn.Entry) { t.untake(entries) }
 
 // Attempts is Source.Attempts.
 func (t *tenure) Attempts(id string) int { return t.retries.Attempts(id) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -82,7 +83,7 @@ func (t *tenure) renewal() store.Renewal {
 	return store.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
 }
 
-// repeated says whether an earlier owner was given this entry.
+// repeated reports whether an earlier owner was given this entry.
 func (t *tenure) repeated(id string) bool { return t.given != "" && entryid.Compare(id, t.given) <= 0 }
 
 // Redelivered is Source.Redelivered. It counts such entries, each once.
@@ -104,7 +105,7 @@ func (t *tenure) Redelivered(id string) bool {
 // that was behind is the master now, that comes again: then nothing more is taken in,
 // and the partition is taken over once more, from where Redis knows it to be. So
 // entries ascend under one epoch, and none of them is done twice under it.
-func (t *tenure) receive(entries []store.Entry) (largest int64) {
+func (t *tenure) receive(entries []redisconn.Entry) (largest int64) {
 	if t.retaken.Load() || len(entries) == 0 {
 		return 0 // what was read is pending, and the next tenure's
 	}
@@ -174,7 +175,7 @@ func (t *tenure) claimAgain(h hold) bool {
 	return false
 }
 
-// keeps says whether the lease holds; if not, the tenure is lost. What is written
+// keeps reports whether the lease holds; if not, the tenure is lost. What is written
 // for an event that was processed asks this and not Holds, which waits while the
 // partition is paused.
 func (t *tenure) keeps() bool { return t.keepsAt(mono()) }

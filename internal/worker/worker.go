@@ -40,6 +40,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -166,7 +167,7 @@ func (w *Worker) haltErr() error {
 	return errors.Join(w.halted...)
 }
 
-// stopping says whether partitions are given up because the worker ends.
+// stopping reports whether partitions are given up because the worker ends.
 func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
 // connect looks at the server and at the metadata. Only a server out of reach is
@@ -181,7 +182,7 @@ func (w *Worker) connect(ctx context.Context) error {
 		err := w.try(dctx)
 		now := time.Now()
 		switch {
-		case err == nil || !store.Unavailable(err):
+		case err == nil || !redisconn.Unavailable(err):
 			return err
 		case before != nil && !now.Before(deadline):
 			return before

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -94,7 +95,7 @@ func newShop(t *testing.T) *shop {
 	s.app, s.streams = s.register("dashboard")
 	t.Cleanup(func() { s.app.Close() })
 	var err error
-	s.client, err = store.Open(store.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+	s.client, err = store.Open(redisconn.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	s.must(err)
 	t.Cleanup(func() { s.client.Close() })
 	server := httptest.NewServer(web.Handler(s.app, &web.Options{Every: 500 * time.Millisecond, AllowActions: true, Token: token}))
@@ -194,7 +195,7 @@ func (s *shop) settled() {
 	})
 }
 
-// shared says whether every partition is owned by who it is assigned to, and all workers
+// shared reports whether every partition is owned by who it is assigned to, and all workers
 // have some.
 func (s *shop) shared() bool {
 	for _, st := range s.state().Streams {

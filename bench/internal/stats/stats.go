@@ -40,7 +40,7 @@ func Sum(values []float64) Summary {
 	return s
 }
 
-// Known says whether the interval has its 95 %.
+// Known reports whether the interval has its 95 %.
 func (s Summary) Known() bool { return s.Coverage >= Coverage }
 
 // Rank returns the k of the interval x(k) to x(n+1-k) for n values, at least 1, and

@@ -29,7 +29,7 @@ func (b Bar) Judge(s Summary) Verdict {
 	return Open
 }
 
-// Good says whether the value is on the good side; the bar itself is.
+// Good reports whether the value is on the good side; the bar itself is.
 func (b Bar) Good(value float64) bool {
 	if b.AtMost {
 		return value <= b.At

@@ -91,7 +91,7 @@ func deliver(log *history.Log, jobs *runnel.Stream[job]) {
 	})
 }
 
-// poisoned says whether a process was ended by an event.
+// poisoned reports whether a process was ended by an event.
 func (s *scene) poisoned(p *process) bool {
 	return s.delivery != nil && p.cmd.ProcessState.ExitCode() == poisonExit
 }

@@ -66,7 +66,7 @@ var workerFaults = []fault{
 }
 
 // failover does something after which another server may have the place of a master,
-// and says whether one has.
+// and reports whether one has.
 func (s *scene) failover(name, kind string, do func() (changed bool)) {
 	s.note(name, kind, "")
 	before := s.watch.mark()

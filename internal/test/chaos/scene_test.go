@@ -87,7 +87,7 @@ func newPlan(t *testing.T) *plan {
 	return p
 }
 
-// has says whether a fault may be chosen.
+// has reports whether a fault may be chosen.
 func (p *plan) has(fault string) bool { return p.only == nil || slices.Contains(p.only, fault) }
 
 // play hurts, in rounds, and has each of them judged.

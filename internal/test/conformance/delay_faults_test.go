@@ -57,7 +57,7 @@ func TestBrokenMoves(t *testing.T) {
 }
 
 // brokenMove breaks the n-th move of parcels that are due a lead from now, and later,
-// and says whether there was one.
+// and reports whether there was one.
 func brokenMove(t *testing.T, addr string, n int, action faultproxy.Action, lead time.Duration) (broken bool) {
 	rawClient(t, addr).FlushAll(t.Context())
 	producer := newProducer(t, "redis://"+addr, 1)

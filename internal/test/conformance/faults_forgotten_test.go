@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -21,7 +22,7 @@ const mayBeGone = "events may be gone"
 // partitionsOf looks at the partitions of "check".
 func partitionsOf(t *testing.T, s *redistest.Server) []inspect.PartitionState {
 	t.Helper()
-	client, err := store.Open(store.Options{URL: s.URL(), Keys: postKeys})
+	client, err := store.Open(redisconn.Options{URL: s.URL(), Keys: postKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

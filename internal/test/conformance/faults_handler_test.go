@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -113,7 +114,7 @@ func TestFunctionThatNeverReturns(t *testing.T) {
 	nothingLost(t, srv, newTracker(history.Memory()), 1, 1)
 }
 
-// at says whether these partitions have come to a sequence number.
+// at reports whether these partitions have come to a sequence number.
 func (tr *tracker) at(processor string, seq int64, partitions ...int) bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -189,7 +190,7 @@ func TestUndecodableRecord(t *testing.T) {
 // resume ends the quarantine of a partition, as an operator does.
 func resume(t *testing.T, srv *redistest.Server, partition int) {
 	t.Helper()
-	client, err := store.Open(store.Options{URL: srv.URL(), Keys: postKeys})
+	client, err := store.Open(redisconn.Options{URL: srv.URL(), Keys: postKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -243,7 +243,7 @@ func (tr *tracker) complete(at place, seq int64) {
 	tr.total++
 }
 
-// passed says whether the processor has completed at least this seq in all of
+// passed reports whether the processor has completed at least this seq in all of
 // so many partitions.
 func (tr *tracker) passed(processor string, partitions int, seq int64) bool {
 	tr.mu.Lock()

@@ -52,7 +52,7 @@ func startTyped(t *testing.T, srv *redistest.Server, tr *tracker) *parcelApp {
 	return a
 }
 
-// othersPassed says whether all partitions but 2 have completed the seq.
+// othersPassed reports whether all partitions but 2 have completed the seq.
 func othersPassed(tr *tracker, seq int64) bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()

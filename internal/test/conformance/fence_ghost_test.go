@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
@@ -17,7 +18,7 @@ type ghost struct {
 	tenure store.Tenure
 	group  string
 	epoch  int64
-	reader *store.Reader
+	reader *redisconn.Reader
 }
 
 // ghost takes a partition over whose lock is free.
@@ -42,7 +43,7 @@ func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 }
 
 // read reads new events.
-func (g *ghost) read(count int) []store.Entry {
+func (g *ghost) read(count int) []redisconn.Entry {
 	g.r.t.Helper()
 	chunks, err := g.reader.Read(context.Background(), g.group, "runnel", []string{g.place.Log}, count, time.Second)
 	if err != nil || len(chunks) != 1 {

@@ -19,6 +19,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
@@ -94,7 +95,7 @@ func newRig(t testing.TB, partitions int, expiry time.Duration) *rig {
 func rigOn(t testing.TB, srv *redistest.Server, app, stream, processor string, partitions int, expiry time.Duration) *rig {
 	t.Helper()
 	k := keys.Keys{App: app, Layout: keys.Standalone}
-	client, err := store.Open(store.Options{URL: srv.URL(), Keys: k})
+	client, err := store.Open(redisconn.Options{URL: srv.URL(), Keys: k})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func (m *member) releases() int {
 	return strings.Count(m.output.String(), "partition is being released")
 }
 
-// end stops a worker and says whether it ended in time.
+// end stops a worker and reports whether it ended in time.
 func (m *member) end(limit time.Duration) bool {
 	m.cancel()
 	timer := time.NewTimer(limit)

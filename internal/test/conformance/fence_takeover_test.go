@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -37,7 +38,7 @@ func TestOldOwnerIsFenced(t *testing.T) {
 	r.await(0, ids...)
 	select {
 	case err := <-ended:
-		if !errors.Is(err, store.ErrNoGroup) {
+		if !errors.Is(err, redisconn.ErrNoGroup) {
 			t.Errorf("the blocked read of the old owner ended with %v, want ErrNoGroup", err)
 		}
 	case <-time.After(time.Second):

@@ -140,7 +140,7 @@ func shares(t testing.TB, rdb *redis.Client, partitions int) map[string]int {
 	return out
 }
 
-// spread says whether so many executors hold equal shares of the partitions.
+// spread reports whether so many executors hold equal shares of the partitions.
 func spread(t testing.TB, rdb *redis.Client, partitions, executors int) bool {
 	held := shares(t, rdb, partitions)
 	for _, n := range held {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
@@ -60,7 +61,7 @@ func retryRig(t *testing.T, srv *redistest.Server, app string, order runnel.Retr
 // warmSteps makes the server know the scripts of retries.
 func (r *rig) warmSteps() {
 	ctx, p, none := context.Background(), r.client.Place("warm", r.processor, 0), store.Tenure{Executor: "nobody"}
-	one := store.Entry{ID: "1-0", Values: map[string]any{"a": "b"}}
+	one := redisconn.Entry{ID: "1-0", Values: map[string]any{"a": "b"}}
 	_, write := r.client.WriteRetry(ctx, p, none, store.RetryState{ID: "1-0"})
 	for _, err := range []error{
 		write, r.client.Park(ctx, p, none, 1, []store.Parking{{Entry: one}}), r.client.Settle(ctx, p, none, "1-0"),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -71,7 +72,7 @@ func newDeadly(t *testing.T) *deadly {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.driver.Close() })
-	d.client, err = store.Open(store.Options{URL: d.srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
+	d.client, err = store.Open(redisconn.Options{URL: d.srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}

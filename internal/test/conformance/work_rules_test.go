@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
@@ -197,7 +198,7 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 // operator changes rules.
 func TestRightsOfTheDocs(t *testing.T) {
 	srv := redistest.Start(t)
-	c, err := store.Open(store.Options{URL: srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
+	c, err := store.Open(redisconn.Options{URL: srv.URL(), Keys: keys.Keys{App: "post", Layout: keys.Standalone}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -150,7 +151,7 @@ func TestAppOfSeveralPrograms(t *testing.T) {
 
 func loadMeta(t *testing.T, srv *redistest.Server) store.Meta {
 	t.Helper()
-	client, err := store.Open(store.Options{URL: srv.URL(), Keys: postKeys})
+	client, err := store.Open(redisconn.Options{URL: srv.URL(), Keys: postKeys})
 	if err != nil {
 		t.Fatal(err)
 	}

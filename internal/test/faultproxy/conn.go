@@ -96,7 +96,7 @@ func (c *conn) requests() {
 	}
 }
 
-// forward carries one request to the server, unless its rule says otherwise, and says whether to go on.
+// forward carries one request to the server, unless its rule says otherwise, and reports whether to go on.
 func (c *conn) forward(req *request) bool {
 	switch req.name {
 	case "":
@@ -181,7 +181,7 @@ func (c *conn) hold(req *request, x *exchange) bool {
 	return !c.setHolding(false) && err == nil
 }
 
-// setHolding says whether the client was cut off meanwhile.
+// setHolding reports whether the client was cut off meanwhile.
 func (c *conn) setHolding(on bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

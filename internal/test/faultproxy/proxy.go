@@ -199,7 +199,7 @@ func (p *Proxy) open() []*conn {
 	return list
 }
 
-// pass waits until the latency is over and traffic may pass, and says whether the connection still exists then.
+// pass waits until the latency is over and traffic may pass, and reports whether the connection still exists then.
 func (p *Proxy) pass(cut <-chan struct{}) bool {
 	p.mu.Lock()
 	latency := p.latency
@@ -213,7 +213,7 @@ func (p *Proxy) pass(cut <-chan struct{}) bool {
 	return opened(gate, cut)
 }
 
-// replyMay waits until replies may pass, and says whether the connection still exists then.
+// replyMay waits until replies may pass, and reports whether the connection still exists then.
 func (p *Proxy) replyMay(cut <-chan struct{}) bool {
 	p.mu.Lock()
 	gate := p.replies
@@ -221,7 +221,7 @@ func (p *Proxy) replyMay(cut <-chan struct{}) bool {
 	return opened(gate, cut)
 }
 
-// opened waits for a gate, and says whether the connection still exists then.
+// opened waits for a gate, and reports whether the connection still exists then.
 func opened(gate, cut <-chan struct{}) bool {
 	select {
 	case <-gate:
@@ -231,7 +231,7 @@ func opened(gate, cut <-chan struct{}) bool {
 	}
 }
 
-// spend takes as long as n bytes do, and says whether the connection still exists then.
+// spend takes as long as n bytes do, and reports whether the connection still exists then.
 func (p *Proxy) spend(n int, cut <-chan struct{}) bool {
 	p.mu.Lock()
 	perSec := p.perSec
@@ -248,7 +248,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// wait waits for d, and says whether the connection still exists then.
+// wait waits for d, and reports whether the connection still exists then.
 func wait(d time.Duration, cut <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -89,7 +89,7 @@ func (r *Rule) Containing(texts ...string) *Rule {
 	return r
 }
 
-// wants says whether the rule is about such requests.
+// wants reports whether the rule is about such requests.
 func (r *Rule) wants(req *request) bool {
 	return r.command == req.name &&
 		!slices.ContainsFunc(r.contains, func(text []byte) bool { return !bytes.Contains(req.head, text) })

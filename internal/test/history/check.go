@@ -248,14 +248,14 @@ func (c *checker) learnFault(r *Record) {
 	}
 }
 
-// suffered says whether an unclean fault of a worker falls into the time from..to.
+// suffered reports whether an unclean fault of a worker falls into the time from..to.
 func (c *checker) suffered(worker string, from, to int64) bool {
 	return slices.ContainsFunc(c.faults, func(f *trouble) bool {
 		return f.until >= from && f.from <= to && (f.Worker == "" || f.Worker == worker)
 	})
 }
 
-// flushed says whether a flush may have come between what was written at these times.
+// flushed reports whether a flush may have come between what was written at these times.
 func (c *checker) flushed(from, to int64) bool {
 	return slices.ContainsFunc(c.faults, func(f *trouble) bool {
 		return f.Fault == Flush && f.At >= from-int64(c.opts.Slack) && f.At <= to

@@ -46,7 +46,7 @@ func (c *checker) obey(r *Record) {
 	}
 }
 
-// resumed says whether the worker was stopped before one moment and continued right
+// resumed reports whether the worker was stopped before one moment and continued right
 // before the other: it may have begun, and not yet have written it down.
 func (c *checker) resumed(worker string, from, to int64) bool {
 	for _, f := range c.faults {

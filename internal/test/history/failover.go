@@ -1,6 +1,6 @@
 package history
 
-// failedOver says whether servers were failing over when something happened, or right
+// failedOver reports whether servers were failing over when something happened, or right
 // before it, or soon after, and before to: if they had said it and not replicated it,
 // it is gone.
 func (c *checker) failedOver(from, to int64) bool {
@@ -13,12 +13,12 @@ func (c *checker) failedOver(from, to int64) bool {
 	return false
 }
 
-// failover says whether a fault is one, and in this time.
+// failover reports whether a fault is one, and in this time.
 func (f *trouble) failover(from, to int64) bool {
 	return (f.Fault == Failover || f.Fault == Split) && !f.void && f.until >= from && f.At <= to
 }
 
-// vanished says whether an entry may be one that was seen at a server whose place
+// vanished reports whether an entry may be one that was seen at a server whose place
 // another one took before it had it: the failover was while it was seen or soon after,
 // nothing was heard of it when that was over, and nobody was told that it is in, or by
 // servers of which not all need to know.
@@ -40,7 +40,7 @@ func (c *checker) vanished(e entry) bool {
 	return false
 }
 
-// split says whether two servers took themselves for the master at a moment, or right before: an
+// split reports whether two servers took themselves for the master at a moment, or right before: an
 // owner whose lock the old one goes on to extend does not know of the one that the new one accepts.
 func (c *checker) split(at int64) bool {
 	for _, f := range c.faults {

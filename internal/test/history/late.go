@@ -61,7 +61,7 @@ func (c *checker) delays() {
 	}
 }
 
-// wipedBefore says whether the partition of a delayed event was wiped after it was
+// wipedBefore reports whether the partition of a delayed event was wiped after it was
 // accepted and before it was due, or soon after that or after what servers suffered.
 func (c *checker) wipedBefore(r *Record) bool {
 	for _, w := range c.wipes[r.log()] {
@@ -73,7 +73,7 @@ func (c *checker) wipedBefore(r *Record) bool {
 	return false
 }
 
-// handled says whether a processor is done with an entry.
+// handled reports whether a processor is done with an entry.
 func (c *checker) handled(e entry) bool {
 	for p, o := range c.places {
 		if p.stream == e.stream && p.partition == e.partition && (o.completed[e.id] != nil || c.dead[p][e.id] != nil) {

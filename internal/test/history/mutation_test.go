@@ -147,7 +147,7 @@ func (h *random) repeatRun(x, y ran, at int64) {
 	}
 }
 
-// mutants break a correct history, so that at least this class of violation must be found; apply says whether it found
+// mutants break a correct history, so that at least this class of violation must be found; apply reports whether it found
 // a place to do so.
 var mutants = []struct {
 	name  string

@@ -106,7 +106,7 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 	}
 }
 
-// woken says whether an iteration is the first thing that is heard of a term since its worker was continued, right
+// woken reports whether an iteration is the first thing that is heard of a term since its worker was continued, right
 // after that: it had begun when the worker was stopped, and was not written down yet.
 func (o *ownership) woken(t *term, r *Record) bool {
 	for _, f := range o.c.faults {
@@ -154,7 +154,7 @@ func (o *ownership) handover(old *term, r *Record) {
 	}
 }
 
-// excuse says whether the owner of a term suffered something, near its end, that excuses repeats until now.
+// excuse reports whether the owner of a term suffered something, near its end, that excuses repeats until now.
 func (o *ownership) excuse(t *term, now int64) bool {
 	return o.c.suffered(t.first.Worker, t.last-int64(o.c.opts.Aftermath), now)
 }

@@ -24,7 +24,7 @@ func (c *checker) learnWiped(r *Record) {
 	c.wipes[r.log()] = append(c.wipes[r.log()], w)
 }
 
-// wiped says whether an entry was taken away by a wipe that had begun at some moment, and at which one.
+// wiped reports whether an entry was taken away by a wipe that had begun at some moment, and at which one.
 func (c *checker) wiped(log place, id entryID, now int64) (by *wipe) {
 	for _, w := range c.wipes[log] {
 		if w.from <= now && id.compare(w.last) <= 0 {
@@ -44,7 +44,7 @@ func (c *checker) life(e entry) (n int) {
 	return n
 }
 
-// leftover says whether an iteration is of events that were taken away shortly before: who had them
+// leftover reports whether an iteration is of events that were taken away shortly before: who had them
 // in memory learns of it with the next refresh of the locks, which are gone, too.
 func (o *ownership) leftover(r *Record, ids []entryID) bool {
 	for _, id := range ids {

@@ -15,7 +15,7 @@ type machine[S comparable] interface {
 	canon(s *S)
 	// broken returns the promise that a state breaks, "" if it breaks none.
 	broken(s *S) string
-	// goal says whether a state is one that is always to be reached again.
+	// goal reports whether a state is one that is always to be reached again.
 	goal(s *S) bool
 }
 
@@ -105,7 +105,7 @@ func explore[S comparable](m machine[S], limit int) (Result, error) {
 	return e.result, nil
 }
 
-// visit adds the states after one, and says whether a promise is broken.
+// visit adds the states after one, and reports whether a promise is broken.
 func (e *explorer[S]) visit(i int) (broken bool) {
 	s := *e.states.at(i)
 	e.out = e.m.steps(&s, e.out[:0])

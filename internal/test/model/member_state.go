@@ -26,7 +26,7 @@ func (s seat) taken() bool               { return s>>7 == 1 }
 func (s seat) id() uint8                 { return uint8(s) >> 5 & 3 }
 func (s seat) assigned() set             { return set(s & 31) }
 
-// has says whether an executor is a member under an ID.
+// has reports whether an executor is a member under an ID.
 func (r *roster) has(i int, id uint8) bool { return r.of[i].taken() && r.of[i].id() == id }
 
 // A stand is where an executor stands with the membership; see rebalance/doc.go.
@@ -100,7 +100,7 @@ func (x *member) wanted(i int) set {
 	return x.seen.of[i].assigned()
 }
 
-// alive says whether a seat's heartbeat is there.
+// alive reports whether a seat's heartbeat is there.
 func (s *memberState) alive(i int, r *roster) bool {
 	return s.x[i].beats && s.x[i].id == r.of[i].id()
 }

@@ -42,15 +42,15 @@ var _ machine[ownState] = (*ownership)(nil)
 
 func (m *ownership) on(r Rule) bool { return m.Off&r == 0 }
 
-// keepsFloor says whether the stored floor can ever matter.
+// keepsFloor reports whether the stored floor can ever matter.
 func (m *ownership) keepsFloor() bool { return m.rebuilds() }
 
-// rebuilds says whether a group may have to be made anew under a lock that is held.
+// rebuilds reports whether a group may have to be made anew under a lock that is held.
 func (m *ownership) rebuilds() bool {
 	return m.max[destroys] > 0 || m.max[fails] > 0 || m.max[flushes] > 0
 }
 
-// may says whether one more fault is within the bounds.
+// may reports whether one more fault is within the bounds.
 func (s *ownState) may(f fault) bool { return s.each[f] > 0 && (f == appends || s.left > 0) }
 
 func (s *ownState) spend(f fault) {

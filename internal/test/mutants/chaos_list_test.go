@@ -27,7 +27,7 @@ type edit struct{ file, old, new string }
 var chaosMutants = []chaosMutant{
 	{
 		rule: "an event is acked after its handler", load: plainLoad, faults: "kill,term", want: history.ClassLoss, quick: true,
-		edits: []edit{{"internal/store/reader.go", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)}", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block), NoAck: true}"}},
+		edits: []edit{{"internal/redisconn/reader.go", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)}", "Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block), NoAck: true}"}},
 	},
 	{
 		rule: "unacked events are never trimmed", load: plainLoad, faults: "kill,stop", want: history.ClassLoss, quick: true,
@@ -68,11 +68,11 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "reads are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassLoss,
-		edits: []edit{{"internal/store/line.go", "o := c.options(-1)", "o := c.options(3)"}},
+		edits: []edit{{"internal/redisconn/line.go", "o := c.options(-1)", "o := c.options(3)"}},
 	},
 	{
 		rule: "sends are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassResend,
-		edits: []edit{{"internal/store/conn.go", "c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})"}},
+		edits: []edit{{"internal/redisconn/conn.go", "c.NoRetry = c.hooked(c.options(-1), discreet{})", "c.NoRetry = c.hooked(c.options(3), discreet{})"}},
 	},
 	{
 		rule: "acks are confirmed before the lock is released", load: plainLoad, faults: "term,join", want: history.ClassRepeat,

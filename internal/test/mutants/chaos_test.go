@@ -3,6 +3,7 @@
 package mutants
 
 import (
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"context"
 	"fmt"
 	"os"
@@ -29,6 +30,7 @@ const (
 
 // Every one of these rules is missed by the judge of real processes, too.
 func TestChaosMutants(t *testing.T) {
+	tier.Slow(t)
 	var variants []variant
 	for _, m := range chaosMutants {
 		variants = append(variants, variant{m.rule, m.edits})

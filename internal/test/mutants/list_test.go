@@ -104,18 +104,18 @@ var mutants = []mutant{
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
-		"reads are not repeated by the client", "internal/store/line.go",
+		"reads are not repeated by the client", "internal/redisconn/line.go",
 		"o := c.options(-1)", "o := c.options(3)",
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
-		"sends are not repeated by the client", "internal/store/conn.go",
-		"c.once = c.hooked(c.options(-1), discreet{})", "c.once = c.hooked(c.options(3), discreet{})",
+		"sends are not repeated by the client", "internal/redisconn/conn.go",
+		"c.NoRetry = c.hooked(c.options(-1), discreet{})", "c.NoRetry = c.hooked(c.options(3), discreet{})",
 		"TestBrokenSends/1_1_close_after",
 	},
 	{
 		"a short count of acks is a question", "internal/store/ack.go",
-		`errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].reply.Err()))`, `errs[at] = acks[at].Place.wrap("ack", fmt.Errorf("%w %v", ErrFenced, calls[i]))`,
+		`errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].Reply.Err()))`, `errs[at] = acks[at].Place.wrap("ack", fmt.Errorf("%w %v", ErrFenced, calls[i]))`,
 		"TestBrokenRequests/ack_1_close_after",
 	},
 	{

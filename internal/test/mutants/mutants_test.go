@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"context"
 	"fmt"
 	"maps"
@@ -34,6 +35,7 @@ const mutantLimit = time.Minute
 
 // Every rule of the protocol is there for a reason: without it a test fails.
 func TestMutants(t *testing.T) {
+	tier.Slow(t)
 	var variants []variant
 	for _, m := range mutants {
 		variants = append(variants, variant{m.rule, []edit{{m.file, m.old, m.new}}})

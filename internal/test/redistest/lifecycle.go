@@ -28,7 +28,7 @@ func (s *Server) kill() {
 	}
 }
 
-// Running says whether the server's process is there, stopped or not.
+// Running reports whether the server's process is there, stopped or not.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -188,7 +188,7 @@ func (w *Watched) Settle() {
 	}
 }
 
-// agree says whether all sentinels find that a server is the master, and well.
+// agree reports whether all sentinels find that a server is the master, and well.
 func (w *Watched) agree(master *Server) bool {
 	for _, s := range w.sentinels {
 		if state := w.ask(s); state["ip"]+":"+state["port"] != master.Addr() || state["flags"] != "master" {
@@ -198,7 +198,7 @@ func (w *Watched) agree(master *Server) bool {
 	return true
 }
 
-// follows says whether a server is a replica of another one, and connected to it.
+// follows reports whether a server is a replica of another one, and connected to it.
 func (s *Server) follows(master *Server) bool {
 	info := ask(s, func(ctx context.Context, c *redis.Client) (map[string]map[string]string, error) {
 		cmd := c.InfoMap(ctx, "replication")

@@ -18,6 +18,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 const (
@@ -64,6 +66,7 @@ var advise sync.Once // how to install redis-server, not again with each test
 
 func start(t testing.TB, blocks int, replicaOf string, args []string) *Server {
 	t.Helper()
+	tier.Server(t)
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		advice := ""
 		advise.Do(func() {
@@ -77,6 +80,7 @@ func start(t testing.TB, blocks int, replicaOf string, args []string) *Server {
 // launchNew starts a server on a port that is free.
 func launchNew(t testing.TB, s *Server) *Server {
 	t.Helper()
+	tier.Server(t)
 	s.t, s.dir, s.log, s.tls = t, t.TempDir(), &logBuffer{}, tlsConfig(t, s.args)
 	t.Cleanup(s.kill)
 	for range startAttempts {

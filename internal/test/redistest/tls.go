@@ -22,7 +22,7 @@ func TLS(ca, cert, key string, mutual bool) []string {
 	}
 }
 
-// tlsOnly says whether args have those of TLS.
+// tlsOnly reports whether args have those of TLS.
 func tlsOnly(args []string) bool { return argument(args, "--tls-replication") == "yes" }
 
 // tlsArguments are those of args that a sentinel of the server needs too.

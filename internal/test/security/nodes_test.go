@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -28,7 +29,7 @@ func TestTheDocumentedRightsSufficeInACluster(t *testing.T) {
 	s.everything(func() {
 		var clients []*store.Client
 		for role := range store.Roles() {
-			c, err := store.Open(store.Options{URL: s.url("shop-" + role), Keys: s.keys()})
+			c, err := store.Open(redisconn.Options{URL: s.url("shop-" + role), Keys: s.keys()})
 			s.must(err)
 			defer c.Close()
 			clients = append(clients, c)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -46,7 +47,7 @@ func block(t *testing.T, of string) []string {
 // The document says what the code needs, and nothing more.
 func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 	for name, layout := range layouts {
-		c, err := store.Open(store.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
+		c, err := store.Open(redisconn.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,7 @@ func urlOf(server *redistest.Server, user string) string {
 func TestAnotherDatabaseTakesSelect(t *testing.T) {
 	server, admin := guarded(t, "standalone")
 	try := func() error {
-		c, err := store.Open(store.Options{URL: urlOf(server, "shop-worker") + "/2", Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
+		c, err := store.Open(redisconn.Options{URL: urlOf(server, "shop-worker") + "/2", Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 		if err != nil {
 			t.Fatal(err)
 		}

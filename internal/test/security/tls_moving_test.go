@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -86,10 +87,10 @@ func TestClusterByTLS(t *testing.T) {
 	for name, f := range flows {
 		f.sent(0, 5)
 		names := keys.Keys{App: name, Layout: keys.Cluster}
-		options := store.Options{Redis: shared, Keys: names}
+		options := redisconn.Options{Redis: shared, Keys: names}
 		if name == "url" {
 			m := a.mutual(k.URL())
-			options = store.Options{URL: m.RedisURL, TLS: store.TLSFiles{CA: m.RedisCA, Cert: m.RedisCert, Key: m.RedisKey}, Keys: names}
+			options = redisconn.Options{URL: m.RedisURL, TLS: redisconn.TLSFiles{CA: m.RedisCA, Cert: m.RedisCert, Key: m.RedisKey}, Keys: names}
 		}
 		c, err := store.Open(options)
 		a.must(err)

@@ -1,0 +1,272 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/groupcommit"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// looksApart is the least time between two looks at who serves which slot.
+	looksApart = 200 * time.Millisecond
+	// lookPatience is how long one node may take to tell.
+	lookPatience = time.Second
+)
+
+// A cluster knows the nodes of a Redis Cluster and which of them serves each slot.
+// It learns that from CLUSTER SLOTS and from redirections, as the specification of
+// Redis Cluster wants it.
+type cluster struct {
+	seeds []string
+	home  int // slot of what belongs to no partition
+	open  func(addr string) *node
+	slots [slotCount]atomic.Pointer[node] // nil: not known
+
+	ctx  context.Context // ends with the client
+	stop context.CancelFunc
+
+	mu    sync.Mutex
+	nodes map[string]*node
+
+	looking sync.Mutex // held during a look
+	looked  time.Time  // when the last one that found something ended, guarded by looking
+	soon    atomic.Bool
+}
+
+// A node is one server of a cluster.
+type node struct {
+	addr    string
+	rdb     *redis.Client // repeats nothing
+	lasting *redis.Client // the same for what waits for replicas
+}
+
+func (n *node) close() error { return errors.Join(n.rdb.Close(), n.lasting.Close()) }
+
+func newCluster(seeds []string, home int, open func(addr string) *node) *cluster {
+	k := &cluster{seeds: seeds, home: home, open: open, nodes: map[string]*node{}}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
+}
+
+// close closes the clients of all nodes.
+func (k *cluster) close() error {
+	k.stop()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var errs []error
+	for _, n := range k.nodes {
+		if err := n.close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// node is the one with an address.
+func (k *cluster) node(addr string) *node {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.nodes[addr]
+	if n == nil {
+		n = k.open(addr)
+		if k.ctx.Err() != nil {
+			n.close()
+		}
+		k.nodes[addr] = n
+	}
+	return n
+}
+
+// of is the node that serves a slot, as far as is known. It asks the cluster if
+// nothing is.
+func (k *cluster) of(ctx context.Context, slot int) (*node, error) {
+	if n := k.slots[slot].Load(); n != nil {
+		return n, nil
+	}
+	if err := k.look(ctx); err != nil {
+		return nil, err
+	}
+	if n := k.slots[slot].Load(); n != nil {
+		return n, nil
+	}
+	return nil, fmt.Errorf("no node of the cluster serves slot %d: %w", slot, errUnserved)
+}
+
+// known is the node that serves a key, nil if that is not known yet.
+func (k *cluster) known(key string) *node { return k.slots[Slot(key)].Load() }
+
+// errUnserved is what nothing was sent for.
+var errUnserved = &dialError{errors.New("slot without a node")}
+
+// masters are the nodes that serve slots, by address.
+func (k *cluster) masters(ctx context.Context) ([]*node, error) {
+	if _, err := k.of(ctx, k.home); err != nil {
+		return nil, err
+	}
+	var out []*node
+	var last *node
+	for i := range k.slots {
+		if n := k.slots[i].Load(); n != nil && n != last {
+			out, last = append(out, n), n
+		}
+	}
+	slices.SortFunc(out, func(a, b *node) int {
+		switch {
+		case a.addr < b.addr:
+			return -1
+		case a.addr > b.addr:
+			return 1
+		}
+		return 0
+	})
+	return slices.Compact(out), nil
+}
+
+// serves reports whether a node serves any slot, as the cluster tells now.
+func (k *cluster) serves(ctx context.Context, addr string) (bool, error) {
+	if err := k.look(ctx); err != nil {
+		return false, err
+	}
+	all, err := k.masters(ctx)
+	return slices.ContainsFunc(all, func(n *node) bool { return n.addr == addr }), err
+}
+
+// lookSoon has somebody look who serves what, unless that was done just now.
+func (k *cluster) lookSoon() {
+	if k.ctx.Err() != nil || !k.soon.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer k.soon.Store(false)
+		k.looking.Lock()
+		left := looksApart - time.Since(k.looked)
+		k.looking.Unlock()
+		if left > 0 {
+			timer := time.NewTimer(left)
+			defer timer.Stop()
+			select {
+			case <-k.ctx.Done():
+				return
+			case <-timer.C:
+			}
+		}
+		// What it finds out in vain is found out by the next command.
+		_ = k.look(k.ctx)
+	}()
+}
+
+// moved notes that a node serves a slot, by its predecessor's word.
+func (k *cluster) moved(slot int, to *node) {
+	k.slots[slot].Store(to)
+	k.lookSoon()
+}
+
+// look asks the cluster who serves which slot, unless somebody did just now.
+func (k *cluster) look(ctx context.Context) error {
+	k.looking.Lock()
+	defer k.looking.Unlock()
+	if ctx.Err() != nil {
+		return groupcommit.Unsent(ctx)
+	}
+	if !k.looked.IsZero() && time.Since(k.looked) < looksApart {
+		return nil
+	}
+	var errs []error
+	for _, addr := range k.askable() {
+		if ctx.Err() != nil {
+			return groupcommit.Unsent(ctx)
+		}
+		found, err := k.ask(ctx, addr)
+		if err == nil {
+			k.learn(addr, found)
+			k.looked = time.Now()
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", addr, aside(err)))
+	}
+	return &dialError{fmt.Errorf("no node of the cluster tells who serves which slot: %w", errors.Join(errs...))}
+}
+
+// askable are the nodes that may know, in the order in which to ask: those that
+// serve something first.
+func (k *cluster) askable() []string {
+	serving := map[string]bool{}
+	for i := range k.slots {
+		if n := k.slots[i].Load(); n != nil {
+			serving[n.addr] = true
+		}
+	}
+	k.mu.Lock()
+	var others []string
+	for addr := range k.nodes {
+		if !serving[addr] {
+			others = append(others, addr)
+		}
+	}
+	k.mu.Unlock()
+	first := make([]string, 0, len(serving))
+	for addr := range serving {
+		first = append(first, addr)
+	}
+	for _, addrs := range [][]string{first, others} {
+		rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
+	}
+	out := append(first, others...)
+	for _, addr := range k.seeds {
+		if !slices.Contains(out, addr) {
+			out = append(out, addr)
+		}
+	}
+	return out
+}
+
+func (k *cluster) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	//lint:ignore SA1019 CLUSTER SHARDS tells of several ports, and not which of them this connection is for
+	found, err := k.node(addr).rdb.ClusterSlots(ctx).Result()
+	if err == nil && len(found) == 0 {
+		err = errors.New("it knows of no slot")
+	}
+	return found, err
+}
+
+// learn takes over what a node tells. A slot that it does not mention stays with
+// whom it was: a command to that one tells more.
+func (k *cluster) learn(from string, found []redis.ClusterSlot) {
+	for _, f := range found {
+		if len(f.Nodes) == 0 {
+			continue
+		}
+		n := k.node(k.addrOf(f.Nodes[0].Addr, from)) // the master comes first
+		for slot := max(f.Start, 0); slot <= f.End && slot < slotCount; slot++ {
+			k.slots[slot].Store(n)
+		}
+	}
+}
+
+// addrOf is the address of a node that another one told of. Without a host it is
+// that of who tells.
+func (k *cluster) addrOf(addr, from string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host != "" && host != "?" {
+		return addr
+	}
+	if host, _, err = net.SplitHostPort(from); err != nil {
+		return addr
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// String names the cluster in messages.
+func (k *cluster) String() string { return fmt.Sprintf("cluster %v", k.seeds) }

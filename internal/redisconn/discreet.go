@@ -1,0 +1,118 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// discreet is a hook that takes out of errors what a server or a proxy that does not know a
+// command repeats of it: of AUTH the password, of others the data.
+type discreet struct{}
+
+func (discreet) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (discreet) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil {
+			return nil
+		}
+		if kept := withoutArguments(err); kept != nil {
+			cmd.SetErr(kept)
+			return kept
+		}
+		return err
+	}
+}
+
+func (discreet) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err == nil {
+			return nil
+		}
+		for _, cmd := range cmds {
+			if kept := withoutArguments(cmd.Err()); kept != nil {
+				cmd.SetErr(kept)
+			}
+		}
+		if kept := withoutArguments(err); kept != nil {
+			return kept
+		}
+		return err
+	}
+}
+
+// withoutArguments is an error reply without the arguments of the command; nil for one
+// that has none.
+func withoutArguments(err error) error {
+	var reply redis.Error
+	if err == nil || !errors.As(err, &reply) {
+		return nil
+	}
+	text, _, has := strings.Cut(err.Error(), ", with args beginning with:")
+	if !has {
+		return nil
+	}
+	return ScriptError(text)
+}
+
+// parseURL parses a URL; its errors show neither password nor query.
+func parseURL(raw string) (*redis.Options, error) {
+	_, fragment, _ := strings.Cut(raw, "#")
+	opt, err := redis.ParseURL(raw)
+	// Without "//" what follows the scheme names no server, and the default one would be taken.
+	if err == nil && !strings.ContainsRune(fragment, '@') && (strings.Contains(raw, "://") || strings.HasPrefix(raw, "unix:")) {
+		return opt, nil
+	}
+	shown := masked(raw)
+	if plain, _, _ := strings.Cut(raw, "?"); err == nil || shown != plain {
+		// What failed to parse, or what was taken for host and port, may be a part of the
+		// password.
+		return nil, fmt.Errorf("redis URL %q is malformed; want redis://host:6379, or with user:password@ before the host, where what is special in these is written as %%3F for ? or %%23 for #", shown)
+	}
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	return nil, fmt.Errorf("redis URL %q is malformed: %w", shown, err)
+}
+
+// masked is a URL without what may be a part of a password.
+func masked(raw string) string {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok || !plainScheme.MatchString(scheme) {
+		// Whoever gave nothing but the password gave no scheme either.
+		if at := strings.LastIndexByte(raw, '@'); at >= 0 {
+			return "***" + raw[at:]
+		}
+		if plainAddress.MatchString(raw) {
+			return raw
+		}
+		return "***"
+	}
+	authority, after, _ := strings.Cut(rest, "?")
+	if strings.ContainsRune(after, '@') { // a question mark in the password, or an address in an option
+		return scheme + "://***"
+	}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		return scheme + "://***" + authority[at:]
+	}
+	host, _, _ := strings.Cut(authority, "/")
+	if !strings.HasPrefix(host, "[") && strings.Contains(host, ":") && !plainPort.MatchString(host) { // user and password without a host
+		return scheme + "://***"
+	}
+	return scheme + "://" + authority
+}
+
+var (
+	plainScheme  = regexp.MustCompile(`^(rediss?(\+sentinel|\+cluster)?|unix|https?|tcp)?$`)
+	plainAddress = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|\[[0-9a-fA-F:]+\])(:[0-9]+)?$`)
+)
+
+var plainPort = regexp.MustCompile(`^[^:]*:[0-9]*$`)

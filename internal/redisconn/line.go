@@ -1,0 +1,266 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A line is a Reader's way to one server: one connection, made when it is needed and
+// again when it breaks. One goroutine may run commands at a time.
+type line struct {
+	c       *Conn
+	rdb     *redis.Client
+	control *redis.Client // of the same server, to end what the connection does
+
+	mu       sync.Mutex
+	cur      *conn // the connection last written to
+	reading  bool
+	consumes bool     // that read takes entries from a group
+	lost     []connID // connections that may still execute a read
+	nameless bool     // one of them has no ID
+}
+
+func (c *Conn) newLine(addr string, control *redis.Client) *line {
+	l := &line{c: c, control: control}
+	o := c.options(-1)
+	o.Addr = addr
+	o.PoolSize = 1
+	o.ReadBufferSize = readBuffer
+	o.ConnMaxIdleTime = -1
+	dial := o.Dialer
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &conn{Conn: nc, l: l}, nil
+	}
+	connected := o.OnConnect
+	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		if connected != nil {
+			if err := connected(ctx, cn); err != nil {
+				return err
+			}
+		}
+		return l.identify(ctx, cn)
+	}
+	l.rdb = redis.NewClient(o)
+	l.rdb.AddHook(discreet{})
+	return l
+}
+
+// run runs one command with a time of its own, and sorts its error. A command
+// that consumes leaves its connection's ID behind when its outcome is unknown.
+func (l *line) run(ctx context.Context, block time.Duration, consumes bool, command func(context.Context) error) error {
+	for try := 1; ; try++ {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), block+readMargin)
+		l.begin(consumes)
+		err := command(ctx)
+		cancel()
+		sent, cut := l.end(err, consumes)
+		switch {
+		case err == nil || errors.Is(err, redis.Nil):
+			return nil
+		case ReplyHas(err, "NOGROUP", "WRONGTYPE", "UNBLOCKED"):
+			return WithSentinel(ErrNoGroup, err)
+		case IsReply(err):
+			return err
+		case sent:
+			return WithSentinel(ErrUnknownOutcome, err)
+		case cut && try == 1:
+			continue // an interruption hit the connection between two reads
+		}
+		return err
+	}
+}
+
+// interrupt is Interrupt of what runs on this line.
+func (l *line) interrupt(ctx context.Context) error {
+	l.mu.Lock()
+	cur, reading, consumes := l.cur, l.reading, l.consumes
+	var id int64
+	if cur != nil {
+		id = cur.id.number
+		reading = reading && cur.ready // during the handshake no read has been sent
+	}
+	l.mu.Unlock()
+	if cur == nil || !reading {
+		return nil
+	}
+	if id != 0 && l.c.CanUnblock() {
+		err := l.control.ClientUnblock(ctx, id).Err()
+		if err == nil {
+			return nil
+		}
+		if !IsReply(err) {
+			return fmt.Errorf("unblock a read: %w", err)
+		}
+		l.c.cannotUnblock.Store(true)
+	}
+	if consumes && !l.c.CanKill() {
+		return nil
+	}
+	cur.cut()
+	return nil
+}
+
+// kill is Kill of what ran on this line.
+func (l *line) kill(ctx context.Context) error {
+	l.mu.Lock()
+	lost, nameless := l.lost, l.nameless
+	l.mu.Unlock()
+	if nameless {
+		l.c.cannotKill.Store(true)
+		return ErrCannotKill
+	}
+	for _, id := range lost {
+		// 0 (it had ended) and 1 are both fine.
+		err := l.control.ClientKillByFilter(ctx, id.kill()...).Err()
+		if IsReply(err) {
+			l.c.cannotKill.Store(true)
+			return WithSentinel(ErrCannotKill, err)
+		}
+		if err != nil {
+			return fmt.Errorf("end a read: %w", err)
+		}
+	}
+	l.settled(len(lost))
+	return nil
+}
+
+// settled notes that the first n reads of unknown outcome cannot be executed any more.
+func (l *line) settled(n int) {
+	l.mu.Lock()
+	l.lost = l.lost[n:]
+	l.mu.Unlock()
+}
+
+// conn is a Reader's connection. It knows whether a command went out, and waits
+// for the rest of a reply as long as parts of it keep coming.
+type conn struct {
+	net.Conn
+	l *line
+
+	// Guarded by l.mu.
+	id     connID
+	ready  bool // the handshake is over
+	sent   bool // the current command went out, or a part of it
+	closed bool // by Interrupt
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.l.mu.Lock()
+	c.l.cur = c
+	c.l.mu.Unlock()
+	n, err := c.Conn.Write(b)
+	if n > 0 {
+		c.l.mu.Lock()
+		c.sent = c.ready
+		c.l.mu.Unlock()
+	}
+	return n, err
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.Conn.SetReadDeadline(time.Now().Add(readMargin))
+	}
+	return n, err
+}
+
+// cut closes the connection under whoever reads from it.
+func (c *conn) cut() {
+	c.l.mu.Lock()
+	c.closed = true
+	c.l.mu.Unlock()
+	c.Conn.Close()
+}
+
+// identify is the last step of a handshake.
+func (l *line) identify(ctx context.Context, cn *redis.Conn) error {
+	id, err := identityOf(ctx, cn)
+	if err != nil && !IsReply(err) {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cur == nil {
+		return errors.New("handshake without a connection")
+	}
+	l.cur.id, l.cur.ready = id, true
+	return nil
+}
+
+// A connID names a connection of a server. A server that was started again, or another
+// one in its place, may have one of the same number: the address that it sees tells them
+// apart.
+type connID struct {
+	number int64  // CLIENT ID, 0 when the server does not tell it
+	addr   string // "" when the server does not tell it
+}
+
+// identityOf asks the server which connection this is.
+func identityOf(ctx context.Context, cn *redis.Conn) (id connID, err error) {
+	info, err := cn.Do(ctx, "CLIENT", "INFO").Text()
+	if err != nil && !IsReply(err) {
+		return id, err
+	}
+	for field := range strings.FieldsSeq(info) {
+		if addr, ok := strings.CutPrefix(field, "addr="); ok {
+			id.addr = addr
+		}
+	}
+	id.number, err = cn.ClientID(ctx).Result()
+	return id, err
+}
+
+// kill is the filter of CLIENT KILL for it.
+func (id connID) kill() []string {
+	filter := []string{"ID", strconv.FormatInt(id.number, 10)}
+	if id.addr != "" {
+		filter = append(filter, "ADDR", id.addr)
+	}
+	return filter
+}
+
+// begin notes that a command is about to be sent.
+func (l *line) begin(consumes bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reading, l.consumes = true, consumes
+	if l.cur != nil {
+		l.cur.sent = false
+	}
+}
+
+// end notes that the command ended, and drops the connection of one that got no
+// reply. It returns whether the command went out, and whether its connection was
+// closed by Interrupt.
+func (l *line) end(err error, consumes bool) (sent, cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reading = false
+	if err == nil || IsReply(err) || l.cur == nil {
+		return false, false
+	}
+	cur := l.cur
+	l.cur = nil
+	cur.Conn.Close()
+	if cur.sent && consumes {
+		if cur.id.number == 0 {
+			l.nameless = true
+		} else {
+			l.lost = append(l.lost, cur.id)
+		}
+	}
+	return cur.sent, cur.closed
+}

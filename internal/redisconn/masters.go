@@ -1,0 +1,240 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// failoverClient is what go-redis has for an address in the options of its clients
+// that ask sentinels, in their Dialer.
+const failoverClient = "FailoverClient"
+
+// dialEvery is how often such a Dialer is asked where the master is, by dialing.
+const dialEvery = 2 * time.Second
+
+// masters are the servers that were the master one after the other, by the word of
+// sentinels. Connections to all but the present one are closed: an old master that
+// was only slow, or cut off from the sentinels and not from us, would go on to take
+// what is lost when it becomes a replica, and a pool keeps connections to it for as
+// long as they work. So the sentinels are also asked from time to time.
+//
+// A failover is noticed by whoever dials first or by the next such question.
+type masters struct {
+	find  func(ctx context.Context, network string) (net.Conn, string, error)
+	where func(context.Context) (string, error)
+	every time.Duration
+	done  func() error // ends what the two need
+
+	mu     sync.Mutex
+	at     string // "" until a first one was found
+	conns  map[*masterConn]struct{}
+	stop   context.CancelFunc // ends the questions, nil before the first
+	closed bool
+
+	watching sync.WaitGroup
+}
+
+// follow returns the masters of a client with these options, nil where its server
+// has one address for ever.
+func follow(base *redis.Options, s *sentinels) *masters {
+	m := &masters{conns: map[*masterConn]struct{}{}, every: sentinelEvery}
+	switch {
+	case s != nil:
+		m.find, m.where, m.done = s.dial, s.where, s.close
+	case base.Addr == failoverClient && base.Dialer != nil:
+		dial := base.Dialer
+		m.find = func(ctx context.Context, network string) (net.Conn, string, error) {
+			conn, err := dial(ctx, network, failoverClient)
+			if err != nil {
+				return nil, "", fmt.Errorf("the failover client: %w", aside(err))
+			}
+			return conn, conn.RemoteAddr().String(), nil
+		}
+		m.where = func(ctx context.Context) (string, error) {
+			conn, addr, err := m.find(ctx, "tcp")
+			if err == nil {
+				conn.Close()
+			}
+			return addr, err
+		}
+		m.every, m.done = dialEvery, func() error { return nil }
+	default:
+		return nil
+	}
+	return m
+}
+
+// open connects to the present master.
+func (m *masters) open(ctx context.Context, network, _ string) (net.Conn, error) {
+	conn, addr, err := m.find(ctx, network)
+	if err != nil {
+		return nil, err
+	}
+	m.watch()
+	m.moved(addr)
+	c := &masterConn{Conn: conn, m: m, addr: addr}
+	m.mu.Lock()
+	stale := m.at != addr || m.closed
+	if !stale {
+		m.conns[c] = struct{}{}
+	}
+	m.mu.Unlock()
+	if stale {
+		conn.Close()
+		return nil, fmt.Errorf("%s is not the master any more", addr)
+	}
+	if sys, ok := conn.(syscall.Conn); ok {
+		return plainConn{c, sys}, nil
+	}
+	return opaqueConn{c}, nil
+}
+
+// moved notes where the master is, and closes connections to all other servers.
+func (m *masters) moved(addr string) {
+	m.mu.Lock()
+	var old []*masterConn
+	if m.at != addr {
+		m.at = addr
+		for c := range m.conns {
+			if c.addr != addr {
+				old = append(old, c)
+			}
+		}
+	}
+	m.mu.Unlock()
+	for _, c := range old {
+		c.Close()
+	}
+}
+
+// address is where the master was seen last, "" if nowhere.
+func (m *masters) address() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at
+}
+
+// watch has the sentinels asked from now on, until close.
+func (m *masters) watch() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stop != nil || m.closed {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.watching.Go(func() {
+		ticker := time.NewTicker(m.every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			ask, cancel := context.WithTimeout(ctx, Patience)
+			if addr, err := m.where(ask); err == nil && ctx.Err() == nil {
+				m.moved(addr)
+			}
+			cancel()
+		}
+	})
+}
+
+// close ends the questions. Connections are closed by those who use them.
+func (m *masters) close() error {
+	m.mu.Lock()
+	again := m.closed
+	m.closed = true
+	if m.stop != nil {
+		m.stop()
+	}
+	m.mu.Unlock()
+	if again {
+		return nil
+	}
+	m.watching.Wait()
+	return m.done()
+}
+
+// greet is the last step of a handshake: sentinels may be wrong for a while about
+// who is the master, and then the server itself knows better. One that does not let
+// us ask is believed to be it; it refuses writes, if not.
+func (m *masters) greet(before func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
+	return func(ctx context.Context, cn *redis.Conn) error {
+		if before != nil {
+			if err := before(ctx, cn); err != nil {
+				return err
+			}
+		}
+		reply, err := cn.Do(ctx, "ROLE").Slice()
+		if err != nil && !IsReply(err) {
+			return err
+		}
+		if err == nil && len(reply) > 0 && reply[0] != "master" {
+			// A level of wrapping gets lost with an error of a handshake.
+			return &dialError{&dialError{errNotMaster}}
+		}
+		return nil
+	}
+}
+
+var errNotMaster = errors.New("the server that the sentinels call the master is a replica; a failover is not over yet")
+
+// A masterConn is a connection to a server that was the master when it was made. What
+// is around it lets go-redis see whether an idle one was closed.
+type masterConn struct {
+	net.Conn
+	m    *masters
+	addr string
+
+	closed bool // guarded by m.mu
+}
+
+// Close closes the connection. A second call does nothing: the pool does not know of
+// the first one.
+func (c *masterConn) Close() error {
+	c.m.mu.Lock()
+	again := c.closed
+	c.closed = true
+	delete(c.m.conns, c)
+	c.m.mu.Unlock()
+	if again {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+// A plainConn is one without TLS: the system tells what became of it.
+type plainConn struct {
+	*masterConn
+	syscall.Conn
+}
+
+// An opaqueConn is one with TLS: what the system has of it is not for go-redis. That
+// we closed it is.
+type opaqueConn struct{ *masterConn }
+
+// SyscallConn is of a connection of which nothing is to be seen, or an error if it is closed.
+func (c opaqueConn) SyscallConn() (syscall.RawConn, error) {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	if c.closed {
+		return nil, net.ErrClosed
+	}
+	return unseen{}, nil
+}
+
+// An unseen shows nothing.
+type unseen struct{}
+
+func (unseen) Control(func(uintptr)) error    { return nil }
+func (unseen) Read(func(uintptr) bool) error  { return nil }
+func (unseen) Write(func(uintptr) bool) error { return nil }

@@ -1,0 +1,259 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/entryid"
+)
+
+// readMargin is how long a read waits for its reply beyond the time that it asked
+// the server to block, and from then on for each further part of the reply.
+const readMargin = time.Second
+
+// readBuffer is what a reader takes from its connection at once: a large reply then
+// comes in fewer pieces, each of which the reader has to be woken up for.
+const readBuffer = 128 << 10
+
+// An Entry is one entry of a partition. Values is nil when its data is gone.
+type Entry = redis.XMessage
+
+// A Chunk is the entries of one key in one read; it has at least one.
+type Chunk struct {
+	Key     string
+	Entries []Entry
+}
+
+// A Reader reads over one connection of its own; in a cluster over one to each node
+// that it reads of. One goroutine may read at a time; Interrupt may be called by
+// others meanwhile.
+type Reader struct {
+	c     *Conn
+	pause time.Duration // the last one between sweeps, 0 once one found something; of who reads
+
+	mu    sync.Mutex
+	lines map[*node]*line // by node of a cluster, nil for the one server
+	woken chan struct{}   // told by Interrupt
+}
+
+// NewReader returns a reader, which connects when it first reads.
+func (c *Conn) NewReader() *Reader {
+	return &Reader{c: c, lines: map[*node]*line{}, woken: make(chan struct{}, 1)}
+}
+
+// line is the one to a node.
+func (r *Reader) line(n *node) *line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.lines[n]
+	if l == nil {
+		if addr, control := r.c.base.Addr, r.c.Retrying; n == nil {
+			l = r.c.newLine(addr, control)
+		} else {
+			l = r.c.newLine(n.addr, n.rdb)
+		}
+		r.lines[n] = l
+	}
+	return l
+}
+
+// all are the lines that were needed so far, by node.
+func (r *Reader) all() map[*node]*line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.lines)
+}
+
+// Waiting reports whether a read has been sent and has no reply yet. Of a cluster's nodes it
+// asks for none.
+func (r *Reader) Waiting() bool {
+	l := r.line(nil)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reading && l.cur != nil && l.cur.sent
+}
+
+// Close closes the reader's connections.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, l := range r.all() {
+		errs = append(errs, l.rdb.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Read reads new entries of partitions that share a consumer group, at most count
+// of each, and waits at most block for the first; without block it does not wait.
+// Nothing there is nil and no error. In a cluster partitions of several slots are
+// asked in turn until there is something; see sweep.
+//
+// The end of ctx does not end the wait: a reply that nobody awaits would leave
+// its entries pending. Use Interrupt. An error that is ErrUnknownOutcome means
+// that entries may have been delivered to nobody: Kill, then History, finds them.
+// Any other error consumed nothing, but in a cluster for the chunks beside it, which
+// are of other partitions.
+func (r *Reader) Read(ctx context.Context, group, consumer string, logs []string, count int, block time.Duration) ([]Chunk, error) {
+	out, err := r.read(ctx, question{keys: logs, block: block, consumes: true, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
+		args := make([]string, 0, 2*len(at))
+		for _, i := range at {
+			args = append(args, logs[i])
+		}
+		for range at {
+			args = append(args, ">")
+		}
+		return rdb.XReadGroup(ctx, &redis.XReadGroupArgs{Group: group, Consumer: consumer, Streams: args, Count: int64(count), Block: blockArgument(block)})
+	}})
+	if err != nil {
+		return out, fmt.Errorf("read %d partitions of group %s: %w", len(logs), group, err)
+	}
+	return out, nil
+}
+
+// History reads our own pending entries of one partition behind an ID, at most
+// count. Those whose data is gone have nil Values. It consumes nothing and may
+// be repeated.
+func (r *Reader) History(ctx context.Context, group, consumer, log, after string, count int) ([]Entry, error) {
+	var streams []redis.XStream
+	var pending []redis.XPendingExt
+	err := r.at(ctx, log, 0, false, func(ctx context.Context, rdb redis.Cmdable) (err error) {
+		pending, err = rdb.XPendingExt(ctx, &redis.XPendingExtArgs{
+			Stream: log, Group: group, Consumer: consumer, Start: after, End: "+", Count: int64(count) + 1,
+		}).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read history of %s in group %s: %w", log, group, err)
+	}
+	// By itself: a redirection is for one command.
+	err = r.at(ctx, log, 0, false, func(ctx context.Context, rdb redis.Cmdable) (err error) {
+		streams, err = rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
+			Group: group, Consumer: consumer, Streams: []string{log, after}, Count: int64(count), Block: -1,
+		}).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read history of %s in group %s: %w", log, group, err)
+	}
+	var entries []Entry
+	for _, s := range streams {
+		entries = s.Messages
+	}
+	return complete(entries, pending, after, count), nil
+}
+
+// complete adds the pending entries whose data is gone, which the embedded server
+// leaves out, and cuts to the count, which it ignores.
+func complete(entries []Entry, pending []redis.XPendingExt, after string, count int) []Entry {
+	byID := func(e Entry, id string) int { return entryid.Compare(e.ID, id) }
+	for _, p := range pending {
+		if at, found := slices.BinarySearchFunc(entries, p.ID, byID); !found && entryid.Compare(p.ID, after) > 0 {
+			entries = slices.Insert(entries, at, Entry{ID: p.ID})
+		}
+	}
+	return entries[:min(len(entries), count)]
+}
+
+// ReadControl reads control streams behind the IDs after, one for each key, and
+// waits at most block for the first message. It consumes nothing and may be
+// repeated after any error.
+func (r *Reader) ReadControl(ctx context.Context, keys, after []string, block time.Duration) ([]Chunk, error) {
+	out, err := r.Follow(ctx, keys, after, 128, block)
+	if err != nil {
+		return nil, fmt.Errorf("read control streams %s: %w", strings.Join(keys, ", "), err)
+	}
+	return out, nil
+}
+
+// Follow reads Redis streams behind the IDs after, one for each key, at most count
+// entries of each, and waits at most block for the first; without block it does not
+// wait. It uses no group, consumes nothing and may be repeated after any error.
+func (r *Reader) Follow(ctx context.Context, keys, after []string, count int, block time.Duration) ([]Chunk, error) {
+	out, err := r.read(ctx, question{keys: keys, block: block, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
+		args := make([]string, 0, 2*len(at))
+		for _, i := range at {
+			args = append(args, keys[i])
+		}
+		for _, i := range at {
+			args = append(args, after[i])
+		}
+		return rdb.XRead(ctx, &redis.XReadArgs{Streams: args, Count: int64(count), Block: blockArgument(block)})
+	}})
+	if reply := redis.Error(nil); errors.As(err, &reply) {
+		err = Classify(reply) // no consumer group is involved
+	}
+	return out, err
+}
+
+// Interrupt wakes a read that is blocked. Where the server does not know CLIENT
+// UNBLOCK it closes the connection, and the read ends with ErrUnknownOutcome; where
+// it does not know CLIENT KILL either, which would settle that, a read that takes
+// entries goes on to its end. With nothing to wake it does nothing. A read that was about to block misses
+// it: repeat it until the read has answered.
+func (r *Reader) Interrupt(ctx context.Context) error {
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+	var errs []error
+	for _, l := range r.all() {
+		errs = append(errs, l.interrupt(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Kill ends for certain every read whose outcome is unknown, so that none is
+// executed from now on. It may be repeated. ErrCannotKill says that the server
+// does not let us.
+//
+// A node of a cluster that cannot be reached and serves no slot any more counts as
+// settled: what it still may execute, it does to data that it throws away.
+func (r *Reader) Kill(ctx context.Context) error {
+	var errs []error
+	for n, l := range r.all() {
+		l.mu.Lock()
+		lost := len(l.lost)
+		l.mu.Unlock()
+		err := l.kill(ctx)
+		if err != nil && n != nil && !errors.Is(err, ErrCannotKill) {
+			err = r.elsewhere(ctx, n, l, lost, err)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// elsewhere settles the reads that were lost on a node which serves nothing any more. It
+// has a time of its own: a node that stands still has used up that of ctx.
+func (r *Reader) elsewhere(ctx context.Context, n *node, l *line, lost int, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*lookPatience)
+	defer cancel()
+	if serves, unknown := r.c.cluster.serves(ctx, n.addr); unknown != nil || serves {
+		return err
+	}
+	l.settled(lost)
+	return nil
+}
+
+func blockArgument(block time.Duration) time.Duration {
+	if block <= 0 {
+		return -1
+	}
+	return max(block, time.Millisecond)
+}
+
+func chunks(streams []redis.XStream) []Chunk {
+	var out []Chunk
+	for _, s := range streams {
+		if len(s.Messages) > 0 {
+			out = append(out, Chunk{Key: s.Stream, Entries: s.Messages})
+		}
+	}
+	return out
+}

@@ -1,0 +1,384 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	redirections   = 5 // of one command
+	triesOrdinary  = 4 // of one that may be repeated, when connections break
+	firstAgain     = 10 * time.Millisecond
+	movingPatience = time.Second // with a slot that moves, or that nobody serves
+)
+
+// A route is the hook by which a client sends each command to the node of a cluster
+// that serves its key, instead of to a server of its own. A pipeline is split by node,
+// and its parts are sent at the same time; WAIT, which has no key, goes along with
+// each part and answers the least of them. What has no key otherwise goes to the node
+// of the app's own keys.
+//
+// A redirection, MOVED or ASK, says that nothing was executed, and is followed.
+// TRYAGAIN, as long as only some of a script's keys have moved, and CLUSTERDOWN say the
+// same, and are waited out for a second. A command whose reply was lost is repeated
+// only by a client that may: it asks first who serves the slot now.
+type route struct {
+	k       *cluster
+	repeat  bool
+	lasting bool // it waits for replicas
+}
+
+// DialHook is of no use: nothing is dialled.
+func (r route) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook sends one command.
+func (r route) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		r.run(ctx, []redis.Cmder{cmd})
+		return cmd.Err()
+	}
+}
+
+// ProcessPipelineHook sends several.
+func (r route) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if len(cmds) > 2 && cmds[0].Name() == "multi" {
+			return r.transaction(ctx, cmds[1:len(cmds)-1])
+		}
+		r.run(ctx, cmds)
+		for _, cmd := range cmds {
+			if err := cmd.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// An item is a command on its way.
+type item struct {
+	cmd    redis.Cmder
+	n      *node // where it goes, or went
+	asking bool  // its slot is on its way to n
+	told   bool  // the cluster redirected it to n
+}
+
+// A leg is the part of a pipeline that goes to one node.
+type leg struct {
+	n      *node
+	asking bool
+	cmds   []redis.Cmder
+	waits  []redis.Cmder // one for each WAIT of the pipeline
+}
+
+// run runs commands. Each holds its reply, or its error.
+func (r route) run(ctx context.Context, cmds []redis.Cmder) {
+	waits, rest := apart(cmds)
+	least := make([]*int64, len(waits))
+	again := attempts{began: time.Now()}
+	for len(rest) > 0 || len(waits) > 0 && again.rounds == 0 {
+		legs := r.legs(ctx, rest)
+		if len(rest) == 0 {
+			legs = r.home(ctx, waits)
+		}
+		for _, l := range legs {
+			l.waits = copies(ctx, waits)
+		}
+		r.send(ctx, legs)
+		for _, l := range legs {
+			for w := range l.waits {
+				if l.settled() {
+					takeLeast(waits[w], l.waits[w], &least[w])
+				}
+			}
+		}
+		rest = r.sift(ctx, rest, &again)
+		if len(rest) > 0 && !again.pause(ctx) {
+			giveUp(rest)
+			return
+		}
+		again.rounds++
+	}
+}
+
+// giveUp says of commands that were sent to and fro that none was executed.
+func giveUp(items []item) {
+	for _, it := range items {
+		if _, addr, _ := redirection(it.cmd.Err()); addr != "" {
+			it.cmd.SetErr(&dialError{fmt.Errorf("the cluster does not settle who serves a slot: %v", it.cmd.Err())}) // as text: it is no refusal
+		}
+	}
+}
+
+// apart takes the WAITs out.
+func apart(cmds []redis.Cmder) (waits []redis.Cmder, rest []item) {
+	rest = make([]item, 0, len(cmds))
+	for _, cmd := range cmds {
+		if cmd.Name() == "wait" {
+			waits = append(waits, cmd)
+		} else {
+			rest = append(rest, item{cmd: cmd})
+		}
+	}
+	return waits, rest
+}
+
+func copies(ctx context.Context, waits []redis.Cmder) []redis.Cmder {
+	out := make([]redis.Cmder, len(waits))
+	for i, w := range waits {
+		out[i] = redis.NewCmd(ctx, w.Args()...)
+	}
+	return out
+}
+
+// settled reports whether the node has executed or refused anything of the leg for good:
+// what it says of its replicas is of no interest where everything goes elsewhere.
+func (l *leg) settled() bool {
+	return len(l.cmds) == 0 || slices.ContainsFunc(l.cmds, func(cmd redis.Cmder) bool {
+		_, addr, _ := redirection(cmd.Err())
+		return addr == "" && !ReplyHas(cmd.Err(), "TRYAGAIN", "CLUSTERDOWN")
+	})
+}
+
+// takeLeast notes what one node answered to a WAIT; least is nil before the first.
+func takeLeast(wait, answer redis.Cmder, least **int64) {
+	n, err := answer.(*redis.Cmd).Int64()
+	if err != nil {
+		wait.SetErr(err)
+		return
+	}
+	if *least == nil || n < **least {
+		*least = &n
+	}
+	switch wait := wait.(type) {
+	case *redis.Cmd:
+		wait.SetVal(**least)
+	case *redis.IntCmd:
+		wait.SetVal(**least)
+	}
+}
+
+// legs splits commands by node.
+func (r route) legs(ctx context.Context, items []item) (legs []*leg) {
+	for i := range items {
+		it := &items[i]
+		if !it.told {
+			var err error
+			if it.n, err = r.k.of(ctx, r.slot(it.cmd)); err != nil {
+				it.cmd.SetErr(err)
+				continue
+			}
+		}
+		at := slices.IndexFunc(legs, func(l *leg) bool { return l.n == it.n && l.asking == it.asking })
+		if at < 0 {
+			at, legs = len(legs), append(legs, &leg{n: it.n, asking: it.asking})
+		}
+		legs[at].cmds = append(legs[at].cmds, it.cmd)
+	}
+	return legs
+}
+
+// home is the way of what has no key.
+func (r route) home(ctx context.Context, waits []redis.Cmder) []*leg {
+	n, err := r.k.of(ctx, r.k.home)
+	if err != nil {
+		for _, w := range waits {
+			w.SetErr(err)
+		}
+		return nil
+	}
+	return []*leg{{n: n}}
+}
+
+// slot is that of a command.
+func (r route) slot(cmd redis.Cmder) int {
+	if key, ok := keyOf(cmd.Args()); ok {
+		return Slot(key)
+	}
+	return r.k.home
+}
+
+// send sends the legs at the same time.
+func (r route) send(ctx context.Context, legs []*leg) {
+	var wg sync.WaitGroup
+	for _, l := range legs[:max(len(legs)-1, 0)] {
+		wg.Go(func() { l.send(ctx, r.of(l.n)) })
+	}
+	if len(legs) > 0 {
+		l := legs[len(legs)-1]
+		l.send(ctx, r.of(l.n))
+	}
+	wg.Wait()
+}
+
+// of is the client of a node that the route uses.
+func (r route) of(n *node) *redis.Client {
+	if r.lasting {
+		return n.lasting
+	}
+	return n.rdb
+}
+
+func (l *leg) send(ctx context.Context, rdb *redis.Client) {
+	for _, cmd := range l.cmds {
+		cmd.SetErr(nil) // of a round before: go-redis keeps the first error that a command has
+	}
+	if len(l.cmds) == 1 && len(l.waits) == 0 && !l.asking {
+		_ = rdb.Process(ctx, l.cmds[0]) // it carries its error
+		return
+	}
+	pipe := rdb.Pipeline()
+	for _, cmd := range l.cmds {
+		if l.asking {
+			pipe.Do(ctx, "ASKING")
+		}
+		_ = pipe.Process(ctx, cmd) // only queues
+	}
+	for _, w := range l.waits {
+		_ = pipe.Process(ctx, w)
+	}
+	pipe.Exec(ctx) // every command carries its error
+}
+
+// sift returns the commands that are to be sent again, and where to.
+func (r route) sift(ctx context.Context, items []item, again *attempts) []item {
+	rest, broken := items[:0], []item(nil)
+	for _, it := range items {
+		err := it.cmd.Err()
+		if err == nil || errors.Is(err, redis.Nil) {
+			continue
+		}
+		switch slot, addr, asking := redirection(err); {
+		case addr != "":
+			it.n, it.asking, it.told = r.k.node(r.k.addrOf(addr, it.n.addr)), asking, true
+			if !asking {
+				r.k.moved(slot, it.n)
+			}
+			again.redirected = true
+			rest = append(rest, it)
+		case ReplyHas(err, "TRYAGAIN"):
+			again.wait = true
+			rest = append(rest, it)
+		case ReplyHas(err, "CLUSTERDOWN"):
+			r.k.lookSoon()
+			again.wait, it.told = true, false
+			rest = append(rest, it)
+		case !IsReply(err): // the connection broke, or there was none
+			r.k.lookSoon()
+			if (r.repeat || notSent(err)) && ctx.Err() == nil {
+				it.told, it.asking = false, false
+				broken = append(broken, it)
+			}
+		}
+	}
+	return append(rest, r.afterBreak(ctx, broken, again)...)
+}
+
+// afterBreak looks who serves what, and returns those commands that go again though
+// their connection broke. What was sent before goes again only where it may.
+func (r route) afterBreak(ctx context.Context, broken []item, again *attempts) []item {
+	if len(broken) == 0 {
+		return nil
+	}
+	if again.broken++; again.broken >= triesOrdinary || r.k.look(ctx) != nil {
+		return nil
+	}
+	if r.repeat {
+		again.wait = true
+		return broken
+	}
+	return slices.DeleteFunc(broken, func(it item) bool {
+		n := r.k.slots[r.slot(it.cmd)].Load()
+		return n == nil || n == it.n // nobody else has it
+	})
+}
+
+// attempts bound how often a pipeline goes again.
+type attempts struct {
+	began      time.Time
+	rounds     int
+	redirects  int
+	broken     int
+	redirected bool
+	wait       bool
+}
+
+// pause waits as long as the next round should, and reports whether there is to be one.
+func (a *attempts) pause(ctx context.Context) bool {
+	redirected, wait := a.redirected, a.wait
+	a.redirected, a.wait = false, false
+	if redirected {
+		a.redirects++
+	}
+	if a.redirects > redirections || wait && time.Since(a.began) > movingPatience {
+		return false
+	}
+	if !wait {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(firstAgain << min(a.rounds, 4))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// redirection reads "MOVED 3999 10.0.0.1:6381" and "ASK 3999 ::1:6381".
+func redirection(err error) (slot int, addr string, asking bool) {
+	if !IsReply(err) {
+		return 0, "", false
+	}
+	words := strings.Fields(err.Error())
+	if len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {
+		return 0, "", false
+	}
+	slot, bad := strconv.Atoi(words[1])
+	colon := strings.LastIndexByte(words[2], ':')
+	if bad != nil || colon < 0 || slot < 0 || slot >= slotCount {
+		return 0, "", false
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(words[2][:colon], "["), "]") // Redis writes no brackets
+	return slot, net.JoinHostPort(host, words[2][colon+1:]), words[0] == "ASK"
+}
+
+// transaction runs commands of one slot all or none. It goes again where the node was
+// the wrong one, or is going to be: then none was executed.
+func (r route) transaction(ctx context.Context, cmds []redis.Cmder) error {
+	again := attempts{began: time.Now()}
+	for {
+		n, err := r.k.of(ctx, r.slot(cmds[0]))
+		if err != nil {
+			return err
+		}
+		pipe := r.of(n).TxPipeline()
+		for _, cmd := range cmds {
+			cmd.SetErr(nil)
+			_ = pipe.Process(ctx, cmd) // only queues
+		}
+		_, err = pipe.Exec(ctx)
+		for _, cmd := range cmds {
+			slot, addr, asking := redirection(cmd.Err())
+			if addr != "" && !asking {
+				r.k.moved(slot, r.k.node(r.k.addrOf(addr, n.addr)))
+			}
+			again.redirected = again.redirected || addr != ""
+			again.wait = again.wait || asking || ReplyHas(cmd.Err(), "TRYAGAIN", "CLUSTERDOWN")
+		}
+		if !again.redirected && !again.wait || !again.pause(ctx) {
+			return err
+		}
+		again.rounds++
+	}
+}

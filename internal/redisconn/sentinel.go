@@ -1,0 +1,247 @@
+package redisconn
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	sentinelPort    = "26379"
+	sentinelTimeout = time.Second            // the longest wait for a sentinel
+	sentinelCompany = 100 * time.Millisecond // and for the others once one has answered
+	sentinelEvery   = time.Second            // how often they are asked where the master is
+)
+
+// sentinels know where the master of a name is.
+type sentinels struct {
+	name    string
+	addrs   []string
+	clients []*redis.Client
+	toDial  *redis.Options // of the master
+	asking  sync.WaitGroup
+}
+
+func isSentinelURL(raw string) bool {
+	return strings.HasPrefix(raw, "redis+sentinel://") || strings.HasPrefix(raw, "rediss+sentinel://")
+}
+
+// parseSentinelURL parses redis+sentinel://user:password@host1:port,host2/name/db?options.
+// The options are those of redis.ParseURL, and the user and the password of the
+// sentinels. Its errors show nothing that could be a part of a password.
+func parseSentinelURL(raw string) (*redis.Options, *sentinels, error) {
+	malformed := func(why string) (*redis.Options, *sentinels, error) {
+		return nil, nil, fmt.Errorf("redis URL %q is malformed: %s; want redis+sentinel://user:password@host1:26379,host2:26379/master-name/db", masked(raw), why)
+	}
+	scheme, rest, _ := strings.Cut(raw, "+sentinel://")
+	rest, query, _ := strings.Cut(rest, "?")
+	hosts, path, _ := strings.Cut(rest, "/")
+	login := ""
+	if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
+		login, hosts = hosts[:at+1], hosts[at+1:]
+	}
+	addrs, ok := sentinelAddrs(hosts)
+	if !ok || strings.ContainsRune(path, '@') {
+		return malformed("what stands before the name of the master are no hosts")
+	}
+	name, db, _ := strings.Cut(path, "/")
+	name, err := url.PathUnescape(name)
+	if err != nil || name == "" {
+		return malformed("the name of the master is missing")
+	}
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return malformed("its options cannot be read")
+	}
+	user, password := q.Get("sentinel_username"), q.Get("sentinel_password")
+	q.Del("sentinel_username")
+	q.Del("sentinel_password")
+	o, err := redis.ParseURL(scheme + "://" + login + addrs[0] + "/" + db + "?" + q.Encode())
+	if err != nil && (login != "" || password != "") {
+		return malformed("user, password, database or options cannot be read")
+	}
+	if err != nil {
+		return malformed(strings.TrimPrefix(err.Error(), "redis: "))
+	}
+	if o.TLSConfig != nil {
+		o.TLSConfig.ServerName = "" // of each server its own
+	}
+	s := &sentinels{name: name, addrs: addrs}
+	o.Addr = "master " + name + " of sentinels " + strings.Join(addrs, ", ")
+	s.toDial = &redis.Options{DialTimeout: bounded(o.DialTimeout), TLSConfig: o.TLSConfig}
+	for _, addr := range addrs {
+		s.clients = append(s.clients, redis.NewClient(sentinelOptions(addr, user, password, o.TLSConfig)))
+	}
+	return o, s, nil
+}
+
+// sentinelAddrs reads hosts with and without ports.
+func sentinelAddrs(hosts string) (addrs []string, ok bool) {
+	for host := range strings.SplitSeq(hosts, ",") {
+		name, port, err := net.SplitHostPort(host)
+		if err != nil {
+			name, port, err = net.SplitHostPort(host + ":" + sentinelPort)
+		}
+		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || name == "" || strings.ContainsAny(name, "@/#?% ") {
+			return nil, false
+		}
+		addrs = append(addrs, net.JoinHostPort(name, port))
+	}
+	return addrs, true
+}
+
+func sentinelOptions(addr, user, password string, config *tls.Config) *redis.Options {
+	o := &redis.Options{
+		Addr: addr, Username: user, Password: password, TLSConfig: config,
+		MaxRetries: -1, DialerRetries: 1, PoolSize: 4, ContextTimeoutEnabled: true, DisableIdentity: true,
+		DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, WriteTimeout: sentinelTimeout, PoolTimeout: sentinelTimeout,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	o.Dialer = quiet(redis.NewDialer(&redis.Options{DialTimeout: sentinelTimeout, TLSConfig: config}))
+	return o
+}
+
+// A sighting is what a sentinel says.
+type sighting struct {
+	sentinel string
+	addr     string // of the master
+	epoch    int64  // of this configuration: the larger one is newer
+	replicas int    // that it knows of
+	others   int    // sentinels that it knows of
+	quorum   int
+	err      error
+}
+
+// where asks all sentinels, and follows the one that knows the newest configuration:
+// one that was cut off may still tell of an older one. It waits for the first answer,
+// and a moment for more.
+func (s *sentinels) where(ctx context.Context) (string, error) {
+	best, found := sighting{}, false
+	var errs []error
+	var enough <-chan time.Time
+	answers := s.ask(ctx)
+	for range s.clients {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err != nil:
+				errs = append(errs, fmt.Errorf("sentinel %s: %w", a.sentinel, aside(a.err)))
+			case !found || a.epoch > best.epoch:
+				best, found = a, true
+			}
+			if found && enough == nil {
+				enough = time.After(sentinelCompany)
+			}
+			continue
+		case <-enough:
+		case <-ctx.Done():
+			errs = append(errs, aside(ctx.Err()))
+		}
+		break
+	}
+	if !found {
+		return "", fmt.Errorf("no sentinel tells where the master %s is: %w", s.name, errors.Join(errs...))
+	}
+	return best.addr, nil
+}
+
+// ask asks all sentinels at once. The answers are as many as they are, each within
+// sentinelTimeout. Nobody has to await them all: close does.
+func (s *sentinels) ask(ctx context.Context) <-chan sighting {
+	answers := make(chan sighting, len(s.clients))
+	ctx = context.WithoutCancel(ctx)
+	for i, c := range s.clients {
+		s.asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, sentinelTimeout)
+			defer cancel()
+			a := s.sight(ctx, c)
+			a.sentinel = s.addrs[i]
+			answers <- a
+		})
+	}
+	return answers
+}
+
+// sight asks one sentinel. Of a failover that it leads itself, the first of the two
+// answers tells earlier; the second, which it may refuse, how new that is.
+func (s *sentinels) sight(ctx context.Context, c *redis.Client) sighting {
+	p := c.Pipeline()
+	at := p.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.name)
+	state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", s.name)
+	_ = p.Process(ctx, state)
+	_, _ = p.Exec(ctx) // every reply carries its error
+	addr, err := at.StringSlice()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return sighting{err: fmt.Errorf("it knows no master named %q", s.name)}
+	case err != nil:
+		return sighting{err: err}
+	case len(addr) != 2:
+		return sighting{err: fmt.Errorf("unexpected reply %q", addr)}
+	}
+	number := func(name string) int64 { n, _ := strconv.ParseInt(state.Val()[name], 10, 64); return n }
+	return sighting{
+		addr: net.JoinHostPort(addr[0], addr[1]), epoch: number("config-epoch"),
+		replicas: int(number("num-slaves")), others: int(number("num-other-sentinels")), quorum: int(number("quorum")),
+	}
+}
+
+// A Sentinel is what one of the sentinels says of the master.
+type Sentinel struct {
+	Addr     string // its own
+	Master   string // address of the master
+	Replicas int    // of that, as far as it knows
+	Known    int    // sentinels that watch the master, itself among them
+	Quorum   int    // so many must find that it is gone
+	Err      error  // it does not tell
+}
+
+// Sentinels asks each sentinel of the URL, and waits for all of them. None where the
+// address of the server is not theirs to tell, or a given client asks them.
+func (c *Conn) Sentinels(ctx context.Context) []Sentinel {
+	if c.sentinels == nil {
+		return nil
+	}
+	answers := c.sentinels.ask(ctx)
+	var out []Sentinel
+	for range c.sentinels.clients {
+		a := <-answers
+		out = append(out, Sentinel{a.sentinel, a.addr, a.replicas, a.others + 1, a.quorum, a.err})
+	}
+	slices.SortFunc(out, func(a, b Sentinel) int { return strings.Compare(a.Addr, b.Addr) })
+	return out
+}
+
+// MasterMoves reports whether sentinels tell where the server is.
+func (c *Conn) MasterMoves() bool { return c.masters != nil }
+
+// dial connects to the server that is the master now.
+func (s *sentinels) dial(ctx context.Context, network string) (net.Conn, string, error) {
+	addr, err := s.where(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	conn, err := redis.NewDialer(s.toDial)(ctx, cmp.Or(network, "tcp"), addr)
+	return conn, addr, err
+}
+
+func (s *sentinels) close() error {
+	var errs []error
+	for _, c := range s.clients {
+		errs = append(errs, c.Close())
+	}
+	s.asking.Wait()
+	return errors.Join(errs...)
+}

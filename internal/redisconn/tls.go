@@ -1,0 +1,134 @@
+package redisconn
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// TLSFiles are files in PEM for servers that a URL names; "" for none.
+type TLSFiles struct {
+	CA   string // certificates of authorities, in place of the system's
+	Cert string // our own certificate, with its chain
+	Key  string // and its key
+}
+
+// apply has connections of a URL use the files. They are for encrypted connections
+// only: that one which should be is not must not pass unnoticed.
+func (f TLSFiles) apply(o *redis.Options) error {
+	if f == (TLSFiles{}) {
+		return nil
+	}
+	if o.TLSConfig == nil {
+		return errors.New("not encrypted: RUNNEL_REDIS_CA, RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY are for a URL that begins with rediss://")
+	}
+	return f.add(o.TLSConfig)
+}
+
+// add puts the files into a configuration. They are read now; certificate and key again
+// for each connection, since those that are issued for a short time are replaced.
+func (f TLSFiles) add(cfg *tls.Config) error {
+	if f.CA != "" {
+		text, err := os.ReadFile(f.CA)
+		if err != nil {
+			return fmt.Errorf("certificates of authorities (RUNNEL_REDIS_CA): %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(text) {
+			return fmt.Errorf("certificates of authorities (RUNNEL_REDIS_CA): %s has none in PEM", f.CA)
+		}
+	}
+	if f.Cert == "" && f.Key == "" {
+		return nil
+	}
+	if f.Cert == "" || f.Key == "" {
+		return errors.New("certificate: RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY belong together, and only one of them is set")
+	}
+	pair := &keyPair{files: f}
+	if _, err := pair.load(); err != nil {
+		return fmt.Errorf("certificate (RUNNEL_REDIS_CERT, RUNNEL_REDIS_KEY): %w", err)
+	}
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.load() }
+	return nil
+}
+
+// A keyPair is the last certificate that could be read.
+type keyPair struct {
+	files TLSFiles
+
+	mu   sync.Mutex
+	last *tls.Certificate
+}
+
+// load reads the certificate. Where that fails, as between the replacement of one file
+// and of the other, it is the last one that could be read.
+func (p *keyPair) load() (*tls.Certificate, error) {
+	read, err := tls.LoadX509KeyPair(p.files.Cert, p.files.Key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err == nil:
+		p.last = &read
+	case p.last == nil:
+		return nil, err
+	}
+	return p.last, nil
+}
+
+// tlsError says what to do about an error of a first request that has to do with TLS;
+// nil for others. That the server's certificate is not accepted does not pass by itself.
+func tlsError(err error, encrypted bool) error {
+	var verify *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &verify):
+		return fmt.Errorf("its certificate is not accepted: %s; RUNNEL_REDIS_CA names a file with the authority that issued it", verify.Err)
+	case errors.As(err, &record):
+		return errors.New("it does not speak TLS: is it the right port? Without TLS the URL begins with redis://")
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "):
+		return fmt.Errorf("it refuses our TLS: %s; if it wants a certificate, RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY name its files", err)
+	case encrypted && errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("%w: it may not speak TLS; without it the URL begins with redis://", err)
+	case !encrypted && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
+		return fmt.Errorf("%w: it closed the connection at once; if it speaks TLS, the URL begins with rediss://", err)
+	}
+	return nil
+}
+
+// A Link is how a client is connected, as far as its options tell.
+type Link struct {
+	TLS       bool
+	Unchecked bool // TLS, but the server may be anybody
+	Here      bool // the server is on this machine
+	Password  bool
+	Custom    bool // the client dials by itself: the rest may be otherwise
+}
+
+// Link tells how the client is connected.
+func (c *Conn) Link() Link {
+	o := c.base
+	return Link{
+		TLS: o.TLSConfig != nil, Unchecked: o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify && o.TLSConfig.VerifyConnection == nil && o.TLSConfig.VerifyPeerCertificate == nil,
+		Here:     o.Network == "unix" || !slices.ContainsFunc(strings.Split(o.Addr, ","), away),
+		Password: o.Password != "" || o.CredentialsProvider != nil || o.CredentialsProviderContext != nil || o.StreamingCredentialsProvider != nil,
+	}
+}
+
+// away reports whether an address is, or may be, that of another machine.
+func away(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback())
+}

@@ -1,0 +1,31 @@
+package store
+
+import (
+	"errors"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/rebalance"
+)
+
+var (
+	// ErrHeld says that someone else holds the lock.
+	ErrHeld = rebalance.ErrHeld
+	// ErrFenced says that the ownership a command was sent under is over: the
+	// lock has another value, or the consumer group is gone.
+	ErrFenced = errors.New("fenced: this ownership is over")
+	// ErrGarbled says that an ownership hash holds what no owner stores there.
+	ErrGarbled = errors.New("it holds what no owner stores")
+	// ErrFull says that there is no room for more, and that nothing was changed.
+	ErrFull = errors.New("no room")
+)
+
+// sorted gives an error of a command that names one partition its sentinel.
+func sorted(err error) error {
+	switch {
+	case redisconn.ReplyHas(err, "FENCED", "NOGROUP"):
+		return redisconn.WithSentinel(ErrFenced, err)
+	case redisconn.ReplyHas(err, "FULL "):
+		return redisconn.WithSentinel(ErrFull, err)
+	}
+	return redisconn.Classify(err)
+}

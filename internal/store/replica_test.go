@@ -1,0 +1,37 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+// A server that was made a replica refuses what is sent, and the connection to it is not
+// used again: what stands behind the address may be another one by now.
+func TestAReplicaIsLeft(t *testing.T) {
+	t.Parallel()
+	e := realEnv(t)
+	other := redistest.Start(t)
+	way := faultproxy.Start(t, e.addr)
+	c, err := Open(redisconn.Options{URL: "redis://" + way.Addr(), Keys: e.keys})
+	e.must(err)
+	defer c.Close()
+	for _, ids := range [][]string{{"", "", ""}, {"a", "b", "c"}} { // by either script
+		e.must(sendWith(e.ctx(), c, ids[0]).Err)
+		host, port, _ := strings.Cut(other.Addr(), ":")
+		e.must(e.raw.Do(e.ctx(), "REPLICAOF", host, port).Err())
+		way.SetTarget(other.Addr())
+		got := sendWith(e.ctx(), c, ids[1])
+		if !redisconn.ReplyHas(got.Err, "READONLY") || got.Unknown || len(got.IDs) > 0 {
+			t.Errorf("got %+v", got)
+		}
+		e.must(sendWith(e.ctx(), c, ids[2]).Err)
+		e.must(e.raw.Do(e.ctx(), "REPLICAOF", "NO", "ONE").Err())
+		way.SetTarget(e.addr)
+		way.CutAll()
+		eventually(t, "the way back", func() bool { return c.Redis().Ping(e.ctx()).Err() == nil })
+	}
+}

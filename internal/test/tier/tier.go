@@ -1,0 +1,27 @@
+// Package tier says which tests run. `go test ./...` runs those that are quick and need
+// nothing but Go. Where RUNNEL_TEST is "full", as in `make check`, all of them run.
+package tier
+
+import (
+	"os"
+	"testing"
+)
+
+// Full reports whether all tests run.
+func Full() bool { return os.Getenv("RUNNEL_TEST") == "full" }
+
+// Slow skips a test, or a benchmark, that takes more than 5 s unless all of them run.
+func Slow(t testing.TB) {
+	t.Helper()
+	if !Full() {
+		t.Skip("slow: RUNNEL_TEST=full runs it, and make check")
+	}
+}
+
+// Server skips a test that needs redis-server unless all of them run.
+func Server(t testing.TB) {
+	t.Helper()
+	if !Full() {
+		t.Skip("needs redis-server: RUNNEL_TEST=full runs it, and make check")
+	}
+}
