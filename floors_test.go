@@ -37,7 +37,7 @@ var floors = [][]string{
 
 // testTools serve tests: beside tests only runneltest imports them, and they
 // import nothing of the module but each other.
-var testTools = []string{"internal/test/redistest", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus"}
+var testTools = []string{"internal/test/redistest", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
 var testsOnly = []string{"internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/mutants", "internal/test/security", "internal/test/views"}

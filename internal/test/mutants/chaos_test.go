@@ -3,7 +3,6 @@
 package mutants
 
 import (
-	"github.com/runnel-go/runnel/internal/test/tier"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 
 	"github.com/runnel-go/runnel/internal/test/history"
 )

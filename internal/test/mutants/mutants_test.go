@@ -1,7 +1,6 @@
 package mutants
 
 import (
-	"github.com/runnel-go/runnel/internal/test/tier"
 	"context"
 	"fmt"
 	"maps"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // A mutant is the program without one rule: a text, which stands exactly once
