@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/test/tier"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/runneltest"
@@ -168,6 +170,7 @@ func TestAJoinMovesAShareAndStopsNobodyElse(t *testing.T) {
 }
 
 func TestManyExecutorsSettleWithinFiveSeconds(t *testing.T) {
+	tier.Slow(t)
 	const partitions, executors = 256, 16
 	cluster(t, partitions, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
 		c.Latency(time.Millisecond)

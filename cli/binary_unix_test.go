@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // binaries builds the programs of these tests once.
@@ -126,6 +128,7 @@ func sendTo(t *testing.T, url, record string) {
 }
 
 func TestSignalDrains(t *testing.T) {
+	tier.Slow(t)
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
 			if signal.Ignored(sig) {
@@ -213,6 +216,7 @@ func TestInterruptedSend(t *testing.T) {
 }
 
 func TestWorkerOfAPackage(t *testing.T) {
+	tier.Slow(t)
 	t.Run("drains", func(t *testing.T) {
 		p, url := devWorker(t, "runnel", "./testdata/shop", "--processors", "printer")
 		sendTo(t, url, `{"customer":"ada"}`)

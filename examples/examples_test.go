@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/test/tier"
+
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -43,6 +45,7 @@ var says = map[string]string{
 // TestExamples runs every example with --dev until it has shown something, and
 // ends it with SIGTERM.
 func TestExamples(t *testing.T) {
+	tier.Slow(t)
 	dir := build(t, "./...")
 	for _, name := range names(t) {
 		t.Run(name, func(t *testing.T) {

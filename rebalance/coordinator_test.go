@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // alive returns the nodes that are neither killed nor stopped.
@@ -109,6 +111,7 @@ func (c *cluster) calm() {
 // check that nobody owns what another owns, and that no two calls for one
 // partition overlap. Afterwards everything is owned, evenly, and at rest.
 func TestCluster(t *testing.T) {
+	tier.Slow(t)
 	for seed := range uint64(clusterSeeds) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { storm(t, seed) })

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runnel-go/runnel/internal/test/tier"
+
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
@@ -59,6 +61,7 @@ var (
 // record and nanosecond by nanosecond. Left to chance, plays differ from the second
 // record on.
 func TestSimExactly(t *testing.T) {
+	tier.Slow(t)
 	binary := buildExactly(t)
 	for n := max(*seed, 1); n < max(*seed, 1)+uint64(*exactSeeds); n++ {
 		one, other := playExactly(t, binary, n), playExactly(t, binary, n)

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/runnel-go/runnel/internal/test/tier"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/runneltest"
@@ -17,6 +19,7 @@ const overflowing = 8
 // each of the policies and an eighth as many seeds: nothing that was accepted is
 // lost, nothing that was refused is in, and what was dropped was counted.
 func TestSimOverflowSeeds(t *testing.T) {
+	tier.Slow(t)
 	first, last := uint64(1), uint64(max(*seeds/8, 3))
 	if *seed != 0 {
 		first, last = *seed, *seed

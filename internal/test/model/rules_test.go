@@ -1,6 +1,10 @@
 package model
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
+)
 
 // A need is a promise that breaks when a rule is switched off.
 type need struct {
@@ -80,6 +84,7 @@ var needs = []need{
 // The test of the model: whichever rule is left out, something that was promised
 // breaks within small bounds, and within the same bounds nothing breaks with it.
 func TestEachRuleIsNeeded(t *testing.T) {
+	tier.Slow(t)
 	var tested Rule
 	for _, n := range needs {
 		tested |= n.rule

@@ -10,10 +10,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // TestServerDiesWithTheTestProcess runs itself in a process of its own, and kills that.
 func TestServerDiesWithTheTestProcess(t *testing.T) {
+	tier.Server(t)
 	const variable = "TESTREDIS_VICTIM"
 	if os.Getenv(variable) != "" {
 		fmt.Printf("pid=%d\n", Start(t).PID())
