@@ -394,9 +394,3 @@ func within(d time.Duration, done func() bool) bool {
 }
 
 func (r *rig) get(key string) string { return r.rdb.Get(context.Background(), key).Val() }
-
-// holder is the executor that holds a partition's lock.
-func (r *rig) holder(partition int) string {
-	id, _, _ := strings.Cut(r.get(r.lock(partition)), ":")
-	return id
-}
