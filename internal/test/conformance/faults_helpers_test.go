@@ -359,9 +359,3 @@ func awaitRest(t testing.TB, srv *redistest.Server, partitions, processors int) 
 		<-tick.C
 	}
 }
-
-// holder is the executor that holds a partition's lock.
-func (r *rig) holder(partition int) string {
-	id, _, _ := strings.Cut(r.get(r.lock(partition)), ":")
-	return id
-}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -200,4 +201,10 @@ func TestAcksBeforeRelease(t *testing.T) {
 	if report := r.finish(); report.Repeats != 0 {
 		t.Errorf("%d events were processed again", report.Repeats)
 	}
+}
+
+// holder is the executor that holds a partition's lock.
+func (r *rig) holder(partition int) string {
+	id, _, _ := strings.Cut(r.get(r.lock(partition)), ":")
+	return id
 }
