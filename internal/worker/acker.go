@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -59,13 +60,13 @@ func (a *acker) run(ctx context.Context) {
 	trouble := newTrouble(a.x.log, "acks", &a.x.count.Errors)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for next := mono(); ; {
+	for next := monotime.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.wake:
 		}
-		if left := time.Duration(next - mono()); left > 0 {
+		if left := time.Duration(next - monotime.Now()); left > 0 {
 			timer.Reset(left)
 			select {
 			case <-ctx.Done():
@@ -74,7 +75,7 @@ func (a *acker) run(ctx context.Context) {
 			case <-timer.C:
 			}
 		}
-		next = mono() + int64(ackPause)
+		next = monotime.Now() + int64(ackPause)
 		a.mu.Lock()
 		work, a.dirty = a.dirty, work[:0]
 		a.mu.Unlock()
@@ -103,9 +104,9 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 			a.x.lose(t, errLeaseEnded)
 			continue
 		}
-		if ids := t.acks(acksPerCommand); len(ids) > 0 {
+		if ids := t.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
 			t.countProcessed() // also those that were processed since: they may be the last
-			acks, of = append(acks, store.Ack{Place: t.place, IDs: ids, Gone: t.removedOf(ids)}), append(of, t)
+			acks, of = append(acks, store.Ack{Place: t.place, IDs: ids, Gone: t.buffer.RemovedOf(ids)}), append(of, t)
 		}
 	}
 	if len(acks) == 0 {
@@ -115,18 +116,18 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 		t := of[i]
 		switch {
 		case err == nil:
-			n, more := t.acked()
+			n, more := t.buffer.AcksConfirmed()
 			a.x.count.Acked.Add(int64(n))
 			a.x.w.trim.mark(t)
 			if more {
 				a.mark(t)
 			}
 		case errors.Is(err, store.ErrFenced):
-			t.again()
+			t.buffer.AcksFailed()
 			a.x.count.Fenced.Add(1)
 			a.x.suspect(t)
 		default:
-			t.again()
+			t.buffer.AcksFailed()
 			a.mark(t)
 			failed = err
 		}

@@ -3,6 +3,8 @@ package worker
 import (
 	"sync"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // A hold is what a tenure has claimed of its worker's alone: for an event that may
@@ -30,25 +32,31 @@ const (
 // certain.
 type alone struct {
 	mu      sync.Mutex
-	running map[*tenure]claimed
-	waiting map[*tenure]hold
+	running map[claimant]claimed
+	waiting map[claimant]hold
 	timer   *time.Timer // wakes who waits for one that runs for long; nil: none
-	at      int64       // when, by mono
+	at      int64       // when, by monotime
+}
+
+// A claimant is a partition that may run an event.
+type claimant interface {
+	leaseLength() time.Duration // how long its partition stays with a dead worker
+	nudge()                     // it is worth another try; must not block
 }
 
 type claimed struct {
 	hold hold
-	away int64 // no other event waits for it from then on, by mono
+	away int64 // no other event waits for it from then on, by monotime
 }
 
-func newAlone() *alone { return &alone{running: map[*tenure]claimed{}, waiting: map[*tenure]hold{}} }
+func newAlone() *alone { return &alone{running: map[claimant]claimed{}, waiting: map[claimant]hold{}} }
 
 // claim reports whether t may run an event of that kind. Otherwise t is woken when it
 // is worth another try.
-func (a *alone) claim(t *tenure, h hold) bool {
+func (a *alone) claim(t claimant, h hold) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, free := mono(), true
+	now, free := monotime.Now(), true
 	for other, c := range a.running {
 		if other != t && now < c.away && (h == holdsAlone || c.hold == holdsAlone || h == holdsTurn && c.hold == holdsTurn) {
 			free = false
@@ -65,12 +73,12 @@ func (a *alone) claim(t *tenure, h hold) bool {
 		return false
 	}
 	delete(a.waiting, t)
-	a.running[t] = claimed{h, now + int64(t.expiry)}
+	a.running[t] = claimed{h, now + int64(t.leaseLength())}
 	return true
 }
 
 // release ends what claim allowed.
-func (a *alone) release(t *tenure) {
+func (a *alone) release(t claimant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.running, t)
@@ -78,7 +86,7 @@ func (a *alone) release(t *tenure) {
 }
 
 // forget ends the wait of t.
-func (a *alone) forget(t *tenure) {
+func (a *alone) forget(t claimant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.waiting[t]
@@ -97,7 +105,7 @@ func (a *alone) wakeAt(at int64) {
 		a.timer.Stop()
 	}
 	a.at = at
-	a.timer = time.AfterFunc(time.Duration(at-mono()), func() {
+	a.timer = time.AfterFunc(time.Duration(at-monotime.Now()), func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.timer = nil

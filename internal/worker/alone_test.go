@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,44 +31,38 @@ func TestEndOfATenureEndsItsTurn(t *testing.T) {
 	want(t, "it shares again", other.claim(holdsShare), true)
 }
 
-// A claimant claims of an alone; woken tells, once, that it was woken.
-type claimant struct{ *tenure }
+// A testClaimant claims of an alone; woken tells, once, that it was woken.
+type testClaimant struct{ wakes atomic.Bool }
 
-func newClaimant() claimant {
-	return claimant{&tenure{buffer: newBuffer(1, true, 1, "0-0", 0), expiry: 10 * time.Second}}
-}
+func newClaimant() *testClaimant { return new(testClaimant) }
 
-func (c claimant) woken() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := c.nudged
-	c.nudged = false
-	return was
-}
+func (c *testClaimant) leaseLength() time.Duration { return 10 * time.Second }
+func (c *testClaimant) nudge()                     { c.wakes.Store(true) }
+func (c *testClaimant) woken() bool                { return c.wakes.Swap(false) }
 
 func TestSuspectsRunOneAtATime(t *testing.T) {
 	a := newAlone()
 	one, two, three := newClaimant(), newClaimant(), newClaimant()
-	want(t, "shared", a.claim(one.tenure, holdsShare), true)
-	want(t, "shared by two", a.claim(two.tenure, holdsShare), true)
-	want(t, "a suspect beside them", a.claim(three.tenure, holdsTurn), true)
-	want(t, "two suspects", a.claim(newClaimant().tenure, holdsTurn), false)
-	a.release(three.tenure)
-	want(t, "alone beside them", a.claim(three.tenure, holdsAlone), false)
-	a.release(one.tenure)
+	want(t, "shared", a.claim(one, holdsShare), true)
+	want(t, "shared by two", a.claim(two, holdsShare), true)
+	want(t, "a suspect beside them", a.claim(three, holdsTurn), true)
+	want(t, "two suspects", a.claim(newClaimant(), holdsTurn), false)
+	a.release(three)
+	want(t, "alone beside them", a.claim(three, holdsAlone), false)
+	a.release(one)
 	want(t, "woken", three.woken(), true)
-	want(t, "alone beside one", a.claim(three.tenure, holdsAlone), false)
-	want(t, "shared while one waits to be alone", a.claim(one.tenure, holdsShare), false)
-	a.release(two.tenure)
-	want(t, "alone", a.claim(three.tenure, holdsAlone), true)
-	want(t, "two alone", a.claim(two.tenure, holdsAlone), false)
+	want(t, "alone beside one", a.claim(three, holdsAlone), false)
+	want(t, "shared while one waits to be alone", a.claim(one, holdsShare), false)
+	a.release(two)
+	want(t, "alone", a.claim(three, holdsAlone), true)
+	want(t, "two alone", a.claim(two, holdsAlone), false)
 	one.woken()
-	a.release(three.tenure)
+	a.release(three)
 	want(t, "both woken", one.woken() && two.woken(), true)
-	want(t, "shared before the one that waits longer", a.claim(one.tenure, holdsShare), false)
-	a.forget(two.tenure)
+	want(t, "shared before the one that waits longer", a.claim(one, holdsShare), false)
+	a.forget(two)
 	want(t, "woken when that one gives up", one.woken(), true)
-	want(t, "shared then", a.claim(one.tenure, holdsShare), true)
+	want(t, "shared then", a.claim(one, holdsShare), true)
 }
 
 // What runs for longer than a partition stays with a dead worker is not waited for,
@@ -77,18 +72,18 @@ func TestNobodyWaitsForWhatHangs(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAlone()
 			hanging, next, third := newClaimant(), newClaimant(), newClaimant()
-			want(t, "what hangs", a.claim(hanging.tenure, hangs), true)
+			want(t, "what hangs", a.claim(hanging, hangs), true)
 			time.Sleep(time.Second)
-			want(t, "beside it", a.claim(next.tenure, holdsAlone), false)
+			want(t, "beside it", a.claim(next, holdsAlone), false)
 			time.Sleep(8 * time.Second)
 			want(t, "woken too early", next.woken(), false)
 			time.Sleep(time.Second)
 			synctest.Wait()
 			want(t, "woken", next.woken(), true)
-			want(t, "then", a.claim(next.tenure, holdsAlone), true)
-			want(t, "beside the second", a.claim(third.tenure, holdsTurn), false)
-			a.release(next.tenure)
-			want(t, "behind it", a.claim(third.tenure, holdsTurn), true)
+			want(t, "then", a.claim(next, holdsAlone), true)
+			want(t, "beside the second", a.claim(third, holdsTurn), false)
+			a.release(next)
+			want(t, "behind it", a.claim(third, holdsTurn), true)
 		})
 	}
 }
@@ -99,8 +94,8 @@ func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entries := []redisconn.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}
 		own, other := NewFed(&Processor{Prefetch: 1, PrefetchBytes: 100}, nil, 0).tenure, newClaimant()
-		other.alone, own.expiry = own.alone, time.Hour
-		own.push(entries)
+		own.expiry = time.Hour
+		own.buffer.Push(entries)
 		if got, err := own.Take(1, 0); err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
@@ -108,11 +103,11 @@ func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 		own.Ack([]string{"1-0"}, false)
 		go func() { _, _ = own.Take(1, 0) }()
 		synctest.Wait()
-		want(t, "before the ack", other.claim(holdsTurn), false)
-		own.acks(1)
-		own.acked()
+		want(t, "before the ack", own.alone.claim(other, holdsTurn), false)
+		own.buffer.TakeAcks(1)
+		own.buffer.AcksConfirmed()
 		synctest.Wait()
-		want(t, "then", other.claim(holdsTurn), true)
+		want(t, "then", own.alone.claim(other, holdsTurn), true)
 		own.beginEnd()
 	})
 }

@@ -116,7 +116,7 @@ type Latencies struct {
 // so that sums never fall.
 type latencyBook struct {
 	on     bool
-	behind atomic.Int64 // how far mono is behind Redis' clock, in ns; 0: not known yet
+	behind atomic.Int64 // how far monotime is behind Redis' clock, in ns; 0: not known yet
 
 	mu sync.Mutex
 	of map[int]*Latencies
@@ -150,7 +150,7 @@ func (b *latencyBook) sums() (handler, delay Histogram) {
 	return handler, delay
 }
 
-// sync notes Redis' clock: it was at server, in ms, after sent and before now, by mono. It
+// sync notes Redis' clock: it was at server, in ms, after sent and before now, by monotime. It
 // returns by how much that clock was set since the last time, 0 where that may be the
 // time that the request took.
 func (b *latencyBook) sync(server, sent, now int64) (step time.Duration) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -77,7 +78,7 @@ type durable struct {
 
 	last   time.Time // the last due time that was claimed
 	server time.Time // the server's time …
-	at     int64     // … at this moment, by mono, or a little later
+	at     int64     // … at this moment, by monotime, or a little later
 
 	trouble *trouble
 }
@@ -186,7 +187,7 @@ func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) 
 		switch {
 		case err == nil:
 			d.trouble.over()
-			d.last, d.server, d.at = m.Last, m.Now, mono()
+			d.last, d.server, d.at = m.Last, m.Now, monotime.Now()
 			return true
 		case errors.Is(err, store.ErrFenced):
 			<-ctx.Done() // somebody else leads: the term is about to end
@@ -198,7 +199,7 @@ func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) 
 }
 
 // now is the server's time, or a little less.
-func (d *durable) now() time.Time { return d.server.Add(time.Duration(mono() - d.at)) }
+func (d *durable) now() time.Time { return d.server.Add(time.Duration(monotime.Now() - d.at)) }
 
 // sleep waits until a due time, but no longer than the server's time may be
 // reckoned; then it asks for it.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
@@ -138,7 +140,7 @@ func newIncarnation(x *executor) *incarnation {
 	k := x.w.client.Keys()
 	i := &incarnation{
 		executor: x, id: id, group: store.GroupName(x.p.Name, id), beat: k.Beat(x.p.Stream, x.p.Name, id),
-		membership: k.Membership(x.p.Stream, x.p.Name), began: mono(),
+		membership: k.Membership(x.p.Stream, x.p.Name), began: monotime.Now(),
 		tenures: map[int]*tenure{}, claims: map[int]store.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
 		early: make(chan struct{}, 1), lapses: newLapses(),
 	}
@@ -157,7 +159,7 @@ func newIncarnation(x *executor) *incarnation {
 }
 
 // lasted reports whether the incarnation was more than a failed attempt.
-func (i *incarnation) lasted() bool { return mono()-i.began > int64(i.p.LockExpiry) }
+func (i *incarnation) lasted() bool { return monotime.Now()-i.began > int64(i.p.LockExpiry) }
 
 // run joins, owns what it is assigned, and ends with ctx or a surprise. What it
 // starts has ended when it returns, but for functions of the user that do not.
@@ -217,14 +219,14 @@ func (i *incarnation) surprise(err error) { i.cancel(fmt.Errorf("%w: %w", errRej
 func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.Duration) error {
 	place := i.w.client.Place(i.p.Stream, i.p.Name, partition)
 	number := i.claim(partition)
-	sent := mono()
+	sent := monotime.Now()
 	err := i.w.client.Lock(ctx, place, number, i.p.LockExpiry, foreign)
 	var pos store.Position
 	locked := err == nil
 	if locked {
 		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.history.largest(partition))
 	}
-	if err == nil && mono() >= leaseEnd(sent, i.p.LockExpiry) {
+	if err == nil && monotime.Now() >= leaseEnd(sent, i.p.LockExpiry) {
 		err = errTooLate
 	}
 	i.note(ctx, partition, err)
@@ -305,28 +307,29 @@ func (i *incarnation) note(ctx context.Context, partition int, err error) {
 // own starts the tenure.
 func (i *incarnation) own(place store.Place, number store.Tenure, pos store.Position, lease int64) {
 	t := &tenure{
-		buffer: newBuffer(i.p.Prefetch, i.p.Adapt, i.p.PrefetchBytes, pos.Floor, max(pos.Read-pos.Lost, -1)),
-		place:  place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
+		place: place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
 		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
 		tell: i.acks.mark, hurryAcks: i.acks.hurry, count: i.count, alone: i.w.alone, worker: i.w.name,
 	}
 	t.lease.Store(lease)
 	t.losses.seen, t.stored.calm = pos.Lost, true
-	t.live = t.holdsAt
-	t.since = mono()
+	t.since = monotime.Now()
+	t.buffer = prefetch.New(prefetch.Config{
+		Capacity: i.p.Prefetch, Adaptive: i.p.Adapt, MaxBytes: i.p.PrefetchBytes, Committed: pos.Floor, Read: max(pos.Read-pos.Lost, -1),
+		Live: t.holdsAt, MayRun: t.enter, Wanted: func() { i.fetch.kick(t) },
+		Lost: func(id string) {
+			i.count.Lost.Add(1)
+			t.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(t.place.Partition, id))
+			i.acks.mark(t)
+		},
+	})
+	t.changed, t.opened = i.hurry, t.buffer.Signal
 	t.timing = timing{to: i.latencies.partition(place.Partition), behind: &i.latencies.behind, running: &t.running}
-	t.changed, t.opened = i.hurry, t.signal
 	t.held.Store(true) // until the rules were read, see rulesKeeper
-	t.mayRun, t.endCause = t.enter, i.endCause
+	t.endCause = i.endCause
 	t.lapse = func() { i.lose(t, errLeaseEnded) }
 	i.keep(t, pos)
-	t.kick = func() { i.fetch.kick(t) }
-	t.lost = func(id string) {
-		i.count.Lost.Add(1)
-		t.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(t.place.Partition, id))
-		i.acks.mark(t)
-	}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(i.ctx))
 	i.mu.Lock()
 	i.tenures[place.Partition] = t

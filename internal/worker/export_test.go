@@ -7,6 +7,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -21,15 +23,14 @@ type Fed struct {
 // NewFed returns a source that ends after n events. p is its processor.
 func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	t := &tenure{
-		buffer: newBuffer(p.Prefetch, p.Adapt, p.PrefetchBytes, "0-0", 0), epoch: 1, log: slog.New(slog.DiscardHandler),
+		epoch: 1, log: slog.New(slog.DiscardHandler),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
 		tell: func(*tenure) {}, hurryAcks: func() {}, count: new(Counters), alone: newAlone(),
 	}
 	t.lease.Store(math.MaxInt64)
-	t.live, t.changed, t.opened = t.holdsAt, func() {}, t.signal
-	t.mayRun, t.lapse = t.enter, func() {}
+	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.holdsAt, MayRun: t.enter})
+	t.changed, t.opened, t.lapse = func() {}, t.buffer.Signal, func() {}
 	t.endCause = func() error { return errors.New("the source has ended") }
-	t.kick, t.lost = func() {}, func(string) {}
 	t.retries = NewRetries(RetriesConfig{Retry: p.Retry, Log: t.log, Count: t.count, Limit: math.MaxInt64})
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return &Fed{tenure: t, entries: entries, left: n}
@@ -38,7 +39,7 @@ func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 // Timed has its iterations measured, as where somebody scrapes them.
 func (f *Fed) Timed() *Fed {
 	book := &latencyBook{on: true, of: map[int]*Latencies{}}
-	book.sync(time.Now().UnixMilli(), mono(), mono())
+	book.sync(time.Now().UnixMilli(), monotime.Now(), monotime.Now())
 	f.timing = timing{to: book.partition(0), behind: &book.behind, running: &f.running}
 	return f
 }
@@ -54,7 +55,7 @@ func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 
 // Next is Source.Next, with the same beforehand.
 func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
-	if f.head == len(f.items) { // the IDs come again: no ack may be outstanding
+	if held, _, _ := f.buffer.Held(); held == 0 { // the IDs come again: no ack may be outstanding
 		f.Ack([]string{done}, false)
 		f.feed(1)
 		entries, _ := f.tenure.turn(1, 0)
@@ -67,11 +68,11 @@ func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 }
 
 func (f *Fed) feed(n int) {
-	if held := len(f.items) - f.head; held < n && held < f.left {
-		for len(f.acks(acksPerCommand)) > 0 {
-			f.acked()
+	if held, _, _ := f.buffer.Held(); held < n && held < f.left {
+		for len(f.buffer.TakeAcks(acksPerCommand)) > 0 {
+			f.buffer.AcksConfirmed()
 		}
-		f.push(f.entries[:min(maxTarget, len(f.entries), f.left-held)])
+		f.buffer.Push(f.entries[:min(maxTarget, len(f.entries), f.left-held)])
 	}
 	if f.left == 0 {
 		f.beginEnd()

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -83,7 +84,7 @@ func (f *fetcher) kick(t *tenure) { f.of(t).kick() }
 
 // learn adapts to the size of the entries and to the load.
 func (f *fetcher) learn(largest int64, full bool) {
-	f.sizes.seen(largest, mono())
+	f.sizes.seen(largest, monotime.Now())
 	if n := f.target.Load(); full && n < maxTarget {
 		f.target.Store(min(4*n, maxTarget))
 	}
@@ -313,11 +314,11 @@ func (r *reader) take(set []*tenure, chunks []redisconn.Chunk, count int) (broug
 // history reads what the server gave us and we do not hold. Until it is done
 // the partition gets no new entries, which would pass the old ones.
 func (r *reader) history(ctx context.Context, t *tenure, count int) error {
-	entries, err := r.conn.History(ctx, r.f.x.group, consumerName, t.place.Log, t.last(), count)
+	entries, err := r.conn.History(ctx, r.f.x.group, consumerName, t.place.Log, t.buffer.Last(), count)
 	if err != nil {
 		return r.failed(ctx, []*tenure{t}, err)
 	}
-	t.setBehind(len(entries) >= count)
+	t.buffer.SetBehind(len(entries) >= count)
 	r.f.learn(t.receive(entries), len(entries) >= count) // what does not fit makes it behind again
 	r.finish()
 	return nil

@@ -1,6 +1,10 @@
 package worker
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/monotime"
+)
 
 // readsOfMore are how many reads in a row may leave out the partitions that had no more.
 const readsOfMore = 8
@@ -10,7 +14,7 @@ const readsOfMore = 8
 // would be too much for one read it is some of them, in turn, or less of each. Then those that
 // had more are read by themselves, some at a time and more of each, and the rest now and then.
 func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure) {
-	now := mono()
+	now := monotime.Now()
 	size, target := r.f.sizes.largest(now), int(r.f.target.Load())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,7 +24,7 @@ func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure
 	moreCount, restCount := target, target
 	for i := range r.tenures {
 		t := r.tenures[(r.from+i)%len(r.tenures)]
-		n, isBehind := t.room(size, target, now)
+		n, isBehind := t.buffer.Room(size, target, now)
 		switch {
 		case n == 0:
 		case isBehind:

@@ -14,7 +14,7 @@ import (
 // part notes what a tenure knew that has lost its partition, or of whose events Redis knows
 // something else.
 func (i *incarnation) part(t *tenure) {
-	given, _ := t.delivered()
+	given, _ := t.buffer.Delivered()
 	i.history.parts(store.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: given})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -20,7 +21,7 @@ const longRunning = 10 * time.Second
 // two sees the other.
 type gate struct {
 	held    atomic.Bool  // no call of the function may begin
-	running atomic.Int64 // since when it may run, by mono; 0: it does not
+	running atomic.Int64 // since when it may run, by monotime; 0: it does not
 	stuck   atomic.Bool  // it ignores that its Timeout is over
 	changed func()       // called when heartbeats have something to tell
 	opened  func()       // called when the gate was opened
@@ -33,7 +34,7 @@ func (g *gate) hold(held bool) {
 	}
 }
 
-// enter reports whether the function may run from now on, which is now by mono; if
+// enter reports whether the function may run from now on, which is now by monotime; if
 // not, opened will be called.
 func (g *gate) enter(now int64) bool {
 	if g.held.Load() {
@@ -78,7 +79,7 @@ func (i *incarnation) told() store.Beat {
 	defer i.mu.Unlock()
 	b := store.Beat{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
 	calm := len(i.stuck) == 0
-	now := mono()
+	now := monotime.Now()
 	for partition, since := range unread {
 		b.NotReading[partition] = time.Now().Add(-time.Duration(now - since))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -17,10 +19,10 @@ const straysAtOnce = 1000
 func (i *incarnation) firstBeat(ctx context.Context) error {
 	trouble := newTrouble(i.log, "first heartbeat", &i.count.Errors)
 	for {
-		sent := mono()
+		sent := monotime.Now()
 		refreshed, err := i.w.client.Refresh(ctx, i.pulse(), nil)
 		if err == nil {
-			i.latencies.sync(refreshed.Now, sent, mono())
+			i.latencies.sync(refreshed.Now, sent, monotime.Now())
 			trouble.over()
 			i.askForgotten(ctx)
 			return nil
@@ -89,9 +91,9 @@ func (i *incarnation) endBeat(ctx context.Context) {
 func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	i.settled()
 	tenures := i.owned()
-	renewals, owed, calm := make([]store.Renewal, len(tenures)), make([]owed, len(tenures)), make([]bool, len(tenures))
+	renewals, owed, calm := make([]store.Renewal, len(tenures)), make([]prefetch.Owed, len(tenures)), make([]bool, len(tenures))
 	for n, t := range tenures {
-		renewals[n], owed[n] = t.counting(t.renewal()), t.owed()
+		renewals[n], owed[n] = t.counting(t.renewal()), t.buffer.Owed()
 		calm[n], t.stored.calm = t.stored.calm, false
 	}
 	limit := i.p.LockExpiry / 3
@@ -101,7 +103,7 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(limit, 100*time.Millisecond))
 	defer cancel()
 	// The lease counts from before the request: the server's expiry begins later.
-	sent := mono()
+	sent := monotime.Now()
 	pulse := i.pulse()
 	pulse.Seen = i.seen
 	refreshed, failed := i.w.client.Refresh(ctx, pulse, renewals)
@@ -111,7 +113,7 @@ func (i *incarnation) refresh(ctx context.Context) (partly bool, err error) {
 	}
 	i.w.rules.heard(refreshed.Rules)
 	if refreshed.Now > 0 {
-		if step := i.latencies.sync(refreshed.Now, sent, mono()); step != 0 {
+		if step := i.latencies.sync(refreshed.Now, sent, monotime.Now()); step != 0 {
 			i.log.Error("the clock of Redis was set, or this machine slept: locks and heartbeats may have ended too early, or may last too long; let clocks be slewed", "member", i.id, "err", fmt.Errorf("by %v", step.Round(time.Second)))
 		}
 	}
@@ -167,7 +169,7 @@ func (i *incarnation) owned() []*tenure {
 // themselves for the master for a moment, and delivered in a reply that is late or
 // lost. Then nothing is acked, and the partition is taken over again.
 func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r store.Renewed) error {
-	upTo, ok := t.strays(r.Lowest)
+	upTo, ok := t.buffer.PendingBelow(r.Lowest)
 	if r.Pending == 0 || !ok || t.retaken.Load() {
 		return nil
 	}
@@ -175,7 +177,7 @@ func (i *incarnation) ackStrays(ctx context.Context, t *tenure, r store.Renewed)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	if !t.hasAcked(ids) {
+	if !t.buffer.HasAcked(ids) {
 		if !t.isEnding() {
 			i.repeat(t, fmt.Errorf("%s is pending, and not known to be done", ids[0]))
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -103,7 +104,7 @@ func (j *journal) write() {
 		}
 		attrs := []slog.Attr{slog.String("partitions", rebalance.Ranges(partitions))}
 		if since != 0 {
-			attrs = append(attrs, slog.Duration("after", time.Duration(mono()-since).Round(time.Millisecond)))
+			attrs = append(attrs, slog.Duration("after", time.Duration(monotime.Now()-since).Round(time.Millisecond)))
 		}
 		if first.err != nil {
 			attrs = append(attrs, slog.Any("err", first.err))

@@ -5,11 +5,13 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // lapses say when the watch over an incarnation's leases looks at them next.
 type lapses struct {
-	next   atomic.Int64 // by mono
+	next   atomic.Int64 // by monotime
 	sooner chan struct{}
 }
 
@@ -50,7 +52,7 @@ func (i *incarnation) watchLeases(ctx context.Context) {
 		next := int64(math.MaxInt64)
 		for _, t := range i.owned() {
 			end := t.lease.Load()
-			if end <= mono() {
+			if end <= monotime.Now() {
 				i.lose(t, errLeaseEnded)
 				continue
 			}
@@ -60,7 +62,7 @@ func (i *incarnation) watchLeases(ctx context.Context) {
 		if next == math.MaxInt64 {
 			timer.Stop()
 		} else {
-			timer.Reset(time.Duration(next - mono()))
+			timer.Reset(time.Duration(next - monotime.Now()))
 		}
 	}
 }

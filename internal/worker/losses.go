@@ -11,7 +11,7 @@ type losses struct {
 
 // counting asks a refresh to count, where something was delivered since it did.
 func (t *tenure) counting(r store.Renewal) store.Renewal {
-	r.At, r.Count = t.delivered()
+	r.At, r.Count = t.buffer.Delivered()
 	if r.At == t.losses.counted {
 		r.At = ""
 	}
@@ -26,29 +26,13 @@ func (t *tenure) countedBy(sent store.Renewal, r store.Renewed) {
 	}
 	if r.Counted {
 		t.losses.counted = sent.At
-		t.recount(sent.At, r.Count)
+		t.buffer.Recount(sent.At, r.Count)
 	}
 }
 
 // missed counts and tells what was lost.
 func (t *tenure) missed(n int64) {
 	t.count.Lost.Add(n)
-	floor, _ := t.checkpoint()
+	floor, _ := t.buffer.Checkpoint()
 	t.log.Error("events lost: they were removed before they were processed, by a command or to make room; see LOST in status", "events", n, "floor", floor)
-}
-
-// delivered is the last entry held, and how many there are up to it.
-func (b *buffer) delivered() (position string, count int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.position, b.count
-}
-
-// recount corrects the number of entries up to a position, if nothing came since.
-func (b *buffer) recount(position string, count int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.position == position && count >= 0 {
-		b.count = count
-	}
 }

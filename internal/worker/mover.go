@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// never is a time by mono.
+// never is a time by monotime.
 const never = math.MaxInt64
 
 // How long delayed events that cannot be moved wait for the next try.
@@ -41,7 +42,7 @@ type mover struct {
 type dueQueue struct {
 	store.DuePlace
 	tenures map[*tenure]bool // of that partition, for several processors
-	next    int64            // when to ask, by mono
+	next    int64            // when to ask, by monotime
 	asked   bool             // something came up since the request under way was made
 	pause   time.Duration    // before the last try, if the one before did not work
 	failed  bool             // and that was logged
@@ -108,7 +109,7 @@ func (m *mover) heard(t *tenure, wait time.Duration) {
 	if wait == 0 {
 		return
 	}
-	at := mono() + int64(wait)
+	at := monotime.Now() + int64(wait)
 	m.mu.Lock()
 	q := m.queues[duePlace(t)]
 	sooner := q != nil && at < q.next && q.pause == 0
@@ -121,7 +122,7 @@ func (m *mover) heard(t *tenure, wait time.Duration) {
 	}
 }
 
-func (q *dueQueue) ask() { q.next, q.asked = mono(), true }
+func (q *dueQueue) ask() { q.next, q.asked = monotime.Now(), true }
 
 func (m *mover) nudge() {
 	select {
@@ -151,7 +152,7 @@ func (m *mover) run(ctx context.Context) {
 func (m *mover) due() (due []*dueQueue, next int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := mono()
+	now := monotime.Now()
 	next = never
 	for _, q := range m.queues {
 		if q.next <= now {
@@ -163,11 +164,11 @@ func (m *mover) due() (due []*dueQueue, next int64) {
 	return due, next
 }
 
-// sleep waits until a time by mono, a nudge, or the end of ctx.
+// sleep waits until a time by monotime, a nudge, or the end of ctx.
 func (m *mover) sleep(ctx context.Context, until int64) {
 	var elapsed <-chan time.Time
 	if until != never {
-		timer := time.NewTimer(time.Duration(until - mono()))
+		timer := time.NewTimer(time.Duration(until - monotime.Now()))
 		defer timer.Stop()
 		elapsed = timer.C
 	}
@@ -200,7 +201,7 @@ func (m *mover) settle(q *dueQueue, r store.Moved) {
 	m.w.count.Moved.Add(r.Events)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := mono()
+	now := monotime.Now()
 	switch {
 	case r.Err != nil || r.Full != nil:
 		q.pause = min(max(2*q.pause, firstMovePause), lastMovePause)

@@ -50,7 +50,7 @@ func (t *tenure) poke() {
 	case t.pokes <- struct{}{}:
 	default:
 	}
-	t.nudge()
+	t.buffer.Interrupt()
 }
 
 // quarantine stores it.

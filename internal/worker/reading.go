@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -24,7 +25,7 @@ const longestAside = time.Minute
 // that is full, paused for long or quarantined are none that fail: nobody tries them.
 type sight struct {
 	mu     sync.Mutex
-	since  int64 // when reads began to fail, by mono; 0: the last one was answered, or none is wanted
+	since  int64 // when reads began to fail, by monotime; 0: the last one was answered, or none is wanted
 	err    error // the last one
 	told   bool  // heartbeats tell of it
 	worked bool  // a read was answered, ever
@@ -56,7 +57,7 @@ func (s *sight) clear() (told bool) {
 func (s *sight) fails(err error) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := mono()
+	now := monotime.Now()
 	if s.since == 0 {
 		s.since = now
 	}
@@ -73,14 +74,14 @@ func (s *sight) tell() bool {
 	return s.told && !told
 }
 
-// failing returns since when reads fail, by mono, 0 if they do not.
+// failing returns since when reads fail, by monotime, 0 if they do not.
 func (s *sight) failing() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since
 }
 
-// state returns since when reads fail, by mono, 0 if they do not or not for long, and
+// state returns since when reads fail, by monotime, 0 if they do not or not for long, and
 // the last error.
 func (s *sight) state() (since int64, err error) {
 	s.mu.Lock()
@@ -124,11 +125,11 @@ func (r *reader) unanswered(ctx context.Context, err error) {
 // blind reports whether no read has been answered for longer than a lease.
 func (r *reader) blind() bool {
 	since := r.sight.failing()
-	return since != 0 && mono() > leaseEnd(since, r.f.x.p.LockExpiry)
+	return since != 0 && monotime.Now() > leaseEnd(since, r.f.x.p.LockExpiry)
 }
 
 // notReading returns the partitions that are not read because reads fail, since when
-// by mono, and one of the errors.
+// by monotime, and one of the errors.
 func (f *fetcher) notReading() (since map[int]int64, err error) {
 	for _, r := range f.readers {
 		at, why := r.sight.state()
@@ -163,13 +164,13 @@ func (i *incarnation) notReading() error {
 func (i *incarnation) open(ctx context.Context) {
 	trouble := newTrouble(i.log, "connections for reads", &i.count.Errors)
 	defer i.setBlind(nil)
-	for began := mono(); ; {
+	for began := monotime.Now(); ; {
 		works, err := i.fetch.try(ctx)
 		if err == nil || ctx.Err() != nil {
 			trouble.over()
 			return
 		}
-		if len(works) > 0 && mono() > leaseEnd(began, i.p.LockExpiry) {
+		if len(works) > 0 && monotime.Now() > leaseEnd(began, i.p.LockExpiry) {
 			i.log.Warn(fmt.Sprintf("reading over %d connections of %d", len(works), len(i.fetch.readers)), "err", err)
 			i.fetch.keep(works)
 			return
@@ -260,7 +261,7 @@ func (x *executor) blindness() error {
 // entry that we hold; then new entries again.
 func (r *reader) recover(ctx context.Context, set []*tenure) {
 	for _, t := range set {
-		t.setBehind(true)
+		t.buffer.SetBehind(true)
 	}
 	trouble := r.settling
 	for ctx.Err() == nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -28,7 +30,7 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 		r.add(1)
 		synctest.Wait()
 		old := r.tenure()
-		lease := old.lease.Swap(mono() - 1)
+		lease := old.lease.Swap(monotime.Now() - 1)
 		r.add(2)
 		synctest.Wait()
 		select {
@@ -65,9 +67,9 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 		}
 		expired = true
 		old := r.tenure()
-		lease := old.lease.Swap(mono() - 1)
+		lease := old.lease.Swap(monotime.Now() - 1)
 		// What Ack does behind us, with the acker before the refresh.
-		old.done([]string{firstOf(old.taken)}, false)
+		old.buffer.Done([]string{old.buffer.Owed().Taken}, false)
 		_ = r.x().acks.one.send(context.Background(), []*tenure{old})
 		old.lease.Store(lease)
 		if !old.isLost() {
@@ -95,7 +97,7 @@ func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
 				x.ctx = ctx
 				defer cancel()
 				r := &reader{f: &fetcher{x: x}, byLog: map[string]*tenure{}, wake: make(chan struct{}, 1), kicks: make(chan struct{}, 1)}
-				old := &tenure{buffer: testBuffer(8, 1<<20), ending: make(chan struct{}), gone: make(chan struct{}), cancel: func(error) {}}
+				old := &tenure{buffer: prefetch.New(prefetch.Config{Capacity: 8, MaxBytes: 1 << 20}), ending: make(chan struct{}), gone: make(chan struct{}), cancel: func(error) {}}
 				old.place.Log = "log"
 				r.add(old)
 				r.mu.Lock()
@@ -272,7 +274,7 @@ func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 		if err := errors.Join(i.Release(r.t.Context(), 0), i.Acquire(r.t.Context(), 0, 0)); err != nil {
 			r.t.Fatal(err)
 		}
-		old.lease.Store(mono() - 1)
+		old.lease.Store(monotime.Now() - 1)
 		i.acks.mark(old)
 		time.Sleep(time.Minute)
 		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 0 || r.x() != i {

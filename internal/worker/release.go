@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -117,7 +118,7 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 				i.count.Stuck.Add(1)
 			}
 			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does, and a loop has to heed "+loopContext,
-				"after", time.Duration(mono()-t.running.Load()).Round(time.Second))
+				"after", time.Duration(monotime.Now()-t.running.Load()).Round(time.Second))
 			late.Reset(time.Minute)
 		}
 	}
@@ -152,7 +153,7 @@ func (i *incarnation) saveFloor(t *tenure) {
 // unlock releases the lock while the lease holds; then it expires by itself.
 func (i *incarnation) unlock(t *tenure) {
 	t.freeing.Store(true)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), max(0, time.Duration(t.lease.Load()-mono())))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), max(0, time.Duration(t.lease.Load()-monotime.Now())))
 	defer cancel()
 	trouble := newTrouble(t.log, "release of the lock", &t.count.Errors)
 	for {

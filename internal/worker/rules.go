@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -36,7 +37,7 @@ type rulesKeeper struct {
 	tenures map[*tenure]*incarnation
 	paused  map[*tenure]bool // logged as paused
 	set     rules.Set
-	asked   int64     // when the last reading was asked for, by mono; 0: there was none
+	asked   int64     // when the last reading was asked for, by monotime; 0: there was none
 	read    int64     // when its reply was there
 	server  time.Time // the server's time between these
 	logged  string
@@ -117,14 +118,14 @@ func (k *rulesKeeper) run(ctx context.Context) {
 func (k *rulesKeeper) fetch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rulesPatience)
 	defer cancel()
-	asked := mono()
+	asked := monotime.Now()
 	set, server, err := k.w.client.Rules(ctx)
 	if err != nil {
 		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.set, k.asked, k.read, k.server = set, asked, mono(), server
+	k.set, k.asked, k.read, k.server = set, asked, monotime.Now(), server
 	return nil
 }
 
@@ -142,7 +143,7 @@ func (k *rulesKeeper) apply() time.Duration {
 		return idleRules
 	}
 	// The server's time is at least this: a rule never ends early.
-	now := k.server.Add(time.Duration(mono() - k.read))
+	now := k.server.Add(time.Duration(monotime.Now() - k.read))
 	for t, i := range k.tenures {
 		if k.asked < t.since {
 			continue

@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
+)
 
 // A share divides a partition between its parked events and its new ones, where both
 // could run. Behind an attempt of a parked event comes the turn of new ones: one
@@ -9,10 +13,10 @@ import "time"
 // many others fail. Who has nothing to run leaves its turn to the other. Use by one
 // goroutine.
 type share struct {
-	since  int64         // when the attempt of a parked event began that runs, by mono; 0: none does
+	since  int64         // when the attempt of a parked event began that runs, by monotime; 0: none does
 	took   time.Duration // the last one
 	turn   bool          // of new events
-	until  int64         // by mono, 0: it has not begun
+	until  int64         // by monotime, 0: it has not begun
 	ran    bool          // there was an iteration in it
 	behind int           // new events that were parked in it
 }
@@ -31,7 +35,7 @@ func (s *share) waited(d int64) {
 // end notes that an attempt of a parked event has ended, if one ran.
 func (s *share) end() {
 	if s.since != 0 {
-		*s = share{took: time.Duration(mono() - s.since), turn: true}
+		*s = share{took: time.Duration(monotime.Now() - s.since), turn: true}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
@@ -16,7 +17,7 @@ import (
 type shelf struct {
 	i *incarnation
 	t *tenure
-	// offset is the server's clock less mono, in nanoseconds, as a reply told it
+	// offset is the server's clock less monotime, in nanoseconds, as a reply told it
 	// that may have taken its time: never too large.
 	offset int64
 }
@@ -25,13 +26,13 @@ type shelf struct {
 // context has ended.
 const lastWords = time.Second
 
-func (s *shelf) Now() int64 { return (mono() + s.offset) / int64(time.Millisecond) }
+func (s *shelf) Now() int64 { return (monotime.Now() + s.offset) / int64(time.Millisecond) }
 
 func (s *shelf) Load() (states []store.RetryState, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		var now time.Time
 		if states, now, err = s.i.w.client.Retries(ctx, s.t.place); err == nil {
-			s.offset = now.UnixNano() - mono()
+			s.offset = now.UnixNano() - monotime.Now()
 		}
 		return err
 	})
@@ -94,7 +95,7 @@ func (s *shelf) Bury(d store.DeadLetter) error {
 
 // moved notes that events were acked together with their way out of the partition.
 func (s *shelf) moved(ids []string) {
-	s.i.count.Acked.Add(int64(s.t.moved(ids)))
+	s.i.count.Acked.Add(int64(s.t.buffer.Moved(ids)))
 	s.i.w.trim.mark(s.t)
 }
 
@@ -125,7 +126,7 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 
 // keep gives a tenure what it needs to know of parked events and quarantines.
 func (i *incarnation) keep(t *tenure, pos store.Position) {
-	t.shelf = &shelf{i: i, t: t, offset: pos.Now*int64(time.Millisecond) - mono()}
+	t.shelf = &shelf{i: i, t: t, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
 	t.retries = NewRetries(RetriesConfig{
 		Retry: i.p.Retry, Shelf: t.shelf, Key: i.p.Key, Limit: i.p.Size,
 		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, Aside: pos.Aside, Log: t.log, Count: t.count,

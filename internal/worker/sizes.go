@@ -31,7 +31,7 @@ type sizes struct {
 	prefetch int64 // bytes that are read ahead of a partition
 
 	mu         sync.Mutex
-	began      int64 // of the present period, by mono
+	began      int64 // of the present period, by monotime
 	now, ended int64 // the largest of this period and of the one before
 	faded      int64 // what still counts of those before
 }

@@ -153,9 +153,8 @@ func held(w *Worker) (n int, bytes int64) {
 		return 0, 0
 	}
 	for _, t := range x.owned() {
-		t.mu.Lock()
-		n, bytes = n+len(t.items)-t.head, bytes+t.bytes
-		t.mu.Unlock()
+		waiting, size, _ := t.buffer.Held()
+		n, bytes = n+waiting, bytes+size
 	}
 	return n, bytes
 }

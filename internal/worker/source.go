@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -22,7 +23,7 @@ func (t *tenure) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 		switch {
 		case err != nil:
 			t.yield()
-			t.running.Store(mono()) // what stands behind the user's loop
+			t.running.Store(monotime.Now()) // what stands behind the user's loop
 			return nil, err
 		case len(entries) > 0:
 			t.timing.taken = true
@@ -35,7 +36,7 @@ func (t *tenure) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 // timed notes the end of an iteration.
 func (t *tenure) timed() {
 	if t.timing.on() {
-		t.timing.end(mono())
+		t.timing.end(monotime.Now())
 	}
 }
 
@@ -47,7 +48,7 @@ func (t *tenure) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
 	}
 	var now, check int64
 	if checked || t.timing.on() {
-		now = mono()
+		now = monotime.Now()
 		t.timing.end(now)
 		t.timing.done(done, now)
 	}
@@ -56,7 +57,7 @@ func (t *tenure) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
 		check = now
 	}
 	t.processed.Add(1)
-	e, ok, tell, hurry := t.next(done, check)
+	e, ok, tell, hurry := t.buffer.Next(done, check)
 	if ok {
 		t.timing.taken, t.timing.given = true, checked
 	} else {
@@ -74,12 +75,12 @@ func (t *tenure) turn(n int, within time.Duration) ([]redisconn.Entry, error) {
 		}
 	}
 	if t.retries.Idle() && !t.careful && t.deaths.event == "" {
-		return t.await(t.retries.Most(n), within, -1)
+		return t.buffer.Await(t.retries.Most(n), within, -1)
 	}
 	if !t.Live() {
 		return nil, io.EOF
 	}
-	now := mono()
+	now := monotime.Now()
 	if !t.enter(now) {
 		t.yield()
 		t.doze(-1)
@@ -116,7 +117,7 @@ func (t *tenure) turn(n int, within time.Duration) ([]redisconn.Entry, error) {
 	if fresh {
 		wait = t.share.patience(now)
 	}
-	entries, err := t.await(n, within, wait)
+	entries, err := t.buffer.Await(n, within, wait)
 	if err != nil || len(entries) == 0 {
 		t.share.pass()
 		return nil, err
@@ -139,7 +140,7 @@ func (t *tenure) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
 		return nil, err
 	}
 	if !ok || t.careful && !t.claim(holdsShare) {
-		t.untake(entries)
+		t.buffer.Untake(entries)
 		t.share.pass()
 		t.leave()
 		t.doze(t.retries.Wait())
@@ -149,7 +150,7 @@ func (t *tenure) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
 	t.finish(acks, false)
 	if len(rest) == 0 {
 		t.letGo()
-		t.share.parked(len(entries), mono())
+		t.share.parked(len(entries), monotime.Now())
 	} else {
 		t.share.iteration()
 	}
@@ -185,19 +186,19 @@ func (t *tenure) yield() {
 // doze waits until something changes, at most that long; -1 is no bound.
 func (t *tenure) doze(most time.Duration) {
 	if most < 0 {
-		<-t.ready
+		<-t.buffer.Ready()
 		return
 	}
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
-	case <-t.ready:
+	case <-t.buffer.Ready():
 	case <-timer.C:
 	}
 }
 
 // Untake gives back the last entries that Take returned: they come again.
-func (t *tenure) Untake(entries []redisconn.Entry) { t.untake(entries) }
+func (t *tenure) Untake(entries []redisconn.Entry) { t.buffer.Untake(entries) }
 
 // Attempts is Source.Attempts.
 func (t *tenure) Attempts(id string) int { return t.retries.Attempts(id) }
@@ -206,7 +207,7 @@ func (t *tenure) Attempts(id string) int { return t.retries.Attempts(id) }
 func (t *tenure) Ack(ids []string, gap bool) {
 	t.processed.Add(int64(len(ids)))
 	if t.timing.on() {
-		now := mono()
+		now := monotime.Now()
 		for _, id := range ids {
 			t.timing.done(id, now)
 		}
@@ -225,7 +226,7 @@ func (t *tenure) finish(ids []string, gap bool) {
 	if len(ids) == 0 {
 		return
 	}
-	t.tellAcker(t.done(ids, gap))
+	t.tellAcker(t.buffer.Done(ids, gap))
 }
 
 // tellAcker passes on what the acker is to be told.

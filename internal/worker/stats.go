@@ -3,6 +3,8 @@ package worker
 import (
 	"slices"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // Stats are what a worker has done, and what it holds at the moment.
@@ -55,7 +57,7 @@ func (x *executor) stats() ProcessorStats {
 	}
 	state := i.coord.State()
 	s.Joined, s.Generation, s.Members, s.Assigned = state.Joined, state.Generation, state.Members, state.Assigned
-	now := mono()
+	now := monotime.Now()
 	for _, t := range i.owned() {
 		if t.holdsAt(now) {
 			s.Owned = append(s.Owned, t.place.Partition)
@@ -63,16 +65,9 @@ func (x *executor) stats() ProcessorStats {
 		if t.running.Load() != 0 {
 			s.Running++
 		}
-		waiting, bytes, unacked := t.fill()
+		waiting, bytes, unacked := t.buffer.Held()
 		s.Waiting, s.Bytes, s.Unacked = s.Waiting+waiting, s.Bytes+bytes, s.Unacked+unacked
 	}
 	slices.Sort(s.Owned)
 	return s
-}
-
-// fill is how much a buffer holds.
-func (b *buffer) fill() (waiting int, bytes int64, unacked int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.items) - b.head, b.bytes, len(b.acking) + len(b.flight)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
@@ -21,20 +23,20 @@ import (
 // acks flushed → unlocked. Lost cuts in anywhere: from then on nothing is
 // delivered and nothing is sent to Redis but the release of what may be ours.
 type tenure struct {
-	*buffer
+	buffer *prefetch.Buffer
 	gate
 	place  store.Place
 	number store.Tenure
 	epoch  int64
 	given  string // entries up to here were given to an earlier owner
 	expiry time.Duration
-	since  int64 // by mono: the lock was obtained before
+	since  int64 // by monotime: the lock was obtained before
 	log    *slog.Logger
 
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc
 
-	lease     atomic.Int64 // until when it is surely ours, by mono
+	lease     atomic.Int64 // until when it is surely ours, by monotime
 	ending    chan struct{}
 	endingIt  sync.Once
 	finished  chan struct{} // the consumer has returned
@@ -73,13 +75,15 @@ type tenure struct {
 	deaths  deaths        // the consumer's
 }
 
-func (t *tenure) Partition() int          { return t.place.Partition }
-func (t *tenure) Epoch() int64            { return t.epoch }
-func (t *tenure) Ending() <-chan struct{} { return t.ending }
-func (t *tenure) holds() bool             { return t.holdsAt(mono()) }
-func (t *tenure) holdsAt(now int64) bool  { return now < t.lease.Load() }
+func (t *tenure) leaseLength() time.Duration { return t.expiry }
+func (t *tenure) nudge()                     { t.buffer.Interrupt() }
+func (t *tenure) Partition() int             { return t.place.Partition }
+func (t *tenure) Epoch() int64               { return t.epoch }
+func (t *tenure) Ending() <-chan struct{}    { return t.ending }
+func (t *tenure) holds() bool                { return t.holdsAt(monotime.Now()) }
+func (t *tenure) holdsAt(now int64) bool     { return now < t.lease.Load() }
 func (t *tenure) renewal() store.Renewal {
-	floor, read := t.checkpoint()
+	floor, read := t.buffer.Checkpoint()
 	return store.Renewal{Place: t.place, Tenure: t.number, Floor: floor, Read: read}
 }
 
@@ -109,14 +113,14 @@ func (t *tenure) receive(entries []redisconn.Entry) (largest int64) {
 	if t.retaken.Load() || len(entries) == 0 {
 		return 0 // what was read is pending, and the next tenure's
 	}
-	if first := entries[0].ID; entryid.Compare(first, t.last()) <= 0 {
+	if first := entries[0].ID; entryid.Compare(first, t.buffer.Last()) <= 0 {
 		if t.isEnding() {
 			return 0 // so is this: whoever comes next begins with what Redis knows
 		}
 		t.repeat(fmt.Errorf("%s was delivered again", first))
 		return 0
 	}
-	return t.push(entries)
+	return t.buffer.Push(entries)
 }
 
 // leaseEnd is when a lease ends that was asked for at sent: a margin before the
@@ -149,7 +153,7 @@ func (t *tenure) Live() bool {
 func (t *tenure) Holds() bool {
 	claimed := t.holding
 	for {
-		now := mono()
+		now := monotime.Now()
 		if !t.enter(now) {
 			t.yield()
 		} else if t.claimAgain(claimed) {
@@ -161,8 +165,8 @@ func (t *tenure) Holds() bool {
 			t.cancel(t.endCause())
 			return false
 		}
-		<-t.ready
-		t.share.waited(mono() - now)
+		<-t.buffer.Ready()
+		t.share.waited(monotime.Now() - now)
 	}
 }
 
@@ -178,10 +182,10 @@ func (t *tenure) claimAgain(h hold) bool {
 // keeps reports whether the lease holds; if not, the tenure is lost. What is written
 // for an event that was processed asks this and not Holds, which waits while the
 // partition is paused.
-func (t *tenure) keeps() bool { return t.keepsAt(mono()) }
+func (t *tenure) keeps() bool { return t.keepsAt(monotime.Now()) }
 
 func (t *tenure) keepsAt(now int64) bool {
-	if t.live(now) {
+	if t.holdsAt(now) {
 		return true
 	}
 	t.lapse()
@@ -201,7 +205,7 @@ func (t *tenure) Ignored(ctx context.Context, n int, err error) {
 // end begins the end: the consumer gets no more.
 func (t *tenure) beginEnd() {
 	t.endingIt.Do(func() { close(t.ending) })
-	t.close()
+	t.buffer.Close()
 }
 
 // lose ends the tenure at once: it may have another owner.
@@ -231,12 +235,12 @@ func (t *tenure) isLost() bool { return t.over.Load() }
 
 // flush waits until every ack is confirmed; false if the tenure is lost before.
 func (t *tenure) flush() bool {
-	for !t.flushed() {
+	for !t.buffer.Flushed() {
 		t.hurryAcks()
 		select {
 		case <-t.gone:
 			return false
-		case <-t.ready:
+		case <-t.buffer.Ready():
 		}
 	}
 	return !t.isLost()

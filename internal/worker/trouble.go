@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // troubleApart is the least time between two lines that tell that the same trouble begins.
@@ -35,7 +37,7 @@ func newTrouble(log *slog.Logger, what string, errs *atomic.Int64) *trouble {
 
 // note notes an error, without a pause.
 func (t *trouble) note(ctx context.Context, err error) {
-	now := mono()
+	now := monotime.Now()
 	if t.since == 0 {
 		t.since, t.pause = now, firstPause
 		t.breaks++
@@ -82,7 +84,7 @@ func (t *trouble) over() {
 	if t.since == 0 && t.breaks == 0 {
 		return
 	}
-	now := mono()
+	now := monotime.Now()
 	switch lasted := t.since != 0; {
 	case lasted && t.told:
 		t.log.Info(t.what+": works again", "tries", t.tries, "after", time.Duration(now-t.since))

@@ -1,4 +1,4 @@
-package worker
+package prefetch
 
 import (
 	"slices"
@@ -7,19 +7,20 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// done moves entries from the consumer to the acker, and reports whether the acker
-// has to be told, and whether it has to hurry: half of what may be done and not
-// acked is.
-func (b *buffer) done(ids []string, gap bool) (tell, hurry bool) {
+// Done moves entries from the consumer to the acker. tell reports that the acker had nothing
+// before; hurry reports that half of what may be done and not acked now is. gap says that an
+// entry before these stays unacked, so that committed does not rise any more.
+func (b *Buffer) Done(ids []string, gap bool) (tell, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.gap = b.gap || gap
+	b.progress.gap = b.progress.gap || gap
 	return b.settle(ids)
 }
 
-// next is done for one entry, and take for one that is there and may be processed
-// now, by mono; at 0 the caller will ask for that itself.
-func (b *buffer) next(done string, now int64) (e redisconn.Entry, ok, tell, hurry bool) {
+// Next is Done for one entry, and Await for one that is there already. It never blocks: ok
+// is false where no entry waits, or where it may not be processed at now; with now 0 the
+// caller asks for that itself.
+func (b *Buffer) Next(done string, now int64) (e redisconn.Entry, ok, tell, hurry bool) {
 	b.mu.Lock()
 	tell, hurry = b.settle([]string{done})
 	b.wants = 1
@@ -32,13 +33,13 @@ func (b *buffer) next(done string, now int64) (e redisconn.Entry, ok, tell, hurr
 	}
 	b.mu.Unlock()
 	if kick {
-		b.kick()
+		b.wanted()
 	}
 	return e, ok, tell, hurry
 }
 
-// settle is done; mu is held.
-func (b *buffer) settle(ids []string) (tell, hurry bool) {
+// settle is Done; mu is held.
+func (b *Buffer) settle(ids []string) (tell, hurry bool) {
 	tell = len(b.acking) == 0
 	hurry = 2*(len(b.acking)+len(ids)) >= b.unacked && 2*len(b.acking) < b.unacked
 	mixed := !tell && entryid.Compare(b.acking[len(b.acking)-1], ids[0]) > 0
@@ -54,8 +55,9 @@ func (b *buffer) settle(ids []string) (tell, hurry bool) {
 	return tell, hurry
 }
 
-// acks hands at most n IDs to the acker, which answers with acked or again.
-func (b *buffer) acks(n int) []string {
+// TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or AcksFailed
+// before it takes more.
+func (b *Buffer) TakeAcks(n int) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.flight) > 0 || len(b.acking) == 0 {
@@ -70,51 +72,31 @@ func (b *buffer) acks(n int) []string {
 	return b.flight
 }
 
-// acked settles what acks gave; more says that there is more.
-func (b *buffer) acked() (n int, more bool) {
+// AcksConfirmed ends what TakeAcks began, and returns how many they were and whether more wait.
+func (b *Buffer) AcksConfirmed() (n int, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n = len(b.flight)
 	if n > 0 {
 		last := b.flight[n-1]
 		b.removed = slices.DeleteFunc(b.removed, func(id string) bool { return slices.Contains(b.flight, id) })
-		b.remember(b.flight)
+		b.progress.remember(b.flight)
 		b.flight = b.flight[:0]
 		b.confirm(last, n)
 	}
-	b.signal()
+	b.Signal()
 	return n, len(b.acking) > 0
 }
 
-// remembered is how many acked entries of a partition are remembered: what a failover
-// may forget at once without a repeat.
-const remembered = 256
-
-// remember notes IDs that were acked; mu is held.
-func (b *buffer) remember(ids []string) {
-	for _, id := range ids[max(0, len(ids)-remembered):] {
-		if len(b.latest) < remembered {
-			b.latest = append(b.latest, id)
-			continue
-		}
-		b.latest[b.oldest] = id
-		b.oldest = (b.oldest + 1) % remembered
-	}
-}
-
-// hasAcked reports whether all of these are among the latest that were acked.
-func (b *buffer) hasAcked(ids []string) bool {
+// HasAcked reports whether all of ids are among the latest that were acked.
+func (b *Buffer) HasAcked(ids []string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := make(map[string]bool, len(b.latest))
-	for _, id := range b.latest {
-		known[id] = true
-	}
-	return !slices.ContainsFunc(ids, func(id string) bool { return !known[id] })
+	return b.progress.hasAcked(ids)
 }
 
-// removedOf returns those of the IDs whose data is gone.
-func (b *buffer) removedOf(ids []string) (out []string) {
+// RemovedOf returns those of the IDs whose data is gone.
+func (b *Buffer) RemovedOf(ids []string) (out []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range b.removed {
@@ -125,8 +107,8 @@ func (b *buffer) removedOf(ids []string) (out []string) {
 	return out
 }
 
-// again puts back what acks gave.
-func (b *buffer) again() {
+// AcksFailed puts back what TakeAcks gave.
+func (b *Buffer) AcksFailed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.acking = append(append(make([]string, 0, len(b.flight)+len(b.acking)), b.flight...), b.acking...)
@@ -136,24 +118,24 @@ func (b *buffer) again() {
 	}
 }
 
-// flushed reports whether nothing waits for the acker.
-func (b *buffer) flushed() bool {
+// Flushed reports whether nothing waits for the acker.
+func (b *Buffer) Flushed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.acking)+len(b.flight) == 0
 }
 
-// checkpoint is the floor and how many entries there are up to it.
-func (b *buffer) checkpoint() (floor string, read int64) {
+// Checkpoint returns the committed position, and how many entries there are up to it.
+func (b *Buffer) Checkpoint() (committed string, read int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.floor, b.read
+	return b.progress.committed, b.progress.read
 }
 
-// strays is up to which ID pending entries must have been acked by us already:
-// everything below the lowest that we hold, and up to position if we hold none.
-// ok is false when lowest, the lowest pending one, is not below that.
-func (b *buffer) strays(lowest string) (upTo string, ok bool) {
+// PendingBelow returns, as the end of a range, up to which ID all entries were done here, so
+// that those still pending are acks that got lost: below the lowest entry held, and up to the
+// position if none is held. ok is false when lowest, the lowest pending entry, is not below.
+func (b *Buffer) PendingBelow(lowest string) (upTo string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || lowest == "" || entryid.Compare(lowest, b.position) > 0 {
@@ -171,7 +153,7 @@ func (b *buffer) strays(lowest string) (upTo string, ok bool) {
 	return "(" + held, entryid.Compare(lowest, held) < 0
 }
 
-func (b *buffer) headID() string {
+func (b *Buffer) headID() string {
 	if b.head == len(b.items) {
 		return ""
 	}

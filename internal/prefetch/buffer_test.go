@@ -1,4 +1,4 @@
-package worker
+package prefetch
 
 import (
 	"errors"
@@ -12,15 +12,12 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-func testBuffer(capacity int, maxBytes int64) *buffer {
-	b := newBuffer(capacity, true, maxBytes, "0-0", 0)
-	b.live = func(int64) bool { return true }
-	b.lost = func(string) {}
-	b.kick = func() {}
-	return b
+func testBuffer(capacity int, maxBytes int64) *Buffer {
+	return New(Config{Capacity: capacity, Adaptive: true, MaxBytes: maxBytes, Committed: "0-0"})
 }
 
 // entries are those with IDs first-0 to last-0, each of size bytes.
@@ -41,9 +38,9 @@ func idsOf(es []redisconn.Entry) []string {
 	return out
 }
 
-func mustTake(t *testing.T, b *buffer, n int, within time.Duration) []string {
+func mustTake(t *testing.T, b *Buffer, n int, within time.Duration) []string {
 	t.Helper()
-	es, err := b.take(n, within)
+	es, err := b.Await(n, within, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,30 +49,30 @@ func mustTake(t *testing.T, b *buffer, n int, within time.Duration) []string {
 
 func TestBytesBoundTheBufferButOneEntryAlwaysFits(t *testing.T) {
 	b := testBuffer(100, 1000)
-	b.push(entries(1, 1, 5000))
-	if got := b.last(); got != "1-0" {
+	b.Push(entries(1, 1, 5000))
+	if got := b.Last(); got != "1-0" {
 		t.Fatalf("an entry larger than the bound was not taken: position %s", got)
 	}
-	b.push(entries(2, 3, 100))
-	if got := b.last(); got != "1-0" {
+	b.Push(entries(2, 3, 100))
+	if got := b.Last(); got != "1-0" {
 		t.Errorf("position %s, want 1-0: the buffer is full", got)
 	}
-	if n, behind := b.room(100, 10, mono()); n != 0 || !behind {
+	if n, behind := b.Room(100, 10, monotime.Now()); n != 0 || !behind {
 		t.Errorf("room %d, behind %v, want 0, true", n, behind)
 	}
 	mustTake(t, b, 1, 0)
-	if n, _ := b.room(100, 10, mono()); n != 10 {
+	if n, _ := b.Room(100, 10, monotime.Now()); n != 10 {
 		t.Errorf("room %d of an empty buffer, want 10", n)
 	}
 }
 
 func TestWhatDoesNotFitComesAgainFromTheHistory(t *testing.T) {
 	b := testBuffer(100, 1000)
-	b.push(entries(1, 30, 100))
-	if got := b.last(); got != "10-0" {
+	b.Push(entries(1, 30, 100))
+	if got := b.Last(); got != "10-0" {
 		t.Fatalf("position %s, want 10-0", got)
 	}
-	if _, behind := b.room(100, 10, mono()); !behind {
+	if _, behind := b.Room(100, 10, monotime.Now()); !behind {
 		t.Error("not behind, though 20 entries are pending that the buffer does not hold")
 	}
 }
@@ -83,8 +80,8 @@ func TestWhatDoesNotFitComesAgainFromTheHistory(t *testing.T) {
 func TestAFullBufferEndsATakeThatCouldNeverBeFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := testBuffer(100, 1000)
-		b.room(400, 10, mono())
-		b.push(entries(1, 2, 400))
+		b.Room(400, 10, monotime.Now())
+		b.Push(entries(1, 2, 400))
 		began := time.Now()
 		if got := mustTake(t, b, 50, time.Hour); len(got) != 2 || time.Since(began) > 0 {
 			t.Errorf("took %v after %v, want 2 at once", got, time.Since(began))
@@ -97,9 +94,9 @@ func TestTakeWaitsFromTheArrivalOfTheFirst(t *testing.T) {
 		b := testBuffer(100, 1<<20)
 		go func() {
 			time.Sleep(time.Hour) // an idle partition wakes nobody
-			b.push(entries(1, 2, 50))
+			b.Push(entries(1, 2, 50))
 			time.Sleep(3 * time.Second)
-			b.push(entries(3, 3, 50))
+			b.Push(entries(3, 3, 50))
 		}()
 		began := time.Now()
 		got := mustTake(t, b, 10, 5*time.Second)
@@ -110,7 +107,7 @@ func TestTakeWaitsFromTheArrivalOfTheFirst(t *testing.T) {
 			t.Errorf("waited %v, want 1h0m5s", d)
 		}
 		// What arrived while the handler was busy has waited already.
-		b.push(entries(4, 4, 50))
+		b.Push(entries(4, 4, 50))
 		time.Sleep(5 * time.Second)
 		began = time.Now()
 		mustTake(t, b, 10, 5*time.Second)
@@ -124,13 +121,13 @@ func TestUnconfirmedAcksHoldTheLoopBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := testBuffer(4, 1<<20)
 		for i := 1; i <= 4; i++ {
-			b.push(entries(i, i, 50))
-			b.done(mustTake(t, b, 1, 0), false)
+			b.Push(entries(i, i, 50))
+			b.Done(mustTake(t, b, 1, 0), false)
 		}
-		b.push(entries(5, 5, 50))
+		b.Push(entries(5, 5, 50))
 		taken := make(chan []string, 1)
 		go func() {
-			es, _ := b.take(1, 0)
+			es, _ := b.Await(1, 0, -1)
 			taken <- idsOf(es)
 		}()
 		synctest.Wait()
@@ -139,38 +136,38 @@ func TestUnconfirmedAcksHoldTheLoopBack(t *testing.T) {
 			t.Fatalf("took %v with 4 acks outstanding", got)
 		default:
 		}
-		b.acks(1)
-		b.acked()
+		b.TakeAcks(1)
+		b.AcksConfirmed()
 		if got := <-taken; !slices.Equal(got, []string{"5-0"}) {
 			t.Errorf("took %v", got)
 		}
 	})
 }
 
-func TestTheFloorStopsAtAGap(t *testing.T) {
+func TestTheCommittedPositionStopsAtAGap(t *testing.T) {
 	b := testBuffer(100, 1<<20)
-	b.push(entries(1, 4, 50))
+	b.Push(entries(1, 4, 50))
 	mustTake(t, b, 4, 0)
-	b.done([]string{"1-0"}, false)
-	b.acks(10)
-	b.acked()
-	b.done([]string{"3-0", "4-0"}, true) // 2-0 failed
-	b.acks(10)
-	b.acked()
-	if floor, read := b.checkpoint(); floor != "1-0" || read != 1 {
-		t.Errorf("floor %s, read %d, want 1-0, 1: an entry behind it is not done", floor, read)
+	b.Done([]string{"1-0"}, false)
+	b.TakeAcks(10)
+	b.AcksConfirmed()
+	b.Done([]string{"3-0", "4-0"}, true) // 2-0 failed
+	b.TakeAcks(10)
+	b.AcksConfirmed()
+	if committed, read := b.Checkpoint(); committed != "1-0" || read != 1 {
+		t.Errorf("committed %s, read %d, want 1-0, 1: an entry behind it is not done", committed, read)
 	}
-	if upTo, ok := b.strays("2-0"); ok {
+	if upTo, ok := b.PendingBelow("2-0"); ok {
 		t.Errorf("2-0 failed and is pending, but would be acked as a stray up to %s", upTo)
 	}
 }
 
-func TestStraysAreOnlyWhatWeHaveDone(t *testing.T) {
+func TestOnlyWhatWasDoneIsPendingBelow(t *testing.T) {
 	b := testBuffer(100, 1<<20)
-	b.push(entries(1, 9, 50))
-	b.done(mustTake(t, b, 3, 0), false)
-	b.acks(10)
-	b.acked()
+	b.Push(entries(1, 9, 50))
+	b.Done(mustTake(t, b, 3, 0), false)
+	b.TakeAcks(10)
+	b.AcksConfirmed()
 	mustTake(t, b, 2, 0)
 	tests := []struct {
 		lowest, upTo string
@@ -183,12 +180,12 @@ func TestStraysAreOnlyWhatWeHaveDone(t *testing.T) {
 		{"10-0", "", false}, // on its way to us
 	}
 	for _, tt := range tests {
-		if upTo, ok := b.strays(tt.lowest); ok != tt.ok || ok && upTo != tt.upTo {
+		if upTo, ok := b.PendingBelow(tt.lowest); ok != tt.ok || ok && upTo != tt.upTo {
 			t.Errorf("strays(%q) = %q, %v, want %q, %v", tt.lowest, upTo, ok, tt.upTo, tt.ok)
 		}
 	}
-	b.close()
-	if _, ok := b.strays("2-0"); ok {
+	b.Close()
+	if _, ok := b.PendingBelow("2-0"); ok {
 		t.Error("a closed buffer, which has forgotten what it held, named strays")
 	}
 }
@@ -199,16 +196,16 @@ func TestADeletedEntryIsReportedAndAckedInItsTurn(t *testing.T) {
 	b.lost = func(id string) { lost = append(lost, id) }
 	es := entries(1, 3, 50)
 	es[1].Values = nil
-	b.push(es)
+	b.Push(es)
 	got := mustTake(t, b, 3, 0)
 	if !slices.Equal(got, []string{"1-0"}) || lost != nil {
 		t.Fatalf("took %v, lost %v, want 1-0 and none yet", got, lost)
 	}
-	b.done(got, false)
+	b.Done(got, false)
 	if got := mustTake(t, b, 1, 0); !slices.Equal(got, []string{"3-0"}) || !slices.Equal(lost, []string{"2-0"}) {
 		t.Fatalf("took %v, lost %v, want 3-0 and 2-0", got, lost)
 	}
-	if got := b.acks(10); !slices.Equal(got, []string{"1-0", "2-0"}) {
+	if got := b.TakeAcks(10); !slices.Equal(got, []string{"1-0", "2-0"}) {
 		t.Errorf("acks %v, want 1-0 2-0", got)
 	}
 }
@@ -218,9 +215,9 @@ func TestClosingEndsATake(t *testing.T) {
 		b := testBuffer(4, 1<<20)
 		go func() {
 			time.Sleep(time.Minute)
-			b.close()
+			b.Close()
 		}()
-		if _, err := b.take(1, 0); !errors.Is(err, io.EOF) {
+		if _, err := b.Await(1, 0, -1); !errors.Is(err, io.EOF) {
 			t.Errorf("err = %v, want EOF", err)
 		}
 	})
@@ -229,14 +226,14 @@ func TestClosingEndsATake(t *testing.T) {
 func TestAnEndedLeaseEndsATake(t *testing.T) {
 	b := testBuffer(4, 1<<20)
 	b.live = func(int64) bool { return false }
-	b.push(entries(1, 1, 50))
-	if es, err := b.take(1, 0); !errors.Is(err, io.EOF) {
+	b.Push(entries(1, 1, 50))
+	if es, err := b.Await(1, 0, -1); !errors.Is(err, io.EOF) {
 		t.Errorf("took %v without a lease", idsOf(es))
 	}
 }
 
 // Whatever the sizes, batch lengths and acks: every entry is taken once and in
-// order, what is held stays within the bounds, and the floor never passes an
+// order, what is held stays within the bounds, and the committed never passes an
 // entry that is not done.
 func TestBufferKeepsOrderAndBounds(t *testing.T) {
 	for seed := range uint64(300) {
@@ -253,18 +250,18 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 		for done < total {
 			switch rng.IntN(4) {
 			case 0: // read
-				n, behind := b.room(int64(20+rng.IntN(400)), 1+rng.IntN(30), mono())
+				n, behind := b.Room(int64(20+rng.IntN(400)), 1+rng.IntN(30), monotime.Now())
 				from := server
 				if behind { // from our own history
 					from = 0
-					for from < total && entryid.Compare(all[from].ID, b.last()) <= 0 {
+					for from < total && entryid.Compare(all[from].ID, b.Last()) <= 0 {
 						from++
 					}
 				}
 				to := min(from+n, total)
 				if n > 0 {
-					b.setBehind(behind && to < server)
-					b.push(all[from:to])
+					b.SetBehind(behind && to < server)
+					b.Push(all[from:to])
 					server = max(server, to)
 				}
 			case 1: // iterate
@@ -277,22 +274,22 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 						t.Fatalf("seed %d: took %s, want %d-0", seed, id, done)
 					}
 				}
-				b.done(got, false)
+				b.Done(got, false)
 			case 2: // ack
-				flight = len(b.acks(1 + rng.IntN(5)))
+				flight = len(b.TakeAcks(1 + rng.IntN(5)))
 			case 3:
 				if rng.IntN(3) == 0 {
-					b.again()
+					b.AcksFailed()
 				} else if flight > 0 {
-					b.acked()
+					b.AcksConfirmed()
 				}
 				flight = 0
 			}
 			if held := len(b.items) - b.head; held > b.capacity || b.bytes > maxBytes && held > 1 {
 				t.Fatalf("seed %d: holds %d entries of %d bytes, bounds %d and %d", seed, held, b.bytes, b.capacity, maxBytes)
 			}
-			if floor, _ := b.checkpoint(); entryid.Compare(floor, fmt.Sprintf("%d-0", done)) > 0 {
-				t.Fatalf("seed %d: floor %s, done %d", seed, floor, done)
+			if committed, _ := b.Checkpoint(); entryid.Compare(committed, fmt.Sprintf("%d-0", done)) > 0 {
+				t.Fatalf("seed %d: committed %s, done %d", seed, committed, done)
 			}
 		}
 	}

@@ -1,9 +1,11 @@
-package worker
+package prefetch
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
 // A function that takes some time for each entry has about a second's worth of
@@ -25,8 +27,8 @@ func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
 				b := testBuffer(256, 1<<30)
 				next, most := 1, 0
 				for taken := range 2000 {
-					if n, _ := b.room(10, maxTarget, mono()); n > 0 {
-						b.push(entries(next, next+n-1, 20))
+					if n, _ := b.Room(10, 256, monotime.Now()); n > 0 {
+						b.Push(entries(next, next+n-1, 20))
 						next += n
 					}
 					if held := len(b.items) - b.head; taken > 1000 {
@@ -34,9 +36,9 @@ func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
 					}
 					ids := mustTake(t, b, 1, 0)
 					time.Sleep(tt.takes)
-					b.done(ids, false)
-					b.acks(1)
-					b.acked()
+					b.Done(ids, false)
+					b.TakeAcks(1)
+					b.AcksConfirmed()
 				}
 				if most < tt.least || most > tt.most {
 					t.Errorf("up to %d entries are read ahead, want %d to %d", most, tt.least, tt.most)
@@ -49,7 +51,7 @@ func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
 // A Prefetch below the least is a bound all the same, and one partition that is
 // slow for a while recovers.
 func TestReadingAheadStaysWithinPrefetch(t *testing.T) {
-	p := pace{}
+	p := window{}
 	for range 10 {
 		p.got = 1000
 		p.adapt(0, 3)
