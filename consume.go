@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/coro"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -27,7 +28,7 @@ type consumer[T any] struct {
 	processor string
 	fn        ProcessFunc[T]
 	policy    Policy
-	retry     *worker.Retry
+	retry     *retryqueue.Retry
 	timeout   time.Duration // of an iteration, 0: none
 	log       consumeLog
 	shared    *eventSource
@@ -332,9 +333,9 @@ func (c *consumer[T]) settle(err error) error {
 
 // fail tells what becomes of the events that failed, and acks the others of the
 // batch.
-func (c *consumer[T]) fail(failed []*Event, f worker.Failure) error {
+func (c *consumer[T]) fail(failed []*Event, f retryqueue.Failure) error {
 	is := make(map[*Event]bool, len(failed))
-	failures := make([]worker.Failure, len(failed))
+	failures := make([]retryqueue.Failure, len(failed))
 	for i, e := range failed {
 		is[e] = true
 		failures[i] = f

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
 // A Retry says how often an event is attempted and what waits meanwhile. An event
@@ -92,13 +92,13 @@ func (r *Retry) check() error {
 }
 
 // build returns the retry as a worker knows it, nil for none.
-func (r *Retry) build() *worker.Retry {
+func (r *Retry) build() *retryqueue.Retry {
 	if r == nil {
 		return nil
 	}
 	backoff := r.Backoff
-	return &worker.Retry{
-		Max: r.Max, Order: worker.RetryOrder(cmp.Or(r.Order, RetryBlock)),
+	return &retryqueue.Retry{
+		Max: r.Max, Order: retryqueue.Order(cmp.Or(r.Order, RetryBlock)),
 		Wait: func(attempts int) time.Duration { return backoff.wait(attempts, rand.Float64()) },
 	}
 }
@@ -118,7 +118,7 @@ func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return &verdictError{err, worker.Again, max(d, 0)}
+	return &verdictError{err, retryqueue.Again, max(d, 0)}
 }
 
 // Dead returns an error that says that no other attempt helps: the event becomes
@@ -127,7 +127,7 @@ func Dead(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &verdictError{err, worker.Bury, 0}
+	return &verdictError{err, retryqueue.Dead, 0}
 }
 
 // Drop returns an error that says that the event is not worth a dead letter: it
@@ -136,13 +136,13 @@ func Drop(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &verdictError{err, worker.Drop, 0}
+	return &verdictError{err, retryqueue.Drop, 0}
 }
 
 // verdictError is an error with what should follow it.
 type verdictError struct {
 	err     error
-	verdict worker.Verdict
+	verdict retryqueue.Verdict
 	after   time.Duration
 }
 
@@ -152,23 +152,23 @@ func (e *verdictError) Unwrap() error { return e.err }
 // judge returns what becomes of events that failed with err, or nil if that is
 // the policy's to say: err is no event's fault, or there is no Retry and the
 // function did not say what it wants.
-func judge(err error, retry *worker.Retry) *worker.Failure {
+func judge(err error, retry *retryqueue.Retry) *retryqueue.Failure {
 	var said *verdictError
 	var bad *DecodeError
 	asked := errors.As(err, &said)
 	switch {
 	case errors.Is(err, ErrNotConsumed):
 		return nil
-	case asked && said.verdict == worker.Drop:
-		return &worker.Failure{Err: err, Verdict: worker.Drop}
-	case asked && said.verdict == worker.Bury:
-		return &worker.Failure{Err: err, Verdict: worker.Bury, Reason: worker.ReasonDead}
+	case asked && said.verdict == retryqueue.Drop:
+		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Drop}
+	case asked && said.verdict == retryqueue.Dead:
+		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Dead, Reason: retryqueue.ReasonDead}
 	case retry == nil:
 		return nil
 	case errors.As(err, &bad):
-		return &worker.Failure{Err: err, Verdict: worker.Bury, Reason: worker.ReasonDecode}
+		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Dead, Reason: retryqueue.ReasonDecode}
 	case asked:
-		return &worker.Failure{Err: err, Verdict: worker.Again, Reason: worker.ReasonFailed, After: &said.after}
+		return &retryqueue.Failure{Err: err, Verdict: retryqueue.Again, Reason: retryqueue.ReasonFailed, After: &said.after}
 	}
-	return &worker.Failure{Err: err, Verdict: worker.Again, Reason: worker.ReasonFailed}
+	return &retryqueue.Failure{Err: err, Verdict: retryqueue.Again, Reason: retryqueue.ReasonFailed}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // shelf keeps the parked events of a source, instead of Redis.
@@ -17,7 +17,7 @@ type shelf struct {
 	dead    []DeadLetter
 }
 
-var _ worker.Shelf = (*shelf)(nil)
+var _ retryqueue.Store = (*shelf)(nil)
 
 func newShelf(s *source) *shelf {
 	return &shelf{s: s, states: map[string]store.RetryState{}, entries: map[string]redisconn.Entry{}}
@@ -69,7 +69,7 @@ func (h *shelf) Write(s store.RetryState) (bool, error) {
 	return true, nil
 }
 
-func (h *shelf) Settle(id string) error {
+func (h *shelf) Done(id string) error {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {
@@ -80,7 +80,7 @@ func (h *shelf) Settle(id string) error {
 	return nil
 }
 
-func (h *shelf) Bury(d store.DeadLetter) error {
+func (h *shelf) DeadLetter(d store.DeadLetter) error {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {

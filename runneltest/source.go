@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
@@ -56,7 +57,7 @@ type source struct {
 	given     []string
 
 	count   *worker.Counters
-	retries *worker.Retries
+	retries *retryqueue.Queue
 	shelf   *shelf
 
 	began  time.Time
@@ -85,9 +86,9 @@ var _ worker.Source = (*source)(nil)
 func (s *source) start(p *worker.Processor, cancel context.CancelCauseFunc) {
 	s.began, s.grace, s.cancel = time.Now(), p.Grace, cancel
 	s.count, s.shelf = new(worker.Counters), newShelf(s)
-	s.retries = worker.NewRetries(worker.RetriesConfig{
-		Retry: p.Retry, Shelf: s.shelf, Key: p.Key, Limit: p.Size, Partition: s.partition, Epoch: s.epoch,
-		Log: slog.New(slog.DiscardHandler), Count: s.count,
+	s.retries = retryqueue.New(retryqueue.Config{
+		Retry: p.Retry, Store: s.shelf, Key: p.Key, Limit: p.Size, Partition: s.partition, Epoch: s.epoch,
+		Log: slog.New(slog.DiscardHandler), Counts: &s.count.Counts,
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,7 +310,7 @@ func (s *source) now() time.Duration { return time.Since(s.began) + s.skew }
 func (s *source) Attempts(id string) int { return s.retries.Attempts(id) }
 
 // Fail decides what becomes of events that failed, and parks them here.
-func (s *source) Fail(ctx context.Context, failures []worker.Failure) error {
+func (s *source) Fail(ctx context.Context, failures []retryqueue.Failure) error {
 	acks, err := s.retries.Fail(ctx, failures)
 	s.mu.Lock()
 	defer s.mu.Unlock()

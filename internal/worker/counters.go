@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
 // Counters count what an executor, or a worker beside its executors, has done since
@@ -16,12 +18,8 @@ type Counters struct {
 	Repeated  atomic.Int64 // delivered though an earlier owner may have begun them
 	Ignored   atomic.Int64 // failed under Ignore
 	Failed    atomic.Int64 // failed under a Retry, each attempt
-	Parked    atomic.Int64 // moved aside, to be tried again or to wait behind such an event
-	Retried   atomic.Int64 // tried again
-	Dead      atomic.Int64 // became dead letters
-	Dropped   atomic.Int64 // dropped after their last attempt
-	Skipped   atomic.Int64 // skipped by an operator
-	Lost      atomic.Int64 // removed from Redis before they were processed
+	retryqueue.Counts
+	Lost atomic.Int64 // removed from Redis before they were processed
 
 	// Partitions.
 	LostPartitions atomic.Int64 // lost to a lapsed lease or to somebody else

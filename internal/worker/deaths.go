@@ -26,7 +26,7 @@ func (t *tenure) meet(id string) (ok bool, err error) {
 		d.event = ""
 	}
 	switch {
-	case d.event != id || t.decided(id) && t.retries.cfg.Retry != nil:
+	case d.event != id || t.decided(id) && t.retries.MaxAttempts() > 0:
 	case d.n+1 >= t.mostDeaths() && !t.claim(holdsAlone):
 		return false, nil
 	case !d.begun:
@@ -46,8 +46,8 @@ func (t *tenure) meet(id string) (ok bool, err error) {
 // mostDeaths is how many deaths decide about an event: with a Retry, its attempts. At
 // the last one it runs alone; the first one, a guess, never decides.
 func (t *tenure) mostDeaths() int {
-	if retry := t.retries.cfg.Retry; retry != nil {
-		return max(retry.Max, 2)
+	if most := t.retries.MaxAttempts(); most > 0 {
+		return max(most, 2)
 	}
 	return deathsDecide
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
 // A Fed is the Source of a tenure without Redis: what it buffers comes from a
@@ -31,7 +32,7 @@ func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.holdsAt, MayRun: t.enter})
 	t.changed, t.opened, t.lapse = func() {}, t.buffer.Signal, func() {}
 	t.endCause = func() error { return errors.New("the source has ended") }
-	t.retries = NewRetries(RetriesConfig{Retry: p.Retry, Log: t.log, Count: t.count, Limit: math.MaxInt64})
+	t.retries = retryqueue.New(retryqueue.Config{Retry: p.Retry, Log: t.log, Counts: &t.count.Counts, Limit: math.MaxInt64})
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return &Fed{tenure: t, entries: entries, left: n}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -39,7 +40,7 @@ func (t *tenure) halted(err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), lastWords)
 	defer cancel()
-	q := store.Quarantine{Reason: textOf(at.Err), Event: at.ID, Worker: t.worker, At: t.shelf.Now()}
+	q := store.Quarantine{Reason: retryqueue.ErrorText(at.Err), Event: at.ID, Worker: t.worker, At: t.shelf.Now()}
 	if err := t.shelf.i.w.client.Halted(ctx, t.place, t.number, q); err != nil {
 		t.log.Warn("why the worker halts could not be stored", "err", err)
 	}

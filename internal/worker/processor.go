@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
 // Causes of an ended ownership, as context.Cause tells them to a handler.
@@ -31,8 +32,8 @@ type Processor struct {
 	PrefetchBytes                int64 // and their bytes
 	ReadConns                    int
 
-	Retry *Retry // nil: none
-	Size  int64  // of the stream: as many events may be parked per partition
+	Retry *retryqueue.Retry // nil: none
+	Size  int64             // of the stream: as many events may be parked per partition
 	// Key returns the key of an entry; false where it cannot be decoded.
 	Key func(redisconn.Entry) (key string, ok bool)
 
@@ -100,7 +101,7 @@ type Source interface {
 	// Fail tells that entries of the last Take failed, in their order, and waits
 	// until it is stored what becomes of them. An error says that the tenure ended
 	// before. ctx is for the lines of the log: it may carry a trace.
-	Fail(ctx context.Context, failures []Failure) error
+	Fail(ctx context.Context, failures []retryqueue.Failure) error
 
 	// Interrupted tells that the entries of the last Take were begun and given up
 	// for a reason that is not theirs. They are not acked.

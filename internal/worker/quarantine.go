@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -21,7 +22,7 @@ func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
 	if t.Deadly(event) != nil { // after a resume it is tried again
 		_ = t.shelf.beginSuspect("")
 	}
-	_ = t.shelf.quarantine(store.Quarantine{Reason: textOf(err), Event: event, Worker: t.worker, At: t.shelf.Now()})
+	_ = t.shelf.quarantine(store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: t.worker, At: t.shelf.Now()})
 	t.standStill()
 }
 

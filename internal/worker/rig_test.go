@@ -132,3 +132,10 @@ func (r *rig) wants(want string) {
 		r.t.Errorf("groups %+v, want one with nothing pending", groups)
 	}
 }
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
 // A share divides a partition between its parked events and its new ones, where both
@@ -64,7 +65,7 @@ func (s *share) iteration() { s.ran = true }
 // It is still the turn of those that are not, but not for ever.
 func (s *share) parked(n int, now int64) {
 	s.behind += n
-	s.turn = s.turn && (s.behind < parkAtOnce || now < s.until)
+	s.turn = s.turn && (s.behind < retryqueue.MaxPark || now < s.until)
 }
 
 // pass ends the turn of new events: none of them can run.

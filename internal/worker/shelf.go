@@ -9,6 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -77,13 +78,13 @@ func (s *shelf) Write(state store.RetryState) (there bool, err error) {
 	return there, err
 }
 
-func (s *shelf) Settle(id string) error {
+func (s *shelf) Done(id string) error {
 	return s.persist(func(ctx context.Context) error {
 		return s.i.w.client.Settle(ctx, s.t.place, s.t.number, id)
 	})
 }
 
-func (s *shelf) Bury(d store.DeadLetter) error {
+func (s *shelf) DeadLetter(d store.DeadLetter) error {
 	err := s.persist(func(ctx context.Context) error {
 		return s.i.w.client.Bury(ctx, s.t.place, s.t.number, d)
 	})
@@ -127,9 +128,9 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 // keep gives a tenure what it needs to know of parked events and quarantines.
 func (i *incarnation) keep(t *tenure, pos store.Position) {
 	t.shelf = &shelf{i: i, t: t, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
-	t.retries = NewRetries(RetriesConfig{
-		Retry: i.p.Retry, Shelf: t.shelf, Key: i.p.Key, Limit: i.p.Size,
-		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, Aside: pos.Aside, Log: t.log, Count: t.count,
+	t.retries = retryqueue.New(retryqueue.Config{
+		Retry: i.p.Retry, Store: t.shelf, Key: i.p.Key, Limit: i.p.Size,
+		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.Aside, Log: t.log, Counts: &t.count.Counts,
 	})
 	t.stale.Store(pos.Parked > 0)
 	t.deaths = deaths{event: pos.Suspect, n: pos.Deaths}

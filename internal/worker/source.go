@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
@@ -249,7 +250,7 @@ func (t *tenure) countProcessed() {
 }
 
 // Fail is Source.Fail.
-func (t *tenure) Fail(ctx context.Context, failures []Failure) error {
+func (t *tenure) Fail(ctx context.Context, failures []retryqueue.Failure) error {
 	t.count.Failed.Add(int64(len(failures)))
 	t.timed()
 	t.share.end()

@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -58,7 +59,7 @@ type tenure struct {
 	trimmable atomic.Bool // something was acked since the last trim
 
 	worker  string // its name
-	retries *Retries
+	retries *retryqueue.Queue
 	shelf   *shelf
 	alone   *alone
 	retake  func()        // ends the tenure and owns the partition again

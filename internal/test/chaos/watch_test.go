@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/test/history"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // watch reads what the server has while things go on: every entry, whatever became
@@ -170,7 +170,7 @@ func (w *watch) letter(partition int, e redis.XMessage) {
 	// Whose worker died, or lost the partition, each time that it would have
 	// succeeded has used its attempts, too.
 	fortune := fortuneOf(j)
-	unlucky := fortune == shaky && reason == worker.ReasonCrash
+	unlucky := fortune == shaky && reason == retryqueue.ReasonCrash
 	if fortune < bad && !unlucky || made < attempts || made > attempts+1 {
 		w.s.t.Errorf("%s of partition %d (fortune %d) is a dead letter after %d attempts: %s", id, partition, fortune, made, reason)
 	}

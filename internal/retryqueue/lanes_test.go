@@ -1,4 +1,4 @@
-package worker
+package retryqueue
 
 import (
 	"fmt"
@@ -149,14 +149,14 @@ func TestALaneFlowsBehindASuccess(t *testing.T) {
 	states := func() []store.RetryState {
 		return []store.RetryState{{ID: "1-0", Lane: "ka", Attempts: 1}, {ID: "2-0", Lane: "ka"}, {ID: "3-0", Lane: "ka"}}
 	}
-	fresh := func(r *Retries) string {
+	fresh := func(r *Queue) string {
 		e, _, err := r.Next(true, func(bool) bool { return true })
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e.ID
 	}
-	r, m := shelved(t, 2, RetryKey, nil, states()...)
+	r, m := shelved(t, 2, OrderKey, nil, states()...)
 	want(t, "in the turn of new events", fresh(r), "")
 	want(t, "else", runs(t, r, true), "1-0#2")
 	want(t, "it counts", r.Retrying(), true)

@@ -1,4 +1,7 @@
-package worker
+// Package retryqueue decides which parked event of a partition runs next, and what becomes
+// of an event that failed: another attempt, a dead letter, or none of both. It keeps what is
+// stored in memory, and writes to its Store before it changes its mind.
+package retryqueue
 
 import (
 	"context"
@@ -16,16 +19,15 @@ import (
 )
 
 const (
-	parkAtOnce  = 128         // bounds one call of Shelf.Park
-	fullPause   = time.Second // after a shelf that was full against expectation
+	MaxPark     = 128         // events in one call of Store.Park
+	fullPause   = time.Second // after a store that was full against expectation
 	errorLength = 2000        // of what is kept of an error's text, in bytes
 	crashText   = "the worker died or lost the partition while the event was processed"
 )
 
-// A Shelf is where the parked events of one partition are kept, for the time of
-// one tenure. Its methods block until it is known what they did. io.EOF says
-// that the tenure ended before that.
-type Shelf interface {
+// A Store keeps the parked events of one partition for one owner. Its methods block until
+// their outcome is known; io.EOF says that the ownership ended before that.
+type Store interface {
 	// Load returns the states of all parked events.
 	Load() ([]store.RetryState, error)
 	// Payload returns a parked event; false: it is not there any more.
@@ -33,39 +35,38 @@ type Shelf interface {
 	// Park moves events out of the partition, all of them or, with
 	// store.ErrFull, none.
 	Park(ps []store.Parking) error
-	// Begin stores that an attempt of a parked event begins, and returns it; false:
-	// it is not there any more.
+	// Begin stores that an attempt of a parked event begins, and returns the event; false:
+	// the event is not there any more.
 	Begin(s store.RetryState) (redisconn.Entry, bool, error)
 	// Write replaces the state of a parked event; false: it is not there any more.
 	Write(s store.RetryState) (bool, error)
-	// Settle takes a parked event off: it is done.
-	Settle(id string) error
-	// Bury makes a dead letter of an event, parked or not.
-	Bury(d store.DeadLetter) error
+	// Done removes a parked event, which has been processed.
+	Done(id string) error
+	// DeadLetter makes a dead letter of an event, parked or not.
+	DeadLetter(d store.DeadLetter) error
 	// Now is the time of the server's clock, in milliseconds; never ahead of it.
 	Now() int64
 }
 
-// Retries is what a tenure knows of the parked events of its partition, and
-// decides what becomes of events that fail. What it knows is what is stored: it
-// writes first and changes its mind then. Use by one goroutine.
-type Retries struct {
-	cfg   RetriesConfig
+// A Queue holds the parked events of one partition for its owner, and decides what becomes of
+// events that fail. It is for one goroutine.
+type Queue struct {
+	cfg   Config
 	lanes *lanes
 
-	backlog []store.Parking   // to be parked when there is room; not acked
-	full    int64             // the shelf was full, against expectation: not before this time again
-	running *store.RetryState // handed out; its attempt is stored
-	payload redisconn.Entry   // of running
-	suspect string            // ID of the event that may have ended the owner before
-	skip    string            // ID of an event that an operator wants skipped
-	aside   []string          // IDs, in order, of what comes again though it was taken out: parked, or a dead letter
+	backlog  []store.Parking   // to be parked when there is room; not acked
+	full     int64             // the store was full, against expectation: not before this time again
+	running  *store.RetryState // handed out; its attempt is stored
+	payload  redisconn.Entry   // of running
+	suspect  string            // ID of the event that may have ended the owner before
+	skip     string            // ID of an event that an operator wants skipped
+	setAside []string          // IDs, in order, of what comes again though it was taken out: parked, or a dead letter
 }
 
-// RetriesConfig is what Retries are made of.
-type RetriesConfig struct {
-	Retry *Retry // nil: parked events of earlier run, and the policy decides
-	Shelf Shelf
+// A Config says what a Queue works on.
+type Config struct {
+	Retry *Retry // nil: events parked before run, and the policy decides about new failures
+	Store Store
 	Key   func(redisconn.Entry) (key string, ok bool) // of an event; false where it cannot be decoded
 	Limit int64                                       // parked events at most
 
@@ -73,17 +74,17 @@ type RetriesConfig struct {
 	Epoch         int64
 	Suspect, Skip string   // IDs or ""
 	Deaths        int      // so many owners in a row ended at Suspect
-	Aside         []string // IDs
+	SetAside      []string // IDs
 	Log           *slog.Logger
-	Count         *Counters
+	Counts        *Counts
 }
 
-// NewRetries returns Retries that know nothing before Load.
-func NewRetries(cfg RetriesConfig) *Retries {
+// New returns a Queue that knows nothing before Load.
+func New(cfg Config) *Queue {
 	if cfg.Key == nil {
 		cfg.Key = func(redisconn.Entry) (string, bool) { return "", false }
 	}
-	r := &Retries{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, aside: slices.SortedFunc(slices.Values(cfg.Aside), entryid.Compare)}
+	r := &Queue{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, setAside: slices.SortedFunc(slices.Values(cfg.SetAside), entryid.Compare)}
 	if cfg.Retry != nil {
 		r.suspect = cfg.Suspect
 	}
@@ -94,8 +95,8 @@ func NewRetries(cfg RetriesConfig) *Retries {
 // worker died, or lost the partition. It explains why the owner before ended, so
 // that the oldest event in progress is not suspected any more: a partition runs
 // one or the other.
-func (r *Retries) Load() error {
-	states, err := r.cfg.Shelf.Load()
+func (r *Queue) Load() error {
+	states, err := r.cfg.Store.Load()
 	if err != nil {
 		return err
 	}
@@ -126,15 +127,15 @@ func (r *Retries) Load() error {
 
 // ungarbled takes the key from the event where its state may not hold it, and gives what
 // was a dead letter the lane that the Retry says.
-func (r *Retries) ungarbled(states []store.RetryState) (out []store.RetryState, err error) {
+func (r *Queue) ungarbled(states []store.RetryState) (out []store.RetryState, err error) {
 	for _, s := range states {
 		switch {
-		case s.Revived && r.order() == RetryBlock:
+		case s.Revived && r.order() == OrderPartition:
 			s.Lane = ""
-		case s.Revived && r.order() == RetryLater:
+		case s.Revived && r.order() == OrderNone:
 			s.Lane = "i" + s.ID
 		case s.Garbled() || s.Revived && s.Key == "":
-			entry, there, err := r.cfg.Shelf.Payload(s.ID)
+			entry, there, err := r.cfg.Store.Payload(s.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -151,13 +152,13 @@ func (r *Retries) ungarbled(states []store.RetryState) (out []store.RetryState, 
 	return out, nil
 }
 
-// crashed notes a failure that nobody has lived to report. If the event was the
+// crashed records a failure that no worker lived to report. If the event was the
 // only suspect that ran, it was the event; else it gets another attempt, alone.
-func (r *Retries) crashed(s store.RetryState) error {
-	now := r.cfg.Shelf.Now()
+func (r *Queue) crashed(s store.RetryState) error {
+	now := r.cfg.Store.Now()
 	s.Running, s.Last, s.Error, s.Reason = false, now, crashText, ReasonCrash
 	if retry := r.cfg.Retry; retry != nil && s.Counted() >= retry.Max && s.Alone {
-		entry, there, err := r.cfg.Shelf.Payload(s.ID)
+		entry, there, err := r.cfg.Store.Payload(s.ID)
 		if err != nil || !there {
 			r.lanes.remove(s.ID)
 			return err
@@ -168,24 +169,24 @@ func (r *Retries) crashed(s store.RetryState) error {
 	return r.write(s)
 }
 
-// Idle reports whether there is nothing to do here.
-func (r *Retries) Idle() bool {
+// Idle reports whether no event is parked, about to be, or looked for.
+func (r *Queue) Idle() bool {
 	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && !r.Looking()
 }
 
 // Blocked reports whether no event of the partition may begin now but a parked one.
-func (r *Retries) Blocked() bool {
-	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.order() == RetryBlock && r.lanes.len() > 0
+func (r *Queue) Blocked() bool {
+	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.order() == OrderPartition && r.lanes.len() > 0
 }
 
 // Room is how many more events may be parked.
-func (r *Retries) Room() int {
+func (r *Queue) Room() int {
 	return int(min(max(r.cfg.Limit-int64(r.lanes.len()), 0), math.MaxInt32))
 }
 
 // Most is how many events of n may begin at once: all of them may have to be
 // parked.
-func (r *Retries) Most(n int) int {
+func (r *Queue) Most(n int) int {
 	if r.cfg.Retry == nil {
 		return n
 	}
@@ -194,9 +195,17 @@ func (r *Retries) Most(n int) int {
 
 // Looking reports whether the next event of the partition has to be seen alone: it
 // may be a suspect, one to skip, or one that was taken out.
-func (r *Retries) Looking() bool { return r.suspect != "" || r.skip != "" || len(r.aside) > 0 }
+func (r *Queue) Looking() bool { return r.suspect != "" || r.skip != "" || len(r.setAside) > 0 }
 
-func (r *Retries) order() RetryOrder {
+// MaxAttempts is how many attempts an event has in all, 0 without a Retry.
+func (r *Queue) MaxAttempts() int {
+	if r.cfg.Retry == nil {
+		return 0
+	}
+	return r.cfg.Retry.Max
+}
+
+func (r *Queue) order() Order {
 	if r.cfg.Retry == nil {
 		return 0
 	}
@@ -205,9 +214,9 @@ func (r *Retries) order() RetryOrder {
 
 // Wait is how long it is until a parked event is due, -1 if none will be by
 // itself.
-func (r *Retries) Wait() time.Duration {
-	now, at := r.cfg.Shelf.Now(), int64(-1)
-	for kind := range r.lanes.heads {
+func (r *Queue) Wait() time.Duration {
+	now, at := r.cfg.Store.Now(), int64(-1)
+	for kind := range r.lanes.ready {
 		// A suspect that is due waits for its turn, not for a time.
 		if s := r.lanes.head(kind); s != nil && (kind != suspects || s.At > now) && (at < 0 || s.At < at) {
 			at = max(s.At, 0)
@@ -227,7 +236,7 @@ func (r *Retries) Wait() time.Duration {
 // whether it may run now. Where it is the
 // turn of new events, only such parked ones come first as are no burden to them:
 // suspects, which are few, and those that waited for one that has succeeded since.
-func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry, bool, error) {
+func (r *Queue) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry, bool, error) {
 	if err := r.drain(); err != nil {
 		return redisconn.Entry{}, false, err
 	}
@@ -243,8 +252,8 @@ func (r *Retries) Next(fresh bool, alone func(decides bool) bool) (redisconn.Ent
 	}
 }
 
-func (r *Retries) due(fresh bool, alone func(decides bool) bool) *store.RetryState {
-	now := r.cfg.Shelf.Now()
+func (r *Queue) due(fresh bool, alone func(decides bool) bool) *store.RetryState {
+	now := r.cfg.Store.Now()
 	if s := r.lanes.head(suspects); s != nil && s.At <= now && alone(r.decides(s)) {
 		return s
 	}
@@ -260,22 +269,22 @@ func (r *Retries) due(fresh bool, alone func(decides bool) bool) *store.RetrySta
 
 // Retrying reports whether the running event is one that failed before, or stands
 // behind one that did.
-func (r *Retries) Retrying() bool {
+func (r *Queue) Retrying() bool {
 	return r.running != nil && r.lanes.of[r.running.ID].kind != flowing
 }
 
 // decides reports whether the next attempt of an event is the one behind which it is a
 // dead letter if that ends the worker.
-func (r *Retries) decides(s *store.RetryState) bool {
+func (r *Queue) decides(s *store.RetryState) bool {
 	return r.cfg.Retry != nil && s.Counted()+1 >= r.cfg.Retry.Max
 }
 
 // begin stores the attempt, so that it counts whatever comes.
-func (r *Retries) begin(s store.RetryState) (redisconn.Entry, bool, error) {
+func (r *Queue) begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	s.Alone = kindOf(&s) == suspects && r.decides(&s)
 	s.Running = true
 	s.Attempts++
-	entry, there, err := r.cfg.Shelf.Begin(s)
+	entry, there, err := r.cfg.Store.Begin(s)
 	switch {
 	case err != nil:
 		return entry, false, err
@@ -289,11 +298,11 @@ func (r *Retries) begin(s store.RetryState) (redisconn.Entry, bool, error) {
 
 // Runs reports whether this is the parked event that was handed out last and is not
 // done.
-func (r *Retries) Runs(id string) bool { return r.running != nil && r.running.ID == id }
+func (r *Queue) Runs(id string) bool { return r.running != nil && r.running.ID == id }
 
 // Attempts is how many attempts of an event were made before the one that is
 // being made.
-func (r *Retries) Attempts(id string) int {
+func (r *Queue) Attempts(id string) int {
 	if !r.Runs(id) {
 		return 0
 	}
@@ -301,18 +310,18 @@ func (r *Retries) Attempts(id string) int {
 }
 
 // Done takes the running event off.
-func (r *Retries) Done() error {
+func (r *Queue) Done() error {
 	id := r.running.ID
 	r.running = nil
-	err := r.cfg.Shelf.Settle(id)
+	err := r.cfg.Store.Done(id)
 	if err == nil {
 		r.lanes.done(id)
 	}
 	return err
 }
 
-func (r *Retries) settle(id string) error {
-	err := r.cfg.Shelf.Settle(id)
+func (r *Queue) settle(id string) error {
+	err := r.cfg.Store.Done(id)
 	if err == nil {
 		r.lanes.remove(id)
 	}
@@ -321,7 +330,7 @@ func (r *Retries) settle(id string) error {
 
 // Interrupted gives the running event its attempt back: the function was ended
 // by a release or a policy, not by the event.
-func (r *Retries) Interrupted() error {
+func (r *Queue) Interrupted() error {
 	if r.running == nil {
 		return nil
 	}
@@ -334,8 +343,8 @@ func (r *Retries) Interrupted() error {
 }
 
 // write stores the state of a parked event.
-func (r *Retries) write(s store.RetryState) error {
-	there, err := r.cfg.Shelf.Write(s)
+func (r *Queue) write(s store.RetryState) error {
+	there, err := r.cfg.Store.Write(s)
 	switch {
 	case err != nil:
 		return err
@@ -348,7 +357,7 @@ func (r *Retries) write(s store.RetryState) error {
 }
 
 // wait is how long after so many attempts the next one comes, in milliseconds.
-func (r *Retries) wait(f *Failure, attempts int) int64 {
+func (r *Queue) wait(f *Failure, attempts int) int64 {
 	switch {
 	case f.After != nil:
 		return f.After.Milliseconds()
@@ -360,8 +369,8 @@ func (r *Retries) wait(f *Failure, attempts int) int64 {
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// textOf is what is kept of an error.
-func textOf(err error) string {
+// ErrorText returns what is kept of an error.
+func ErrorText(err error) string {
 	text := err.Error()
 	if len(text) > errorLength {
 		text = text[:errorLength] + " …"

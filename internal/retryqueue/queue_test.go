@@ -1,8 +1,9 @@
-package worker
+package retryqueue
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -65,15 +66,15 @@ func (m *memory) Write(s store.RetryState) (bool, error) {
 	return true, nil
 }
 
-func (m *memory) Settle(id string) error {
+func (m *memory) Done(id string) error {
 	delete(m.states, id)
 	delete(m.entries, id)
 	return nil
 }
 
-func (m *memory) Bury(d store.DeadLetter) error {
+func (m *memory) DeadLetter(d store.DeadLetter) error {
 	m.dead = append(m.dead, d)
-	return m.Settle(d.Entry.ID)
+	return m.Done(d.Entry.ID)
 }
 
 func event(id, key string) redisconn.Entry {
@@ -85,21 +86,21 @@ func failure(id, key string) Failure {
 }
 
 // shelved returns Retries over a memory that holds the states. Waits are 1 s.
-func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfig), states ...store.RetryState) (*Retries, *memory) {
+func shelved(t *testing.T, most int, order Order, change func(*Config), states ...store.RetryState) (*Queue, *memory) {
 	t.Helper()
 	m := &memory{now: 1_000_000, states: map[string]store.RetryState{}, entries: map[string]redisconn.Entry{}}
 	for _, s := range states {
 		m.states[s.ID], m.entries[s.ID] = s, event(s.ID, strings.TrimPrefix(s.Lane, "k"))
 	}
-	cfg := RetriesConfig{
+	cfg := Config{
 		Retry: &Retry{Max: most, Order: order, Wait: func(int) time.Duration { return time.Second }},
-		Shelf: m, Limit: 100, Log: quiet, Count: new(Counters), Partition: 3, Epoch: 9,
+		Store: m, Limit: 100, Log: slog.New(slog.DiscardHandler), Counts: new(Counts), Partition: 3, Epoch: 9,
 		Key: func(e redisconn.Entry) (string, bool) { return fmt.Sprint(e.Values["key"]), true },
 	}
 	if change != nil {
 		change(&cfg)
 	}
-	r := NewRetries(cfg)
+	r := New(cfg)
 	if err := r.Load(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func shelved(t *testing.T, most int, order RetryOrder, change func(*RetriesConfi
 }
 
 // runs takes the next parked event and returns "<ID>#<attempt>", or "".
-func runs(t *testing.T, r *Retries, alone bool) string {
+func runs(t *testing.T, r *Queue, alone bool) string {
 	t.Helper()
 	e, ok, err := r.Next(false, func(bool) bool { return alone })
 	if err != nil {
@@ -143,7 +144,7 @@ func TestACrashIsAFailedAttempt(t *testing.T) {
 		{"one more than that, alone", ran(4, true), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, m := shelved(t, 3, RetryKey, nil, tt.ran)
+			r, m := shelved(t, 3, OrderKey, nil, tt.ran)
 			if tt.dead {
 				if len(m.dead) != 1 || len(m.states) != 0 || r.lanes.len() != 0 {
 					t.Fatalf("dead letters %+v, parked %+v", m.dead, m.states)
@@ -169,8 +170,8 @@ func TestACrashIsAFailedAttempt(t *testing.T) {
 }
 
 func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
-	suspect := func(c *RetriesConfig) { c.Suspect = "2-0" }
-	r, m := shelved(t, 3, RetryKey, suspect)
+	suspect := func(c *Config) { c.Suspect = "2-0" }
+	r, m := shelved(t, 3, OrderKey, suspect)
 	want(t, "looking", r.Looking(), true)
 	rest, acks, err := r.Sift([]redisconn.Entry{event("2-0", "a")})
 	if err != nil || len(rest)+len(acks) != 0 {
@@ -183,24 +184,24 @@ func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
 	want(t, "the others", fmt.Sprint(rest), fmt.Sprint([]redisconn.Entry{event("3-0", "b"), event("5-0", "c")}))
 	want(t, "attempts of what waits behind it", m.states["4-0"].Attempts, 0)
 
-	r, _ = shelved(t, 3, RetryKey, suspect)
+	r, _ = shelved(t, 3, OrderKey, suspect)
 	if _, _, err := r.Sift([]redisconn.Entry{event("3-0", "a")}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "looking for what was deleted", r.Looking(), false)
 
 	// A parked event ran: that explains it.
-	r, _ = shelved(t, 3, RetryKey, suspect, store.RetryState{ID: "1-0", Lane: "kz", Attempts: 1, Running: true})
+	r, _ = shelved(t, 3, OrderKey, suspect, store.RetryState{ID: "1-0", Lane: "kz", Attempts: 1, Running: true})
 	rest, _, _ = r.Sift([]redisconn.Entry{event("2-0", "a")})
 	want(t, "events that pass", len(rest), 1)
 
 	// Without a Retry nothing is parked.
-	r, _ = shelved(t, 3, RetryKey, func(c *RetriesConfig) { c.Suspect, c.Retry = "2-0", nil })
+	r, _ = shelved(t, 3, OrderKey, func(c *Config) { c.Suspect, c.Retry = "2-0", nil })
 	want(t, "looking without a Retry", r.Looking(), false)
 }
 
 func TestWithoutRoomThePartitionIsBlocked(t *testing.T) {
-	r, m := shelved(t, 3, RetryLater, func(c *RetriesConfig) { c.Limit = 2 })
+	r, m := shelved(t, 3, OrderNone, func(c *Config) { c.Limit = 2 })
 	acks, err := r.Fail(t.Context(), []Failure{failure("1-0", "a"), failure("2-0", "b"), failure("3-0", "c")})
 	if err != nil || len(acks) != 0 {
 		t.Fatal(acks, err)
@@ -223,7 +224,7 @@ func TestWithoutRoomThePartitionIsBlocked(t *testing.T) {
 
 // The shelf knows better: it is asked again after a while, not at once.
 func TestAFullShelfIsNotAskedInALoop(t *testing.T) {
-	r, m := shelved(t, 3, RetryLater, nil)
+	r, m := shelved(t, 3, OrderNone, nil)
 	m.full = true
 	for range 5 {
 		if _, err := r.Fail(t.Context(), []Failure{failure("1-0", "a")}); err != nil {
@@ -241,8 +242,8 @@ func TestAFullShelfIsNotAskedInALoop(t *testing.T) {
 // An event that is parked comes again where one before it was not acked: it keeps
 // its place and its attempts.
 func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
-	for _, order := range []RetryOrder{RetryBlock, RetryKey, RetryLater} {
-		lane := map[RetryOrder]string{RetryKey: "ka", RetryLater: "i2-0"}[order]
+	for _, order := range []Order{OrderPartition, OrderKey, OrderNone} {
+		lane := map[Order]string{OrderKey: "ka", OrderNone: "i2-0"}[order]
 		r, m := shelved(t, 5, order, nil, store.RetryState{ID: "2-0", Lane: lane, Attempts: 3, At: 2_000_000})
 		rest, acks, err := r.Sift([]redisconn.Entry{event("1-0", "b"), event("2-0", "a"), event("3-0", "c")})
 		if err != nil || fmt.Sprint(rest) != fmt.Sprint([]redisconn.Entry{event("1-0", "b"), event("3-0", "c")}) || fmt.Sprint(acks) != "[2-0]" {
@@ -257,7 +258,7 @@ func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
 func TestWhatAnOperatorDroppedIsForgotten(t *testing.T) {
 	one := store.RetryState{ID: "1-0", Lane: "ka"}
 	two := store.RetryState{ID: "2-0", Lane: "ka", Attempts: 1}
-	r, m := shelved(t, 3, RetryKey, nil, one, two)
+	r, m := shelved(t, 3, OrderKey, nil, one, two)
 	delete(m.states, "1-0")
 	want(t, "the next of the lane", runs(t, r, true), "2-0#2")
 	delete(m.states, "2-0") // while it runs
@@ -269,7 +270,7 @@ func TestWhatAnOperatorDroppedIsForgotten(t *testing.T) {
 }
 
 func TestAnInterruptedAttemptDoesNotCount(t *testing.T) {
-	r, m := shelved(t, 3, RetryBlock, nil, store.RetryState{ID: "1-0", Attempts: 1, Reason: ReasonFailed})
+	r, m := shelved(t, 3, OrderPartition, nil, store.RetryState{ID: "1-0", Attempts: 1, Reason: ReasonFailed})
 	want(t, "it runs", runs(t, r, true), "1-0#2")
 	if err := r.Interrupted(); err != nil {
 		t.Fatal(err)
@@ -281,22 +282,22 @@ func TestAnInterruptedAttemptDoesNotCount(t *testing.T) {
 }
 
 func TestWhatIsToBeSkipped(t *testing.T) {
-	skip := func(c *RetriesConfig) { c.Skip = "2-0" }
-	r, _ := shelved(t, 3, RetryBlock, skip)
+	skip := func(c *Config) { c.Skip = "2-0" }
+	r, _ := shelved(t, 3, OrderPartition, skip)
 	rest, acks, err := r.Sift([]redisconn.Entry{event("2-0", "a"), event("3-0", "a")})
 	if err != nil || len(rest) != 1 || fmt.Sprint(acks) != "[2-0]" {
 		t.Errorf("rest %v, acks %v, %v", rest, acks, err)
 	}
 	want(t, "idle", r.Idle(), true)
-	r, m := shelved(t, 3, RetryBlock, skip, store.RetryState{ID: "2-0", Attempts: 1})
+	r, m := shelved(t, 3, OrderPartition, skip, store.RetryState{ID: "2-0", Attempts: 1})
 	want(t, "parked", len(m.states), 0)
-	want(t, "counted", r.cfg.Count.Skipped.Load(), 1)
+	want(t, "counted", r.cfg.Counts.Skipped.Load(), 1)
 }
 
 // Events that an earlier run of the app parked run also where the processor has
 // no Retry any more, and their keys stay in order.
 func TestParkedEventsRunWithoutARetry(t *testing.T) {
-	r, m := shelved(t, 0, 0, func(c *RetriesConfig) { c.Retry = nil }, store.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
+	r, m := shelved(t, 0, 0, func(c *Config) { c.Retry = nil }, store.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
 	rest, _, err := r.Sift([]redisconn.Entry{event("2-0", "a"), event("3-0", "b")})
 	if err != nil || len(rest) != 1 || rest[0].ID != "3-0" {
 		t.Errorf("%v, %v", rest, err)
@@ -310,7 +311,7 @@ func TestParkedEventsRunWithoutARetry(t *testing.T) {
 }
 
 func TestTheWaitIsForTheFirstThatCanRun(t *testing.T) {
-	r, m := shelved(t, 3, RetryKey, nil,
+	r, m := shelved(t, 3, OrderKey, nil,
 		store.RetryState{ID: "1-0", Lane: "ka", At: 1_005_000}, store.RetryState{ID: "2-0", Lane: "kb", At: 1_003_000, Reason: ReasonCrash})
 	want(t, "both later", r.Wait(), 3*time.Second)
 	m.now += 3000

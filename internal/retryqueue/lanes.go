@@ -1,4 +1,4 @@
-package worker
+package retryqueue
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 type lanes struct {
 	byName map[string]*lane
 	of     map[string]*lane // by entry ID
-	heads  [3]heads         // by kind
+	ready  [3]ready         // by kind
 }
 
 type lane struct {
@@ -58,7 +58,7 @@ func (l *lanes) put(s store.RetryState) {
 		in = &lane{name: s.Lane, events: []store.RetryState{s}}
 		in.kind = in.kindNow()
 		l.byName[s.Lane] = in
-		heap.Push(&l.heads[in.kind], in)
+		heap.Push(&l.ready[in.kind], in)
 	} else {
 		i, found := in.find(s.ID)
 		if found {
@@ -96,7 +96,7 @@ func (l *lanes) take(id string, done bool) {
 	switch {
 	case len(in.events) == 0:
 		delete(l.byName, in.name)
-		heap.Remove(&l.heads[in.kind], in.at)
+		heap.Remove(&l.ready[in.kind], in.at)
 	case i == 0:
 		in.flows = done
 		l.settle(in)
@@ -114,51 +114,51 @@ func (in *lane) kindNow() int {
 func (l *lanes) settle(in *lane) {
 	kind := in.kindNow()
 	if kind == in.kind {
-		heap.Fix(&l.heads[kind], in.at)
+		heap.Fix(&l.ready[kind], in.at)
 		return
 	}
-	heap.Remove(&l.heads[in.kind], in.at)
+	heap.Remove(&l.ready[in.kind], in.at)
 	in.kind = kind
-	heap.Push(&l.heads[kind], in)
+	heap.Push(&l.ready[kind], in)
 }
 
 // head is the head of a kind that runs first, nil without any.
 func (l *lanes) head(kind int) *store.RetryState {
-	if len(l.heads[kind]) == 0 {
+	if len(l.ready[kind]) == 0 {
 		return nil
 	}
-	return &l.heads[kind][0].events[0]
+	return &l.ready[kind][0].events[0]
 }
 
 func (in *lane) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(in.events, id, func(s store.RetryState, id string) int { return entryid.Compare(s.ID, id) })
 }
 
-// heads is a heap of lanes by the time of their heads, then by entry ID.
-type heads []*lane
+// ready is a heap of lanes by the time of their heads, then by entry ID.
+type ready []*lane
 
-func (h heads) Len() int { return len(h) }
+func (h ready) Len() int { return len(h) }
 
-func (h heads) Less(i, j int) bool { return sooner(&h[i].events[0], &h[j].events[0]) }
+func (h ready) Less(i, j int) bool { return sooner(&h[i].events[0], &h[j].events[0]) }
 
 func sooner(a, b *store.RetryState) bool {
 	return cmp.Or(cmp.Compare(a.At, b.At), entryid.Compare(a.ID, b.ID)) < 0
 }
 
-func (h heads) Swap(i, j int) {
+func (h ready) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].at, h[j].at = i, j
 }
 
 // Push is for package heap.
-func (h *heads) Push(x any) {
+func (h *ready) Push(x any) {
 	in := x.(*lane)
 	in.at = len(*h)
 	*h = append(*h, in)
 }
 
 // Pop is for package heap.
-func (h *heads) Pop() any {
+func (h *ready) Pop() any {
 	last := len(*h) - 1
 	in := (*h)[last]
 	(*h)[last] = nil

@@ -1,6 +1,7 @@
-package worker
+package retryqueue
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -10,17 +11,17 @@ import (
 // root package fills it in.
 type Retry struct {
 	Max   int // attempts in all
-	Order RetryOrder
+	Order Order
 	Wait  func(attempts int) time.Duration // after so many attempts; may be called concurrently
 }
 
-// A RetryOrder says what waits for an event between two attempts.
-type RetryOrder int
+// An Order says what waits for an event between two attempts.
+type Order int
 
 const (
-	RetryBlock RetryOrder = iota + 1 // the partition
-	RetryKey                         // the events of its key
-	RetryLater                       // the event alone
+	OrderPartition Order = iota + 1 // the partition
+	OrderKey                        // the events of its key
+	OrderNone                       // the event alone
 )
 
 // A Verdict says what becomes of an event that failed.
@@ -28,7 +29,7 @@ type Verdict int
 
 const (
 	Again Verdict = iota + 1 // another attempt, if there are any left; else a dead letter
-	Bury                     // a dead letter
+	Dead                     // a dead letter
 	Drop                     // counted, logged, acked
 )
 
@@ -47,4 +48,13 @@ type Failure struct {
 	Verdict Verdict
 	Reason  string
 	After   *time.Duration // until the next attempt; nil: by Retry.Wait
+}
+
+// Counts count events.
+type Counts struct {
+	Parked  atomic.Int64 // moved aside, to be tried again or to wait behind such an event
+	Retried atomic.Int64 // failed, and are to be tried again; each attempt
+	Dead    atomic.Int64 // became dead letters
+	Dropped atomic.Int64 // dropped, as the function said
+	Skipped atomic.Int64 // skipped, as an operator said
 }

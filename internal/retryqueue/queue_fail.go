@@ -1,4 +1,4 @@
-package worker
+package retryqueue
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 // parked behind it, and those that were taken out before: they come again where one
 // before them was not acked, or the position was reset. It returns the others, in
 // the same memory, and the IDs of those to ack.
-func (r *Retries) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []string, err error) {
+func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []string, err error) {
 	if r.lanes.len() == 0 && !r.Looking() {
 		return entries, nil, nil
 	}
-	keyed := r.lanes.len() > 0 && r.order() != RetryLater
+	keyed := r.lanes.len() > 0 && r.order() != OrderNone
 	rest = entries[:0]
 	var ps []store.Parking
 	for _, e := range entries {
@@ -29,7 +29,7 @@ func (r *Retries) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks 
 			r.skip = ""
 			r.skipped(e.ID)
 			acks = append(acks, e.ID)
-		case r.lanes.of[e.ID] != nil || slices.Contains(r.aside, e.ID):
+		case r.lanes.of[e.ID] != nil || slices.Contains(r.setAside, e.ID):
 			acks = append(acks, e.ID)
 		case e.ID == r.suspect:
 			r.suspect = ""
@@ -53,19 +53,19 @@ func (r *Retries) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks 
 }
 
 // pass forgets what was looked for and cannot come any more.
-func (r *Retries) pass(id string) {
+func (r *Queue) pass(id string) {
 	if r.suspect != "" && entryid.Compare(r.suspect, id) < 0 {
 		r.suspect = ""
 	}
 	if r.skip != "" && entryid.Compare(r.skip, id) < 0 {
 		r.skip = ""
 	}
-	r.aside = slices.DeleteFunc(r.aside, func(aside string) bool { return entryid.Compare(aside, id) <= 0 })
+	r.setAside = slices.DeleteFunc(r.setAside, func(aside string) bool { return entryid.Compare(aside, id) <= 0 })
 }
 
 // behind is the state of an event that has to wait in a lane before its first
 // attempt; false: it need not.
-func (r *Retries) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bool) {
+func (r *Queue) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bool) {
 	if !keyed {
 		return s, false
 	}
@@ -80,21 +80,21 @@ func (r *Retries) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok 
 }
 
 // place says where an event stands that failed.
-func (r *Retries) place(s *store.RetryState, e redisconn.Entry) {
+func (r *Queue) place(s *store.RetryState, e redisconn.Entry) {
 	key, _ := r.cfg.Key(e)
 	s.ID = e.ID
 	s.SetKey(key)
 	switch r.order() {
-	case RetryKey:
+	case OrderKey:
 		s.Lane = store.KeyLane(key)
-	case RetryLater:
+	case OrderNone:
 		s.Lane = "i" + e.ID
 	}
 }
 
 // suspected is the state of an event whose first attempt nobody has lived to
 // report.
-func (r *Retries) suspected(e redisconn.Entry) store.RetryState {
+func (r *Queue) suspected(e redisconn.Entry) store.RetryState {
 	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "tries", max(r.cfg.Deaths, 1))
 	s := r.deadly(e)
 	s.At = s.Last + r.wait(&Failure{}, s.Attempts)
@@ -104,8 +104,8 @@ func (r *Retries) suspected(e redisconn.Entry) store.RetryState {
 
 // deadly is the same of one at which as many owners ended as it has attempts, without
 // what the record would tell.
-func (r *Retries) deadly(e redisconn.Entry) store.RetryState {
-	now := r.cfg.Shelf.Now()
+func (r *Queue) deadly(e redisconn.Entry) store.RetryState {
+	now := r.cfg.Store.Now()
 	key, _ := e.Values[store.KeyField].(string)
 	return store.RetryState{
 		ID: e.ID, Key: key, Attempts: max(r.cfg.Deaths, 1), First: now, Last: now, Error: crashText, Reason: ReasonCrash,
@@ -114,21 +114,21 @@ func (r *Retries) deadly(e redisconn.Entry) store.RetryState {
 
 // Fail decides about events that failed: all of what runs, or new ones in their
 // order. It returns the IDs of those to ack. ctx is for the log.
-func (r *Retries) Fail(ctx context.Context, failures []Failure) (acks []string, err error) {
+func (r *Queue) Fail(ctx context.Context, failures []Failure) (acks []string, err error) {
 	var ps []store.Parking
 	for i := range failures {
 		f := &failures[i]
 		if r.Runs(f.Entry.ID) {
 			return nil, r.failedAgain(ctx, f)
 		}
-		now := r.cfg.Shelf.Now()
-		s := store.RetryState{Attempts: 1, First: now, Last: now, Error: textOf(f.Err), Reason: f.Reason}
+		now := r.cfg.Store.Now()
+		s := store.RetryState{Attempts: 1, First: now, Last: now, Error: ErrorText(f.Err), Reason: f.Reason}
 		r.place(&s, f.Entry)
 		switch {
 		case f.Verdict == Drop:
 			r.dropped(ctx, f)
 			acks = append(acks, f.Entry.ID)
-		case f.Verdict == Bury || r.cfg.Retry.Max <= 1:
+		case f.Verdict == Dead || r.cfg.Retry.Max <= 1:
 			if err := r.bury(ctx, f.Entry, s); err != nil {
 				return acks, err
 			}
@@ -143,15 +143,15 @@ func (r *Retries) Fail(ctx context.Context, failures []Failure) (acks []string, 
 }
 
 // failedAgain decides about the running event.
-func (r *Retries) failedAgain(ctx context.Context, f *Failure) error {
+func (r *Queue) failedAgain(ctx context.Context, f *Failure) error {
 	s := *r.running
 	r.running = nil
-	s.Running, s.Last, s.Error, s.Reason = false, r.cfg.Shelf.Now(), textOf(f.Err), f.Reason
+	s.Running, s.Last, s.Error, s.Reason = false, r.cfg.Store.Now(), ErrorText(f.Err), f.Reason
 	switch {
 	case f.Verdict == Drop:
 		r.dropped(ctx, f)
 		return r.settle(s.ID)
-	case f.Verdict == Bury || s.Counted() >= r.cfg.Retry.Max:
+	case f.Verdict == Dead || s.Counted() >= r.cfg.Retry.Max:
 		return r.bury(ctx, r.payload, s)
 	}
 	wait := r.wait(f, s.Counted())
@@ -161,14 +161,14 @@ func (r *Retries) failedAgain(ctx context.Context, f *Failure) error {
 }
 
 // bury makes a dead letter of an event, parked or not.
-func (r *Retries) bury(ctx context.Context, e redisconn.Entry, s store.RetryState) error {
+func (r *Queue) bury(ctx context.Context, e redisconn.Entry, s store.RetryState) error {
 	key := s.Key
 	if s.Sum != "" { // that is not all of it
 		if whole, ok := r.cfg.Key(e); ok {
 			key = whole
 		}
 	}
-	err := r.cfg.Shelf.Bury(store.DeadLetter{
+	err := r.cfg.Store.DeadLetter(store.DeadLetter{
 		Entry: e, Partition: r.cfg.Partition, Key: key, Attempts: s.Counted(), First: time.UnixMilli(s.First), Last: time.UnixMilli(s.Last),
 		Error: s.Error, Reason: s.Reason, Epoch: r.cfg.Epoch, Begun: s.Attempts,
 	})
@@ -176,14 +176,14 @@ func (r *Retries) bury(ctx context.Context, e redisconn.Entry, s store.RetryStat
 		return err
 	}
 	r.lanes.remove(s.ID)
-	r.cfg.Count.Dead.Add(1)
+	r.cfg.Counts.Dead.Add(1)
 	r.cfg.Log.ErrorContext(ctx, "event is a dead letter now", "event", r.name(s.ID), "tries", s.Counted(), "kind", s.Reason, "err", s.Error)
 	return nil
 }
 
-// park moves events to the shelf, or notes them where it has no room: then
-// nothing new begins until they are parked.
-func (r *Retries) park(ps []store.Parking) error {
+// park moves events to the store, or keeps them where it has no room: then no new event
+// begins until they are parked.
+func (r *Queue) park(ps []store.Parking) error {
 	if len(ps) == 0 {
 		return nil
 	}
@@ -197,16 +197,16 @@ func (r *Retries) park(ps []store.Parking) error {
 }
 
 // drain parks what could not be parked before.
-func (r *Retries) drain() error {
+func (r *Queue) drain() error {
 	for len(r.backlog) > 0 {
 		room := r.Room()
-		if room == 0 || r.full > r.cfg.Shelf.Now() {
+		if room == 0 || r.full > r.cfg.Store.Now() {
 			return nil
 		}
-		ps := r.backlog[:min(len(r.backlog), room, parkAtOnce)]
-		err := r.cfg.Shelf.Park(ps)
+		ps := r.backlog[:min(len(r.backlog), room, MaxPark)]
+		err := r.cfg.Store.Park(ps)
 		if errors.Is(err, store.ErrFull) {
-			r.full = r.cfg.Shelf.Now() + fullPause.Milliseconds()
+			r.full = r.cfg.Store.Now() + fullPause.Milliseconds()
 			return nil
 		}
 		if err != nil {
@@ -215,27 +215,27 @@ func (r *Retries) drain() error {
 		for _, p := range ps {
 			r.lanes.put(p.State)
 		}
-		r.cfg.Count.Parked.Add(int64(len(ps)))
+		r.cfg.Counts.Parked.Add(int64(len(ps)))
 		r.backlog = r.backlog[len(ps):]
 	}
 	r.backlog = nil
 	return nil
 }
 
-func (r *Retries) postponed(ctx context.Context, f *Failure, attempts int, wait int64) {
-	r.cfg.Count.Retried.Add(1)
+func (r *Queue) postponed(ctx context.Context, f *Failure, attempts int, wait int64) {
+	r.cfg.Counts.Retried.Add(1)
 	r.cfg.Log.WarnContext(ctx, "attempt failed, another one follows", "event", r.name(f.Entry.ID), "tries", attempts, "after", millis(wait), "err", f.Err)
 }
 
-func (r *Retries) dropped(ctx context.Context, f *Failure) {
-	r.cfg.Count.Dropped.Add(1)
+func (r *Queue) dropped(ctx context.Context, f *Failure) {
+	r.cfg.Counts.Dropped.Add(1)
 	r.cfg.Log.WarnContext(ctx, "event dropped: the function said so", "event", r.name(f.Entry.ID), "err", f.Err)
 }
 
 // name is what an event is called in the log.
-func (r *Retries) name(id string) string { return entryid.EventID(r.cfg.Partition, id) }
+func (r *Queue) name(id string) string { return entryid.EventID(r.cfg.Partition, id) }
 
-func (r *Retries) skipped(id string) {
-	r.cfg.Count.Skipped.Add(1)
+func (r *Queue) skipped(id string) {
+	r.cfg.Counts.Skipped.Add(1)
 	r.cfg.Log.Warn("event skipped: an operator said so", "event", r.name(id))
 }
