@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/logqueue"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
@@ -29,11 +30,11 @@ type App struct {
 	tasks      []*worker.Task
 	started    bool // registration is over
 	closed     bool
-	client     *store.Client   // nil until first use
-	resolved   *Options        // nil until first use
-	appender   worker.Appender // nil: client
-	latencies  bool            // somebody wants to know them
-	inside     bool            // the server is one inside this process
+	client     *store.Client    // nil until first use
+	resolved   *Options         // nil until first use
+	appender   appview.Appender // nil: client
+	latencies  bool             // somebody wants to know them
+	inside     bool             // the server is one inside this process
 
 	current atomic.Pointer[worker.Worker] // of the Run that runs
 	large   largeRecords
@@ -41,7 +42,7 @@ type App struct {
 
 // streamer is a Stream without its type.
 type streamer interface {
-	describe() (*worker.Stream, error)
+	describe() (*appview.Stream, error)
 	check(ctx context.Context, processors []string) error
 	ensure(ctx context.Context, processors []string) error
 }
@@ -264,7 +265,7 @@ func (a *App) redis() (*store.Client, error) {
 }
 
 // sender is what appends entries.
-func (a *App) sender() (worker.Appender, error) {
+func (a *App) sender() (appview.Appender, error) {
 	a.mu.Lock()
 	over := a.appender
 	a.mu.Unlock()

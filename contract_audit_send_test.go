@@ -12,9 +12,9 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // byNumber sends item 10 to partition 1, 27 to 2.
@@ -124,7 +124,7 @@ func TestASendErrorSaysWhatIsInOutOrUnknown(t *testing.T) {
 	app := runnel.New("contract", nil)
 	s := tens(app)
 	broken := errors.New("connection lost")
-	worker.RegistryOf(app).Intercept(appender{
+	appview.Of(app).Intercept(appender{
 		"__strm:contract.items.1": {IDs: []string{"1-0", "2-0"}},
 		"__strm:contract.items.2": {IDs: []string{"1-0"}, Err: errBad},
 		"__strm:contract.items.3": {IDs: []string{"1-0"}, Err: broken, Unknown: true},

@@ -11,15 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
 // logSettings are the log's level and format as the app resolves them.
 func logSettings(t *testing.T, o *runnel.Options) (level, format string) {
 	t.Helper()
-	s, err := worker.RegistryOf(runnel.New("contract", o)).Settings()
+	s, err := appview.Of(runnel.New("contract", o)).Settings()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // nowhere takes what an app sends and costs nothing for each record.
@@ -24,7 +24,7 @@ func (fixed) Decode([]byte, any) error   { return nil }
 // Without hooks a call of Send allocates what it did before there were any.
 func TestSendWithoutHooksAllocatesNothingForThem(t *testing.T) {
 	s := runnel.NewStream(runnel.New("cost", nil), "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, Codec: fixed{}})
-	worker.RegistryOf(s.App()).Intercept(&nowhere{[]store.Appended{{IDs: []string{"1-0", "2-0"}}}})
+	appview.Of(s.App()).Intercept(&nowhere{[]store.Appended{{IDs: []string{"1-0", "2-0"}}}})
 	out := []runnel.Outgoing[item]{{Record: item{1}}, {Record: item{2}}}
 	send := func() {
 		if _, err := s.SendEvents(t.Context(), out...); err != nil {

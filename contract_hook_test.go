@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -233,11 +233,11 @@ func TestHooksInTestsOfProcessors(t *testing.T) {
 func TestHooksOfTheCommandLine(t *testing.T) {
 	var told outcomes
 	s, rdb := hooked(t, told.adding(map[string]string{"trace": "t"}))
-	streams, err := worker.RegistryOf(s.App()).Streams()
+	streams, err := appview.Of(s.App()).Streams()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := streams[0].SendJSON(t.Context(), []worker.JSONRecord{{JSON: []byte(`{"n":10}`)}, {JSON: []byte(`{"bad":1}`)}})
+	got := streams[0].SendJSON(t.Context(), []appview.JSONRecord{{JSON: []byte(`{"n":10}`)}, {JSON: []byte(`{"bad":1}`)}})
 	if len(got) != 2 || got[0].Err != nil || got[1].Err == nil {
 		t.Fatalf("sent %+v", got)
 	}

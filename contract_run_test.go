@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -220,7 +221,7 @@ func TestASharedClientIsNeverClosed(t *testing.T) {
 // processorOf is a processor as its worker sees it, everything resolved.
 func processorOf(t *testing.T, app *runnel.App) *worker.Processor {
 	t.Helper()
-	all, err := worker.RegistryOf(app).Processors()
+	all, err := appview.Of(app).Processors()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -224,9 +224,9 @@ func TestCodeGoesBeforeEnvironmentGoesBeforeDefault(t *testing.T) {
 	}
 }
 
-func metaOf(t *testing.T, app *runnel.App) *worker.Stream {
+func metaOf(t *testing.T, app *runnel.App) *appview.Stream {
 	t.Helper()
-	all, err := worker.RegistryOf(app).Streams()
+	all, err := appview.Of(app).Streams()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,8 +243,8 @@ func TestFlagsGoBeforeCode(t *testing.T) {
 			o.RedisURL = "redis://code:1"
 		}
 		app := settled(o, nil, nil)
-		worker.RegistryOf(app).Override(worker.Overrides{RedisURL: flag})
-		client, err := worker.RegistryOf(app).Client()
+		appview.Of(app).Override(appview.Overrides{RedisURL: flag})
+		client, err := appview.Of(app).Client()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // SendAt is Send for records that are events from t on, by Redis' clock: see
@@ -60,7 +60,7 @@ func (s *Stream[T]) Reschedule(ctx context.Context, id string, t time.Time) (boo
 
 // delayed reads an ID of Sent. to is nil for one of an entry, which was never
 // delayed.
-func (s *Stream[T]) delayed(sent string) (partition int, id string, to worker.Delayer, err error) {
+func (s *Stream[T]) delayed(sent string) (partition int, id string, to appview.Delayer, err error) {
 	o, err := s.settings()
 	if err != nil {
 		return 0, "", nil, err
@@ -78,12 +78,12 @@ func (s *Stream[T]) delayed(sent string) (partition int, id string, to worker.De
 }
 
 // delayer is what delays events.
-func (s *Stream[T]) delayer() (worker.Delayer, error) {
+func (s *Stream[T]) delayer() (appview.Delayer, error) {
 	to, err := s.app.sender()
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", s.name, err)
 	}
-	d, ok := to.(worker.Delayer)
+	d, ok := to.(appview.Delayer)
 	if !ok {
 		return nil, fmt.Errorf("stream %s: %T delays no events", s.name, to)
 	}
@@ -144,8 +144,8 @@ func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []
 }
 
 // sendDelayed sends what groupDelayed put together.
-func sendDelayed(ctx context.Context, to worker.Appender, delays []store.Delay) []store.Appended {
-	if d, ok := to.(worker.Delayer); ok {
+func sendDelayed(ctx context.Context, to appview.Appender, delays []store.Delay) []store.Appended {
+	if d, ok := to.(appview.Delayer); ok {
 		return d.Delay(ctx, delays)
 	}
 	out := make([]store.Appended, len(delays))

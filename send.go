@@ -12,8 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // Outgoing is a record with what may be said about it.
@@ -332,8 +332,8 @@ func (s *Stream[T]) count(sent []Sent, failed []SendFailure) {
 }
 
 // sendJSON is what the command line sends with the app's types.
-func (s *Stream[T]) sendJSON(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {
-	results := make([]worker.JSONSent, len(records))
+func (s *Stream[T]) sendJSON(ctx context.Context, records []appview.JSONRecord) []appview.JSONSent {
+	results := make([]appview.JSONSent, len(records))
 	var out []Outgoing[T]
 	var index []int
 	for i, r := range records {
@@ -366,7 +366,7 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []worker.JSONRecord) [
 
 // outgoing reads a record, and tries to encode it: SendEvents would refuse the
 // others with it.
-func (s *Stream[T]) outgoing(r worker.JSONRecord) (Outgoing[T], error) {
+func (s *Stream[T]) outgoing(r appview.JSONRecord) (Outgoing[T], error) {
 	o := Outgoing[T]{ID: r.ID}
 	if err := decodeStrict(r.JSON, &o.Record); err != nil {
 		return o, err

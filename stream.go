@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A Stream is a declared stream of T: records with the same key stay in order.
@@ -20,7 +20,7 @@ type Stream[T any] struct {
 	name string
 	key  func(T) string
 	opts StreamOptions // as given
-	sent worker.SendCounters
+	sent appview.SendCounters
 
 	mu        sync.Mutex
 	effective *StreamOptions // after inheritance, nil until first use
@@ -154,7 +154,7 @@ func (s *Stream[T]) keyWithin(e *Event, limit int64) (string, error) {
 	return s.key(record), nil
 }
 
-func (s *Stream[T]) describe() (*worker.Stream, error) {
+func (s *Stream[T]) describe() (*appview.Stream, error) {
 	o, err := s.settings()
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &worker.Stream{
+	return &appview.Stream{
 		Name: s.name, Meta: m, Partition: o.Partitioner.Func,
 		Encode: func(record any) ([]string, int, error) {
 			r, ok := record.(T)
@@ -189,7 +189,7 @@ func (s *Stream[T]) describe() (*worker.Stream, error) {
 		},
 		Sent:     &s.sent,
 		SendJSON: s.sendJSON,
-		CheckJSON: func(r worker.JSONRecord) error {
+		CheckJSON: func(r appview.JSONRecord) error {
 			_, err := s.outgoing(r)
 			return err
 		},

@@ -11,10 +11,10 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 const (
@@ -68,7 +68,7 @@ func newBench(s *session, what benched) (*bench, error) {
 	b.load.Process("drain", b.drain, nil)
 	b.paced.Process("handle", b.handle, nil)
 	var err error
-	b.client, err = worker.RegistryOf(b.app).Client()
+	b.client, err = appview.Of(b.app).Client()
 	return b, err
 }
 

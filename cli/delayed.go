@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // Flags that say when a record is due.
@@ -217,7 +217,7 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 }
 
 // delayOf reads the flags that say when a record is due.
-func delayOf(c *cli.Context, r *worker.JSONRecord) error {
+func delayOf(c *cli.Context, r *appview.JSONRecord) error {
 	at, after := c.String(flagAt), c.Duration(flagAfter)
 	switch {
 	case c.IsSet(flagAt) && c.IsSet(flagAfter):

@@ -12,8 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 const devAddr = "127.0.0.1:6379"
@@ -26,7 +26,7 @@ func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
 		return nil, fmt.Errorf("--dev: %w", err)
 	}
 	url := "redis://" + server.Addr()
-	s.reg.Override(worker.Overrides{RedisURL: url, Inside: true})
+	s.reg.Override(appview.Overrides{RedisURL: url, Inside: true})
 	printf(s.stderr, "--dev: a Redis inside this process, at %s; its data is lost on exit\n", server.Addr())
 	if os.Getenv("RUNNEL_REDIS_URL") != "" {
 		printf(s.stderr, "--dev: the server of RUNNEL_REDIS_URL is not used\n")
@@ -66,7 +66,7 @@ func (s *session) sampleSend() string {
 	}
 	to := streams[0]
 	if processors, err := s.reg.Processors(); err == nil && len(processors) > 0 {
-		i := slices.IndexFunc(streams, func(st *worker.Stream) bool { return st.Name == processors[0].Stream })
+		i := slices.IndexFunc(streams, func(st *appview.Stream) bool { return st.Name == processors[0].Stream })
 		to = streams[max(i, 0)]
 	}
 	sample, err := to.Sample()

@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/runnel-go/runnel/internal/appview"
 )
 
 // original tells whether the program has set a default of its own.
@@ -21,7 +21,7 @@ var original = slog.Default().Handler()
 
 // setLogger makes the app log to stderr, unless it has a logger of its own and no
 // flag says how to log.
-func (p *program) setLogger(c *cli.Context, reg *worker.Registry) error {
+func (p *program) setLogger(c *cli.Context, reg *appview.View) error {
 	s, err := reg.Settings()
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (p *program) setLogger(c *cli.Context, reg *worker.Registry) error {
 	default:
 		return usagef(c, "log format %q is neither text nor json", s.LogFormat)
 	}
-	reg.Override(worker.Overrides{Logger: slog.New(ours{h})})
+	reg.Override(appview.Overrides{Logger: slog.New(ours{h})})
 	if p.ownsProcess && slog.Default().Handler() == original {
 		slog.SetDefault(slog.New(runnel.LogHandler(h)))
 	}

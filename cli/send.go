@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/entryid"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // sentRecord is what `send` tells.
@@ -48,7 +48,7 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	if c.NArg() != 2 {
 		return usagef(c, "a stream and a JSON value are needed, not %d arguments", c.NArg())
 	}
-	record := worker.JSONRecord{JSON: []byte(c.Args().Get(1)), Key: keyOf(c), ID: c.String("id")}
+	record := appview.JSONRecord{JSON: []byte(c.Args().Get(1)), Key: keyOf(c), ID: c.String("id")}
 	if err := delayOf(c, &record); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func runSend(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	sent := to.send(ctx, []worker.JSONRecord{record})[0]
+	sent := to.send(ctx, []appview.JSONRecord{record})[0]
 	id := sent.ID // of a delayed event it has the partition
 	if !strings.Contains(id, "/") {
 		id = entryid.EventID(sent.Partition, id)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 func TestSendWithAnIDIsOnce(t *testing.T) {
@@ -31,7 +31,7 @@ func TestSendWithAnIDIsOnce(t *testing.T) {
 
 func TestSendToAFullStreamSaysWhoHoldsItBack(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Size: 3, KeyField: "customer"})
-	client, err := worker.RegistryOf(s.app).Client()
+	client, err := appview.Of(s.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/runnel-go/runnel/internal/appview"
 )
 
 // serverPatience is how long sendmany waits for a server that went away.
@@ -170,9 +170,9 @@ func (b *bulk) batch(ctx context.Context, lines []line) error {
 		b.report.read += int64(len(l.json)) + 1
 	}
 	lines, bad := b.usable(lines)
-	records := make([]worker.JSONRecord, len(lines))
+	records := make([]appview.JSONRecord, len(lines))
 	for i, l := range lines {
-		records[i] = worker.JSONRecord{JSON: l.json, Key: b.key}
+		records[i] = appview.JSONRecord{JSON: l.json, Key: b.key}
 	}
 	// What is under way is finished when ctx ends: its outcome would be unknown.
 	results := b.to.send(context.WithoutCancel(ctx), records)
@@ -199,7 +199,7 @@ func (b *bulk) usable(lines []line) (good []line, bad *line) {
 	for i := range lines {
 		l := &lines[i]
 		if l.err == nil && b.stopOnError {
-			l.err = b.to.check(worker.JSONRecord{JSON: l.json, Key: b.key})
+			l.err = b.to.check(appview.JSONRecord{JSON: l.json, Key: b.key})
 		}
 		switch {
 		case l.err == nil:
@@ -216,7 +216,7 @@ func (b *bulk) usable(lines []line) (good []line, bad *line) {
 
 // count counts what became of a batch and tells what failed; lost says that the
 // server may be out of reach.
-func (b *bulk) count(lines []line, results []worker.JSONSent) (lost bool) {
+func (b *bulk) count(lines []line, results []appview.JSONSent) (lost bool) {
 	var failures failures
 	for i, r := range results {
 		if r.Err == nil {

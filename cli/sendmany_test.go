@@ -16,9 +16,9 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // file writes a file and returns its path.
@@ -217,7 +217,7 @@ func TestSendManyServerFull(t *testing.T) {
 }
 
 // fakeBulk is a sendmany to a function.
-func fakeBulk(stdin io.Reader, stderr io.Writer, send func(context.Context, []worker.JSONRecord) []worker.JSONSent) *bulk {
+func fakeBulk(stdin io.Reader, stderr io.Writer, send func(context.Context, []appview.JSONRecord) []appview.JSONSent) *bulk {
 	p := newProgram(nil, stdin, io.Discard, stderr)
 	return &bulk{
 		session: &session{program: p, out: output{w: io.Discard}}, report: newReport(stderr, false),
@@ -249,7 +249,7 @@ func TestSendManyUsesConstantMemory(t *testing.T) {
 	const n = 40_000 // 400 MB
 	var peak uint64
 	sent, look := 0, 0
-	b := fakeBulk(&endless{line: line, left: n}, io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+	b := fakeBulk(&endless{line: line, left: n}, io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		if sent += len(rs); sent >= look { // what is alive: when garbage is collected depends on the machine
 			look = sent + n/20
 			runtime.GC()
@@ -257,7 +257,7 @@ func TestSendManyUsesConstantMemory(t *testing.T) {
 			runtime.ReadMemStats(&m)
 			peak = max(peak, m.HeapInuse)
 		}
-		return make([]worker.JSONSent, len(rs))
+		return make([]appview.JSONSent, len(rs))
 	})
 	if err := b.run(t.Context(), []string{"-"}); err != nil || b.Sent != n {
 		t.Fatalf("sent %d: %v", b.Sent, err)
@@ -274,12 +274,12 @@ func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Kill()
-	client, err := worker.RegistryOf(s.app).Client()
+	client, err := appview.Of(s.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := fakeBulk(strings.NewReader(records(5000)), io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
-		out := make([]worker.JSONSent, len(rs))
+	b := fakeBulk(strings.NewReader(records(5000)), io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
+		out := make([]appview.JSONSent, len(rs))
 		for i := range out {
 			out[i].Err = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 		}
@@ -297,12 +297,12 @@ func TestSendManyInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stdin, feed := io.Pipe()
 	go io.WriteString(feed, records(3)) // and then nothing: the command waits
-	b := fakeBulk(stdin, io.Discard, func(ctx context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+	b := fakeBulk(stdin, io.Discard, func(ctx context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		cancel()
 		if ctx.Err() != nil {
 			t.Error("the send was interrupted")
 		}
-		return make([]worker.JSONSent, len(rs))
+		return make([]appview.JSONSent, len(rs))
 	})
 	err := b.run(ctx, []string{"-"})
 	feed.Close()
@@ -315,9 +315,9 @@ func TestSendManyInterrupted(t *testing.T) {
 func TestSendManyDoesNotWaitForMore(t *testing.T) {
 	stdin, feed := io.Pipe()
 	sent := make(chan int, 10)
-	b := fakeBulk(stdin, io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
+	b := fakeBulk(stdin, io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		sent <- len(rs)
-		return make([]worker.JSONSent, len(rs))
+		return make([]appview.JSONSent, len(rs))
 	})
 	done := make(chan error, 1)
 	go func() { done <- b.run(t.Context(), []string{"-"}) }()
@@ -335,8 +335,8 @@ func TestSendManyDoesNotWaitForMore(t *testing.T) {
 
 func TestReadErrorsAreReported(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(records(2)), errReader{})
-	b := fakeBulk(broken, io.Discard, func(_ context.Context, rs []worker.JSONRecord) []worker.JSONSent {
-		return make([]worker.JSONSent, len(rs))
+	b := fakeBulk(broken, io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
+		return make([]appview.JSONSent, len(rs))
 	})
 	if err := b.run(t.Context(), []string{"-"}); err == nil || !strings.Contains(err.Error(), "behind line 2: disk on fire") || b.Sent != 2 {
 		t.Errorf("%v; %+v", err, b.counts)

@@ -7,15 +7,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A session is an app with the flags applied, for one command.
 type session struct {
 	*program
 	app    *runnel.App // of the command; one without streams if the program has no types
-	reg    *worker.Registry
+	reg    *appview.View
 	client *store.Client
 	out    output
 }
@@ -60,8 +60,8 @@ func (s *session) open(c *cli.Context) error {
 			return usagef(c, "%w", err)
 		}
 	}
-	s.reg = worker.RegistryOf(s.app)
-	s.reg.Override(worker.Overrides{
+	s.reg = appview.Of(s.app)
+	s.reg.Override(appview.Overrides{
 		RedisURL: c.String(flagRedisURL), LogLevel: c.String(flagLogLevel), LogFormat: c.String(flagLogFormat),
 	})
 	return s.setLogger(c, s.reg)

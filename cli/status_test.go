@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // owned is a shop with two partitions whose worker has handled some orders and
@@ -309,7 +309,7 @@ func newShopAgain(t *testing.T, s *shop) *shop {
 
 func client(t *testing.T, s *shop) *store.Client {
 	t.Helper()
-	c, err := worker.RegistryOf(s.app).Client()
+	c, err := appview.Of(s.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -61,7 +61,7 @@ func TestMovePinsPartitions(t *testing.T) {
 func TestDrainTakesAllPartitions(t *testing.T) {
 	s := pair(t)
 	// Workers that were drained and are gone for good count for nothing.
-	client, err := worker.RegistryOf(s.app).Client()
+	client, err := appview.Of(s.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}

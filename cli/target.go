@@ -11,18 +11,18 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A target is a stream that is there to be sent to.
 type target struct {
 	name string
 	// send appends records in order and tells of each what became of it.
-	send func(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent
+	send func(ctx context.Context, records []appview.JSONRecord) []appview.JSONSent
 	// check returns why send would refuse a record.
-	check func(worker.JSONRecord) error
+	check func(appview.JSONRecord) error
 	// arrays is set where the app's type of a record may be a JSON array.
 	arrays bool
 }
@@ -39,7 +39,7 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(streams, func(st *worker.Stream) bool { return st.Name == name })
+	i := slices.IndexFunc(streams, func(st *appview.Stream) bool { return st.Name == name })
 	if i < 0 {
 		return nil, usagef(c, "app %s has no stream %q; %s", s.app.Name(), name, known(names(streams)))
 	}
@@ -56,7 +56,7 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 }
 
 // declared are the streams that the app declared; none without types.
-func (s *session) declared() ([]*worker.Stream, error) {
+func (s *session) declared() ([]*appview.Stream, error) {
 	if s.program.app == nil {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (s *session) reading(ctx context.Context, stream string) (*operate.Reading,
 	return operate.NewReading(stream, meta, declared), nil
 }
 
-func names(streams []*worker.Stream) []string {
+func names(streams []*appview.Stream) []string {
 	var out []string
 	for _, st := range streams {
 		out = append(out, st.Name)

@@ -14,10 +14,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A topScreen is top at a terminal that nobody sees.
@@ -31,7 +31,7 @@ type topScreen struct {
 // live starts top in a window of its own.
 func (s *shop) live(url string) *topScreen {
 	s.t.Helper()
-	reg := worker.RegistryOf(runnel.New("shop", &runnel.Options{RedisURL: url}))
+	reg := appview.Of(runnel.New("shop", &runnel.Options{RedisURL: url}))
 	client, err := reg.Client()
 	if err != nil {
 		s.t.Fatal(err)
@@ -141,7 +141,7 @@ func TestTopResumes(t *testing.T) {
 func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
-	client, err := worker.RegistryOf(s.app).Client()
+	client, err := appview.Of(s.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestTopOutlivesRedis(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
 	s.send(1)
-	client, err := worker.RegistryOf(s.app).Client()
+	client, err := appview.Of(s.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}

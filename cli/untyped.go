@@ -11,9 +11,9 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/operate"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // An untyped stream is what is known of a stream without the app's types: its
@@ -41,15 +41,15 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 	if u.partitioner, err = operate.Partitioner(name, meta); err != nil {
 		return nil, fmt.Errorf("%w; send with the app's own binary", err)
 	}
-	check := func(r worker.JSONRecord) error {
+	check := func(r appview.JSONRecord) error {
 		_, _, err := u.encode(r)
 		return err
 	}
 	return &target{name, u.send, check, false}, nil
 }
 
-func (u *untyped) send(ctx context.Context, records []worker.JSONRecord) []worker.JSONSent {
-	results := make([]worker.JSONSent, len(records))
+func (u *untyped) send(ctx context.Context, records []appview.JSONRecord) []appview.JSONSent {
+	results := make([]appview.JSONSent, len(records))
 	var appends []store.Append
 	var delays []store.Delay
 	now, late := newPartitioned(), newPartitioned()
@@ -100,7 +100,7 @@ func (p *partitioned) add(partition, i int) (place int, first bool) {
 }
 
 // tell turns what became of each partition into what became of each record.
-func (p *partitioned) tell(results []worker.JSONSent, done []store.Appended) {
+func (p *partitioned) tell(results []appview.JSONSent, done []store.Appended) {
 	for place, a := range done {
 		for k, i := range p.indexes[place] {
 			switch {
@@ -121,7 +121,7 @@ func (p *partitioned) tell(results []worker.JSONSent, done []store.Appended) {
 }
 
 // encode returns the fields of an entry and its partition.
-func (u *untyped) encode(r worker.JSONRecord) ([]string, int, error) {
+func (u *untyped) encode(r appview.JSONRecord) ([]string, int, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, r.JSON); err != nil {
 		return nil, 0, err

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 func TestWorkerDrains(t *testing.T) {
@@ -55,7 +55,7 @@ func TestDevShowsTheStreamOfTheFirstProcessor(t *testing.T) {
 	app := newShopApp()
 	defer app.Close()
 	later := runnel.NewStream(app, "zones", func(o order) string { return o.Customer }, nil)
-	s := &session{reg: worker.RegistryOf(app)}
+	s := &session{reg: appview.Of(app)}
 	for i, want := range []string{"send orders ", "send zones "} {
 		if got := s.sampleSend(); !strings.HasPrefix(got, want) {
 			t.Errorf("got %s, want %s", got, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -19,7 +20,7 @@ import (
 // It may be registered with any registry, and used concurrently.
 type Collector struct {
 	app   string
-	reg   *worker.Registry
+	reg   *appview.View
 	opts  Options
 	looks *looks
 }
@@ -28,7 +29,7 @@ var _ prometheus.Collector = (*Collector)(nil)
 
 // NewCollector returns the collector of an app; see Handler.
 func NewCollector(app *runnel.App, opts *Options) *Collector {
-	c := &Collector{app: app.Name(), reg: worker.RegistryOf(app)}
+	c := &Collector{app: app.Name(), reg: appview.Of(app)}
 	if opts != nil {
 		c.opts = *opts
 	}
@@ -97,7 +98,7 @@ func (p *page) count(f *family, n *atomic.Int64, labels ...string) {
 	p.add(f, float64(n.Load()), labels...)
 }
 
-func (p *page) sent(s *worker.Stream) {
+func (p *page) sent(s *appview.Stream) {
 	p.count(sent, &s.Sent.Sent, s.Name)
 	p.count(sentDuplicates, &s.Sent.Duplicates, s.Name)
 	p.count(sendFailures, &s.Sent.Refused, s.Name, "refused")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -16,7 +17,7 @@ const freshFor = time.Second
 
 // looks are what Redis said last of the partitions that a worker owns.
 type looks struct {
-	reg   *worker.Registry
+	reg   *appview.View
 	count int64
 
 	mu sync.Mutex // held while Redis is asked: scrapes at the same time share an answer

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // OverviewHandler serves what Redis knows of an app as a whole, whether any worker lives or not,
@@ -37,7 +37,7 @@ const (
 // with any registry, and used concurrently.
 type Overview struct {
 	app   string
-	reg   *worker.Registry
+	reg   *appview.View
 	count int64
 
 	mu   sync.Mutex // held while Redis is asked: scrapes at the same time share an answer
@@ -49,7 +49,7 @@ var _ prometheus.Collector = (*Overview)(nil)
 
 // NewOverview returns the collector of an app as a whole; see OverviewHandler.
 func NewOverview(app *runnel.App, opts *Options) *Overview {
-	o := &Overview{app: app.Name(), reg: worker.RegistryOf(app), count: DefaultCountAtMost}
+	o := &Overview{app: app.Name(), reg: appview.Of(app), count: DefaultCountAtMost}
 	if opts != nil {
 		o.count = cmp.Or(opts.CountAtMost, DefaultCountAtMost)
 	}

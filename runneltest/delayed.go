@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
-var _ worker.Delayer = (*recorder)(nil)
+var _ appview.Delayer = (*recorder)(nil)
 
 // Delay records; what is delayed never becomes due during a run.
 func (r *recorder) Delay(ctx context.Context, delays []store.Delay) []store.Appended {

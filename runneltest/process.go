@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -141,7 +142,7 @@ func (s *Script[T]) Run() *Result {
 	s.t.Helper()
 	unlock := lockApp(s.stream.App())
 	defer unlock()
-	reg := worker.RegistryOf(s.stream.App())
+	reg := appview.Of(s.stream.App())
 	p := s.find(reg)
 	rec := newRecorder(s.t, reg)
 	reg.Intercept(rec)
@@ -171,7 +172,7 @@ func (s *Script[T]) Run() *Result {
 	return src.result(err, rec)
 }
 
-func (s *Script[T]) find(reg *worker.Registry) *worker.Processor {
+func (s *Script[T]) find(reg *appview.View) *worker.Processor {
 	s.t.Helper()
 	all, err := reg.Processors()
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // recorder takes what an app appends, instead of Redis.
 type recorder struct {
-	byLog, byName map[string]*worker.Stream
+	byLog, byName map[string]*appview.Stream
 
 	mu      sync.Mutex
 	sent    []appended
@@ -29,19 +29,19 @@ type recorder struct {
 }
 
 type appended struct {
-	stream *worker.Stream
+	stream *appview.Stream
 	entry  redisconn.Entry
 	at     time.Time // when a delayed event is due, else zero
 	once   string    // Outgoing.ID
 }
 
-func newRecorder(t testing.TB, reg *worker.Registry) *recorder {
+func newRecorder(t testing.TB, reg *appview.View) *recorder {
 	t.Helper()
 	streams, err := reg.Streams()
 	if err != nil {
 		t.Fatalf("runneltest: app %s: %v", reg.App, err)
 	}
-	r := &recorder{byLog: map[string]*worker.Stream{}, byName: map[string]*worker.Stream{}, last: map[string]int{}, once: map[onceKey]string{}}
+	r := &recorder{byLog: map[string]*appview.Stream{}, byName: map[string]*appview.Stream{}, last: map[string]int{}, once: map[onceKey]string{}}
 	for _, s := range streams {
 		r.byName[s.Name] = s
 		k := keys.Keys{App: reg.App, Layout: layoutOf(s.Meta.Layout)}

@@ -15,11 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 const secret = "a token for actions"
@@ -53,7 +53,7 @@ func newShop(t *testing.T, partitions int, opts *Options) *shop {
 	s.c, err = store.Open(redisconn.Options{URL: s.redis.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	s.must(err)
 	t.Cleanup(func() { s.c.Close() })
-	streams, err := worker.RegistryOf(s.app).Streams()
+	streams, err := appview.Of(s.app).Streams()
 	s.must(err)
 	meta := streams[0].Meta
 	meta.Processors = []string{"printer"}

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/metrics"
 )
 
@@ -84,7 +84,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 	if err := opts.Check(); err != nil {
 		panic("web: " + err.Error())
 	}
-	d := &dashboard{app: app.Name(), reg: worker.RegistryOf(app)}
+	d := &dashboard{app: app.Name(), reg: appview.Of(app)}
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -101,7 +101,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 // A dashboard serves one app.
 type dashboard struct {
 	app      string
-	reg      *worker.Registry
+	reg      *appview.View
 	opts     Options
 	hub      *hub
 	guard    *guard

@@ -9,15 +9,15 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A Reading makes the entries of a stream readable: by the app's types, or without
 // them as far as the metadata tells. It may be used concurrently.
 type Reading struct {
-	typed *worker.Stream // nil: no types
+	typed *appview.Stream // nil: no types
 	meta  store.Meta
 	name  string
 	limit int64 // bytes that a record may take
@@ -28,9 +28,9 @@ const defaultLimit = 64 << 20
 
 // NewReading reads a stream with this metadata. The stream is one of those that the
 // app declared, if it is among them.
-func NewReading(stream string, meta store.Meta, declared []*worker.Stream) *Reading {
+func NewReading(stream string, meta store.Meta, declared []*appview.Stream) *Reading {
 	r := &Reading{meta: meta, name: stream, limit: defaultLimit}
-	if i := slices.IndexFunc(declared, func(st *worker.Stream) bool { return st.Name == stream }); i >= 0 {
+	if i := slices.IndexFunc(declared, func(st *appview.Stream) bool { return st.Name == stream }); i >= 0 {
 		r.typed, r.limit = declared[i], declared[i].MaxRecord
 	}
 	return r

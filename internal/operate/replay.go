@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A Destination is a stream that dead letters are replayed to.
@@ -23,7 +23,7 @@ func Back(stream string) *Destination { return &Destination{from: stream, stream
 // Elsewhere replays to another stream of the app, whose entries must have the same
 // form, and whose partitions are found as the app declared, or by the name of the
 // partitioner in the metadata.
-func Elsewhere(from string, was store.Meta, to string, meta store.Meta, declared []*worker.Stream) (*Destination, error) {
+func Elsewhere(from string, was store.Meta, to string, meta store.Meta, declared []*appview.Stream) (*Destination, error) {
 	if meta.Codec != was.Codec {
 		return nil, fmt.Errorf("stream %s has the codec %q, stream %s has %q: it could not decode the records; nothing was changed", to, meta.Codec, from, was.Codec)
 	}

@@ -17,7 +17,7 @@ import (
 
 var errBad = errors.New("bad")
 
-// memory is a Shelf in memory, with a clock that stands still.
+// memory is a Store in memory, with a clock that stands still.
 type memory struct {
 	now     int64
 	states  map[string]store.RetryState
@@ -85,7 +85,7 @@ func failure(id, key string) Failure {
 	return Failure{Entry: event(id, key), Err: errBad, Verdict: Again, Reason: ReasonFailed}
 }
 
-// shelved returns Retries over a memory that holds the states. Waits are 1 s.
+// shelved returns a Queue over a memory that holds the states. Waits are 1 s.
 func shelved(t *testing.T, most int, order Order, change func(*Config), states ...store.RetryState) (*Queue, *memory) {
 	t.Helper()
 	m := &memory{now: 1_000_000, states: map[string]store.RetryState{}, entries: map[string]redisconn.Entry{}}
@@ -222,8 +222,8 @@ func TestWithoutRoomThePartitionIsBlocked(t *testing.T) {
 	want(t, "blocked then", r.Blocked(), false)
 }
 
-// The shelf knows better: it is asked again after a while, not at once.
-func TestAFullShelfIsNotAskedInALoop(t *testing.T) {
+// The store knows better: it is asked again after a while, not at once.
+func TestAFullStoreIsNotAskedInALoop(t *testing.T) {
 	r, m := shelved(t, 3, OrderNone, nil)
 	m.full = true
 	for range 5 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -57,7 +58,7 @@ func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int, timed bool) {
 	defer app.Close()
 	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Codec: blank{}})
 	s.Process("count", fn, nil)
-	processors, err := worker.RegistryOf(app).Processors()
+	processors, err := appview.Of(app).Processors()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 const membershipKey = "__memb:post.parcels.check"
@@ -72,7 +72,7 @@ func TestAMembershipThatCannotBeReadStopsNoOwner(t *testing.T) {
 // lookedAt checks what status and doctor find.
 func lookedAt(t *testing.T, a *parcelApp) {
 	t.Helper()
-	client, err := worker.RegistryOf(a.app).Client()
+	client, err := appview.Of(a.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func goOn(t *testing.T, tr *tracker, f *flow, owners []*parcelApp, late *parcelA
 		await(t, "the log of "+a.name+" to name the key", 30*time.Second, func() bool { return a.log.line(membershipKey, "delete that key") != "" })
 	}
 	for _, a := range owners {
-		counters := worker.RegistryOf(a.app).Stats().Processors[0].Counters
+		counters := appview.Of(a.app).Stats().Processors[0].Counters
 		before := counters.Refreshes.Load()
 		await(t, "leases to be renewed", 30*time.Second, func() bool { return counters.Refreshes.Load() > before+9 })
 		if n := counters.Rejoins.Load() + counters.LostPartitions.Load(); n > 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A fullPipe is a log handler that never returns once its pipe is full.
@@ -58,7 +58,7 @@ func TestALogThatStandsStillHoldsUpNothing(t *testing.T) {
 	await(t, "the flow", 30*time.Second, func() bool { return tr.passed("check", 4, 5) })
 
 	full.Store(true)
-	counters := worker.RegistryOf(a.app).Stats().Processors[0].Counters
+	counters := appview.Of(a.app).Stats().Processors[0].Counters
 	errs := counters.Errors.Load()
 	await(t, "its connections to break often", 30*time.Second, func() bool {
 		admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes")

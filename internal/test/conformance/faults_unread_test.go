@@ -13,10 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A doorway is the way of one process to the server. Closed it lets no new connection
@@ -88,7 +88,7 @@ func throughDoor(t testing.TB, srv *redistest.Server, tr *tracker, name string, 
 
 func (a *parcelApp) members(t testing.TB) (workers string) {
 	t.Helper()
-	client, err := worker.RegistryOf(a.app).Client()
+	client, err := appview.Of(a.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestWhatIsNotReadOnPurposeIsKept(t *testing.T) {
 	}
 	await(t, "the quick one", 30*time.Second, func() bool { return tr.passed("check", 8, 10) })
 	rejoins := func() int64 {
-		return worker.RegistryOf(a.app).Stats().Processors[0].Counters.Rejoins.Load() + worker.RegistryOf(a.app).Stats().Processors[1].Counters.Rejoins.Load()
+		return appview.Of(a.app).Stats().Processors[0].Counters.Rejoins.Load() + appview.Of(a.app).Stats().Processors[1].Counters.Rejoins.Load()
 	}
 	before := rejoins()
 	for until := time.Now().Add(2 * shortExpiry); time.Now().Before(until); {

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
-	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // newReplicated is newRig with a replica, whose link can be held back.
@@ -77,7 +77,7 @@ func TestReplicaBehindByAcks(t *testing.T) {
 }
 
 // unacked is how many events the member has processed without a confirmed ack.
-func unacked(m *member) int { return worker.RegistryOf(m.app).Stats().Processors[0].Unacked }
+func unacked(m *member) int { return appview.Of(m.app).Stats().Processors[0].Unacked }
 
 // A replica that lacks the last deliveries becomes the master, and delivers again what
 // was processed: that is processed again, under another epoch, and in order.

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/worker"
 	"github.com/runnel-go/runnel/rebalance"
@@ -113,7 +114,7 @@ func (p *supervised) stats() *worker.Stats {
 	if p.app == nil {
 		return nil
 	}
-	return worker.RegistryOf(p.app).Stats()
+	return appview.Of(p.app).Stats()
 }
 
 // startMany runs so many workers of one processor in this process.

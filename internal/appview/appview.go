@@ -1,4 +1,6 @@
-package worker
+// Package appview is what an app has declared, and how to reach it, for the packages above the
+// root package: command line, dashboard, metrics and tests.
+package appview
 
 import (
 	"context"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // A Stream is a declared stream without its type. The root package fills it in.
@@ -66,17 +69,16 @@ type JSONSent struct {
 	Refused   bool // it is no record of the stream: sending it again is of no use
 }
 
-// A Registry is what an app registered and how to reach it, for the packages
-// above the root package. Its functions may be called concurrently.
-type Registry struct {
+// A View is what an app has declared, and how to reach it. Its functions may be called concurrently.
+type View struct {
 	App        string
-	Streams    func() ([]*Stream, error)    // sorted by name; settings are read at the first call
-	Processors func() ([]*Processor, error) // in order of registration
+	Streams    func() ([]*Stream, error)           // sorted by name; settings are read at the first call
+	Processors func() ([]*worker.Processor, error) // in order of registration
 	Client     func() (*store.Client, error)
 	Settings   func() (*Settings, error) // read at the first call, and again after Override
 
 	// Stats are those of the worker that runs, nil where none does.
-	Stats func() *Stats
+	Stats func() *worker.Stats
 	// KeepLatencies has the next Run measure latencies.
 	KeepLatencies func()
 
@@ -112,6 +114,6 @@ type Delayer interface {
 	Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error)
 }
 
-// RegistryOf returns the registry of a *runnel.App. The root package sets it,
+// Of returns the View of a *runnel.App. The root package sets it,
 // so that its exported API stays free of what only this module needs.
-var RegistryOf func(app any) *Registry
+var Of func(app any) *View

@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
 func init() {
-	worker.RegistryOf = func(app any) *worker.Registry {
+	appview.Of = func(app any) *appview.View {
 		a, ok := app.(*App)
 		if !ok || a == nil {
 			panic(fmt.Sprintf("runnel: %T is no *runnel.App", app))
@@ -22,8 +23,8 @@ func init() {
 }
 
 // registry is the app as the packages above this one see it.
-func (a *App) registry() *worker.Registry {
-	return &worker.Registry{
+func (a *App) registry() *appview.View {
+	return &appview.View{
 		App:     a.name,
 		Streams: a.describeStreams,
 		Processors: func() ([]*worker.Processor, error) {
@@ -38,12 +39,12 @@ func (a *App) registry() *worker.Registry {
 			return a.build(logger)
 		},
 		Client: a.redis,
-		Settings: func() (*worker.Settings, error) {
+		Settings: func() (*appview.Settings, error) {
 			o, err := a.settings()
 			if err != nil {
 				return nil, err
 			}
-			return &worker.Settings{LogLevel: o.LogLevel, LogFormat: o.LogFormat, Logger: o.Logger}, nil
+			return &appview.Settings{LogLevel: o.LogLevel, LogFormat: o.LogFormat, Logger: o.Logger}, nil
 		},
 		Stats: func() *worker.Stats {
 			if w := a.current.Load(); w != nil {
@@ -56,7 +57,7 @@ func (a *App) registry() *worker.Registry {
 			defer a.mu.Unlock()
 			a.latencies = true
 		},
-		Override: func(o worker.Overrides) {
+		Override: func(o appview.Overrides) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			if o.RedisURL != "" {
@@ -67,7 +68,7 @@ func (a *App) registry() *worker.Registry {
 			a.opts.Logger = cmp.Or(o.Logger, a.opts.Logger)
 			a.resolved = nil
 		},
-		Intercept: func(to worker.Appender) {
+		Intercept: func(to appview.Appender) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.appender = to
@@ -75,10 +76,10 @@ func (a *App) registry() *worker.Registry {
 	}
 }
 
-func (a *App) describeStreams() ([]*worker.Stream, error) {
+func (a *App) describeStreams() ([]*appview.Stream, error) {
 	a.mu.Lock()
 	names := sortedKeys(a.streams)
-	var out []*worker.Stream
+	var out []*appview.Stream
 	streams := a.streams
 	a.mu.Unlock()
 	for _, name := range names {
