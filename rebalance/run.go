@@ -88,7 +88,7 @@ func (r *run) perform(a action) {
 			r.cfg.OnAssign(a.message.Generation, a.partitions)
 		}
 	case doWarn:
-		r.log.Warn("membership: trouble, trying again", "err", a.err)
+		r.log.Warn("redis error, retrying", "op", "membership", "err", a.err)
 	}
 }
 

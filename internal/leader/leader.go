@@ -77,7 +77,7 @@ func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
 		if trouble := err != nil && ctx.Err() == nil; trouble != troubled {
 			troubled = trouble
 			if trouble {
-				c.Log.Warn("leadership: trouble, trying again", "err", err)
+				c.Log.Warn("redis error, retrying", "op", "leadership", "err", err)
 			}
 		}
 		pause(ctx, c.Poll/2+rand.N(c.Poll/2+1))

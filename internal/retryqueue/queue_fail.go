@@ -95,7 +95,7 @@ func (r *Queue) place(s *store.RetryState, e redisconn.Entry) {
 // suspected is the state of an event whose first attempt nobody has lived to
 // report.
 func (r *Queue) suspected(e redisconn.Entry) store.RetryState {
-	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "tries", max(r.cfg.Deaths, 1))
+	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "attempt", max(r.cfg.Deaths, 1))
 	s := r.deadly(e)
 	s.At = s.Last + r.wait(&Failure{}, s.Attempts)
 	r.place(&s, e)
@@ -177,7 +177,7 @@ func (r *Queue) bury(ctx context.Context, e redisconn.Entry, s store.RetryState)
 	}
 	r.lanes.remove(s.ID)
 	r.cfg.Counts.Dead.Add(1)
-	r.cfg.Log.ErrorContext(ctx, "event is a dead letter now", "event", r.name(s.ID), "tries", s.Counted(), "kind", s.Reason, "err", s.Error)
+	r.cfg.Log.ErrorContext(ctx, "event is a dead letter now", "event", r.name(s.ID), "attempt", s.Counted(), "kind", s.Reason, "err", s.Error)
 	return nil
 }
 
@@ -224,7 +224,7 @@ func (r *Queue) drain() error {
 
 func (r *Queue) postponed(ctx context.Context, f *Failure, attempts int, wait int64) {
 	r.cfg.Counts.Retried.Add(1)
-	r.cfg.Log.WarnContext(ctx, "attempt failed, another one follows", "event", r.name(f.Entry.ID), "tries", attempts, "after", millis(wait), "err", f.Err)
+	r.cfg.Log.WarnContext(ctx, "attempt failed, another one follows", "event", r.name(f.Entry.ID), "attempt", attempts, "after", millis(wait), "err", f.Err)
 }
 
 func (r *Queue) dropped(ctx context.Context, f *Failure) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -57,7 +58,7 @@ func (a *acker) mark(t *tenure) {
 
 func (a *acker) run(ctx context.Context) {
 	var work []*tenure
-	trouble := newTrouble(a.x.log, "acks", &a.x.count.Errors)
+	retry := outage.New(a.x.log, "acks", &a.x.count.Errors)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for next := monotime.Now(); ; {
@@ -80,9 +81,9 @@ func (a *acker) run(ctx context.Context) {
 		work, a.dirty = a.dirty, work[:0]
 		a.mu.Unlock()
 		if err := a.send(ctx, work); err != nil {
-			trouble.wait(ctx, err)
+			retry.Wait(ctx, err)
 		} else {
-			trouble.over()
+			retry.Recovered()
 		}
 	}
 }
@@ -134,9 +135,3 @@ func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
 	}
 	return failed
 }
-
-// backoff bounds of what is tried again.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
-)

@@ -2,9 +2,11 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -34,13 +36,13 @@ func (w *Worker) control(ctx context.Context) {
 	defer close(ended)
 	g.Go(func() error { interruptAtEnd(ctx, r, ended); return nil })
 
-	trouble := newTrouble(w.log, "control stream", &w.count.Errors)
+	retry := outage.New(w.log, "control stream", &w.count.Errors)
 	known := false
 	for ctx.Err() == nil {
 		var chunks []redisconn.Chunk
 		var err error
 		if !known {
-			// Also after a trouble: a flushed stream begins at lower IDs.
+			// Also after an outage: a flushed stream begins at lower IDs.
 			after, err = w.client.ControlTail(ctx, keys)
 			if known = err == nil; known {
 				w.moves.all() // there may have been messages meanwhile
@@ -52,10 +54,10 @@ func (w *Worker) control(ctx context.Context) {
 		}
 		if err != nil {
 			known = false
-			trouble.wait(ctx, err)
+			retry.Wait(ctx, err)
 			continue
 		}
-		trouble.over()
+		retry.Recovered()
 		for _, c := range chunks {
 			n := at[c.Key]
 			after[n] = c.Entries[len(c.Entries)-1].ID
@@ -86,7 +88,7 @@ func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct
 	case <-ctx.Done():
 	}
 	ctx = context.WithoutCancel(ctx)
-	for pause := kickPatience; !ended(over, pause); pause = min(4*pause, 4*firstPause) {
+	for pause := kickPatience; !ended(over, pause); pause = min(4*pause, 80*time.Millisecond) {
 		_ = r.Interrupt(ctx)
 	}
 }

@@ -36,7 +36,7 @@ func (t *tenure) meet(id string) (ok bool, err error) {
 		d.begun = true
 		if d.n > 1 {
 			t.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset --to` it",
-				"event", entryid.EventID(t.place.Partition, id), "tries", d.n)
+				"event", entryid.EventID(t.place.Partition, id), "attempt", d.n)
 			t.halted(&EventError{Stream: t.place.Stream, Processor: t.place.Processor, Partition: t.place.Partition, ID: id, Err: d.err()})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -80,13 +81,13 @@ type durable struct {
 	server time.Time // the server's time …
 	at     int64     // … at this moment, by monotime, or a little later
 
-	trouble *trouble
+	retry *outage.Outage
 }
 
 // runDurable runs a task at its due times until ctx ends. Of each due time there
 // is one run at most, in whichever worker: it is claimed before the run.
 func (w *Worker) runDurable(ctx context.Context, t *Task, token string) {
-	d := &durable{w: w, t: t, token: token, trouble: newTrouble(w.log.With("task", t.Name), "durable task", &w.count.Errors)}
+	d := &durable{w: w, t: t, token: token, retry: outage.New(w.log.With("task", t.Name), "durable task", &w.count.Errors)}
 	if !d.mark(ctx, func() (store.TaskMark, error) { return w.client.LookAtTask(ctx, token, t.Name) }) {
 		return
 	}
@@ -186,14 +187,14 @@ func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) 
 		m, err := ask()
 		switch {
 		case err == nil:
-			d.trouble.over()
+			d.retry.Recovered()
 			d.last, d.server, d.at = m.Last, m.Now, monotime.Now()
 			return true
 		case errors.Is(err, store.ErrFenced):
 			<-ctx.Done() // somebody else leads: the term is about to end
 			return false
 		}
-		d.trouble.wait(ctx, err)
+		d.retry.Wait(ctx, err)
 	}
 	return false
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
@@ -55,8 +56,8 @@ var errRejoin = errors.New("rejoin under a new executor ID")
 
 // run takes part until ctx ends, or an error that trying again does not mend.
 func (x *executor) run(ctx context.Context) error {
-	pace := newTrouble(slog.New(slog.DiscardHandler), "rejoining", nil)
-	trouble := newTrouble(x.log, "metadata", &x.count.Errors)
+	pace := outage.New(slog.New(slog.DiscardHandler), "rejoining", nil)
+	retry := outage.New(x.log, "metadata", &x.count.Errors)
 	for {
 		i := newIncarnation(x)
 		i.open(ctx)
@@ -73,13 +74,13 @@ func (x *executor) run(ctx context.Context) error {
 		x.count.Rejoins.Add(1)
 		x.log.Warn("rejoining under a new executor ID", "member", i.id, "err", err)
 		if i.lasted() {
-			pace.over()
+			pace.Recovered()
 		}
-		pace.wait(ctx, err)
+		pace.Wait(ctx, err)
 		if errors.Is(err, errNotReading) {
 			x.standAside(ctx, i)
 		}
-		if err := x.w.ensure(ctx, x.p.Stream, trouble); err != nil {
+		if err := x.w.ensure(ctx, x.p.Stream, retry); err != nil {
 			return x.wrap(err)
 		}
 	}

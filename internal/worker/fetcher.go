@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -44,7 +45,7 @@ func newFetcher(x *incarnation) *fetcher {
 	for range x.p.ReadConns {
 		f.readers = append(f.readers, &reader{
 			f: f, conn: x.w.client.NewReader(), byLog: map[string]*tenure{}, more: map[*tenure]bool{},
-			settling: newTrouble(x.log, "end of a broken connection", &x.count.Errors),
+			settling: outage.New(x.log, "end of a broken connection", &x.count.Errors),
 			wake:     make(chan struct{}, 1), kicks: make(chan struct{}, 1),
 		})
 	}
@@ -105,7 +106,7 @@ type reader struct {
 
 	interrupted atomic.Bool // the read under way was
 	sight       sight
-	settling    *trouble // of reads of unknown outcome
+	settling    *outage.Outage // of reads of unknown outcome
 
 	// Of run: not all partitions with room fit one read, so that they take turns.
 	from    int  // whose turn it is among tenures
@@ -213,7 +214,7 @@ func ended(done <-chan struct{}, within time.Duration) bool {
 
 // run reads until ctx ends. By then no partition is left.
 func (r *reader) run(ctx context.Context) {
-	trouble := newTrouble(r.f.x.log, "reads", &r.f.x.count.Errors)
+	retry := outage.New(r.f.x.log, "reads", &r.f.x.count.Errors)
 	for ctx.Err() == nil {
 		set, logs, count, behind := r.next()
 		var err error
@@ -232,10 +233,10 @@ func (r *reader) run(ctx context.Context) {
 		}
 		if err != nil {
 			r.unanswered(ctx, err)
-			trouble.wait(ctx, err)
+			retry.Wait(ctx, err)
 		} else {
 			r.answered(true)
-			trouble.over()
+			retry.Recovered()
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
@@ -17,17 +18,17 @@ const straysAtOnce = 1000
 
 // firstBeat makes the heartbeat appear, before the join.
 func (i *incarnation) firstBeat(ctx context.Context) error {
-	trouble := newTrouble(i.log, "first heartbeat", &i.count.Errors)
+	retry := outage.New(i.log, "first heartbeat", &i.count.Errors)
 	for {
 		sent := monotime.Now()
 		refreshed, err := i.w.client.Refresh(ctx, i.pulse(), nil)
 		if err == nil {
 			i.latencies.sync(refreshed.Now, sent, monotime.Now())
-			trouble.over()
+			retry.Recovered()
 			i.askForgotten(ctx)
 			return nil
 		}
-		trouble.wait(ctx, err)
+		retry.Wait(ctx, err)
 		if ctx.Err() != nil {
 			return errRejoin
 		}
@@ -40,20 +41,20 @@ func (i *incarnation) heartbeat(ctx context.Context) {
 	every := i.p.LockExpiry / 3
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	trouble := newTrouble(i.log, "refresh", &i.count.Errors)
+	retry := outage.New(i.log, "refresh", &i.count.Errors)
 	for {
 		for ctx.Err() == nil {
 			partly, err := i.refresh(ctx)
 			if err == nil {
-				trouble.over()
+				retry.Recovered()
 				i.askForgotten(ctx)
 				break
 			}
 			if partly { // a pause here would cost the leases that are well
-				trouble.note(ctx, err)
+				retry.Failed(ctx, err)
 				break
 			}
-			trouble.wait(ctx, err)
+			retry.Wait(ctx, err)
 		}
 		select {
 		case <-ctx.Done():

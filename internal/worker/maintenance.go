@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -41,7 +42,7 @@ func (m *maintenance) mark(t *tenure) {
 }
 
 func (m *maintenance) run(ctx context.Context) {
-	trouble := newTrouble(m.w.log, "trim", &m.w.count.Errors)
+	retry := outage.New(m.w.log, "trim", &m.w.count.Errors)
 	for {
 		select {
 		case <-ctx.Done():
@@ -56,9 +57,9 @@ func (m *maintenance) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		if err := m.trim(ctx, m.take()); err != nil {
-			trouble.wait(ctx, err)
+			retry.Wait(ctx, err)
 		} else {
-			trouble.over()
+			retry.Recovered()
 		}
 	}
 }

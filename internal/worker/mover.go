@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -133,7 +134,7 @@ func (m *mover) nudge() {
 
 // run moves events until ctx ends.
 func (m *mover) run(ctx context.Context) {
-	trouble := newTrouble(m.w.log, "delayed events", &m.w.count.Errors)
+	retry := outage.New(m.w.log, "delayed events", &m.w.count.Errors)
 	for ctx.Err() == nil {
 		due, next := m.due()
 		if len(due) == 0 {
@@ -141,9 +142,9 @@ func (m *mover) run(ctx context.Context) {
 			continue
 		}
 		if err := m.move(ctx, due); err != nil {
-			trouble.wait(ctx, err)
+			retry.Wait(ctx, err)
 		} else {
-			trouble.over()
+			retry.Recovered()
 		}
 	}
 }
@@ -218,7 +219,7 @@ func (m *mover) settle(q *dueQueue, r store.Moved) {
 	q.pause = 0
 	if q.failed {
 		q.failed = false
-		m.log(q).Info("delayed events: works again")
+		m.log(q).Info("recovered", "op", "delayed events")
 	}
 }
 

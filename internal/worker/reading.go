@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -162,12 +163,12 @@ func (i *incarnation) notReading() error {
 // own nothing. It tries for as long as ctx lives, but with some of the connections it
 // goes on without the others after a lease.
 func (i *incarnation) open(ctx context.Context) {
-	trouble := newTrouble(i.log, "connections for reads", &i.count.Errors)
+	retry := outage.New(i.log, "connections for reads", &i.count.Errors)
 	defer i.setBlind(nil)
 	for began := monotime.Now(); ; {
 		works, err := i.fetch.try(ctx)
 		if err == nil || ctx.Err() != nil {
-			trouble.over()
+			retry.Recovered()
 			return
 		}
 		if len(works) > 0 && monotime.Now() > leaseEnd(began, i.p.LockExpiry) {
@@ -176,7 +177,7 @@ func (i *incarnation) open(ctx context.Context) {
 			return
 		}
 		i.setBlind(err)
-		trouble.wait(ctx, err)
+		retry.Wait(ctx, err)
 	}
 }
 
@@ -263,12 +264,12 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 	for _, t := range set {
 		t.buffer.SetBehind(true)
 	}
-	trouble := r.settling
+	retry := r.settling
 	for ctx.Err() == nil {
 		err := within(ctx, r.conn.Kill)
 		switch {
 		case err == nil:
-			trouble.over()
+			retry.Recovered()
 			return
 		case errors.Is(err, redisconn.ErrCannotKill):
 			// Another executor ID has other groups, which the old read cannot
@@ -286,7 +287,7 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 			return // nobody reads under this ID any more
 		}
 		r.unanswered(ctx, err)
-		trouble.wait(ctx, err)
+		retry.Wait(ctx, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -155,7 +156,7 @@ func (i *incarnation) unlock(t *tenure) {
 	t.freeing.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), max(0, time.Duration(t.lease.Load()-monotime.Now())))
 	defer cancel()
-	trouble := newTrouble(t.log, "release of the lock", &t.count.Errors)
+	retry := outage.New(t.log, "release of the lock", &t.count.Errors)
 	for {
 		held, err := i.w.client.Release(ctx, t.renewal())
 		if err == nil && !held { // as where Redis has forgotten the membership, too
@@ -167,7 +168,7 @@ func (i *incarnation) unlock(t *tenure) {
 			}
 			return
 		}
-		trouble.wait(ctx, err)
+		retry.Wait(ctx, err)
 	}
 }
 
@@ -190,13 +191,13 @@ func (i *incarnation) suspect(t *tenure) {
 	i.wg.Go(func() {
 		// Not the handler's context: the drain needs the answer too.
 		ctx := context.WithoutCancel(i.ctx)
-		trouble := newTrouble(t.log, "acks", &t.count.Errors)
+		retry := outage.New(t.log, "acks", &t.count.Errors)
 		for !t.isLost() && !t.hasEnded() {
 			err := i.probe(ctx, []*tenure{t}, store.ErrFenced)
 			if err == nil {
 				return
 			}
-			trouble.wait(ctx, err)
+			retry.Wait(ctx, err)
 			if errors.Is(err, store.ErrFenced) {
 				i.acks.mark(t)
 				return

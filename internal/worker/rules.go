@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
@@ -92,7 +93,7 @@ func (k *rulesKeeper) dismiss(t *tenure) {
 
 // run keeps tenures to the rules until ctx ends.
 func (k *rulesKeeper) run(ctx context.Context) {
-	trouble := newTrouble(k.w.log, "rules of what is paused: what is known holds, and partitions that are new here wait", &k.w.count.Errors)
+	retry := outage.New(k.w.log.With("meanwhile", "known pauses hold, partitions gained here wait"), "pauses and blocks", &k.w.count.Errors)
 	timer := time.NewTimer(idleRules)
 	defer timer.Stop()
 	for {
@@ -105,10 +106,10 @@ func (k *rulesKeeper) run(ctx context.Context) {
 			for ctx.Err() == nil {
 				err := k.fetch(ctx)
 				if err == nil {
-					trouble.over()
+					retry.Recovered()
 					break
 				}
-				trouble.wait(ctx, err)
+				retry.Wait(ctx, err)
 			}
 		}
 		timer.Reset(k.apply())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 
@@ -109,18 +110,18 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()
 	}
-	trouble := newTrouble(s.t.log, "parked events", &s.t.count.Errors)
+	retry := outage.New(s.t.log, "parked events", &s.t.count.Errors)
 	for s.t.keeps() && ctx.Err() == nil {
 		err := call(ctx)
 		switch {
 		case err == nil || errors.Is(err, store.ErrFull):
-			trouble.over()
+			retry.Recovered()
 			return err
 		case errors.Is(err, store.ErrFenced):
 			// The error is that nothing could be found out; then it goes on.
 			_ = s.i.probe(ctx, []*tenure{s.t}, err)
 		}
-		trouble.wait(ctx, err)
+		retry.Wait(ctx, err)
 	}
 	return io.EOF
 }

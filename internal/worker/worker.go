@@ -40,6 +40,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
@@ -215,7 +216,7 @@ func (w *Worker) try(ctx context.Context) error {
 // ensure is cfg.Ensure for one stream until it works or finds a contradiction: a flushed
 // server has forgotten the metadata. What is wrong with that of other streams does not
 // matter here.
-func (w *Worker) ensure(ctx context.Context, stream string, t *trouble) error {
+func (w *Worker) ensure(ctx context.Context, stream string, t *outage.Outage) error {
 	for ctx.Err() == nil {
 		err := w.cfg.Ensure(ctx)
 		var conflict *store.MetaConflictError
@@ -226,7 +227,7 @@ func (w *Worker) ensure(ctx context.Context, stream string, t *trouble) error {
 		case errors.As(err, &conflict), errors.As(err, &python):
 			return err
 		}
-		t.wait(ctx, err)
+		t.Wait(ctx, err)
 	}
 	return nil
 }

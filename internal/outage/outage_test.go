@@ -1,4 +1,4 @@
-package worker
+package outage
 
 import (
 	"bytes"
@@ -18,55 +18,55 @@ func TestTroubleLogsABoundedNumberOfLines(t *testing.T) {
 	broken := errors.New("connection reset")
 	tests := []struct {
 		name string
-		play func(*trouble)
+		play func(*Outage)
 		want []string
 	}{
-		{"once", func(tr *trouble) {
-			tr.note(context.Background(), broken)
-			tr.over()
-		}, []string{"WARN trouble", "INFO works again"}},
-		{"twice, with a while between", func(tr *trouble) {
+		{"once", func(tr *Outage) {
+			tr.Failed(context.Background(), broken)
+			tr.Recovered()
+		}, []string{"WARN error", "INFO recovered"}},
+		{"twice, with a while between", func(tr *Outage) {
 			for range 2 {
-				tr.note(context.Background(), broken)
+				tr.Failed(context.Background(), broken)
 				time.Sleep(time.Second)
-				tr.over()
+				tr.Recovered()
 				time.Sleep(time.Minute)
 			}
-		}, []string{"WARN trouble", "INFO works again", "WARN trouble", "INFO works again"}},
-		{"for long", func(tr *trouble) {
+		}, []string{"WARN error", "INFO recovered", "WARN error", "INFO recovered"}},
+		{"for long", func(tr *Outage) {
 			for range 150 {
-				tr.note(context.Background(), broken)
+				tr.Failed(context.Background(), broken)
 				time.Sleep(time.Second)
 			}
-			tr.over()
-		}, []string{"WARN trouble", "WARN trouble", "WARN trouble", "INFO works again"}},
-		{"20 times a second, for 25 seconds", func(tr *trouble) {
+			tr.Recovered()
+		}, []string{"WARN error", "WARN error", "WARN error", "INFO recovered"}},
+		{"20 times a second, for 25 seconds", func(tr *Outage) {
 			for range 500 {
-				tr.note(context.Background(), broken)
+				tr.Failed(context.Background(), broken)
 				time.Sleep(25 * time.Millisecond)
-				tr.over()
+				tr.Recovered()
 				time.Sleep(25 * time.Millisecond)
 			}
 			for range 20 { // reads that are answered
 				time.Sleep(time.Second)
-				tr.over()
+				tr.Recovered()
 			}
-		}, []string{"WARN trouble", "INFO works again", "WARN trouble breaks=200", "INFO works again", "WARN trouble breaks=200", "INFO works again", "INFO works again breaks=99"}},
-		{"again soon, and then for long", func(tr *trouble) {
-			tr.note(context.Background(), broken)
-			tr.over()
+		}, []string{"WARN error", "INFO recovered", "WARN error breaks=200", "INFO recovered", "WARN error breaks=200", "INFO recovered", "INFO recovered breaks=99"}},
+		{"again soon, and then for long", func(tr *Outage) {
+			tr.Failed(context.Background(), broken)
+			tr.Recovered()
 			for range 15 {
 				time.Sleep(time.Second)
-				tr.note(context.Background(), broken)
+				tr.Failed(context.Background(), broken)
 			}
-			tr.over()
-		}, []string{"WARN trouble", "INFO works again", "WARN trouble", "INFO works again"}},
+			tr.Recovered()
+		}, []string{"WARN error", "INFO recovered", "WARN error", "INFO recovered"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
-				tt.play(newTrouble(slog.New(slog.NewTextHandler(&b, nil)), "reads", nil))
+				tt.play(New(slog.New(slog.NewTextHandler(&b, nil)), "reads", nil))
 				if got := told(b.String()); !slices.Equal(got, tt.want) {
 					t.Errorf("logged %q, want %q", got, tt.want)
 				}
@@ -78,9 +78,9 @@ func TestTroubleLogsABoundedNumberOfLines(t *testing.T) {
 // told is what lines are about: their level, and how often the trouble came.
 func told(text string) (out []string) {
 	for line := range strings.Lines(text) {
-		word := "INFO works again"
+		word := "INFO recovered"
 		if strings.Contains(line, "level=WARN") {
-			word = "WARN trouble"
+			word = "WARN error"
 		}
 		if _, breaks, ok := strings.Cut(line, " breaks="); ok {
 			word += " breaks=" + strings.Fields(breaks)[0]
