@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/leader"
+
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/logqueue"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -27,7 +29,7 @@ type App struct {
 	opts       Options // as given; flags replace fields
 	streams    map[string]streamer
 	processors []*registration
-	tasks      []*worker.Task
+	tasks      []*leader.Task
 	started    bool // registration is over
 	closed     bool
 	client     *store.Client    // nil until first use

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/robfig/cron/v3"
+	"github.com/runnel-go/runnel/internal/leader"
 
-	"github.com/runnel-go/runnel/internal/worker"
+	"github.com/robfig/cron/v3"
 )
 
 // A TaskFunc is background work. ctx ends when the worker stops or, of a
@@ -37,15 +37,15 @@ type TaskOptions struct {
 type CatchUp int
 
 const (
-	CatchUpOnce = CatchUp(worker.CatchUpOnce) // one run for all of them, at once, with the latest as DueTime
-	CatchUpNone = CatchUp(worker.CatchUpNone) // they are left out
-	CatchUpAll  = CatchUp(worker.CatchUpAll)  // a run for each, the oldest first; of more than 1 000 the latest
+	CatchUpOnce = CatchUp(leader.CatchUpOnce) // one run for all of them, at once, with the latest as DueTime
+	CatchUpNone = CatchUp(leader.CatchUpNone) // they are left out
+	CatchUpAll  = CatchUp(leader.CatchUpAll)  // a run for each, the oldest first; of more than 1 000 the latest
 )
 
 // DueTime returns the time at which the task that ctx was given to was due: of
 // Every and Cron the one this run is for, however late it is; the zero time for
 // Task, and where ctx is none of a task.
-func DueTime(ctx context.Context) time.Time { return worker.DueTime(ctx) }
+func DueTime(ctx context.Context) time.Time { return leader.DueTime(ctx) }
 
 // Task registers fn to run once when a worker starts; leader-only, once per
 // term of leadership. It panics on a bad or taken name, a nil fn, and after Run.
@@ -60,7 +60,7 @@ func (a *App) Every(name string, d time.Duration, fn TaskFunc, opts *TaskOptions
 	if d <= 0 {
 		panic("runnel: app " + a.name + ": Every " + name + ": the interval must be positive")
 	}
-	a.addTask("Every", name, fn, opts, func(t *worker.Task) { t.Every = d })
+	a.addTask("Every", name, fn, opts, func(t *leader.Task) { t.Every = d })
 }
 
 // Cron registers fn to run at the times of spec: five fields (minute, hour, day
@@ -72,7 +72,7 @@ func (a *App) Cron(name, spec string, fn TaskFunc, opts *TaskOptions) {
 	if err != nil {
 		panic("runnel: app " + a.name + ": Cron " + name + ": " + err.Error())
 	}
-	a.addTask("Cron", name, fn, opts, func(t *worker.Task) { t.Next = schedule.Next })
+	a.addTask("Cron", name, fn, opts, func(t *leader.Task) { t.Next = schedule.Next })
 }
 
 // parseCron reads the times of a task. The library panics at some malformed ones.
@@ -88,19 +88,19 @@ func parseCron(spec string) (schedule cron.Schedule, err error) {
 	return schedule, err
 }
 
-func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set func(*worker.Task)) {
+func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set func(*leader.Task)) {
 	where := "runnel: app " + a.name + ": " + kind + " " + name + ": "
 	mustName(where, name, false)
 	if fn == nil {
 		panic(where + "nil function")
 	}
-	t := &worker.Task{Name: name, Run: func(ctx context.Context) (err error) {
+	t := &leader.Task{Name: name, Run: func(ctx context.Context) (err error) {
 		defer recoverInto(&err)
 		return fn(ctx)
 	}}
 	if opts != nil {
 		t.Leader, t.TimeZone = opts.Leader, opts.TimeZone
-		t.Durable, t.CatchUp = opts.Durable, worker.CatchUp(opts.CatchUp)
+		t.Durable, t.CatchUp = opts.Durable, leader.CatchUp(opts.CatchUp)
 	}
 	if set != nil {
 		set(t)
@@ -119,11 +119,11 @@ func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set fun
 }
 
 // checkDurable says what is wrong with what a task should remember.
-func checkDurable(t *worker.Task) string {
+func checkDurable(t *leader.Task) string {
 	switch {
-	case t.CatchUp < worker.CatchUpOnce || t.CatchUp > worker.CatchUpAll:
+	case t.CatchUp < leader.CatchUpOnce || t.CatchUp > leader.CatchUpAll:
 		return fmt.Sprintf("CatchUp: unknown value %d", t.CatchUp)
-	case !t.Durable && t.CatchUp != worker.CatchUpOnce:
+	case !t.Durable && t.CatchUp != leader.CatchUpOnce:
 		return "CatchUp is of Durable tasks"
 	case t.Durable && (!t.Leader || t.Every == 0 && t.Next == nil):
 		return "Durable is of Every and Cron on the leader only"

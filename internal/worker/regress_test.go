@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/leader"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/store"
@@ -187,12 +188,12 @@ func TestCronRunsOnceThoughTheClockIsSetBack(t *testing.T) {
 		now := func() time.Time { return time.Now().Round(0).Add(-time.Duration(back.Load())) }
 		began := now()
 		var at []time.Duration
-		w := taskWorker(t, srv, "w", quiet, &Task{
+		w := taskWorker(t, srv, "w", quiet, &leader.Task{
 			Name: "hourly",
 			Next: func(after time.Time) time.Time { return after.Truncate(time.Hour).Add(time.Hour) },
 			Run:  func(context.Context) error { at = append(at, now().Sub(began)); return nil },
 		})
-		w.now = now
+		w.tasks.Now = now
 		time.AfterFunc(30*time.Minute, func() { back.Store(int64(20 * time.Minute)) })
 		runFor(t, 2*time.Hour+30*time.Minute, w)
 		if fmt.Sprint(at) != "[1h0m0s 2h0m0s]" {

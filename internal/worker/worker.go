@@ -40,6 +40,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/leader"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
@@ -55,7 +56,7 @@ type Config struct {
 	Client      *store.Client
 	Logger      *slog.Logger
 	Processors  []*Processor
-	Tasks       []*Task
+	Tasks       []*leader.Task
 	LeaderPoll  time.Duration
 	TimeZone    *time.Location
 	Grace       time.Duration // of tasks, at shutdown
@@ -76,10 +77,8 @@ type Worker struct {
 	rules  *rulesKeeper
 	alone  *alone
 	moves  *mover
-	now    func() time.Time // the clock of schedules
+	tasks  *leader.Tasks
 
-	calls     calls
-	claimed   claims // of durable tasks
 	executors []*executor
 	running   context.Context // when it ends the worker drains; set before anything runs
 	stop      context.CancelCauseFunc
@@ -91,7 +90,11 @@ type Worker struct {
 
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
-	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), now: time.Now, alone: newAlone(), running: context.Background()}
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), alone: newAlone(), running: context.Background()}
+	w.tasks = &leader.Tasks{
+		List: cfg.Tasks, Client: cfg.Client, Worker: cfg.Worker, Poll: cfg.LeaderPoll, TimeZone: cfg.TimeZone, Log: cfg.Logger,
+		Errors: &w.count.Errors, Failures: &w.count.TaskFailures,
+	}
 	w.trim, w.rules, w.moves = newMaintenance(w), newRulesKeeper(w), newMover(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))
@@ -119,7 +122,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	tasks := make(chan struct{})
 	go func() {
 		defer close(tasks)
-		w.runTasks(ctx)
+		w.tasks.Run(ctx)
 	}()
 
 	w.setStarted()
@@ -239,6 +242,18 @@ func concerns(err error, stream string) bool {
 	}
 	var meta *store.MetaError
 	return !errors.As(err, &meta) || meta.Stream == stream
+}
+
+// awaitTasks waits for the tasks, whose context has ended, for Grace and a second
+// more. One that does not return is an error, as a processor's function is.
+func (w *Worker) awaitTasks(ended <-chan struct{}) {
+	timer := time.NewTimer(w.cfg.Grace + stuckPatience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		w.halt(fmt.Errorf("tasks %v did not return within %v and a second more", w.tasks.Running(), w.cfg.Grace))
+	}
 }
 
 func (w *Worker) setStarted() {

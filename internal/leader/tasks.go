@@ -1,16 +1,17 @@
-package worker
+package leader
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/runnel-go/runnel/internal/leader"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Task is background work of the user. Without Every and Next it runs once.
@@ -35,11 +36,39 @@ func DueTime(ctx context.Context) time.Time {
 	return due
 }
 
-// runTasks runs all tasks until ctx ends and they have returned. Only a worker
+// Tasks runs the tasks of one worker: those of every worker, and while it leads those of the
+// leader. Its fields are set before Run.
+type Tasks struct {
+	List     []*Task
+	Client   *store.Client
+	Worker   string        // its name
+	Poll     time.Duration // of the leadership
+	TimeZone *time.Location
+	Log      *slog.Logger
+	Errors   *atomic.Int64    // of Redis
+	Failures *atomic.Int64    // errors and panics of tasks
+	Now      func() time.Time // the clock of schedules; nil: time.Now
+
+	calls   calls
+	claimed claims
+}
+
+func (s *Tasks) now() time.Time {
+	if s.Now == nil {
+		return time.Now()
+	}
+	return s.Now()
+}
+
+// Running returns the names of the tasks that run at the moment, sorted. It may be called
+// concurrently.
+func (s *Tasks) Running() []string { return s.calls.names() }
+
+// Run runs all tasks until ctx ends and they have returned. Only a worker
 // that has leader-only tasks campaigns.
-func (w *Worker) runTasks(ctx context.Context) {
+func (s *Tasks) Run(ctx context.Context) {
 	var everywhere, leading []*Task
-	for _, t := range w.cfg.Tasks {
+	for _, t := range s.List {
 		if t.Leader {
 			leading = append(leading, t)
 		} else {
@@ -47,13 +76,13 @@ func (w *Worker) runTasks(ctx context.Context) {
 		}
 	}
 	var g errgroup.Group
-	g.Go(func() error { w.runAll(ctx, everywhere, ""); return nil })
+	g.Go(func() error { s.runAll(ctx, everywhere, ""); return nil })
 	if len(leading) > 0 {
-		c := &leader.Candidate{
-			Redis: w.client.Redis(), Key: w.client.Keys().Leader(), Old: w.client.Keys().OldLeader(), Name: w.name, Poll: w.cfg.LeaderPoll, Log: w.log,
+		c := &Candidate{
+			Redis: s.Client.Redis(), Key: s.Client.Keys().Leader(), Old: s.Client.Keys().OldLeader(), Name: s.Worker, Poll: s.Poll, Log: s.Log,
 		}
 		g.Go(func() error {
-			c.Run(ctx, func(term context.Context) { w.runAll(term, leading, c.Token()) })
+			c.Run(ctx, func(term context.Context) { s.runAll(term, leading, c.Token()) })
 			return nil
 		})
 	}
@@ -62,42 +91,42 @@ func (w *Worker) runTasks(ctx context.Context) {
 
 // runAll runs tasks until ctx ends. token is the leader's, for those that are
 // durable.
-func (w *Worker) runAll(ctx context.Context, tasks []*Task, token string) {
+func (s *Tasks) runAll(ctx context.Context, tasks []*Task, token string) {
 	var g errgroup.Group
 	for _, t := range tasks {
 		if t.Durable {
-			g.Go(func() error { w.runDurable(ctx, t, token); return nil })
+			g.Go(func() error { s.runDurable(ctx, t, token); return nil })
 		} else {
-			g.Go(func() error { w.runTask(ctx, t); return nil })
+			g.Go(func() error { s.runTask(ctx, t); return nil })
 		}
 	}
 	g.Go(func() error { <-ctx.Done(); return nil })
 	g.Wait()
 }
 
-func (w *Worker) runTask(ctx context.Context, t *Task) {
+func (s *Tasks) runTask(ctx context.Context, t *Task) {
 	if t.Every == 0 && t.Next == nil {
-		w.callTask(ctx, t, time.Time{})
+		s.callTask(ctx, t, time.Time{})
 		return
 	}
-	for due := w.due(t, w.now()); ; {
-		timer := time.NewTimer(due.Sub(w.now()))
+	for due := s.due(t, s.now()); ; {
+		timer := time.NewTimer(due.Sub(s.now()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
 		}
-		if t.Next != nil && w.now().Round(0).Before(due.Round(0)) {
+		if t.Next != nil && s.now().Round(0).Before(due.Round(0)) {
 			continue // the clock was set back: the timer counts on the monotonic one
 		}
-		w.callTask(ctx, t, due.Round(0))
+		s.callTask(ctx, t, due.Round(0))
 		// What became due meanwhile is left out.
-		now := w.now()
+		now := s.now()
 		if t.Every > 0 {
 			due = due.Add(t.Every * (1 + max(0, now.Sub(due))/t.Every))
 		} else {
-			due = w.due(t, now)
+			due = s.due(t, now)
 		}
 		if due.IsZero() {
 			return
@@ -106,27 +135,15 @@ func (w *Worker) runTask(ctx context.Context, t *Task) {
 }
 
 // due is the first time after now.
-func (w *Worker) due(t *Task, now time.Time) time.Time {
+func (s *Tasks) due(t *Task, now time.Time) time.Time {
 	if t.Every > 0 {
 		return now.Add(t.Every)
 	}
 	zone := t.TimeZone
 	if zone == nil {
-		zone = w.cfg.TimeZone
+		zone = s.TimeZone
 	}
 	return t.Next(now.In(zone))
-}
-
-// awaitTasks waits for the tasks, whose context has ended, for Grace and a second
-// more. One that does not return is an error, as a processor's function is.
-func (w *Worker) awaitTasks(ended <-chan struct{}) {
-	timer := time.NewTimer(w.cfg.Grace + stuckPatience)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-		w.halt(fmt.Errorf("tasks %v did not return within %v and a second more", w.calls.names(), w.cfg.Grace))
-	}
 }
 
 // calls are the tasks that run.
@@ -154,15 +171,15 @@ func (c *calls) names() []string {
 
 // callTask runs a task once, at its due time if it has one; an error, a panic
 // included, is logged and counted.
-func (w *Worker) callTask(ctx context.Context, t *Task, due time.Time) {
+func (s *Tasks) callTask(ctx context.Context, t *Task, due time.Time) {
 	if !due.IsZero() {
 		ctx = context.WithValue(ctx, dueKey{}, due)
 	}
-	w.calls.add(t.Name, 1)
-	defer w.calls.add(t.Name, -1)
+	s.calls.add(t.Name, 1)
+	defer s.calls.add(t.Name, -1)
 	began := time.Now()
 	if err := t.Run(ctx); err != nil && ctx.Err() == nil {
-		w.count.TaskFailures.Add(1)
-		w.log.Error("task: error", "task", t.Name, "after", time.Since(began), "err", err)
+		s.Failures.Add(1)
+		s.Log.Error("task: error", "task", t.Name, "after", time.Since(began), "err", err)
 	}
 }

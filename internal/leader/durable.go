@@ -1,4 +1,4 @@
-package worker
+package leader
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func passed(next func(time.Time) time.Time, last, now time.Time) (due []time.Tim
 
 // A durable is a durable task during one term of leadership.
 type durable struct {
-	w     *Worker
+	s     *Tasks
 	t     *Task
 	token string // in the leader's lock
 
@@ -86,9 +86,9 @@ type durable struct {
 
 // runDurable runs a task at its due times until ctx ends. Of each due time there
 // is one run at most, in whichever worker: it is claimed before the run.
-func (w *Worker) runDurable(ctx context.Context, t *Task, token string) {
-	d := &durable{w: w, t: t, token: token, retry: outage.New(w.log.With("task", t.Name), "durable task", &w.count.Errors)}
-	if !d.mark(ctx, func() (store.TaskMark, error) { return w.client.LookAtTask(ctx, token, t.Name) }) {
+func (s *Tasks) runDurable(ctx context.Context, t *Task, token string) {
+	d := &durable{s: s, t: t, token: token, retry: outage.New(s.Log.With("task", t.Name), "durable task", s.Errors)}
+	if !d.mark(ctx, func() (store.TaskMark, error) { return s.Client.LookAtTask(ctx, token, t.Name) }) {
 		return
 	}
 	for o := begins; ctx.Err() == nil; {
@@ -111,16 +111,16 @@ func (w *Worker) runDurable(ctx context.Context, t *Task, token string) {
 func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older bool) occasion {
 	run := plan(d.t.CatchUp, o, due)
 	if len(run) < len(due) || older {
-		d.w.log.Info("durable task: due times passed by and are left out", "task", d.t.Name,
+		d.s.Log.Info("durable task: due times passed by and are left out", "task", d.t.Name,
 			"missed", len(due)-len(run), "older", older, "due", due[0], "runs", len(run))
 	}
 	// Redis may have gone back to a state from before some of them.
-	known := d.w.claimed.of(d.t.Name)
+	known := d.s.claimed.of(d.t.Name)
 	if i := slices.IndexFunc(run, known.Before); i != 0 && len(run) > 0 {
 		if i < 0 {
 			i = len(run)
 		}
-		d.w.log.Error("Redis has forgotten due times of a durable task that were claimed here: they are not run again", "task", d.t.Name,
+		d.s.Log.Error("Redis has forgotten due times of a durable task that were claimed here: they are not run again", "task", d.t.Name,
 			"missed", i, "due", run[0])
 		run = run[i:]
 	}
@@ -129,7 +129,7 @@ func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older 
 			return o
 		}
 		if ctx.Err() == nil {
-			d.w.callTask(ctx, d.t, at)
+			d.s.callTask(ctx, d.t, at)
 		}
 	}
 	latest := due[len(due)-1]
@@ -146,12 +146,12 @@ func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older 
 func (d *durable) claim(ctx context.Context, due time.Time) bool {
 	last, claimed := d.last, false
 	known := d.mark(ctx, func() (store.TaskMark, error) {
-		m, err := d.w.client.ClaimTask(ctx, d.token, d.t.Name, last, due)
+		m, err := d.s.Client.ClaimTask(ctx, d.token, d.t.Name, last, due)
 		claimed = m.Claimed
 		return m, err
 	})
 	if known && claimed {
-		d.w.claimed.note(d.t.Name, due)
+		d.s.claimed.note(d.t.Name, due)
 		return true
 	}
 	return false
@@ -212,7 +212,7 @@ func (d *durable) sleep(ctx context.Context, due time.Time) {
 	case <-ctx.Done():
 	case <-timer.C:
 		if wait > clockEvery {
-			d.mark(ctx, func() (store.TaskMark, error) { return d.w.client.LookAtTask(ctx, d.token, d.t.Name) })
+			d.mark(ctx, func() (store.TaskMark, error) { return d.s.Client.LookAtTask(ctx, d.token, d.t.Name) })
 		}
 	}
 }
@@ -224,5 +224,5 @@ func (d *durable) next(after time.Time) time.Time {
 		n := max(0, after.Sub(d.last)) / d.t.Every
 		return d.last.Add((n + 1) * d.t.Every)
 	}
-	return d.w.due(d.t, after)
+	return d.s.due(d.t, after)
 }

@@ -16,12 +16,13 @@ import (
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/leader"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
 // taskWorker is a worker with tasks only, on an embedded server in fake time.
-func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logger, tasks ...*Task) *Worker {
+func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logger, tasks ...*leader.Task) *Worker {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
 	t.Cleanup(func() { rdb.Close() })
@@ -83,7 +84,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func TestEveryBeginsAfterItsIntervalAndNeverOverlaps(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *embedded.Server) {
 		x := &times{began: time.Now()}
-		w := taskWorker(t, srv, "w", quiet, &Task{Name: "slow", Every: 10 * time.Second, Run: func(context.Context) error {
+		w := taskWorker(t, srv, "w", quiet, &leader.Task{Name: "slow", Every: 10 * time.Second, Run: func(context.Context) error {
 			x.note()
 			if x.count() == 2 {
 				time.Sleep(25 * time.Second) // what becomes due meanwhile is left out
@@ -114,7 +115,7 @@ func TestCronFollowsItsZone(t *testing.T) {
 			}
 			return next
 		}
-		w := taskWorker(t, srv, "w", quiet, &Task{Name: "report", Next: daily, TimeZone: zone, Run: func(context.Context) error {
+		w := taskWorker(t, srv, "w", quiet, &leader.Task{Name: "report", Next: daily, TimeZone: zone, Run: func(context.Context) error {
 			at = append(at, time.Now().UTC())
 			return nil
 		}})
@@ -137,8 +138,8 @@ func TestATaskThatFailsIsLoggedAndCountedAndStopsNothing(t *testing.T) {
 		log := slog.New(slog.NewTextHandler(&lockedWriter{mu: &mu, w: &buf}, nil))
 		x := &times{began: time.Now()}
 		w := taskWorker(t, srv, "w", log,
-			&Task{Name: "once", Run: func(context.Context) error { return errors.New("no luck") }},
-			&Task{Name: "again", Every: time.Second, Run: func(context.Context) error { x.note(); return errors.New("boom") }})
+			&leader.Task{Name: "once", Run: func(context.Context) error { return errors.New("no luck") }},
+			&leader.Task{Name: "again", Every: time.Second, Run: func(context.Context) error { x.note(); return errors.New("boom") }})
 		runFor(t, 10*time.Second+500*time.Millisecond, w)
 		if x.count() < 9 {
 			t.Errorf("ran %d times in 10 s, want it to go on after errors", x.count())
@@ -172,8 +173,8 @@ func TestLeaderTasksRunOnOneWorkerOncePerTerm(t *testing.T) {
 		var mu sync.Mutex
 		var once []string
 		running := 0
-		leaderTasks := func(name string) []*Task {
-			return []*Task{
+		leaderTasks := func(name string) []*leader.Task {
+			return []*leader.Task{
 				{Name: "once", Leader: true, Run: func(context.Context) error {
 					mu.Lock()
 					defer mu.Unlock()
@@ -211,7 +212,7 @@ func TestLeaderTasksRunOnOneWorkerOncePerTerm(t *testing.T) {
 
 func TestAWorkerWithoutLeaderTasksDoesNotCampaign(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *embedded.Server) {
-		w := taskWorker(t, srv, "w", quiet, &Task{Name: "every", Every: time.Second, Run: func(context.Context) error { return nil }})
+		w := taskWorker(t, srv, "w", quiet, &leader.Task{Name: "every", Every: time.Second, Run: func(context.Context) error { return nil }})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- w.Run(ctx) }()
@@ -229,7 +230,7 @@ func TestAWorkerWithoutLeaderTasksDoesNotCampaign(t *testing.T) {
 func TestATaskThatIgnoresItsContextIsNamedAtShutdown(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *embedded.Server) {
 		release := make(chan struct{})
-		w := taskWorker(t, srv, "w", quiet, &Task{Name: "deaf", Run: func(context.Context) error { <-release; return nil }})
+		w := taskWorker(t, srv, "w", quiet, &leader.Task{Name: "deaf", Run: func(context.Context) error { <-release; return nil }})
 		w.cfg.Grace = 8 * time.Second
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
