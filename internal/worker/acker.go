@@ -25,16 +25,16 @@ const (
 // when idle and many go together under load. Who cannot go on for long without them
 // hurries it.
 type acker struct {
-	x      *incarnation
+	x      *member
 	wake   chan struct{}
 	sooner chan struct{}
 
 	mu    sync.Mutex
-	dirty []*tenure
+	dirty []*partition
 }
 
-func newAcker(x *incarnation) *acker {
-	return &acker{x: x, wake: make(chan struct{}, 1), sooner: make(chan struct{}, 1)}
+func newAcker(m *member) *acker {
+	return &acker{x: m, wake: make(chan struct{}, 1), sooner: make(chan struct{}, 1)}
 }
 
 // hurry ends the pause between two rounds: somebody waits for an ack, or soon will.
@@ -46,9 +46,9 @@ func (a *acker) hurry() {
 }
 
 // mark tells that a tenure has acks to send.
-func (a *acker) mark(t *tenure) {
+func (a *acker) mark(p *partition) {
 	a.mu.Lock()
-	a.dirty = append(a.dirty, t)
+	a.dirty = append(a.dirty, p)
 	a.mu.Unlock()
 	select {
 	case a.wake <- struct{}{}:
@@ -57,7 +57,7 @@ func (a *acker) mark(t *tenure) {
 }
 
 func (a *acker) run(ctx context.Context) {
-	var work []*tenure
+	var work []*partition
 	retry := outage.New(a.x.log, "acks", &a.x.count.Errors)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -90,46 +90,46 @@ func (a *acker) run(ctx context.Context) {
 
 // send sends one round of acks and returns the last error that made some of
 // them go again.
-func (a *acker) send(ctx context.Context, work []*tenure) (failed error) {
+func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 	var acks []store.Ack
-	var of []*tenure
-	for _, t := range work {
-		t.countProcessed()
+	var of []*partition
+	for _, p := range work {
+		p.countProcessed()
 		// After the tenure nothing is sent: the entries may be another owner's,
 		// who processes them again.
-		if t.isLost() {
+		if p.isLost() {
 			continue
 		}
-		if !t.holds() {
+		if !p.holds() {
 			// For good: nobody marks these acks again.
-			a.x.lose(t, errLeaseEnded)
+			a.x.lose(p, errLeaseEnded)
 			continue
 		}
-		if ids := t.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
-			t.countProcessed() // also those that were processed since: they may be the last
-			acks, of = append(acks, store.Ack{Place: t.place, IDs: ids, Gone: t.buffer.RemovedOf(ids)}), append(of, t)
+		if ids := p.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
+			p.countProcessed() // also those that were processed since: they may be the last
+			acks, of = append(acks, store.Ack{Place: p.keys, IDs: ids, Gone: p.buffer.RemovedOf(ids)}), append(of, p)
 		}
 	}
 	if len(acks) == 0 {
 		return nil
 	}
 	for i, err := range a.x.w.client.Ack(ctx, a.x.group, acks) {
-		t := of[i]
+		p := of[i]
 		switch {
 		case err == nil:
-			n, more := t.buffer.AcksConfirmed()
+			n, more := p.buffer.AcksConfirmed()
 			a.x.count.Acked.Add(int64(n))
-			a.x.w.trim.mark(t)
+			a.x.w.trimmer.mark(p)
 			if more {
-				a.mark(t)
+				a.mark(p)
 			}
 		case errors.Is(err, store.ErrFenced):
-			t.buffer.AcksFailed()
+			p.buffer.AcksFailed()
 			a.x.count.Fenced.Add(1)
-			a.x.suspect(t)
+			a.x.suspect(p)
 		default:
-			t.buffer.AcksFailed()
-			a.mark(t)
+			p.buffer.AcksFailed()
+			a.mark(p)
 			failed = err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 // The ackers of an incarnation are one for each server: in a cluster a node that is away
 // must not hold up the acks for the others.
 type ackers struct {
-	x   *incarnation
+	x   *member
 	one *acker // nil in a cluster
 
 	mu      sync.Mutex
@@ -17,10 +17,10 @@ type ackers struct {
 	running sync.WaitGroup
 }
 
-func newAckers(x *incarnation) *ackers {
-	a := &ackers{x: x, by: map[string]*acker{}}
-	if !x.w.client.Clustered() {
-		a.one = newAcker(x)
+func newAckers(m *member) *ackers {
+	a := &ackers{x: m, by: map[string]*acker{}}
+	if !m.w.client.Clustered() {
+		a.one = newAcker(m)
 		a.by[""] = a.one
 	}
 	return a
@@ -39,13 +39,13 @@ func (a *ackers) run(ctx context.Context) {
 }
 
 // mark tells that a tenure has acks to send.
-func (a *ackers) mark(t *tenure) { a.of(t).mark(t) }
+func (a *ackers) mark(p *partition) { a.of(p).mark(p) }
 
-func (a *ackers) of(t *tenure) *acker {
+func (a *ackers) of(p *partition) *acker {
 	if a.one != nil {
 		return a.one
 	}
-	node := a.x.w.client.NodeOf(t.place.Log)
+	node := a.x.w.client.NodeOf(p.keys.Log)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := a.by[node]

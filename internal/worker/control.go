@@ -45,7 +45,7 @@ func (w *Worker) control(ctx context.Context) {
 			// Also after an outage: a flushed stream begins at lower IDs.
 			after, err = w.client.ControlTail(ctx, keys)
 			if known = err == nil; known {
-				w.moves.all() // there may have been messages meanwhile
+				w.forwarder.all() // there may have been messages meanwhile
 				w.rules.look()
 			}
 		}
@@ -88,14 +88,14 @@ func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct
 	case <-ctx.Done():
 	}
 	ctx = context.WithoutCancel(ctx)
-	for pause := kickPatience; !ended(over, pause); pause = min(4*pause, 80*time.Millisecond) {
+	for pause := interruptPatience; !ended(over, pause); pause = min(4*pause, 80*time.Millisecond) {
 		_ = r.Interrupt(ctx)
 	}
 }
 
 // notify passes control messages to the incarnation.
 func (x *executor) notify(entries []redisconn.Entry) {
-	i := x.incarnation()
+	i := x.member()
 	if i == nil {
 		return
 	}
@@ -114,16 +114,16 @@ func (x *executor) notify(entries []redisconn.Entry) {
 }
 
 // hint takes what a control message says to the partition that it names.
-func (i *incarnation) hint(h store.Hint) {
+func (m *member) hint(h store.Hint) {
 	switch h.Kind {
 	case store.HintDue:
-		i.w.moves.earlier(store.DuePlace{Stream: i.p.Stream, Partition: h.Partition})
+		m.w.forwarder.earlier(store.DuePlace{Stream: m.p.Stream, Partition: h.Partition})
 	case store.HintPoke:
-		i.mu.Lock()
-		t := i.tenures[h.Partition]
-		i.mu.Unlock()
-		if t != nil {
-			t.poke()
+		m.mu.Lock()
+		p := m.partitions[h.Partition]
+		m.mu.Unlock()
+		if p != nil {
+			p.notify()
 		}
 	}
 }

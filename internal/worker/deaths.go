@@ -20,24 +20,24 @@ type deaths struct {
 
 // meet prepares for the next entry, whatever will be done to it: to find its key may end
 // the process, too. ok is false where it may not be begun yet. The error is the end of the tenure.
-func (t *tenure) meet(id string) (ok bool, err error) {
-	d := &t.deaths
+func (p *partition) meet(id string) (ok bool, err error) {
+	d := &p.deaths
 	if d.event != "" && entryid.Compare(id, d.event) > 0 {
 		d.event = ""
 	}
 	switch {
-	case d.event != id || t.decided(id) && t.retries.MaxAttempts() > 0:
-	case d.n+1 >= t.mostDeaths() && !t.claim(holdsAlone):
+	case d.event != id || p.decided(id) && p.retries.MaxAttempts() > 0:
+	case d.n+1 >= p.mostDeaths() && !p.claimTurn(isolationExclusive):
 		return false, nil
 	case !d.begun:
-		if err := t.shelf.beginSuspect(id); err != nil {
+		if err := p.parked.beginSuspect(id); err != nil {
 			return false, err
 		}
 		d.begun = true
 		if d.n > 1 {
-			t.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset --to` it",
-				"event", entryid.EventID(t.place.Partition, id), "attempt", d.n)
-			t.halted(&EventError{Stream: t.place.Stream, Processor: t.place.Processor, Partition: t.place.Partition, ID: id, Err: d.err()})
+			p.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset --to` it",
+				"event", entryid.EventID(p.keys.Partition, id), "attempt", d.n)
+			p.halted(&EventError{Stream: p.keys.Stream, Processor: p.keys.Processor, Partition: p.keys.Partition, ID: id, Err: d.err()})
 		}
 	}
 	return true, nil
@@ -45,30 +45,32 @@ func (t *tenure) meet(id string) (ok bool, err error) {
 
 // mostDeaths is how many deaths decide about an event: with a Retry, its attempts. At
 // the last one it runs alone; the first one, a guess, never decides.
-func (t *tenure) mostDeaths() int {
-	if most := t.retries.MaxAttempts(); most > 0 {
+func (p *partition) mostDeaths() int {
+	if most := p.retries.MaxAttempts(); most > 0 {
 		return max(most, 2)
 	}
 	return deathsDecide
 }
 
 // decided reports whether an event has ended as many owners as it may.
-func (t *tenure) decided(id string) bool { return t.deaths.event == id && t.deaths.n >= t.mostDeaths() }
+func (p *partition) decided(id string) bool {
+	return p.deaths.event == id && p.deaths.n >= p.mostDeaths()
+}
 
 // Deadly is Source.Deadly.
-func (t *tenure) Deadly(id string) error {
-	if !t.decided(id) {
+func (p *partition) Deadly(id string) error {
+	if !p.decided(id) {
 		return nil
 	}
-	return t.deaths.err()
+	return p.deaths.err()
 }
 
 func (d *deaths) err() error {
 	return fmt.Errorf("the worker died or lost the partition %d times in a row while it processed this event", d.n)
 }
 
-func (s *shelf) beginSuspect(id string) error {
+func (s *redisStore) beginSuspect(id string) error {
 	return s.persist(func(ctx context.Context) error {
-		return s.i.w.client.BeginSuspect(ctx, s.t.place, s.t.number, id)
+		return s.i.w.client.BeginSuspect(ctx, s.t.keys, s.t.claim, id)
 	})
 }

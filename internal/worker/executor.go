@@ -32,8 +32,8 @@ type executor struct {
 	aside     time.Duration // how long it stood aside last; see standAside
 
 	mu      sync.Mutex
-	current *incarnation // nil between two
-	blind   error        // why it stands aside, nil if it does not
+	current *member // nil between two
+	blind   error   // why it stands aside, nil if it does not
 
 	history history
 }
@@ -59,10 +59,10 @@ func (x *executor) run(ctx context.Context) error {
 	pace := outage.New(slog.New(slog.DiscardHandler), "rejoining", nil)
 	retry := outage.New(x.log, "metadata", &x.count.Errors)
 	for {
-		i := newIncarnation(x)
-		i.open(ctx)
-		x.set(i)
-		err := i.run(ctx)
+		m := newMember(x)
+		m.open(ctx)
+		x.set(m)
+		err := m.run(ctx)
 		x.set(nil)
 		rejoin := errors.Is(err, errRejoin) || errors.Is(err, rebalance.ErrAbsent)
 		switch {
@@ -72,13 +72,13 @@ func (x *executor) run(ctx context.Context) error {
 			return x.wrap(err)
 		}
 		x.count.Rejoins.Add(1)
-		x.log.Warn("rejoining under a new executor ID", "member", i.id, "err", err)
-		if i.lasted() {
+		x.log.Warn("rejoining under a new executor ID", "member", m.id, "err", err)
+		if m.lasted() {
 			pace.Recovered()
 		}
 		pace.Wait(ctx, err)
 		if errors.Is(err, errNotReading) {
-			x.standAside(ctx, i)
+			x.standAside(ctx, m)
 		}
 		if err := x.w.ensure(ctx, x.p.Stream, retry); err != nil {
 			return x.wrap(err)
@@ -93,107 +93,107 @@ func (x *executor) wrap(err error) error {
 	return fmt.Errorf("stream %s: processor %s: %w", x.p.Stream, x.p.Name, err)
 }
 
-func (x *executor) set(i *incarnation) {
+func (x *executor) set(m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.current = i
+	x.current = m
 }
 
-func (x *executor) incarnation() *incarnation {
+func (x *executor) member() *member {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.current
 }
 
-// An incarnation is an executor under one executor ID. It is the Owner of its
+// A member is an executor under one executor ID. It is the Owner of its
 // coordinator.
-type incarnation struct {
+type member struct {
 	*executor
-	id, group, beat, membership string
+	id, group, heartbeatKey, membership string
 
 	coord *rebalance.Coordinator
 	fetch *fetcher
 	acks  *ackers
 	began int64
 
-	journal *journal
+	logBatch *logBatch
 
 	ctx    context.Context // ends with the incarnation
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup // consumers, and what ends tenures
 
-	mu      sync.Mutex
-	tenures map[int]*tenure      // owned, ending ones too
-	claims  map[int]store.Tenure // numbers of tries whose outcome is open
-	next    uint64
-	leaving map[int]bool // the coordinator has asked for the release
-	stuck   []int        // partitions whose function did not return
-	broken  map[int]error
+	mu         sync.Mutex
+	partitions map[int]*partition   // owned, ending ones too
+	openClaims map[int]store.Tenure // numbers of tries whose outcome is open
+	next       uint64
+	leaving    map[int]bool // the coordinator has asked for the release
+	stuck      []int        // partitions whose function did not return
+	broken     map[int]error
 
 	seen     []byte        // the membership as the last refresh read it; of heartbeat
 	early    chan struct{} // a refresh is wanted before its time
-	lapses   *lapses
+	leases   *leaseTimer
 	inEffect rules.Generations // as they were last seen in full effect; guarded by mu
 }
 
-func newIncarnation(x *executor) *incarnation {
+func newMember(x *executor) *member {
 	id := store.NewExecutorID()
 	k := x.w.client.Keys()
-	i := &incarnation{
-		executor: x, id: id, group: store.GroupName(x.p.Name, id), beat: k.Beat(x.p.Stream, x.p.Name, id),
+	m := &member{
+		executor: x, id: id, group: store.GroupName(x.p.Name, id), heartbeatKey: k.Beat(x.p.Stream, x.p.Name, id),
 		membership: k.Membership(x.p.Stream, x.p.Name), began: monotime.Now(),
-		tenures: map[int]*tenure{}, claims: map[int]store.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
-		early: make(chan struct{}, 1), lapses: newLapses(),
+		partitions: map[int]*partition{}, openClaims: map[int]store.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
+		early: make(chan struct{}, 1), leases: newLeaseTimer(),
 	}
-	i.fetch, i.acks = newFetcher(i), newAckers(i)
-	i.journal = newJournal(i.log.With("member", id))
-	i.coord = rebalance.NewCoordinator(rebalance.Config{
+	m.fetch, m.acks = newFetcher(m), newAckers(m)
+	m.logBatch = newLogBatch(m.log.With("member", id))
+	m.coord = rebalance.NewCoordinator(rebalance.Config{
 		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.LockExpiry}, Partitions: x.p.Partitions,
 		Salt: rebalance.Salt(x.p.Stream, x.p.Name), JoinDelay: x.p.JoinDelay,
-		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: i, Logger: i.log.With("member", id),
+		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: m, Logger: m.log.With("member", id),
 		OnAssign: func(generation int64, partitions []int) {
-			i.count.Rebalances.Add(1)
-			i.log.Debug("assigned", "member", id, "generation", generation, "partitions", rebalance.Ranges(partitions))
+			m.count.Rebalances.Add(1)
+			m.log.Debug("assigned", "member", id, "generation", generation, "partitions", rebalance.Ranges(partitions))
 		},
 	})
-	return i
+	return m
 }
 
 // lasted reports whether the incarnation was more than a failed attempt.
-func (i *incarnation) lasted() bool { return monotime.Now()-i.began > int64(i.p.LockExpiry) }
+func (m *member) lasted() bool { return monotime.Now()-m.began > int64(m.p.LockExpiry) }
 
 // run joins, owns what it is assigned, and ends with ctx or a surprise. What it
 // starts has ended when it returns, but for functions of the user that do not.
-func (i *incarnation) run(ctx context.Context) error {
-	i.ctx, i.cancel = context.WithCancelCause(ctx)
-	defer i.cancel(nil)
+func (m *member) run(ctx context.Context) error {
+	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	defer m.cancel(nil)
 	// These serve the drain too, which begins when ctx ends.
 	services, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	defer stop()
-	if err := i.firstBeat(ctx); err != nil {
-		i.fetch.close()
+	if err := m.firstHeartbeat(ctx); err != nil {
+		m.fetch.close()
 		return err
 	}
-	serving.Go(func() { i.heartbeat(services) })
-	serving.Go(func() { i.watchLeases(services) })
-	serving.Go(func() { i.fetch.run(services) })
-	serving.Go(func() { i.acks.run(services) })
-	serving.Go(func() { i.journal.run(services) })
+	serving.Go(func() { m.heartbeat(services) })
+	serving.Go(func() { m.watchLeases(services) })
+	serving.Go(func() { m.fetch.run(services) })
+	serving.Go(func() { m.acks.run(services) })
+	serving.Go(func() { m.logBatch.run(services) })
 
-	err := i.coord.Run(i.ctx)
-	if stuck := i.stuckPartitions(); len(stuck) > 0 {
-		return fmt.Errorf("partitions %s: the function did not return within %v and a second more; their events are not acked, their locks expire", rebalance.Ranges(stuck), i.p.Grace)
+	err := m.coord.Run(m.ctx)
+	if stuck := m.stuckPartitions(); len(stuck) > 0 {
+		return fmt.Errorf("partitions %s: the function did not return within %v and a second more; their events are not acked, their locks expire", rebalance.Ranges(stuck), m.p.Grace)
 	}
 	// The services first: they start what wg counts.
 	stop()
 	serving.Wait()
-	i.wg.Wait()
-	if i.coord.Crowded() {
-		i.remove()
+	m.wg.Wait()
+	if m.coord.Crowded() {
+		m.remove()
 	}
-	if cause := context.Cause(i.ctx); err == nil && ctx.Err() == nil {
+	if cause := context.Cause(m.ctx); err == nil && ctx.Err() == nil {
 		return cause
 	}
 	return err
@@ -201,11 +201,11 @@ func (i *incarnation) run(ctx context.Context) error {
 
 // remove leaves the membership where that did not work before, for others left as well. The
 // heartbeat is gone by now: what does not work here, another member does.
-func (i *incarnation) remove() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), removePatience)
+func (m *member) remove() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), removePatience)
 	defer cancel()
-	if err := rebalance.Remove(ctx, i.w.client.Group(i.p.Stream, i.p.Name), rebalance.Salt(i.p.Stream, i.p.Name), i.id); err != nil {
-		i.log.Warn("not removed from the membership, another member does that", "member", i.id, "err", err)
+	if err := rebalance.Remove(ctx, m.w.client.Group(m.p.Stream, m.p.Name), rebalance.Salt(m.p.Stream, m.p.Name), m.id); err != nil {
+		m.log.Warn("not removed from the membership, another member does that", "member", m.id, "err", err)
 	}
 }
 
@@ -214,187 +214,187 @@ const removePatience = 3 * time.Second
 
 // surprise ends the incarnation: something happened to it that may leave
 // commands of its ID behind.
-func (i *incarnation) surprise(err error) { i.cancel(fmt.Errorf("%w: %w", errRejoin, err)) }
+func (m *member) surprise(err error) { m.cancel(fmt.Errorf("%w: %w", errRejoin, err)) }
 
 // Acquire is one try to own a partition; see rebalance.Owner.
-func (i *incarnation) Acquire(ctx context.Context, partition int, foreign time.Duration) error {
-	place := i.w.client.Place(i.p.Stream, i.p.Name, partition)
-	number := i.claim(partition)
+func (m *member) Acquire(ctx context.Context, partition int, foreign time.Duration) error {
+	place := m.w.client.Place(m.p.Stream, m.p.Name, partition)
+	number := m.claim(partition)
 	sent := monotime.Now()
-	err := i.w.client.Lock(ctx, place, number, i.p.LockExpiry, foreign)
+	err := m.w.client.Lock(ctx, place, number, m.p.LockExpiry, foreign)
 	var pos store.Position
 	locked := err == nil
 	if locked {
-		pos, err = i.w.client.Takeover(ctx, place, number, i.p.Start, i.history.largest(partition))
+		pos, err = m.w.client.Takeover(ctx, place, number, m.p.Start, m.history.largest(partition))
 	}
-	if err == nil && monotime.Now() >= leaseEnd(sent, i.p.LockExpiry) {
+	if err == nil && monotime.Now() >= leaseDeadline(sent, m.p.LockExpiry) {
 		err = errTooLate
 	}
-	i.note(ctx, partition, err)
+	m.note(ctx, partition, err)
 	switch {
 	case err == nil:
-		i.unclaim(partition)
-		i.history.saw(partition, pos.Epoch)
-		i.own(place, number, pos, leaseEnd(sent, i.p.LockExpiry))
+		m.unclaim(partition)
+		m.history.saw(partition, pos.Epoch)
+		m.own(place, number, pos, leaseDeadline(sent, m.p.LockExpiry))
 		return nil
 	case errors.Is(err, store.ErrHeld):
 		return fmt.Errorf("%w: %w", rebalance.ErrHeld, err)
 	case errors.Is(err, store.ErrFenced):
 		// The lock expired between the two, or the group was destroyed since.
-		i.undo(place, number)
-		i.unclaim(partition)
+		m.undo(place, number)
+		m.unclaim(partition)
 	case errors.Is(err, redisconn.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
 	case ctx.Err() != nil || errors.Is(err, redisconn.ErrWrongType) || errors.Is(err, store.ErrGarbled):
-		i.undo(place, number)
+		m.undo(place, number)
 	}
 	return err
 }
 
 // undo gives back a lock that a try may have left.
-func (i *incarnation) undo(place store.Place, number store.Tenure) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
+func (m *member) undo(place store.Place, number store.Tenure) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), time.Second)
 	defer cancel()
-	if err := i.w.client.Abandon(ctx, place, number); err != nil {
-		i.journal.note(slog.LevelWarn, notReleased, place.Partition, err)
+	if err := m.w.client.Abandon(ctx, place, number); err != nil {
+		m.logBatch.note(slog.LevelWarn, notReleased, place.Partition, err)
 	}
 }
 
 // claim returns the tenure of a try. It stays the same until its outcome is
 // known: if the reply to Lock got lost, the lock may hold its value already, or
 // will.
-func (i *incarnation) claim(partition int) store.Tenure {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	t, ok := i.claims[partition]
+func (m *member) claim(partition int) store.Tenure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t, ok := m.openClaims[partition]
 	if !ok {
-		i.next++
-		t = store.Tenure{Executor: i.id, Number: i.next, Expiry: i.p.LockExpiry}
-		i.claims[partition] = t
+		m.next++
+		t = store.Tenure{Executor: m.id, Number: m.next, Expiry: m.p.LockExpiry}
+		m.openClaims[partition] = t
 	}
 	return t
 }
 
-func (i *incarnation) unclaim(partition int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.claims, partition)
+func (m *member) unclaim(partition int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.openClaims, partition)
 }
 
 // note remembers and logs, once, what keeps a partition from being owned. A try
 // that was called off says nothing.
-func (i *incarnation) note(ctx context.Context, partition int, err error) {
+func (m *member) note(ctx context.Context, partition int, err error) {
 	if ctx.Err() != nil {
-		i.mu.Lock()
-		delete(i.broken, partition) // no longer ours to take over
-		i.mu.Unlock()
+		m.mu.Lock()
+		delete(m.broken, partition) // no longer ours to take over
+		m.mu.Unlock()
 		return
 	}
 	if errors.Is(err, store.ErrHeld) {
 		return
 	}
-	i.mu.Lock()
-	before := i.broken[partition]
+	m.mu.Lock()
+	before := m.broken[partition]
 	if err == nil {
-		delete(i.broken, partition)
+		delete(m.broken, partition)
 	} else {
-		i.broken[partition] = err
+		m.broken[partition] = err
 	}
-	i.mu.Unlock()
+	m.mu.Unlock()
 	if err != nil && before == nil {
-		i.journal.note(slog.LevelError, notTaken, partition, err)
+		m.logBatch.note(slog.LevelError, notTaken, partition, err)
 	}
 }
 
 // own starts the tenure.
-func (i *incarnation) own(place store.Place, number store.Tenure, pos store.Position, lease int64) {
-	t := &tenure{
-		place: place, number: number, epoch: pos.Epoch, given: pos.Given, expiry: i.p.LockExpiry,
-		log:    i.log.With("partition", place.Partition, "epoch", pos.Epoch),
+func (m *member) own(place store.Place, number store.Tenure, pos store.Position, lease int64) {
+	p := &partition{
+		keys: place, claim: number, epoch: pos.Epoch, given: pos.Given, expiry: m.p.LockExpiry,
+		log:    m.log.With("partition", place.Partition, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		tell: i.acks.mark, hurryAcks: i.acks.hurry, count: i.count, alone: i.w.alone, worker: i.w.name,
+		markDirty: m.acks.mark, flushAcks: m.acks.hurry, count: m.count, isolation: m.w.isolation, worker: m.w.name,
 	}
-	t.lease.Store(lease)
-	t.losses.seen, t.stored.calm = pos.Lost, true
-	t.since = monotime.Now()
-	t.buffer = prefetch.New(prefetch.Config{
-		Capacity: i.p.Prefetch, Adaptive: i.p.Adapt, MaxBytes: i.p.PrefetchBytes, Committed: pos.Floor, Read: max(pos.Read-pos.Lost, -1),
-		Live: t.holdsAt, MayRun: t.enter, Wanted: func() { i.fetch.kick(t) },
+	p.lease.Store(lease)
+	p.gaps.seen, p.stored.calm = pos.Lost, true
+	p.since = monotime.Now()
+	p.buffer = prefetch.New(prefetch.Config{
+		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Floor, Read: max(pos.Read-pos.Lost, -1),
+		Live: p.holdsAt, MayRun: p.enter, Wanted: func() { m.fetch.wakeReader(p) },
 		Lost: func(id string) {
-			i.count.Lost.Add(1)
-			t.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(t.place.Partition, id))
-			i.acks.mark(t)
+			m.count.Lost.Add(1)
+			p.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(p.keys.Partition, id))
+			m.acks.mark(p)
 		},
 	})
-	t.changed, t.opened = i.hurry, t.buffer.Signal
-	t.timing = timing{to: i.latencies.partition(place.Partition), behind: &i.latencies.behind, running: &t.running}
-	t.held.Store(true) // until the rules were read, see rulesKeeper
-	t.endCause = i.endCause
-	t.lapse = func() { i.lose(t, errLeaseEnded) }
-	i.keep(t, pos)
-	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(i.ctx))
-	i.mu.Lock()
-	i.tenures[place.Partition] = t
-	delete(i.leaving, place.Partition)
-	i.mu.Unlock()
-	i.lapses.expect(lease)
-	t.log.Debug("partition gained", "member", i.id, "floor", pos.Floor, "found", pos.Found)
-	i.journal.note(slog.LevelInfo, gained, place.Partition, nil)
-	i.forgot(place.Partition, pos.Forgotten)
+	p.changed, p.opened = m.refreshSoon, p.buffer.Signal
+	p.timing = timing{to: m.latencies.partition(place.Partition), behind: &m.latencies.behind, running: &p.running}
+	p.held.Store(true) // until the rules were read, see rulesKeeper
+	p.endCause = m.endCause
+	p.lapse = func() { m.lose(p, errLeaseEnded) }
+	m.keep(p, pos)
+	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(m.ctx))
+	m.mu.Lock()
+	m.partitions[place.Partition] = p
+	delete(m.leaving, place.Partition)
+	m.mu.Unlock()
+	m.leases.expect(lease)
+	p.log.Debug("partition gained", "member", m.id, "floor", pos.Floor, "found", pos.Found)
+	m.logBatch.note(slog.LevelInfo, gained, place.Partition, nil)
+	m.forgot(place.Partition, pos.Forgotten)
 	if pos.Missed > 0 {
-		t.missed(pos.Missed)
+		p.missed(pos.Missed)
 	}
-	i.w.rules.admit(i, t)
-	i.wg.Go(func() { i.consume(t, pos.Quarantine) })
-	i.fetch.add(t)
-	i.w.moves.add(t)
-	if t.isEnding() { // lost already; they did not know it yet
-		i.fetch.remove(t)
-		i.w.moves.remove(t)
+	m.w.rules.admit(m, p)
+	m.wg.Go(func() { m.consume(p, pos.Quarantine) })
+	m.fetch.add(p)
+	m.w.forwarder.add(p)
+	if p.isEnding() { // lost already; they did not know it yet
+		m.fetch.remove(p)
+		m.w.forwarder.remove(p)
 	}
 }
 
 // consume runs the user's side until the tenure ends.
-func (i *incarnation) consume(t *tenure, q *store.Quarantine) {
-	defer close(t.finished)
-	defer t.countProcessed()
-	defer t.leave()
-	defer t.cancel(nil)
+func (m *member) consume(p *partition, q *store.Quarantine) {
+	defer close(p.finished)
+	defer p.countProcessed()
+	defer p.leave()
+	defer p.cancel(nil)
 	if q != nil {
-		t.count.Quarantined.Add(1)
-		t.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", entryid.EventID(t.place.Partition, q.Event), "err", q.Reason)
-		t.standStill()
+		p.count.Quarantined.Add(1)
+		p.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", entryid.EventID(p.keys.Partition, q.Event), "err", q.Reason)
+		p.standStill()
 		return
 	}
 	// Its turn, too: the lease may end while a suspect of it waits to be alone, and
 	// other partitions would wait for that for ever.
-	defer t.yield()
+	defer p.yieldTurn()
 	returned := false
 	defer func() {
 		if !returned {
-			i.w.halt(fmt.Errorf("stream %s partition %d processor %s: the function ended its goroutine (runtime.Goexit)", i.p.Stream, t.place.Partition, i.p.Name))
+			m.w.halt(fmt.Errorf("stream %s partition %d processor %s: the function ended its goroutine (runtime.Goexit)", m.p.Stream, p.keys.Partition, m.p.Name))
 		}
 	}()
-	err := i.p.Consume(t.ctx, t)
+	err := m.p.Consume(p.ctx, p)
 	returned = true
 	switch {
 	case err != nil:
-		t.halted(err)
-		i.w.halt(err)
-	case !t.isEnding():
+		p.halted(err)
+		m.w.halt(err)
+	case !p.isEnding():
 		// It saw the lease over. A refresh that is answered only now must not
 		// keep a partition that nobody processes any more.
-		i.lose(t, errLeaseEnded)
+		m.lose(p, errLeaseEnded)
 	}
 }
 
 // lose ends a tenure that may have another owner, and the incarnation with it. One
 // that has ended holds nothing that could be lost.
-func (i *incarnation) lose(t *tenure, err error) {
-	if t.hasEnded() || !t.lose() {
+func (m *member) lose(p *partition, err error) {
+	if p.hasEnded() || !p.lose() {
 		return
 	}
-	i.count.LostPartitions.Add(1)
-	i.part(t)
-	i.journal.note(slog.LevelWarn, lost, t.place.Partition, err)
-	i.surprise(fmt.Errorf("partition %d: %w", t.place.Partition, err))
+	m.count.LostPartitions.Add(1)
+	m.takeOut(p)
+	m.logBatch.note(slog.LevelWarn, lost, p.keys.Partition, err)
+	m.surprise(fmt.Errorf("partition %d: %w", p.keys.Partition, err))
 }

@@ -16,17 +16,17 @@ import (
 // A Fed is the Source of a tenure without Redis: what it buffers comes from a
 // list of entries, over and over, and its acks are confirmed at once.
 type Fed struct {
-	*tenure
+	*partition
 	entries []redisconn.Entry
 	left    int
 }
 
 // NewFed returns a source that ends after n events. p is its processor.
 func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
-	t := &tenure{
+	t := &partition{
 		epoch: 1, log: slog.New(slog.DiscardHandler),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		tell: func(*tenure) {}, hurryAcks: func() {}, count: new(Counters), alone: newAlone(),
+		markDirty: func(*partition) {}, flushAcks: func() {}, count: new(Counters), isolation: newCrashIsolation(),
 	}
 	t.lease.Store(math.MaxInt64)
 	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.holdsAt, MayRun: t.enter})
@@ -34,7 +34,7 @@ func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	t.endCause = func() error { return errors.New("the source has ended") }
 	t.retries = retryqueue.New(retryqueue.Config{Retry: p.Retry, Log: t.log, Counts: &t.count.Counts, Limit: math.MaxInt64})
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
-	return &Fed{tenure: t, entries: entries, left: n}
+	return &Fed{partition: t, entries: entries, left: n}
 }
 
 // Timed has its iterations measured, as where somebody scrapes them.
@@ -49,7 +49,7 @@ func (f *Fed) Timed() *Fed {
 // entries are pushed as one read brings at most, and as many acks confirmed.
 func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	f.feed(n)
-	out, err := f.tenure.Take(n, within)
+	out, err := f.partition.Take(n, within)
 	f.left -= len(out)
 	return out, err
 }
@@ -59,11 +59,11 @@ func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 	if held, _, _ := f.buffer.Held(); held == 0 { // the IDs come again: no ack may be outstanding
 		f.Ack([]string{done}, false)
 		f.feed(1)
-		entries, _ := f.tenure.turn(1, 0)
+		entries, _ := f.partition.nextTurn(1, 0)
 		f.left -= len(entries)
 		return append(entries, redisconn.Entry{})[0], len(entries) > 0
 	}
-	e, ok := f.tenure.Next(done, checked)
+	e, ok := f.partition.Next(done, checked)
 	f.left--
 	return e, ok
 }

@@ -24,7 +24,7 @@ const (
 	shortBlock = 200 * time.Millisecond
 	// patience is how long a reader that should wake up is left alone first:
 	// a busy one comes back by itself.
-	kickPatience = time.Millisecond
+	interruptPatience = time.Millisecond
 	// consumerName is the only consumer of our group.
 	consumerName = "runnel"
 )
@@ -32,21 +32,21 @@ const (
 // The fetcher fills the buffers of an incarnation's partitions, shared out over
 // its readers.
 type fetcher struct {
-	x       *incarnation
-	readers []*reader
-	places  places
-	sizes   sizes
-	target  atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
+	x          *member
+	readers    []*reader
+	assignment readerAssignment
+	sizes      sizes
+	target     atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
 }
 
-func newFetcher(x *incarnation) *fetcher {
-	f := &fetcher{x: x, sizes: sizes{prefetch: x.p.PrefetchBytes}}
+func newFetcher(m *member) *fetcher {
+	f := &fetcher{x: m, sizes: sizes{prefetch: m.p.PrefetchBytes}}
 	f.target.Store(1)
-	for range x.p.ReadConns {
+	for range m.p.ReadConns {
 		f.readers = append(f.readers, &reader{
-			f: f, conn: x.w.client.NewReader(), byLog: map[string]*tenure{}, more: map[*tenure]bool{},
-			settling: outage.New(x.log, "end of a broken connection", &x.count.Errors),
-			wake:     make(chan struct{}, 1), kicks: make(chan struct{}, 1),
+			f: f, conn: m.w.client.NewReader(), byLog: map[string]*partition{}, more: map[*partition]bool{},
+			settling: outage.New(m.log, "end of a broken connection", &m.count.Errors),
+			wake:     make(chan struct{}, 1), interrupts: make(chan struct{}, 1),
 		})
 	}
 	return f
@@ -63,7 +63,7 @@ func (f *fetcher) run(ctx context.Context) {
 }
 
 // add begins to read a partition.
-func (f *fetcher) add(t *tenure) { f.settle(t).add(t) }
+func (f *fetcher) add(p *partition) { f.settle(p).add(p) }
 
 // remove ends reading a partition. It waits until no read that names it can
 // still be executed, and reports whether that is so. It gives up, false, only for a
@@ -74,14 +74,14 @@ func (f *fetcher) add(t *tenure) { f.settle(t).add(t) }
 //  2. the old read is executed, and takes entry 2 from the new group;
 //  3. a read of the new tenure brings entry 3, or the old one's reply comes
 //     before entry 1 does.
-func (f *fetcher) remove(t *tenure) bool {
-	removed := f.of(t).remove(t)
-	f.leave(t)
+func (f *fetcher) remove(p *partition) bool {
+	removed := f.of(p).remove(p)
+	f.leave(p)
 	return removed
 }
 
-// kick tells that a partition has room again.
-func (f *fetcher) kick(t *tenure) { f.of(t).kick() }
+// wakeReader tells that a partition has room again.
+func (f *fetcher) wakeReader(p *partition) { f.of(p).wakeUp() }
 
 // learn adapts to the size of the entries and to the load.
 func (f *fetcher) learn(largest int64, full bool) {
@@ -99,10 +99,10 @@ const maxTarget = 256
 
 // A reader is one connection that reads many partitions in one request.
 type reader struct {
-	f     *fetcher
-	conn  *redisconn.Reader
-	wake  chan struct{} // there may be something to read
-	kicks chan struct{} // the read under way should end
+	f          *fetcher
+	conn       *redisconn.Reader
+	wake       chan struct{} // there may be something to read
+	interrupts chan struct{} // the read under way should end
 
 	interrupted atomic.Bool // the read under way was
 	sight       sight
@@ -114,43 +114,43 @@ type reader struct {
 	quiet   int  // so many were asked in a row, and had nothing
 	again   int  // so many reads in a row of those in more
 
-	mu      sync.Mutex
-	more    map[*tenure]bool // gave all that they were asked for
-	tenures []*tenure
-	byLog   map[string]*tenure
-	done    chan struct{} // closed when the read under way cannot be executed any more; nil: none
-	reading map[*tenure]bool
+	mu         sync.Mutex
+	more       map[*partition]bool // gave all that they were asked for
+	partitions []*partition
+	byLog      map[string]*partition
+	done       chan struct{} // closed when the read under way cannot be executed any more; nil: none
+	reading    map[*partition]bool
 }
 
-func (r *reader) add(t *tenure) {
+func (r *reader) add(p *partition) {
 	r.mu.Lock()
-	r.tenures = append(r.tenures, t)
-	r.byLog[t.place.Log] = t
+	r.partitions = append(r.partitions, p)
+	r.byLog[p.keys.Log] = p
 	r.mu.Unlock()
-	r.kick()
+	r.wakeUp()
 }
 
-func (r *reader) remove(t *tenure) bool {
+func (r *reader) remove(p *partition) bool {
 	r.mu.Lock()
-	for i := range r.tenures {
-		if r.tenures[i] == t {
-			r.tenures = append(r.tenures[:i], r.tenures[i+1:]...)
-			delete(r.more, t)
+	for i := range r.partitions {
+		if r.partitions[i] == p {
+			r.partitions = append(r.partitions[:i], r.partitions[i+1:]...)
+			delete(r.more, p)
 			break
 		}
 	}
-	if r.byLog[t.place.Log] == t {
-		delete(r.byLog, t.place.Log)
+	if r.byLog[p.keys.Log] == p {
+		delete(r.byLog, p.keys.Log)
 	}
 	done := r.done
-	if !r.reading[t] {
+	if !r.reading[p] {
 		done = nil
 	}
 	r.mu.Unlock()
 	if done == nil {
 		return true
 	}
-	r.kick()
+	r.wakeUp()
 	select {
 	case <-done:
 		return true
@@ -161,13 +161,13 @@ func (r *reader) remove(t *tenure) bool {
 	select {
 	case <-done:
 		return true
-	case <-t.gone:
+	case <-p.gone:
 		return false
 	}
 }
 
-func (r *reader) kick() {
-	for _, c := range []chan struct{}{r.wake, r.kicks} {
+func (r *reader) wakeUp() {
+	for _, c := range []chan struct{}{r.wake, r.interrupts} {
 		select {
 		case c <- struct{}{}:
 		default:
@@ -182,7 +182,7 @@ func (r *reader) interrupt(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.kicks:
+		case <-r.interrupts:
 		}
 		r.mu.Lock()
 		done := r.done
@@ -190,7 +190,7 @@ func (r *reader) interrupt(ctx context.Context) {
 		if done == nil {
 			continue
 		}
-		for pause := kickPatience; !ended(done, pause); pause = min(4*pause, 200*time.Millisecond) {
+		for pause := interruptPatience; !ended(done, pause); pause = min(4*pause, 200*time.Millisecond) {
 			// An error needs no report: the read ends by itself within block.
 			r.interrupted.Store(true)
 			within(ctx, r.conn.Interrupt)
@@ -220,7 +220,7 @@ func (r *reader) run(ctx context.Context) {
 		var err error
 		switch {
 		case behind != nil:
-			err = r.history(ctx, behind, count)
+			err = r.readHistory(ctx, behind, count)
 		case len(set) > 0:
 			err = r.read(ctx, set, logs, count)
 		default:
@@ -242,14 +242,14 @@ func (r *reader) run(ctx context.Context) {
 }
 
 // begin notes which partitions the coming read names; mu is held.
-func (r *reader) begin(set []*tenure) {
+func (r *reader) begin(set []*partition) {
 	r.done = make(chan struct{})
 	r.interrupted.Store(false)
 	if r.reading == nil {
-		r.reading = map[*tenure]bool{}
+		r.reading = map[*partition]bool{}
 	}
-	for _, t := range set {
-		r.reading[t] = true
+	for _, p := range set {
+		r.reading[p] = true
 	}
 }
 
@@ -261,7 +261,7 @@ func (r *reader) finish() {
 	r.done = nil
 }
 
-func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count int) error {
+func (r *reader) read(ctx context.Context, set []*partition, logs []string, count int) error {
 	wait := block
 	if c := r.f.x.w.client; r.partial {
 		wait = 0
@@ -284,27 +284,27 @@ func (r *reader) read(ctx context.Context, set []*tenure, logs []string, count i
 }
 
 // take fills the buffers with what a read of a set brought, so many entries.
-func (r *reader) take(set []*tenure, chunks []redisconn.Chunk, count int) (brought int) {
+func (r *reader) take(set []*partition, chunks []redisconn.Chunk, count int) (brought int) {
 	full := false
 	r.mu.Lock()
-	for _, t := range set {
-		delete(r.more, t)
+	for _, p := range set {
+		delete(r.more, p)
 	}
 	r.mu.Unlock()
 	for _, c := range chunks {
 		brought += len(c.Entries)
 		r.mu.Lock()
-		t := r.byLog[c.Key]
-		if t != nil && len(c.Entries) >= count {
-			r.more[t] = true
+		p := r.byLog[c.Key]
+		if p != nil && len(c.Entries) >= count {
+			r.more[p] = true
 		}
 		r.mu.Unlock()
-		if t == nil {
+		if p == nil {
 			continue // released meanwhile: pending, and so the next owner's
 		}
 		full = full || len(c.Entries) >= count
 		r.f.x.count.Fetched.Add(int64(len(c.Entries)))
-		r.f.learn(t.receive(c.Entries), false)
+		r.f.learn(p.receive(c.Entries), false)
 	}
 	if full {
 		r.f.learn(0, true)
@@ -312,22 +312,22 @@ func (r *reader) take(set []*tenure, chunks []redisconn.Chunk, count int) (broug
 	return brought
 }
 
-// history reads what the server gave us and we do not hold. Until it is done
+// readHistory reads what the server gave us and we do not hold. Until it is done
 // the partition gets no new entries, which would pass the old ones.
-func (r *reader) history(ctx context.Context, t *tenure, count int) error {
-	entries, err := r.conn.History(ctx, r.f.x.group, consumerName, t.place.Log, t.buffer.Last(), count)
+func (r *reader) readHistory(ctx context.Context, p *partition, count int) error {
+	entries, err := r.conn.History(ctx, r.f.x.group, consumerName, p.keys.Log, p.buffer.Last(), count)
 	if err != nil {
-		return r.failed(ctx, []*tenure{t}, err)
+		return r.failed(ctx, []*partition{p}, err)
 	}
-	t.buffer.SetBehind(len(entries) >= count)
-	r.f.learn(t.receive(entries), len(entries) >= count) // what does not fit makes it behind again
+	p.buffer.SetBehind(len(entries) >= count)
+	r.f.learn(p.receive(entries), len(entries) >= count) // what does not fit makes it behind again
 	r.finish()
 	return nil
 }
 
 // failed sorts out the error of a read. It returns an error that should be
 // waited for before the next one.
-func (r *reader) failed(ctx context.Context, set []*tenure, err error) error {
+func (r *reader) failed(ctx context.Context, set []*partition, err error) error {
 	switch {
 	case errors.Is(err, redisconn.ErrUnknownOutcome):
 		r.recover(ctx, set)

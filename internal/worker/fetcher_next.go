@@ -13,28 +13,28 @@ const readsOfMore = 8
 // every partition with room, and of each at most what the fullest can hold. Where that
 // would be too much for one read it is some of them, in turn, or less of each. Then those that
 // had more are read by themselves, some at a time and more of each, and the rest now and then.
-func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure) {
+func (r *reader) next() (set []*partition, logs []string, count int, behind *partition) {
 	now := monotime.Now()
 	size, target := r.f.sizes.largest(now), int(r.f.target.Load())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.reading)
 	count = target
-	var more, rest []*tenure
+	var more, rest []*partition
 	moreCount, restCount := target, target
-	for i := range r.tenures {
-		t := r.tenures[(r.from+i)%len(r.tenures)]
-		n, isBehind := t.buffer.Room(size, target, now)
+	for i := range r.partitions {
+		p := r.partitions[(r.from+i)%len(r.partitions)]
+		n, isBehind := p.buffer.Room(size, target, now)
 		switch {
 		case n == 0:
 		case isBehind:
-			r.from = (r.from+i)%len(r.tenures) + 1 // others that are behind come next
-			r.begin([]*tenure{t})
-			return nil, nil, n, t
-		case r.more[t]:
-			set, more, moreCount = append(set, t), append(more, t), min(moreCount, n)
+			r.from = (r.from+i)%len(r.partitions) + 1 // others that are behind come next
+			r.begin([]*partition{p})
+			return nil, nil, n, p
+		case r.more[p]:
+			set, more, moreCount = append(set, p), append(more, p), min(moreCount, n)
 		default:
-			set, rest, restCount = append(set, t), append(rest, t), min(restCount, n)
+			set, rest, restCount = append(set, p), append(rest, p), min(restCount, n)
 		}
 	}
 	count = min(moreCount, restCount)
@@ -55,13 +55,13 @@ func (r *reader) next() (set []*tenure, logs []string, count int, behind *tenure
 	}
 	if r.partial {
 		set = set[:most]
-		r.from = slices.Index(r.tenures, set[most-1]) + 1
+		r.from = slices.Index(r.partitions, set[most-1]) + 1
 	}
 	if len(set) > 0 {
 		r.begin(set)
 	}
-	for _, t := range set {
-		logs = append(logs, t.place.Log)
+	for _, p := range set {
+		logs = append(logs, p.keys.Log)
 	}
 	return set, logs, each, nil
 }

@@ -33,15 +33,15 @@ func (e *EventError) Unwrap() error { return e.Err }
 
 // halted stores at which event the worker halts, for those who look later: the process ends, and
 // its log may be gone. It takes no longer than lastWords, and what cannot be stored by then is not.
-func (t *tenure) halted(err error) {
+func (p *partition) halted(err error) {
 	var at *EventError
-	if !errors.As(err, &at) || at.Stream != t.place.Stream || at.Partition != t.place.Partition || !t.keeps() {
+	if !errors.As(err, &at) || at.Stream != p.keys.Stream || at.Partition != p.keys.Partition || !p.keeps() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), lastWords)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), lastWords)
 	defer cancel()
-	q := store.Quarantine{Reason: retryqueue.ErrorText(at.Err), Event: at.ID, Worker: t.worker, At: t.shelf.Now()}
-	if err := t.shelf.i.w.client.Halted(ctx, t.place, t.number, q); err != nil {
-		t.log.Warn("why the worker halts could not be stored", "err", err)
+	q := store.Quarantine{Reason: retryqueue.ErrorText(at.Err), Event: at.ID, Worker: p.worker, At: p.parked.Now()}
+	if err := p.parked.i.w.client.Halted(ctx, p.keys, p.claim, q); err != nil {
+		p.log.Warn("why the worker halts could not be stored", "err", err)
 	}
 }

@@ -66,11 +66,11 @@ func (h *history) begins() {
 
 // settled notes that the processor has begun in every partition: this member owns what
 // it is assigned, or has been a member for as long as the others may take for theirs.
-func (i *incarnation) settled() {
-	if i.history.hasBegun() {
+func (m *member) settled() {
+	if m.history.hasBegun() {
 		return
 	}
-	if s := i.coord.State(); s.Settled() && len(s.Owned) > 0 || s.Joined && i.lasted() {
-		i.history.begins()
+	if s := m.coord.State(); s.Settled() && len(s.Owned) > 0 || s.Joined && m.lasted() {
+		m.history.begins()
 	}
 }

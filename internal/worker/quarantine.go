@@ -10,61 +10,61 @@ import (
 
 // Quarantine is Source.Quarantine. It is stored before the partition can move, so
 // that it holds for every later owner.
-func (t *tenure) Quarantine(ctx context.Context, event string, err error) {
-	t.timed()
-	t.leave()
-	t.yield()
-	t.count.Quarantined.Add(1)
-	t.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
-		"event", entryid.EventID(t.place.Partition, event), "err", err)
+func (p *partition) Quarantine(ctx context.Context, event string, err error) {
+	p.timed()
+	p.leave()
+	p.yieldTurn()
+	p.count.Quarantined.Add(1)
+	p.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
+		"event", entryid.EventID(p.keys.Partition, event), "err", err)
 	// An error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.
-	if t.Deadly(event) != nil { // after a resume it is tried again
-		_ = t.shelf.beginSuspect("")
+	if p.Deadly(event) != nil { // after a resume it is tried again
+		_ = p.parked.beginSuspect("")
 	}
-	_ = t.shelf.quarantine(store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: t.worker, At: t.shelf.Now()})
-	t.standStill()
+	_ = p.parked.quarantine(store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: p.worker, At: p.parked.Now()})
+	p.standStill()
 }
 
 // standStill waits until the tenure ends. It sees to it that it does when the
 // quarantine is over: the partition is then taken over again, from where it stood.
-func (t *tenure) standStill() {
+func (p *partition) standStill() {
 	for {
 		select {
-		case <-t.ending:
+		case <-p.ending:
 			return
-		case <-t.pokes:
+		case <-p.notified:
 		}
-		if t.shelf.resumed() {
-			t.log.Info("partition resumed by an operator")
-			t.retake()
-			<-t.ending
+		if p.parked.resumed() {
+			p.log.Info("partition resumed by an operator")
+			p.retake()
+			<-p.ending
 			return
 		}
 	}
 }
 
-// poke tells that an operator changed something about the partition.
-func (t *tenure) poke() {
-	t.stale.Store(true)
+// notify tells that an operator changed something about the partition.
+func (p *partition) notify() {
+	p.stale.Store(true)
 	select {
-	case t.pokes <- struct{}{}:
+	case p.notified <- struct{}{}:
 	default:
 	}
-	t.buffer.Interrupt()
+	p.buffer.Interrupt()
 }
 
 // quarantine stores it.
-func (s *shelf) quarantine(q store.Quarantine) error {
+func (s *redisStore) quarantine(q store.Quarantine) error {
 	return s.persist(func(ctx context.Context) error {
-		return s.i.w.client.Quarantine(ctx, s.t.place, s.t.number, q)
+		return s.i.w.client.Quarantine(ctx, s.t.keys, s.t.claim, q)
 	})
 }
 
 // resumed reports whether the stored quarantine is gone.
-func (s *shelf) resumed() (gone bool) {
+func (s *redisStore) resumed() (gone bool) {
 	err := s.persist(func(ctx context.Context) error {
-		q, err := s.i.w.client.Quarantined(ctx, s.t.place)
+		q, err := s.i.w.client.Quarantined(ctx, s.t.keys)
 		gone = q == nil
 		return err
 	})

@@ -71,7 +71,7 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 		lease := old.lease.Swap(monotime.Now() - 1)
 		// What Ack does behind us, with the acker before the refresh.
 		old.buffer.Done([]string{old.buffer.Owed().Taken}, false)
-		_ = r.x().acks.one.send(context.Background(), []*tenure{old})
+		_ = r.x().acks.one.send(context.Background(), []*partition{old})
 		old.lease.Store(lease)
 		if !old.isLost() {
 			r.t.Error("the tenure goes on with an ack that is never sent")
@@ -93,16 +93,16 @@ func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		t.Run(fmt.Sprint("the executor ID ends: ", ends), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := &incarnation{executor: &executor{}}
+				m := &member{executor: &executor{}}
 				ctx, cancel := context.WithCancel(t.Context())
-				x.ctx = ctx
+				m.ctx = ctx
 				defer cancel()
-				r := &reader{f: &fetcher{x: x}, byLog: map[string]*tenure{}, wake: make(chan struct{}, 1), kicks: make(chan struct{}, 1)}
-				old := &tenure{buffer: prefetch.New(prefetch.Config{Capacity: 8, MaxBytes: 1 << 20}), ending: make(chan struct{}), gone: make(chan struct{}), cancel: func(error) {}}
-				old.place.Log = "log"
+				r := &reader{f: &fetcher{x: m}, byLog: map[string]*partition{}, wake: make(chan struct{}, 1), interrupts: make(chan struct{}, 1)}
+				old := &partition{buffer: prefetch.New(prefetch.Config{Capacity: 8, MaxBytes: 1 << 20}), ending: make(chan struct{}), gone: make(chan struct{}), cancel: func(error) {}}
+				old.keys.Log = "log"
 				r.add(old)
 				r.mu.Lock()
-				r.begin([]*tenure{old})
+				r.begin([]*partition{old})
 				r.mu.Unlock()
 				old.lose()
 				quiet := make(chan bool, 1)
@@ -138,18 +138,18 @@ func TestRegainsLateWordIsNotAboutTheNextTenure(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
 		synctest.Wait()
-		i, old := r.x(), r.tenure()
+		m, old := r.x(), r.tenure()
 		time.Sleep(10 * time.Second)
-		if err := errors.Join(i.Release(r.t.Context(), 0), i.Acquire(r.t.Context(), 0, 0)); err != nil {
+		if err := errors.Join(m.Release(r.t.Context(), 0), m.Acquire(r.t.Context(), 0, 0)); err != nil {
 			r.t.Fatal(err)
 		}
 		next := r.tenure()
-		i.regain(old, store.GroupGone)
+		m.regain(old, store.GroupGone)
 		time.Sleep(time.Minute)
 		if r.tenure() != next || next == old {
 			r.t.Error("the tenure was replaced")
 		}
-		if s := i.coord.State(); !slices.Equal(s.Owned, []int{0}) {
+		if s := m.coord.State(); !slices.Equal(s.Owned, []int{0}) {
 			r.t.Errorf("the coordinator owns %v", s.Owned)
 		}
 		r.ready()
@@ -163,17 +163,17 @@ func TestReadyDoesNotCountTriesThatWereCalledOff(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		off, cancel := context.WithCancel(r.t.Context())
 		cancel()
-		i := r.x()
-		if err := i.Acquire(off, 0, 0); err == nil {
+		m := r.x()
+		if err := m.Acquire(off, 0, 0); err == nil {
 			r.t.Fatal("owned by a try that was called off")
 		}
 		r.ready()
-		i.note(r.t.Context(), 0, errors.New("no stream"))
+		m.note(r.t.Context(), 0, errors.New("no stream"))
 		if err := r.w.Ready(); err == nil || !strings.Contains(err.Error(), "partition 0 cannot be taken over: no stream") {
 			r.t.Errorf("ready: %v", err)
 		}
 		// The partition moves away: the try is called off.
-		if err := i.Acquire(off, 0, 0); err == nil {
+		if err := m.Acquire(off, 0, 0); err == nil {
 			r.t.Fatal("owned by a try that was called off")
 		}
 		r.ready()
@@ -271,15 +271,15 @@ func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
 		synctest.Wait()
-		i, old := r.x(), r.tenure()
-		if err := errors.Join(i.Release(r.t.Context(), 0), i.Acquire(r.t.Context(), 0, 0)); err != nil {
+		m, old := r.x(), r.tenure()
+		if err := errors.Join(m.Release(r.t.Context(), 0), m.Acquire(r.t.Context(), 0, 0)); err != nil {
 			r.t.Fatal(err)
 		}
 		old.lease.Store(monotime.Now() - 1)
-		i.acks.mark(old)
+		m.acks.mark(old)
 		time.Sleep(time.Minute)
-		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 0 || r.x() != i {
-			r.t.Errorf("%d partitions lost, rejoined: %v", lost, r.x() != i)
+		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 0 || r.x() != m {
+			r.t.Errorf("%d partitions lost, rejoined: %v", lost, r.x() != m)
 		}
 		r.add(2)
 		synctest.Wait()

@@ -87,20 +87,20 @@ func (r *rig) ends(result <-chan error) {
 			return
 		case <-time.After(patience):
 			r.t.Error("Run hangs")
-			for _, t := range r.x().owned() {
-				r.x().lose(t, errors.New("the test is over"))
+			for _, p := range r.x().owned() {
+				r.x().lose(p, errors.New("the test is over"))
 			}
 		}
 	}
 }
 
-func (r *rig) x() *incarnation { return r.w.executors[0].incarnation() }
+func (r *rig) x() *member { return r.w.executors[0].member() }
 
-func (r *rig) tenure() *tenure {
-	i := r.x()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.tenures[0]
+func (r *rig) tenure() *partition {
+	m := r.x()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.partitions[0]
 }
 
 func (r *rig) add(numbers ...int) {

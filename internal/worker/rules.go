@@ -35,8 +35,8 @@ type rulesKeeper struct {
 	known atomic.Pointer[rules.Generations]
 
 	mu      sync.Mutex
-	tenures map[*tenure]*incarnation
-	paused  map[*tenure]bool // logged as paused
+	tenures map[*partition]*member
+	paused  map[*partition]bool // logged as paused
 	set     rules.Set
 	asked   int64     // when the last reading was asked for, by monotime; 0: there was none
 	read    int64     // when its reply was there
@@ -46,7 +46,7 @@ type rulesKeeper struct {
 
 func newRulesKeeper(w *Worker) *rulesKeeper {
 	return &rulesKeeper{
-		w: w, wake: make(chan struct{}, 1), tenures: map[*tenure]*incarnation{}, paused: map[*tenure]bool{},
+		w: w, wake: make(chan struct{}, 1), tenures: map[*partition]*member{}, paused: map[*partition]bool{},
 	}
 }
 
@@ -76,19 +76,19 @@ func (k *rulesKeeper) generations() rules.Generations {
 }
 
 // admit takes a tenure in, which stays held back until it was looked after.
-func (k *rulesKeeper) admit(i *incarnation, t *tenure) {
+func (k *rulesKeeper) admit(m *member, p *partition) {
 	k.mu.Lock()
-	k.tenures[t] = i
+	k.tenures[p] = m
 	k.mu.Unlock()
 	k.look()
 }
 
 // dismiss forgets a tenure.
-func (k *rulesKeeper) dismiss(t *tenure) {
+func (k *rulesKeeper) dismiss(p *partition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.tenures, t)
-	delete(k.paused, t)
+	delete(k.tenures, p)
+	delete(k.paused, p)
 }
 
 // run keeps tenures to the rules until ctx ends.
@@ -145,14 +145,14 @@ func (k *rulesKeeper) apply() time.Duration {
 	}
 	// The server's time is at least this: a rule never ends early.
 	now := k.server.Add(time.Duration(monotime.Now() - k.read))
-	for t, i := range k.tenures {
-		if k.asked < t.since {
+	for p, m := range k.tenures {
+		if k.asked < p.since {
 			continue
 		}
-		held := len(k.set.Holding(t.place.Stream, t.place.Processor, t.place.Partition, now)) > 0
-		t.hold(held)
-		if held != k.paused[t] {
-			k.note(i, t, held)
+		held := len(k.set.Holding(p.keys.Stream, p.keys.Processor, p.keys.Partition, now)) > 0
+		p.hold(held)
+		if held != k.paused[p] {
+			k.note(m, p, held)
 		}
 	}
 	k.log(now)
@@ -160,8 +160,8 @@ func (k *rulesKeeper) apply() time.Duration {
 	if k.generations() != known {
 		k.known.Store(&known)
 		for _, x := range k.w.executors {
-			if i := x.incarnation(); i != nil {
-				i.hurry()
+			if m := x.member(); m != nil {
+				m.refreshSoon()
 			}
 		}
 	}
@@ -172,14 +172,14 @@ func (k *rulesKeeper) apply() time.Duration {
 	return min(end.Sub(now), idleRules)
 }
 
-func (k *rulesKeeper) note(i *incarnation, t *tenure, held bool) {
+func (k *rulesKeeper) note(m *member, p *partition, held bool) {
 	if held {
-		k.paused[t] = true
-		i.journal.note(slog.LevelInfo, paused, t.place.Partition, nil)
+		k.paused[p] = true
+		m.logBatch.note(slog.LevelInfo, paused, p.keys.Partition, nil)
 		return
 	}
-	delete(k.paused, t)
-	i.journal.note(slog.LevelInfo, resumed, t.place.Partition, nil)
+	delete(k.paused, p)
+	m.logBatch.note(slog.LevelInfo, resumed, p.keys.Partition, nil)
 }
 
 // log says, when it changes, which rules concern this worker.

@@ -148,12 +148,12 @@ func readsIn(log []redis.SlowLog) (asked [][2]int) {
 
 // held is how many entries a worker holds, and their bytes.
 func held(w *Worker) (n int, bytes int64) {
-	x := w.executors[0].incarnation()
-	if x == nil {
+	m := w.executors[0].member()
+	if m == nil {
 		return 0, 0
 	}
-	for _, t := range x.owned() {
-		waiting, size, _ := t.buffer.Held()
+	for _, p := range m.owned() {
+		waiting, size, _ := p.buffer.Held()
 		n, bytes = n+waiting, bytes+size
 	}
 	return n, bytes

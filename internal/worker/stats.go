@@ -51,21 +51,21 @@ func (w *Worker) Stats() *Stats {
 func (x *executor) stats() ProcessorStats {
 	s := ProcessorStats{Stream: x.p.Stream, Processor: x.p.Name, Partitions: x.p.Partitions, Counters: x.count, Timed: x.latencies.on}
 	s.Handler, s.Delay = x.latencies.sums()
-	i := x.incarnation()
-	if i == nil {
+	m := x.member()
+	if m == nil {
 		return s
 	}
-	state := i.coord.State()
+	state := m.coord.State()
 	s.Joined, s.Generation, s.Members, s.Assigned = state.Joined, state.Generation, state.Members, state.Assigned
 	now := monotime.Now()
-	for _, t := range i.owned() {
-		if t.holdsAt(now) {
-			s.Owned = append(s.Owned, t.place.Partition)
+	for _, p := range m.owned() {
+		if p.holdsAt(now) {
+			s.Owned = append(s.Owned, p.keys.Partition)
 		}
-		if t.running.Load() != 0 {
+		if p.running.Load() != 0 {
 			s.Running++
 		}
-		waiting, bytes, unacked := t.buffer.Held()
+		waiting, bytes, unacked := p.buffer.Held()
 		s.Waiting, s.Bytes, s.Unacked = s.Waiting+waiting, s.Bytes+bytes, s.Unacked+unacked
 	}
 	slices.Sort(s.Owned)

@@ -67,17 +67,17 @@ type Config struct {
 
 // A Worker runs once.
 type Worker struct {
-	cfg    *Config
-	client *store.Client
-	log    *slog.Logger
-	name   string
-	count  *Counters // of what is not an executor's
-	began  time.Time
-	trim   *maintenance
-	rules  *rulesKeeper
-	alone  *alone
-	moves  *mover
-	tasks  *leader.Tasks
+	cfg       *Config
+	client    *store.Client
+	log       *slog.Logger
+	name      string
+	count     *Counters // of what is not an executor's
+	began     time.Time
+	trimmer   *trimmer
+	rules     *rulesKeeper
+	isolation *crashIsolation
+	forwarder *forwarder
+	tasks     *leader.Tasks
 
 	executors []*executor
 	running   context.Context // when it ends the worker drains; set before anything runs
@@ -90,12 +90,12 @@ type Worker struct {
 
 // New returns a Worker that does nothing before Run.
 func New(cfg *Config) *Worker {
-	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), alone: newAlone(), running: context.Background()}
+	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), isolation: newCrashIsolation(), running: context.Background()}
 	w.tasks = &leader.Tasks{
 		List: cfg.Tasks, Client: cfg.Client, Worker: cfg.Worker, Poll: cfg.LeaderPoll, TimeZone: cfg.TimeZone, Log: cfg.Logger,
 		Errors: &w.count.Errors, Failures: &w.count.TaskFailures,
 	}
-	w.trim, w.rules, w.moves = newMaintenance(w), newRulesKeeper(w), newMover(w)
+	w.trimmer, w.rules, w.forwarder = newTrimmer(w), newRulesKeeper(w), newForwarder(w)
 	for _, p := range cfg.Processors {
 		w.executors = append(w.executors, newExecutor(w, p))
 	}
@@ -116,9 +116,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	services, stopServices := context.WithCancel(context.WithoutCancel(ctx))
 	var serving errgroup.Group
 	serving.Go(func() error { w.control(services); return nil })
-	serving.Go(func() error { w.trim.run(services); return nil })
+	serving.Go(func() error { w.trimmer.run(services); return nil })
 	serving.Go(func() error { w.rules.run(services); return nil })
-	serving.Go(func() error { w.moves.run(services); return nil })
+	serving.Go(func() error { w.forwarder.run(services); return nil })
 	tasks := make(chan struct{})
 	go func() {
 		defer close(tasks)
@@ -288,17 +288,17 @@ func (w *Worker) Ready() error {
 var errDraining = errors.New("draining")
 
 func (x *executor) ready() error {
-	i := x.incarnation()
-	if i == nil {
+	m := x.member()
+	if m == nil {
 		if err := x.blindness(); err != nil {
 			return fmt.Errorf("not reading: %w", err)
 		}
 		return errors.New("rejoining")
 	}
-	if err := i.notReading(); err != nil {
+	if err := m.notReading(); err != nil {
 		return err
 	}
-	s := i.coord.State()
+	s := m.coord.State()
 	switch {
 	case !s.Joined && s.Err != nil:
 		return fmt.Errorf("joining: %w", s.Err)
@@ -307,10 +307,10 @@ func (x *executor) ready() error {
 	case s.Err != nil:
 		return s.Err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, p := range s.Assigned {
-		if err := i.broken[p]; err != nil {
+		if err := m.broken[p]; err != nil {
 			return fmt.Errorf("partition %d cannot be taken over: %w", p, err)
 		}
 	}

@@ -7,18 +7,18 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// A hold is what a tenure has claimed of its worker's alone: for an event that may
+// An isolation is what a tenure has claimed of its worker's alone: for an event that may
 // have ended a process.
-type hold int
+type isolation int
 
 const (
-	holdsNothing hold = iota
-	holdsShare        // for one that a dead worker may have been at
-	holdsTurn         // for a suspect: no other one runs
-	holdsAlone        // for a suspect whose attempt decides: nothing else runs that may be the cause
+	notIsolated        isolation = iota
+	isolationShared              // for one that a dead worker may have been at
+	isolationTurn                // for a suspect: no other one runs
+	isolationExclusive           // for a suspect whose attempt decides: nothing else runs that may be the cause
 )
 
-// An alone lets suspects of one worker, events that may have ended a process,
+// A crashIsolation lets suspects of one worker, events that may have ended a process,
 // run one at a time. At its last attempt a suspect does not run beside events either
 // of which nobody knows whether they did: so that the next crash names its cause.
 //
@@ -30,10 +30,10 @@ const (
 // No event waits for one that runs for longer than its partition stays with a
 // dead worker: it may run for ever. Should the process die then, the cause is less
 // certain.
-type alone struct {
+type crashIsolation struct {
 	mu      sync.Mutex
 	running map[claimant]claimed
-	waiting map[claimant]hold
+	waiting map[claimant]isolation
 	timer   *time.Timer // wakes who waits for one that runs for long; nil: none
 	at      int64       // when, by monotime
 }
@@ -45,27 +45,29 @@ type claimant interface {
 }
 
 type claimed struct {
-	hold hold
+	hold isolation
 	away int64 // no other event waits for it from then on, by monotime
 }
 
-func newAlone() *alone { return &alone{running: map[claimant]claimed{}, waiting: map[claimant]hold{}} }
+func newCrashIsolation() *crashIsolation {
+	return &crashIsolation{running: map[claimant]claimed{}, waiting: map[claimant]isolation{}}
+}
 
 // claim reports whether t may run an event of that kind. Otherwise t is woken when it
 // is worth another try.
-func (a *alone) claim(t claimant, h hold) bool {
+func (a *crashIsolation) claim(t claimant, h isolation) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, free := monotime.Now(), true
 	for other, c := range a.running {
-		if other != t && now < c.away && (h == holdsAlone || c.hold == holdsAlone || h == holdsTurn && c.hold == holdsTurn) {
+		if other != t && now < c.away && (h == isolationExclusive || c.hold == isolationExclusive || h == isolationTurn && c.hold == isolationTurn) {
 			free = false
 			a.wakeAt(c.away)
 		}
 	}
-	if h == holdsShare {
+	if h == isolationShared {
 		for other, waits := range a.waiting {
-			free = free && (waits != holdsAlone || other == t) // or they would never have their turn
+			free = free && (waits != isolationExclusive || other == t) // or they would never have their turn
 		}
 	}
 	if !free {
@@ -78,7 +80,7 @@ func (a *alone) claim(t claimant, h hold) bool {
 }
 
 // release ends what claim allowed.
-func (a *alone) release(t claimant) {
+func (a *crashIsolation) release(t claimant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.running, t)
@@ -86,18 +88,18 @@ func (a *alone) release(t claimant) {
 }
 
 // forget ends the wait of t.
-func (a *alone) forget(t claimant) {
+func (a *crashIsolation) forget(t claimant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.waiting[t]
 	delete(a.waiting, t)
-	if h == holdsAlone {
+	if h == isolationExclusive {
 		a.wake() // others waited for its turn
 	}
 }
 
 // wakeAt has those that wait woken at a time, or before; mu is held.
-func (a *alone) wakeAt(at int64) {
+func (a *crashIsolation) wakeAt(at int64) {
 	if a.timer != nil {
 		if a.at <= at {
 			return
@@ -113,7 +115,7 @@ func (a *alone) wakeAt(at int64) {
 	})
 }
 
-func (a *alone) wake() {
+func (a *crashIsolation) wake() {
 	for t := range a.waiting {
 		t.nudge()
 	}

@@ -102,7 +102,7 @@ func (r *reader) answered(read bool) {
 		told = r.sight.rests()
 	}
 	if told {
-		r.f.x.hurry()
+		r.f.x.refreshSoon()
 	}
 }
 
@@ -114,19 +114,19 @@ func (r *reader) unanswered(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	x := r.f.x
-	switch lease, took := time.Duration(leaseEnd(0, x.p.LockExpiry)), r.sight.fails(err); {
+	m := r.f.x
+	switch lease, took := time.Duration(leaseDeadline(0, m.p.LockExpiry)), r.sight.fails(err); {
 	case took > lease:
-		x.surprise(fmt.Errorf("%w: %w", errNotReading, err))
+		m.surprise(fmt.Errorf("%w: %w", errNotReading, err))
 	case took > lease/4 && r.sight.tell():
-		x.hurry()
+		m.refreshSoon()
 	}
 }
 
 // blind reports whether no read has been answered for longer than a lease.
 func (r *reader) blind() bool {
 	since := r.sight.failing()
-	return since != 0 && monotime.Now() > leaseEnd(since, r.f.x.p.LockExpiry)
+	return since != 0 && monotime.Now() > leaseDeadline(since, r.f.x.p.LockExpiry)
 }
 
 // notReading returns the partitions that are not read because reads fail, since when
@@ -139,11 +139,11 @@ func (f *fetcher) notReading() (since map[int]int64, err error) {
 		}
 		err = why
 		r.mu.Lock()
-		for _, t := range r.tenures {
+		for _, p := range r.partitions {
 			if since == nil {
 				since = map[int]int64{}
 			}
-			since[t.place.Partition] = at
+			since[p.keys.Partition] = at
 		}
 		r.mu.Unlock()
 	}
@@ -151,8 +151,8 @@ func (f *fetcher) notReading() (since map[int]int64, err error) {
 }
 
 // notReading is an error while reads fail.
-func (i *incarnation) notReading() error {
-	since, err := i.fetch.notReading()
+func (m *member) notReading() error {
+	since, err := m.fetch.notReading()
 	if len(since) == 0 {
 		return nil
 	}
@@ -162,21 +162,21 @@ func (i *incarnation) notReading() error {
 // open connects the readers before the incarnation joins: one that cannot read should
 // own nothing. It tries for as long as ctx lives, but with some of the connections it
 // goes on without the others after a lease.
-func (i *incarnation) open(ctx context.Context) {
-	retry := outage.New(i.log, "connections for reads", &i.count.Errors)
-	defer i.setBlind(nil)
+func (m *member) open(ctx context.Context) {
+	retry := outage.New(m.log, "connections for reads", &m.count.Errors)
+	defer m.setBlind(nil)
 	for began := monotime.Now(); ; {
-		works, err := i.fetch.try(ctx)
+		works, err := m.fetch.try(ctx)
 		if err == nil || ctx.Err() != nil {
 			retry.Recovered()
 			return
 		}
-		if len(works) > 0 && monotime.Now() > leaseEnd(began, i.p.LockExpiry) {
-			i.log.Warn(fmt.Sprintf("reading over %d connections of %d", len(works), len(i.fetch.readers)), "err", err)
-			i.fetch.keep(works)
+		if len(works) > 0 && monotime.Now() > leaseDeadline(began, m.p.LockExpiry) {
+			m.log.Warn(fmt.Sprintf("reading over %d connections of %d", len(works), len(m.fetch.readers)), "err", err)
+			m.fetch.keep(works)
 			return
 		}
-		i.setBlind(err)
+		m.setBlind(err)
 		retry.Wait(ctx, err)
 	}
 }
@@ -220,8 +220,8 @@ func (f *fetcher) keep(works []*reader) {
 // standAside waits before an executor joins again that has lost its partitions because
 // it could not read, and had never read anything under its last ID: longer each time,
 // or it would take what it cannot read from those that can, again and again.
-func (x *executor) standAside(ctx context.Context, i *incarnation) {
-	for _, r := range i.fetch.readers {
+func (x *executor) standAside(ctx context.Context, m *member) {
+	for _, r := range m.fetch.readers {
 		if r.sight.worked {
 			x.aside = 0
 			return
@@ -260,9 +260,9 @@ func (x *executor) blindness() error {
 // So first the old connection is ended on the server, so that its read either
 // was executed or never will be; then our own history is read from the last
 // entry that we hold; then new entries again.
-func (r *reader) recover(ctx context.Context, set []*tenure) {
-	for _, t := range set {
-		t.buffer.SetBehind(true)
+func (r *reader) recover(ctx context.Context, set []*partition) {
+	for _, p := range set {
+		p.buffer.SetBehind(true)
 	}
 	retry := r.settling
 	for ctx.Err() == nil {
@@ -275,14 +275,14 @@ func (r *reader) recover(ctx context.Context, set []*tenure) {
 			// Another executor ID has other groups, which the old read cannot
 			// reach. Until then these get nothing more, for it might be out of
 			// order.
-			for _, t := range set {
-				t.beginEnd()
+			for _, p := range set {
+				p.beginEnd()
 			}
 			r.f.x.surprise(err)
 			return
 		case r.f.x.ctx.Err() != nil && (allLost(set) || r.blind()):
-			for _, t := range set {
-				r.f.x.lose(t, errNotReading)
+			for _, p := range set {
+				r.f.x.lose(p, errNotReading)
 			}
 			return // nobody reads under this ID any more
 		}
@@ -298,9 +298,9 @@ func within(ctx context.Context, call func(context.Context) error) error {
 	return call(ctx)
 }
 
-func allLost(set []*tenure) bool {
-	for _, t := range set {
-		if !t.isLost() {
+func allLost(set []*partition) bool {
+	for _, p := range set {
+		if !p.isLost() {
 			return false
 		}
 	}

@@ -14,10 +14,10 @@ import (
 // logged.
 const journalEvery = 100 * time.Millisecond
 
-// A journal logs what happens to partitions, those to which the same happened
+// A logBatch logs what happens to partitions, those to which the same happened
 // in one line: a start with 1 024 of them, or the loss of Redis, is one event
 // to an operator, not 1 024.
-type journal struct {
+type logBatch struct {
 	log  *slog.Logger
 	wake chan struct{}
 
@@ -50,16 +50,16 @@ const (
 	notTaken    = "partitions cannot be taken over, trying again; the others are not affected"
 )
 
-func newJournal(log *slog.Logger) *journal {
-	return &journal{log: log, wake: make(chan struct{}, 1)}
+func newLogBatch(log *slog.Logger) *logBatch {
+	return &logBatch{log: log, wake: make(chan struct{}, 1)}
 }
 
 // note writes something down. err is nil where nothing went wrong.
-func (j *journal) note(level slog.Level, what string, partition int, err error) {
+func (j *logBatch) note(level slog.Level, what string, partition int, err error) {
 	j.add(entry{level: level, what: what, partition: partition, err: err})
 }
 
-func (j *journal) add(e entry) {
+func (j *logBatch) add(e entry) {
 	j.mu.Lock()
 	j.entries = append(j.entries, e)
 	j.mu.Unlock()
@@ -70,7 +70,7 @@ func (j *journal) add(e entry) {
 }
 
 // run logs until ctx ends, and what is left then.
-func (j *journal) run(ctx context.Context) {
+func (j *logBatch) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,7 +90,7 @@ func (j *journal) run(ctx context.Context) {
 
 // write logs a line for each run of entries of one kind, in their order, with
 // the error of the first, and the longest of their times.
-func (j *journal) write() {
+func (j *logBatch) write() {
 	j.mu.Lock()
 	entries := j.entries
 	j.entries = nil

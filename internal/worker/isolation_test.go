@@ -13,22 +13,22 @@ import (
 // A suspect waits for its turn to be alone when the lease of its partition ends.
 // Other partitions of the worker do not wait for it any more.
 func TestEndOfATenureEndsItsTurn(t *testing.T) {
-	var own *tenure
+	var own *partition
 	p := &Processor{Prefetch: 1, PrefetchBytes: 1}
 	p.Consume = func(context.Context, Source) error {
-		want(t, "alone beside another one", own.claim(holdsAlone), false)
+		want(t, "alone beside another one", own.claimTurn(isolationExclusive), false)
 		own.beginEnd()
 		return nil
 	}
-	own = NewFed(p, nil, 0).tenure
-	other := NewFed(p, nil, 0).tenure
-	other.alone = own.alone
+	own = NewFed(p, nil, 0).partition
+	other := NewFed(p, nil, 0).partition
+	other.isolation = own.isolation
 	own.expiry, other.expiry = time.Minute, time.Minute
-	want(t, "another one that shares", other.claim(holdsShare), true)
-	x := &incarnation{executor: &executor{p: p}}
-	x.consume(own, nil)
+	want(t, "another one that shares", other.claimTurn(isolationShared), true)
+	m := &member{executor: &executor{p: p}}
+	m.consume(own, nil)
 	other.letGo()
-	want(t, "it shares again", other.claim(holdsShare), true)
+	want(t, "it shares again", other.claimTurn(isolationShared), true)
 }
 
 // A testClaimant claims of an alone; woken tells, once, that it was woken.
@@ -41,49 +41,49 @@ func (c *testClaimant) nudge()                     { c.wakes.Store(true) }
 func (c *testClaimant) woken() bool                { return c.wakes.Swap(false) }
 
 func TestSuspectsRunOneAtATime(t *testing.T) {
-	a := newAlone()
+	a := newCrashIsolation()
 	one, two, three := newClaimant(), newClaimant(), newClaimant()
-	want(t, "shared", a.claim(one, holdsShare), true)
-	want(t, "shared by two", a.claim(two, holdsShare), true)
-	want(t, "a suspect beside them", a.claim(three, holdsTurn), true)
-	want(t, "two suspects", a.claim(newClaimant(), holdsTurn), false)
+	want(t, "shared", a.claim(one, isolationShared), true)
+	want(t, "shared by two", a.claim(two, isolationShared), true)
+	want(t, "a suspect beside them", a.claim(three, isolationTurn), true)
+	want(t, "two suspects", a.claim(newClaimant(), isolationTurn), false)
 	a.release(three)
-	want(t, "alone beside them", a.claim(three, holdsAlone), false)
+	want(t, "alone beside them", a.claim(three, isolationExclusive), false)
 	a.release(one)
 	want(t, "woken", three.woken(), true)
-	want(t, "alone beside one", a.claim(three, holdsAlone), false)
-	want(t, "shared while one waits to be alone", a.claim(one, holdsShare), false)
+	want(t, "alone beside one", a.claim(three, isolationExclusive), false)
+	want(t, "shared while one waits to be alone", a.claim(one, isolationShared), false)
 	a.release(two)
-	want(t, "alone", a.claim(three, holdsAlone), true)
-	want(t, "two alone", a.claim(two, holdsAlone), false)
+	want(t, "alone", a.claim(three, isolationExclusive), true)
+	want(t, "two alone", a.claim(two, isolationExclusive), false)
 	one.woken()
 	a.release(three)
 	want(t, "both woken", one.woken() && two.woken(), true)
-	want(t, "shared before the one that waits longer", a.claim(one, holdsShare), false)
+	want(t, "shared before the one that waits longer", a.claim(one, isolationShared), false)
 	a.forget(two)
 	want(t, "woken when that one gives up", one.woken(), true)
-	want(t, "shared then", a.claim(one, holdsShare), true)
+	want(t, "shared then", a.claim(one, isolationShared), true)
 }
 
 // What runs for longer than a partition stays with a dead worker is not waited for,
 // and whoever waited is told.
 func TestNobodyWaitsForWhatHangs(t *testing.T) {
-	for _, hangs := range []hold{holdsShare, holdsTurn, holdsAlone} {
+	for _, hangs := range []isolation{isolationShared, isolationTurn, isolationExclusive} {
 		synctest.Test(t, func(t *testing.T) {
-			a := newAlone()
+			a := newCrashIsolation()
 			hanging, next, third := newClaimant(), newClaimant(), newClaimant()
 			want(t, "what hangs", a.claim(hanging, hangs), true)
 			time.Sleep(time.Second)
-			want(t, "beside it", a.claim(next, holdsAlone), false)
+			want(t, "beside it", a.claim(next, isolationExclusive), false)
 			time.Sleep(8 * time.Second)
 			want(t, "woken too early", next.woken(), false)
 			time.Sleep(time.Second)
 			synctest.Wait()
 			want(t, "woken", next.woken(), true)
-			want(t, "then", a.claim(next, holdsAlone), true)
-			want(t, "beside the second", a.claim(third, holdsTurn), false)
+			want(t, "then", a.claim(next, isolationExclusive), true)
+			want(t, "beside the second", a.claim(third, isolationTurn), false)
 			a.release(next)
-			want(t, "behind it", a.claim(third, holdsTurn), true)
+			want(t, "behind it", a.claim(third, isolationTurn), true)
 		})
 	}
 }
@@ -93,21 +93,21 @@ func TestNobodyWaitsForWhatHangs(t *testing.T) {
 func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entries := []redisconn.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}
-		own, other := NewFed(&Processor{Prefetch: 1, PrefetchBytes: 100}, nil, 0).tenure, newClaimant()
+		own, other := NewFed(&Processor{Prefetch: 1, PrefetchBytes: 100}, nil, 0).partition, newClaimant()
 		own.expiry = time.Hour
 		own.buffer.Push(entries)
 		if got, err := own.Take(1, 0); err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
-		want(t, "alone", own.claim(holdsAlone), true)
+		want(t, "alone", own.claimTurn(isolationExclusive), true)
 		own.Ack([]string{"1-0"}, false)
 		go func() { _, _ = own.Take(1, 0) }()
 		synctest.Wait()
-		want(t, "before the ack", own.alone.claim(other, holdsTurn), false)
+		want(t, "before the ack", own.isolation.claim(other, isolationTurn), false)
 		own.buffer.TakeAcks(1)
 		own.buffer.AcksConfirmed()
 		synctest.Wait()
-		want(t, "then", own.alone.claim(other, holdsTurn), true)
+		want(t, "then", own.isolation.claim(other, isolationTurn), true)
 		own.beginEnd()
 	})
 }

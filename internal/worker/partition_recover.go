@@ -17,34 +17,34 @@ import (
 // died. What waits was pending at the time of the refresh, if it waits before and after
 // it. What is with the consumer may have been moved by a script whose reply is under way,
 // so that two refreshes have to agree.
-func (i *incarnation) recover(ctx context.Context, t *tenure, before prefetch.Owed, r store.Renewed) error {
+func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed, r store.Renewed) error {
 	missing := func(id string) bool {
 		return id != "" && (r.Pending == 0 || entryid.Compare(id, r.Lowest) < 0)
 	}
-	now, known := t.buffer.Owed(), t.missing
-	t.missing = ""
+	now, known := p.buffer.Owed(), p.missing
+	p.missing = ""
 	id := ""
 	switch {
 	case now.Waiting == before.Waiting && missing(now.Waiting):
 		id = now.Waiting
 	case now.Taken == before.Taken && missing(now.Taken):
-		t.missing = now.Taken
+		p.missing = now.Taken
 		if known == now.Taken {
 			id = now.Taken
 		}
 	}
-	if id == "" || t.isEnding() || t.retaken.Load() {
+	if id == "" || p.isEnding() || p.retaken.Load() {
 		return nil
 	}
-	ids, err := i.w.client.Strays(ctx, t.place, i.group, id, straysAtOnce)
-	if err != nil || len(ids) == straysAtOnce || slices.Contains(ids, id) {
+	ids, err := m.w.client.Strays(ctx, p.keys, m.group, id, forgottenAtOnce)
+	if err != nil || len(ids) == forgottenAtOnce || slices.Contains(ids, id) {
 		return err // the embedded server leaves what was deleted out of the lowest
 	}
 	// Without the group the next takeover goes back to the floor.
-	if err := i.w.client.DestroyGroup(ctx, t.place, i.group); err != nil {
+	if err := m.w.client.DestroyGroup(ctx, p.keys, m.group); err != nil {
 		return err
 	}
-	i.journal.note(slog.LevelError, unassigned, t.place.Partition, fmt.Errorf("event %s", id))
-	i.regain(t, store.GroupGone)
+	m.logBatch.note(slog.LevelError, unassigned, p.keys.Partition, fmt.Errorf("event %s", id))
+	m.regain(p, store.GroupGone)
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// part notes what a tenure knew that has lost its partition, or of whose events Redis knows
+// takeOut notes what a tenure knew that has lost its partition, or of whose events Redis knows
 // something else.
-func (i *incarnation) part(t *tenure) {
-	given, _ := t.buffer.Delivered()
-	i.history.parts(store.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: given})
+func (m *member) takeOut(p *partition) {
+	given, _ := p.buffer.Delivered()
+	m.history.parts(store.Known{Place: p.keys, Group: m.group, Epoch: p.epoch, Given: given})
 }
 
 // A checkpoint is what a heartbeat knows of the floor that it has stored.
@@ -28,11 +28,11 @@ type checkpoint struct {
 // wentBack notes where Redis holds a floor below the one that it has confirmed, as after a
 // quick restart with an older copy: the lock may have outlived it. calm says that the
 // request before this one was confirmed too, so that none is under way that sets it back.
-func (i *incarnation) wentBack(t *tenure, calm bool, sent store.Renewal, r store.Renewed) {
-	c, stored := &t.stored, cmp.Or(r.Stored, "0-0")
+func (m *member) wentBack(p *partition, calm bool, sent store.Renewal, r store.Renewed) {
+	c, stored := &p.stored, cmp.Or(r.Stored, "0-0")
 	if c.floor != "" && entryid.Compare(stored, c.floor) < 0 && !c.told {
 		c.told = true
-		i.history.parts(store.Known{Place: t.place, Group: i.group, Epoch: t.epoch, Given: c.floor, Back: stored})
+		m.history.parts(store.Known{Place: p.keys, Group: m.group, Epoch: p.epoch, Given: c.floor, Back: stored})
 	}
 	c.calm, c.floor = true, ""
 	if calm {
@@ -42,31 +42,31 @@ func (i *incarnation) wentBack(t *tenure, calm bool, sent store.Renewal, r store
 
 // askForgotten finds out, of partitions that were lost, whether Redis has forgotten what was
 // known of them. Only who lost one knows that: the next owner believes what is stored.
-func (i *incarnation) askForgotten(ctx context.Context) {
-	known := i.history.toAsk()
+func (m *member) askForgotten(ctx context.Context) {
+	known := m.history.toAsk()
 	if len(known) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, i.p.LockExpiry/3) // a heartbeat waits for it
+	ctx, cancel := context.WithTimeout(ctx, m.p.LockExpiry/3) // a heartbeat waits for it
 	defer cancel()
-	found, err := i.w.client.Forgotten(ctx, known)
+	found, err := m.w.client.Forgotten(ctx, known)
 	if err != nil {
 		if redisconn.Unavailable(err) {
-			i.history.parts(known...)
+			m.history.parts(known...)
 		} else {
-			i.log.Warn("it is not known whether Redis has forgotten something", "member", i.id, "err", err)
+			m.log.Warn("it is not known whether Redis has forgotten something", "member", m.id, "err", err)
 		}
 		return
 	}
 	for n, f := range found {
-		i.forgot(known[n].Place.Partition, f)
+		m.forgot(known[n].Place.Partition, f)
 	}
 }
 
 // forgot tells what Redis has forgotten of a partition, unless it is nothing.
-func (i *incarnation) forgot(partition int, f *store.Forgotten) {
+func (m *member) forgot(partition int, f *store.Forgotten) {
 	if f != nil {
-		i.count.Forgotten.Add(1)
-		i.journal.note(slog.LevelError, gone, partition, f)
+		m.count.Forgotten.Add(1)
+		m.logBatch.note(slog.LevelError, gone, partition, f)
 	}
 }

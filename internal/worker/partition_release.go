@@ -26,17 +26,17 @@ const (
 
 // Release hands a partition over; see rebalance.Owner. It blocks until the
 // user's function returns, however long that takes, unless the incarnation ends.
-func (i *incarnation) Release(_ context.Context, partition int) error {
-	i.mu.Lock()
-	t, number := i.tenures[partition], i.claims[partition]
-	i.leaving[partition] = true
-	i.mu.Unlock()
+func (m *member) Release(_ context.Context, partition int) error {
+	m.mu.Lock()
+	p, number := m.partitions[partition], m.openClaims[partition]
+	m.leaving[partition] = true
+	m.mu.Unlock()
 	switch {
-	case t != nil:
-		i.end(t)
+	case p != nil:
+		m.end(p)
 	case number.Number != 0: // of a try that led to nothing, and may have left a lock
-		i.undo(i.w.client.Place(i.p.Stream, i.p.Name, partition), number)
-		i.unclaim(partition)
+		m.undo(m.w.client.Place(m.p.Stream, m.p.Name, partition), number)
+		m.unclaim(partition)
 	}
 	return nil
 }
@@ -51,38 +51,38 @@ func (i *incarnation) Release(_ context.Context, partition int) error {
 //  4. its acks are confirmed, for after the release they would be void;
 //  5. the lock is released, under this tenure's value: a late release of this
 //     tenure cannot touch a later one.
-func (i *incarnation) end(t *tenure) {
-	t.endIt.Do(func() {
-		t.beginEnd()
-		t.log.Debug("partition is being released", "member", i.id)
-		i.w.moves.remove(t)
-		quiet := i.fetch.remove(t)
-		returned := i.awaitConsumer(t)
+func (m *member) end(p *partition) {
+	p.endIt.Do(func() {
+		p.beginEnd()
+		p.log.Debug("partition is being released", "member", m.id)
+		m.w.forwarder.remove(p)
+		quiet := m.fetch.remove(p)
+		returned := m.awaitConsumer(p)
 		switch {
 		case !returned:
 			// It may still write somewhere: the lock keeps others out until it
 			// expires.
-			i.addStuck(t)
-		case quiet && t.flush():
-			i.unlock(t)
+			m.addStuck(p)
+		case quiet && p.flush():
+			m.unlock(p)
 		default:
-			if t.groupGone.Load() {
-				i.saveFloor(t)
+			if p.groupGone.Load() {
+				m.saveFloor(p)
 			}
-			i.undo(t.place, t.number)
+			m.undo(p.keys, p.claim)
 		}
-		i.mu.Lock()
-		if i.tenures[t.place.Partition] == t {
-			delete(i.tenures, t.place.Partition)
+		m.mu.Lock()
+		if m.partitions[p.keys.Partition] == p {
+			delete(m.partitions, p.keys.Partition)
 		}
-		i.mu.Unlock()
-		i.w.rules.dismiss(t)
-		close(t.ended)
-		t.log.Debug("partition released", "member", i.id, "lost", t.isLost(), "abandoned", !returned)
+		m.mu.Unlock()
+		m.w.rules.dismiss(p)
+		close(p.ended)
+		p.log.Debug("partition released", "member", m.id, "lost", p.isLost(), "abandoned", !returned)
 		if returned {
-			i.journal.note(slog.LevelInfo, released, t.place.Partition, nil)
+			m.logBatch.note(slog.LevelInfo, released, p.keys.Partition, nil)
 		} else {
-			i.journal.note(slog.LevelError, abandoned, t.place.Partition, nil)
+			m.logBatch.note(slog.LevelError, abandoned, p.keys.Partition, nil)
 		}
 	})
 }
@@ -90,22 +90,22 @@ func (i *incarnation) end(t *tenure) {
 // awaitConsumer waits until the consumer has returned. After Grace its context
 // ends. Then it goes on waiting while the incarnation lives, and reports; when
 // the incarnation ends, it gives up after a second more.
-func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
-	grace := time.NewTimer(i.p.Grace)
+func (m *member) awaitConsumer(p *partition) (returned bool) {
+	grace := time.NewTimer(m.p.Grace)
 	defer grace.Stop()
-	defer time.AfterFunc(waitingAfter, func() { i.tellWaiting(t) }).Stop()
+	defer time.AfterFunc(waitingAfter, func() { m.tellWaiting(p) }).Stop()
 	select {
-	case <-t.finished:
+	case <-p.finished:
 		return true
 	case <-grace.C:
 	}
-	t.cancel(i.endCause())
+	p.cancel(m.endCause())
 	late := time.NewTimer(stuckPatience)
 	defer late.Stop()
-	ended := i.ctx.Done()
+	ended := m.ctx.Done()
 	for reported := false; ; {
 		select {
-		case <-t.finished:
+		case <-p.finished:
 			return true
 		case <-ended:
 			ended = nil
@@ -116,25 +116,25 @@ func (i *incarnation) awaitConsumer(t *tenure) (returned bool) {
 			}
 			if !reported {
 				reported = true
-				i.count.Stuck.Add(1)
+				m.count.Stuck.Add(1)
 			}
-			t.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does, and a loop has to heed "+loopContext,
-				"after", time.Duration(monotime.Now()-t.running.Load()).Round(time.Second))
+			p.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does, and a loop has to heed "+loopContext,
+				"after", time.Duration(monotime.Now()-p.running.Load()).Round(time.Second))
 			late.Reset(time.Minute)
 		}
 	}
 }
 
 // tellWaiting says at shutdown whose function the worker waits for.
-func (i *incarnation) tellWaiting(t *tenure) {
-	if i.w.stopping() {
-		i.journal.add(entry{level: slog.LevelInfo, what: fmt.Sprintf(waiting, i.p.Grace), partition: t.place.Partition, since: t.running.Load()})
+func (m *member) tellWaiting(p *partition) {
+	if m.w.stopping() {
+		m.logBatch.add(entry{level: slog.LevelInfo, what: fmt.Sprintf(waiting, m.p.Grace), partition: p.keys.Partition, since: p.running.Load()})
 	}
 }
 
 // endCause is why a partition is given up.
-func (i *incarnation) endCause() error {
-	if i.w.stopping() {
+func (m *member) endCause() error {
+	if m.w.stopping() {
 		return ErrShutdown
 	}
 	return ErrReleased
@@ -142,29 +142,29 @@ func (i *incarnation) endCause() error {
 
 // saveFloor stores how far we have come, where our group does not say so any
 // more. If it does not work, what was done since the last refresh is repeated.
-func (i *incarnation) saveFloor(t *tenure) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), time.Second)
+func (m *member) saveFloor(p *partition) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), time.Second)
 	defer cancel()
-	_, err := i.w.client.Refresh(ctx, i.pulse(), []store.Renewal{t.renewal()})
+	_, err := m.w.client.Refresh(ctx, m.pulse(), []store.Renewal{p.renewal()})
 	if err != nil {
-		t.log.Warn("position not stored: events since the last refresh are repeated", "err", err)
+		p.log.Warn("position not stored: events since the last refresh are repeated", "err", err)
 	}
 }
 
 // unlock releases the lock while the lease holds; then it expires by itself.
-func (i *incarnation) unlock(t *tenure) {
-	t.freeing.Store(true)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.ctx), max(0, time.Duration(t.lease.Load()-monotime.Now())))
+func (m *member) unlock(p *partition) {
+	p.freeing.Store(true)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), max(0, time.Duration(p.lease.Load()-monotime.Now())))
 	defer cancel()
-	retry := outage.New(t.log, "release of the lock", &t.count.Errors)
+	retry := outage.New(p.log, "release of the lock", &p.count.Errors)
 	for {
-		held, err := i.w.client.Release(ctx, t.renewal())
+		held, err := m.w.client.Release(ctx, p.renewal())
 		if err == nil && !held { // as where Redis has forgotten the membership, too
-			i.part(t)
+			m.takeOut(p)
 		}
 		if err == nil || ctx.Err() != nil || !redisconn.Unavailable(err) {
 			if err != nil {
-				i.journal.note(slog.LevelWarn, notReleased, t.place.Partition, err)
+				m.logBatch.note(slog.LevelWarn, notReleased, p.keys.Partition, err)
 			}
 			return
 		}
@@ -172,34 +172,34 @@ func (i *incarnation) unlock(t *tenure) {
 	}
 }
 
-func (i *incarnation) addStuck(t *tenure) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.stuck = append(i.stuck, t.place.Partition)
+func (m *member) addStuck(p *partition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stuck = append(m.stuck, p.keys.Partition)
 }
 
-func (i *incarnation) stuckPartitions() []int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	slices.Sort(i.stuck)
-	return i.stuck
+func (m *member) stuckPartitions() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	slices.Sort(m.stuck)
+	return m.stuck
 }
 
 // suspect looks at one tenure whose group did not answer an ack as ours. If it
 // is ours after all, its acks are sent again.
-func (i *incarnation) suspect(t *tenure) {
-	i.wg.Go(func() {
+func (m *member) suspect(p *partition) {
+	m.wg.Go(func() {
 		// Not the handler's context: the drain needs the answer too.
-		ctx := context.WithoutCancel(i.ctx)
-		retry := outage.New(t.log, "acks", &t.count.Errors)
-		for !t.isLost() && !t.hasEnded() {
-			err := i.probe(ctx, []*tenure{t}, store.ErrFenced)
+		ctx := context.WithoutCancel(m.ctx)
+		retry := outage.New(p.log, "acks", &p.count.Errors)
+		for !p.isLost() && !p.hasEnded() {
+			err := m.probe(ctx, []*partition{p}, store.ErrFenced)
 			if err == nil {
 				return
 			}
 			retry.Wait(ctx, err)
 			if errors.Is(err, store.ErrFenced) {
-				i.acks.mark(t)
+				m.acks.mark(p)
 				return
 			}
 		}
@@ -208,18 +208,18 @@ func (i *incarnation) suspect(t *tenure) {
 
 // probe finds out which of these tenures are over, after a reply that named
 // none of them, and ends just those. If all are ours the reason is returned.
-func (i *incarnation) probe(ctx context.Context, set []*tenure, reason error) error {
+func (m *member) probe(ctx context.Context, set []*partition, reason error) error {
 	renewals := make([]store.Renewal, len(set))
-	for n, t := range set {
-		renewals[n] = t.renewal()
+	for n, p := range set {
+		renewals[n] = p.renewal()
 	}
-	states, err := i.w.client.Probe(ctx, renewals)
+	states, err := m.w.client.Probe(ctx, renewals)
 	if err != nil {
 		return err
 	}
 	found := false
-	for n, t := range set {
-		found = i.judge(t, states[n]) || found
+	for n, p := range set {
+		found = m.judge(p, states[n]) || found
 	}
 	if found {
 		return nil
@@ -228,59 +228,59 @@ func (i *incarnation) probe(ctx context.Context, set []*tenure, reason error) er
 }
 
 // judge acts on what the server thinks of a tenure and reports whether it is over.
-func (i *incarnation) judge(t *tenure, s store.State) bool {
-	if t.hasEnded() {
+func (m *member) judge(p *partition, s store.State) bool {
+	if p.hasEnded() {
 		return true // what was seen is our own release
 	}
 	switch s {
 	case store.Ours:
 		return false
 	case store.Lost:
-		if t.unlocking() {
+		if p.unlocking() {
 			return true
 		}
-		i.lose(t, errors.New("the lock is gone or somebody else's"))
+		m.lose(p, errors.New("the lock is gone or somebody else's"))
 	default:
-		i.regain(t, s)
+		m.regain(p, s)
 	}
 	return true
 }
 
 // regain ends a tenure whose group was destroyed while the lock is still ours,
 // and takes the partition over again under a new one. Nothing else is affected.
-func (i *incarnation) regain(t *tenure, s store.State) {
-	t.groupGone.Store(true)
-	if !t.lose() {
+func (m *member) regain(p *partition, s store.State) {
+	p.groupGone.Store(true)
+	if !p.lose() {
 		return
 	}
-	i.count.Regained.Add(1)
-	i.journal.note(slog.LevelWarn, regained, t.place.Partition, fmt.Errorf("found: %v", s))
-	i.retake(t)
+	m.count.Regained.Add(1)
+	m.logBatch.note(slog.LevelWarn, regained, p.keys.Partition, fmt.Errorf("found: %v", s))
+	m.retake(p)
 }
 
 // repeat takes a partition over again of which Redis has forgotten something: what is
 // to be done is what Redis knows.
-func (i *incarnation) repeat(t *tenure, why error) {
-	i.count.Regained.Add(1)
-	i.journal.note(slog.LevelWarn, forgotten, t.place.Partition, why)
-	i.part(t)
-	i.retake(t)
+func (m *member) repeat(p *partition, why error) {
+	m.count.Regained.Add(1)
+	m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Partition, why)
+	m.takeOut(p)
+	m.retake(p)
 }
 
 // retake ends a tenure while the lock is ours, and owns the partition again
 // under a new one; once, for two may have a reason.
-func (i *incarnation) retake(t *tenure) {
-	if t.retaken.Swap(true) {
+func (m *member) retake(p *partition) {
+	if p.retaken.Swap(true) {
 		return
 	}
-	i.wg.Go(func() {
-		i.end(t)
-		i.mu.Lock()
-		defer i.mu.Unlock()
+	m.wg.Go(func() {
+		m.end(p)
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		// Not after Release has returned: then it is the coordinator's turn.
 		// Nor after it was owned again since.
-		if !i.leaving[t.place.Partition] && i.tenures[t.place.Partition] == nil {
-			i.coord.Lost(t.place.Partition)
+		if !m.leaving[p.keys.Partition] && m.partitions[p.keys.Partition] == nil {
+			m.coord.Lost(p.keys.Partition)
 		}
 	})
 }

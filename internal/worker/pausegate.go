@@ -13,13 +13,13 @@ import (
 // longRunning is how long an iteration takes before heartbeats tell of it.
 const longRunning = 10 * time.Second
 
-// A gate stands between a partition and the user's function: what is paused or
+// A pauseGate stands between a partition and the user's function: what is paused or
 // blocked does not come through.
 //
 // Whoever goes through marks itself as running and then looks at the flag;
 // whoever closes the gate sets the flag and then looks who runs. So one of the
 // two sees the other.
-type gate struct {
+type pauseGate struct {
 	held    atomic.Bool  // no call of the function may begin
 	running atomic.Int64 // since when it may run, by monotime; 0: it does not
 	stuck   atomic.Bool  // it ignores that its Timeout is over
@@ -28,7 +28,7 @@ type gate struct {
 }
 
 // hold closes the gate or opens it.
-func (g *gate) hold(held bool) {
+func (g *pauseGate) hold(held bool) {
 	if g.held.Swap(held) && !held {
 		g.opened()
 	}
@@ -36,7 +36,7 @@ func (g *gate) hold(held bool) {
 
 // enter reports whether the function may run from now on, which is now by monotime; if
 // not, opened will be called.
-func (g *gate) enter(now int64) bool {
+func (g *pauseGate) enter(now int64) bool {
 	if g.held.Load() {
 		g.leave()
 		return false
@@ -50,7 +50,7 @@ func (g *gate) enter(now int64) bool {
 }
 
 // leave says that the function does not run.
-func (g *gate) leave() {
+func (g *pauseGate) leave() {
 	if g.running.Swap(0) == 0 {
 		return
 	}
@@ -61,41 +61,41 @@ func (g *gate) leave() {
 }
 
 // Stuck reports a function that ignores the end of its Timeout.
-func (t *tenure) Stuck(ctx context.Context, event string, after time.Duration, stack string) {
-	if !t.stuck.Swap(true) {
-		t.count.Stuck.Add(1)
+func (p *partition) Stuck(ctx context.Context, event string, after time.Duration, stack string) {
+	if !p.stuck.Swap(true) {
+		p.count.Stuck.Add(1)
 	}
-	t.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does, and a loop has to heed "+loopContext,
-		"event", entryid.EventID(t.place.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
-	t.changed() // heartbeats tell of it
+	p.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does, and a loop has to heed "+loopContext,
+		"event", entryid.EventID(p.keys.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
+	p.changed() // heartbeats tell of it
 }
 
-// told is what the heartbeat tells: which rules are in full effect, and where a
+// heartbeatInfo is what the heartbeat tells: which rules are in full effect, and where a
 // function has been running for long.
-func (i *incarnation) told() store.Beat {
-	known := i.w.rules.generations()
-	unread, _ := i.fetch.notReading()
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (m *member) heartbeatInfo() store.Beat {
+	known := m.w.rules.generations()
+	unread, _ := m.fetch.notReading()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	b := store.Beat{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
-	calm := len(i.stuck) == 0
+	calm := len(m.stuck) == 0
 	now := monotime.Now()
 	for partition, since := range unread {
 		b.NotReading[partition] = time.Now().Add(-time.Duration(now - since))
 	}
-	for _, t := range i.tenures {
-		held, since := t.held.Load(), t.running.Load()
+	for _, p := range m.partitions {
+		held, since := p.held.Load(), p.running.Load()
 		if since == 0 {
 			continue
 		}
 		calm = calm && !held
-		if took := time.Duration(now - since); took > longRunning || t.stuck.Load() {
-			b.Running[t.place.Partition] = time.Now().Add(-took)
+		if took := time.Duration(now - since); took > longRunning || p.stuck.Load() {
+			b.Running[p.keys.Partition] = time.Now().Add(-took)
 		}
 	}
 	if calm {
-		i.inEffect = known
+		m.inEffect = known
 	}
-	b.Rules = i.inEffect
+	b.Rules = m.inEffect
 	return b
 }

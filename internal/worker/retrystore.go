@@ -15,10 +15,10 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// shelf is the Shelf of a tenure: the parked events in Redis, under its fence.
-type shelf struct {
-	i *incarnation
-	t *tenure
+// redisStore is the Shelf of a tenure: the parked events in Redis, under its fence.
+type redisStore struct {
+	i *member
+	t *partition
 	// offset is the server's clock less monotime, in nanoseconds, as a reply told it
 	// that may have taken its time: never too large.
 	offset int64
@@ -28,12 +28,12 @@ type shelf struct {
 // context has ended.
 const lastWords = time.Second
 
-func (s *shelf) Now() int64 { return (monotime.Now() + s.offset) / int64(time.Millisecond) }
+func (s *redisStore) Now() int64 { return (monotime.Now() + s.offset) / int64(time.Millisecond) }
 
-func (s *shelf) Load() (states []store.RetryState, err error) {
+func (s *redisStore) Load() (states []store.RetryState, err error) {
 	err = s.persist(func(ctx context.Context) error {
 		var now time.Time
-		if states, now, err = s.i.w.client.Retries(ctx, s.t.place); err == nil {
+		if states, now, err = s.i.w.client.Retries(ctx, s.t.keys); err == nil {
 			s.offset = now.UnixNano() - monotime.Now()
 		}
 		return err
@@ -41,29 +41,29 @@ func (s *shelf) Load() (states []store.RetryState, err error) {
 	return states, err
 }
 
-func (s *shelf) Payload(id string) (e redisconn.Entry, there bool, err error) {
+func (s *redisStore) Payload(id string) (e redisconn.Entry, there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
-		e, there, err = s.i.w.client.Parked(ctx, s.t.place, id)
+		e, there, err = s.i.w.client.Parked(ctx, s.t.keys, id)
 		return err
 	})
 	return e, there, err
 }
 
-func (s *shelf) Begin(state store.RetryState) (e redisconn.Entry, there bool, err error) {
+func (s *redisStore) Begin(state store.RetryState) (e redisconn.Entry, there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
-		e, there, err = s.i.w.client.BeginRetry(ctx, s.t.place, s.t.number, state)
+		e, there, err = s.i.w.client.BeginRetry(ctx, s.t.keys, s.t.claim, state)
 		return err
 	})
 	return e, there, err
 }
 
-func (s *shelf) Park(ps []store.Parking) error {
+func (s *redisStore) Park(ps []store.Parking) error {
 	ids := make([]string, len(ps))
 	for i, p := range ps {
 		ids[i] = p.Entry.ID
 	}
 	err := s.persist(func(ctx context.Context) error {
-		return s.i.w.client.Park(ctx, s.t.place, s.t.number, s.i.p.Size, ps)
+		return s.i.w.client.Park(ctx, s.t.keys, s.t.claim, s.i.p.Size, ps)
 	})
 	if err == nil {
 		s.moved(ids)
@@ -71,23 +71,23 @@ func (s *shelf) Park(ps []store.Parking) error {
 	return err
 }
 
-func (s *shelf) Write(state store.RetryState) (there bool, err error) {
+func (s *redisStore) Write(state store.RetryState) (there bool, err error) {
 	err = s.persist(func(ctx context.Context) error {
-		there, err = s.i.w.client.WriteRetry(ctx, s.t.place, s.t.number, state)
+		there, err = s.i.w.client.WriteRetry(ctx, s.t.keys, s.t.claim, state)
 		return err
 	})
 	return there, err
 }
 
-func (s *shelf) Done(id string) error {
+func (s *redisStore) Done(id string) error {
 	return s.persist(func(ctx context.Context) error {
-		return s.i.w.client.Settle(ctx, s.t.place, s.t.number, id)
+		return s.i.w.client.Settle(ctx, s.t.keys, s.t.claim, id)
 	})
 }
 
-func (s *shelf) DeadLetter(d store.DeadLetter) error {
+func (s *redisStore) DeadLetter(d store.DeadLetter) error {
 	err := s.persist(func(ctx context.Context) error {
-		return s.i.w.client.Bury(ctx, s.t.place, s.t.number, d)
+		return s.i.w.client.Bury(ctx, s.t.keys, s.t.claim, d)
 	})
 	if err == nil {
 		s.moved([]string{d.Entry.ID})
@@ -96,14 +96,14 @@ func (s *shelf) DeadLetter(d store.DeadLetter) error {
 }
 
 // moved notes that events were acked together with their way out of the partition.
-func (s *shelf) moved(ids []string) {
+func (s *redisStore) moved(ids []string) {
 	s.i.count.Acked.Add(int64(s.t.buffer.Moved(ids)))
-	s.i.w.trim.mark(s.t)
+	s.i.w.trimmer.mark(s.t)
 }
 
 // persist makes a call until its outcome is known. All of them may be repeated
 // under one tenure. io.EOF: the tenure is over, or the function's grace.
-func (s *shelf) persist(call func(ctx context.Context) error) error {
+func (s *redisStore) persist(call func(ctx context.Context) error) error {
 	ctx := s.t.ctx
 	if ctx.Err() != nil && !s.t.isLost() {
 		var cancel context.CancelFunc
@@ -119,7 +119,7 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 			return err
 		case errors.Is(err, store.ErrFenced):
 			// The error is that nothing could be found out; then it goes on.
-			_ = s.i.probe(ctx, []*tenure{s.t}, err)
+			_ = s.i.probe(ctx, []*partition{s.t}, err)
 		}
 		retry.Wait(ctx, err)
 	}
@@ -127,16 +127,16 @@ func (s *shelf) persist(call func(ctx context.Context) error) error {
 }
 
 // keep gives a tenure what it needs to know of parked events and quarantines.
-func (i *incarnation) keep(t *tenure, pos store.Position) {
-	t.shelf = &shelf{i: i, t: t, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
-	t.retries = retryqueue.New(retryqueue.Config{
-		Retry: i.p.Retry, Store: t.shelf, Key: i.p.Key, Limit: i.p.Size,
-		Partition: t.place.Partition, Epoch: t.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.Aside, Log: t.log, Counts: &t.count.Counts,
+func (m *member) keep(p *partition, pos store.Position) {
+	p.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
+	p.retries = retryqueue.New(retryqueue.Config{
+		Retry: m.p.Retry, Store: p.parked, Key: m.p.Key, Limit: m.p.Size,
+		Partition: p.keys.Partition, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.Aside, Log: p.log, Counts: &p.count.Counts,
 	})
-	t.stale.Store(pos.Parked > 0)
-	t.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
-	t.careful = (i.p.Retry != nil || pos.Deaths > 1) && pos.Unclean && entryid.Compare(pos.Given, pos.Floor) > 0
-	t.pokes, t.poked = make(chan struct{}, 1), pos.Poke
-	t.retake = func() { i.retake(t) }
-	t.repeat = func(why error) { i.repeat(t, why) }
+	p.stale.Store(pos.Parked > 0)
+	p.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
+	p.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Unclean && entryid.Compare(pos.Given, pos.Floor) > 0
+	p.notified, p.notifications = make(chan struct{}, 1), pos.Poke
+	p.retake = func() { m.retake(p) }
+	p.repeat = func(why error) { m.repeat(p, why) }
 }

@@ -1,0 +1,38 @@
+package worker
+
+import "github.com/runnel-go/runnel/internal/store"
+
+// gapCounter are what a heartbeat knows of entries that were removed before they were
+// delivered.
+type gapCounter struct {
+	seen    int64  // how many there were, ever
+	counted string // the last position up to which they were counted
+}
+
+// counting asks a refresh to count, where something was delivered since it did.
+func (p *partition) counting(r store.Renewal) store.Renewal {
+	r.At, r.Count = p.buffer.Delivered()
+	if r.At == p.gaps.counted {
+		r.At = ""
+	}
+	return r
+}
+
+// countedBy takes in what a refresh counted.
+func (p *partition) countedBy(sent store.Renewal, r store.Renewed) {
+	if n := r.Lost - p.gaps.seen; n > 0 {
+		p.gaps.seen = r.Lost
+		p.missed(n)
+	}
+	if r.Counted {
+		p.gaps.counted = sent.At
+		p.buffer.Recount(sent.At, r.Count)
+	}
+}
+
+// missed counts and tells what was lost.
+func (p *partition) missed(n int64) {
+	p.count.Lost.Add(n)
+	floor, _ := p.buffer.Checkpoint()
+	p.log.Error("events lost: they were removed before they were processed, by a command or to make room; see LOST in status", "events", n, "floor", floor)
+}

@@ -1,0 +1,250 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
+	"github.com/runnel-go/runnel/internal/prefetch"
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A partition is one ownership of one partition by one executor ID. It is the
+// Source of its consumer.
+//
+// Its life: acquired → (ending: no more is delivered) → consumer finished →
+// acks flushed → unlocked. Lost cuts in anywhere: from then on nothing is
+// delivered and nothing is sent to Redis but the release of what may be ours.
+type partition struct {
+	buffer *prefetch.Buffer
+	pauseGate
+	keys   store.Place
+	claim  store.Tenure
+	epoch  int64
+	given  string // entries up to here were given to an earlier owner
+	expiry time.Duration
+	since  int64 // by monotime: the lock was obtained before
+	log    *slog.Logger
+
+	ctx    context.Context // the handler's
+	cancel context.CancelCauseFunc
+
+	lease     atomic.Int64 // until when it is surely ours, by monotime
+	ending    chan struct{}
+	endingIt  sync.Once
+	finished  chan struct{} // the consumer has returned
+	over      atomic.Bool   // lost
+	gone      chan struct{} // closed when it is lost
+	endIt     sync.Once     // see incarnation.end
+	retaken   atomic.Bool   // see incarnation.retake
+	freeing   atomic.Bool   // the lock is being released
+	groupGone atomic.Bool   // our consumer group was destroyed
+	ended     chan struct{} // incarnation.end is through
+
+	markDirty func(*partition) // tells the acker
+	flushAcks func()           // has it not wait for more
+	processed atomic.Int64     // and not yet in count
+	lapse     func()           // the lease is over
+	endCause  func() error     // why it ends, if it is not lost
+	count     *Counters
+	timing    timing
+	trimmable atomic.Bool // something was acked since the last trim
+
+	worker        string // its name
+	retries       *retryqueue.Queue
+	parked        *redisStore
+	isolation     *crashIsolation
+	retake        func()        // ends the tenure and owns the partition again
+	repeat        func(error)   // the same, for Redis has forgotten something
+	notified      chan struct{} // an operator changed something; one token
+	gaps          gapCounter    // the heartbeat's
+	missing       string        // an event that the last refresh did not find pending; the heartbeat's
+	stored        checkpoint    // the heartbeat's
+	notifications int64         // how often, as the last refresh told; the heartbeat's
+	stale         atomic.Bool   // what is parked has to be read (again)
+	careful       bool          // what comes next may have ended the owner before; the consumer's
+	turn          isolation     // the consumer's
+	share         share         // the consumer's
+	deaths        deaths        // the consumer's
+}
+
+func (p *partition) leaseLength() time.Duration { return p.expiry }
+func (p *partition) nudge()                     { p.buffer.Interrupt() }
+func (p *partition) Partition() int             { return p.keys.Partition }
+func (p *partition) Epoch() int64               { return p.epoch }
+func (p *partition) Ending() <-chan struct{}    { return p.ending }
+func (p *partition) holds() bool                { return p.holdsAt(monotime.Now()) }
+func (p *partition) holdsAt(now int64) bool     { return now < p.lease.Load() }
+func (p *partition) renewal() store.Renewal {
+	floor, read := p.buffer.Checkpoint()
+	return store.Renewal{Place: p.keys, Tenure: p.claim, Floor: floor, Read: read}
+}
+
+// repeated reports whether an earlier owner was given this entry.
+func (p *partition) repeated(id string) bool {
+	return p.given != "" && entryid.Compare(id, p.given) <= 0
+}
+
+// Redelivered is Source.Redelivered. It counts such entries, each once.
+func (p *partition) Redelivered(id string) bool {
+	if !p.repeated(id) {
+		return false
+	}
+	if p.retries.Runs(id) {
+		return true // its attempts are counted elsewhere, and it may be far ahead of what comes next
+	}
+	if p.timing.counted == "" || entryid.Compare(id, p.timing.counted) > 0 {
+		p.timing.counted = id
+		p.count.Repeated.Add(1)
+	}
+	return true
+}
+
+// receive adds what was read. Where Redis forgot what it had delivered, for a replica
+// that was behind is the master now, that comes again: then nothing more is taken in,
+// and the partition is taken over once more, from where Redis knows it to be. So
+// entries ascend under one epoch, and none of them is done twice under it.
+func (p *partition) receive(entries []redisconn.Entry) (largest int64) {
+	if p.retaken.Load() || len(entries) == 0 {
+		return 0 // what was read is pending, and the next tenure's
+	}
+	if first := entries[0].ID; entryid.Compare(first, p.buffer.Last()) <= 0 {
+		if p.isEnding() {
+			return 0 // so is this: whoever comes next begins with what Redis knows
+		}
+		p.repeat(fmt.Errorf("%s was delivered again", first))
+		return 0
+	}
+	return p.buffer.Push(entries)
+}
+
+// leaseDeadline is when a lease ends that was asked for at sent: a margin before the
+// server's expiry, for clocks that run at different speeds.
+func leaseDeadline(sent int64, expiry time.Duration) int64 { return sent + int64(expiry-expiry/5) }
+
+func (p *partition) isEnding() bool {
+	select {
+	case <-p.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *partition) Live() bool {
+	select {
+	case <-p.ending:
+		return false
+	default:
+		return p.holds()
+	}
+}
+
+// Holds is asked before each call of the user's function, which may come long
+// after Take: middleware waits between two attempts. While the partition is
+// paused it waits. If the tenure ends meanwhile, the context ends at once: what
+// was taken was not begun, and middleware must not take that for a failure. Nor
+// do other partitions wait meanwhile for their turn to be alone.
+func (p *partition) Holds() bool {
+	claimed := p.turn
+	for {
+		now := monotime.Now()
+		if !p.enter(now) {
+			p.yieldTurn()
+		} else if p.reclaimTurn(claimed) {
+			p.timing.begin()
+			return p.keepsAt(now)
+		}
+		if p.isEnding() {
+			p.isolation.forget(p)
+			p.cancel(p.endCause())
+			return false
+		}
+		<-p.buffer.Ready()
+		p.share.waited(monotime.Now() - now)
+	}
+}
+
+// reclaimTurn claims what was given back while the partition was paused.
+func (p *partition) reclaimTurn(h isolation) bool {
+	if p.claimTurn(h) {
+		return true
+	}
+	p.leave()
+	return false
+}
+
+// keeps reports whether the lease holds; if not, the tenure is lost. What is written
+// for an event that was processed asks this and not Holds, which waits while the
+// partition is paused.
+func (p *partition) keeps() bool { return p.keepsAt(monotime.Now()) }
+
+func (p *partition) keepsAt(now int64) bool {
+	if p.holdsAt(now) {
+		return true
+	}
+	p.lapse()
+	return false
+}
+
+func (p *partition) Ignored(ctx context.Context, n int, err error) {
+	p.timed()
+	if n == 0 { // the function has failed before it asked for an event
+		p.leave()
+		p.yieldTurn()
+	}
+	p.count.Ignored.Add(int64(n))
+	p.log.WarnContext(ctx, "error ignored", "events", n, "err", err)
+}
+
+// end begins the end: the consumer gets no more.
+func (p *partition) beginEnd() {
+	p.endingIt.Do(func() { close(p.ending) })
+	p.buffer.Close()
+}
+
+// lose ends the tenure at once: it may have another owner.
+func (p *partition) lose() (first bool) {
+	if p.over.Swap(true) {
+		return false
+	}
+	p.cancel(ErrLost)
+	close(p.gone)
+	p.beginEnd()
+	return true
+}
+
+// unlocking says that the lock is gone by our own doing.
+func (p *partition) unlocking() bool { return p.freeing.Load() }
+
+func (p *partition) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *partition) isLost() bool { return p.over.Load() }
+
+// flush waits until every ack is confirmed; false if the tenure is lost before.
+func (p *partition) flush() bool {
+	for !p.buffer.Flushed() {
+		p.flushAcks()
+		select {
+		case <-p.gone:
+			return false
+		case <-p.buffer.Ready():
+		}
+	}
+	return !p.isLost()
+}
