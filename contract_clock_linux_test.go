@@ -66,7 +66,7 @@ func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
 	rdb := server.Client(t)
 	await(t, "the worker that has nothing to do knows of the pause", func() bool {
 		for _, key := range rdb.Keys(t.Context(), "__beat:*").Val() {
-			if store.ParseBeat(rdb.Get(t.Context(), key).Val()).Rules.Pauses > 0 {
+			if store.ParseHeartbeat(rdb.Get(t.Context(), key).Val()).Rules.Pauses > 0 {
 				return true
 			}
 		}

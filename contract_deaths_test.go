@@ -183,7 +183,7 @@ func TestAnEventThatEndsEachWorkerCountsAsFailed(t *testing.T) {
 				quarantined := 0
 				for p := range 4 {
 					dead = append(dead, deadLetters(t, c, p)...)
-					if q, err := o.Quarantined(c.Context(), o.Place("items", "p", p)); err != nil {
+					if q, err := o.Quarantined(c.Context(), o.Partition("items", "p", p)); err != nil {
 						t.Error(err)
 					} else if q != nil {
 						quarantined++
@@ -213,7 +213,7 @@ func TestAnEventThatEndsEachWorkerIsShown(t *testing.T) {
 		defer o.Close()
 		shown := func() (found []string) {
 			for p := range 4 {
-				views, err := o.Views(c.Context(), []store.Place{o.Place("items", "p", p)})
+				views, err := o.Views(c.Context(), []store.Partition{o.Partition("items", "p", p)})
 				if err != nil || views[0].Err != nil {
 					t.Fatal(err, views)
 				}

@@ -63,7 +63,7 @@ func TestAKeyOfAnyBytesKeepsItsOrder(t *testing.T) {
 				wantNotes(t, &n, "1#1", "11#1", "1#2", "2#1")
 				o := operator(t, c)
 				defer o.Close()
-				letters, err := o.DeadLetters(c.Context(), o.Place("items", "p", 0), "", 10)
+				letters, err := o.DeadLetters(c.Context(), o.Partition("items", "p", 0), "", 10)
 				if err != nil || len(letters) != 1 || letters[0].Key != tt.key {
 					t.Errorf("dead letters %d, %v; want one with the key as it is", len(letters), err)
 				}
@@ -104,7 +104,7 @@ func TestKeysThatAnEarlierReleaseStoredAreFound(t *testing.T) {
 		}
 		o := operator(t, c)
 		defer o.Close()
-		place := o.Place("items", "p", 0)
+		place := o.Partition("items", "p", 0)
 		states, _, err := o.Retries(c.Context(), place)
 		if err != nil || len(states) != 1 || !states[0].HasKey(key) || states[0].HasKey("\xfe\xff\x01") || states[0].Key != `\xff\xfe`+"\x01" {
 			t.Fatalf("%+v, %v", states, err)
@@ -163,7 +163,7 @@ func TestARetryDoesNotWaitForAClockThatWasSetBack(t *testing.T) {
 			}
 			o := operator(t, c)
 			defer o.Close()
-			place := o.Place("items", "p", 0)
+			place := o.Partition("items", "p", 0)
 			for id, text := range c.Redis().HGetAll(c.Context(), place.Retry).Val() {
 				var state map[string]any
 				if err := json.Unmarshal([]byte(text), &state); err != nil {

@@ -32,7 +32,7 @@ func resume(t *testing.T, c *runneltest.Cluster, partition int, skip bool) {
 	t.Helper()
 	o := operator(t, c)
 	defer o.Close()
-	if _, ok, err := o.Resume(c.Context(), o.Place("items", "p", partition), skip); !ok || err != nil {
+	if _, ok, err := o.Resume(c.Context(), o.Partition("items", "p", partition), skip); !ok || err != nil {
 		t.Errorf("resume: %v, %v", ok, err)
 	}
 }
@@ -42,7 +42,7 @@ func deadLetters(t *testing.T, c *runneltest.Cluster, partition int) []string {
 	t.Helper()
 	o := operator(t, c)
 	defer o.Close()
-	letters, err := o.DeadLetters(c.Context(), o.Place("items", "p", partition), "", 1000)
+	letters, err := o.DeadLetters(c.Context(), o.Partition("items", "p", partition), "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func parkedIn(t *testing.T, c *runneltest.Cluster, partition int) int {
 	t.Helper()
 	o := operator(t, c)
 	defer o.Close()
-	states, _, err := o.Retries(c.Context(), o.Place("items", "p", partition))
+	states, _, err := o.Retries(c.Context(), o.Partition("items", "p", partition))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestOperatorsChangeWhatIsParked(t *testing.T) {
 		ready(c, "a")
 		o := operator(t, c)
 		defer o.Close()
-		place := o.Place("items", "p", 0)
+		place := o.Partition("items", "p", 0)
 		parked := func() []string {
 			states, _, err := o.Retries(c.Context(), place)
 			if err != nil {

@@ -37,14 +37,14 @@ func (a *App) RetryDead(ctx context.Context, stream, processor string, ids ...st
 	if err != nil {
 		return 0, err
 	}
-	done, owners := 0, map[int]store.Place{}
+	done, owners := 0, map[int]store.Partition{}
 	defer func() {
 		for _, p := range owners {
-			client.Poke(ctx, p)
+			client.NotifyOwner(ctx, p)
 		}
 	}()
 	for _, d := range letters {
-		p := client.Place(stream, processor, d.Partition)
+		p := client.Partition(stream, processor, d.Partition)
 		ok, err := client.Revive(ctx, p, d.Letter, meta.Size)
 		if err != nil {
 			return done, err

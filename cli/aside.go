@@ -196,8 +196,8 @@ func unknownProcessor(stream, processor string, there []string) error {
 	return fmt.Errorf("stream %s has no processor %q; %s; a processor is there once a worker has run it", stream, processor, known(there))
 }
 
-func (a *aside) place(s *session, partition int) store.Place {
-	return s.client.Place(a.stream, a.processor, partition)
+func (a *aside) place(s *session, partition int) store.Partition {
+	return s.client.Partition(a.stream, a.processor, partition)
 }
 
 // ago says how long a time is past, "-" for none.

@@ -21,8 +21,8 @@ import (
 type owner struct {
 	t       *testing.T
 	c       *store.Client
-	place   store.Place
-	tenure  store.Tenure
+	place   store.Partition
+	tenure  store.Claim
 	entries []redisconn.Entry
 }
 
@@ -47,7 +47,7 @@ func (s *shop) owners(n int) []*owner {
 	}
 	var all []*owner
 	for i := range meta.Partitions {
-		o := &owner{t: s.t, c: c, place: c.Place("orders", "printer", i), tenure: store.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
+		o := &owner{t: s.t, c: c, place: c.Partition("orders", "printer", i), tenure: store.Claim{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
 		o.must(c.Lock(s.t.Context(), o.place, o.tenure, time.Hour, 0))
 		_, err := c.Takeover(s.t.Context(), o.place, o.tenure, "", 0)
 		o.must(err)
@@ -75,7 +75,7 @@ func (o *owner) must(err error) {
 func (o *owner) bury(key, text string) {
 	o.t.Helper()
 	for _, e := range o.entries {
-		o.must(o.c.Bury(o.t.Context(), o.place, o.tenure, store.DeadLetter{
+		o.must(o.c.DeadLetter(o.t.Context(), o.place, o.tenure, store.DeadLetter{
 			Entry: e, Key: key, Attempts: 3, First: time.Now(), Last: time.Now(), Error: text, Reason: "failed", Epoch: 7,
 		}))
 	}
@@ -219,7 +219,7 @@ func TestProcessorResume(t *testing.T) {
 		t.Error(text)
 	}
 	for i, skip := range []string{"", bob.entries[0].ID} {
-		next := store.Tenure{Executor: "bbbbbbbbbbbbbbbb", Number: 1}
+		next := store.Claim{Executor: "bbbbbbbbbbbbbbbb", Number: 1}
 		o := []*owner{ada, bob}[i]
 		o.must(o.c.Unlock(t.Context(), o.place, o.tenure))
 		o.must(o.c.Lock(t.Context(), o.place, next, time.Hour, 0))

@@ -60,8 +60,8 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	s := owned(t, 4)
 	s.attended()
 	c := client(t, s)
-	p := c.Place("orders", "printer", 1)
-	me := store.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}
+	p := c.Partition("orders", "printer", 1)
+	me := store.Claim{Executor: "aaaaaaaaaaaaaaaa", Number: 1}
 	if err := c.Lock(t.Context(), p, me, time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +87,11 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 	s.attended()
 	c := client(t, s)
 	const executor = "eeeeeeeeeeeeeeee"
-	if err := c.Lock(t.Context(), c.Place("orders", "printer", 1), store.Tenure{Executor: executor, Number: 1}, time.Hour, 0); err != nil {
+	if err := c.Lock(t.Context(), c.Partition("orders", "printer", 1), store.Claim{Executor: executor, Number: 1}, time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
 	s.untyped("status").matches(t, `(?m)^1 .* ok\b`)
-	beat := store.Beat{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // 0 is not its own
+	beat := store.HeartbeatInfo{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // 0 is not its own
 	if err := s.rdb.Set(t.Context(), c.Keys().Beat("orders", "printer", executor), beat.Encode(), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestCheckFindsWhatIsLostHeldOrWithoutAnOwner(t *testing.T) {
 	s := owned(t, 4)
 	s.attended()
 	c := client(t, s)
-	s.rdb.HSet(t.Context(), c.Place("orders", "printer", 0).Own, "lost", 7)
+	s.rdb.HSet(t.Context(), c.Partition("orders", "printer", 0).Own, "lost", 7)
 	s.untyped("check").want(t, 3, "stream orders: processor printer: 7 events lost, removed before they were processed, above 0; --max-lost 7 accepts that\n", "")
 	s.untyped("check", "--max-lost", "7").want(t, 0, "OK", "")
 	s.untyped("processor", "pause", "orders/printer").want(t, 0, "pause of processor:orders/printer", "")
@@ -168,8 +168,8 @@ func TestCheckFindsWhatIsLostHeldOrWithoutAnOwner(t *testing.T) {
 	s.untyped("processor", "unpause", "orders/printer").want(t, 0, "is removed", "")
 	// An event of two minutes ago, in a partition that the worker does not own.
 	id := fmt.Sprint(time.Now().Add(-2*time.Minute).UnixMilli(), "-0")
-	log := c.Place("orders", "printer", 1).Log
-	s.rdb.Del(t.Context(), log, c.Place("orders", "printer", 1).Own)
+	log := c.Partition("orders", "printer", 1).Log
+	s.rdb.Del(t.Context(), log, c.Partition("orders", "printer", 1).Own)
 	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: log, ID: id, Values: []any{"data", "x"}})
 	if v := s.checked(3, "--max-lost", "7"); len(v.Findings) != 1 || v.Findings[0].What != "owner" || *v.Findings[0].Partition != 1 || v.Findings[0].Value < 120_000 {
 		t.Errorf("%+v", v)
@@ -181,7 +181,7 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 	s.attended()
 	ctx := t.Context()
 	s.untyped("check").want(t, 0, "OK: ", "")
-	own := client(t, s).Place("orders", "printer", 1).Own
+	own := client(t, s).Partition("orders", "printer", 1).Own
 	store := func(at time.Time) {
 		text := fmt.Sprintf(`{"v":1,"what":"partition","from":"1-1","to":"2-2","epoch":5,"at":%d}`, at.UnixMilli())
 		if err := s.rdb.HSet(ctx, own, "forgotten", text).Err(); err != nil {

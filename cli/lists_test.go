@@ -115,7 +115,7 @@ func TestProcessorLs(t *testing.T) {
 	if _, err := s.orders.SendAfter(t.Context(), time.Hour, order{Customer: "ada"}); err != nil {
 		t.Fatal(err)
 	}
-	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: client(t, s).Place("orders", "printer", 1).Dead, Values: []any{"data", "x"}})
+	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: client(t, s).Partition("orders", "printer", 1).Dead, Values: []any{"data", "x"}})
 	s.untyped("processor", "pause", "orders/printer", "--partition", "1").want(t, 0, "pause of partition:orders/printer/1", "")
 	list := told[[]listedProcessor](s, "processor", "ls")
 	if len(list) != 1 {

@@ -123,7 +123,7 @@ func (g *goal) settle(ctx context.Context, c *store.Client, p *inspect.Processor
 		if s.Err != "" {
 			return fmt.Errorf("partition %d cannot be looked at: %s", n, s.Err)
 		}
-		to, err := c.Step(ctx, c.Place(p.Stream, p.Processor, n), s.Floor, g.steps)
+		to, err := c.Step(ctx, c.Partition(p.Stream, p.Processor, n), s.Floor, g.steps)
 		if err != nil {
 			return err
 		}

@@ -181,11 +181,11 @@ func pythonRuns(members []inspect.MemberState) bool {
 // removeProcessor takes the processor out of the metadata last: until then the
 // command finds it, and may be repeated. A worker that starts it meanwhile holds
 // locks, which ends the removal, or registers it again.
-func removeProcessor(ctx context.Context, client *store.Client, far *progress, p *inspect.ProcessorState, dead bool, forget func(context.Context, store.Place, bool) error) error {
+func removeProcessor(ctx context.Context, client *store.Client, far *progress, p *inspect.ProcessorState, dead bool, forget func(context.Context, store.Partition, bool) error) error {
 	defer far.clear()
 	for i, s := range p.Partitions {
 		far.of("forgot "+p.Stream+"/"+p.Processor+": partitions", int64(i), int64(len(p.Partitions)))
-		err := forget(ctx, client.Place(p.Stream, p.Processor, s.Partition), dead)
+		err := forget(ctx, client.Partition(p.Stream, p.Processor, s.Partition), dead)
 		switch {
 		case errors.Is(err, store.ErrHeld):
 			return fmt.Errorf("%s/%s partition %d has an owner: stop its worker, or wait until its lock has expired, and repeat", p.Stream, p.Processor, s.Partition)

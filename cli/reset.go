@@ -95,7 +95,7 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err := to.settle(ctx, s.client, &state.Processors[at], numbers); err != nil {
 		return err
 	}
-	r := &reset{far: s.progress(), client: s.client, stream: stream, processor: processor, tenure: store.Tenure{Executor: store.NewExecutorID(), Number: 1}}
+	r := &reset{far: s.progress(), client: s.client, stream: stream, processor: processor, tenure: store.Claim{Executor: store.NewExecutorID(), Number: 1}}
 	if c.Bool(flagDryRun) {
 		moves, err := preview(state.Processors[at].Partitions, numbers, to)
 		if err != nil {
@@ -174,8 +174,8 @@ func writeMoves(w io.Writer, moves []moved) error {
 type reset struct {
 	client            *store.Client
 	stream, processor string
-	tenure            store.Tenure
-	held              []store.Place
+	tenure            store.Claim
+	held              []store.Partition
 	far               *progress
 }
 
@@ -216,7 +216,7 @@ func (r *reset) run(ctx context.Context, numbers []int, to *goal) (moves []moved
 	defer r.far.clear()
 	for i, n := range numbers {
 		r.far.of("locked", int64(i), int64(len(numbers)))
-		if err := r.lock(ctx, r.client.Place(r.stream, r.processor, n)); err != nil {
+		if err := r.lock(ctx, r.client.Partition(r.stream, r.processor, n)); err != nil {
 			return nil, err
 		}
 	}
@@ -229,11 +229,11 @@ func (r *reset) run(ctx context.Context, numbers []int, to *goal) (moves []moved
 		if err != nil {
 			return moves, err
 		}
-		floor, err := r.client.Reset(ctx, p, r.tenure, to.in(p.Partition))
+		floor, err := r.client.Reset(ctx, p, r.tenure, to.in(p.Number))
 		if err != nil {
 			return moves, err
 		}
-		moves = append(moves, moved{p.Partition, old.Floor, floor})
+		moves = append(moves, moved{p.Number, old.Committed, floor})
 	}
 	return moves, nil
 }
@@ -256,18 +256,18 @@ func (r *reset) nobodyAlive(ctx context.Context) error {
 	return nil
 }
 
-func (r *reset) lock(ctx context.Context, p store.Place) error {
+func (r *reset) lock(ctx context.Context, p store.Partition) error {
 	err := r.client.Lock(ctx, p, r.tenure, resetExpiry, 0)
 	if !errors.Is(err, store.ErrHeld) {
 		r.held = append(r.held, p) // of an unknown outcome too: it may be ours
 		return err
 	}
-	views, viewErr := r.client.Views(ctx, []store.Place{p})
+	views, viewErr := r.client.Views(ctx, []store.Partition{p})
 	if viewErr != nil || views[0].Owner == "" {
 		return fmt.Errorf("%w; nothing was changed", err)
 	}
 	return fmt.Errorf("stream %s partition %d: processor %s: owned by executor %s, whose lock expires in %s: stop its worker, or wait; nothing was changed",
-		r.stream, p.Partition, r.processor, views[0].Owner, shortly(views[0].LockLeft))
+		r.stream, p.Number, r.processor, views[0].Owner, shortly(views[0].LockLeft))
 }
 
 // unlock gives the partitions back, also when ctx has ended.

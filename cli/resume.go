@@ -67,7 +67,7 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 
 // resumePartition ends a quarantine.
 func (s *session) resumePartition(ctx context.Context, stream, processor string, n int, skip bool) (resumed, error) {
-	q, ok, err := s.client.Resume(ctx, s.client.Place(stream, processor, n), skip)
+	q, ok, err := s.client.Resume(ctx, s.client.Partition(stream, processor, n), skip)
 	if err != nil {
 		return resumed{}, err
 	}

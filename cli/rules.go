@@ -249,7 +249,7 @@ func (s *session) checkKnown(ctx context.Context, scope rules.Scope, yet bool) e
 // awaitRules waits until nothing runs, and says from time to time what still does.
 func (s *session) awaitRules(ctx context.Context, scope rules.Scope) error {
 	said := time.Now()
-	err := inspect.AwaitRules(ctx, s.client, scope, func(holdouts []store.Holdout) {
+	err := inspect.AwaitRules(ctx, s.client, scope, func(holdouts []store.NotPausedYet) {
 		if time.Since(said) < waitingEvery {
 			return
 		}

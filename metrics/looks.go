@@ -44,10 +44,10 @@ func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) (
 	if err != nil {
 		return nil, err
 	}
-	var places []store.Place
+	var places []store.Partition
 	for _, p := range processors {
 		for _, n := range p.Owned {
-			places = append(places, client.Place(p.Stream, p.Processor, n))
+			places = append(places, client.Partition(p.Stream, p.Processor, n))
 		}
 	}
 	seen, err := inspect.Places(ctx, client, places, l.count)

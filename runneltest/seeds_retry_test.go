@@ -142,7 +142,7 @@ func (s *retryStorm) unparked() string {
 	client := s.operator()
 	defer client.Close()
 	for p := range stormParts {
-		states, _, err := client.Retries(s.c.Context(), client.Place("parcels", "check", p))
+		states, _, err := client.Retries(s.c.Context(), client.Partition("parcels", "check", p))
 		if err != nil || len(states) > 0 {
 			return fmt.Sprintf("partition %d has parked %+v, %v", p, states, err)
 		}
@@ -161,7 +161,7 @@ func (s *retryStorm) burials() {
 		}
 	}
 	for p := range stormParts {
-		letters, err := client.DeadLetters(s.c.Context(), client.Place("parcels", "check", p), "", 100_000)
+		letters, err := client.DeadLetters(s.c.Context(), client.Partition("parcels", "check", p), "", 100_000)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -191,8 +191,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 // An owner owns a partition of orders/printer, and can make dead letters of its events.
 type owner struct {
 	s       *shop
-	place   store.Place
-	tenure  store.Tenure
+	place   store.Partition
+	tenure  store.Claim
 	entries []redisconn.Entry
 }
 
@@ -203,7 +203,7 @@ func (s *shop) own(customers ...string) *owner {
 	for i, name := range customers {
 		s.must(s.orders.Send(ctx, order{Customer: name, Note: fmt.Sprint("note ", i)}))
 	}
-	o := &owner{s: s, place: s.c.Place("orders", "printer", 0), tenure: store.Tenure{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
+	o := &owner{s: s, place: s.c.Partition("orders", "printer", 0), tenure: store.Claim{Executor: "aaaaaaaaaaaaaaaa", Number: 1}}
 	s.must(s.c.Lock(ctx, o.place, o.tenure, time.Hour, 0))
 	_, err := s.c.Takeover(ctx, o.place, o.tenure, "", 0)
 	s.must(err)
@@ -219,7 +219,7 @@ func (s *shop) own(customers ...string) *owner {
 
 func (o *owner) bury(i int, key, text string) {
 	o.s.t.Helper()
-	o.s.must(o.s.c.Bury(o.s.t.Context(), o.place, o.tenure, store.DeadLetter{
+	o.s.must(o.s.c.DeadLetter(o.s.t.Context(), o.place, o.tenure, store.DeadLetter{
 		Entry: o.entries[i], Key: key, Attempts: 3, First: time.Now(), Last: time.Now(), Error: text, Reason: "failed", Epoch: 7,
 	}))
 }

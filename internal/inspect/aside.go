@@ -68,9 +68,9 @@ func (f *Filter) chooses(ids []string, hasKey func(string) bool, err, reason str
 // occupied are those of the partitions that have something, and those that cannot be
 // looked at: reading them tells why.
 func occupied(ctx context.Context, c *store.Client, stream, processor string, partitions []int, has func(store.View) bool) ([]int, error) {
-	places := make([]store.Place, len(partitions))
+	places := make([]store.Partition, len(partitions))
 	for i, n := range partitions {
-		places[i] = c.Place(stream, processor, n)
+		places[i] = c.Partition(stream, processor, n)
 	}
 	views, err := c.Views(ctx, places)
 	if err != nil {
@@ -122,7 +122,7 @@ func Dead(ctx context.Context, c *store.Client, stream, processor string, f Filt
 	var trips pace
 	looked := 0
 	for _, n := range partitions {
-		p, after := c.Place(stream, processor, n), ""
+		p, after := c.Partition(stream, processor, n), ""
 		if !f.Since.IsZero() {
 			after = fmt.Sprintf("%d-0", max(f.Since.UnixMilli(), 0))
 		}
@@ -169,7 +169,7 @@ func NewestDead(ctx context.Context, c *store.Client, p *ProcessorState) (newest
 		if s.Dead == 0 {
 			continue
 		}
-		d, ok, err := c.LastDead(ctx, c.Place(p.Stream, p.Processor, s.Partition))
+		d, ok, err := c.LastDead(ctx, c.Partition(p.Stream, p.Processor, s.Partition))
 		if err != nil {
 			return nil, err
 		}
@@ -241,7 +241,7 @@ func Retries(ctx context.Context, c *store.Client, stream, processor string, f F
 	}
 	looked := 0
 	for _, n := range partitions {
-		states, now, err := c.Retries(ctx, c.Place(stream, processor, n))
+		states, now, err := c.Retries(ctx, c.Partition(stream, processor, n))
 		if err != nil {
 			return nil, err
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-var me = store.Tenure{Executor: alice, Number: 1}
+var me = store.Claim{Executor: alice, Number: 1}
 
 // pending makes alice own a partition and read n entries: 1-0, 2-0, …
-func pending(t *testing.T, c *store.Client, p store.Place, n int) []redisconn.Entry {
+func pending(t *testing.T, c *store.Client, p store.Partition, n int) []redisconn.Entry {
 	t.Helper()
 	for i := range n {
 		must(t, c.Redis().XAdd(t.Context(), &redis.XAddArgs{Stream: p.Log, ID: fmt.Sprint(i+1, "-0"), Values: []any{"data", i}}).Err())
@@ -33,12 +33,12 @@ func pending(t *testing.T, c *store.Client, p store.Place, n int) []redisconn.En
 func TestWhatStandsAsideIsCounted(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
-		p := c.Place("orders", "printer", 2)
+		p := c.Partition("orders", "printer", 2)
 		entries := pending(t, c, p, 5)
 		for i, e := range entries[:3] {
 			must(t, c.Park(t.Context(), p, me, 0, []store.Parking{{Entry: e, State: store.RetryState{Attempts: i}}}))
 		}
-		must(t, c.Bury(t.Context(), p, me, store.DeadLetter{Entry: entries[3]}))
+		must(t, c.DeadLetter(t.Context(), p, me, store.DeadLetter{Entry: entries[3]}))
 		must(t, c.Quarantine(t.Context(), p, me, store.Quarantine{Reason: "no ink", Event: "5-0", Worker: "w1", At: 1767225600123}))
 		got, err := Processor(t.Context(), c, "orders", "printer", 0)
 		must(t, err)
@@ -61,11 +61,11 @@ func TestDeadLettersAreChosen(t *testing.T) {
 		began := time.Now().Add(-time.Minute)
 		letters := map[string]store.DeadLetter{}
 		for n := range 3 {
-			p := c.Place("orders", "printer", n)
+			p := c.Partition("orders", "printer", n)
 			entries := pending(t, c, p, 4)
 			slices.Reverse(entries) // they die in another order than they came
 			for i, e := range entries {
-				must(t, c.Bury(t.Context(), p, me, store.DeadLetter{
+				must(t, c.DeadLetter(t.Context(), p, me, store.DeadLetter{
 					Entry: e, Key: fmt.Sprint("k", i%2), Attempts: 3, Error: fmt.Sprint("Fault ", i), Reason: "failed", Last: began,
 				}))
 			}
@@ -119,9 +119,9 @@ func TestDeadLettersAreChosen(t *testing.T) {
 func TestDeadLettersOverManyPages(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
-		p := c.Place("orders", "printer", 0)
+		p := c.Partition("orders", "printer", 0)
 		for _, e := range pending(t, c, p, 2*lettersPerTrip) {
-			must(t, c.Bury(t.Context(), p, me, store.DeadLetter{Entry: e}))
+			must(t, c.DeadLetter(t.Context(), p, me, store.DeadLetter{Entry: e}))
 		}
 		var looked []int
 		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0}, Looked: func(n int) { looked = append(looked, n) }}, false)
@@ -138,7 +138,7 @@ func TestDeadLettersOverManyPages(t *testing.T) {
 func TestStatesOfParkedEvents(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
-		p := c.Place("orders", "printer", 1)
+		p := c.Partition("orders", "printer", 1)
 		entries := pending(t, c, p, 6)
 		soon := time.Now().Add(time.Hour).UnixMilli()
 		for i, s := range []store.RetryState{
@@ -191,11 +191,11 @@ func TestStatesOfParkedEvents(t *testing.T) {
 func TestTheOldestDeadLettersAreChosen(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		stream(t, c, "orders", "printer")
-		p := c.Place("orders", "printer", 2)
+		p := c.Partition("orders", "printer", 2)
 		entries := pending(t, c, p, 60)
 		slices.Reverse(entries)
 		for _, e := range entries {
-			must(t, c.Bury(t.Context(), p, me, store.DeadLetter{Entry: e}))
+			must(t, c.DeadLetter(t.Context(), p, me, store.DeadLetter{Entry: e}))
 		}
 		got, err := Dead(t.Context(), c, "orders", "printer", Filter{Partitions: []int{0, 2}, Limit: 3}, false)
 		must(t, err)

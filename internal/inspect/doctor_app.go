@@ -38,7 +38,7 @@ func (d *doctor) app(ctx context.Context) error {
 	if err := l.prepare(ctx, streams); err != nil {
 		return err
 	}
-	processors, partitions, places := 0, map[string]int{}, []store.Place(nil)
+	processors, partitions, places := 0, map[string]int{}, []store.Partition(nil)
 	for _, stream := range streams {
 		m, _, err := l.meta(stream)
 		if err != nil {
@@ -78,7 +78,7 @@ func (d *doctor) found(err error, advice string) {
 }
 
 // partitions looks whether partitions can be read, as processors see them.
-func (d *doctor) partitions(ctx context.Context, places []store.Place) error {
+func (d *doctor) partitions(ctx context.Context, places []store.Partition) error {
 	views, err := d.c.Views(ctx, places)
 	if redisconn.Denied(err) {
 		d.found(err, "")

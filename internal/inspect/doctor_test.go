@@ -147,9 +147,9 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 		spoil       func(key string) error
 	}{
 		{c.Keys().Leader(), "delete or rename it", func(key string) error { return rdb.RPush(ctx, key, "x").Err() }},
-		{c.Place("orders", "printer", 2).Log, "delete or rename it", func(key string) error { return rdb.Set(ctx, key, "x", 0).Err() }},
-		{c.Place("orders", "printer", 1).Own, "DEL that key", func(key string) error { return rdb.HSet(ctx, key, "epoch", "garbage").Err() }},
-		{c.Place("returns", "", 3).Log, "delete or rename it", func(key string) error { return rdb.Set(ctx, key, "x", 0).Err() }},
+		{c.Partition("orders", "printer", 2).Log, "delete or rename it", func(key string) error { return rdb.Set(ctx, key, "x", 0).Err() }},
+		{c.Partition("orders", "printer", 1).Own, "DEL that key", func(key string) error { return rdb.HSet(ctx, key, "epoch", "garbage").Err() }},
+		{c.Partition("returns", "", 3).Log, "delete or rename it", func(key string) error { return rdb.Set(ctx, key, "x", 0).Err() }},
 	} {
 		if err := tt.spoil(tt.key); err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 		}
 	}
 	for n := range 4 { // eight findings, for each is of two processors
-		if err := rdb.Set(ctx, c.Place("many", "a", n).Log, "x", 0).Err(); err != nil {
+		if err := rdb.Set(ctx, c.Partition("many", "a", n).Log, "x", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -81,10 +81,10 @@ func Partitions(ctx context.Context, c *store.Client, stream, processor string, 
 	return Places(ctx, c, placesOf(c, stream, processor, numbers), count)
 }
 
-func placesOf(c *store.Client, stream, processor string, numbers []int) []store.Place {
-	places := make([]store.Place, len(numbers))
+func placesOf(c *store.Client, stream, processor string, numbers []int) []store.Partition {
+	places := make([]store.Partition, len(numbers))
 	for i, n := range numbers {
-		places[i] = c.Place(stream, processor, n)
+		places[i] = c.Partition(stream, processor, n)
 	}
 	return places
 }
@@ -92,7 +92,7 @@ func placesOf(c *store.Client, stream, processor string, numbers []int) []store.
 // Places looks at partitions as processors see them, at those of all processors together: that costs little more than
 // to look for one of them. It takes one round trip for 1024 partitions of one processor unless entries have to be counted.
 // Who the workers are it does not tell. count is as for App.
-func Places(ctx context.Context, c *store.Client, places []store.Place, count int64) ([]PartitionState, error) {
+func Places(ctx context.Context, c *store.Client, places []store.Partition, count int64) ([]PartitionState, error) {
 	count = cmp.Or(count, CountAtMost)
 	views, err := c.Views(ctx, places)
 	if err != nil {
@@ -101,10 +101,10 @@ func Places(ctx context.Context, c *store.Client, places []store.Place, count in
 	out := make([]PartitionState, 0, len(views))
 	for i, v := range views {
 		s := PartitionState{
-			Partition: places[i].Partition, Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
+			Partition: places[i].Number, Executor: v.Owner, LockLeft: v.LockLeft.Milliseconds(),
 			Epoch: v.Epoch, Tenure: v.Tenure, Group: v.Group, Pending: v.Pending, Lag: v.Behind,
 			Length: v.Length, Appended: v.Added, Floor: v.Floor, End: v.End, Oldest: v.Oldest, Delayed: v.Delayed,
-			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Partition, v.Quarantine), Halt: quarantineOf(places[i].Partition, v.Halt), Forgotten: forgottenOf(v.Forgotten),
+			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Number, v.Quarantine), Halt: quarantineOf(places[i].Number, v.Halt), Forgotten: forgottenOf(v.Forgotten),
 		}
 		if v.Oldest != "" {
 			// An entry with an ID of the future was appended by somebody with such a clock.

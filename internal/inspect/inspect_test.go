@@ -80,11 +80,11 @@ func TestProcessor(t *testing.T) {
 		_, err := c.Group("orders", "printer").Swap(ctx, nil, g.Encode())
 		must(t, err)
 		must(t, c.Redis().Set(ctx, c.Keys().Beat("orders", "printer", alice), "1", time.Hour).Err())
-		mine := c.Place("orders", "printer", 2)
+		mine := c.Partition("orders", "printer", 2)
 		for i := range 10 {
 			must(t, c.Redis().XAdd(ctx, &redis.XAddArgs{Stream: mine.Log, ID: fmt.Sprint("1-", i+1), Values: []any{"data", "x"}}).Err())
 		}
-		tenure := store.Tenure{Executor: alice, Number: 3}
+		tenure := store.Claim{Executor: alice, Number: 3}
 		must(t, c.Lock(ctx, mine, tenure, time.Hour, 0))
 		pos, err := c.Takeover(ctx, mine, tenure, "", 0)
 		must(t, err)

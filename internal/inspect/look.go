@@ -209,7 +209,7 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 }
 
 // allPlaces are a stream's partitions as each of its processors sees them.
-func allPlaces(c *store.Client, stream string, m store.Meta) (places []store.Place) {
+func allPlaces(c *store.Client, stream string, m store.Meta) (places []store.Partition) {
 	names := m.Processors
 	if len(names) == 0 {
 		names = []string{""} // what is the same for all processors
@@ -337,7 +337,7 @@ func (l *look) beat(m *MemberState, stream, processor string) error {
 		return fmt.Errorf("stream %s: processor %s: heartbeat of %s: %w", stream, processor, m.Executor, v.Err)
 	}
 	m.Alive, m.HeartbeatLeft = v.There, v.Left.Milliseconds()
-	beat := store.ParseBeat(v.Text)
+	beat := store.ParseHeartbeat(v.Text)
 	m.Running, m.NotReading = beat.Running, beat.NotReading
 	return nil
 }

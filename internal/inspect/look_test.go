@@ -54,7 +54,7 @@ func TestLookAtKeysOfAWrongType(t *testing.T) {
 		ctx := t.Context()
 		stream(t, c, "orders", "printer")
 		must(t, c.Redis().ZAdd(ctx, c.Keys().Delayed("orders", 1).Due, redis.Z{Score: 1, Member: "7"}).Err())
-		must(t, c.Redis().Set(ctx, c.Place("orders", "printer", 1).Dead, "x", 0).Err())
+		must(t, c.Redis().Set(ctx, c.Partition("orders", "printer", 1).Dead, "x", 0).Err())
 		must(t, c.Redis().Set(ctx, c.Keys().Delayed("orders", 2).Due, "x", 0).Err())
 		a, err := App(ctx, c, "", 0)
 		must(t, err)

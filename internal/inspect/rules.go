@@ -146,8 +146,8 @@ var ErrNotHeld = errors.New("nothing holds it back")
 // none can begin to. waiting, if not nil, is called with what it waits for, each
 // time it looks. It returns an error when ctx ends, when Redis does not answer,
 // and, with ErrNotHeld, when no rule in force covers the scope, or none any more.
-func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting func([]store.Holdout)) error {
-	var known []store.Holdout
+func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting func([]store.NotPausedYet)) error {
+	var known []store.NotPausedYet
 	silent := silence{}
 	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
 		set, now, err := c.Rules(ctx)
@@ -183,8 +183,8 @@ func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting
 type silence map[string]time.Time
 
 // without returns the holdouts but for those whose lease is surely over.
-func (s silence) without(all []store.Holdout, now time.Time) []store.Holdout {
-	var out []store.Holdout
+func (s silence) without(all []store.NotPausedYet, now time.Time) []store.NotPausedYet {
+	var out []store.NotPausedYet
 	for _, h := range all {
 		if !h.Silent {
 			delete(s, h.Executor)
@@ -208,7 +208,7 @@ func holds(in []rules.Rule, scope rules.Scope) bool {
 }
 
 // holdoutsOf looks at every processor that the scope has to do with.
-func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffect func(rules.Generations) bool, earlier []store.Holdout) ([]store.Holdout, error) {
+func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffect func(rules.Generations) bool, earlier []store.NotPausedYet) ([]store.NotPausedYet, error) {
 	streams := []string{scope.StreamName()}
 	var err error
 	if streams[0] == "" {
@@ -216,7 +216,7 @@ func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffec
 			return nil, err
 		}
 	}
-	var all []store.Holdout
+	var all []store.NotPausedYet
 	for _, stream := range streams {
 		m, ok, err := c.LoadMeta(ctx, stream)
 		if err != nil {
@@ -235,7 +235,7 @@ func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffec
 					partitions = append(partitions, n)
 				}
 			}
-			holdouts, err := c.Holdouts(ctx, stream, name, partitions, inEffect, earlier)
+			holdouts, err := c.NotPausedYet(ctx, stream, name, partitions, inEffect, earlier)
 			if err != nil {
 				return nil, err
 			}

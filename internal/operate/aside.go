@@ -18,7 +18,7 @@ func Drop(ctx context.Context, c *store.Client, stream, processor string, letter
 	}
 	dropped := 0
 	for _, n := range slices.Sorted(maps.Keys(byPartition)) {
-		if err := c.DropDead(ctx, c.Place(stream, processor, n), byPartition[n]); err != nil {
+		if err := c.DropDead(ctx, c.Partition(stream, processor, n), byPartition[n]); err != nil {
 			return dropped, err
 		}
 		dropped += len(byPartition[n])
@@ -32,14 +32,14 @@ func Drop(ctx context.Context, c *store.Client, stream, processor string, letter
 // events may be parked in a partition. At an error it returns those that were given
 // back before; the others are as they were.
 func Retry(ctx context.Context, c *store.Client, stream, processor string, letters []inspect.DeadState, most int64) ([]inspect.DeadState, error) {
-	done, owners := []inspect.DeadState{}, map[int]store.Place{}
+	done, owners := []inspect.DeadState{}, map[int]store.Partition{}
 	defer func() {
 		for _, n := range slices.Sorted(maps.Keys(owners)) {
-			c.Poke(ctx, owners[n])
+			c.NotifyOwner(ctx, owners[n])
 		}
 	}()
 	for _, letter := range letters {
-		p := c.Place(stream, processor, letter.Partition)
+		p := c.Partition(stream, processor, letter.Partition)
 		ok, err := c.Revive(ctx, p, letter.Letter, most)
 		if err != nil {
 			return done, err
@@ -59,15 +59,15 @@ type Event struct {
 
 // A ParkedChange is what may be done with parked events of one partition; it returns
 // those that it was done with.
-type ParkedChange func(ctx context.Context, c *store.Client, p store.Place, ids []string) ([]string, error)
+type ParkedChange func(ctx context.Context, c *store.Client, p store.Partition, ids []string) ([]string, error)
 
 // RetryNow makes parked events due.
-func RetryNow(ctx context.Context, c *store.Client, p store.Place, ids []string) ([]string, error) {
+func RetryNow(ctx context.Context, c *store.Client, p store.Partition, ids []string) ([]string, error) {
 	return c.RetryNow(ctx, p, ids)
 }
 
 // DropParked gives parked events up for good; they leave no dead letter.
-func DropParked(ctx context.Context, c *store.Client, p store.Place, ids []string) ([]string, error) {
+func DropParked(ctx context.Context, c *store.Client, p store.Partition, ids []string) ([]string, error) {
 	if err := c.DropParked(ctx, p, ids); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func ChangeParked(ctx context.Context, c *store.Client, stream, processor string
 	}
 	done := []Event{}
 	for _, n := range slices.Sorted(maps.Keys(byPartition)) {
-		ids, err := change(ctx, c, c.Place(stream, processor, n), byPartition[n])
+		ids, err := change(ctx, c, c.Partition(stream, processor, n), byPartition[n])
 		for _, id := range ids {
 			done = append(done, Event{n, id})
 		}

@@ -41,7 +41,7 @@ func Elsewhere(from string, was store.Meta, to string, meta store.Meta, declared
 
 // replay is what becomes of one dead letter. In another stream the key, which
 // that stream's records may hold elsewhere, goes along.
-func (d *Destination) replay(from store.Place, letter inspect.DeadState) store.Replay {
+func (d *Destination) replay(from store.Partition, letter inspect.DeadState) store.Replay {
 	r := store.Replay{From: from, ID: letter.Letter, Stream: d.stream, Partition: letter.Partition}
 	switch {
 	case d.partition == nil:
@@ -69,7 +69,7 @@ type Replayed struct {
 func Replay(ctx context.Context, c *store.Client, processor string, letters []inspect.DeadState, to *Destination, dry bool) ([]Replayed, error) {
 	done := []Replayed{}
 	for _, letter := range letters {
-		r := to.replay(c.Place(to.from, processor, letter.Partition), letter)
+		r := to.replay(c.Partition(to.from, processor, letter.Partition), letter)
 		one := Replayed{letter, r.Stream, r.Partition, ""}
 		if !dry {
 			id, ok, err := c.Replay(ctx, r)

@@ -10,7 +10,7 @@ import (
 
 // An Ack names the entries of one partition that are done.
 type Ack struct {
-	Place Place
+	Place Partition
 	IDs   []string
 	Gone  []string // those of IDs that were removed while they were pending: they are counted
 }
@@ -43,7 +43,7 @@ func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
 		if err == nil && n < int64(len(a.IDs)) {
 			short = append(short, i)
 		}
-		errs[i] = a.Place.wrap(fmt.Sprintf("ack %d events", len(a.IDs)), sorted(err))
+		errs[i] = a.Place.wrap(fmt.Sprintf("ack %d events", len(a.IDs)), classify(err))
 	}
 	c.settle(ctx, group, acks, short, errs)
 	return errs
@@ -71,6 +71,6 @@ func (c *Client) settle(ctx context.Context, group string, acks []Ack, short []i
 	}
 	redisconn.Pipeline(ctx, c.Retrying, calls)
 	for i, at := range short {
-		errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].Reply.Err()))
+		errs[at] = acks[at].Place.wrap("ack", classify(calls[i].Reply.Err()))
 	}
 }

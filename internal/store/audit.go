@@ -65,14 +65,14 @@ func (c *Client) audit(ctx context.Context, fields ...string) (string, error) {
 	id, err := c.NoRetry.XAdd(ctx, &redis.XAddArgs{
 		Stream: c.keys.Audit(), MaxLen: auditLength, Approx: true, Values: append([]string{auditVersion, "1"}, fields...),
 	}).Result()
-	return id, sorted(err)
+	return id, classify(err)
 }
 
 // Audits returns the last entries of the audit stream, at most n, the newest first.
 func (c *Client) Audits(ctx context.Context, n int) ([]Audit, error) {
 	entries, err := c.Retrying.XRevRangeN(ctx, c.keys.Audit(), "+", "-", int64(n)).Result()
 	if err != nil {
-		return nil, c.auditError(sorted(err))
+		return nil, c.auditError(classify(err))
 	}
 	out := make([]Audit, len(entries))
 	for i, e := range entries {

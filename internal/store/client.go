@@ -13,7 +13,7 @@ type Client struct {
 	*redisconn.Conn
 	keys    keys.Keys
 	metas   metaCache
-	gathers redisconn.PerNode[*part, answer]
+	batches redisconn.PerNode[*part, answer]
 }
 
 // Open returns a client without any I/O.
@@ -23,18 +23,18 @@ func Open(o redisconn.Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{Conn: conn, keys: o.Keys}
-	c.gathers.Open = c.newGather
+	c.batches.Open = c.newBatch
 	return c, nil
 }
 
-func (c *Client) newGather() *groupcommit.Group[*part, answer] {
+func (c *Client) newBatch() *groupcommit.Group[*part, answer] {
 	return &groupcommit.Group[*part, answer]{
 		Send: c.send, Unsent: func(err error) answer { return answer{err: err} },
 		Weigh: loadOf, Limit: groupcommit.Load{Items: recordsPerCall, Bytes: bytesPerCall},
 	}
 }
 
-// gathered sends the next records of parts, alone or with those of others.
-func (c *Client) gathered(ctx context.Context, parts []*part) ([]answer, error) {
-	return c.gathers.Do(ctx, c.Conn, parts, func(p *part) string { return p.Log })
+// sendBatched sends the next records of parts, alone or with those of others.
+func (c *Client) sendBatched(ctx context.Context, parts []*part) ([]answer, error) {
+	return c.batches.Do(ctx, c.Conn, parts, func(p *part) string { return p.Log })
 }

@@ -143,7 +143,7 @@ func TestNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	equal(t, "place", c.Place("a.b", "printer", 3), Place{"a.b", "printer", 3,
+	equal(t, "place", c.Partition("a.b", "printer", 3), Partition{"a.b", "printer", 3,
 		"__strm:example.a.b.3", "__lock:example.a.b.printer.3", "__own:example.a.b.printer.3",
 		"__parked:example.a.b.printer.3", "__retry:example.a.b.printer.3", "__dead:example.a.b.printer.3", "__due:example.a.b.3"})
 }
@@ -154,7 +154,7 @@ func TestKillIsRefused(t *testing.T) {
 	c, err := Open(redisconn.Options{URL: "redis://weak:pw@" + e.addr, Keys: example})
 	e.must(err)
 	defer c.Close()
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	e.own(p, tenure(alice, 1))
 	r := c.NewReader()
 	defer r.Close()

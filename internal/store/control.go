@@ -20,7 +20,7 @@ const (
 func (s *MembershipStore) Announce(ctx context.Context, m rebalance.Message) error {
 	kind, err := m.Kind.MarshalText()
 	if err == nil {
-		err = sorted(s.c.NoRetry.XAdd(ctx, &redis.XAddArgs{
+		err = classify(s.c.NoRetry.XAdd(ctx, &redis.XAddArgs{
 			Stream: s.c.keys.Control(s.stream, s.processor),
 			MaxLen: controlLength,
 			Approx: true,
@@ -79,7 +79,7 @@ func (c *Client) ControlTail(ctx context.Context, keys []string) ([]string, erro
 	for i, call := range calls {
 		entries, err := call.Reply.Slice()
 		if err != nil {
-			return nil, fmt.Errorf("control stream %s: %w", keys[i], sorted(err))
+			return nil, fmt.Errorf("control stream %s: %w", keys[i], classify(err))
 		}
 		ids[i] = "0-0"
 		if len(entries) > 0 {

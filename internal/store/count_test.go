@@ -15,7 +15,7 @@ func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 			s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 			replica := s.Replica(t)
 			e := newEnv(t, s.Addr(), true)
-			p := e.Place("orders", "printer", 0)
+			p := e.Partition("orders", "printer", 0)
 			first := tenure(alice, 1)
 			e.own(p, first)
 			const events = 20
@@ -24,9 +24,9 @@ func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 				e.read(p, alice, 10)
 				e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{{Place: p, IDs: []string{id}}})[0])
 				if i == 10 {
-					got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 1e10, Membership: "memb"}, []Renewal{{Place: p, Tenure: first, Floor: id, Read: 11}})
+					got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 1e10, Membership: "memb"}, []LeaseRequest{{Partition: p, Claim: first, Committed: id, Read: 11}})
 					e.must(err)
-					equal(t, "state", got.Renewed[0].State, Ours)
+					equal(t, "state", got.Leases[0].State, Ours)
 				}
 			}
 			replica.WaitSync(t, s)
@@ -41,16 +41,16 @@ func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 			if g := after.raw.XInfoGroups(after.ctx(), p.Log).Val()[0]; g.EntriesRead == events { // newer servers remember
 				after.must(after.raw.Do(after.ctx(), "XGROUP", "SETID", p.Log, g.Name, g.LastDeliveredID, "ENTRIESREAD", 2).Err())
 			}
-			got, err := after.Refresh(after.ctx(), Pulse{Key: "beat", Expiry: 1e10, Membership: "memb"}, []Renewal{
-				{Place: p, Tenure: first, Floor: fmt.Sprint(events-5, "-1"), Read: events - 5, At: fmt.Sprint(events, "-1"), Count: events}})
+			got, err := after.Refresh(after.ctx(), Heartbeat{Key: "beat", Expiry: 1e10, Membership: "memb"}, []LeaseRequest{
+				{Partition: p, Claim: first, Committed: fmt.Sprint(events-5, "-1"), Read: events - 5, At: fmt.Sprint(events, "-1"), Count: events}})
 			after.must(err)
-			equal(t, "lost", got.Renewed[0].Lost, int64(0))
+			equal(t, "lost", got.Leases[0].Lost, int64(0))
 			group := after.raw.XInfoGroups(after.ctx(), p.Log).Val()[0]
 			equal(t, "read, as Redis tells after a refresh", group.EntriesRead, int64(events))
 			equal(t, "lag", group.Lag, int64(0))
 			after.must(after.raw.Do(after.ctx(), "XGROUP", "SETID", p.Log, group.Name, fmt.Sprint(events, "-1"), "ENTRIESREAD", 2).Err()) // it forgets again
 			pos := after.own(p, tenure(bob, 1))
-			equal(t, "floor", pos.Floor, fmt.Sprint(events, "-1"))
+			equal(t, "floor", pos.Committed, fmt.Sprint(events, "-1"))
 			equal(t, "read", pos.Read, int64(events))
 			equal(t, "lost", pos.Lost, int64(0))
 		})

@@ -40,19 +40,19 @@ type DeadLetter struct {
 	Begun       int       // Attempts of the RetryState that it had, 0 for none; not stored
 }
 
-// Bury makes a dead letter of an event of the tenure, in one step with its ack or,
+// DeadLetter makes a dead letter of an event of the tenure, in one step with its ack or,
 // if it is parked, with its removal from there. The letter's ID and Partition are
 // set by it. ErrFenced says that the ownership is over. It is repeated inside
 // while its outcome is unknown and ctx lives, and may be repeated: there is one
 // dead letter, whatever happens.
-func (c *Client) Bury(ctx context.Context, p Place, t Tenure, d DeadLetter) error {
-	d.Partition = p.Partition
+func (c *Client) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
+	d.Partition = p.Number
 	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}
 	for _, s := range d.fields() {
 		args = append(args, s)
 	}
-	return p.failed("dead letter of event "+entryid.EventID(p.Partition, d.Entry.ID), c.persist(ctx, func() error {
-		return sorted(deadScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
+	return p.failed("dead letter of event "+entryid.EventID(p.Number, d.Entry.ID), c.persist(ctx, func() error {
+		return classify(deadScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
 	}))
 }
 
@@ -77,18 +77,18 @@ func milli(t time.Time) string {
 
 // DeadLetters returns the dead letters of a partition behind an ID ("" for the
 // first), at most count, in the order in which they died.
-func (c *Client) DeadLetters(ctx context.Context, p Place, after string, count int) ([]DeadLetter, error) {
+func (c *Client) DeadLetters(ctx context.Context, p Partition, after string, count int) ([]DeadLetter, error) {
 	from := "-"
 	if after != "" {
 		from = "(" + after
 	}
 	entries, err := c.Retrying.XRangeN(ctx, p.Dead, from, "+", int64(count)).Result()
 	if err != nil {
-		return nil, p.wrap("dead letters", sorted(err))
+		return nil, p.wrap("dead letters", classify(err))
 	}
 	letters := make([]DeadLetter, len(entries))
 	for i, e := range entries {
-		if letters[i], err = parseDead(e, p.Partition); err != nil {
+		if letters[i], err = parseDead(e, p.Number); err != nil {
 			return nil, p.wrap("dead letters", err)
 		}
 	}
@@ -96,12 +96,12 @@ func (c *Client) DeadLetters(ctx context.Context, p Place, after string, count i
 }
 
 // LastDead returns the dead letter of a partition that died last, and whether there is one.
-func (c *Client) LastDead(ctx context.Context, p Place) (DeadLetter, bool, error) {
+func (c *Client) LastDead(ctx context.Context, p Partition) (DeadLetter, bool, error) {
 	entries, err := c.Retrying.XRevRangeN(ctx, p.Dead, "+", "-", 1).Result()
 	if err != nil || len(entries) == 0 {
-		return DeadLetter{}, false, p.wrap("dead letters", sorted(err))
+		return DeadLetter{}, false, p.wrap("dead letters", classify(err))
 	}
-	d, err := parseDead(entries[0], p.Partition)
+	d, err := parseDead(entries[0], p.Number)
 	return d, err == nil, p.wrap("dead letters", err)
 }
 
@@ -136,10 +136,10 @@ func parseDead(e redisconn.Entry, partition int) (DeadLetter, error) {
 }
 
 // DropDead deletes dead letters for good. It may be repeated.
-func (c *Client) DropDead(ctx context.Context, p Place, ids []string) error {
+func (c *Client) DropDead(ctx context.Context, p Partition, ids []string) error {
 	for len(ids) > 0 {
 		n := min(len(ids), statesAtOnce)
-		err := c.persist(ctx, func() error { return sorted(c.NoRetry.XDel(ctx, p.Dead, ids[:n]...).Err()) })
+		err := c.persist(ctx, func() error { return classify(c.NoRetry.XDel(ctx, p.Dead, ids[:n]...).Err()) })
 		if err != nil {
 			return p.wrap("drop dead letters", err)
 		}

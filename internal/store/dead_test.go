@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func (e *env) letters(p Place) []DeadLetter {
+func (e *env) letters(p Partition) []DeadLetter {
 	e.t.Helper()
 	letters, err := e.DeadLetters(e.ctx(), p, "", 1000)
 	e.must(err)
@@ -19,7 +19,7 @@ func TestBury(t *testing.T) {
 		for i, parked := range []bool{false, true} {
 			t.Run(fmt.Sprint("parked ", parked), func(t *testing.T) {
 				e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
-				p := e.Place("orders", "printer", i)
+				p := e.Partition("orders", "printer", i)
 				entry := e.ready(p, parked)
 				entry.Values["__key"], entry.Values["raw"] = "ada", "\x00\xff"
 				first := time.UnixMilli(1767225600123).UTC()
@@ -28,7 +28,7 @@ func TestBury(t *testing.T) {
 					Error: strings.Repeat("no ink\n", 3), Reason: "failed", Epoch: 17,
 				}
 				for range 2 {
-					e.must(e.Bury(e.ctx(), p, tenure(alice, 1), want))
+					e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), want))
 					letters := e.letters(p)
 					if len(letters) != 1 {
 						t.Fatalf("%d dead letters: %v", len(letters), letters)
@@ -46,18 +46,18 @@ func TestBury(t *testing.T) {
 // An event that was acked before is no dead letter: it was processed.
 func TestBuryOfWhatIsDone(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entry := e.ready(p, true)
-		e.must(e.Settle(e.ctx(), p, me, entry.ID))
-		e.must(e.Bury(e.ctx(), p, me, DeadLetter{Entry: entry}))
+		e.must(e.DoneRetry(e.ctx(), p, me, entry.ID))
+		e.must(e.DeadLetter(e.ctx(), p, me, DeadLetter{Entry: entry}))
 		equal(t, "dead letters", len(e.letters(p)), 0)
 	})
 }
 
 func TestBuryWithoutAFailure(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
-		e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: e.ready(p, false), Reason: "decode"}))
+		p := e.Partition("orders", "printer", 0)
+		e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: e.ready(p, false), Reason: "decode"}))
 		got := e.letters(p)[0]
 		if !got.First.IsZero() || !got.Last.IsZero() || got.Attempts != 0 || got.Reason != "decode" {
 			t.Errorf("got %+v", got)
@@ -67,22 +67,22 @@ func TestBuryWithoutAFailure(t *testing.T) {
 
 func TestBuryOfAnEventWithVeryManyFields(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		entry := e.ready(p, false)
 		for i := range fieldsPerCall {
 			entry.Values[fmt.Sprint("f", i)] = fmt.Sprint("v", i)
 		}
-		e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
+		e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
 		equal(t, "fields", fmt.Sprint(e.letters(p)[0].Entry.Values), fmt.Sprint(entry.Values))
 	})
 }
 
 func TestDeadLettersPageByPage(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		entries := e.begin(p, 5)
 		for _, entry := range entries {
-			e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
+			e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
 		}
 		e.must(e.raw.XAdd(e.ctx(), addArgs(p.Dead, "by", "hand")).Err())
 		var got []string

@@ -83,7 +83,7 @@ type delayPart struct {
 func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*delayPart) {
 	var calls []*redisconn.Call
 	var parts []*delayPart
-	var earlier []DuePlace
+	var earlier []StreamPartition
 	budget := bytesPerCall
 	for i, p := range open {
 		size, err := p.pack()
@@ -106,7 +106,7 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 			err = p.out.weaken(weak, n)
 		}
 		if first {
-			earlier = append(earlier, DuePlace{p.Stream, p.Partition})
+			earlier = append(earlier, StreamPartition{p.Stream, p.Partition})
 		}
 		switch {
 		case err != nil:
@@ -193,7 +193,7 @@ func (p *delayPart) take(reply *redis.Cmd) (first bool, err error) {
 }
 
 func (p *delayPart) fail(err error) {
-	p.out.Err = sorted(err)
+	p.out.Err = classify(err)
 	p.out.Unknown = errors.Is(p.out.Err, redisconn.ErrUnknownOutcome)
 }
 
@@ -232,7 +232,7 @@ func ParseDelayedID(s string) (partition int, id string, ok bool) {
 // refresh. So it goes to the processors that were known lately: each owner of the partition
 // moves what is due, for all of them. It takes one round trip, however many partitions
 // there are, and one more for a stream that had no processor when its metadata was read.
-func (c *Client) announceDue(ctx context.Context, ps ...DuePlace) {
+func (c *Client) announceDue(ctx context.Context, ps ...StreamPartition) {
 	metas := map[string]Meta{}
 	var calls []*redisconn.Call
 	for _, p := range ps {

@@ -33,7 +33,7 @@ func (e *env) delay(records ...DelayedRecord) Appended {
 	return e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 3, Records: records}})[0]
 }
 
-func (e *env) tryMove() Moved { return e.Move(e.ctx(), []DuePlace{{"orders", 3}})[0] }
+func (e *env) tryMove() Moved { return e.Move(e.ctx(), []StreamPartition{{"orders", 3}})[0] }
 
 func (e *env) move() Moved {
 	e.t.Helper()

@@ -35,8 +35,8 @@ type Moved struct {
 	Err    error         // what kept the first of those that are due from being moved
 }
 
-// A DuePlace is a partition and its due queue.
-type DuePlace struct {
+// A StreamPartition is a partition and its due queue.
+type StreamPartition struct {
 	Stream    string
 	Partition int
 }
@@ -46,7 +46,7 @@ type DuePlace struct {
 // same time; so it may be repeated. Where a partition has no room, it makes room
 // as Append does, but waits for none: whatever the overflow policy, what is due is
 // neither dropped nor refused.
-func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
+func (c *Client) Move(ctx context.Context, ps []StreamPartition) []Moved {
 	out := make([]Moved, len(ps))
 	var calls []*redisconn.Call
 	var at []int
@@ -72,7 +72,7 @@ func (c *Client) Move(ctx context.Context, ps []DuePlace) []Moved {
 			out[i], more, err = parseMoved(flat)
 		}
 		if err != nil {
-			out[i].Err = p.wrap(sorted(c.NameWrongTypes(ctx, c.delayKeys(p.Stream, p.Partition), err)))
+			out[i].Err = p.wrap(classify(c.NameWrongTypes(ctx, c.delayKeys(p.Stream, p.Partition), err)))
 			continue
 		}
 		if more > 0 {
@@ -92,14 +92,14 @@ func (c *Client) makeRoomFor(ctx context.Context, denied []*part, full map[*part
 		m := full[denied[i]]
 		switch {
 		case r.err != nil:
-			m.Err = DuePlace{denied[i].Stream, denied[i].Partition}.wrap(r.err)
+			m.Err = StreamPartition{denied[i].Stream, denied[i].Partition}.wrap(r.err)
 		case r.Length >= denied[i].meta.Size && denied[i].meta.Size > 0:
 			m.Full = &r.FullError
 		}
 	}
 }
 
-func (p DuePlace) wrap(err error) error {
+func (p StreamPartition) wrap(err error) error {
 	return fmt.Errorf("stream %s partition %d: move delayed events: %w", p.Stream, p.Partition, err)
 }
 
@@ -121,16 +121,16 @@ func parseMoved(flat []any) (m Moved, denied int64, err error) {
 }
 
 // headsCall asks when the next delayed event of each partition of a part is due.
-func headsCall(ctx context.Context, rs []Renewal, part []int) *redisconn.Call {
+func headsCall(ctx context.Context, rs []LeaseRequest, part []int) *redisconn.Call {
 	keys := make([]string, len(part))
 	for i, at := range part {
-		keys[i] = rs[at].Place.Due
+		keys[i] = rs[at].Partition.Due
 	}
 	return redisconn.ScriptCall(ctx, headsScript, keys)
 }
 
 // setDue fills in what headsCall found; it is a hint, so that an error is none.
-func setDue(renewed []Renewed, heads *redisconn.Call) {
+func setDue(renewed []LeaseResult, heads *redisconn.Call) {
 	waits, _ := heads.Reply.Int64Slice()
 	for i, ms := range waits {
 		if i < len(renewed) && ms >= 0 {
@@ -165,7 +165,7 @@ func (c *Client) Fire(ctx context.Context, stream string, partition int, id stri
 func (c *Client) reschedule(ctx context.Context, stream string, partition int, p due.Put) (bool, error) {
 	stored, ok, err := c.queue(stream, partition).Put(ctx, p)
 	if err == nil && stored.First {
-		c.announceDue(ctx, DuePlace{stream, partition})
+		c.announceDue(ctx, StreamPartition{stream, partition})
 	}
 	return ok, delayedError(stream, partition, "reschedule", p.ID, err)
 }
@@ -229,5 +229,5 @@ func delayedError(stream string, partition int, op, id string, err error) error 
 	if id != "" {
 		what = "delayed event " + DelayedID(partition, id)
 	}
-	return fmt.Errorf("stream %s partition %d: %s %s: %w", stream, partition, op, what, sorted(err))
+	return fmt.Errorf("stream %s partition %d: %s %s: %w", stream, partition, op, what, classify(err))
 }

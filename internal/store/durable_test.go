@@ -134,7 +134,7 @@ func TestAForgottenScriptIsReplicatedToo(t *testing.T) {
 func TestATakeoverWaitsForItsReplicas(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
-	p, one := l.Place("orders", "printer", 0), tenure(alice, 1)
+	p, one := l.Partition("orders", "printer", 0), tenure(alice, 1)
 	l.link.Pause()
 	l.must(l.hasty.Lock(l.ctx(), p, one, time30s, 0))
 	_, err := l.hasty.Takeover(l.ctx(), p, one, "", 0)

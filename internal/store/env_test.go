@@ -77,13 +77,13 @@ func (e *env) add(log, id string) string {
 }
 
 // lock obtains a partition's lock.
-func (e *env) lock(p Place, t Tenure) {
+func (e *env) lock(p Partition, t Claim) {
 	e.t.Helper()
 	e.must(e.Lock(e.ctx(), p, t, 10*time.Second, 10*time.Second))
 }
 
 // own makes the executor the partition's owner, even if another one holds the lock.
-func (e *env) own(p Place, t Tenure) Position {
+func (e *env) own(p Partition, t Claim) Takeover {
 	e.t.Helper()
 	e.must(e.raw.Del(e.ctx(), p.Lock).Err())
 	e.lock(p, t)
@@ -93,7 +93,7 @@ func (e *env) own(p Place, t Tenure) Position {
 }
 
 // read reads as an owner does, without waiting, and returns the IDs.
-func (e *env) read(p Place, executor string, count int) []string {
+func (e *env) read(p Partition, executor string, count int) []string {
 	e.t.Helper()
 	r := e.NewReader()
 	defer r.Close()
@@ -135,7 +135,7 @@ func ids(entries []redisconn.Entry) []string {
 	return out
 }
 
-func tenure(executor string, n uint64) Tenure { return Tenure{Executor: executor, Number: n} }
+func tenure(executor string, n uint64) Claim { return Claim{Executor: executor, Number: n} }
 
 func equal[T any](t *testing.T, what string, got, want T) {
 	t.Helper()

@@ -27,7 +27,7 @@ func TestAppendToAPartitionThatRunsOutOfIDs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := realEnv(t)
 			e.bounded(100, OverflowReject, "printer")
-			log, other := e.Place("orders", "", 0).Log, e.Place("orders", "", 1).Log
+			log, other := e.Partition("orders", "", 0).Log, e.Partition("orders", "", 1).Log
 			e.add(log, most+"-18446744073709551"+fmt.Sprint(615-tt.left))
 			out := e.Append(e.ctx(), []Append{
 				{Stream: "orders", Log: log, Records: tt.records, IDs: tt.ids},

@@ -19,8 +19,8 @@ var (
 	ErrFull = errors.New("no room")
 )
 
-// sorted gives an error of a command that names one partition its sentinel.
-func sorted(err error) error {
+// classify gives an error of a command that names one partition its sentinel.
+func classify(err error) error {
 	switch {
 	case redisconn.ReplyHas(err, "FENCED", "NOGROUP"):
 		return redisconn.WithSentinel(ErrFenced, err)

@@ -52,17 +52,17 @@ func (c *Client) metaErrorOf(stream string, err error) error {
 // Forget removes what a processor left in a partition: consumer groups, position,
 // parked events, and with dead its dead letters. ErrHeld says that the partition
 // has an owner; then nothing was removed. It may be repeated.
-func (c *Client) Forget(ctx context.Context, p Place, dead bool) error {
+func (c *Client) Forget(ctx context.Context, p Partition, dead bool) error {
 	return c.forget(ctx, p, dead, "0")
 }
 
 // LeaveToPython is Forget that leaves a plain consumer group at the processor's position,
 // from which Python's runnel goes on under the same name.
-func (c *Client) LeaveToPython(ctx context.Context, p Place, dead bool) error {
+func (c *Client) LeaveToPython(ctx context.Context, p Partition, dead bool) error {
 	return c.forget(ctx, p, dead, "1")
 }
 
-func (c *Client) forget(ctx context.Context, p Place, dead bool, leave string) error {
+func (c *Client) forget(ctx context.Context, p Partition, dead bool, leave string) error {
 	keys := []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}
 	if dead {
 		keys = append(keys, p.Dead)
@@ -72,7 +72,7 @@ func (c *Client) forget(ctx context.Context, p Place, dead bool, leave string) e
 		if redisconn.ReplyHas(err, "HELD") {
 			return errors.Join(ErrHeld, err)
 		}
-		return sorted(err)
+		return classify(err)
 	}))
 }
 
@@ -88,14 +88,14 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 		redisconn.Pipeline(ctx, c.Retrying, calls)
 		for i, call := range calls {
 			if err := call.Reply.Err(); err != nil {
-				return fmt.Errorf("stream %s partition %d: delete: %w", stream, from+i, sorted(err))
+				return fmt.Errorf("stream %s partition %d: delete: %w", stream, from+i, classify(err))
 			}
 		}
 	}
 	// Together: who makes the stream anew in between would not be listed.
 	err := unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
-		return c.metaError(stream, sorted(err))
+		return c.metaError(stream, classify(err))
 	}
 	c.metas.forget(stream)
 	return nil
@@ -105,5 +105,5 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 // without members.
 func (c *Client) ForgetMembers(ctx context.Context, stream, processor string) error {
 	err := c.Retrying.Del(ctx, c.keys.Membership(stream, processor), c.keys.Control(stream, processor)).Err()
-	return c.Group(stream, processor).wrap("forget", sorted(err))
+	return c.Group(stream, processor).wrap("forget", classify(err))
 }

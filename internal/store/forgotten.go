@@ -67,7 +67,7 @@ func (f *Forgotten) since(t time.Time) *Forgotten {
 
 // Known is what an owner knew of its partition when it lost it.
 type Known struct {
-	Place Place
+	Place Partition
 	Group string
 	Epoch int64
 	Given string // the last entry that it was given, or that it had done
@@ -97,7 +97,7 @@ func (c *Client) Forgotten(ctx context.Context, known []Known) ([]*Forgotten, er
 			err = fmt.Errorf("reply for %d partitions, of %d", len(texts), len(part))
 		}
 		if err != nil {
-			return nil, known[part[0]].Place.wrap("what Redis forgot", sorted(err))
+			return nil, known[part[0]].Place.wrap("what Redis forgot", classify(err))
 		}
 		for i, at := range part {
 			out[at] = parseForgotten(texts[i])

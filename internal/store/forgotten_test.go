@@ -18,7 +18,7 @@ func (f *Forgotten) ends() string {
 // over where take says so, and Redis is asked what alice knew.
 type forgetting struct {
 	name     string
-	happens  func(e *env, p Place)
+	happens  func(e *env, p Partition)
 	take     bool
 	largest  bool   // bob has seen alice's epoch
 	back     string // the floor that alice found instead of her own
@@ -30,44 +30,44 @@ type forgetting struct {
 var forgettings = []forgetting{
 	{name: "nothing"},
 	{name: "nothing, taken over", take: true, largest: true},
-	{name: "the group destroyed", take: true, happens: func(e *env, p Place) {
+	{name: "the group destroyed", take: true, happens: func(e *env, p Partition) {
 		e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
 	}},
-	{name: "the partition deleted", take: true, happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Log) },
+	{name: "the partition deleted", take: true, happens: func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Log) },
 		takeover: "partition 1-1 1-1", view: "partition 1-1 1-1"},
-	{name: "the partition renamed, and begun again", take: true, happens: func(e *env, p Place) {
+	{name: "the partition renamed, and begun again", take: true, happens: func(e *env, p Partition) {
 		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
 		e.raw.Rename(e.ctx(), p.Log, "aside")
 		e.add(p.Log, "9-9")
 	}, takeover: "partition 3-3 3-3", view: "partition 3-3 3-3"},
-	{name: "all flushed", happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+	{name: "all flushed", happens: func(e *env, p Partition) { e.raw.FlushAll(e.ctx()) },
 		asked: "state 0-0 3-3", view: "state 0-0 3-3"},
-	{name: "all flushed, taken over", take: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+	{name: "all flushed, taken over", take: true, happens: func(e *env, p Partition) { e.raw.FlushAll(e.ctx()) },
 		asked: "state 0-0 3-3", view: "state 0-0 3-3"},
-	{name: "all flushed, taken over by one who knows", take: true, largest: true, happens: func(e *env, p Place) { e.raw.FlushAll(e.ctx()) },
+	{name: "all flushed, taken over by one who knows", take: true, largest: true, happens: func(e *env, p Partition) { e.raw.FlushAll(e.ctx()) },
 		takeover: "state 0-0 ", view: "state 0-0 "},
 	{name: "an older copy", happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
 	{name: "an older copy, taken over", take: true, happens: older, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
-	{name: "an older copy, and alice has stored her floor again", take: true, back: "1-1", happens: func(e *env, p Place) {
+	{name: "an older copy, and alice has stored her floor again", take: true, back: "1-1", happens: func(e *env, p Partition) {
 		older(e, p)
 		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
 	}, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
-	{name: "an older copy of which all was trimmed, and more was sent", happens: func(e *env, p Place) {
+	{name: "an older copy of which all was trimmed, and more was sent", happens: func(e *env, p Partition) {
 		older(e, p)
 		e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
 		e.add(p.Log, "9-9")
 	}, asked: "state 1-1 3-3", view: "state 1-1 3-3"},
-	{name: "the ownership deleted", happens: func(e *env, p Place) { e.raw.Del(e.ctx(), p.Own) },
+	{name: "the ownership deleted", happens: func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Own) },
 		asked: "state 0-0 3-3", view: "state 0-0 3-3"},
 	{name: "the position set back by hand", happens: setBack},
 	{name: "the position set back by hand, taken over", take: true, happens: setBack},
 	{name: "all acked trimmed, and the position set back by hand", happens: trimmedAndSetBack},
 	{name: "all acked trimmed, and the position set back by hand, taken over", take: true, happens: trimmedAndSetBack},
-	{name: "all acked trimmed, and the group destroyed", take: true, happens: func(e *env, p Place) {
+	{name: "all acked trimmed, and the group destroyed", take: true, happens: func(e *env, p Partition) {
 		trimmed(e, p)
 		e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
 	}},
-	{name: "all acked deleted, and the position set back by hand, taken over", take: true, happens: func(e *env, p Place) {
+	{name: "all acked deleted, and the position set back by hand, taken over", take: true, happens: func(e *env, p Partition) {
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "2-2", "3-3")
 		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
 		e.raw.XDel(e.ctx(), p.Log, "1-1", "2-2", "3-3")
@@ -76,7 +76,7 @@ var forgettings = []forgetting{
 	{name: "the processor removed", happens: removed},
 	{name: "the processor removed, and taken over", take: true, happens: removed},
 	{name: "the processor removed, and taken over by one who knows", take: true, largest: true, happens: removed},
-	{name: "the position set by an operator", take: true, happens: func(e *env, p Place) {
+	{name: "the position set by an operator", take: true, happens: func(e *env, p Partition) {
 		e.own(p, tenure(carol, 5))
 		if _, err := e.Reset(e.ctx(), p, tenure(carol, 5), "0-0"); err != nil {
 			e.t.Fatal(err)
@@ -93,7 +93,7 @@ func TestWhatRedisHasForgotten(t *testing.T) {
 
 func (tt forgetting) play(t *testing.T) {
 	e := realEnv(t)
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	e.add(p.Log, "1-1")
 	e.add(p.Log, "2-2")
 	had := e.own(p, tenure(alice, 1))
@@ -130,32 +130,32 @@ func (tt forgetting) play(t *testing.T) {
 			equal(t, "asked", found[0].ends(), tt.asked)
 		}
 	}
-	views, err := e.Views(e.ctx(), []Place{p})
+	views, err := e.Views(e.ctx(), []Partition{p})
 	e.must(err)
 	equal(t, "seen", views[0].Forgotten.ends(), tt.view)
 }
 
-func setBack(e *env, p Place) {
+func setBack(e *env, p Partition) {
 	e.must(e.raw.XGroupSetID(e.ctx(), p.Log, GroupName(p.Processor, alice), "0").Err())
 }
 
-func trimmed(e *env, p Place) {
+func trimmed(e *env, p Partition) {
 	e.must(e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "2-2", "3-3").Err())
 	e.checkpoint(p, tenure(alice, 1), "3-3", 3)
 	e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
 }
 
-func trimmedAndSetBack(e *env, p Place) {
+func trimmedAndSetBack(e *env, p Partition) {
 	trimmed(e, p)
 	setBack(e, p)
 }
 
-func removed(e *env, p Place) {
+func removed(e *env, p Partition) {
 	e.must(e.raw.Del(e.ctx(), p.Lock).Err())
 	e.must(e.Forget(e.ctx(), p, true))
 }
 
-func older(e *env, p Place) {
+func older(e *env, p Partition) {
 	for _, key := range []string{p.Log, p.Own} {
 		e.must(e.raw.RestoreReplace(e.ctx(), key, 0, e.raw.Get(e.ctx(), "copy of "+key).Val()).Err())
 	}
@@ -163,7 +163,7 @@ func older(e *env, p Place) {
 
 func TestWhatRedisHasForgottenIsShownForADay(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.add(p.Log, "1-1")
 		e.own(p, tenure(alice, 1))
 		e.must(e.raw.Del(e.ctx(), p.Log).Err())
@@ -171,7 +171,7 @@ func TestWhatRedisHasForgottenIsShownForADay(t *testing.T) {
 		equal(t, "told", pos.Forgotten.ends(), "partition 0-0 0-0")
 		equal(t, "told to the next owner", e.own(p, tenure(carol, 1)).Forgotten.ends(), "")
 		shown := func() string {
-			views, err := e.Views(e.ctx(), []Place{p})
+			views, err := e.Views(e.ctx(), []Partition{p})
 			e.must(err)
 			return views[0].Forgotten.ends()
 		}

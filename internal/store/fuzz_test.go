@@ -31,7 +31,7 @@ func FuzzStored(f *testing.F) {
 			}
 			m.idWindow()
 		}
-		for _, since := range ParseBeat(text).Running {
+		for _, since := range ParseHeartbeat(text).Running {
 			tell(t, since)
 		}
 		if q, err := parseQuarantine(text); err == nil && q != nil {

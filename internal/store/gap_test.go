@@ -10,12 +10,12 @@ import (
 )
 
 // beat is a refresh of one partition by alice.
-func (e *env) beat(p Place, at string, count int64) Renewed {
+func (e *env) beat(p Partition, at string, count int64) LeaseResult {
 	e.t.Helper()
-	got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []Renewal{
-		{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0, At: at, Count: count}})
+	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []LeaseRequest{
+		{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: 0, At: at, Count: count}})
 	e.must(err)
-	return got.Renewed[0]
+	return got.Leases[0]
 }
 
 // only is n on the real server, and 0 on the embedded one, which does not count.
@@ -42,7 +42,7 @@ func TestEntriesRemovedUnreadAreCounted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				e.own(p, tenure(alice, 1))
 				e.fill(p.Log, 10)
 				at := e.read(p, alice, 4)[3]
@@ -72,7 +72,7 @@ func TestEntriesRemovedUnreadAreCounted(t *testing.T) {
 
 func TestWhatIsUnknownIsNotCounted(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.own(p, tenure(alice, 1))
 		e.fill(p.Log, 10)
 		at := e.read(p, alice, 10)[9]
@@ -101,7 +101,7 @@ func TestATakeoverCountsWhatWasRemoved(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				e.own(p, tenure(alice, 1))
 				e.fill(p.Log, 10)
 				read := e.read(p, alice, tt.read)
@@ -178,7 +178,7 @@ func TestForgetRemovesAProcessor(t *testing.T) {
 // What was removed while it was pending is counted with its ack, once.
 func TestGoneEntriesAreCountedWithTheirAck(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.begin(p, 4)
 		e.must(e.raw.XDel(e.ctx(), p.Log, "2-2", "3-3").Err())
 		ack := Ack{Place: p, IDs: []string{"1-1", "2-2", "3-3"}, Gone: []string{"2-2", "3-3"}}
@@ -186,7 +186,7 @@ func TestGoneEntriesAreCountedWithTheirAck(t *testing.T) {
 			e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{ack})[0])
 		}
 		pos := e.own(p, tenure(bob, 1))
-		equal(t, "gone, floor", []any{pos.Gone, pos.Floor}, []any{int64(2), "4-3"})
+		equal(t, "gone, floor", []any{pos.Gone, pos.Committed}, []any{int64(2), "4-3"})
 		if err := e.Ack(e.ctx(), GroupName("printer", alice), []Ack{ack})[0]; !errors.Is(err, ErrFenced) {
 			t.Errorf("an ack of the owner before: %v", err)
 		}
@@ -215,7 +215,7 @@ func TestATakeoverCountsWhatPythonLost(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := realEnv(t)
-			p := e.Place("orders", "printer", 0)
+			p := e.Partition("orders", "printer", 0)
 			e.must(e.raw.XGroupCreateMkStream(e.ctx(), p.Log, "printer", "0").Err())
 			e.fill(p.Log, 10)
 			read, err := e.raw.XReadGroup(e.ctx(), &redis.XReadGroupArgs{Group: "printer", Consumer: "python", Streams: []string{p.Log, ">"}, Count: int64(tt.read)}).Result()
@@ -245,7 +245,7 @@ func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
 		for _, acked := range []int{10, 20} {
 			t.Run(fmt.Sprint(acked, " acked, ", again, " read again"), func(t *testing.T) {
 				e := realEnv(t)
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				e.own(p, tenure(alice, 1))
 				e.fill(p.Log, 20)
 				e.ack(p, alice, e.read(p, alice, 20)[:acked]...)
@@ -262,10 +262,10 @@ func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
 				if pos.Read >= 0 {
 					count = pos.Read + int64(len(rest))
 				}
-				got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []Renewal{
-					{Place: p, Tenure: tenure(bob, 1), Floor: pos.Floor, Read: pos.Read, At: "20-1", Count: count}})
+				got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []LeaseRequest{
+					{Partition: p, Claim: tenure(bob, 1), Committed: pos.Committed, Read: pos.Read, At: "20-1", Count: count}})
 				e.must(err)
-				equal(t, "lost, once all is read", got.Renewed[0].Lost, int64(0))
+				equal(t, "lost, once all is read", got.Leases[0].Lost, int64(0))
 			})
 		}
 	}

@@ -55,7 +55,7 @@ func (c *crowd) joins(ctx context.Context, as ...Append) <-chan []Appended {
 }
 
 func (c *crowd) waiting() int {
-	return c.gathers.Waiting()
+	return c.batches.Waiting()
 }
 
 // leave lets those go that are on their way.
@@ -67,7 +67,7 @@ func (c *crowd) leave() {
 
 // to is an Append to a partition of orders.
 func (e *env) to(partition, first, n int, ids ...string) Append {
-	return Append{Stream: "orders", Partition: partition, Log: e.Place("orders", "", partition).Log, Records: records(first, n), IDs: ids}
+	return Append{Stream: "orders", Partition: partition, Log: e.Partition("orders", "", partition).Log, Records: records(first, n), IDs: ids}
 }
 
 func TestSendersThatWaitShareARoundTrip(t *testing.T) {

@@ -34,7 +34,7 @@ func (c *Client) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]
 	redisconn.PipelineInTurns(ctx, c.Retrying, calls, inTurn(len(m.Processors)))
 	for n, call := range calls {
 		groups, err := parseGroups(call.Reply.Slice())
-		if err = sorted(err); errors.Is(err, redisconn.ErrWrongType) {
+		if err = classify(err); errors.Is(err, redisconn.ErrWrongType) {
 			continue // it has none, and a look at the partition names the key
 		}
 		if err != nil {
@@ -80,7 +80,7 @@ func (c *Client) DropGroup(ctx context.Context, stream string, partitions int, g
 		redisconn.Pipeline(ctx, c.Retrying, calls)
 		for i, call := range calls {
 			if err := call.Reply.Err(); err != nil && !redisconn.ReplyHas(err, "requires the key to exist") {
-				return fmt.Errorf("stream %s partition %d: destroy consumer group %s: %w", stream, from+i, group, sorted(err))
+				return fmt.Errorf("stream %s partition %d: destroy consumer group %s: %w", stream, from+i, group, classify(err))
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func TestLeaveToPython(t *testing.T) {
 // partition only.
 func TestLeaveAnEmptyPartitionToPython(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		e.must(e.LeaveToPython(e.ctx(), e.Place("orders", "printer", 0), false))
+		e.must(e.LeaveToPython(e.ctx(), e.Partition("orders", "printer", 0), false))
 		equal(t, "groups", len(e.raw.XInfoGroups(e.ctx(), "__strm:example.orders.0").Val()), 1)
 	})
 }

@@ -32,7 +32,7 @@ func (c *Client) Hint(ctx context.Context, stream, processor string, h Hint) err
 	one := c.hintCall(ctx, stream, processor, h)
 	redisconn.Pipeline(ctx, c.NoRetry, []*redisconn.Call{one})
 	if err := one.Reply.Err(); err != nil {
-		return fmt.Errorf("stream %s: processor %s: hint: %w", stream, processor, sorted(err))
+		return fmt.Errorf("stream %s: processor %s: hint: %w", stream, processor, classify(err))
 	}
 	return nil
 }
@@ -55,8 +55,8 @@ func ParseHint(e redisconn.Entry) (h Hint, ok bool) {
 	return h, err == nil
 }
 
-// poke tells the owner of a partition that an operator changed something, as well
+// notifyOwner tells the owner of a partition that an operator changed something, as well
 // as it can.
-func (c *Client) poke(ctx context.Context, p Place) {
-	_ = c.Hint(ctx, p.Stream, p.Processor, Hint{Kind: HintPoke, Partition: p.Partition})
+func (c *Client) notifyOwner(ctx context.Context, p Partition) {
+	_ = c.Hint(ctx, p.Stream, p.Processor, Hint{Kind: HintPoke, Partition: p.Number})
 }

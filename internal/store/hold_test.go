@@ -15,7 +15,7 @@ func (e *env) grow(log string, n, size int) {
 }
 
 // pend makes the first n entries pending, as a read does, without sending them.
-func (e *env) pend(p Place, executor string, n int) {
+func (e *env) pend(p Partition, executor string, n int) {
 	e.t.Helper()
 	e.must(e.raw.Eval(e.ctx(), `for i = 1, ARGV[2] do redis.call('XCLAIM', KEYS[1], ARGV[1], 'runnel', 0, i .. '-1', 'FORCE', 'JUSTID') end
 		redis.call('XGROUP', 'SETID', KEYS[1], ARGV[1], ARGV[2] .. '-1', 'ENTRIESREAD', ARGV[2]) return 1`,
@@ -25,19 +25,19 @@ func (e *env) pend(p Place, executor string, n int) {
 // changes has partitions change hands, between owners that are never the same.
 type changes struct {
 	*env
-	places []Place
+	places []Partition
 	tenure uint64
 }
 
-func (c *changes) next() Tenure {
+func (c *changes) next() Claim {
 	c.tenure++
 	return tenure(fmt.Sprintf("%016d", c.tenure), c.tenure)
 }
 
-func (c *changes) last() Tenure { return tenure(fmt.Sprintf("%016d", c.tenure), c.tenure) }
+func (c *changes) last() Claim { return tenure(fmt.Sprintf("%016d", c.tenure), c.tenure) }
 
 // each does something for all partitions at once, as a worker does.
-func (c *changes) each(do func(p Place) error) {
+func (c *changes) each(do func(p Partition) error) {
 	c.t.Helper()
 	var wg sync.WaitGroup
 	for _, p := range c.places {
@@ -54,7 +54,7 @@ func (c *changes) each(do func(p Place) error) {
 func (c *changes) take() {
 	c.t.Helper()
 	t := c.next()
-	c.each(func(p Place) error {
+	c.each(func(p Partition) error {
 		if err := c.Lock(c.ctx(), p, t, time.Minute, 0); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func TestTakeoversDoNotHoldTheServer(t *testing.T) {
 			e, m := meteredEnv(t)
 			c := &changes{env: e}
 			for i := range tt.partitions {
-				c.places = append(c.places, e.Place("orders", "printer", i))
+				c.places = append(c.places, e.Partition("orders", "printer", i))
 				e.grow(c.places[i].Log, tt.entries, tt.size)
 			}
 			t.Log(m.Hold(longestScript, longestRow, func() { c.die(tt.entries) }, c.take))
@@ -110,21 +110,21 @@ func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				e.fill(p.Log, 6)
 				e.own(p, tenure(alice, 1))
 				read := e.read(p, alice, 4)
 				if tt.acks > 0 {
 					e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:tt.acks]...).Err())
 				}
-				released := Renewal{Place: p, Tenure: tenure(alice, 1), Floor: tt.want, Read: int64(tt.acks)}
+				released := LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: tt.want, Read: int64(tt.acks)}
 				for range 2 {
 					e.release(released)
 				}
 				pos := e.own(p, tenure(bob, 1))
-				equal(t, "unclean", pos.Unclean, false)
+				equal(t, "unclean", pos.Crashed, false)
 				if e.real {
-					equal(t, "floor, read", []any{pos.Floor, pos.Read}, []any{tt.want, int64(tt.acks)})
+					equal(t, "floor, read", []any{pos.Committed, pos.Read}, []any{tt.want, int64(tt.acks)})
 				}
 				equal(t, "rest", len(e.read(p, bob, 10)), 6-tt.acks)
 			})
@@ -137,35 +137,35 @@ func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
 func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		since func(e *env, p Place)
+		since func(e *env, p Partition)
 		floor string
 		lost  int64
 	}{
-		{"one who died owned it", func(e *env, p Place) {
+		{"one who died owned it", func(e *env, p Partition) {
 			e.own(p, tenure(carol, 1))
 			read := e.read(p, carol, 2)
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", carol), read...).Err())
 		}, "4-1", 0},
-		{"acked by hand", func(e *env, p Place) {
+		{"acked by hand", func(e *env, p Partition) {
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "3-1", "4-1").Err())
 		}, "4-1", 0},
-		{"the group was set back", func(e *env, p Place) {
+		{"the group was set back", func(e *env, p Partition) {
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "3-1", "4-1").Err())
 			e.must(e.raw.XGroupSetID(e.ctx(), p.Log, GroupName("printer", alice), "1-1").Err())
 		}, "1-1", 0},
-		{"trimmed", func(e *env, p Place) { e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 1).Err()) }, "2-1", 3},
+		{"trimmed", func(e *env, p Partition) { e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 1).Err()) }, "2-1", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := realEnv(t)
-			p := e.Place("orders", "printer", 0)
+			p := e.Partition("orders", "printer", 0)
 			e.fill(p.Log, 6)
 			e.own(p, tenure(alice, 1))
 			read := e.read(p, alice, 4)
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:2]...).Err())
-			e.release(Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "2-1", Read: 2})
+			e.release(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "2-1", Read: 2})
 			tt.since(e, p)
 			pos := e.own(p, tenure(bob, 1))
-			equal(t, "floor, lost", []any{pos.Floor, pos.Lost}, []any{tt.floor, tt.lost})
+			equal(t, "floor, lost", []any{pos.Committed, pos.Lost}, []any{tt.floor, tt.lost})
 		})
 	}
 }
@@ -176,7 +176,7 @@ func TestResetKnowsTheNumberReadAtBothEnds(t *testing.T) {
 	for to, want := range map[string]string{"0-0": "3", "3-1": "3", "4-1": "", "$": "10", "10-1": "10", "99-1": "10"} {
 		t.Run(to, func(t *testing.T) {
 			e := realEnv(t)
-			p := e.Place("orders", "printer", 0)
+			p := e.Partition("orders", "printer", 0)
 			e.fill(p.Log, 10)
 			e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 7).Err())
 			e.own(p, tenure(alice, 1))
@@ -191,44 +191,44 @@ func TestResetKnowsTheNumberReadAtBothEnds(t *testing.T) {
 }
 
 // changesOfOwners are what becomes of a partition whose owner has four of five entries.
-func changesOfOwners() map[string]func(e *env, p Place) {
-	die := func(e *env, p Place) { e.own(p, tenure(bob, 1)) }
-	return map[string]func(e *env, p Place){
+func changesOfOwners() map[string]func(e *env, p Partition) {
+	die := func(e *env, p Partition) { e.own(p, tenure(bob, 1)) }
+	return map[string]func(e *env, p Partition){
 		"pending": die,
-		"acked": func(e *env, p Place) {
+		"acked": func(e *env, p Partition) {
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1").Err())
 			die(e, p)
 		},
-		"all acked": func(e *env, p Place) {
+		"all acked": func(e *env, p Partition) {
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1", "3-1", "4-1").Err())
 			die(e, p)
 		},
-		"a failover forgot what was read": func(e *env, p Place) {
+		"a failover forgot what was read": func(e *env, p Partition) {
 			e.must(e.raw.HSet(e.ctx(), p.Own, "floor", "1-1", "read", 1).Err())
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1", "3-1", "4-1").Err())
 			e.must(e.raw.Do(e.ctx(), "XGROUP", "SETID", p.Log, GroupName("printer", alice), "4-1", "ENTRIESREAD", 1).Err())
 			die(e, p)
 		},
-		"released": func(e *env, p Place) {
-			e.release(Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0})
+		"released": func(e *env, p Partition) {
+			e.release(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: 0})
 			die(e, p)
 		},
-		"the group is gone": func(e *env, p Place) {
+		"the group is gone": func(e *env, p Partition) {
 			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName("printer", alice)).Err())
 			die(e, p)
 		},
-		"from the end": func(e *env, p Place) {
-			q := e.Place("orders", "mailer", 0)
+		"from the end": func(e *env, p Partition) {
+			q := e.Partition("orders", "mailer", 0)
 			e.must(e.raw.Del(e.ctx(), q.Lock, q.Own).Err())
 			e.lock(q, tenure(bob, 1))
 			_, err := e.Takeover(e.ctx(), q, tenure(bob, 1), "$", 0)
 			e.must(err)
 		},
-		"reset to the end": func(e *env, p Place) {
+		"reset to the end": func(e *env, p Partition) {
 			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "$")
 			e.must(err)
 		},
-		"reset to the beginning": func(e *env, p Place) {
+		"reset to the beginning": func(e *env, p Partition) {
 			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")
 			e.must(err)
 		},
@@ -237,7 +237,7 @@ func changesOfOwners() map[string]func(e *env, p Place) {
 
 // However large records are, no script copies one but the one that appends it.
 func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
-	owner := func(e *env, p Place, do func(e *env, p Place)) func() {
+	owner := func(e *env, p Partition, do func(e *env, p Partition)) func() {
 		return func() {
 			e.must(e.raw.Del(e.ctx(), p.Lock, p.Own).Err())
 			for name := range e.groups(p.Log) {
@@ -252,7 +252,7 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sameTime(t, func(e *env, record string) time.Duration {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				for i := range 5 {
 					e.must(e.raw.Do(e.ctx(), "XADD", p.Log, fmt.Sprint(i+1, "-1"), "data", record).Err())
 				}
@@ -263,7 +263,7 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 }
 
 // release is a clean release.
-func (e *env) release(r Renewal) {
+func (e *env) release(r LeaseRequest) {
 	e.t.Helper()
 	_, err := e.Release(e.ctx(), r)
 	e.must(err)

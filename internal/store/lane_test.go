@@ -11,7 +11,7 @@ import (
 // reads little, and an earlier release refuses a lane that it would not find.
 func TestTheStateOfALongKeyIsSmall(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		for i, entry := range e.begin(p, 3) {
 			key := []string{"ada", strings.Repeat("k", 1<<20), "\xff"}[i]
 			s := RetryState{Attempts: 1, Lane: KeyLane(key)}

@@ -48,11 +48,11 @@ func sameTime(t *testing.T, scene func(e *env, record string) time.Duration) {
 }
 
 func TestNoScriptThatTrimsCopiesARecord(t *testing.T) {
-	scene := func(overflow Overflow, read int, do func(e *env, p Place)) func(*env, string) time.Duration {
+	scene := func(overflow Overflow, read int, do func(e *env, p Partition)) func(*env, string) time.Duration {
 		return func(e *env, record string) time.Duration {
 			e.t.Helper()
 			e.bounded(5, overflow, "printer", "mailer")
-			p := e.Place("orders", "printer", 0)
+			p := e.Partition("orders", "printer", 0)
 			for i := range 5 {
 				e.must(e.raw.Do(e.ctx(), "XADD", p.Log, fmt.Sprint(i+1, "-0"), "data", record).Err())
 			}
@@ -61,17 +61,17 @@ func TestNoScriptThatTrimsCopiesARecord(t *testing.T) {
 			return e.scriptTime(func() { do(e, p) })
 		}
 	}
-	trim := func(e *env, p Place) {
+	trim := func(e *env, p Partition) {
 		_, err := e.Trim(e.ctx(), []TrimRequest{{Log: p.Log, Processors: []string{"mailer", "printer"}, Size: 1}})
 		e.must(err)
 	}
 	t.Run("trim nothing", func(t *testing.T) { sameTime(t, scene(OverflowReject, 0, trim)) })
 	t.Run("trim some", func(t *testing.T) { sameTime(t, scene(OverflowReject, 2, trim)) })
 	t.Run("refuse", func(t *testing.T) {
-		sameTime(t, scene(OverflowReject, 0, func(e *env, p Place) { e.send(e.ctx(), 0, 3) }))
+		sameTime(t, scene(OverflowReject, 0, func(e *env, p Partition) { e.send(e.ctx(), 0, 3) }))
 	})
 	t.Run("drop", func(t *testing.T) {
-		sameTime(t, scene(OverflowDropOldest, 0, func(e *env, p Place) { e.must(e.send(e.ctx(), 0, 1).Err) }))
+		sameTime(t, scene(OverflowDropOldest, 0, func(e *env, p Partition) { e.must(e.send(e.ctx(), 0, 1).Err) }))
 	})
 }
 
@@ -80,14 +80,14 @@ func TestDropOldestCountsByPosition(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		processors := []string{"p0", "p2", "p5", "p9", "never"}
 		e.bounded(10, OverflowDropOldest, processors...)
-		log := e.Place("orders", "", 0).Log
+		log := e.Partition("orders", "", 0).Log
 		e.fill(log, 10)
 		for i, read := range []int{0, 2, 5, 9} {
 			e.owner(processors[i], read, read/2)
 		}
 		e.must(e.send(e.ctx(), 0, 6).Err) // drops 1-1 to 6-1; p2 has acked the first one, p5 two, p9 four
 		for i, want := range []string{"6", "4", "1", "", "6"} {
-			equal(t, "lost by "+processors[i], e.lost(e.Place("orders", processors[i], 0)), want)
+			equal(t, "lost by "+processors[i], e.lost(e.Partition("orders", processors[i], 0)), want)
 		}
 		equal(t, "length", e.raw.XLen(e.ctx(), log).Val(), 10)
 	})
@@ -125,7 +125,7 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 			t.Run(tt.name+", by a send, "+string(policy), func(t *testing.T) {
 				e := realEnv(t)
 				e.bounded(1, policy, "printer")
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				e.fill(p.Log, 3)
 				e.add(p.Log, tt.last)
 				acked := 4
@@ -148,8 +148,8 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 
 // However large records are, a look copies none, and tells what it can.
 func TestNoLookCopiesARecord(t *testing.T) {
-	stands := func(given int, acked ...string) func(e *env, p Place) {
-		return func(e *env, p Place) {
+	stands := func(given int, acked ...string) func(e *env, p Partition) {
+		return func(e *env, p Partition) {
 			e.own(p, tenure(alice, 1))
 			e.pend(p, alice, given)
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), append(acked, "9-9")...).Err())
@@ -157,18 +157,18 @@ func TestNoLookCopiesARecord(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		stands func(e *env, p Place)
+		stands func(e *env, p Partition)
 		want   string // delivered, floor, oldest, pending, behind
 	}{
-		{"never ran", func(*env, Place) {}, "0-0 0-0  0 5"},
-		{"nothing was delivered", func(e *env, p Place) { e.own(p, tenure(alice, 1)) }, "0-0 0-0  0 5"},
+		{"never ran", func(*env, Partition) {}, "0-0 0-0  0 5"},
+		{"nothing was delivered", func(e *env, p Partition) { e.own(p, tenure(alice, 1)) }, "0-0 0-0  0 5"},
 		{"some are acked", stands(3, "1-1"), "3-1 2-0 2-1 2 2"},
 		{"all that was delivered is acked", stands(3, "1-1", "2-1", "3-1"), "3-1 3-1 3-2 0 2"},
 		{"all is acked", stands(5, "1-1", "2-1", "3-1", "4-1", "5-1"), "5-1 5-1  0 0"},
-		{"the group is gone", func(e *env, p Place) {
+		{"the group is gone", func(e *env, p Partition) {
 			e.must(e.raw.HSet(e.ctx(), p.Own, "epoch", 1, "floor", "2-1").Err())
 		}, "2-1 2-1 2-2 0 -1"},
-		{"one was deleted", func(e *env, p Place) {
+		{"one was deleted", func(e *env, p Partition) {
 			stands(2)(e, p)
 			e.must(e.raw.XDel(e.ctx(), p.Log, "4-1").Err())
 		}, "2-1 1-0 1-1 2 -1"},
@@ -176,7 +176,7 @@ func TestNoLookCopiesARecord(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			sameTime(t, func(e *env, record string) time.Duration {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				for i := range 5 {
 					e.must(e.raw.Do(e.ctx(), "XADD", p.Log, fmt.Sprint(i+1, "-1"), "data", record).Err())
 				}
@@ -201,7 +201,7 @@ func TestNoLookCopiesARecord(t *testing.T) {
 // Steps cannot be counted where one record is too large, which the error tells.
 func TestNoStepCopiesARecord(t *testing.T) {
 	e := realEnv(t)
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	e.grow(p.Log, 3, 16<<20)
 	var err error
 	took := e.scriptTime(func() { _, err = e.Step(e.ctx(), p, "0-0", 2) })
@@ -225,7 +225,7 @@ func TestNoStepCopiesARecord(t *testing.T) {
 func TestNoLookCopiesTheStatesOfLargeKeys(t *testing.T) {
 	took := func(key int) time.Duration {
 		e := realEnv(t)
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		state := `{"v":1,"lane":"k` + strings.Repeat("k", key) + `","n":1,"first":5,"last":7}`
 		for i := range 20 {
 			e.must(e.raw.HSet(e.ctx(), p.Retry, fmt.Sprint(i+1, "-1"), state).Err())

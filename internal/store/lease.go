@@ -22,11 +22,11 @@ const (
 	groupsPerScript = 2048
 )
 
-// A Renewal is what one refresh does for one owned partition.
-type Renewal struct {
-	Place  Place
-	Tenure Tenure
-	Floor  string // acked up to here; stored as the checkpoint
+// A LeaseRequest is what one refresh does for one owned partition.
+type LeaseRequest struct {
+	Partition Partition
+	Claim     Claim
+	Committed string // acked up to here; stored as the checkpoint
 	// Read is the number of entries ever appended up to the floor, less those that
 	// were lost, -1 when unknown.
 	Read int64
@@ -37,7 +37,7 @@ type Renewal struct {
 	Count int64
 }
 
-func (r Renewal) group() string { return GroupName(r.Place.Processor, r.Tenure.Executor) }
+func (r LeaseRequest) group() string { return GroupName(r.Partition.Processor, r.Claim.Executor) }
 
 // State is what the server thinks of an ownership.
 type State int
@@ -67,12 +67,12 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", int(s))
 }
 
-// Renewed is the result of one Renewal.
-type Renewed struct {
-	State   State
-	Pending int64  // delivered and not acked
-	Lowest  string // ID of the lowest pending entry, "" when none is
-	Poke    int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
+// LeaseResult is the result of one Renewal.
+type LeaseResult struct {
+	State           State
+	Pending         int64  // delivered and not acked
+	Lowest          string // ID of the lowest pending entry, "" when none is
+	OperatorVersion int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
 
 	Lost    int64 // entries that were removed before they were delivered, ever
 	Counted bool  // up to the renewal's At; Lost is true of what is behind it as soon as it was counted
@@ -85,18 +85,18 @@ type Renewed struct {
 	Due time.Duration
 }
 
-// A Pulse is what an executor writes and reads with each refresh.
-type Pulse struct {
+// A Heartbeat is what an executor writes and reads with each refresh.
+type Heartbeat struct {
 	Key        string // of the heartbeat
 	Expiry     time.Duration
-	Beat       Beat   // what the heartbeat tells
-	Membership string // key of the membership
-	Seen       []byte // what the last refresh read there: it is not sent again. Not changed
+	Info       HeartbeatInfo // what the heartbeat tells
+	Membership string        // key of the membership
+	Seen       []byte        // what the last refresh read there: it is not sent again. Not changed
 }
 
-// Refreshed is what a refresh has found.
-type Refreshed struct {
-	Renewed    []Renewed         // in the order of the renewals
+// RefreshResult is what a refresh has found.
+type RefreshResult struct {
+	Leases     []LeaseResult     // in the order of the renewals
 	Membership []byte            // nil if there is none; Seen where it is that still
 	Unread     error             // why the membership could not be read
 	Rules      rules.Generations // each -1 when it could not be read
@@ -112,62 +112,62 @@ type Refreshed struct {
 //
 // In a cluster some nodes may answer and others not: then there are both an error and
 // a result, in which the state of each partition of the others is Unknown.
-func (c *Client) Refresh(ctx context.Context, p Pulse, rs []Renewal) (Refreshed, error) {
-	shared := []*redisconn.Call{beatCall(ctx, p), redisconn.PlainCall(ctx, "HGET", c.keys.Rules(), "generation"), redisconn.PlainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
-	parts := c.Slots(len(rs), c.leases(rs), func(i int) string { return rs[i].Place.Log })
+func (c *Client) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (RefreshResult, error) {
+	shared := []*redisconn.Call{heartbeatCall(ctx, p), redisconn.PlainCall(ctx, "HGET", c.keys.Rules(), "generation"), redisconn.PlainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
+	parts := c.Slots(len(rs), c.leases(rs), func(i int) string { return rs[i].Partition.Log })
 	var leases, heads []*redisconn.Call
 	for _, part := range parts {
 		leases, heads = append(leases, refreshCall(ctx, p.Expiry, rs, part)), append(heads, headsCall(ctx, rs, part))
 	}
 	redisconn.Pipeline(ctx, c.NoRetry, slices.Concat(shared, leases, heads))
-	out, failed := parsePulse(p, shared[0].Reply)
+	out, failed := parseRefresh(p, shared[0].Reply)
 	if failed != nil && !c.Clustered() {
-		return Refreshed{}, failed
+		return RefreshResult{}, failed
 	}
 	out.Rules = rules.Generations{Pauses: generationOf(shared[1].Reply), Blocks: generationOf(shared[2].Reply)}
-	out.Renewed = make([]Renewed, len(rs))
+	out.Leases = make([]LeaseResult, len(rs))
 	for n, part := range parts {
-		renewed, err := parseRenewed(leases[n].Reply)
+		renewed, err := parseLeaseResults(leases[n].Reply)
 		if err == nil && len(renewed) != len(part) {
 			err = fmt.Errorf("reply for %d", len(renewed))
 		}
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("refresh %d locks: %w", len(part), sorted(err)))
-			renewed = slices.Repeat([]Renewed{{State: Unknown}}, len(part))
+			failed = errors.Join(failed, fmt.Errorf("refresh %d locks: %w", len(part), classify(err)))
+			renewed = slices.Repeat([]LeaseResult{{State: Unknown}}, len(part))
 		}
 		setDue(renewed, heads[n])
 		for i, at := range part {
-			out.Renewed[at] = renewed[i]
+			out.Leases[at] = renewed[i]
 		}
 	}
 	if failed != nil && !c.Clustered() {
-		return Refreshed{}, failed
+		return RefreshResult{}, failed
 	}
 	return out, failed
 }
 
 // leases is how many leases a script extends.
-func (c *Client) leases(rs []Renewal) int {
+func (c *Client) leases(rs []LeaseRequest) int {
 	for _, r := range rs {
-		if m, _ := c.metas.load(r.Place.Stream); r.At != "" {
+		if m, _ := c.metas.load(r.Partition.Stream); r.At != "" {
 			return min(leasesPerScript, max(1, groupsPerScript/max(1, len(m.Processors))))
 		}
 	}
 	return leasesPerScript
 }
 
-func refreshCall(ctx context.Context, expiry time.Duration, rs []Renewal, part []int) *redisconn.Call {
+func refreshCall(ctx context.Context, expiry time.Duration, rs []LeaseRequest, part []int) *redisconn.Call {
 	const each = 6
 	keys, texts := make([]string, 0, 3*len(part)), make([]string, 0, each*len(part))
-	group, before := "", (*Renewal)(nil)
+	group, before := "", (*LeaseRequest)(nil)
 	for _, at := range part {
 		r := &rs[at]
-		if before == nil || r.Place.Processor != before.Place.Processor || r.Tenure.Executor != before.Tenure.Executor {
+		if before == nil || r.Partition.Processor != before.Partition.Processor || r.Claim.Executor != before.Claim.Executor {
 			group = r.group()
 		}
 		before = r
-		keys = append(keys, r.Place.Log, r.Place.Lock, r.Place.Own)
-		texts = append(texts, group, r.Tenure.LockValue(), r.Floor, known(r.Read), r.At, known(r.Count))
+		keys = append(keys, r.Partition.Log, r.Partition.Lock, r.Partition.Own)
+		texts = append(texts, group, r.Claim.LockValue(), r.Committed, known(r.Read), r.At, known(r.Count))
 	}
 	args := make([]any, 1, 1+len(texts))
 	args[0] = milliseconds(expiry)
@@ -185,18 +185,18 @@ func known(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// parseRenewed reads the lines of refresh.lua.
-func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
+// parseLeaseResults reads the lines of refresh.lua.
+func parseLeaseResults(reply *redis.Cmd) ([]LeaseResult, error) {
 	text, err := reply.Text()
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Renewed, 0, strings.Count(text, "\n"))
+	out := make([]LeaseResult, 0, strings.Count(text, "\n"))
 	for line := range strings.Lines(text) {
-		w := words{rest: line[:len(line)-1]}
-		r := Renewed{State: State(w.number()), Pending: w.number(), Lowest: w.text()}
+		w := metaText{rest: line[:len(line)-1]}
+		r := LeaseResult{State: State(w.number()), Pending: w.number(), Lowest: w.text()}
 		if w.rest != "" {
-			r.Poke, r.Lost = w.number(), w.number()
+			r.OperatorVersion, r.Lost = w.number(), w.number()
 			r.Counted = w.number() == 1
 			if n := w.number(); r.Counted {
 				r.Count = n
@@ -211,14 +211,14 @@ func parseRenewed(reply *redis.Cmd) ([]Renewed, error) {
 	return out, nil
 }
 
-// words reads a line word by word.
-type words struct {
+// metaText reads a line word by word.
+type metaText struct {
 	rest string
 	err  error
 }
 
 // text is the next word, "" where it is "-".
-func (w *words) text() (word string) {
+func (w *metaText) text() (word string) {
 	word, w.rest, _ = strings.Cut(w.rest, " ")
 	if word == "" && w.err == nil {
 		w.err = errors.New("a word is missing")
@@ -229,7 +229,7 @@ func (w *words) text() (word string) {
 	return word
 }
 
-func (w *words) number() int64 {
+func (w *metaText) number() int64 {
 	n, err := strconv.ParseInt(w.text(), 10, 64)
 	if w.err == nil {
 		w.err = err
@@ -239,10 +239,10 @@ func (w *words) number() int64 {
 
 // Probe looks at ownerships without changing anything, in one round trip: it
 // tells which of the partitions of a read that failed with ErrNoGroup are lost.
-func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
+func (c *Client) Probe(ctx context.Context, rs []LeaseRequest) ([]State, error) {
 	var calls []*redisconn.Call
 	for _, r := range rs {
-		calls = append(calls, redisconn.PlainCall(ctx, "GET", r.Place.Lock), redisconn.PlainCall(ctx, "XPENDING", r.Place.Log, r.group()))
+		calls = append(calls, redisconn.PlainCall(ctx, "GET", r.Partition.Lock), redisconn.PlainCall(ctx, "XPENDING", r.Partition.Log, r.group()))
 	}
 	redisconn.Pipeline(ctx, c.Retrying, calls)
 	states := make([]State, len(rs))
@@ -253,13 +253,13 @@ func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
 		case redisconn.ReplyHas(lockErr, "WRONGTYPE"), redisconn.ReplyHas(pendingErr, "WRONGTYPE"):
 			states[i] = BadType
 		case lockErr != nil && !errors.Is(lockErr, redis.Nil):
-			return nil, r.Place.wrap("probe", lockErr)
-		case lock != r.Tenure.LockValue():
+			return nil, r.Partition.wrap("probe", lockErr)
+		case lock != r.Claim.LockValue():
 			states[i] = Lost
 		case redisconn.ReplyHas(pendingErr, "NOGROUP"):
 			states[i] = GroupGone
 		case pendingErr != nil:
-			return nil, r.Place.wrap("probe", pendingErr)
+			return nil, r.Partition.wrap("probe", pendingErr)
 		default:
 			states[i] = Ours
 		}
@@ -267,15 +267,15 @@ func (c *Client) Probe(ctx context.Context, rs []Renewal) ([]State, error) {
 	return states, nil
 }
 
-// Strays returns the IDs of at most limit pending entries of a group, from the
+// PendingBelow returns the IDs of at most limit pending entries of a group, from the
 // lowest up to the ID upTo, without that one if there is a "(" before it.
-func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit int) ([]string, error) {
+func (c *Client) PendingBelow(ctx context.Context, p Partition, group, upTo string, limit int) ([]string, error) {
 	upTo, without := strings.CutPrefix(upTo, "(") // which the embedded server does not understand
 	pending, err := c.Retrying.XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: p.Log, Group: group, Start: "-", End: upTo, Count: int64(limit),
 	}).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, p.wrap("pending entries", sorted(err))
+		return nil, p.wrap("pending entries", classify(err))
 	}
 	if n := len(pending); without && n > 0 && pending[n-1].ID == upTo {
 		pending = pending[:n-1]
@@ -288,6 +288,6 @@ func (c *Client) Strays(ctx context.Context, p Place, group, upTo string, limit 
 }
 
 // DestroyGroup destroys a consumer group of a partition; that there is none is no error.
-func (c *Client) DestroyGroup(ctx context.Context, p Place, group string) error {
-	return p.wrap("destroy group", sorted(c.Retrying.XGroupDestroy(ctx, p.Log, group).Err()))
+func (c *Client) DestroyGroup(ctx context.Context, p Partition, group string) error {
+	return p.wrap("destroy group", classify(c.Retrying.XGroupDestroy(ctx, p.Log, group).Err()))
 }

@@ -11,12 +11,12 @@ import (
 
 func TestLock(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		me, other := tenure(alice, 1), tenure(bob, 1)
 		e.must(e.Lock(e.ctx(), p, me, 10*time.Second, time.Minute))
 		e.must(e.Lock(e.ctx(), p, me, 10*time.Second, time.Minute)) // after a lost reply
 		equal(t, "value", e.raw.Get(e.ctx(), p.Lock).Val(), alice+":0000000000000001")
-		held := func(what string, of Tenure, foreign, least, most time.Duration) {
+		held := func(what string, of Claim, foreign, least, most time.Duration) {
 			t.Helper()
 			if err := e.Lock(e.ctx(), p, of, 10*time.Second, foreign); !errors.Is(err, ErrHeld) {
 				t.Errorf("%s: got %v, want ErrHeld", what, err)
@@ -45,43 +45,43 @@ func TestLock(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		const partitions = 6
-		var rs []Renewal
+		var rs []LeaseRequest
 		for i := range partitions {
-			p := e.Place("orders", "printer", i)
+			p := e.Partition("orders", "printer", i)
 			e.add(p.Log, "1-1")
 			e.add(p.Log, "2-2")
 			e.own(p, tenure(alice, uint64(i)))
 			e.read(p, alice, 2)
-			rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, uint64(i)), Floor: "1-1", Read: int64(i) - 1})
+			rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, uint64(i)), Committed: "1-1", Read: int64(i) - 1})
 			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1").Err())
 			e.must(e.raw.PExpire(e.ctx(), p.Lock, time.Second).Err())
 		}
-		e.must(e.raw.Set(e.ctx(), rs[1].Place.Lock, tenure(bob, 1).LockValue(), time.Second).Err())
-		e.must(e.raw.Del(e.ctx(), rs[2].Place.Lock).Err())
-		e.must(e.raw.XGroupDestroy(e.ctx(), rs[3].Place.Log, GroupName("printer", alice)).Err())
-		e.must(e.raw.Set(e.ctx(), rs[4].Place.Log, "x", 0).Err())
-		e.must(e.raw.Del(e.ctx(), rs[5].Place.Own).Err())
-		e.must(e.raw.Set(e.ctx(), rs[5].Place.Own, "x", 0).Err())
+		e.must(e.raw.Set(e.ctx(), rs[1].Partition.Lock, tenure(bob, 1).LockValue(), time.Second).Err())
+		e.must(e.raw.Del(e.ctx(), rs[2].Partition.Lock).Err())
+		e.must(e.raw.XGroupDestroy(e.ctx(), rs[3].Partition.Log, GroupName("printer", alice)).Err())
+		e.must(e.raw.Set(e.ctx(), rs[4].Partition.Log, "x", 0).Err())
+		e.must(e.raw.Del(e.ctx(), rs[5].Partition.Own).Err())
+		e.must(e.raw.Set(e.ctx(), rs[5].Partition.Own, "x", 0).Err())
 		e.must(e.raw.Set(e.ctx(), "memb", "value", 0).Err())
 
-		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: 7}}}, rs)
+		refreshed, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "memb", Info: HeartbeatInfo{Rules: rules.Generations{Pauses: 7}}}, rs)
 		e.must(err)
-		want := []Renewed{{State: Ours, Pending: 1, Lowest: "2-2", Stored: "0-0"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
-		equal(t, "renewed", refreshed.Renewed, want)
+		want := []LeaseResult{{State: Ours, Pending: 1, Lowest: "2-2", Stored: "0-0"}, {State: Lost}, {State: Lost}, {State: GroupGone}, {State: BadType}, {State: BadType}}
+		equal(t, "renewed", refreshed.Leases, want)
 		equal(t, "membership", string(refreshed.Membership), "value")
 		equal(t, "generation of the rules", refreshed.Rules, rules.Generations{})
-		equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 7})
+		equal(t, "the heartbeat tells", ParseHeartbeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 7})
 		states, err := e.Probe(e.ctx(), rs)
 		e.must(err)
 		equal(t, "probed", states, []State{Ours, Lost, Lost, GroupGone, BadType, Ours})
 
 		for i, extended := range []bool{true, false, false, true, true, true} {
-			if left := e.raw.PTTL(e.ctx(), rs[i].Place.Lock).Val(); (left > 2*time.Second) != extended {
+			if left := e.raw.PTTL(e.ctx(), rs[i].Partition.Lock).Val(); (left > 2*time.Second) != extended {
 				t.Errorf("lock %d lives on for %v, extended should be %v", i, left, extended)
 			}
 		}
-		equal(t, "checkpoint", e.raw.HMGet(e.ctx(), rs[0].Place.Own, "floor", "read").Val(), []any{"1-1", ""})
-		equal(t, "checkpoint of a lost one", e.raw.HGet(e.ctx(), rs[1].Place.Own, "floor").Val(), "0-0")
+		equal(t, "checkpoint", e.raw.HMGet(e.ctx(), rs[0].Partition.Own, "floor", "read").Val(), []any{"1-1", ""})
+		equal(t, "checkpoint of a lost one", e.raw.HGet(e.ctx(), rs[1].Partition.Own, "floor").Val(), "0-0")
 		if left := e.raw.PTTL(e.ctx(), "beat").Val(); left < 8*time.Second {
 			t.Errorf("the heartbeat lives for %v", left)
 		}
@@ -93,7 +93,7 @@ func TestRefresh(t *testing.T) {
 // never given to this one.
 func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.add(p.Log, "1-1")
 		e.add(p.Log, "2-2")
 		e.own(p, tenure(alice, 1))
@@ -102,10 +102,10 @@ func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 		e.lock(p, tenure(alice, 2))
 		refresh := func(floor string) State {
 			t.Helper()
-			got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "memb"},
-				[]Renewal{{Place: p, Tenure: tenure(alice, 2), Floor: floor, Read: -1}})
+			got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "memb"},
+				[]LeaseRequest{{Partition: p, Claim: tenure(alice, 2), Committed: floor, Read: -1}})
 			e.must(err)
-			return got.Renewed[0].State
+			return got.Leases[0].State
 		}
 		equal(t, "state", refresh("2-2"), GroupGone)
 		equal(t, "floor", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
@@ -117,8 +117,8 @@ func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 
 func TestRefreshOfNothingBeats(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
-		if len(got.Renewed) != 0 || got.Membership != nil || err != nil {
+		got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
+		if len(got.Leases) != 0 || got.Membership != nil || err != nil {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		equal(t, "heartbeat", e.raw.Exists(e.ctx(), "beat").Val(), 1)
@@ -129,7 +129,7 @@ func TestRefreshOfNothingBeats(t *testing.T) {
 // A membership that has not changed is not sent again.
 func TestRefreshKnowsTheMembershipItHasSeen(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		pulse := Pulse{Key: "beat", Expiry: time.Minute, Membership: "memb"}
+		pulse := Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "memb"}
 		for _, stored := range []string{"first", "second"} {
 			e.must(e.raw.Set(e.ctx(), "memb", stored, 0).Err())
 			read, err := e.Refresh(e.ctx(), pulse, nil)
@@ -151,15 +151,15 @@ func TestRefreshKnowsTheMembershipItHasSeen(t *testing.T) {
 
 func TestRefreshOfManyPartitions(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		rs := make([]Renewal, leasesPerScript+3)
+		rs := make([]LeaseRequest, leasesPerScript+3)
 		for i := range rs {
-			rs[i] = Renewal{Place: e.Place("orders", "printer", i), Tenure: tenure(alice, 1), Floor: "0-0"}
+			rs[i] = LeaseRequest{Partition: e.Partition("orders", "printer", i), Claim: tenure(alice, 1), Committed: "0-0"}
 		}
 		last := rs[len(rs)-1]
-		e.own(last.Place, last.Tenure)
-		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
+		e.own(last.Partition, last.Claim)
+		refreshed, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
 		e.must(err)
-		got := refreshed.Renewed
+		got := refreshed.Leases
 		equal(t, "results", len(got), len(rs))
 		equal(t, "first and last", []State{got[0].State, got[len(got)-1].State}, []State{Lost, Ours})
 	})
@@ -167,22 +167,22 @@ func TestRefreshOfManyPartitions(t *testing.T) {
 
 func TestStrays(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.own(p, tenure(alice, 1))
 		for i := range 5 {
 			e.add(p.Log, fmt.Sprintf("%d-1", i+1))
 		}
 		e.read(p, alice, 5)
-		got, err := e.Strays(e.ctx(), p, GroupName("printer", alice), "3-1", 10)
+		got, err := e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "3-1", 10)
 		e.must(err)
 		equal(t, "strays", got, []string{"1-1", "2-1", "3-1"})
-		got, err = e.Strays(e.ctx(), p, GroupName("printer", alice), "(3-1", 10)
+		got, err = e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "(3-1", 10)
 		e.must(err)
 		equal(t, "strays before the third", got, []string{"1-1", "2-1"})
-		got, err = e.Strays(e.ctx(), p, GroupName("printer", alice), "9-1", 2)
+		got, err = e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "9-1", 2)
 		e.must(err)
 		equal(t, "at most two", got, []string{"1-1", "2-1"})
-		if _, err = e.Strays(e.ctx(), p, GroupName("printer", bob), "9-1", 2); !errors.Is(err, ErrFenced) {
+		if _, err = e.PendingBelow(e.ctx(), p, GroupName("printer", bob), "9-1", 2); !errors.Is(err, ErrFenced) {
 			t.Errorf("no group: %v", err)
 		}
 	})
@@ -190,8 +190,8 @@ func TestStrays(t *testing.T) {
 
 func TestAck(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, q, gone := e.Place("orders", "printer", 0), e.Place("orders", "printer", 1), e.Place("orders", "printer", 2)
-		for _, p := range []Place{p, q, gone} {
+		p, q, gone := e.Partition("orders", "printer", 0), e.Partition("orders", "printer", 1), e.Partition("orders", "printer", 2)
+		for _, p := range []Partition{p, q, gone} {
 			e.own(p, tenure(alice, 1))
 			e.add(p.Log, "1-1")
 			e.add(p.Log, "2-2")
@@ -213,7 +213,7 @@ func TestAck(t *testing.T) {
 
 func TestAckWithoutAServer(t *testing.T) {
 	e := realEnv(t)
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	e.must(e.Close())
 	errs := e.Ack(e.ctx(), "g", []Ack{{Place: p, IDs: []string{"1-1"}}})
 	if errs[0] == nil || errors.Is(errs[0], ErrFenced) {

@@ -38,7 +38,7 @@ func (c *Client) Logs(ctx context.Context, stream string, partitions int) ([]Log
 			err = c.readEnds(ctx, c.keys.Partition(stream, n), &l)
 		}
 		if err != nil {
-			err = fmt.Errorf("stream %s partition %d: look: %w", stream, n, sorted(err))
+			err = fmt.Errorf("stream %s partition %d: look: %w", stream, n, classify(err))
 			if !redisconn.IsReply(err) {
 				return nil, err
 			}
@@ -53,7 +53,7 @@ func parseLog(flat []any, err error) (Log, error) {
 	if err != nil {
 		return Log{}, err
 	}
-	f := named(flat)
+	f := fieldsOf(flat)
 	l := Log{Length: f.number("length"), First: f.text("first"), End: f.text("end"), Deleted: f.text("deleted"), Delayed: f.number("delayed")}
 	return l, f.err
 }

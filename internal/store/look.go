@@ -24,7 +24,7 @@ type look struct {
 }
 
 // looks divides places into looks of which none keeps the server for long.
-func (c *Client) looks(ps []Place) (looks []*look) {
+func (c *Client) looks(ps []Partition) (looks []*look) {
 	open := map[int]*look{} // by slot: the one that is not full
 	for _, part := range partitionsOf(ps) {
 		groups := c.groups(ps[part[0]].Stream, len(part))
@@ -79,7 +79,7 @@ func inOneTrip(looks []*look) int {
 }
 
 // partitionsOf are the numbers of the places of each partition.
-func partitionsOf(ps []Place) (parts [][]int) {
+func partitionsOf(ps []Partition) (parts [][]int) {
 	of := map[string]int{}
 	for i, p := range ps {
 		at, ok := of[p.Log]
@@ -98,7 +98,7 @@ func (c *Client) groups(stream string, atLeast int) int {
 	return max(1, atLeast, len(m.Processors))
 }
 
-func viewCall(ctx context.Context, ps []Place, l *look) *redisconn.Call {
+func viewCall(ctx context.Context, ps []Partition, l *look) *redisconn.Call {
 	keys, args := []string{}, []any{ExecutorIDLength, statesLooked}
 	for _, part := range l.parts {
 		keys = append(keys, ps[part[0]].Log, ps[part[0]].Due)
@@ -115,7 +115,7 @@ func viewCall(ctx context.Context, ps []Place, l *look) *redisconn.Call {
 func seenBy(reply *redis.Cmd, l *look) ([]any, error) {
 	rows, err := reply.Slice()
 	if err != nil {
-		return nil, sorted(err)
+		return nil, classify(err)
 	}
 	if len(rows) < 2 || len(rows) > 1+l.places {
 		return nil, fmt.Errorf("reply of %d rows, for %d places", len(rows), l.places)

@@ -110,7 +110,7 @@ func (s *MembershipStore) Alive(ctx context.Context, executors []string, atMost 
 	}
 	lives, err := aliveScript.Run(ctx, s.c.NoRetry, beats, milliseconds(atMost)).Int64Slice()
 	if err != nil {
-		return nil, s.wrap("heartbeats", sorted(err))
+		return nil, s.wrap("heartbeats", classify(err))
 	}
 	if len(lives) != len(executors) {
 		return nil, s.wrap("heartbeats", errors.New("reply of another length"))

@@ -168,7 +168,7 @@ func (c *Client) list(ctx context.Context, stream string) error {
 		}
 	}
 	if err != nil {
-		return c.streamsError(sorted(err))
+		return c.streamsError(classify(err))
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string)
 		return Meta{}, false, nil
 	}
 	if err != nil {
-		return Meta{}, false, c.metaError(stream, sorted(err))
+		return Meta{}, false, c.metaError(stream, classify(err))
 	}
 	return c.KnowMeta(stream, data)
 }
@@ -280,7 +280,7 @@ func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 func (c *Client) Streams(ctx context.Context) ([]string, error) {
 	known, err := c.Retrying.HGetAll(ctx, c.keys.Streams()).Result()
 	if err != nil {
-		return nil, c.streamsError(sorted(err))
+		return nil, c.streamsError(classify(err))
 	}
 	return streamNames(slices.Collect(maps.Keys(known))), nil
 }

@@ -60,21 +60,21 @@ func TestMoveWithoutMemory(t *testing.T) {
 // A refresh tells of delayed events, in case that nobody was told.
 func TestRefreshTellsWhatIsDue(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		var rs []Renewal
+		var rs []LeaseRequest
 		for i := range 5 {
-			p := e.Place("orders", "p", i)
+			p := e.Partition("orders", "p", i)
 			e.own(p, tenure(alice, 1))
-			rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0"})
+			rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0"})
 		}
 		e.must(e.delay(later(0, 1, time.Now().Add(time.Hour))...).Err)
 		sent := e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 1, Records: later(0, 1, future)}})
 		ok, err := e.Fire(e.ctx(), "orders", 1, e.ids(sent[0])[0])
 		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
 		e.must(e.raw.Set(e.ctx(), e.dueKeys("orders", 2).Due, "x", 0).Err())
-		refreshed, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
+		refreshed, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
 		e.must(err)
 		for i, want := range []time.Duration{0, time.Nanosecond, 0, time.Hour, 0} {
-			if g := refreshed.Renewed[i]; g.State != Ours || g.Due > want || g.Due < want-time.Minute {
+			if g := refreshed.Leases[i]; g.State != Ours || g.Due > want || g.Due < want-time.Minute {
 				t.Errorf("partition %d: got %+v, want %v", i, g, want)
 			}
 		}

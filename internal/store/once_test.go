@@ -11,7 +11,7 @@ import (
 
 // sendIDs appends records with these IDs to partition 0 of orders.
 func (e *env) sendIDs(ctx context.Context, ids ...string) Appended {
-	a := Append{Stream: "orders", Log: e.Place("orders", "", 0).Log}
+	a := Append{Stream: "orders", Log: e.Partition("orders", "", 0).Log}
 	for n, id := range ids {
 		a.Add([]string{"n", fmt.Sprint(n, id)}, id)
 	}
@@ -84,7 +84,7 @@ func TestARepeatedCallWithIDsIsInOnce(t *testing.T) {
 func TestAWideRecordHasNoID(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(100, time.Hour)
-		a := Append{Stream: "orders", Log: e.Place("orders", "", 0).Log}
+		a := Append{Stream: "orders", Log: e.Partition("orders", "", 0).Log}
 		a.Add(make([]string, fieldsPerCall+2), "a")
 		if got := e.Append(e.ctx(), []Append{a})[0]; got.Err == nil || !strings.Contains(got.Err.Error(), "cannot have an ID") {
 			t.Errorf("got %+v", got)

@@ -9,10 +9,10 @@ import (
 // wait for their time; it returns them. An event that runs, stands behind another
 // one of its lane, or is gone, is passed over. The owner learns it from
 // Renewed.Poke, or sooner. It may be repeated.
-func (c *Client) RetryNow(ctx context.Context, p Place, ids []string) (due []string, err error) {
+func (c *Client) RetryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
 	defer func() {
 		if len(due) > 0 {
-			c.poke(ctx, p)
+			c.notifyOwner(ctx, p)
 		}
 	}()
 	for len(ids) > 0 {
@@ -29,11 +29,11 @@ func (c *Client) RetryNow(ctx context.Context, p Place, ids []string) (due []str
 
 // retryNow goes on until each event was changed, or is none to change. The owner
 // may write the same states meanwhile.
-func (c *Client) retryNow(ctx context.Context, p Place, ids []string) (due []string, err error) {
+func (c *Client) retryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
 	for len(ids) > 0 {
 		stored, err := c.Retrying.HMGet(ctx, p.Retry, ids...).Result()
 		if err != nil {
-			return due, sorted(err)
+			return due, classify(err)
 		}
 		var waiting []string
 		var args []any
@@ -72,7 +72,7 @@ func (c *Client) retryNow(ctx context.Context, p Place, ids []string) (due []str
 	return due, nil
 }
 
-func (c *Client) amend(ctx context.Context, p Place, args []any) (changed []int64, err error) {
+func (c *Client) amend(ctx context.Context, p Partition, args []any) (changed []int64, err error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
@@ -82,7 +82,7 @@ func (c *Client) amend(ctx context.Context, p Place, args []any) (changed []int6
 		if err == nil && len(changed) != len(args)/3 {
 			err = fmt.Errorf("unexpected reply of %d values", len(changed))
 		}
-		return sorted(err)
+		return classify(err)
 	})
 	return changed, err
 }
@@ -90,11 +90,11 @@ func (c *Client) amend(ctx context.Context, p Place, args []any) (changed []int6
 // DropParked removes parked events for good. One that runs goes on to its end,
 // and is not run again. The owner learns it as it does of RetryNow. It may be
 // repeated.
-func (c *Client) DropParked(ctx context.Context, p Place, ids []string) error {
+func (c *Client) DropParked(ctx context.Context, p Partition, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	defer c.poke(ctx, p)
+	defer c.notifyOwner(ctx, p)
 	for len(ids) > 0 {
 		n := min(len(ids), statesAtOnce)
 		args := make([]any, n)
@@ -102,7 +102,7 @@ func (c *Client) DropParked(ctx context.Context, p Place, ids []string) error {
 			args[i] = id
 		}
 		err := c.persist(ctx, func() error {
-			return sorted(dropScript.Run(ctx, c.NoRetry, []string{p.Own, p.Parked, p.Retry}, args...).Err())
+			return classify(dropScript.Run(ctx, c.NoRetry, []string{p.Own, p.Parked, p.Retry}, args...).Err())
 		})
 		if err != nil {
 			return p.wrap("drop parked events", err)

@@ -38,7 +38,7 @@ func (c *Client) MorePartitions(ctx context.Context, own map[string]int) (more m
 			found[stream] = pipe.Exists(ctx, c.keys.Partition(stream, n+step))
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
-			return nil, sorted(err)
+			return nil, classify(err)
 		}
 		next := map[string]int{}
 		for stream, n := range own {

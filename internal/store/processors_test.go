@@ -14,13 +14,13 @@ var manyProcessors = []struct{ partitions, processors, size int }{
 
 // process appends so many entries of so many bytes to each partition, of which each processor was
 // given the first ones. It returns the places in the order of the processors.
-func (e *env) process(partitions, processors, entries, size, given int) (all []Place) {
+func (e *env) process(partitions, processors, entries, size, given int) (all []Partition) {
 	e.t.Helper()
 	var names []string
 	for k := range processors {
 		names = append(names, fmt.Sprintf("p%03d", k))
 		for i := range partitions {
-			p := e.Place("orders", names[k], i)
+			p := e.Partition("orders", names[k], i)
 			if k == 0 {
 				e.grow(p.Log, entries, size)
 			}
@@ -51,13 +51,13 @@ func TestRefreshesDoNotHoldTheServer(t *testing.T) {
 			e, m := meteredEnv(t)
 			all := e.process(tt.partitions, tt.processors, 3, tt.size, 3)
 			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
-				var rs []Renewal
+				var rs []LeaseRequest
 				for _, p := range all[len(all)-tt.partitions:] {
-					rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "3-1", Read: 3, At: "3-1", Count: 3})
+					rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "3-1", Read: 3, At: "3-1", Count: 3})
 				}
-				got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Minute, Membership: "members"}, rs)
+				got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "members"}, rs)
 				e.must(err)
-				for _, r := range got.Renewed {
+				for _, r := range got.Leases {
 					equal(t, "state, lost, counted", fmt.Sprint(r.State, r.Lost, r.Counted), fmt.Sprint(Ours, 0, true))
 				}
 			}))
@@ -92,14 +92,14 @@ func TestRefreshesOfLargeEntriesDoNotHoldTheServer(t *testing.T) {
 					e.must(e.raw.Do(e.ctx(), "XGROUP", "SETID", p.Log, GroupName(p.Processor, alice), "3-1", "ENTRIESREAD", 2).Err())
 				}
 			}
-			var rs []Renewal
+			var rs []LeaseRequest
 			for _, p := range all {
-				rs = append(rs, Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: 0, At: tt.at, Count: read})
+				rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: 0, At: tt.at, Count: read})
 			}
 			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
-				got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Minute, Membership: "members"}, rs)
+				got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "members"}, rs)
 				e.must(err)
-				for _, r := range got.Renewed {
+				for _, r := range got.Leases {
 					equal(t, "state, lost, counted", fmt.Sprint(r.State, r.Lost, r.Counted), fmt.Sprint(Ours, tt.lost, tt.counted))
 				}
 			}))

@@ -25,29 +25,29 @@ type Quarantine struct {
 // takeovers return it, until Resume. ErrFenced says that the ownership is over.
 // It is repeated inside while its outcome is unknown and ctx lives, and may be
 // repeated.
-func (c *Client) Quarantine(ctx context.Context, p Place, t Tenure, q Quarantine) error {
+func (c *Client) Quarantine(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "quarantine")
 }
 
 // Halted stores at which event of a partition its worker halted, and why: View.Halt, until the
 // event is acked. It keeps no later owner from the partition. Else it is as Quarantine.
-func (c *Client) Halted(ctx context.Context, p Place, t Tenure, q Quarantine) error {
+func (c *Client) Halted(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "halt")
 }
 
-func (c *Client) storeStop(ctx context.Context, p Place, t Tenure, q Quarantine, field string) error {
+func (c *Client) storeStop(ctx context.Context, p Partition, t Claim, q Quarantine, field string) error {
 	q.Version, q.Reason = quarantineVersion, cut(q.Reason)
 	text, err := json.Marshal(q)
 	if err != nil {
 		return p.wrap(field, err)
 	}
 	return p.failed(field, c.persist(ctx, func() error {
-		return sorted(quarantineScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
+		return classify(quarantineScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
 	}))
 }
 
 // Quarantined returns the quarantine of a partition, nil if there is none.
-func (c *Client) Quarantined(ctx context.Context, p Place) (*Quarantine, error) {
+func (c *Client) Quarantined(ctx context.Context, p Partition) (*Quarantine, error) {
 	text, err := c.quarantine(ctx, p)
 	if err != nil {
 		return nil, p.wrap("quarantine", err)
@@ -56,10 +56,10 @@ func (c *Client) Quarantined(ctx context.Context, p Place) (*Quarantine, error) 
 	return q, p.wrap("quarantine", err)
 }
 
-func (c *Client) quarantine(ctx context.Context, p Place) (string, error) {
+func (c *Client) quarantine(ctx context.Context, p Partition) (string, error) {
 	text, err := c.Retrying.HGet(ctx, p.Own, "quarantine").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return "", sorted(err)
+		return "", classify(err)
 	}
 	return text, nil
 }
@@ -73,7 +73,7 @@ var ErrNothingToSkip = errors.New("the quarantine names no event that could be s
 // than the one that is there when it begins is left alone. It is repeated inside
 // while its outcome is unknown and ctx lives, and may be repeated. It changes
 // Renewed.Poke, and its hint to the owner is sent after it as well as it can.
-func (c *Client) Resume(ctx context.Context, p Place, skip bool) (q Quarantine, ok bool, err error) {
+func (c *Client) Resume(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {
 	for {
 		text, err := c.quarantine(ctx, p)
 		if err != nil || text == "" {
@@ -93,13 +93,13 @@ func (c *Client) Resume(ctx context.Context, p Place, skip bool) (q Quarantine, 
 		err = c.persist(ctx, func() error {
 			var err error
 			n, err = resumeScript.Run(ctx, c.NoRetry, []string{p.Own}, text, event).Int64()
-			return sorted(err)
+			return classify(err)
 		})
 		if err != nil {
 			return *q, false, p.wrap("resume", err)
 		}
 		if n == 1 {
-			c.poke(ctx, p)
+			c.notifyOwner(ctx, p)
 			return *q, true, nil
 		}
 	}

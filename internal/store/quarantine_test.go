@@ -13,16 +13,16 @@ func addArgs(key string, values ...any) *redis.XAddArgs {
 }
 
 // poked is the number of changes that a refresh tells alice of.
-func (e *env) poked(p Place) int64 {
+func (e *env) poked(p Partition) int64 {
 	e.t.Helper()
-	got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10e9, Membership: "memb"}, []Renewal{{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: -1}})
+	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, []LeaseRequest{{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: -1}})
 	e.must(err)
-	equal(e.t, "state", got.Renewed[0].State, Ours)
-	return got.Renewed[0].Poke
+	equal(e.t, "state", got.Leases[0].State, Ours)
+	return got.Leases[0].OperatorVersion
 }
 
 // hints are the hints in the processor's control stream.
-func (e *env) hints(p Place) (hints []Hint) {
+func (e *env) hints(p Partition) (hints []Hint) {
 	e.t.Helper()
 	entries, err := e.raw.XRange(e.ctx(), e.keys.Control(p.Stream, p.Processor), "-", "+").Result()
 	e.must(err)
@@ -37,7 +37,7 @@ func (e *env) hints(p Place) (hints []Hint) {
 func TestQuarantineLastsUntilItIsEnded(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, skip := range []bool{false, true} {
-			p := e.Place("orders", "printer", i)
+			p := e.Partition("orders", "printer", i)
 			e.begin(p, 2)
 			q := Quarantine{Reason: "no ink\n", Event: "1-1", Worker: "w1", At: 1767225600123}
 			e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), q))
@@ -60,7 +60,7 @@ func TestQuarantineLastsUntilItIsEnded(t *testing.T) {
 			stored, err := e.Quarantined(e.ctx(), p)
 			e.must(err)
 			pos = e.own(p, tenure(bob, 2))
-			equal(t, "poke at the takeover", pos.Poke, 1)
+			equal(t, "poke at the takeover", pos.OperatorVersion, 1)
 			if pos.Quarantine != nil || stored != nil || (pos.Skip == "1-1") != skip {
 				t.Errorf("left: %v, %v, skip %q", pos.Quarantine, stored, pos.Skip)
 			}
@@ -71,7 +71,7 @@ func TestQuarantineLastsUntilItIsEnded(t *testing.T) {
 // After a reset an event that was to be skipped is processed like all others.
 func TestResetForgetsWhatToSkip(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		e.begin(p, 2)
 		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "no ink", Event: "1-1"}))
 		_, _, err := e.Resume(e.ctx(), p, true)
@@ -85,7 +85,7 @@ func TestResetForgetsWhatToSkip(t *testing.T) {
 
 func TestResumeWithoutAnEvent(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.own(p, tenure(alice, 1))
 		e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "no database"}))
 		if _, ok, err := e.Resume(e.ctx(), p, true); ok || !errors.Is(err, ErrNothingToSkip) {
@@ -99,7 +99,7 @@ func TestResumeWithoutAnEvent(t *testing.T) {
 // A request that arrives late ends no later quarantine.
 func TestResumeThatArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		e.own(p, me)
 		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "first", Event: "1-1", At: 1}))
 		seen := e.raw.HGet(e.ctx(), p.Own, "quarantine").Val()
@@ -124,7 +124,7 @@ func TestResumeThatArrivesLate(t *testing.T) {
 
 func TestQuarantineOfAnotherVersion(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.must(e.raw.HSet(e.ctx(), p.Own, "quarantine", `{"v":2}`).Err())
 		e.lock(p, tenure(alice, 1))
 		_, err := e.Takeover(e.ctx(), p, tenure(alice, 1), "", 0)
@@ -140,7 +140,7 @@ func TestQuarantineOfAnotherVersion(t *testing.T) {
 
 func TestOperatorsRetryAndDrop(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entries := e.begin(p, 6)
 		for i, s := range []RetryState{{Attempts: 1, At: 9e12}, {Attempts: 2, Running: true, At: 9e12}, {Lane: "kx"}, {Attempts: 1, At: 9e12}, {Attempts: 1, At: 9e12}} {
 			e.must(e.Park(e.ctx(), p, me, 0, parkings(entries[i:i+1], s)))
@@ -162,7 +162,7 @@ func TestOperatorsRetryAndDrop(t *testing.T) {
 		equal(t, "hints", e.hints(p), []Hint{{HintPoke, 0}, {HintPoke, 0}, {HintPoke, 0}})
 		ok, err := e.WriteRetry(e.ctx(), p, me, RetryState{ID: "2-2", Attempts: 2})
 		equal(t, "write of a dropped event", []any{ok, err}, []any{false, nil})
-		e.must(e.Bury(e.ctx(), p, me, DeadLetter{Entry: entries[1]}))
+		e.must(e.DeadLetter(e.ctx(), p, me, DeadLetter{Entry: entries[1]}))
 		equal(t, "dead letters", len(e.letters(p)), 0)
 	})
 }
@@ -170,7 +170,7 @@ func TestOperatorsRetryAndDrop(t *testing.T) {
 // The owner has written meanwhile: what it wrote stays.
 func TestAmendComparesTheState(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(e.begin(p, 1), RetryState{Attempts: 1, At: 9e12})))
 		old := e.raw.HGet(e.ctx(), p.Retry, "1-1").Val()
 		_, err := e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})
@@ -189,6 +189,6 @@ func TestHints(t *testing.T) {
 		e.must(e.raw.XAdd(e.ctx(), addArgs(key, "v", "1", "kind", "join", "partition", "1")).Err())
 		e.must(e.raw.XAdd(e.ctx(), addArgs(key, "v", "2", "kind", "poke", "partition", "1")).Err())
 		e.must(e.raw.XAdd(e.ctx(), addArgs(key, "v", "1", "kind", "poke", "partition", "x")).Err())
-		equal(t, "hints", e.hints(e.Place("orders", "printer", 0)), []Hint{{HintPoke, 3}})
+		equal(t, "hints", e.hints(e.Partition("orders", "printer", 0)), []Hint{{HintPoke, 3}})
 	})
 }

@@ -112,8 +112,8 @@ func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
 // cut the lock below what its owner counts on.
 func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
-		owner := Tenure{Executor: alice, Number: 1, Expiry: time.Minute}
+		p := e.Partition("orders", "printer", 0)
+		owner := Claim{Executor: alice, Number: 1, Expiry: time.Minute}
 		e.must(e.Lock(e.ctx(), p, owner, owner.Expiry, 10*time.Second))
 		_, err := e.Takeover(e.ctx(), p, owner, "", 0)
 		e.must(err)
@@ -144,11 +144,11 @@ func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 //  3. the takeover comes. The lease is counted from before the first step.
 func TestATakeoverRestoresALockThatWasCutBeforeIt(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
-		before := Tenure{Executor: carol, Number: 1, Expiry: 10 * time.Second}
+		p := e.Partition("orders", "printer", 0)
+		before := Claim{Executor: carol, Number: 1, Expiry: 10 * time.Second}
 		e.own(p, before)
 		e.must(e.Unlock(e.ctx(), p, before))
-		owner := Tenure{Executor: alice, Number: 1, Expiry: time.Minute}
+		owner := Claim{Executor: alice, Number: 1, Expiry: time.Minute}
 		e.must(e.Lock(e.ctx(), p, owner, owner.Expiry, 0))
 		if err := e.Lock(e.ctx(), p, tenure(bob, 1), 10*time.Second, 10*time.Second); !errors.Is(err, ErrHeld) {
 			t.Fatalf("lock: %v", err)
@@ -162,7 +162,7 @@ func TestATakeoverRestoresALockThatWasCutBeforeIt(t *testing.T) {
 }
 
 // halfAcked has alice read 10 of 20 entries, and ack all of these but the third.
-func (e *env) halfAcked(p Place) {
+func (e *env) halfAcked(p Partition) {
 	e.t.Helper()
 	for i := range 20 {
 		e.add(p.Log, fmt.Sprintf("1-%d", i+1))
@@ -176,11 +176,11 @@ func (e *env) halfAcked(p Place) {
 // says nothing of how far the floor is. The owner does.
 func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
 	e := realEnv(t)
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	e.halfAcked(p)
-	e.release(Renewal{Place: p, Tenure: tenure(alice, 1), Floor: "1-2", Read: 2})
+	e.release(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "1-2", Read: 2})
 	pos := e.own(p, tenure(bob, 1))
-	equal(t, "floor", pos.Floor, "1-2")
+	equal(t, "floor", pos.Committed, "1-2")
 	equal(t, "read", pos.Read, 2)
 	for _, g := range e.raw.XInfoGroups(e.ctx(), p.Log).Val() {
 		equal(t, g.Name+": lag", g.Lag, 18)
@@ -193,16 +193,16 @@ func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
 // the next one has read everything. Nothing is taken for lost meanwhile.
 func TestGapsOfAnOwnerThatDiedAreCountedOnceAllIsRead(t *testing.T) {
 	e := realEnv(t)
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	e.halfAcked(p)
 	pos := e.own(p, tenure(bob, 1))
-	equal(t, "floor", pos.Floor, "1-2")
+	equal(t, "floor", pos.Committed, "1-2")
 	rest := e.read(p, bob, 100)
 	equal(t, "rest", len(rest), 18)
-	got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []Renewal{
-		{Place: p, Tenure: tenure(bob, 1), Floor: pos.Floor, Read: pos.Read, At: rest[17], Count: pos.Read + 18}})
+	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []LeaseRequest{
+		{Partition: p, Claim: tenure(bob, 1), Committed: pos.Committed, Read: pos.Read, At: rest[17], Count: pos.Read + 18}})
 	e.must(err)
-	equal(t, "lost, counted, count", []any{got.Renewed[0].Lost, got.Renewed[0].Counted, got.Renewed[0].Count}, []any{int64(0), true, int64(20)})
+	equal(t, "lost, counted, count", []any{got.Leases[0].Lost, got.Leases[0].Counted, got.Leases[0].Count}, []any{int64(0), true, int64(20)})
 	for _, g := range e.raw.XInfoGroups(e.ctx(), p.Log).Val() {
 		equal(t, g.Name+": lag, read", []int64{g.Lag, g.EntriesRead}, []int64{0, 20})
 	}

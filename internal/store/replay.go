@@ -15,7 +15,7 @@ var ErrNoEvent = errors.New("it has no event")
 
 // A Replay says which dead letter becomes an event again, and where.
 type Replay struct {
-	From      Place
+	From      Partition
 	ID        string // of the dead letter
 	Stream    string // the dead letter's own, or another one of the app
 	Partition int
@@ -36,17 +36,17 @@ type Replay struct {
 // fields, it does.
 func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	wide := false
-	if c.keys.Layout == keys.Standalone || r.Partition == r.From.Partition {
+	if c.keys.Layout == keys.Standalone || r.Partition == r.From.Number {
 		id, ok, err = c.replayAtOnce(ctx, r)
 		wide = redisconn.ReplyHas(err, "WIDE ")
 	}
-	if wide || c.keys.Layout != keys.Standalone && r.Partition != r.From.Partition {
+	if wide || c.keys.Layout != keys.Standalone && r.Partition != r.From.Number {
 		id, ok, err = c.replayInTwo(ctx, r)
 	}
 	if redisconn.ReplyHas(err, "EMPTY ") {
 		err = ErrNoEvent
 	}
-	return id, ok, r.From.wrap("replay dead letter "+entryid.EventID(r.From.Partition, r.ID), err)
+	return id, ok, r.From.wrap("replay dead letter "+entryid.EventID(r.From.Number, r.ID), err)
 }
 
 func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool, err error) {
@@ -59,7 +59,7 @@ func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool
 		}
 		return c.persist(ctx, func() error {
 			reply, err := replayScript.Run(ctx, c.NoRetry, []string{r.From.Dead, log}, args...).StringSlice()
-			err = sorted(err)
+			err = classify(err)
 			switch {
 			case err == nil && len(reply) == 1:
 				id, ok = reply[0], true
@@ -82,9 +82,9 @@ func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool
 func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	found, err := c.Retrying.XRange(ctx, r.From.Dead, r.ID, r.ID).Result()
 	if err != nil || len(found) == 0 {
-		return "", false, sorted(err)
+		return "", false, classify(err)
 	}
-	d, err := parseDead(found[0], r.From.Partition)
+	d, err := parseDead(found[0], r.From.Number)
 	switch {
 	case err != nil:
 		return "", false, err
@@ -99,7 +99,7 @@ func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool,
 	}
 	send := Append{Stream: r.Stream, Partition: r.Partition, Log: c.keys.Partition(r.Stream, r.Partition), Records: [][]string{flat}}
 	if len(flat) <= fieldsPerCall {
-		send.IDs = []string{fmt.Sprintf("dead/%s/%s/%d/%s", r.From.Stream, r.From.Processor, r.From.Partition, r.ID)}
+		send.IDs = []string{fmt.Sprintf("dead/%s/%s/%d/%s", r.From.Stream, r.From.Processor, r.From.Number, r.ID)}
 	}
 	var out Appended
 	err = c.persist(ctx, func() error {

@@ -13,10 +13,10 @@ import (
 
 // dead makes a dead letter of entry 1-1, which has a field data, and returns its
 // ID.
-func (e *env) dead(p Place) string {
+func (e *env) dead(p Partition) string {
 	e.t.Helper()
 	entry := e.ready(p, false)
-	e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry, Key: "ada", Attempts: 3}))
+	e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry, Key: "ada", Attempts: 3}))
 	letters := e.letters(p)
 	return letters[len(letters)-1].ID
 }
@@ -71,7 +71,7 @@ func TestReplay(t *testing.T) {
 				e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
 				e.must(e.raw.FlushAll(e.ctx()).Err())
 				e.meta("orders", "again")
-				p := e.Place("orders", "printer", 2)
+				p := e.Partition("orders", "printer", 2)
 				r := Replay{From: p, ID: e.dead(p), Stream: tt.stream, Partition: tt.partition, Fields: tt.fields}
 				before := e.values(tt.stream, tt.partition)
 				id, ok, err := e.Replay(e.ctx(), r)
@@ -115,7 +115,7 @@ func TestReplayThatIsCutOff(t *testing.T) {
 							e.must(e.raw.FlushAll(e.ctx()).Err())
 							e.must(errors.Join(replayScript.Load(e.ctx(), e.raw).Err(), sendScript.Load(e.ctx(), e.raw).Err()))
 							e.meta("orders", "again")
-							p := e.Place("orders", "printer", 2)
+							p := e.Partition("orders", "printer", 2)
 							r := Replay{From: p, ID: e.dead(p), Stream: tt.stream, Partition: tt.partition, Fields: tt.fields}
 							before := e.values(tt.stream, tt.partition)
 							proxy, hurt := e.behindProxy()
@@ -152,12 +152,12 @@ func TestReplayOfAnEventWithVeryManyFields(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
 		e.meta("orders")
 		for i := range 2 {
-			p := e.Place("orders", "printer", 1-i)
+			p := e.Partition("orders", "printer", 1-i)
 			entry := e.ready(p, false)
 			for i := range fieldsPerCall {
 				entry.Values[fmt.Sprint("f", i)] = "v"
 			}
-			e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
+			e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
 			_, ok, err := e.Replay(e.ctx(), Replay{From: p, ID: e.letters(p)[0].ID, Stream: "orders", Partition: 1})
 			e.must(err)
 			all := e.values("orders", 1)
@@ -171,7 +171,7 @@ func TestReplayOfAnEventWithVeryManyFields(t *testing.T) {
 func TestReplayOfNoEvent(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
 		e.meta("orders")
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		id, err := e.raw.XAdd(e.ctx(), addArgs(p.Dead, "__dead.id", "1-1")).Result()
 		e.must(err)
 		for n := range 2 {
@@ -192,7 +192,7 @@ func TestReplayIntoAFullPartition(t *testing.T) {
 			e.must(e.raw.FlushAll(e.ctx()).Err())
 			_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 8, Size: 5, IDWindow: 600_000, Processors: []string{"printer"}})
 			e.must(err)
-			from, to := e.Place("orders", "printer", 0), e.Place("orders", "printer", n)
+			from, to := e.Partition("orders", "printer", 0), e.Partition("orders", "printer", n)
 			id := e.dead(from)
 			e.own(to, tenure(bob, 1))
 			for range 5 {
@@ -214,9 +214,9 @@ func TestReplayIntoAFullPartition(t *testing.T) {
 
 func TestDropDead(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		for _, entry := range e.begin(p, 3) {
-			e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
+			e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}))
 		}
 		all := e.letters(p)
 		for range 2 {
@@ -236,7 +236,7 @@ func TestResumeThatIsCutOff(t *testing.T) {
 			for _, command := range []string{"HGET", "EVALSHA", "XADD"} {
 				for _, n := range []int{1, faultproxy.Every} {
 					i++
-					p := e.Place("orders", "printer", i)
+					p := e.Partition("orders", "printer", i)
 					t.Run(fmt.Sprint(c.name, " ", command, " ", n), func(t *testing.T) {
 						e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real, addr: e.addr}
 						e.own(p, tenure(alice, 1))

@@ -8,12 +8,12 @@ import "context"
 // which is never behind the last entry. The group that is left is what the next
 // takeover begins at. ErrFenced says that the partition is not the tenure's.
 // It may be repeated.
-func (c *Client) Reset(ctx context.Context, p Place, t Tenure, to string) (floor string, err error) {
+func (c *Client) Reset(ctx context.Context, p Partition, t Claim, to string) (floor string, err error) {
 	err = c.persist(ctx, func() error {
 		var err error
 		floor, err = resetScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Own},
 			GroupName(p.Processor, t.Executor), t.LockValue(), to).Text()
-		return sorted(err)
+		return classify(err)
 	})
 	return floor, p.wrap("reset", err)
 }

@@ -17,7 +17,7 @@ func TestResetMovesThePosition(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.to, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				var all []string
 				for i := range 6 {
 					all = append(all, e.add(p.Log, fmt.Sprint("1-", i+1)))
@@ -36,7 +36,7 @@ func TestResetMovesThePosition(t *testing.T) {
 				e.behind(p) // where the server gives a lag, it is right
 
 				pos := e.own(p, tenure(carol, 1))
-				equal(t, "the next takeover", []any{pos.Floor, pos.Found}, []any{tt.want, FoundGroup})
+				equal(t, "the next takeover", []any{pos.Committed, pos.Found}, []any{tt.want, FoundGroup})
 				var want []string
 				for _, id := range all {
 					if tt.want == "0-0" || id > tt.want {
@@ -53,7 +53,7 @@ func TestResetMovesThePosition(t *testing.T) {
 func TestResetLeavesACheckpoint(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, to := range []string{"0-0", "1-3", "$"} {
-			p := e.Place("orders", "printer", i)
+			p := e.Partition("orders", "printer", i)
 			for i := range 6 {
 				e.add(p.Log, fmt.Sprint("1-", i+1))
 			}
@@ -62,14 +62,14 @@ func TestResetLeavesACheckpoint(t *testing.T) {
 			e.must(err)
 			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice).Err())
 			pos := e.own(p, tenure(bob, 1))
-			equal(t, to, []any{pos.Floor, pos.Found}, []any{floor, FoundCheckpoint})
+			equal(t, to, []any{pos.Committed, pos.Found}, []any{floor, FoundCheckpoint})
 		}
 	})
 }
 
 func TestResetOfATrimmedPartition(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		for i := range 10 {
 			e.add(p.Log, fmt.Sprint("1-", i+1))
 		}
@@ -87,7 +87,7 @@ func TestResetOfATrimmedPartition(t *testing.T) {
 
 func TestResetOfAnEmptyPartition(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.own(p, tenure(alice, 1))
 		floor, err := e.Reset(e.ctx(), p, tenure(alice, 1), "$")
 		e.must(err)
@@ -101,18 +101,18 @@ func TestResetOfAnEmptyPartition(t *testing.T) {
 func TestResetIsFenced(t *testing.T) {
 	tests := []struct {
 		name string
-		do   func(e *env, p Place)
+		do   func(e *env, p Partition)
 	}{
-		{"lock gone", func(e *env, p Place) { e.raw.Del(e.ctx(), p.Lock) }},
-		{"lock of another", func(e *env, p Place) { e.own(p, tenure(bob, 1)) }},
-		{"later tenure", func(e *env, p Place) { e.own(p, tenure(alice, 2)) }},
-		{"locked, not taken over", func(e *env, p Place) { e.raw.Del(e.ctx(), p.Own) }},
-		{"group gone", func(e *env, p Place) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
+		{"lock gone", func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Lock) }},
+		{"lock of another", func(e *env, p Partition) { e.own(p, tenure(bob, 1)) }},
+		{"later tenure", func(e *env, p Partition) { e.own(p, tenure(alice, 2)) }},
+		{"locked, not taken over", func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Own) }},
+		{"group gone", func(e *env, p Partition) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				e.add(p.Log, "1-1")
 				e.own(p, tenure(alice, 1))
 				tt.do(e, p)

@@ -56,7 +56,7 @@ type Parking struct {
 // nothing was changed. ErrFenced says that the ownership is over. It is repeated
 // inside while its outcome is unknown and ctx lives, and may be repeated by the
 // caller: what has been acked stays as it is.
-func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []Parking) error {
+func (c *Client) Park(ctx context.Context, p Partition, t Claim, limit int64, ps []Parking) error {
 	if len(ps) == 0 {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []
 		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
 	}
 	return p.failed(fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
-		return sorted(parkScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
+		return classify(parkScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
 	}))
 }
 
@@ -78,7 +78,7 @@ func (c *Client) Park(ctx context.Context, p Place, t Tenure, limit int64, ps []
 // Attempt more) and end (not Running) in order: a write that arrives late does
 // not undo a later one. ErrFenced says that the ownership is over. It is repeated
 // inside like Park, and may be repeated.
-func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState) (ok bool, err error) {
+func (c *Client) WriteRetry(ctx context.Context, p Partition, t Claim, s RetryState) (ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
 		return false, p.wrap("write retry", err)
@@ -87,14 +87,14 @@ func (c *Client) WriteRetry(ctx context.Context, p Place, t Tenure, s RetryState
 	err = c.persist(ctx, func() error {
 		var err error
 		n, err = attemptScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
-		return sorted(err)
+		return classify(err)
 	})
-	return n > 0, p.failed("write retry of event "+entryid.EventID(p.Partition, s.ID), err)
+	return n > 0, p.failed("write retry of event "+entryid.EventID(p.Number, s.ID), err)
 }
 
 // BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
 // trip.
-func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState) (e redisconn.Entry, ok bool, err error) {
+func (c *Client) BeginRetry(ctx context.Context, p Partition, t Claim, s RetryState) (e redisconn.Entry, ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
 		return e, false, p.wrap("begin retry", err)
@@ -107,11 +107,11 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		redisconn.Pipeline(ctx, c.NoRetry, calls)
 		n, err := calls[1].Reply.Int64()
 		if err != nil {
-			return sorted(err)
+			return classify(err)
 		}
 		text, err := calls[0].Reply.Slice()
 		if err != nil {
-			return sorted(err)
+			return classify(err)
 		}
 		packed, there := text[0].(string)
 		if ok = n > 0 && there; !ok {
@@ -121,24 +121,24 @@ func (c *Client) BeginRetry(ctx context.Context, p Place, t Tenure, s RetryState
 		e.Values, err = unpack(packed)
 		return err
 	})
-	return e, ok, p.failed("begin retry of event "+entryid.EventID(p.Partition, s.ID), err)
+	return e, ok, p.failed("begin retry of event "+entryid.EventID(p.Number, s.ID), err)
 }
 
 // BeginSuspect notes that the owner begins Position.Suspect. If it does not release the
 // partition, and the event is not acked, the next takeover counts that in Deaths. With ""
 // what was counted is forgotten. ErrFenced says that the ownership is over. It is repeated
 // inside like Park, and may be repeated.
-func (c *Client) BeginSuspect(ctx context.Context, p Place, t Tenure, id string) error {
+func (c *Client) BeginSuspect(ctx context.Context, p Partition, t Claim, id string) error {
 	return p.failed("begin event "+id, c.persist(ctx, func() error {
-		return sorted(beginScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
+		return classify(beginScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
 	}))
 }
 
-// Settle removes a parked event that is done. ErrFenced says that the ownership
+// DoneRetry removes a parked event that is done. ErrFenced says that the ownership
 // is over. It is repeated inside like Park, and may be repeated.
-func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error {
-	return p.failed("settle event "+entryid.EventID(p.Partition, id), c.persist(ctx, func() error {
-		return sorted(settleScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
+func (c *Client) DoneRetry(ctx context.Context, p Partition, t Claim, id string) error {
+	return p.failed("settle event "+entryid.EventID(p.Number, id), c.persist(ctx, func() error {
+		return classify(settleScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
 	}))
 }
 
@@ -146,12 +146,12 @@ func (c *Client) Settle(ctx context.Context, p Place, t Tenure, id string) error
 // and the server's clock right after. Events that come or go meanwhile may be in
 // it or not. Where that clock was set back since an event failed, its times are moved
 // back by as much as can be told.
-func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now time.Time, err error) {
+func (c *Client) Retries(ctx context.Context, p Partition) (states []RetryState, now time.Time, err error) {
 	found := map[string]string{} // HSCAN may return a field twice
 	for cursor := uint64(0); ; {
 		flat, next, err := c.Retrying.HScan(ctx, p.Retry, cursor, "", statesAtOnce).Result()
 		if err != nil {
-			return nil, now, p.wrap("retries", sorted(err))
+			return nil, now, p.wrap("retries", classify(err))
 		}
 		for i := 0; i+1 < len(flat); i += 2 {
 			found[flat[i]] = flat[i+1]
@@ -170,7 +170,7 @@ func (c *Client) Retries(ctx context.Context, p Place) (states []RetryState, now
 	}
 	slices.SortFunc(states, func(a, b RetryState) int { return entryid.Compare(a.ID, b.ID) })
 	if now, err = c.Retrying.Time(ctx).Result(); err != nil {
-		return nil, now, p.wrap("retries", sorted(err))
+		return nil, now, p.wrap("retries", classify(err))
 	}
 	for i := range states {
 		states[i].moveBack(now.UnixMilli())
@@ -187,10 +187,10 @@ func (s *RetryState) moveBack(now int64) {
 }
 
 // Parked returns a parked event, and whether it is there.
-func (c *Client) Parked(ctx context.Context, p Place, id string) (redisconn.Entry, bool, error) {
+func (c *Client) Parked(ctx context.Context, p Partition, id string) (redisconn.Entry, bool, error) {
 	text, err := c.Retrying.HMGet(ctx, p.Parked, id).Result()
 	if err != nil {
-		return redisconn.Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), sorted(err))
+		return redisconn.Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Number, id), classify(err))
 	}
 	packed, ok := text[0].(string)
 	if !ok {
@@ -198,7 +198,7 @@ func (c *Client) Parked(ctx context.Context, p Place, id string) (redisconn.Entr
 	}
 	values, err := unpack(packed)
 	if err != nil {
-		return redisconn.Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Partition, id), err)
+		return redisconn.Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Number, id), err)
 	}
 	return redisconn.Entry{ID: id, Values: values}, true, nil
 }

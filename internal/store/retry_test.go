@@ -12,7 +12,7 @@ import (
 )
 
 // begin appends entries 1-1, 2-2, … and makes alice, tenure 1, read them.
-func (e *env) begin(p Place, n int) []redisconn.Entry {
+func (e *env) begin(p Partition, n int) []redisconn.Entry {
 	e.t.Helper()
 	for i := range n {
 		e.add(p.Log, fmt.Sprintf("%d-%d", i+1, i+1))
@@ -26,7 +26,7 @@ func (e *env) begin(p Place, n int) []redisconn.Entry {
 }
 
 // snapshot is all that is stored of a place, but for the life of its lock.
-func (e *env) snapshot(p Place) string {
+func (e *env) snapshot(p Partition) string {
 	e.t.Helper()
 	var pending []string
 	for group := range e.groups(p.Log) {
@@ -37,14 +37,14 @@ func (e *env) snapshot(p Place) string {
 		e.raw.XRange(e.ctx(), p.Dead, "-", "+").Val())
 }
 
-func (e *env) pending(p Place, executor string) int64 {
+func (e *env) pending(p Partition, executor string) int64 {
 	e.t.Helper()
 	v, err := e.raw.XPending(e.ctx(), p.Log, GroupName(p.Processor, executor)).Result()
 	e.must(err)
 	return v.Count
 }
 
-func (e *env) retries(p Place) []RetryState {
+func (e *env) retries(p Partition) []RetryState {
 	e.t.Helper()
 	states, now, err := e.Retries(e.ctx(), p)
 	e.must(err)
@@ -64,7 +64,7 @@ func parkings(entries []redisconn.Entry, s RetryState) (ps []Parking) {
 
 func TestParkMovesEvents(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entries := e.begin(p, 12)
 		entries[1].Values = map[string]any{"b": "\x00\xff:", "a": "", "": "5:x", "日本": "語"}
 		s := RetryState{Lane: "kada", Key: "ada", Attempts: 1, First: 1767225600123, Last: 1767225600124, At: 1767225601000, Error: "no \"ink\"\n\xff"}
@@ -92,7 +92,7 @@ func TestParkMovesEvents(t *testing.T) {
 
 func TestParkIsAllOrNothing(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entries := e.begin(p, 5)
 		e.must(e.Park(e.ctx(), p, me, 3, parkings(entries[:2], RetryState{})))
 		before := e.snapshot(p)
@@ -110,14 +110,14 @@ func TestParkIsAllOrNothing(t *testing.T) {
 // What was done meanwhile does not come back with a park that is repeated late.
 func TestParkThatArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entries := e.begin(p, 3)
 		e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{{Place: p, IDs: []string{"3-3"}}})[0])
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1})))
 		equal(t, "parked", len(e.retries(p)), 2)
 		_, err := e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})
 		e.must(err)
-		e.must(e.Settle(e.ctx(), p, me, "2-2"))
+		e.must(e.DoneRetry(e.ctx(), p, me, "2-2"))
 		before := e.snapshot(p)
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1})))
 		equal(t, "after a late park", e.snapshot(p), before)
@@ -126,7 +126,7 @@ func TestParkThatArrivesLate(t *testing.T) {
 
 func TestAttemptsAreWrittenInOrder(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(e.begin(p, 1), RetryState{Attempts: 1, At: 5})))
 		write := func(s RetryState, want bool) {
 			t.Helper()
@@ -148,7 +148,7 @@ func TestAttemptsAreWrittenInOrder(t *testing.T) {
 		write(failed, true)
 		equal(t, "the third", e.retries(p), []RetryState{{ID: "1-1", Version: 1, Attempts: 3, Running: true}})
 		for range 2 {
-			e.must(e.Settle(e.ctx(), p, me, "1-1"))
+			e.must(e.DoneRetry(e.ctx(), p, me, "1-1"))
 		}
 		write(RetryState{Attempts: 3}, false)
 		equal(t, "settled", len(e.retries(p)), 0)
@@ -158,7 +158,7 @@ func TestAttemptsAreWrittenInOrder(t *testing.T) {
 
 func TestRetriesAreInOrderOfTheirIDs(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entries := e.begin(p, 1500)
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{})))
 		var got []string
@@ -172,7 +172,7 @@ func TestRetriesAreInOrderOfTheirIDs(t *testing.T) {
 func TestStatesThatCannotBeRead(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, text := range []string{"nothing", `{"n":1}`, `{"v":2,"n":1}`} {
-			p := e.Place("orders", "printer", i)
+			p := e.Partition("orders", "printer", i)
 			e.must(e.raw.HSet(e.ctx(), p.Retry, "1-1", text).Err())
 			if _, _, err := e.Retries(e.ctx(), p); err == nil || !strings.Contains(err.Error(), "event 1-1") || !strings.Contains(err.Error(), fmt.Sprint("stream orders partition ", i)) {
 				t.Errorf("%s: got %v", text, err)
@@ -197,26 +197,28 @@ func TestErrorsAreCut(t *testing.T) {
 var written = []struct {
 	name  string
 	group bool // it needs the tenure's group
-	run   func(e *env, p Place, t Tenure, entry redisconn.Entry) error
+	run   func(e *env, p Partition, t Claim, entry redisconn.Entry) error
 }{
-	{"park", true, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
+	{"park", true, func(e *env, p Partition, t Claim, entry redisconn.Entry) error {
 		return e.Park(e.ctx(), p, t, 5, parkings([]redisconn.Entry{entry}, RetryState{Attempts: 1}))
 	}},
-	{"attempt", false, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
+	{"attempt", false, func(e *env, p Partition, t Claim, entry redisconn.Entry) error {
 		_, err := e.WriteRetry(e.ctx(), p, t, RetryState{ID: entry.ID, Attempts: 2, Running: true})
 		return err
 	}},
-	{"settle", false, func(e *env, p Place, t Tenure, entry redisconn.Entry) error { return e.Settle(e.ctx(), p, t, entry.ID) }},
-	{"bury", true, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
-		return e.Bury(e.ctx(), p, t, DeadLetter{Entry: entry, Attempts: 3})
+	{"settle", false, func(e *env, p Partition, t Claim, entry redisconn.Entry) error {
+		return e.DoneRetry(e.ctx(), p, t, entry.ID)
 	}},
-	{"quarantine", false, func(e *env, p Place, t Tenure, entry redisconn.Entry) error {
+	{"bury", true, func(e *env, p Partition, t Claim, entry redisconn.Entry) error {
+		return e.DeadLetter(e.ctx(), p, t, DeadLetter{Entry: entry, Attempts: 3})
+	}},
+	{"quarantine", false, func(e *env, p Partition, t Claim, entry redisconn.Entry) error {
 		return e.Quarantine(e.ctx(), p, t, Quarantine{Reason: "bad", Event: entry.ID, At: 5})
 	}},
 }
 
 // ready makes entry 1-1 pending, and parks it where it has to be.
-func (e *env) ready(p Place, parked bool) redisconn.Entry {
+func (e *env) ready(p Partition, parked bool) redisconn.Entry {
 	e.t.Helper()
 	entry := e.begin(p, 2)[0]
 	if parked {
@@ -229,12 +231,12 @@ func TestWritesOfATenureAreFenced(t *testing.T) {
 	ends := []struct {
 		name  string
 		group bool // only the group is gone
-		do    func(e *env, p Place)
+		do    func(e *env, p Partition)
 	}{
-		{"lock gone", false, func(e *env, p Place) { e.raw.Del(e.ctx(), p.Lock) }},
-		{"lock of another", false, func(e *env, p Place) { e.own(p, tenure(bob, 1)) }},
-		{"later tenure", false, func(e *env, p Place) { e.own(p, tenure(alice, 2)) }},
-		{"group gone", true, func(e *env, p Place) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
+		{"lock gone", false, func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Lock) }},
+		{"lock of another", false, func(e *env, p Partition) { e.own(p, tenure(bob, 1)) }},
+		{"later tenure", false, func(e *env, p Partition) { e.own(p, tenure(alice, 2)) }},
+		{"group gone", true, func(e *env, p Partition) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
 	}
 	both(t, func(t *testing.T, e *env) {
 		for i, w := range written {
@@ -245,7 +247,7 @@ func TestWritesOfATenureAreFenced(t *testing.T) {
 				for k, parked := range []bool{false, true} {
 					t.Run(fmt.Sprint(w.name, " ", end.name, " ", parked), func(t *testing.T) {
 						e := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}
-						p := e.Place("orders", "printer", i*100+j*10+k)
+						p := e.Partition("orders", "printer", i*100+j*10+k)
 						entry := e.ready(p, parked)
 						end.do(e, p)
 						before := e.snapshot(p)
@@ -271,7 +273,7 @@ func TestWritesOfATenureAreRepeated(t *testing.T) {
 				for k, parked := range []bool{false, true} {
 					t.Run(fmt.Sprint(w.name, " ", j, " ", parked), func(t *testing.T) {
 						e, hurt := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}, &env{Client: hurt.Client, t: t, raw: e.raw}
-						want, p := e.Place("orders", "printer", i*100+j*10+k), e.Place("returns", "printer", i*100+j*10+k)
+						want, p := e.Partition("orders", "printer", i*100+j*10+k), e.Partition("returns", "printer", i*100+j*10+k)
 						entry := e.ready(want, parked)
 						e.must(w.run(hurt, want, tenure(alice, 1), entry)) // the script is there from now on
 						entry = e.ready(p, parked)
@@ -289,7 +291,7 @@ func TestWritesOfATenureAreRepeated(t *testing.T) {
 }
 
 // left is what a write left behind, without what differs from place to place.
-func (e *env) left(p Place) string {
+func (e *env) left(p Partition) string {
 	e.t.Helper()
 	var dead []any
 	for _, entry := range e.raw.XRange(e.ctx(), p.Dead, "-", "+").Val() {
@@ -305,7 +307,7 @@ func TestWritesOfATenureBesideAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, w := range written {
 			for j := range 4 {
-				p := e.Place("orders", "printer", 10*i+j)
+				p := e.Partition("orders", "printer", 10*i+j)
 				entry := e.ready(p, false)
 				key := []string{p.Parked, p.Retry, p.Dead, p.Own}[j]
 				e.must(e.raw.Del(e.ctx(), key).Err())
@@ -326,7 +328,7 @@ func TestWritesOfATenureBesideAWrongType(t *testing.T) {
 // more, does not.
 func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 	e := realEnv(t)
-	letter := e.Place("orders", "printer", 99)
+	letter := e.Partition("orders", "printer", 99)
 	dead := e.dead(letter)
 	replay := func() error {
 		_, _, err := e.Replay(e.ctx(), Replay{From: letter, ID: dead, Stream: "orders", Partition: 99})
@@ -334,7 +336,7 @@ func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 	}
 	for i, w := range written {
 		for j, parked := range []bool{false, true} {
-			p := e.Place("orders", "printer", 10*i+j)
+			p := e.Partition("orders", "printer", 10*i+j)
 			entry := e.ready(p, parked)
 			e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
 			if err := w.run(e, p, tenure(alice, 1), entry); err != nil {
@@ -346,7 +348,7 @@ func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 			e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())
 		}
 	}
-	p := e.Place("orders", "printer", 98)
+	p := e.Partition("orders", "printer", 98)
 	entries := e.begin(p, 2)
 	e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, parkings(entries, RetryState{Attempts: 1, At: 9e12})))
 	e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "no ink"}))
@@ -363,7 +365,7 @@ func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 
 func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.add(p.Log, "1-1")
 		owner := tenure(alice, 1)
 		e.own(p, owner)
@@ -383,7 +385,7 @@ func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
 		if _, _, err := e.BeginRetry(e.ctx(), p, tenure(bob, 1), s); !errors.Is(err, ErrFenced) {
 			t.Errorf("another tenure: %v", err)
 		}
-		e.must(e.Client.Settle(e.ctx(), p, owner, "1-1"))
+		e.must(e.Client.DoneRetry(e.ctx(), p, owner, "1-1"))
 		if _, ok, err := e.BeginRetry(e.ctx(), p, owner, s); ok || err != nil {
 			t.Errorf("what is not parked any more: %v, %v", ok, err)
 		}

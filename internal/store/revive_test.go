@@ -13,7 +13,7 @@ import (
 
 func TestRevive(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		id := e.dead(p)
 		log, poke := e.raw.XLen(e.ctx(), p.Log).Val(), e.raw.HGet(e.ctx(), p.Own, "poke").Val()
 		for i, want := range []bool{true, false} {
@@ -41,19 +41,19 @@ func TestRevive(t *testing.T) {
 // before.
 func TestWhatComesLateChangesNoRevivedEvent(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, me := e.Place("orders", "printer", 0), tenure(alice, 1)
+		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entry := e.ready(p, true)
 		last := RetryState{ID: entry.ID, Lane: "k", Attempts: 3, Running: true}
 		letter := DeadLetter{Entry: entry, Attempts: 3, Begun: 3}
 		_, err := e.WriteRetry(e.ctx(), p, me, last)
 		e.must(err)
-		e.must(e.Bury(e.ctx(), p, me, letter))
+		e.must(e.DeadLetter(e.ctx(), p, me, letter))
 		_, err = e.Revive(e.ctx(), p, e.letters(p)[0].ID, 0)
 		e.must(err)
 		last.Running, last.At = false, 1<<40
 		_, err = e.WriteRetry(e.ctx(), p, me, last)
 		e.must(err)
-		e.must(e.Bury(e.ctx(), p, me, letter))
+		e.must(e.DeadLetter(e.ctx(), p, me, letter))
 		states, _, err := e.Retries(e.ctx(), p)
 		e.must(err)
 		if len(states) != 1 || states[0].Counted() != 0 || states[0].At != 0 {
@@ -65,7 +65,7 @@ func TestWhatComesLateChangesNoRevivedEvent(t *testing.T) {
 
 func TestReviveRefuses(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		id := e.dead(p)
 		e.raw.HSet(e.ctx(), p.Parked, "7-0", "x")
 		e.raw.HSet(e.ctx(), p.Retry, "7-0", `{"v":1,"lane":"k","n":1}`)
@@ -97,7 +97,7 @@ func TestReviveRefuses(t *testing.T) {
 // rest.
 func TestReviveWhoseReplyIsLost(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		id := e.dead(p)
 		for _, action := range []faultproxy.Action{faultproxy.CloseBefore, faultproxy.CloseAfter} {
 			proxy, through := e.behindProxy()
@@ -111,7 +111,7 @@ func TestReviveWhoseReplyIsLost(t *testing.T) {
 			e.must(err)
 			equal(t, "parked, dead", []int{len(states), len(e.letters(p))}, []int{1, 0})
 			// It dies once more.
-			e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: states[0].ID, Values: map[string]any{"data": "x"}}, Key: "ada"}))
+			e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: states[0].ID, Values: map[string]any{"data": "x"}}, Key: "ada"}))
 			id = e.letters(p)[0].ID
 		}
 	})

@@ -109,7 +109,7 @@ func (c *Client) Rule(role Role) []string {
 
 func (c *Client) commands() []Right {
 	const most, change = Produce | Work | Operate, Work | Operate
-	p := c.Place("doctor", "doctor", nowhere)
+	p := c.Partition("doctor", "doctor", nowhere)
 	due := c.keys.Delayed("doctor", nowhere)
 	rights := []Right{
 		{Roles: everyone, args: []any{"PING"}},
@@ -147,7 +147,7 @@ func (c *Client) commands() []Right {
 	return withNames(append(rights, c.streamRights(p)...))
 }
 
-func (c *Client) streamRights(p Place) []Right {
+func (c *Client) streamRights(p Partition) []Right {
 	const most, change = Produce | Work | Operate, Work | Operate
 	return []Right{
 		{Roles: most, args: []any{"XADD", p.Log, "NOMKSTREAM", "*", "a", "b"}},
@@ -204,7 +204,7 @@ func withNames(rights []Right) []Right {
 func (c *Client) keyRights() []Right {
 	const most, change = Produce | Work | Operate, Work | Operate
 	k := c.keys
-	p, due := c.Place("doctor", "doctor", nowhere), k.Delayed("doctor", nowhere)
+	p, due := c.Partition("doctor", "doctor", nowhere), k.Delayed("doctor", nowhere)
 	var rights []Right
 	for _, of := range []struct {
 		roles Role

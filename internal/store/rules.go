@@ -22,7 +22,7 @@ func (c *Client) Rules(ctx context.Context) (rules.Set, time.Time, error) {
 	_, _ = pipe.Exec(ctx) // each has its own error
 	set, err := c.parseRules(paused.Result, blocked.Result)
 	if err == nil {
-		err = c.rulesError(c.keys.Rules(), sorted(now.Err()))
+		err = c.rulesError(c.keys.Rules(), classify(now.Err()))
 	}
 	return set, now.Val().UTC(), err
 }
@@ -30,14 +30,14 @@ func (c *Client) Rules(ctx context.Context) (rules.Set, time.Time, error) {
 // parseRules reads the two hashes of the rules.
 func (c *Client) parseRules(paused, blocked func() (map[string]string, error)) (set rules.Set, err error) {
 	fields, err := paused()
-	if err = sorted(err); err == nil {
+	if err = classify(err); err == nil {
 		set, err = rules.Parse(fields)
 	}
 	if err != nil {
 		return rules.Set{}, c.rulesError(c.keys.Rules(), err)
 	}
 	fields, err = blocked()
-	if err = sorted(err); err == nil {
+	if err = classify(err); err == nil {
 		set, err = set.WithBlocks(fields)
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Client) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Sc
 	case errors.Is(err, redis.Nil):
 		return change, nil
 	case err != nil:
-		return RuleChange{}, c.rulesError(c.keys.Rules(), sorted(err))
+		return RuleChange{}, c.rulesError(c.keys.Rules(), classify(err))
 	}
 	_, err = c.changeRule(ctx, c.keys.Rules(), r, "remove", 0)
 	if rules.IsCopy(value) && redisconn.Denied(err) {
@@ -146,7 +146,7 @@ func (c *Client) changeRule(ctx context.Context, key string, r rules.Rule, what 
 			err = fmt.Errorf("reply of %d values", len(reply))
 		}
 		if err != nil {
-			return sorted(err)
+			return classify(err)
 		}
 		// If an earlier try of unknown outcome removed it, this one cannot know.
 		change = RuleChange{Generation: reply[0], Was: reply[1] == 1, At: time.UnixMilli(reply[2]).UTC()}

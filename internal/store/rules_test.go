@@ -142,7 +142,7 @@ func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, redisconn.ErrWrongType) {
 			t.Errorf("rules: %v", err)
 		}
-		got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
+		got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
 		e.must(err)
 		equal(t, "leases do not depend on it", got.Rules, rules.Generations{Pauses: -1})
 		e.must(e.raw.Del(e.ctx(), "__rules:example").Err())
@@ -163,23 +163,23 @@ func TestRulesCanBeSetWhenTheMemoryIsFull(t *testing.T) {
 	_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App(), Who: "ada"}, 0)
 	e.must(err)
 	equal(t, "in force", e.inForce(), "pause app ada ")
-	e.must(e.Unlock(e.ctx(), e.Place("s", "p", 0), tenure(alice, 1)))
-	_, err = e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: time.Minute, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: 9, Blocks: 8}}}, nil)
+	e.must(e.Unlock(e.ctx(), e.Partition("s", "p", 0), tenure(alice, 1)))
+	_, err = e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "memb", Info: HeartbeatInfo{Rules: rules.Generations{Pauses: 9, Blocks: 8}}}, nil)
 	e.must(err)
-	equal(t, "the heartbeat tells", ParseBeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 9, Blocks: 8})
+	equal(t, "the heartbeat tells", ParseHeartbeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 9, Blocks: 8})
 }
 
 func TestHeartbeatsTell(t *testing.T) {
 	since := time.UnixMilli(1767225600123).UTC()
-	b := ParseBeat(Beat{Rules: rules.Generations{Pauses: 12, Blocks: 3}, Running: map[int]time.Time{3: since}}.Encode())
+	b := ParseHeartbeat(HeartbeatInfo{Rules: rules.Generations{Pauses: 12, Blocks: 3}, Running: map[int]time.Time{3: since}}.Encode())
 	if b.Rules != (rules.Generations{Pauses: 12, Blocks: 3}) || len(b.Running) != 1 || !b.Running[3].Equal(since) {
 		t.Errorf("%+v", b)
 	}
-	if b := ParseBeat(`{"v":1,"rules":5}`); b.Rules != (rules.Generations{Pauses: 5, Blocks: -1}) {
+	if b := ParseHeartbeat(`{"v":1,"rules":5}`); b.Rules != (rules.Generations{Pauses: 5, Blocks: -1}) {
 		t.Errorf("one of an earlier release tells %+v", b)
 	}
 	for _, other := range []string{"", "1", "x", `{"v":2,"rules":5}`} {
-		if b := ParseBeat(other); b.Rules != (rules.Generations{}) || len(b.Running) != 0 {
+		if b := ParseHeartbeat(other); b.Rules != (rules.Generations{}) || len(b.Running) != 0 {
 			t.Errorf("%q tells %+v", other, b)
 		}
 	}
@@ -191,7 +191,7 @@ func TestHoldouts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		who := func() string {
 			t.Helper()
-			hs, err := e.Holdouts(e.ctx(), "orders", "printer", []int{0, 1}, func(g rules.Generations) bool { return g.Pauses == 100 }, nil)
+			hs, err := e.NotPausedYet(e.ctx(), "orders", "printer", []int{0, 1}, func(g rules.Generations) bool { return g.Pauses == 100 }, nil)
 			e.must(err)
 			var out []string
 			for _, h := range hs {
@@ -201,7 +201,7 @@ func TestHoldouts(t *testing.T) {
 		}
 		beat := func(executor string, generation int64) {
 			t.Helper()
-			_, err := e.Refresh(e.ctx(), Pulse{Key: e.keys.Beat("orders", "printer", executor), Expiry: time.Minute, Membership: "memb", Beat: Beat{Rules: rules.Generations{Pauses: generation}}}, nil)
+			_, err := e.Refresh(e.ctx(), Heartbeat{Key: e.keys.Beat("orders", "printer", executor), Expiry: time.Minute, Membership: "memb", Info: HeartbeatInfo{Rules: rules.Generations{Pauses: generation}}}, nil)
 			e.must(err)
 		}
 		equal(t, "nobody", who(), "")
@@ -214,17 +214,17 @@ func TestHoldouts(t *testing.T) {
 		beat(alice, 99)
 		beat(bob, 100)
 		equal(t, "a member that is behind", who(), "orders/printer on w1")
-		e.lock(e.Place("orders", "printer", 1), tenure(alice, 1))
-		e.lock(e.Place("orders", "printer", 0), tenure(bob, 1))
+		e.lock(e.Partition("orders", "printer", 1), tenure(alice, 1))
+		e.lock(e.Partition("orders", "printer", 0), tenure(bob, 1))
 		equal(t, "with a lock", who(), "orders/printer on w1 (partitions 1)")
 		e.must(e.raw.Del(e.ctx(), e.keys.Beat("orders", "printer", alice)).Err())
 		equal(t, "without a heartbeat", who(), "orders/printer on w1 (partitions 1)")
-		e.must(e.Unlock(e.ctx(), e.Place("orders", "printer", 1), tenure(alice, 1)))
+		e.must(e.Unlock(e.ctx(), e.Partition("orders", "printer", 1), tenure(alice, 1)))
 		equal(t, "its lock is gone", who(), "orders/printer on w1"+silent)
 		_, err = e.Group("orders", "printer").Swap(e.ctx(), g.Encode(), g.Leave("", alice).Encode())
 		e.must(err)
 		equal(t, "it is no member any more", who(), "")
-		e.lock(e.Place("orders", "printer", 1), tenure(carol, 1))
+		e.lock(e.Partition("orders", "printer", 1), tenure(carol, 1))
 		equal(t, "a lock of no member", who(), "orders/printer on "+carol+" (partitions 1)")
 		beat(carol, 101)
 		equal(t, "that tells of a generation that a failover forgot", who(), "orders/printer on "+carol+" (partitions 1)")
@@ -248,7 +248,7 @@ func TestRulesAreGuardedByRights(t *testing.T) {
 	if err != nil || len(set.Rules) != 1 {
 		t.Errorf("to read: %+v, %v", set, err)
 	}
-	if got, err := c.Refresh(e.ctx(), Pulse{Key: "__beat:x", Expiry: time.Second, Membership: "__memb:x"}, nil); err != nil || got.Rules != set.Generations || got.Rules.Blocks == 0 {
+	if got, err := c.Refresh(e.ctx(), Heartbeat{Key: "__beat:x", Expiry: time.Second, Membership: "__memb:x"}, nil); err != nil || got.Rules != set.Generations || got.Rules.Blocks == 0 {
 		t.Errorf("to refresh: %+v, %v", got, err)
 	}
 	for what, err := range map[string]error{

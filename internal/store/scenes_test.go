@@ -34,13 +34,13 @@ func TestManyDelayedEventsDueAtOnce(t *testing.T) {
 	for range events {
 		d.Records = append(d.Records, DelayedRecord{Fields: []string{"data", strings.Repeat("x", 100)}, After: time.Hour})
 	}
-	places := make([]DuePlace, partitions)
+	places := make([]StreamPartition, partitions)
 	prepare := func() {
 		e.must(e.raw.FlushAll(e.ctx()).Err())
 		e.must(e.Delay(e.ctx(), []Delay{d})[0].Err)
 		e.must(e.raw.Do(e.ctx(), "ZUNIONSTORE", first.Due, 1, first.Due, "WEIGHTS", 0).Err()) // all are due
 		for i := range places {
-			places[i] = DuePlace{"orders", i}
+			places[i] = StreamPartition{"orders", i}
 			if names := e.dueKeys("orders", i).Names(); i > 0 {
 				for k, key := range first.Names() {
 					e.must(e.raw.Copy(e.ctx(), key, names[k], 0, false).Err())
@@ -69,10 +69,10 @@ type broad struct {
 	partitions, processors, entries, size int
 }
 
-func (c broad) places() (ps []Place) {
+func (c broad) places() (ps []Partition) {
 	for n := range c.partitions {
 		for i := range c.processors {
-			ps = append(ps, c.Place("orders", c.name(i), n))
+			ps = append(ps, c.Partition("orders", c.name(i), n))
 		}
 	}
 	return ps
@@ -140,7 +140,7 @@ func TestLooksDoNotHoldTheServer(t *testing.T) {
 					e.must(v.Err)
 					read := int64((i%tt.processors + 1) % tt.entries)
 					if v.Owner != alice || v.Failed != 1 || v.Pending != min(read, 2) || v.Behind != int64(tt.entries)-read {
-						t.Fatalf("partition %d, processor %s: %+v", ps[i].Partition, ps[i].Processor, v)
+						t.Fatalf("partition %d, processor %s: %+v", ps[i].Number, ps[i].Processor, v)
 					}
 				}
 			}))
@@ -178,7 +178,7 @@ func TestTrimsDoNotHoldTheServer(t *testing.T) {
 func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
 	const events = 50_000
 	e, m := meteredEnv(t)
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	state, err := RetryState{Lane: KeyLane("customer"), Key: "customer", Attempts: 1, At: 1 << 50, First: 5, Last: 7, Error: "no"}.encode()
 	e.must(err)
 	prepare := func() {
@@ -212,10 +212,10 @@ func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
 // A look at records of 60 MB, and at states that hold keys of a megabyte.
 func TestALookAtHugeRecordsDoesNotHoldTheServer(t *testing.T) {
 	e, m := meteredEnv(t)
-	var ps []Place
+	var ps []Partition
 	for n := range 2 {
 		for _, name := range []string{"printer", "mailer", "biller"} {
-			ps = append(ps, e.Place("orders", name, n))
+			ps = append(ps, e.Partition("orders", name, n))
 		}
 		p := ps[len(ps)-1]
 		e.must(e.raw.Do(e.ctx(), "XADD", p.Log, "1-1", "data", strings.Repeat("x", 60_000_000)).Err())

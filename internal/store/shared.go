@@ -39,14 +39,14 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 		err = fmt.Errorf("reply of %d values for %d keys", len(flat), len(keys))
 	}
 	if err != nil {
-		return Shared{}, fmt.Errorf("app %s: read %d shared keys: %w", c.keys.App, len(keys), sorted(err))
+		return Shared{}, fmt.Errorf("app %s: read %d shared keys: %w", c.keys.App, len(keys), classify(err))
 	}
 	ms, _ := flat[0].(int64)
 	s := Shared{Now: time.UnixMilli(ms).UTC(), Values: make(map[string]SharedValue, len(keys))}
 	s.Rules, s.RulesErr = c.parseRules(hashOf(paused.Reply), hashOf(blocked.Reply))
 	names, ok := flat[1].([]any)
 	if !ok {
-		s.StreamsErr = c.streamsError(sorted(redisconn.ScriptError(fmt.Sprint(flat[1]))))
+		s.StreamsErr = c.streamsError(classify(redisconn.ScriptError(fmt.Sprint(flat[1]))))
 	}
 	for _, name := range names {
 		s.Streams = append(s.Streams, fmt.Sprint(name))
@@ -62,7 +62,7 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 func (c *Client) parseShared(ctx context.Context, key string, reply any) SharedValue {
 	pair, ok := reply.([]any)
 	if !ok || len(pair) != 2 {
-		return SharedValue{Err: sorted(c.NameWrongTypes(ctx, []string{key}, redisconn.ScriptError(fmt.Sprint(reply))))}
+		return SharedValue{Err: classify(c.NameWrongTypes(ctx, []string{key}, redisconn.ScriptError(fmt.Sprint(reply))))}
 	}
 	text, _ := pair[0].(string)
 	left, _ := pair[1].(int64)

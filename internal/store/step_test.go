@@ -7,7 +7,7 @@ import (
 
 func TestStep(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		const n = 2*countPage + 10
 		var records [][]string
 		for i := range n {
@@ -31,7 +31,7 @@ func TestStep(t *testing.T) {
 			e.must(err)
 			equal(t, fmt.Sprint(by, " from a gap"), got, ids[want])
 		}
-		got, err := e.Step(e.ctx(), e.Place("nothing", "printer", 0), "0-0", 3)
+		got, err := e.Step(e.ctx(), e.Partition("nothing", "printer", 0), "0-0", 3)
 		e.must(err)
 		equal(t, "in no partition", got, "0-0")
 	})

@@ -14,7 +14,7 @@ func (c *Client) load(ctx context.Context, key string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, sorted(err)
+		return nil, classify(err)
 	}
 	return value, nil
 }
@@ -24,7 +24,7 @@ func (c *Client) load(ctx context.Context, key string) ([]byte, error) {
 func (c *Client) swap(ctx context.Context, key string, old, new []byte) (bool, error) {
 	n, err := swapScript.Run(ctx, c.NoRetry, []string{key}, old, new).Int64()
 	if err != nil {
-		return false, sorted(err)
+		return false, classify(err)
 	}
 	return n == 1, nil
 }

@@ -13,7 +13,7 @@ func TestTakeoverOfAGarbledOwnership(t *testing.T) {
 			{"epoch", "garbage"}, {"epoch", "9007199254740992"},
 			{"epoch", "9007199254740991"}, {"epoch", "9007199254740990"}, {"epoch", "-3"}, {"floor", "nonsense"}, {"read", "many"}, {"lost", "abc"},
 		} {
-			p := e.Place("orders", "printer", i)
+			p := e.Partition("orders", "printer", i)
 			e.add(p.Log, "1-1")
 			e.own(p, tenure(alice, 1))
 			e.must(e.raw.HSet(e.ctx(), p.Own, tt.field, tt.value).Err())
@@ -33,7 +33,7 @@ func TestTakeoverOfAGarbledOwnership(t *testing.T) {
 			says("takeover", err)
 			equal(t, "groups", e.groups(p.Log), groups)
 			if tt.field != "read" {
-				views, err := e.Views(e.ctx(), []Place{p})
+				views, err := e.Views(e.ctx(), []Partition{p})
 				e.must(err)
 				says("view", views[0].Err)
 			}

@@ -16,7 +16,7 @@ const maxSequence = "18446744073709551615"
 var floors = []struct {
 	name, processor, start string
 	largest                int64
-	prepare                func(e *env, p Place)
+	prepare                func(e *env, p Partition)
 	floor                  string
 	found                  Found
 	rest                   string // what bob reads next
@@ -25,88 +25,88 @@ var floors = []struct {
 	{name: "never ran, from the end", start: "$", floor: "3-3", found: FoundStart, rest: "[]"},
 	{name: "never ran, from an ID", start: "2-2", floor: "2-2", found: FoundStart, rest: "[3-3]"},
 	{name: "flushed since", start: "$", largest: 5, floor: "0-0", found: FoundReset, rest: "[1-1 2-2 3-3]"},
-	{name: "nothing pending", prepare: func(e *env, p Place) {
+	{name: "nothing pending", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 2)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2")
 	}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
-	{name: "pending", prepare: func(e *env, p Place) {
+	{name: "pending", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 3)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "3-3")
 	}, floor: "2-1", found: FoundGroup, rest: "[2-2 3-3]"},
-	{name: "the first entry pending", prepare: func(e *env, p Place) {
+	{name: "the first entry pending", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 3)
 	}, floor: "1-0", found: FoundGroup, rest: "[1-1 2-2 3-3]"},
-	{name: "the first of a millisecond pending", prepare: func(e *env, p Place) {
+	{name: "the first of a millisecond pending", prepare: func(e *env, p Partition) {
 		e.add(p.Log, "1000-0")
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 4)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2", "3-3")
 	}, floor: "999-" + maxSequence, found: FoundGroup, rest: "[1000-0]"},
-	{name: "several old groups: the lowest", prepare: func(e *env, p Place) {
+	{name: "several old groups: the lowest", prepare: func(e *env, p Partition) {
 		e.group(p, alice, "2-2")
 		e.group(p, carol, "1-1")
 	}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
-	{name: "our own group of an earlier tenure", prepare: func(e *env, p Place) {
+	{name: "our own group of an earlier tenure", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(bob, 6))
 		e.read(p, bob, 2)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, bob), "1-1")
 	}, floor: "2-1", found: FoundGroup, rest: "[2-2 3-3]"},
-	{name: "a plain group of Python's", processor: "my-proc", prepare: func(e *env, p Place) {
+	{name: "a plain group of Python's", processor: "my-proc", prepare: func(e *env, p Partition) {
 		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "my-proc", "2-2").Err())
 	}, floor: "2-2", found: FoundPlainGroup, rest: "[3-3]"},
-	{name: "a plain group does not count beside ours", prepare: func(e *env, p Place) {
+	{name: "a plain group does not count beside ours", prepare: func(e *env, p Partition) {
 		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, p.Processor, "1-1").Err())
 		e.group(p, alice, "2-2")
 	}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
-	{name: "foreign groups", processor: "a", prepare: func(e *env, p Place) {
+	{name: "foreign groups", processor: "a", prepare: func(e *env, p Partition) {
 		for _, g := range []string{"a@b@x4567890123456", "b@" + alice, "a@short", "aa@" + alice, "a." + alice, "a-@" + alice} {
 			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, g, "2-2").Err())
 		}
 	}, floor: "0-0", found: FoundStart, rest: "[1-1 2-2 3-3]"},
-	{name: "names that are patterns", processor: "my-proc", prepare: func(e *env, p Place) {
+	{name: "names that are patterns", processor: "my-proc", prepare: func(e *env, p Partition) {
 		e.group(p, alice, "2-2")
 		e.must(e.raw.XGroupCreate(e.ctx(), p.Log, "myyproc@"+carol, "1-1").Err())
 	}, floor: "2-2", found: FoundGroup, rest: "[3-3]"},
-	{name: "group destroyed by hand", prepare: func(e *env, p Place) {
+	{name: "group destroyed by hand", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.checkpoint(p, tenure(alice, 1), "2-2", 2)
 		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
 	}, floor: "2-2", found: FoundCheckpoint, rest: "[3-3]"},
-	{name: "its consumer deleted by hand", prepare: func(e *env, p Place) {
+	{name: "its consumer deleted by hand", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.checkpoint(p, tenure(alice, 1), "1-1", 1)
 		e.read(p, alice, 3)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1")
 		e.forgetConsumers(p, alice)
 	}, floor: "1-1", found: FoundCheckpoint, rest: "[2-2 3-3]"},
-	{name: "its consumer deleted by hand, with nothing pending", prepare: func(e *env, p Place) {
+	{name: "its consumer deleted by hand, with nothing pending", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 3)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2", "3-3")
 		e.checkpoint(p, tenure(alice, 1), "3-3", 3)
 		e.forgetConsumers(p, alice)
 	}, floor: "3-3", found: FoundGroup, rest: "[]"},
-	{name: "another stream of lower IDs", prepare: func(e *env, p Place) {
+	{name: "another stream of lower IDs", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.checkpoint(p, tenure(alice, 1), "9-9", 3)
 		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice)).Err())
 	}, floor: "0-0", found: FoundReset, rest: "[1-1 2-2 3-3]"},
-	{name: "partition deleted", start: "$", prepare: func(e *env, p Place) {
+	{name: "partition deleted", start: "$", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(alice, 1))
 		e.checkpoint(p, tenure(alice, 1), "2-2", 2)
 		e.must(e.raw.Del(e.ctx(), p.Log).Err())
 	}, floor: "0-0", found: FoundReset, rest: "[]"},
-	{name: "the largest sequence", prepare: func(e *env, p Place) {
+	{name: "the largest sequence", prepare: func(e *env, p Partition) {
 		e.add(p.Log, "3-"+maxSequence)
 		e.add(p.Log, "4-0")
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 5)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "1-1", "2-2", "3-3", "3-"+maxSequence)
 	}, floor: "3-" + maxSequence, found: FoundGroup, rest: "[4-0]"},
-	{name: "IDs that a double cannot hold", prepare: func(e *env, p Place) {
+	{name: "IDs that a double cannot hold", prepare: func(e *env, p Partition) {
 		e.add(p.Log, "9007199254740993-1")
 		e.group(p, alice, "9007199254740993-1")
 		e.group(p, carol, "9007199254740992-1")
@@ -122,7 +122,7 @@ func TestTakeoverFindsTheFloor(t *testing.T) {
 				if tt.processor == "" {
 					tt.processor = "printer"
 				}
-				p := e.Place("a.b", tt.processor, i)
+				p := e.Partition("a.b", tt.processor, i)
 				for _, id := range []string{"1-1", "2-2", "3-3"} {
 					e.add(p.Log, id)
 				}
@@ -137,7 +137,7 @@ func TestTakeoverFindsTheFloor(t *testing.T) {
 				e.lock(p, me)
 				pos, err := e.Takeover(e.ctx(), p, me, tt.start, tt.largest)
 				e.must(err)
-				equal(t, "floor", pos.Floor, tt.floor)
+				equal(t, "floor", pos.Committed, tt.floor)
 				equal(t, "found", pos.Found, tt.found)
 				equal(t, "rest", strings.Join(e.read(p, bob, 10), " "), strings.Trim(tt.rest, "[]"))
 				left := e.groups(p.Log)
@@ -155,13 +155,13 @@ func TestTakeoverFindsTheFloor(t *testing.T) {
 }
 
 // group makes the group of an executor at a position.
-func (e *env) group(p Place, executor, at string) {
+func (e *env) group(p Partition, executor, at string) {
 	e.t.Helper()
 	e.must(e.raw.XGroupCreate(e.ctx(), p.Log, GroupName(p.Processor, executor), at).Err())
 }
 
 // forgetConsumers deletes the consumers of an executor's group, with what is pending.
-func (e *env) forgetConsumers(p Place, executor string) {
+func (e *env) forgetConsumers(p Partition, executor string) {
 	e.t.Helper()
 	group := GroupName(p.Processor, executor)
 	for _, c := range e.raw.XInfoConsumers(e.ctx(), p.Log, group).Val() {
@@ -170,16 +170,16 @@ func (e *env) forgetConsumers(p Place, executor string) {
 }
 
 // checkpoint stores a floor as a refresh does.
-func (e *env) checkpoint(p Place, t Tenure, floor string, read int64) {
+func (e *env) checkpoint(p Partition, t Claim, floor string, read int64) {
 	e.t.Helper()
-	got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10e9, Membership: "memb"}, []Renewal{{Place: p, Tenure: t, Floor: floor, Read: read}})
+	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, []LeaseRequest{{Partition: p, Claim: t, Committed: floor, Read: read}})
 	e.must(err)
-	equal(e.t, "state", got.Renewed[0].State, Ours)
+	equal(e.t, "state", got.Leases[0].State, Ours)
 }
 
 func TestTakeoverNoticesAShorterStreamOfHigherIDs(t *testing.T) {
 	e := realEnv(t) // the embedded server does not count the entries ever added
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	e.add(p.Log, "1-1")
 	e.own(p, tenure(alice, 1))
 	e.checkpoint(p, tenure(alice, 1), "5-5", 100)
@@ -187,12 +187,12 @@ func TestTakeoverNoticesAShorterStreamOfHigherIDs(t *testing.T) {
 	e.add(p.Log, "3-3")
 	e.add(p.Log, "7-7")
 	pos := e.own(p, tenure(bob, 2))
-	equal(t, "position", pos.Floor+" "+string(pos.Found), "0-0 reset")
+	equal(t, "position", pos.Committed+" "+string(pos.Found), "0-0 reset")
 }
 
 func TestTakeoverIsIdempotentPerTenure(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.add(p.Log, "1-1")
 		e.add(p.Log, "2-2")
 		first := e.own(p, tenure(alice, 1))
@@ -208,9 +208,9 @@ func TestTakeoverIsIdempotentPerTenure(t *testing.T) {
 
 func TestTakeoverIsFenced(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.add(p.Log, "1-1")
-		fenced := func(what string, of Tenure) {
+		fenced := func(what string, of Claim) {
 			t.Helper()
 			if _, err := e.Takeover(e.ctx(), p, of, "", 0); !errors.Is(err, ErrFenced) {
 				t.Errorf("%s: got %v, want ErrFenced", what, err)
@@ -242,7 +242,7 @@ func TestTakeoverIsFenced(t *testing.T) {
 
 func TestEpochRisesStrictly(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		last := int64(0)
 		for n := uint64(1); n <= 20; n++ {
 			pos := e.own(p, tenure([]string{alice, bob}[n%2], n))
@@ -263,7 +263,7 @@ func TestEpochRisesStrictly(t *testing.T) {
 
 func TestTakeoverOfAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 3)
+		p := e.Partition("orders", "printer", 3)
 		e.must(e.raw.Set(e.ctx(), p.Log, "x", 0).Err())
 		e.lock(p, tenure(alice, 1))
 		_, err := e.Takeover(e.ctx(), p, tenure(alice, 1), "", 0)
@@ -276,7 +276,7 @@ func TestTakeoverOfAWrongType(t *testing.T) {
 
 func TestTakeoverKeepsTheLagTrue(t *testing.T) {
 	e := realEnv(t) // the embedded server has no lag
-	p := e.Place("orders", "printer", 0)
+	p := e.Partition("orders", "printer", 0)
 	for range 10 {
 		e.add(p.Log, "*")
 	}
@@ -304,7 +304,7 @@ func TestTakeoverKeepsTheLagTrue(t *testing.T) {
 
 func TestTheFenceHolds(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p, q := e.Place("orders", "printer", 0), e.Place("orders", "printer", 1)
+		p, q := e.Partition("orders", "printer", 0), e.Partition("orders", "printer", 1)
 		group := GroupName("printer", alice)
 		e.add(p.Log, "1-1")
 		e.own(p, tenure(alice, 1))
@@ -336,8 +336,8 @@ func TestTheFenceHolds(t *testing.T) {
 
 func TestScriptsSurviveScriptFlush(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
-		renew := []Renewal{{Place: p, Tenure: tenure(alice, 1), Floor: "0-0", Read: -1}}
+		p := e.Partition("orders", "printer", 0)
+		renew := []LeaseRequest{{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: -1}}
 		two := []Append{{Log: p.Log, Records: [][]string{{"a", "1"}, {"a", "2"}}}}
 		flush := func() {
 			t.Helper()
@@ -347,9 +347,9 @@ func TestScriptsSurviveScriptFlush(t *testing.T) {
 			flush()
 			e.own(p, tenure(alice, 1))
 			flush()
-			got, err := e.Refresh(e.ctx(), Pulse{Key: "beat", Expiry: 10e9, Membership: "memb"}, renew)
+			got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, renew)
 			e.must(err)
-			equal(t, "state", got.Renewed[0].State, Ours)
+			equal(t, "state", got.Leases[0].State, Ours)
 			flush()
 			out := e.Append(e.ctx(), two)
 			e.must(out[0].Err)
@@ -369,7 +369,7 @@ var _ redis.Error = redisconn.ScriptError("")
 // A key of a wrong type is named by whatever meets it.
 func TestWrongTypesAreNamed(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.add(p.Log, "1-1")
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 1)
@@ -380,8 +380,8 @@ func TestWrongTypesAreNamed(t *testing.T) {
 			e.must(e.raw.Set(e.ctx(), key, "x", 0).Err())
 			for name, err := range map[string]error{
 				"park":       e.Park(e.ctx(), p, tenure(alice, 1), 0, []Parking{{Entry: entry, State: RetryState{ID: "1-1"}}}),
-				"dead":       e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}),
-				"settle":     e.Settle(e.ctx(), p, tenure(alice, 1), "1-1"),
+				"dead":       e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: entry}),
+				"settle":     e.DoneRetry(e.ctx(), p, tenure(alice, 1), "1-1"),
 				"quarantine": e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "x"}),
 			} {
 				if err != nil && (!errors.Is(err, redisconn.ErrWrongType) || !strings.Contains(err.Error(), key)) {

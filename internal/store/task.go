@@ -34,7 +34,7 @@ func (c *Client) markTask(ctx context.Context, name, token string, last any, due
 	err := c.persist(ctx, func() error {
 		reply, err := c.BatchedReplicated.Run(ctx, taskScript, []string{c.keys.Tasks(), c.keys.Leader()}, name, token, last, due).Int64Slice()
 		if err != nil {
-			return sorted(err)
+			return classify(err)
 		}
 		if len(reply) != 3 {
 			return fmt.Errorf("reply of %d values", len(reply))

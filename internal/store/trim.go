@@ -41,7 +41,7 @@ func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) 
 	for i, t := range ts {
 		reply, err := calls[i].Reply.Slice()
 		if err != nil {
-			return nil, fmt.Errorf("trim %s: %w", t.Log, sorted(err))
+			return nil, fmt.Errorf("trim %s: %w", t.Log, classify(err))
 		}
 		var ok1, ok2 bool
 		if len(reply) == 2 {

@@ -43,7 +43,7 @@ type View struct {
 // Views looks at partitions as processors see them, without changing anything. What belongs to a partition is read
 // once for all its processors. A round trip is for 1024 partitions of streams with one processor, and for fewer with
 // more; in a cluster each partition is a request to its node. The results stand in the order of ps.
-func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
+func (c *Client) Views(ctx context.Context, ps []Partition) ([]View, error) {
 	views := make([]View, len(ps))
 	for left := c.looks(ps); len(left) > 0; {
 		trip := left[:inOneTrip(left)]
@@ -73,9 +73,9 @@ func (c *Client) Views(ctx context.Context, ps []Place) ([]View, error) {
 }
 
 func parseView(reply any) (View, error) {
-	f, ok := reply.(*fields)
+	f, ok := reply.(*replyFields)
 	if !ok {
-		return View{}, sorted(redisconn.ScriptError(fmt.Sprint(reply)))
+		return View{}, classify(redisconn.ScriptError(fmt.Sprint(reply)))
 	}
 	owner, number, _ := strings.Cut(f.text("held"), ":")
 	v := View{

@@ -7,9 +7,9 @@ import (
 )
 
 // view is the view of a place.
-func (e *env) view(p Place) View {
+func (e *env) view(p Partition) View {
 	e.t.Helper()
-	vs, err := e.Views(e.ctx(), []Place{p})
+	vs, err := e.Views(e.ctx(), []Partition{p})
 	e.must(err)
 	e.must(vs[0].Err)
 	if vs[0].Now.Before(time.UnixMilli(1_700_000_000_000)) {
@@ -20,7 +20,7 @@ func (e *env) view(p Place) View {
 }
 
 // behind is how many entries are not delivered, counted where that is needed.
-func (e *env) behind(p Place) int64 {
+func (e *env) behind(p Partition) int64 {
 	e.t.Helper()
 	v := e.view(p)
 	counted, _, err := e.CountBehind(e.ctx(), p, v.Delivered, 0)
@@ -33,7 +33,7 @@ func (e *env) behind(p Place) int64 {
 
 func TestViewOfAnOwnership(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "my-proc", 3)
+		p := e.Partition("orders", "my-proc", 3)
 		equal(t, "nothing there", e.view(p), View{Floor: "0-0", Delivered: "0-0", End: "0-0"})
 		for i := range 6 {
 			e.add(p.Log, fmt.Sprint("1-", i+1))
@@ -61,17 +61,17 @@ func TestViewOfAnOwnership(t *testing.T) {
 func TestViewCountsRight(t *testing.T) {
 	tests := []struct {
 		name string
-		do   func(e *env, p Place)
+		do   func(e *env, p Partition)
 		want int64
 	}{
-		{"nothing read", func(e *env, p Place) {}, 10},
-		{"some read", func(e *env, p Place) { e.read(p, alice, 4) }, 6},
-		{"all read", func(e *env, p Place) { e.read(p, alice, 10) }, 0},
-		{"unread ones deleted", func(e *env, p Place) { e.read(p, alice, 4); e.raw.XDel(e.ctx(), p.Log, "1-8", "1-10") }, 4},
-		{"read ones deleted", func(e *env, p Place) { e.read(p, alice, 4); e.raw.XDel(e.ctx(), p.Log, "1-2") }, 6},
-		{"unread ones trimmed", func(e *env, p Place) { e.read(p, alice, 4); e.raw.XTrimMinID(e.ctx(), p.Log, "1-8") }, 3},
-		{"all trimmed", func(e *env, p Place) { e.read(p, alice, 4); e.raw.XTrimMinID(e.ctx(), p.Log, "2-0") }, 0},
-		{"group gone", func(e *env, p Place) {
+		{"nothing read", func(e *env, p Partition) {}, 10},
+		{"some read", func(e *env, p Partition) { e.read(p, alice, 4) }, 6},
+		{"all read", func(e *env, p Partition) { e.read(p, alice, 10) }, 0},
+		{"unread ones deleted", func(e *env, p Partition) { e.read(p, alice, 4); e.raw.XDel(e.ctx(), p.Log, "1-8", "1-10") }, 4},
+		{"read ones deleted", func(e *env, p Partition) { e.read(p, alice, 4); e.raw.XDel(e.ctx(), p.Log, "1-2") }, 6},
+		{"unread ones trimmed", func(e *env, p Partition) { e.read(p, alice, 4); e.raw.XTrimMinID(e.ctx(), p.Log, "1-8") }, 3},
+		{"all trimmed", func(e *env, p Partition) { e.read(p, alice, 4); e.raw.XTrimMinID(e.ctx(), p.Log, "2-0") }, 0},
+		{"group gone", func(e *env, p Partition) {
 			e.read(p, alice, 4)
 			e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
 		}, 10}, // from the checkpoint, which nobody has moved yet
@@ -79,7 +79,7 @@ func TestViewCountsRight(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
-				p := e.Place("orders", "printer", 0)
+				p := e.Partition("orders", "printer", 0)
 				for i := range 10 {
 					e.add(p.Log, fmt.Sprint("1-", i+1))
 				}
@@ -93,7 +93,7 @@ func TestViewCountsRight(t *testing.T) {
 
 func TestViewTellsTheOldestUnacked(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		for i := range 6 {
 			e.add(p.Log, fmt.Sprint(i+1, "-0"))
 		}
@@ -118,7 +118,7 @@ func TestViewTellsTheOldestUnacked(t *testing.T) {
 
 func TestViewCountsWhatWaits(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		state := func(s string) string { return `{"v":1,"lane":"k","key":"\"first\":","n":1` + s + `}` }
 		e.must(e.raw.HSet(e.ctx(), p.Retry, "1-0", state(`,"first":5,"last":7`), "2-0", state(""), "3-0", state(`,"first":6`)).Err())
 		e.must(e.raw.Do(e.ctx(), "ZADD", p.Due, 5, "a", 6, "b").Err())
@@ -137,7 +137,7 @@ func TestViewCountsWhatWaits(t *testing.T) {
 
 func TestCountBehindStopsAtItsLimit(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		var records [][]string
 		for range 3 * countPage {
 			records = append(records, []string{"data", "x"})
@@ -153,7 +153,7 @@ func TestCountBehindStopsAtItsLimit(t *testing.T) {
 
 func TestCountBehindManyPages(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		var records [][]string
 		for range 3 * countPage {
 			records = append(records, []string{"data", "x"})
@@ -170,9 +170,9 @@ func TestCountBehindManyPages(t *testing.T) {
 
 func TestViewsOfManyPartitionsAndWrongTypes(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		var ps []Place
+		var ps []Partition
 		for i := range 2*partitionsPerTrip + 3 {
-			ps = append(ps, e.Place("orders", "printer", i))
+			ps = append(ps, e.Partition("orders", "printer", i))
 		}
 		e.add(ps[partitionsPerTrip].Log, "5-5")
 		e.must(e.raw.Set(e.ctx(), ps[7].Log, "x", 0).Err())
@@ -190,7 +190,7 @@ func TestViewsOfManyPartitionsAndWrongTypes(t *testing.T) {
 
 func TestViewPassesForeignGroupsOver(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "a-b", 0)
+		p := e.Partition("orders", "a-b", 0)
 		e.add(p.Log, "1-1")
 		for _, name := range []string{"a-b", "aXb@" + alice, "a-b@short", "a-b@x@" + alice[:14], "c@" + alice} {
 			e.must(e.raw.XGroupCreate(e.ctx(), p.Log, name, "$").Err())
@@ -206,7 +206,7 @@ func TestViewPassesForeignGroupsOver(t *testing.T) {
 
 func TestViewChangesNothing(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		e.add(p.Log, "1-1")
 		e.own(p, tenure(alice, 1))
 		e.read(p, alice, 1)

@@ -24,7 +24,7 @@ type wrongCase struct {
 // A key of a wrong type is named by each operation that meets it, whatever it is of.
 func TestEachOperationNamesTheKeyOfAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		p := e.Place("orders", "printer", 0)
+		p := e.Partition("orders", "printer", 0)
 		for _, tt := range slices.Concat(wrongForSenders(e, p), wrongForOperators(e, p)) {
 			for _, key := range tt.keys {
 				e.withAllKeys(p)
@@ -40,7 +40,7 @@ func TestEachOperationNamesTheKeyOfAWrongType(t *testing.T) {
 }
 
 // withAllKeys leaves one partition with something of each kind, and nothing else.
-func (e *env) withAllKeys(p Place) {
+func (e *env) withAllKeys(p Partition) {
 	e.t.Helper()
 	e.must(e.raw.FlushAll(e.ctx()).Err())
 	_, err := e.EnsureMeta(e.ctx(), p.Stream, Meta{Partitions: 1, Size: 3, IDWindow: time.Hour.Milliseconds(), Processors: []string{p.Processor}})
@@ -52,12 +52,12 @@ func (e *env) withAllKeys(p Place) {
 	e.read(p, alice, 3)
 	one := redisconn.Entry{ID: "1-1", Values: map[string]any{"data": "x"}}
 	e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, []Parking{{Entry: one, State: RetryState{ID: "1-1", At: 1 << 50}}}))
-	e.must(e.Bury(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: "2-1", Values: one.Values}}))
+	e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: "2-1", Values: one.Values}}))
 	e.must(e.Delay(e.ctx(), []Delay{{Stream: p.Stream, Records: []DelayedRecord{{Fields: []string{"data", "x"}, At: time.Now().Add(time.Hour)}}}})[0].Err)
 	e.must(e.raw.Set(e.ctx(), e.keys.Leader(), "me", 0).Err())
 }
 
-func wrongForSenders(e *env, p Place) []wrongCase {
+func wrongForSenders(e *env, p Partition) []wrongCase {
 	queue, once := e.dueKeys("orders", 0), e.keys.Once("orders", 0, "a")
 	const delayed = "0000000000000001"
 	send := func(records [][]string, ids ...string) func(*Client, context.Context) error {
@@ -76,7 +76,7 @@ func wrongForSenders(e *env, p Place) []wrongCase {
 		{"make room", []string{p.Own}, send([][]string{{"data", "y"}})},
 		{"delay", []string{queue.Due, queue.Run, queue.Versions, queue.Data, queue.Sequence, once}, delay},
 		{"move", []string{queue.Due, queue.Run}, func(c *Client, ctx context.Context) error {
-			return c.Move(ctx, []DuePlace{{Stream: "orders"}})[0].Err
+			return c.Move(ctx, []StreamPartition{{Stream: "orders"}})[0].Err
 		}},
 		{"cancel", []string{queue.Due, queue.Versions}, func(c *Client, ctx context.Context) error {
 			_, err := c.Cancel(ctx, "orders", 0, delayed)
@@ -101,7 +101,7 @@ func wrongForSenders(e *env, p Place) []wrongCase {
 	}
 }
 
-func wrongForOperators(e *env, p Place) []wrongCase {
+func wrongForOperators(e *env, p Partition) []wrongCase {
 	members := e.Group("orders", "printer")
 	letter := func(c *Client, ctx context.Context) string {
 		letters, _ := c.DeadLetters(ctx, p, "", 1)

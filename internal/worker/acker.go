@@ -100,7 +100,7 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 		if p.isLost() {
 			continue
 		}
-		if !p.holds() {
+		if !p.leaseHolds() {
 			// For good: nobody marks these acks again.
 			a.x.lose(p, errLeaseEnded)
 			continue

@@ -117,7 +117,7 @@ func (x *executor) notify(entries []redisconn.Entry) {
 func (m *member) hint(h store.Hint) {
 	switch h.Kind {
 	case store.HintDue:
-		m.w.forwarder.earlier(store.DuePlace{Stream: m.p.Stream, Partition: h.Partition})
+		m.w.forwarder.earlier(store.StreamPartition{Stream: m.p.Stream, Partition: h.Partition})
 	case store.HintPoke:
 		m.mu.Lock()
 		p := m.partitions[h.Partition]

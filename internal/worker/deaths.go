@@ -36,8 +36,8 @@ func (p *partition) meet(id string) (ok bool, err error) {
 		d.begun = true
 		if d.n > 1 {
 			p.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset --to` it",
-				"event", entryid.EventID(p.keys.Partition, id), "attempt", d.n)
-			p.halted(&EventError{Stream: p.keys.Stream, Processor: p.keys.Processor, Partition: p.keys.Partition, ID: id, Err: d.err()})
+				"event", entryid.EventID(p.keys.Number, id), "attempt", d.n)
+			p.halted(&EventError{Stream: p.keys.Stream, Processor: p.keys.Processor, Partition: p.keys.Number, ID: id, Err: d.err()})
 		}
 	}
 	return true, nil

@@ -123,8 +123,8 @@ type member struct {
 	wg     sync.WaitGroup // consumers, and what ends tenures
 
 	mu         sync.Mutex
-	partitions map[int]*partition   // owned, ending ones too
-	openClaims map[int]store.Tenure // numbers of tries whose outcome is open
+	partitions map[int]*partition  // owned, ending ones too
+	openClaims map[int]store.Claim // numbers of tries whose outcome is open
 	next       uint64
 	leaving    map[int]bool // the coordinator has asked for the release
 	stuck      []int        // partitions whose function did not return
@@ -142,7 +142,7 @@ func newMember(x *executor) *member {
 	m := &member{
 		executor: x, id: id, group: store.GroupName(x.p.Name, id), heartbeatKey: k.Beat(x.p.Stream, x.p.Name, id),
 		membership: k.Membership(x.p.Stream, x.p.Name), began: monotime.Now(),
-		partitions: map[int]*partition{}, openClaims: map[int]store.Tenure{}, leaving: map[int]bool{}, broken: map[int]error{},
+		partitions: map[int]*partition{}, openClaims: map[int]store.Claim{}, leaving: map[int]bool{}, broken: map[int]error{},
 		early: make(chan struct{}, 1), leases: newLeaseTimer(),
 	}
 	m.fetch, m.acks = newFetcher(m), newAckers(m)
@@ -218,11 +218,11 @@ func (m *member) surprise(err error) { m.cancel(fmt.Errorf("%w: %w", errRejoin, 
 
 // Acquire is one try to own a partition; see rebalance.Owner.
 func (m *member) Acquire(ctx context.Context, partition int, foreign time.Duration) error {
-	place := m.w.client.Place(m.p.Stream, m.p.Name, partition)
+	place := m.w.client.Partition(m.p.Stream, m.p.Name, partition)
 	number := m.claim(partition)
 	sent := monotime.Now()
 	err := m.w.client.Lock(ctx, place, number, m.p.LockExpiry, foreign)
-	var pos store.Position
+	var pos store.Takeover
 	locked := err == nil
 	if locked {
 		pos, err = m.w.client.Takeover(ctx, place, number, m.p.Start, m.history.largest(partition))
@@ -251,24 +251,24 @@ func (m *member) Acquire(ctx context.Context, partition int, foreign time.Durati
 }
 
 // undo gives back a lock that a try may have left.
-func (m *member) undo(place store.Place, number store.Tenure) {
+func (m *member) undo(place store.Partition, number store.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), time.Second)
 	defer cancel()
 	if err := m.w.client.Abandon(ctx, place, number); err != nil {
-		m.logBatch.note(slog.LevelWarn, notReleased, place.Partition, err)
+		m.logBatch.note(slog.LevelWarn, notReleased, place.Number, err)
 	}
 }
 
 // claim returns the tenure of a try. It stays the same until its outcome is
 // known: if the reply to Lock got lost, the lock may hold its value already, or
 // will.
-func (m *member) claim(partition int) store.Tenure {
+func (m *member) claim(partition int) store.Claim {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t, ok := m.openClaims[partition]
 	if !ok {
 		m.next++
-		t = store.Tenure{Executor: m.id, Number: m.next, Expiry: m.p.LockExpiry}
+		t = store.Claim{Executor: m.id, Number: m.next, Expiry: m.p.LockExpiry}
 		m.openClaims[partition] = t
 	}
 	return t
@@ -306,10 +306,10 @@ func (m *member) note(ctx context.Context, partition int, err error) {
 }
 
 // own starts the tenure.
-func (m *member) own(place store.Place, number store.Tenure, pos store.Position, lease int64) {
+func (m *member) own(place store.Partition, number store.Claim, pos store.Takeover, lease int64) {
 	p := &partition{
-		keys: place, claim: number, epoch: pos.Epoch, given: pos.Given, expiry: m.p.LockExpiry,
-		log:    m.log.With("partition", place.Partition, "epoch", pos.Epoch),
+		keys: place, claim: number, epoch: pos.Epoch, given: pos.Delivered, expiry: m.p.LockExpiry,
+		log:    m.log.With("partition", place.Number, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
 		markDirty: m.acks.mark, flushAcks: m.acks.hurry, count: m.count, isolation: m.w.isolation, worker: m.w.name,
 	}
@@ -317,29 +317,29 @@ func (m *member) own(place store.Place, number store.Tenure, pos store.Position,
 	p.gaps.seen, p.stored.calm = pos.Lost, true
 	p.since = monotime.Now()
 	p.buffer = prefetch.New(prefetch.Config{
-		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Floor, Read: max(pos.Read-pos.Lost, -1),
-		Live: p.holdsAt, MayRun: p.enter, Wanted: func() { m.fetch.wakeReader(p) },
+		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Committed, Read: max(pos.Read-pos.Lost, -1),
+		Live: p.leaseHoldsAt, MayRun: p.enter, Wanted: func() { m.fetch.wakeReader(p) },
 		Lost: func(id string) {
 			m.count.Lost.Add(1)
-			p.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(p.keys.Partition, id))
+			p.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(p.keys.Number, id))
 			m.acks.mark(p)
 		},
 	})
 	p.changed, p.opened = m.refreshSoon, p.buffer.Signal
-	p.timing = timing{to: m.latencies.partition(place.Partition), behind: &m.latencies.behind, running: &p.running}
+	p.timing = timing{to: m.latencies.partition(place.Number), behind: &m.latencies.behind, running: &p.running}
 	p.held.Store(true) // until the rules were read, see rulesKeeper
 	p.endCause = m.endCause
 	p.lapse = func() { m.lose(p, errLeaseEnded) }
-	m.keep(p, pos)
+	m.restore(p, pos)
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(m.ctx))
 	m.mu.Lock()
-	m.partitions[place.Partition] = p
-	delete(m.leaving, place.Partition)
+	m.partitions[place.Number] = p
+	delete(m.leaving, place.Number)
 	m.mu.Unlock()
 	m.leases.expect(lease)
-	p.log.Debug("partition gained", "member", m.id, "floor", pos.Floor, "found", pos.Found)
-	m.logBatch.note(slog.LevelInfo, gained, place.Partition, nil)
-	m.forgot(place.Partition, pos.Forgotten)
+	p.log.Debug("partition gained", "member", m.id, "floor", pos.Committed, "found", pos.Found)
+	m.logBatch.note(slog.LevelInfo, gained, place.Number, nil)
+	m.forgot(place.Number, pos.Forgotten)
 	if pos.Missed > 0 {
 		p.missed(pos.Missed)
 	}
@@ -361,7 +361,7 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 	defer p.cancel(nil)
 	if q != nil {
 		p.count.Quarantined.Add(1)
-		p.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", entryid.EventID(p.keys.Partition, q.Event), "err", q.Reason)
+		p.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", entryid.EventID(p.keys.Number, q.Event), "err", q.Reason)
 		p.standStill()
 		return
 	}
@@ -371,7 +371,7 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 	returned := false
 	defer func() {
 		if !returned {
-			m.w.halt(fmt.Errorf("stream %s partition %d processor %s: the function ended its goroutine (runtime.Goexit)", m.p.Stream, p.keys.Partition, m.p.Name))
+			m.w.halt(fmt.Errorf("stream %s partition %d processor %s: the function ended its goroutine (runtime.Goexit)", m.p.Stream, p.keys.Number, m.p.Name))
 		}
 	}()
 	err := m.p.Consume(p.ctx, p)
@@ -395,6 +395,6 @@ func (m *member) lose(p *partition, err error) {
 	}
 	m.count.LostPartitions.Add(1)
 	m.takeOut(p)
-	m.logBatch.note(slog.LevelWarn, lost, p.keys.Partition, err)
-	m.surprise(fmt.Errorf("partition %d: %w", p.keys.Partition, err))
+	m.logBatch.note(slog.LevelWarn, lost, p.keys.Number, err)
+	m.surprise(fmt.Errorf("partition %d: %w", p.keys.Number, err))
 }

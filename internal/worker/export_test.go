@@ -29,7 +29,7 @@ func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 		markDirty: func(*partition) {}, flushAcks: func() {}, count: new(Counters), isolation: newCrashIsolation(),
 	}
 	t.lease.Store(math.MaxInt64)
-	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.holdsAt, MayRun: t.enter})
+	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.leaseHoldsAt, MayRun: t.enter})
 	t.changed, t.opened, t.lapse = func() {}, t.buffer.Signal, func() {}
 	t.endCause = func() error { return errors.New("the source has ended") }
 	t.retries = retryqueue.New(retryqueue.Config{Retry: p.Retry, Log: t.log, Counts: &t.count.Counts, Limit: math.MaxInt64})

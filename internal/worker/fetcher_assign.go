@@ -22,7 +22,7 @@ func (f *fetcher) of(p *partition) *reader {
 			return r
 		}
 	}
-	return f.readers[p.keys.Partition%len(f.readers)]
+	return f.readers[p.keys.Number%len(f.readers)]
 }
 
 // settle finds a reader for a partition.

@@ -143,7 +143,7 @@ func (f *fetcher) notReading() (since map[int]int64, err error) {
 			if since == nil {
 				since = map[int]int64{}
 			}
-			since[p.keys.Partition] = at
+			since[p.keys.Number] = at
 		}
 		r.mu.Unlock()
 	}

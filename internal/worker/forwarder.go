@@ -36,12 +36,12 @@ type forwarder struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	queues map[store.DuePlace]*dueQueue
+	queues map[store.StreamPartition]*dueQueue
 }
 
 // A dueQueue is what the mover knows of one partition. The mover's mutex guards it.
 type dueQueue struct {
-	store.DuePlace
+	store.StreamPartition
 	tenures map[*partition]bool // of that partition, for several processors
 	next    int64               // when to ask, by monotime
 	asked   bool                // something came up since the request under way was made
@@ -50,11 +50,11 @@ type dueQueue struct {
 }
 
 func newForwarder(w *Worker) *forwarder {
-	return &forwarder{w: w, wake: make(chan struct{}, 1), queues: map[store.DuePlace]*dueQueue{}}
+	return &forwarder{w: w, wake: make(chan struct{}, 1), queues: map[store.StreamPartition]*dueQueue{}}
 }
 
-func duePlace(p *partition) store.DuePlace {
-	return store.DuePlace{Stream: p.keys.Stream, Partition: p.keys.Partition}
+func duePlace(p *partition) store.StreamPartition {
+	return store.StreamPartition{Stream: p.keys.Stream, Partition: p.keys.Number}
 }
 
 // add begins to look after a partition that was gained.
@@ -63,7 +63,7 @@ func (f *forwarder) add(p *partition) {
 	f.mu.Lock()
 	q := f.queues[at]
 	if q == nil {
-		q = &dueQueue{DuePlace: at, tenures: map[*partition]bool{}}
+		q = &dueQueue{StreamPartition: at, tenures: map[*partition]bool{}}
 		f.queues[at] = q
 	}
 	q.tenures[p] = true
@@ -79,13 +79,13 @@ func (f *forwarder) remove(p *partition) {
 	if q := f.queues[duePlace(p)]; q != nil {
 		delete(q.tenures, p)
 		if len(q.tenures) == 0 {
-			delete(f.queues, q.DuePlace)
+			delete(f.queues, q.StreamPartition)
 		}
 	}
 }
 
 // earlier tells that an event of a partition is due earlier than was known.
-func (f *forwarder) earlier(at store.DuePlace) {
+func (f *forwarder) earlier(at store.StreamPartition) {
 	f.mu.Lock()
 	if q := f.queues[at]; q != nil {
 		q.ask()
@@ -183,9 +183,9 @@ func (f *forwarder) sleep(ctx context.Context, until int64) {
 // move has the server move what is due in these queues. Its error says that the
 // server is out of reach; they are due still.
 func (f *forwarder) move(ctx context.Context, due []*dueQueue) (err error) {
-	places := make([]store.DuePlace, len(due))
+	places := make([]store.StreamPartition, len(due))
 	for i, q := range due {
-		places[i] = q.DuePlace
+		places[i] = q.StreamPartition
 	}
 	for i, r := range f.w.client.Move(ctx, places) {
 		if r.Err != nil && redisconn.Unavailable(r.Err) {

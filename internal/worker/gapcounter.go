@@ -10,7 +10,7 @@ type gapCounter struct {
 }
 
 // counting asks a refresh to count, where something was delivered since it did.
-func (p *partition) counting(r store.Renewal) store.Renewal {
+func (p *partition) counting(r store.LeaseRequest) store.LeaseRequest {
 	r.At, r.Count = p.buffer.Delivered()
 	if r.At == p.gaps.counted {
 		r.At = ""
@@ -19,7 +19,7 @@ func (p *partition) counting(r store.Renewal) store.Renewal {
 }
 
 // countedBy takes in what a refresh counted.
-func (p *partition) countedBy(sent store.Renewal, r store.Renewed) {
+func (p *partition) countedBy(sent store.LeaseRequest, r store.LeaseResult) {
 	if n := r.Lost - p.gaps.seen; n > 0 {
 		p.gaps.seen = r.Lost
 		p.missed(n)

@@ -35,7 +35,7 @@ func (e *EventError) Unwrap() error { return e.Err }
 // its log may be gone. It takes no longer than lastWords, and what cannot be stored by then is not.
 func (p *partition) halted(err error) {
 	var at *EventError
-	if !errors.As(err, &at) || at.Stream != p.keys.Stream || at.Partition != p.keys.Partition || !p.keeps() {
+	if !errors.As(err, &at) || at.Stream != p.keys.Stream || at.Partition != p.keys.Number || !p.leaseValid() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), lastWords)

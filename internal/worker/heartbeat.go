@@ -21,7 +21,7 @@ func (m *member) firstHeartbeat(ctx context.Context) error {
 	retry := outage.New(m.log, "first heartbeat", &m.count.Errors)
 	for {
 		sent := monotime.Now()
-		refreshed, err := m.w.client.Refresh(ctx, m.pulse(), nil)
+		refreshed, err := m.w.client.Refresh(ctx, m.heartbeatRequest(), nil)
 		if err == nil {
 			m.latencies.sync(refreshed.Now, sent, monotime.Now())
 			retry.Recovered()
@@ -66,9 +66,9 @@ func (m *member) heartbeat(ctx context.Context) {
 	}
 }
 
-// pulse is what a refresh writes and reads beside the locks.
-func (m *member) pulse() store.Pulse {
-	return store.Pulse{Key: m.heartbeatKey, Expiry: m.p.LockExpiry, Beat: m.heartbeatInfo(), Membership: m.membership}
+// heartbeatRequest is what a refresh writes and reads beside the locks.
+func (m *member) heartbeatRequest() store.Heartbeat {
+	return store.Heartbeat{Key: m.heartbeatKey, Expiry: m.p.LockExpiry, Info: m.heartbeatInfo(), Membership: m.membership}
 }
 
 // refreshSoon asks for a refresh before its time: the heartbeat has something to tell.
@@ -92,9 +92,9 @@ func (m *member) endHeartbeat(ctx context.Context) {
 func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 	m.settled()
 	tenures := m.owned()
-	renewals, owed, calm := make([]store.Renewal, len(tenures)), make([]prefetch.Owed, len(tenures)), make([]bool, len(tenures))
+	renewals, owed, calm := make([]store.LeaseRequest, len(tenures)), make([]prefetch.Owed, len(tenures)), make([]bool, len(tenures))
 	for n, p := range tenures {
-		renewals[n], owed[n] = p.counting(p.renewal()), p.buffer.Owed()
+		renewals[n], owed[n] = p.counting(p.leaseRequest()), p.buffer.Owed()
 		calm[n], p.stored.calm = p.stored.calm, false
 	}
 	limit := m.p.LockExpiry / 3
@@ -105,10 +105,10 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 	defer cancel()
 	// The lease counts from before the request: the server's expiry begins later.
 	sent := monotime.Now()
-	pulse := m.pulse()
+	pulse := m.heartbeatRequest()
 	pulse.Seen = m.seen
 	refreshed, failed := m.w.client.Refresh(ctx, pulse, renewals)
-	renewed := refreshed.Renewed
+	renewed := refreshed.Leases
 	if renewed == nil {
 		return false, failed
 	}
@@ -134,8 +134,8 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 		p.lease.Store(leaseDeadline(sent, m.p.LockExpiry))
 		p.countedBy(renewals[n], renewed[n])
 		m.wentBack(p, calm[n], renewals[n], renewed[n])
-		if renewed[n].Poke != p.notifications {
-			p.notifications = renewed[n].Poke
+		if renewed[n].OperatorVersion != p.notifications {
+			p.notifications = renewed[n].OperatorVersion
 			p.notify()
 		}
 		m.w.forwarder.heard(p, renewed[n].Due)
@@ -169,12 +169,12 @@ func (m *member) owned() []*partition {
 // was parked, or it was appended with an ID that went back, as where two servers took
 // themselves for the master for a moment, and delivered in a reply that is late or
 // lost. Then nothing is acked, and the partition is taken over again.
-func (m *member) ackForgotten(ctx context.Context, p *partition, r store.Renewed) error {
+func (m *member) ackForgotten(ctx context.Context, p *partition, r store.LeaseResult) error {
 	upTo, ok := p.buffer.PendingBelow(r.Lowest)
 	if r.Pending == 0 || !ok || p.retaken.Load() {
 		return nil
 	}
-	ids, err := m.w.client.Strays(ctx, p.keys, m.group, upTo, forgottenAtOnce)
+	ids, err := m.w.client.PendingBelow(ctx, p.keys, m.group, upTo, forgottenAtOnce)
 	if err != nil || len(ids) == 0 {
 		return err
 	}

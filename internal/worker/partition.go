@@ -26,8 +26,8 @@ import (
 type partition struct {
 	buffer *prefetch.Buffer
 	pauseGate
-	keys   store.Place
-	claim  store.Tenure
+	keys   store.Partition
+	claim  store.Claim
 	epoch  int64
 	given  string // entries up to here were given to an earlier owner
 	expiry time.Duration
@@ -76,16 +76,16 @@ type partition struct {
 	deaths        deaths        // the consumer's
 }
 
-func (p *partition) leaseLength() time.Duration { return p.expiry }
-func (p *partition) nudge()                     { p.buffer.Interrupt() }
-func (p *partition) Partition() int             { return p.keys.Partition }
-func (p *partition) Epoch() int64               { return p.epoch }
-func (p *partition) Ending() <-chan struct{}    { return p.ending }
-func (p *partition) holds() bool                { return p.holdsAt(monotime.Now()) }
-func (p *partition) holdsAt(now int64) bool     { return now < p.lease.Load() }
-func (p *partition) renewal() store.Renewal {
+func (p *partition) leaseLength() time.Duration  { return p.expiry }
+func (p *partition) nudge()                      { p.buffer.Interrupt() }
+func (p *partition) Partition() int              { return p.keys.Number }
+func (p *partition) Epoch() int64                { return p.epoch }
+func (p *partition) Ending() <-chan struct{}     { return p.ending }
+func (p *partition) leaseHolds() bool            { return p.leaseHoldsAt(monotime.Now()) }
+func (p *partition) leaseHoldsAt(now int64) bool { return now < p.lease.Load() }
+func (p *partition) leaseRequest() store.LeaseRequest {
 	floor, read := p.buffer.Checkpoint()
-	return store.Renewal{Place: p.keys, Tenure: p.claim, Floor: floor, Read: read}
+	return store.LeaseRequest{Partition: p.keys, Claim: p.claim, Committed: floor, Read: read}
 }
 
 // repeated reports whether an earlier owner was given this entry.
@@ -144,7 +144,7 @@ func (p *partition) Live() bool {
 	case <-p.ending:
 		return false
 	default:
-		return p.holds()
+		return p.leaseHolds()
 	}
 }
 
@@ -161,7 +161,7 @@ func (p *partition) Holds() bool {
 			p.yieldTurn()
 		} else if p.reclaimTurn(claimed) {
 			p.timing.begin()
-			return p.keepsAt(now)
+			return p.leaseValidAt(now)
 		}
 		if p.isEnding() {
 			p.isolation.forget(p)
@@ -182,13 +182,13 @@ func (p *partition) reclaimTurn(h isolation) bool {
 	return false
 }
 
-// keeps reports whether the lease holds; if not, the tenure is lost. What is written
+// leaseValid reports whether the lease holds; if not, the tenure is lost. What is written
 // for an event that was processed asks this and not Holds, which waits while the
 // partition is paused.
-func (p *partition) keeps() bool { return p.keepsAt(monotime.Now()) }
+func (p *partition) leaseValid() bool { return p.leaseValidAt(monotime.Now()) }
 
-func (p *partition) keepsAt(now int64) bool {
-	if p.holdsAt(now) {
+func (p *partition) leaseValidAt(now int64) bool {
+	if p.leaseHoldsAt(now) {
 		return true
 	}
 	p.lapse()

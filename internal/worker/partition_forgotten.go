@@ -28,7 +28,7 @@ type checkpoint struct {
 // wentBack notes where Redis holds a floor below the one that it has confirmed, as after a
 // quick restart with an older copy: the lock may have outlived it. calm says that the
 // request before this one was confirmed too, so that none is under way that sets it back.
-func (m *member) wentBack(p *partition, calm bool, sent store.Renewal, r store.Renewed) {
+func (m *member) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
 	c, stored := &p.stored, cmp.Or(r.Stored, "0-0")
 	if c.floor != "" && entryid.Compare(stored, c.floor) < 0 && !c.told {
 		c.told = true
@@ -36,7 +36,7 @@ func (m *member) wentBack(p *partition, calm bool, sent store.Renewal, r store.R
 	}
 	c.calm, c.floor = true, ""
 	if calm {
-		c.floor = sent.Floor
+		c.floor = sent.Committed
 	}
 }
 
@@ -59,7 +59,7 @@ func (m *member) askForgotten(ctx context.Context) {
 		return
 	}
 	for n, f := range found {
-		m.forgot(known[n].Place.Partition, f)
+		m.forgot(known[n].Place.Number, f)
 	}
 }
 

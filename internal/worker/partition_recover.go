@@ -17,7 +17,7 @@ import (
 // died. What waits was pending at the time of the refresh, if it waits before and after
 // it. What is with the consumer may have been moved by a script whose reply is under way,
 // so that two refreshes have to agree.
-func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed, r store.Renewed) error {
+func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed, r store.LeaseResult) error {
 	missing := func(id string) bool {
 		return id != "" && (r.Pending == 0 || entryid.Compare(id, r.Lowest) < 0)
 	}
@@ -36,7 +36,7 @@ func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed
 	if id == "" || p.isEnding() || p.retaken.Load() {
 		return nil
 	}
-	ids, err := m.w.client.Strays(ctx, p.keys, m.group, id, forgottenAtOnce)
+	ids, err := m.w.client.PendingBelow(ctx, p.keys, m.group, id, forgottenAtOnce)
 	if err != nil || len(ids) == forgottenAtOnce || slices.Contains(ids, id) {
 		return err // the embedded server leaves what was deleted out of the lowest
 	}
@@ -44,7 +44,7 @@ func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed
 	if err := m.w.client.DestroyGroup(ctx, p.keys, m.group); err != nil {
 		return err
 	}
-	m.logBatch.note(slog.LevelError, unassigned, p.keys.Partition, fmt.Errorf("event %s", id))
+	m.logBatch.note(slog.LevelError, unassigned, p.keys.Number, fmt.Errorf("event %s", id))
 	m.regain(p, store.GroupGone)
 	return nil
 }

@@ -35,7 +35,7 @@ func (m *member) Release(_ context.Context, partition int) error {
 	case p != nil:
 		m.end(p)
 	case number.Number != 0: // of a try that led to nothing, and may have left a lock
-		m.undo(m.w.client.Place(m.p.Stream, m.p.Name, partition), number)
+		m.undo(m.w.client.Partition(m.p.Stream, m.p.Name, partition), number)
 		m.unclaim(partition)
 	}
 	return nil
@@ -67,22 +67,22 @@ func (m *member) end(p *partition) {
 			m.unlock(p)
 		default:
 			if p.groupGone.Load() {
-				m.saveFloor(p)
+				m.saveCommitted(p)
 			}
 			m.undo(p.keys, p.claim)
 		}
 		m.mu.Lock()
-		if m.partitions[p.keys.Partition] == p {
-			delete(m.partitions, p.keys.Partition)
+		if m.partitions[p.keys.Number] == p {
+			delete(m.partitions, p.keys.Number)
 		}
 		m.mu.Unlock()
 		m.w.rules.dismiss(p)
 		close(p.ended)
 		p.log.Debug("partition released", "member", m.id, "lost", p.isLost(), "abandoned", !returned)
 		if returned {
-			m.logBatch.note(slog.LevelInfo, released, p.keys.Partition, nil)
+			m.logBatch.note(slog.LevelInfo, released, p.keys.Number, nil)
 		} else {
-			m.logBatch.note(slog.LevelError, abandoned, p.keys.Partition, nil)
+			m.logBatch.note(slog.LevelError, abandoned, p.keys.Number, nil)
 		}
 	})
 }
@@ -128,7 +128,7 @@ func (m *member) awaitConsumer(p *partition) (returned bool) {
 // tellWaiting says at shutdown whose function the worker waits for.
 func (m *member) tellWaiting(p *partition) {
 	if m.w.stopping() {
-		m.logBatch.add(entry{level: slog.LevelInfo, what: fmt.Sprintf(waiting, m.p.Grace), partition: p.keys.Partition, since: p.running.Load()})
+		m.logBatch.add(entry{level: slog.LevelInfo, what: fmt.Sprintf(waiting, m.p.Grace), partition: p.keys.Number, since: p.running.Load()})
 	}
 }
 
@@ -140,12 +140,12 @@ func (m *member) endCause() error {
 	return ErrReleased
 }
 
-// saveFloor stores how far we have come, where our group does not say so any
+// saveCommitted stores how far we have come, where our group does not say so any
 // more. If it does not work, what was done since the last refresh is repeated.
-func (m *member) saveFloor(p *partition) {
+func (m *member) saveCommitted(p *partition) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), time.Second)
 	defer cancel()
-	_, err := m.w.client.Refresh(ctx, m.pulse(), []store.Renewal{p.renewal()})
+	_, err := m.w.client.Refresh(ctx, m.heartbeatRequest(), []store.LeaseRequest{p.leaseRequest()})
 	if err != nil {
 		p.log.Warn("position not stored: events since the last refresh are repeated", "err", err)
 	}
@@ -158,13 +158,13 @@ func (m *member) unlock(p *partition) {
 	defer cancel()
 	retry := outage.New(p.log, "release of the lock", &p.count.Errors)
 	for {
-		held, err := m.w.client.Release(ctx, p.renewal())
+		held, err := m.w.client.Release(ctx, p.leaseRequest())
 		if err == nil && !held { // as where Redis has forgotten the membership, too
 			m.takeOut(p)
 		}
 		if err == nil || ctx.Err() != nil || !redisconn.Unavailable(err) {
 			if err != nil {
-				m.logBatch.note(slog.LevelWarn, notReleased, p.keys.Partition, err)
+				m.logBatch.note(slog.LevelWarn, notReleased, p.keys.Number, err)
 			}
 			return
 		}
@@ -175,7 +175,7 @@ func (m *member) unlock(p *partition) {
 func (m *member) addStuck(p *partition) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stuck = append(m.stuck, p.keys.Partition)
+	m.stuck = append(m.stuck, p.keys.Number)
 }
 
 func (m *member) stuckPartitions() []int {
@@ -209,9 +209,9 @@ func (m *member) suspect(p *partition) {
 // probe finds out which of these tenures are over, after a reply that named
 // none of them, and ends just those. If all are ours the reason is returned.
 func (m *member) probe(ctx context.Context, set []*partition, reason error) error {
-	renewals := make([]store.Renewal, len(set))
+	renewals := make([]store.LeaseRequest, len(set))
 	for n, p := range set {
-		renewals[n] = p.renewal()
+		renewals[n] = p.leaseRequest()
 	}
 	states, err := m.w.client.Probe(ctx, renewals)
 	if err != nil {
@@ -254,7 +254,7 @@ func (m *member) regain(p *partition, s store.State) {
 		return
 	}
 	m.count.Regained.Add(1)
-	m.logBatch.note(slog.LevelWarn, regained, p.keys.Partition, fmt.Errorf("found: %v", s))
+	m.logBatch.note(slog.LevelWarn, regained, p.keys.Number, fmt.Errorf("found: %v", s))
 	m.retake(p)
 }
 
@@ -262,7 +262,7 @@ func (m *member) regain(p *partition, s store.State) {
 // to be done is what Redis knows.
 func (m *member) repeat(p *partition, why error) {
 	m.count.Regained.Add(1)
-	m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Partition, why)
+	m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Number, why)
 	m.takeOut(p)
 	m.retake(p)
 }
@@ -279,8 +279,8 @@ func (m *member) retake(p *partition) {
 		defer m.mu.Unlock()
 		// Not after Release has returned: then it is the coordinator's turn.
 		// Nor after it was owned again since.
-		if !m.leaving[p.keys.Partition] && m.partitions[p.keys.Partition] == nil {
-			m.coord.Lost(p.keys.Partition)
+		if !m.leaving[p.keys.Number] && m.partitions[p.keys.Number] == nil {
+			m.coord.Lost(p.keys.Number)
 		}
 	})
 }

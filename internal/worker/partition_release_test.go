@@ -13,7 +13,7 @@ func TestALateTakeoverLeavesNoLock(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		t := r.t
 		m := r.x()
-		place, number := m.w.client.Place("s", "p", 5), m.claim(5)
+		place, number := m.w.client.Partition("s", "p", 5), m.claim(5)
 		if err := m.w.client.Lock(t.Context(), place, number, 10*time.Second, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestALateTakeoverLeavesNoLock(t *testing.T) {
 		if err := m.Release(t.Context(), 5); err != nil {
 			t.Fatal(err)
 		}
-		next := store.Tenure{Executor: store.NewExecutorID(), Number: 1, Expiry: 10 * time.Second}
+		next := store.Claim{Executor: store.NewExecutorID(), Number: 1, Expiry: 10 * time.Second}
 		if err := m.w.client.Lock(t.Context(), place, next, 10*time.Second, 0); err != nil {
 			t.Errorf("the next owner: %v", err)
 		}

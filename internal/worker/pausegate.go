@@ -66,18 +66,18 @@ func (p *partition) Stuck(ctx context.Context, event string, after time.Duration
 		p.count.Stuck.Add(1)
 	}
 	p.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does, and a loop has to heed "+loopContext,
-		"event", entryid.EventID(p.keys.Partition, event), "after", after.Round(time.Millisecond), "stack", stack)
+		"event", entryid.EventID(p.keys.Number, event), "after", after.Round(time.Millisecond), "stack", stack)
 	p.changed() // heartbeats tell of it
 }
 
 // heartbeatInfo is what the heartbeat tells: which rules are in full effect, and where a
 // function has been running for long.
-func (m *member) heartbeatInfo() store.Beat {
+func (m *member) heartbeatInfo() store.HeartbeatInfo {
 	known := m.w.rules.generations()
 	unread, _ := m.fetch.notReading()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b := store.Beat{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
+	b := store.HeartbeatInfo{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
 	calm := len(m.stuck) == 0
 	now := monotime.Now()
 	for partition, since := range unread {
@@ -90,7 +90,7 @@ func (m *member) heartbeatInfo() store.Beat {
 		}
 		calm = calm && !held
 		if took := time.Duration(now - since); took > longRunning || p.stuck.Load() {
-			b.Running[p.keys.Partition] = time.Now().Add(-took)
+			b.Running[p.keys.Number] = time.Now().Add(-took)
 		}
 	}
 	if calm {

@@ -16,7 +16,7 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 	p.yieldTurn()
 	p.count.Quarantined.Add(1)
 	p.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
-		"event", entryid.EventID(p.keys.Partition, event), "err", err)
+		"event", entryid.EventID(p.keys.Number, event), "err", err)
 	// An error is the end of the tenure, by a loss: then the next owner meets the
 	// same event.
 	if p.Deadly(event) != nil { // after a resume it is tried again

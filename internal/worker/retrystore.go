@@ -81,13 +81,13 @@ func (s *redisStore) Write(state store.RetryState) (there bool, err error) {
 
 func (s *redisStore) Done(id string) error {
 	return s.persist(func(ctx context.Context) error {
-		return s.i.w.client.Settle(ctx, s.t.keys, s.t.claim, id)
+		return s.i.w.client.DoneRetry(ctx, s.t.keys, s.t.claim, id)
 	})
 }
 
 func (s *redisStore) DeadLetter(d store.DeadLetter) error {
 	err := s.persist(func(ctx context.Context) error {
-		return s.i.w.client.Bury(ctx, s.t.keys, s.t.claim, d)
+		return s.i.w.client.DeadLetter(ctx, s.t.keys, s.t.claim, d)
 	})
 	if err == nil {
 		s.moved([]string{d.Entry.ID})
@@ -111,7 +111,7 @@ func (s *redisStore) persist(call func(ctx context.Context) error) error {
 		defer cancel()
 	}
 	retry := outage.New(s.t.log, "parked events", &s.t.count.Errors)
-	for s.t.keeps() && ctx.Err() == nil {
+	for s.t.leaseValid() && ctx.Err() == nil {
 		err := call(ctx)
 		switch {
 		case err == nil || errors.Is(err, store.ErrFull):
@@ -126,17 +126,17 @@ func (s *redisStore) persist(call func(ctx context.Context) error) error {
 	return io.EOF
 }
 
-// keep gives a tenure what it needs to know of parked events and quarantines.
-func (m *member) keep(p *partition, pos store.Position) {
+// restore gives a tenure what it needs to know of parked events and quarantines.
+func (m *member) restore(p *partition, pos store.Takeover) {
 	p.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
 	p.retries = retryqueue.New(retryqueue.Config{
 		Retry: m.p.Retry, Store: p.parked, Key: m.p.Key, Limit: m.p.Size,
-		Partition: p.keys.Partition, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.Aside, Log: p.log, Counts: &p.count.Counts,
+		Partition: p.keys.Number, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.SetAside, Log: p.log, Counts: &p.count.Counts,
 	})
 	p.stale.Store(pos.Parked > 0)
 	p.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
-	p.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Unclean && entryid.Compare(pos.Given, pos.Floor) > 0
-	p.notified, p.notifications = make(chan struct{}, 1), pos.Poke
+	p.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
+	p.notified, p.notifications = make(chan struct{}, 1), pos.OperatorVersion
 	p.retake = func() { m.retake(p) }
 	p.repeat = func(why error) { m.repeat(p, why) }
 }

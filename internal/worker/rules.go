@@ -149,7 +149,7 @@ func (k *rulesKeeper) apply() time.Duration {
 		if k.asked < p.since {
 			continue
 		}
-		held := len(k.set.Holding(p.keys.Stream, p.keys.Processor, p.keys.Partition, now)) > 0
+		held := len(k.set.Holding(p.keys.Stream, p.keys.Processor, p.keys.Number, now)) > 0
 		p.hold(held)
 		if held != k.paused[p] {
 			k.note(m, p, held)
@@ -175,11 +175,11 @@ func (k *rulesKeeper) apply() time.Duration {
 func (k *rulesKeeper) note(m *member, p *partition, held bool) {
 	if held {
 		k.paused[p] = true
-		m.logBatch.note(slog.LevelInfo, paused, p.keys.Partition, nil)
+		m.logBatch.note(slog.LevelInfo, paused, p.keys.Number, nil)
 		return
 	}
 	delete(k.paused, p)
-	m.logBatch.note(slog.LevelInfo, resumed, p.keys.Partition, nil)
+	m.logBatch.note(slog.LevelInfo, resumed, p.keys.Number, nil)
 }
 
 // log says, when it changes, which rules concern this worker.

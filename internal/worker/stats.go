@@ -59,8 +59,8 @@ func (x *executor) stats() ProcessorStats {
 	s.Joined, s.Generation, s.Members, s.Assigned = state.Joined, state.Generation, state.Members, state.Assigned
 	now := monotime.Now()
 	for _, p := range m.owned() {
-		if p.holdsAt(now) {
-			s.Owned = append(s.Owned, p.keys.Partition)
+		if p.leaseHoldsAt(now) {
+			s.Owned = append(s.Owned, p.keys.Number)
 		}
 		if p.running.Load() != 0 {
 			s.Running++

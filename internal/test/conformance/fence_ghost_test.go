@@ -14,8 +14,8 @@ const hour = time.Hour
 // A ghost is an owner of one partition whose every step is the test's.
 type ghost struct {
 	r      *rig
-	place  store.Place
-	tenure store.Tenure
+	place  store.Partition
+	tenure store.Claim
 	group  string
 	epoch  int64
 	reader *redisconn.Reader
@@ -27,7 +27,7 @@ func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 	ctx := context.Background()
 	id := store.NewExecutorID()
 	g := &ghost{
-		r: r, place: r.place(partition), tenure: store.Tenure{Executor: id, Number: 1},
+		r: r, place: r.place(partition), tenure: store.Claim{Executor: id, Number: 1},
 		group: store.GroupName(r.processor, id), reader: r.client.NewReader(),
 	}
 	r.t.Cleanup(func() { g.reader.Close() })
@@ -81,16 +81,16 @@ func line(s string) string { return "\r\n" + s + "\r\n" }
 func (r *rig) warm() {
 	r.t.Helper()
 	ctx := context.Background()
-	other := r.client.Place("warm", r.processor, 0)
-	t := store.Tenure{Executor: store.NewExecutorID(), Number: 1}
+	other := r.client.Partition("warm", r.processor, 0)
+	t := store.Claim{Executor: store.NewExecutorID(), Number: 1}
 	if err := r.client.Lock(ctx, other, t, hour, 0); err != nil {
 		r.t.Fatal(err)
 	}
 	if _, err := r.client.Takeover(ctx, other, t, "", 0); err != nil {
 		r.t.Fatal(err)
 	}
-	renewal := store.Renewal{Place: other, Tenure: t, Floor: "0-0"}
-	if _, err := r.client.Refresh(ctx, store.Pulse{Key: "warm", Expiry: hour, Membership: "warm"}, []store.Renewal{renewal}); err != nil {
+	renewal := store.LeaseRequest{Partition: other, Claim: t, Committed: "0-0"}
+	if _, err := r.client.Refresh(ctx, store.Heartbeat{Key: "warm", Expiry: hour, Membership: "warm"}, []store.LeaseRequest{renewal}); err != nil {
 		r.t.Fatal(err)
 	}
 	if err := r.client.Unlock(ctx, other, t); err != nil {

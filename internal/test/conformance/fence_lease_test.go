@@ -37,7 +37,7 @@ func TestLeaseEndsBeforeTheLock(t *testing.T) {
 	r.fault("w1", history.Cut)
 	m.proxy.Pause()
 	place := r.place(0)
-	tenure := store.Tenure{Executor: store.NewExecutorID(), Number: 1}
+	tenure := store.Claim{Executor: store.NewExecutorID(), Number: 1}
 	if !within(2*expiry, func() bool { return r.client.Lock(t.Context(), place, tenure, hour, 0) == nil }) {
 		t.Fatal("the lock does not expire")
 	}

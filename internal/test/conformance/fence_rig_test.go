@@ -334,8 +334,8 @@ func (r *rig) partition(n int) string { return r.keys.Partition(r.stream, n) }
 func (r *rig) lock(n int) string      { return r.keys.Lock(r.stream, r.processor, n) }
 func (r *rig) own(n int) string       { return r.keys.Ownership(r.stream, r.processor, n) }
 func (r *rig) membership() string     { return r.keys.Membership(r.stream, r.processor) }
-func (r *rig) place(n int) store.Place {
-	return r.client.Place(r.stream, r.processor, n)
+func (r *rig) place(n int) store.Partition {
+	return r.client.Partition(r.stream, r.processor, n)
 }
 
 // event is closed when the event is first completed.

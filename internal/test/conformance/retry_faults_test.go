@@ -60,12 +60,12 @@ func retryRig(t *testing.T, srv *redistest.Server, app string, order runnel.Retr
 
 // warmSteps makes the server know the scripts of retries.
 func (r *rig) warmSteps() {
-	ctx, p, none := context.Background(), r.client.Place("warm", r.processor, 0), store.Tenure{Executor: "nobody"}
+	ctx, p, none := context.Background(), r.client.Partition("warm", r.processor, 0), store.Claim{Executor: "nobody"}
 	one := redisconn.Entry{ID: "1-0", Values: map[string]any{"a": "b"}}
 	_, write := r.client.WriteRetry(ctx, p, none, store.RetryState{ID: "1-0"})
 	for _, err := range []error{
-		write, r.client.Park(ctx, p, none, 1, []store.Parking{{Entry: one}}), r.client.Settle(ctx, p, none, "1-0"),
-		r.client.Bury(ctx, p, none, store.DeadLetter{Entry: one}),
+		write, r.client.Park(ctx, p, none, 1, []store.Parking{{Entry: one}}), r.client.DoneRetry(ctx, p, none, "1-0"),
+		r.client.DeadLetter(ctx, p, none, store.DeadLetter{Entry: one}),
 	} {
 		if !errors.Is(err, store.ErrFenced) {
 			r.t.Fatalf("a script of nobody's: %v", err)

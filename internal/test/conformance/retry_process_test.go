@@ -104,7 +104,7 @@ func (d *deadly) restart() {
 
 func (d *deadly) letters() (all []store.DeadLetter) {
 	for p := range childPartitions {
-		some, err := d.client.DeadLetters(d.t.Context(), d.client.Place("parcels", "check", p), "", 100)
+		some, err := d.client.DeadLetters(d.t.Context(), d.client.Partition("parcels", "check", p), "", 100)
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func (d *deadly) letters() (all []store.DeadLetter) {
 
 func (d *deadly) parked() bool {
 	for p := range childPartitions {
-		states, _, err := d.client.Retries(d.t.Context(), d.client.Place("parcels", "check", p))
+		states, _, err := d.client.Retries(d.t.Context(), d.client.Partition("parcels", "check", p))
 		if err != nil || len(states) > 0 {
 			return true
 		}

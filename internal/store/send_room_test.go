@@ -18,14 +18,14 @@ func (e *env) bounded(size int64, o Overflow, processors ...string) {
 
 // send appends records from first on to partition 0 of orders.
 func (e *env) send(ctx context.Context, first, n int) Appended {
-	p := e.Place("orders", "", 0)
+	p := e.Partition("orders", "", 0)
 	return e.Append(ctx, []Append{{Stream: "orders", Log: p.Log, Records: records(first, n)}})[0]
 }
 
 // owner makes a processor own the partition, and read and ack so many entries.
-func (e *env) owner(processor string, read, acked int) Place {
+func (e *env) owner(processor string, read, acked int) Partition {
 	e.t.Helper()
-	p := e.Place("orders", processor, 0)
+	p := e.Partition("orders", processor, 0)
 	e.own(p, tenure(alice, 1))
 	if read > 0 {
 		got := e.read(p, alice, read)
@@ -37,7 +37,7 @@ func (e *env) owner(processor string, read, acked int) Place {
 	return p
 }
 
-func (e *env) lost(p Place) string { return e.raw.HGet(e.ctx(), p.Own, "lost").Val() }
+func (e *env) lost(p Partition) string { return e.raw.HGet(e.ctx(), p.Own, "lost").Val() }
 
 func TestARejectedBatchLeavesNothing(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
@@ -107,7 +107,7 @@ func TestAFullPartitionNamesWhoHoldsItBack(t *testing.T) {
 func TestASenderAloneMakesRoomBesidePython(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.bounded(100, OverflowReject)
-		p := e.Place("orders", "", 0)
+		p := e.Partition("orders", "", 0)
 		for _, group := range []string{"printer", "mailer"} {
 			e.must(e.raw.XGroupCreateMkStream(e.ctx(), p.Log, group, "0").Err())
 		}
@@ -181,7 +181,7 @@ func TestDropOldestCountsWhatWasNotDelivered(t *testing.T) {
 		equal(t, "contents", e.contents(printer.Log), want)
 		equal(t, "lost by printer", e.lost(printer), "2")
 		equal(t, "lost by mailer", e.lost(mailer), "5")
-		equal(t, "lost by one that never ran", e.lost(e.Place("orders", "never", 0)), "5")
+		equal(t, "lost by one that never ran", e.lost(e.Partition("orders", "never", 0)), "5")
 		got := e.send(e.ctx(), 15, 2500)
 		e.must(got.Err)
 		equal(t, "all are in", len(got.IDs), 2500)
@@ -257,8 +257,8 @@ func TestOneFullPartitionDoesNotStopTheOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(e.ctx(), 200*time.Millisecond)
 		defer cancel()
 		out := e.Append(ctx, []Append{
-			{Stream: "orders", Log: e.Place("orders", "", 0).Log, Records: records(5, 1)},
-			{Stream: "orders", Partition: 1, Log: e.Place("orders", "", 1).Log, Records: records(0, 5)},
+			{Stream: "orders", Log: e.Partition("orders", "", 0).Log, Records: records(5, 1)},
+			{Stream: "orders", Partition: 1, Log: e.Partition("orders", "", 1).Log, Records: records(0, 5)},
 		})
 		if !errors.Is(out[0].Err, ErrStreamFull) {
 			t.Errorf("full: got %+v", out[0])
@@ -289,7 +289,7 @@ func TestAWideRecordIsBoundedToo(t *testing.T) {
 		for i := range wide {
 			wide[i] = fmt.Sprint(i)
 		}
-		a := []Append{{Stream: "orders", Log: e.Place("orders", "", 0).Log, Records: [][]string{wide}}}
+		a := []Append{{Stream: "orders", Log: e.Partition("orders", "", 0).Log, Records: [][]string{wide}}}
 		e.must(e.Append(e.ctx(), a)[0].Err)
 		if err := e.Append(e.ctx(), a)[0].Err; !errors.Is(err, ErrStreamFull) {
 			t.Errorf("got %v", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
-// A Beat is what a heartbeat tells of its executor.
-type Beat struct {
+// A HeartbeatInfo is what a heartbeat tells of its executor.
+type HeartbeatInfo struct {
 	// Rules are the generations of the rules that are in full effect: of what they
 	// hold back nothing runs and nothing can begin to.
 	Rules rules.Generations
@@ -21,7 +21,7 @@ type Beat struct {
 	Running map[int]time.Time
 }
 
-type beatJSON struct {
+type heartbeatJSON struct {
 	Version    int           `json:"v"`
 	Rules      int64         `json:"rules"`
 	Blocks     *int64        `json:"blocks"`                // earlier releases do not tell it
@@ -30,24 +30,24 @@ type beatJSON struct {
 }
 
 // Encode is the inverse of ParseBeat.
-func (b Beat) Encode() string {
-	j := beatJSON{Version: 1, Rules: b.Rules.Pauses, Blocks: &b.Rules.Blocks, Running: millisOf(b.Running), NotReading: millisOf(b.NotReading)}
+func (b HeartbeatInfo) Encode() string {
+	j := heartbeatJSON{Version: 1, Rules: b.Rules.Pauses, Blocks: &b.Rules.Blocks, Running: millisOf(b.Running), NotReading: millisOf(b.NotReading)}
 	text, _ := json.Marshal(j) // of numbers only
 	return string(text)
 }
 
-// ParseBeat reads a heartbeat. One of a form that it does not know tells nothing:
+// ParseHeartbeat reads a heartbeat. One of a form that it does not know tells nothing:
 // that it is there is what counts.
-func ParseBeat(value string) Beat {
-	var j beatJSON
+func ParseHeartbeat(value string) HeartbeatInfo {
+	var j heartbeatJSON
 	if json.Unmarshal([]byte(value), &j) != nil || j.Version != 1 {
-		return Beat{}
+		return HeartbeatInfo{}
 	}
 	known := rules.Generations{Pauses: j.Rules, Blocks: -1}
 	if j.Blocks != nil {
 		known.Blocks = *j.Blocks
 	}
-	return Beat{Rules: known, Running: momentsOf(j.Running), NotReading: momentsOf(j.NotReading)}
+	return HeartbeatInfo{Rules: known, Running: momentsOf(j.Running), NotReading: momentsOf(j.NotReading)}
 }
 
 func millisOf(moments map[int]time.Time) map[int]int64 {

@@ -307,9 +307,9 @@ func (p *part) take(a answer) error {
 	return p.out.weaken(a.weak, len(a.words))
 }
 
-// appendWide appends a record without a script, so that two at once may exceed
+// appendOversized appends a record without a script, so that two at once may exceed
 // the length that the partition may have by one.
-func (c *Client) appendWide(ctx context.Context, p *part) error {
+func (c *Client) appendOversized(ctx context.Context, p *part) error {
 	if p.id(0) != "" {
 		return fmt.Errorf("a record of more than %d fields cannot have an ID", fieldsPerCall/2)
 	}

@@ -11,24 +11,24 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// beatCall writes a heartbeat, and reads the membership.
-func beatCall(ctx context.Context, p Pulse) *redisconn.Call {
+// heartbeatCall writes a heartbeat, and reads the membership.
+func heartbeatCall(ctx context.Context, p Heartbeat) *redisconn.Call {
 	known := ""
 	if len(p.Seen) > 0 {
 		sum := sha1.Sum(p.Seen)
 		known = hex.EncodeToString(sum[:])
 	}
-	return redisconn.ScriptCall(ctx, beatScript, []string{p.Key, p.Membership}, milliseconds(p.Expiry), p.Beat.Encode(), known)
+	return redisconn.ScriptCall(ctx, beatScript, []string{p.Key, p.Membership}, milliseconds(p.Expiry), p.Info.Encode(), known)
 }
 
-// parsePulse reads the reply of beat.lua: what is not about a lock.
-func parsePulse(p Pulse, reply *redis.Cmd) (out Refreshed, failed error) {
+// parseRefresh reads the reply of beat.lua: what is not about a lock.
+func parseRefresh(p Heartbeat, reply *redis.Cmd) (out RefreshResult, failed error) {
 	parts, err := reply.Slice()
 	if err == nil && len(parts) != 2 {
 		err = fmt.Errorf("reply of %d values", len(parts))
 	}
 	if err != nil {
-		out.Unread = sorted(err)
+		out.Unread = classify(err)
 		return out, fmt.Errorf("heartbeat %s: %w", p.Key, out.Unread)
 	}
 	out.Now, _ = parts[0].(int64)
@@ -40,7 +40,7 @@ func parsePulse(p Pulse, reply *redis.Cmd) (out Refreshed, failed error) {
 	case int64:
 		out.Membership = p.Seen
 	default: // what the membership holds is no matter of the leases
-		out.Unread = unreadable(p.Membership, sorted(refusal(members)))
+		out.Unread = unreadable(p.Membership, classify(refusal(members)))
 	}
 	return out, nil
 }

@@ -22,23 +22,23 @@ const (
 	FoundReset      Found = "reset"       // it ran here, but the partition is another one: from its beginning
 )
 
-// A Position is where an ownership begins.
-type Position struct {
-	Epoch int64
-	Floor string // every entry up to this ID is done, none behind it has been delivered to us
-	Read  int64  // number of entries ever appended up to the floor, -1 when unknown
-	Found Found
-	Given string // the last entry that an earlier owner was given: up to it, events may be repeats
+// A Takeover is where an ownership begins.
+type Takeover struct {
+	Epoch     int64
+	Committed string // every entry up to this ID is done, none behind it has been delivered to us
+	Read      int64  // number of entries ever appended up to the floor, -1 when unknown
+	Found     Found
+	Delivered string // the last entry that an earlier owner was given: up to it, events may be repeats
 
-	Unclean    bool        // the owner before did not release the partition: it died or lost it
-	Suspect    string      // the unacked event that such an owner was at, "" if none is known
-	Deaths     int         // so many owners in a row ended at the suspect; beyond the first they had begun it
-	Aside      []string    // what was taken out of the partition behind the floor, in any order: it comes again, to be acked only
-	Quarantine *Quarantine // nil: the partition is not quarantined
-	Skip       string      // the event that an operator said to pass over, "" for none
-	Poke       int64       // as in Renewed
-	Parked     int64       // number of parked events
-	Now        int64       // the server's clock, in milliseconds
+	Crashed         bool        // the owner before did not release the partition: it died or lost it
+	Suspect         string      // the unacked event that such an owner was at, "" if none is known
+	Deaths          int         // so many owners in a row ended at the suspect; beyond the first they had begun it
+	SetAside        []string    // what was taken out of the partition behind the floor, in any order: it comes again, to be acked only
+	Quarantine      *Quarantine // nil: the partition is not quarantined
+	Skip            string      // the event that an operator said to pass over, "" for none
+	OperatorVersion int64       // as in Renewed
+	Parked          int64       // number of parked events
+	Now             int64       // the server's clock, in milliseconds
 
 	Lost   int64 // entries that were removed before they were delivered, ever; they count as read
 	Gone   int64 // entries that were removed while they were pending, ever
@@ -51,11 +51,11 @@ type Position struct {
 // someone else has it; then its remaining life is bounded to foreign, so that a
 // step of the server's clock cannot keep a dead owner's lock alive. After any
 // other error, calling again with the same tenure is safe.
-func (c *Client) Lock(ctx context.Context, p Place, t Tenure, expiry, foreign time.Duration) error {
+func (c *Client) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign time.Duration) error {
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
 		if err := c.Batched.Run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
-			if err = sorted(err); errors.Is(err, redisconn.ErrWrongType) { // nobody holds what is no lock
+			if err = classify(err); errors.Is(err, redisconn.ErrWrongType) { // nobody holds what is no lock
 				return p.failed("lock", err)
 			}
 			return p.wrap("lock", fmt.Errorf("%w; bounding it: %w", ErrHeld, err))
@@ -73,7 +73,7 @@ func (c *Client) obtain(ctx context.Context, key, value string, expiry time.Dura
 	case redisconn.ReplyHas(err, "OOM "):
 		return c.obtainInNeed(ctx, key, value, expiry)
 	}
-	return sorted(err)
+	return classify(err)
 }
 
 // obtainInNeed is obtain on a server whose memory is full.
@@ -82,7 +82,7 @@ func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry tim
 	if err == nil && !obtained {
 		return ErrHeld
 	}
-	return sorted(err)
+	return classify(err)
 }
 
 // Takeover makes the holder of the lock the owner of the partition: from its
@@ -93,31 +93,31 @@ func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry tim
 // ErrNotReplicated says that it was done, and that a failover may lose it: the caller may
 // not act as the owner yet. It is repeated inside while its outcome is unknown and ctx
 // lives, and may be repeated by the caller.
-func (c *Client) Takeover(ctx context.Context, p Place, t Tenure, start string, largest int64) (Position, error) {
+func (c *Client) Takeover(ctx context.Context, p Partition, t Claim, start string, largest int64) (Takeover, error) {
 	if start == "" {
 		start = "0-0"
 	}
-	var pos Position
+	var pos Takeover
 	err := c.persist(ctx, func() error {
 		reply, err := c.BatchedReplicated.Run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
 			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
 		if err == nil {
-			pos, err = parsePosition(reply)
+			pos, err = parseTakeover(reply)
 		}
-		return sorted(err)
+		return classify(err)
 	})
 	return pos, p.failed("takeover", err)
 }
 
-func parsePosition(reply []any) (Position, error) {
-	f := named(reply)
-	pos := Position{
-		Epoch: f.number("epoch"), Floor: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
-		Given: f.text("given"), Unclean: f.number("unclean") == 1, Suspect: f.text("suspect"), Deaths: int(f.number("deaths")),
-		Aside: strings.Fields(f.text("aside")), Skip: f.text("skip"), Poke: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"),
+func parseTakeover(reply []any) (Takeover, error) {
+	f := fieldsOf(reply)
+	pos := Takeover{
+		Epoch: f.number("epoch"), Committed: f.text("floor"), Read: f.number("read"), Found: Found(f.text("found")),
+		Delivered: f.text("given"), Crashed: f.number("unclean") == 1, Suspect: f.text("suspect"), Deaths: int(f.number("deaths")),
+		SetAside: strings.Fields(f.text("aside")), Skip: f.text("skip"), OperatorVersion: f.number("poke"), Parked: f.number("parked"), Lost: f.number("lost"), Gone: f.number("gone"), Missed: f.number("missed"), Now: f.number("now"),
 	}
 	if f.err != nil {
-		return Position{}, f.err
+		return Takeover{}, f.err
 	}
 	var err error
 	if pos.Quarantine, err = parseQuarantine(f.text("quarantine")); err != nil {
@@ -146,34 +146,34 @@ func (c *Client) persist(ctx context.Context, fn func() error) error {
 // Unlock releases a partition's lock if it still holds the tenure's value; not
 // held is no error. It is for an owner that has ended everything and flushed its
 // acks. It may be repeated.
-func (c *Client) Unlock(ctx context.Context, p Place, t Tenure) error {
+func (c *Client) Unlock(ctx context.Context, p Partition, t Claim) error {
 	_, err := c.unlock(ctx, t, []string{p.Lock, p.Own})
 	return p.wrap("unlock", err)
 }
 
 // Release is Unlock by an owner that knows its floor, which the next takeover then
 // need not find out. It reports whether the lock was there.
-func (c *Client) Release(ctx context.Context, r Renewal) (held bool, err error) {
+func (c *Client) Release(ctx context.Context, r LeaseRequest) (held bool, err error) {
 	var position []any
 	if r.Read >= 0 {
-		position = []any{r.Floor, r.Read}
+		position = []any{r.Committed, r.Read}
 	}
-	held, err = c.unlock(ctx, r.Tenure, []string{r.Place.Lock, r.Place.Own}, position...)
-	return held, r.Place.wrap("unlock", err)
+	held, err = c.unlock(ctx, r.Claim, []string{r.Partition.Lock, r.Partition.Own}, position...)
+	return held, r.Partition.wrap("unlock", err)
 }
 
 // Abandon is Unlock by an owner that may have begun what it did not end: the next
 // takeover is told so.
-func (c *Client) Abandon(ctx context.Context, p Place, t Tenure) error {
+func (c *Client) Abandon(ctx context.Context, p Partition, t Claim) error {
 	_, err := c.unlock(ctx, t, []string{p.Lock})
 	return p.wrap("abandon", err)
 }
 
-func (c *Client) unlock(ctx context.Context, t Tenure, keys []string, position ...any) (held bool, err error) {
+func (c *Client) unlock(ctx context.Context, t Claim, keys []string, position ...any) (held bool, err error) {
 	err = c.persist(ctx, func() error {
 		n, err := c.Batched.Run(ctx, unlockScript, keys, append([]any{t.LockValue()}, position...)...).Int64()
 		held = n == 1
-		return sorted(err)
+		return classify(err)
 	})
 	return held, err
 }

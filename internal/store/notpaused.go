@@ -16,8 +16,8 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A Holdout is an executor in which the rules are not yet in full effect.
-type Holdout struct {
+// A NotPausedYet is an executor in which the rules are not yet in full effect.
+type NotPausedYet struct {
 	Stream, Processor string
 	Executor          string
 	Worker            string // "" where it is no member
@@ -31,7 +31,7 @@ type Holdout struct {
 }
 
 // String names the executor, for messages.
-func (h Holdout) String() string {
+func (h NotPausedYet) String() string {
 	who := h.Executor
 	if h.Worker != "" {
 		who = h.Worker
@@ -46,7 +46,7 @@ func (h Holdout) String() string {
 	return s
 }
 
-// Holdouts returns the executors of a processor in which generations of the
+// NotPausedYet returns the executors of a processor in which generations of the
 // rules are not yet in full effect, as inEffect judges those that they tell: of its members, of those that hold the lock of one
 // of the partitions or did not release it, and of those that an earlier call returned. None means that of what
 // these rules hold back nothing runs, and nothing can begin to, for whoever takes a
@@ -61,7 +61,7 @@ func (h Holdout) String() string {
 //  3. a lock is held by an executor without a heartbeat, which was cut off or has
 //     died: nobody knows, before the lock expires;
 //  4. one of them has neither: it is silent, and the caller waits for its lease.
-func (c *Client) Holdouts(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []Holdout) ([]Holdout, error) {
+func (c *Client) NotPausedYet(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []NotPausedYet) ([]NotPausedYet, error) {
 	calls := []*redisconn.Call{redisconn.PlainCall(ctx, "GET", c.keys.Membership(stream, processor))}
 	for _, n := range partitions {
 		calls = append(calls, redisconn.PlainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
@@ -75,15 +75,15 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 	}
 	value, err := calls[0].Reply.Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, wrap(sorted(err))
+		return nil, wrap(classify(err))
 	}
 	group, err := rebalance.Parse([]byte(value))
 	if err != nil {
 		return nil, wrap(err)
 	}
-	seen := map[string]*Holdout{}
+	seen := map[string]*NotPausedYet{}
 	for id, e := range group.Executors {
-		seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id, Worker: e.Worker, Expiry: e.Expiry}
+		seen[id] = &NotPausedYet{Stream: stream, Processor: processor, Executor: id, Worker: e.Worker, Expiry: e.Expiry}
 	}
 	for _, h := range earlier {
 		if h.Stream == stream && h.Processor == processor && seen[h.Executor] == nil {
@@ -94,7 +94,7 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 	for _, call := range calls[1+len(partitions):] {
 		h, err := unreleased(call.Reply)
 		if err != nil {
-			return nil, wrap(sorted(err))
+			return nil, wrap(classify(err))
 		}
 		if h.Executor != "" && seen[h.Executor] == nil {
 			h.Stream, h.Processor = stream, processor
@@ -107,11 +107,11 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 		case errors.Is(err, redis.Nil):
 			continue
 		case err != nil:
-			return nil, wrap(sorted(err))
+			return nil, wrap(classify(err))
 		}
 		id, _, _ := strings.Cut(lock, ":")
 		if seen[id] == nil {
-			seen[id] = &Holdout{Stream: stream, Processor: processor, Executor: id, Expiry: group.Expiry()}
+			seen[id] = &NotPausedYet{Stream: stream, Processor: processor, Executor: id, Expiry: group.Expiry()}
 		}
 		seen[id].Partitions = append(seen[id].Partitions, partitions[i])
 	}
@@ -125,24 +125,24 @@ func (c *Client) Holdouts(ctx context.Context, stream, processor string, partiti
 // unreleased is the last owner of a partition, from its ownership hash, if it did not
 // release the partition. It need not be a member any more: an executor that has lost a
 // lock leaves while its functions may still run.
-func unreleased(reply *redis.Cmd) (Holdout, error) {
+func unreleased(reply *redis.Cmd) (NotPausedYet, error) {
 	fields, err := reply.Slice()
 	if err != nil || len(fields) != 3 || fields[1] != "1" {
-		return Holdout{}, err
+		return NotPausedYet{}, err
 	}
 	tenure, _ := fields[0].(string)
 	text, _ := fields[2].(string)
 	id, _, _ := strings.Cut(tenure, ":")
 	ms, _ := strconv.ParseInt(text, 10, 64)
-	return Holdout{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
+	return NotPausedYet{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
 }
 
 // behind are those of them that tell of other generations, or of none. A later one is another one, too: a failover may have forgotten the
 // rules that it was of, and then a number is given again.
-func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, inEffect func(rules.Generations) bool) ([]Holdout, error) {
-	var out []Holdout
+func (c *Client) behind(ctx context.Context, seen map[string]*NotPausedYet, inEffect func(rules.Generations) bool) ([]NotPausedYet, error) {
+	var out []NotPausedYet
 	var calls []*redisconn.Call
-	all := make([]*Holdout, 0, len(seen))
+	all := make([]*NotPausedYet, 0, len(seen))
 	for _, h := range seen {
 		all = append(all, h)
 		calls = append(calls, redisconn.PlainCall(ctx, "GET", c.keys.Beat(h.Stream, h.Processor, h.Executor)))
@@ -154,12 +154,12 @@ func (c *Client) behind(ctx context.Context, seen map[string]*Holdout, inEffect 
 		case errors.Is(err, redis.Nil):
 			h.Silent = len(h.Partitions) == 0
 		case err != nil:
-			return nil, sorted(err)
-		case inEffect(ParseBeat(value).Rules):
+			return nil, classify(err)
+		case inEffect(ParseHeartbeat(value).Rules):
 			continue
 		}
 		out = append(out, *h)
 	}
-	slices.SortFunc(out, func(a, b Holdout) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(out, func(a, b NotPausedYet) int { return strings.Compare(a.String(), b.String()) })
 	return out, nil
 }

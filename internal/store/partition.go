@@ -14,15 +14,15 @@ import (
 // ExecutorIDLength is the length of every executor ID.
 const ExecutorIDLength = 16
 
-// A Tenure is one ownership of one partition by one executor.
-type Tenure struct {
+// A Claim is one ownership of one partition by one executor.
+type Claim struct {
 	Executor string // the executor's ID
 	Number   uint64
 	Expiry   time.Duration // of its lock; stored by Takeover for others to know
 }
 
 // LockValue is what the lock of a partition holds during the tenure.
-func (t Tenure) LockValue() string {
+func (t Claim) LockValue() string {
 	const digits = 16
 	b := make([]byte, 0, ExecutorIDLength+1+digits)
 	b = append(append(b, t.Executor...), ':')
@@ -41,20 +41,20 @@ func NewExecutorID() string {
 // GroupName is the name of the consumer group of an executor.
 func GroupName(processor, executor string) string { return processor + "@" + executor }
 
-// A Place is a partition as one processor sees it, with its keys.
-type Place struct {
+// A Partition is a partition as one processor sees it, with its keys.
+type Partition struct {
 	Stream, Processor string
-	Partition         int
+	Number            int
 	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
 	Parked, Retry     string // what waits for another attempt: fields, and what is known of it
 	Dead              string // dead letters
 	Due               string // what is delayed, by time; of the stream, whoever processes it
 }
 
-// Place returns the place of a partition.
-func (c *Client) Place(stream, processor string, partition int) Place {
-	return Place{
-		Stream: stream, Processor: processor, Partition: partition,
+// Partition returns the place of a partition.
+func (c *Client) Partition(stream, processor string, partition int) Partition {
+	return Partition{
+		Stream: stream, Processor: processor, Number: partition,
 		Log:  c.keys.Partition(stream, partition),
 		Lock: c.keys.Lock(stream, processor, partition),
 		Own:  c.keys.Ownership(stream, processor, partition),
@@ -66,20 +66,20 @@ func (c *Client) Place(stream, processor string, partition int) Place {
 	}
 }
 
-func (p Place) keys() []string {
+func (p Partition) keys() []string {
 	return []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry, p.Dead, p.Due}
 }
 
-func (p Place) wrap(op string, err error) error {
+func (p Partition) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("stream %s partition %d: processor %s: %s: %w", p.Stream, p.Partition, p.Processor, op, err)
+	return fmt.Errorf("stream %s partition %d: processor %s: %s: %w", p.Stream, p.Number, p.Processor, op, err)
 }
 
 // failed is an error of an operation on a partition; of an ownership hash whose contents
 // are garbled it names key and field.
-func (p Place) failed(op string, err error) error {
+func (p Partition) failed(op string, err error) error {
 	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && redisconn.IsReply(err) {
 		field, value, _ := strings.Cut(found, " ")
 		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it", p.Own, ErrGarbled, field, value)

@@ -169,7 +169,7 @@ func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 		redisconn.PipelineInTurns(ctx, c.NoRetry, calls, roomsPerTrip)
 		var errs []error
 		for _, call := range calls {
-			errs = append(errs, sorted(call.Reply.Err()))
+			errs = append(errs, classify(call.Reply.Err()))
 		}
 		return errors.Join(errs...)
 	})
@@ -196,7 +196,7 @@ func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
 	r.FullError = FullError{Stream: p.Stream, Partition: p.Partition, Size: p.meta.Size, Wanted: p.need}
 	v, err := reply.Slice()
 	if err != nil {
-		r.err = fmt.Errorf("make room: %w", sorted(err))
+		r.err = fmt.Errorf("make room: %w", classify(err))
 		return r
 	}
 	var ok1, ok2, ok3, ok4 bool

@@ -115,7 +115,7 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 		p.n, p.wide = n, len(p.rest[0]) > fieldsPerCall
 		now = append(now, p)
 	}
-	answers, broken := c.gathered(ctx, now)
+	answers, broken := c.sendBatched(ctx, now)
 	more = append(more, open[len(now):]...)
 	for i, p := range now {
 		err := broken
@@ -123,7 +123,7 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 			err = p.take(answers[i])
 		}
 		if err == nil && p.wide {
-			err = c.appendWide(ctx, p)
+			err = c.appendOversized(ctx, p)
 		}
 		switch {
 		case errors.Is(err, errFull):
@@ -193,6 +193,6 @@ func (a *Appended) weaken(err error, n int) error {
 }
 
 func (p *part) fail(err error) {
-	p.out.Err = sorted(err)
+	p.out.Err = classify(err)
 	p.out.Unknown = errors.Is(p.out.Err, redisconn.ErrUnknownOutcome)
 }
