@@ -44,7 +44,7 @@ import (
 func Run(app *runnel.App) {
 	p := newProgram(app, os.Stdin, os.Stdout, os.Stderr)
 	p.ownsProcess = true
-	redisconn.Quiet()
+	redisconn.MuteDialErrors()
 	ctx, cancel := context.WithCancel(context.Background())
 	go p.interrupts(cancel)
 	os.Exit(p.main(ctx, os.Args[1:]))

@@ -20,7 +20,7 @@ import (
 var builtIn string
 
 func TestMain(m *testing.M) {
-	redisconn.Quiet() // as Run does
+	redisconn.MuteDialErrors() // as Run does
 	code := m.Run()
 	if builtIn != "" {
 		os.RemoveAll(builtIn)

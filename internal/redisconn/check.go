@@ -88,7 +88,7 @@ func (c *Conn) greeting(ctx context.Context, addr string) string {
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second / 4))
 	line, _ := bufio.NewReaderSize(io.LimitReader(conn, 256), 256).ReadString('\n')
 	said := strings.TrimPrefix(strings.TrimSpace(line), "-")
-	if c.cluster != nil || c.masters != nil {
+	if c.cluster != nil || c.tracker != nil {
 		said = conn.RemoteAddr().String() + ": " + said
 	}
 	return said

@@ -192,7 +192,7 @@ func (k *cluster) look(ctx context.Context) error {
 			k.looked = time.Now()
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", addr, aside(err)))
+		errs = append(errs, fmt.Errorf("%s: %w", addr, detach(err)))
 	}
 	return &dialError{fmt.Errorf("no node of the cluster tells who serves which slot: %w", errors.Join(errs...))}
 }

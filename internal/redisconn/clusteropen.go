@@ -137,14 +137,14 @@ func (c *Conn) openCluster(seeds []string) {
 	pool := func(addr string, own *redis.Options) *redis.Client {
 		own.Addr = addr
 		rdb := redis.NewClient(own)
-		rdb.AddHook(discreet{})
+		rdb.AddHook(redactHook{})
 		return rdb
 	}
 	c.cluster = newCluster(seeds, Slot(c.keys.Rules()), func(addr string) *node {
 		return &node{addr: addr, rdb: pool(addr, c.options(-1)), lasting: pool(addr, c.lastingOptions())}
 	})
-	c.Retrying = c.hooked(c.options(-1), route{k: c.cluster, repeat: true})
-	c.NoRetry = c.hooked(c.options(-1), route{k: c.cluster})
+	c.Retrying = c.hooked(c.options(-1), clusterHook{k: c.cluster, repeat: true})
+	c.NoRetry = c.hooked(c.options(-1), clusterHook{k: c.cluster})
 }
 
 // A Node is a server that takes writes.

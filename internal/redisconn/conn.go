@@ -39,14 +39,14 @@ type Conn struct {
 	keys              keys.Keys
 	base              redis.Options
 	addr              string
-	Retrying          *redis.Client // repeats a command whose reply was lost: for reads
-	NoRetry           *redis.Client // never does
-	Batched           *Pipelined    // NoRetry for scripts that several goroutines call at once
-	Replicated        *redis.Client // for what waits for replicas: NoRetry, where nothing does
-	BatchedReplicated *Pipelined    // Replicated for scripts that several goroutines call at once
-	cluster           *cluster      // nil: one server
-	masters           *masters      // nil: the server has one address for ever
-	sentinels         *sentinels    // that are asked by us, nil for none
+	Retrying          *redis.Client  // repeats a command whose reply was lost: for reads
+	NoRetry           *redis.Client  // never does
+	Batched           *Pipelined     // NoRetry for scripts that several goroutines call at once
+	Replicated        *redis.Client  // for what waits for replicas: NoRetry, where nothing does
+	BatchedReplicated *Pipelined     // Replicated for scripts that several goroutines call at once
+	cluster           *cluster       // nil: one server
+	tracker           *masterTracker // nil: the server has one address for ever
+	sentinels         *sentinels     // that are asked by us, nil for none
 	durability        Durability
 	scripts           loadedScripts // of Replicated
 
@@ -71,15 +71,15 @@ func Open(o Options) (*Conn, error) {
 			return nil, fmt.Errorf("redis at %s: %w", base.Addr, err)
 		}
 	}
-	c := &Conn{opened: o, keys: o.Keys, base: *base, addr: base.Addr, masters: follow(base, watchers), sentinels: watchers}
+	c := &Conn{opened: o, keys: o.Keys, base: *base, addr: base.Addr, tracker: newMasterTracker(base, watchers), sentinels: watchers}
 	if c.addr == failoverClient {
 		c.addr = "the master of a failover client"
 	}
 	if nodes != nil {
 		c.openCluster(nodes.Addrs)
 	} else {
-		c.Retrying = c.hooked(c.options(3), discreet{})
-		c.NoRetry = c.hooked(c.options(-1), discreet{})
+		c.Retrying = c.hooked(c.options(3), redactHook{})
+		c.NoRetry = c.hooked(c.options(-1), redactHook{})
 	}
 	c.Batched = newPipelined(c.NoRetry, c.cluster, callsTogether, func(ctx context.Context, calls []*Call) error {
 		Pipeline(ctx, c.NoRetry, calls)
@@ -109,8 +109,8 @@ func (c *Conn) Close() error {
 	if c.cluster != nil {
 		errs = append(errs, c.cluster.close())
 	}
-	if c.masters != nil {
-		errs = append(errs, c.masters.close())
+	if c.tracker != nil {
+		errs = append(errs, c.tracker.close())
 	}
 	return errors.Join(errs...)
 }
@@ -169,15 +169,15 @@ func (c *Conn) options(retries int) *redis.Options {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.ClientSideCacheConfig, o.ClientSideCache = nil, nil
 	o.PushNotificationProcessor = nil
-	o.Dialer = quiet(c.dialer())
-	if c.masters != nil {
-		o.OnConnect = c.masters.greet(o.OnConnect)
+	o.Dialer = muteDialErrors(c.dialer())
+	if c.tracker != nil {
+		o.OnConnect = c.tracker.verifyRole(o.OnConnect)
 	}
 	return &o
 }
 
-// quiet makes of a dial that fails a connection that does; see stillborn.
-func quiet(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+// muteDialErrors makes of a dial that fails a connection that does; see stillborn.
+func muteDialErrors(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		switch {
@@ -187,13 +187,13 @@ func quiet(dial func(context.Context, string, string) (net.Conn, error)) func(co
 			return nil, &dialError{err}
 		}
 		// A level of wrapping gets lost with an error of a handshake.
-		return stillborn{&dialError{&dialError{err}}}, nil
+		return failedConn{&dialError{&dialError{err}}}, nil
 	}
 }
 
 func (c *Conn) dialer() func(context.Context, string, string) (net.Conn, error) {
-	if c.masters != nil {
-		return c.masters.open
+	if c.tracker != nil {
+		return c.tracker.open
 	}
 	if c.base.Dialer != nil {
 		return c.base.Dialer
@@ -216,19 +216,19 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// stillborn is the connection of a dial that failed. go-redis writes a line to
+// failedConn is the connection of a dial that failed. go-redis writes a line to
 // stderr for every such dial, whatever logger the app has: a flood while a server
 // is away. So the first write fails instead, with the same error.
-type stillborn struct{ err *dialError }
+type failedConn struct{ err *dialError }
 
-func (c stillborn) Read([]byte) (int, error)         { return 0, c.err }
-func (c stillborn) Write([]byte) (int, error)        { return 0, c.err }
-func (c stillborn) Close() error                     { return nil }
-func (c stillborn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (c stillborn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (c stillborn) SetDeadline(time.Time) error      { return nil }
-func (c stillborn) SetReadDeadline(time.Time) error  { return nil }
-func (c stillborn) SetWriteDeadline(time.Time) error { return nil }
+func (c failedConn) Read([]byte) (int, error)         { return 0, c.err }
+func (c failedConn) Write([]byte) (int, error)        { return 0, c.err }
+func (c failedConn) Close() error                     { return nil }
+func (c failedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c failedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (c failedConn) SetDeadline(time.Time) error      { return nil }
+func (c failedConn) SetReadDeadline(time.Time) error  { return nil }
+func (c failedConn) SetWriteDeadline(time.Time) error { return nil }
 
 func notSent(err error) bool {
 	var dial *dialError

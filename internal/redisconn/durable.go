@@ -34,9 +34,9 @@ func (c *Conn) ensureReplicas(d Durability) {
 		return
 	}
 	if c.cluster == nil {
-		c.Replicated = c.hooked(c.lastingOptions(), discreet{})
+		c.Replicated = c.hooked(c.lastingOptions(), redactHook{})
 	} else {
-		c.Replicated = c.hooked(c.options(-1), route{k: c.cluster, lasting: true}) // of which only the hooks are used
+		c.Replicated = c.hooked(c.options(-1), clusterHook{k: c.cluster, lasting: true}) // of which only the hooks are used
 	}
 	c.BatchedReplicated = newPipelined(c.Replicated, c.cluster, takeoversTogether, c.Durably)
 }

@@ -39,17 +39,17 @@ type Reader struct {
 	pause time.Duration // the last one between sweeps, 0 once one found something; of who reads
 
 	mu    sync.Mutex
-	lines map[*node]*line // by node of a cluster, nil for the one server
-	woken chan struct{}   // told by Interrupt
+	lines map[*node]*readConn // by node of a cluster, nil for the one server
+	woken chan struct{}       // told by Interrupt
 }
 
 // NewReader returns a reader, which connects when it first reads.
 func (c *Conn) NewReader() *Reader {
-	return &Reader{c: c, lines: map[*node]*line{}, woken: make(chan struct{}, 1)}
+	return &Reader{c: c, lines: map[*node]*readConn{}, woken: make(chan struct{}, 1)}
 }
 
 // line is the one to a node.
-func (r *Reader) line(n *node) *line {
+func (r *Reader) line(n *node) *readConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[n]
@@ -65,7 +65,7 @@ func (r *Reader) line(n *node) *line {
 }
 
 // all are the lines that were needed so far, by node.
-func (r *Reader) all() map[*node]*line {
+func (r *Reader) all() map[*node]*readConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.lines)
@@ -100,7 +100,7 @@ func (r *Reader) Close() error {
 // Any other error consumed nothing, but in a cluster for the chunks beside it, which
 // are of other partitions.
 func (r *Reader) Read(ctx context.Context, group, consumer string, logs []string, count int, block time.Duration) ([]Chunk, error) {
-	out, err := r.read(ctx, question{keys: logs, block: block, consumes: true, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
+	out, err := r.read(ctx, readRequest{keys: logs, block: block, consumes: true, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
 		args := make([]string, 0, 2*len(at))
 		for _, i := range at {
 			args = append(args, logs[i])
@@ -175,7 +175,7 @@ func (r *Reader) ReadControl(ctx context.Context, keys, after []string, block ti
 // entries of each, and waits at most block for the first; without block it does not
 // wait. It uses no group, consumes nothing and may be repeated after any error.
 func (r *Reader) Follow(ctx context.Context, keys, after []string, count int, block time.Duration) ([]Chunk, error) {
-	out, err := r.read(ctx, question{keys: keys, block: block, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
+	out, err := r.read(ctx, readRequest{keys: keys, block: block, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
 		args := make([]string, 0, 2*len(at))
 		for _, i := range at {
 			args = append(args, keys[i])
@@ -231,13 +231,13 @@ func (r *Reader) Kill(ctx context.Context) error {
 
 // elsewhere settles the reads that were lost on a node which serves nothing any more. It
 // has a time of its own: a node that stands still has used up that of ctx.
-func (r *Reader) elsewhere(ctx context.Context, n *node, l *line, lost int, err error) error {
+func (r *Reader) elsewhere(ctx context.Context, n *node, l *readConn, lost int, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*lookPatience)
 	defer cancel()
 	if serves, unknown := r.c.cluster.serves(ctx, n.addr); unknown != nil || serves {
 		return err
 	}
-	l.settled(lost)
+	l.forgotten(lost)
 	return nil
 }
 

@@ -218,7 +218,7 @@ func TestALateInterruptionIsHarmless(t *testing.T) {
 			}
 			equal(t, "entries", ids(got[0].Entries), []string{id})
 			cur := r.line(nil).cur
-			cur.cut()
+			cur.closeNow()
 		}
 	})
 }

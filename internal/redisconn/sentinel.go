@@ -109,12 +109,12 @@ func sentinelOptions(addr, user, password string, config *tls.Config) *redis.Opt
 		DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, WriteTimeout: sentinelTimeout, PoolTimeout: sentinelTimeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-	o.Dialer = quiet(redis.NewDialer(&redis.Options{DialTimeout: sentinelTimeout, TLSConfig: config}))
+	o.Dialer = muteDialErrors(redis.NewDialer(&redis.Options{DialTimeout: sentinelTimeout, TLSConfig: config}))
 	return o
 }
 
-// A sighting is what a sentinel says.
-type sighting struct {
+// A masterSeen is what a sentinel says.
+type masterSeen struct {
 	sentinel string
 	addr     string // of the master
 	epoch    int64  // of this configuration: the larger one is newer
@@ -128,7 +128,7 @@ type sighting struct {
 // one that was cut off may still tell of an older one. It waits for the first answer,
 // and a moment for more.
 func (s *sentinels) where(ctx context.Context) (string, error) {
-	best, found := sighting{}, false
+	best, found := masterSeen{}, false
 	var errs []error
 	var enough <-chan time.Time
 	answers := s.ask(ctx)
@@ -137,7 +137,7 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 		case a := <-answers:
 			switch {
 			case a.err != nil:
-				errs = append(errs, fmt.Errorf("sentinel %s: %w", a.sentinel, aside(a.err)))
+				errs = append(errs, fmt.Errorf("sentinel %s: %w", a.sentinel, detach(a.err)))
 			case !found || a.epoch > best.epoch:
 				best, found = a, true
 			}
@@ -147,7 +147,7 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 			continue
 		case <-enough:
 		case <-ctx.Done():
-			errs = append(errs, aside(ctx.Err()))
+			errs = append(errs, detach(ctx.Err()))
 		}
 		break
 	}
@@ -159,8 +159,8 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 
 // ask asks all sentinels at once. The answers are as many as they are, each within
 // sentinelTimeout. Nobody has to await them all: close does.
-func (s *sentinels) ask(ctx context.Context) <-chan sighting {
-	answers := make(chan sighting, len(s.clients))
+func (s *sentinels) ask(ctx context.Context) <-chan masterSeen {
+	answers := make(chan masterSeen, len(s.clients))
 	ctx = context.WithoutCancel(ctx)
 	for i, c := range s.clients {
 		s.asking.Go(func() {
@@ -176,7 +176,7 @@ func (s *sentinels) ask(ctx context.Context) <-chan sighting {
 
 // sight asks one sentinel. Of a failover that it leads itself, the first of the two
 // answers tells earlier; the second, which it may refuse, how new that is.
-func (s *sentinels) sight(ctx context.Context, c *redis.Client) sighting {
+func (s *sentinels) sight(ctx context.Context, c *redis.Client) masterSeen {
 	p := c.Pipeline()
 	at := p.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.name)
 	state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", s.name)
@@ -185,14 +185,14 @@ func (s *sentinels) sight(ctx context.Context, c *redis.Client) sighting {
 	addr, err := at.StringSlice()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return sighting{err: fmt.Errorf("it knows no master named %q", s.name)}
+		return masterSeen{err: fmt.Errorf("it knows no master named %q", s.name)}
 	case err != nil:
-		return sighting{err: err}
+		return masterSeen{err: err}
 	case len(addr) != 2:
-		return sighting{err: fmt.Errorf("unexpected reply %q", addr)}
+		return masterSeen{err: fmt.Errorf("unexpected reply %q", addr)}
 	}
 	number := func(name string) int64 { n, _ := strconv.ParseInt(state.Val()[name], 10, 64); return n }
-	return sighting{
+	return masterSeen{
 		addr: net.JoinHostPort(addr[0], addr[1]), epoch: number("config-epoch"),
 		replicas: int(number("num-slaves")), others: int(number("num-other-sentinels")), quorum: int(number("quorum")),
 	}
@@ -225,7 +225,7 @@ func (c *Conn) Sentinels(ctx context.Context) []Sentinel {
 }
 
 // MasterMoves reports whether sentinels tell where the server is.
-func (c *Conn) MasterMoves() bool { return c.masters != nil }
+func (c *Conn) MasterMoves() bool { return c.tracker != nil }
 
 // dial connects to the server that is the master now.
 func (s *sentinels) dial(ctx context.Context, network string) (net.Conn, string, error) {

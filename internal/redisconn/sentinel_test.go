@@ -114,7 +114,7 @@ func TestClientsFollowTheMaster(t *testing.T) {
 			defer cancel()
 			return c.sendOne(ctx, "new") == nil
 		})
-		equal(t, name+": the master", c.masters.address(), master.Addr())
+		equal(t, name+": the master", c.tracker.address(), master.Addr())
 	}
 	equal(t, "replicated before", master.Client(t).XLen(t.Context(), "log").Val(), 2)
 	old.Thaw()
@@ -138,14 +138,14 @@ func TestAReplicaIsNoMaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.masters = follow(&redis.Options{}, &sentinels{})
+	c.tracker = newMasterTracker(&redis.Options{}, &sentinels{})
 	defer c.Close()
 	at := replica.Addr()
-	c.masters.find = func(ctx context.Context, network string) (net.Conn, string, error) {
+	c.tracker.find = func(ctx context.Context, network string) (net.Conn, string, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, at)
 		return conn, at, err
 	}
-	c.masters.where = func(context.Context) (string, error) { return at, nil }
+	c.tracker.where = func(context.Context) (string, error) { return at, nil }
 	c.NoRetry.Close()
 	c.NoRetry = redis.NewClient(c.options(-1))
 	if err := Classify(c.sendOne(t.Context(), "log")); !errors.Is(err, errNotMaster) || errors.Is(err, ErrUnknownOutcome) || !Unavailable(err) {
@@ -165,12 +165,12 @@ func TestConnectionsToAnOldMasterAreClosed(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { closesConnections(t, watchedClients(t, w, "")["URL"]) })
 	t.Run("opaque", func(t *testing.T) {
 		c := watchedClients(t, w, "")["URL"]
-		find := c.masters.find
-		c.masters.find = func(ctx context.Context, network string) (net.Conn, string, error) {
+		find := c.tracker.find
+		c.tracker.find = func(ctx context.Context, network string) (net.Conn, string, error) {
 			conn, addr, err := find(ctx, network)
 			return struct{ net.Conn }{conn}, addr, err
 		}
-		c.masters.moved("127.0.0.1:1")
+		c.tracker.moved("127.0.0.1:1")
 		closesConnections(t, c)
 	})
 }
@@ -190,7 +190,7 @@ func closesConnections(t *testing.T, c *Conn) {
 	eventually(t, "the read blocks", func() bool {
 		return strings.Contains(c.Redis().ClientList(t.Context()).Val(), "cmd=xread ")
 	})
-	c.masters.moved("127.0.0.1:1")
+	c.tracker.moved("127.0.0.1:1")
 	if err := <-blocked; !errors.Is(err, ErrUnknownOutcome) {
 		t.Errorf("the read ends with %v", err)
 	}

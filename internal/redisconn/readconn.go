@@ -13,23 +13,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A line is a Reader's way to one server: one connection, made when it is needed and
+// A readConn is a Reader's way to one server: one connection, made when it is needed and
 // again when it breaks. One goroutine may run commands at a time.
-type line struct {
+type readConn struct {
 	c       *Conn
 	rdb     *redis.Client
 	control *redis.Client // of the same server, to end what the connection does
 
 	mu       sync.Mutex
-	cur      *conn // the connection last written to
+	cur      *trackedConn // the connection last written to
 	reading  bool
 	consumes bool     // that read takes entries from a group
 	lost     []connID // connections that may still execute a read
 	nameless bool     // one of them has no ID
 }
 
-func (c *Conn) newLine(addr string, control *redis.Client) *line {
-	l := &line{c: c, control: control}
+func (c *Conn) newLine(addr string, control *redis.Client) *readConn {
+	l := &readConn{c: c, control: control}
 	o := c.options(-1)
 	o.Addr = addr
 	o.PoolSize = 1
@@ -41,7 +41,7 @@ func (c *Conn) newLine(addr string, control *redis.Client) *line {
 		if err != nil {
 			return nil, err
 		}
-		return &conn{Conn: nc, l: l}, nil
+		return &trackedConn{Conn: nc, l: l}, nil
 	}
 	connected := o.OnConnect
 	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
@@ -50,16 +50,16 @@ func (c *Conn) newLine(addr string, control *redis.Client) *line {
 				return err
 			}
 		}
-		return l.identify(ctx, cn)
+		return l.handshake(ctx, cn)
 	}
 	l.rdb = redis.NewClient(o)
-	l.rdb.AddHook(discreet{})
+	l.rdb.AddHook(redactHook{})
 	return l
 }
 
 // run runs one command with a time of its own, and sorts its error. A command
 // that consumes leaves its connection's ID behind when its outcome is unknown.
-func (l *line) run(ctx context.Context, block time.Duration, consumes bool, command func(context.Context) error) error {
+func (l *readConn) run(ctx context.Context, block time.Duration, consumes bool, command func(context.Context) error) error {
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), block+readMargin)
 		l.begin(consumes)
@@ -83,7 +83,7 @@ func (l *line) run(ctx context.Context, block time.Duration, consumes bool, comm
 }
 
 // interrupt is Interrupt of what runs on this line.
-func (l *line) interrupt(ctx context.Context) error {
+func (l *readConn) interrupt(ctx context.Context) error {
 	l.mu.Lock()
 	cur, reading, consumes := l.cur, l.reading, l.consumes
 	var id int64
@@ -108,12 +108,12 @@ func (l *line) interrupt(ctx context.Context) error {
 	if consumes && !l.c.CanKill() {
 		return nil
 	}
-	cur.cut()
+	cur.closeNow()
 	return nil
 }
 
 // kill is Kill of what ran on this line.
-func (l *line) kill(ctx context.Context) error {
+func (l *readConn) kill(ctx context.Context) error {
 	l.mu.Lock()
 	lost, nameless := l.lost, l.nameless
 	l.mu.Unlock()
@@ -132,22 +132,22 @@ func (l *line) kill(ctx context.Context) error {
 			return fmt.Errorf("end a read: %w", err)
 		}
 	}
-	l.settled(len(lost))
+	l.forgotten(len(lost))
 	return nil
 }
 
-// settled notes that the first n reads of unknown outcome cannot be executed any more.
-func (l *line) settled(n int) {
+// forgotten notes that the first n reads of unknown outcome cannot be executed any more.
+func (l *readConn) forgotten(n int) {
 	l.mu.Lock()
 	l.lost = l.lost[n:]
 	l.mu.Unlock()
 }
 
-// conn is a Reader's connection. It knows whether a command went out, and waits
+// trackedConn is a Reader's connection. It knows whether a command went out, and waits
 // for the rest of a reply as long as parts of it keep coming.
-type conn struct {
+type trackedConn struct {
 	net.Conn
-	l *line
+	l *readConn
 
 	// Guarded by l.mu.
 	id     connID
@@ -156,7 +156,7 @@ type conn struct {
 	closed bool // by Interrupt
 }
 
-func (c *conn) Write(b []byte) (int, error) {
+func (c *trackedConn) Write(b []byte) (int, error) {
 	c.l.mu.Lock()
 	c.l.cur = c
 	c.l.mu.Unlock()
@@ -169,7 +169,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (c *conn) Read(b []byte) (int, error) {
+func (c *trackedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.Conn.SetReadDeadline(time.Now().Add(readMargin))
@@ -177,16 +177,16 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// cut closes the connection under whoever reads from it.
-func (c *conn) cut() {
+// closeNow closes the connection under whoever reads from it.
+func (c *trackedConn) closeNow() {
 	c.l.mu.Lock()
 	c.closed = true
 	c.l.mu.Unlock()
 	c.Conn.Close()
 }
 
-// identify is the last step of a handshake.
-func (l *line) identify(ctx context.Context, cn *redis.Conn) error {
+// handshake is the last step of a handshake.
+func (l *readConn) handshake(ctx context.Context, cn *redis.Conn) error {
 	id, err := identityOf(ctx, cn)
 	if err != nil && !IsReply(err) {
 		return err
@@ -233,7 +233,7 @@ func (id connID) kill() []string {
 }
 
 // begin notes that a command is about to be sent.
-func (l *line) begin(consumes bool) {
+func (l *readConn) begin(consumes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reading, l.consumes = true, consumes
@@ -245,7 +245,7 @@ func (l *line) begin(consumes bool) {
 // end notes that the command ended, and drops the connection of one that got no
 // reply. It returns whether the command went out, and whether its connection was
 // closed by Interrupt.
-func (l *line) end(err error, consumes bool) (sent, cut bool) {
+func (l *readConn) end(err error, consumes bool) (sent, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reading = false

@@ -11,13 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// discreet is a hook that takes out of errors what a server or a proxy that does not know a
+// redactHook is a hook that takes out of errors what a server or a proxy that does not know a
 // command repeats of it: of AUTH the password, of others the data.
-type discreet struct{}
+type redactHook struct{}
 
-func (discreet) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (redactHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (discreet) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (redactHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if err == nil {
@@ -31,7 +31,7 @@ func (discreet) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (discreet) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (redactHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
 		if err == nil {

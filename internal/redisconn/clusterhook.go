@@ -21,7 +21,7 @@ const (
 	movingPatience = time.Second // with a slot that moves, or that nobody serves
 )
 
-// A route is the hook by which a client sends each command to the node of a cluster
+// A clusterHook is the hook by which a client sends each command to the node of a cluster
 // that serves its key, instead of to a server of its own. A pipeline is split by node,
 // and its parts are sent at the same time; WAIT, which has no key, goes along with
 // each part and answers the least of them. What has no key otherwise goes to the node
@@ -31,17 +31,17 @@ const (
 // TRYAGAIN, as long as only some of a script's keys have moved, and CLUSTERDOWN say the
 // same, and are waited out for a second. A command whose reply was lost is repeated
 // only by a client that may: it asks first who serves the slot now.
-type route struct {
+type clusterHook struct {
 	k       *cluster
 	repeat  bool
 	lasting bool // it waits for replicas
 }
 
 // DialHook is of no use: nothing is dialled.
-func (r route) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (r clusterHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook sends one command.
-func (r route) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+func (r clusterHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		r.run(ctx, []redis.Cmder{cmd})
 		return cmd.Err()
@@ -49,7 +49,7 @@ func (r route) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook sends several.
-func (r route) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (r clusterHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if len(cmds) > 2 && cmds[0].Name() == "multi" {
 			return r.transaction(ctx, cmds[1:len(cmds)-1])
@@ -72,8 +72,8 @@ type item struct {
 	told   bool  // the cluster redirected it to n
 }
 
-// A leg is the part of a pipeline that goes to one node.
-type leg struct {
+// A nodeBatch is the part of a pipeline that goes to one node.
+type nodeBatch struct {
 	n      *node
 	asking bool
 	cmds   []redis.Cmder
@@ -81,14 +81,14 @@ type leg struct {
 }
 
 // run runs commands. Each holds its reply, or its error.
-func (r route) run(ctx context.Context, cmds []redis.Cmder) {
+func (r clusterHook) run(ctx context.Context, cmds []redis.Cmder) {
 	waits, rest := apart(cmds)
 	least := make([]*int64, len(waits))
 	again := attempts{began: time.Now()}
 	for len(rest) > 0 || len(waits) > 0 && again.rounds == 0 {
-		legs := r.legs(ctx, rest)
+		legs := r.batches(ctx, rest)
 		if len(rest) == 0 {
-			legs = r.home(ctx, waits)
+			legs = r.toAppNode(ctx, waits)
 		}
 		for _, l := range legs {
 			l.waits = copies(ctx, waits)
@@ -101,7 +101,7 @@ func (r route) run(ctx context.Context, cmds []redis.Cmder) {
 				}
 			}
 		}
-		rest = r.sift(ctx, rest, &again)
+		rest = r.retryable(ctx, rest, &again)
 		if len(rest) > 0 && !again.pause(ctx) {
 			giveUp(rest)
 			return
@@ -142,7 +142,7 @@ func copies(ctx context.Context, waits []redis.Cmder) []redis.Cmder {
 
 // settled reports whether the node has executed or refused anything of the leg for good:
 // what it says of its replicas is of no interest where everything goes elsewhere.
-func (l *leg) settled() bool {
+func (l *nodeBatch) settled() bool {
 	return len(l.cmds) == 0 || slices.ContainsFunc(l.cmds, func(cmd redis.Cmder) bool {
 		_, addr, _ := redirection(cmd.Err())
 		return addr == "" && !ReplyHas(cmd.Err(), "TRYAGAIN", "CLUSTERDOWN")
@@ -167,8 +167,8 @@ func takeLeast(wait, answer redis.Cmder, least **int64) {
 	}
 }
 
-// legs splits commands by node.
-func (r route) legs(ctx context.Context, items []item) (legs []*leg) {
+// batches splits commands by node.
+func (r clusterHook) batches(ctx context.Context, items []item) (legs []*nodeBatch) {
 	for i := range items {
 		it := &items[i]
 		if !it.told {
@@ -178,17 +178,17 @@ func (r route) legs(ctx context.Context, items []item) (legs []*leg) {
 				continue
 			}
 		}
-		at := slices.IndexFunc(legs, func(l *leg) bool { return l.n == it.n && l.asking == it.asking })
+		at := slices.IndexFunc(legs, func(l *nodeBatch) bool { return l.n == it.n && l.asking == it.asking })
 		if at < 0 {
-			at, legs = len(legs), append(legs, &leg{n: it.n, asking: it.asking})
+			at, legs = len(legs), append(legs, &nodeBatch{n: it.n, asking: it.asking})
 		}
 		legs[at].cmds = append(legs[at].cmds, it.cmd)
 	}
 	return legs
 }
 
-// home is the way of what has no key.
-func (r route) home(ctx context.Context, waits []redis.Cmder) []*leg {
+// toAppNode is the way of what has no key.
+func (r clusterHook) toAppNode(ctx context.Context, waits []redis.Cmder) []*nodeBatch {
 	n, err := r.k.of(ctx, r.k.home)
 	if err != nil {
 		for _, w := range waits {
@@ -196,11 +196,11 @@ func (r route) home(ctx context.Context, waits []redis.Cmder) []*leg {
 		}
 		return nil
 	}
-	return []*leg{{n: n}}
+	return []*nodeBatch{{n: n}}
 }
 
 // slot is that of a command.
-func (r route) slot(cmd redis.Cmder) int {
+func (r clusterHook) slot(cmd redis.Cmder) int {
 	if key, ok := keyOf(cmd.Args()); ok {
 		return Slot(key)
 	}
@@ -208,7 +208,7 @@ func (r route) slot(cmd redis.Cmder) int {
 }
 
 // send sends the legs at the same time.
-func (r route) send(ctx context.Context, legs []*leg) {
+func (r clusterHook) send(ctx context.Context, legs []*nodeBatch) {
 	var wg sync.WaitGroup
 	for _, l := range legs[:max(len(legs)-1, 0)] {
 		wg.Go(func() { l.send(ctx, r.of(l.n)) })
@@ -221,14 +221,14 @@ func (r route) send(ctx context.Context, legs []*leg) {
 }
 
 // of is the client of a node that the route uses.
-func (r route) of(n *node) *redis.Client {
+func (r clusterHook) of(n *node) *redis.Client {
 	if r.lasting {
 		return n.lasting
 	}
 	return n.rdb
 }
 
-func (l *leg) send(ctx context.Context, rdb *redis.Client) {
+func (l *nodeBatch) send(ctx context.Context, rdb *redis.Client) {
 	for _, cmd := range l.cmds {
 		cmd.SetErr(nil) // of a round before: go-redis keeps the first error that a command has
 	}
@@ -249,8 +249,8 @@ func (l *leg) send(ctx context.Context, rdb *redis.Client) {
 	pipe.Exec(ctx) // every command carries its error
 }
 
-// sift returns the commands that are to be sent again, and where to.
-func (r route) sift(ctx context.Context, items []item, again *attempts) []item {
+// retryable returns the commands that are to be sent again, and where to.
+func (r clusterHook) retryable(ctx context.Context, items []item, again *attempts) []item {
 	rest, broken := items[:0], []item(nil)
 	for _, it := range items {
 		err := it.cmd.Err()
@@ -285,7 +285,7 @@ func (r route) sift(ctx context.Context, items []item, again *attempts) []item {
 
 // afterBreak looks who serves what, and returns those commands that go again though
 // their connection broke. What was sent before goes again only where it may.
-func (r route) afterBreak(ctx context.Context, broken []item, again *attempts) []item {
+func (r clusterHook) afterBreak(ctx context.Context, broken []item, again *attempts) []item {
 	if len(broken) == 0 {
 		return nil
 	}
@@ -355,7 +355,7 @@ func redirection(err error) (slot int, addr string, asking bool) {
 
 // transaction runs commands of one slot all or none. It goes again where the node was
 // the wrong one, or is going to be: then none was executed.
-func (r route) transaction(ctx context.Context, cmds []redis.Cmder) error {
+func (r clusterHook) transaction(ctx context.Context, cmds []redis.Cmder) error {
 	again := attempts{began: time.Now()}
 	for {
 		n, err := r.k.of(ctx, r.slot(cmds[0]))

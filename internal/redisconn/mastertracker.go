@@ -19,14 +19,14 @@ const failoverClient = "FailoverClient"
 // dialEvery is how often such a Dialer is asked where the master is, by dialing.
 const dialEvery = 2 * time.Second
 
-// masters are the servers that were the master one after the other, by the word of
+// masterTracker are the servers that were the master one after the other, by the word of
 // sentinels. Connections to all but the present one are closed: an old master that
 // was only slow, or cut off from the sentinels and not from us, would go on to take
 // what is lost when it becomes a replica, and a pool keeps connections to it for as
 // long as they work. So the sentinels are also asked from time to time.
 //
 // A failover is noticed by whoever dials first or by the next such question.
-type masters struct {
+type masterTracker struct {
 	find  func(ctx context.Context, network string) (net.Conn, string, error)
 	where func(context.Context) (string, error)
 	every time.Duration
@@ -41,10 +41,10 @@ type masters struct {
 	watching sync.WaitGroup
 }
 
-// follow returns the masters of a client with these options, nil where its server
+// newMasterTracker returns the masters of a client with these options, nil where its server
 // has one address for ever.
-func follow(base *redis.Options, s *sentinels) *masters {
-	m := &masters{conns: map[*masterConn]struct{}{}, every: sentinelEvery}
+func newMasterTracker(base *redis.Options, s *sentinels) *masterTracker {
+	m := &masterTracker{conns: map[*masterConn]struct{}{}, every: sentinelEvery}
 	switch {
 	case s != nil:
 		m.find, m.where, m.done = s.dial, s.where, s.close
@@ -53,7 +53,7 @@ func follow(base *redis.Options, s *sentinels) *masters {
 		m.find = func(ctx context.Context, network string) (net.Conn, string, error) {
 			conn, err := dial(ctx, network, failoverClient)
 			if err != nil {
-				return nil, "", fmt.Errorf("the failover client: %w", aside(err))
+				return nil, "", fmt.Errorf("the failover client: %w", detach(err))
 			}
 			return conn, conn.RemoteAddr().String(), nil
 		}
@@ -72,7 +72,7 @@ func follow(base *redis.Options, s *sentinels) *masters {
 }
 
 // open connects to the present master.
-func (m *masters) open(ctx context.Context, network, _ string) (net.Conn, error) {
+func (m *masterTracker) open(ctx context.Context, network, _ string) (net.Conn, error) {
 	conn, addr, err := m.find(ctx, network)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (m *masters) open(ctx context.Context, network, _ string) (net.Conn, error)
 }
 
 // moved notes where the master is, and closes connections to all other servers.
-func (m *masters) moved(addr string) {
+func (m *masterTracker) moved(addr string) {
 	m.mu.Lock()
 	var old []*masterConn
 	if m.at != addr {
@@ -115,14 +115,14 @@ func (m *masters) moved(addr string) {
 }
 
 // address is where the master was seen last, "" if nowhere.
-func (m *masters) address() string {
+func (m *masterTracker) address() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at
 }
 
 // watch has the sentinels asked from now on, until close.
-func (m *masters) watch() {
+func (m *masterTracker) watch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stop != nil || m.closed {
@@ -149,7 +149,7 @@ func (m *masters) watch() {
 }
 
 // close ends the questions. Connections are closed by those who use them.
-func (m *masters) close() error {
+func (m *masterTracker) close() error {
 	m.mu.Lock()
 	again := m.closed
 	m.closed = true
@@ -164,10 +164,10 @@ func (m *masters) close() error {
 	return m.done()
 }
 
-// greet is the last step of a handshake: sentinels may be wrong for a while about
+// verifyRole is the last step of a handshake: sentinels may be wrong for a while about
 // who is the master, and then the server itself knows better. One that does not let
 // us ask is believed to be it; it refuses writes, if not.
-func (m *masters) greet(before func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
+func (m *masterTracker) verifyRole(before func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, cn *redis.Conn) error {
 		if before != nil {
 			if err := before(ctx, cn); err != nil {
@@ -192,7 +192,7 @@ var errNotMaster = errors.New("the server that the sentinels call the master is 
 // is around it lets go-redis see whether an idle one was closed.
 type masterConn struct {
 	net.Conn
-	m    *masters
+	m    *masterTracker
 	addr string
 
 	closed bool // guarded by m.mu
@@ -229,12 +229,12 @@ func (c opaqueConn) SyscallConn() (syscall.RawConn, error) {
 	if c.closed {
 		return nil, net.ErrClosed
 	}
-	return unseen{}, nil
+	return noSyscallConn{}, nil
 }
 
-// An unseen shows nothing.
-type unseen struct{}
+// A noSyscallConn shows nothing.
+type noSyscallConn struct{}
 
-func (unseen) Control(func(uintptr)) error    { return nil }
-func (unseen) Read(func(uintptr) bool) error  { return nil }
-func (unseen) Write(func(uintptr) bool) error { return nil }
+func (noSyscallConn) Control(func(uintptr)) error    { return nil }
+func (noSyscallConn) Read(func(uintptr) bool) error  { return nil }
+func (noSyscallConn) Write(func(uintptr) bool) error { return nil }

@@ -19,8 +19,8 @@ const (
 	sweepsPerSecond = 1000
 )
 
-// A question is a read of several keys.
-type question struct {
+// A readRequest is a read of several keys.
+type readRequest struct {
 	keys     []string
 	block    time.Duration
 	consumes bool
@@ -30,7 +30,7 @@ type question struct {
 
 // read asks one server for all keys at once. In a cluster one request names keys of
 // one slot only: then it asks for each, and blocks only where there is one.
-func (r *Reader) read(ctx context.Context, q question) ([]Chunk, error) {
+func (r *Reader) read(ctx context.Context, q readRequest) ([]Chunk, error) {
 	parts := r.c.Slots(len(q.keys), len(q.keys), func(i int) string { return q.keys[i] })
 	if len(parts) == 1 {
 		var out []Chunk
@@ -48,7 +48,7 @@ func (r *Reader) read(ctx context.Context, q question) ([]Chunk, error) {
 	end := time.Now().Add(q.block)
 	longest := max(lastSweepPause, time.Duration(len(parts))*time.Second/sweepsPerSecond)
 	for {
-		out, err := r.sweep(ctx, q, parts)
+		out, err := r.pollSlots(ctx, q, parts)
 		left := time.Until(end)
 		if len(out) > 0 || err != nil {
 			r.pause = 0
@@ -104,20 +104,20 @@ func (r *Reader) at(ctx context.Context, key string, block time.Duration, consum
 	}
 }
 
-// A sweeping is what a sweep asks one node.
-type sweeping struct {
+// A nodePoll is what a sweep asks one node.
+type nodePoll struct {
 	n       *node
 	parts   [][]int
 	replies []*redis.XStreamSliceCmd
 	err     error // of the connection
 }
 
-// sweep asks once for the keys of all slots, over one connection to each node and all
+// pollSlots asks once for the keys of all slots, over one connection to each node and all
 // nodes at the same time, and does not wait for entries.
-func (r *Reader) sweep(ctx context.Context, q question, parts [][]int) ([]Chunk, error) {
-	var all []*sweeping
+func (r *Reader) pollSlots(ctx context.Context, q readRequest, parts [][]int) ([]Chunk, error) {
+	var all []*nodePoll
 	var errs []error
-	by := map[*node]*sweeping{}
+	by := map[*node]*nodePoll{}
 	for _, part := range parts {
 		n, err := r.c.cluster.of(ctx, Slot(q.keys[part[0]]))
 		if err != nil {
@@ -125,7 +125,7 @@ func (r *Reader) sweep(ctx context.Context, q question, parts [][]int) ([]Chunk,
 			continue
 		}
 		if by[n] == nil {
-			by[n] = &sweeping{n: n}
+			by[n] = &nodePoll{n: n}
 			all = append(all, by[n])
 		}
 		by[n].parts = append(by[n].parts, part)
@@ -143,7 +143,7 @@ func (r *Reader) sweep(ctx context.Context, q question, parts [][]int) ([]Chunk,
 			continue // what some of them brought is found in the history
 		}
 		for i, reply := range s.replies {
-			streams, err := r.found(ctx, q, s, i, reply)
+			streams, err := r.slotReply(ctx, q, s, i, reply)
 			out = append(out, chunks(streams)...)
 			errs = append(errs, err)
 		}
@@ -151,7 +151,7 @@ func (r *Reader) sweep(ctx context.Context, q question, parts [][]int) ([]Chunk,
 	return out, errors.Join(errs...)
 }
 
-func (r *Reader) sweepNode(ctx context.Context, q question, s *sweeping) {
+func (r *Reader) sweepNode(ctx context.Context, q readRequest, s *nodePoll) {
 	l := r.line(s.n)
 	s.err = l.run(ctx, 0, q.consumes, func(ctx context.Context) error {
 		pipe := l.rdb.Pipeline()
@@ -167,9 +167,9 @@ func (r *Reader) sweepNode(ctx context.Context, q question, s *sweeping) {
 	})
 }
 
-// found is what one part of a sweep brought. A slot that has moved is asked for at its
+// slotReply is what one part of a sweep brought. A slot that has moved is asked for at its
 // new node.
-func (r *Reader) found(ctx context.Context, q question, s *sweeping, i int, reply *redis.XStreamSliceCmd) ([]redis.XStream, error) {
+func (r *Reader) slotReply(ctx context.Context, q readRequest, s *nodePoll, i int, reply *redis.XStreamSliceCmd) ([]redis.XStream, error) {
 	streams, err := reply.Result()
 	slot, addr, asking := redirection(err)
 	switch {
