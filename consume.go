@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// consumer runs a ProcessFunc over one partition for one tenure: it joins the
+// consumer runs a ProcessFunc over one partition for one ownership: it joins the
 // source, the middleware, the user's loop and the ack.
 //
 // The loop runs as a coroutine. One turn of run is: the loop has asked (want),
@@ -69,8 +69,8 @@ type consumeLog struct {
 	scope func(ctx context.Context, src worker.Source) (context.Context, *scope)
 }
 
-// errEnded says that the tenure ended while the loop was being (re)started.
-var errEnded = errors.New("tenure ended")
+// errEnded says that the ownership ended while the loop was being (re)started.
+var errEnded = errors.New("ownership ended")
 
 func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
 	c.ctx, c.scope = c.log.scope(ctx, c.src)
@@ -101,7 +101,7 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 	}
 }
 
-// ended sorts what is an error of the tenure from what is none.
+// ended sorts what is an error of the ownership from what is none.
 func (c *consumer[T]) ended(err error) error {
 	switch {
 	case err == nil || errors.Is(err, errEnded):
@@ -198,7 +198,7 @@ func recoverInto(err *error) {
 	}
 }
 
-// stop ends the loop normally, with the tenure: code behind it runs.
+// stop ends the loop normally, with the ownership: code behind it runs.
 func (c *consumer[T]) stop(end error) (err error) {
 	if !errors.Is(end, io.EOF) {
 		return end

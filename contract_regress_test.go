@@ -58,7 +58,7 @@ func TestSlicesOfTakeOfOneMayBeKept(t *testing.T) {
 	}
 }
 
-// A loop that is suspended when its tenure ends for an error that is not its own
+// A loop that is suspended when its ownership ends for an error that is not its own
 // is ended like any other: what it deferred runs.
 func TestTheCodeBehindALoopRunsAfterErrorsOfOthers(t *testing.T) {
 	garbage := func(s *runneltest.Script[item]) *runneltest.Script[item] {

@@ -65,7 +65,7 @@
 //	a control message is lost               found with the next heartbeat, a third of the expiry later
 //	a "released" message is lost            the lock is tried every 50 ms to 1 s (at most expiry/4)
 //	a swap is lost to another member        again, from what is stored then
-//	a swap of unknown outcome               again; the value says whether it came through
+//	a swap of unknown outcome               again; the value reports whether it came through
 //	a member dies                           its heartbeat ends, another one removes it and its partitions
 //	                                        are assigned; their locks expire by themselves
 //	a member is found dead but lives        it is absent: releases all, Run returns ErrAbsent

@@ -68,7 +68,7 @@ func (k Keys) Lock(stream, processor string, n int) string {
 	return k.partitioned("lock", n, stream, processor)
 }
 
-// Ownership is the hash of a partition's epoch, tenure and checkpoint.
+// Ownership is the hash of a partition's epoch, ownership and checkpoint.
 func (k Keys) Ownership(stream, processor string, n int) string {
 	return k.partitioned("own", n, stream, processor)
 }

@@ -188,7 +188,7 @@ func (b *Buffer) roomLocked(size int64, target int) int {
 	return max(0, min(n, target))
 }
 
-// SetBehind says whether Redis may have delivered entries that the buffer does not hold.
+// SetBehind reports whether Redis may have delivered entries that the buffer does not hold.
 func (b *Buffer) SetBehind(behind bool) {
 	b.mu.Lock()
 	b.behind = behind

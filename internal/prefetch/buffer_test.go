@@ -181,12 +181,12 @@ func TestOnlyWhatWasDoneIsPendingBelow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if upTo, ok := b.PendingBelow(tt.lowest); ok != tt.ok || ok && upTo != tt.upTo {
-			t.Errorf("strays(%q) = %q, %v, want %q, %v", tt.lowest, upTo, ok, tt.upTo, tt.ok)
+			t.Errorf("PendingBelow(%q) = %q, %v, want %q, %v", tt.lowest, upTo, ok, tt.upTo, tt.ok)
 		}
 	}
 	b.Close()
 	if _, ok := b.PendingBelow("2-0"); ok {
-		t.Error("a closed buffer, which has forgotten what it held, named strays")
+		t.Error("a closed buffer, which has forgotten what it held, named some")
 	}
 }
 

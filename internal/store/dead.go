@@ -40,7 +40,7 @@ type DeadLetter struct {
 	Begun       int       // Attempts of the RetryState that it had, 0 for none; not stored
 }
 
-// DeadLetter makes a dead letter of an event of the tenure, in one step with its ack or,
+// DeadLetter makes a dead letter of an event of the ownership, in one step with its ack or,
 // if it is parked, with its removal from there. The letter's ID and Partition are
 // set by it. ErrFenced says that the ownership is over. It is repeated inside
 // while its outcome is unknown and ctx lives, and may be repeated: there is one

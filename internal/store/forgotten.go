@@ -71,7 +71,7 @@ type Known struct {
 	Group string
 	Epoch int64
 	Given string // the last entry that it was given, or that it had done
-	Back  string // the floor that it found stored instead of Given, "" if it found none
+	Back  string // the committed position that it found stored instead of Given, "" if it found none
 }
 
 // Forgotten finds out what Redis has forgotten of what owners knew, and stores

@@ -21,7 +21,7 @@ type forgetting struct {
 	happens  func(e *env, p Partition)
 	take     bool
 	largest  bool   // bob has seen alice's epoch
-	back     string // the floor that alice found instead of her own
+	back     string // the committed position that alice found instead of her own
 	takeover string // what bob's takeover tells
 	asked    string // what the question finds out
 	view     string // what a look shows then

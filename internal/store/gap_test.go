@@ -112,7 +112,7 @@ func TestATakeoverCountsWhatWasRemoved(t *testing.T) {
 				equal(t, "gone", pos.Gone, tt.gone)
 				if e.real {
 					equal(t, "missed", pos.Missed, tt.lost+tt.gone)
-					equal(t, "read at the floor", pos.Read, 10-tt.keep)
+					equal(t, "read at the committed position", pos.Read, 10-tt.keep)
 				}
 				again := e.own(p, tenure(carol, 1))
 				equal(t, "lost, after another takeover", again.Lost, pos.Lost)

@@ -27,7 +27,7 @@ type LeaseRequest struct {
 	Partition Partition
 	Claim     Claim
 	Committed string // acked up to here; stored as the checkpoint
-	// Read is the number of entries ever appended up to the floor, less those that
+	// Read is the number of entries ever appended up to the committed position, less those that
 	// were lost, -1 when unknown.
 	Read int64
 
@@ -45,7 +45,7 @@ type State int
 const (
 	Ours      State = 1  // the lock holds our value and the group is there
 	Lost      State = 0  // the lock does not hold our value
-	GroupGone State = -1 // the lock is ours, the group is not there, or is an earlier tenure's
+	GroupGone State = -1 // the lock is ours, the group is not there, or is an earlier ownership's
 	BadType   State = -2 // a key holds a wrong Redis type
 	Unknown   State = -3 // the node of a cluster could not be asked
 )
@@ -78,7 +78,7 @@ type LeaseResult struct {
 	Counted bool  // up to the renewal's At; Lost is true of what is behind it as soon as it was counted
 	Count   int64 // then: what the renewal's Count should be, -1 when that is unknown
 
-	Stored string // the floor that was stored before this renewal's, "" for none
+	Stored string // the committed position that was stored before this renewal's, "" for none
 
 	// Due is how long until the next delayed event of the partition is due, never
 	// less than a nanosecond: 0 when none waits or that is not known.
@@ -104,7 +104,7 @@ type RefreshResult struct {
 }
 
 // Refresh writes the heartbeat, reads the membership and the generations of the
-// rules, extends the locks that hold our value and stores the floors, in one
+// rules, extends the locks that hold our value and stores the committed positions, in one
 // round trip. It never takes a lost lock again. On an error, nothing is known of
 // any of it; it may be repeated. rs may be empty.
 //

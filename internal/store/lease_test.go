@@ -26,7 +26,7 @@ func TestLock(t *testing.T) {
 			}
 		}
 		held("a rightful lock", other, time.Minute, 8*time.Second, 10*time.Second)
-		held("the same executor's next tenure", tenure(alice, 2), time.Minute, 8*time.Second, 10*time.Second)
+		held("the same executor's next ownership", tenure(alice, 2), time.Minute, 8*time.Second, 10*time.Second)
 		e.must(e.raw.PExpire(e.ctx(), p.Lock, time.Hour).Err())
 		held("a lock of an hour", other, 5*time.Second, 4*time.Second, 5*time.Second)
 		e.must(e.raw.Persist(e.ctx(), p.Lock).Err())
@@ -88,8 +88,8 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
-// A failover may keep the lock of a tenure and forget its takeover: the group of that
-// name is then the one of the executor's tenure before, and what is pending there was
+// A failover may keep the lock of an ownership and forget its takeover: the group of that
+// name is then the one of the executor's ownership before, and what is pending there was
 // never given to this one.
 func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
@@ -110,8 +110,8 @@ func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 		equal(t, "state", refresh("2-2"), GroupGone)
 		equal(t, "floor", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
 		e.must(e.raw.HDel(e.ctx(), p.Own, "tenure").Err()) // by hand: nothing is known
-		equal(t, "state without a known tenure", refresh("2-2"), Ours)
-		equal(t, "floor without a known tenure", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
+		equal(t, "state without a known ownership", refresh("2-2"), Ours)
+		equal(t, "floor without a known ownership", e.raw.HGet(e.ctx(), p.Own, "floor").Val(), "0-0")
 	})
 }
 
@@ -178,7 +178,7 @@ func TestStrays(t *testing.T) {
 		equal(t, "strays", got, []string{"1-1", "2-1", "3-1"})
 		got, err = e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "(3-1", 10)
 		e.must(err)
-		equal(t, "strays before the third", got, []string{"1-1", "2-1"})
+		equal(t, "forgotten acks before the third", got, []string{"1-1", "2-1"})
 		got, err = e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "9-1", 2)
 		e.must(err)
 		equal(t, "at most two", got, []string{"1-1", "2-1"})

@@ -21,7 +21,7 @@ type Claim struct {
 	Expiry   time.Duration // of its lock; stored by Takeover for others to know
 }
 
-// LockValue is what the lock of a partition holds during the tenure.
+// LockValue is what the lock of a partition holds during the ownership.
 func (t Claim) LockValue() string {
 	const digits = 16
 	b := make([]byte, 0, ExecutorIDLength+1+digits)

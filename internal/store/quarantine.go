@@ -21,7 +21,7 @@ type Quarantine struct {
 	At      int64  `json:"at"` // ms
 }
 
-// Quarantine stores that a partition of the tenure is quarantined: later
+// Quarantine stores that a partition of the ownership is quarantined: later
 // takeovers return it, until Resume. ErrFenced says that the ownership is over.
 // It is repeated inside while its outcome is unknown and ctx lives, and may be
 // repeated.

@@ -173,7 +173,7 @@ func (e *env) halfAcked(p Partition) {
 }
 
 // Acks have gaps when a batch fails in part: the number of pending entries then
-// says nothing of how far the floor is. The owner does.
+// says nothing of how far the committed position is. The owner does.
 func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
 	e := realEnv(t)
 	p := e.Partition("orders", "printer", 0)
@@ -189,7 +189,7 @@ func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
 	equal(t, "rest", len(e.read(p, bob, 100)), 18)
 }
 
-// What an owner that died had acked behind a gap is not known to be behind its floor until
+// What an owner that died had acked behind a gap is not known to be behind its committed position until
 // the next one has read everything. Nothing is taken for lost meanwhile.
 func TestGapsOfAnOwnerThatDiedAreCountedOnceAllIsRead(t *testing.T) {
 	e := realEnv(t)

@@ -2,11 +2,11 @@ package store
 
 import "context"
 
-// Reset sets a processor's position in a partition that the tenure has just
+// Reset sets a processor's position in a partition that the ownership has just
 // taken over: everything up to the entry ID to, "$" for the last one, counts as
 // done, and everything behind it as not yet delivered. It returns the new floor,
 // which is never behind the last entry. The group that is left is what the next
-// takeover begins at. ErrFenced says that the partition is not the tenure's.
+// takeover begins at. ErrFenced says that the partition is not the ownership's.
 // It may be repeated.
 func (c *Client) Reset(ctx context.Context, p Partition, t Claim, to string) (floor string, err error) {
 	err = c.persist(ctx, func() error {

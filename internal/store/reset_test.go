@@ -105,7 +105,7 @@ func TestResetIsFenced(t *testing.T) {
 	}{
 		{"lock gone", func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Lock) }},
 		{"lock of another", func(e *env, p Partition) { e.own(p, tenure(bob, 1)) }},
-		{"later tenure", func(e *env, p Partition) { e.own(p, tenure(alice, 2)) }},
+		{"later ownership", func(e *env, p Partition) { e.own(p, tenure(alice, 2)) }},
 		{"locked, not taken over", func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Own) }},
 		{"group gone", func(e *env, p Partition) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
 	}

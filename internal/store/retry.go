@@ -50,7 +50,7 @@ type Parking struct {
 	State RetryState // its ID is the entry's
 }
 
-// Park moves events of the tenure out of the partition: in one step it acks them
+// Park moves events of the ownership out of the partition: in one step it acks them
 // and stores them with their states, all of them or none. limit is how many may
 // be parked, 0 for any number; ErrFull says that they would be more, and that
 // nothing was changed. ErrFenced says that the ownership is over. It is repeated

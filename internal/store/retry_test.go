@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
-// begin appends entries 1-1, 2-2, … and makes alice, tenure 1, read them.
+// begin appends entries 1-1, 2-2, … and makes alice, ownership 1, read them.
 func (e *env) begin(p Partition, n int) []redisconn.Entry {
 	e.t.Helper()
 	for i := range n {
@@ -193,10 +193,10 @@ func TestErrorsAreCut(t *testing.T) {
 	equal(t, "short", cut("short"), "short")
 }
 
-// written is what each script of a tenure writes; its event is 1-1.
+// written is what each script of an ownership writes; its event is 1-1.
 var written = []struct {
 	name  string
-	group bool // it needs the tenure's group
+	group bool // it needs the ownership's group
 	run   func(e *env, p Partition, t Claim, entry redisconn.Entry) error
 }{
 	{"park", true, func(e *env, p Partition, t Claim, entry redisconn.Entry) error {
@@ -235,7 +235,7 @@ func TestWritesOfATenureAreFenced(t *testing.T) {
 	}{
 		{"lock gone", false, func(e *env, p Partition) { e.raw.Del(e.ctx(), p.Lock) }},
 		{"lock of another", false, func(e *env, p Partition) { e.own(p, tenure(bob, 1)) }},
-		{"later tenure", false, func(e *env, p Partition) { e.own(p, tenure(alice, 2)) }},
+		{"later ownership", false, func(e *env, p Partition) { e.own(p, tenure(alice, 2)) }},
 		{"group gone", true, func(e *env, p Partition) { e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice) }},
 	}
 	both(t, func(t *testing.T, e *env) {
@@ -383,7 +383,7 @@ func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
 			equal(t, "attempts", []any{len(states), states[0].Attempts, states[0].Running}, []any{1, 2, true})
 		}
 		if _, _, err := e.BeginRetry(e.ctx(), p, tenure(bob, 1), s); !errors.Is(err, ErrFenced) {
-			t.Errorf("another tenure: %v", err)
+			t.Errorf("another ownership: %v", err)
 		}
 		e.must(e.Client.DoneRetry(e.ctx(), p, owner, "1-1"))
 		if _, ok, err := e.BeginRetry(e.ctx(), p, owner, s); ok || err != nil {

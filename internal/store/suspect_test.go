@@ -17,7 +17,7 @@ var ends = []struct {
 	{"died", func(e *env, p Partition) {}, true, "2-2"},
 	{"released", func(e *env, p Partition) { e.must(e.Unlock(e.ctx(), p, tenure(alice, 1))) }, false, ""},
 	{"gave up", func(e *env, p Partition) { e.must(e.Abandon(e.ctx(), p, tenure(alice, 1))) }, true, "2-2"},
-	{"released by a late request of an earlier tenure", func(e *env, p Partition) {
+	{"released by a late request of an earlier ownership", func(e *env, p Partition) {
 		e.must(e.Unlock(e.ctx(), p, tenure(alice, 0)))
 	}, true, "2-2"},
 	{"died idle", func(e *env, p Partition) {

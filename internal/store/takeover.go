@@ -26,14 +26,14 @@ const (
 type Takeover struct {
 	Epoch     int64
 	Committed string // every entry up to this ID is done, none behind it has been delivered to us
-	Read      int64  // number of entries ever appended up to the floor, -1 when unknown
+	Read      int64  // number of entries ever appended up to the committed position, -1 when unknown
 	Found     Found
 	Delivered string // the last entry that an earlier owner was given: up to it, events may be repeats
 
 	Crashed         bool        // the owner before did not release the partition: it died or lost it
 	Suspect         string      // the unacked event that such an owner was at, "" if none is known
 	Deaths          int         // so many owners in a row ended at the suspect; beyond the first they had begun it
-	SetAside        []string    // what was taken out of the partition behind the floor, in any order: it comes again, to be acked only
+	SetAside        []string    // what was taken out of the partition behind the committed position, in any order: it comes again, to be acked only
 	Quarantine      *Quarantine // nil: the partition is not quarantined
 	Skip            string      // the event that an operator said to pass over, "" for none
 	OperatorVersion int64       // as in Renewed
@@ -47,10 +47,10 @@ type Takeover struct {
 	Forgotten *Forgotten // what this takeover found that Redis has forgotten, nil for nothing
 }
 
-// Lock obtains a partition's lock for a tenure, in one try. ErrHeld says that
+// Lock obtains a partition's lock for an ownership, in one try. ErrHeld says that
 // someone else has it; then its remaining life is bounded to foreign, so that a
 // step of the server's clock cannot keep a dead owner's lock alive. After any
-// other error, calling again with the same tenure is safe.
+// other error, calling again with the same ownership is safe.
 func (c *Client) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign time.Duration) error {
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
@@ -89,7 +89,7 @@ func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry tim
 // return on, earlier owners can neither read nor ack. Start is the position of a
 // processor that never ran here, an entry ID or "$"; largest is the largest
 // epoch the caller ever saw for the partition. ErrFenced says that the lock does
-// not hold the tenure's value, or that the tenure's group was destroyed since.
+// not hold the ownership's value, or that the ownership's group was destroyed since.
 // ErrNotReplicated says that it was done, and that a failover may lose it: the caller may
 // not act as the owner yet. It is repeated inside while its outcome is unknown and ctx
 // lives, and may be repeated by the caller.
@@ -143,7 +143,7 @@ func (c *Client) persist(ctx context.Context, fn func() error) error {
 	}
 }
 
-// Unlock releases a partition's lock if it still holds the tenure's value; not
+// Unlock releases a partition's lock if it still holds the ownership's value; not
 // held is no error. It is for an owner that has ended everything and flushed its
 // acks. It may be repeated.
 func (c *Client) Unlock(ctx context.Context, p Partition, t Claim) error {
@@ -151,7 +151,7 @@ func (c *Client) Unlock(ctx context.Context, p Partition, t Claim) error {
 	return p.wrap("unlock", err)
 }
 
-// Release is Unlock by an owner that knows its floor, which the next takeover then
+// Release is Unlock by an owner that knows its committed position, which the next takeover then
 // need not find out. It reports whether the lock was there.
 func (c *Client) Release(ctx context.Context, r LeaseRequest) (held bool, err error) {
 	var position []any

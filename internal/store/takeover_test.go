@@ -49,7 +49,7 @@ var floors = []struct {
 		e.group(p, alice, "2-2")
 		e.group(p, carol, "1-1")
 	}, floor: "1-1", found: FoundGroup, rest: "[2-2 3-3]"},
-	{name: "our own group of an earlier tenure", prepare: func(e *env, p Partition) {
+	{name: "our own group of an earlier ownership", prepare: func(e *env, p Partition) {
 		e.own(p, tenure(bob, 6))
 		e.read(p, bob, 2)
 		e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, bob), "1-1")
@@ -169,7 +169,7 @@ func (e *env) forgetConsumers(p Partition, executor string) {
 	}
 }
 
-// checkpoint stores a floor as a refresh does.
+// checkpoint stores a committed position as a refresh does.
 func (e *env) checkpoint(p Partition, t Claim, floor string, read int64) {
 	e.t.Helper()
 	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, []LeaseRequest{{Partition: p, Claim: t, Committed: floor, Read: read}})
@@ -222,15 +222,15 @@ func TestTakeoverIsFenced(t *testing.T) {
 		e.own(p, tenure(alice, 1))
 		e.must(e.Unlock(e.ctx(), p, tenure(alice, 1)))
 		e.lock(p, tenure(alice, 2))
-		fenced("an earlier tenure, late", tenure(alice, 1))
-		fenced("a later tenure", tenure(alice, 3))
+		fenced("an earlier ownership, late", tenure(alice, 1))
+		fenced("a later ownership", tenure(alice, 3))
 		pos, err := e.Takeover(e.ctx(), p, tenure(alice, 2), "", 0)
 		e.must(err)
 		e.must(e.Unlock(e.ctx(), p, tenure(alice, 1)))
-		equal(t, "lock after the release of an earlier tenure", e.raw.Get(e.ctx(), p.Lock).Val(), tenure(alice, 2).LockValue())
+		equal(t, "lock after the release of an earlier ownership", e.raw.Get(e.ctx(), p.Lock).Val(), tenure(alice, 2).LockValue())
 
 		e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName("printer", alice)).Err())
-		fenced("the tenure whose group was destroyed", tenure(alice, 2))
+		fenced("the ownership whose group was destroyed", tenure(alice, 2))
 		equal(t, "groups", e.groups(p.Log), map[string]string{})
 		e.must(e.Unlock(e.ctx(), p, tenure(alice, 2)))
 		next := e.own(p, tenure(alice, 3))

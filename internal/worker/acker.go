@@ -45,7 +45,7 @@ func (a *acker) hurry() {
 	}
 }
 
-// mark tells that a tenure has acks to send.
+// mark tells that an ownership has acks to send.
 func (a *acker) mark(p *partition) {
 	a.mu.Lock()
 	a.dirty = append(a.dirty, p)
@@ -95,7 +95,7 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 	var of []*partition
 	for _, p := range work {
 		p.countProcessed()
-		// After the tenure nothing is sent: the entries may be another owner's,
+		// After the ownership nothing is sent: the entries may be another owner's,
 		// who processes them again.
 		if p.isLost() {
 			continue

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// The ackers of an incarnation are one for each server: in a cluster a node that is away
+// The ackers of a member are one for each server: in a cluster a node that is away
 // must not hold up the acks for the others.
 type ackers struct {
 	x   *member
@@ -38,7 +38,7 @@ func (a *ackers) run(ctx context.Context) {
 	a.running.Wait()
 }
 
-// mark tells that a tenure has acks to send.
+// mark tells that an ownership has acks to send.
 func (a *ackers) mark(p *partition) { a.of(p).mark(p) }
 
 func (a *ackers) of(p *partition) *acker {

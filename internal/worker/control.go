@@ -93,7 +93,7 @@ func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct
 	}
 }
 
-// notify passes control messages to the incarnation.
+// notify passes control messages to the member.
 func (x *executor) notify(entries []redisconn.Entry) {
 	i := x.member()
 	if i == nil {

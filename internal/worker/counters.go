@@ -110,7 +110,7 @@ type Latencies struct {
 	Handler, Delay *Distribution
 }
 
-// A latencyBook has the latencies of an executor by partition. They outlive tenures,
+// A latencyBook has the latencies of an executor by partition. They outlive ownerships,
 // so that sums never fall.
 type latencyBook struct {
 	on     bool

@@ -10,7 +10,7 @@ import (
 // deathsDecide is at how many deaths in a row an event without a Retry is one that failed.
 const deathsDecide = 3
 
-// deaths is what a tenure knows of the event at which owners before it ended. Use by
+// deaths is what an ownership knows of the event at which owners before it ended. Use by
 // one goroutine.
 type deaths struct {
 	event string // its ID, "" for none, or none any more
@@ -19,7 +19,7 @@ type deaths struct {
 }
 
 // meet prepares for the next entry, whatever will be done to it: to find its key may end
-// the process, too. ok is false where it may not be begun yet. The error is the end of the tenure.
+// the process, too. ok is false where it may not be begun yet. The error is the end of the ownership.
 func (p *partition) meet(id string) (ok bool, err error) {
 	d := &p.deaths
 	if d.event != "" && entryid.Compare(id, d.event) > 0 {

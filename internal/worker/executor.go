@@ -19,8 +19,8 @@ import (
 )
 
 // An executor is this worker's instance of one processor. It lives through
-// incarnations: each has an executor ID of its own and is a member of the
-// processor's membership. A surprising loss ends an incarnation, for commands of
+// members: each has an executor ID of its own and is a member of the
+// processor's membership. A surprising loss ends a member, for commands of
 // unknown outcome may still be under way under its ID.
 type executor struct {
 	w     *Worker
@@ -51,7 +51,7 @@ var errTooLate = errors.New("the takeover was confirmed when its lease was over 
 
 var errLeaseEnded = errors.New("the lease ended: no refresh reached Redis in time")
 
-// errRejoin is the cause of an incarnation's end when the executor goes on.
+// errRejoin is the cause of a member's end when the executor goes on.
 var errRejoin = errors.New("rejoin under a new executor ID")
 
 // run takes part until ctx ends, or an error that trying again does not mend.
@@ -118,9 +118,9 @@ type member struct {
 
 	logBatch *logBatch
 
-	ctx    context.Context // ends with the incarnation
+	ctx    context.Context // ends with the member
 	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup // consumers, and what ends tenures
+	wg     sync.WaitGroup // consumers, and what ends ownerships
 
 	mu         sync.Mutex
 	partitions map[int]*partition  // owned, ending ones too
@@ -159,7 +159,7 @@ func newMember(x *executor) *member {
 	return m
 }
 
-// lasted reports whether the incarnation was more than a failed attempt.
+// lasted reports whether the member was more than a failed attempt.
 func (m *member) lasted() bool { return monotime.Now()-m.began > int64(m.p.LockExpiry) }
 
 // run joins, owns what it is assigned, and ends with ctx or a surprise. What it
@@ -212,7 +212,7 @@ func (m *member) remove() {
 // removePatience bounds how long that takes.
 const removePatience = 3 * time.Second
 
-// surprise ends the incarnation: something happened to it that may leave
+// surprise ends the member: something happened to it that may leave
 // commands of its ID behind.
 func (m *member) surprise(err error) { m.cancel(fmt.Errorf("%w: %w", errRejoin, err)) }
 
@@ -259,7 +259,7 @@ func (m *member) undo(place store.Partition, number store.Claim) {
 	}
 }
 
-// claim returns the tenure of a try. It stays the same until its outcome is
+// claim returns the ownership of a try. It stays the same until its outcome is
 // known: if the reply to Lock got lost, the lock may hold its value already, or
 // will.
 func (m *member) claim(partition int) store.Claim {
@@ -305,7 +305,7 @@ func (m *member) note(ctx context.Context, partition int, err error) {
 	}
 }
 
-// own starts the tenure.
+// own starts the ownership.
 func (m *member) own(place store.Partition, number store.Claim, pos store.Takeover, lease int64) {
 	p := &partition{
 		keys: place, claim: number, epoch: pos.Epoch, given: pos.Delivered, expiry: m.p.LockExpiry,
@@ -353,7 +353,7 @@ func (m *member) own(place store.Partition, number store.Claim, pos store.Takeov
 	}
 }
 
-// consume runs the user's side until the tenure ends.
+// consume runs the user's side until the ownership ends.
 func (m *member) consume(p *partition, q *store.Quarantine) {
 	defer close(p.finished)
 	defer p.countProcessed()
@@ -387,7 +387,7 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 	}
 }
 
-// lose ends a tenure that may have another owner, and the incarnation with it. One
+// lose ends an ownership that may have another owner, and the member with it. One
 // that has ended holds nothing that could be lost.
 func (m *member) lose(p *partition, err error) {
 	if p.hasEnded() || !p.lose() {

@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// A Fed is the Source of a tenure without Redis: what it buffers comes from a
+// A Fed is the Source of an ownership without Redis: what it buffers comes from a
 // list of entries, over and over, and its acks are confirmed at once.
 type Fed struct {
 	*partition

@@ -29,7 +29,7 @@ const (
 	consumerName = "runnel"
 )
 
-// The fetcher fills the buffers of an incarnation's partitions, shared out over
+// The fetcher fills the buffers of a member's partitions, shared out over
 // its readers.
 type fetcher struct {
 	x          *member
@@ -67,12 +67,12 @@ func (f *fetcher) add(p *partition) { f.settle(p).add(p) }
 
 // remove ends reading a partition. It waits until no read that names it can
 // still be executed, and reports whether that is so. It gives up, false, only for a
-// lost tenure of an executor ID that ends. Otherwise:
+// lost ownership of an executor ID that ends. Otherwise:
 //
-//  1. this executor owns the partition again, under a new tenure, whose group
+//  1. this executor owns the partition again, under a new ownership, whose group
 //     has the same name;
 //  2. the old read is executed, and takes entry 2 from the new group;
-//  3. a read of the new tenure brings entry 3, or the old one's reply comes
+//  3. a read of the new ownership brings entry 3, or the old one's reply comes
 //     before entry 1 does.
 func (f *fetcher) remove(p *partition) bool {
 	removed := f.of(p).remove(p)
@@ -109,7 +109,7 @@ type reader struct {
 	settling    *outage.Outage // of reads of unknown outcome
 
 	// Of run: not all partitions with room fit one read, so that they take turns.
-	from    int  // whose turn it is among tenures
+	from    int  // whose turn it is among ownerships
 	partial bool // the read under way leaves some out
 	quiet   int  // so many were asked in a row, and had nothing
 	again   int  // so many reads in a row of those in more

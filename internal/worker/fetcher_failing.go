@@ -107,7 +107,7 @@ func (r *reader) answered(read bool) {
 }
 
 // unanswered notes a read that failed. Once all have failed for longer than a lease the
-// incarnation ends: others get the partitions, and this executor comes back when it can
+// member ends: others get the partitions, and this executor comes back when it can
 // read. While the server is away from everybody the leases end first, or hold: two reads
 // failed more than a lease apart, and refreshes worked between them.
 func (r *reader) unanswered(ctx context.Context, err error) {
@@ -159,7 +159,7 @@ func (m *member) notReading() error {
 	return fmt.Errorf("not reading partitions %s: %w", rebalance.Ranges(slices.Sorted(maps.Keys(since))), err)
 }
 
-// open connects the readers before the incarnation joins: one that cannot read should
+// open connects the readers before the member joins: one that cannot read should
 // own nothing. It tries for as long as ctx lives, but with some of the connections it
 // goes on without the others after a lease.
 func (m *member) open(ctx context.Context) {
@@ -251,7 +251,7 @@ func (x *executor) blindness() error {
 }
 
 // recover settles a read of unknown outcome. Without it an entry may be lost to
-// this tenure:
+// this ownership:
 //
 //  1. the read is sent, the connection breaks, or the server is frozen;
 //  2. a new connection reads on and gets entry 2;

@@ -39,7 +39,7 @@ type forwarder struct {
 	queues map[store.StreamPartition]*dueQueue
 }
 
-// A dueQueue is what the mover knows of one partition. The mover's mutex guards it.
+// A dueQueue is what the forwarder knows of one partition. The mover's mutex guards it.
 type dueQueue struct {
 	store.StreamPartition
 	tenures map[*partition]bool // of that partition, for several processors
@@ -72,7 +72,7 @@ func (f *forwarder) add(p *partition) {
 	f.nudge()
 }
 
-// remove ends that for a tenure that is over.
+// remove ends that for an ownership that is over.
 func (f *forwarder) remove(p *partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +104,7 @@ func (f *forwarder) all() {
 	f.nudge()
 }
 
-// heard tells when the first event of a tenure's partition is due, as a refresh
+// heard tells when the first event of an ownership's partition is due, as a refresh
 // found it; 0 for none.
 func (f *forwarder) heard(p *partition, wait time.Duration) {
 	if wait == 0 {

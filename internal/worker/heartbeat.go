@@ -150,7 +150,7 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 	return failed != nil || refreshed.Unread != nil, late
 }
 
-// owned are the tenures to refresh, ending ones too.
+// owned are the ownerships to refresh, ending ones too.
 func (m *member) owned() []*partition {
 	m.mu.Lock()
 	defer m.mu.Unlock()

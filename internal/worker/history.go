@@ -7,7 +7,7 @@ import (
 )
 
 // A history is what an executor has seen of its processor's partitions. It outlives
-// incarnations, and what Redis forgets.
+// members, and what Redis forgets.
 type history struct {
 	mu     sync.Mutex
 	epochs map[int]int64 // largest epoch seen, by partition

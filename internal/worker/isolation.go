@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// An isolation is what a tenure has claimed of its worker's alone: for an event that may
+// An isolation is what an ownership has claimed of its worker's alone: for an event that may
 // have ended a process.
 type isolation int
 

@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// leaseTimer say when the watch over an incarnation's leases looks at them next.
+// leaseTimer say when the watch over a member's leases looks at them next.
 type leaseTimer struct {
 	next   atomic.Int64 // by monotime
 	sooner chan struct{}
@@ -32,7 +32,7 @@ func (l *leaseTimer) expect(end int64) {
 	}
 }
 
-// watchLeases loses every tenure whose lease ends without a refresh. The consumers
+// watchLeases loses every ownership whose lease ends without a refresh. The consumers
 // compare the clock themselves before each delivery; this ends what runs. One
 // goroutine does it for all: a refresh is one for all of them, too.
 func (m *member) watchLeases(ctx context.Context) {

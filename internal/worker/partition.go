@@ -43,11 +43,11 @@ type partition struct {
 	finished  chan struct{} // the consumer has returned
 	over      atomic.Bool   // lost
 	gone      chan struct{} // closed when it is lost
-	endIt     sync.Once     // see incarnation.end
-	retaken   atomic.Bool   // see incarnation.retake
+	endIt     sync.Once     // see member.end
+	retaken   atomic.Bool   // see member.retake
 	freeing   atomic.Bool   // the lock is being released
 	groupGone atomic.Bool   // our consumer group was destroyed
-	ended     chan struct{} // incarnation.end is through
+	ended     chan struct{} // member.end is through
 
 	markDirty func(*partition) // tells the acker
 	flushAcks func()           // has it not wait for more
@@ -62,7 +62,7 @@ type partition struct {
 	retries       *retryqueue.Queue
 	parked        *redisStore
 	isolation     *crashIsolation
-	retake        func()        // ends the tenure and owns the partition again
+	retake        func()        // ends the ownership and owns the partition again
 	repeat        func(error)   // the same, for Redis has forgotten something
 	notified      chan struct{} // an operator changed something; one token
 	gaps          gapCounter    // the heartbeat's
@@ -114,7 +114,7 @@ func (p *partition) Redelivered(id string) bool {
 // entries ascend under one epoch, and none of them is done twice under it.
 func (p *partition) receive(entries []redisconn.Entry) (largest int64) {
 	if p.retaken.Load() || len(entries) == 0 {
-		return 0 // what was read is pending, and the next tenure's
+		return 0 // what was read is pending, and the next ownership's
 	}
 	if first := entries[0].ID; entryid.Compare(first, p.buffer.Last()) <= 0 {
 		if p.isEnding() {
@@ -150,7 +150,7 @@ func (p *partition) Live() bool {
 
 // Holds is asked before each call of the user's function, which may come long
 // after Take: middleware waits between two attempts. While the partition is
-// paused it waits. If the tenure ends meanwhile, the context ends at once: what
+// paused it waits. If the ownership ends meanwhile, the context ends at once: what
 // was taken was not begun, and middleware must not take that for a failure. Nor
 // do other partitions wait meanwhile for their turn to be alone.
 func (p *partition) Holds() bool {
@@ -182,7 +182,7 @@ func (p *partition) reclaimTurn(h isolation) bool {
 	return false
 }
 
-// leaseValid reports whether the lease holds; if not, the tenure is lost. What is written
+// leaseValid reports whether the lease holds; if not, the ownership is lost. What is written
 // for an event that was processed asks this and not Holds, which waits while the
 // partition is paused.
 func (p *partition) leaseValid() bool { return p.leaseValidAt(monotime.Now()) }
@@ -211,7 +211,7 @@ func (p *partition) beginEnd() {
 	p.buffer.Close()
 }
 
-// lose ends the tenure at once: it may have another owner.
+// lose ends the ownership at once: it may have another owner.
 func (p *partition) lose() (first bool) {
 	if p.over.Swap(true) {
 		return false
@@ -236,7 +236,7 @@ func (p *partition) hasEnded() bool {
 
 func (p *partition) isLost() bool { return p.over.Load() }
 
-// flush waits until every ack is confirmed; false if the tenure is lost before.
+// flush waits until every ack is confirmed; false if the ownership is lost before.
 func (p *partition) flush() bool {
 	for !p.buffer.Flushed() {
 		p.flushAcks()

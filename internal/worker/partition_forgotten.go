@@ -11,21 +11,21 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// takeOut notes what a tenure knew that has lost its partition, or of whose events Redis knows
+// takeOut notes what an ownership knew that has lost its partition, or of whose events Redis knows
 // something else.
 func (m *member) takeOut(p *partition) {
 	given, _ := p.buffer.Delivered()
 	m.history.parts(store.Known{Place: p.keys, Group: m.group, Epoch: p.epoch, Given: given})
 }
 
-// A checkpoint is what a heartbeat knows of the floor that it has stored.
+// A checkpoint is what a heartbeat knows of the committed position that it has stored.
 type checkpoint struct {
 	floor string // that Redis has confirmed, "" where a request before may still be under way
-	calm  bool   // no request of this tenure is under way, as far as is known
+	calm  bool   // no request of this ownership is under way, as far as is known
 	told  bool   // that it went back
 }
 
-// wentBack notes where Redis holds a floor below the one that it has confirmed, as after a
+// wentBack notes where Redis holds a committed position below the one that it has confirmed, as after a
 // quick restart with an older copy: the lock may have outlived it. calm says that the
 // request before this one was confirmed too, so that none is under way that sets it back.
 func (m *member) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {

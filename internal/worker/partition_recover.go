@@ -40,7 +40,7 @@ func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed
 	if err != nil || len(ids) == forgottenAtOnce || slices.Contains(ids, id) {
 		return err // the embedded server leaves what was deleted out of the lowest
 	}
-	// Without the group the next takeover goes back to the floor.
+	// Without the group the next takeover goes back to the committed position.
 	if err := m.w.client.DestroyGroup(ctx, p.keys, m.group); err != nil {
 		return err
 	}

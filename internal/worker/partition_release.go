@@ -25,7 +25,7 @@ const (
 )
 
 // Release hands a partition over; see rebalance.Owner. It blocks until the
-// user's function returns, however long that takes, unless the incarnation ends.
+// user's function returns, however long that takes, unless the member ends.
 func (m *member) Release(_ context.Context, partition int) error {
 	m.mu.Lock()
 	p, number := m.partitions[partition], m.openClaims[partition]
@@ -41,16 +41,16 @@ func (m *member) Release(_ context.Context, partition int) error {
 	return nil
 }
 
-// end ends a tenure, once; further calls wait until it has. The order matters:
+// end ends an ownership, once; further calls wait until it has. The order matters:
 //
 //  1. nothing more is delivered;
 //  2. no read that names the partition can be executed any more. Otherwise, if
 //     this very executor owns it again soon, the old read would take events of
-//     the new tenure, whose group has the same name;
+//     the new ownership, whose group has the same name;
 //  3. the function returns: its last event is done or not done;
 //  4. its acks are confirmed, for after the release they would be void;
-//  5. the lock is released, under this tenure's value: a late release of this
-//     tenure cannot touch a later one.
+//  5. the lock is released, under this ownership's value: a late release of this
+//     ownership cannot touch a later one.
 func (m *member) end(p *partition) {
 	p.endIt.Do(func() {
 		p.beginEnd()
@@ -88,8 +88,8 @@ func (m *member) end(p *partition) {
 }
 
 // awaitConsumer waits until the consumer has returned. After Grace its context
-// ends. Then it goes on waiting while the incarnation lives, and reports; when
-// the incarnation ends, it gives up after a second more.
+// ends. Then it goes on waiting while the member lives, and reports; when
+// the member ends, it gives up after a second more.
 func (m *member) awaitConsumer(p *partition) (returned bool) {
 	grace := time.NewTimer(m.p.Grace)
 	defer grace.Stop()
@@ -185,7 +185,7 @@ func (m *member) stuckPartitions() []int {
 	return m.stuck
 }
 
-// suspect looks at one tenure whose group did not answer an ack as ours. If it
+// suspect looks at one ownership whose group did not answer an ack as ours. If it
 // is ours after all, its acks are sent again.
 func (m *member) suspect(p *partition) {
 	m.wg.Go(func() {
@@ -206,7 +206,7 @@ func (m *member) suspect(p *partition) {
 	})
 }
 
-// probe finds out which of these tenures are over, after a reply that named
+// probe finds out which of these ownerships are over, after a reply that named
 // none of them, and ends just those. If all are ours the reason is returned.
 func (m *member) probe(ctx context.Context, set []*partition, reason error) error {
 	renewals := make([]store.LeaseRequest, len(set))
@@ -227,7 +227,7 @@ func (m *member) probe(ctx context.Context, set []*partition, reason error) erro
 	return reason
 }
 
-// judge acts on what the server thinks of a tenure and reports whether it is over.
+// judge acts on what the server thinks of an ownership and reports whether it is over.
 func (m *member) judge(p *partition, s store.State) bool {
 	if p.hasEnded() {
 		return true // what was seen is our own release
@@ -246,7 +246,7 @@ func (m *member) judge(p *partition, s store.State) bool {
 	return true
 }
 
-// regain ends a tenure whose group was destroyed while the lock is still ours,
+// regain ends an ownership whose group was destroyed while the lock is still ours,
 // and takes the partition over again under a new one. Nothing else is affected.
 func (m *member) regain(p *partition, s store.State) {
 	p.groupGone.Store(true)
@@ -267,7 +267,7 @@ func (m *member) repeat(p *partition, why error) {
 	m.retake(p)
 }
 
-// retake ends a tenure while the lock is ours, and owns the partition again
+// retake ends an ownership while the lock is ours, and owns the partition again
 // under a new one; once, for two may have a reason.
 func (m *member) retake(p *partition) {
 	if p.retaken.Swap(true) {

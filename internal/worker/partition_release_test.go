@@ -20,7 +20,7 @@ func TestALateTakeoverLeavesNoLock(t *testing.T) {
 		if _, err := m.w.client.Takeover(t.Context(), place, number, "", 0); err != nil {
 			t.Fatal(err)
 		}
-		want(t, "the tenure of the next try", m.claim(5), number)
+		want(t, "the ownership of the next try", m.claim(5), number)
 		if err := m.Release(t.Context(), 5); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestALateTakeoverLeavesNoLock(t *testing.T) {
 		if err := m.w.client.Lock(t.Context(), place, next, 10*time.Second, 0); err != nil {
 			t.Errorf("the next owner: %v", err)
 		}
-		want(t, "the tenure of a later try is another one", m.claim(5) != number, true)
+		want(t, "the ownership of a later try is another one", m.claim(5) != number, true)
 		if err := m.Release(t.Context(), 7); err != nil {
 			t.Errorf("a partition that was never tried: %v", err)
 		}

@@ -169,7 +169,7 @@ func (p *partition) claimTurn(h isolation) bool {
 	return true
 }
 
-// letGo gives back what was claimed, when no event of the tenure runs.
+// letGo gives back what was claimed, when no event of the ownership runs.
 func (p *partition) letGo() {
 	if p.turn != notIsolated {
 		p.isolation.release(p)
@@ -177,7 +177,7 @@ func (p *partition) letGo() {
 	}
 }
 
-// yieldTurn is letGo for a tenure that does not go on by itself: others need not wait
+// yieldTurn is letGo for an ownership that does not go on by itself: others need not wait
 // for its turn either.
 func (p *partition) yieldTurn() {
 	p.letGo()
@@ -215,7 +215,7 @@ func (p *partition) Ack(ids []string, gap bool) {
 	}
 	if p.retries.Runs(ids[0]) {
 		p.countProcessed()
-		// The error is the end of the tenure, which the next Take tells.
+		// The error is the end of the ownership, which the next Take tells.
 		_ = p.retries.Done()
 		return
 	}
@@ -262,6 +262,6 @@ func (p *partition) Fail(ctx context.Context, failures []retryqueue.Failure) err
 
 // Interrupted is Source.Interrupted.
 func (p *partition) Interrupted() {
-	// The error is the end of the tenure: then the attempt counts.
+	// The error is the end of the ownership: then the attempt counts.
 	_ = p.retries.Interrupted()
 }

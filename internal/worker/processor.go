@@ -37,13 +37,13 @@ type Processor struct {
 	// Key returns the key of an entry; false where it cannot be decoded.
 	Key func(redisconn.Entry) (key string, ok bool)
 
-	// Consume processes one partition for one tenure: it takes from src until
+	// Consume processes one partition for one ownership: it takes from src until
 	// io.EOF and returns nil, or an error that stops the worker. ctx ends when
 	// the partition is lost or a grace period is over.
 	Consume func(ctx context.Context, src Source) error
 }
 
-// A Source is one partition during one tenure, as its consumer sees it. Only
+// A Source is one partition during one ownership, as its consumer sees it. Only
 // one goroutine may use it.
 type Source interface {
 	Partition() int
@@ -55,7 +55,7 @@ type Source interface {
 	// Take returns n entries, or those that are there when within has passed
 	// since the first of them arrived, or when no more may be buffered. It
 	// waits for the first one as long as it takes, and where too many acks are
-	// outstanding. io.EOF: the tenure ends, nothing more will come. The slice
+	// outstanding. io.EOF: the ownership ends, nothing more will come. The slice
 	// is valid until the next call.
 	//
 	// With a Retry it may return one parked event instead, whatever n. Then the
@@ -79,7 +79,7 @@ type Source interface {
 	Deadly(id string) error
 
 	// Live reports whether entries that were taken may still be delivered: the
-	// tenure is not ending and its lease holds.
+	// ownership is not ending and its lease holds.
 	Live() bool
 
 	// Holds is asked right before each call of the user's function, from its
@@ -99,7 +99,7 @@ type Source interface {
 	Ack(ids []string, gap bool)
 
 	// Fail tells that entries of the last Take failed, in their order, and waits
-	// until it is stored what becomes of them. An error says that the tenure ended
+	// until it is stored what becomes of them. An error says that the ownership ended
 	// before. ctx is for the lines of the log: it may carry a trace.
 	Fail(ctx context.Context, failures []retryqueue.Failure) error
 
@@ -111,10 +111,10 @@ type Source interface {
 	Ignored(ctx context.Context, n int, err error)
 
 	// Quarantine stops the partition, which stays owned, and waits for the end
-	// of the tenure. event is the ID of the entry that failed, or "". ctx is for
+	// of the ownership. event is the ID of the entry that failed, or "". ctx is for
 	// the log.
 	Quarantine(ctx context.Context, event string, err error)
 
-	// Ending is closed when the tenure begins to end.
+	// Ending is closed when the ownership begins to end.
 	Ending() <-chan struct{}
 }

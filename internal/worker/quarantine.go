@@ -17,7 +17,7 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 	p.count.Quarantined.Add(1)
 	p.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
 		"event", entryid.EventID(p.keys.Number, event), "err", err)
-	// An error is the end of the tenure, by a loss: then the next owner meets the
+	// An error is the end of the ownership, by a loss: then the next owner meets the
 	// same event.
 	if p.Deadly(event) != nil { // after a resume it is tried again
 		_ = p.parked.beginSuspect("")
@@ -26,7 +26,7 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 	p.standStill()
 }
 
-// standStill waits until the tenure ends. It sees to it that it does when the
+// standStill waits until the ownership ends. It sees to it that it does when the
 // quarantine is over: the partition is then taken over again, from where it stood.
 func (p *partition) standStill() {
 	for {

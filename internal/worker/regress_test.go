@@ -41,7 +41,7 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 		}
 		old.lease.Store(lease)
 		if !old.isLost() {
-			r.t.Error("the tenure goes on without a consumer")
+			r.t.Error("the ownership goes on without a consumer")
 		}
 		time.Sleep(time.Minute)
 		r.ready()
@@ -74,7 +74,7 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 		_ = r.x().acks.one.send(context.Background(), []*partition{old})
 		old.lease.Store(lease)
 		if !old.isLost() {
-			r.t.Error("the tenure goes on with an ack that is never sent")
+			r.t.Error("the ownership goes on with an ack that is never sent")
 		}
 	}, func(r *rig) {
 		r.add(1)
@@ -86,8 +86,8 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 	})
 }
 
-// The read of a tenure whose group was destroyed may still be executed, on the
-// group of the next tenure, which has the same name. Only when nobody reads under
+// The read of an ownership whose group was destroyed may still be executed, on the
+// group of the next ownership, which has the same name. Only when nobody reads under
 // the executor ID any more need it not be awaited.
 func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
 	for _, ends := range []bool{false, true} {
@@ -128,9 +128,9 @@ func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
 
 // Regain's word may come late:
 //
-//  1. the group is gone; regain is about to end the tenure;
+//  1. the group is gone; regain is about to end the ownership;
 //  2. the membership takes the partition away and gives it back: Release ends the
-//     same tenure, Acquire begins another one;
+//     same ownership, Acquire begins another one;
 //  3. regain goes on, and says that the partition was lost.
 //
 // Believed, it would have the coordinator acquire what this executor holds.
@@ -147,7 +147,7 @@ func TestRegainsLateWordIsNotAboutTheNextTenure(t *testing.T) {
 		m.regain(old, store.GroupGone)
 		time.Sleep(time.Minute)
 		if r.tenure() != next || next == old {
-			r.t.Error("the tenure was replaced")
+			r.t.Error("the ownership was replaced")
 		}
 		if s := m.coord.State(); !slices.Equal(s.Owned, []int{0}) {
 			r.t.Errorf("the coordinator owns %v", s.Owned)
@@ -254,7 +254,7 @@ func TestNothingIsReadBesideAReadThatCannotBeEnded(t *testing.T) {
 		got := strings.Join(r.got, " ")
 		r.mu.Unlock()
 		if r.tenure() != old {
-			r.t.Fatal("the tenure has ended already")
+			r.t.Fatal("the ownership has ended already")
 		}
 		if got != "1" {
 			r.t.Errorf("processed %q meanwhile, want nothing behind 1", got)
@@ -265,7 +265,7 @@ func TestNothingIsReadBesideAReadThatCannotBeEnded(t *testing.T) {
 	})
 }
 
-// The acker may be told of a tenure once more than there is to ack, and look at it
+// The acker may be told of an ownership once more than there is to ack, and look at it
 // after its release, when nobody refreshes its lease any more.
 func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 	inRig(t, nil, func(r *rig) {

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// redisStore is the Shelf of a tenure: the parked events in Redis, under its fence.
+// redisStore is the Shelf of an ownership: the parked events in Redis, under its fence.
 type redisStore struct {
 	i *member
 	t *partition
@@ -102,7 +102,7 @@ func (s *redisStore) moved(ids []string) {
 }
 
 // persist makes a call until its outcome is known. All of them may be repeated
-// under one tenure. io.EOF: the tenure is over, or the function's grace.
+// under one ownership. io.EOF: the ownership is over, or the function's grace.
 func (s *redisStore) persist(call func(ctx context.Context) error) error {
 	ctx := s.t.ctx
 	if ctx.Err() != nil && !s.t.isLost() {
@@ -126,7 +126,7 @@ func (s *redisStore) persist(call func(ctx context.Context) error) error {
 	return io.EOF
 }
 
-// restore gives a tenure what it needs to know of parked events and quarantines.
+// restore gives an ownership what it needs to know of parked events and quarantines.
 func (m *member) restore(p *partition, pos store.Takeover) {
 	p.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
 	p.retries = retryqueue.New(retryqueue.Config{

@@ -20,18 +20,18 @@ const (
 	idleRules = time.Hour
 )
 
-// A rulesKeeper knows what is paused and blocked, and holds tenures to it. It
-// reads the rules when a control message, a heartbeat or a new tenure wants it;
+// A rulesKeeper knows what is paused and blocked, and holds ownerships to it. It
+// reads the rules when a control message, a heartbeat or a new ownership wants it;
 // if they cannot be read, the last known ones hold.
 //
-// A tenure begins held back, and opens with the first reading that was asked for
+// An ownership begins held back, and opens with the first reading that was asked for
 // after its lock was obtained. So of a partition whose lock is free, everybody
 // may say that its next owner will know the rules of now; see store.Holdouts.
 type rulesKeeper struct {
 	w    *Worker
 	wake chan struct{}
 
-	// known are the generations of the rules that every tenure is held to; nil at first.
+	// known are the generations of the rules that every ownership is held to; nil at first.
 	known atomic.Pointer[rules.Generations]
 
 	mu      sync.Mutex
@@ -59,7 +59,7 @@ func (k *rulesKeeper) look() {
 }
 
 // heard looks if the generations, as far as they could be read, are not those that
-// tenures are held to.
+// ownerships are held to.
 func (k *rulesKeeper) heard(told rules.Generations) {
 	known := k.generations()
 	if told.Pauses >= 0 && told.Pauses != known.Pauses || told.Blocks >= 0 && told.Blocks != known.Blocks {
@@ -67,7 +67,7 @@ func (k *rulesKeeper) heard(told rules.Generations) {
 	}
 }
 
-// generations are those of the rules that every tenure is held to.
+// generations are those of the rules that every ownership is held to.
 func (k *rulesKeeper) generations() rules.Generations {
 	if known := k.known.Load(); known != nil {
 		return *known
@@ -75,7 +75,7 @@ func (k *rulesKeeper) generations() rules.Generations {
 	return rules.Generations{}
 }
 
-// admit takes a tenure in, which stays held back until it was looked after.
+// admit takes an ownership in, which stays held back until it was looked after.
 func (k *rulesKeeper) admit(m *member, p *partition) {
 	k.mu.Lock()
 	k.tenures[p] = m
@@ -83,7 +83,7 @@ func (k *rulesKeeper) admit(m *member, p *partition) {
 	k.look()
 }
 
-// dismiss forgets a tenure.
+// dismiss forgets an ownership.
 func (k *rulesKeeper) dismiss(p *partition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,7 +91,7 @@ func (k *rulesKeeper) dismiss(p *partition) {
 	delete(k.paused, p)
 }
 
-// run keeps tenures to the rules until ctx ends.
+// run keeps ownerships to the rules until ctx ends.
 func (k *rulesKeeper) run(ctx context.Context) {
 	retry := outage.New(k.w.log.With("meanwhile", "known pauses hold, partitions gained here wait"), "pauses and blocks", &k.w.count.Errors)
 	timer := time.NewTimer(idleRules)
@@ -130,7 +130,7 @@ func (k *rulesKeeper) fetch(ctx context.Context) error {
 	return nil
 }
 
-// apply holds every tenure to the rules that are known, and returns how long it
+// apply holds every ownership to the rules that are known, and returns how long it
 // will be until one of them ends by itself.
 //
 // The order matters. Generations are published after all flags were set, and an

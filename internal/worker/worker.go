@@ -3,9 +3,9 @@
 // that serve all of them.
 //
 //	worker       starts everything, stops everything
-//	executor     one per processor: incarnations, acquiring partitions
+//	executor     one per processor: members, acquiring partitions
 //	release      ending ownership, wanted or not
-//	tenure       one ownership of one partition; what its consumer takes from
+//	ownership       one ownership of one partition; what its consumer takes from
 //	source       what a consumer takes: parked events and new ones
 //	retries      parked events: what runs next, what becomes of failures
 //	shelf        where they are stored
@@ -19,7 +19,7 @@
 //	lapses       leases that ended without one
 //	counters     what was done, and how long it took; stats shows it to others
 //	control      messages of other members
-//	rules        what is paused and blocked; gate holds tenures to it
+//	rules        what is paused and blocked; gate holds ownerships to it
 //	maintenance  trimming
 //	mover        delayed events that are due
 //	leadership   tasks, on every worker and on the leader; durable those that

@@ -186,7 +186,7 @@ func TestCancelAtTheDueTime(t *testing.T) {
 		await(t, "the first of them", 60*time.Second, func() bool { return w.count("check") > 0 })
 		var processed []int64
 		for i := range sent {
-			at := n - 1 - i // from the last on, towards the mover
+			at := n - 1 - i // from the last on, towards the forwarder
 			ok, err := producer.parcels.Cancel(t.Context(), sent[at].ID)
 			if err != nil {
 				t.Fatal(err)

@@ -47,7 +47,7 @@ func forgotten(t *testing.T, s *redistest.Server) (out []string) {
 	return out
 }
 
-// stored reports whether the end of a partition is stored as its floor.
+// stored reports whether the end of a partition is stored as its committed position.
 func stored(t *testing.T, rdb *redis.Client, partition int) bool {
 	floor := rdb.HGet(t.Context(), fmt.Sprintf("__own:post.parcels.check.%d", partition), "floor").Val()
 	return floor == rdb.XInfoStream(t.Context(), partitionKey(partition)).Val().LastGeneratedID

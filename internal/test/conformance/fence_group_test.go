@@ -23,7 +23,7 @@ func TestGroupDestroyedInHandover(t *testing.T) {
 			for p := range 2 {
 				ids := r.add(p, 5)
 				r.await(p, ids...)
-				r.eventually("the floor is stored", func() bool { return r.rdb.HGet(t.Context(), r.own(p), "floor").Val() == ids[4] })
+				r.eventually("the committed position is stored", func() bool { return r.rdb.HGet(t.Context(), r.own(p), "floor").Val() == ids[4] })
 			}
 			proxy := faultproxy.Start(t, r.srv.Addr())
 			held := []*faultproxy.Rule{r.onTakeover(proxy, 1, 0), r.onTakeover(proxy, 1, 1)}

@@ -27,7 +27,7 @@ func TestReleaseDeliveredLate(t *testing.T) {
 	lock := r.get(r.lock(p))
 	held.Release()
 	if within(late, func() bool { return r.get(r.lock(p)) != lock }) {
-		t.Errorf("a release of an earlier tenure made the lock %q, it was %q", r.get(r.lock(p)), lock)
+		t.Errorf("a release of an earlier ownership made the lock %q, it was %q", r.get(r.lock(p)), lock)
 	}
 	r.await(p, r.add(p, 3)...)
 	r.rest()
@@ -40,7 +40,7 @@ func TestReleaseDeliveredLate(t *testing.T) {
 // nothing.
 func TestTakeoverDeliveredLate(t *testing.T) {
 	for _, later := range []bool{false, true} {
-		t.Run(map[bool]string{false: "same tenure", true: "next tenure"}[later], func(t *testing.T) {
+		t.Run(map[bool]string{false: "same ownership", true: "next ownership"}[later], func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 2, 3*time.Second)
 			r.warm()

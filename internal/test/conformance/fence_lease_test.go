@@ -83,7 +83,7 @@ func TestContextEndsWithTheLease(t *testing.T) {
 }
 
 // A lock is gone by hand. It is not taken again in passing: the owner gives up,
-// joins under another ID and takes the partition over in a new tenure.
+// joins under another ID and takes the partition over in a new ownership.
 func TestLostLockIsNotTakenAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, time.Second)
@@ -95,7 +95,7 @@ func TestLostLockIsNotTakenAgain(t *testing.T) {
 	r.rdb.Del(t.Context(), r.lock(0))
 	r.eventually("somebody has the lock", func() bool { return r.get(r.lock(0)) != "" })
 	if now := r.get(r.lock(0)); now == was {
-		t.Errorf("the lost lock was taken again in the same tenure: %s", now)
+		t.Errorf("the lost lock was taken again in the same ownership: %s", now)
 	}
 	r.await(0, r.add(0, 1)...)
 	if now := r.executor(m); now == id {

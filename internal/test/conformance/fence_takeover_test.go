@@ -63,7 +63,7 @@ const (
 	secondOwner = "check@bbbbbbbbbbbbbbbb"
 )
 
-// floors are what earlier owners left.
+// committed positions are what earlier owners left.
 var floors = []struct {
 	name   string
 	events []string
@@ -218,7 +218,7 @@ func TestPartitionReplaced(t *testing.T) {
 			ids := r.add(0, 5)
 			r.await(0, ids...)
 			r.rest()
-			r.eventually("the floor is stored", func() bool {
+			r.eventually("the committed position is stored", func() bool {
 				return r.rdb.HGet(t.Context(), r.own(0), "floor").Val() == ids[len(ids)-1]
 			})
 			r.fault("", "flush")
