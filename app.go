@@ -104,7 +104,7 @@ func (a *App) prepare(ctx context.Context, names []string) (*worker.Worker, *log
 	if err != nil {
 		return nil, nil, err
 	}
-	logs := logqueue.New(logger.Handler(), slog.String("app", a.name), slog.String("worker", o.Worker))
+	logs := logqueue.New(logger.Handler(), slog.String("app", a.name), slog.String("worker", o.WorkerName))
 	cfg, err := a.workerConfig(o, logs.Logger(), names)
 	if err != nil {
 		return nil, nil, err
@@ -133,7 +133,7 @@ func (a *App) workerConfig(o *Options, logger *slog.Logger, names []string) (*wo
 	tasks, latencies := slices.Clone(a.tasks), a.latencies
 	a.mu.Unlock()
 	return &worker.Config{
-		App: a.name, Worker: o.Worker, Client: client, Logger: logger.With("app", a.name, "worker", o.Worker),
+		App: a.name, Worker: o.WorkerName, Client: client, Logger: logger.With("app", a.name, "worker", o.WorkerName),
 		Processors: procs, Tasks: tasks, LeaderPoll: o.LeaderPoll, TimeZone: o.TimeZone, Grace: a.taskGrace(), Ensure: a.ensure,
 		Latencies: latencies,
 	}, nil

@@ -111,7 +111,7 @@ func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
 		if effective.anyConns && o.clustered() {
 			effective.ReadConns = clusterReadConns
 		}
-		p, err := r.build(&effective, newConsumeLog(logger, a.name, o.Worker, r.stream, r.name))
+		p, err := r.build(&effective, newConsumeLog(logger, a.name, o.WorkerName, r.stream, r.name))
 		if err != nil {
 			return nil, err
 		}

@@ -307,7 +307,7 @@ func (c *consumer[T]) settle(err error) error {
 		c.src.Interrupted()
 		return fmt.Errorf("event %s: %w", c.events[0].name(), err)
 	}
-	failed := Failed(all, err)
+	failed := all.Failed(err)
 	if len(failed) == 0 {
 		c.log.LogAttrs(unscoped(c.out.ctx), slog.LevelWarn, "error of events that are not of the batch: all of the batch are acked", slog.Any("err", err))
 		c.ack(c.events, false)

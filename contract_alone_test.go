@@ -30,7 +30,7 @@ func inKilled(t *testing.T, opts *runnel.ProcessorOptions, start func() error, b
 	}
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app, s := declare(o)
-		first := o.Worker == "a"
+		first := o.WorkerName == "a"
 		s.Process("p", func(ctx context.Context, events *runnel.Events[item]) error {
 			if err := start(); err != nil {
 				return err
@@ -82,8 +82,8 @@ func TestAQuarantineLetsOthersRunAlone(t *testing.T) {
 	for _, policy := range []runnel.Policy{runnel.Quarantine, runnel.Ignore} {
 		t.Run(policy.String(), func(t *testing.T) {
 			var broken atomic.Bool
-			opts := retrying(9, runnel.RetryBlock)
-			opts.OnError, opts.LockExpiry = policy, time.Second
+			opts := retrying(9, runnel.OrderPartition)
+			opts.OnError, opts.Lease = policy, time.Second
 			inKilled(t, opts, func() error {
 				if broken.Load() {
 					return errBad
@@ -104,15 +104,15 @@ func TestAQuarantineLetsOthersRunAlone(t *testing.T) {
 	}
 }
 
-// A function that hangs holds up no other partition for longer than LockExpiry, though a
+// A function that hangs holds up no other partition for longer than Lease, though a
 // worker that died was at events of both; and at no attempt but the last one does it
 // hold up events that are not the first in progress.
 func TestAFunctionThatHangsStopsItsPartitionAlone(t *testing.T) {
 	for _, most := range []int{2, 9} {
-		for _, order := range []runnel.RetryOrder{runnel.RetryBlock, runnel.RetryKey} {
+		for _, order := range []runnel.RetryOrder{runnel.OrderPartition, runnel.OrderKey} {
 			t.Run(fmt.Sprint(order, " Max ", most), func(t *testing.T) {
 				opts := retrying(most, order)
-				opts.LockExpiry, opts.Timeout = 5*time.Second, 500*time.Millisecond
+				opts.Lease, opts.Timeout = 5*time.Second, 500*time.Millisecond
 				inKilled(t, opts, func() error { return nil }, func(k *killed, e *runnel.Event) error {
 					if len(k.n.all()) == 1 {
 						time.Sleep(time.Minute)
@@ -126,7 +126,7 @@ func TestAFunctionThatHangsStopsItsPartitionAlone(t *testing.T) {
 					}
 					k.Wait(func() bool { return k.begun(1-hung) > 0 || time.Since(began) > 50*time.Second })
 					took, bound := time.Since(began), 6*time.Second
-					if order == runnel.RetryKey && most > 2 {
+					if order == runnel.OrderKey && most > 2 {
 						bound = 2 * time.Second // but for the suspect of that partition
 					}
 					if took > bound {
@@ -144,8 +144,8 @@ func TestAFunctionThatHangsStopsItsPartitionAlone(t *testing.T) {
 
 // So does one that is paused while it waits for its turn.
 func TestAPauseOfOneThatWaitsToRunAloneHoldsUpNobody(t *testing.T) {
-	opts := retrying(9, runnel.RetryBlock)
-	opts.LockExpiry = 10 * time.Second
+	opts := retrying(9, runnel.OrderPartition)
+	opts.Lease = 10 * time.Second
 	inKilled(t, opts, func() error { return nil }, func(k *killed, e *runnel.Event) error {
 		if len(k.n.all()) == 1 {
 			time.Sleep(20 * time.Second)

@@ -50,9 +50,9 @@ func TestWhatWasMovedAsideStaysThereWhereAcksGotLost(t *testing.T) {
 		batch int
 		fails func(e *runnel.Event) error
 	}{
-		"the event before": {1, func(*runnel.Event) error { return runnel.Dead(errBad) }},
+		"the event before": {1, func(*runnel.Event) error { return runnel.DeadLetter(errBad) }},
 		"of the same batch": {3, func(e *runnel.Event) error {
-			return runnel.FailedEvents(runnel.Dead(errBad), e)
+			return runnel.FailedEvents(runnel.DeadLetter(errBad), e)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWhatWasMovedAsideStaysThereWhereAcksGotLost(t *testing.T) {
 				return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1})
 			}
 			runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-				if o.Worker == "a" {
+				if o.WorkerName == "a" {
 					withoutAcks(o, &lost)
 				}
 				app, s := declare(o)
@@ -73,7 +73,7 @@ func TestWhatWasMovedAsideStaysThereWhereAcksGotLost(t *testing.T) {
 						}
 					}
 					return nil
-				}), &runnel.ProcessorOptions{LockExpiry: time.Second, Retry: &runnel.Retry{Max: 3, Order: runnel.RetryKey}})
+				}), &runnel.ProcessorOptions{Lease: time.Second, Retry: &runnel.Retry{Max: 3, Order: runnel.OrderKey}})
 				return app
 			}, func(c *runneltest.Cluster) {
 				app, s := declare(c.Options("sender"))
@@ -104,7 +104,7 @@ func TestAFullParkForgetsNoAttempt(t *testing.T) {
 	var n notes
 	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
 		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1, Size: 4})
+		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1, MaxLen: 4})
 	}
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app, s := declare(o)
@@ -113,7 +113,7 @@ func TestAFullParkForgetsNoAttempt(t *testing.T) {
 				n.add(attempt(ctx, es[k], is[k]))
 			}
 			return runnel.RetryAfter(errBad, time.Hour)
-		}), retrying(9, runnel.RetryLater))
+		}), retrying(9, runnel.OrderNone))
 		return app
 	}, func(c *runneltest.Cluster) {
 		for i := 1; i <= 9; i++ {

@@ -77,7 +77,7 @@ func TestAMalformedVariableOfTheAppIsNamed(t *testing.T) {
 	}
 }
 
-// RUNNEL_WORKER is the name in logs and status, unless code gives another.
+// RUNNEL_WORKER_NAME is the name in logs and status, unless code gives another.
 func TestTheNameOfTheWorkerGoesCodeEnvironmentDefault(t *testing.T) {
 	srv := redistest.Start(t)
 	started := func(o *runnel.Options) string {
@@ -95,11 +95,11 @@ func TestTheNameOfTheWorkerGoesCodeEnvironmentDefault(t *testing.T) {
 	if s := started(&runnel.Options{}); strings.Contains(s, "worker=mill") || !strings.Contains(s, "worker=") {
 		t.Errorf("default: %s", s)
 	}
-	t.Setenv("RUNNEL_WORKER", "mill")
+	t.Setenv("RUNNEL_WORKER_NAME", "mill")
 	if s := started(&runnel.Options{}); !strings.Contains(s, "worker=mill ") {
 		t.Errorf("environment: %s", s)
 	}
-	if s := started(&runnel.Options{Worker: "weir"}); !strings.Contains(s, "worker=weir ") {
+	if s := started(&runnel.Options{WorkerName: "weir"}); !strings.Contains(s, "worker=weir ") {
 		t.Errorf("code: %s", s)
 	}
 }
@@ -121,7 +121,7 @@ func TestALeaderIsReplacedAfterThreePolls(t *testing.T) {
 			runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 				o.LeaderPoll = tt.code
 				app := runnel.New("contract", o)
-				app.Task("lead", func(context.Context) error { n.add(o.Worker); return nil }, &runnel.TaskOptions{Leader: true})
+				app.Task("lead", func(context.Context) error { n.add(o.WorkerName); return nil }, &runnel.TaskOptions{Leader: true})
 				return app
 			}, func(c *runneltest.Cluster) {
 				a := c.Start("a")

@@ -152,7 +152,7 @@ func TestOnlyTheCommandLineHandlesSignals(t *testing.T) {
 var (
 	unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
 	// nouns are settings and commands, which an error may begin with.
-	nouns = regexp.MustCompile(`^(RUNNEL_\w+|Worker|KeyLayout|LeaderPoll|Stream|Processor|Partitions|Size|Overflow|IDWindow|MaxRecord|Start|Partitioner|OnError|LockExpiry|JoinDelay|Prefetch|PrefetchBytes|ReadConns|Retry|Redis|CLIENT|INFO|Durability|MinReplicas|Timeout)\b`)
+	nouns = regexp.MustCompile(`^(RUNNEL_\w+|WorkerName|KeyLayout|LeaderPoll|Stream|Processor|Partitions|MaxLen|Overflow|DedupWindow|MaxRecord|Start|Partitioner|OnError|Lease|JoinDelay|Prefetch|PrefetchBytes|ReadConns|Retry|Redis|CLIENT|INFO|Durability|MinReplicas|Timeout)\b`)
 )
 
 // Errors are lower case and say what was done, not that it failed.

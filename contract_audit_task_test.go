@@ -20,7 +20,7 @@ func tasked(t *testing.T, register func(app *runnel.App, worker string), run fun
 	t.Helper()
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app := runnel.New("contract", o)
-		register(app, o.Worker)
+		register(app, o.WorkerName)
 		return app
 	}, run)
 }

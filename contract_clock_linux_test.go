@@ -53,7 +53,7 @@ func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
 		ended.Add(1)
 		return context.Cause(ctx)
 	})
-	stream, rules, start := starts(t, server, fn, runnel.ProcessorOptions{LockExpiry: 5 * time.Second, OnError: runnel.Ignore})
+	stream, rules, start := starts(t, server, fn, runnel.ProcessorOptions{Lease: 5 * time.Second, OnError: runnel.Ignore})
 	start()
 	if err := stream.Send(t.Context(), item{N: 1}); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestARetryDoesNotWaitForARealStepBack(t *testing.T) {
 		}
 		return nil
 	})
-	stream, _, start := starts(t, server, fn, runnel.ProcessorOptions{LockExpiry: 5 * time.Second, Retry: &runnel.Retry{Max: 5}})
+	stream, _, start := starts(t, server, fn, runnel.ProcessorOptions{Lease: 5 * time.Second, Retry: &runnel.Retry{Max: 5}})
 	stop := start()
 	if err := stream.Send(t.Context(), item{N: 1}); err != nil {
 		t.Fatal(err)

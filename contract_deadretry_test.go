@@ -44,11 +44,11 @@ func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
 		running bool // while they are given back
 		later   bool // the processor has no Retry any more
 	}{
-		"block":                   {runnel.RetryBlock, true, false},
-		"key":                     {runnel.RetryKey, true, false},
-		"later":                   {runnel.RetryLater, true, false},
-		"nobody runs":             {runnel.RetryKey, false, false},
-		"the Retry has been left": {runnel.RetryKey, false, true},
+		"block":                   {runnel.OrderPartition, true, false},
+		"key":                     {runnel.OrderKey, true, false},
+		"later":                   {runnel.OrderNone, true, false},
+		"nobody runs":             {runnel.OrderKey, false, false},
+		"the Retry has been left": {runnel.OrderKey, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
@@ -109,7 +109,7 @@ func (d *deadly) app(retry *runnel.Retry) (*runnel.App, *runnel.Stream[item]) {
 		if d.mended.Load() {
 			return nil
 		}
-		return runnel.Dead(errBad)
+		return runnel.DeadLetter(errBad)
 	}), &runnel.ProcessorOptions{Retry: retry})
 	s.Process("mail", runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error {
 		d.mail.note(fmt.Sprint(i.N))
@@ -123,7 +123,7 @@ func (d *deadly) app(retry *runnel.Retry) (*runnel.App, *runnel.Stream[item]) {
 func (d *deadly) inOrder(order runnel.RetryOrder, n int) {
 	d.t.Helper()
 	before, got := d.ship.since(0)[:n], d.ship.since(n)
-	if order != runnel.RetryBlock {
+	if order != runnel.OrderPartition {
 		slices.Sort(before)
 		slices.SortStableFunc(got, func(a, b string) int { return int(a[0]) - int(b[0]) })
 	}
@@ -146,7 +146,7 @@ func TestARetriedDeadLetterMayDieAgain(t *testing.T) {
 		s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
 			calls.note(fmt.Sprintf("%d#%d", i.N, e.Attempt))
 			return errBad
-		}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: 1, Cap: 1}}})
+		}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, Order: runnel.OrderKey, MinBackoff: 1, MaxBackoff: 1}})
 		running(t, app)
 		dead := func() int64 { return rdb.XLen(t.Context(), "__dead:contract.items.p.0").Val() }
 		for i, record := range []string{`{"n":1}`, "no"} { // of IDs that no dead letter has

@@ -64,7 +64,7 @@ func (f *fatal) kill(worker string) {
 func (f *fatal) declare(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
 	app := runnel.New("contract", o)
 	return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) },
-		&runnel.StreamOptions{Partitions: 4, Codec: fatally{codec.JSON, f, o.Worker}})
+		&runnel.StreamOptions{Partitions: 4, Codec: fatally{codec.JSON, f, o.WorkerName}})
 }
 
 func (f *fatal) build(o *runnel.Options) *runnel.App {
@@ -79,7 +79,7 @@ func (f *fatal) build(o *runnel.Options) *runnel.App {
 			f.mu.Unlock()
 			time.Sleep(20 * time.Millisecond)
 			if i.N == deadlyItem && !f.decode {
-				f.kill(o.Worker)
+				f.kill(o.WorkerName)
 			}
 		}
 		return runneltest.Gate(ctx)
@@ -160,14 +160,14 @@ func TestAnEventThatEndsEachWorkerCountsAsFailed(t *testing.T) {
 		{"quarantine, in batches", &runnel.ProcessorOptions{OnError: runnel.Quarantine}, false, 5, 40},
 		{"ignore", &runnel.ProcessorOptions{OnError: runnel.Ignore}, false, 0, 60},
 		{"ignore, by decoding", &runnel.ProcessorOptions{OnError: runnel.Ignore}, true, 0, 60},
-		{"retry", retrying(3, runnel.RetryKey), false, 0, 60},
-		{"retry of the partition, by decoding", retrying(3, runnel.RetryBlock), true, 0, 60},
-		{"retry of the key, by decoding", retrying(3, runnel.RetryKey), true, 0, 60},
+		{"retry", retrying(3, runnel.OrderKey), false, 0, 60},
+		{"retry of the partition, by decoding", retrying(3, runnel.OrderPartition), true, 0, 60},
+		{"retry of the key, by decoding", retrying(3, runnel.OrderKey), true, 0, 60},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			f := &fatal{opts: tt.opts, decode: tt.decode, batch: tt.batch}
-			f.opts.LockExpiry = time.Second
+			f.opts.Lease = time.Second
 			runneltest.Sim(t, f.build, func(c *runneltest.Cluster) {
 				f.run(t, c, 12)
 				t.Logf("%d workers died", f.died())
@@ -206,7 +206,7 @@ func TestAnEventThatEndsEachWorkerCountsAsFailed(t *testing.T) {
 
 // Under Halt such an event is tried again, and shown until it is done.
 func TestAnEventThatEndsEachWorkerIsShown(t *testing.T) {
-	f := &fatal{opts: &runnel.ProcessorOptions{OnError: runnel.Halt, LockExpiry: time.Second}}
+	f := &fatal{opts: &runnel.ProcessorOptions{OnError: runnel.Halt, Lease: time.Second}}
 	runneltest.Sim(t, f.build, func(c *runneltest.Cluster) {
 		f.run(t, c, 5)
 		o := operator(t, c)

@@ -70,7 +70,7 @@ func TestOnReleaseWhatEndsWithinGraceIsAckedAndNotRepeated(t *testing.T) {
 // for as long as it runs.
 func TestOnReleaseAFunctionThatStaysKeepsItsLock(t *testing.T) {
 	var n notes
-	opts := &runnel.ProcessorOptions{Grace: time.Second, LockExpiry: 2 * time.Second}
+	opts := &runnel.ProcessorOptions{Grace: time.Second, Lease: 2 * time.Second}
 	cluster(t, 2, busy(&n, time.Minute, false), opts, func(c *runneltest.Cluster, send func(...int)) {
 		a := ready(c, "a")
 		send(1, 2, 3, 4, 5, 6, 7, 8)
@@ -176,7 +176,7 @@ func TestOnShutdownRunNamesPartitionsWhoseFunctionStays(t *testing.T) {
 
 func TestOnLossTheContextEndsBeforeTheLockExpires(t *testing.T) {
 	var n notes
-	opts := &runnel.ProcessorOptions{Grace: time.Hour, LockExpiry: 5 * time.Second}
+	opts := &runnel.ProcessorOptions{Grace: time.Hour, Lease: 5 * time.Second}
 	cluster(t, 1, busy(&n, time.Hour, true), opts, func(c *runneltest.Cluster, send func(...int)) {
 		a := ready(c, "a")
 		send(1)
@@ -240,7 +240,7 @@ func TestQuarantineStopsOnePartitionAndKeepsIt(t *testing.T) {
 		}
 		return nil
 	})
-	cluster(t, 2, fn, &runnel.ProcessorOptions{OnError: runnel.Quarantine, LockExpiry: time.Second}, func(c *runneltest.Cluster, send func(...int)) {
+	cluster(t, 2, fn, &runnel.ProcessorOptions{OnError: runnel.Quarantine, Lease: time.Second}, func(c *runneltest.Cluster, send func(...int)) {
 		a := ready(c, "a")
 		send(1)
 		c.Sleep(time.Second)

@@ -76,7 +76,7 @@ func TestTakeFillsUpOneByOne(t *testing.T) {
 func TestBlockWaitsAsLongAsItTakes(t *testing.T) {
 	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
 		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, Size: 4, Overflow: runnel.Block})
+		return app, runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, MaxLen: 4, Overflow: runnel.Block})
 	}
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app, s := declare(o)

@@ -57,7 +57,7 @@ func TestEventsRemovedByHandAreTold(t *testing.T) {
 			<-goOn
 			seen.see(e, i)
 			return nil
-		}), &runnel.ProcessorOptions{Prefetch: 2, LockExpiry: 3 * time.Second})
+		}), &runnel.ProcessorOptions{Prefetch: 2, Lease: 3 * time.Second})
 		return s, running(t, app)
 	}
 	goOn := make(chan struct{})

@@ -95,7 +95,7 @@ func TestHooksAddHeadersAndLearnTheOutcome(t *testing.T) {
 	given := map[string]string{"trace": "hook", "more": "hook"}
 	s, rdb := hooked(t, told.adding(given))
 	own := map[string]string{"trace": "own", "mine": "own"}
-	out := []runnel.Outgoing[item]{{Record: item{10}}, {Record: item{20}, Headers: own}, {Record: item{11}, ID: "a"}, {Record: item{11}, ID: "a"}}
+	out := []runnel.Outgoing[item]{{Record: item{10}}, {Record: item{20}, Headers: own}, {Record: item{11}, DedupID: "a"}, {Record: item{11}, DedupID: "a"}}
 	sent, err := s.SendEvents(t.Context(), out...)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestHooksLearnOfErrors(t *testing.T) {
 			var told outcomes
 			app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL(), SendHooks: []runnel.SendHook{told.adding(nil)}})
 			defer app.Close()
-			s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, Size: 2})
+			s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, MaxLen: 2})
 			err := tt.send(s)
 			if got := told.one(t); err == nil || got.err != err || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Errorf("the hook was told %v, Send returned %v, want %v", got.err, err, tt.want)

@@ -62,7 +62,7 @@ func TestLinesAboutAnEventHaveItsContext(t *testing.T) {
 		{"quarantined", "partition quarantined", fail(errBad), runnel.ProcessorOptions{OnError: runnel.Quarantine}},
 		{"retried", "attempt failed", fail(errBad), runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2}}},
 		{"retried again", "event is a dead letter", fail(errBad), runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2}}},
-		{"dead", "event is a dead letter", fail(runnel.Dead(errBad)), runnel.ProcessorOptions{}},
+		{"dead", "event is a dead letter", fail(runnel.DeadLetter(errBad)), runnel.ProcessorOptions{}},
 		{"dropped", "event dropped", fail(runnel.Drop(errBad)), runnel.ProcessorOptions{}},
 		{"stuck", "function is stuck", slow, runnel.ProcessorOptions{Timeout: time.Second}},
 		{"others failed", "error of events that are not of the batch", fail(runnel.FailedEvents(errBad, &runnel.Event{})), runnel.ProcessorOptions{}},

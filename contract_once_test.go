@@ -16,13 +16,13 @@ import (
 func TestSendingAnIDTwiceIsSendingItOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
 		_, s := full(t, url, runnel.Reject, nil)
-		first, err := s.SendEvents(t.Context(), runnel.Outgoing[item]{Record: item{1}, ID: "order-1"}, runnel.Outgoing[item]{Record: item{2}})
+		first, err := s.SendEvents(t.Context(), runnel.Outgoing[item]{Record: item{1}, DedupID: "order-1"}, runnel.Outgoing[item]{Record: item{2}})
 		if err != nil || first[0].Duplicate || first[1].Duplicate {
 			t.Fatalf("%+v, %v", first, err)
 		}
 		again, err := s.SendEvents(t.Context(),
-			runnel.Outgoing[item]{Record: item{5}, ID: "order-1"}, // of the same partition
-			runnel.Outgoing[item]{Record: item{3}, ID: "order-1"}, // of another one
+			runnel.Outgoing[item]{Record: item{5}, DedupID: "order-1"}, // of the same partition
+			runnel.Outgoing[item]{Record: item{3}, DedupID: "order-1"}, // of another one
 			runnel.Outgoing[item]{Record: item{2}})
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestAHandlerThatIsRetriedSendsOnce(t *testing.T) {
 			}
 		}
 		in.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
-			sent, err := out.SendEvents(ctx, runnel.Outgoing[item]{Record: i, ID: e.SendID(0)})
+			sent, err := out.SendEvents(ctx, runnel.Outgoing[item]{Record: i, DedupID: e.SendID(0)})
 			done <- sent
 			if runs++; err == nil && runs < 3 {
 				err = errBad
@@ -86,7 +86,7 @@ func TestATestSeesDuplicates(t *testing.T) {
 	in := runnel.NewStream(app, "in", keyOfItem, nil)
 	var second []runnel.Sent
 	in.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) (err error) {
-		o := runnel.Outgoing[item]{Record: i, ID: e.SendID(0)}
+		o := runnel.Outgoing[item]{Record: i, DedupID: e.SendID(0)}
 		if _, err = out.SendEvents(ctx, o); err == nil {
 			second, err = out.SendEvents(ctx, o)
 		}
@@ -94,7 +94,7 @@ func TestATestSeesDuplicates(t *testing.T) {
 	}), nil)
 	got := runneltest.Process(t, in, "p", item{1})
 	all := runneltest.SentEvents(t, got, out)
-	if got.Err != nil || !second[0].Duplicate || len(all) != 1 || all[0].ID != "in/p/0/1-0/0" {
+	if got.Err != nil || !second[0].Duplicate || len(all) != 1 || all[0].DedupID != "in/p/0/1-0/0" {
 		t.Errorf("%+v, second %+v", got, second)
 	}
 }
@@ -153,12 +153,12 @@ func TestStartSaysWhereANewProcessorBegins(t *testing.T) {
 func TestADelayedRecordIsSentOnceUnderItsID(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
 		_, s := full(t, url, runnel.Reject, nil)
-		delayed := runnel.Outgoing[item]{Record: item{1}, ID: "order-1", After: time.Hour}
+		delayed := runnel.Outgoing[item]{Record: item{1}, DedupID: "order-1", After: time.Hour}
 		first, err := s.SendEvents(t.Context(), delayed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := s.SendEvents(t.Context(), delayed, runnel.Outgoing[item]{Record: item{1}, ID: "order-1"})
+		again, err := s.SendEvents(t.Context(), delayed, runnel.Outgoing[item]{Record: item{1}, DedupID: "order-1"})
 		if err != nil {
 			t.Fatal(err)
 		}

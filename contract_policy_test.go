@@ -166,10 +166,10 @@ func TestFailedEventsOfOtherBatchesAreNobody(t *testing.T) {
 	}
 	b := &runnel.Batch{Events: []*runnel.Event{{ID: "1-0"}, {ID: "2-0"}}}
 	wrapped := fmt.Errorf("more: %w", runnel.FailedEvents(errBad, b.Events[1], &runnel.Event{ID: "1-0"}))
-	if f := runnel.Failed(b, wrapped); len(f) != 1 || f[0] != b.Events[1] {
+	if f := b.Failed(wrapped); len(f) != 1 || f[0] != b.Events[1] {
 		t.Errorf("failed %v", f)
 	}
-	if runnel.Failed(b, nil) != nil || len(runnel.Failed(b, errBad)) != 2 || !errors.Is(wrapped, errBad) {
+	if b.Failed(nil) != nil || len(b.Failed(errBad)) != 2 || !errors.Is(wrapped, errBad) {
 		t.Error("Failed of nil or of a plain error")
 	}
 }

@@ -299,7 +299,7 @@ func TestANestedRangePanicsWithAClearMessage(t *testing.T) {
 }
 
 // A worker whose control connection broke looks at the rules when it is back: the
-// message may have come between. Its heartbeats would tell a third of LockExpiry
+// message may have come between. Its heartbeats would tell a third of Lease
 // later.
 func TestARuleIsSeenAfterTheControlConnectionBroke(t *testing.T) {
 	srv := redistest.Start(t)
@@ -307,7 +307,7 @@ func TestARuleIsSeenAfterTheControlConnectionBroke(t *testing.T) {
 	app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { app.Close() })
 	runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p",
-		runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }), &runnel.ProcessorOptions{LockExpiry: 2 * time.Minute})
+		runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }), &runnel.ProcessorOptions{Lease: 2 * time.Minute})
 	running(t, app)
 	id := ""
 	await(t, "the control connection", func() bool {

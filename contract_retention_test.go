@@ -72,7 +72,7 @@ func full(t *testing.T, url string, overflow runnel.Overflow, fn func(context.Co
 	app := runnel.New("contract", &runnel.Options{RedisURL: url, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { app.Close() })
 	s := runnel.NewStream(app, "items", func(i item) string { return strconv.Itoa(i.N % fullParts) }, &runnel.StreamOptions{
-		Partitions: fullParts, Size: fullSize, Overflow: overflow,
+		Partitions: fullParts, MaxLen: fullSize, Overflow: overflow,
 		Partitioner: &runnel.Partitioner{Name: "digit", Func: func(key string, _ int) int { return int(key[0] - '0') }},
 	})
 	if fn != nil {

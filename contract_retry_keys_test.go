@@ -37,10 +37,10 @@ func TestAKeyOfAnyBytesKeepsItsOrder(t *testing.T) {
 					case i.N == 1 && e.Attempt == 1:
 						return runnel.RetryAfter(errBad, time.Minute)
 					case i.N == 2:
-						return runnel.Dead(errBad)
+						return runnel.DeadLetter(errBad)
 					}
 					return nil
-				}), retrying(9, runnel.RetryKey))
+				}), retrying(9, runnel.OrderKey))
 				return app
 			}, func(c *runneltest.Cluster) {
 				app, s := declare(c.Options("sender"))
@@ -89,7 +89,7 @@ func TestKeysThatAnEarlierReleaseStoredAreFound(t *testing.T) {
 				return runnel.RetryAfter(errBad, time.Minute)
 			}
 			return nil
-		}), retrying(9, runnel.RetryKey))
+		}), retrying(9, runnel.OrderKey))
 		return app
 	}, func(c *runneltest.Cluster) {
 		app, s := declare(c.Options("sender"))
@@ -141,7 +141,7 @@ func TestLanesOfKeysAreTheirOwn(t *testing.T) {
 // The server's clock is set back by an hour while an event waits for its next attempt:
 // the next owner lets it wait for as long as it was to wait, not for the hour too.
 func TestARetryDoesNotWaitForAClockThatWasSetBack(t *testing.T) {
-	for _, order := range []runnel.RetryOrder{runnel.RetryBlock, runnel.RetryKey} {
+	for _, order := range []runnel.RetryOrder{runnel.OrderPartition, runnel.OrderKey} {
 		var n notes
 		at := make(chan time.Time, 1)
 		fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
@@ -181,7 +181,7 @@ func TestARetryDoesNotWaitForAClockThatWasSetBack(t *testing.T) {
 			ready(c, "b")
 			send(2)
 			c.Sleep(2 * time.Minute)
-			if order == runnel.RetryKey { // 2 is of another key
+			if order == runnel.OrderKey { // 2 is of another key
 				wantNotes(t, &n, "1#1", "2#1", "1#2")
 			} else {
 				wantNotes(t, &n, "1#1", "1#2", "2#1")

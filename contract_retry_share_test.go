@@ -61,7 +61,7 @@ func (s *shared) build(o *runnel.Options) *runnel.App {
 		fn = runnel.EachBatch(s.batch, 10*time.Millisecond, func(_ context.Context, es []*runnel.Event, is []item) error { return s.process(es, is) })
 	}
 	stream.Process("p", fn, &runnel.ProcessorOptions{Retry: &runnel.Retry{
-		Max: s.most, Order: s.order, Backoff: runnel.Backoff{First: 200 * time.Millisecond, Cap: 200 * time.Millisecond, Jitter: -1},
+		Max: s.most, Order: s.order, MinBackoff: 200 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Jitter: -1,
 	}})
 	return app
 }
@@ -111,13 +111,13 @@ func (s *shared) run(t *testing.T, c *runneltest.Cluster) {
 func TestFailingKeysLeaveHalfOfAPartitionToOthers(t *testing.T) {
 	const ms = time.Millisecond
 	for _, s := range []*shared{
-		{name: "slow failures", order: runnel.RetryKey, most: 1000, fails: 100 * ms, ok: 10 * ms},
-		{name: "slow failures of events", order: runnel.RetryLater, most: 1000, fails: 100 * ms, ok: 10 * ms},
-		{name: "quick failures", order: runnel.RetryKey, most: 1000, fails: ms, ok: 50 * ms},
-		{name: "few attempts", order: runnel.RetryKey, most: 2, fails: 100 * ms, ok: 10 * ms, more: 2},
-		{name: "more of the failing keys", order: runnel.RetryKey, most: 1000, fails: 100 * ms, ok: 10 * ms, more: 4},
-		{name: "batches", order: runnel.RetryKey, most: 1000, fails: 100 * ms, ok: 10 * ms, batch: 5},
-		{name: "batches of events", order: runnel.RetryLater, most: 1000, fails: 100 * ms, ok: 100 * ms, batch: 5},
+		{name: "slow failures", order: runnel.OrderKey, most: 1000, fails: 100 * ms, ok: 10 * ms},
+		{name: "slow failures of events", order: runnel.OrderNone, most: 1000, fails: 100 * ms, ok: 10 * ms},
+		{name: "quick failures", order: runnel.OrderKey, most: 1000, fails: ms, ok: 50 * ms},
+		{name: "few attempts", order: runnel.OrderKey, most: 2, fails: 100 * ms, ok: 10 * ms, more: 2},
+		{name: "more of the failing keys", order: runnel.OrderKey, most: 1000, fails: 100 * ms, ok: 10 * ms, more: 4},
+		{name: "batches", order: runnel.OrderKey, most: 1000, fails: 100 * ms, ok: 10 * ms, batch: 5},
+		{name: "batches of events", order: runnel.OrderNone, most: 1000, fails: 100 * ms, ok: 100 * ms, batch: 5},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -92,7 +92,7 @@ func TestAttemptsComeAtTheConfiguredGaps(t *testing.T) {
 		}
 		return nil
 	})
-	cluster(t, 1, fn, retrying(5, runnel.RetryBlock), func(c *runneltest.Cluster, send func(...int)) {
+	cluster(t, 1, fn, retrying(5, runnel.OrderPartition), func(c *runneltest.Cluster, send func(...int)) {
 		ready(c, "a")
 		mu.Lock()
 		began = time.Now()
@@ -124,8 +124,8 @@ func TestParkedEventsSurviveKillsAndMoves(t *testing.T) {
 		}
 		return nil
 	})
-	o := retrying(9, runnel.RetryKey)
-	o.LockExpiry = time.Second
+	o := retrying(9, runnel.OrderKey)
+	o.Lease = time.Second
 	cluster(t, 1, fn, o, func(c *runneltest.Cluster, send func(...int)) {
 		a := ready(c, "a")
 		send(1, 2)
@@ -180,7 +180,7 @@ func TestQuarantineEndsByAnOperator(t *testing.T) {
 // partitions: only it becomes a dead letter, after its last attempt.
 func TestPoisonThatKillsItsWorkerEndsAsADeadLetter(t *testing.T) {
 	const poison, most = 777, 3
-	for _, order := range []runnel.RetryOrder{runnel.RetryBlock, runnel.RetryKey, runnel.RetryLater} {
+	for _, order := range []runnel.RetryOrder{runnel.OrderPartition, runnel.OrderKey, runnel.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			t.Parallel()
 			var n notes
@@ -196,7 +196,7 @@ func TestPoisonThatKillsItsWorkerEndsAsADeadLetter(t *testing.T) {
 				return runneltest.Gate(ctx)
 			})
 			o := retrying(most, order)
-			o.LockExpiry = time.Second
+			o.Lease = time.Second
 			cluster(t, 16, fn, o, func(c *runneltest.Cluster, send func(...int)) {
 				keepOneRunning(c, 400, func(i int) { send(2*i, 2*i+1) }, func() bool { return unsettled(t, c, 16) == 0 })
 				var dead []string
@@ -274,7 +274,7 @@ func TestARetryConcernsOneProcessor(t *testing.T) {
 					return errBad
 				}
 				return nil
-			}), retrying(3, runnel.RetryBlock))
+			}), retrying(3, runnel.OrderPartition))
 		}
 		return app
 	}, func(c *runneltest.Cluster) {
@@ -308,14 +308,14 @@ func TestAFullParkBlocksThePartition(t *testing.T) {
 	var n notes
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app := runnel.New("contract", o)
-		s := runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1, Size: 5})
+		s := runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1, MaxLen: 5})
 		s.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 			n.add(fmt.Sprint(i.N, "#", e.Attempt))
 			if e.Attempt == 1 && i.N <= 10 {
 				return runnel.RetryAfter(errBad, time.Duration(i.N)*time.Minute)
 			}
 			return nil
-		}), retrying(3, runnel.RetryLater))
+		}), retrying(3, runnel.OrderNone))
 		return app
 	}, func(c *runneltest.Cluster) {
 		ready(c, "a")
@@ -349,7 +349,7 @@ func TestOperatorsChangeWhatIsParked(t *testing.T) {
 		}
 		return nil
 	})
-	cluster(t, 1, fn, retrying(9, runnel.RetryBlock), func(c *runneltest.Cluster, send func(...int)) {
+	cluster(t, 1, fn, retrying(9, runnel.OrderPartition), func(c *runneltest.Cluster, send func(...int)) {
 		ready(c, "a")
 		o := operator(t, c)
 		defer o.Close()

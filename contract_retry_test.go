@@ -13,11 +13,9 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
-// exact is a backoff without chance.
-var exact = runnel.Backoff{First: time.Second, Cap: 10 * time.Second, Factor: 3, Jitter: -1}
-
+// retrying is a Retry whose waits are without chance.
 func retrying(most int, order runnel.RetryOrder) *runnel.ProcessorOptions {
-	return &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: most, Backoff: exact, Order: order}}
+	return &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: most, MinBackoff: time.Second, MaxBackoff: 10 * time.Second, Factor: 3, Jitter: -1, Order: order}}
 }
 
 // keyed declares a stream whose keys are "k<N mod keys>".
@@ -81,9 +79,9 @@ func TestTheOrders(t *testing.T) {
 		order runnel.RetryOrder
 		want  string
 	}{
-		{runnel.RetryBlock, "1#1 1#2 1#3 2#1 3#1 4#1 5#1"},
-		{runnel.RetryKey, "1#1 2#1 4#1 1#2 1#3 3#1 5#1"},
-		{runnel.RetryLater, "1#1 2#1 3#1 4#1 5#1 1#2 1#3"},
+		{runnel.OrderPartition, "1#1 1#2 1#3 2#1 3#1 4#1 5#1"},
+		{runnel.OrderKey, "1#1 2#1 4#1 1#2 1#3 3#1 5#1"},
+		{runnel.OrderNone, "1#1 2#1 3#1 4#1 5#1 1#2 1#3"},
 	} {
 		t.Run(tt.order.String(), func(t *testing.T) {
 			var seen []string
@@ -120,8 +118,8 @@ func TestWhatAFunctionMaySayOfAnEvent(t *testing.T) {
 	wantErr(t, got.Err, errBad) // without a Retry it is just the error
 	wantAcked(t, got, "1-0")
 
-	for _, opts := range []*runnel.ProcessorOptions{nil, retrying(5, runnel.RetryKey)} {
-		got = runneltest.Process(t, declareItems(wrapped(runnel.Dead), opts), "p", items(1, 2, 3)...)
+	for _, opts := range []*runnel.ProcessorOptions{nil, retrying(5, runnel.OrderKey)} {
+		got = runneltest.Process(t, declareItems(wrapped(runnel.DeadLetter), opts), "p", items(1, 2, 3)...)
 		wantAcked(t, got, "1-0", "3-0")
 		if len(got.Dead) != 1 || got.Dead[0].ID != "2-0" || got.Dead[0].Reason != "dead" || got.Dead[0].Attempts != 1 || got.Err != nil {
 			t.Errorf("Dead with %+v: %+v", opts, got)
@@ -135,12 +133,12 @@ func TestWhatAFunctionMaySayOfAnEvent(t *testing.T) {
 }
 
 func TestWhatIsSaidAboutNoErrorIsNoError(t *testing.T) {
-	for name, err := range map[string]error{"RetryAfter": runnel.RetryAfter(nil, time.Second), "Dead": runnel.Dead(nil), "Drop": runnel.Drop(nil)} {
+	for name, err := range map[string]error{"RetryAfter": runnel.RetryAfter(nil, time.Second), "Dead": runnel.DeadLetter(nil), "Drop": runnel.Drop(nil)} {
 		if err != nil {
 			t.Errorf("%s(nil) is %v", name, err)
 		}
 	}
-	for _, err := range []error{runnel.RetryAfter(errBad, 0), runnel.Dead(errBad), runnel.Drop(errBad)} {
+	for _, err := range []error{runnel.RetryAfter(errBad, 0), runnel.DeadLetter(errBad), runnel.Drop(errBad)} {
 		if !errors.Is(err, errBad) || err.Error() != errBad.Error() {
 			t.Errorf("%v hides the error", err)
 		}
@@ -148,13 +146,13 @@ func TestWhatIsSaidAboutNoErrorIsNoError(t *testing.T) {
 }
 
 func TestALaterAttemptMayBeDroppedOrDead(t *testing.T) {
-	for name, wrap := range map[string]func(error) error{"drop": runnel.Drop, "dead": runnel.Dead} {
+	for name, wrap := range map[string]func(error) error{"drop": runnel.Drop, "dead": runnel.DeadLetter} {
 		got := runneltest.Process(t, declareItems(runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
 			if e.Attempt == 2 {
 				return wrap(errBad)
 			}
 			return errBad
-		}), retrying(5, runnel.RetryLater)), "p", items(1)...)
+		}), retrying(5, runnel.OrderNone)), "p", items(1)...)
 		wantAttempts(t, got, "1-0 #1 at 0s", "1-0 #2 at 1s")
 		if dead := len(got.Dead) == 1 && got.Dead[0].Attempts == 2; dead != (name == "dead") || (got.Dropped == 1) != (name == "drop") {
 			t.Errorf("%s: %+v", name, got)
@@ -182,7 +180,7 @@ func TestOfABatchTheFailedEventsAreAttemptedAgain(t *testing.T) {
 				return errBad
 			}
 			return nil
-		}), retrying(3, runnel.RetryKey)), "p", items(1, 2, 3, 4, 5)...)
+		}), retrying(3, runnel.OrderKey)), "p", items(1, 2, 3, 4, 5)...)
 		want := "1#1 2#1 3#1 4#1|5#1|2#2|4#2"
 		if !part {
 			want = "1#1 2#1 3#1 4#1|5#1|1#2|2#2|3#2|4#2"
@@ -198,7 +196,7 @@ func TestOfABatchTheFailedEventsAreAttemptedAgain(t *testing.T) {
 
 func TestWhatCannotBeDecodedIsADeadLetterAtOnce(t *testing.T) {
 	fn := runnel.EachBatch(5, 0, func(_ context.Context, _ []*runnel.Event, is []item) error { return nil })
-	s := keyed(1, fn, retrying(5, runnel.RetryKey))
+	s := keyed(1, fn, retrying(5, runnel.OrderKey))
 	got := runneltest.Events(t, s, "p").Records(items(1)...).Raw(map[string]string{"data": "\xc1"}).Records(items(3)...).Run()
 	wantAcked(t, got, "1-0", "3-0")
 	if len(got.Dead) != 1 || got.Dead[0].ID != "2-0" || got.Dead[0].Reason != "decode" || got.Dead[0].Attempts != 1 {
@@ -220,7 +218,7 @@ func TestABatchCutShortKeepsTheOrderOfAKey(t *testing.T) {
 		}
 		return nil
 	})
-	s := keyed(1, fn, retrying(5, runnel.RetryKey))
+	s := keyed(1, fn, retrying(5, runnel.OrderKey))
 	runneltest.Events(t, s, "p").Records(items(1)...).Raw(map[string]string{"data": "\xc1"}).Records(items(3)...).Run()
 	if s := strings.Join(seen, " "); s != "1#1 1#2 3#1" {
 		t.Errorf("processed %s", s)
@@ -232,9 +230,9 @@ func TestARetryOutOfRangePanics(t *testing.T) {
 		"Max 0":         {},
 		"Max -1":        {Max: -1},
 		"unknown order": {Max: 1, Order: 9},
-		"Factor 0.5":    {Max: 1, Backoff: runnel.Backoff{Factor: 0.5}},
-		"Jitter 2":      {Max: 1, Backoff: runnel.Backoff{Jitter: 2}},
-		"negative":      {Max: 1, Backoff: runnel.Backoff{First: -1}},
+		"Factor 0.5":    {Max: 1, Factor: 0.5},
+		"Jitter 2":      {Max: 1, Jitter: 2},
+		"negative":      {Max: 1, MinBackoff: -1},
 	} {
 		wantPanic(t, want, func() { declareItems(failAt, &runnel.ProcessorOptions{Retry: &r}) })
 		wantPanic(t, want, func() { runnel.New("x", &runnel.Options{Processor: runnel.ProcessorOptions{Retry: &r}}) })
@@ -256,7 +254,7 @@ func TestAReleaseLeavesWhatIsParked(t *testing.T) {
 			return runnel.RetryAfter(errBad, time.Hour)
 		}
 		return nil
-	}), retrying(3, runnel.RetryKey))
+	}), retrying(3, runnel.OrderKey))
 	got := runneltest.Events(t, s, "p").Records(items(1, 2, 3)...).Release().Run()
 	wantAcked(t, got, "2-0")
 	if fmt.Sprint(got.Parked) != "[1-0 3-0]" && fmt.Sprint(got.Parked) != "[1-0]" {

@@ -254,7 +254,7 @@ func TestWaitWantsSomethingThatHolds(t *testing.T) {
 // and is parked meanwhile.
 func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
 	var n notes
-	retry := &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Backoff: runnel.Backoff{First: time.Second, Jitter: -1}}}
+	retry := &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, MinBackoff: time.Second, Jitter: -1}}
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app := runnel.New("contract", o)
 		runnel.NewStream(app, "items", keyOfItem, nil).Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, _ item) error {
@@ -313,7 +313,7 @@ func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
 		app := runnel.New("contract", o)
 		runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p",
-			runnel.Each(func(context.Context, *runnel.Event, item) error { n.add("processed by " + o.Worker); return nil }),
+			runnel.Each(func(context.Context, *runnel.Event, item) error { n.add("processed by " + o.WorkerName); return nil }),
 			&runnel.ProcessorOptions{Middleware: []runnel.Middleware{swallow}})
 		return app
 	}, func(c *runneltest.Cluster) {

@@ -43,8 +43,8 @@ func TestEventsOfOneEntryIDSendEachTheirOwn(t *testing.T) {
 				handled := make(chan error, 2*tt.from)
 				for _, name := range []string{"p", "q"} { // two processors send each their own, too
 					in.Process(name, runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
-						same := runnel.Outgoing[item]{Record: i, ID: e.SendID(0)}
-						_, err := out.SendEvents(ctx, same, same, runnel.Outgoing[item]{Record: i, ID: e.SendID(1)})
+						same := runnel.Outgoing[item]{Record: i, DedupID: e.SendID(0)}
+						_, err := out.SendEvents(ctx, same, same, runnel.Outgoing[item]{Record: i, DedupID: e.SendID(1)})
 						handled <- err
 						return nil
 					}), nil)

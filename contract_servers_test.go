@@ -55,7 +55,7 @@ func (a *attempts) gap(from, to string) time.Duration {
 // the stream sees each once.
 func TestRetriesOnBothServers(t *testing.T) {
 	const first, most = 40 * time.Millisecond, 4
-	for _, order := range []runnel.RetryOrder{runnel.RetryBlock, runnel.RetryKey, runnel.RetryLater} {
+	for _, order := range []runnel.RetryOrder{runnel.OrderPartition, runnel.OrderKey, runnel.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
 				var seen attempts
@@ -72,7 +72,7 @@ func TestRetriesOnBothServers(t *testing.T) {
 						return errBad
 					}
 					return nil
-				}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: most, Order: order, Backoff: runnel.Backoff{First: first, Jitter: -1}}})
+				}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: most, Order: order, MinBackoff: first, Jitter: -1}})
 				running(t, app)
 				if err := s.Send(t.Context(), items(1, 2, 3)...); err != nil {
 					t.Fatal(err)

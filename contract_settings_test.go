@@ -77,7 +77,7 @@ func TestMistakesPanicAtRegistration(t *testing.T) {
 		"the interval must be positive":               func() { app().Every("t", 0, task, nil) },
 		"Cron t: ":                                    func() { app().Cron("t", "61 * * * *", task, nil) },
 		"OnError: unknown policy 9":                   func() { process(&runnel.ProcessorOptions{OnError: 9}) },
-		"LockExpiry 1ms is below 500ms":               func() { process(&runnel.ProcessorOptions{LockExpiry: time.Millisecond}) },
+		"Lease 1ms is below 500ms":                    func() { process(&runnel.ProcessorOptions{Lease: time.Millisecond}) },
 		"JoinDelay -1s is negative":                   func() { process(&runnel.ProcessorOptions{JoinDelay: -time.Second}) },
 		"Prefetch -1 is negative":                     func() { process(&runnel.ProcessorOptions{Prefetch: -1}) },
 		"PrefetchBytes -1 is negative":                func() { process(&runnel.ProcessorOptions{PrefetchBytes: -1}) },
@@ -85,13 +85,13 @@ func TestMistakesPanicAtRegistration(t *testing.T) {
 		"nil Middleware":                              func() { process(&runnel.ProcessorOptions{Middleware: []runnel.Middleware{nil}}) },
 		"Partitions -1 is not between":                func() { stream(&runnel.StreamOptions{Partitions: -1}) },
 		"Partitions 70000 is not between 1 and 65536": func() { stream(&runnel.StreamOptions{Partitions: 70000}) },
-		"Size -1 is negative":                         func() { stream(&runnel.StreamOptions{Size: -1}) },
+		"MaxLen -1 is negative":                       func() { stream(&runnel.StreamOptions{MaxLen: -1}) },
 		"MaxRecord 1023 is not between":               func() { stream(&runnel.StreamOptions{MaxRecord: 1023}) },
 		"Partitioner needs a Name and a Func":         func() { stream(&runnel.StreamOptions{Partitioner: &runnel.Partitioner{Name: "x"}}) },
-		`Worker "w\x1b[2J": it has characters`:        func() { runnel.New("a", &runnel.Options{Worker: "w\x1b[2J"}) },
+		`WorkerName "w\x1b[2J": it has characters`:    func() { runnel.New("a", &runnel.Options{WorkerName: "w\x1b[2J"}) },
 		`KeyLayout "x" is neither`:                    func() { runnel.New("a", &runnel.Options{KeyLayout: "x"}) },
 		"LeaderPoll 1ms is below 100ms":               func() { runnel.New("a", &runnel.Options{LeaderPoll: time.Millisecond}) },
-		"Stream: Size -1 is negative":                 func() { runnel.New("a", &runnel.Options{Stream: runnel.StreamOptions{Size: -1}}) },
+		"Stream: MaxLen -1 is negative":               func() { runnel.New("a", &runnel.Options{Stream: runnel.StreamOptions{MaxLen: -1}}) },
 		"Processor: Prefetch -1 is negative": func() {
 			runnel.New("a", &runnel.Options{Processor: runnel.ProcessorOptions{Prefetch: -1}})
 		},
@@ -128,14 +128,14 @@ var precedences = []struct {
 	see              func(t *testing.T, a *runnel.App) any
 }{
 	{
-		variable: "RUNNEL_LOCK_EXPIRY", value: "7s", byDefault: 10 * time.Second, byEnv: 7 * time.Second, inApp: 6 * time.Second, inOwn: 5 * time.Second,
+		variable: "RUNNEL_LEASE", value: "7s", byDefault: 10 * time.Second, byEnv: 7 * time.Second, inApp: 6 * time.Second, inOwn: 5 * time.Second,
 		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Processor.LockExpiry = 6 * time.Second
+			o.Processor.Lease = 6 * time.Second
 		},
 		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) {
-			p.LockExpiry = 5 * time.Second
+			p.Lease = 5 * time.Second
 		},
-		see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).LockExpiry },
+		see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Lease },
 	},
 	{
 		variable: "RUNNEL_GRACE", value: "3s", byDefault: 8 * time.Second, byEnv: 3 * time.Second, inApp: 2 * time.Second, inOwn: time.Second,
@@ -194,10 +194,10 @@ var precedences = []struct {
 		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).MaxRecord },
 	},
 	{
-		variable: "RUNNEL_SIZE", value: "500", byDefault: int64(50_000), byEnv: int64(500), inApp: int64(400), inOwn: int64(300),
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.Size = 400 },
-		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.Size = 300 },
-		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.Size },
+		variable: "RUNNEL_MAX_LEN", value: "500", byDefault: int64(50_000), byEnv: int64(500), inApp: int64(400), inOwn: int64(300),
+		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.MaxLen = 400 },
+		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.MaxLen = 300 },
+		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.MaxLen },
 	},
 }
 
@@ -266,8 +266,8 @@ func TestFlagsGoBeforeCode(t *testing.T) {
 func TestAMalformedVariableIsAnErrorThatNamesIt(t *testing.T) {
 	for variable, value := range map[string]string{
 		"RUNNEL_LEADER_POLL": "often", "RUNNEL_KEY_LAYOUT": "flat", "RUNNEL_TIME_ZONE": "Moon/Sea", "RUNNEL_PARTITIONS": "0",
-		"RUNNEL_SIZE": "big", "RUNNEL_ON_ERROR": "shrug", "RUNNEL_LOCK_EXPIRY": "1ms", "RUNNEL_GRACE": "8", "RUNNEL_JOIN_DELAY": "-1s",
-		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s", "RUNNEL_MAX_RECORD": "64MiB", "RUNNEL_WORKER": "w\x1b]0;X\a",
+		"RUNNEL_MAX_LEN": "big", "RUNNEL_ON_ERROR": "shrug", "RUNNEL_LEASE": "1ms", "RUNNEL_GRACE": "8", "RUNNEL_JOIN_DELAY": "-1s",
+		"RUNNEL_PREFETCH": "1.5", "RUNNEL_PREFETCH_BYTES": "8M", "RUNNEL_READ_CONNS": "65", "RUNNEL_TIMEOUT": "-1s", "RUNNEL_MAX_RECORD": "64MiB", "RUNNEL_WORKER_NAME": "w\x1b]0;X\a",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)

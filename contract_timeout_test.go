@@ -75,7 +75,7 @@ func TestTimeoutIsOfEachCallOfTheFunction(t *testing.T) {
 				}
 			}
 			return nil
-		}, &runnel.ProcessorOptions{Timeout: 2 * time.Second, Middleware: []runnel.Middleware{middleware.Retry(3, time.Minute)}})
+		}, &runnel.ProcessorOptions{Timeout: 2 * time.Second, Middleware: []runnel.Middleware{middleware.RetryInPlace(3, time.Minute)}})
 		got := runneltest.Process(t, s, "p", items(1)...)
 		wantAcked(t, got, "1-0")
 		wantErr(t, got.Err, nil)
@@ -205,7 +205,7 @@ func TestATimeoutIsAFailedAttempt(t *testing.T) {
 				n.add(fmt.Sprint("attempt ", e.Attempt))
 				<-ctx.Done()
 				return ctx.Err()
-			}), &runnel.ProcessorOptions{Timeout: time.Second, Retry: &runnel.Retry{Max: 2, Backoff: runnel.Backoff{First: time.Second}}})
+			}), &runnel.ProcessorOptions{Timeout: time.Second, Retry: &runnel.Retry{Max: 2, MinBackoff: time.Second}})
 		return app
 	}, func(c *runneltest.Cluster) {
 		ready(c, "a")

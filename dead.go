@@ -12,7 +12,7 @@ import (
 
 // RetryDead gives dead letters of a processor back to it, and to no other processor of
 // the stream, and returns how many. Their events are attempted anew, from attempt 1, in
-// their lanes: with RetryKey what comes later under their key waits for them. ids are
+// their lanes: with OrderKey what comes later under their key waits for them. ids are
 // "partition/ID" of the dead letters or of their events; without any all are meant, the
 // oldest event first. What somebody else has retried, replayed or dropped meanwhile is
 // passed over.
@@ -45,7 +45,7 @@ func (a *App) RetryDead(ctx context.Context, stream, processor string, ids ...st
 	}()
 	for _, d := range letters {
 		p := client.Partition(stream, processor, d.Partition)
-		ok, err := client.Revive(ctx, p, d.Letter, meta.Size)
+		ok, err := client.Revive(ctx, p, d.Letter, meta.MaxLen)
 		if err != nil {
 			return done, err
 		}

@@ -33,7 +33,7 @@ func (s *Stream[T]) sendLater(ctx context.Context, like Outgoing[T], records []T
 
 // Cancel takes a delayed event back, by its Sent.ID. It reports whether the event
 // was still delayed: if not, it has been appended to its partition, or cancelled,
-// or never was. Its Outgoing.ID stays used: what is sent under it again within the
+// or never was. Its Outgoing.DedupID stays used: what is sent under it again within the
 // window is a duplicate. After an error of the connection Cancel may be called again; a
 // false then can mean that the first call did it.
 func (s *Stream[T]) Cancel(ctx context.Context, id string) (bool, error) {
@@ -137,7 +137,7 @@ func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []
 			delays = append(delays, store.Delay{Stream: s.name, Partition: p})
 			places = append(places, place{partition: p})
 		}
-		delays[j].Records = append(delays[j].Records, store.DelayedRecord{Fields: fields, At: rec.At, After: rec.After, ID: rec.ID})
+		delays[j].Records = append(delays[j].Records, store.DelayedRecord{Fields: fields, At: rec.At, After: rec.After, ID: rec.DedupID})
 		places[j].indexes = append(places[j].indexes, i)
 	}
 	return delays, places, nil

@@ -48,8 +48,8 @@
 //   - cli.Run makes a program of an app: its worker command needs Redis 7.0 or newer, or --dev.
 //   - In a loop use Events.Context for whatever takes a context.
 //   - Send for events of now, SendAfter and SendAt for later ones, SendEvents for keys and headers
-//     of their own and for what may be sent twice (Outgoing.ID, Event.SendID).
-//   - ProcessorOptions.Retry for what fails; middleware.Retry for hiccups of milliseconds.
+//     of their own and for what may be sent twice (Outgoing.DedupID, Event.SendID).
+//   - ProcessorOptions.Retry for what fails; middleware.RetryInPlace for hiccups of milliseconds.
 //   - Package runneltest to test all of it, without Redis and in fake time.
 //
 // docs/design.md in the repository says how it works and why, and has a map of the code.

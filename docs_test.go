@@ -82,7 +82,7 @@ func TestSettingsHaveEveryOptionWithItsDefault(t *testing.T) {
 				continue
 			}
 			fields = append(fields, field.Name)
-			if want, ok := plainDefault(v.Field(i).Interface()); ok && field.Name != "Worker" && said[field.Name] != want {
+			if want, ok := plainDefault(v.Field(i).Interface()); ok && field.Name != "WorkerName" && said[field.Name] != want {
 				t.Errorf("%s.%s: docs/settings.md says the default is %q, want %q", name, field.Name, said[field.Name], want)
 			}
 		}
@@ -168,7 +168,7 @@ func TestLinksOfDocsLeadSomewhere(t *testing.T) {
 }
 
 func TestPartitioningHasTheTestVectors(t *testing.T) {
-	if !strings.Contains(readDoc(t, "docs/partitioning.md"), "```text\n"+readDoc(t, "testdata/partitioner.txt")+"```") {
+	if !strings.Contains(readDoc(t, "docs/partitioning.md"), "```text\n"+readDoc(t, "python/testdata/partitioner.txt")+"```") {
 		t.Error("docs/partitioning.md does not contain testdata/partitioner.txt as it is")
 	}
 }

@@ -23,15 +23,15 @@ type Durability struct {
 	// that are owned are processed on.
 	MinReplicas int
 	// Timeout is how long that may take; a deadline of the context may be sooner.
-	// It should be shorter than LockExpiry. RUNNEL_REPLICATION_TIMEOUT; default 1 s, 1 ms
+	// It should be shorter than Lease. RUNNEL_REPLICATION_TIMEOUT; default 1 s, 1 ms
 	// to 30 s.
 	Timeout time.Duration
 }
 
 // ErrNotReplicated is the error of a record that is in and was not confirmed by
 // Durability.MinReplicas replicas within its Timeout: it is there to be processed, and
-// a failover may lose it. Sent with the same Outgoing.ID again it is appended only
-// if it was lost, within StreamOptions.IDWindow; nil then says that it is replicated.
+// a failover may lose it. Sent with the same Outgoing.DedupID again it is appended only
+// if it was lost, within StreamOptions.DedupWindow; nil then says that it is replicated.
 // Sent again without an ID it is there twice if it was not lost.
 var ErrNotReplicated = redisconn.ErrNotReplicated
 

@@ -25,10 +25,21 @@ func newEnvironment() *environment { return &environment{lookup: os.LookupEnv} }
 
 func (e *environment) err() error { return errors.Join(e.errs...) }
 
+// formerly are the names that variables had before they were called as their options are; they
+// hold where the new name is not set.
+var formerly = map[string]string{
+	"RUNNEL_LEASE": "RUNNEL_LOCK_EXPIRY", "RUNNEL_MAX_LEN": "RUNNEL_SIZE", "RUNNEL_DEDUP_WINDOW": "RUNNEL_ID_WINDOW",
+	"RUNNEL_WORKER_NAME": "RUNNEL_WORKER",
+}
+
 // value parses the variable, if it is set and not empty.
 func value[T any](e *environment, name string, parse func(string) (T, error)) T {
 	var zero T
 	s, ok := e.lookup(name)
+	if before := formerly[name]; !ok && before != "" {
+		name = before
+		s, ok = e.lookup(name)
+	}
 	if s = strings.TrimSpace(s); !ok || s == "" {
 		return zero
 	}
@@ -93,7 +104,7 @@ func (e *environment) app(o *Options) {
 	o.RedisKey = cmp.Or(o.RedisKey, e.text("RUNNEL_REDIS_KEY"))
 	o.LogLevel = cmp.Or(o.LogLevel, e.checked("RUNNEL_LOG_LEVEL", checkLogLevel), "info")
 	o.LogFormat = cmp.Or(o.LogFormat, e.checked("RUNNEL_LOG_FORMAT", checkLogFormat), "text")
-	o.Worker = cmp.Or(o.Worker, e.checked("RUNNEL_WORKER", checkWorker), defaultWorker())
+	o.WorkerName = cmp.Or(o.WorkerName, e.checked("RUNNEL_WORKER_NAME", checkWorker), defaultWorker())
 	o.LeaderPoll = cmp.Or(o.LeaderPoll, e.duration("RUNNEL_LEADER_POLL", minLeaderPoll), defaultLeaderPoll)
 	o.Durability.MinReplicas = cmp.Or(o.Durability.MinReplicas, int(e.number("RUNNEL_MIN_REPLICAS", 0, maxReplicas)))
 	o.Durability.Timeout = cmp.Or(o.Durability.Timeout, value(e, "RUNNEL_REPLICATION_TIMEOUT", parseReplicationTimeout), defaultReplicationTimeout)
@@ -106,11 +117,11 @@ func (e *environment) app(o *Options) {
 // stream fills the zero fields of a stream's options, which inherit from app's.
 func (e *environment) stream(o, app StreamOptions) StreamOptions {
 	o.Partitions = cmp.Or(o.Partitions, app.Partitions, int(e.number("RUNNEL_PARTITIONS", 1, maxPartitions)), defaultPartitions)
-	o.Size = cmp.Or(o.Size, app.Size, e.number("RUNNEL_SIZE", 1, 1<<53), defaultSize)
+	o.MaxLen = cmp.Or(o.MaxLen, app.MaxLen, e.number("RUNNEL_MAX_LEN", 1, 1<<53), defaultMaxLen)
 	o.Overflow = cmp.Or(o.Overflow, app.Overflow, choice(e, "RUNNEL_OVERFLOW", map[string]Overflow{
 		"reject": Reject, "block": Block, "drop-oldest": DropOldest}), Reject)
 	o.MaxRecord = cmp.Or(o.MaxRecord, app.MaxRecord, e.number("RUNNEL_MAX_RECORD", minMaxRecord, mostMaxRecord), codec.DefaultLimit)
-	o.IDWindow = cmp.Or(o.IDWindow, app.IDWindow, e.duration("RUNNEL_ID_WINDOW", minIDWindow), defaultIDWindow)
+	o.DedupWindow = cmp.Or(o.DedupWindow, app.DedupWindow, e.duration("RUNNEL_DEDUP_WINDOW", minDedupWindow), defaultDedupWindow)
 	o.Partitioner = cmp.Or(o.Partitioner, app.Partitioner, XXHash)
 	o.KeyField = cmp.Or(o.KeyField, app.KeyField)
 	if o.Codec == nil {
@@ -129,7 +140,7 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 		"halt": Halt, "quarantine": Quarantine, "ignore": Ignore}), Halt)
 	o.Retry = cmp.Or(o.Retry, app.Retry)
 	o.Start = cmp.Or(o.Start, app.Start, StartBeginning)
-	o.LockExpiry = cmp.Or(o.LockExpiry, app.LockExpiry, e.duration("RUNNEL_LOCK_EXPIRY", minLockExpiry), defaultLockExpiry)
+	o.Lease = cmp.Or(o.Lease, app.Lease, e.duration("RUNNEL_LEASE", minLease), defaultLease)
 	o.Grace = cmp.Or(o.Grace, app.Grace, e.duration("RUNNEL_GRACE", -1), defaultGrace)
 	o.Timeout = cmp.Or(o.Timeout, app.Timeout, e.duration("RUNNEL_TIMEOUT", 0))
 	o.JoinDelay = cmp.Or(o.JoinDelay, app.JoinDelay, e.duration("RUNNEL_JOIN_DELAY", 0))

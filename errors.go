@@ -64,7 +64,7 @@ func (e *failedEvents) Unwrap() error { return e.err }
 
 // Failed returns the events of the batch that err, returned by its Handler,
 // says failed: all of them unless it came from FailedEvents, none if it is nil.
-func Failed(b *Batch, err error) []*Event {
+func (b *Batch) Failed(err error) []*Event {
 	var f *failedEvents
 	switch {
 	case err == nil:

@@ -134,7 +134,7 @@ func (e *Event) Key() string {
 	return k
 }
 
-// SendID returns an Outgoing.ID for the n-th thing, from 0, that the processor sends
+// SendID returns an Outgoing.DedupID for the n-th thing, from 0, that the processor sends
 // for this event: the same one in every attempt, by every owner, and by `dead retry`,
 // and another one than for any other event, processor or n. Two things under one n are
 // one where they go to the same partition. It is made of stream, processor, partition,

@@ -52,7 +52,7 @@ func ExampleOutgoing() {
 	defer app.Close()
 	orders := runnel.NewStream(app, "orders", customer, nil)
 
-	once := runnel.Outgoing[Order]{Record: Order{Customer: "ada"}, ID: "checkout-7"}
+	once := runnel.Outgoing[Order]{Record: Order{Customer: "ada"}, DedupID: "checkout-7"}
 	first, err := orders.SendEvents(ctx, once)
 	if err != nil {
 		fmt.Println(err)
@@ -74,7 +74,7 @@ func ExampleEvent_SendID() {
 	orders := runnel.NewStream(app, "orders", customer, nil)
 	invoices := runnel.NewStream(app, "invoices", customer, &runnel.StreamOptions{Partitions: 1})
 	orders.Process("bill", runnel.Each(func(ctx context.Context, e *runnel.Event, o Order) error {
-		sent, err := invoices.SendEvents(ctx, runnel.Outgoing[Order]{Record: o, ID: e.SendID(0)})
+		sent, err := invoices.SendEvents(ctx, runnel.Outgoing[Order]{Record: o, DedupID: e.SendID(0)})
 		if err != nil {
 			return err
 		}
@@ -103,13 +103,13 @@ func ExampleRetryAfter() {
 		case o.Amount > 100 && e.Attempt == 1:
 			return runnel.RetryAfter(errBusy, time.Minute) // whatever the Backoff says
 		case o.Customer == "eve":
-			return runnel.Dead(errClosed) // another attempt would not help
+			return runnel.DeadLetter(errClosed) // another attempt would not help
 		case o.Amount == 0:
 			return runnel.Drop(errors.New("nothing to charge")) // not worth a dead letter
 		}
 		fmt.Println("charged", o.Customer, "at attempt", e.Attempt)
 		return nil
-	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 5, Order: runnel.RetryKey}})
+	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 5, Order: runnel.OrderKey}})
 
 	process(orders, "charge", Order{"ada", 5}, Order{"eve", 1}, Order{"bob", 0})
 	// Output:

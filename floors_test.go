@@ -21,13 +21,15 @@ const module = "github.com/runnel-go/runnel"
 // root. A package imports only packages of lower floors. A new package fails
 // the test until it is placed here.
 var floors = [][]string{
-	{"rebalance", "codec", "internal/entryid", "internal/groupcommit", "internal/keys", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
-	{"internal/redisconn"},
+	{"rebalance", "codec", "internal/entryid", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
+	{"internal/redisconn", "internal/outage"},
 	{"internal/store", "internal/test/model"},
-	{"internal/leader", "internal/inspect", "internal/relocate"},
+	{"internal/leader", "internal/inspect", "internal/relocate", "internal/prefetch", "internal/retryqueue"},
 	{"internal/worker"},
+	{"internal/appview"},
 	{""},
-	{"middleware", "runneltest", "metrics", "internal/operate"},
+	{"middleware", "python", "runneltest", "metrics"},
+	{"internal/operate"},
 	{"web"},
 	{"cli"},
 	{"examples/layout/orders"},
@@ -56,12 +58,12 @@ var dependencies = map[string][]string{
 	"github.com/vmihailenco/msgpack/v5":   {"codec"},
 	"github.com/klauspost/compress":       {"codec"},
 	"github.com/pierrec/lz4/v4":           {"codec"},
-	"github.com/cespare/xxhash/v2":        {"partitioner.go", "partitioner_python.go"},
+	"github.com/cespare/xxhash/v2":        {"partitioner.go", "python"},
 	"github.com/robfig/cron/v3":           {"task.go"},
 	"github.com/prometheus/client_golang": {"metrics"},
 	"github.com/alicebob/miniredis/v2":    {"internal/embedded"},
 	"go.yaml.in/yaml/v2":                  {"metrics"},
-	"golang.org/x/sync":                   {"internal/worker", "large.go", "runneltest", "cli", "examples/ownmain"},
+	"golang.org/x/sync":                   {"internal/worker", "internal/leader", "large.go", "runneltest", "cli", "examples/ownmain"},
 	"golang.org/x/sys":                    {"internal/test/history", "internal/test/redistest"},
 }
 

@@ -46,9 +46,9 @@ type Options struct {
 	LogLevel  string // "debug", "info", "warn", "error". RUNNEL_LOG_LEVEL; default info
 	LogFormat string // "text" or "json", on stderr. RUNNEL_LOG_FORMAT; default text
 
-	TimeZone  *time.Location // of Cron. RUNNEL_TIME_ZONE; default UTC
-	Worker    string         // name of this process in logs and status, of printable characters. RUNNEL_WORKER; default <host>-<pid>
-	KeyLayout KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default LayoutStandalone, in a Redis Cluster LayoutCluster
+	TimeZone   *time.Location // of Cron. RUNNEL_TIME_ZONE; default UTC
+	WorkerName string         // name of this process in logs and status, of printable characters. RUNNEL_WORKER_NAME; default <host>-<pid>
+	KeyLayout  KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default LayoutStandalone, in a Redis Cluster LayoutCluster
 
 	// LeaderPoll is how often a worker with leader-only tasks tries to become
 	// or confirms being the leader. RUNNEL_LEADER_POLL; default 4 s, at least
@@ -77,9 +77,9 @@ type StreamOptions struct {
 	// Partitions is how many ordered parts the stream has; it cannot change
 	// once the stream exists. RUNNEL_PARTITIONS; default 16, at most 65 536.
 	Partitions int
-	// Size is the length that a partition may have: older entries are trimmed
-	// once every processor has acked them. RUNNEL_SIZE; default 50 000.
-	Size int64
+	// MaxLen is the length that a partition may have: older entries are trimmed
+	// once every processor has acked them. RUNNEL_MAX_LEN; default 50 000.
+	MaxLen int64
 	// Overflow says what becomes of records for a partition that is full of
 	// events which some processor has not acked. RUNNEL_OVERFLOW; default Reject.
 	Overflow Overflow
@@ -87,9 +87,9 @@ type StreamOptions struct {
 	// decoded, by an upper bound. What takes more is refused when it is sent, with codec.ErrTooLarge,
 	// and is a DecodeError when it is received. RUNNEL_MAX_RECORD; default 64 MiB, at least 1 KiB.
 	MaxRecord int64
-	// IDWindow is how long the stream remembers an Outgoing.ID.
-	// RUNNEL_ID_WINDOW; default 10 minutes, at least 1 s.
-	IDWindow time.Duration
+	// DedupWindow is how long the stream remembers an Outgoing.DedupID.
+	// RUNNEL_DEDUP_WINDOW; default 10 minutes, at least 1 s.
+	DedupWindow time.Duration
 	// Codec turns records into bytes. Default codec.MsgPack.
 	Codec codec.Codec
 	// Partitioner maps keys to partitions. Default XXHash.
@@ -105,13 +105,13 @@ const (
 	defaultRedisURL      = "redis://127.0.0.1:6379"
 	defaultPartitions    = 16
 	maxPartitions        = 65536
-	defaultSize          = 50_000
+	defaultMaxLen        = 50_000
 	minMaxRecord         = 1 << 10
 	mostMaxRecord        = 1 << 40
-	defaultIDWindow      = 10 * time.Minute
-	minIDWindow          = time.Second
-	defaultLockExpiry    = 10 * time.Second
-	minLockExpiry        = 500 * time.Millisecond
+	defaultDedupWindow   = 10 * time.Minute
+	minDedupWindow       = time.Second
+	defaultLease         = 10 * time.Second
+	minLease             = 500 * time.Millisecond
 	defaultGrace         = 8 * time.Second
 	defaultPrefetch      = 1024
 	defaultPrefetchBytes = 8 << 20
@@ -128,8 +128,8 @@ func (o *Options) check() error {
 	case o.LeaderPoll != 0 && o.LeaderPoll < minLeaderPoll:
 		return fmt.Errorf("LeaderPoll %v is below %v", o.LeaderPoll, minLeaderPoll)
 	}
-	if err := checkWorker(o.Worker); err != nil {
-		return fmt.Errorf("Worker %q: %w", o.Worker, err)
+	if err := checkWorker(o.WorkerName); err != nil {
+		return fmt.Errorf("WorkerName %q: %w", o.WorkerName, err)
 	}
 	if err := o.Durability.check(); err != nil {
 		return fmt.Errorf("Durability: %w", err)
@@ -152,14 +152,14 @@ func (o *StreamOptions) check() error {
 	switch {
 	case o.Partitions < 0 || o.Partitions > maxPartitions:
 		return fmt.Errorf("Partitions %d is not between 1 and %d", o.Partitions, maxPartitions)
-	case o.Size < 0:
-		return fmt.Errorf("Size %d is negative", o.Size)
+	case o.MaxLen < 0:
+		return fmt.Errorf("MaxLen %d is negative", o.MaxLen)
 	case o.Overflow < 0 || o.Overflow > DropOldest:
 		return fmt.Errorf("Overflow: unknown policy %d", o.Overflow)
 	case o.MaxRecord != 0 && (o.MaxRecord < minMaxRecord || o.MaxRecord > mostMaxRecord):
 		return fmt.Errorf("MaxRecord %d is not between %d and %d", o.MaxRecord, int64(minMaxRecord), int64(mostMaxRecord))
-	case o.IDWindow != 0 && o.IDWindow < minIDWindow:
-		return fmt.Errorf("IDWindow %v is below %v", o.IDWindow, minIDWindow)
+	case o.DedupWindow != 0 && o.DedupWindow < minDedupWindow:
+		return fmt.Errorf("DedupWindow %v is below %v", o.DedupWindow, minDedupWindow)
 	case o.Partitioner != nil && (o.Partitioner.Func == nil || o.Partitioner.Name == ""):
 		return fmt.Errorf("Partitioner needs a Name and a Func")
 	}

@@ -18,8 +18,6 @@ type Partitioner struct {
 var XXHash = &Partitioner{
 	Name: "xxh64",
 	Func: func(key string, partitions int) int {
-		return modulo(xxhash.Sum64String(key), partitions)
+		return int(xxhash.Sum64String(key) % uint64(partitions))
 	},
 }
-
-func modulo(hash uint64, partitions int) int { return int(hash % uint64(partitions)) }

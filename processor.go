@@ -84,10 +84,10 @@ type ProcessorOptions struct {
 	// When Redis loses its data, a worker that lives on begins at the beginning.
 	Start string
 
-	// LockExpiry is how long a partition stays with a worker that is not heard
-	// of; a crash stops its partitions that long. RUNNEL_LOCK_EXPIRY; default
+	// Lease is how long a partition stays with a worker that is not heard
+	// of; a crash stops its partitions that long. RUNNEL_LEASE; default
 	// 10 s, at least 500 ms.
-	LockExpiry time.Duration
+	Lease time.Duration
 	// Grace is how long a function may go on after a release or shutdown was
 	// asked for, before its context ends. Negative: not at all. RUNNEL_GRACE;
 	// default 8 s.
@@ -97,9 +97,8 @@ type ProcessorOptions struct {
 	// not the ctx of a ProcessFunc. ErrTimeout is in the chain of its cause. An error that
 	// the function returns afterwards has ErrTimeout in its chain, too, and is treated as any
 	// other error. A function that goes on for
-	// another Timeout, at least a second, is reported as stuck. Unlike
-	// middleware.Timeout it covers each call of the function and nothing of the
-	// middleware. Negative: none, also where one would be inherited.
+	// another Timeout, at least a second, is reported as stuck. It
+	// covers each call of the function and nothing of the middleware. Negative: none, also where one would be inherited.
 	// RUNNEL_TIMEOUT; default none.
 	Timeout time.Duration
 	// JoinDelay is how long a starting worker waits before it takes part, so
@@ -177,8 +176,8 @@ func (o *ProcessorOptions) check() error {
 		return fmt.Errorf("OnError: unknown policy %d", o.OnError)
 	case o.Start != "" && o.Start != StartEnd && !entryID.MatchString(o.Start):
 		return fmt.Errorf("Start %q is neither StartBeginning, StartEnd nor an entry ID", o.Start)
-	case o.LockExpiry != 0 && o.LockExpiry < minLockExpiry:
-		return fmt.Errorf("LockExpiry %v is below %v", o.LockExpiry, minLockExpiry)
+	case o.Lease != 0 && o.Lease < minLease:
+		return fmt.Errorf("Lease %v is below %v", o.Lease, minLease)
 	case o.JoinDelay < 0:
 		return fmt.Errorf("JoinDelay %v is negative", o.JoinDelay)
 	case o.Prefetch < 0:
@@ -205,9 +204,9 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	retry := o.Retry.build()
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,
-		Start: o.Start, LockExpiry: o.LockExpiry, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
+		Start: o.Start, Lease: o.Lease, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
 		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
-		Retry: retry, Size: so.Size, Key: shared.keyOf,
+		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf,
 		Consume: func(ctx context.Context, src worker.Source) error {
 			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: src, straight: o.straight()}
 			return c.run(ctx, o.Middleware)

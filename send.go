@@ -22,12 +22,12 @@ type Outgoing[T any] struct {
 	Key     string            // instead of the key function's, if not empty
 	Headers map[string]string // travel with the event; see Event.Headers
 
-	// ID makes the send idempotent: within StreamOptions.IDWindow, whatever is
+	// DedupID makes the send idempotent: within StreamOptions.DedupWindow, whatever is
 	// sent to the same partition, and so for the same key, under the same ID is
 	// sent once. In a handler, event.SendID(0) sends once however often the event
 	// is processed. An event's ID alone does not do: events of several partitions
 	// have the same one.
-	ID string
+	DedupID string
 
 	// At is when the record becomes an event, by Redis' clock, rounded up to a
 	// millisecond: until then it waits beside its partition, and does not count
@@ -45,7 +45,7 @@ type Outgoing[T any] struct {
 type Sent struct {
 	Partition int
 	ID        string // Redis entry ID; of a delayed event its partition and number, "3/0000000000000042"
-	Duplicate bool   // the same Outgoing.ID was sent before
+	Duplicate bool   // the same Outgoing.DedupID was sent before
 }
 
 // A SendError says which records of a call were not appended, or not replicated; the
@@ -211,7 +211,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]sto
 	}
 	for i, e := range encoded {
 		if e.now {
-			appends[e.place].Add(e.fields, out[i].ID)
+			appends[e.place].Add(e.fields, out[i].DedupID)
 			places[e.place].indexes = append(places[e.place].indexes, i)
 		}
 	}
@@ -367,7 +367,7 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []appview.JSONRecord) 
 // outgoing reads a record, and tries to encode it: SendEvents would refuse the
 // others with it.
 func (s *Stream[T]) outgoing(r appview.JSONRecord) (Outgoing[T], error) {
-	o := Outgoing[T]{ID: r.ID}
+	o := Outgoing[T]{DedupID: r.ID}
 	if err := decodeStrict(r.JSON, &o.Record); err != nil {
 		return o, err
 	}

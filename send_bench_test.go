@@ -44,7 +44,7 @@ func benchmarkSend(b *testing.B, partitions int) {
 	srv := redistest.Start(b)
 	app := runnel.New("bench", &runnel.Options{RedisURL: srv.URL()})
 	defer app.Close()
-	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: partitions, Size: 1 << 20})
+	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: partitions, MaxLen: 1 << 20})
 	records, rdb := parcels(50*benchBatch), srv.Client(b)
 	prepared := entriesOf(b, records, partitions)
 	runs := []func(){

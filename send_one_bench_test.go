@@ -32,7 +32,7 @@ func benchmarkSendOneByOne(b *testing.B, senders int) {
 	defer rdb.Close()
 	app := runnel.New("bench", &runnel.Options{RedisURL: srv.URL()})
 	defer app.Close()
-	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Size: 1 << 20})
+	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{MaxLen: 1 << 20})
 	records := parcels(50 * benchBatch)
 	prepared := entriesOf(b, records, 16)
 	runs := []func(i int) error{

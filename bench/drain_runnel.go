@@ -38,7 +38,7 @@ func (t Task) stream(app *runnel.App) *runnel.Stream[Order] {
 		size = producedLength
 	}
 	return runnel.NewStream(app, t.Stream, Order.key, &runnel.StreamOptions{
-		Partitions: t.Partitions, Codec: codecNamed(t.Codec), Size: size,
+		Partitions: t.Partitions, Codec: codecNamed(t.Codec), MaxLen: size,
 	})
 }
 
@@ -164,7 +164,7 @@ func forget(ctx context.Context, t Task) error {
 	}
 	left := state.Totals.Lag
 	for _, p := range state.Partitions {
-		if err := client.Forget(ctx, client.Place(t.Stream, t.Run, p.Partition), true); err != nil {
+		if err := client.Forget(ctx, client.Partition(t.Stream, t.Run, p.Partition), true); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func TestRetryNowReachesTheWorker(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	calls := s.failing(&broken, &runnel.ProcessorOptions{Retry: &runnel.Retry{
-		Max: 9, Order: runnel.RetryLater, Backoff: runnel.Backoff{First: time.Hour, Cap: time.Hour},
+		Max: 9, Order: runnel.OrderNone, MinBackoff: time.Hour, MaxBackoff: time.Hour,
 	}})
 	w := s.start("worker")
 	s.send(2)

@@ -59,8 +59,8 @@ func newBench(s *session, what benched) (*bench, error) {
 	b.most = most
 	b.app = runnel.New(what.App, &runnel.Options{
 		Redis: opened.Redis, RedisURL: opened.URL, Logger: slog.New(slog.DiscardHandler), KeyLayout: layout,
-		Stream:    runnel.StreamOptions{Partitions: what.Partitions, Size: most + 1, Overflow: runnel.Reject, Codec: codec.MsgPack},
-		Processor: runnel.ProcessorOptions{OnError: runnel.Halt, LockExpiry: benchExpiry, Grace: time.Second, JoinDelay: time.Nanosecond},
+		Stream:    runnel.StreamOptions{Partitions: what.Partitions, MaxLen: most + 1, Overflow: runnel.Reject, Codec: codec.MsgPack},
+		Processor: runnel.ProcessorOptions{OnError: runnel.Halt, Lease: benchExpiry, Grace: time.Second, JoinDelay: time.Nanosecond},
 	})
 	key := func(r benchRecord) string { return r.Key }
 	b.load = runnel.NewStream(b.app, "load", key, nil)

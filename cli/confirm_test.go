@@ -67,7 +67,7 @@ func TestDeadRetry(t *testing.T) {
 
 // As many events may be parked as the partition may be long; the rest stay dead letters.
 func TestDeadRetryOfMoreThanHasRoom(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Size: 3, KeyField: "customer"})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, MaxLen: 3, KeyField: "customer"})
 	o := s.owners(3)[0]
 	o.bury("ada", "no ink")
 	s.rdb.HSet(t.Context(), o.place.Parked, "7-0", "x")

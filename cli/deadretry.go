@@ -46,7 +46,7 @@ func runDeadRetry(ctx context.Context, s *session, c *cli.Context) error {
 		question: fmt.Sprintf("Let %s/%s attempt the events of %%s anew?", a.stream, a.processor),
 		ask:      isTerminal(s.stdin), // nothing is lost by it, so a script need not say that it is meant
 		do: func(part []inspect.DeadState) ([]inspect.DeadState, error) {
-			return operate.Retry(ctx, s.client, a.stream, a.processor, part, a.meta.Size)
+			return operate.Retry(ctx, s.client, a.stream, a.processor, part, a.meta.MaxLen)
 		},
 		told: func(dry bool, letters []inspect.DeadState) any {
 			return retriedLetters{a.stream, a.processor, dry, letters}

@@ -150,7 +150,7 @@ func (s *session) listStream(ctx context.Context, name string, logs bool) (*list
 		return nil, err
 	}
 	l := &listedStream{
-		Stream: name, Partitions: m.Partitions, Size: m.Size, Codec: m.Codec, Partitioner: m.Partitioner,
+		Stream: name, Partitions: m.Partitions, Size: m.MaxLen, Codec: m.Codec, Partitioner: m.Partitioner,
 		KeyField: m.KeyField, Layout: m.Layout, Processors: append([]string{}, m.Processors...),
 	}
 	all, err := inspect.Logs(ctx, s.client, name, m.Partitions)

@@ -52,7 +52,7 @@ func TestMembers(t *testing.T) {
 }
 
 func TestStreams(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 2, Size: 20, KeyField: "customer"})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, MaxLen: 20, KeyField: "customer"})
 	if list := told[[]listedStream](s, "stream", "ls"); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}

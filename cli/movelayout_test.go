@@ -31,7 +31,7 @@ func TestMoveLayout(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	s.untyped("stream", "move-layout", "--yes").want(t, 0, "nothing to move", "")
 	s.send(4)
-	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Record: order{Customer: "late"}, After: time.Hour, ID: "a"}); err != nil {
+	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Record: order{Customer: "late"}, After: time.Hour, DedupID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	dry := parse[movedLayout](t, s.untyped("stream", "move-layout", "--yes", "--dry-run", "--output", "json"))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/python"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
@@ -64,7 +66,7 @@ func TestProcessorThatPythonRuns(t *testing.T) {
 // A consumer group of another program holds back what it has not acked: it is listed,
 // named to senders, and goes when an operator says so.
 func TestGroupOfAnotherProgram(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Size: 4})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, MaxLen: 4})
 	s.registered()
 	ctx, log := t.Context(), "__strm:"+s.app.Name()+".orders.0"
 	if err := s.rdb.XGroupCreate(ctx, log, "billing", "0").Err(); err != nil {
@@ -210,7 +212,7 @@ func (s *shop) pythonWorks() (all []string) {
 // The steps of docs/partitioning.md, from Python to Go, back, and to Go again: each event is
 // processed once.
 func TestThereAndBackAgain(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Codec: codec.JSON, Partitioner: runnel.PythonPartitioner})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Codec: codec.JSON, Partitioner: python.Partitioner})
 	handled := s.handled()
 	sends := func(customers ...string) {
 		for _, c := range customers {

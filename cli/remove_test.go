@@ -22,7 +22,7 @@ func (s *shop) registered() {
 }
 
 func TestProcessorRm(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 2, Size: 3})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, MaxLen: 3})
 	s.registered()
 	for range 3 {
 		if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {

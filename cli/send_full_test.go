@@ -30,12 +30,12 @@ func TestSendWithAnIDIsOnce(t *testing.T) {
 }
 
 func TestSendToAFullStreamSaysWhoHoldsItBack(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 1, Size: 3, KeyField: "customer"})
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, MaxLen: 3, KeyField: "customer"})
 	client, err := appview.Of(s.app).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := store.Meta{Partitions: 1, Size: 3, KeyField: "customer", Processors: []string{"printer"}}
+	own := store.Meta{Partitions: 1, MaxLen: 3, KeyField: "customer", Processors: []string{"printer"}}
 	if _, err := client.EnsureMeta(t.Context(), "orders", own); err != nil {
 		t.Fatal(err)
 	}

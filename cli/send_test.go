@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runnel-go/runnel/python"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -188,7 +190,7 @@ func TestUntypedSendRefusesWhatItCannotWrite(t *testing.T) {
 }
 
 func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitioner: runnel.PythonPartitioner, KeyField: "customer"})
+	s := newShop(t, &runnel.StreamOptions{Partitioner: python.Partitioner, KeyField: "customer"})
 	if err := s.orders.Send(t.Context(), order{}); err != nil {
 		t.Fatal(err)
 	}

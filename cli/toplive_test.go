@@ -145,7 +145,7 @@ func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.EnsureMeta(t.Context(), "orders", store.Meta{Partitions: 2, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"printer"}}); err != nil {
+	if _, err := client.EnsureMeta(t.Context(), "orders", store.Meta{Partitions: 2, MaxLen: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"printer"}}); err != nil {
 		t.Fatal(err)
 	}
 	top := s.live(server.URL())

@@ -79,7 +79,7 @@ func newShop(t *testing.T) *shop {
 			}
 		}
 		return nil
-	}, &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Backoff: runnel.Backoff{First: time.Millisecond}}})
+	}, &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, MinBackoff: time.Millisecond}})
 	parcels.Process("ignore", func(_ context.Context, events *runnel.Events[parcel]) error {
 		for p := range events.Records() {
 			if p.Do == "fail" {
@@ -117,7 +117,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	}
 	stop := run(t, app)
 	send(t, parcels, 30, 2)
-	if _, err := parcels.SendEvents(t.Context(), runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, ID: "x"}, runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, ID: "x"}); err != nil {
+	if _, err := parcels.SendEvents(t.Context(), runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, DedupID: "x"}, runnel.Outgoing[parcel]{Record: parcel{Key: "a"}, DedupID: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := parcels.Send(t.Context(), parcel{Key: "held", Do: "wait"}, parcel{Key: "held"}, parcel{Key: "held"}); err != nil {
@@ -287,7 +287,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 			continue
 		}
 		return nil
-	}, &runnel.ProcessorOptions{LockExpiry: 10 * time.Minute})
+	}, &runnel.ProcessorOptions{Lease: 10 * time.Minute})
 	collector := metrics.NewCollector(app, nil)
 	defer run(t, app)()
 	send(t, parcels, 500, 0)

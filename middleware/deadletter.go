@@ -50,7 +50,7 @@ func DeadLetter(dead *runnel.Stream[Dead]) runnel.Middleware {
 				return err
 			}
 			var letters []Dead
-			for _, e := range runnel.Failed(b, err) {
+			for _, e := range b.Failed(err) {
 				letters = append(letters, letter(b, e, err))
 			}
 			if sendErr := dead.Send(ctx, letters...); sendErr != nil {

@@ -112,7 +112,7 @@ func TestDeadLetterDoesNotHideNotConsumed(t *testing.T) {
 			return errRefund
 		}
 		return nil
-	}, &runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.DeadLetter(dead), middleware.Retry(2, 0)}})
+	}, &runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.DeadLetter(dead), middleware.RetryInPlace(2, 0)}})
 	got := runneltest.Process(t, s, "p", Order{"a", 1})
 	wantAcked(t, got)
 	if !errors.Is(got.Err, runnel.ErrNotConsumed) || runneltest.Sent(t, got, dead) != nil {

@@ -3,13 +3,12 @@
 //	orders.Process("printer", print, &runnel.ProcessorOptions{Middleware: []runnel.Middleware{
 //		middleware.Log(nil),
 //		middleware.DeadLetter(dead),
-//		middleware.Retry(3, time.Second),
-//		middleware.Timeout(10 * time.Second),
+//		middleware.RetryInPlace(3, time.Second),
 //	}})
 //
-// The first one is the outermost. In this order each try has its own timeout, an
-// event is tried three times before it becomes a dead letter, and the log shows
-// what came of it in the end.
+// The first one is the outermost. In this order an event is tried
+// three times before it becomes a dead letter, and the log shows what came of it in the
+// end.
 //
 // A panic of the function is a *runnel.PanicError: an error like others.
 package middleware
@@ -47,5 +46,5 @@ func ofPart(err error, p, b *runnel.Batch) error {
 	if err == nil || p == b {
 		return err
 	}
-	return runnel.FailedEvents(err, runnel.Failed(p, err)...)
+	return runnel.FailedEvents(err, p.Failed(err)...)
 }

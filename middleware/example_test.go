@@ -32,7 +32,7 @@ func ExampleDeadLetter() {
 	// dead: ada 2-0 refunds are not orders
 }
 
-func ExampleRetry() {
+func ExampleRetryInPlace() {
 	app := runnel.New("shop", nil)
 	orders := runnel.NewStream(app, "orders", customer, nil)
 	orders.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, o Order) error {
@@ -41,27 +41,12 @@ func ExampleRetry() {
 		}
 		fmt.Println(o.Customer, "at attempt", e.Attempt)
 		return nil
-	}), &runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.Retry(5, time.Millisecond)}})
+	}), &runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.RetryInPlace(5, time.Millisecond)}})
 
 	process(orders, Order{"ada", 1})
 	// Output:
 	// ada at attempt 3
 	// acked [1-0]
-}
-
-func ExampleTimeout() {
-	app := runnel.New("shop", nil)
-	orders := runnel.NewStream(app, "orders", customer, nil)
-	orders.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, o Order) error {
-		<-ctx.Done() // something that takes too long
-		return ctx.Err()
-	}), &runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.Timeout(time.Millisecond)}})
-
-	got := process(orders, Order{"ada", 1})
-	fmt.Println(errors.Is(got.Err, middleware.ErrTimeout))
-	// Output:
-	// acked []
-	// true
 }
 
 func ExampleLog() {

@@ -29,7 +29,7 @@ func Log(logger *slog.Logger) runnel.Middleware {
 				l.LogAttrs(ctx, slog.LevelInfo, "processed", attrs...)
 				return nil
 			}
-			attrs = append(attrs, slog.Int("failed", len(runnel.Failed(b, err))), slog.Any("err", err))
+			attrs = append(attrs, slog.Int("failed", len(b.Failed(err))), slog.Any("err", err))
 			l.LogAttrs(ctx, slog.LevelError, "not processed", attrs...)
 			return err
 		}

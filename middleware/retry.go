@@ -13,7 +13,7 @@ import (
 // longestWait bounds the pause between two tries.
 const longestWait = 30 * time.Second
 
-// Retry calls the function up to attempts times in all with what failed. Before
+// RetryInPlace calls the function up to attempts times in all with what failed. Before
 // the second try it waits first, then twice as long each time but at most 30 s,
 // with jitter: a half of it up to all of it. The partition stands still
 // meanwhile.
@@ -27,16 +27,16 @@ const longestWait = 30 * time.Second
 // It gives up when ctx ends, and does not repeat what cannot become better: a
 // record that cannot be decoded, and runnel.ErrNotConsumed. It panics if attempts
 // is below 1 or first is negative.
-func Retry(attempts int, first time.Duration) runnel.Middleware {
+func RetryInPlace(attempts int, first time.Duration) runnel.Middleware {
 	if attempts < 1 || first < 0 {
-		panic(fmt.Sprintf("middleware.Retry(%d, %v): want at least 1 attempt and no negative wait", attempts, first))
+		panic(fmt.Sprintf("middleware.RetryInPlace(%d, %v): want at least 1 attempt and no negative wait", attempts, first))
 	}
 	return func(next runnel.Handler) runnel.Handler {
 		return func(ctx context.Context, b *runnel.Batch) error {
 			batch, wait := b, min(first, longestWait)
 			for try := 1; ; try++ {
 				err := next(ctx, batch)
-				failed := runnel.Failed(batch, err)
+				failed := batch.Failed(err)
 				if try == attempts || len(failed) == 0 || permanent(err) || !pause(ctx, wait) {
 					return ofPart(err, batch, b)
 				}

@@ -19,7 +19,7 @@ func TestRetryWaitsLongerEachTime(t *testing.T) {
 		s := stream(runnel.Each(func(_ context.Context, e *runnel.Event, _ Order) error {
 			at, attempts = append(at, time.Now()), append(attempts, e.Attempt)
 			return errRefund
-		}), runnel.Halt, middleware.Retry(9, time.Second))
+		}), runnel.Halt, middleware.RetryInPlace(9, time.Second))
 		got := runneltest.Process(t, s, "p", Order{"a", 1})
 		wantAcked(t, got)
 		if !errors.Is(got.Err, errRefund) || len(at) != 9 {
@@ -49,7 +49,7 @@ func TestRetryHasJitter(t *testing.T) {
 			}
 			last = time.Now()
 			return errRefund
-		}), runnel.Halt, middleware.Retry(2, time.Second))
+		}), runnel.Halt, middleware.RetryInPlace(2, time.Second))
 		runneltest.Process(t, s, "p", make([]Order, 20)...)
 		if len(waits) < 10 {
 			t.Errorf("only %d different waits in 20", len(waits))
@@ -64,7 +64,7 @@ func TestRetryStopsAtSuccess(t *testing.T) {
 			return errRefund
 		}
 		return nil
-	}), runnel.Halt, middleware.Retry(5, time.Millisecond))
+	}), runnel.Halt, middleware.RetryInPlace(5, time.Millisecond))
 	got := runneltest.Process(t, s, "p", Order{"a", 1})
 	wantAcked(t, got, "1-0")
 	if n != 3 || got.Err != nil {
@@ -74,7 +74,7 @@ func TestRetryStopsAtSuccess(t *testing.T) {
 
 func TestRetryRepeatsOnlyWhatFailed(t *testing.T) {
 	var seen [][]int
-	s := stream(inBatches(&seen), runnel.Halt, middleware.Retry(3, 0))
+	s := stream(inBatches(&seen), runnel.Halt, middleware.RetryInPlace(3, 0))
 	got := runneltest.Process(t, s, "p", Order{"a", 1}, Order{"a", -2}, Order{"a", 3}, Order{"a", -4})
 	wantSeen(t, seen, [][]int{{1, -2, 3, -4}, {-2, -4}, {-2, -4}})
 	wantAcked(t, got, "1-0", "3-0")
@@ -91,7 +91,7 @@ func TestRetryRemembersWhatSucceeded(t *testing.T) {
 			return runnel.FailedEvents(errRefund, events[1])
 		}
 		return errRefund
-	}), runnel.Halt, middleware.Retry(2, 0))
+	}), runnel.Halt, middleware.RetryInPlace(2, 0))
 	got := runneltest.Process(t, s, "p", Order{"a", 1}, Order{"a", 2}, Order{"a", 3})
 	wantAcked(t, got, "1-0", "3-0")
 	if !errors.Is(got.Err, errRefund) || n != 2 {
@@ -102,7 +102,7 @@ func TestRetryRemembersWhatSucceeded(t *testing.T) {
 func TestRetryEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		s := stream(runnel.Each(func(context.Context, *runnel.Event, Order) error { n++; return errRefund }), runnel.Halt, middleware.Retry(3, time.Hour))
+		s := stream(runnel.Each(func(context.Context, *runnel.Event, Order) error { n++; return errRefund }), runnel.Halt, middleware.RetryInPlace(3, time.Hour))
 		began := time.Now()
 		got := runneltest.Events(t, s, "p").Records(Order{"a", 1}).Wait(time.Second).Lose().Run()
 		wantAcked(t, got)
@@ -117,7 +117,7 @@ func TestRetryLeavesUndecodableAlone(t *testing.T) {
 	count := func(next runnel.Handler) runnel.Handler {
 		return func(ctx context.Context, b *runnel.Batch) error { calls++; return next(ctx, b) }
 	}
-	s := stream(refuse, runnel.Ignore, middleware.Retry(5, time.Hour), count)
+	s := stream(refuse, runnel.Ignore, middleware.RetryInPlace(5, time.Hour), count)
 	got := runneltest.Events(t, s, "p").Raw(map[string]string{"data": "\xc1"}).Run()
 	wantAcked(t, got, "1-0")
 	if calls != 1 || got.Ignored != 1 {

@@ -12,7 +12,7 @@
 //
 // A span of an iteration covers the middleware inside and the function, and neither
 // the wait for events nor the ack. An event that a runnel.Retry attempts again has a
-// span for each attempt, in the same trace; middleware.Retry stands inside, so all its
+// span for each attempt, in the same trace; middleware.RetryInPlace stands inside, so all its
 // calls are one span.
 //
 // The exporter, its sampler and its resource are the program's: see

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/middleware"
 )
 
 // fail says that the span ended with err. ctx is what it ran under.
@@ -42,7 +41,6 @@ var kinds = []struct {
 	{runnel.ErrReleased, "released"},
 	{runnel.ErrShutdown, "shutdown"},
 	{runnel.ErrTimeout, "timeout"},
-	{middleware.ErrTimeout, "timeout"},
 	{runnel.ErrNotConsumed, "not_consumed"},
 	{runnel.ErrStreamFull, "stream_full"},
 	{context.Canceled, "canceled"},

@@ -38,7 +38,7 @@ func TestErrorsOfIterations(t *testing.T) {
 	}{
 		{"plain", errors.New("no ink"), "no ink", "*errors.errorString", ""},
 		{"a type", &paper{}, "no paper", "*runnelotel_test.paper", ""},
-		{"wrapped", fmt.Errorf("print: %w", runnel.FailedEvents(runnel.Dead(&paper{}))), "print: no paper", "*runnelotel_test.paper", ""},
+		{"wrapped", fmt.Errorf("print: %w", runnel.FailedEvents(runnel.DeadLetter(&paper{}))), "print: no paper", "*runnelotel_test.paper", ""},
 		{"canceled", fmt.Errorf("print: %w", context.Canceled), "print: context canceled", "canceled", ""},
 		{"too late", context.DeadlineExceeded, "context deadline exceeded", "deadline_exceeded", ""},
 		{"full", &runnel.SendError{Stream: "x", Failed: []runnel.SendFailure{{Err: runnel.ErrStreamFull}}}, "", "stream_full", ""},
@@ -121,8 +121,7 @@ func TestEndsOfIterations(t *testing.T) {
 		{"released", "released", waiting, runnel.ProcessorOptions{Grace: time.Millisecond}, (*runneltest.Script[order]).Release},
 		{"shut down", "shutdown", waiting, runnel.ProcessorOptions{Grace: time.Millisecond}, (*runneltest.Script[order]).Shutdown},
 		{"timeout", "timeout", waiting, runnel.ProcessorOptions{Timeout: time.Millisecond}, nil},
-		{"timeout of middleware", "timeout", waiting, runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.Timeout(time.Millisecond)}}, nil},
-		{"not consumed", "not_consumed", onceAndNeverAgain(), runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.Retry(2, time.Millisecond)}}, nil},
+		{"not consumed", "not_consumed", onceAndNeverAgain(), runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.RetryInPlace(2, time.Millisecond)}}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := record(t)
@@ -154,7 +153,7 @@ func TestUndecodableEventsAndPartsOfBatches(t *testing.T) {
 	wantAttributes(t, span, map[string]string{"runnel.failed": "1", "messaging.batch.message_count": "3", "messaging.message.id": ""})
 }
 
-// The calls of middleware.Retry are one span, which tells their number.
+// The calls of middleware.RetryInPlace are one span, which tells their number.
 func TestRetriesInsideAreOneSpan(t *testing.T) {
 	s := record(t)
 	orders := s.declared(runnel.Each(func(_ context.Context, e *runnel.Event, _ order) error {
@@ -162,7 +161,7 @@ func TestRetriesInsideAreOneSpan(t *testing.T) {
 			return &paper{}
 		}
 		return nil
-	}), &runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.Retry(5, time.Millisecond)}})
+	}), &runnel.ProcessorOptions{Middleware: []runnel.Middleware{middleware.RetryInPlace(5, time.Millisecond)}})
 	runneltest.Process(t, orders, "p", order{"ada", 1})
 	wantAttributes(t, s.one("process orders"), map[string]string{"runnel.attempt": "3", "error.type": ""})
 }
@@ -171,8 +170,8 @@ func TestErrorsOfSends(t *testing.T) {
 	srv, s := redistest.Start(t), record(t)
 	app := runnel.New("shop", runnelotel.Instrument(quiet(srv), s.options()))
 	defer app.Close()
-	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 1, Size: 2})
-	out := runnel.Outgoing[order]{Record: order{"ada", 1}, ID: "a"}
+	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 1, MaxLen: 2})
+	out := runnel.Outgoing[order]{Record: order{"ada", 1}, DedupID: "a"}
 	if _, err := orders.SendEvents(t.Context(), out, out); err != nil {
 		t.Fatal(err)
 	}

@@ -31,13 +31,13 @@ func TestInstrumentLeavesItsArgumentAndComesFirst(t *testing.T) {
 	s := record(t)
 	var hooked int
 	o := &runnel.Options{
-		Worker:    "mill",
-		SendHooks: make([]runnel.SendHook, 0, 4),
-		Processor: runnel.ProcessorOptions{Middleware: []runnel.Middleware{s.around("inherited")}},
+		WorkerName: "mill",
+		SendHooks:  make([]runnel.SendHook, 0, 4),
+		Processor:  runnel.ProcessorOptions{Middleware: []runnel.Middleware{s.around("inherited")}},
 	}
 	o.SendHooks = append(o.SendHooks, func(context.Context, *runnel.Sending) func([]runnel.Sent, error) { hooked++; return nil })
 	got := runnelotel.Instrument(o, s.options())
-	if len(o.SendHooks) != 1 || o.SendHooks[:2][1] != nil || len(o.Processor.Middleware) != 1 || got.Worker != "mill" {
+	if len(o.SendHooks) != 1 || o.SendHooks[:2][1] != nil || len(o.Processor.Middleware) != 1 || got.WorkerName != "mill" {
 		t.Errorf("from %+v to %+v", o, got)
 	}
 	app := runnel.New("shop", got)

@@ -76,7 +76,7 @@ func TestLinesOfOneTrace(t *testing.T) {
 			return &paper{}
 		}), &runnel.ProcessorOptions{
 			Middleware: []runnel.Middleware{middleware.Log(logger)},
-			Retry:      &runnel.Retry{Max: 2, Backoff: runnel.Backoff{First: time.Second}},
+			Retry:      &runnel.Retry{Max: 2, MinBackoff: time.Second},
 		})
 		return app
 	}, func(c *runneltest.Cluster) {

@@ -125,7 +125,7 @@ func (t *tracing) continued(ctx context.Context, e *runnel.Event) (context.Conte
 
 func (t *tracing) failed(ctx context.Context, span trace.Span, b *runnel.Batch, err error) {
 	if len(b.Events) > 1 {
-		span.SetAttributes(failedKey.Int(len(runnel.Failed(b, err))))
+		span.SetAttributes(failedKey.Int(len(b.Failed(err))))
 	}
 	fail(ctx, span, err)
 }

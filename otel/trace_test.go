@@ -172,7 +172,7 @@ func TestRetriesAndDelaysStayInTheTrace(t *testing.T) {
 			return errors.New("no ink")
 		}
 		return nil
-	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 5, Backoff: runnel.Backoff{First: time.Millisecond}}})
+	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 5, MinBackoff: time.Millisecond}})
 	work(t, app)
 	sent, err := orders.SendAfter(t.Context(), 50*time.Millisecond, order{"ada", 1})
 	if err != nil {

@@ -32,7 +32,7 @@ type appended struct {
 	stream *appview.Stream
 	entry  redisconn.Entry
 	at     time.Time // when a delayed event is due, else zero
-	once   string    // Outgoing.ID
+	once   string    // Outgoing.DedupID
 }
 
 func newRecorder(t testing.TB, reg *appview.View) *recorder {
@@ -102,7 +102,7 @@ func (r *recorder) add(a store.Append, n int) (id string, duplicate bool) {
 	return id, false
 }
 
-// onceKey is an Outgoing.ID.
+// onceKey is an Outgoing.DedupID.
 type onceKey struct {
 	stream    string
 	partition int
@@ -119,7 +119,7 @@ func (r *recorder) remember(once onceKey, id string) {
 // sentRecord is a record that was sent.
 type sentRecord struct {
 	record  any
-	id      string // Outgoing.ID
+	id      string // Outgoing.DedupID
 	key     string
 	headers map[string]string
 	at      time.Time

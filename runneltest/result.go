@@ -78,7 +78,7 @@ func SentEvents[U any](t testing.TB, r *Result, s *runnel.Stream[U]) []runnel.Ou
 		if !ok {
 			t.Fatalf("runneltest: stream %s of another app has records of type %T", s.Name(), sent.record)
 		}
-		out = append(out, runnel.Outgoing[U]{Record: record, ID: sent.id, Key: sent.key, Headers: sent.headers, At: sent.at})
+		out = append(out, runnel.Outgoing[U]{Record: record, DedupID: sent.id, Key: sent.key, Headers: sent.headers, At: sent.at})
 	}
 	return out
 }

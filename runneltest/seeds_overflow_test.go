@@ -31,7 +31,7 @@ func TestSimOverflowSeeds(t *testing.T) {
 				t.Parallel()
 				s := newStorm(t, n)
 				s.pace = stormPause / 8
-				s.stream.Size = overflowing
+				s.stream.MaxLen = overflowing
 				s.stream.Overflow = []runnel.Overflow{runnel.Reject, runnel.Block, runnel.DropOldest}[n%3]
 				runneltest.Sim(t, s.build, func(c *runneltest.Cluster) {
 					s.register(c)

@@ -62,8 +62,8 @@ func (s *retryStorm) build(o *runnel.Options) *runnel.App {
 		fn = runnel.EachBatch(5, 30*time.Millisecond, s.attempt)
 	}
 	parcels.Process("check", fn, &runnel.ProcessorOptions{
-		LockExpiry: stormExpiry, Grace: stormGrace,
-		Retry: &runnel.Retry{Max: stormAttempts, Order: s.order, Backoff: runnel.Backoff{First: 50 * time.Millisecond, Cap: time.Second}},
+		Lease: stormExpiry, Grace: stormGrace,
+		Retry: &runnel.Retry{Max: stormAttempts, Order: s.order, MinBackoff: 50 * time.Millisecond, MaxBackoff: time.Second},
 	})
 	return app
 }
@@ -109,7 +109,7 @@ func (s *retryStorm) attempt(ctx context.Context, events []*runnel.Event, parcel
 		if e.Attempt > stormAttempts+1 { // one more is for a suspect that did not run alone
 			s.t.Errorf("attempt %d of event %s", e.Attempt, e.ID)
 		}
-		lane := map[runnel.RetryOrder]string{runnel.RetryKey: parcels[i].Key, runnel.RetryLater: e.ID}[s.order]
+		lane := map[runnel.RetryOrder]string{runnel.OrderKey: parcels[i].Key, runnel.OrderNone: e.ID}[s.order]
 		if behind[lane] || fails(parcels[i], e.Attempt) {
 			behind[lane] = true
 			failed = append(failed, e)
@@ -183,7 +183,7 @@ func (s *retryStorm) burials() {
 
 func (s *retryStorm) judge() {
 	lanes := map[runnel.RetryOrder]history.Lanes{
-		runnel.RetryBlock: history.LanePartition, runnel.RetryKey: history.LaneKey, runnel.RetryLater: history.LaneEvent,
+		runnel.OrderPartition: history.LanePartition, runnel.OrderKey: history.LaneKey, runnel.OrderNone: history.LaneEvent,
 	}
 	report := history.Check(s.log.Records(), history.Options{Processors: []string{"check"}, Lanes: lanes[s.order]})
 	if !report.OK {

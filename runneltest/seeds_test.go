@@ -106,7 +106,7 @@ func (s *storm) build(o *runnel.Options) *runnel.App {
 	if s.batches {
 		fn = runnel.EachBatch(5, 30*time.Millisecond, s.handle)
 	}
-	parcels.Process("check", fn, &runnel.ProcessorOptions{LockExpiry: stormExpiry, Grace: stormGrace})
+	parcels.Process("check", fn, &runnel.ProcessorOptions{Lease: stormExpiry, Grace: stormGrace})
 	return app
 }
 

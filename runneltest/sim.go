@@ -125,7 +125,7 @@ func (c *Cluster) client(dial dialer) *redis.Client {
 }
 
 func (c *Cluster) options(name string, dial dialer) *runnel.Options {
-	return &runnel.Options{Redis: c.client(dial), Worker: name, Logger: c.logger().With("worker", name)}
+	return &runnel.Options{Redis: c.client(dial), WorkerName: name, Logger: c.logger().With("worker", name)}
 }
 
 func (c *Cluster) logger() *slog.Logger {

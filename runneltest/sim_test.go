@@ -36,7 +36,7 @@ func shop(fn runnel.ProcessFunc[order]) func(*runnel.Options) *runnel.App {
 	return func(o *runnel.Options) *runnel.App {
 		app := runnel.New("shop", o)
 		orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 1})
-		orders.Process("p", fn, &runnel.ProcessorOptions{LockExpiry: 2 * time.Second})
+		orders.Process("p", fn, &runnel.ProcessorOptions{Lease: 2 * time.Second})
 		return app
 	}
 }

@@ -87,7 +87,7 @@ func (s *source) start(p *worker.Processor, cancel context.CancelCauseFunc) {
 	s.began, s.grace, s.cancel = time.Now(), p.Grace, cancel
 	s.count, s.shelf = new(worker.Counters), newShelf(s)
 	s.retries = retryqueue.New(retryqueue.Config{
-		Retry: p.Retry, Store: s.shelf, Key: p.Key, Limit: p.Size, Partition: s.partition, Epoch: s.epoch,
+		Retry: p.Retry, Store: s.shelf, Key: p.Key, Limit: p.MaxLen, Partition: s.partition, Epoch: s.epoch,
 		Log: slog.New(slog.DiscardHandler), Counts: &s.count.Counts,
 	})
 	s.mu.Lock()

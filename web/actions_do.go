@@ -139,7 +139,7 @@ func retryDead(ctx context.Context, c *store.Client, cmd *command) (string, erro
 	if err != nil {
 		return "", err
 	}
-	done, err := operate.Retry(ctx, c, p.stream, p.processor, some, p.meta.Size)
+	done, err := operate.Retry(ctx, c, p.stream, p.processor, some, p.meta.MaxLen)
 	return count(len(done), "dead letter") + " retried", err
 }
 

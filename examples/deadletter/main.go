@@ -37,7 +37,7 @@ func main() {
 	}, &runnel.ProcessorOptions{
 		Middleware: []runnel.Middleware{
 			middleware.DeadLetter(dead),
-			middleware.Retry(2, 100*time.Millisecond), // before it is a dead letter
+			middleware.RetryInPlace(2, 100*time.Millisecond), // before it is a dead letter
 		},
 	})
 

@@ -32,7 +32,7 @@ func main() {
 
 	invoices.Process("remind", runnel.Each(func(ctx context.Context, e *runnel.Event, i Invoice) error {
 		// As SendAfter, with an ID: an invoice that is processed again has one reminder.
-		sent, err := reminders.SendEvents(ctx, runnel.Outgoing[Reminder]{Record: Reminder(i), After: 3 * time.Second, ID: e.SendID(0)})
+		sent, err := reminders.SendEvents(ctx, runnel.Outgoing[Reminder]{Record: Reminder(i), After: 3 * time.Second, DedupID: e.SendID(0)})
 		if err != nil {
 			return err
 		}

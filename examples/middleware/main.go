@@ -30,9 +30,9 @@ func main() {
 
 	payments.Process("post", post, &runnel.ProcessorOptions{
 		Middleware: []runnel.Middleware{ // outermost first, inside the app's
-			middleware.Retry(5, 100*time.Millisecond),
-			middleware.Timeout(3 * time.Second), // of each try
+			middleware.RetryInPlace(5, 100*time.Millisecond),
 		},
+		Timeout: 3 * time.Second,   // of each try
 		OnError: runnel.Quarantine, // when five tries have failed
 	})
 

@@ -95,7 +95,7 @@ func handler(app *runnel.App, orders *runnel.Stream[Order]) http.Handler {
 		}
 		// With an error the order may or may not be in. A client that gives each order a
 		// UUID as its Idempotency-Key may repeat the request: the order is in once.
-		once := runnel.Outgoing[Order]{Record: order, ID: r.Header.Get("Idempotency-Key")}
+		once := runnel.Outgoing[Order]{Record: order, DedupID: r.Header.Get("Idempotency-Key")}
 		if _, err := orders.SendEvents(r.Context(), once); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return

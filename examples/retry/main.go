@@ -31,7 +31,7 @@ func main() {
 	payments.Process("pay", runnel.Each(func(ctx context.Context, e *runnel.Event, p Payment) error {
 		switch {
 		case p.Customer == "nobody":
-			return runnel.Dead(errUnknown) // no other attempt helps
+			return runnel.DeadLetter(errUnknown) // no other attempt helps
 		case p.Customer == "ada" && e.Attempt < 3:
 			return errBusy
 		}
@@ -39,9 +39,9 @@ func main() {
 		return nil
 	}), &runnel.ProcessorOptions{
 		Retry: &runnel.Retry{
-			Max:     5, // then it is a dead letter: see `dead ls payments/pay`
-			Backoff: runnel.Backoff{First: 200 * time.Millisecond, Cap: time.Minute},
-			Order:   runnel.RetryKey, // later payments of the customer wait, others do not
+			Max:        5, // then it is a dead letter: see `dead ls payments/pay`
+			MinBackoff: 200 * time.Millisecond, MaxBackoff: time.Minute,
+			Order: runnel.OrderKey, // later payments of the customer wait, others do not
 		},
 	})
 

@@ -52,7 +52,7 @@ func (s streams) book(ctx context.Context, events *runnel.Events[Booking]) error
 		}
 		balance[booking.Account] += booking.Cents
 		receipt := Receipt{booking.Account, balance[booking.Account]}
-		once := runnel.Outgoing[Receipt]{Record: receipt, ID: event.SendID(0)} // a booking that is processed again has one receipt
+		once := runnel.Outgoing[Receipt]{Record: receipt, DedupID: event.SendID(0)} // a booking that is processed again has one receipt
 		if _, err := s.receipts.SendEvents(events.Context(), once); err != nil {
 			return err
 		}

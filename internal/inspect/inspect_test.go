@@ -54,7 +54,7 @@ func must(t *testing.T, err error) {
 
 func stream(t *testing.T, c *store.Client, name string, processors ...string) {
 	t.Helper()
-	_, err := c.EnsureMeta(t.Context(), name, store.Meta{Partitions: 4, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: processors})
+	_, err := c.EnsureMeta(t.Context(), name, store.Meta{Partitions: 4, MaxLen: 9, Codec: "json", Partitioner: "xxh64", Processors: processors})
 	must(t, err)
 }
 

@@ -67,7 +67,7 @@ func TestWatchIsCheap(t *testing.T) {
 	c, err := store.Open(redisconn.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 	must(t, err)
 	defer c.Close()
-	_, err = c.EnsureMeta(ctx, "orders", store.Meta{Partitions: 256, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"printer"}})
+	_, err = c.EnsureMeta(ctx, "orders", store.Meta{Partitions: 256, MaxLen: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"printer"}})
 	must(t, err)
 	g := rebalance.Group{}
 	for _, id := range []string{alice, bob} {

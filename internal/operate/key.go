@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/runnel-go/runnel/python"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -13,7 +15,7 @@ import (
 // Partitioner finds a stream's partitioner among those that every app has.
 func Partitioner(stream string, meta store.Meta) (*runnel.Partitioner, error) {
 	for _, p := range []*runnel.Partitioner{
-		runnel.XXHash, runnel.PythonPartitioner, runnel.PythonIntPartitioner, runnel.PythonMD5Partitioner, runnel.PythonIntMD5Partitioner,
+		runnel.XXHash, python.Partitioner, python.IntPartitioner, python.MD5Partitioner, python.IntMD5Partitioner,
 	} {
 		if p.Name == meta.Partitioner {
 			return p, nil

@@ -29,7 +29,7 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 	ctx := t.Context()
 	c := open(t, rdb, keys.Standalone)
 	for stream, partitions := range map[string]int{"orders": 3, "a.b": 1} {
-		_, err := c.EnsureMeta(ctx, stream, store.Meta{Partitions: partitions, Size: 100, Codec: "json", Partitioner: "xxh64", KeyField: "k", IDWindow: 60000, Processors: []string{"printer", "mailer"}})
+		_, err := c.EnsureMeta(ctx, stream, store.Meta{Partitions: partitions, MaxLen: 100, Codec: "json", Partitioner: "xxh64", KeyField: "k", DedupWindow: 60000, Processors: []string{"printer", "mailer"}})
 		must(t, err)
 	}
 	pipe := rdb.Pipeline()

@@ -18,7 +18,7 @@ func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	if _, err := c.EnsureMeta(t.Context(), "orders", Meta{Partitions: 16, Size: 1000, Codec: "json", Partitioner: "xxh64"}); err != nil {
+	if _, err := c.EnsureMeta(t.Context(), "orders", Meta{Partitions: 16, MaxLen: 1000, Codec: "json", Partitioner: "xxh64"}); err != nil {
 		t.Fatal(err)
 	}
 	send := func() (all []Appended) {

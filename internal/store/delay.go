@@ -33,7 +33,7 @@ type DelayedRecord struct {
 	Fields []string      // field, value, field, value, …
 	At     time.Time     // when it is due; zero: After from now
 	After  time.Duration // by Redis' clock
-	ID     string        // "" for none: what was sent under it within the stream's IDWindow is not sent again
+	ID     string        // "" for none: what was sent under it within the stream's DedupWindow is not sent again
 }
 
 func (r DelayedRecord) due() string {
@@ -140,7 +140,7 @@ func (p *delayPart) pack() (size int, err error) {
 
 func (c *Client) delayCall(ctx context.Context, p *delayPart) *redisconn.Call {
 	args := make([]any, 2, 2+3*len(p.packed))
-	args[0], args[1] = p.meta.Size, p.meta.idWindow()
+	args[0], args[1] = p.meta.MaxLen, p.meta.dedupWindow()
 	for n, packed := range p.packed {
 		once := ""
 		if p.rest[n].ID != "" {

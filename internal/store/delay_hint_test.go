@@ -11,7 +11,7 @@ import (
 // Workers hear of an event that is due before all others, and only of those.
 func TestDelayIsAnnounced(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100, Processors: []string{"p", "q"}})
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100, Processors: []string{"p", "q"}})
 		e.must(err)
 		heard := func() (n int64) {
 			for _, p := range []string{"p", "q"} {
@@ -44,11 +44,11 @@ func TestDelayIsAnnounced(t *testing.T) {
 // A processor that is the stream's first one is told at once.
 func TestTheFirstProcessorIsToldOfEarlierEvents(t *testing.T) {
 	e := realEnv(t)
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100})
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100})
 	e.must(err)
 	e.delay(later(0, 1, future)...)
 	other := newEnv(t, e.addr, true)
-	_, err = other.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 100, Processors: []string{"p"}})
+	_, err = other.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100, Processors: []string{"p"}})
 	e.must(err)
 	e.delay(later(1, 1, future.Add(-time.Minute))...)
 	equal(t, "messages", e.raw.XLen(e.ctx(), e.keys.Control("orders", "p")).Val(), int64(1))

@@ -45,7 +45,7 @@ func (e *env) move() Moved {
 // size gives partitions of the stream orders a length.
 func (e *env) size(n int64) {
 	e.t.Helper()
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: n, Processors: []string{"p"}})
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: n, Processors: []string{"p"}})
 	e.must(err)
 }
 

@@ -57,7 +57,7 @@ func (c *Client) Move(ctx context.Context, ps []StreamPartition) []Moved {
 			out[i].Err = p.wrap(err)
 			continue
 		}
-		calls = append(calls, redisconn.ScriptCall(ctx, moveScript, c.delayKeys(p.Stream, p.Partition), m.Size,
+		calls = append(calls, redisconn.ScriptCall(ctx, moveScript, c.delayKeys(p.Stream, p.Partition), m.MaxLen,
 			max(eventsPerTrip/share, leastMoved), max(bytesPerTrip/share, bytesPerTrip/eventsPerTrip*leastMoved)))
 		at = append(at, i)
 	}
@@ -93,7 +93,7 @@ func (c *Client) makeRoomFor(ctx context.Context, denied []*part, full map[*part
 		switch {
 		case r.err != nil:
 			m.Err = StreamPartition{denied[i].Stream, denied[i].Partition}.wrap(r.err)
-		case r.Length >= denied[i].meta.Size && denied[i].meta.Size > 0:
+		case r.Length >= denied[i].meta.MaxLen && denied[i].meta.MaxLen > 0:
 			m.Full = &r.FullError
 		}
 	}

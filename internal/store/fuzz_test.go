@@ -29,7 +29,7 @@ func FuzzStored(f *testing.F) {
 			if m.Version != MetaVersion {
 				t.Fatalf("%+v", m)
 			}
-			m.idWindow()
+			m.dedupWindow()
 		}
 		for _, since := range ParseHeartbeat(text).Running {
 			tell(t, since)

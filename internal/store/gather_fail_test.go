@@ -76,7 +76,7 @@ func TestASharedRoundTripWithoutAnAnswer(t *testing.T) {
 // What hits one of those that share a round trip is nothing to the others.
 func TestEachSenderHasItsOwnFailure(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 3, Overflow: OverflowReject, IDWindow: time.Hour.Milliseconds()})
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 3, Overflow: OverflowReject, DedupWindow: time.Hour.Milliseconds()})
 		e.must(err)
 		e.must(e.Append(e.ctx(), []Append{e.to(0, 0, 2)})[0].Err)
 		e.must(e.raw.Set(e.ctx(), e.to(3, 0, 0).Log, "x", 0).Err())

@@ -10,7 +10,7 @@ import (
 
 func TestForeignGroups(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		m, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 2, Size: 10, Processors: []string{"printer"}})
+		m, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 2, MaxLen: 10, Processors: []string{"printer"}})
 		e.must(err)
 		e.must(e.send(e.ctx(), 0, 6).Err)
 		p := e.owner("printer", 6, 6)

@@ -25,9 +25,9 @@ const MetaVersion = 1
 type Meta struct {
 	Version     int      `json:"v"`
 	Partitions  int      `json:"partitions"`
-	Size        int64    `json:"size"`
+	MaxLen      int64    `json:"size"`
 	Overflow    Overflow `json:"overflow,omitempty"`
-	IDWindow    int64    `json:"id_window,omitempty"` // ms
+	DedupWindow int64    `json:"id_window,omitempty"` // ms
 	Codec       string   `json:"codec"`
 	Partitioner string   `json:"partitioner"`
 	KeyField    string   `json:"key_field,omitempty"`
@@ -35,9 +35,9 @@ type Meta struct {
 	Processors  []string `json:"processors,omitempty"`
 }
 
-// idWindow is IDWindow, or ten minutes where the metadata says nothing: it may be
+// idWindow is DedupWindow, or ten minutes where the metadata says nothing: it may be
 // older than IDs are, and without a window a script would fail after its XADD.
-func (m Meta) idWindow() int64 { return cmp.Or(m.IDWindow, (10 * time.Minute).Milliseconds()) }
+func (m Meta) dedupWindow() int64 { return cmp.Or(m.DedupWindow, (10 * time.Minute).Milliseconds()) }
 
 // A MetaConflictError says that a stream is another one than a producer or
 // worker believes.
@@ -69,7 +69,7 @@ func (e *MetaConflictError) remedy() string {
 // EnsureMeta compares the stored metadata of a stream with m and returns it. The
 // first to call it stores m. Partitions, codec, partitioner and layout must agree,
 // else the error is a *MetaConflictError. Processors are added to the stored
-// ones; and what has processors, a worker, also sets Size, Overflow, IDWindow and
+// ones; and what has processors, a worker, also sets Size, Overflow, DedupWindow and
 // KeyField, as does a sender while no processor is registered.
 func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
 	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
@@ -198,14 +198,14 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 	m.Codec, m.Partitioner = either(m.Codec, own.Codec), either(m.Partitioner, own.Partitioner)
 	// Where no worker ever ran, as beside Python's runnel, the last sender decides.
 	worker := len(own.Processors) > 0 || len(m.Processors) == 0
-	if own.Size != 0 && (worker || m.Size == 0) {
-		m.Size = own.Size
+	if own.MaxLen != 0 && (worker || m.MaxLen == 0) {
+		m.MaxLen = own.MaxLen
 	}
 	if own.Overflow != "" && (worker || m.Overflow == "") {
 		m.Overflow = own.Overflow
 	}
-	if own.IDWindow != 0 && (worker || m.IDWindow == 0) {
-		m.IDWindow = own.IDWindow
+	if own.DedupWindow != 0 && (worker || m.DedupWindow == 0) {
+		m.DedupWindow = own.DedupWindow
 	}
 	if own.KeyField != "" && (worker || m.KeyField == "") {
 		m.KeyField = own.KeyField

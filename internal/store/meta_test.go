@@ -12,7 +12,7 @@ import (
 )
 
 func orders(processors ...string) Meta {
-	return Meta{Partitions: 16, Size: 1000, Codec: "json", Partitioner: "xxh64", KeyField: "customer", Processors: processors}
+	return Meta{Partitions: 16, MaxLen: 1000, Codec: "json", Partitioner: "xxh64", KeyField: "customer", Processors: processors}
 }
 
 func TestEnsureMeta(t *testing.T) {
@@ -30,10 +30,10 @@ func TestEnsureMeta(t *testing.T) {
 		equal(t, "first", first, want)
 
 		worker := orders("printer")
-		worker.Size = 5000
+		worker.MaxLen = 5000
 		got, err := e.EnsureMeta(e.ctx(), "orders", worker)
 		e.must(err)
-		want.Size, want.Processors = 5000, []string{"printer"}
+		want.MaxLen, want.Processors = 5000, []string{"printer"}
 		equal(t, "after a worker", got, want)
 		got, err = e.EnsureMeta(e.ctx(), "orders", orders()) // a producer of another size
 		e.must(err)

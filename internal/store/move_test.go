@@ -10,7 +10,7 @@ import (
 // Where the oldest entries make room, what is due is moved.
 func TestMoveDropsTheOldest(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 4, Overflow: OverflowDropOldest, Processors: []string{"p"}})
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 4, Overflow: OverflowDropOldest, Processors: []string{"p"}})
 		e.must(err)
 		e.must(e.delay(later(0, 7, past)...).Err)
 		log := e.keys.Partition("orders", 3)

@@ -20,7 +20,7 @@ func (e *env) sendIDs(ctx context.Context, ids ...string) Appended {
 
 func (e *env) window(size int64, window time.Duration) {
 	e.t.Helper()
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 2, Size: size, IDWindow: window.Milliseconds()})
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 2, MaxLen: size, DedupWindow: window.Milliseconds()})
 	e.must(err)
 }
 
@@ -107,7 +107,7 @@ func TestDuplicatesWantNoRoom(t *testing.T) {
 		t.Run(string(tt.policy), func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
 				_, err := e.EnsureMeta(e.ctx(), "orders", Meta{
-					Partitions: 1, Size: 5, Overflow: tt.policy, IDWindow: time.Hour.Milliseconds(), Processors: []string{"printer"},
+					Partitions: 1, MaxLen: 5, Overflow: tt.policy, DedupWindow: time.Hour.Milliseconds(), Processors: []string{"printer"},
 				})
 				e.must(err)
 				e.must(e.sendIDs(e.ctx(), "a", "b", "c", "d", "e").Err)
@@ -127,7 +127,7 @@ func TestDuplicatesWantNoRoom(t *testing.T) {
 // Metadata that was written before there were IDs says nothing of a window.
 func TestAnIDIsRememberedWithoutAWindow(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, Size: 10})
+		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 10})
 		e.must(err)
 		for _, want := range [][]bool{nil, {true}} {
 			got := e.sendIDs(e.ctx(), "a")

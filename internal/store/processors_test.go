@@ -27,7 +27,7 @@ func (e *env) process(partitions, processors, entries, size, given int) (all []P
 			all = append(all, p)
 		}
 	}
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, Size: 1000, Processors: names})
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, MaxLen: 1000, Processors: names})
 	e.must(err)
 	for some := range partitions {
 		p := e.raw.Pipeline()

@@ -32,7 +32,7 @@ type Replay struct {
 // ctx lives. If what was unknown then happened, ok is true and the ID "".
 // Otherwise, and for an event with too many fields for a script, the event is
 // appended first. Cut off between the two, a repetition within the stream's
-// IDWindow finds the entry and appends no second one; later, or with so many
+// DedupWindow finds the entry and appends no second one; later, or with so many
 // fields, it does.
 func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	wide := false

@@ -143,7 +143,7 @@ func TestReplayThatIsCutOff(t *testing.T) {
 func (e *env) meta(streams ...string) {
 	e.t.Helper()
 	for _, stream := range streams {
-		_, err := e.EnsureMeta(e.ctx(), stream, Meta{Partitions: 8, Size: 5, IDWindow: 600_000})
+		_, err := e.EnsureMeta(e.ctx(), stream, Meta{Partitions: 8, MaxLen: 5, DedupWindow: 600_000})
 		e.must(err)
 	}
 }
@@ -190,7 +190,7 @@ func TestReplayIntoAFullPartition(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
 		for n := range 2 {
 			e.must(e.raw.FlushAll(e.ctx()).Err())
-			_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 8, Size: 5, IDWindow: 600_000, Processors: []string{"printer"}})
+			_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 8, MaxLen: 5, DedupWindow: 600_000, Processors: []string{"printer"}})
 			e.must(err)
 			from, to := e.Partition("orders", "printer", 0), e.Partition("orders", "printer", n)
 			id := e.dead(from)

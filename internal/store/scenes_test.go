@@ -28,7 +28,7 @@ func meteredEnv(t *testing.T) (*env, *redistest.Meter) {
 func TestManyDelayedEventsDueAtOnce(t *testing.T) {
 	const partitions, events = 64, 2000
 	e, meter := meteredEnv(t)
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, Size: 10 * events, Overflow: OverflowReject, Processors: []string{"printer"}})
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, MaxLen: 10 * events, Overflow: OverflowReject, Processors: []string{"printer"}})
 	e.must(err)
 	first, d := e.dueKeys("orders", 0), Delay{Stream: "orders"}
 	for range events {
@@ -83,7 +83,7 @@ func (c broad) name(i int) string { return fmt.Sprint("processor", i) }
 // fill makes the stream, each partition as a copy of the first one.
 func (c broad) fill() {
 	c.t.Helper()
-	meta := Meta{Partitions: c.partitions, Size: int64(c.entries), Overflow: OverflowReject}
+	meta := Meta{Partitions: c.partitions, MaxLen: int64(c.entries), Overflow: OverflowReject}
 	var groups []any
 	for i := range c.processors {
 		meta.Processors = append(meta.Processors, c.name(i))

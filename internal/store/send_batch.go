@@ -17,7 +17,7 @@ type Append struct {
 	Records   [][]string // each: field, value, field, value, …
 
 	// IDs are, unless nil, the ID of each record, "" for none: what was appended
-	// under it within the stream's IDWindow is not appended again.
+	// under it within the stream's DedupWindow is not appended again.
 	IDs []string
 	// Self says that the caller processes this stream: it must not wait for room.
 	Self bool
@@ -107,7 +107,7 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 	var now []*part
 	budget := bytesPerCall
 	for _, p := range open {
-		n, size := batchOf(p.rest, p.meta.Size)
+		n, size := batchOf(p.rest, p.meta.MaxLen)
 		if len(now) > 0 && size > budget {
 			break
 		}

@@ -72,7 +72,7 @@ const roomTries = 10
 func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*part) {
 	for i, r := range c.room(ctx, full) {
 		p, policy := full[i], full[i].meta.Overflow
-		fits := r.Length+int64(p.need) <= p.meta.Size || p.meta.Size <= 0
+		fits := r.Length+int64(p.need) <= p.meta.MaxLen || p.meta.MaxLen <= 0
 		if fits {
 			p.tries++
 		}
@@ -113,7 +113,7 @@ func (c *Client) withRoom(ctx context.Context, stream string, partition int, try
 		return err
 	}
 	for {
-		if err := try(p.meta.Size); !errors.Is(err, ErrFull) {
+		if err := try(p.meta.MaxLen); !errors.Is(err, ErrFull) {
 			return err
 		}
 		for open, full := []*part(nil), []*part{p}; len(open) == 0; {
@@ -161,7 +161,7 @@ func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 			p.meta, err = c.recentMeta(ctx, p.Stream)
 		}
 		if out[i].err = err; err == nil {
-			p.need = int(min(int64(p.need), max(p.meta.Size, 1)))
+			p.need = int(min(int64(p.need), max(p.meta.MaxLen, 1)))
 			calls, at = append(calls, c.roomCall(ctx, p)), append(at, i)
 		}
 	}
@@ -184,7 +184,7 @@ func (c *Client) roomCall(ctx context.Context, p *part) *redisconn.Call {
 	if p.meta.Overflow == OverflowDropOldest {
 		drop = "1"
 	}
-	keys, args := []string{p.Log}, []any{p.meta.Size, p.need, drop, ExecutorIDLength}
+	keys, args := []string{p.Log}, []any{p.meta.MaxLen, p.need, drop, ExecutorIDLength}
 	for _, name := range p.meta.Processors {
 		keys = append(keys, c.keys.Ownership(p.Stream, name, p.Partition))
 		args = append(args, name)
@@ -193,7 +193,7 @@ func (c *Client) roomCall(ctx context.Context, p *part) *redisconn.Call {
 }
 
 func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
-	r.FullError = FullError{Stream: p.Stream, Partition: p.Partition, Size: p.meta.Size, Wanted: p.need}
+	r.FullError = FullError{Stream: p.Stream, Partition: p.Partition, Size: p.meta.MaxLen, Wanted: p.need}
 	v, err := reply.Slice()
 	if err != nil {
 		r.err = fmt.Errorf("make room: %w", classify(err))

@@ -12,7 +12,7 @@ import (
 // bounded writes the metadata of a stream with the processors printer and mailer.
 func (e *env) bounded(size int64, o Overflow, processors ...string) {
 	e.t.Helper()
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 1, Size: size, Overflow: o, Processors: processors})
+	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 1, MaxLen: size, Overflow: o, Processors: processors})
 	e.must(err)
 }
 

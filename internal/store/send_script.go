@@ -109,14 +109,14 @@ func (c *Client) send(ctx context.Context, parts []*part) []answer {
 func (s *sending) serves(p *part) bool {
 	first := s.parts[0]
 	return s.records+p.n <= recordsPerCall && first.Stream == p.Stream && (first.IDs == nil) == (p.IDs == nil) &&
-		first.meta.Size == p.meta.Size && first.meta.idWindow() == p.meta.idWindow()
+		first.meta.MaxLen == p.meta.MaxLen && first.meta.dedupWindow() == p.meta.dedupWindow()
 }
 
 // call is the script call: of the script for plain records, if all are.
 func (s *sending) call(ctx context.Context, c *Client) *redisconn.Call {
 	meta := s.parts[0].meta
 	if name, ok := s.plain(); ok {
-		args := append(make([]any, 0, 3+s.records), meta.Size, name, nil)
+		args := append(make([]any, 0, 3+s.records), meta.MaxLen, name, nil)
 		counts := make([]byte, 0, 2*len(s.parts))
 		for _, p := range s.parts {
 			s.keys, counts = append(s.keys, p.Log), binary.BigEndian.AppendUint16(counts, uint16(p.n)) // at most recordsPerCall
@@ -130,7 +130,7 @@ func (s *sending) call(ctx context.Context, c *Client) *redisconn.Call {
 	for _, p := range s.parts {
 		s.add(c, p)
 	}
-	args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.Size, meta.idWindow(), s.shapes)
+	args := append(make([]any, 0, 3+len(s.names)+len(s.args)), meta.MaxLen, meta.dedupWindow(), s.shapes)
 	return redisconn.ScriptCall(ctx, sendScript, s.keys, append(append(args, s.names...), s.args...)...)
 }
 

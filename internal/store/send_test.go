@@ -73,7 +73,7 @@ func TestAppend(t *testing.T) {
 func TestOneCallForAllSorts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{
-			Partitions: 8, Size: 3, Overflow: OverflowReject, IDWindow: time.Hour.Milliseconds(), Processors: []string{"printer"},
+			Partitions: 8, MaxLen: 3, Overflow: OverflowReject, DedupWindow: time.Hour.Milliseconds(), Processors: []string{"printer"},
 		})
 		e.must(err)
 		e.must(e.raw.Set(e.ctx(), "bad", "x", 0).Err())

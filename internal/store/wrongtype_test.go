@@ -43,7 +43,7 @@ func TestEachOperationNamesTheKeyOfAWrongType(t *testing.T) {
 func (e *env) withAllKeys(p Partition) {
 	e.t.Helper()
 	e.must(e.raw.FlushAll(e.ctx()).Err())
-	_, err := e.EnsureMeta(e.ctx(), p.Stream, Meta{Partitions: 1, Size: 3, IDWindow: time.Hour.Milliseconds(), Processors: []string{p.Processor}})
+	_, err := e.EnsureMeta(e.ctx(), p.Stream, Meta{Partitions: 1, MaxLen: 3, DedupWindow: time.Hour.Milliseconds(), Processors: []string{p.Processor}})
 	e.must(err)
 	e.own(p, tenure(alice, 1))
 	for _, id := range []string{"1-1", "2-1", "3-1"} {

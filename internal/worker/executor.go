@@ -148,7 +148,7 @@ func newMember(x *executor) *member {
 	m.fetch, m.acks = newFetcher(m), newAckers(m)
 	m.logBatch = newLogBatch(m.log.With("member", id))
 	m.coord = rebalance.NewCoordinator(rebalance.Config{
-		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.LockExpiry}, Partitions: x.p.Partitions,
+		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.Lease}, Partitions: x.p.Partitions,
 		Salt: rebalance.Salt(x.p.Stream, x.p.Name), JoinDelay: x.p.JoinDelay,
 		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: m, Logger: m.log.With("member", id),
 		OnAssign: func(generation int64, partitions []int) {
@@ -160,7 +160,7 @@ func newMember(x *executor) *member {
 }
 
 // lasted reports whether the member was more than a failed attempt.
-func (m *member) lasted() bool { return monotime.Now()-m.began > int64(m.p.LockExpiry) }
+func (m *member) lasted() bool { return monotime.Now()-m.began > int64(m.p.Lease) }
 
 // run joins, owns what it is assigned, and ends with ctx or a surprise. What it
 // starts has ended when it returns, but for functions of the user that do not.
@@ -221,13 +221,13 @@ func (m *member) Acquire(ctx context.Context, partition int, foreign time.Durati
 	place := m.w.client.Partition(m.p.Stream, m.p.Name, partition)
 	number := m.claim(partition)
 	sent := monotime.Now()
-	err := m.w.client.Lock(ctx, place, number, m.p.LockExpiry, foreign)
+	err := m.w.client.Lock(ctx, place, number, m.p.Lease, foreign)
 	var pos store.Takeover
 	locked := err == nil
 	if locked {
 		pos, err = m.w.client.Takeover(ctx, place, number, m.p.Start, m.history.largest(partition))
 	}
-	if err == nil && monotime.Now() >= leaseDeadline(sent, m.p.LockExpiry) {
+	if err == nil && monotime.Now() >= leaseDeadline(sent, m.p.Lease) {
 		err = errTooLate
 	}
 	m.note(ctx, partition, err)
@@ -235,7 +235,7 @@ func (m *member) Acquire(ctx context.Context, partition int, foreign time.Durati
 	case err == nil:
 		m.unclaim(partition)
 		m.history.saw(partition, pos.Epoch)
-		m.own(place, number, pos, leaseDeadline(sent, m.p.LockExpiry))
+		m.own(place, number, pos, leaseDeadline(sent, m.p.Lease))
 		return nil
 	case errors.Is(err, store.ErrHeld):
 		return fmt.Errorf("%w: %w", rebalance.ErrHeld, err)
@@ -268,7 +268,7 @@ func (m *member) claim(partition int) store.Claim {
 	t, ok := m.openClaims[partition]
 	if !ok {
 		m.next++
-		t = store.Claim{Executor: m.id, Number: m.next, Expiry: m.p.LockExpiry}
+		t = store.Claim{Executor: m.id, Number: m.next, Expiry: m.p.Lease}
 		m.openClaims[partition] = t
 	}
 	return t
@@ -308,7 +308,7 @@ func (m *member) note(ctx context.Context, partition int, err error) {
 // own starts the ownership.
 func (m *member) own(place store.Partition, number store.Claim, pos store.Takeover, lease int64) {
 	p := &partition{
-		keys: place, claim: number, epoch: pos.Epoch, given: pos.Delivered, expiry: m.p.LockExpiry,
+		keys: place, claim: number, epoch: pos.Epoch, given: pos.Delivered, expiry: m.p.Lease,
 		log:    m.log.With("partition", place.Number, "epoch", pos.Epoch),
 		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
 		markDirty: m.acks.mark, flushAcks: m.acks.hurry, count: m.count, isolation: m.w.isolation, worker: m.w.name,

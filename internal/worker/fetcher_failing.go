@@ -115,7 +115,7 @@ func (r *reader) unanswered(ctx context.Context, err error) {
 		return
 	}
 	m := r.f.x
-	switch lease, took := time.Duration(leaseDeadline(0, m.p.LockExpiry)), r.sight.fails(err); {
+	switch lease, took := time.Duration(leaseDeadline(0, m.p.Lease)), r.sight.fails(err); {
 	case took > lease:
 		m.surprise(fmt.Errorf("%w: %w", errNotReading, err))
 	case took > lease/4 && r.sight.tell():
@@ -126,7 +126,7 @@ func (r *reader) unanswered(ctx context.Context, err error) {
 // blind reports whether no read has been answered for longer than a lease.
 func (r *reader) blind() bool {
 	since := r.sight.failing()
-	return since != 0 && monotime.Now() > leaseDeadline(since, r.f.x.p.LockExpiry)
+	return since != 0 && monotime.Now() > leaseDeadline(since, r.f.x.p.Lease)
 }
 
 // notReading returns the partitions that are not read because reads fail, since when
@@ -171,7 +171,7 @@ func (m *member) open(ctx context.Context) {
 			retry.Recovered()
 			return
 		}
-		if len(works) > 0 && monotime.Now() > leaseDeadline(began, m.p.LockExpiry) {
+		if len(works) > 0 && monotime.Now() > leaseDeadline(began, m.p.Lease) {
 			m.log.Warn(fmt.Sprintf("reading over %d connections of %d", len(works), len(m.fetch.readers)), "err", err)
 			m.fetch.keep(works)
 			return
@@ -228,7 +228,7 @@ func (x *executor) standAside(ctx context.Context, m *member) {
 		}
 		x.setBlind(r.sight.err)
 	}
-	x.aside = min(max(2*x.aside, x.p.LockExpiry), longestAside)
+	x.aside = min(max(2*x.aside, x.p.Lease), longestAside)
 	timer := time.NewTimer(x.aside)
 	defer timer.Stop()
 	select {

@@ -38,7 +38,7 @@ func (m *member) firstHeartbeat(ctx context.Context) error {
 // heartbeat refreshes the heartbeat and every lock, three times per expiry, and
 // reads the membership on the way. It goes on while partitions are drained.
 func (m *member) heartbeat(ctx context.Context) {
-	every := m.p.LockExpiry / 3
+	every := m.p.Lease / 3
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	retry := outage.New(m.log, "refresh", &m.count.Errors)
@@ -68,7 +68,7 @@ func (m *member) heartbeat(ctx context.Context) {
 
 // heartbeatRequest is what a refresh writes and reads beside the locks.
 func (m *member) heartbeatRequest() store.Heartbeat {
-	return store.Heartbeat{Key: m.heartbeatKey, Expiry: m.p.LockExpiry, Info: m.heartbeatInfo(), Membership: m.membership}
+	return store.Heartbeat{Key: m.heartbeatKey, Expiry: m.p.Lease, Info: m.heartbeatInfo(), Membership: m.membership}
 }
 
 // refreshSoon asks for a refresh before its time: the heartbeat has something to tell.
@@ -97,7 +97,7 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 		renewals[n], owed[n] = p.counting(p.leaseRequest()), p.buffer.Owed()
 		calm[n], p.stored.calm = p.stored.calm, false
 	}
-	limit := m.p.LockExpiry / 3
+	limit := m.p.Lease / 3
 	if m.w.client.Clustered() {
 		limit /= 2 // what answers must not wait for what does not, beat after beat
 	}
@@ -131,7 +131,7 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 			m.judge(p, renewed[n].State)
 			continue
 		}
-		p.lease.Store(leaseDeadline(sent, m.p.LockExpiry))
+		p.lease.Store(leaseDeadline(sent, m.p.Lease))
 		p.countedBy(renewals[n], renewed[n])
 		m.wentBack(p, calm[n], renewals[n], renewed[n])
 		if renewed[n].OperatorVersion != p.notifications {

@@ -47,7 +47,7 @@ func (m *member) askForgotten(ctx context.Context) {
 	if len(known) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.p.LockExpiry/3) // a heartbeat waits for it
+	ctx, cancel := context.WithTimeout(ctx, m.p.Lease/3) // a heartbeat waits for it
 	defer cancel()
 	found, err := m.w.client.Forgotten(ctx, known)
 	if err != nil {

@@ -26,14 +26,14 @@ type Processor struct {
 	// or "$"; "" is the beginning.
 	Start string
 
-	LockExpiry, Grace, JoinDelay time.Duration
-	Prefetch                     int   // events read ahead per partition
-	Adapt                        bool  // that is the most; see pace
-	PrefetchBytes                int64 // and their bytes
-	ReadConns                    int
+	Lease, Grace, JoinDelay time.Duration
+	Prefetch                int   // events read ahead per partition
+	Adapt                   bool  // that is the most; see pace
+	PrefetchBytes           int64 // and their bytes
+	ReadConns               int
 
-	Retry *retryqueue.Retry // nil: none
-	Size  int64             // of the stream: as many events may be parked per partition
+	Retry  *retryqueue.Retry // nil: none
+	MaxLen int64             // of the stream: as many events may be parked per partition
 	// Key returns the key of an entry; false where it cannot be decoded.
 	Key func(redisconn.Entry) (key string, ok bool)
 

@@ -63,7 +63,7 @@ func (s *redisStore) Park(ps []store.Parking) error {
 		ids[i] = p.Entry.ID
 	}
 	err := s.persist(func(ctx context.Context) error {
-		return s.i.w.client.Park(ctx, s.t.keys, s.t.claim, s.i.p.Size, ps)
+		return s.i.w.client.Park(ctx, s.t.keys, s.t.claim, s.i.p.MaxLen, ps)
 	})
 	if err == nil {
 		s.moved(ids)
@@ -130,7 +130,7 @@ func (s *redisStore) persist(call func(ctx context.Context) error) error {
 func (m *member) restore(p *partition, pos store.Takeover) {
 	p.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
 	p.retries = retryqueue.New(retryqueue.Config{
-		Retry: m.p.Retry, Store: p.parked, Key: m.p.Key, Limit: m.p.Size,
+		Retry: m.p.Retry, Store: p.parked, Key: m.p.Key, Limit: m.p.MaxLen,
 		Partition: p.keys.Number, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.SetAside, Log: p.log, Counts: &p.count.Counts,
 	})
 	p.stale.Store(pos.Parked > 0)

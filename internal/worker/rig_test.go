@@ -42,7 +42,7 @@ func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 		}
 		defer client.Close()
 		p := &Processor{
-			Stream: "s", Name: "p", Partitions: 1, LockExpiry: 10 * time.Second, Grace: time.Second,
+			Stream: "s", Name: "p", Partitions: 1, Lease: 10 * time.Second, Grace: time.Second,
 			Prefetch: 256, PrefetchBytes: 1 << 20, ReadConns: 1,
 		}
 		p.Consume = func(_ context.Context, src Source) error {

@@ -91,7 +91,7 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 	defer client.Close()
 	before(raw, proxy)
 	p := &Processor{
-		Stream: "s", Name: "p", Partitions: partitions, LockExpiry: 10 * time.Second, Grace: time.Second,
+		Stream: "s", Name: "p", Partitions: partitions, Lease: 10 * time.Second, Grace: time.Second,
 		Prefetch: 4096, PrefetchBytes: prefetch, ReadConns: 1,
 	}
 	p.Consume = func(_ context.Context, src Source) error {

@@ -112,7 +112,7 @@ func (t *trimmer) trimStream(ctx context.Context, stream string, set []*partitio
 			}
 			meta.Processors = append(meta.Processors, p.keys.Processor)
 		}
-		requests[n] = store.TrimRequest{Log: p.keys.Log, Processors: meta.Processors, Size: meta.Size}
+		requests[n] = store.TrimRequest{Log: p.keys.Log, Processors: meta.Processors, Size: meta.MaxLen}
 	}
 	trimmed, err := t.w.client.Trim(ctx, requests)
 	for _, one := range trimmed {

@@ -63,7 +63,7 @@ func TestListsAfterFailures(t *testing.T) {
 		letters, err := inspect.Dead(t.Context(), s.client, "orders", "invoices", inspect.Filter{Partitions: []int{n}}, false)
 		s.must(err)
 		for _, d := range letters {
-			s.must(s.client.DropDead(t.Context(), s.client.Place("orders", "invoices", n), []string{d.Letter}))
+			s.must(s.client.DropDead(t.Context(), s.client.Partition("orders", "invoices", n), []string{d.Letter}))
 		}
 	}
 	b.click("Drop 1")

@@ -54,7 +54,7 @@ func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, ni
 
 // register makes the app as each of its workers does.
 func (s *shop) register(worker string) (*runnel.App, streams) {
-	app := runnel.New("shop", &runnel.Options{RedisURL: s.redis.URL(), Worker: worker, Logger: discard()})
+	app := runnel.New("shop", &runnel.Options{RedisURL: s.redis.URL(), WorkerName: worker, Logger: discard()})
 	key := func(o order) string { return o.Customer }
 	st := streams{
 		runnel.NewStream(app, "orders", key, &runnel.StreamOptions{Partitions: 16, KeyField: "customer"}),
@@ -78,9 +78,9 @@ func (s *shop) register(worker string) (*runnel.App, streams) {
 		return nil
 	}), &runnel.ProcessorOptions{Prefetch: 8})
 	st.orders.Process("invoices", runnel.Each(fails), &runnel.ProcessorOptions{
-		Retry: &runnel.Retry{Max: 2, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: time.Millisecond, Cap: time.Millisecond}}})
+		Retry: &runnel.Retry{Max: 2, Order: runnel.OrderKey, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}})
 	st.orders.Process("statistics", runnel.Each(fails), &runnel.ProcessorOptions{
-		Retry: &runnel.Retry{Max: 9, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: time.Hour, Cap: time.Hour}}})
+		Retry: &runnel.Retry{Max: 9, Order: runnel.OrderKey, MinBackoff: time.Hour, MaxBackoff: time.Hour}})
 	st.payments.Process("pay", runnel.Each(fails), &runnel.ProcessorOptions{OnError: runnel.Quarantine})
 	st.mails.Process("postman", runnel.Each(func(context.Context, *runnel.Event, order) error { return nil }), nil)
 	return app, st
@@ -222,7 +222,7 @@ func (s *shop) shared() bool {
 func (s *shop) many(partitions int) {
 	s.t.Helper()
 	_, err := s.client.EnsureMeta(s.t.Context(), "big", store.Meta{
-		Partitions: partitions, Size: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"reader"}})
+		Partitions: partitions, MaxLen: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"reader"}})
 	s.must(err)
 }
 

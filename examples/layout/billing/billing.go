@@ -21,7 +21,7 @@ func Register(app *runnel.App, placed *runnel.Stream[orders.Order]) {
 	invoices := runnel.NewStream(app, "invoices", func(i Invoice) string { return i.Customer }, nil)
 	placed.Process("invoice", runnel.Each(func(ctx context.Context, e *runnel.Event, o orders.Order) error {
 		// The ID is the same in every attempt, so that one order is one invoice.
-		_, err := invoices.SendEvents(ctx, runnel.Outgoing[Invoice]{Record: Invoice{o.Customer, o.Cents}, ID: e.SendID(0)})
+		_, err := invoices.SendEvents(ctx, runnel.Outgoing[Invoice]{Record: Invoice{o.Customer, o.Cents}, DedupID: e.SendID(0)})
 		return err
 	}), nil)
 	invoices.Process("print", runnel.Each(func(ctx context.Context, e *runnel.Event, i Invoice) error {

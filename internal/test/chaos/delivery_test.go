@@ -86,8 +86,8 @@ func deliver(log *history.Log, jobs *runnel.Stream[job]) {
 		}
 		return it.Complete()
 	})), &runnel.ProcessorOptions{
-		LockExpiry: lockExpiry, Grace: grace,
-		Retry: &runnel.Retry{Max: attempts, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: 20 * time.Millisecond, Cap: 200 * time.Millisecond}},
+		Lease: lockExpiry, Grace: grace,
+		Retry: &runnel.Retry{Max: attempts, Order: runnel.OrderKey, MinBackoff: 20 * time.Millisecond, MaxBackoff: 200 * time.Millisecond},
 	})
 }
 
@@ -114,7 +114,7 @@ func (d *delivery) delay(ctx context.Context, log *history.Log, jobs *runnel.Str
 // which the answer may be lost. No wipe comes between an answer and the record of it.
 func (d *delivery) sendLater(log *history.Log, jobs *runnel.Stream[job], key string) runnel.Sent {
 	after := rand.N(2 * time.Second)
-	out := runnel.Outgoing[job]{Record: job{key, 1}, ID: key, After: after}
+	out := runnel.Outgoing[job]{Record: job{key, 1}, DedupID: key, After: after}
 	var now time.Time
 	awaitNil(d.t, "time of the server", func(ctx context.Context) (err error) {
 		now, err = d.topo.client().Time(ctx).Result()

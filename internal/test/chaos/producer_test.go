@@ -63,7 +63,7 @@ func (s *scene) sendOnce(log *history.Log, jobs *runnel.Stream[job], batch []job
 	for i, j := range batch {
 		out[i].Record = j
 		if s.delivery != nil {
-			out[i].ID = fmt.Sprint(j.Key, "/", j.Seq) // what is sent again is not appended again
+			out[i].DedupID = fmt.Sprint(j.Key, "/", j.Seq) // what is sent again is not appended again
 		}
 	}
 	sent, err := jobs.SendEvents(context.WithoutCancel(s.t.Context()), out...)

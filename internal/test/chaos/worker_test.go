@@ -36,15 +36,15 @@ type job struct {
 // declare makes the app that workers and producers share. end closes it.
 func declare(w way, worker string) (app *runnel.App, jobs *runnel.Stream[job], end func()) {
 	o := &runnel.Options{
-		Worker:     worker,
+		WorkerName: worker,
 		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Processor:  runnel.ProcessorOptions{LockExpiry: lockExpiry, Grace: grace},
+		Processor:  runnel.ProcessorOptions{Lease: lockExpiry, Grace: grace},
 		Durability: runnel.Durability{Timeout: lockExpiry / 2},
 	}
 	leave := w.use(o)
 	app = runnel.New("chaos", o)
 	jobs = runnel.NewStream(app, "jobs", func(j job) string { return j.Key },
-		&runnel.StreamOptions{Partitions: partitions, Size: 20_000, IDWindow: 2 * time.Minute})
+		&runnel.StreamOptions{Partitions: partitions, MaxLen: 20_000, DedupWindow: 2 * time.Minute})
 	return app, jobs, func() {
 		app.Close()
 		leave()

@@ -34,8 +34,8 @@ type leaver struct {
 func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 	app := runnel.New("shop", &runnel.Options{
 		RedisURL: url, KeyLayout: l.layout, Logger: slog.New(slog.NewTextHandler(l, nil)), LeaderPoll: 200 * time.Millisecond,
-		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key", IDWindow: time.Hour},
-		Processor: runnel.ProcessorOptions{LockExpiry: expiry, Grace: 300 * time.Millisecond},
+		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key", DedupWindow: time.Hour},
+		Processor: runnel.ProcessorOptions{Lease: expiry, Grace: 300 * time.Millisecond},
 	})
 	l.t.Cleanup(func() { app.Close() })
 	s := runnel.NewStream(app, "steps", func(s step) string { return s.Key }, nil)
@@ -59,7 +59,7 @@ func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 		return nil
 	})
 	s.Process("buryer", fragile, &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 1}})
-	s.Process("waiter", fragile, &runnel.ProcessorOptions{Retry: &runnel.Retry{Order: runnel.RetryLater, Max: 9, Backoff: runnel.Backoff{First: time.Hour}}})
+	s.Process("waiter", fragile, &runnel.ProcessorOptions{Retry: &runnel.Retry{Order: runnel.OrderNone, Max: 9, MinBackoff: time.Hour}})
 	s.Process("fragile", fragile, &runnel.ProcessorOptions{OnError: runnel.Quarantine})
 	app.Every("nightly", time.Hour, func(context.Context) error { l.ran.Add(1); return nil }, &runnel.TaskOptions{Leader: true, Durable: true})
 	return app, s
@@ -106,7 +106,7 @@ func (l *leaver) sends(s *runnel.Stream[step], n int, after time.Duration) {
 	l.t.Helper()
 	for k := range movedKeys {
 		key := fmt.Sprint("k", k)
-		if _, err := s.SendEvents(l.t.Context(), runnel.Outgoing[step]{Record: step{key, n}, ID: fmt.Sprint(key, "-", n), After: after}); err != nil {
+		if _, err := s.SendEvents(l.t.Context(), runnel.Outgoing[step]{Record: step{key, n}, DedupID: fmt.Sprint(key, "-", n), After: after}); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -188,7 +188,7 @@ func (l *leaver) after(url, quarantined string) {
 	l.command(app, "processor resume steps/fragile --partition "+quarantined, "")
 	l.command(app, "dead replay steps/buryer --yes", "")
 	l.command(app, "retry now steps/waiter", "")
-	sent, err := s.SendEvents(l.t.Context(), runnel.Outgoing[step]{Record: step{"k7", 2}, ID: "k7-2"}, runnel.Outgoing[step]{Record: step{"k8", 6}, ID: "k8-6", After: time.Hour})
+	sent, err := s.SendEvents(l.t.Context(), runnel.Outgoing[step]{Record: step{"k7", 2}, DedupID: "k7-2"}, runnel.Outgoing[step]{Record: step{"k8", 6}, DedupID: "k8-6", After: time.Hour})
 	if err != nil || !sent[0].Duplicate || !sent[1].Duplicate {
 		l.t.Errorf("sent again: %+v, %v", sent, err)
 	}

@@ -53,7 +53,7 @@ func (r *rig) options(adjust func(*runnel.Options)) *runnel.Options {
 	o := &runnel.Options{
 		RedisURL: r.k.URL(), Logger: slog.New(slog.NewTextHandler(r, nil)),
 		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key"},
-		Processor: runnel.ProcessorOptions{LockExpiry: expiry, Grace: time.Second},
+		Processor: runnel.ProcessorOptions{Lease: expiry, Grace: time.Second},
 	}
 	if adjust != nil {
 		adjust(o)
@@ -178,7 +178,7 @@ func (x *sender) run() {
 		for k := range x.keys {
 			key := fmt.Sprint("k", k)
 			for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-				_, err := x.s.SendEvents(context.Background(), runnel.Outgoing[step]{Record: step{key, n}, ID: fmt.Sprint(key, "-", n)})
+				_, err := x.s.SendEvents(context.Background(), runnel.Outgoing[step]{Record: step{key, n}, DedupID: fmt.Sprint(key, "-", n)})
 				if err == nil {
 					break
 				}

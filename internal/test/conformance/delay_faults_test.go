@@ -32,7 +32,7 @@ var breaks = []struct {
 // lease outlasts a reply that never comes.
 func onePartition(o *runnel.Options) {
 	o.Stream.Partitions = 1
-	o.Processor.LockExpiry = 20 * time.Second
+	o.Processor.Lease = 20 * time.Second
 }
 
 // A worker whose n-th move breaks in one of four ways moves everything all the
@@ -111,7 +111,7 @@ func TestBrokenDelays(t *testing.T) {
 				at := time.Now().Add(time.Hour)
 				a.sendAt(at, "k", 1)
 				rule := proxy.On("EVALSHA", 1).Containing(dueKey).Do(h.action)
-				out := []runnel.Outgoing[parcel]{{Record: parcel{Key: "k", Seq: 2}, At: at, ID: "2"}, {Record: parcel{Key: "k", Seq: 3}, At: at, ID: "3"}}
+				out := []runnel.Outgoing[parcel]{{Record: parcel{Key: "k", Seq: 2}, At: at, DedupID: "2"}, {Record: parcel{Key: "k", Seq: 3}, At: at, DedupID: "3"}}
 				_, err := a.parcels.SendEvents(t.Context(), out...)
 				rule.Wait(t)
 				var failed *runnel.SendError
@@ -211,7 +211,7 @@ func TestLostHintOfADelay(t *testing.T) {
 		proxy := faultproxy.Start(t, addr)
 		w := newWatcher(t)
 		a := newParcelApp(t, "redis://"+addr, "w1", func(o *runnel.Options) {
-			o.Stream.Partitions, o.Processor.LockExpiry = 1, 3*time.Second
+			o.Stream.Partitions, o.Processor.Lease = 1, 3*time.Second
 		})
 		w.process(a, "check", nil, nil)
 		a.run()
@@ -241,7 +241,7 @@ func TestDelayedParcelsSurviveEverything(t *testing.T) {
 		proxy := faultproxy.Start(t, srv.Addr())
 		proxies = append(proxies, proxy)
 		a := newParcelApp(t, "redis://"+proxy.Addr(), name, func(o *runnel.Options) {
-			o.Stream.Partitions, o.Processor.LockExpiry = partitions, shortExpiry
+			o.Stream.Partitions, o.Processor.Lease = partitions, shortExpiry
 		})
 		w.process(a, "check", nil, nil)
 		return a.run()
@@ -286,7 +286,7 @@ func TestManyMovers(t *testing.T) {
 		var workers []*parcelApp
 		for i := range 3 {
 			a := newParcelApp(t, "redis://"+addr, fmt.Sprint("w", i), func(o *runnel.Options) {
-				o.Stream.Partitions, o.Processor.LockExpiry = partitions, 5*time.Second
+				o.Stream.Partitions, o.Processor.Lease = partitions, 5*time.Second
 			})
 			w.process(a, "check", nil, nil)
 			w.process(a, "count", nil, nil)
@@ -345,7 +345,7 @@ func TestDueWhileFull(t *testing.T) {
 		open := make(chan struct{})
 		a := newParcelApp(t, "redis://"+addr, "w1", func(o *runnel.Options) {
 			onePartition(o)
-			o.Stream.Size = size
+			o.Stream.MaxLen = size
 		})
 		w.process(a, "check", nil, func(ctx context.Context, _ parcel) error {
 			select {

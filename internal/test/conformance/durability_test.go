@@ -131,7 +131,7 @@ func TestWhatIsNotReplicatedIsSentAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSevered(t)
-			out := runnel.Outgoing[parcel]{Record: parcel{Key: "a", Seq: 1}, ID: "order-1"}
+			out := runnel.Outgoing[parcel]{Record: parcel{Key: "a", Seq: 1}, DedupID: "order-1"}
 			s.producer(runnel.Durability{MinReplicas: 1, Timeout: 30 * time.Second}).send() // the metadata
 			s.sever()
 			p := s.producer(runnel.Durability{MinReplicas: 1, Timeout: 200 * time.Millisecond})
@@ -172,7 +172,7 @@ func TestAPartitionIsTakenOverWhenAReplicaKnows(t *testing.T) {
 	handled := make(chan int64, 10)
 	a := newParcelApp(t, "redis://"+way.Addr(), "worker", func(o *runnel.Options) {
 		o.Durability = runnel.Durability{MinReplicas: 1, Timeout: 200 * time.Millisecond}
-		o.Processor.LockExpiry = time.Minute // longer than the test
+		o.Processor.Lease = time.Minute // longer than the test
 		o.Stream.Partitions = 4
 	})
 	a.parcels.Process("check", runnel.Each(func(_ context.Context, _ *runnel.Event, p parcel) error {
@@ -216,7 +216,7 @@ func TestALateConfirmationIsNoLease(t *testing.T) {
 	handled := make(chan int64, 10)
 	a := newParcelApp(t, server.URL(), "worker", func(o *runnel.Options) {
 		o.Durability = runnel.Durability{MinReplicas: 1, Timeout: 30 * time.Second}
-		o.Processor.LockExpiry = time.Second
+		o.Processor.Lease = time.Second
 		o.Stream.Partitions = 1
 	})
 	a.parcels.Process("check", runnel.Each(func(_ context.Context, _ *runnel.Event, p parcel) error {

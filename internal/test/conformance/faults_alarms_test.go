@@ -40,7 +40,7 @@ func newAlarms(t *testing.T) *alarms {
 
 func (a *alarms) worker(name, url string) *parcelApp {
 	w := newParcelApp(a.t, url, name, func(o *runnel.Options) {
-		o.Stream.Partitions, o.Processor.LockExpiry = 2, shortExpiry
+		o.Stream.Partitions, o.Processor.Lease = 2, shortExpiry
 	})
 	a.tr.process(w, "check", nil, nil)
 	a.workers = append(a.workers, w.run())

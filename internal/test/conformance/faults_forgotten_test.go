@@ -57,7 +57,7 @@ func stored(t *testing.T, rdb *redis.Client, partition int) bool {
 func twoWorkers(t *testing.T, srv *redistest.Server, tr *tracker) (workers []*parcelApp) {
 	for _, name := range []string{"w1", "w2"} {
 		a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
-			o.Stream.Partitions, o.Processor.LockExpiry = 2, shortExpiry
+			o.Stream.Partitions, o.Processor.Lease = 2, shortExpiry
 		})
 		tr.process(a, "check", nil, nil)
 		workers = append(workers, a.run())

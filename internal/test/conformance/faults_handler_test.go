@@ -17,7 +17,7 @@ import (
 // quick makes a stream of one partition and short times.
 func quick(o *runnel.Options) {
 	o.Stream.Partitions = 1
-	o.Processor.LockExpiry = shortExpiry
+	o.Processor.Lease = shortExpiry
 	o.Processor.Grace = 200 * time.Millisecond
 }
 

@@ -64,7 +64,7 @@ func newParcelApp(t testing.TB, url, name string, adjust func(*runnel.Options)) 
 	ro.Dialer = a.requests.Dial
 	shared := redis.NewClient(ro)
 	t.Cleanup(func() { shared.Close() })
-	o := runnel.Options{Redis: shared, Worker: name, Logger: a.log.logger()}
+	o := runnel.Options{Redis: shared, WorkerName: name, Logger: a.log.logger()}
 	if adjust != nil {
 		adjust(&o)
 	}

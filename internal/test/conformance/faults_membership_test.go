@@ -37,7 +37,7 @@ func TestAMembershipThatCannotBeReadStopsNoOwner(t *testing.T) {
 			workers := []*parcelApp{}
 			for _, name := range []string{"w1", "w2", "w3"} {
 				a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
-					o.Stream.Partitions, o.Processor.LockExpiry = 4, shortExpiry
+					o.Stream.Partitions, o.Processor.Lease = 4, shortExpiry
 				})
 				tr.process(a, "check", nil, nil)
 				workers = append(workers, a)

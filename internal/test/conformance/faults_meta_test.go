@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/python"
+
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/store"
@@ -22,7 +24,7 @@ func TestMetadataConflict(t *testing.T) {
 	}{
 		{"partitions", func(o *runnel.Options) { o.Stream.Partitions = 32 }, []string{"partitions", "16", "32"}},
 		{"codec", func(o *runnel.Options) { o.Stream.Codec = codec.Gzip(codec.JSON) }, []string{"codec", "msgpack", "gzip+json"}},
-		{"partitioner", func(o *runnel.Options) { o.Stream.Partitioner = runnel.PythonPartitioner }, []string{"partitioner", "xxh64", "python-repr-xxh64"}},
+		{"partitioner", func(o *runnel.Options) { o.Stream.Partitioner = python.Partitioner }, []string{"partitioner", "xxh64", "python-repr-xxh64"}},
 		{"key layout", func(o *runnel.Options) { o.KeyLayout = runnel.LayoutCluster }, []string{"key layout", "standalone", "cluster"}},
 	}
 	for _, tt := range tests {

@@ -50,8 +50,8 @@ func TestRegistrationMistakes(t *testing.T) {
 		{"long name", func() { stream(fresh()).Process(strings.Repeat("x", 65), nothing, nil) }, []string{"stream parcels", "64"}},
 		{"no function", func() { stream(fresh()).Process("check", nil, nil) }, []string{"stream parcels", "check", "nil"}},
 		{"expiry too short", func() {
-			stream(fresh()).Process("check", nothing, &runnel.ProcessorOptions{LockExpiry: time.Millisecond})
-		}, []string{"stream parcels", "check", "LockExpiry 1ms"}},
+			stream(fresh()).Process("check", nothing, &runnel.ProcessorOptions{Lease: time.Millisecond})
+		}, []string{"stream parcels", "check", "Lease 1ms"}},
 		{"partitions", func() {
 			runnel.NewStream(fresh(), "parcels", parcelKey, &runnel.StreamOptions{Partitions: -1})
 		}, []string{"parcels", "Partitions -1"}},

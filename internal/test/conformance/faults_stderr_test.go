@@ -48,7 +48,7 @@ func TestALogThatStandsStillHoldsUpNothing(t *testing.T) {
 	a := newParcelApp(t, srv.URL(), "w1", func(o *runnel.Options) {
 		o.Logger = slog.New(fullPipe{o.Logger.Handler(), &full, &held, freed})
 		o.Stream.Partitions = 4
-		o.Processor.LockExpiry, o.Processor.Grace = shortExpiry, time.Second
+		o.Processor.Lease, o.Processor.Grace = shortExpiry, time.Second
 	})
 	tr.process(a, "check", nil, nil)
 	producer := newProducer(t, srv.URL(), 4)

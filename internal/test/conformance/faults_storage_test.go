@@ -41,7 +41,7 @@ func openShop(t *testing.T, url string, pace time.Duration) *shop {
 func (s *shop) start(url, name string) *parcelApp {
 	a := newParcelApp(s.t, url, name, func(o *runnel.Options) {
 		o.Stream.Partitions = 4
-		o.Processor.LockExpiry = shortExpiry
+		o.Processor.Lease = shortExpiry
 	})
 	s.tr.process(a, "check", nil, func(context.Context, *runnel.Event, parcel) error {
 		<-time.After(s.pace)

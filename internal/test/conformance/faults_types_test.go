@@ -46,7 +46,7 @@ func spoil(t *testing.T, rdb *redis.Client, key string) {
 func startTyped(t *testing.T, srv *redistest.Server, tr *tracker) *parcelApp {
 	a := newParcelApp(t, srv.URL(), "w1", func(o *runnel.Options) {
 		o.Stream.Partitions = 4
-		o.Processor.LockExpiry = shortExpiry
+		o.Processor.Lease = shortExpiry
 	})
 	tr.process(a, "check", nil, func(context.Context, *runnel.Event, parcel) error { return nil })
 	return a

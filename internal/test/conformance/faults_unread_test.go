@@ -77,7 +77,7 @@ func (d *doorway) endReads(t testing.TB, admin *redis.Client, most int) (ended i
 func throughDoor(t testing.TB, srv *redistest.Server, tr *tracker, name string, adjust func(*runnel.Options)) (*parcelApp, *doorway) {
 	d := newDoorway(t, srv.URL())
 	a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
-		o.Redis, o.Stream.Partitions, o.Processor.LockExpiry = d.rdb, 8, shortExpiry
+		o.Redis, o.Stream.Partitions, o.Processor.Lease = d.rdb, 8, shortExpiry
 		if adjust != nil {
 			adjust(o)
 		}

@@ -133,7 +133,7 @@ func (r *rig) send(proxy *faultproxy.Proxy, calls, records int) {
 	app := runnel.New(r.keys.App, &runnel.Options{RedisURL: "redis://" + proxy.Addr()})
 	defer app.Close()
 	jobs := runnel.NewStream(app, r.stream, func(j job) string { return j.Key },
-		&runnel.StreamOptions{Partitions: r.partitions, Size: 1 << 40})
+		&runnel.StreamOptions{Partitions: r.partitions, MaxLen: 1 << 40})
 	seq := int64(0)
 	for range calls {
 		var batch []job

@@ -104,7 +104,7 @@ func rigOn(t testing.TB, srv *redistest.Server, app, stream, processor string, p
 	return &rig{
 		t: t, srv: srv, rdb: srv.Client(t), client: client, keys: k,
 		stream: stream, processor: processor, partitions: partitions,
-		options: runnel.ProcessorOptions{LockExpiry: expiry, Grace: 10 * time.Second},
+		options: runnel.ProcessorOptions{Lease: expiry, Grace: 10 * time.Second},
 		log:     log, records: log.Records, seqs: map[int]int64{}, events: map[string]chan struct{}{},
 	}
 }
@@ -150,12 +150,12 @@ func (r *rig) startVia(name string, proxy *faultproxy.Proxy) *member {
 	r.t.Helper()
 	m := &member{name: name, proxy: proxy, output: &output{}, done: make(chan struct{})}
 	m.app = runnel.New(r.keys.App, &runnel.Options{
-		RedisURL: "redis://" + proxy.Addr(), Worker: name,
+		RedisURL: "redis://" + proxy.Addr(), WorkerName: name,
 		Logger: slog.New(slog.NewTextHandler(m.output, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	log := r.log.As(name)
 	jobs := runnel.NewStream(m.app, r.stream, func(j job) string { return j.Key },
-		&runnel.StreamOptions{Partitions: r.partitions, Size: 1 << 40})
+		&runnel.StreamOptions{Partitions: r.partitions, MaxLen: 1 << 40})
 	options := r.options
 	jobs.Process(r.processor, func(ctx context.Context, events *runnel.Events[job]) error {
 		defer func() {

@@ -40,8 +40,8 @@ func stopYourself(args []string) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	r := &rig{stream: streamName, processor: processorName, events: map[string]chan struct{}{}}
-	app := runnel.New("fence", &runnel.Options{RedisURL: args[0], Worker: stoppedName})
-	jobs := runnel.NewStream(app, streamName, func(j job) string { return j.Key }, &runnel.StreamOptions{Partitions: stoppedPartitions, Size: 1 << 40})
+	app := runnel.New("fence", &runnel.Options{RedisURL: args[0], WorkerName: stoppedName})
+	jobs := runnel.NewStream(app, streamName, func(j job) string { return j.Key }, &runnel.StreamOptions{Partitions: stoppedPartitions, MaxLen: 1 << 40})
 	var others sync.WaitGroup
 	others.Add(stoppedPartitions - 1)
 	over := make(chan struct{})
@@ -60,7 +60,7 @@ func stopYourself(args []string) int {
 			<-over
 		}
 		return errors.Join(err, it.Complete())
-	}), &runnel.ProcessorOptions{LockExpiry: time.Second})
+	}), &runnel.ProcessorOptions{Lease: time.Second})
 	if err := errors.Join(app.Run(ctx), log.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -125,7 +125,7 @@ func startMany(ctx context.Context, t *testing.T, url string, running *sync.Wait
 		running.Go(func() {
 			p.run(ctx, t, func() *runnel.App {
 				app := runnel.New("post", &runnel.Options{
-					RedisURL: url, Worker: fmt.Sprint("w", n), Logger: slog.New(slog.DiscardHandler), Stream: runnel.StreamOptions{Partitions: partitions},
+					RedisURL: url, WorkerName: fmt.Sprint("w", n), Logger: slog.New(slog.DiscardHandler), Stream: runnel.StreamOptions{Partitions: partitions},
 				})
 				s := runnel.NewStream(app, "parcels", parcelKey, nil)
 				s.Process("check", runnel.Each(func(context.Context, *runnel.Event, parcel) error { return nil }), nil)

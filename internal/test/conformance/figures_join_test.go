@@ -88,7 +88,7 @@ func TestSlowHandlerSurvivesAJoin(t *testing.T) {
 	start := func(name string) *parcelApp {
 		a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
 			o.Stream.Partitions = partitions
-			o.Processor.LockExpiry = shortExpiry
+			o.Processor.Lease = shortExpiry
 		})
 		tr.process(a, "check", nil, func(_ context.Context, _ *runnel.Event, p parcel) error {
 			if p.Seq == 1 {

@@ -39,7 +39,7 @@ const retryAttempts = 3
 // every seventh each time.
 func retryRig(t *testing.T, srv *redistest.Server, app string, order runnel.RetryOrder, expiry time.Duration) *rig {
 	r := rigOn(t, srv, app, streamName, processorName, 1, expiry)
-	r.options.Retry = &runnel.Retry{Max: retryAttempts, Order: order, Backoff: runnel.Backoff{First: 20 * time.Millisecond, Jitter: -1}}
+	r.options.Retry = &runnel.Retry{Max: retryAttempts, Order: order, MinBackoff: 20 * time.Millisecond, Jitter: -1}
 	r.hook(func(_ context.Context, e *runnel.Event) error {
 		if e.Attempt > retryAttempts+1 {
 			t.Errorf("attempt %d of event %s", e.Attempt, e.ID)
@@ -112,7 +112,7 @@ func (r *rig) settled(lanes history.Lanes) *history.Report {
 }
 
 var lanesOf = map[runnel.RetryOrder]history.Lanes{
-	runnel.RetryBlock: history.LanePartition, runnel.RetryKey: history.LaneKey, runnel.RetryLater: history.LaneEvent,
+	runnel.OrderPartition: history.LanePartition, runnel.OrderKey: history.LaneKey, runnel.OrderNone: history.LaneEvent,
 }
 
 // A worker that loses the request or the reply of a step between park, attempt,

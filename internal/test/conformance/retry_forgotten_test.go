@@ -17,7 +17,7 @@ import (
 func TestParkedEventForgottenByRedis(t *testing.T) {
 	srv := redistest.Start(t)
 	r := rigOn(t, srv, "forgotten", streamName, processorName, 1, 3*time.Second)
-	r.options.Retry = &runnel.Retry{Max: 9, Order: runnel.RetryLater}
+	r.options.Retry = &runnel.Retry{Max: 9, Order: runnel.OrderNone}
 	var mended atomic.Bool
 	r.hook(func(_ context.Context, e *runnel.Event) error {
 		if !mended.Load() && e.Attempt == 1 {

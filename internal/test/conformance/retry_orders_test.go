@@ -67,7 +67,7 @@ type poisonedApp struct {
 }
 
 func (p *poisonedRun) app(t *testing.T, srv *redistest.Server, name, worker string) poisonedApp {
-	a := runnel.New(name, &runnel.Options{RedisURL: srv.URL(), Worker: worker, Logger: new(logbook).logger()})
+	a := runnel.New(name, &runnel.Options{RedisURL: srv.URL(), WorkerName: worker, Logger: new(logbook).logger()})
 	s := runnel.NewStream(a, "parcels", parcelKey, &runnel.StreamOptions{Partitions: 4})
 	if worker == "sender" {
 		return poisonedApp{a, s}
@@ -90,21 +90,21 @@ func (p *poisonedRun) app(t *testing.T, srv *redistest.Server, name, worker stri
 		}
 		p.poisoned.Add(1)
 		return nil
-	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Order: p.order, Backoff: runnel.Backoff{First: 150 * time.Millisecond, Jitter: -1}}})
+	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Order: p.order, MinBackoff: 150 * time.Millisecond, Jitter: -1}})
 	return poisonedApp{a, s}
 }
 
 var errPoison = fmt.Errorf("poison")
 
 // Of 100 keys one is poison. What waits for it is what the order says; with
-// RetryKey and RetryLater the other keys hardly notice. The ratio of their time
+// OrderKey and OrderNone the other keys hardly notice. The ratio of their time
 // with and without the poison is for who reads it.
 func TestOnePoisonKeyOfAHundred(t *testing.T) {
 	srv := redistest.Start(t)
-	for _, order := range []runnel.RetryOrder{runnel.RetryKey, runnel.RetryLater, runnel.RetryBlock} {
+	for _, order := range []runnel.RetryOrder{runnel.OrderKey, runnel.OrderNone, runnel.OrderPartition} {
 		var ratios []float64
 		pairs := 1
-		if order == runnel.RetryKey {
+		if order == runnel.OrderKey {
 			pairs = 3
 		}
 		for pair := range pairs {
@@ -115,7 +115,7 @@ func TestOnePoisonKeyOfAHundred(t *testing.T) {
 			if n := poisoned.failures.Load(); n != 3 {
 				t.Errorf("%v: the poison was attempted %d times", order, n)
 			}
-			if passed := poisoned.passed.Load(); passed != (order == runnel.RetryLater) {
+			if passed := poisoned.passed.Load(); passed != (order == runnel.OrderNone) {
 				t.Errorf("%v: events of its key passed the poison: %v", order, passed)
 			}
 			t.Logf("%v: the other 99 keys took %v without the poison, %v with it", order, pure.took, poisoned.took)

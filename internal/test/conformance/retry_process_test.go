@@ -36,8 +36,8 @@ func inDeadlyChild(t *testing.T) bool {
 	}
 	a := newParcelApp(t, os.Getenv(childURL), name, nil)
 	newTracker(h).process(a, "check", &runnel.ProcessorOptions{
-		LockExpiry: shortExpiry,
-		Retry:      &runnel.Retry{Max: deadlyAttempts, Order: runnel.RetryKey, Backoff: runnel.Backoff{First: 100 * time.Millisecond}},
+		Lease: shortExpiry,
+		Retry: &runnel.Retry{Max: deadlyAttempts, Order: runnel.OrderKey, MinBackoff: 100 * time.Millisecond},
 	}, func(_ context.Context, e *runnel.Event, p parcel) error {
 		if e.Partition == deadlyPartition && p.Seq == deadlySeq {
 			os.Exit(deadlyExit)

@@ -34,7 +34,7 @@ func watchedApp(t testing.TB, w *redistest.Watched, name string, durability runn
 		how(t, w, o)
 		o.Durability = durability
 		o.Stream.Partitions = 4
-		o.Processor.LockExpiry = 5 * time.Second
+		o.Processor.Lease = 5 * time.Second
 	})
 }
 
@@ -62,7 +62,7 @@ func (p *doggedProducer) run(ctx context.Context, t testing.TB) {
 		var batch []runnel.Outgoing[parcel]
 		for k := range p.keys {
 			key := fmt.Sprint("k", k)
-			batch = append(batch, runnel.Outgoing[parcel]{Record: parcel{Key: key, Seq: seq}, ID: fmt.Sprint(key, "/", seq)})
+			batch = append(batch, runnel.Outgoing[parcel]{Record: parcel{Key: key, Seq: seq}, DedupID: fmt.Sprint(key, "/", seq)})
 		}
 		for len(batch) > 0 {
 			batch = p.send(t, batch)

@@ -30,7 +30,7 @@ func tickOnLeader(args []string) int {
 		os.Exit(1)
 	}()
 	app := runnel.New("clock", &runnel.Options{
-		RedisURL: args[0], Worker: args[1], LeaderPoll: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		RedisURL: args[0], WorkerName: args[1], LeaderPoll: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	app.Every("tick", tick, func(ctx context.Context) error {
 		fmt.Println(runnel.DueTime(ctx).UnixMilli())

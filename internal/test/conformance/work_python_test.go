@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel/python"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
@@ -28,7 +30,7 @@ type pyOrder struct {
 func pyApp(t *testing.T, srv *redistest.Server, codec codec.Codec) (*runnel.App, *runnel.Stream[pyOrder]) {
 	app := runnel.New("shop", &runnel.Options{
 		RedisURL: srv.URL(), Logger: new(logbook).logger(),
-		Stream: runnel.StreamOptions{Codec: codec, Partitioner: runnel.PythonPartitioner},
+		Stream: runnel.StreamOptions{Codec: codec, Partitioner: python.Partitioner},
 	})
 	t.Cleanup(func() { app.Close() })
 	return app, runnel.NewStream(app, "orders", func(o pyOrder) string { return o.OrderID }, nil)
@@ -140,7 +142,7 @@ func TestPythonPartitions(t *testing.T) {
 	if err != nil || sent[0].Partition != 1 {
 		t.Errorf("'abc' went to %+v, want partition 1 (%v)", sent, err)
 	}
-	numbers := runnel.New("numbers", &runnel.Options{RedisURL: srv.URL(), Stream: runnel.StreamOptions{Partitioner: runnel.PythonIntPartitioner}})
+	numbers := runnel.New("numbers", &runnel.Options{RedisURL: srv.URL(), Stream: runnel.StreamOptions{Partitioner: python.IntPartitioner}})
 	defer numbers.Close()
 	ints := runnel.NewStream(numbers, "ints", func(pyOrder) string { return "1" }, nil)
 	if sent, err = ints.SendEvents(t.Context(), runnel.Outgoing[pyOrder]{}); err != nil || sent[0].Partition != 4 {

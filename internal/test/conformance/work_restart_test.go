@@ -18,7 +18,7 @@ func TestRulesSurviveARestartOfEverything(t *testing.T) {
 	tr := newTracker(history.Memory())
 	start := func(name string) *parcelApp {
 		a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
-			o.Stream.Partitions, o.Processor.LockExpiry = partitions, shortExpiry
+			o.Stream.Partitions, o.Processor.Lease = partitions, shortExpiry
 		})
 		tr.process(a, "check", nil, nil)
 		return a.run()

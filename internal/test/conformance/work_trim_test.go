@@ -28,8 +28,8 @@ const (
 // late takes a moment, so that it can be killed in between.
 func newTrimmer(t *testing.T, url, name string, h *history.Log) *parcelApp {
 	a := newParcelApp(t, url, name, func(o *runnel.Options) {
-		o.Stream.Partitions, o.Stream.Size = trimPartitions, trimSize
-		o.Processor.LockExpiry = shortExpiry
+		o.Stream.Partitions, o.Stream.MaxLen = trimPartitions, trimSize
+		o.Processor.Lease = shortExpiry
 	})
 	tr := newTracker(h)
 	tr.process(a, "early", nil, nil)

@@ -68,14 +68,14 @@ func (s *scene) troubles() {
 	ctx := s.t.Context()
 	s.must(sender.orders.Send(ctx, order{"flaky1", 0}, order{"poison1", 0}, order{"poison2", 0}, order{"poison3", 0}))
 	for _, want := range []bool{false, true} {
-		sent, err := sender.orders.SendEvents(ctx, runnel.Outgoing[order]{Record: order{"once", 0}, ID: "only"})
+		sent, err := sender.orders.SendEvents(ctx, runnel.Outgoing[order]{Record: order{"once", 0}, DedupID: "only"})
 		if s.must(err); sent[0].Duplicate != want {
 			s.t.Errorf("duplicate: %v", sent[0].Duplicate)
 		}
 	}
 	_, err := sender.orders.SendAfter(ctx, time.Millisecond, order{"soon", 0})
 	s.must(err)
-	_, err = sender.orders.SendEvents(ctx, runnel.Outgoing[order]{Record: order{"later", 0}, After: time.Hour, ID: "late"},
+	_, err = sender.orders.SendEvents(ctx, runnel.Outgoing[order]{Record: order{"later", 0}, After: time.Hour, DedupID: "late"},
 		runnel.Outgoing[order]{Record: order{"later", 1}, After: time.Hour})
 	s.must(err)
 	for seq := range 30 { // five have room, and then each waits for the ones before

@@ -81,7 +81,7 @@ func statusOf(pid, field string) uint64 {
 // for a moment.
 func declareBounded(o *runnel.Options, journal *redis.Client) (*runnel.App, map[string]*runnel.Stream[any]) {
 	o.LeaderPoll = 200 * time.Millisecond
-	o.Processor = runnel.ProcessorOptions{LockExpiry: 5 * time.Second, Retry: &runnel.Retry{Max: 1}}
+	o.Processor = runnel.ProcessorOptions{Lease: 5 * time.Second, Retry: &runnel.Retry{Max: 1}}
 	app := runnel.New("shop", o)
 	all := map[string]*runnel.Stream[any]{}
 	for _, c := range []struct {

@@ -50,7 +50,7 @@ type streams struct{ orders, copies, small, strict, ring *runnel.Stream[order] }
 
 // declare returns the app, whose workers note in a list for each key what they begin.
 func declare(o *runnel.Options, journal *redis.Client) (*runnel.App, streams) {
-	o.Processor = runnel.ProcessorOptions{LockExpiry: time.Second, Grace: 5 * time.Second}
+	o.Processor = runnel.ProcessorOptions{Lease: time.Second, Grace: 5 * time.Second}
 	o.LeaderPoll = 200 * time.Millisecond
 	o.Stream.Codec, o.Stream.KeyField, o.Stream.Partitions = codec.JSON, "key", 4
 	app := runnel.New("shop", o)
@@ -60,14 +60,13 @@ func declare(o *runnel.Options, journal *redis.Client) (*runnel.App, streams) {
 	}
 	s := streams{
 		stream("orders", nil), stream("copies", nil),
-		stream("small", &runnel.StreamOptions{Partitions: 1, Size: 5, Overflow: runnel.Block}),
-		stream("strict", &runnel.StreamOptions{Partitions: 1, Size: 5, Overflow: runnel.Reject}),
-		stream("ring", &runnel.StreamOptions{Partitions: 1, Size: 5, Overflow: runnel.DropOldest}),
+		stream("small", &runnel.StreamOptions{Partitions: 1, MaxLen: 5, Overflow: runnel.Block}),
+		stream("strict", &runnel.StreamOptions{Partitions: 1, MaxLen: 5, Overflow: runnel.Reject}),
+		stream("ring", &runnel.StreamOptions{Partitions: 1, MaxLen: 5, Overflow: runnel.DropOldest}),
 	}
 	note := func(ctx context.Context, e *runnel.Event, o order) error {
 		return journal.RPush(ctx, "did:"+e.Stream+":"+o.Key, o.Seq).Err()
 	}
-	backoff := runnel.Backoff{First: time.Millisecond, Jitter: -1}
 	s.orders.Process("printer", runnel.Each(func(ctx context.Context, e *runnel.Event, o order) error {
 		switch {
 		case strings.HasPrefix(o.Key, "poison"), strings.HasPrefix(o.Key, "flaky") && e.Attempt == 1:
@@ -77,13 +76,13 @@ func declare(o *runnel.Options, journal *redis.Client) (*runnel.App, streams) {
 			return err
 		}
 		return s.copies.Send(ctx, o)
-	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, Backoff: backoff, Order: runnel.RetryKey}})
+	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, MinBackoff: time.Millisecond, Jitter: -1, Order: runnel.OrderKey}})
 	s.orders.Process("invoicer", runnel.Each(func(_ context.Context, _ *runnel.Event, o order) error {
 		if strings.HasPrefix(o.Key, "poison") {
 			return errOrder
 		}
 		return nil
-	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Backoff: runnel.Backoff{First: time.Hour, Jitter: -1}, Order: runnel.RetryKey}})
+	}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, MinBackoff: time.Hour, Jitter: -1, Order: runnel.OrderKey}})
 	s.orders.Process("auditor", runnel.Each(func(_ context.Context, _ *runnel.Event, o order) error {
 		if strings.HasPrefix(o.Key, "poison") {
 			return errOrder
@@ -122,7 +121,7 @@ func newScene(t *testing.T, layout string) *scene {
 func (s *scene) app(user string) (*runnel.App, streams) {
 	s.t.Helper()
 	app, all := declare(&runnel.Options{
-		RedisURL: s.url(user), KeyLayout: runnel.KeyLayout(s.layout), Logger: slog.New(slog.DiscardHandler), Worker: "inside",
+		RedisURL: s.url(user), KeyLayout: runnel.KeyLayout(s.layout), Logger: slog.New(slog.DiscardHandler), WorkerName: "inside",
 	}, s.journal.Client(s.t))
 	s.t.Cleanup(func() { app.Close() })
 	return app, all
@@ -136,7 +135,7 @@ func (s *scene) process(name, user string) *exec.Cmd {
 		s.t.Fatal(err)
 	}
 	cmd, log := exec.Command(self, "worker"), &buffer{}
-	cmd.Env = append(os.Environ(), journalEnv+"="+s.journal.URL(), "RUNNEL_REDIS_URL="+s.url(user), "RUNNEL_WORKER="+name, "RUNNEL_KEY_LAYOUT="+s.layout)
+	cmd.Env = append(os.Environ(), journalEnv+"="+s.journal.URL(), "RUNNEL_REDIS_URL="+s.url(user), "RUNNEL_WORKER_NAME="+name, "RUNNEL_KEY_LAYOUT="+s.layout)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)

@@ -34,7 +34,7 @@ func TestWatchingAddsFewRequests(t *testing.T) {
 			continue
 		}
 		return nil
-	}, &runnel.ProcessorOptions{LockExpiry: 5 * time.Minute})
+	}, &runnel.ProcessorOptions{Lease: 5 * time.Minute})
 	scraped := metrics.Handler(app, nil)
 	page := httptest.NewServer(web.Handler(app, nil))
 	defer page.Close()

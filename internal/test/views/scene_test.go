@@ -25,7 +25,7 @@ import (
 
 // This test's binary is the workers', too.
 func TestMain(m *testing.M) {
-	if os.Getenv("RUNNEL_WORKER") != "" {
+	if os.Getenv("RUNNEL_WORKER_NAME") != "" {
 		app, _ := declare()
 		cli.Run(app)
 	}
@@ -43,7 +43,7 @@ var errOrder = errors.New("<b>cannot</b> do this order")
 // declare returns the app of the scene: five processors, each with a trouble of its own.
 func declare() (*runnel.App, *runnel.Stream[order]) {
 	app := runnel.New("shop", &runnel.Options{
-		Processor: runnel.ProcessorOptions{LockExpiry: 2 * time.Second, Grace: time.Second},
+		Processor: runnel.ProcessorOptions{Lease: 2 * time.Second, Grace: time.Second},
 		Stream: runnel.StreamOptions{
 			Partitions: 4, Codec: codec.JSON, KeyField: "key",
 			Partitioner: &runnel.Partitioner{Name: "digit", Func: func(key string, n int) int { return int(key[0]-'0') % n }},
@@ -60,9 +60,8 @@ func declare() (*runnel.App, *runnel.Stream[order]) {
 			return nil
 		}
 	}
-	soon, late := runnel.Backoff{First: time.Millisecond, Jitter: -1}, runnel.Backoff{First: time.Hour, Jitter: -1}
-	orders.Process("printer", fails("-poison"), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, Backoff: soon, Order: runnel.RetryKey}})
-	orders.Process("invoicer", fails("-late"), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, Backoff: late, Order: runnel.RetryKey}})
+	orders.Process("printer", fails("-poison"), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, MinBackoff: time.Millisecond, Jitter: -1, Order: runnel.OrderKey}})
+	orders.Process("invoicer", fails("-late"), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, MinBackoff: time.Hour, Jitter: -1, Order: runnel.OrderKey}})
 	orders.Process("auditor", fails("-bad"), &runnel.ProcessorOptions{OnError: runnel.Quarantine})
 	orders.Process("mailer", fails(""), nil)
 	orders.Process("billing", func(ctx context.Context, events *runnel.Events[order]) error {
@@ -151,7 +150,7 @@ func (s *scene) worker(name, processors string) *exec.Cmd {
 		s.t.Fatal(err)
 	}
 	cmd := exec.Command(self, "worker", "--http", "127.0.0.1:0", "--processors", processors)
-	cmd.Env = append(os.Environ(), "RUNNEL_WORKER="+name)
+	cmd.Env = append(os.Environ(), "RUNNEL_WORKER_NAME="+name)
 	log, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -1,4 +1,17 @@
-package runnel
+// Package python has the partitioners of Python's runnel, so that producers in both languages
+// keep the order per key.
+//
+// Python hashes repr(key), which depends on the type of the key, while a key is a string here:
+// take Partitioner if the key is a str in Python, IntPartitioner if it is an int. Of 16
+// partitions the str 'abc' goes to 1 and the int 1 to 4; the str '1' goes elsewhere.
+//
+// Python hashes with xxh64 only where its package xxhash is installed, as runnel[fast] does,
+// else with md5: then take those with MD5, by which 'abc' and 1 both go to 11. Look at
+// runnel.hashing.default in the Python that sends.
+//
+// Which characters repr escapes depends on the version of Unicode. Python and Go agree unless
+// a key has a character that was added between their versions.
+package python
 
 import (
 	"crypto/md5"
@@ -8,39 +21,30 @@ import (
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/runnel-go/runnel"
 )
 
-// PythonPartitioner, PythonIntPartitioner and those with MD5 agree with Python's runnel,
-// so that producers in both languages keep the order per key. Python hashes repr(key),
-// which depends on the type of the key, while a key is a string here: take
-// PythonPartitioner if the key is a str in Python, PythonIntPartitioner if it is an
-// int. Of 16 partitions the str 'abc' goes to 1 and the int 1 to 4; the str '1'
-// goes elsewhere.
-//
-// Python hashes with xxh64 only where its package xxhash is installed, as runnel[fast]
-// does, else with md5: then take those with MD5, by which 'abc' and 1 both go to 11.
-// Look at runnel.hashing.default in the Python that sends.
-//
-// Which characters repr escapes depends on the version of Unicode. Python and Go
-// agree unless a key has a character that was added between their versions.
+// The names of the partitioners are stored in the metadata of streams. All are safe for
+// concurrent use.
 var (
-	// PythonPartitioner hashes the key as Python's repr writes a str, with its quotes.
+	// Partitioner hashes the key as Python's repr writes a str, with its quotes.
 	// Bytes that are not UTF-8 count as what Python's surrogateescape makes of them.
-	PythonPartitioner = &Partitioner{Name: "python-repr-xxh64", Func: pythonStr}
+	Partitioner = &runnel.Partitioner{Name: "python-repr-xxh64", Func: pythonStr}
 
-	// PythonIntPartitioner hashes the key as it is, which must be what Python's repr
+	// IntPartitioner hashes the key as it is, which must be what Python's repr
 	// writes: strconv.Itoa for an int. It serves any other type of key whose repr the
 	// key function returns.
-	PythonIntPartitioner = &Partitioner{Name: "python-int-xxh64", Func: XXHash.Func}
+	IntPartitioner = &runnel.Partitioner{Name: "python-int-xxh64", Func: runnel.XXHash.Func}
 
-	// PythonMD5Partitioner is PythonPartitioner for a Python without xxhash.
-	PythonMD5Partitioner = &Partitioner{Name: "python-repr-md5", Func: func(key string, partitions int) int {
+	// MD5Partitioner is Partitioner for a Python without xxhash.
+	MD5Partitioner = &runnel.Partitioner{Name: "python-repr-md5", Func: func(key string, partitions int) int {
 		var room [128]byte
 		return moduloMD5(appendRepr(room[:0], key), partitions)
 	}}
 
-	// PythonIntMD5Partitioner is PythonIntPartitioner for a Python without xxhash.
-	PythonIntMD5Partitioner = &Partitioner{Name: "python-int-md5", Func: func(key string, partitions int) int {
+	// IntMD5Partitioner is IntPartitioner for a Python without xxhash.
+	IntMD5Partitioner = &runnel.Partitioner{Name: "python-int-md5", Func: func(key string, partitions int) int {
 		var room [128]byte
 		return moduloMD5(append(room[:0], key...), partitions)
 	}}
@@ -55,7 +59,7 @@ func moduloMD5(repr []byte, partitions int) int {
 
 func pythonStr(key string, partitions int) int {
 	var room [128]byte
-	return modulo(xxhash.Sum64(appendRepr(room[:0], key)), partitions)
+	return int(xxhash.Sum64(appendRepr(room[:0], key)) % uint64(partitions))
 }
 
 const lowerHex = "0123456789abcdef"

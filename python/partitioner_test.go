@@ -1,4 +1,4 @@
-package runnel
+package python
 
 import (
 	"fmt"
@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/runnel-go/runnel"
 )
 
-var allPartitioners = []*Partitioner{XXHash, PythonPartitioner, PythonIntPartitioner, PythonMD5Partitioner, PythonIntMD5Partitioner}
+var allPartitioners = []*runnel.Partitioner{runnel.XXHash, Partitioner, IntPartitioner, MD5Partitioner, IntMD5Partitioner}
 
 // The docs show testdata/partitioner.txt, and other languages may test against it.
 func TestPartitionerVectors(t *testing.T) {
@@ -43,28 +45,28 @@ func TestPartitionerVectors(t *testing.T) {
 }
 
 func TestPythonKeys(t *testing.T) {
-	if got := PythonPartitioner.Func("abc", 16); got != 1 {
+	if got := Partitioner.Func("abc", 16); got != 1 {
 		t.Errorf("'abc' is on %d of 16, want 1", got)
 	}
-	if got := PythonIntPartitioner.Func("1", 16); got != 4 {
+	if got := IntPartitioner.Func("1", 16); got != 4 {
 		t.Errorf("1 is on %d of 16, want 4", got)
 	}
-	if got := PythonMD5Partitioner.Func("abc", 16); got != 11 {
+	if got := MD5Partitioner.Func("abc", 16); got != 11 {
 		t.Errorf("by md5 'abc' is on %d of 16, want 11", got)
 	}
-	if got := PythonIntMD5Partitioner.Func("1", 16); got != 11 {
+	if got := IntMD5Partitioner.Func("1", 16); got != 11 {
 		t.Errorf("by md5 1 is on %d of 16, want 11", got)
 	}
 	// md5(repr('customer-42')) is larger than any number of 64 bits: all of it counts.
-	if got := PythonMD5Partitioner.Func("customer-42", 37); got != 11 {
+	if got := MD5Partitioner.Func("customer-42", 37); got != 11 {
 		t.Errorf("by md5 'customer-42' is on %d of 37, want 11", got)
 	}
 }
 
 func TestPartitionerNames(t *testing.T) {
-	for want, p := range map[string]*Partitioner{
-		"xxh64": XXHash, "python-repr-xxh64": PythonPartitioner, "python-int-xxh64": PythonIntPartitioner,
-		"python-repr-md5": PythonMD5Partitioner, "python-int-md5": PythonIntMD5Partitioner,
+	for want, p := range map[string]*runnel.Partitioner{
+		"xxh64": runnel.XXHash, "python-repr-xxh64": Partitioner, "python-int-xxh64": IntPartitioner,
+		"python-repr-md5": MD5Partitioner, "python-int-md5": IntMD5Partitioner,
 	} {
 		if p.Name != want {
 			t.Errorf("name = %q, want %q", p.Name, want)
@@ -136,7 +138,7 @@ func TestRepr(t *testing.T) {
 }
 
 func BenchmarkPartitioner(b *testing.B) {
-	for _, p := range []*Partitioner{XXHash, PythonPartitioner} {
+	for _, p := range []*runnel.Partitioner{runnel.XXHash, Partitioner} {
 		b.Run(p.Name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,4 +1,4 @@
-package runnel
+package python
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func FuzzRepr(f *testing.F) {
 		if len(got) < 2 || got[0] != got[len(got)-1] || got[0] != '\'' && got[0] != '"' {
 			t.Fatalf("%+q became %s", key, got)
 		}
-		if p := PythonPartitioner.Func(key, 7); p < 0 || p >= 7 {
+		if p := Partitioner.Func(key, 7); p < 0 || p >= 7 {
 			t.Fatalf("partition %d of 7", p)
 		}
 	})
