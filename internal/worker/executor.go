@@ -337,7 +337,7 @@ func (m *member) own(place store.Partition, number store.Claim, pos store.Takeov
 	delete(m.leaving, place.Number)
 	m.mu.Unlock()
 	m.leases.expect(lease)
-	p.log.Debug("partition gained", "member", m.id, "floor", pos.Committed, "found", pos.Found)
+	p.log.Debug("partition gained", "member", m.id, "committed", pos.Committed, "found", pos.Found)
 	m.logBatch.note(slog.LevelInfo, gained, place.Number, nil)
 	m.forgot(place.Number, pos.Forgotten)
 	if pos.Missed > 0 {

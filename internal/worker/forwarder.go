@@ -42,7 +42,7 @@ type forwarder struct {
 // A dueQueue is what the forwarder knows of one partition. The mover's mutex guards it.
 type dueQueue struct {
 	store.StreamPartition
-	tenures map[*partition]bool // of that partition, for several processors
+	partitions map[*partition]bool // of that partition, for several processors
 	next    int64               // when to ask, by monotime
 	asked   bool                // something came up since the request under way was made
 	pause   time.Duration       // before the last try, if the one before did not work
@@ -63,10 +63,10 @@ func (f *forwarder) add(p *partition) {
 	f.mu.Lock()
 	q := f.queues[at]
 	if q == nil {
-		q = &dueQueue{StreamPartition: at, tenures: map[*partition]bool{}}
+		q = &dueQueue{StreamPartition: at, partitions: map[*partition]bool{}}
 		f.queues[at] = q
 	}
-	q.tenures[p] = true
+	q.partitions[p] = true
 	q.ask()
 	f.mu.Unlock()
 	f.nudge()
@@ -77,8 +77,8 @@ func (f *forwarder) remove(p *partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if q := f.queues[duePlace(p)]; q != nil {
-		delete(q.tenures, p)
-		if len(q.tenures) == 0 {
+		delete(q.partitions, p)
+		if len(q.partitions) == 0 {
 			delete(f.queues, q.StreamPartition)
 		}
 	}

@@ -33,6 +33,6 @@ func (p *partition) countedBy(sent store.LeaseRequest, r store.LeaseResult) {
 // missed counts and tells what was lost.
 func (p *partition) missed(n int64) {
 	p.count.Lost.Add(n)
-	floor, _ := p.buffer.Checkpoint()
-	p.log.Error("events lost: they were removed before they were processed, by a command or to make room; see LOST in status", "events", n, "floor", floor)
+	committed, _ := p.buffer.Checkpoint()
+	p.log.Error("events lost: they were removed before they were processed, by a command or to make room; see LOST in status", "events", n, "committed", committed)
 }

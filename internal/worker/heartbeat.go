@@ -91,9 +91,9 @@ func (m *member) endHeartbeat(ctx context.Context) {
 // refresh is one beat. Of a cluster some nodes may have answered in spite of an error.
 func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 	m.settled()
-	tenures := m.owned()
-	renewals, owed, calm := make([]store.LeaseRequest, len(tenures)), make([]prefetch.Owed, len(tenures)), make([]bool, len(tenures))
-	for n, p := range tenures {
+	partitions := m.owned()
+	renewals, owed, calm := make([]store.LeaseRequest, len(partitions)), make([]prefetch.Owed, len(partitions)), make([]bool, len(partitions))
+	for n, p := range partitions {
 		renewals[n], owed[n] = p.counting(p.leaseRequest()), p.buffer.Owed()
 		calm[n], p.stored.calm = p.stored.calm, false
 	}
@@ -122,7 +122,7 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 		m.count.Refreshes.Add(1)
 	}
 	late := errors.Join(failed, refreshed.Unread)
-	for n, p := range tenures {
+	for n, p := range partitions {
 		switch renewed[n].State {
 		case store.Ours:
 		case store.Unknown: // its lease goes on as it was, and ends

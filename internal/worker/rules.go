@@ -35,7 +35,7 @@ type rulesKeeper struct {
 	known atomic.Pointer[rules.Generations]
 
 	mu      sync.Mutex
-	tenures map[*partition]*member
+	partitions map[*partition]*member
 	paused  map[*partition]bool // logged as paused
 	set     rules.Set
 	asked   int64     // when the last reading was asked for, by monotime; 0: there was none
@@ -46,7 +46,7 @@ type rulesKeeper struct {
 
 func newRulesKeeper(w *Worker) *rulesKeeper {
 	return &rulesKeeper{
-		w: w, wake: make(chan struct{}, 1), tenures: map[*partition]*member{}, paused: map[*partition]bool{},
+		w: w, wake: make(chan struct{}, 1), partitions: map[*partition]*member{}, paused: map[*partition]bool{},
 	}
 }
 
@@ -78,7 +78,7 @@ func (k *rulesKeeper) generations() rules.Generations {
 // admit takes an ownership in, which stays held back until it was looked after.
 func (k *rulesKeeper) admit(m *member, p *partition) {
 	k.mu.Lock()
-	k.tenures[p] = m
+	k.partitions[p] = m
 	k.mu.Unlock()
 	k.look()
 }
@@ -87,7 +87,7 @@ func (k *rulesKeeper) admit(m *member, p *partition) {
 func (k *rulesKeeper) dismiss(p *partition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.tenures, p)
+	delete(k.partitions, p)
 	delete(k.paused, p)
 }
 
@@ -145,7 +145,7 @@ func (k *rulesKeeper) apply() time.Duration {
 	}
 	// The server's time is at least this: a rule never ends early.
 	now := k.server.Add(time.Duration(monotime.Now() - k.read))
-	for p, m := range k.tenures {
+	for p, m := range k.partitions {
 		if k.asked < p.since {
 			continue
 		}

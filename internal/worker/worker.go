@@ -1,32 +1,26 @@
-// Package worker is one running process: for each processor an executor, which
-// reads, runs and acks the partitions it owns, and beside them the goroutines
-// that serve all of them.
+// Package worker is one running process: for each processor an executor, which reads, runs
+// and acks the partitions it owns, and beside them the goroutines that serve all of them.
 //
-//	worker       starts everything, stops everything
-//	executor     one per processor: members, acquiring partitions
-//	release      ending ownership, wanted or not
-//	ownership       one ownership of one partition; what its consumer takes from
-//	source       what a consumer takes: parked events and new ones
-//	retries      parked events: what runs next, what becomes of failures
-//	shelf        where they are stored
-//	lanes        in which order they run
-//	alone        one suspect at a time
-//	quarantine   partitions that an operator has to resume
-//	buffer       what was read of a partition, by how far it has come
-//	fetcher      XREADGROUP for many partitions at once
-//	acker        XACK for many partitions at once
-//	heartbeat    leases, three times per expiry
-//	lapses       leases that ended without one
-//	counters     what was done, and how long it took; stats shows it to others
-//	control      messages of other members
-//	rules        what is paused and blocked; gate holds ownerships to it
-//	maintenance  trimming
-//	mover        delayed events that are due
-//	leadership   tasks, on every worker and on the leader; durable those that
-//	             remember their due times
+//	worker        starts everything, stops everything
+//	executor      one per processor: a member of its membership at a time, acquiring partitions
+//	partition     one ownership of one partition; _source is what its consumer takes from,
+//	              _release its end, _recover and _forgotten what Redis has lost of it
+//	fetcher       XREADGROUP for many partitions at once; _next what is read, _assign by which
+//	              connection, _failing what happens when reads fail
+//	acker         XACK for many partitions at once
+//	heartbeat     leases, three times per lease; leasetimer those that ended without one
+//	retrystore    where parked events are stored; share divides a partition with them
+//	isolation     one suspect at a time; deaths which event has ended owners
+//	quarantine    partitions that an operator has to resume
+//	rules         what is paused and blocked; pausegate holds partitions to it
+//	control       messages of other members
+//	trimmer       trimming of what is acked
+//	forwarder     delayed events that are due
+//	counters      what was done, and how long it took; stats shows it to others
+//	logbatch      lines about many partitions as one
 //
-// An event's way: fetcher → buffer → consumer (the root package) → buffer →
-// acker. The package knows neither records nor middleware.
+// An event's way: fetcher → prefetch.Buffer → consumer (the root package) → prefetch.Buffer →
+// acker. Tasks run under package leader. The package knows neither records nor middleware.
 package worker
 
 import (

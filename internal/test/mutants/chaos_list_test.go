@@ -39,7 +39,7 @@ var chaosMutants = []chaosMutant{
 		rule: "a dead letter is made in one step with the ack", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassRepeat, quick: true,
 		edits: []edit{
 			{"internal/store/lua/dead.lua", "local parked = redis.call('HDEL', KEYS[3], ARGV[3])\nredis.call('HDEL', KEYS[4], ARGV[3])", "local parked = redis.call('HEXISTS', KEYS[3], ARGV[3])"},
-			{"internal/worker/retries_fail.go", "	r.lanes.remove(s.ID)\n	r.cfg.Count.Dead.Add(1)", "	time.Sleep(100 * time.Millisecond)\n	if err := r.settle(s.ID); err != nil {\n		return err\n	}\n	r.cfg.Count.Dead.Add(1)"},
+			{"internal/retryqueue/queue_fail.go", "	r.lanes.remove(s.ID)\n	r.cfg.Counts.Dead.Add(1)", "	time.Sleep(100 * time.Millisecond)\n	if err := r.settle(s.ID); err != nil {\n		return err\n	}\n	r.cfg.Counts.Dead.Add(1)"},
 		},
 	},
 	{
@@ -60,30 +60,30 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "the lease is looked at before each delivery", load: plainLoad, faults: "stop", want: history.ClassOwner,
-		edits: []edit{{"internal/worker/executor.go", "t.live = t.holdsAt", "t.live = func(int64) bool { return true }"}},
+		edits: []edit{{"internal/worker/partition.go", "return now < p.lease.Load()", "return true || now < p.lease.Load()"}},
 	},
 	{
 		rule: "our history is read before anything new", load: plainLoad, faults: "cut,held-replies,half-open", want: history.ClassLoss,
-		edits: []edit{{"internal/worker/reading.go", "		t.setBehind(true)", "		t.setBehind(false)"}},
+		edits: []edit{{"internal/worker/fetcher_failing.go", "		p.buffer.SetBehind(true)", "		p.buffer.SetBehind(false)"}},
 	},
 	{
 		rule: "reads are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassLoss,
-		edits: []edit{{"internal/redisconn/line.go", "o := c.options(-1)", "o := c.options(3)"}},
+		edits: []edit{{"internal/redisconn/readconn.go", "o := c.options(-1)", "o := c.options(3)"}},
 	},
 	{
 		rule: "sends are not repeated by the client", load: plainLoad, faults: "cut,held-replies", want: history.ClassResend,
-		edits: []edit{{"internal/redisconn/conn.go", "c.NoRetry = c.hooked(c.options(-1), discreet{})", "c.NoRetry = c.hooked(c.options(3), discreet{})"}},
+		edits: []edit{{"internal/redisconn/conn.go", "c.NoRetry = c.hooked(c.options(-1), redactHook{})", "c.NoRetry = c.hooked(c.options(3), redactHook{})"}},
 	},
 	{
 		rule: "acks are confirmed before the lock is released", load: plainLoad, faults: "term,join", want: history.ClassRepeat,
-		edits: []edit{{"internal/worker/release.go", "case quiet && t.flush():", "case quiet:"}},
+		edits: []edit{{"internal/worker/partition_release.go", "case quiet && p.flush():", "case quiet:"}},
 	},
 	{
 		rule: "a new owner reads the rules before its first event", load: deliveryLoad, faults: "term,join,kill", want: history.ClassHold,
-		edits: []edit{{"internal/worker/executor.go", "	t.held.Store(true) // until", "	// until"}},
+		edits: []edit{{"internal/worker/executor.go", "	p.held.Store(true) // until", "	// until"}},
 	},
 	{
 		rule: "an attempt counts before it is made", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassAttempts,
-		edits: []edit{{"internal/worker/retries.go", "	s.Attempts++\n", ""}},
+		edits: []edit{{"internal/retryqueue/queue.go", "	s.Attempts++\n", ""}},
 	},
 }

@@ -15,12 +15,12 @@ var mutants = []mutant{
 	{
 		"takeover checks the exact lock value", takeoverLua,
 		"if redis.call('GET', KEYS[2]) ~= ARGV[3] then", "if false then",
-		"TestTakeoverDeliveredLate/next_tenure",
+		"TestTakeoverDeliveredLate/next_ownership",
 	},
 	{
 		"takeover changes nothing when repeated in its tenure", takeoverLua,
 		"if saved.tenure == ARGV[3] then", "if false then",
-		"TestTakeoverDeliveredLate/same_tenure",
+		"TestTakeoverDeliveredLate/same_ownership",
 	},
 	{
 		"the groups of old owners are destroyed", takeoverLua,
@@ -79,7 +79,7 @@ var mutants = []mutant{
 		"TestReleaseDeliveredLate",
 	},
 	{
-		"each try bounds the life of a lock", "internal/store/ownership.go",
+		"each try bounds the life of a lock", "internal/store/takeover.go",
 		"errors.Is(err, ErrHeld) && foreign > 0", "errors.Is(err, ErrHeld) && foreign < 0",
 		"TestDeadOwnersLock",
 	},
@@ -90,62 +90,62 @@ var mutants = []mutant{
 	},
 	{
 		"a release waits for the read", "internal/worker/fetcher.go",
-		"	if done == nil {\n		return true\n	}\n	r.kick()", "	if done == nil || true {\n		return true\n	}\n	r.kick()",
+		"	if done == nil {\n		return true\n	}\n	r.wakeUp()", "	if done == nil || true {\n		return true\n	}\n	r.wakeUp()",
 		"TestReplyOfEarlierTenure",
 	},
 	{
-		"a read of unknown outcome is ended before anything else is read", "internal/worker/reading.go",
+		"a read of unknown outcome is ended before anything else is read", "internal/worker/fetcher_failing.go",
 		"err := within(ctx, r.conn.Kill)", "err := error(nil)",
 		"TestReadDeliveredLate",
 	},
 	{
-		"our history is read before anything new", "internal/worker/reading.go",
-		"		t.setBehind(true)", "		t.setBehind(false)",
+		"our history is read before anything new", "internal/worker/fetcher_failing.go",
+		"		p.buffer.SetBehind(true)", "		p.buffer.SetBehind(false)",
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
-		"reads are not repeated by the client", "internal/redisconn/line.go",
+		"reads are not repeated by the client", "internal/redisconn/readconn.go",
 		"o := c.options(-1)", "o := c.options(3)",
 		"TestBrokenRequests/read_1_close_after",
 	},
 	{
 		"sends are not repeated by the client", "internal/redisconn/conn.go",
-		"c.NoRetry = c.hooked(c.options(-1), discreet{})", "c.NoRetry = c.hooked(c.options(3), discreet{})",
+		"c.NoRetry = c.hooked(c.options(-1), redactHook{})", "c.NoRetry = c.hooked(c.options(3), redactHook{})",
 		"TestBrokenSends/1_1_close_after",
 	},
 	{
 		"a short count of acks is a question", "internal/store/ack.go",
-		`errs[at] = acks[at].Place.wrap("ack", sorted(calls[i].Reply.Err()))`, `errs[at] = acks[at].Place.wrap("ack", fmt.Errorf("%w %v", ErrFenced, calls[i]))`,
+		`errs[at] = acks[at].Place.wrap("ack", classify(calls[i].Reply.Err()))`, `errs[at] = acks[at].Place.wrap("ack", fmt.Errorf("%w %v", ErrFenced, calls[i]))`,
 		"TestBrokenRequests/ack_1_close_after",
 	},
 	{
 		"acks of unknown outcome are sent again", "internal/worker/acker.go",
-		"		default:\n			t.again()\n			a.mark(t)", "		default:\n			t.acked()",
+		"		default:\n			p.buffer.AcksFailed()\n			a.mark(p)", "		default:\n			p.buffer.AcksConfirmed()",
 		"TestBrokenRequests/ack_1_close_before",
 	},
 	{
-		"an entry without data is passed over", "internal/worker/buffer.go",
+		"an entry without data is passed over", "internal/prefetch/buffer.go",
 		"		b.skipLost()\n", "		_ = b.skipLost\n",
 		"TestEntryGone",
 	},
 	{
-		"an entry without data is reported", "internal/worker/buffer.go",
+		"an entry without data is reported", "internal/prefetch/buffer.go",
 		"		b.lost(id)\n", "",
 		"TestEntryGone",
 	},
 	{
-		"acks are confirmed before the lock is released", "internal/worker/release.go",
-		"case quiet && t.flush():", "case quiet:",
+		"acks are confirmed before the lock is released", "internal/worker/partition_release.go",
+		"case quiet && p.flush():", "case quiet:",
 		"TestAcksBeforeRelease",
 	},
 	{
 		"after its tenure no ack is sent", "internal/worker/acker.go",
-		"		if t.isLost() {\n			continue", "		if false {\n			continue",
+		"		if p.isLost() {\n			continue", "		if false {\n			continue",
 		"TestAckOfEarlierTenure",
 	},
 	{
-		"a lost group ends only its partition", "internal/worker/release.go",
-		"found = i.judge(t, states[n]) || found", "found = i.judge(t, min(states[n], store.GroupGone)) || found",
+		"a lost group ends only its partition", "internal/worker/partition_release.go",
+		"found = m.judge(p, states[n]) || found", "found = m.judge(p, min(states[n], store.GroupGone)) || found",
 		"TestOneGroupOfManyDestroyed",
 	},
 	{
@@ -159,8 +159,8 @@ var mutants = []mutant{
 		"TestGroupDestroyedInHandover/before_the_takeover",
 	},
 	{
-		"a group that is gone is taken over again", "internal/worker/release.go",
-		"			i.coord.Lost(t.place.Partition)\n", "",
+		"a group that is gone is taken over again", "internal/worker/partition_release.go",
+		"			m.coord.Lost(p.keys.Number)\n", "",
 		"TestGroupDestroyedInHandover/after_the_takeover",
 	},
 	{
@@ -180,22 +180,22 @@ var mutants = []mutant{
 	},
 	{
 		"every heartbeat reads the membership", "internal/worker/heartbeat.go",
-		"		i.coord.Observe(refreshed.Membership)\n", "		_ = refreshed.Membership\n",
+		"		m.coord.Observe(refreshed.Membership)\n", "		_ = refreshed.Membership\n",
 		"TestHeartbeatLost",
 	},
 	{
 		"the lease counts from before the request", "internal/worker/heartbeat.go",
-		"t.lease.Store(leaseEnd(sent, i.p.LockExpiry))", "t.lease.Store(leaseEnd(max(sent, mono()), i.p.LockExpiry))",
+		"p.lease.Store(leaseDeadline(sent, m.p.Lease))", "p.lease.Store(leaseDeadline(max(sent, monotime.Now()), m.p.Lease))",
 		"TestLeaseEndsBeforeTheLock",
 	},
 	{
-		"the lease is looked at before each delivery", "internal/worker/executor.go",
-		"t.live = t.holdsAt", "t.live = func(int64) bool { return true }",
+		"the lease is looked at before each delivery", "internal/worker/partition.go",
+		"return now < p.lease.Load()", "return true || now < p.lease.Load()",
 		"TestStoppedOwnerBeginsNothing",
 	},
 	{
 		"the function is told when the lease ends", "internal/worker/executor.go",
-		"	serving.Go(func() { i.watchLeases(services) })\n", "",
+		"	serving.Go(func() { m.watchLeases(services) })\n", "",
 		"TestContextEndsWithTheLease",
 	},
 	{
@@ -205,32 +205,32 @@ var mutants = []mutant{
 	},
 	{
 		"a surprise ends the executor ID", "internal/worker/executor.go",
-		"	i.surprise(fmt.Errorf(\"partition %d: %w\", t.place.Partition, err))\n", "",
+		"	m.surprise(fmt.Errorf(\"partition %d: %w\", p.keys.Number, err))\n", "",
 		"TestLostLockIsNotTakenAgain",
 	},
 	{
 		"a draining partition is refreshed", "internal/worker/heartbeat.go",
-		"if !t.isLost() {", "if t.Live() {",
+		"if !p.isLost() {", "if p.Live() {",
 		"TestSlowReleaseKeepsItsLease",
 	},
 	{
 		"acks that a failover forgot are sent again", "internal/worker/heartbeat.go",
-		"i.ackStrays(ctx, t, renewed[n]), ", "",
+		"m.ackForgotten(ctx, p, renewed[n]), ", "",
 		"TestReplicaBehindByAcks",
 	},
 	{
-		"what Redis forgot that it delivered is processed under another epoch", "internal/worker/tenure.go",
-		"entryid.Compare(first, t.last()) <= 0 {", "entryid.Compare(first, t.last()) <= 0 && false {",
+		"what Redis forgot that it delivered is processed under another epoch", "internal/worker/partition.go",
+		"entryid.Compare(first, p.buffer.Last()) <= 0 {", "entryid.Compare(first, p.buffer.Last()) <= 0 && false {",
 		"TestReplicaBehindByDeliveries",
 	},
 	{
 		"what is pending is not acked unless it was", "internal/worker/heartbeat.go",
-		"if !t.hasAcked(ids) {", "if false {",
+		"if !p.buffer.HasAcked(ids) {", "if false {",
 		"TestAnIDBelowThePosition/late",
 	},
 	{
 		"a tenure keeps its number until its outcome is known", "internal/worker/executor.go",
-		"		i.claims[partition] = t\n", "",
+		"		m.openClaims[partition] = t\n", "",
 		"TestBrokenRequests/lock_1_close_after",
 	},
 	{
@@ -245,21 +245,21 @@ var mutants = []mutant{
 	},
 	{
 		"a refresh finds what nobody was told", "internal/worker/heartbeat.go",
-		"		i.w.moves.heard(t, renewed[n].Due)\n", "",
+		"		m.w.forwarder.heard(p, renewed[n].Due)\n", "",
 		"TestLostHintOfADelay/redis",
 	},
 	{
 		"a new owner reads the rules before its first event", "internal/worker/executor.go",
-		"	t.held.Store(true) // until", "	// until",
+		"	p.held.Store(true) // until", "	// until",
 		"TestRulesHoldWhileTheyCannotBeRead",
 	},
 	{
 		"what was parked and is pending again is not acked", "internal/worker/heartbeat.go",
-		"if !t.hasAcked(ids) {", "if false {",
+		"if !p.buffer.HasAcked(ids) {", "if false {",
 		"TestParkedEventForgottenByRedis",
 	},
 	{
-		"an attempt counts before it is made", "internal/worker/retries.go",
+		"an attempt counts before it is made", "internal/retryqueue/queue.go",
 		"	s.Attempts++\n", "",
 		"TestBrokenRetrySteps/park_1_close_before",
 	},
