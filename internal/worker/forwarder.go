@@ -43,10 +43,10 @@ type forwarder struct {
 type dueQueue struct {
 	store.StreamPartition
 	partitions map[*partition]bool // of that partition, for several processors
-	next    int64               // when to ask, by monotime
-	asked   bool                // something came up since the request under way was made
-	pause   time.Duration       // before the last try, if the one before did not work
-	failed  bool                // and that was logged
+	next       int64               // when to ask, by monotime
+	asked      bool                // something came up since the request under way was made
+	pause      time.Duration       // before the last try, if the one before did not work
+	failed     bool                // and that was logged
 }
 
 func newForwarder(w *Worker) *forwarder {

@@ -34,14 +34,14 @@ type rulesKeeper struct {
 	// known are the generations of the rules that every ownership is held to; nil at first.
 	known atomic.Pointer[rules.Generations]
 
-	mu      sync.Mutex
+	mu         sync.Mutex
 	partitions map[*partition]*member
-	paused  map[*partition]bool // logged as paused
-	set     rules.Set
-	asked   int64     // when the last reading was asked for, by monotime; 0: there was none
-	read    int64     // when its reply was there
-	server  time.Time // the server's time between these
-	logged  string
+	paused     map[*partition]bool // logged as paused
+	set        rules.Set
+	asked      int64     // when the last reading was asked for, by monotime; 0: there was none
+	read       int64     // when its reply was there
+	server     time.Time // the server's time between these
+	logged     string
 }
 
 func newRulesKeeper(w *Worker) *rulesKeeper {
