@@ -100,7 +100,7 @@ func TestBlockWaitsAsLongAsItTakes(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- s.Send(ctx, item{5}) }()
 		c.Sleep(time.Minute)
-		must(app.Rules().Unpause(c.Context(), runnel.AppScope()))
+		must(app.Rules().Resume(c.Context(), runnel.AppScope()))
 		began := time.Now()
 		if err := <-done; err != nil || time.Since(began) > 2*time.Second {
 			t.Errorf("%v after there was room: %v", time.Since(began), err)

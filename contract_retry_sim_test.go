@@ -32,7 +32,7 @@ func resume(t *testing.T, c *runneltest.Cluster, partition int, skip bool) {
 	t.Helper()
 	o := operator(t, c)
 	defer o.Close()
-	if _, ok, err := o.Resume(c.Context(), o.Partition("items", "p", partition), skip); !ok || err != nil {
+	if _, ok, err := o.ReleaseQuarantine(c.Context(), o.Partition("items", "p", partition), skip); !ok || err != nil {
 		t.Errorf("resume: %v, %v", ok, err)
 	}
 }

@@ -99,7 +99,7 @@ func TestWhatIsPausedGoesOnAfterwards(t *testing.T) {
 				c.Sleep(time.Second)
 				c.send(3, 5)
 				c.was("1 2")
-				c.must(c.rules.Unpause(c.Context(), scope))
+				c.must(c.rules.Resume(c.Context(), scope))
 				c.was("1 2 3 4 5")
 			})
 		})
@@ -137,7 +137,7 @@ func TestTenThousandEventsOfAPause(t *testing.T) {
 		if n := len(c.n.all()); n != 0 {
 			t.Errorf("%d began during the pause", n)
 		}
-		c.must(c.rules.Unpause(c.Context(), runnel.StreamScope("items")))
+		c.must(c.rules.Resume(c.Context(), runnel.StreamScope("items")))
 		c.Wait(func() bool { return len(c.n.all()) >= events })
 		c.Sleep(time.Minute)
 	})
@@ -153,7 +153,7 @@ func TestBlockWins(t *testing.T) {
 			inRules(t, 1, nil, func(c *ruled) {
 				ready(c.Cluster, "a")
 				s := runnel.ProcessorScope("items", "p")
-				remove := []func(context.Context, runnel.Scope) error{c.rules.Unpause, c.rules.Unblock}
+				remove := []func(context.Context, runnel.Scope) error{c.rules.Resume, c.rules.Unblock}
 				if first == "block" {
 					remove[0], remove[1] = remove[1], remove[0]
 				}
@@ -219,7 +219,7 @@ func TestWaitReturnsWhenNothingRuns(t *testing.T) {
 		if n := len(c.n.all()); n != begun {
 			t.Errorf("%d began while it was paused", n-begun)
 		}
-		c.must(c.rules.Unpause(c.Context(), runnel.StreamScope("items")))
+		c.must(c.rules.Resume(c.Context(), runnel.StreamScope("items")))
 		c.Wait(func() bool { return len(c.n.all()) == 40 })
 	})
 }
@@ -235,7 +235,7 @@ func TestWaitWantsSomethingThatHolds(t *testing.T) {
 			"no scope":   c.rules.Pause(c.Context(), runnel.Scope{}, nil),
 			"bad name":   c.rules.Block(c.Context(), runnel.ProcessorScope("items", "p.q"), nil),
 			"no time":    c.rules.Pause(c.Context(), runnel.AppScope(), &runnel.RuleOptions{For: -time.Second}),
-			"no scope 2": c.rules.Unpause(c.Context(), runnel.Scope{}),
+			"no scope 2": c.rules.Resume(c.Context(), runnel.Scope{}),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", what)
@@ -283,7 +283,7 @@ func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
 		if d := time.Since(began); d > 2*time.Second {
 			t.Errorf("idle: waited for %v", d)
 		}
-		must(rules.Unpause(ctx, runnel.AppScope()))
+		must(rules.Resume(ctx, runnel.AppScope()))
 		must(runnel.NewStream(app, "items", keyOfItem, nil).Send(ctx, items(1)...))
 		c.Wait(func() bool { return n.has("attempt 1") })
 		must(rules.Pause(ctx, runnel.AppScope(), nil))
@@ -292,7 +292,7 @@ func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
 		if n.has("attempt 2") {
 			t.Error("attempted again while it was paused")
 		}
-		must(rules.Unpause(ctx, runnel.AppScope()))
+		must(rules.Resume(ctx, runnel.AppScope()))
 		c.Wait(func() bool { return n.has("attempt 2") })
 	})
 }
@@ -333,7 +333,7 @@ func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
 		}
 		ready(c, "b")
 		c.Sleep(time.Minute)
-		if err := app.Rules().Unpause(c.Context(), runnel.AppScope()); err != nil {
+		if err := app.Rules().Resume(c.Context(), runnel.AppScope()); err != nil {
 			t.Fatal(err)
 		}
 		c.Wait(func() bool { return n.has("processed by b") })

@@ -114,7 +114,7 @@ func TestBlockAndPauseOnBothServers(t *testing.T) {
 			}), nil)
 			running(t, app)
 			rules, p := app.Rules(), runnel.ProcessorScope("items", "p")
-			remove := map[runnel.RuleKind]func(context.Context, runnel.Scope) error{runnel.RulePause: rules.Unpause, runnel.RuleBlock: rules.Unblock}
+			remove := map[runnel.RuleKind]func(context.Context, runnel.Scope) error{runnel.RulePause: rules.Resume, runnel.RuleBlock: rules.Unblock}
 			last := map[runnel.RuleKind]runnel.RuleKind{runnel.RulePause: runnel.RuleBlock, runnel.RuleBlock: runnel.RulePause}[first]
 			must := func(err error) {
 				t.Helper()

@@ -135,7 +135,7 @@ func ExampleRules() {
 	for _, r := range list {
 		fmt.Println(r.Kind, r.Scope, "by", r.Who+":", r.Why)
 	}
-	fmt.Println(err, rules.Unpause(ctx, printer))
+	fmt.Println(err, rules.Resume(ctx, printer))
 	// Output:
 	// pause processor:orders/printer by ada: paper jam
 	// <nil> <nil>

@@ -71,18 +71,18 @@ type RuleOptions struct {
 	For time.Duration // after which it ends by itself; 0: when it is removed. At least a millisecond
 }
 
-// Pause holds back what the scope covers, until Unpause or for a time. A second
+// Pause holds back what the scope covers, until Resume or for a time. A second
 // one for the same scope replaces the first.
 func (r *Rules) Pause(ctx context.Context, s Scope, opts *RuleOptions) error {
 	return r.set(ctx, rules.Pause, s, opts)
 }
 
-// Unpause removes the pause of exactly this scope; that there is none is no
+// Resume removes the pause of exactly this scope; that there is none is no
 // error. What is blocked, or paused by another scope too, goes on waiting.
-func (r *Rules) Unpause(ctx context.Context, s Scope) error { return r.remove(ctx, rules.Pause, s) }
+func (r *Rules) Resume(ctx context.Context, s Scope) error { return r.remove(ctx, rules.Pause, s) }
 
 // Block is Pause for administrators: what is blocked does not run before Unblock,
-// whatever was paused and unpaused. Nothing but the rights in Redis keeps others
+// whatever was paused and resumed. Nothing but the rights in Redis keeps others
 // from calling it.
 func (r *Rules) Block(ctx context.Context, s Scope, opts *RuleOptions) error {
 	return r.set(ctx, rules.Block, s, opts)

@@ -48,16 +48,16 @@ func TestUsageErrors(t *testing.T) {
 	tests := []struct{ name, args, err string }{
 		{"no command", "", "Usage:"},
 		{"unknown command", "nope", `unknown command "nope"; see`},
-		{"unknown subcommand", "processor nope", `unknown command "nope"; there is ls, info, move, drain, reset`},
+		{"unknown subcommand", "processor nope", `unknown command "nope"; there is ls, info, move, reset, rm`},
 		{"misspelled command", "stauts", `unknown command "stauts", did you mean status?; see`},
 		{"misspelled group", "procesor ls", `unknown command "procesor", did you mean processor?`},
-		{"misspelled subcommand", "processor pasue orders", `unknown command "pasue", did you mean pause?; there is`},
+		{"misspelled subcommand", "dead rety orders", `unknown command "rety", did you mean retry?; there is`},
 		{"unknown short flag", "status -x", "unknown flag -x"},
 		{"bad duration", "send orders {} --after soon", `--after "soon" is no duration, such as 10s, 5m or 1h30m; see`},
 		{"bad number", "check --max-lag many", `--max-lag "many" is no whole number; see`},
 		{"bad truth value", "worker --dev=maybe", `--dev "maybe" is no truth value`},
 		{"bad address", "worker --http 9090", `--http "9090" is no address with a port, such as :9090 or 127.0.0.1:9090`},
-		{"no subcommand", "processor", "a command is needed: ls, info, move, drain, reset"},
+		{"no subcommand", "processor", "a command is needed: ls, info, move, reset, rm"},
 		{"unknown flag", "send orders {} --kee x", "unknown flag --kee; see"},
 		{"unknown global flag", "--kee send", "unknown flag --kee"},
 		{"flag of another command", "status --key x", "unknown flag --key"},
@@ -106,7 +106,7 @@ func TestHelpHasExamples(t *testing.T) {
 		if !typed {
 			app = nil
 		}
-		for _, command := range []string{"worker", "send", "sendmany", "status", "processor", "processor reset", "processor pause", "processor unblock", "rules", "rules ls", "version"} {
+		for _, command := range []string{"worker", "send", "sendmany", "status", "processor", "processor reset", "pause", "unblock", "rules", "rules ls", "version"} {
 			for _, args := range []string{command + " --help", "--help " + command, "help " + command, command + " -h"} {
 				r := run(t.Context(), app, "", strings.Fields(args)...)
 				r.want(t, 0, "Examples:", "")

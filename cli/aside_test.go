@@ -132,11 +132,11 @@ func TestRetryLs(t *testing.T) {
 	ada.park("ada")
 	bob.park("")
 	id := eventID(0, ada.entries[0].ID)
-	s.untyped("retry", "ls", "orders/printer").matches(t,
+	s.untyped("parked", "ls", "orders/printer").matches(t,
 		`^ID +KEY +ATTEMPTS +STATE +LAST FAILURE +ERROR\n`,
 		`(?m)^`+id+` +ada +2 +waits 1h0m0s|59m\d+s +\S+ ago +no ink$`,
 		`(?m)^`+eventID(1, bob.entries[1].ID)+` +- +0 +behind +- +-$`)
-	all := parse[[]inspect.RetryState](t, s.run("retry", "ls", "orders/printer", "--output", "json"))
+	all := parse[[]inspect.RetryState](t, s.run("parked", "ls", "orders/printer", "--output", "json"))
 	if len(all) != 4 || all[0].Event != eventID(0, ada.entries[0].ID) || all[0].Key != "ada" || all[0].State != "waiting" || all[0].Error != "no\nink" || all[3].State != "behind" {
 		t.Errorf("got %+v", all)
 	}
@@ -144,7 +144,7 @@ func TestRetryLs(t *testing.T) {
 		"--key ada": 2, "--partition 1": 2, "--limit 3": 3, "--id " + id: 1, "--id " + eventID(0, ada.entries[1].ID): 1, "--error INK": 2, "--key=": 2,
 		"--key ada --partition 1": 0,
 	} {
-		args := append([]string{"retry", "ls", "orders/printer", "--output", "json"}, strings.Fields(flags)...)
+		args := append([]string{"parked", "ls", "orders/printer", "--output", "json"}, strings.Fields(flags)...)
 		if got := parse[[]inspect.RetryState](t, s.untyped(args...)); len(got) != want {
 			t.Errorf("%s: got %+v, want %d", flags, got, want)
 		}
@@ -156,20 +156,20 @@ func TestRetryNowAndDrop(t *testing.T) {
 	ada.park("ada")
 	bob.park("bob")
 	id := eventID(0, ada.entries[0].ID)
-	s.untyped("retry", "now", "orders/printer", "--key", "ada").want(t, 0, id+"\n1 event due now\n", "")
-	states := parse[[]inspect.RetryState](t, s.untyped("retry", "ls", "orders/printer", "--output", "json"))
+	s.untyped("parked", "retry", "orders/printer", "--key", "ada").want(t, 0, id+"\n1 event due now\n", "")
+	states := parse[[]inspect.RetryState](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
 	if states[0].State != "due" || states[1].State != "waiting" {
 		t.Errorf("got %+v", states)
 	}
-	s.untyped("retry", "now", "orders/printer", "--id", eventID(1, bob.entries[1].ID)).want(t, 0, "0 events due now\n", "")
+	s.untyped("parked", "retry", "orders/printer", "--id", eventID(1, bob.entries[1].ID)).want(t, 0, "0 events due now\n", "")
 
-	s.untyped("retry", "drop", "--yes", "orders/printer").want(t, 2, "", "say --all")
-	got := parse[changedEvents](t, s.run("retry", "drop", "--yes", "orders/printer", "--id", id, "--output", "json"))
+	s.untyped("parked", "drop", "--yes", "orders/printer").want(t, 2, "", "say --all")
+	got := parse[changedEvents](t, s.run("parked", "drop", "--yes", "orders/printer", "--id", id, "--output", "json"))
 	if len(got.Events) != 1 || got.Events[0] != id || got.Stream != "orders" || got.Processor != "printer" {
 		t.Errorf("got %+v", got)
 	}
-	s.untyped("retry", "drop", "--yes", "orders/printer", "--limit", "1").want(t, 0, eventID(1, bob.entries[0].ID)+"\n1 event dropped\n", "")
-	s.untyped("retry", "drop", "--yes", "orders/printer", "--all").want(t, 0, "4 events dropped\n", "")
+	s.untyped("parked", "drop", "--yes", "orders/printer", "--limit", "1").want(t, 0, eventID(1, bob.entries[0].ID)+"\n1 event dropped\n", "")
+	s.untyped("parked", "drop", "--yes", "orders/printer", "--all").want(t, 0, "4 events dropped\n", "")
 	p := s.processor()
 	if p.Totals.Parked != 0 || p.Totals.Dead != 0 || p.Totals.Pending != 0 {
 		t.Errorf("left %+v", p.Totals)
@@ -201,21 +201,21 @@ func TestProcessorResume(t *testing.T) {
 	}
 	stop := decoded[[]inspect.RuleState](t, s.untyped("rules", "ls", "--output", "json"))
 	if len(stop) != 2 || stop[1].Kind != "quarantine" || stop[1].Scope != "partition:orders/printer/1" || stop[1].Who != "w1" || stop[1].Why != "event "+stop[1].Event+": no\nink" ||
-		stop[1].Event != eventID(1, bob.entries[0].ID) || stop[1].Command != "processor resume orders/printer --partition 1" || stop[1].At.UnixMilli() != 1767225600123 {
+		stop[1].Event != eventID(1, bob.entries[0].ID) || stop[1].Command != "quarantine release orders/printer --partition 1" || stop[1].At.UnixMilli() != 1767225600123 {
 		t.Errorf("%+v", stop)
 	}
-	s.untyped("rules", "ls").want(t, 0, "quarantine  partition:orders/printer/0  w1   2026-01-01T00:00:00Z  until resumed  at event "+eventID(0, ada.entries[0].ID)+": no ink  cli.test processor resume orders/printer --partition 0\n", "")
-	s.untyped("processor", "resume", "orders/printer").want(t, 2, "", "which partition? say --partition N")
-	s.untyped("processor", "resume", "orders/printer", "--partition", "2").want(t, 1, "", "stream orders has no partition 2")
-	s.untyped("processor", "resume", "orders/other", "--partition", "0").want(t, 1, "", `no processor "other"; it has printer`)
-	s.untyped("processor", "resume", "returns/printer", "--partition", "0").want(t, 1, "", `no stream "returns"`)
-	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: resumed; it was quarantined for: event "+eventID(0, ada.entries[0].ID)+": no ink\n", "")
-	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 1, "", "stream orders partition 0: processor printer: it is not quarantined")
-	got := parse[resumed](t, s.run("processor", "resume", "orders/printer", "--skip", "--yes", "--partition", "1", "--output", "json"))
-	if want := (resumed{"orders", "printer", 1, stop[1].Why, eventID(1, bob.entries[0].ID), time.UnixMilli(1767225600123).UTC(), true}); got != want {
+	s.untyped("rules", "ls").want(t, 0, "quarantine  partition:orders/printer/0  w1   2026-01-01T00:00:00Z  until released  at event "+eventID(0, ada.entries[0].ID)+": no ink  cli.test quarantine release orders/printer --partition 0\n", "")
+	s.untyped("quarantine", "release", "orders/printer").want(t, 2, "", "which partition? say --partition N")
+	s.untyped("quarantine", "release", "orders/printer", "--partition", "2").want(t, 1, "", "stream orders has no partition 2")
+	s.untyped("quarantine", "release", "orders/other", "--partition", "0").want(t, 1, "", `no processor "other"; it has printer`)
+	s.untyped("quarantine", "release", "returns/printer", "--partition", "0").want(t, 1, "", `no stream "returns"`)
+	s.untyped("quarantine", "release", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: released; it was quarantined for: event "+eventID(0, ada.entries[0].ID)+": no ink\n", "")
+	s.untyped("quarantine", "release", "orders/printer", "--partition", "0").want(t, 1, "", "stream orders partition 0: processor printer: it is not quarantined")
+	got := parse[released](t, s.run("quarantine", "release", "orders/printer", "--skip", "--yes", "--partition", "1", "--output", "json"))
+	if want := (released{"orders", "printer", 1, stop[1].Why, eventID(1, bob.entries[0].ID), time.UnixMilli(1767225600123).UTC(), true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if text := got.text(); !strings.HasSuffix(text, ": resumed, event "+got.Event+" is passed over; it was quarantined for: no ink") {
+	if text := got.text(); !strings.HasSuffix(text, ": released, event "+got.Event+" is passed over; it was quarantined for: no ink") {
 		t.Error(text)
 	}
 	for i, skip := range []string{"", bob.entries[0].ID} {
@@ -234,8 +234,8 @@ func TestProcessorResume(t *testing.T) {
 func TestResumeOfAQuarantineWithoutAnEvent(t *testing.T) {
 	s, ada, _ := two(t, 2)
 	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: "no database"}))
-	s.untyped("processor", "resume", "orders/printer", "--partition", "0", "--skip", "--yes").want(t, 1, "", "the quarantine names no event that could be skipped")
-	s.untyped("processor", "resume", "orders/printer", "--partition", "0").want(t, 0, "resumed", "")
+	s.untyped("quarantine", "release", "orders/printer", "--partition", "0", "--skip", "--yes").want(t, 1, "", "the quarantine names no event that could be skipped")
+	s.untyped("quarantine", "release", "orders/printer", "--partition", "0").want(t, 0, "released", "")
 }
 
 func TestFlagsThatChoose(t *testing.T) {
@@ -253,8 +253,8 @@ func TestFlagsThatChoose(t *testing.T) {
 	}
 	s.untyped("dead", "ls", "orders").want(t, 2, "", "say STREAM/PROCESSOR")
 	s.untyped("dead").want(t, 2, "", "a command is needed: ls, show, retry, replay, drop")
-	s.untyped("retry", "stop").want(t, 2, "", `unknown command "stop"; there is ls, now, drop`)
-	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is ls, info, move, drain, reset, resume, rm, pause, unpause, block, unblock`)
+	s.untyped("parked", "stop").want(t, 2, "", `unknown command "stop"; there is ls, retry, drop`)
+	s.untyped("processor", "stop").want(t, 2, "", `unknown command "stop"; there is ls, info, move, reset, rm`)
 	s.untyped("dead", "ls", "orders/printer", "--id", "7/1-1").want(t, 1, "", "stream orders has no partition 7: it has 2, from 0 on")
 	s.untyped("dead", "ls", "orders/other").want(t, 1, "", fmt.Sprintf("stream orders has no processor %q; it has printer", "other"))
 	s.untyped("dead", "ls", "returns/printer").want(t, 1, "", `no stream "returns"`)

@@ -71,7 +71,7 @@ func TestRetryNowReachesTheWorker(t *testing.T) {
 	receive(t, calls, "call")
 	receive(t, calls, "call")
 	waiting := func() []inspect.RetryState {
-		return parse[[]inspect.RetryState](t, s.untyped("retry", "ls", "orders/printer", "--output", "json"))
+		return parse[[]inspect.RetryState](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
 	}
 	eventually(t, "both wait", func() bool {
 		all := waiting()
@@ -81,8 +81,8 @@ func TestRetryNowReachesTheWorker(t *testing.T) {
 		t.Errorf("got %+v", all[0])
 	}
 	broken.Store(false)
-	s.untyped("retry", "drop", "--yes", "orders/printer", "--key", "c0").want(t, 0, "1 event dropped", "")
-	s.untyped("retry", "now", "orders/printer").want(t, 0, "1 event due now", "")
+	s.untyped("parked", "drop", "--yes", "orders/printer", "--key", "c0").want(t, 0, "1 event dropped", "")
+	s.untyped("parked", "retry", "orders/printer").want(t, 0, "1 event due now", "")
 	if got := receive(t, calls, "call"); got != "c1" {
 		t.Errorf("got %s", got)
 	}
@@ -116,12 +116,12 @@ func TestResumeReachesTheWorker(t *testing.T) {
 		w = next.start("worker")
 		eventually(t, "the next owner", func() bool { return next.app.Ready() == nil })
 		broken.Store(false)
-		args := []string{"processor", "resume", "orders/printer", "--partition", "0"}
+		args := []string{"quarantine", "release", "orders/printer", "--partition", "0"}
 		want := []string{"c0", "c1"}
 		if skip {
 			args, want = append(args, "--skip", "--yes"), want[1:]
 		}
-		next.untyped(args...).want(t, 0, "resumed", "")
+		next.untyped(args...).want(t, 0, "released", "")
 		for _, customer := range want {
 			if got := receive(t, calls, "call"); got != customer {
 				t.Errorf("skip %v: got %s, want %s", skip, got, customer)

@@ -161,11 +161,11 @@ func TestCheckFindsWhatIsLostHeldOrWithoutAnOwner(t *testing.T) {
 	s.rdb.HSet(t.Context(), c.Partition("orders", "printer", 0).Own, "lost", 7)
 	s.untyped("check").want(t, 3, "stream orders: processor printer: 7 events lost, removed before they were processed, above 0; --max-lost 7 accepts that\n", "")
 	s.untyped("check", "--max-lost", "7").want(t, 0, "OK", "")
-	s.untyped("processor", "pause", "orders/printer").want(t, 0, "pause of processor:orders/printer", "")
+	s.untyped("pause", "orders/printer").want(t, 0, "pause of processor:orders/printer", "")
 	if v := s.checked(3, "--max-lost", "7"); len(v.Findings) != 2 || v.Findings[0].What != "held" || v.Processors[0].Totals.Held != 2 {
 		t.Errorf("%+v", v)
 	}
-	s.untyped("processor", "unpause", "orders/printer").want(t, 0, "is removed", "")
+	s.untyped("resume", "orders/printer").want(t, 0, "is removed", "")
 	// An event of two minutes ago, in a partition that the worker does not own.
 	id := fmt.Sprint(time.Now().Add(-2*time.Minute).UnixMilli(), "-0")
 	log := c.Partition("orders", "printer", 1).Log

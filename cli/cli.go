@@ -112,9 +112,9 @@ func (p *program) root() *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {}, // Main returns, it does not exit
 		OnUsageError:   onUsageError,
 		Action:         p.noCommand,
-		Commands: []*cli.Command{
-			p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.members(), p.streamCommands(), p.tail(), p.processor(), p.retry(), p.dead(), p.delayed(), p.rules(), p.audit(), p.dashboard(), p.completion(), p.version(),
-		},
+		Commands: append([]*cli.Command{
+			p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.workers(), p.streamCommands(), p.tail(), p.processor(), p.parked(), p.dead(), p.delayed(), p.quarantine(), p.rules(), p.audit(), p.dashboard(), p.completion(), p.version(),
+		}, p.ruleCommands()...),
 		CustomAppHelpTemplate: rootHelp,
 	}
 }

@@ -19,9 +19,9 @@ func TestWhatDestroysWantsYes(t *testing.T) {
 	s.untyped("send", "orders", `{"customer":"ada"}`, "--after", "1h").want(t, 0, "orders ", "")
 	before := s.rdb.DBSize(t.Context()).Val()
 	for _, command := range []string{
-		"dead drop orders/printer --all", "dead replay orders/printer", "retry drop orders/printer --all", "delayed cancel orders --all",
+		"dead drop orders/printer --all", "dead replay orders/printer", "parked drop orders/printer --all", "delayed cancel orders --all",
 		"delayed cancel orders 0/0000000000000001", "processor rm orders/printer", "processor reset orders/printer --to start",
-		"processor resume orders/printer --partition 1 --skip", "stream rm orders",
+		"quarantine release orders/printer --partition 1 --skip", "stream rm orders",
 	} {
 		r := s.untyped(strings.Fields(command)...)
 		r.want(t, 2, "", "There is no terminal to ask at: say --yes; nothing was changed")
@@ -54,7 +54,7 @@ func TestDeadRetry(t *testing.T) {
 	one := eventID(0, ada.entries[0].ID)
 	s.untyped("dead", "retry", "orders/printer", "--key", "ada", "--dry-run").want(t, 0, "3 dead letters would be retried:\nID", "")
 	s.untyped("dead", "retry", "orders/printer", "--id", one).want(t, 0, "1 dead letter retried\n", "")
-	parked := parse[[]inspect.RetryState](t, s.untyped("retry", "ls", "orders/printer", "--output", "json"))
+	parked := parse[[]inspect.RetryState](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
 	if len(parked) != 1 || parked[0].Event != one || parked[0].Key != "ada" || parked[0].State != inspect.Due || parked[0].Attempts != 0 || parked[0].First != nil {
 		t.Errorf("parked %+v", parked)
 	}

@@ -98,7 +98,7 @@ func TestNoCommandLetsOthersSteerTheTerminal(t *testing.T) {
 	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Key: "a" + poison, After: time.Hour, Headers: map[string]string{poison: poison}}); err != nil {
 		t.Fatal(err)
 	}
-	s.run("processor", "pause", "orders/printer", "--why", poison).clean(t, "pause")
+	s.run("pause", "orders/printer", "--why", poison).clean(t, "pause")
 	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: k.Audit(), Values: []any{"who", poison, "from", poison, "what", poison, "on", poison, "why", poison}})
 	name, err := json.Marshal(poison)
 	if err != nil {
@@ -106,12 +106,12 @@ func TestNoCommandLetsOthersSteerTheTerminal(t *testing.T) {
 	}
 	membership := fmt.Sprintf(`{"v":1,"generation":1,"partitions":2,"executors":{"aaaaaaaaaaaaaaaa":{"worker":%s,"joined_at":1,"expiry_ms":1000,"partitions":[0,1]}}}`, name)
 	s.rdb.Set(t.Context(), k.Membership("orders", "printer"), membership, 0)
-	shows := map[string]bool{"status": true, "members": true, "dead ls orders/printer": true, "dead show orders/printer": true, "retry ls orders/printer": true,
+	shows := map[string]bool{"status": true, "workers ls": true, "dead ls orders/printer": true, "dead show orders/printer": true, "parked ls orders/printer": true,
 		"rules ls": true, "tail orders --from start": true, "tail orders --from start --raw": true, "delayed ls orders": true, "audit ls": true}
 	for _, command := range []string{
-		"status", "status orders/printer", "status --output wide", "members", "check", "doctor", "stream ls", "stream info orders", "stream verify orders",
+		"status", "status orders/printer", "status --output wide", "workers ls", "check", "doctor", "stream ls", "stream info orders", "stream verify orders",
 		"tail orders --from start", "tail orders --from start --raw", "processor ls", "processor info orders/printer", "dead ls orders/printer", "dead show orders/printer",
-		"retry ls orders/printer", "delayed ls orders", "rules ls", "audit ls", "dead replay orders/printer --dry-run", "dead drop orders/printer --all --dry-run",
+		"parked ls orders/printer", "delayed ls orders", "rules ls", "audit ls", "dead replay orders/printer --dry-run", "dead drop orders/printer --all --dry-run",
 		"send orders {} --key \x1b[2J", "tail \x1b[2J", "\x1b[2J", "processor reset orders/printer --to \x1b[2J", "processor info orders/\u009b", "dead ls orders/printer --id \x1b[2J",
 		"dead drop orders/printer --all --yes",
 	} {

@@ -65,9 +65,9 @@ func TestABareIDOfSeveralParkedEventsIsRefused(t *testing.T) {
 		args := append([]string{"retry"}, strings.Fields(command)...)
 		s.untyped(append(args, "orders/printer", "--id", twin)...).want(t, 1, "", "ID "+twin+" is that of 2 events: 0/"+twin+", 1/"+twin+"; say which one")
 	}
-	s.untyped("retry", "now", "orders/printer", "--id", "0/"+twin).want(t, 0, "0/"+twin+"\n1 event due now\n", "")
-	s.untyped("retry", "drop", "--yes", "orders/printer", "--id", "1/"+twin).want(t, 0, "1/"+twin+"\n1 event dropped\n", "")
-	s.untyped("retry", "drop", "--yes", "orders/printer", "--id", twin).want(t, 0, "0/"+twin+"\n1 event dropped\n", "")
+	s.untyped("parked", "retry", "orders/printer", "--id", "0/"+twin).want(t, 0, "0/"+twin+"\n1 event due now\n", "")
+	s.untyped("parked", "drop", "--yes", "orders/printer", "--id", "1/"+twin).want(t, 0, "1/"+twin+"\n1 event dropped\n", "")
+	s.untyped("parked", "drop", "--yes", "orders/printer", "--id", twin).want(t, 0, "0/"+twin+"\n1 event dropped\n", "")
 	if n := s.processor().Totals.Parked; n != 2 {
 		t.Errorf("%d events are left", n)
 	}

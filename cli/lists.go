@@ -15,18 +15,19 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-func (p *program) members() *cli.Command {
-	return p.command(&cli.Command{
-		Name:      "members",
+func (p *program) workers() *cli.Command {
+	ls := p.command(&cli.Command{
+		Name:      "ls",
 		Usage:     "list the workers of processors: whether they live, and which partitions they are assigned and own",
 		ArgsUsage: "[STREAM[/PROCESSOR]]",
 		Action:    p.action(runMembers),
 	},
-		"PROG members",
-		"PROG members orders/printer --output json")
+		"PROG workers ls",
+		"PROG workers ls orders/printer --output json")
+	return p.group("workers", "see and steer workers", ls, p.drain(), p.undrain())
 }
 
-// A listedMember is what `members` tells.
+// A listedMember is what `workers ls` tells.
 type listedMember struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`

@@ -27,28 +27,28 @@ func told[T any](s *shop, args ...string) (v T) {
 func TestMembers(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3})
 	s.handled()
-	s.untyped("members").want(t, 0, "PROCESSOR", "")
+	s.untyped("workers", "ls").want(t, 0, "PROCESSOR", "")
 	w := s.start("worker")
 	eventually(t, "a member that owns all", func() bool {
-		r := s.untyped("members", "--output", "json")
+		r := s.untyped("workers", "ls", "--output", "json")
 		var list []listedMember
 		return json.Unmarshal([]byte(r.out), &list) == nil && len(list) == 1 && len(list[0].Owned) == 3
 	})
-	m := told[[]listedMember](s, "members", "orders/printer")[0]
+	m := told[[]listedMember](s, "workers", "ls", "orders/printer")[0]
 	if m.Stream != "orders" || m.Processor != "printer" || !m.Alive || !slices.Equal(m.Assigned, []int{0, 1, 2}) || !slices.Equal(m.Owned, m.Assigned) {
 		t.Errorf("%+v", m)
 	}
-	r := s.untyped("members")
+	r := s.untyped("workers", "ls")
 	want := `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2 +- +-$`
 	if !regexp.MustCompile(want).MatchString(r.out) {
 		t.Errorf("no %s in\n%s", want, r.out)
 	}
 	w.stop().want(t, 0, "", "worker stopped")
-	if list := told[[]listedMember](s, "members"); len(list) != 0 {
+	if list := told[[]listedMember](s, "workers", "ls"); len(list) != 0 {
 		t.Errorf("after the end: %+v", list)
 	}
-	s.untyped("members", "nope").want(t, 1, "", `no stream "nope"`)
-	s.untyped("members", "orders/nope").want(t, 1, "", `no processor "nope"`)
+	s.untyped("workers", "ls", "nope").want(t, 1, "", `no stream "nope"`)
+	s.untyped("workers", "ls", "orders/nope").want(t, 1, "", `no processor "nope"`)
 }
 
 func TestStreams(t *testing.T) {
@@ -116,7 +116,7 @@ func TestProcessorLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: client(t, s).Partition("orders", "printer", 1).Dead, Values: []any{"data", "x"}})
-	s.untyped("processor", "pause", "orders/printer", "--partition", "1").want(t, 0, "pause of partition:orders/printer/1", "")
+	s.untyped("pause", "orders/printer", "--partition", "1").want(t, 0, "pause of partition:orders/printer/1", "")
 	list := told[[]listedProcessor](s, "processor", "ls")
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)

@@ -50,7 +50,7 @@ func TestProcessorRm(t *testing.T) {
 func TestProcessorRmOfOneThatHasDoneAll(t *testing.T) {
 	s := newShop(t, nil)
 	s.registered()
-	s.run("processor", "pause", "orders/printer").want(t, 0, "pause of", "")
+	s.run("pause", "orders/printer").want(t, 0, "pause of", "")
 	s.run("processor", "rm", "--yes", "orders/printer").want(t, 0, "orders/printer removed; 0 events unprocessed", "")
 	if left := s.ruled(); len(left) != 0 {
 		t.Errorf("rules after that: %+v", left)

@@ -50,7 +50,7 @@ func (p *program) processor() *cli.Command {
 		"PROG processor reset orders/printer --to -100 --export before.json",
 		"PROG processor reset orders/printer --import before.json",
 		"PROG processor reset orders/printer --to 1767225600000-0   # what was sent since 2026-01-01 00:00 UTC")
-	return p.group("processor", "look after a processor", append([]*cli.Command{p.processorLs(), p.processorInfo(), p.move(), p.drain(), reset, p.resume(), p.remove()}, p.ruleCommands()...)...)
+	return p.group("processor", "look after a processor", p.processorLs(), p.processorInfo(), p.move(), reset, p.remove())
 }
 
 // moved is what `processor reset` tells of a partition.

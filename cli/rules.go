@@ -30,7 +30,7 @@ const (
 	waitingEvery = 5 * time.Second
 )
 
-// ruleCommands are pause, unpause, block and unblock.
+// ruleCommands are pause, resume, block and unblock.
 func (p *program) ruleCommands() []*cli.Command {
 	scope := []cli.Flag{
 		&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only partition `N` of a processor"},
@@ -45,18 +45,18 @@ func (p *program) ruleCommands() []*cli.Command {
 	}, scope...)
 	admin := &cli.BoolFlag{Name: flagAsAdmin, DisableDefaultText: true, Usage: "say that you mean it: a block is an administrator's"}
 	return []*cli.Command{
-		p.ruleCommand("pause", "hold back an app, a stream, a processor or a partition: it takes no event until unpause", set, p.setRule(rules.Pause),
-			"PROG processor pause orders/printer --why 'no paper' --for 10m",
-			"PROG processor pause orders/printer --partition 3",
-			"PROG processor pause orders --wait",
-			"PROG processor pause --all --wait"),
-		p.ruleCommand("unpause", "remove a pause", scope, p.removeRule(rules.Pause),
-			"PROG processor unpause orders/printer",
-			"PROG processor unpause --all"),
-		p.ruleCommand("block", "hold back as pause does, whatever operators pause and unpause", append(set, admin), p.setRule(rules.Block),
-			"PROG processor block orders --as-admin --why 'migration' --wait"),
+		p.ruleCommand("pause", "hold back an app, a stream, a processor or a partition: it takes no event until resume", set, p.setRule(rules.Pause),
+			"PROG pause orders/printer --why 'no paper' --for 10m",
+			"PROG pause orders/printer --partition 3",
+			"PROG pause orders --wait",
+			"PROG pause --all --wait"),
+		p.ruleCommand("resume", "remove a pause", scope, p.removeRule(rules.Pause),
+			"PROG resume orders/printer",
+			"PROG resume --all"),
+		p.ruleCommand("block", "hold back as pause does, whatever operators pause and resume", append(set, admin), p.setRule(rules.Block),
+			"PROG block orders --as-admin --why 'migration' --wait"),
 		p.ruleCommand("unblock", "remove a block", append(scope, admin), p.removeRule(rules.Block),
-			"PROG processor unblock orders --as-admin"),
+			"PROG unblock orders --as-admin"),
 	}
 }
 
@@ -97,7 +97,7 @@ func scopeOf(c *cli.Context) (rules.Scope, error) {
 // checkAdmin refuses what only administrators should do by accident.
 func checkAdmin(c *cli.Context, kind rules.Kind) error {
 	if kind == rules.Block && !c.Bool(flagAsAdmin) {
-		return usagef(c, "a block is an administrator's: say --as-admin if you mean it; an operator's is pause and unpause")
+		return usagef(c, "a block is an administrator's: say --as-admin if you mean it; an operator's is pause and resume")
 	}
 	return nil
 }
@@ -281,7 +281,14 @@ func (p *program) rules() *cli.Command {
 	return p.group("rules", "see what is paused, blocked and quarantined", ls)
 }
 
-func runRules(ctx context.Context, s *session, c *cli.Context) error {
+func runRules(ctx context.Context, s *session, c *cli.Context) error { return listStops(ctx, s, c, "") }
+
+func runQuarantineLs(ctx context.Context, s *session, c *cli.Context) error {
+	return listStops(ctx, s, c, inspect.KindQuarantine)
+}
+
+// listStops lists what stands still: all of it, or one kind.
+func listStops(ctx context.Context, s *session, c *cli.Context, kind string) error {
 	if c.Args().Present() {
 		return usagef(c, "unexpected argument %q", c.Args().First())
 	}
@@ -295,7 +302,7 @@ func runRules(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	states := app.Stops()
+	states := slices.DeleteFunc(app.Stops(), func(r inspect.RuleState) bool { return kind != "" && r.Kind != kind })
 	for i := range app.Streams {
 		for _, p := range app.Streams[i].Processors {
 			if n := p.Totals.Unknown; n > 0 {
@@ -317,7 +324,7 @@ func (s *session) writeRules(w io.Writer, states []inspect.RuleState) error {
 		until, why := "until removed", reasonOf(r.Event, r.Why)
 		switch {
 		case r.Kind == inspect.KindQuarantine:
-			until, why = "until resumed", fmt.Sprintf("at event %s: %s", dash(r.Event), why)
+			until, why = "until released", fmt.Sprintf("at event %s: %s", dash(r.Event), why)
 		case r.Until != nil:
 			until = r.Until.Format(time.RFC3339)
 		}

@@ -190,7 +190,7 @@ func (s steer) String() string { return s.what + "; it ends with " + s.ends + s.
 func steering(p *inspect.ProcessorState) (out []steer) {
 	for _, worker := range slices.Sorted(maps.Keys(p.Cordons)) {
 		since := p.Cordons[worker].UTC().Format(time.RFC3339)
-		out = append(out, steer{fmt.Sprintf("worker %s is drained since %s", worker, since), fmt.Sprintf("processor drain %s --end", worker), goneOf(p, worker)})
+		out = append(out, steer{fmt.Sprintf("worker %s is drained since %s", worker, since), fmt.Sprintf("workers undrain %s", worker), goneOf(p, worker)})
 	}
 	for _, worker := range slices.Compact(slices.Sorted(maps.Values(p.Pins))) {
 		var pinned []int

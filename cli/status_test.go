@@ -176,8 +176,8 @@ func TestStatusOfWhatIsNotThere(t *testing.T) {
 
 // A slash alone is no way to leave the stream out.
 func TestProcessorWithoutItsStream(t *testing.T) {
-	for _, command := range []string{"status", "members", "check", "top"} {
-		run(t.Context(), newShopApp(), "", command, "/printer").want(t, 2, "", `"/printer" names no stream`)
+	for _, command := range []string{"status", "workers ls", "check", "top"} {
+		run(t.Context(), newShopApp(), "", append(strings.Fields(command), "/printer")...).want(t, 2, "", `"/printer" names no stream`)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 const (
 	flagUnpin = "unpin"
-	flagEnd   = "end"
 
 	// drainPoll is how often `drain --wait` looks.
 	drainPoll = 100 * time.Millisecond
@@ -39,20 +38,28 @@ func (p *program) move() *cli.Command {
 func (p *program) drain() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "drain",
-		Usage:     "take all partitions from a worker, and give it no others, until --end",
+		Usage:     "take all partitions from a worker, and give it no others, until undrain",
 		ArgsUsage: "WORKER [STREAM/PROCESSOR]",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: flagEnd, DisableDefaultText: true, Usage: "give it its share again"},
 			&cli.BoolFlag{Name: flagWait, DisableDefaultText: true, Usage: "return when it owns nothing any more; code 3 if it keeps partitions"},
 		},
-		Action: p.action(runDrain),
+		Action: p.action(drainWorker(false)),
 	},
-		"PROG processor drain web-1 --wait",
-		"PROG processor drain web-1 orders/printer",
-		"PROG processor drain web-1 --end")
+		"PROG workers drain web-1 --wait",
+		"PROG workers drain web-1 orders/printer")
 }
 
-// steered is what `processor move` and `processor drain` tell of a processor.
+func (p *program) undrain() *cli.Command {
+	return p.command(&cli.Command{
+		Name:      "undrain",
+		Usage:     "give a drained worker its share again",
+		ArgsUsage: "WORKER [STREAM/PROCESSOR]",
+		Action:    p.action(drainWorker(true)),
+	},
+		"PROG workers undrain web-1")
+}
+
+// steered is what `processor move` and `workers drain` tell of a processor.
 type steered struct {
 	Stream     string               `json:"stream"`
 	Processor  string               `json:"processor"`
@@ -125,13 +132,15 @@ func noWorker(name string, there []string) error {
 	return fmt.Errorf("no worker %q; there is %s", name, strings.Join(slices.Compact(there), ", "))
 }
 
-func runDrain(ctx context.Context, s *session, c *cli.Context) error {
-	name, end := c.Args().First(), c.Bool(flagEnd)
+// drainWorker is drain, and undrain.
+func drainWorker(end bool) func(context.Context, *session, *cli.Context) error {
+	return func(ctx context.Context, s *session, c *cli.Context) error { return runDrain(ctx, s, c, end) }
+}
+
+func runDrain(ctx context.Context, s *session, c *cli.Context, end bool) error {
+	name := c.Args().First()
 	if name == "" || c.NArg() > 2 || c.NArg() == 2 && strings.Index(c.Args().Get(1), "/") < 1 {
 		return usagef(c, "say a worker, and STREAM/PROCESSOR if it is not about all of them")
-	}
-	if end && c.Bool(flagWait) {
-		return usagef(c, "--wait does not go with --end")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -160,7 +169,7 @@ func runDrain(ctx context.Context, s *session, c *cli.Context) error {
 			}
 		}
 	}
-	if c.Bool(flagWait) {
+	if !end && c.Bool(flagWait) {
 		if err := s.awaitDrained(ctx, found); err != nil {
 			return err
 		}
@@ -171,7 +180,7 @@ func runDrain(ctx context.Context, s *session, c *cli.Context) error {
 		return s.out.line(all, "worker %s gets its share of %s again", worker, of)
 	case kept > 0:
 		err := s.out.line(all, "worker %s is drained for %s, and keeps %s: pinned to it, or every worker is drained", worker, of, plural(kept, "partition"))
-		if err == nil && c.Bool(flagWait) {
+		if err == nil && !end && c.Bool(flagWait) {
 			return exitThreshold // it was to own nothing
 		}
 		return err

@@ -45,7 +45,7 @@ func TestMovePinsPartitions(t *testing.T) {
 	s := pair(t)
 	s.untyped("processor", "move", "orders/printer", "0,1,3", "w2").want(t, 0, "orders/printer: partitions 0-1 3 are pinned to worker w2\n", "")
 	eventually(t, "they are there", func() bool { return slices.Equal(s.ownedBy()["w2"], []int{0, 1, 3}) && len(s.ownedBy()["w1"]) == 1 })
-	s.run("members").matches(t, `(?m)^orders/printer +w2 .* 0-1 3 +0-1 3 +0-1 3 +-$`)
+	s.run("workers", "ls").matches(t, `(?m)^orders/printer +w2 .* 0-1 3 +0-1 3 +0-1 3 +-$`)
 	s.run("status").matches(t, `(?m)^partitions 0-1 3 are pinned to worker w2; it ends with processor move orders/printer 0-1,3 --unpin$`)
 	s.untyped("processor", "move", "orders/printer", "0-3", "--unpin").want(t, 0, "orders/printer: partitions 0-3 are not pinned any more\n", "")
 	eventually(t, "the shares are even again", func() bool { return len(s.ownedBy()["w2"]) == 2 && len(s.ownedBy()["w1"]) == 2 })
@@ -73,7 +73,7 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answer := s.untyped("processor", "drain", "w1", "--output", "json")
+	answer := s.untyped("workers", "drain", "w1", "--output", "json")
 	if strings.Contains(answer.out, "null") {
 		t.Errorf("no pins, but %s", answer.out)
 	}
@@ -81,14 +81,14 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	if got, want := told[0].Cordons["w1"], s.processor().Cordons["w1"]; got != want || got.Location() != time.UTC {
 		t.Errorf("drained since %v, status tells %v", got, want)
 	}
-	s.untyped("processor", "drain", "w1", "--wait").want(t, 0, "worker w1 gets no partitions of 1 processor any more\n", "")
+	s.untyped("workers", "drain", "w1", "--wait").want(t, 0, "worker w1 gets no partitions of 1 processor any more\n", "")
 	if owned := s.ownedBy(); len(owned["w2"]) != 4 || len(owned["w1"]) != 0 {
 		t.Errorf("drained: %v", owned)
 	}
-	s.run("members").matches(t, `(?m)^orders/printer +w1 .* none +none +- +\S+ ago$`)
-	s.run("status").matches(t, `(?m)^worker w1 is drained since 20\S+Z; it ends with processor drain w1 --end$`)
-	s.run("status").matches(t, `(?m)^worker old1 is drained since 20\S+Z; it ends with processor drain old1 --end; the worker is gone since 20\S+Z, and this is forgotten from 20\S+Z on$`)
-	s.run("members").matches(t, `(?m)^orders/printer: worker old1 is drained since 20\S+Z; .*; the worker is gone since 20\S+Z`)
+	s.run("workers", "ls").matches(t, `(?m)^orders/printer +w1 .* none +none +- +\S+ ago$`)
+	s.run("status").matches(t, `(?m)^worker w1 is drained since 20\S+Z; it ends with workers undrain w1$`)
+	s.run("status").matches(t, `(?m)^worker old1 is drained since 20\S+Z; it ends with workers undrain old1; the worker is gone since 20\S+Z, and this is forgotten from 20\S+Z on$`)
+	s.run("workers", "ls").matches(t, `(?m)^orders/printer: worker old1 is drained since 20\S+Z; .*; the worker is gone since 20\S+Z`)
 	of := s.processor()
 	if told := strings.Join(processorDetail(&inspect.AppState{}, &of), "\n"); !strings.Contains(told, "; the worker is gone since") {
 		t.Errorf("top tells %s", told)
@@ -96,25 +96,25 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	// Events still come through.
 	s.send(8)
 	eventually(t, "all is acked", func() bool { return s.processor().Totals.Lag == 0 })
-	members := parse[[]listedMember](t, s.run("members", "--output", "json"))
+	members := parse[[]listedMember](t, s.run("workers", "ls", "--output", "json"))
 	if len(members) != 2 || members[0].Drained == nil || members[1].Drained != nil {
 		t.Errorf("%+v", members)
 	}
 	// Where all are drained it is as if none were, and --wait says so.
-	s.untyped("processor", "drain", "w2", "orders/printer").want(t, 0, "worker w2 is drained for 1 processor, and keeps 2 partitions: pinned to it, or every worker is drained\n", "")
+	s.untyped("workers", "drain", "w2", "orders/printer").want(t, 0, "worker w2 is drained for 1 processor, and keeps 2 partitions: pinned to it, or every worker is drained\n", "")
 	eventually(t, "both have a share", func() bool { return len(s.ownedBy()["w1"]) == 2 })
-	s.untyped("processor", "drain", "w2", "--wait").want(t, 1, "", "every worker is drained")
+	s.untyped("workers", "drain", "w2", "--wait").want(t, 1, "", "every worker is drained")
 	for _, w := range []string{"w1", "w2"} {
-		s.untyped("processor", "drain", w, "--end").want(t, 0, "worker "+w+" gets its share of 1 processor again\n", "")
+		s.untyped("workers", "undrain", w).want(t, 0, "worker "+w+" gets its share of 1 processor again\n", "")
 	}
 	eventually(t, "nobody is drained", func() bool {
 		return !slices.ContainsFunc(s.processor().Members, func(m inspect.MemberState) bool { return m.Drained != nil }) && len(s.ownedBy()["w1"]) == 2
 	})
 	s.untyped("processor", "move", "orders/printer", "0", "w1").want(t, 0, "pinned", "")
-	s.untyped("processor", "drain", "w1", "--wait").want(t, 3, "worker w1 is drained for 1 processor, and keeps 1 partition: pinned to it", "")
-	s.untyped("processor", "drain", "w3").want(t, 1, "", `no worker "w3"; there is w1, w2`)
-	s.untyped("processor", "drain").want(t, 2, "", "say a worker")
-	s.untyped("processor", "drain", "w1", "orders").want(t, 2, "", "say a worker")
-	s.untyped("processor", "drain", "w1", "/printer").want(t, 2, "", "say a worker")
-	s.untyped("processor", "drain", "w1", "--end", "--wait").want(t, 2, "", "--wait does not go with --end")
+	s.untyped("workers", "drain", "w1", "--wait").want(t, 3, "worker w1 is drained for 1 processor, and keeps 1 partition: pinned to it", "")
+	s.untyped("workers", "drain", "w3").want(t, 1, "", `no worker "w3"; there is w1, w2`)
+	s.untyped("workers", "drain").want(t, 2, "", "say a worker")
+	s.untyped("workers", "drain", "w1", "orders").want(t, 2, "", "say a worker")
+	s.untyped("workers", "drain", "w1", "/printer").want(t, 2, "", "say a worker")
+	s.untyped("workers", "undrain", "w1", "--wait").want(t, 2, "", "--wait does not go with --end")
 }

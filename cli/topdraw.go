@@ -225,7 +225,7 @@ func (m *topModel) keys() string {
 	}
 	keys := [...]string{levelProcessors: "Enter partitions", levelPartitions: "Tab members  Esc back", levelMembers: "Tab partitions  Esc back"}[m.level]
 	if !m.readOnly {
-		keys += [...]string{levelProcessors: "  p pause  u unpause", levelPartitions: "  p pause  u unpause  r resume", levelMembers: ""}[m.level]
+		keys += [...]string{levelProcessors: "  p pause  r resume", levelPartitions: "  p pause  r resume  e release", levelMembers: ""}[m.level]
 	}
 	if keys += "  s sort  / filter  ? help"; len(keys)+8 <= m.width {
 		keys += "  q quit"
@@ -240,8 +240,8 @@ Tab                  its members, and back
 Esc                  back; without a filter first, if there is one
 s                    sort by name, lag, age or rate
 /                    only rows with a text
-p u                  pause or unpause the processor or partition
-r                    resume the quarantined partition
+p r                  pause or resume the processor or partition
+e                    release the quarantined partition
 q Ctrl-C             end
 
 APPENDED/S, DONE/S: events per second since the look before

@@ -14,8 +14,8 @@ type verb string
 
 const (
 	verbPause   verb = "pause"
-	verbUnpause verb = "unpause"
 	verbResume  verb = "resume"
+	verbRelease verb = "release"
 )
 
 // A topAct is something to be done in Redis.
@@ -79,10 +79,10 @@ func (m *topModel) press(key, typed string) (act *topAct, quit bool) {
 		m.filter()
 	case "p":
 		m.want(verbPause)
-	case "u":
-		m.want(verbUnpause)
 	case "r":
 		m.want(verbResume)
+	case "e":
+		m.want(verbRelease)
 	default:
 		m.navigate(key)
 	}
@@ -197,14 +197,14 @@ func (m *topModel) want(v verb) {
 // refusal says why there is nothing to do, "" if there is.
 func (m *topModel) refusal(a *topAct) string {
 	switch a.verb {
-	case verbResume:
+	case verbRelease:
 		switch q := m.quarantine(a); {
 		case a.partition < 0:
 			return "resume is for one partition that is quarantined: enter the processor and choose it"
 		case q == nil:
 			return fmt.Sprintf("partition %d is not quarantined; what is paused goes on with u", a.partition)
 		}
-	case verbUnpause:
+	case verbResume:
 		if m.pause(a) != nil || m.sample.App.RulesErr != "" {
 			return ""
 		}
@@ -257,13 +257,13 @@ func (m *topModel) question() []string {
 	what := a.String()[len(a.verb)+1:]
 	switch a.verb {
 	case verbPause:
-		out := []string{"pause " + what + ": functions finish the iteration that they run, then it takes no event until it is unpaused"}
+		out := []string{"pause " + what + ": functions finish the iteration that they run, then it takes no event until it is resumed"}
 		if old := m.pause(a); old != nil {
 			out = append(out, "it takes the place of the "+ruleText(*old))
 		}
 		return append(out, "recorded as: "+rules.Rule{Kind: rules.Pause, Scope: a.scope(), Who: a.who, Why: a.why}.String())
-	case verbUnpause:
-		out := []string{"unpause " + what + ": it goes on where it stopped"}
+	case verbResume:
+		out := []string{"resume " + what + ": it goes on where it stopped"}
 		for _, r := range m.sample.App.Rules {
 			of, err := rules.ParseScope(r.Scope)
 			switch {
@@ -278,10 +278,10 @@ func (m *topModel) question() []string {
 	}
 	q := m.quarantine(a)
 	if q == nil {
-		return []string{"resume " + what + ": its quarantine has ended meanwhile"}
+		return []string{"release " + what + ": its quarantine has ended meanwhile"}
 	}
 	return []string{
-		"resume " + what + ": it goes on with event " + dash(q.Event) + ", which is tried again",
+		"release " + what + ": it goes on with event " + dash(q.Event) + ", which is tried again",
 		"it is quarantined for: " + reasonOf(q.Event, q.Reason),
 	}
 }

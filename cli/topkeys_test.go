@@ -73,10 +73,11 @@ func TestTopActsOnlyAfterAYes(t *testing.T) {
 		{"down p w y enter n", ""},
 		{"down enter down p y", "pause orders/printer partition 1: top"},
 		{"down u y", ""},
-		{"down enter end u y", "unpause orders/printer partition 3: "},
-		{"down enter down down r y", "resume orders/printer partition 2: "},
-		{"down enter r y", ""},
+		{"down enter end r y", "resume orders/printer partition 3: "},
+		{"down enter down down e y", "release orders/printer partition 2: "},
+		{"down enter e y", ""},
 		{"down r y", ""},
+		{"down e y", ""},
 		{"down enter tab p y", ""},
 	} {
 		m := topAt(80, 24)
@@ -120,7 +121,7 @@ func TestTopReadOnly(t *testing.T) {
 	m := newTopModel(time.Second, "ada@host", true)
 	m.sampled(topSample(), topNow)
 	m.resized(80, 24)
-	for _, keys := range []string{"down p", "u", "enter end u", "up r"} {
+	for _, keys := range []string{"down p", "r", "enter end r", "up e"} {
 		if act, _ := m.pressed(keys); act != nil || !strings.Contains(m.text(t), "not with --read-only") {
 			t.Errorf("%q: %v\n%s", keys, act, m.text(t))
 		}

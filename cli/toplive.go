@@ -181,7 +181,7 @@ func (s *session) act(ctx context.Context, a *topAct) (string, error) {
 	case verbPause:
 		told, _, err := s.hold(ctx, rules.Rule{Kind: rules.Pause, Scope: a.scope(), Who: a.who, Why: a.why}, 0)
 		return ruleText(told.RuleState), err
-	case verbUnpause:
+	case verbResume:
 		told, err := s.release(ctx, rules.Pause, a.scope())
 		var text strings.Builder
 		if err == nil {
@@ -189,6 +189,6 @@ func (s *session) act(ctx context.Context, a *topAct) (string, error) {
 		}
 		return strings.ReplaceAll(strings.TrimSpace(text.String()), "\n", "; "), err
 	}
-	done, err := s.resumePartition(ctx, a.stream, a.processor, a.partition, false)
+	done, err := s.releasePartition(ctx, a.stream, a.processor, a.partition, false)
 	return done.text(), err
 }

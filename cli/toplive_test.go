@@ -68,8 +68,8 @@ func (s *shop) ruled() []inspect.RuleState {
 	return decoded[[]inspect.RuleState](s.t, s.untyped("rules", "ls", "--output", "json"))
 }
 
-// Keys pause and unpause what a worker runs.
-func TestTopPausesAndUnpauses(t *testing.T) {
+// Keys pause and resume what a worker runs.
+func TestTopPausesAndResumes(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	handled := s.handled()
 	w := s.start("worker")
@@ -80,7 +80,7 @@ func TestTopPausesAndUnpauses(t *testing.T) {
 	if r := s.ruled()[0]; r.Scope != "processor:orders/printer" || r.Who != "ada" || r.Why != "no paper" || r.Until != nil {
 		t.Errorf("%+v", r)
 	}
-	s.untyped("processor", "pause", "orders/printer", "--wait").want(t, 0, "nothing runs", "")
+	s.untyped("pause", "orders/printer", "--wait").want(t, 0, "nothing runs", "")
 	s.send(1)
 	top.press(t, "\r")
 	top.press(t, "jpy")
@@ -93,7 +93,7 @@ func TestTopPausesAndUnpauses(t *testing.T) {
 	}
 	// The next look has to show the rule before it can be taken back.
 	eventually(t, "no rule of the partition", func() bool { top.press(t, "uy"); return len(s.ruled()) == 1 })
-	s.untyped("processor", "unpause", "orders/printer").want(t, 0, "removed", "")
+	s.untyped("resume", "orders/printer").want(t, 0, "removed", "")
 	receive(t, handled, "event")
 	top.press(t, "q")
 	if err := receive(t, top.end, "end of top"); err != nil || top.err.String() != "" {

@@ -66,9 +66,9 @@ func TestRemoveStreamLeavesNothing(t *testing.T) {
 	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", "orders/printer is run by worker")
 	w.stop().want(t, 0, "", "worker stopped")
 	s.untyped("stream", "rm", "orders").want(t, 2, "", "with 4 entries, 1 delayed event, 1 processor and 0 dead letters? There is no terminal to ask at: say --yes")
-	s.untyped("processor", "pause", "orders").want(t, 0, "pause of", "")
-	s.untyped("processor", "block", "orders/printer", "--as-admin", "--partition", "1").want(t, 0, "block of", "")
-	s.untyped("processor", "pause", "orders2", "--yet").want(t, 0, "pause of", "")
+	s.untyped("pause", "orders").want(t, 0, "pause of", "")
+	s.untyped("block", "orders/printer", "--as-admin", "--partition", "1").want(t, 0, "block of", "")
+	s.untyped("pause", "orders2", "--yet").want(t, 0, "pause of", "")
 	s.untyped("stream", "rm", "--yes", "orders").want(t, 0, "stream orders removed; 4 entries, 1 delayed event, 1 processor, 0 dead letters, 2 rules\n", "")
 	if left := s.ruled(); len(left) != 1 || left[0].Scope != "stream:orders2" || !left[0].Absent {
 		t.Errorf("rules after that: %+v", left)

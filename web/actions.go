@@ -46,9 +46,9 @@ type action struct {
 var actions = map[string]action{
 	"pause":       {ofScope, setRule(rules.Pause)},
 	"block":       {ofScope, setRule(rules.Block)},
-	"unpause":     {ofScope, removeRule(rules.Pause)},
+	"resume":      {ofScope, removeRule(rules.Pause)},
 	"unblock":     {ofScope, removeRule(rules.Block)},
-	"resume":      {ofPartition, resume},
+	"release":     {ofPartition, resume},
 	"replay":      {ofProcessor, replay},
 	"retry-dead":  {ofProcessor, retryDead},
 	"drop":        {ofProcessor, dropDead},

@@ -62,7 +62,7 @@ func resume(ctx context.Context, c *store.Client, cmd *command) (string, error) 
 	if cmd.Partition == nil || *cmd.Partition < 0 || *cmd.Partition >= p.meta.Partitions {
 		return "", badRequest("which partition?")
 	}
-	q, ok, err := c.Resume(ctx, c.Partition(p.stream, p.processor, *cmd.Partition), cmd.Skip)
+	q, ok, err := c.ReleaseQuarantine(ctx, c.Partition(p.stream, p.processor, *cmd.Partition), cmd.Skip)
 	switch {
 	case err != nil:
 		return "", err

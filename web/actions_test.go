@@ -120,8 +120,8 @@ func TestRulesAndResume(t *testing.T) {
 	if len(in) != 2 {
 		t.Errorf("%+v", in)
 	}
-	s.act("unpause", `{"scope": "processor:orders/printer"}`)
-	if code, out := s.act("unpause", `{"scope": "processor:orders/printer"}`); code != http.StatusOK || out.Result != "there was no pause of processor:orders/printer" {
+	s.act("resume", `{"scope": "processor:orders/printer"}`)
+	if code, out := s.act("resume", `{"scope": "processor:orders/printer"}`); code != http.StatusOK || out.Result != "there was no pause of processor:orders/printer" {
 		t.Errorf("%d %+v", code, out)
 	}
 	s.act("unblock", `{"scope": "app"}`)
@@ -130,7 +130,7 @@ func TestRulesAndResume(t *testing.T) {
 	}
 	o := s.own("ada")
 	resume := func() (int, outcome) {
-		return s.act("resume", `{"processor": "orders/printer", "partition": 0, "skip": true}`)
+		return s.act("release", `{"processor": "orders/printer", "partition": 0, "skip": true}`)
 	}
 	if code, out := resume(); code != http.StatusConflict || out.Error != "it is not quarantined" {
 		t.Errorf("%d %+v", code, out)

@@ -63,7 +63,7 @@ func TestLongReasonsAreShortened(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	// It stands among the rules, too, with what ends it.
-	if r := shown.Rules; len(r) != 1 || r[0].Kind != "quarantine" || r[0].Scope != "partition:orders/printer/0" || r[0].Event != "5-0" || r[0].Command != "processor resume orders/printer --partition 0" {
+	if r := shown.Rules; len(r) != 1 || r[0].Kind != "quarantine" || r[0].Scope != "partition:orders/printer/0" || r[0].Event != "5-0" || r[0].Command != "quarantine release orders/printer --partition 0" {
 		t.Errorf("%+v", r)
 	}
 	if len(q.Reason) < 1<<20 {

@@ -4,9 +4,9 @@
 //
 // The same from the command line, for a running worker of yours:
 //
-//	shop processor pause parts/press --why "oil change" --for 1h --wait
+//	shop pause parts/press --why "oil change" --for 1h --wait
 //	shop rules ls
-//	shop processor unpause parts/press
+//	shop resume parts/press
 package main
 
 import (
@@ -56,5 +56,5 @@ func changeOil(ctx context.Context, rules *runnel.Rules) error {
 	case <-ctx.Done():
 	case <-time.After(2 * time.Second):
 	}
-	return rules.Unpause(context.WithoutCancel(ctx), press)
+	return rules.Resume(context.WithoutCancel(ctx), press)
 }

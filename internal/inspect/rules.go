@@ -89,7 +89,7 @@ func (p *ProcessorState) quarantines() (out []RuleState) {
 }
 
 func commandThatEnds(kind string, scope rules.Scope) string {
-	verb, flags := map[string]string{string(rules.Pause): "unpause", string(rules.Block): "unblock", KindQuarantine: "resume"}[kind], ""
+	verb, flags := map[string]string{string(rules.Pause): "resume", string(rules.Block): "unblock", KindQuarantine: "quarantine release"}[kind], ""
 	what := scope.StreamName()
 	if name := scope.ProcessorName(); name != "" {
 		what += "/" + name
@@ -103,7 +103,7 @@ func commandThatEnds(kind string, scope rules.Scope) string {
 	if kind == string(rules.Block) {
 		flags += " --as-admin"
 	}
-	return "processor " + verb + " " + what + flags
+	return verb + " " + what + flags
 }
 
 // hold fills in what rules hold back. What cannot be read is told, and does not

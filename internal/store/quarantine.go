@@ -73,7 +73,7 @@ var ErrNothingToSkip = errors.New("the quarantine names no event that could be s
 // than the one that is there when it begins is left alone. It is repeated inside
 // while its outcome is unknown and ctx lives, and may be repeated. It changes
 // Renewed.Poke, and its hint to the owner is sent after it as well as it can.
-func (c *Client) Resume(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {
+func (c *Client) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {
 	for {
 		text, err := c.quarantine(ctx, p)
 		if err != nil || text == "" {

@@ -49,13 +49,13 @@ func TestQuarantineLastsUntilItIsEnded(t *testing.T) {
 			}
 			e.own(p, tenure(alice, 1))
 			equal(t, "poke", e.poked(p), 0)
-			got, ok, err := e.Resume(e.ctx(), p, skip)
+			got, ok, err := e.ReleaseQuarantine(e.ctx(), p, skip)
 			e.must(err)
 			equal(t, "resumed", []any{got, ok}, []any{q, true})
 			equal(t, "poke", e.poked(p), 1)
 			equal(t, "hints", e.hints(p)[i:], []Hint{{HintPoke, i}})
 
-			_, ok, err = e.Resume(e.ctx(), p, skip)
+			_, ok, err = e.ReleaseQuarantine(e.ctx(), p, skip)
 			equal(t, "resumed again", []any{ok, err}, []any{false, nil})
 			stored, err := e.Quarantined(e.ctx(), p)
 			e.must(err)
@@ -74,7 +74,7 @@ func TestResetForgetsWhatToSkip(t *testing.T) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		e.begin(p, 2)
 		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "no ink", Event: "1-1"}))
-		_, _, err := e.Resume(e.ctx(), p, true)
+		_, _, err := e.ReleaseQuarantine(e.ctx(), p, true)
 		e.must(err)
 		equal(t, "skip", e.own(p, tenure(bob, 1)).Skip, "1-1")
 		_, err = e.Reset(e.ctx(), p, tenure(bob, 1), "0-0")
@@ -88,10 +88,10 @@ func TestResumeWithoutAnEvent(t *testing.T) {
 		p := e.Partition("orders", "printer", 0)
 		e.own(p, tenure(alice, 1))
 		e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "no database"}))
-		if _, ok, err := e.Resume(e.ctx(), p, true); ok || !errors.Is(err, ErrNothingToSkip) {
+		if _, ok, err := e.ReleaseQuarantine(e.ctx(), p, true); ok || !errors.Is(err, ErrNothingToSkip) {
 			t.Errorf("got %v, %v", ok, err)
 		}
-		_, ok, err := e.Resume(e.ctx(), p, false)
+		_, ok, err := e.ReleaseQuarantine(e.ctx(), p, false)
 		equal(t, "resumed", []any{ok, err}, []any{true, nil})
 	})
 }
@@ -128,7 +128,7 @@ func TestQuarantineOfAnotherVersion(t *testing.T) {
 		e.must(e.raw.HSet(e.ctx(), p.Own, "quarantine", `{"v":2}`).Err())
 		e.lock(p, tenure(alice, 1))
 		_, err := e.Takeover(e.ctx(), p, tenure(alice, 1), "", 0)
-		_, _, err2 := e.Resume(e.ctx(), p, false)
+		_, _, err2 := e.ReleaseQuarantine(e.ctx(), p, false)
 		_, err3 := e.Quarantined(e.ctx(), p)
 		for _, err := range []error{err, err2, err3} {
 			if err == nil || !strings.Contains(err.Error(), "stream orders partition 0") || !strings.Contains(err.Error(), "version 2") {

@@ -243,7 +243,7 @@ func TestResumeThatIsCutOff(t *testing.T) {
 						e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "no ink", Event: "1-1"}))
 						proxy, hurt := e.behindProxy()
 						proxy.On(command, n).Do(c.action)
-						_, ok, err := hurt.Resume(e.ctx(), p, true)
+						_, ok, err := hurt.ReleaseQuarantine(e.ctx(), p, true)
 						if ok == (err != nil) {
 							t.Errorf("got %v, %v", ok, err)
 						}
@@ -251,7 +251,7 @@ func TestResumeThatIsCutOff(t *testing.T) {
 						if ok && left != "" || (left == "") != (skip == "1-1") {
 							t.Errorf("resumed %v, left %q, skip %q", ok, left, skip)
 						}
-						_, _, err = e.Resume(e.ctx(), p, true)
+						_, _, err = e.ReleaseQuarantine(e.ctx(), p, true)
 						e.must(err)
 						equal(t, "left", e.raw.HMGet(e.ctx(), p.Own, "quarantine", "skip", "poke").Val(), []any{nil, "1-1", "1"})
 					})

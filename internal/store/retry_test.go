@@ -357,7 +357,7 @@ func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 	e.must(err)
 	equal(t, "due", due, ids(entries))
 	e.must(e.DropParked(e.ctx(), p, ids(entries)))
-	_, ok, err := e.Resume(e.ctx(), p, false)
+	_, ok, err := e.ReleaseQuarantine(e.ctx(), p, false)
 	equal(t, "resumed", []any{ok, err}, []any{true, nil})
 	e.must(e.DropDead(e.ctx(), letter, []string{dead}))
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "0").Err())

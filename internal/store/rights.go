@@ -226,7 +226,7 @@ func (c *Client) keyRights() []Right {
 	return append(rights,
 		keyRight(most, "%R~", k.Pattern(elsewhere), "EXISTS", elsewhere),
 		keyRight(Work, "%R~", k.OldLeader(), "EXISTS", k.OldLeader()),
-		ruleRight(k.Rules(), "pause and unpause"),
+		ruleRight(k.Rules(), "pause and resume"),
 		ruleRight(k.Blocks(), "block and unblock"),
 		keyRight(everyone&^Operate, "%R~", k.Rules(), "HGET", k.Rules(), "generation"),
 		keyRight(everyone&^Operate, "%R~", k.Blocks(), "HGET", k.Blocks(), "generation"),

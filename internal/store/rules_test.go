@@ -234,7 +234,7 @@ func TestHoldouts(t *testing.T) {
 }
 
 // A user that may read the rules and not write them can run workers, and neither
-// pause nor unpause.
+// pause nor resume.
 func TestRulesAreGuardedByRights(t *testing.T) {
 	e := realEnv(t)
 	_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, 0)

@@ -361,7 +361,7 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 	defer p.cancel(nil)
 	if q != nil {
 		p.count.Quarantined.Add(1)
-		p.log.Error("partition is quarantined and processes nothing until an operator ends that with `processor resume`", "event", entryid.EventID(p.keys.Number, q.Event), "err", q.Reason)
+		p.log.Error("partition is quarantined and processes nothing until an operator ends that with `quarantine release`", "event", entryid.EventID(p.keys.Number, q.Event), "err", q.Reason)
 		p.standStill()
 		return
 	}

@@ -15,7 +15,7 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 	p.leave()
 	p.yieldTurn()
 	p.count.Quarantined.Add(1)
-	p.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `processor resume`; mend the cause first",
+	p.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `quarantine release`; mend the cause first",
 		"event", entryid.EventID(p.keys.Number, event), "err", err)
 	// An error is the end of the ownership, by a loss: then the next owner meets the
 	// same event.

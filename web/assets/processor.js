@@ -16,11 +16,11 @@ export function Held({ scope, what, rules }) {
   const body = { scope };
   return html`<span class="buttons">
     ${has("pause")
-      ? html`<button type="button" onClick=${() => confirm({ title: `Unpause ${what}?`, text: "It takes events again, unless something else holds it back.", button: "Unpause", action: "unpause", body })}>Unpause</button>`
-      : html`<button type="button" onClick=${() => confirm({ title: `Pause ${what}?`, text: "It takes no event until it is unpaused; nothing is lost. Other processors go on.", button: "Pause", action: "pause", body, lasting: true })}>Pause</button>`}
+      ? html`<button type="button" onClick=${() => confirm({ title: `Resume ${what}?`, text: "It takes events again, unless something else holds it back.", button: "Resume", action: "resume", body })}>Resume</button>`
+      : html`<button type="button" onClick=${() => confirm({ title: `Pause ${what}?`, text: "It takes no event until it is resumed; nothing is lost. Other processors go on.", button: "Pause", action: "pause", body, lasting: true })}>Pause</button>`}
     ${has("block")
       ? html`<button type="button" onClick=${() => confirm({ title: `Unblock ${what}?`, text: "A block is an administrator's.", button: "Unblock", action: "unblock", body })}>Unblock</button>`
-      : html`<button type="button" onClick=${() => confirm({ title: `Block ${what}?`, text: "A block is an administrator's: it holds back as a pause does, and no unpause lifts it.", button: "Block", action: "block", body, lasting: true, danger: true })}>Block</button>`}
+      : html`<button type="button" onClick=${() => confirm({ title: `Block ${what}?`, text: "A block is an administrator's: it holds back as a pause does, and no resume lifts it.", button: "Block", action: "block", body, lasting: true, danger: true })}>Block</button>`}
   </span>`;
 }
 
@@ -33,8 +33,8 @@ function Why({ text }) {
 // Partition is all that is known of one.
 function Partition({ d, n, actions, rules, name }) {
   const note = d.notes[n] || {}, state = stateOf(d, n), owner = ownerName(d, n);
-  const resume = (skip) => confirm({
-    title: `Resume partition ${n} of ${name}?`, danger: skip, action: "resume", button: skip ? "Skip and resume" : "Resume",
+  const release = (skip) => confirm({
+    title: `Release partition ${n} of ${name}?`, danger: skip, action: "release", button: skip ? "Skip and release" : "Release",
     text: skip ? `Event ${note.quarantine.event || "that was the cause"} is passed over, unprocessed.` : "The event that was the cause is processed again. Mend the cause first.",
     body: { processor: name, partition: n, skip },
   });
@@ -56,7 +56,7 @@ function Partition({ d, n, actions, rules, name }) {
     ${note.quarantine && html`<div class="quarantine">Quarantined <${Ago} t=${note.quarantine.at} /> by ${note.quarantine.worker || "?"}, at event <code>${note.quarantine.event || "none"}</code>: <${Why} text=${note.quarantine.reason} /></div>`}
     ${note.halt && html`<div class="quarantine">Worker ${note.halt.worker || "?"} halted <${Ago} t=${note.halt.at} /> at event <code>${note.halt.event}</code>: <${Why} text=${note.halt.reason} />
       Mend what fails and start a worker, or pass the event over, unprocessed, while none runs: <code>processor reset ${name} --to ${note.halt.event}</code></div>`}
-    ${actions && html`<div class="buttons">${note.quarantine && html`<button type="button" onClick=${() => resume(false)}>Resume</button>${note.quarantine.event && html`<button type="button" class="danger" onClick=${() => resume(true)}>Skip and resume</button>`}`}
+    ${actions && html`<div class="buttons">${note.quarantine && html`<button type="button" onClick=${() => release(false)}>Release</button>${note.quarantine.event && html`<button type="button" class="danger" onClick=${() => release(true)}>Skip and release</button>`}`}
       <${Held} scope=${`partition:${name}/${n}`} what=${`partition ${n} of ${name}`} rules=${rules} /></div>`}
   </section>`;
 }

@@ -70,19 +70,19 @@ func TestActions(t *testing.T) {
 	b.clean(s.url, "status of 401")
 }
 
-func TestResumeAndUnpause(t *testing.T) {
+func TestReleaseAndResume(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/#/processor/payments/pay")
 	b.await("the quarantine", `document.querySelector(".cell[data-state=quarantined]")`)
 	b.click(".cell[data-state=quarantined]")
 	b.await("why", `document.querySelector(".quarantine")?.textContent.includes("no such customer: poison")`)
-	b.click("Skip and resume")
-	b.confirm(token, "", "Skip and resume")
+	b.click("Skip and release")
+	b.confirm(token, "", "Skip and release")
 	b.await("no quarantine", `!document.querySelector(".cell[data-state=quarantined]")`)
 	s.eventually("everything to be processed", func() bool { return s.processor("payments", "pay").Totals.Lag == 0 })
 	b.goTo("rules")
 	b.click("tr[data-rule] button")
-	b.confirm("", "stamps came", "Unpause")
+	b.confirm("", "stamps came", "Resume")
 	b.await("no rule", `document.querySelector(".empty")?.textContent === "Nothing is paused, blocked or quarantined."`)
 	s.eventually("mails to be sent", func() bool { return s.processor("mails", "postman").Totals.Lag == 0 })
 	b.goTo("delayed/orders")

@@ -174,7 +174,7 @@ func (d *delivery) clear(rules *runnel.Rules) {
 	awaitNil(d.t, "removal of rules", func(ctx context.Context) error {
 		list, err := rules.List(ctx)
 		for _, r := range list {
-			remove := rules.Unpause
+			remove := rules.Resume
 			if r.Kind == runnel.RuleBlock {
 				remove = rules.Unblock
 			}
@@ -193,7 +193,7 @@ func (d *delivery) holdBack(ctx context.Context, rules *runnel.Rules, log *histo
 	d.still.RLock() // a wipe would take the rule, too
 	defer d.still.RUnlock()
 	forever := context.WithoutCancel(ctx)
-	set, remove := rules.Pause, rules.Unpause
+	set, remove := rules.Pause, rules.Resume
 	if rand.IntN(2) == 0 {
 		set, remove = rules.Block, rules.Unblock
 	}

@@ -131,7 +131,7 @@ func (l *leaver) before(app *runnel.App, s *runnel.Stream[step]) (quarantined st
 			}
 		}
 		quarantined = l.quarantined(app)
-		return quarantined != "" && l.count(app, "dead ls steps/buryer") == 1 && l.count(app, "retry ls steps/waiter") == 1
+		return quarantined != "" && l.count(app, "dead ls steps/buryer") == 1 && l.count(app, "parked ls steps/waiter") == 1
 	})
 	if got := l.refused(app, "stream move-layout"); !strings.Contains(got, "run by worker") || !strings.Contains(got, "nothing was changed") {
 		l.t.Error(got)
@@ -142,7 +142,7 @@ func (l *leaver) before(app *runnel.App, s *runnel.Stream[step]) (quarantined st
 	}
 	stop()
 	l.sends(s, 6, 100*time.Millisecond)
-	l.command(app, "processor pause steps/walker --why moving", "")
+	l.command(app, "pause steps/walker --why moving", "")
 	return quarantined
 }
 
@@ -174,7 +174,7 @@ func (l *leaver) after(url, quarantined string) {
 	if got := l.quarantined(app); got != quarantined {
 		l.t.Errorf("partition %q is quarantined, was %s", got, quarantined)
 	}
-	if l.count(app, "delayed ls steps") != movedKeys || l.count(app, "dead ls steps/buryer") != 1 || l.count(app, "retry ls steps/waiter") != 1 {
+	if l.count(app, "delayed ls steps") != movedKeys || l.count(app, "dead ls steps/buryer") != 1 || l.count(app, "parked ls steps/waiter") != 1 {
 		l.t.Error("events that were aside are not")
 	}
 	l.works(app)
@@ -184,10 +184,10 @@ func (l *leaver) after(url, quarantined string) {
 		l.t.Errorf("the pause is gone: %q", rules)
 	}
 	l.healed.Store(true)
-	l.command(app, "processor unpause steps/walker", "")
-	l.command(app, "processor resume steps/fragile --partition "+quarantined, "")
+	l.command(app, "resume steps/walker", "")
+	l.command(app, "quarantine release steps/fragile --partition "+quarantined, "")
 	l.command(app, "dead replay steps/buryer --yes", "")
-	l.command(app, "retry now steps/waiter", "")
+	l.command(app, "parked retry steps/waiter", "")
 	sent, err := s.SendEvents(l.t.Context(), runnel.Outgoing[step]{Record: step{"k7", 2}, DedupID: "k7-2"}, runnel.Outgoing[step]{Record: step{"k8", 6}, DedupID: "k8-6", After: time.Hour})
 	if err != nil || !sent[0].Duplicate || !sent[1].Duplicate {
 		l.t.Errorf("sent again: %+v, %v", sent, err)
@@ -200,7 +200,7 @@ func (l *leaver) after(url, quarantined string) {
 				return false
 			}
 		}
-		return l.quarantined(app) == "" && l.count(app, "dead ls steps/buryer") == 0 && l.count(app, "retry ls steps/waiter") == 0
+		return l.quarantined(app) == "" && l.count(app, "dead ls steps/buryer") == 0 && l.count(app, "parked ls steps/waiter") == 0
 	})
 	if l.ran.Load() != 0 {
 		l.t.Errorf("the task ran %d times", l.ran.Load())

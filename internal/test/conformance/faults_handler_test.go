@@ -195,7 +195,7 @@ func resume(t *testing.T, srv *redistest.Server, partition int) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, found, err := client.Resume(t.Context(), client.Partition("parcels", "check", partition), false); err != nil || !found {
+	if _, found, err := client.ReleaseQuarantine(t.Context(), client.Partition("parcels", "check", partition), false); err != nil || !found {
 		t.Errorf("resume: found %v, %v", found, err)
 	}
 }

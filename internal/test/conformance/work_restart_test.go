@@ -44,7 +44,7 @@ func TestRulesSurviveARestartOfEverything(t *testing.T) {
 	ready(t, 60*time.Second, a, b)
 	do(a.stop())
 	ready(t, 60*time.Second, b)
-	for _, lift := range []func(context.Context, runnel.Scope) error{rules.Unpause, rules.Unblock} {
+	for _, lift := range []func(context.Context, runnel.Scope) error{rules.Resume, rules.Unblock} {
 		do(rules.Wait(t.Context(), check))
 		if n := tr.completed(); n != 0 {
 			t.Errorf("%d events were processed, though they were held back", n)

@@ -60,7 +60,7 @@ func TestPauseWithTenThousandEvents(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 9 {
 		wg.Go(func() {
-			if err := rules.Unpause(t.Context(), scope); err != nil {
+			if err := rules.Resume(t.Context(), scope); err != nil {
 				t.Error(err)
 			}
 		})
@@ -111,7 +111,7 @@ func TestRulesHoldWhileTheyCannotBeRead(t *testing.T) {
 	do(pause)
 	do(rules.Wait)
 	held := unread(proxy)
-	do(rules.Unpause)
+	do(rules.Resume)
 	held.Wait(t) // it has heard of the change
 	producer.send(parcel{Key: "a", Seq: 1})
 	<-time.After(5 * time.Second)

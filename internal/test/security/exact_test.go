@@ -29,7 +29,7 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 			s := newScene(t, layout)
 			s.everything(func() {})
 			s.run(3, "shop-watcher", "doctor", "--role", "operator")
-			if code, _, errs := s.command("shop-watcher", "processor", "pause", "orders", "--yet"); code != 1 || !strings.Contains(errs, "doctor --role operator` says which") {
+			if code, _, errs := s.command("shop-watcher", "pause", "orders", "--yet"); code != 1 || !strings.Contains(errs, "doctor --role operator` says which") {
 				t.Errorf("pause by the watcher: code %d: %s", code, errs)
 			}
 		})
@@ -109,7 +109,7 @@ func (s *scene) watch() {
 	const user = "shop-watcher"
 	for _, command := range []string{
 		"status", "status orders/printer --output wide", "members", "stream ls", "stream info orders", "processor ls", "processor info orders/printer",
-		"tail orders", "tail orders --from start --grep k1", "rules ls", "retry ls orders/invoicer", "dead ls orders/printer",
+		"tail orders", "tail orders --from start --grep k1", "rules ls", "parked ls orders/invoicer", "dead ls orders/printer",
 		"delayed ls orders", "audit ls", "top --every 1s",
 	} {
 		if command == "top --every 1s" {
@@ -185,9 +185,9 @@ func (s *scene) operate() {
 	s.t.Helper()
 	const user = "shop-operator"
 	for _, command := range []string{
-		"processor pause orders/printer --why work --wait", "processor unpause orders/printer", "processor block orders/printer --partition 1 --as-admin",
-		"processor unblock orders/printer --partition 1 --as-admin", "processor drain third", "processor drain third --end", "processor move orders/printer 1 second",
-		"processor move orders/printer 1 --unpin", "retry now orders/invoicer --key poison1", "retry drop orders/invoicer --key poison2 --yes",
+		"pause orders/printer --why work --wait", "resume orders/printer", "block orders/printer --partition 1 --as-admin",
+		"unblock orders/printer --partition 1 --as-admin", "workers drain third", "workers undrain third", "processor move orders/printer 1 second",
+		"processor move orders/printer 1 --unpin", "parked retry orders/invoicer --key poison1", "parked drop orders/invoicer --key poison2 --yes",
 		"dead drop orders/printer --key poison2 --yes", "dead replay orders/printer --key poison1 --to copies --yes", "dead retry orders/printer --key poison3",
 	} {
 		s.run(0, user, strings.Fields(command)...)
@@ -204,11 +204,11 @@ func (s *scene) operate() {
 	s.run(0, user, "delayed", "cancel", "--yes", "orders", waiting[1].ID)
 	for n := range 4 {
 		if s.admin.HExists(s.t.Context(), s.keys().Ownership("orders", "auditor", n), "quarantine").Val() {
-			s.run(0, user, "processor", "resume", "orders/auditor", "--partition", fmt.Sprint(n), "--skip", "--yes")
+			s.run(0, user, "quarantine", "release", "orders/auditor", "--partition", fmt.Sprint(n), "--skip", "--yes")
 		}
 	}
 	s.act("pause", `{"who":"ann","scope":"stream:orders","for":"1s"}`)
-	s.act("unpause", `{"who":"ann","scope":"stream:orders"}`)
+	s.act("resume", `{"who":"ann","scope":"stream:orders"}`)
 	s.act("cancel", fmt.Sprintf(`{"who":"ann","stream":"orders","ids":[%q]}`, waiting[2].ID))
 	if out := s.run(0, user, "audit", "ls"); strings.Count(out, " done ") != 3 || !strings.Contains(out, "cancel") {
 		s.t.Errorf("audit: %s", out)

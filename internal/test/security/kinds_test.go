@@ -23,8 +23,8 @@ func TestWhoPausesNeedNotBlock(t *testing.T) {
 					}
 				}
 			}
-			pause, unpause := []string{"processor", "pause", "orders", "--yet"}, []string{"processor", "unpause", "orders"}
-			block, unblock := []string{"processor", "block", "orders", "--yet", "--as-admin"}, []string{"processor", "unblock", "orders", "--as-admin"}
+			pause, resume := []string{"pause", "orders", "--yet"}, []string{"resume", "orders"}
+			block, unblock := []string{"block", "orders", "--yet", "--as-admin"}, []string{"unblock", "orders", "--as-admin"}
 			refused := func(user, key string, args ...string) {
 				t.Helper()
 				code, _, errs := s.command(user, args...)
@@ -39,9 +39,9 @@ func TestWhoPausesNeedNotBlock(t *testing.T) {
 				}
 			}
 			s.run(0, "shop-pauser", pause...)
-			refused("shop-blocker", k.Rules(), unpause...)
+			refused("shop-blocker", k.Rules(), resume...)
 			inForce("pause  stream:orders")
-			s.run(0, "shop-pauser", unpause...)
+			s.run(0, "shop-pauser", resume...)
 			refused("shop-blocker", k.Rules(), pause...)
 			for _, setter := range []string{"shop-blocker", "shop-operator"} { // this one may write a copy, too
 				s.run(0, setter, block...)

@@ -152,7 +152,7 @@ func TestNobodyIsShownThePassword(t *testing.T) {
 		discreet(t, strings.Join(args, " "), out+errs)
 	}
 	everything := [][]string{
-		{"status"}, {"status", "--output", "json"}, {"doctor"}, {"doctor", "--output", "json"}, {"members", "--output", "json"}, {"stream", "info", "orders"}, {"audit", "ls"}, {"version", "--output", "json"},
+		{"status"}, {"status", "--output", "json"}, {"doctor"}, {"doctor", "--output", "json"}, {"workers", "ls", "--output", "json"}, {"stream", "info", "orders"}, {"audit", "ls"}, {"version", "--output", "json"},
 		{"stream", "ls"}, {"check"}, {"rules", "ls"}, {"processor", "info", "orders/printer"}, {"send", "orders", "{}", "--key", "a"}, {"worker", "--http", "127.0.0.1:bad"},
 	}
 	for _, args := range everything {

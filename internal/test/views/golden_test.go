@@ -22,7 +22,7 @@ func (s *scene) golden(t *testing.T) {
 		"status":           {"status"},
 		"status-processor": {"status", "orders/auditor"},
 		"top":              {"top", "--every", "200ms"},
-		"members":          {"members"},
+		"workers-ls":       {"workers", "ls"},
 		"check":            {"check", "--max-lag", "20"},
 		"stream-ls":        {"stream", "ls"},
 		"stream-info":      {"stream", "info", "orders"},
@@ -31,7 +31,7 @@ func (s *scene) golden(t *testing.T) {
 		"processor-info":   {"processor", "info", "orders/invoicer"},
 		"rules-ls":         {"rules", "ls"},
 		"dead-ls":          {"dead", "ls", "orders/printer"},
-		"retry-ls":         {"retry", "ls", "orders/invoicer"},
+		"parked-ls":        {"parked", "ls", "orders/invoicer"},
 		"delayed-ls":       {"delayed", "ls", "orders"},
 	} {
 		t.Run(name, func(t *testing.T) {

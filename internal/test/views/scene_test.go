@@ -115,7 +115,7 @@ func play(t *testing.T, layout keys.Layout) *scene {
 	dead := s.worker("w3", "billing")
 	s.urls = s.urls[:2]
 	s.awaitOwned()
-	s.run(nil, "processor", "pause", "orders/mailer", "--why", "the mail server is down", "--who", "ann", "--wait")
+	s.run(nil, "pause", "orders/mailer", "--why", "the mail server is down", "--who", "ann", "--wait")
 
 	s.send(s.batch(0, 10), append(s.batch(1, 10), "1-poison"), append(s.batch(2, 10), "2-late", "2-late", "2-late"),
 		append(append(s.batch(3, 5), "3-bad"), s.batch(3, 5)...))
@@ -207,7 +207,7 @@ type member struct {
 }
 
 func (s *scene) members() (list []member) {
-	s.run(&list, "members")
+	s.run(&list, "workers", "ls")
 	return list
 }
 

@@ -10,9 +10,12 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 )
 
-func (p *program) resume() *cli.Command {
-	return p.command(&cli.Command{
-		Name:      "resume",
+func (p *program) quarantine() *cli.Command {
+	ls := p.command(&cli.Command{
+		Name: "ls", Usage: "list quarantined partitions: since when, at which event, why, and what ends it", Action: p.action(runQuarantineLs),
+	}, "PROG quarantine ls")
+	release := p.command(&cli.Command{
+		Name:      "release",
 		Usage:     "end the quarantine of a partition, once its cause is mended",
 		ArgsUsage: "STREAM/PROCESSOR",
 		Flags: []cli.Flag{
@@ -22,12 +25,13 @@ func (p *program) resume() *cli.Command {
 		},
 		Action: p.action(runResume),
 	},
-		"PROG processor resume orders/printer --partition 3",
-		"PROG processor resume orders/printer --partition 3 --skip --yes")
+		"PROG quarantine release orders/printer --partition 3",
+		"PROG quarantine release orders/printer --partition 3 --skip --yes")
+	return p.group("quarantine", "look after partitions that stand still for a failed event", ls, release)
 }
 
-// resumed is what `processor resume` tells.
-type resumed struct {
+// released is what `quarantine release` tells.
+type released struct {
 	Stream    string    `json:"stream"`
 	Processor string    `json:"processor"`
 	Partition int       `json:"partition"`
@@ -44,7 +48,7 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	n := c.Int(flagPartition)
 	if !c.IsSet(flagPartition) || n < 0 {
-		return usagef(c, "which partition? say --partition N; what was paused goes on with unpause")
+		return usagef(c, "which partition? say --partition N; to end a pause use resume")
 	}
 	meta, err := s.registered(ctx, stream, processor)
 	if err != nil {
@@ -58,29 +62,29 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 			return err
 		}
 	}
-	done, err := s.resumePartition(ctx, stream, processor, n, c.Bool("skip"))
+	done, err := s.releasePartition(ctx, stream, processor, n, c.Bool("skip"))
 	if err != nil {
 		return err
 	}
 	return s.out.line(done, "%s", done.text())
 }
 
-// resumePartition ends a quarantine.
-func (s *session) resumePartition(ctx context.Context, stream, processor string, n int, skip bool) (resumed, error) {
-	q, ok, err := s.client.Resume(ctx, s.client.Partition(stream, processor, n), skip)
+// releasePartition ends a quarantine.
+func (s *session) releasePartition(ctx context.Context, stream, processor string, n int, skip bool) (released, error) {
+	q, ok, err := s.client.ReleaseQuarantine(ctx, s.client.Partition(stream, processor, n), skip)
 	if err != nil {
-		return resumed{}, err
+		return released{}, err
 	}
 	if !ok {
-		return resumed{}, fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
+		return released{}, fmt.Errorf("stream %s partition %d: processor %s: it is not quarantined", stream, n, processor)
 	}
-	return resumed{stream, processor, n, q.Reason, entryid.EventID(n, q.Event), entryid.MomentOf(q.At), skip}, nil
+	return released{stream, processor, n, q.Reason, entryid.EventID(n, q.Event), entryid.MomentOf(q.At), skip}, nil
 }
 
-func (r resumed) text() string {
-	did, reason := "resumed", summary(r.Reason)
+func (r released) text() string {
+	did, reason := "released", summary(r.Reason)
 	if r.Skipped {
-		did, reason = "resumed, event "+r.Event+" is passed over", reasonOf(r.Event, r.Reason)
+		did, reason = "released, event "+r.Event+" is passed over", reasonOf(r.Event, r.Reason)
 	}
 	return fmt.Sprintf("%s/%s partition %d: %s; it was quarantined for: %s", r.Stream, r.Processor, r.Partition, did, reason)
 }

@@ -19,7 +19,7 @@ func textFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"}
 }
 
-func (p *program) retry() *cli.Command {
+func (p *program) parked() *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:      "ls",
 		Usage:     "list events that wait for another attempt, and those that wait behind them",
@@ -27,17 +27,17 @@ func (p *program) retry() *cli.Command {
 		Flags:     chooseFlags(textFlag()),
 		Action:    p.action(runRetryLs),
 	},
-		"PROG retry ls orders/printer",
-		"PROG retry ls orders/printer --key ada --output json")
-	now := p.command(&cli.Command{
-		Name:      "now",
+		"PROG parked ls orders/printer",
+		"PROG parked ls orders/printer --key ada --output json")
+	retry := p.command(&cli.Command{
+		Name:      "retry",
 		Usage:     "run events that wait for their next attempt without waiting any longer",
 		ArgsUsage: "STREAM/PROCESSOR",
 		Flags:     chooseFlags(textFlag()),
 		Action:    p.action(runRetryNow),
 	},
-		"PROG retry now orders/printer",
-		"PROG retry now orders/printer --id 3/1767225600000-0")
+		"PROG parked retry orders/printer",
+		"PROG parked retry orders/printer --id 3/1767225600000-0")
 	drop := p.command(&cli.Command{
 		Name:      "drop",
 		Usage:     "give up events that wait for another attempt, for good: they leave no dead letter",
@@ -48,9 +48,9 @@ func (p *program) retry() *cli.Command {
 			yesFlag()),
 		Action: p.action(runRetryDrop),
 	},
-		"PROG retry drop orders/printer --id 3/1767225600000-0 --yes",
-		"PROG retry drop orders/printer --key ada")
-	return p.group("retry", "look after events that wait for another attempt", ls, now, drop)
+		"PROG parked drop orders/printer --id 3/1767225600000-0 --yes",
+		"PROG parked drop orders/printer --key ada")
+	return p.group("parked", "look after events that wait for another attempt", ls, retry, drop)
 }
 
 func runRetryLs(ctx context.Context, s *session, c *cli.Context) error {
@@ -78,7 +78,7 @@ func writeRetries(w io.Writer, states []inspect.RetryState, now time.Time) error
 	return t.Flush()
 }
 
-// changedEvents is what `retry now` and `retry drop` tell.
+// changedEvents is what `parked retry` and `parked drop` tell.
 type changedEvents struct {
 	Stream    string   `json:"stream"`
 	Processor string   `json:"processor"`
