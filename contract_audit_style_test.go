@@ -188,7 +188,7 @@ func TestErrorsAndCommentsFollowTheStyle(t *testing.T) {
 
 // keys are what lines of the log may carry.
 var keys = strings.Fields(`app worker stream processor partition partitions event events member members generation epoch
-	err op meanwhile attempt task after breaks cause redis processors tasks processed halted abandoned workers first committed found lost kind failed took stack missed older due runs addr trace_id span_id`)
+	err op rules meanwhile attempt task after breaks cause redis processors tasks processed halted abandoned workers first committed found lost kind failed took stack missed older due runs addr trace_id span_id`)
 
 func TestTheLogUsesOneListOfKeys(t *testing.T) {
 	for _, s := range sources(t) {

@@ -145,7 +145,7 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 	s.untyped("resume", "orders/printer").want(t, 0, "removed", "")
 	s.untyped("unblock", "orders/printer", "--partition", "1", "--as-admin").want(t, 0, "removed", "")
 	eventually(t, "everything is processed", func() bool { return s.processor().Totals.Lag == 0 })
-	w.stop().want(t, 0, "", "partitions go on")
+	w.stop().want(t, 0, "", "partitions resumed")
 }
 
 // Nine at once resume the same; none of them fails.

@@ -44,8 +44,8 @@ const (
 	forgotten   = "Redis has forgotten what it delivered, or what was done, as after a failover: taking these partitions over again, which may repeat events"
 	unassigned  = "delivered events are not pending any more, as after XGROUP DELCONSUMER: taking these partitions over again, from what is not done"
 	gone        = "events may be gone: Redis has forgotten what it held of these partitions; `status` shows it for a day, and what was lost only its senders have"
-	paused      = "partitions paused: they take no event until they may"
-	resumed     = "partitions go on: nothing holds them back any more"
+	paused      = "partitions paused"
+	resumed     = "partitions resumed"
 	notReleased = "locks could not be released, they expire"
 	notTaken    = "partitions cannot be taken over, trying again; the others are not affected"
 )

@@ -36,7 +36,7 @@ func (p *partition) standStill() {
 		case <-p.notified:
 		}
 		if p.parked.resumed() {
-			p.log.Info("partition resumed by an operator")
+			p.log.Info("quarantine released by an operator")
 			p.retake()
 			<-p.ending
 			return

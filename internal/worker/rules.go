@@ -199,8 +199,8 @@ func (k *rulesKeeper) log(now time.Time) {
 	}
 	k.logged = text
 	if text == "" {
-		k.w.log.Info("rules: nothing is paused or blocked any more")
+		k.w.log.Info("no pause or block in force")
 		return
 	}
-	k.w.log.Info("rules: what they cover is held back; locks stay, nothing is lost", "cause", text)
+	k.w.log.Info("pauses and blocks in force", "rules", text)
 }

@@ -108,7 +108,7 @@ func (s *scene) watch() {
 	s.t.Helper()
 	const user = "shop-watcher"
 	for _, command := range []string{
-		"status", "status orders/printer --output wide", "members", "stream ls", "stream info orders", "processor ls", "processor info orders/printer",
+		"status", "status orders/printer --output wide", "workers ls", "stream ls", "stream info orders", "processor ls", "processor info orders/printer",
 		"tail orders", "tail orders --from start --grep k1", "rules ls", "parked ls orders/invoicer", "dead ls orders/printer",
 		"delayed ls orders", "audit ls", "top --every 1s",
 	} {
