@@ -52,8 +52,8 @@ var (
 		{"internal/sync/mutex.go", "	starvationThresholdNs = 1e6\n", "	starvationThresholdNs = 1 << 60\n"},
 	}
 	moduleEdits = []anEdit{
-		{"internal/store/place.go", `"crypto/rand"`, `"math/rand/v2"`},
-		{"internal/store/place.go", "	rand.Read(b[:]) // never fails\n", "	for i := range b {\n		b[i] = byte(rand.Uint32())\n	}\n"},
+		{"internal/store/partition.go", `"crypto/rand"`, `"math/rand/v2"`},
+		{"internal/store/partition.go", "	rand.Read(b[:]) // never fails\n", "	for i := range b {\n		b[i] = byte(rand.Uint32())\n	}\n"},
 	}
 )
 
