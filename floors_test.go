@@ -21,10 +21,10 @@ const module = "github.com/runnel-go/runnel"
 // root. A package imports only packages of lower floors. A new package fails
 // the test until it is placed here.
 var floors = [][]string{
-	{"rebalance", "codec", "internal/entryid", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/due", "internal/logqueue"},
+	{"rebalance", "codec", "internal/entryid", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue"},
 	{"internal/redisconn", "internal/outage"},
 	{"internal/store", "internal/test/model"},
-	{"internal/leader", "internal/inspect", "internal/relocate", "internal/prefetch", "internal/retryqueue"},
+	{"internal/leader", "internal/inspect", "internal/keymigrate", "internal/prefetch", "internal/retryqueue"},
 	{"internal/worker"},
 	{"internal/appview"},
 	{""},
@@ -48,7 +48,7 @@ var testsOnly = []string{"internal/test/chaos", "internal/test/cluster", "intern
 // Tests may import all of it.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
-		"internal/due", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/relocate", "internal/worker", "options.go",
+		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/worker", "options.go",
 		"runneltest", "examples/ownmain", "internal/test/redistest", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},

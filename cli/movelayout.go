@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/internal/relocate"
+	"github.com/runnel-go/runnel/internal/keymigrate"
 )
 
 const (
@@ -72,7 +72,7 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 		return usagef(c, "--delete is for --to")
 	}
 	report := &moveReport{w: s.stderr, terminal: isTerminal(s.stderr)}
-	m, err := relocate.Open(relocate.Options{
+	m, err := keymigrate.Open(keymigrate.Options{
 		App: s.app.Name(), Source: s.client.Opened(), Target: to, Back: c.Bool(flagBack), Delete: c.Bool(flagDelete), Report: report.step,
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 	}
 	done := movedLayout{App: s.app.Name(), Redis: s.client.Addr(), To: m.To(), Target: m.Target(), DryRun: c.Bool(flagDryRun), Kinds: []movedKind{}}
 	plan, err := m.Plan(ctx)
-	if errors.Is(err, relocate.ErrNothing) {
+	if errors.Is(err, keymigrate.ErrNothing) {
 		return s.out.line(done, "nothing to move: app %s at %s has no keys of other names", done.App, done.Redis)
 	}
 	if err != nil {
@@ -118,14 +118,14 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 }
 
 // moveError says which server is out of reach.
-func (s *session) moveError(m *relocate.Mover, err error) error {
+func (s *session) moveError(m *keymigrate.Mover, err error) error {
 	if unreachable(err) && m.Target() != "" && !strings.Contains(err.Error(), m.Target()) {
 		return fmt.Errorf("redis at %s or %s: %w", s.client.Addr(), m.Target(), err)
 	}
 	return err
 }
 
-func (m *movedLayout) found(p *relocate.Plan) {
+func (m *movedLayout) found(p *keymigrate.Plan) {
 	if m.Resumed = p.Resumed; p.Refused != nil {
 		m.Refused = p.Refused.Reason
 	}

@@ -51,7 +51,7 @@ func (k Keys) Once(stream string, n int, id string) string {
 	return k.partitioned("id", n, stream) + ":" + id
 }
 
-// A DueQueue names the keys of a due queue; see internal/due.
+// A DueQueue names the keys of a due queue; see internal/delayqueue.
 type DueQueue struct{ Due, Run, Versions, Data, Attempts, Sequence string }
 
 // Delayed are the keys of the delayed events of partition n of a stream.

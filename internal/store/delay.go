@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/due"
+	"github.com/runnel-go/runnel/internal/delayqueue"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -38,9 +38,9 @@ type DelayedRecord struct {
 
 func (r DelayedRecord) due() string {
 	if r.At.IsZero() {
-		return due.Delay(r.After)
+		return delayqueue.Delay(r.After)
 	}
-	return strconv.FormatInt(due.Millis(r.At), 10)
+	return strconv.FormatInt(delayqueue.Millis(r.At), 10)
 }
 
 // Delay puts the records of several partitions into their due queues, in as few
@@ -202,8 +202,8 @@ func (c *Client) delayKeys(stream string, partition int) []string {
 	return append([]string{c.keys.Partition(stream, partition)}, c.dueKeys(stream, partition).Names()...)
 }
 
-func (c *Client) dueKeys(stream string, partition int) due.Keys {
-	return due.Keys(c.keys.Delayed(stream, partition))
+func (c *Client) dueKeys(stream string, partition int) delayqueue.Keys {
+	return delayqueue.Keys(c.keys.Delayed(stream, partition))
 }
 
 var queueID = regexp.MustCompile(`^[0-9]{16}$`)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/due"
+	"github.com/runnel-go/runnel/internal/delayqueue"
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
@@ -140,8 +140,8 @@ func setDue(renewed []LeaseResult, heads *redisconn.Call) {
 }
 
 // queue is the due queue of a partition.
-func (c *Client) queue(stream string, partition int) due.Queue {
-	return due.New(c.NoRetry, c.dueKeys(stream, partition))
+func (c *Client) queue(stream string, partition int) delayqueue.Queue {
+	return delayqueue.New(c.NoRetry, c.dueKeys(stream, partition))
 }
 
 // Cancel removes a delayed event. false: it does not wait (any more): it was moved
@@ -154,15 +154,15 @@ func (c *Client) Cancel(ctx context.Context, stream string, partition int, id st
 // Reschedule changes when a delayed event is due. false: it does not wait (any
 // more). It may be repeated.
 func (c *Client) Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error) {
-	return c.reschedule(ctx, stream, partition, due.Put{ID: id, At: at, Mode: due.IfPresent})
+	return c.reschedule(ctx, stream, partition, delayqueue.Put{ID: id, At: at, Mode: delayqueue.IfPresent})
 }
 
 // Fire makes a delayed event due now. false: it does not wait (any more).
 func (c *Client) Fire(ctx context.Context, stream string, partition int, id string) (bool, error) {
-	return c.reschedule(ctx, stream, partition, due.Put{ID: id, Mode: due.IfPresent})
+	return c.reschedule(ctx, stream, partition, delayqueue.Put{ID: id, Mode: delayqueue.IfPresent})
 }
 
-func (c *Client) reschedule(ctx context.Context, stream string, partition int, p due.Put) (bool, error) {
+func (c *Client) reschedule(ctx context.Context, stream string, partition int, p delayqueue.Put) (bool, error) {
 	stored, ok, err := c.queue(stream, partition).Put(ctx, p)
 	if err == nil && stored.First {
 		c.announceDue(ctx, StreamPartition{stream, partition})

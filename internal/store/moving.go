@@ -23,7 +23,7 @@ const (
 )
 
 // A Mark is what is known of a move of all keys of an app to the names of another
-// layout; see internal/relocate. Who finds that a move has begun, or that it led
+// layout; see internal/keymigrate. Who finds that a move has begun, or that it led
 // away, refuses to work.
 type Mark struct {
 	Version int    `json:"v"`

@@ -24,7 +24,7 @@ func TestRightsAreWhatIsCalled(t *testing.T) {
 		tried[r.Name] = true
 	}
 	files, _ := filepath.Glob("lua/*.lua")
-	more, _ := filepath.Glob("../due/lua/*.lua")
+	more, _ := filepath.Glob("../delayqueue/lua/*.lua")
 	called := regexp.MustCompile(`(?:redis\.p?call|try)\('([A-Z]+)'(?:, '([A-Z]+)')?`) // try is shared.lua's
 	scripts := map[string]bool{"GETRANGE": true}                                       // redislock's
 	for _, path := range append(files, more...) {

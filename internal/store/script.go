@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/due"
+	"github.com/runnel-go/runnel/internal/delayqueue"
 )
 
 //go:embed lua/prelude.lua
@@ -156,9 +156,9 @@ var (
 	forgetScript    = redis.NewScript(prelude + retention + forgetSource)
 	groupsScript    = redis.NewScript(prelude + retention + groupsSource)
 	roomScript      = redis.NewScript(prelude + retention + roomSource)
-	delayScript     = redis.NewScript(due.Lib + packedLib + delaySource)
-	moveScript      = redis.NewScript(due.Lib + packedLib + moveSource)
-	headsScript     = redis.NewScript(due.Lib + headsSource)
+	delayScript     = redis.NewScript(delayqueue.Lib + packedLib + delaySource)
+	moveScript      = redis.NewScript(delayqueue.Lib + packedLib + moveSource)
+	headsScript     = redis.NewScript(delayqueue.Lib + headsSource)
 	swapScript      = redis.NewScript(swapSource)
 	aliveScript     = redis.NewScript(aliveSource)
 	viewScript      = redis.NewScript(prelude + retention + sizeLib + viewSource)

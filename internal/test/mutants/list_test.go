@@ -8,7 +8,7 @@ const (
 	unlockLua   = "internal/store/lua/unlock.lua"
 	swapLua     = "internal/store/lua/swap.lua"
 	aliveLua    = "internal/store/lua/alive.lua"
-	dueLua      = "internal/due/lua/lib.lua"
+	dueLua      = "internal/delayqueue/lua/lib.lua"
 )
 
 var mutants = []mutant{

@@ -19,7 +19,7 @@ import (
 const queryBuffer = 16 << 10
 
 // meterTries is how often Hold measures before it fails: another process may have taken the server's core meanwhile.
-const meterTries = 4
+const meterTries = 8
 
 // A Meter measures how long commands keep a server from its other clients, by the server's own SLOWLOG. It stands as
 // a proxy in front of the server, to see which commands travel together. The log has an entry for each command inside

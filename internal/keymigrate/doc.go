@@ -1,4 +1,4 @@
-// Package relocate gives all keys of a stopped app the names of another key layout,
+// Package keymigrate gives all keys of a stopped app the names of another key layout,
 // and takes them to another server if it is to. Nothing is lost on the way, whenever
 // it is interrupted: run again it goes on.
 //
@@ -22,4 +22,4 @@
 //
 // Fences stay, for a program with old settings may come at any time; the way back
 // removes them.
-package relocate
+package keymigrate

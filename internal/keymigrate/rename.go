@@ -1,4 +1,4 @@
-package relocate
+package keymigrate
 
 import (
 	"context"

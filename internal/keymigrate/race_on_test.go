@@ -1,6 +1,6 @@
 //go:build race
 
-package relocate
+package keymigrate
 
 // stride is how many requests lie between two at which a move is interrupted: with the race
 // detector all of them take minutes.

@@ -1,4 +1,4 @@
-// Package due is a queue of entries that are not due before their time, in Redis:
+// Package delayqueue is a queue of entries that are not due before their time, in Redis:
 // what delayed events stand on, and general enough for queues of entities and for
 // schedules.
 //
@@ -22,4 +22,4 @@
 //
 // No method repeats a call by itself. One whose reply was lost may have been
 // executed: what a repetition then does stands in its comment.
-package due
+package delayqueue
