@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -16,7 +17,7 @@ import (
 // each in progress. It notes what the second one begins, "<partition> <N>".
 type killed struct {
 	*runneltest.Cluster
-	rules *runnel.Rules
+	rules *admin.Client
 	n     notes
 }
 
@@ -54,7 +55,7 @@ func inKilled(t *testing.T, opts *runnel.ProcessorOptions, start func() error, b
 	}, func(c *runneltest.Cluster) {
 		app, s := declare(c.Options("sender"))
 		defer app.Close()
-		k.Cluster, k.rules = c, app.Rules()
+		k.Cluster, k.rules = c, admin.New(app)
 		a := ready(c, "a")
 		if err := s.Send(c.Context(), items(1, 2, 3, 4, 5, 6, 7, 8)...); err != nil {
 			t.Fatal(err)
@@ -158,7 +159,7 @@ func TestAPauseOfOneThatWaitsToRunAloneHoldsUpNobody(t *testing.T) {
 		if k.begun(1) > 0 {
 			first = 1
 		}
-		if err := k.rules.Pause(k.Context(), runnel.PartitionScope("items", "p", 1-first), nil); err != nil {
+		if err := k.rules.Pause(k.Context(), admin.PartitionScope("items", "p", 1-first), nil); err != nil {
 			t.Fatal(err)
 		}
 		k.Sleep(time.Minute)

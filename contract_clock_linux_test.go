@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // starts runs workers of an app whose processor calls fn, and returns the first one's
 // stream and rules, and what starts another worker and returns what stops it.
-func starts(t *testing.T, s *redistest.Server, fn runnel.ProcessFunc[item], o runnel.ProcessorOptions) (*runnel.Stream[item], *runnel.Rules, func() (stop func())) {
+func starts(t *testing.T, s *redistest.Server, fn runnel.ProcessFunc[item], o runnel.ProcessorOptions) (*runnel.Stream[item], *admin.Client, func() (stop func())) {
 	t.Helper()
 	declare := func() (*runnel.App, *runnel.Stream[item]) {
 		app := runnel.New("contract", &runnel.Options{RedisURL: s.URL(), Logger: slog.New(slog.DiscardHandler)})
@@ -26,7 +27,7 @@ func starts(t *testing.T, s *redistest.Server, fn runnel.ProcessFunc[item], o ru
 		return app, stream
 	}
 	app, stream := declare()
-	return stream, app.Rules(), func() func() {
+	return stream, admin.New(app), func() func() {
 		app, _ := declare()
 		ctx, cancel := context.WithCancel(context.Background())
 		result := make(chan error, 1)
@@ -60,7 +61,7 @@ func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
 	}
 	await(t, "the function runs", func() bool { return begun.Load() == 1 })
 	start()
-	if err := rules.Pause(t.Context(), runnel.AppScope(), nil); err != nil {
+	if err := rules.Pause(t.Context(), admin.AppScope(), nil); err != nil {
 		t.Fatal(err)
 	}
 	rdb := server.Client(t)
@@ -73,7 +74,7 @@ func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
 		return false
 	})
 	clock.Set(time.Hour) // and until the next refresh no worker knows
-	if err := rules.Wait(t.Context(), runnel.AppScope()); err != nil {
+	if err := rules.Wait(t.Context(), admin.AppScope()); err != nil {
 		t.Fatal(err)
 	}
 	if b, e := begun.Load(), ended.Load(); b != e {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -198,7 +199,7 @@ func TestWaitOutlastsHeartbeatsThatEndTooEarly(t *testing.T) {
 				ready(c.Cluster, "a")
 				c.send(1, 1)
 				c.Wait(func() bool { return c.runs() == 1 })
-				scope := runnel.AppScope()
+				scope := admin.AppScope()
 				c.must(c.rules.Pause(c.Context(), scope, nil))
 				result := make(chan error, 1)
 				if reaped {

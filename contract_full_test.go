@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -92,15 +93,15 @@ func TestBlockWaitsAsLongAsItTakes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		must(app.Rules().Pause(c.Context(), runnel.AppScope(), nil))
-		must(app.Rules().Wait(c.Context(), runnel.AppScope()))
+		must(admin.New(app).Pause(c.Context(), admin.AppScope(), nil))
+		must(admin.New(app).Wait(c.Context(), admin.AppScope()))
 		must(s.Send(c.Context(), items(1, 2, 3, 4)...))
 		ctx, cancel := context.WithTimeout(c.Context(), 10*time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { done <- s.Send(ctx, item{5}) }()
 		c.Sleep(time.Minute)
-		must(app.Rules().Resume(c.Context(), runnel.AppScope()))
+		must(admin.New(app).Resume(c.Context(), admin.AppScope()))
 		began := time.Now()
 		if err := <-done; err != nil || time.Since(began) > 2*time.Second {
 			t.Errorf("%v after there was room: %v", time.Since(began), err)

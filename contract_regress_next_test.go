@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
@@ -327,7 +328,7 @@ func TestARuleIsSeenAfterTheControlConnectionBroke(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := app.Rules().Wait(ctx, runnel.AppScope()); err != nil {
+	if err := admin.New(app).Wait(ctx, admin.AppScope()); err != nil {
 		t.Errorf("the worker does not know of the pause: %v", err)
 	}
 }

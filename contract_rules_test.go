@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -17,7 +18,7 @@ import (
 type ruled struct {
 	*runneltest.Cluster
 	t      *testing.T
-	rules  *runnel.Rules
+	rules  *admin.Client
 	stream *runnel.Stream[item]
 	n      *notes
 
@@ -46,7 +47,7 @@ func inRules(t *testing.T, partitions int, takes func(ctx context.Context, e *ru
 		c.Cluster = cluster
 		app := runnel.New("contract", cluster.Options("sender"))
 		defer app.Close()
-		c.stream, c.rules = runnel.NewStream(app, "items", keyOfItem, opts), app.Rules()
+		c.stream, c.rules = runnel.NewStream(app, "items", keyOfItem, opts), admin.New(app)
 		fn(c)
 	})
 }
@@ -89,7 +90,7 @@ func (c *ruled) was(want string) {
 }
 
 func TestWhatIsPausedGoesOnAfterwards(t *testing.T) {
-	for _, scope := range []runnel.Scope{runnel.AppScope(), runnel.StreamScope("items"), runnel.ProcessorScope("items", "p"), runnel.PartitionScope("items", "p", 0)} {
+	for _, scope := range []admin.Scope{admin.AppScope(), admin.StreamScope("items"), admin.ProcessorScope("items", "p"), admin.PartitionScope("items", "p", 0)} {
 		t.Run(scope.String(), func(t *testing.T) {
 			inRules(t, 1, nil, func(c *ruled) {
 				ready(c.Cluster, "a")
@@ -125,8 +126,8 @@ func TestTenThousandEventsOfAPause(t *testing.T) {
 	}, func(c *ruled) {
 		ready(c.Cluster, "a")
 		ready(c.Cluster, "b")
-		c.must(c.rules.Pause(c.Context(), runnel.StreamScope("items"), nil))
-		c.must(c.rules.Wait(c.Context(), runnel.StreamScope("items")))
+		c.must(c.rules.Pause(c.Context(), admin.StreamScope("items"), nil))
+		c.must(c.rules.Wait(c.Context(), admin.StreamScope("items")))
 		out := make([]runnel.Outgoing[item], events)
 		for n := range out {
 			out[n] = runnel.Outgoing[item]{Record: item{N: n + 1}, Key: fmt.Sprint("k", n%keys)}
@@ -137,7 +138,7 @@ func TestTenThousandEventsOfAPause(t *testing.T) {
 		if n := len(c.n.all()); n != 0 {
 			t.Errorf("%d began during the pause", n)
 		}
-		c.must(c.rules.Resume(c.Context(), runnel.StreamScope("items")))
+		c.must(c.rules.Resume(c.Context(), admin.StreamScope("items")))
 		c.Wait(func() bool { return len(c.n.all()) >= events })
 		c.Sleep(time.Minute)
 	})
@@ -152,8 +153,8 @@ func TestBlockWins(t *testing.T) {
 		t.Run("remove the "+first+" first", func(t *testing.T) {
 			inRules(t, 1, nil, func(c *ruled) {
 				ready(c.Cluster, "a")
-				s := runnel.ProcessorScope("items", "p")
-				remove := []func(context.Context, runnel.Scope) error{c.rules.Resume, c.rules.Unblock}
+				s := admin.ProcessorScope("items", "p")
+				remove := []func(context.Context, admin.Scope) error{c.rules.Resume, c.rules.Unblock}
 				if first == "block" {
 					remove[0], remove[1] = remove[1], remove[0]
 				}
@@ -175,19 +176,19 @@ func TestARuleForATimeEndsByItself(t *testing.T) {
 	inRules(t, 1, nil, func(c *ruled) {
 		ready(c.Cluster, "a")
 		began := time.Now()
-		c.must(c.rules.Pause(c.Context(), runnel.AppScope(), &runnel.RuleOptions{For: 10 * time.Minute, Why: "lunch", Who: "ada"}))
+		c.must(c.rules.Pause(c.Context(), admin.AppScope(), &admin.RuleOptions{For: 10 * time.Minute, Why: "lunch", Who: "ada"}))
 		c.Sleep(time.Second)
 		c.send(1, 1)
-		list, err := c.rules.List(c.Context())
+		list, err := c.rules.Rules(c.Context())
 		if err != nil || len(list) != 1 || list[0].Why != "lunch" || list[0].Who != "ada" || list[0].Until.Sub(list[0].At) != 10*time.Minute ||
-			list[0].Kind != runnel.RulePause || list[0].Scope != runnel.AppScope() {
+			list[0].Kind != admin.RulePause || list[0].Scope != admin.AppScope() {
 			t.Errorf("%+v, %v", list, err)
 		}
 		c.Wait(func() bool { return c.n.has("1") })
 		if d := time.Since(began); d < 10*time.Minute || d > 10*time.Minute+time.Second {
 			t.Errorf("begun after %v, want ten minutes", d)
 		}
-		if list, err := c.rules.List(c.Context()); err != nil || len(list) != 0 {
+		if list, err := c.rules.Rules(c.Context()); err != nil || len(list) != 0 {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
@@ -200,9 +201,9 @@ func TestWaitReturnsWhenNothingRuns(t *testing.T) {
 		a := ready(c.Cluster, "a")
 		c.send(1, 40)
 		c.Wait(func() bool { return c.runs() == 4 })
-		c.must(c.rules.Pause(c.Context(), runnel.StreamScope("items"), nil))
+		c.must(c.rules.Pause(c.Context(), admin.StreamScope("items"), nil))
 		began := time.Now()
-		c.must(c.rules.Wait(c.Context(), runnel.StreamScope("items")))
+		c.must(c.rules.Wait(c.Context(), admin.StreamScope("items")))
 		if c.runs() != 0 {
 			t.Errorf("%d functions run", c.runs())
 		}
@@ -219,32 +220,32 @@ func TestWaitReturnsWhenNothingRuns(t *testing.T) {
 		if n := len(c.n.all()); n != begun {
 			t.Errorf("%d began while it was paused", n-begun)
 		}
-		c.must(c.rules.Resume(c.Context(), runnel.StreamScope("items")))
+		c.must(c.rules.Resume(c.Context(), admin.StreamScope("items")))
 		c.Wait(func() bool { return len(c.n.all()) == 40 })
 	})
 }
 
 func TestWaitWantsSomethingThatHolds(t *testing.T) {
 	inRules(t, 1, nil, func(c *ruled) {
-		for _, s := range []runnel.Scope{{}, runnel.StreamScope("a b"), runnel.AppScope()} {
+		for _, s := range []admin.Scope{{}, admin.StreamScope("a b"), admin.AppScope()} {
 			if err := c.rules.Wait(c.Context(), s); err == nil {
 				t.Errorf("%s: no error", s)
 			}
 		}
 		for what, err := range map[string]error{
-			"no scope":   c.rules.Pause(c.Context(), runnel.Scope{}, nil),
-			"bad name":   c.rules.Block(c.Context(), runnel.ProcessorScope("items", "p.q"), nil),
-			"no time":    c.rules.Pause(c.Context(), runnel.AppScope(), &runnel.RuleOptions{For: -time.Second}),
-			"no scope 2": c.rules.Resume(c.Context(), runnel.Scope{}),
+			"no scope":   c.rules.Pause(c.Context(), admin.Scope{}, nil),
+			"bad name":   c.rules.Block(c.Context(), admin.ProcessorScope("items", "p.q"), nil),
+			"no time":    c.rules.Pause(c.Context(), admin.AppScope(), &admin.RuleOptions{For: -time.Second}),
+			"no scope 2": c.rules.Resume(c.Context(), admin.Scope{}),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", what)
 			}
 		}
 		// Of a part of what is paused Wait may be asked, of more than that not.
-		c.must(c.rules.Pause(c.Context(), runnel.ProcessorScope("items", "p"), nil))
-		c.must(c.rules.Wait(c.Context(), runnel.PartitionScope("items", "p", 0)))
-		if err := c.rules.Wait(c.Context(), runnel.StreamScope("items")); err == nil {
+		c.must(c.rules.Pause(c.Context(), admin.ProcessorScope("items", "p"), nil))
+		c.must(c.rules.Wait(c.Context(), admin.PartitionScope("items", "p", 0)))
+		if err := c.rules.Wait(c.Context(), admin.StreamScope("items")); err == nil {
 			t.Error("the stream is not paused as a whole")
 		}
 	})
@@ -270,7 +271,7 @@ func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
 		ready(c, "a")
 		app := runnel.New("contract", c.Options("sender"))
 		defer app.Close()
-		rules, ctx := app.Rules(), c.Context()
+		rules, ctx := admin.New(app), c.Context()
 		began := time.Now()
 		must := func(err error) {
 			t.Helper()
@@ -278,21 +279,21 @@ func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		must(rules.Pause(ctx, runnel.AppScope(), nil))
-		must(rules.Wait(ctx, runnel.AppScope()))
+		must(rules.Pause(ctx, admin.AppScope(), nil))
+		must(rules.Wait(ctx, admin.AppScope()))
 		if d := time.Since(began); d > 2*time.Second {
 			t.Errorf("idle: waited for %v", d)
 		}
-		must(rules.Resume(ctx, runnel.AppScope()))
+		must(rules.Resume(ctx, admin.AppScope()))
 		must(runnel.NewStream(app, "items", keyOfItem, nil).Send(ctx, items(1)...))
 		c.Wait(func() bool { return n.has("attempt 1") })
-		must(rules.Pause(ctx, runnel.AppScope(), nil))
-		must(rules.Wait(ctx, runnel.AppScope()))
+		must(rules.Pause(ctx, admin.AppScope(), nil))
+		must(rules.Wait(ctx, admin.AppScope()))
 		c.Sleep(time.Minute)
 		if n.has("attempt 2") {
 			t.Error("attempted again while it was paused")
 		}
-		must(rules.Resume(ctx, runnel.AppScope()))
+		must(rules.Resume(ctx, admin.AppScope()))
 		c.Wait(func() bool { return n.has("attempt 2") })
 	})
 }
@@ -324,7 +325,7 @@ func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Sleep(5 * time.Second)
-		if err := app.Rules().Pause(c.Context(), runnel.AppScope(), nil); err != nil {
+		if err := admin.New(app).Pause(c.Context(), admin.AppScope(), nil); err != nil {
 			t.Fatal(err)
 		}
 		c.Sleep(time.Minute)
@@ -333,7 +334,7 @@ func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
 		}
 		ready(c, "b")
 		c.Sleep(time.Minute)
-		if err := app.Rules().Resume(c.Context(), runnel.AppScope()); err != nil {
+		if err := admin.New(app).Resume(c.Context(), admin.AppScope()); err != nil {
 			t.Fatal(err)
 		}
 		c.Wait(func() bool { return n.has("processed by b") })
@@ -348,7 +349,7 @@ func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
 func TestRulesThatCannotBeReadHold(t *testing.T) {
 	const key = "__rules:contract"
 	inRules(t, 1, nil, func(c *ruled) {
-		app := runnel.AppScope()
+		app := admin.AppScope()
 		a := ready(c.Cluster, "a")
 		c.must(c.rules.Pause(c.Context(), app, nil))
 		c.Sleep(time.Second)
@@ -388,7 +389,7 @@ func TestRulesAreSeenWithoutTheirMessage(t *testing.T) {
 		c.Sleep(5 * time.Second)
 		c.send(1, 1)
 		c.was("")
-		c.must(c.rules.Unblock(c.Context(), runnel.StreamScope("items")))
+		c.must(c.rules.Unblock(c.Context(), admin.StreamScope("items")))
 		began := time.Now()
 		c.Wait(func() bool { return c.n.has("1") })
 		if d := time.Since(began); d > time.Second {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 )
 
 // What contract_retry_sim_test.go and contract_rules_test.go show in fake time on
@@ -103,7 +104,7 @@ func TestRetriesOnBothServers(t *testing.T) {
 // the last one at once do not make an event run twice.
 func TestBlockAndPauseOnBothServers(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string, _ *redis.Client) {
-		for _, first := range []runnel.RuleKind{runnel.RulePause, runnel.RuleBlock} {
+		for _, first := range []admin.RuleKind{admin.RulePause, admin.RuleBlock} {
 			var seen attempts
 			app := runnel.New("contract-"+string(first), &runnel.Options{RedisURL: url, Logger: slog.New(slog.DiscardHandler)})
 			t.Cleanup(func() { app.Close() })
@@ -113,9 +114,9 @@ func TestBlockAndPauseOnBothServers(t *testing.T) {
 				return nil
 			}), nil)
 			running(t, app)
-			rules, p := app.Rules(), runnel.ProcessorScope("items", "p")
-			remove := map[runnel.RuleKind]func(context.Context, runnel.Scope) error{runnel.RulePause: rules.Resume, runnel.RuleBlock: rules.Unblock}
-			last := map[runnel.RuleKind]runnel.RuleKind{runnel.RulePause: runnel.RuleBlock, runnel.RuleBlock: runnel.RulePause}[first]
+			rules, p := admin.New(app), admin.ProcessorScope("items", "p")
+			remove := map[admin.RuleKind]func(context.Context, admin.Scope) error{admin.RulePause: rules.Resume, admin.RuleBlock: rules.Unblock}
+			last := map[admin.RuleKind]admin.RuleKind{admin.RulePause: admin.RuleBlock, admin.RuleBlock: admin.RulePause}[first]
 			must := func(err error) {
 				t.Helper()
 				if err != nil {

@@ -117,30 +117,6 @@ func ExampleRetryAfter() {
 	// acked [1-0 3-0]
 }
 
-// Pausing holds a processor back on all workers, and loses nothing.
-func ExampleRules() {
-	url, stop := serve()
-	defer stop()
-	ctx := context.Background()
-	app := runnel.New("shop", &runnel.Options{RedisURL: url})
-	defer app.Close()
-
-	rules, printer := app.Rules(), runnel.ProcessorScope("orders", "printer")
-	err := rules.Pause(ctx, printer, &runnel.RuleOptions{Who: "ada", Why: "paper jam", For: time.Hour})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	list, err := rules.List(ctx)
-	for _, r := range list {
-		fmt.Println(r.Kind, r.Scope, "by", r.Who+":", r.Why)
-	}
-	fmt.Println(err, rules.Resume(ctx, printer))
-	// Output:
-	// pause processor:orders/printer by ada: paper jam
-	// <nil> <nil>
-}
-
 // A durable task runs once for each of its times that was missed, whichever worker
 // leads.
 func ExampleTaskOptions() {

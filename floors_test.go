@@ -28,7 +28,7 @@ var floors = [][]string{
 	{"internal/worker"},
 	{"internal/appview"},
 	{""},
-	{"middleware", "python", "runneltest", "metrics"},
+	{"middleware", "admin", "python", "runneltest", "metrics"},
 	{"internal/operate"},
 	{"web"},
 	{"cli"},

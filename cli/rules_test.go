@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
@@ -152,11 +153,11 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 func TestParallelResumes(t *testing.T) {
 	s := owned(t, 1)
 	s.untyped("pause", "orders").want(t, 0, "pause", "")
-	rules := s.orders.App().Rules()
+	rules := admin.New(s.orders.App())
 	var wg sync.WaitGroup
 	errs := make([]error, 9)
 	for i := range errs {
-		wg.Go(func() { errs[i] = rules.Resume(t.Context(), runnel.StreamScope("orders")) })
+		wg.Go(func() { errs[i] = rules.Resume(t.Context(), admin.StreamScope("orders")) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {

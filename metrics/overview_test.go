@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/metrics"
 )
 
@@ -40,7 +40,7 @@ func TestOverviewTellsOfAnAppWithoutWorkers(t *testing.T) {
 		"runnel_app_held_partitions" + at: "0", "runnel_app_quarantined_partitions" + at: "0", "runnel_app_unknown_partitions" + at: "0",
 		"runnel_app_lost_events_total" + at: "0", `runnel_app_delayed_events{app="shop",stream="parcels"}`: "0",
 	})
-	if err := s.app.Rules().Pause(t.Context(), runnel.PartitionScope("parcels", "print", 2), nil); err != nil {
+	if err := admin.New(s.app).Pause(t.Context(), admin.PartitionScope("parcels", "print", 2), nil); err != nil {
 		t.Fatal(err)
 	}
 	check(t, s.overview(t), map[string]string{"runnel_app_held_partitions" + at: "1"})

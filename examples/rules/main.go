@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/cli"
 )
 
@@ -37,15 +38,15 @@ func main() {
 		return parts.Send(ctx, Part{number}) // while the press stands still, too
 	}, nil)
 
-	app.Every("oil", 5*time.Second, func(ctx context.Context) error { return changeOil(ctx, app.Rules()) }, nil)
+	app.Every("oil", 5*time.Second, func(ctx context.Context) error { return changeOil(ctx, admin.New(app)) }, nil)
 
 	cli.Run(app)
 }
 
-func changeOil(ctx context.Context, rules *runnel.Rules) error {
-	press := runnel.ProcessorScope("parts", "press")
+func changeOil(ctx context.Context, rules *admin.Client) error {
+	press := admin.ProcessorScope("parts", "press")
 	// If this program dies, the press goes on after an hour.
-	if err := rules.Pause(ctx, press, &runnel.RuleOptions{Why: "oil change", For: time.Hour}); err != nil {
+	if err := rules.Pause(ctx, press, &admin.RuleOptions{Why: "oil change", For: time.Hour}); err != nil {
 		return err
 	}
 	if err := rules.Wait(ctx, press); err != nil { // until no worker presses any more

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
 )
@@ -153,10 +154,10 @@ func (d *delivery) operate() (stop func()) {
 	wg.Go(func() {
 		defer own.each((*faultproxy.Proxy).Close)
 		defer end()
-		defer d.clear(app.Rules())
+		defer d.clear(admin.New(app))
 		for ctx.Err() == nil {
-			d.clear(app.Rules())
-			d.holdBack(ctx, app.Rules(), log)
+			d.clear(admin.New(app))
+			d.holdBack(ctx, admin.New(app), log)
 			select {
 			case <-ctx.Done():
 			case <-time.After(rand.N(time.Second)):
@@ -170,12 +171,12 @@ func (d *delivery) operate() (stop func()) {
 }
 
 // clear removes the rules that there still are: a failover may have undone the removal.
-func (d *delivery) clear(rules *runnel.Rules) {
+func (d *delivery) clear(rules *admin.Client) {
 	awaitNil(d.t, "removal of rules", func(ctx context.Context) error {
-		list, err := rules.List(ctx)
+		list, err := rules.Rules(ctx)
 		for _, r := range list {
 			remove := rules.Resume
-			if r.Kind == runnel.RuleBlock {
+			if r.Kind == admin.RuleBlock {
 				remove = rules.Unblock
 			}
 			err = errors.Join(err, remove(ctx, r.Scope))
@@ -184,11 +185,11 @@ func (d *delivery) clear(rules *runnel.Rules) {
 	})
 }
 
-func (d *delivery) holdBack(ctx context.Context, rules *runnel.Rules, log *history.Log) {
-	scope, r := runnel.ProcessorScope("jobs", "check"), history.Record{Stream: "jobs", Processor: "check", Partition: -1}
+func (d *delivery) holdBack(ctx context.Context, rules *admin.Client, log *history.Log) {
+	scope, r := admin.ProcessorScope("jobs", "check"), history.Record{Stream: "jobs", Processor: "check", Partition: -1}
 	if rand.IntN(4) > 0 {
 		r.Partition = rand.IntN(partitions)
-		scope = runnel.PartitionScope("jobs", "check", r.Partition)
+		scope = admin.PartitionScope("jobs", "check", r.Partition)
 	}
 	d.still.RLock() // a wipe would take the rule, too
 	defer d.still.RUnlock()

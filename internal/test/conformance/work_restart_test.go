@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/test/history"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
@@ -24,7 +25,7 @@ func TestRulesSurviveARestartOfEverything(t *testing.T) {
 		return a.run()
 	}
 	producer := newProducer(t, srv.URL(), partitions)
-	rules, check := producer.app.Rules(), runnel.ProcessorScope("parcels", "check")
+	rules, check := admin.New(producer.app), admin.ProcessorScope("parcels", "check")
 	do := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -34,7 +35,7 @@ func TestRulesSurviveARestartOfEverything(t *testing.T) {
 	a := start("w1")
 	ready(t, 30*time.Second, a)
 	do(rules.Pause(t.Context(), check, nil))
-	do(rules.Block(t.Context(), runnel.AppScope(), &runnel.RuleOptions{Who: "root", Why: "the test"}))
+	do(rules.Block(t.Context(), admin.AppScope(), &admin.RuleOptions{Who: "root", Why: "the test"}))
 	do(rules.Wait(t.Context(), check))
 	producer.send(parcel{Key: "a", Seq: 1})
 	srv.Kill()
@@ -44,13 +45,13 @@ func TestRulesSurviveARestartOfEverything(t *testing.T) {
 	ready(t, 60*time.Second, a, b)
 	do(a.stop())
 	ready(t, 60*time.Second, b)
-	for _, lift := range []func(context.Context, runnel.Scope) error{rules.Resume, rules.Unblock} {
+	for _, lift := range []func(context.Context, admin.Scope) error{rules.Resume, rules.Unblock} {
 		do(rules.Wait(t.Context(), check))
 		if n := tr.completed(); n != 0 {
 			t.Errorf("%d events were processed, though they were held back", n)
 		}
 		scope := check
-		list, err := rules.List(t.Context())
+		list, err := rules.Rules(t.Context())
 		if err == nil && len(list) == 1 {
 			scope = list[0].Scope
 			if list[0].Who != "root" || list[0].Why != "the test" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
@@ -38,7 +39,7 @@ func TestPauseWithTenThousandEvents(t *testing.T) {
 	}
 	first, second := worker("w1"), worker("w2")
 	ready(t, 60*time.Second, first, second)
-	rules, scope := producer.app.Rules(), runnel.ProcessorScope("parcels", "check")
+	rules, scope := admin.New(producer.app), admin.ProcessorScope("parcels", "check")
 	send(0, before)
 	if err := rules.Pause(t.Context(), scope, nil); err != nil {
 		t.Fatal(err)
@@ -94,14 +95,14 @@ func TestRulesHoldWhileTheyCannotBeRead(t *testing.T) {
 		return proxy.On("HGETALL", faultproxy.Every).Containing("__rules:post").Do(faultproxy.Hold)
 	}
 	producer := newProducer(t, srv.URL(), partitions)
-	rules := producer.app.Rules()
-	do := func(fn func(context.Context, runnel.Scope) error) {
+	rules := admin.New(producer.app)
+	do := func(fn func(context.Context, admin.Scope) error) {
 		t.Helper()
-		if err := fn(t.Context(), runnel.AppScope()); err != nil {
+		if err := fn(t.Context(), admin.AppScope()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	pause := func(ctx context.Context, s runnel.Scope) error { return rules.Pause(ctx, s, nil) }
+	pause := func(ctx context.Context, s admin.Scope) error { return rules.Pause(ctx, s, nil) }
 	proxy := faultproxy.Start(t, srv.Addr())
 	a := via("w1", proxy)
 	ready(t, 30*time.Second, a)
@@ -168,8 +169,8 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 		return last
 	}
 	await(t, "events", 30*time.Second, func() bool { return !began().IsZero() })
-	rules := producer.app.Rules()
-	if err := rules.Block(t.Context(), runnel.StreamScope("parcels"), nil); err != nil {
+	rules := admin.New(producer.app)
+	if err := rules.Block(t.Context(), admin.StreamScope("parcels"), nil); err != nil {
 		t.Fatal(err)
 	}
 	set := time.Now()
@@ -178,7 +179,7 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 	if after > 3*time.Second { // promised is one; a heartbeat would bring it after more than three
 		t.Errorf("an iteration began %v after the block", after)
 	}
-	if err := rules.Unblock(t.Context(), runnel.StreamScope("parcels")); err != nil {
+	if err := rules.Unblock(t.Context(), admin.StreamScope("parcels")); err != nil {
 		t.Fatal(err)
 	}
 	lifted := time.Now()
@@ -224,19 +225,19 @@ func TestRightsOfTheDocs(t *testing.T) {
 	await(t, "an event", 30*time.Second, func() bool { return tr.completed() == 1 })
 	receive(t, "a durable task", ticks)
 
-	scope := runnel.AppScope()
+	scope := admin.AppScope()
 	for what, err := range map[string]error{
-		"pause":   a.app.Rules().Pause(t.Context(), scope, nil),
-		"unblock": a.app.Rules().Unblock(t.Context(), scope),
+		"pause":   admin.New(a.app).Pause(t.Context(), scope, nil),
+		"unblock": admin.New(a.app).Unblock(t.Context(), scope),
 	} {
 		names(t, err, "NOPERM")
 		if err == nil {
 			t.Errorf("whoever may run a worker may %s", what)
 		}
 	}
-	admin := newParcelApp(t, as("admin"), "admin", nil)
+	root := newParcelApp(t, as("admin"), "admin", nil)
 	for _, err := range []error{
-		admin.app.Rules().Block(t.Context(), scope, nil), a.app.Rules().Wait(t.Context(), scope), admin.app.Rules().Unblock(t.Context(), scope),
+		admin.New(root.app).Block(t.Context(), scope, nil), admin.New(a.app).Wait(t.Context(), scope), admin.New(root.app).Unblock(t.Context(), scope),
 	} {
 		if err != nil {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package runnel
+package admin
 
 import (
 	"context"
@@ -9,20 +9,6 @@ import (
 	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 )
-
-// Rules say what does not run: an operator pauses, an administrator blocks, each
-// the app, a stream, a processor, or one of its partitions. What either covers
-// takes no event and starts no call of its function, on every worker within a
-// second and on those that start later; locks, reads, heartbeats and rebalances
-// go on, and what is sent meanwhile is processed afterwards. Rules are kept in
-// Redis, and by workers that cannot read them any more.
-//
-// Methods may be called concurrently, by any program of the app. They block until
-// Redis has answered.
-type Rules struct{ app *App }
-
-// Rules returns the rules of the app. It does no I/O.
-func (a *App) Rules() *Rules { return &Rules{a} }
 
 // A Scope is what a rule is about. The zero Scope is none, which is an error.
 type Scope struct{ scope rules.Scope }
@@ -73,27 +59,27 @@ type RuleOptions struct {
 
 // Pause holds back what the scope covers, until Resume or for a time. A second
 // one for the same scope replaces the first.
-func (r *Rules) Pause(ctx context.Context, s Scope, opts *RuleOptions) error {
-	return r.set(ctx, rules.Pause, s, opts)
+func (c *Client) Pause(ctx context.Context, s Scope, opts *RuleOptions) error {
+	return c.set(ctx, rules.Pause, s, opts)
 }
 
 // Resume removes the pause of exactly this scope; that there is none is no
 // error. What is blocked, or paused by another scope too, goes on waiting.
-func (r *Rules) Resume(ctx context.Context, s Scope) error { return r.remove(ctx, rules.Pause, s) }
+func (c *Client) Resume(ctx context.Context, s Scope) error { return c.remove(ctx, rules.Pause, s) }
 
 // Block is Pause for administrators: what is blocked does not run before Unblock,
 // whatever was paused and resumed. Nothing but the rights in Redis keeps others
 // from calling it.
-func (r *Rules) Block(ctx context.Context, s Scope, opts *RuleOptions) error {
-	return r.set(ctx, rules.Block, s, opts)
+func (c *Client) Block(ctx context.Context, s Scope, opts *RuleOptions) error {
+	return c.set(ctx, rules.Block, s, opts)
 }
 
 // Unblock removes the block of exactly this scope; that there is none is no error.
-func (r *Rules) Unblock(ctx context.Context, s Scope) error { return r.remove(ctx, rules.Block, s) }
+func (c *Client) Unblock(ctx context.Context, s Scope) error { return c.remove(ctx, rules.Block, s) }
 
-// List returns the rules in force, blocks first.
-func (r *Rules) List(ctx context.Context) ([]Rule, error) {
-	client, err := r.app.redis()
+// Rules returns the rules in force, blocks first.
+func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
+	client, err := c.app.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -112,18 +98,18 @@ func (r *Rules) List(ctx context.Context) ([]Rule, error) {
 // scope must be held back, by a rule for it or for something larger, and stay so,
 // else Wait returns an error; also when ctx ends and when Redis does not answer.
 // Of a worker that was cut off it waits for the locks to expire, and as long again.
-func (r *Rules) Wait(ctx context.Context, s Scope) error {
+func (c *Client) Wait(ctx context.Context, s Scope) error {
 	if err := s.scope.Check(); err != nil {
 		return err
 	}
-	client, err := r.app.redis()
+	client, err := c.app.Client()
 	if err != nil {
 		return err
 	}
 	return inspect.AwaitRules(ctx, client, s.scope, nil)
 }
 
-func (r *Rules) set(ctx context.Context, kind rules.Kind, s Scope, opts *RuleOptions) error {
+func (c *Client) set(ctx context.Context, kind rules.Kind, s Scope, opts *RuleOptions) error {
 	var o RuleOptions
 	if opts != nil {
 		o = *opts
@@ -134,24 +120,24 @@ func (r *Rules) set(ctx context.Context, kind rules.Kind, s Scope, opts *RuleOpt
 	if o.Who == "" {
 		o.Who = rules.Whoami()
 	}
-	return r.change(s, func(c *store.Client) error {
+	return c.change(s, func(c *store.Client) error {
 		_, err := c.SetRule(ctx, rules.Rule{Kind: kind, Scope: s.scope, Who: o.Who, Why: o.Why}, o.For)
 		return err
 	})
 }
 
-func (r *Rules) remove(ctx context.Context, kind rules.Kind, s Scope) error {
-	return r.change(s, func(c *store.Client) error {
+func (c *Client) remove(ctx context.Context, kind rules.Kind, s Scope) error {
+	return c.change(s, func(c *store.Client) error {
 		_, err := c.RemoveRule(ctx, kind, s.scope)
 		return err
 	})
 }
 
-func (r *Rules) change(s Scope, fn func(*store.Client) error) error {
+func (c *Client) change(s Scope, fn func(*store.Client) error) error {
 	if err := s.scope.Check(); err != nil {
 		return err
 	}
-	client, err := r.app.redis()
+	client, err := c.app.Client()
 	if err != nil {
 		return err
 	}
