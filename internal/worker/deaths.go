@@ -21,7 +21,7 @@ type deaths struct {
 // meet prepares for the next entry, whatever will be done to it: to find its key may end
 // the process, too. ok is false where it may not be begun yet. The error is the end of the ownership.
 func (p *partition) meet(id string) (ok bool, err error) {
-	d := &p.deaths
+	d := &p.loop.deaths
 	if d.event != "" && entryid.Compare(id, d.event) > 0 {
 		d.event = ""
 	}
@@ -54,7 +54,7 @@ func (p *partition) mostDeaths() int {
 
 // decided reports whether an event has ended as many owners as it may.
 func (p *partition) decided(id string) bool {
-	return p.deaths.event == id && p.deaths.n >= p.mostDeaths()
+	return p.loop.deaths.event == id && p.loop.deaths.n >= p.mostDeaths()
 }
 
 // Deadly is Source.Deadly.
@@ -62,7 +62,7 @@ func (p *partition) Deadly(id string) error {
 	if !p.decided(id) {
 		return nil
 	}
-	return p.deaths.err()
+	return p.loop.deaths.err()
 }
 
 func (d *deaths) err() error {

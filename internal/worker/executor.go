@@ -309,12 +309,12 @@ func (m *member) note(ctx context.Context, partition int, err error) {
 func (m *member) own(place store.Partition, number store.Claim, pos store.Takeover, lease int64) {
 	p := &partition{
 		keys: place, claim: number, epoch: pos.Epoch, given: pos.Delivered, expiry: m.p.Lease,
-		log:    m.log.With("partition", place.Number, "epoch", pos.Epoch),
-		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		markDirty: m.acks.mark, flushAcks: m.acks.hurry, count: m.count, isolation: m.w.isolation, worker: m.w.name,
+		log:  m.log.With("partition", place.Number, "epoch", pos.Epoch),
+		host: m, count: m.count, isolation: m.w.isolation,
 	}
+	p.life.init()
 	p.lease.Store(lease)
-	p.gaps.seen, p.stored.calm = pos.Lost, true
+	p.beat.gaps.seen, p.beat.stored.calm = pos.Lost, true
 	p.since = monotime.Now()
 	p.buffer = prefetch.New(prefetch.Config{
 		Capacity: m.p.Prefetch, Adaptive: m.p.Adapt, MaxBytes: m.p.PrefetchBytes, Committed: pos.Committed, Read: max(pos.Read-pos.Lost, -1),
@@ -328,8 +328,6 @@ func (m *member) own(place store.Partition, number store.Claim, pos store.Takeov
 	p.changed, p.opened = m.refreshSoon, p.buffer.Signal
 	p.timing = timing{to: m.latencies.partition(place.Number), behind: &m.latencies.behind, running: &p.running}
 	p.held.Store(true) // until the rules were read, see rulesKeeper
-	p.endCause = m.endCause
-	p.lapse = func() { m.lose(p, errLeaseEnded) }
 	m.restore(p, pos)
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(m.ctx))
 	m.mu.Lock()
@@ -355,7 +353,7 @@ func (m *member) own(place store.Partition, number store.Claim, pos store.Takeov
 
 // consume runs the user's side until the ownership ends.
 func (m *member) consume(p *partition, q *store.Quarantine) {
-	defer close(p.finished)
+	defer close(p.life.finished)
 	defer p.countProcessed()
 	defer p.leave()
 	defer p.cancel(nil)
@@ -386,6 +384,11 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 		m.lose(p, errLeaseEnded)
 	}
 }
+
+// A member is the host of its partitions.
+func (m *member) markDirty(p *partition)  { m.acks.mark(p) }
+func (m *member) flushAcks()              { m.acks.hurry() }
+func (m *member) leaseEnded(p *partition) { m.lose(p, errLeaseEnded) }
 
 // lose ends an ownership that may have another owner, and the member with it. One
 // that has ended holds nothing that could be lost.

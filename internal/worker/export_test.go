@@ -21,17 +21,26 @@ type Fed struct {
 	left    int
 }
 
+// noHost is the host of a partition without a member.
+type noHost struct{}
+
+func (noHost) markDirty(*partition)     {}
+func (noHost) flushAcks()               {}
+func (noHost) leaseEnded(*partition)    {}
+func (noHost) endCause() error          { return errors.New("the source has ended") }
+func (noHost) retake(*partition)        {}
+func (noHost) repeat(*partition, error) {}
+
 // NewFed returns a source that ends after n events. p is its processor.
 func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	t := &partition{
 		epoch: 1, log: slog.New(slog.DiscardHandler),
-		ending: make(chan struct{}), finished: make(chan struct{}), gone: make(chan struct{}), ended: make(chan struct{}),
-		markDirty: func(*partition) {}, flushAcks: func() {}, count: new(Counters), isolation: newCrashIsolation(),
+		host: noHost{}, count: new(Counters), isolation: newCrashIsolation(),
 	}
+	t.life.init()
 	t.lease.Store(math.MaxInt64)
 	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.leaseHoldsAt, MayRun: t.enter})
-	t.changed, t.opened, t.lapse = func() {}, t.buffer.Signal, func() {}
-	t.endCause = func() error { return errors.New("the source has ended") }
+	t.changed, t.opened = func() {}, t.buffer.Signal
 	t.retries = retryqueue.New(retryqueue.Config{Retry: p.Retry, Log: t.log, Counts: &t.count.Counts, Limit: math.MaxInt64})
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	return &Fed{partition: t, entries: entries, left: n}

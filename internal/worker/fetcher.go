@@ -161,7 +161,7 @@ func (r *reader) remove(p *partition) bool {
 	select {
 	case <-done:
 		return true
-	case <-p.gone:
+	case <-p.life.gone:
 		return false
 	}
 }

@@ -12,7 +12,7 @@ type gapCounter struct {
 // counting asks a refresh to count, where something was delivered since it did.
 func (p *partition) counting(r store.LeaseRequest) store.LeaseRequest {
 	r.At, r.Count = p.buffer.Delivered()
-	if r.At == p.gaps.counted {
+	if r.At == p.beat.gaps.counted {
 		r.At = ""
 	}
 	return r
@@ -20,12 +20,12 @@ func (p *partition) counting(r store.LeaseRequest) store.LeaseRequest {
 
 // countedBy takes in what a refresh counted.
 func (p *partition) countedBy(sent store.LeaseRequest, r store.LeaseResult) {
-	if n := r.Lost - p.gaps.seen; n > 0 {
-		p.gaps.seen = r.Lost
+	if n := r.Lost - p.beat.gaps.seen; n > 0 {
+		p.beat.gaps.seen = r.Lost
 		p.missed(n)
 	}
 	if r.Counted {
-		p.gaps.counted = sent.At
+		p.beat.gaps.counted = sent.At
 		p.buffer.Recount(sent.At, r.Count)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-	"github.com/runnel-go/runnel/internal/retryqueue"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // An EventError is an error that a processor halts with, and the event that it is about.
@@ -40,8 +38,7 @@ func (p *partition) halted(err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), lastWords)
 	defer cancel()
-	q := store.Quarantine{Reason: retryqueue.ErrorText(at.Err), Event: at.ID, Worker: p.worker, At: p.parked.Now()}
-	if err := p.parked.i.w.client.Halted(ctx, p.keys, p.claim, q); err != nil {
+	if err := p.parked.i.w.client.Halted(ctx, p.keys, p.claim, p.parked.failure(at.ID, at.Err)); err != nil {
 		p.log.Warn("why the worker halts could not be stored", "err", err)
 	}
 }

@@ -95,7 +95,7 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 	renewals, owed, calm := make([]store.LeaseRequest, len(partitions)), make([]prefetch.Owed, len(partitions)), make([]bool, len(partitions))
 	for n, p := range partitions {
 		renewals[n], owed[n] = p.counting(p.leaseRequest()), p.buffer.Owed()
-		calm[n], p.stored.calm = p.stored.calm, false
+		calm[n], p.beat.stored.calm = p.beat.stored.calm, false
 	}
 	limit := m.p.Lease / 3
 	if m.w.client.Clustered() {
@@ -134,8 +134,8 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 		p.lease.Store(leaseDeadline(sent, m.p.Lease))
 		p.countedBy(renewals[n], renewed[n])
 		m.wentBack(p, calm[n], renewals[n], renewed[n])
-		if renewed[n].OperatorVersion != p.notifications {
-			p.notifications = renewed[n].OperatorVersion
+		if renewed[n].OperatorVersion != p.beat.notifications {
+			p.beat.notifications = renewed[n].OperatorVersion
 			p.notify()
 		}
 		m.w.forwarder.heard(p, renewed[n].Due)
@@ -171,7 +171,7 @@ func (m *member) owned() []*partition {
 // lost. Then nothing is acked, and the partition is taken over again.
 func (m *member) ackForgotten(ctx context.Context, p *partition, r store.LeaseResult) error {
 	upTo, ok := p.buffer.PendingBelow(r.Lowest)
-	if r.Pending == 0 || !ok || p.retaken.Load() {
+	if r.Pending == 0 || !ok || p.life.retaken.Load() {
 		return nil
 	}
 	ids, err := m.w.client.PendingBelow(ctx, p.keys, m.group, upTo, forgottenAtOnce)

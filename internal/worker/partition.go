@@ -24,6 +24,7 @@ import (
 // acks flushed → unlocked. Lost cuts in anywhere: from then on nothing is
 // delivered and nothing is sent to Redis but the release of what may be ours.
 type partition struct {
+	host   host
 	buffer *prefetch.Buffer
 	pauseGate
 	keys   store.Partition
@@ -36,8 +37,37 @@ type partition struct {
 
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc
+	lease  atomic.Int64 // until when it is surely ours, by monotime
+	life   lifecycle
 
-	lease     atomic.Int64 // until when it is surely ours, by monotime
+	count     *Counters
+	processed atomic.Int64 // and not yet in count
+	timing    timing
+	trimmable atomic.Bool // something was acked since the last trim
+
+	retries   *retryqueue.Queue
+	parked    *redisStore
+	stale     atomic.Bool // what is parked has to be read (again)
+	isolation *crashIsolation
+	notified  chan struct{} // an operator changed something; one token
+
+	beat beatState
+	loop loopState
+}
+
+// A host is what a partition needs of the member that owns it. Its methods must not block,
+// and may be called concurrently.
+type host interface {
+	markDirty(*partition)     // there are acks to send
+	flushAcks()               // and no time to wait for more
+	leaseEnded(*partition)    // the lease is over: the partition is lost
+	endCause() error          // why partitions end that are not lost
+	retake(*partition)        // end the ownership and own the partition again
+	repeat(*partition, error) // the same, for Redis has forgotten something
+}
+
+// A lifecycle is how far the end of an ownership has come.
+type lifecycle struct {
 	ending    chan struct{}
 	endingIt  sync.Once
 	finished  chan struct{} // the consumer has returned
@@ -48,39 +78,33 @@ type partition struct {
 	freeing   atomic.Bool   // the lock is being released
 	groupGone atomic.Bool   // our consumer group was destroyed
 	ended     chan struct{} // member.end is through
+}
 
-	markDirty func(*partition) // tells the acker
-	flushAcks func()           // has it not wait for more
-	processed atomic.Int64     // and not yet in count
-	lapse     func()           // the lease is over
-	endCause  func() error     // why it ends, if it is not lost
-	count     *Counters
-	timing    timing
-	trimmable atomic.Bool // something was acked since the last trim
+func (l *lifecycle) init() {
+	l.ending, l.finished, l.gone, l.ended = make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+}
 
-	worker        string // its name
-	retries       *retryqueue.Queue
-	parked        *redisStore
-	isolation     *crashIsolation
-	retake        func()        // ends the ownership and owns the partition again
-	repeat        func(error)   // the same, for Redis has forgotten something
-	notified      chan struct{} // an operator changed something; one token
-	gaps          gapCounter    // the heartbeat's
-	missing       string        // an event that the last refresh did not find pending; the heartbeat's
-	stored        checkpoint    // the heartbeat's
-	notifications int64         // how often, as the last refresh told; the heartbeat's
-	stale         atomic.Bool   // what is parked has to be read (again)
-	careful       bool          // what comes next may have ended the owner before; the consumer's
-	turn          isolation     // the consumer's
-	share         share         // the consumer's
-	deaths        deaths        // the consumer's
+// A beatState is what heartbeats know of a partition; only they use it.
+type beatState struct {
+	gaps          gapCounter
+	missing       string // an event that the last refresh did not find pending
+	stored        checkpoint
+	notifications int64 // how often operators have changed something, as the last refresh told
+}
+
+// A loopState is what the consumer's goroutine knows of a partition; only it uses it.
+type loopState struct {
+	careful bool // what comes next may have ended the owner before
+	turn    isolation
+	share   share
+	deaths  deaths
 }
 
 func (p *partition) leaseLength() time.Duration  { return p.expiry }
 func (p *partition) nudge()                      { p.buffer.Interrupt() }
 func (p *partition) Partition() int              { return p.keys.Number }
 func (p *partition) Epoch() int64                { return p.epoch }
-func (p *partition) Ending() <-chan struct{}     { return p.ending }
+func (p *partition) Ending() <-chan struct{}     { return p.life.ending }
 func (p *partition) leaseHolds() bool            { return p.leaseHoldsAt(monotime.Now()) }
 func (p *partition) leaseHoldsAt(now int64) bool { return now < p.lease.Load() }
 func (p *partition) leaseRequest() store.LeaseRequest {
@@ -113,14 +137,14 @@ func (p *partition) Redelivered(id string) bool {
 // and the partition is taken over once more, from where Redis knows it to be. So
 // entries ascend under one epoch, and none of them is done twice under it.
 func (p *partition) receive(entries []redisconn.Entry) (largest int64) {
-	if p.retaken.Load() || len(entries) == 0 {
+	if p.life.retaken.Load() || len(entries) == 0 {
 		return 0 // what was read is pending, and the next ownership's
 	}
 	if first := entries[0].ID; entryid.Compare(first, p.buffer.Last()) <= 0 {
 		if p.isEnding() {
 			return 0 // so is this: whoever comes next begins with what Redis knows
 		}
-		p.repeat(fmt.Errorf("%s was delivered again", first))
+		p.host.repeat(p, fmt.Errorf("%s was delivered again", first))
 		return 0
 	}
 	return p.buffer.Push(entries)
@@ -132,7 +156,7 @@ func leaseDeadline(sent int64, expiry time.Duration) int64 { return sent + int64
 
 func (p *partition) isEnding() bool {
 	select {
-	case <-p.ending:
+	case <-p.life.ending:
 		return true
 	default:
 		return false
@@ -141,7 +165,7 @@ func (p *partition) isEnding() bool {
 
 func (p *partition) Live() bool {
 	select {
-	case <-p.ending:
+	case <-p.life.ending:
 		return false
 	default:
 		return p.leaseHolds()
@@ -154,7 +178,7 @@ func (p *partition) Live() bool {
 // was taken was not begun, and middleware must not take that for a failure. Nor
 // do other partitions wait meanwhile for their turn to be alone.
 func (p *partition) Holds() bool {
-	claimed := p.turn
+	claimed := p.loop.turn
 	for {
 		now := monotime.Now()
 		if !p.enter(now) {
@@ -165,11 +189,11 @@ func (p *partition) Holds() bool {
 		}
 		if p.isEnding() {
 			p.isolation.forget(p)
-			p.cancel(p.endCause())
+			p.cancel(p.host.endCause())
 			return false
 		}
 		<-p.buffer.Ready()
-		p.share.waited(monotime.Now() - now)
+		p.loop.share.waited(monotime.Now() - now)
 	}
 }
 
@@ -191,7 +215,7 @@ func (p *partition) leaseValidAt(now int64) bool {
 	if p.leaseHoldsAt(now) {
 		return true
 	}
-	p.lapse()
+	p.host.leaseEnded(p)
 	return false
 }
 
@@ -207,41 +231,41 @@ func (p *partition) Ignored(ctx context.Context, n int, err error) {
 
 // end begins the end: the consumer gets no more.
 func (p *partition) beginEnd() {
-	p.endingIt.Do(func() { close(p.ending) })
+	p.life.endingIt.Do(func() { close(p.life.ending) })
 	p.buffer.Close()
 }
 
 // lose ends the ownership at once: it may have another owner.
 func (p *partition) lose() (first bool) {
-	if p.over.Swap(true) {
+	if p.life.over.Swap(true) {
 		return false
 	}
 	p.cancel(ErrLost)
-	close(p.gone)
+	close(p.life.gone)
 	p.beginEnd()
 	return true
 }
 
 // unlocking says that the lock is gone by our own doing.
-func (p *partition) unlocking() bool { return p.freeing.Load() }
+func (p *partition) unlocking() bool { return p.life.freeing.Load() }
 
 func (p *partition) hasEnded() bool {
 	select {
-	case <-p.ended:
+	case <-p.life.ended:
 		return true
 	default:
 		return false
 	}
 }
 
-func (p *partition) isLost() bool { return p.over.Load() }
+func (p *partition) isLost() bool { return p.life.over.Load() }
 
 // flush waits until every ack is confirmed; false if the ownership is lost before.
 func (p *partition) flush() bool {
 	for !p.buffer.Flushed() {
-		p.flushAcks()
+		p.host.flushAcks()
 		select {
-		case <-p.gone:
+		case <-p.life.gone:
 			return false
 		case <-p.buffer.Ready():
 		}

@@ -29,7 +29,7 @@ type checkpoint struct {
 // quick restart with an older copy: the lock may have outlived it. calm says that the
 // request before this one was confirmed too, so that none is under way that sets it back.
 func (m *member) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
-	c, stored := &p.stored, cmp.Or(r.Stored, "0-0")
+	c, stored := &p.beat.stored, cmp.Or(r.Stored, "0-0")
 	if c.floor != "" && entryid.Compare(stored, c.floor) < 0 && !c.told {
 		c.told = true
 		m.history.parts(store.Known{Place: p.keys, Group: m.group, Epoch: p.epoch, Given: c.floor, Back: stored})

@@ -21,19 +21,19 @@ func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed
 	missing := func(id string) bool {
 		return id != "" && (r.Pending == 0 || entryid.Compare(id, r.Lowest) < 0)
 	}
-	now, known := p.buffer.Owed(), p.missing
-	p.missing = ""
+	now, known := p.buffer.Owed(), p.beat.missing
+	p.beat.missing = ""
 	id := ""
 	switch {
 	case now.Waiting == before.Waiting && missing(now.Waiting):
 		id = now.Waiting
 	case now.Taken == before.Taken && missing(now.Taken):
-		p.missing = now.Taken
+		p.beat.missing = now.Taken
 		if known == now.Taken {
 			id = now.Taken
 		}
 	}
-	if id == "" || p.isEnding() || p.retaken.Load() {
+	if id == "" || p.isEnding() || p.life.retaken.Load() {
 		return nil
 	}
 	ids, err := m.w.client.PendingBelow(ctx, p.keys, m.group, id, forgottenAtOnce)

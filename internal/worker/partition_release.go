@@ -52,7 +52,7 @@ func (m *member) Release(_ context.Context, partition int) error {
 //  5. the lock is released, under this ownership's value: a late release of this
 //     ownership cannot touch a later one.
 func (m *member) end(p *partition) {
-	p.endIt.Do(func() {
+	p.life.endIt.Do(func() {
 		p.beginEnd()
 		p.log.Debug("partition is being released", "member", m.id)
 		m.w.forwarder.remove(p)
@@ -66,7 +66,7 @@ func (m *member) end(p *partition) {
 		case quiet && p.flush():
 			m.unlock(p)
 		default:
-			if p.groupGone.Load() {
+			if p.life.groupGone.Load() {
 				m.saveCommitted(p)
 			}
 			m.undo(p.keys, p.claim)
@@ -77,7 +77,7 @@ func (m *member) end(p *partition) {
 		}
 		m.mu.Unlock()
 		m.w.rules.dismiss(p)
-		close(p.ended)
+		close(p.life.ended)
 		p.log.Debug("partition released", "member", m.id, "lost", p.isLost(), "abandoned", !returned)
 		if returned {
 			m.logBatch.note(slog.LevelInfo, released, p.keys.Number, nil)
@@ -95,7 +95,7 @@ func (m *member) awaitConsumer(p *partition) (returned bool) {
 	defer grace.Stop()
 	defer time.AfterFunc(waitingAfter, func() { m.tellWaiting(p) }).Stop()
 	select {
-	case <-p.finished:
+	case <-p.life.finished:
 		return true
 	case <-grace.C:
 	}
@@ -105,7 +105,7 @@ func (m *member) awaitConsumer(p *partition) (returned bool) {
 	ended := m.ctx.Done()
 	for reported := false; ; {
 		select {
-		case <-p.finished:
+		case <-p.life.finished:
 			return true
 		case <-ended:
 			ended = nil
@@ -153,7 +153,7 @@ func (m *member) saveCommitted(p *partition) {
 
 // unlock releases the lock while the lease holds; then it expires by itself.
 func (m *member) unlock(p *partition) {
-	p.freeing.Store(true)
+	p.life.freeing.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), max(0, time.Duration(p.lease.Load()-monotime.Now())))
 	defer cancel()
 	retry := outage.New(p.log, "release of the lock", &p.count.Errors)
@@ -249,7 +249,7 @@ func (m *member) judge(p *partition, s store.State) bool {
 // regain ends an ownership whose group was destroyed while the lock is still ours,
 // and takes the partition over again under a new one. Nothing else is affected.
 func (m *member) regain(p *partition, s store.State) {
-	p.groupGone.Store(true)
+	p.life.groupGone.Store(true)
 	if !p.lose() {
 		return
 	}
@@ -270,7 +270,7 @@ func (m *member) repeat(p *partition, why error) {
 // retake ends an ownership while the lock is ours, and owns the partition again
 // under a new one; once, for two may have a reason.
 func (m *member) retake(p *partition) {
-	if p.retaken.Swap(true) {
+	if p.life.retaken.Swap(true) {
 		return
 	}
 	m.wg.Go(func() {

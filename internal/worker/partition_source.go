@@ -13,9 +13,9 @@ import (
 // Take is Source.Take: a parked event whose time has come, else new ones.
 func (p *partition) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	p.timed()
-	p.share.end()
+	p.loop.share.end()
 	p.leave()
-	if p.turn != notIsolated {
+	if p.loop.turn != notIsolated {
 		p.flush() // else what is done would be blamed for what others begin now; a loss is seen below
 	}
 	p.letGo()
@@ -43,7 +43,7 @@ func (p *partition) timed() {
 
 // Next is Source.Next.
 func (p *partition) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
-	if p.stale.Load() || p.careful || p.deaths.event != "" || !p.retries.Idle() || p.retries.Most(1) == 0 || p.retries.Runs(done) || !checked && p.held.Load() {
+	if p.stale.Load() || p.loop.careful || p.loop.deaths.event != "" || !p.retries.Idle() || p.retries.Most(1) == 0 || p.retries.Runs(done) || !checked && p.held.Load() {
 		p.Ack([]string{done}, false)
 		return redisconn.Entry{}, false
 	}
@@ -75,7 +75,7 @@ func (p *partition) nextTurn(n int, within time.Duration) ([]redisconn.Entry, er
 			return nil, err
 		}
 	}
-	if p.retries.Idle() && !p.careful && p.deaths.event == "" {
+	if p.retries.Idle() && !p.loop.careful && p.loop.deaths.event == "" {
 		return p.buffer.Await(p.retries.Most(n), within, -1)
 	}
 	if !p.Live() {
@@ -87,7 +87,7 @@ func (p *partition) nextTurn(n int, within time.Duration) ([]redisconn.Entry, er
 		p.doze(-1)
 		return nil, nil
 	}
-	asked, fresh := false, p.share.fresh(now) && !p.retries.Blocked()
+	asked, fresh := false, p.loop.share.fresh(now) && !p.retries.Blocked()
 	e, ok, err := p.retries.Next(fresh, func(decides bool) bool {
 		asked = true
 		if decides {
@@ -97,7 +97,7 @@ func (p *partition) nextTurn(n int, within time.Duration) ([]redisconn.Entry, er
 	})
 	if err != nil || ok {
 		if p.retries.Retrying() {
-			p.share.begin(now)
+			p.loop.share.begin(now)
 		}
 		return []redisconn.Entry{e}, err
 	}
@@ -112,15 +112,15 @@ func (p *partition) nextTurn(n int, within time.Duration) ([]redisconn.Entry, er
 		return nil, nil
 	}
 	n = p.retries.Most(n)
-	if p.careful || p.retries.Looking() || p.deaths.n > 1 && p.deaths.event != "" {
+	if p.loop.careful || p.retries.Looking() || p.loop.deaths.n > 1 && p.loop.deaths.event != "" {
 		n, within = 1, 0
 	}
 	if fresh {
-		wait = p.share.patience(now)
+		wait = p.loop.share.patience(now)
 	}
 	entries, err := p.buffer.Await(n, within, wait)
 	if err != nil || len(entries) == 0 {
-		p.share.pass()
+		p.loop.share.pass()
 		return nil, err
 	}
 	return p.admit(entries)
@@ -132,17 +132,17 @@ func (p *partition) nextTurn(n int, within time.Duration) ([]redisconn.Entry, er
 // its worker. They run with the acks before them confirmed: then the oldest
 // pending entry is the one that runs, should it end this worker too.
 func (p *partition) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
-	p.careful = p.careful && p.repeated(entries[0].ID)
-	if p.careful && !p.flush() {
+	p.loop.careful = p.loop.careful && p.repeated(entries[0].ID)
+	if p.loop.careful && !p.flush() {
 		return nil, io.EOF
 	}
 	ok, err := p.meet(entries[0].ID)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || p.careful && !p.claimTurn(isolationShared) {
+	if !ok || p.loop.careful && !p.claimTurn(isolationShared) {
 		p.buffer.Untake(entries)
-		p.share.pass()
+		p.loop.share.pass()
 		p.leave()
 		p.doze(p.retries.Wait())
 		return nil, nil
@@ -151,29 +151,29 @@ func (p *partition) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) 
 	p.finish(acks, false)
 	if len(rest) == 0 {
 		p.letGo()
-		p.share.parked(len(entries), monotime.Now())
+		p.loop.share.parked(len(entries), monotime.Now())
 	} else {
-		p.share.iteration()
+		p.loop.share.iteration()
 	}
 	return rest, err
 }
 
 func (p *partition) claimTurn(h isolation) bool {
-	if p.turn >= h {
+	if p.loop.turn >= h {
 		return true
 	}
 	if !p.isolation.claim(p, h) {
 		return false
 	}
-	p.turn = h
+	p.loop.turn = h
 	return true
 }
 
 // letGo gives back what was claimed, when no event of the ownership runs.
 func (p *partition) letGo() {
-	if p.turn != notIsolated {
+	if p.loop.turn != notIsolated {
 		p.isolation.release(p)
-		p.turn = notIsolated
+		p.loop.turn = notIsolated
 	}
 }
 
@@ -233,10 +233,10 @@ func (p *partition) finish(ids []string, gap bool) {
 // tellAcker passes on what the acker is to be told.
 func (p *partition) tellAcker(tell, hurry bool) {
 	if tell {
-		p.markDirty(p)
+		p.host.markDirty(p)
 	}
 	if hurry {
-		p.flushAcks()
+		p.host.flushAcks()
 	}
 }
 
@@ -253,7 +253,7 @@ func (p *partition) countProcessed() {
 func (p *partition) Fail(ctx context.Context, failures []retryqueue.Failure) error {
 	p.count.Failed.Add(int64(len(failures)))
 	p.timed()
-	p.share.end()
+	p.loop.share.end()
 	p.leave()
 	acks, err := p.retries.Fail(ctx, failures)
 	p.finish(acks, false)

@@ -22,7 +22,7 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 	if p.Deadly(event) != nil { // after a resume it is tried again
 		_ = p.parked.beginSuspect("")
 	}
-	_ = p.parked.quarantine(store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: p.worker, At: p.parked.Now()})
+	_ = p.parked.quarantine(p.parked.failure(event, err))
 	p.standStill()
 }
 
@@ -31,14 +31,14 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 func (p *partition) standStill() {
 	for {
 		select {
-		case <-p.ending:
+		case <-p.life.ending:
 			return
 		case <-p.notified:
 		}
 		if p.parked.resumed() {
 			p.log.Info("quarantine released by an operator")
-			p.retake()
-			<-p.ending
+			p.host.retake(p)
+			<-p.life.ending
 			return
 		}
 	}
@@ -52,6 +52,11 @@ func (p *partition) notify() {
 	default:
 	}
 	p.buffer.Interrupt()
+}
+
+// failure is what is stored of an event that stopped something here.
+func (s *redisStore) failure(event string, err error) store.Quarantine {
+	return store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: s.i.w.name, At: s.Now()}
 }
 
 // quarantine stores it.

@@ -35,7 +35,7 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 		r.add(2)
 		synctest.Wait()
 		select {
-		case <-old.finished:
+		case <-old.life.finished:
 		default:
 			r.t.Fatal("the consumer goes on without a lease")
 		}
@@ -98,7 +98,8 @@ func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
 				m.ctx = ctx
 				defer cancel()
 				r := &reader{f: &fetcher{x: m}, byLog: map[string]*partition{}, wake: make(chan struct{}, 1), interrupts: make(chan struct{}, 1)}
-				old := &partition{buffer: prefetch.New(prefetch.Config{Capacity: 8, MaxBytes: 1 << 20}), ending: make(chan struct{}), gone: make(chan struct{}), cancel: func(error) {}}
+				old := &partition{buffer: prefetch.New(prefetch.Config{Capacity: 8, MaxBytes: 1 << 20}), cancel: func(error) {}}
+				old.life.init()
 				old.keys.Log = "log"
 				r.add(old)
 				r.mu.Lock()

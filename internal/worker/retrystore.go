@@ -134,9 +134,7 @@ func (m *member) restore(p *partition, pos store.Takeover) {
 		Partition: p.keys.Number, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.SetAside, Log: p.log, Counts: &p.count.Counts,
 	})
 	p.stale.Store(pos.Parked > 0)
-	p.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
-	p.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
-	p.notified, p.notifications = make(chan struct{}, 1), pos.OperatorVersion
-	p.retake = func() { m.retake(p) }
-	p.repeat = func(why error) { m.repeat(p, why) }
+	p.loop.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
+	p.loop.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
+	p.notified, p.beat.notifications = make(chan struct{}, 1), pos.OperatorVersion
 }
