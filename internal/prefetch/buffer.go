@@ -24,12 +24,8 @@ import (
 // Redis. Methods may be called concurrently, but those of the consumer (Await, Next, LetGo)
 // and those of the acker (TakeAcks, AcksConfirmed, AcksFailed) by one goroutine each.
 type Buffer struct {
-	maxBytes int64
-	live     func(now int64) bool
-	mayRun   func(now int64) bool
-	lost     func(id string) // mu is held
-	wanted   func()
-	ready    chan struct{} // something changed that the consumer may wait for; one token
+	cfg   Config
+	ready chan struct{} // something changed that the consumer may wait for; one token
 
 	mu       sync.Mutex
 	closed   bool
@@ -81,26 +77,23 @@ type Config struct {
 // New returns an empty buffer.
 func New(c Config) *Buffer {
 	always := func(int64) bool { return true }
-	b := &Buffer{
-		live: always, mayRun: always, lost: func(string) {}, wanted: func() {},
-		window:   window{fixed: !c.Adaptive},
-		maxBytes: c.MaxBytes, capacity: c.Capacity, unacked: c.Capacity,
+	if c.Live == nil {
+		c.Live = always
+	}
+	if c.MayRun == nil {
+		c.MayRun = always
+	}
+	if c.Lost == nil {
+		c.Lost = func(string) {}
+	}
+	if c.Wanted == nil {
+		c.Wanted = func() {}
+	}
+	return &Buffer{
+		cfg: c, window: window{fixed: !c.Adaptive}, capacity: c.Capacity, unacked: c.Capacity,
 		position: c.Committed, count: c.Read, progress: progress{committed: c.Committed, read: c.Read},
 		ready: make(chan struct{}, 1),
 	}
-	if c.Live != nil {
-		b.live = c.Live
-	}
-	if c.MayRun != nil {
-		b.mayRun = c.MayRun
-	}
-	if c.Lost != nil {
-		b.lost = c.Lost
-	}
-	if c.Wanted != nil {
-		b.wanted = c.Wanted
-	}
-	return b
 }
 
 // Push adds what was read, as far as the bounds allow, but one entry at least when the
@@ -120,7 +113,7 @@ func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 	for _, e := range entries {
 		size := sizeOf(e)
 		largest = max(largest, size)
-		if held := len(b.items) - b.head; held > 0 && (b.bytes+size > b.maxBytes || held >= b.capacity) {
+		if held := len(b.items) - b.head; held > 0 && (b.bytes+size > b.cfg.MaxBytes || held >= b.capacity) {
 			b.behind, b.refused = true, size
 			break
 		}
@@ -176,12 +169,12 @@ func (b *Buffer) Room(size int64, target int, now int64) (n int, behind bool) {
 func (b *Buffer) roomLocked(size int64, target int) int {
 	held, ahead := len(b.items)-b.head, max(b.window.ahead, b.wants)
 	if held == 0 {
-		return max(1, min(target, ahead, int(b.maxBytes/max(size, 1))))
+		return max(1, min(target, ahead, int(b.cfg.MaxBytes/max(size, 1))))
 	}
-	if b.bytes+b.refused > b.maxBytes {
+	if b.bytes+b.refused > b.cfg.MaxBytes {
 		return 0 // what comes next would be refused again
 	}
-	n := min(ahead-held, int((b.maxBytes-b.bytes)/max(size, 1)))
+	n := min(ahead-held, int((b.cfg.MaxBytes-b.bytes)/max(size, 1)))
 	if b.wants <= held && n < min(target, ahead/2) {
 		return 0
 	}
@@ -218,12 +211,12 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 		b.capacity, b.unacked = max(b.capacity, n), max(b.unacked, n)
 		b.wants = n
 		b.skipLost()
-		if b.closed || !b.live(now) {
+		if b.closed || !b.cfg.Live(now) {
 			b.mu.Unlock()
 			return nil, io.EOF
 		}
 		wait := b.wait(n, within, now)
-		if wait == 0 && !b.mayRun(now) {
+		if wait == 0 && !b.cfg.MayRun(now) {
 			wait = -1
 		}
 		if wait == 0 {
@@ -232,7 +225,7 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 			kick := b.wanting()
 			b.mu.Unlock()
 			if kick {
-				b.wanted()
+				b.cfg.Wanted()
 			}
 			return out, nil
 		}
@@ -241,7 +234,7 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 		b.interrupted = false
 		b.mu.Unlock()
 		if kick {
-			b.wanted()
+			b.cfg.Wanted()
 		}
 		if most >= 0 {
 			left := most - time.Duration(monotime.Now()-began)
@@ -282,7 +275,7 @@ func (b *Buffer) wait(n int, within time.Duration, now int64) time.Duration {
 	switch {
 	case held == 0, len(b.acking)+len(b.flight) >= b.unacked:
 		return -1
-	case held >= n, b.bytes+max(b.size, b.refused) > b.maxBytes:
+	case held >= n, b.bytes+max(b.size, b.refused) > b.cfg.MaxBytes:
 		return 0
 	}
 	left := time.Duration(b.items[b.head].at-now) + within
@@ -334,7 +327,7 @@ func (b *Buffer) skipLost() {
 		b.advance(1)
 		b.acking = append(b.acking, id)
 		b.removed = append(b.removed, id)
-		b.lost(id)
+		b.cfg.Lost(id)
 	}
 }
 

@@ -26,14 +26,14 @@ func (b *Buffer) Next(done string, now int64) (e redisconn.Entry, ok, tell, hurr
 	b.wants = 1
 	b.skipLost()
 	kick := false
-	if !b.closed && b.wait(1, 0, now) == 0 && (now == 0 || b.live(now) && b.mayRun(now)) {
+	if !b.closed && b.wait(1, 0, now) == 0 && (now == 0 || b.cfg.Live(now) && b.cfg.MayRun(now)) {
 		e, ok = b.popOne(), true
 		b.wants = 0
 		kick = b.wanting()
 	}
 	b.mu.Unlock()
 	if kick {
-		b.wanted()
+		b.cfg.Wanted()
 	}
 	return e, ok, tell, hurry
 }

@@ -193,7 +193,7 @@ func TestOnlyWhatWasDoneIsPendingBelow(t *testing.T) {
 func TestADeletedEntryIsReportedAndAckedInItsTurn(t *testing.T) {
 	b := testBuffer(100, 1<<20)
 	var lost []string
-	b.lost = func(id string) { lost = append(lost, id) }
+	b.cfg.Lost = func(id string) { lost = append(lost, id) }
 	es := entries(1, 3, 50)
 	es[1].Values = nil
 	b.Push(es)
@@ -225,7 +225,7 @@ func TestClosingEndsATake(t *testing.T) {
 
 func TestAnEndedLeaseEndsATake(t *testing.T) {
 	b := testBuffer(4, 1<<20)
-	b.live = func(int64) bool { return false }
+	b.cfg.Live = func(int64) bool { return false }
 	b.Push(entries(1, 1, 50))
 	if es, err := b.Await(1, 0, -1); !errors.Is(err, io.EOF) {
 		t.Errorf("took %v without a lease", idsOf(es))

@@ -130,7 +130,7 @@ var mutants = []mutant{
 	},
 	{
 		"an entry without data is reported", "internal/prefetch/buffer.go",
-		"		b.lost(id)\n", "",
+		"		b.cfg.Lost(id)\n", "",
 		"TestEntryGone",
 	},
 	{
