@@ -2,7 +2,8 @@
 // and acks the partitions it owns, and beside them the goroutines that serve all of them.
 //
 //	worker        starts everything, stops everything
-//	executor      one per processor: a member of its membership at a time, acquiring partitions
+//	executor      one per processor: one member after the other
+//	member        an executor under one ID: acquires partitions, owns them, loses them
 //	partition     one ownership of one partition; _source is what its consumer takes from,
 //	              _release its end, _recover and _forgotten what Redis has lost of it
 //	fetcher       XREADGROUP for many partitions at once; _next what is read, _assign by which

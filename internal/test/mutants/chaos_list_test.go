@@ -80,7 +80,7 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "a new owner reads the rules before its first event", load: deliveryLoad, faults: "term,join,kill", want: history.ClassHold,
-		edits: []edit{{"internal/worker/executor.go", "	p.held.Store(true) // until", "	// until"}},
+		edits: []edit{{"internal/worker/member.go", "	p.held.Store(true) // until", "	// until"}},
 	},
 	{
 		rule: "an attempt counts before it is made", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassAttempts,

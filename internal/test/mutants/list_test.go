@@ -194,7 +194,7 @@ var mutants = []mutant{
 		"TestStoppedOwnerBeginsNothing",
 	},
 	{
-		"the function is told when the lease ends", "internal/worker/executor.go",
+		"the function is told when the lease ends", "internal/worker/member.go",
 		"	serving.Go(func() { m.watchLeases(services) })\n", "",
 		"TestContextEndsWithTheLease",
 	},
@@ -204,7 +204,7 @@ var mutants = []mutant{
 		"TestLostLockIsNotTakenAgain",
 	},
 	{
-		"a surprise ends the executor ID", "internal/worker/executor.go",
+		"a surprise ends the executor ID", "internal/worker/member.go",
 		"	m.surprise(fmt.Errorf(\"partition %d: %w\", p.keys.Number, err))\n", "",
 		"TestLostLockIsNotTakenAgain",
 	},
@@ -229,7 +229,7 @@ var mutants = []mutant{
 		"TestAnIDBelowThePosition/late",
 	},
 	{
-		"a tenure keeps its number until its outcome is known", "internal/worker/executor.go",
+		"a tenure keeps its number until its outcome is known", "internal/worker/member.go",
 		"		m.openClaims[partition] = t\n", "",
 		"TestBrokenRequests/lock_1_close_after",
 	},
@@ -249,7 +249,7 @@ var mutants = []mutant{
 		"TestLostHintOfADelay/redis",
 	},
 	{
-		"a new owner reads the rules before its first event", "internal/worker/executor.go",
+		"a new owner reads the rules before its first event", "internal/worker/member.go",
 		"	p.held.Store(true) // until", "	// until",
 		"TestRulesHoldWhileTheyCannotBeRead",
 	},
