@@ -30,7 +30,7 @@ func TestComplete(t *testing.T) {
 		"st":                               "status stream",
 		"stream ":                          "info ls move-layout rm tail verify",
 		"stream i":                         "info",
-		"processor re":                     "reset resume",
+		"processor re":                     "reset",
 		"tail o":                           "orders",
 		"tail --key ada ":                  "orders",
 		"tail --key ":                      "",

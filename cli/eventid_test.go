@@ -61,8 +61,8 @@ func TestABareIDOfSeveralParkedEventsIsRefused(t *testing.T) {
 	s, ada, bob := twins(t)
 	ada.park("ada")
 	bob.park("bob")
-	for _, command := range []string{"ls", "now", "drop", "drop --limit 1"} {
-		args := append([]string{"retry"}, strings.Fields(command)...)
+	for _, command := range []string{"ls", "retry", "drop", "drop --limit 1"} {
+		args := append([]string{"parked"}, strings.Fields(command)...)
 		s.untyped(append(args, "orders/printer", "--id", twin)...).want(t, 1, "", "ID "+twin+" is that of 2 events: 0/"+twin+", 1/"+twin+"; say which one")
 	}
 	s.untyped("parked", "retry", "orders/printer", "--id", "0/"+twin).want(t, 0, "0/"+twin+"\n1 event due now\n", "")

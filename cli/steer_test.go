@@ -116,5 +116,5 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	s.untyped("workers", "drain").want(t, 2, "", "say a worker")
 	s.untyped("workers", "drain", "w1", "orders").want(t, 2, "", "say a worker")
 	s.untyped("workers", "drain", "w1", "/printer").want(t, 2, "", "say a worker")
-	s.untyped("workers", "undrain", "w1", "--wait").want(t, 2, "", "--wait does not go with --end")
+	s.untyped("workers", "undrain", "w1", "--wait").want(t, 2, "", "unknown flag --wait")
 }

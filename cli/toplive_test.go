@@ -92,7 +92,7 @@ func TestTopPausesAndResumes(t *testing.T) {
 		t.Error("an event was handled during the pause")
 	}
 	// The next look has to show the rule before it can be taken back.
-	eventually(t, "no rule of the partition", func() bool { top.press(t, "uy"); return len(s.ruled()) == 1 })
+	eventually(t, "no rule of the partition", func() bool { top.press(t, "ry"); return len(s.ruled()) == 1 })
 	s.untyped("resume", "orders/printer").want(t, 0, "removed", "")
 	receive(t, handled, "event")
 	top.press(t, "q")
@@ -102,8 +102,8 @@ func TestTopPausesAndResumes(t *testing.T) {
 	w.stop().want(t, 0, "", "partitions paused")
 }
 
-// r ends a quarantine.
-func TestTopResumes(t *testing.T) {
+// e ends a quarantine.
+func TestTopReleases(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	broken, mended := make(chan struct{}), make(chan string, 10)
 	s.orders.Process("printer", runnel.Each(func(_ context.Context, _ *runnel.Event, o order) error {
@@ -126,7 +126,7 @@ func TestTopResumes(t *testing.T) {
 	close(broken)
 	top := s.live(s.url)
 	top.press(t, "\r")
-	top.press(t, strings.Repeat("j", at)+"ry")
+	top.press(t, strings.Repeat("j", at)+"ey")
 	if got := receive(t, mended, "event"); got != "c0" {
 		t.Errorf("handled %s", got)
 	}
