@@ -232,7 +232,7 @@ func TestALateConfirmationIsNoLease(t *testing.T) {
 	if got := receive(t, "the event", handled); got != 1 {
 		t.Errorf("processed %d", got)
 	}
-	if text := a.log.text(); !strings.Contains(text, "confirmed when its lease was over") || strings.Contains(text, "partitions lost") {
+	if text := a.log.text(); !strings.Contains(text, "confirmed after its lease expired") || strings.Contains(text, "partitions lost") {
 		t.Errorf("the log:\n%s", text)
 	}
 }
