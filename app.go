@@ -35,7 +35,7 @@ type App struct {
 	client     *store.Client    // nil until first use
 	resolved   *Options         // nil until first use
 	appender   appview.Appender // nil: client
-	latencies  bool             // somebody wants to know them
+	latencies  bool             // they are measured
 	inside     bool             // the server is one inside this process
 
 	current atomic.Pointer[worker.Worker] // of the Run that runs

@@ -1,5 +1,5 @@
-// Package admin is what an operator can do to an app and see of it, in Go: the command line and
-// the dashboard offer the same.
+// Package admin controls what an app runs: operators pause, and administrators block. The
+// commands pause, resume, block, unblock and rules do the same.
 //
 //	client := admin.New(app)
 //	err := client.Pause(ctx, admin.ProcessorScope("orders", "printer"), &admin.RuleOptions{Why: "no paper"})

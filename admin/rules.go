@@ -53,7 +53,7 @@ type Rule struct {
 // RuleOptions say more about a rule. A nil one is all defaults.
 type RuleOptions struct {
 	Who string        // default: the user and host of this process
-	Why string        // shown to whoever wonders
+	Why string        // shown by rules ls, status and the dashboard
 	For time.Duration // after which it ends by itself; 0: when it is removed. At least a millisecond
 }
 

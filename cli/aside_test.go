@@ -204,7 +204,7 @@ func TestProcessorResume(t *testing.T) {
 		stop[1].Event != eventID(1, bob.entries[0].ID) || stop[1].Command != "quarantine release orders/printer --partition 1" || stop[1].At.UnixMilli() != 1767225600123 {
 		t.Errorf("%+v", stop)
 	}
-	s.untyped("rules", "ls").want(t, 0, "quarantine  partition:orders/printer/0  w1   2026-01-01T00:00:00Z  until released  at event "+eventID(0, ada.entries[0].ID)+": no ink  cli.test quarantine release orders/printer --partition 0\n", "")
+	s.untyped("rules", "ls").want(t, 0, "quarantine  partition:orders/printer/0  w1   2026-01-01T00:00:00Z  until released  at event "+eventID(0, ada.entries[0].ID)+": no ink  cli.test --app shop quarantine release orders/printer --partition 0\n", "")
 	s.untyped("quarantine", "release", "orders/printer").want(t, 2, "", "which partition? say --partition N")
 	s.untyped("quarantine", "release", "orders/printer", "--partition", "2").want(t, 1, "", "stream orders has no partition 2")
 	s.untyped("quarantine", "release", "orders/other", "--partition", "0").want(t, 1, "", `no processor "other"; it has printer`)

@@ -104,7 +104,7 @@ func runRemove(ctx context.Context, s *session, c *cli.Context) error {
 func (s *session) forgetRules(ctx context.Context, scope rules.Scope) (int, error) {
 	n, err := s.client.ForgetRules(ctx, scope)
 	if err != nil {
-		return n, fmt.Errorf("%s is removed, its rules are not; `%s rules ls` lists them with what ends each: %w", scope, s.name, err)
+		return n, fmt.Errorf("%s is removed, its rules are not; `%s rules ls` lists them with what ends each: %w", scope, s.prefix(), err)
 	}
 	return n, nil
 }

@@ -306,7 +306,7 @@ func listStops(ctx context.Context, s *session, c *cli.Context, kind string) err
 	for i := range app.Streams {
 		for _, p := range app.Streams[i].Processors {
 			if n := p.Totals.Unknown; n > 0 {
-				printf(s.stderr, "%s: %s of %s/%s cannot be looked at, so quarantines may be missing here; `%s doctor` says why\n", s.name, plural(n, "partition"), p.Stream, p.Processor, s.name)
+				printf(s.stderr, "%s: %s of %s/%s cannot be looked at, so quarantines may be missing here; `%s doctor` says why\n", s.name, plural(n, "partition"), p.Stream, p.Processor, s.prefix())
 			}
 		}
 	}
@@ -332,7 +332,7 @@ func (s *session) writeRules(w io.Writer, states []inspect.RuleState) error {
 		if r.Absent {
 			scope += " (not there)"
 		}
-		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s %s\n", r.Kind, scope, dash(r.Who), r.At.Format(time.RFC3339), until, dash(why), s.name, r.Command)
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s %s\n", r.Kind, scope, dash(r.Who), r.At.Format(time.RFC3339), until, dash(why), s.prefix(), r.Command)
 	}
 	return t.Flush()
 }

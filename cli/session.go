@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,6 +19,14 @@ type session struct {
 	reg    *appview.View
 	client *store.Client
 	out    output
+}
+
+// prefix is what a further command for the same app begins with.
+func (s *session) prefix() string {
+	if s.program.app == nil && os.Getenv(envApp) != s.app.Name() {
+		return s.name + " --app " + s.app.Name()
+	}
+	return s.name
 }
 
 // action runs a command in a session.

@@ -61,8 +61,8 @@ func Unavailable(err error) bool {
 // WithSentinel wraps err so that errors.Is finds the sentinel too.
 func WithSentinel(sentinel, err error) error { return fmt.Errorf("%w: %w", sentinel, err) }
 
-// detach is an error of a question of our own, for whoever wanted something else: a reply
-// to us, or the end of our patience, is neither a reply to that nor the end of its.
+// detach cuts err's chain, so that a reply to our own lookup, or its timeout, is not taken for
+// one of the caller's command.
 func detach(err error) error {
 	if IsReply(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return errors.New(err.Error())

@@ -3,5 +3,5 @@ package redisconn
 import "github.com/redis/go-redis/v9/logging"
 
 // MuteDialErrors turns off what go-redis prints by itself, for the whole process: each of
-// these errors is also returned, and told by whoever it was returned to.
+// these errors is also returned to a caller, which logs it.
 func MuteDialErrors() { logging.Disable() }

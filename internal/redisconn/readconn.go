@@ -177,7 +177,7 @@ func (c *trackedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// closeNow closes the connection under whoever reads from it.
+// closeNow closes the connection; a read under way fails.
 func (c *trackedConn) closeNow() {
 	c.l.mu.Lock()
 	c.closed = true

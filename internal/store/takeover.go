@@ -55,7 +55,7 @@ func (c *Client) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
 		if err := c.Batched.Run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
-			if err = classify(err); errors.Is(err, redisconn.ErrWrongType) { // nobody holds what is no lock
+			if err = classify(err); errors.Is(err, redisconn.ErrWrongType) { // what is no lock has no holder
 				return p.failed("lock", err)
 			}
 			return p.wrap("lock", fmt.Errorf("%w; bounding it: %w", ErrHeld, err))

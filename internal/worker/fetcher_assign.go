@@ -37,7 +37,7 @@ func (f *fetcher) settle(p *partition) *reader {
 	if a.of == nil {
 		a.of, a.load, a.node = map[*partition]*reader{}, map[*reader]int{}, map[*reader]string{}
 	}
-	// At no cost with nobody, else with those of the same node.
+	// An idle reader costs nothing; else those of the same node are preferred.
 	cost := func(r *reader) int {
 		if a.load[r] > 0 && a.node[r] != node {
 			return a.load[r] + elsewhere

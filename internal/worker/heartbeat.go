@@ -79,7 +79,7 @@ func (m *member) refreshSoon() {
 	}
 }
 
-// endHeartbeat deletes the heartbeat, so that nobody has to wait for its expiry.
+// endHeartbeat deletes the heartbeat, so that no member has to wait for its expiry.
 func (m *member) endHeartbeat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -42,7 +42,7 @@ func (m *member) watchLeases(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			for _, p := range m.owned() { // there should be none
-				m.lose(p, errLeaseEnded) // nobody refreshes it any more
+				m.lose(p, errLeaseEnded) // no heartbeat refreshes it any more
 			}
 			return
 		case <-timer.C:

@@ -291,8 +291,8 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 		p.halted(err)
 		m.w.halt(err)
 	case !p.isEnding():
-		// It saw the lease over. A refresh that is answered only now must not
-		// keep a partition that nobody processes any more.
+		// The function saw that the lease had expired. A refresh that is answered only now
+		// must not keep a partition that has no consumer any more.
 		m.lose(p, errLeaseEnded)
 	}
 }

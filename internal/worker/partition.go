@@ -132,17 +132,17 @@ func (p *partition) Redelivered(id string) bool {
 	return true
 }
 
-// receive adds what was read. Where Redis forgot what it had delivered, for a replica
-// that was behind is the master now, that comes again: then nothing more is taken in,
-// and the partition is taken over once more, from where Redis knows it to be. So
-// entries ascend under one epoch, and none of them is done twice under it.
+// receive adds entries that were read, and returns the size of the largest. After a failover to
+// a replica that was behind, Redis delivers entries again: then receive adds none, and the
+// partition is taken over once more, from the position that Redis knows. So entries ascend
+// under one epoch, and none is processed twice under it.
 func (p *partition) receive(entries []redisconn.Entry) (largest int64) {
 	if p.life.retaken.Load() || len(entries) == 0 {
 		return 0 // what was read is pending, and the next ownership's
 	}
 	if first := entries[0].ID; entryid.Compare(first, p.buffer.Last()) <= 0 {
 		if p.isEnding() {
-			return 0 // so is this: whoever comes next begins with what Redis knows
+			return 0 // pending, too: the next owner begins with what Redis knows
 		}
 		p.host.repeat(p, fmt.Errorf("%s was delivered again", first))
 		return 0

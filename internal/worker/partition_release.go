@@ -239,7 +239,7 @@ func (m *member) judge(p *partition, s store.State) bool {
 		if p.unlocking() {
 			return true
 		}
-		m.lose(p, errors.New("the lock is gone or somebody else's"))
+		m.lose(p, errors.New("the lock is gone or held by another executor"))
 	default:
 		m.regain(p, s)
 	}

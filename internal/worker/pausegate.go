@@ -13,12 +13,10 @@ import (
 // longRunning is how long an iteration takes before heartbeats tell of it.
 const longRunning = 10 * time.Second
 
-// A pauseGate stands between a partition and the user's function: what is paused or
-// blocked does not come through.
+// A pauseGate keeps the user's function from running while its partition is paused or blocked.
 //
-// Whoever goes through marks itself as running and then looks at the flag;
-// whoever closes the gate sets the flag and then looks who runs. So one of the
-// two sees the other.
+// A consumer that enters stores that it runs and then reads the flag; a rule that closes the
+// gate sets the flag and then reads what runs. So at least one of the two sees the other.
 type pauseGate struct {
 	held    atomic.Bool  // no call of the function may begin
 	running atomic.Int64 // since when it may run, by monotime; 0: it does not

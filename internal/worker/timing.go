@@ -17,7 +17,7 @@ type timing struct {
 	counted string        // up to this ID repeated events were counted
 }
 
-// on reports whether somebody wants to know.
+// on reports whether iterations are measured.
 func (t *timing) on() bool { return t.to != nil }
 
 // begin notes that the function may run from now on; with events it is an iteration.
