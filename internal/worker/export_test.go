@@ -19,6 +19,7 @@ type Fed struct {
 	*partition
 	entries []redisconn.Entry
 	left    int
+	held    int // in the buffer
 }
 
 // noHost is the host of a partition without a member.
@@ -59,30 +60,32 @@ func (f *Fed) Timed() *Fed {
 func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	f.feed(n)
 	out, err := f.partition.Take(n, within)
-	f.left -= len(out)
+	f.left, f.held = f.left-len(out), f.held-len(out)
 	return out, err
 }
 
 // Next is Source.Next, with the same beforehand.
 func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
-	if held, _, _ := f.buffer.Held(); held == 0 { // the IDs come again: no ack may be outstanding
+	if f.held == 0 { // the IDs come again: no ack may be outstanding
 		f.Ack([]string{done}, false)
 		f.feed(1)
 		entries, _ := f.partition.nextTurn(1, 0)
-		f.left -= len(entries)
+		f.left, f.held = f.left-len(entries), f.held-len(entries)
 		return append(entries, redisconn.Entry{})[0], len(entries) > 0
 	}
 	e, ok := f.partition.Next(done, checked)
-	f.left--
+	f.left, f.held = f.left-1, f.held-1
 	return e, ok
 }
 
 func (f *Fed) feed(n int) {
-	if held, _, _ := f.buffer.Held(); held < n && held < f.left {
+	if f.held < n && f.held < f.left {
 		for len(f.buffer.TakeAcks(acksPerCommand)) > 0 {
 			f.buffer.AcksConfirmed()
 		}
-		f.buffer.Push(f.entries[:min(maxTarget, len(f.entries), f.left-held)])
+		more := f.entries[:min(maxTarget, len(f.entries), f.left-f.held)]
+		f.buffer.Push(more)
+		f.held += len(more)
 	}
 	if f.left == 0 {
 		f.beginEnd()
