@@ -35,7 +35,7 @@ func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
 		if server.Addr() != devAddr {
 			printf(s.stderr, "--dev: another server has %s, and this worker shares nothing with it; to share its events, run worker without --dev\n", devAddr)
 		}
-		printf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), s.sampleSend())
+		printf(s.stderr, "--dev: to send, type in a second terminal:\n  RUNNEL_REDIS_URL=%s %s %s\n", url, programLine(s.name), sampleSend(s.reg))
 		printf(s.stderr, "--dev: a second worker, which shares out the partitions with this one:\n  %s worker --redis-url %s\n", programLine(s.name), url)
 	} else {
 		printf(s.stderr, "--dev: no worker sees it; to reach one that runs with --dev, set RUNNEL_REDIS_URL as that one says\n")
@@ -59,13 +59,13 @@ func startEmbedded() (*embedded.Server, error) {
 }
 
 // sampleSend is a send command for the stream of the processor that was registered first.
-func (s *session) sampleSend() string {
-	streams, err := s.reg.Streams()
+func sampleSend(app *appview.View) string {
+	streams, err := app.Streams()
 	if err != nil || len(streams) == 0 {
 		return "send STREAM '<json>'"
 	}
 	to := streams[0]
-	if processors, err := s.reg.Processors(); err == nil && len(processors) > 0 {
+	if processors, err := app.Processors(); err == nil && len(processors) > 0 {
 		i := slices.IndexFunc(streams, func(st *appview.Stream) bool { return st.Name == processors[0].Stream })
 		to = streams[max(i, 0)]
 	}

@@ -57,7 +57,7 @@ func TestDevShowsTheStreamOfTheFirstProcessor(t *testing.T) {
 	later := runnel.NewStream(app, "zones", func(o order) string { return o.Customer }, nil)
 	s := &session{reg: appview.Of(app)}
 	for i, want := range []string{"send orders ", "send zones "} {
-		if got := s.sampleSend(); !strings.HasPrefix(got, want) {
+		if got := sampleSend(s.reg); !strings.HasPrefix(got, want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		later.Process(fmt.Sprint("printer", i), runnel.Each(func(context.Context, *runnel.Event, order) error { return nil }), nil)
