@@ -28,7 +28,7 @@ func TestDocumentNamesEveryFieldOfJSON(t *testing.T) {
 		}
 	}
 	printed := map[string][]string{}
-	for _, dir := range []string{"cli", "internal/inspect", "internal/operate"} {
+	for _, dir := range []string{"cli", "internal/inspect", "admin"} {
 		jsonFields(t, dir, printed)
 	}
 	if len(printed) < 10 {

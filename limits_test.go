@@ -27,7 +27,7 @@ var larger = map[string]struct {
 	"runnel.consumer":               {27, 33, "joins source, middleware, the user's loop and acks"},
 	"runnel.Stream":                 {36, 0, "declared, sending and processing in one"},
 	"cli.program":                   {55, 0, "one method for each command"},
-	"cli.session":                   {48, 0, "what commands share"},
+	"cli.session":                   {36, 0, "what commands share"},
 	"cli.topModel":                  {36, 0, "keys, layout and drawing"},
 	"internal/keymigrate.Mover":     {45, 0, "counting, copying, renaming, state"},
 	"internal/prefetch.Buffer":      {37, 0, "filled, emptied and confirmed by three goroutines"},

@@ -2,7 +2,10 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -29,9 +32,18 @@ func PartitionScope(stream, processor string, partition int) Scope {
 	return Scope{rules.Partition(stream, processor, partition)}
 }
 
+// Check returns what is wrong with a scope: it is none, or a name in it is none.
+func (s Scope) Check() error { return s.scope.Check() }
+
 // String returns "app", "stream:orders", "processor:orders/printer" or
 // "partition:orders/printer/3".
 func (s Scope) String() string { return s.scope.String() }
+
+// ParseScope is the inverse of String.
+func ParseScope(text string) (Scope, error) {
+	s, err := rules.ParseScope(text)
+	return Scope{s}, err
+}
 
 // A RuleKind is what a rule does.
 type RuleKind string
@@ -50,6 +62,11 @@ type Rule struct {
 	Until    time.Time // when it ends by itself; zero: not before it is removed
 }
 
+// String is the rule in a sentence: what it is, by whom, since when, until when, and why.
+func (r Rule) String() string {
+	return rules.Rule{Kind: rules.Kind(r.Kind), Scope: r.Scope.scope, Who: r.Who, Why: r.Why, At: r.At, Until: r.Until}.String()
+}
+
 // RuleOptions say more about a rule. A nil one is all defaults.
 type RuleOptions struct {
 	Who string        // default: the user and host of this process
@@ -57,25 +74,48 @@ type RuleOptions struct {
 	For time.Duration // after which it ends by itself; 0: when it is removed. At least a millisecond
 }
 
+// A RuleChange is what became of the rules of an app.
+type RuleChange struct {
+	Rule             // that is in force, or was removed: then only its kind, its scope, and when
+	Was        bool  // there was such a rule before
+	Generation int64 // of the rules since then; it grows with every change
+}
+
+// Removed tells in a sentence what became of a rule that was to be removed.
+func (r RuleChange) Removed() string {
+	if r.Was {
+		return fmt.Sprintf("the %s of %s is removed", r.Kind, r.Scope)
+	}
+	return fmt.Sprintf("there was no %s of %s", r.Kind, r.Scope)
+}
+
 // Pause holds back what the scope covers, until Resume or for a time. A second
 // one for the same scope replaces the first.
 func (c *Client) Pause(ctx context.Context, s Scope, opts *RuleOptions) error {
-	return c.set(ctx, rules.Pause, s, opts)
+	_, err := c.SetRule(ctx, RulePause, s, opts)
+	return err
 }
 
 // Resume removes the pause of exactly this scope; that there is none is no
 // error. What is blocked, or paused by another scope too, goes on waiting.
-func (c *Client) Resume(ctx context.Context, s Scope) error { return c.remove(ctx, rules.Pause, s) }
+func (c *Client) Resume(ctx context.Context, s Scope) error {
+	_, err := c.RemoveRule(ctx, RulePause, s)
+	return err
+}
 
 // Block is Pause for administrators: what is blocked does not run before Unblock,
 // whatever was paused and resumed. Nothing but the rights in Redis keeps others
 // from calling it.
 func (c *Client) Block(ctx context.Context, s Scope, opts *RuleOptions) error {
-	return c.set(ctx, rules.Block, s, opts)
+	_, err := c.SetRule(ctx, RuleBlock, s, opts)
+	return err
 }
 
 // Unblock removes the block of exactly this scope; that there is none is no error.
-func (c *Client) Unblock(ctx context.Context, s Scope) error { return c.remove(ctx, rules.Block, s) }
+func (c *Client) Unblock(ctx context.Context, s Scope) error {
+	_, err := c.RemoveRule(ctx, RuleBlock, s)
+	return err
+}
 
 // Rules returns the rules in force, blocks first.
 func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
@@ -89,9 +129,34 @@ func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
 	}
 	out := make([]Rule, len(in))
 	for i, one := range in {
-		out[i] = Rule{Kind: RuleKind(one.Kind), Scope: Scope{one.Scope}, Who: one.Who, Why: one.Why, At: one.At, Until: one.Until}
+		out[i] = ruleOf(one)
 	}
 	return out, nil
+}
+
+// RulesAbout returns the rules in force that hold back some of a scope, or all of it.
+func (c *Client) RulesAbout(ctx context.Context, s Scope) ([]Rule, error) {
+	all, err := c.Rules(ctx)
+	return slices.DeleteFunc(all, func(r Rule) bool { return !r.Scope.scope.Contains(s.scope) && !s.scope.Contains(r.Scope.scope) }), err
+}
+
+// CheckScope returns an error if there is nothing that a rule for the scope would hold back: a
+// *NotFoundError where there is no such stream or processor, which may come later.
+func (c *Client) CheckScope(ctx context.Context, s Scope) error {
+	stream := s.scope.StreamName()
+	if stream == "" {
+		return nil
+	}
+	client, m, err := c.meta(ctx, stream)
+	switch n, one := s.scope.PartitionNumber(); {
+	case err != nil:
+		return err
+	case one && n >= m.Partitions:
+		return fmt.Errorf("stream %s has partitions 0 to %d, not %d", stream, m.Partitions-1, n)
+	case s.scope.ProcessorName() != "" && !slices.Contains(m.Processors, s.scope.ProcessorName()):
+		return c.noProcessor(client, stream, s.scope.ProcessorName(), m)
+	}
+	return nil
 }
 
 // Wait blocks until no function runs in the scope and none can begin to. The
@@ -99,47 +164,68 @@ func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
 // else Wait returns an error; also when ctx ends and when Redis does not answer.
 // Of a worker that was cut off it waits for the locks to expire, and as long again.
 func (c *Client) Wait(ctx context.Context, s Scope) error {
-	if err := s.scope.Check(); err != nil {
-		return err
-	}
-	client, err := c.app.Client()
+	client, err := c.scoped(s)
 	if err != nil {
 		return err
 	}
-	return inspect.AwaitRules(ctx, client, s.scope, nil)
+	err = inspect.AwaitRules(ctx, client, s.scope, func(holdouts []store.NotPausedYet) {
+		names := make([]string, len(holdouts))
+		for i, h := range holdouts {
+			names[i] = h.String()
+		}
+		c.tell("waiting for "+strings.Join(names, ", "), 0, 0)
+	})
+	if errors.Is(err, inspect.ErrNotHeld) {
+		return fmt.Errorf("%w any more: the rule ended, or was removed, before everything had stopped", err)
+	}
+	return err
 }
 
-func (c *Client) set(ctx context.Context, kind rules.Kind, s Scope, opts *RuleOptions) error {
+// SetRule is Pause, or Block, that tells what it changed.
+func (c *Client) SetRule(ctx context.Context, kind RuleKind, s Scope, opts *RuleOptions) (RuleChange, error) {
 	var o RuleOptions
 	if opts != nil {
 		o = *opts
 	}
 	if o.For < 0 || o.For > 0 && o.For < time.Millisecond {
-		return fmt.Errorf("%s of %s for %v: want at least a millisecond", kind, s, o.For)
+		return RuleChange{}, fmt.Errorf("%s of %s for %v: want at least a millisecond", kind, s, o.For)
 	}
 	if o.Who == "" {
 		o.Who = rules.Whoami()
 	}
-	return c.change(s, func(c *store.Client) error {
-		_, err := c.SetRule(ctx, rules.Rule{Kind: kind, Scope: s.scope, Who: o.Who, Why: o.Why}, o.For)
-		return err
-	})
-}
-
-func (c *Client) remove(ctx context.Context, kind rules.Kind, s Scope) error {
-	return c.change(s, func(c *store.Client) error {
-		_, err := c.RemoveRule(ctx, kind, s.scope)
-		return err
-	})
-}
-
-func (c *Client) change(s Scope, fn func(*store.Client) error) error {
-	if err := s.scope.Check(); err != nil {
-		return err
-	}
-	client, err := c.app.Client()
+	client, err := c.scoped(s)
 	if err != nil {
-		return err
+		return RuleChange{}, err
 	}
-	return fn(client)
+	r := rules.Rule{Kind: rules.Kind(kind), Scope: s.scope, Who: o.Who, Why: o.Why}
+	change, err := client.SetRule(ctx, r, o.For)
+	if err != nil {
+		return RuleChange{}, err
+	}
+	r.At, r.Until = change.At, change.Until
+	return RuleChange{ruleOf(r), change.Was, change.Generation}, nil
+}
+
+// RemoveRule is Resume, or Unblock, that tells what it changed.
+func (c *Client) RemoveRule(ctx context.Context, kind RuleKind, s Scope) (RuleChange, error) {
+	client, err := c.scoped(s)
+	if err != nil {
+		return RuleChange{}, err
+	}
+	change, err := client.RemoveRule(ctx, rules.Kind(kind), s.scope)
+	if err != nil {
+		return RuleChange{}, err
+	}
+	return RuleChange{ruleOf(rules.Rule{Kind: rules.Kind(kind), Scope: s.scope, At: change.At}), change.Was, change.Generation}, nil
+}
+
+func (c *core) scoped(s Scope) (*store.Client, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	return c.app.Client()
+}
+
+func ruleOf(r rules.Rule) Rule {
+	return Rule{Kind: RuleKind(r.Kind), Scope: Scope{r.Scope}, Who: r.Who, Why: r.Why, At: r.At, Until: r.Until}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -136,7 +137,7 @@ func TestRetryLs(t *testing.T) {
 		`^ID +KEY +ATTEMPTS +STATE +LAST FAILURE +ERROR\n`,
 		`(?m)^`+id+` +ada +2 +waits 1h0m0s|59m\d+s +\S+ ago +no ink$`,
 		`(?m)^`+eventID(1, bob.entries[1].ID)+` +- +0 +behind +- +-$`)
-	all := parse[[]inspect.RetryState](t, s.run("parked", "ls", "orders/printer", "--output", "json"))
+	all := parse[[]admin.ParkedEvent](t, s.run("parked", "ls", "orders/printer", "--output", "json"))
 	if len(all) != 4 || all[0].Event != eventID(0, ada.entries[0].ID) || all[0].Key != "ada" || all[0].State != "waiting" || all[0].Error != "no\nink" || all[3].State != "behind" {
 		t.Errorf("got %+v", all)
 	}
@@ -145,7 +146,7 @@ func TestRetryLs(t *testing.T) {
 		"--key ada --partition 1": 0,
 	} {
 		args := append([]string{"parked", "ls", "orders/printer", "--output", "json"}, strings.Fields(flags)...)
-		if got := parse[[]inspect.RetryState](t, s.untyped(args...)); len(got) != want {
+		if got := parse[[]admin.ParkedEvent](t, s.untyped(args...)); len(got) != want {
 			t.Errorf("%s: got %+v, want %d", flags, got, want)
 		}
 	}
@@ -157,7 +158,7 @@ func TestRetryNowAndDrop(t *testing.T) {
 	bob.park("bob")
 	id := eventID(0, ada.entries[0].ID)
 	s.untyped("parked", "retry", "orders/printer", "--key", "ada").want(t, 0, id+"\n1 event due now\n", "")
-	states := parse[[]inspect.RetryState](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
+	states := parse[[]admin.ParkedEvent](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
 	if states[0].State != "due" || states[1].State != "waiting" {
 		t.Errorf("got %+v", states)
 	}
@@ -211,11 +212,11 @@ func TestProcessorResume(t *testing.T) {
 	s.untyped("quarantine", "release", "returns/printer", "--partition", "0").want(t, 1, "", `no stream "returns"`)
 	s.untyped("quarantine", "release", "orders/printer", "--partition", "0").want(t, 0, "orders/printer partition 0: released; it was quarantined for: event "+eventID(0, ada.entries[0].ID)+": no ink\n", "")
 	s.untyped("quarantine", "release", "orders/printer", "--partition", "0").want(t, 1, "", "stream orders partition 0: processor printer: it is not quarantined")
-	got := parse[released](t, s.run("quarantine", "release", "orders/printer", "--skip", "--yes", "--partition", "1", "--output", "json"))
-	if want := (released{"orders", "printer", 1, stop[1].Why, eventID(1, bob.entries[0].ID), time.UnixMilli(1767225600123).UTC(), true}); got != want {
+	got := parse[admin.Released](t, s.run("quarantine", "release", "orders/printer", "--skip", "--yes", "--partition", "1", "--output", "json"))
+	if want := (admin.Released{Stream: "orders", Processor: "printer", Partition: 1, Reason: stop[1].Why, Event: eventID(1, bob.entries[0].ID), At: time.UnixMilli(1767225600123).UTC(), Skipped: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if text := got.text(); !strings.HasSuffix(text, ": released, event "+got.Event+" is passed over; it was quarantined for: no ink") {
+	if text := releasedText(got); !strings.HasSuffix(text, ": released, event "+got.Event+" is passed over; it was quarantined for: no ink") {
 		t.Error(text)
 	}
 	for i, skip := range []string{"", bob.entries[0].ID} {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/admin"
 )
 
 // failing is a processor that fails while broken holds, and passes on what it
@@ -38,7 +38,7 @@ func TestReplayReachesTheWorker(t *testing.T) {
 		receive(t, calls, "call")
 	}
 	eventually(t, "three dead letters", func() bool { return s.processor().Totals.Dead == 3 })
-	letters := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+	letters := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
 	for _, d := range letters {
 		if d.Attempts != 1 || d.Reason != "failed" || d.Error != "no ink" || !strings.HasPrefix(d.Key, "c") || d.First == nil {
 			t.Errorf("dead letter %+v", d)
@@ -70,8 +70,8 @@ func TestRetryNowReachesTheWorker(t *testing.T) {
 	s.send(2)
 	receive(t, calls, "call")
 	receive(t, calls, "call")
-	waiting := func() []inspect.RetryState {
-		return parse[[]inspect.RetryState](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
+	waiting := func() []admin.ParkedEvent {
+		return parse[[]admin.ParkedEvent](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
 	}
 	eventually(t, "both wait", func() bool {
 		all := waiting()

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // auditedByDefault is how many actions `audit ls` lists where nothing says how many.
@@ -56,8 +57,8 @@ func writeAudit(w io.Writer, states []inspect.AuditState) error {
 		if outcome == "" {
 			outcome = "?"
 		}
-		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.At.Format(time.RFC3339), dash(summary(a.Who)), summary(a.From), a.What, dash(summary(a.On)),
-			outcome, dash(summary(a.Result)), dash(summary(a.Why)))
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.At.Format(time.RFC3339), words.Dash(words.Summary(a.Who)), words.Summary(a.From), a.What, words.Dash(words.Summary(a.On)),
+			outcome, words.Dash(words.Summary(a.Result)), words.Dash(words.Summary(a.Why)))
 	}
 	return t.Flush()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 const (
@@ -175,7 +176,7 @@ func (b benched) limit() string {
 
 func (b benched) text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	printf(t, "redis %s (%s): %d partitions, %d bytes a record, %d senders\n", b.Redis, dash(b.Version), b.Partitions, b.Size, b.Senders)
+	printf(t, "redis %s (%s): %d partitions, %d bytes a record, %d senders\n", b.Redis, words.Dash(b.Version), b.Partitions, b.Size, b.Senders)
 	fmt.Fprintln(t, "MEASURE\tEVENTS\tPER SECOND\tP50\tP99\tREDIS CPU")
 	for _, m := range b.Measures {
 		name := m.Name

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -31,6 +31,7 @@ type bench struct {
 	benched
 	app    *runnel.App
 	client *store.Client
+	admin  *admin.Client
 	load   *runnel.Stream[benchRecord] // is sent as fast as it can be, and drained
 	paced  *runnel.Stream[benchRecord] // is sent slowly, and handled at once
 	most   int64                       // events that may be sent, in all stages
@@ -68,6 +69,7 @@ func newBench(s *session, what benched) (*bench, error) {
 	b.load.Process("drain", b.drain, nil)
 	b.paced.Process("handle", b.handle, nil)
 	var err error
+	b.admin = admin.New(b.app)
 	b.client, err = appview.Of(b.app).Client()
 	return b, err
 }
@@ -141,19 +143,7 @@ func (b *bench) removeAll(ctx context.Context) error {
 		return err
 	}
 	for _, name := range streams {
-		state, err := inspect.Stream(ctx, b.client, name, 1)
-		if err != nil {
-			return err
-		}
-		if state == nil {
-			continue
-		}
-		for i := range state.Processors {
-			if err := removeProcessor(ctx, b.client, newProgress(io.Discard), &state.Processors[i], true, b.client.Forget); err != nil {
-				return err
-			}
-		}
-		if err := b.client.DropStream(ctx, name, state.Partitions); err != nil {
+		if _, err := b.admin.RemoveStream(ctx, name, nil); err != nil {
 			return err
 		}
 	}

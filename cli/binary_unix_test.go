@@ -202,7 +202,7 @@ func TestInterruptedSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	if _, err := w.WriteString(records(3)); err != nil {
+	if _, err := w.WriteString(jsonLines(3)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "three entries", func() bool { return server.count() == 4 })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // A column is one of the table of partitions in `status`.
@@ -26,7 +27,7 @@ var columns = []column{
 		func(s *inspect.PartitionState, _ time.Time) string { return ownerOf(s) },
 		func(t *inspect.Totals) string { return fmt.Sprint(t.Owned, " owned") }},
 	{"EXECUTOR", true,
-		func(s *inspect.PartitionState, _ time.Time) string { return dash(s.Executor) }, nil},
+		func(s *inspect.PartitionState, _ time.Time) string { return words.Dash(s.Executor) }, nil},
 	{"LEASE", false,
 		func(s *inspect.PartitionState, _ time.Time) string { return leaseOf(s) }, nil},
 	{"EPOCH", false,
@@ -35,8 +36,8 @@ var columns = []column{
 		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Pending) },
 		func(t *inspect.Totals) string { return number(t.Pending) }},
 	{"LAG", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return atLeast(s.Lag, s.LagMore) },
-		func(t *inspect.Totals) string { return atLeast(t.Lag, t.LagMore) }},
+		func(s *inspect.PartitionState, _ time.Time) string { return words.AtLeast(s.Lag, s.LagMore) },
+		func(t *inspect.Totals) string { return words.AtLeast(t.Lag, t.LagMore) }},
 	{"AGE", false,
 		func(s *inspect.PartitionState, _ time.Time) string { return ageOf(s.Age, s.Oldest != "") },
 		func(t *inspect.Totals) string { return ageOf(t.Age, t.Lag > 0) }},
@@ -63,8 +64,8 @@ var columns = []column{
 	{"END", false,
 		func(s *inspect.PartitionState, _ time.Time) string { return s.End }, nil},
 	{"GROUP", true,
-		func(s *inspect.PartitionState, _ time.Time) string { return dash(s.Group) }, nil},
-	{"STATE", false, stateOf, nil},
+		func(s *inspect.PartitionState, _ time.Time) string { return words.Dash(s.Group) }, nil},
+	{"STATE", false, (*inspect.PartitionState).State, nil},
 }
 
 func columnsOf(wide bool) (out []column) {
@@ -91,53 +92,24 @@ func ownerOf(s *inspect.PartitionState) string {
 	if s.Worker != "" {
 		return s.Worker
 	}
-	return dash(s.Executor)
+	return words.Dash(s.Executor)
 }
 
 func leaseOf(s *inspect.PartitionState) string {
 	if s.Executor == "" {
 		return "-"
 	}
-	return shortly(time.Duration(s.LockLeft) * time.Millisecond)
+	return words.Short(time.Duration(s.LockLeft) * time.Millisecond)
 }
 
 func ageOf(ms int64, there bool) string {
 	if !there {
 		return "-"
 	}
-	return shortly(time.Duration(ms) * time.Millisecond)
-}
-
-// stateOf says in a word what keeps a partition from being processed, or what it does.
-func stateOf(s *inspect.PartitionState, now time.Time) string {
-	switch {
-	case s.Quarantine != nil:
-		return "quarantined"
-	case s.Held == "block":
-		return "blocked"
-	case s.Held == "pause":
-		return "paused"
-	case s.NotReading != nil:
-		return "not reading"
-	case s.RunningSince != nil:
-		return "running for " + shortly(now.Sub(*s.RunningSince))
-	case s.Executor == "" && s.Halt != nil:
-		return "halted"
-	case s.Executor == "":
-		return "no owner"
-	}
-	return "ok"
+	return words.Short(time.Duration(ms) * time.Millisecond)
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
-
-// atLeast is a number, of which may be known only that there are more.
-func atLeast(n int64, more bool) string {
-	if more {
-		return ">" + number(n)
-	}
-	return number(n)
-}
 
 // counted is a number, "?" where it is negative because nobody counted.
 func counted(n int64) string {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -54,8 +54,8 @@ func TestDeadRetry(t *testing.T) {
 	one := eventID(0, ada.entries[0].ID)
 	s.untyped("dead", "retry", "orders/printer", "--key", "ada", "--dry-run").want(t, 0, "3 dead letters would be retried:\nID", "")
 	s.untyped("dead", "retry", "orders/printer", "--id", one).want(t, 0, "1 dead letter retried\n", "")
-	parked := parse[[]inspect.RetryState](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
-	if len(parked) != 1 || parked[0].Event != one || parked[0].Key != "ada" || parked[0].State != inspect.Due || parked[0].Attempts != 0 || parked[0].First != nil {
+	parked := parse[[]admin.ParkedEvent](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
+	if len(parked) != 1 || parked[0].Event != one || parked[0].Key != "ada" || parked[0].State != admin.ParkedDue || parked[0].Attempts != 0 || parked[0].First != nil {
 		t.Errorf("parked %+v", parked)
 	}
 	got := parse[retriedLetters](t, s.untyped("dead", "retry", "orders/printer", "--yes", "--output", "json"))

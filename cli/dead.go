@@ -16,8 +16,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // deadFlags choose dead letters.
@@ -74,7 +75,7 @@ func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	letters, err := s.letters(ctx, a, false)
+	letters, err := s.letters(ctx, a, s.admin.DeadLetters(a.stream, a.processor).List)
 	if err != nil {
 		return err
 	}
@@ -83,11 +84,9 @@ func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
 
 // letters are the dead letters that a command is about. Where there are none it says where
 // else they may be: what middleware.DeadLetter moves is not among them.
-func (s *session) letters(ctx context.Context, a *aside, whole bool) ([]inspect.DeadState, error) {
-	far := s.progress()
-	a.filter.Looked = far.looked("dead letters")
-	letters, err := inspect.Dead(ctx, s.client, a.stream, a.processor, a.filter, whole)
-	far.clear()
+func (s *session) letters(ctx context.Context, a *aside, read func(context.Context, *admin.Filter) ([]admin.DeadLetter, error)) ([]admin.DeadLetter, error) {
+	letters, err := read(ctx, &a.filter)
+	s.far.done()
 	if err != nil || len(letters) > 0 || s.out.json {
 		return letters, err
 	}
@@ -99,19 +98,19 @@ func (s *session) letters(ctx context.Context, a *aside, whole bool) ([]inspect.
 	return letters, nil
 }
 
-func writeDead(w io.Writer, letters []inspect.DeadState, now time.Time) error {
+func writeDead(w io.Writer, letters []admin.DeadLetter, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tEVENT\tKEY\tATTEMPTS\tDIED\tREASON\tERROR")
 	for _, d := range letters {
-		printf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.ID, dash(d.Event), dash(d.Key),
-			d.Attempts, ago(now, &d.Died), dash(d.Reason), dash(summary(d.Error)))
+		printf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", d.ID, words.Dash(d.Event), words.Dash(d.Key),
+			d.Attempts, words.Ago(now, &d.Died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
 	}
 	return t.Flush()
 }
 
 // shownLetter is what `dead show` tells. Fields that are no text are in Base64.
 type shownLetter struct {
-	inspect.DeadState
+	admin.DeadLetter
 	Fields map[string]string `json:"fields"`
 	Base64 map[string]string `json:"base64,omitempty"`
 	Record json.RawMessage   `json:"record,omitempty"` // decoded, if it can be
@@ -129,21 +128,21 @@ func runDeadShow(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	letters, err := s.letters(ctx, a, true)
+	letters, err := s.letters(ctx, a, s.admin.DeadLetters(a.stream, a.processor).Read)
 	if err != nil {
 		return err
 	}
-	look, err := s.reading(ctx, a.stream)
+	look, err := s.decoder(ctx, a.stream)
 	if err != nil {
 		return err
 	}
 	shown := make([]shownLetter, len(letters))
 	left := int64(recordsShown)
 	for i, d := range letters {
-		record, _ := look.Within(min(left, recordShown)).Record(d.Entry)
+		record, _ := look.Within(min(left, recordShown)).Record(redisconn.Entry{ID: d.ID, Values: d.Fields})
 		left -= int64(len(record))
-		shown[i] = shownLetter{DeadState: d, Fields: map[string]string{}, Record: record}
-		for name, value := range d.Entry.Values {
+		shown[i] = shownLetter{DeadLetter: d, Fields: map[string]string{}, Record: record}
+		for name, value := range d.Fields {
 			switch text := fmt.Sprint(value); {
 			case utf8.ValidString(text):
 				shown[i].Fields[name] = text
@@ -182,8 +181,8 @@ func (l *shownLetter) write(w io.Writer) error {
 	line("died", l.Died.Format(time.RFC3339Nano))
 	line("epoch", strconv.FormatInt(l.Epoch, 10))
 	line("error", strconv.Quote(l.Error))
-	for _, name := range slices.Sorted(maps.Keys(l.Entry.Values)) {
-		line("field "+strconv.Quote(name), strconv.Quote(fmt.Sprint(l.Entry.Values[name])))
+	for _, name := range slices.Sorted(maps.Keys(l.DeadLetter.Fields)) {
+		line("field "+strconv.Quote(name), strconv.Quote(fmt.Sprint(l.DeadLetter.Fields[name])))
 	}
 	if l.Record != nil {
 		line("record", string(l.Record))
@@ -194,10 +193,10 @@ func (l *shownLetter) write(w io.Writer) error {
 
 // changedLetters is what `dead drop` tells.
 type changedLetters struct {
-	Stream    string              `json:"stream"`
-	Processor string              `json:"processor"`
-	DryRun    bool                `json:"dry_run"`
-	Dropped   []inspect.DeadState `json:"dropped"`
+	Stream    string             `json:"stream"`
+	Processor string             `json:"processor"`
+	DryRun    bool               `json:"dry_run"`
+	Dropped   []admin.DeadLetter `json:"dropped"`
 }
 
 func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
@@ -211,14 +210,8 @@ func runDeadDrop(ctx context.Context, s *session, c *cli.Context) error {
 	return s.changeLetters(ctx, c, a, letterChange{
 		did: "dropped", left: "what is left is listed by dead ls",
 		question: fmt.Sprintf("Delete %%s of %s/%s for good?", a.stream, a.processor), ask: true,
-		do: func(part []inspect.DeadState) ([]inspect.DeadState, error) {
-			_, err := operate.Drop(ctx, s.client, a.stream, a.processor, part)
-			if err != nil {
-				part = nil
-			}
-			return part, err
-		},
-		told: func(dry bool, letters []inspect.DeadState) any {
+		do: s.admin.DeadLetters(a.stream, a.processor).Drop,
+		told: func(dry bool, letters []admin.DeadLetter) any {
 			return changedLetters{a.stream, a.processor, dry, letters}
 		},
 	})
@@ -230,30 +223,30 @@ type letterChange struct {
 	left     string // what is to be said of the others at an error
 	question string // with %s for how many
 	ask      bool
-	do       func([]inspect.DeadState) ([]inspect.DeadState, error)
-	told     func(dry bool, letters []inspect.DeadState) any
+	do       func(context.Context, []admin.DeadLetter) ([]admin.DeadLetter, error)
+	told     func(dry bool, letters []admin.DeadLetter) any
 }
 
 // changeLetters does it with the chosen dead letters, or with --dry-run lists them.
 func (s *session) changeLetters(ctx context.Context, c *cli.Context, a *aside, change letterChange) error {
-	letters, err := s.letters(ctx, a, false)
+	letters, err := s.letters(ctx, a, s.admin.DeadLetters(a.stream, a.processor).List)
 	if err != nil {
 		return err
 	}
 	if c.Bool(flagDryRun) {
 		return s.out.write(change.told(true, letters), func(w io.Writer) error {
-			printf(w, "%s would be %s:\n", plural(len(letters), "dead letter"), change.did)
+			printf(w, "%s would be %s:\n", words.Plural(len(letters), "dead letter"), change.did)
 			return writeDead(w, letters, time.Now())
 		})
 	}
 	if len(letters) > 0 && change.ask {
-		if err := s.confirm(c, change.question, plural(len(letters), "dead letter")); err != nil {
+		if err := s.confirm(c, change.question, words.Plural(len(letters), "dead letter")); err != nil {
 			return err
 		}
 	}
-	done, err := inParts(s.progress(), change.did, letters, change.do)
+	done, err := inParts(ctx, s.far, change.did, letters, change.do)
 	if err != nil {
 		err = fmt.Errorf("%w; %s", err, change.left)
 	}
-	return errors.Join(err, s.out.line(change.told(false, done), "%s %s", plural(len(done), "dead letter"), change.did))
+	return errors.Join(err, s.out.line(change.told(false, done), "%s %s", words.Plural(len(done), "dead letter"), change.did))
 }

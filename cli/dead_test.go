@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/codec"
-	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/middleware"
 )
@@ -18,8 +18,8 @@ func TestDeadLs(t *testing.T) {
 	s, ada, bob := two(t, 6)
 	ada.bury("ada", "no\nink")
 	bob.bury("bob", strings.Repeat("paper jam ", 50))
-	all := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
-	first := slices.IndexFunc(all, func(d inspect.DeadState) bool { return d.Key == "bob" })
+	all := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+	first := slices.IndexFunc(all, func(d admin.DeadLetter) bool { return d.Key == "bob" })
 	if len(all) != 6 || all[0].Event != eventID(0, ada.entries[0].ID) || first < 0 || all[first].Event != eventID(1, bob.entries[0].ID) || all[0].Error != "no\nink" ||
 		all[0].Attempts != 3 || all[0].Reason != "failed" || all[0].Epoch != 7 || all[0].First == nil || all[0].Last == nil {
 		t.Fatalf("got %+v", all)
@@ -28,7 +28,7 @@ func TestDeadLs(t *testing.T) {
 		`^ID +EVENT +KEY +ATTEMPTS +DIED +REASON +ERROR\n`,
 		`(?m)^`+all[0].ID+` +`+all[0].Event+` +ada +3 +\S+ ago +failed +no ink$`,
 		`(?m)^`+all[first].ID+` .* bob .*paper jam.*…$`)
-	newest := slices.MaxFunc(all, func(a, b inspect.DeadState) int { return a.Died.Compare(b.Died) })
+	newest := slices.MaxFunc(all, func(a, b admin.DeadLetter) int { return a.Died.Compare(b.Died) })
 	over := parse[[]listedDead](t, s.untyped("dead", "ls", "--output", "json"))
 	if len(over) != 1 || over[0].Dead != 6 || over[0].Unknown != 0 || over[0].Newest == nil || !over[0].Newest.Died.Equal(newest.Died) {
 		t.Errorf("of all processors: %+v", over)
@@ -40,7 +40,7 @@ func TestDeadLs(t *testing.T) {
 		"--key ada": 3, "--since 1h": 6, "--since 1ns": 0, "--error jam": 3, "--partition 0 --limit 2": 2, "--id " + all[first].ID: 1, "--id " + all[0].Event: 1,
 	} {
 		args := append([]string{"dead", "ls", "orders/printer", "--output", "json"}, strings.Fields(flags)...)
-		if got := parse[[]inspect.DeadState](t, s.run(args...)); len(got) != want {
+		if got := parse[[]admin.DeadLetter](t, s.run(args...)); len(got) != want {
 			t.Errorf("%s: %d dead letters, want %d", flags, len(got), want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestDeadDrop(t *testing.T) {
 		t.Fatalf("%d dead letters after a dry run", n)
 	}
 	s.untyped("dead", "drop", "--yes", "orders/printer", "--key", "ada", "--limit", "1").want(t, 0, "1 dead letter dropped\n", "")
-	left := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json", "--key", "ada"))
+	left := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json", "--key", "ada"))
 	if len(left) != 2 || left[0].Event != eventID(0, ada.entries[1].ID) {
 		t.Errorf("left %+v", left)
 	}
@@ -194,7 +194,7 @@ func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
 			s, ada, _ := two(t, 12)
 			sent := s.fields("orders", 0)
 			ada.bury("ada", "no ink")
-			letters := parse[[]inspect.DeadState](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+			letters := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
 			proxy := faultproxy.Start(t, strings.TrimPrefix(s.url, "redis://"))
 			for _, command := range []string{"EVAL", "EVALSHA"} { // whichever goes out
 				proxy.On(command, faultproxy.Every).Containing(strings.TrimPrefix(letters[3].ID, "0/")).Do(action)

@@ -9,17 +9,19 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // A listedDead is what `dead ls` tells without an argument: a processor with dead letters, or
 // with partitions of which that is not known.
 type listedDead struct {
-	Stream    string             `json:"stream"`
-	Processor string             `json:"processor"`
-	Dead      int64              `json:"dead"`
-	Unknown   int                `json:"unknown"`          // partitions that could not be looked at
-	Newest    *inspect.DeadState `json:"newest,omitempty"` // that died last
+	Stream    string            `json:"stream"`
+	Processor string            `json:"processor"`
+	Dead      int64             `json:"dead"`
+	Unknown   int               `json:"unknown"`          // partitions that could not be looked at
+	Newest    *admin.DeadLetter `json:"newest,omitempty"` // that died last
 }
 
 // runDeadOverview lists the processors that have dead letters.
@@ -42,7 +44,7 @@ func runDeadOverview(ctx context.Context, s *session, c *cli.Context) error {
 			if p.Totals.Dead == 0 && p.Totals.Unknown == 0 {
 				continue
 			}
-			newest, err := inspect.NewestDead(ctx, s.client, &p)
+			newest, err := s.admin.DeadLetters(p.Stream, p.Processor).Newest(ctx)
 			if err != nil {
 				return err
 			}
@@ -57,7 +59,7 @@ func writeDeadOverview(w io.Writer, list []listedDead, now time.Time) error {
 	fmt.Fprintln(t, "PROCESSOR\tDEAD\tNEWEST\tKEY\tDIED\tREASON\tERROR")
 	see := ""
 	for _, l := range list {
-		d := inspect.DeadState{}
+		d := admin.DeadLetter{}
 		if l.Newest != nil {
 			d = *l.Newest
 			see = fmt.Sprintf("dead ls %s/%s lists them, dead show %s/%s --id %s shows one", l.Stream, l.Processor, l.Stream, l.Processor, d.ID)
@@ -66,8 +68,8 @@ func writeDeadOverview(w io.Writer, list []listedDead, now time.Time) error {
 		if l.Newest == nil {
 			died = nil
 		}
-		printf(t, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Stream, l.Processor, atLeast(l.Dead, l.Unknown > 0), dash(d.ID), dash(d.Key),
-			ago(now, died), dash(d.Reason), dash(summary(d.Error)))
+		printf(t, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Stream, l.Processor, words.AtLeast(l.Dead, l.Unknown > 0), words.Dash(d.ID), words.Dash(d.Key),
+			words.Ago(now, died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
 	}
 	if see != "" {
 		printf(t, "%s\n", see)

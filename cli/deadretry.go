@@ -7,8 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/admin"
 )
 
 func (p *program) deadRetry() *cli.Command {
@@ -27,10 +26,10 @@ func (p *program) deadRetry() *cli.Command {
 
 // retriedLetters is what `dead retry` tells.
 type retriedLetters struct {
-	Stream    string              `json:"stream"`
-	Processor string              `json:"processor"`
-	DryRun    bool                `json:"dry_run"`
-	Retried   []inspect.DeadState `json:"retried"`
+	Stream    string             `json:"stream"`
+	Processor string             `json:"processor"`
+	DryRun    bool               `json:"dry_run"`
+	Retried   []admin.DeadLetter `json:"retried"`
 }
 
 func runDeadRetry(ctx context.Context, s *session, c *cli.Context) error {
@@ -38,17 +37,19 @@ func runDeadRetry(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(a.meta.Processors, a.processor) {
-		return fmt.Errorf("stream %s has no processor %s any more, and nobody would run their events: `dead replay` appends them again", a.stream, a.processor)
+	st, err := s.admin.Stream(ctx, a.stream)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(st.Processors, a.processor) {
+		return fmt.Errorf("stream %s has no processor %s any more, and nothing would run their events: `dead replay` appends them again", a.stream, a.processor)
 	}
 	return s.changeLetters(ctx, c, a, letterChange{
 		did: "retried", left: "the dead letters behind it are as they were: repeat the command",
 		question: fmt.Sprintf("Let %s/%s attempt the events of %%s anew?", a.stream, a.processor),
 		ask:      isTerminal(s.stdin), // nothing is lost by it, so a script need not say that it is meant
-		do: func(part []inspect.DeadState) ([]inspect.DeadState, error) {
-			return operate.Retry(ctx, s.client, a.stream, a.processor, part, a.meta.MaxLen)
-		},
-		told: func(dry bool, letters []inspect.DeadState) any {
+		do:       s.admin.DeadLetters(a.stream, a.processor).Retry,
+		told: func(dry bool, letters []admin.DeadLetter) any {
 			return retriedLetters{a.stream, a.processor, dry, letters}
 		},
 	})

@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
-	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // Flags that say when a record is due.
@@ -46,7 +48,7 @@ func (p *program) delayed() *cli.Command {
 		ArgsUsage: "STREAM [ID...]",
 		Flags:     flags(all, yesFlag()),
 		Action: p.action(func(ctx context.Context, s *session, c *cli.Context) error {
-			return runDelayedChange(ctx, s, c, "cancelled", s.client.Cancel)
+			return runDelayedChange(ctx, s, c, "cancelled", (*admin.Delayed).Cancel)
 		}),
 	},
 		"PROG delayed cancel orders 3/0000000000000042 --yes",
@@ -57,7 +59,7 @@ func (p *program) delayed() *cli.Command {
 		ArgsUsage: "STREAM [ID...]",
 		Flags:     flags(all),
 		Action: p.action(func(ctx context.Context, s *session, c *cli.Context) error {
-			return runDelayedChange(ctx, s, c, "fired", s.client.Fire)
+			return runDelayedChange(ctx, s, c, "fired", (*admin.Delayed).Fire)
 		}),
 	},
 		"PROG delayed fire orders 3/0000000000000042",
@@ -109,7 +111,7 @@ func (s *session) delayedArgs(ctx context.Context, c *cli.Context) (*delayedArgs
 
 // shownDelayed is what `delayed ls` tells.
 type shownDelayed struct {
-	inspect.DelayedState
+	admin.DelayedEvent
 	Record json.RawMessage `json:"record,omitempty"` // decoded, if it can be
 }
 
@@ -118,11 +120,11 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit, math.MaxInt64)
+	events, err := s.admin.Delayed(a.stream).List(ctx, &admin.DelayedFilter{Partitions: a.partitions, Limit: a.limit})
 	if err != nil {
 		return err
 	}
-	look, err := s.reading(ctx, a.stream)
+	look, err := s.decoder(ctx, a.stream)
 	if err != nil {
 		return err
 	}
@@ -135,11 +137,12 @@ func runDelayedLs(ctx context.Context, s *session, c *cli.Context) error {
 		if len(wanted) > 0 && !wanted[e.ID] {
 			continue
 		}
-		if key, ok := look.Key(e.Entry); ok {
+		entry := redisconn.Entry{ID: e.ID, Values: e.Fields}
+		if key, ok := look.Key(entry); ok {
 			e.Key = store.KeyText(key)
 		}
-		record, _ := look.Record(e.Entry)
-		shown = append(shown, shownDelayed{DelayedState: e, Record: record})
+		record, _ := look.Record(entry)
+		shown = append(shown, shownDelayed{DelayedEvent: e, Record: record})
 	}
 	return s.out.write(shown, func(w io.Writer) error { return writeDelayed(w, shown, time.Now()) })
 }
@@ -150,9 +153,9 @@ func writeDelayed(w io.Writer, events []shownDelayed, now time.Time) error {
 	for _, e := range events {
 		in := "now"
 		if d := e.Due.Sub(now); d > 0 {
-			in = shortly(d)
+			in = words.Short(d)
 		}
-		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Due.Format("2006-01-02T15:04:05.000Z07:00"), in, ago(now, &e.Sent), dash(e.Key), dash(summary(string(e.Record))))
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Due.Format("2006-01-02T15:04:05.000Z07:00"), in, words.Ago(now, &e.Sent), words.Dash(e.Key), words.Dash(words.Summary(string(e.Record))))
 	}
 	return t.Flush()
 }
@@ -167,7 +170,7 @@ type changedDelayed struct {
 
 // runDelayedChange does something with each event that the arguments choose.
 func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done string,
-	change func(ctx context.Context, stream string, partition int, id string) (bool, error)) error {
+	change func(*admin.Delayed, context.Context, ...string) ([]string, error)) error {
 	a, err := s.delayedArgs(ctx, c)
 	if err != nil {
 		return err
@@ -177,7 +180,7 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 		if !c.IsSet(flagPartition) && !c.IsSet(flagLimit) && !c.Bool(flagAll) {
 			return usagef(c, "which ones? say an ID, --partition, --limit, or --all")
 		}
-		events, err := inspect.Delayed(ctx, s.client, a.stream, a.partitions, a.limit, math.MaxInt64)
+		events, err := s.admin.Delayed(a.stream).List(ctx, &admin.DelayedFilter{Partitions: a.partitions, Limit: a.limit})
 		if err != nil {
 			return err
 		}
@@ -186,28 +189,24 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 		}
 	}
 	if done == "cancelled" && len(ids) > 0 {
-		if err := s.confirm(c, "Take %s of stream %s back, for good?", plural(len(ids), "delayed event"), a.stream); err != nil {
+		if err := s.confirm(c, "Take %s of stream %s back, for good?", words.Plural(len(ids), "delayed event"), a.stream); err != nil {
 			return err
 		}
 	}
 	out := changedDelayed{Stream: a.stream, Done: done, Events: []string{}, Missing: []string{}}
-	far := s.progress()
-	for i, id := range ids {
-		far.of(done, int64(i), int64(len(ids)))
-		partition, n, _ := store.ParseDelayedID(id)
-		ok, changeErr := change(ctx, a.stream, partition, n)
-		if changeErr != nil {
-			err = fmt.Errorf("%w; %s so far: %s", changeErr, done, plural(len(out.Events), "event"))
-			break
-		}
-		if ok {
-			out.Events = append(out.Events, id)
-		} else {
-			out.Missing = append(out.Missing, id)
+	out.Events, err = inParts(ctx, s.far, done, ids, func(ctx context.Context, part []string) ([]string, error) {
+		return change(s.admin.Delayed(a.stream), ctx, part...)
+	})
+	if err != nil {
+		err = fmt.Errorf("%w; %s so far: %s", err, done, words.Plural(len(out.Events), "event"))
+	} else {
+		for _, id := range ids {
+			if !slices.Contains(out.Events, id) {
+				out.Missing = append(out.Missing, id)
+			}
 		}
 	}
-	far.clear()
-	if writeErr := s.out.line(out, "%s %s", plural(len(out.Events), "event"), done); err == nil {
+	if writeErr := s.out.line(out, "%s %s", words.Plural(len(out.Events), "event"), done); err == nil {
 		err = writeErr
 	}
 	if err == nil && len(a.ids) > 0 && len(out.Missing) > 0 {

@@ -47,29 +47,6 @@ func without(list []string, what string) []string {
 	return list
 }
 
-// FuzzGoal reads anything as what --to takes, and as a moment.
-func FuzzGoal(f *testing.F) {
-	for _, text := range []string{"start", "end", "1-1", "18446744073709551615-1", "18446744073709551616", "@2026-01-31T08:00:00Z", "-1h30m", "-100", "+9223372036854775807", "-9223372036854775808", "@", ""} {
-		f.Add(text)
-	}
-	corpus.Add(f)
-	f.Fuzz(func(t *testing.T, text string) {
-		g, err := parseGoal(text)
-		if err != nil {
-			return
-		}
-		said := 0
-		for _, is := range []bool{g.id != "", g.when != nil, g.steps != 0} {
-			if is {
-				said++
-			}
-		}
-		if said > 1 || said == 0 && strings.Trim(text, "+-0") != "" {
-			t.Fatalf("%q is %+v", text, g)
-		}
-	})
-}
-
 // FuzzLines splits anything into lines: each that is not empty, in order, none twice.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("{}\n\n {\"a\":1} \r\n\xef\xbb\xbf3"), 10)

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -79,8 +80,8 @@ func writeMembers(w io.Writer, list []listedMember, gone []string, now time.Time
 		if len(m.Pinned) > 0 {
 			pinned = rebalance.Ranges(m.Pinned)
 		}
-		printf(t, "%s/%s\t%s\t%s\t%s ago\t%s\t%s\t%s\t%s\t%s\n", m.Stream, m.Processor, m.Worker, m.Executor, shortly(now.Sub(m.JoinedAt)), beatOf(m.MemberState),
-			rebalance.Ranges(m.Assigned), rebalance.Ranges(m.Owned), pinned, ago(now, m.Drained))
+		printf(t, "%s/%s\t%s\t%s\t%s ago\t%s\t%s\t%s\t%s\t%s\n", m.Stream, m.Processor, m.Worker, m.Executor, words.Short(now.Sub(m.JoinedAt)), beatOf(m.MemberState),
+			rebalance.Ranges(m.Assigned), rebalance.Ranges(m.Owned), pinned, words.Ago(now, m.Drained))
 	}
 	for _, l := range gone {
 		printf(t, "%s\n", l)
@@ -93,7 +94,7 @@ func beatOf(m inspect.MemberState) string {
 	if !m.Alive {
 		return "dead"
 	}
-	return "expires in " + shortly(time.Duration(m.HeartbeatLeft)*time.Millisecond)
+	return "expires in " + words.Short(time.Duration(m.HeartbeatLeft)*time.Millisecond)
 }
 
 // lookAt returns the state of what the argument [STREAM[/PROCESSOR]] names.
@@ -194,7 +195,7 @@ func runStreamLs(ctx context.Context, s *session, c *cli.Context) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "STREAM\tPARTITIONS\tSIZE\tLENGTH\tDELAYED\tCODEC\tPARTITIONER\tPROCESSORS")
 		for _, l := range list {
-			printf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", l.Stream, l.Partitions, l.Size, l.Length, l.Delayed, l.Codec, l.Partitioner, dash(strings.Join(l.Processors, ", ")))
+			printf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", l.Stream, l.Partitions, l.Size, l.Length, l.Delayed, l.Codec, l.Partitioner, words.Dash(strings.Join(l.Processors, ", ")))
 		}
 		return t.Flush()
 	})
@@ -223,8 +224,8 @@ func runStreamInfo(ctx context.Context, s *session, c *cli.Context) error {
 
 func (l *listedStream) write(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	printf(t, "stream %s: %d partitions, size %d, codec %s, partitioner %s, key field %s, keys %s\n", l.Stream, l.Partitions, l.Size, l.Codec, l.Partitioner, dash(l.KeyField), l.Layout)
-	printf(t, "processors: %s\n\nPARTITION\tLENGTH\tFULL\tDELAYED\tFIRST\tEND\tSPAN\tKEY\n", dash(strings.Join(l.Processors, ", ")))
+	printf(t, "stream %s: %d partitions, size %d, codec %s, partitioner %s, key field %s, keys %s\n", l.Stream, l.Partitions, l.Size, l.Codec, l.Partitioner, words.Dash(l.KeyField), l.Layout)
+	printf(t, "processors: %s\n\nPARTITION\tLENGTH\tFULL\tDELAYED\tFIRST\tEND\tSPAN\tKEY\n", words.Dash(strings.Join(l.Processors, ", ")))
 	for _, p := range l.Logs {
 		if p.Err != "" {
 			printf(t, "%d\t%s\n", p.Partition, p.Err)
@@ -235,9 +236,9 @@ func (l *listedStream) write(w io.Writer, now time.Time) error {
 			full = fmt.Sprintf("%d %%", 100*p.Length/l.Size)
 		}
 		if p.First != "" {
-			span = shortly(p.Span())
+			span = words.Short(p.Span())
 		}
-		printf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Length, full, p.Delayed, dash(p.First), p.End, span, p.Key)
+		printf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Length, full, p.Delayed, words.Dash(p.First), p.End, span, p.Key)
 	}
 	printf(t, "total\t%d\t\t%d\n", l.Length, l.Delayed)
 	if err := t.Flush(); err != nil || len(l.Groups) == 0 {
@@ -334,7 +335,7 @@ func runProcessorLs(ctx context.Context, s *session, c *cli.Context) error {
 		fmt.Fprintln(t, "PROCESSOR\tMEMBERS\tOWNED\tPENDING\tLAG\tAGE\tDELAYED\tPARKED\tDEAD\tLOST\tHELD\tQUARANTINED")
 		for _, p := range list {
 			printf(t, "%s/%s\t%d\t%d of %d\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", p.Stream, p.Processor, p.Members, p.Totals.Owned, p.Partitions, p.Totals.Pending,
-				atLeast(p.Totals.Lag, p.Totals.LagMore), ageOf(p.Totals.Age, p.Totals.Lag > 0), p.Totals.Delayed, p.Totals.Parked, p.Totals.Dead, p.Totals.Lost, p.Held, p.Totals.Quarantined)
+				words.AtLeast(p.Totals.Lag, p.Totals.LagMore), ageOf(p.Totals.Age, p.Totals.Lag > 0), p.Totals.Delayed, p.Totals.Parked, p.Totals.Dead, p.Totals.Lost, p.Held, p.Totals.Quarantined)
 		}
 		return t.Flush()
 	})

@@ -10,9 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/internal/entryid"
-	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 func textFlag() cli.Flag {
@@ -58,22 +57,22 @@ func runRetryLs(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	states, err := s.parked(ctx, a)
+	states, err := s.admin.Parked(a.stream, a.processor).List(ctx, &a.filter)
 	if err != nil {
 		return err
 	}
 	return s.out.write(states, func(w io.Writer) error { return writeRetries(w, states, time.Now()) })
 }
 
-func writeRetries(w io.Writer, states []inspect.RetryState, now time.Time) error {
+func writeRetries(w io.Writer, states []admin.ParkedEvent, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tKEY\tATTEMPTS\tSTATE\tLAST FAILURE\tERROR")
 	for _, r := range states {
 		state := r.State
-		if r.State == inspect.Waiting {
-			state = "waits " + shortly(time.Duration(r.In)*time.Millisecond)
+		if r.State == admin.ParkedWaiting {
+			state = "waits " + words.Short(time.Duration(r.In)*time.Millisecond)
 		}
-		printf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", r.Event, dash(r.Key), r.Attempts, state, ago(now, r.Last), dash(summary(r.Error)))
+		printf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", r.Event, words.Dash(r.Key), r.Attempts, state, words.Ago(now, r.Last), words.Dash(words.Summary(r.Error)))
 	}
 	return t.Flush()
 }
@@ -85,32 +84,23 @@ type changedEvents struct {
 	Events    []string `json:"events"` // as they are listed
 }
 
-// parked are the parked events that a command is about.
-func (s *session) parked(ctx context.Context, a *aside) ([]inspect.RetryState, error) {
-	far := s.progress()
-	defer far.clear()
-	a.filter.Looked = far.looked("parked events")
-	return inspect.Retries(ctx, s.client, a.stream, a.processor, a.filter)
-}
-
 // change applies a change to the chosen events, partition by partition, once sure has
 // agreed, and tells which ones it was.
-func (a *aside) change(ctx context.Context, s *session, did string, change operate.ParkedChange, sure func(n int) error) error {
-	states, err := s.parked(ctx, a)
+func (a *aside) change(ctx context.Context, s *session, did string, do func(context.Context, []admin.ParkedEvent) ([]admin.ParkedEvent, error), sure func(n int) error) error {
+	states, err := s.admin.Parked(a.stream, a.processor).List(ctx, &a.filter)
+	s.far.done()
 	if err == nil && len(states) > 0 && sure != nil {
 		err = sure(len(states))
 	}
 	if err != nil {
 		return err
 	}
-	events, err := inParts(s.progress(), did, states, func(part []inspect.RetryState) ([]operate.Event, error) {
-		return operate.ChangeParked(ctx, s.client, a.stream, a.processor, part, change)
-	})
+	events, err := inParts(ctx, s.far, did, states, do)
 	done := changedEvents{a.stream, a.processor, []string{}}
 	for _, e := range events {
-		done.Events = append(done.Events, entryid.EventID(e.Partition, e.ID))
+		done.Events = append(done.Events, e.Event)
 	}
-	what := plural(len(done.Events), "event") + " " + did
+	what := words.Plural(len(done.Events), "event") + " " + did
 	told := unwritten(what, s.out.write(done, func(w io.Writer) error {
 		for _, id := range done.Events {
 			printf(w, "%s\n", id)
@@ -126,7 +116,7 @@ func runRetryNow(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.change(ctx, s, "due now", operate.RetryNow, nil)
+	return a.change(ctx, s, "due now", s.admin.Parked(a.stream, a.processor).Retry, nil)
 }
 
 func runRetryDrop(ctx context.Context, s *session, c *cli.Context) error {
@@ -137,7 +127,7 @@ func runRetryDrop(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.change(ctx, s, "dropped", operate.DropParked, func(n int) error {
-		return s.confirm(c, "Give up %s of %s/%s for good?", plural(n, "event"), a.stream, a.processor)
+	return a.change(ctx, s, "dropped", s.admin.Parked(a.stream, a.processor).Drop, func(n int) error {
+		return s.confirm(c, "Give up %s of %s/%s for good?", words.Plural(n, "event"), a.stream, a.processor)
 	})
 }

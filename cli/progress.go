@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 const (
@@ -29,21 +32,21 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w, terminal: isTerminal(w), now: time.Now, began: time.Now()}
 }
 
-func (s *session) progress() *progress { return newProgress(s.stderr) }
-
-// of tells that so many of all are done.
+// of tells that so many of all are done, 0 where that is not known.
 func (p *progress) of(what string, done, all int64) {
-	p.at(fmt.Sprintf("%s %d of %d", what, done, all), done, float64(done)/float64(max(all, 1)))
-}
-
-// looked tells how many were looked at, of a number that is not known.
-func (p *progress) looked(what string) func(int) {
-	return func(n int) { p.at(fmt.Sprintf("looked at %d %s", n, what), int64(n), 0) }
+	if all == 0 {
+		p.at(fmt.Sprintf("%s %d", what, done), done, 0)
+		return
+	}
+	p.at(fmt.Sprintf("%s %d of %d", what, done, all), done, float64(done)/float64(all))
 }
 
 // at tells what is done, the number of it, and its share of the whole, 0 where that is not known.
 func (p *progress) at(text string, done int64, share float64) {
 	now := p.now()
+	if p.began.IsZero() {
+		p.began = now
+	}
 	if !p.terminal || now.Sub(p.began) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}
@@ -60,7 +63,7 @@ func pace(took time.Duration, done int64, share float64) (text string) {
 		text += fmt.Sprintf(", %.0f/s", float64(done)/took.Seconds())
 	}
 	if share > 0 && share < 1 {
-		text += fmt.Sprintf(", %s left", shortly(time.Duration(float64(took)*(1/share-1))))
+		text += fmt.Sprintf(", %s left", words.Short(time.Duration(float64(took)*(1/share-1))))
 	}
 	return text
 }
@@ -73,13 +76,19 @@ func (p *progress) clear() {
 	}
 }
 
+// done makes room, and begins anew with what comes next.
+func (p *progress) done() {
+	p.clear()
+	p.began = time.Time{}
+}
+
 // inParts does something with all, part by part, with the progress of it. At an error it
 // returns what came of those before.
-func inParts[T, R any](p *progress, what string, all []T, do func([]T) ([]R, error)) ([]R, error) {
-	defer p.clear()
+func inParts[T, R any](ctx context.Context, p *progress, what string, all []T, do func(context.Context, []T) ([]R, error)) ([]R, error) {
+	defer p.done()
 	done, at := []R{}, 0
 	for part := range slices.Chunk(all, partsAtOnce) {
-		some, err := do(part)
+		some, err := do(ctx, part)
 		done = append(done, some...)
 		if err != nil {
 			return done, err

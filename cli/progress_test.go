@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -36,8 +37,8 @@ func TestProgressTellsRateShareAndTimeLeft(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	out.Reset()
-	p.looked("dead letters")(400)
-	if got, want := out.String(), "\r\x1b[Klooked at 400 dead letters, 19/s"; got != want {
+	p.of("dead letters looked at:", 400, 0)
+	if got, want := out.String(), "\r\x1b[Kdead letters looked at: 400, 19/s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	now = now.Add(time.Second)
@@ -56,7 +57,7 @@ func TestPartsTellProgressAndEndAtAnError(t *testing.T) {
 	p := newProgress(&out)
 	p.terminal, p.began, p.now = true, now, func() time.Time { now = now.Add(3 * time.Second); return now }
 	refused := errors.New("refused")
-	done, err := inParts(p, "dropped", make([]int, 2*partsAtOnce+1), func(part []int) ([]int, error) {
+	done, err := inParts(t.Context(), p, "dropped", make([]int, 2*partsAtOnce+1), func(_ context.Context, part []int) ([]int, error) {
 		if len(part) < partsAtOnce {
 			return part[:0], refused
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 )
 
 // registered runs the processor printer once over what was sent.
@@ -35,9 +36,9 @@ func TestProcessorRm(t *testing.T) {
 	s.run("processor", "rm", "--yes", "orders/print").want(t, 1, "", "printer")
 	s.run("processor", "rm", "--yes", "orders").want(t, 2, "", "STREAM/PROCESSOR")
 	s.run("processor", "rm", "orders/printer").want(t, 2, "", "3 events that it has not processed")
-	var got removed
+	var got admin.RemovedProcessor
 	r := s.untyped("processor", "rm", "--yes", "orders/printer", "--output", "json")
-	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got != (removed{Stream: "orders", Processor: "printer", Lag: 3}) {
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got != (admin.RemovedProcessor{Stream: "orders", Processor: "printer", Lag: 3}) {
 		t.Errorf("%+v: %v, %s", r, err, r.out)
 	}
 	left, err := s.rdb.Keys(context.Background(), "*printer*").Result()

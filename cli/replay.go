@@ -13,8 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 func (p *program) deadReplay() *cli.Command {
@@ -34,11 +34,11 @@ func (p *program) deadReplay() *cli.Command {
 
 // replayedLetters is what `dead replay` tells.
 type replayedLetters struct {
-	Stream    string             `json:"stream"`
-	Processor string             `json:"processor"`
-	DryRun    bool               `json:"dry_run"`
-	SeenBy    []string           `json:"seen_by"` // the processors that get the events
-	Replayed  []operate.Replayed `json:"replayed"`
+	Stream    string           `json:"stream"`
+	Processor string           `json:"processor"`
+	DryRun    bool             `json:"dry_run"`
+	SeenBy    []string         `json:"seen_by"` // the processors that get the events
+	Replayed  []admin.Replayed `json:"replayed"`
 }
 
 func runDeadReplay(ctx context.Context, s *session, c *cli.Context) error {
@@ -46,26 +46,28 @@ func runDeadReplay(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	where, err := s.destination(ctx, a, c.String("to"))
-	if err != nil {
+	dead, how := s.admin.DeadLetters(a.stream, a.processor), &admin.ReplayOptions{To: c.String("to"), DryRun: c.Bool(flagDryRun)}
+	if _, err := dead.Replay(ctx, nil, how); err != nil { // where to, before anything is asked
 		return err
 	}
-	letters, err := s.letters(ctx, a, false)
+	letters, err := s.letters(ctx, a, dead.List)
 	if err != nil {
 		return err
 	}
 	out := replayedLetters{Stream: a.stream, Processor: a.processor, DryRun: c.Bool(flagDryRun)}
 	to := cmp.Or(c.String("to"), a.stream)
-	if out.SeenBy, err = s.seenBy(ctx, to); err != nil {
+	st, err := s.admin.Stream(ctx, to)
+	if err != nil {
 		return err
 	}
+	out.SeenBy = st.Processors
 	if !out.DryRun && len(letters) > 0 {
-		if err := s.confirm(c, "Append the events of %s to stream %s again, where %s?", plural(len(letters), "dead letter"), to, out.seen()); err != nil {
+		if err := s.confirm(c, "Append the events of %s to stream %s again, where %s?", words.Plural(len(letters), "dead letter"), to, out.seen()); err != nil {
 			return err
 		}
 	}
-	out.Replayed, err = inParts(s.progress(), "replayed", letters, func(part []inspect.DeadState) ([]operate.Replayed, error) {
-		return operate.Replay(ctx, s.client, a.processor, part, where, out.DryRun)
+	out.Replayed, err = inParts(ctx, s.far, "replayed", letters, func(ctx context.Context, part []admin.DeadLetter) ([]admin.Replayed, error) {
+		return dead.Replay(ctx, part, how)
 	})
 	if err != nil {
 		err = fmt.Errorf("%w; the dead letters behind it are as they were: repeat the command", err)
@@ -79,8 +81,8 @@ func (l *replayedLetters) write(w io.Writer, now time.Time) error {
 		fmt.Fprintln(t, "ID\tEVENT\tKEY\tDIED\tREASON\t\tTO")
 	}
 	for _, r := range l.Replayed {
-		printf(t, "%s\t%s\t%s\t%s\t%s\t→\t%s %s\n", r.ID, dash(r.Event), dash(r.Key),
-			ago(now, &r.Died), dash(r.Reason), r.ToStream, cmp.Or(r.ToEvent, strconv.Itoa(r.ToPartition)))
+		printf(t, "%s\t%s\t%s\t%s\t%s\t→\t%s %s\n", r.ID, words.Dash(r.Event), words.Dash(r.Key),
+			words.Ago(now, &r.Died), words.Dash(r.Reason), r.ToStream, cmp.Or(r.ToEvent, strconv.Itoa(r.ToPartition)))
 	}
 	did := l.did()
 	if l.DryRun && len(l.Replayed) > 0 {
@@ -96,7 +98,7 @@ func (l *replayedLetters) did() string {
 	if l.DryRun {
 		did = "would be replayed"
 	}
-	return plural(len(l.Replayed), "dead letter") + " " + did
+	return words.Plural(len(l.Replayed), "dead letter") + " " + did
 }
 
 // seen tells whom a replay reaches.
@@ -108,31 +110,4 @@ func (l *replayedLetters) seen() string {
 		return "processor " + l.SeenBy[0] + " sees them"
 	}
 	return fmt.Sprintf("all %d processors see them, %s, also those that were done with them", len(l.SeenBy), strings.Join(l.SeenBy, ", "))
-}
-
-// seenBy are the processors of a stream.
-func (s *session) seenBy(ctx context.Context, stream string) ([]string, error) {
-	meta, err := s.metadata(ctx, stream)
-	return append([]string{}, meta.Processors...), err
-}
-
-// destination finds the stream that replays go to: the dead letters' own, or
-// another one of the app whose entries have the same form.
-func (s *session) destination(ctx context.Context, a *aside, to string) (*operate.Destination, error) {
-	if to == "" || to == a.stream {
-		return operate.Back(a.stream), nil
-	}
-	meta, err := s.metadata(ctx, to)
-	if err != nil {
-		return nil, err
-	}
-	declared, err := s.declared()
-	if err != nil {
-		return nil, err
-	}
-	d, err := operate.Elsewhere(a.stream, a.meta, to, meta, declared)
-	if err != nil {
-		return nil, fmt.Errorf("%w; replay with the app's own binary", err)
-	}
-	return d, nil
 }

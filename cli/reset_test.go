@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/admin"
 )
 
 // reset resets the processor, and returns what it says of each partition.
-func (s *shop) reset(args ...string) []moved {
+func (s *shop) reset(args ...string) []admin.Move {
 	s.t.Helper()
-	return parse[[]moved](s.t, s.untyped(append([]string{"processor", "reset", "--yes", "orders/printer", "--output", "json"}, args...)...))
+	return parse[[]admin.Move](s.t, s.untyped(append([]string{"processor", "reset", "--yes", "orders/printer", "--output", "json"}, args...)...))
 }
 
 // idsOf are the entries of a partition, and "0-0" before them.

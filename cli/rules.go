@@ -12,9 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -43,19 +44,19 @@ func (p *program) ruleCommands() []*cli.Command {
 		&cli.BoolFlag{Name: flagYet, DisableDefaultText: true, Usage: "also what is not there yet: it is held back from its start"},
 		&cli.BoolFlag{Name: flagWait, DisableDefaultText: true, Usage: "return when no function runs any more and none can begin to"},
 	}, scope...)
-	admin := &cli.BoolFlag{Name: flagAsAdmin, DisableDefaultText: true, Usage: "say that you mean it: a block is an administrator's"}
+	mean := &cli.BoolFlag{Name: flagAsAdmin, DisableDefaultText: true, Usage: "say that you mean it: a block is an administrator's"}
 	return []*cli.Command{
-		p.ruleCommand("pause", "hold back an app, a stream, a processor or a partition: it takes no event until resume", set, p.setRule(rules.Pause),
+		p.ruleCommand("pause", "hold back an app, a stream, a processor or a partition: it takes no event until resume", set, p.setRule(admin.RulePause),
 			"PROG pause orders/printer --why 'no paper' --for 10m",
 			"PROG pause orders/printer --partition 3",
 			"PROG pause orders --wait",
 			"PROG pause --all --wait"),
-		p.ruleCommand("resume", "remove a pause", scope, p.removeRule(rules.Pause),
+		p.ruleCommand("resume", "remove a pause", scope, p.removeRule(admin.RulePause),
 			"PROG resume orders/printer",
 			"PROG resume --all"),
-		p.ruleCommand("block", "hold back as pause does, whatever operators pause and resume", append(set, admin), p.setRule(rules.Block),
+		p.ruleCommand("block", "hold back as pause does, whatever operators pause and resume", append(set, mean), p.setRule(admin.RuleBlock),
 			"PROG block orders --as-admin --why 'migration' --wait"),
-		p.ruleCommand("unblock", "remove a block", append(scope, admin), p.removeRule(rules.Block),
+		p.ruleCommand("unblock", "remove a block", append(scope, mean), p.removeRule(admin.RuleBlock),
 			"PROG unblock orders --as-admin"),
 	}
 }
@@ -67,36 +68,36 @@ func (p *program) ruleCommand(name, usage string, flags []cli.Flag, fn func(cont
 }
 
 // scopeOf is the scope that a command line names.
-func scopeOf(c *cli.Context) (rules.Scope, error) {
+func scopeOf(c *cli.Context) (admin.Scope, error) {
 	stream, processor, narrower := strings.Cut(c.Args().First(), "/")
 	switch {
 	case c.NArg() > 1:
-		return rules.Scope{}, usagef(c, "unexpected argument %q", c.Args().Get(1))
+		return admin.Scope{}, usagef(c, "unexpected argument %q", c.Args().Get(1))
 	case c.Bool(flagAll) && (c.NArg() > 0 || c.IsSet(flagPartition)):
-		return rules.Scope{}, usagef(c, "--all is the whole app: leave out the rest")
+		return admin.Scope{}, usagef(c, "--all is the whole app: leave out the rest")
 	case c.Bool(flagAll):
-		return rules.App(), nil
+		return admin.AppScope(), nil
 	case c.NArg() == 0:
-		return rules.Scope{}, usagef(c, "of what? say STREAM, STREAM/PROCESSOR, or --all for the whole app")
+		return admin.Scope{}, usagef(c, "of what? say STREAM, STREAM/PROCESSOR, or --all for the whole app")
 	case c.IsSet(flagPartition) && !narrower:
-		return rules.Scope{}, usagef(c, "--partition is of a processor: say STREAM/PROCESSOR")
+		return admin.Scope{}, usagef(c, "--partition is of a processor: say STREAM/PROCESSOR")
 	}
-	scope := rules.Stream(stream)
+	scope := admin.StreamScope(stream)
 	if narrower {
-		scope = rules.Processor(stream, processor)
+		scope = admin.ProcessorScope(stream, processor)
 	}
 	if c.IsSet(flagPartition) {
-		scope = rules.Partition(stream, processor, c.Int(flagPartition))
+		scope = admin.PartitionScope(stream, processor, c.Int(flagPartition))
 	}
 	if err := scope.Check(); err != nil {
-		return rules.Scope{}, usagef(c, "%w", err)
+		return admin.Scope{}, usagef(c, "%w", err)
 	}
 	return scope, nil
 }
 
 // checkAdmin refuses what only administrators should do by accident.
-func checkAdmin(c *cli.Context, kind rules.Kind) error {
-	if kind == rules.Block && !c.Bool(flagAsAdmin) {
+func checkAdmin(c *cli.Context, kind admin.RuleKind) error {
+	if kind == admin.RuleBlock && !c.Bool(flagAsAdmin) {
 		return usagef(c, "a block is an administrator's: say --as-admin if you mean it; an operator's is pause and resume")
 	}
 	return nil
@@ -112,7 +113,7 @@ type changedRule struct {
 }
 
 // scopeFor reads the scope of a rule that the user may set or remove.
-func scopeFor(c *cli.Context, kind rules.Kind) (rules.Scope, error) {
+func scopeFor(c *cli.Context, kind admin.RuleKind) (admin.Scope, error) {
 	scope, err := scopeOf(c)
 	if err == nil {
 		err = checkAdmin(c, kind)
@@ -120,7 +121,7 @@ func scopeFor(c *cli.Context, kind rules.Kind) (rules.Scope, error) {
 	return scope, err
 }
 
-func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.Context) error {
+func (p *program) setRule(kind admin.RuleKind) func(context.Context, *session, *cli.Context) error {
 	return func(ctx context.Context, s *session, c *cli.Context) error {
 		scope, err := scopeFor(c, kind)
 		if err != nil {
@@ -136,20 +137,18 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 		if err := s.checkKnown(ctx, scope, c.Bool(flagYet)); err != nil {
 			return err
 		}
-		r := rules.Rule{Kind: kind, Scope: scope, Who: whoOf(c), Why: c.String(flagWhy)}
-		told, r, err := s.hold(ctx, r, lasts)
+		opts := &admin.RuleOptions{Who: whoOf(c), Why: c.String(flagWhy), For: lasts}
+		change, err := s.admin.SetRule(ctx, kind, scope, opts)
 		if err != nil {
 			return err
 		}
+		told := changedRule{RuleState: ruleState(change.Rule), Generation: change.Generation, Was: change.Was}
 		if told.Waited = c.Bool(flagWait); told.Waited {
 			if err := s.awaitRules(ctx, scope); err != nil {
 				return err
 			}
 		}
-		if told.Held, err = s.heldBy(ctx, scope); err != nil {
-			return err
-		}
-		did := r.String()
+		did := change.Rule.String()
 		if told.Waited {
 			did += "; nothing runs any more"
 		}
@@ -157,29 +156,25 @@ func (p *program) setRule(kind rules.Kind) func(context.Context, *session, *cli.
 	}
 }
 
-// hold sets a rule, for a time or, with 0, until it is removed, and returns it as it is
-// stored.
-func (s *session) hold(ctx context.Context, r rules.Rule, lasts time.Duration) (changedRule, rules.Rule, error) {
-	change, err := s.client.SetRule(ctx, r, lasts)
-	if err != nil {
-		return changedRule{}, r, err
+// held are the rules that hold back some of a scope now.
+func (s *session) held(ctx context.Context, scope admin.Scope) ([]string, error) {
+	in, err := s.admin.RulesAbout(ctx, scope)
+	held := []string{}
+	for _, r := range in {
+		held = append(held, r.String())
 	}
-	r.At, r.Until = change.At, change.Until
-	return changedRule{RuleState: inspect.StateOf(r), Generation: change.Generation, Was: change.Was}, r, nil
+	return held, err
 }
 
-// release removes a rule.
-func (s *session) release(ctx context.Context, kind rules.Kind, scope rules.Scope) (changedRule, error) {
-	change, err := s.client.RemoveRule(ctx, kind, scope)
-	if err != nil {
-		return changedRule{}, err
+func ruleState(r admin.Rule) inspect.RuleState {
+	s := inspect.RuleState{Kind: string(r.Kind), Scope: r.Scope.String(), Who: r.Who, Why: r.Why, At: r.At}
+	if !r.Until.IsZero() {
+		s.Until = &r.Until
 	}
-	told := changedRule{RuleState: inspect.StateOf(rules.Rule{Kind: kind, Scope: scope, At: change.At}), Generation: change.Generation, Was: change.Was}
-	told.Held, err = s.heldBy(ctx, scope)
-	return told, err
+	return s
 }
 
-func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *cli.Context) error {
+func (p *program) removeRule(kind admin.RuleKind) func(context.Context, *session, *cli.Context) error {
 	return func(ctx context.Context, s *session, c *cli.Context) error {
 		scope, err := scopeFor(c, kind)
 		if err != nil {
@@ -188,82 +183,52 @@ func (p *program) removeRule(kind rules.Kind) func(context.Context, *session, *c
 		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		told, err := s.release(ctx, kind, scope)
+		told, change, err := s.removeRule(ctx, kind, scope)
 		if err != nil {
 			return err
 		}
-		return unwritten(told.did(), s.out.write(told, func(w io.Writer) error { return writeRemoved(w, told) }))
+		return unwritten(change.Removed(), s.out.write(told, func(w io.Writer) error { return writeRemoved(w, change, told.Held) }))
 	}
 }
 
-// did tells what became of a rule that was to be removed.
-func (r changedRule) did() string {
-	if r.Was {
-		return fmt.Sprintf("the %s of %s is removed", r.Kind, r.Scope)
+func (s *session) removeRule(ctx context.Context, kind admin.RuleKind, scope admin.Scope) (told changedRule, change admin.RuleChange, err error) {
+	if change, err = s.admin.RemoveRule(ctx, kind, scope); err != nil {
+		return told, change, err
 	}
-	return fmt.Sprintf("there was no %s of %s", r.Kind, r.Scope)
+	told = changedRule{RuleState: ruleState(change.Rule), Generation: change.Generation, Was: change.Was}
+	told.Held, err = s.held(ctx, scope)
+	return told, change, err
 }
 
-func writeRemoved(w io.Writer, told changedRule) error {
-	printf(w, "%s\n", told.did())
-	for _, other := range told.Held {
+func writeRemoved(w io.Writer, change admin.RuleChange, held []string) error {
+	printf(w, "%s\n", change.Removed())
+	for _, other := range held {
 		printf(w, "still in force: %s\n", other)
 	}
 	return nil
 }
 
-// heldBy are the rules in force that have to do with a scope.
-func (s *session) heldBy(ctx context.Context, scope rules.Scope) ([]string, error) {
-	in, err := inspect.Rules(ctx, s.client)
-	held := []string{}
-	for _, r := range in {
-		if r.Scope.Contains(scope) || scope.Contains(r.Scope) {
-			held = append(held, r.String())
-		}
-	}
-	return held, err
-}
-
 // checkKnown refuses to hold back what is not there, which may be a slip, unless it may come later.
-func (s *session) checkKnown(ctx context.Context, scope rules.Scope, yet bool) error {
-	stream := scope.StreamName()
-	if stream == "" {
-		return nil
+func (s *session) checkKnown(ctx context.Context, scope admin.Scope, yet bool) error {
+	err := s.admin.CheckScope(ctx, scope)
+	if missing := (*admin.NotFoundError)(nil); errors.As(err, &missing) {
+		if yet {
+			return nil
+		}
+		return fmt.Errorf("%w; --%s holds it back from its start", err, flagYet)
 	}
-	m, ok, err := s.client.LoadMeta(ctx, stream)
-	switch n, one := scope.PartitionNumber(); {
-	case err != nil:
-		return err
-	case !ok && yet:
-		return nil
-	case !ok:
-		return fmt.Errorf("%w; --%s holds it back from its start", s.noStream(ctx, stream), flagYet)
-	case scope.ProcessorName() != "" && !slices.Contains(m.Processors, scope.ProcessorName()) && !yet:
-		return fmt.Errorf("%w; --%s holds it back from its start", unknownProcessor(stream, scope.ProcessorName(), m.Processors), flagYet)
-	case one && n >= m.Partitions:
-		return fmt.Errorf("stream %s has partitions 0 to %d, not %d", stream, m.Partitions-1, n)
-	}
-	return nil
+	return err
 }
 
 // awaitRules waits until nothing runs, and says from time to time what still does.
-func (s *session) awaitRules(ctx context.Context, scope rules.Scope) error {
+func (s *session) awaitRules(ctx context.Context, scope admin.Scope) error {
 	said := time.Now()
-	err := inspect.AwaitRules(ctx, s.client, scope, func(holdouts []store.NotPausedYet) {
-		if time.Since(said) < waitingEvery {
-			return
+	return s.admin.WithProgress(func(what string, _, _ int64) {
+		if time.Since(said) >= waitingEvery {
+			said = time.Now()
+			printf(s.stderr, "%s: %s\n", s.name, what)
 		}
-		said = time.Now()
-		var names []string
-		for _, h := range holdouts {
-			names = append(names, h.String())
-		}
-		printf(s.stderr, "%s: waiting for %s\n", s.name, strings.Join(names, ", "))
-	})
-	if errors.Is(err, inspect.ErrNotHeld) {
-		return fmt.Errorf("%w any more: the rule ended, or somebody removed it, before everything had stopped", err)
-	}
-	return err
+	}).Wait(ctx, scope)
 }
 
 func whoOf(c *cli.Context) string {
@@ -306,7 +271,7 @@ func listStops(ctx context.Context, s *session, c *cli.Context, kind string) err
 	for i := range app.Streams {
 		for _, p := range app.Streams[i].Processors {
 			if n := p.Totals.Unknown; n > 0 {
-				printf(s.stderr, "%s: %s of %s/%s cannot be looked at, so quarantines may be missing here; `%s doctor` says why\n", s.name, plural(n, "partition"), p.Stream, p.Processor, s.prefix())
+				printf(s.stderr, "%s: %s of %s/%s cannot be looked at, so quarantines may be missing here; `%s doctor` says why\n", s.name, words.Plural(n, "partition"), p.Stream, p.Processor, s.prefix())
 			}
 		}
 	}
@@ -321,10 +286,10 @@ func (s *session) writeRules(w io.Writer, states []inspect.RuleState) error {
 	}
 	fmt.Fprintln(t, "KIND\tSCOPE\tWHO\tSINCE\tUNTIL\tWHY\tENDS WITH")
 	for _, r := range states {
-		until, why := "until removed", reasonOf(r.Event, r.Why)
+		until, why := "until removed", words.Reason(r.Event, r.Why)
 		switch {
 		case r.Kind == inspect.KindQuarantine:
-			until, why = "until released", fmt.Sprintf("at event %s: %s", dash(r.Event), why)
+			until, why = "until released", fmt.Sprintf("at event %s: %s", words.Dash(r.Event), why)
 		case r.Until != nil:
 			until = r.Until.Format(time.RFC3339)
 		}
@@ -332,7 +297,7 @@ func (s *session) writeRules(w io.Writer, states []inspect.RuleState) error {
 		if r.Absent {
 			scope += " (not there)"
 		}
-		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s %s\n", r.Kind, scope, dash(r.Who), r.At.Format(time.RFC3339), until, dash(why), s.prefix(), r.Command)
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s %s\n", r.Kind, scope, words.Dash(r.Who), r.At.Format(time.RFC3339), until, words.Dash(why), s.prefix(), r.Command)
 	}
 	return t.Flush()
 }
@@ -344,7 +309,7 @@ func ruleText(r inspect.RuleState) string {
 		text += " until " + r.Until.Format(time.RFC3339)
 	}
 	if r.Why != "" {
-		text += ": " + summary(r.Why)
+		text += ": " + words.Summary(r.Why)
 	}
 	return text
 }

@@ -39,7 +39,7 @@ func TestSendToAFullStreamSaysWhoHoldsItBack(t *testing.T) {
 	if _, err := client.EnsureMeta(t.Context(), "orders", own); err != nil {
 		t.Fatal(err)
 	}
-	s.run("sendmany", "orders", file(t, "a.ndjson", records(10))).
+	s.run("sendmany", "orders", file(t, "a.ndjson", jsonLines(10))).
 		want(t, 1, "sent 3, failed 7\n", "lines 4-10: not sent: partition 0 of stream orders is full, 3 of 3 entries: processor printer")
 	for _, send := range []func(...string) result{s.run, s.untyped} {
 		send("send", "orders", `{"customer":"ada"}`).want(t, 1, "", "processor rm orders/printer")

@@ -32,7 +32,7 @@ func file(t *testing.T, name, text string) string {
 }
 
 // records are n orders of five customers, one per line.
-func records(n int) string {
+func jsonLines(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "{\"customer\":\"c%d\",\"amount\":%d}\n", i%5, i)
@@ -43,7 +43,7 @@ func records(n int) string {
 func TestSendManyKeepsTheOrder(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: codec.JSON})
 	const n = 3500 // some batches
-	path := file(t, "a.ndjson", records(n))
+	path := file(t, "a.ndjson", jsonLines(n))
 	s.run("sendmany", "orders", path).want(t, 0, "sent 3500, failed 0\n", "")
 	s.untyped("sendmany", path, "--output", "json").want(t, 2, "", "at least one file")
 	s.untyped("sendmany", "orders", path, "--output", "json").want(t, 0, `{"sent":3500,"failed":0,"unknown":0}`, "")
@@ -112,7 +112,7 @@ func TestSendManyStopsOnError(t *testing.T) {
 		if typed {
 			send = s.run
 		}
-		path := file(t, "a.ndjson", records(16)+"{\"x\":1}\n"+records(2000))
+		path := file(t, "a.ndjson", jsonLines(16)+"{\"x\":1}\n"+jsonLines(2000))
 		r := send("sendmany", "--stop-on-error", "orders", path)
 		r.want(t, 1, "sent 16, failed 1\n", "line 17: ")
 		n := 0
@@ -127,7 +127,7 @@ func TestSendManyStopsOnError(t *testing.T) {
 
 func TestSendManyChecksFilesFirst(t *testing.T) {
 	s := newShop(t, nil)
-	path := file(t, "a.ndjson", records(3))
+	path := file(t, "a.ndjson", jsonLines(3))
 	s.run("sendmany", "orders", path, path+".no").want(t, 1, "", "nothing was sent: open")
 	s.run("sendmany", "orders", path, filepath.Dir(path)).want(t, 1, "", "is a directory")
 	s.run("sendmany", "orders", "-", "-").want(t, 1, "", "only once")
@@ -160,7 +160,7 @@ func TestSendManyRefusesAnArray(t *testing.T) {
 
 func TestSendManyWithAKey(t *testing.T) {
 	s := newShop(t, nil)
-	run(t.Context(), s.app, records(10), "sendmany", "orders", "-", "--key", "eve").want(t, 0, "sent 10, failed 0", "")
+	run(t.Context(), s.app, jsonLines(10), "sendmany", "orders", "-", "--key", "eve").want(t, 0, "sent 10, failed 0", "")
 	at := fmt.Sprint("__strm:shop.orders.", runnel.XXHash.Func("eve", 16))
 	if n := len(s.entries()[at]); n != 10 {
 		t.Errorf("%d entries in %s", n, at)
@@ -178,7 +178,7 @@ func TestSendManyRecordThatCannotBeEncoded(t *testing.T) {
 		}
 		return o.Customer
 	}, nil)
-	r := run(t.Context(), app, records(10), "sendmany", "orders", "-")
+	r := run(t.Context(), app, jsonLines(10), "sendmany", "orders", "-")
 	r.want(t, 1, "sent 8, failed 2\n", "line 4: ")
 	if !hasPrefixes(r.err, []string{"line 4: key function: panic: no key for c3", "line 9: key function: panic: no key for c3"}) {
 		t.Errorf("stderr %q", r.err)
@@ -193,7 +193,7 @@ func TestSendManyUnknownOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.On("EVALSHA", 2).Do(faultproxy.CloseAfter)
-	r := s.run("sendmany", "orders", file(t, "a.ndjson", records(2500)))
+	r := s.run("sendmany", "orders", file(t, "a.ndjson", jsonLines(2500)))
 	r.want(t, 1, "sent 1500, failed 1000 (1000 of these may have been sent all the same)\n", "lines 1001-2000: may have been sent: ")
 	if strings.Count(r.err, "\n") != 1 {
 		t.Errorf("stderr %q", r.err)
@@ -209,7 +209,7 @@ func TestSendManyServerFull(t *testing.T) {
 	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	r := s.run("sendmany", "orders", file(t, "a.ndjson", records(1500)))
+	r := s.run("sendmany", "orders", file(t, "a.ndjson", jsonLines(1500)))
 	r.want(t, 1, "sent 0, failed 1500\n", "not sent: ")
 	if n := strings.Count(r.err, "\n"); n > 4 {
 		t.Errorf("a flood of %d lines: %s", n, r.err)
@@ -278,7 +278,7 @@ func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := fakeBulk(strings.NewReader(records(5000)), io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
+	b := fakeBulk(strings.NewReader(jsonLines(5000)), io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		out := make([]appview.JSONSent, len(rs))
 		for i := range out {
 			out[i].Err = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
@@ -296,7 +296,7 @@ func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
 func TestSendManyInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stdin, feed := io.Pipe()
-	go io.WriteString(feed, records(3)) // and then nothing: the command waits
+	go io.WriteString(feed, jsonLines(3)) // and then nothing: the command waits
 	b := fakeBulk(stdin, io.Discard, func(ctx context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		cancel()
 		if ctx.Err() != nil {
@@ -334,7 +334,7 @@ func TestSendManyDoesNotWaitForMore(t *testing.T) {
 }
 
 func TestReadErrorsAreReported(t *testing.T) {
-	broken := io.MultiReader(strings.NewReader(records(2)), errReader{})
+	broken := io.MultiReader(strings.NewReader(jsonLines(2)), errReader{})
 	b := fakeBulk(broken, io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		return make([]appview.JSONSent, len(rs))
 	})

@@ -27,7 +27,7 @@ func TestSendManyFromANamedPipe(t *testing.T) {
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			if err == nil {
 				defer f.Close()
-				_, err = f.WriteString(records(1))
+				_, err = f.WriteString(jsonLines(1))
 			}
 			wrote <- err
 			<-end

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -18,6 +19,8 @@ type session struct {
 	app    *runnel.App // of the command; one without streams if the program has no types
 	reg    *appview.View
 	client *store.Client
+	admin  *admin.Client
+	far    *progress // of what takes long
 	out    output
 }
 
@@ -53,6 +56,9 @@ func (p *program) action(fn func(context.Context, *session, *cli.Context) error)
 		if s.client, err = s.reg.Client(); err != nil {
 			return err
 		}
+		s.far = newProgress(s.stderr)
+		s.admin = admin.New(s.app).WithProgress(s.far.of)
+		defer s.far.done()
 		return fn(c.Context, s, c)
 	}
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -131,12 +133,12 @@ func noProcessor(s *inspect.StreamState, processor string) error {
 	for _, p := range s.Processors {
 		there = append(there, p.Processor)
 	}
-	return unknownProcessor(s.Stream, processor, there)
+	return &admin.NotFoundError{Stream: s.Stream, Processor: processor, There: there}
 }
 
 func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
+	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, words.Dash(a.Leader))
 	if a.LeaderErr != "" {
 		printf(t, "who leads cannot be told: %s\n", a.LeaderErr)
 	}
@@ -150,7 +152,7 @@ func writeStatus(w io.Writer, a *inspect.AppState, wide bool, now time.Time) err
 		fmt.Fprintln(t, shown(ruleText(r)))
 	}
 	if a.RulesErr != "" {
-		printf(t, "what is paused or blocked cannot be told, workers follow what they knew: %s\n", summary(a.RulesErr))
+		printf(t, "what is paused or blocked cannot be told, workers follow what they knew: %s\n", words.Summary(a.RulesErr))
 	}
 	for _, stream := range slices.Sorted(maps.Keys(a.Unreadable)) {
 		printf(t, "\nstream %s cannot be told: %s\n", stream, a.Unreadable[stream])
@@ -207,7 +209,7 @@ func steering(p *inspect.ProcessorState) (out []steer) {
 }
 
 func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.Time) {
-	printf(t, "processor %s/%s: generation %d, %s\n", p.Stream, p.Processor, p.Generation, plural(len(p.Members), "member"))
+	printf(t, "processor %s/%s: generation %d, %s\n", p.Stream, p.Processor, p.Generation, words.Plural(len(p.Members), "member"))
 	if p.MembersErr != "" {
 		printf(t, "who the members are cannot be told: %s\n", p.MembersErr)
 	}
@@ -215,7 +217,7 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 		fmt.Fprintln(t, "WORKER\tEXECUTOR\tASSIGNED\tJOINED\tHEARTBEAT")
 	}
 	for _, m := range p.Members {
-		printf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), shortly(now.Sub(m.JoinedAt)), beatOf(m))
+		printf(t, "%s\t%s\t%d\t%s ago\t%s\n", m.Worker, m.Executor, len(m.Assigned), words.Short(now.Sub(m.JoinedAt)), beatOf(m))
 	}
 	for _, l := range steering(p) {
 		printf(t, "%s\n", l)
@@ -239,35 +241,20 @@ func writeProcessor(t io.Writer, p *inspect.ProcessorState, wide bool, now time.
 	writeHeld(t, p)
 	for _, s := range p.Partitions {
 		if s.NotReading != nil {
-			printf(t, "partition %d: reads of its owner, worker %s, have failed since %s; the log of that worker says why\n", s.Partition, dash(s.Worker), s.NotReading.Format(time.RFC3339))
+			printf(t, "partition %d: reads of its owner, worker %s, have failed since %s; the log of that worker says why\n", s.Partition, words.Dash(s.Worker), s.NotReading.Format(time.RFC3339))
 		}
 		if s.RunningSince != nil {
-			printf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince)))
+			printf(t, "partition %d: its function has been running since %s, for %s\n", s.Partition, s.RunningSince.Format(time.RFC3339), words.Short(now.Sub(*s.RunningSince)))
 		}
 		if q := s.Halt; q != nil {
-			printf(t, "partition %d: worker %s halted at event %s at %s: %s\n", s.Partition, dash(q.Worker), q.Event, q.At.Format(time.RFC3339), reasonOf(q.Event, q.Reason))
-			printf(t, "partition %d: %s\n", s.Partition, passOver(p.Stream, p.Processor, q.Event))
+			printf(t, "partition %d: worker %s halted at event %s at %s: %s\n", s.Partition, words.Dash(q.Worker), q.Event, q.At.Format(time.RFC3339), words.Reason(q.Event, q.Reason))
+			printf(t, "partition %d: %s\n", s.Partition, inspect.PassOver(p.Stream, p.Processor, q.Event))
 		}
 		if f := s.Forgotten; f != nil {
 			printf(t, "partition %d: at %s Redis had forgotten events: %s\n", s.Partition, f.At.Format(time.RFC3339), f.Text)
 		}
 		if q := s.Quarantine; q != nil {
-			printf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), reasonOf(q.Event, q.Reason))
+			printf(t, "partition %d is quarantined since %s by worker %s, at event %s: %s\n", s.Partition, q.At.Format(time.RFC3339), words.Dash(q.Worker), words.Dash(q.Event), words.Reason(q.Event, q.Reason))
 		}
 	}
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// shortly is a duration to the second, or below one to the millisecond.
-func shortly(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
@@ -197,7 +198,7 @@ func TestReset(t *testing.T) {
 		t.Run(tt.to, func(t *testing.T) {
 			old := s.processor()
 			r := s.untyped("processor", "reset", "--yes", "orders/printer", "--to", tt.to, "--output", "json")
-			var moves []moved
+			var moves []admin.Move
 			if err := json.Unmarshal([]byte(r.out), &moves); err != nil || r.code != 0 || len(moves) != 2 {
 				t.Fatalf("%+v: %v", r, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/rebalance"
@@ -77,7 +78,7 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	if strings.Contains(answer.out, "null") {
 		t.Errorf("no pins, but %s", answer.out)
 	}
-	told := decoded[[]steered](t, answer)
+	told := decoded[[]admin.Assignment](t, answer)
 	if got, want := told[0].Cordons["w1"], s.processor().Cordons["w1"]; got != want || got.Location() != time.UTC {
 		t.Errorf("drained since %v, status tells %v", got, want)
 	}

@@ -8,15 +8,18 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 const (
@@ -81,7 +84,7 @@ func runTail(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	look, err := s.reading(ctx, a.stream)
+	look, err := s.decoder(ctx, a.stream)
 	if err != nil {
 		return err
 	}
@@ -182,7 +185,7 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 	case from == "end":
 		a.last = 0
 		return nil
-	case entryID.MatchString(from):
+	case isEntryID(from):
 		a.from = entryid.Before(from)
 		return nil
 	}
@@ -190,17 +193,22 @@ func (a *tailArgs) begin(ctx context.Context, s *session, c *cli.Context) error 
 		a.from = entryid.Before(id)
 		return nil
 	}
-	when, ok := parseMoment(from)
+	when, ok := inspect.ParseMoment(from)
 	if !ok {
 		return usagef(c, "--from %q is none of start, end, an entry ID, an event such as 3/1767225600000-0, a time such as 2026-01-31T08:00:00Z, a time ago such as -1h30m", from)
 	}
-	var err error
-	a.from, err = when.before(ctx, s.client)
+	at, err := when.Time(ctx, s.client)
+	a.from = entryid.Before(strconv.FormatInt(max(at.UnixMilli(), 0), 10))
 	return err
 }
 
+func isEntryID(text string) bool {
+	_, err := admin.ParseID(text)
+	return err == nil
+}
+
 // show makes an entry readable.
-func (a *tailArgs) show(e inspect.TailedEvent, look *operate.Reading) shownEvent {
+func (a *tailArgs) show(e inspect.TailedEvent, look *records.Decoder) shownEvent {
 	one := shownEvent{Stream: a.stream, Partition: e.Partition, ID: entryid.EventID(e.Partition, e.Entry.ID), Time: entryid.Time(e.Entry.ID)}
 	if key, ok := look.Key(e.Entry); ok {
 		one.Key = &key
@@ -247,7 +255,7 @@ func (e *shownEvent) write(w io.Writer) error {
 	if e.Key != nil {
 		key = *e.Key
 	}
-	_, err := printf(w, "%s  %s  %s  %s\n", e.Time.Format("2006-01-02T15:04:05.000Z"), e.ID, dash(oneWord(key)), e.text())
+	_, err := printf(w, "%s  %s  %s  %s\n", e.Time.Format("2006-01-02T15:04:05.000Z"), e.ID, words.Dash(oneWord(key)), e.text())
 	return err
 }
 

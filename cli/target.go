@@ -3,16 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -63,8 +61,8 @@ func (s *session) declared() ([]*appview.Stream, error) {
 	return s.reg.Streams()
 }
 
-// reading makes the entries of a stream readable.
-func (s *session) reading(ctx context.Context, stream string) (*operate.Reading, error) {
+// decoder makes the entries of a stream readable.
+func (s *session) decoder(ctx context.Context, stream string) (*records.Decoder, error) {
 	meta, err := s.metadata(ctx, stream)
 	if err != nil {
 		return nil, err
@@ -73,7 +71,16 @@ func (s *session) reading(ctx context.Context, stream string) (*operate.Reading,
 	if err != nil {
 		return nil, err
 	}
-	return operate.NewReading(stream, meta, declared), nil
+	return records.NewDecoder(stream, meta, declared), nil
+}
+
+// metadata is a stream's, or an error that says what there is.
+func (s *session) metadata(ctx context.Context, stream string) (store.Meta, error) {
+	m, ok, err := s.client.LoadMeta(ctx, stream)
+	if err == nil && !ok {
+		err = s.noStream(ctx, stream)
+	}
+	return m, err
 }
 
 func names(streams []*appview.Stream) []string {
@@ -91,23 +98,11 @@ func known(names []string) string {
 	return "it has " + strings.Join(names, ", ")
 }
 
-// noStream says that a stream has no metadata, and why that may be.
+// noStream is an error that says that there is no such stream, and why that may be.
 func (s *session) noStream(ctx context.Context, name string) error {
-	// This writes nothing without a number of partitions, and looks at the other
-	// layout of keys.
-	_, err := s.client.EnsureMeta(ctx, name, store.Meta{})
-	var conflict *store.MetaConflictError
-	switch {
-	case !errors.As(err, &conflict):
-	case conflict.Stored == string(runnel.LayoutStandalone) || conflict.Stored == string(runnel.LayoutCluster):
-		return fmt.Errorf("%w: set RUNNEL_KEY_LAYOUT=%s", err, conflict.Stored)
-	default: // they are being moved, or were
-		return err
+	_, err := s.admin.Stream(ctx, name)
+	if err == nil { // there is now
+		err = fmt.Errorf("stream %s was not there a moment ago", name)
 	}
-	there, err := s.client.Streams(ctx)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("app %s at %s has no stream %q; %s; a stream is there once its app has sent to it or run a worker",
-		s.app.Name(), s.client.Addr(), name, known(there))
+	return err
 }

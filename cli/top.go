@@ -15,6 +15,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 const (
@@ -126,12 +127,12 @@ func narrow(sample *inspect.Sample, processor string) error {
 func writeTop(w io.Writer, sample *inspect.Sample, partitions bool, now time.Time) error {
 	a := sample.App
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, dash(a.Leader))
+	printf(t, "app %s, redis %s, leader %s\n", a.App, a.Redis, words.Dash(a.Leader))
 	if a.LeaderErr != "" {
 		printf(t, "who leads cannot be told: %s\n", a.LeaderErr)
 	}
 	if a.RulesErr != "" {
-		printf(t, "what is paused or blocked cannot be told: %s\n", summary(a.RulesErr))
+		printf(t, "what is paused or blocked cannot be told: %s\n", words.Summary(a.RulesErr))
 	}
 	heads, rows := processorHeads, processorRows(sample, nil)
 	if partitions {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // Styles of text. Where the terminal shows no colors, or NO_COLOR is set, the library
@@ -63,7 +65,7 @@ func (m *topModel) room() int {
 
 func (m *topModel) header() string {
 	a := m.sample.App
-	leader := dash(a.Leader)
+	leader := words.Dash(a.Leader)
 	if a.LeaderErr != "" {
 		leader = "?"
 	}
@@ -73,7 +75,7 @@ func (m *topModel) header() string {
 // old says how old the numbers are, if that is older than they should be.
 func (m *topModel) old() string {
 	if age := m.now.Sub(m.at); m.broken != nil || age > 2*m.every+2*time.Second {
-		return fmt.Sprintf("%s OLD", shortly(max(age.Round(time.Second), time.Second)))
+		return fmt.Sprintf("%s OLD", words.Short(max(age.Round(time.Second), time.Second)))
 	}
 	return ""
 }
@@ -83,13 +85,13 @@ func (m *topModel) crumb() string {
 	t := m.table()
 	var text string
 	if p, _, _ := m.shown(); m.level == levelProcessors {
-		text = plural(len(m.rows), "processor")
+		text = words.Plural(len(m.rows), "processor")
 	} else if p == nil {
 		return fmt.Sprintf("processor %s/%s is gone", m.stream, m.processor)
 	} else {
-		text = fmt.Sprintf("%s/%s, generation %d: %s", m.stream, m.processor, p.Generation, plural(len(m.rows), "partition"))
+		text = fmt.Sprintf("%s/%s, generation %d: %s", m.stream, m.processor, p.Generation, words.Plural(len(m.rows), "partition"))
 		if m.level == levelMembers {
-			text = fmt.Sprintf("%s/%s, generation %d: %s", m.stream, m.processor, p.Generation, plural(len(m.rows), "member"))
+			text = fmt.Sprintf("%s/%s, generation %d: %s", m.stream, m.processor, p.Generation, words.Plural(len(m.rows), "member"))
 		}
 	}
 	if t.filter != "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // A verb is something that top can do.
@@ -220,7 +221,9 @@ func (m *topModel) refusal(a *topAct) string {
 // pause is the pause of exactly what an act is about, nil if there is none.
 func (m *topModel) pause(a *topAct) *inspect.RuleState {
 	all := m.sample.App.Rules
-	i := slices.IndexFunc(all, func(r inspect.RuleState) bool { return r.Kind == string(rules.Pause) && r.Scope == a.scope().String() })
+	i := slices.IndexFunc(all, func(r inspect.RuleState) bool {
+		return r.Kind == string(rules.Pause) && r.Scope == a.scope().String()
+	})
 	if i < 0 {
 		return nil
 	}
@@ -281,7 +284,7 @@ func (m *topModel) question() []string {
 		return []string{"release " + what + ": its quarantine has ended meanwhile"}
 	}
 	return []string{
-		"release " + what + ": it goes on with event " + dash(q.Event) + ", which is tried again",
-		"it is quarantined for: " + reasonOf(q.Event, q.Reason),
+		"release " + what + ": it goes on with event " + words.Dash(q.Event) + ", which is tried again",
+		"it is quarantined for: " + words.Reason(q.Event, q.Reason),
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/rules"
 )
 
 const (
@@ -177,18 +177,22 @@ func (s *session) actOn(ctx context.Context, acts <-chan *topAct, look chan<- st
 
 // act does one thing and says what became of it.
 func (s *session) act(ctx context.Context, a *topAct) (string, error) {
+	scope, err := admin.ParseScope(a.scope().String())
+	if err != nil {
+		return "", err
+	}
 	switch a.verb {
 	case verbPause:
-		told, _, err := s.hold(ctx, rules.Rule{Kind: rules.Pause, Scope: a.scope(), Who: a.who, Why: a.why}, 0)
-		return ruleText(told.RuleState), err
+		change, err := s.admin.SetRule(ctx, admin.RulePause, scope, &admin.RuleOptions{Who: a.who, Why: a.why})
+		return ruleText(ruleState(change.Rule)), err
 	case verbResume:
-		told, err := s.release(ctx, rules.Pause, a.scope())
 		var text strings.Builder
+		told, change, err := s.removeRule(ctx, admin.RulePause, scope)
 		if err == nil {
-			err = writeRemoved(&text, told)
+			err = writeRemoved(&text, change, told.Held)
 		}
 		return strings.ReplaceAll(strings.TrimSpace(text.String()), "\n", "; "), err
 	}
-	done, err := s.releasePartition(ctx, a.stream, a.processor, a.partition, false)
-	return done.text(), err
+	done, err := s.admin.Release(ctx, a.stream, a.processor, a.partition, false)
+	return releasedText(done), err
 }

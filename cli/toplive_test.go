@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
@@ -31,14 +32,14 @@ type topScreen struct {
 // live starts top in a window of its own.
 func (s *shop) live(url string) *topScreen {
 	s.t.Helper()
-	reg := appview.Of(runnel.New("shop", &runnel.Options{RedisURL: url}))
-	client, err := reg.Client()
+	app := runnel.New("shop", &runnel.Options{RedisURL: url})
+	client, err := appview.Of(app).Client()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	in, keys := io.Pipe()
 	ts := &topScreen{keys: keys, end: make(chan error, 1)}
-	session := &session{program: newProgram(nil, in, &ts.out, &ts.err), client: client}
+	session := &session{program: newProgram(nil, in, &ts.out, &ts.err), client: client, admin: admin.New(app)}
 	watch := inspect.NewWatch(client, "", topCount)
 	m := newTopModel(100*time.Millisecond, "ada", false)
 	sample, err := watch.Look(s.t.Context())

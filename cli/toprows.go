@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // A head is a column of one of top's tables. Where room lacks, columns of the highest
@@ -76,7 +77,7 @@ func processorRow(sample *inspect.Sample, i, j int, trend func(id string) string
 	for _, s := range p.Partitions {
 		held[s.Held]++
 	}
-	lag := atLeast(t.Lag, t.LagMore || t.Unknown > 0)
+	lag := words.AtLeast(t.Lag, t.LagMore || t.Unknown > 0)
 	if t.Unknown == len(p.Partitions) {
 		lag = "?"
 	}
@@ -141,7 +142,7 @@ func processorDetail(a *inspect.AppState, p *inspect.ProcessorState) []string {
 // rulesOf are the rules in force that have to do with a scope.
 func rulesOf(a *inspect.AppState, scope rules.Scope) (out []string) {
 	if a.RulesErr != "" {
-		return []string{"what is paused or blocked cannot be told: " + summary(a.RulesErr)}
+		return []string{"what is paused or blocked cannot be told: " + words.Summary(a.RulesErr)}
 	}
 	for _, r := range a.Rules {
 		of, err := rules.ParseScope(r.Scope)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/words"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -28,7 +29,7 @@ func partitionRows(sample *inspect.Sample, stream, processor int, now time.Time)
 			id: strconv.Itoa(s.Partition), stream: p.Stream, processor: p.Processor, partition: s.Partition,
 			lag: s.Lag, age: s.Age, rate: orNone(rates[i]),
 			cells: []string{
-				strconv.Itoa(s.Partition), ownerOf(s), number(s.Epoch), rateOf(rates[i]), atLeast(s.Lag, s.LagMore), ageOf(s.Age, s.Oldest != ""),
+				strconv.Itoa(s.Partition), ownerOf(s), number(s.Epoch), rateOf(rates[i]), words.AtLeast(s.Lag, s.LagMore), ageOf(s.Age, s.Oldest != ""),
 				number(s.Pending), number(s.Parked), number(s.Dead), number(s.Lost), partitionState(s, now),
 			},
 			mood: partitionMood(s), detail: partitionDetail(sample.App, p, s, now),
@@ -43,18 +44,18 @@ func partitionRows(sample *inspect.Sample, stream, processor int, now time.Time)
 	return rows
 }
 
-// partitionState is stateOf, and why.
+// partitionState is the word for a state, and why.
 func partitionState(s *inspect.PartitionState, now time.Time) string {
-	state := stateOf(s, now)
+	state := s.State(now)
 	switch {
 	case s.Err != "":
-		return summary(s.Err)
+		return words.Summary(s.Err)
 	case s.Quarantine != nil && s.Held != "":
-		return state + ", " + heldWord(s.Held) + ": " + summary(s.Quarantine.Reason)
+		return state + ", " + heldWord(s.Held) + ": " + words.Summary(s.Quarantine.Reason)
 	case s.Quarantine != nil:
-		return state + ": " + summary(s.Quarantine.Reason)
+		return state + ": " + words.Summary(s.Quarantine.Reason)
 	case s.Held != "" && s.RunningSince != nil:
-		return state + ", running for " + shortly(now.Sub(*s.RunningSince))
+		return state + ", running for " + words.Short(now.Sub(*s.RunningSince))
 	}
 	return state
 }
@@ -81,7 +82,7 @@ func partitionDetail(a *inspect.AppState, p *inspect.ProcessorState, s *inspect.
 		return []string{s.Err}
 	}
 	if q := s.Quarantine; q != nil {
-		out = append(out, fmt.Sprintf("quarantined since %s by worker %s, at event %s: %s", q.At.Format(time.RFC3339), dash(q.Worker), dash(q.Event), reasonOf(q.Event, q.Reason)))
+		out = append(out, fmt.Sprintf("quarantined since %s by worker %s, at event %s: %s", q.At.Format(time.RFC3339), words.Dash(q.Worker), words.Dash(q.Event), words.Reason(q.Event, q.Reason)))
 	}
 	if s.Held != "" {
 		for _, r := range a.Rules {
@@ -94,9 +95,9 @@ func partitionDetail(a *inspect.AppState, p *inspect.ProcessorState, s *inspect.
 		out = append(out, fmt.Sprintf("at %s Redis had forgotten events: %s", f.At.Format(time.RFC3339), f.Text))
 	}
 	if s.RunningSince != nil {
-		out = append(out, fmt.Sprintf("its function has been running since %s, for %s", s.RunningSince.Format(time.RFC3339), shortly(now.Sub(*s.RunningSince))))
+		out = append(out, fmt.Sprintf("its function has been running since %s, for %s", s.RunningSince.Format(time.RFC3339), words.Short(now.Sub(*s.RunningSince))))
 	}
-	return append(out, fmt.Sprintf("executor %s, lease %s, length %d, acked to %s, end %s", dash(s.Executor), leaseOf(s), s.Length, dash(s.Floor), dash(s.End)))
+	return append(out, fmt.Sprintf("executor %s, lease %s, length %d, acked to %s, end %s", words.Dash(s.Executor), leaseOf(s), s.Length, words.Dash(s.Floor), words.Dash(s.End)))
 }
 
 var memberHeads = []head{
@@ -111,8 +112,8 @@ func memberRows(p *inspect.ProcessorState, now time.Time) []topRow {
 		r := topRow{
 			id: m.Executor, stream: p.Stream, processor: p.Processor, partition: -1,
 			cells: []string{
-				m.Worker, m.Executor, beatOf(m.MemberState), shortly(now.Sub(m.JoinedAt)) + " ago", rangesOf(m.Assigned),
-				rangesOf(m.Owned), rangesOf(m.Pinned), ago(now, m.Drained), runningOf(m.Running, now),
+				m.Worker, m.Executor, beatOf(m.MemberState), words.Short(now.Sub(m.JoinedAt)) + " ago", rangesOf(m.Assigned),
+				rangesOf(m.Owned), rangesOf(m.Pinned), words.Ago(now, m.Drained), runningOf(m.Running, now),
 			},
 			detail: []string{fmt.Sprintf("assigned %s; owned %s", rangesOf(m.Assigned), rangesOf(m.Owned))},
 		}
@@ -144,7 +145,7 @@ func runningOf(running map[int]time.Time, now time.Time) string {
 	slices.SortFunc(numbers, func(a, b int) int { return running[a].Compare(running[b]) })
 	var out []string
 	for _, n := range numbers {
-		out = append(out, fmt.Sprintf("%d for %s", n, shortly(now.Sub(running[n]))))
+		out = append(out, fmt.Sprintf("%d for %s", n, words.Short(now.Sub(running[n]))))
 	}
-	return dash(strings.Join(out, ", "))
+	return words.Dash(strings.Join(out, ", "))
 }

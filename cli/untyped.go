@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/appview"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -38,7 +38,7 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 		return nil, fmt.Errorf("stream %s has the codec %q: its entries have a Redis field for each field of a record, which only the app's types tell; send with the app's own binary", name, meta.Codec)
 	}
 	u := &untyped{client: s.client, name: name, meta: meta}
-	if u.partitioner, err = operate.Partitioner(name, meta); err != nil {
+	if u.partitioner, err = records.Partitioner(name, meta); err != nil {
 		return nil, fmt.Errorf("%w; send with the app's own binary", err)
 	}
 	check := func(r appview.JSONRecord) error {
@@ -130,7 +130,7 @@ func (u *untyped) encode(r appview.JSONRecord) ([]string, int, error) {
 		return nil, 0, errors.New("the record is not UTF-8, and Python's runnel, which may read this stream, refuses it")
 	}
 	fields := []string{store.JSONField, compact.String()}
-	if codec := operate.TextCodec(u.meta); codec != nil {
+	if codec := records.TextCodec(u.meta); codec != nil {
 		data, err := codec.Encode(json.RawMessage(compact.Bytes()))
 		if err != nil {
 			return nil, 0, err
@@ -140,7 +140,7 @@ func (u *untyped) encode(r appview.JSONRecord) ([]string, int, error) {
 	if r.Key != nil {
 		return append(fields, store.KeyField, *r.Key), u.partitioner.Func(*r.Key, u.meta.Partitions), nil
 	}
-	key, err := operate.KeyOf(u.meta, compact.Bytes())
+	key, err := records.KeyOf(u.meta, compact.Bytes())
 	if err != nil {
 		return nil, 0, err
 	}

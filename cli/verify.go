@@ -12,7 +12,8 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/records"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
 // troublesShown is how many troubles `stream verify` shows where nothing is said.
@@ -80,7 +81,7 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	look, err := s.reading(ctx, name)
+	look, err := s.decoder(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	v := &verified{Stream: name, Troubles: []entryTrouble{}, far: s.progress()}
+	v := &verified{Stream: name, Troubles: []entryTrouble{}, far: s.far}
 	for _, n := range numbers {
 		v.all += logs[n].Length
 	}
@@ -112,7 +113,7 @@ func runVerify(ctx context.Context, s *session, c *cli.Context) error {
 const verifiedTogether = 128
 
 // read reads partitions up to where each ended when it was looked at.
-func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, logs []inspect.LogState, numbers []int, limit int) error {
+func (v *verified) read(ctx context.Context, s *session, look *records.Decoder, logs []inspect.LogState, numbers []int, limit int) error {
 	at, open := map[int]int{}, []int{}
 	for _, n := range numbers {
 		one := verifiedPartition{Partition: n, Err: logs[n].Err}
@@ -152,12 +153,12 @@ func (v *verified) read(ctx context.Context, s *session, look *operate.Reading, 
 }
 
 // judge looks at an entry.
-func (v *verified) judge(look *operate.Reading, e inspect.TailedEvent, one *verifiedPartition, limit int) {
+func (v *verified) judge(look *records.Decoder, e inspect.TailedEvent, one *verifiedPartition, limit int) {
 	one.Entries++
 	what := ""
 	if _, err := look.Record(e.Entry); err != nil {
 		one.Undecodable++
-		what = "cannot be decoded: " + summary(err.Error())
+		what = "cannot be decoded: " + words.Summary(err.Error())
 	} else if n, known := look.Partition(e.Entry); known && n != e.Partition {
 		one.Misplaced++
 		what = fmt.Sprintf("belongs to partition %d by its key", n)
@@ -176,7 +177,7 @@ func (v *verified) write(w io.Writer) error {
 			printf(t, "%d\t%s\n", p.Partition, p.Err)
 			continue
 		}
-		printf(t, "%d\t%d\t%d\t%d\t%s\n", p.Partition, p.Entries, p.Undecodable, p.Misplaced, dash(p.Deleted))
+		printf(t, "%d\t%d\t%d\t%d\t%s\n", p.Partition, p.Entries, p.Undecodable, p.Misplaced, words.Dash(p.Deleted))
 		total.Entries, total.Undecodable, total.Misplaced = total.Entries+p.Entries, total.Undecodable+p.Undecodable, total.Misplaced+p.Misplaced
 	}
 	printf(t, "total\t%d\t%d\t%d\n", total.Entries, total.Undecodable, total.Misplaced)

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/logqueue"
 	"github.com/runnel-go/runnel/internal/worker"
 )
@@ -53,7 +54,7 @@ func runWorker(ctx context.Context, s *session, c *cli.Context) error {
 	defer monitor.run(logs.Logger())()
 	err = s.app.Run(ctx, list(c.String("processors"))...)
 	if at := (*worker.EventError)(nil); errors.As(err, &at) {
-		return fmt.Errorf("%w; %s", err, passOver(at.Stream, at.Processor, entryid.EventID(at.Partition, at.ID)))
+		return fmt.Errorf("%w; %s", err, inspect.PassOver(at.Stream, at.Processor, entryid.EventID(at.Partition, at.ID)))
 	}
 	if err == nil || !unreachable(err) {
 		return err
@@ -75,9 +76,4 @@ func list(s string) []string {
 		}
 	}
 	return out
-}
-
-// passOver says how to go on behind an event at which a worker halted.
-func passOver(stream, processor, event string) string {
-	return fmt.Sprintf("mend what fails and start a worker, or pass the event over, unprocessed, while none runs: processor reset %s/%s --to %s", stream, processor, event)
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -40,22 +39,22 @@ type command struct {
 // an error.
 type action struct {
 	on func(c *command) string // what it is about, for the audit
-	do func(ctx context.Context, c *store.Client, cmd *command) (string, error)
+	do doer
 }
 
 var actions = map[string]action{
-	"pause":       {ofScope, setRule(rules.Pause)},
-	"block":       {ofScope, setRule(rules.Block)},
-	"resume":      {ofScope, removeRule(rules.Pause)},
-	"unblock":     {ofScope, removeRule(rules.Block)},
-	"release":     {ofPartition, resume},
-	"replay":      {ofProcessor, replay},
-	"retry-dead":  {ofProcessor, retryDead},
-	"drop":        {ofProcessor, dropDead},
-	"retry-now":   {ofProcessor, changeParked("due now", operate.RetryNow)},
-	"drop-parked": {ofProcessor, changeParked("given up", operate.DropParked)},
-	"cancel":      {ofStream, changeDelayed("cancelled", (*store.Client).Cancel)},
-	"fire":        {ofStream, changeDelayed("due now", (*store.Client).Fire)},
+	"pause":       {ofScope, setRule(admin.RulePause)},
+	"block":       {ofScope, setRule(admin.RuleBlock)},
+	"resume":      {ofScope, removeRule(admin.RulePause)},
+	"unblock":     {ofScope, removeRule(admin.RuleBlock)},
+	"release":     {ofPartition, release},
+	"replay":      {ofProcessor, changeLetters("replayed", replay)},
+	"retry-dead":  {ofProcessor, changeLetters("retried", (*admin.DeadLetters).Retry)},
+	"drop":        {ofProcessor, changeLetters("dropped", (*admin.DeadLetters).Drop)},
+	"retry-now":   {ofProcessor, changeParked("due now", (*admin.Parked).Retry)},
+	"drop-parked": {ofProcessor, changeParked("given up", (*admin.Parked).Drop)},
+	"cancel":      {ofStream, changeDelayed("cancelled", (*admin.Delayed).Cancel)},
+	"fire":        {ofStream, changeDelayed("due now", (*admin.Delayed).Fire)},
 }
 
 func ofScope(c *command) string     { return c.Scope }
@@ -110,13 +109,13 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionPatience)
 	defer cancel()
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(actionPatience + writePatience))
-	code, out := audited(ctx, c, name, todo, cmd)
+	code, out := d.audited(ctx, c, name, todo, cmd)
 	answer(w, code, out)
 }
 
 // audited does something between two notes in the audit stream; without the first it is
 // not done.
-func audited(ctx context.Context, c *store.Client, name string, todo action, cmd *command) (int, outcome) {
+func (d *dashboard) audited(ctx context.Context, c *store.Client, name string, todo action, cmd *command) (int, outcome) {
 	id, err := c.BeginAudit(ctx, store.Audit{
 		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
 	})
@@ -124,7 +123,7 @@ func audited(ctx context.Context, c *store.Client, name string, todo action, cmd
 		return http.StatusBadGateway, outcome{Error: "nothing was done, since it could not be noted: " + err.Error()}
 	}
 	code, out, end := http.StatusOK, outcome{}, store.Audit{Of: id, Outcome: "done"}
-	out.Result, err = todo.do(ctx, c, cmd)
+	out.Result, err = todo.do(ctx, d.admin, cmd)
 	if end.Result = out.Result; err != nil {
 		code, out.Error, end.Outcome = codeOf(err), err.Error(), "failed"
 		end.Result = strings.TrimPrefix(out.Result+"; "+out.Error, "; ")

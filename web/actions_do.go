@@ -3,21 +3,23 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
-	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
-	"github.com/runnel-go/runnel/internal/rules"
-	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/words"
 )
 
-func setRule(kind rules.Kind) func(context.Context, *store.Client, *command) (string, error) {
-	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-		scope, err := rules.ParseScope(cmd.Scope)
+// A doer does what a command says, and tells what was done.
+type doer func(ctx context.Context, c *admin.Client, cmd *command) (string, error)
+
+func setRule(kind admin.RuleKind) doer {
+	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
+		scope, err := admin.ParseScope(cmd.Scope)
 		if err != nil {
 			return "", badRequest("%v", err)
 		}
@@ -27,51 +29,53 @@ func setRule(kind rules.Kind) func(context.Context, *store.Client, *command) (st
 				return "", badRequest("%q is no time, such as 10m", cmd.For)
 			}
 		}
-		r := rules.Rule{Kind: kind, Scope: scope, Who: cmp.Or(cmd.Who, "dashboard") + "@" + cmd.from, Why: cmd.Why}
-		change, err := c.SetRule(ctx, r, lasts)
+		change, err := c.SetRule(ctx, kind, scope, &admin.RuleOptions{Who: cmp.Or(cmd.Who, "dashboard") + "@" + cmd.from, Why: cmd.Why, For: lasts})
 		if err != nil {
 			return "", err
 		}
-		r.At, r.Until = change.At, change.Until
-		return r.String(), nil
+		return change.Rule.String(), nil
 	}
 }
 
-func removeRule(kind rules.Kind) func(context.Context, *store.Client, *command) (string, error) {
-	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-		scope, err := rules.ParseScope(cmd.Scope)
+func removeRule(kind admin.RuleKind) doer {
+	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
+		scope, err := admin.ParseScope(cmd.Scope)
 		if err != nil {
 			return "", badRequest("%v", err)
 		}
 		change, err := c.RemoveRule(ctx, kind, scope)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", err
-		case !change.Was:
-			return fmt.Sprintf("there was no %s of %s", kind, scope), nil
 		}
-		return fmt.Sprintf("the %s of %s is removed", kind, scope), nil
+		return change.Removed(), nil
 	}
 }
 
-func resume(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-	p, err := placeOf(ctx, c, cmd.Processor)
+func release(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
+	stream, processor, err := processorIn(cmd)
 	if err != nil {
 		return "", err
 	}
-	if cmd.Partition == nil || *cmd.Partition < 0 || *cmd.Partition >= p.meta.Partitions {
+	if cmd.Partition == nil {
 		return "", badRequest("which partition?")
 	}
-	q, ok, err := c.ReleaseQuarantine(ctx, c.Partition(p.stream, p.processor, *cmd.Partition), cmd.Skip)
+	done, err := c.Release(ctx, stream, processor, *cmd.Partition, cmd.Skip)
 	switch {
 	case err != nil:
 		return "", err
-	case !ok:
-		return "", &requestError{http.StatusConflict, "it is not quarantined"}
 	case cmd.Skip:
-		return "resumed, event " + entryid.EventID(*cmd.Partition, q.Event) + " is passed over", nil
+		return "resumed, event " + done.Event + " is passed over", nil
 	}
 	return "resumed", nil
+}
+
+// processorIn reads the STREAM/PROCESSOR of a command.
+func processorIn(cmd *command) (stream, processor string, err error) {
+	stream, processor, ok := strings.Cut(cmd.Processor, "/")
+	if !ok || stream == "" || processor == "" {
+		return "", "", badRequest("which processor? say STREAM/PROCESSOR")
+	}
+	return stream, processor, nil
 }
 
 // chosen are those of a list that a command names. It is an error if none is there.
@@ -88,124 +92,95 @@ func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 	return out, nil
 }
 
-// partitionsIn are those that the IDs of a command name, which must be of the stream.
-func partitionsIn(cmd *command, meta store.Meta) ([]int, error) {
-	var numbers []int
+// among is a filter for the partitions that the IDs of a command name, which must be of the stream.
+func among(ctx context.Context, c *admin.Client, cmd *command, stream string) (*admin.Filter, error) {
+	st, err := c.Stream(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	f := &admin.Filter{}
 	for _, id := range cmd.IDs {
 		n, _, ok := entryid.ParseEventID(id)
-		if !ok || n >= meta.Partitions {
+		if !ok || n >= st.Partitions {
 			return nil, badRequest("%q is no event, such as 3/1767225600000-0", id)
 		}
-		if !slices.Contains(numbers, n) {
-			numbers = append(numbers, n)
+		if !slices.Contains(f.Partitions, n) {
+			f.Partitions = append(f.Partitions, n)
 		}
 	}
-	if len(numbers) == 0 {
+	if len(f.Partitions) == 0 {
 		return nil, badRequest("which events?")
 	}
-	slices.Sort(numbers)
-	return numbers, nil
+	slices.Sort(f.Partitions)
+	return f, nil
 }
 
-// letters are the dead letters that a command names.
-func letters(ctx context.Context, c *store.Client, cmd *command) (place, []inspect.DeadState, error) {
-	p, err := placeOf(ctx, c, cmd.Processor)
-	if err != nil {
-		return p, nil, err
-	}
-	partitions, err := partitionsIn(cmd, p.meta)
-	if err != nil {
-		return p, nil, err
-	}
-	all, err := inspect.Dead(ctx, c, p.stream, p.processor, inspect.Filter{Partitions: partitions}, false)
-	if err != nil {
-		return p, nil, err
-	}
-	some, err := chosen(cmd, all, func(d *inspect.DeadState) string { return d.ID })
-	return p, some, err
-}
-
-func replay(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-	p, some, err := letters(ctx, c, cmd)
-	if err != nil {
-		return "", err
-	}
-	done, err := operate.Replay(ctx, c, p.processor, some, operate.Back(p.stream), false)
-	return count(len(done), "dead letter") + " replayed", err
-}
-
-func retryDead(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-	p, some, err := letters(ctx, c, cmd)
-	if err != nil {
-		return "", err
-	}
-	done, err := operate.Retry(ctx, c, p.stream, p.processor, some, p.meta.MaxLen)
-	return count(len(done), "dead letter") + " retried", err
-}
-
-func dropDead(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-	p, some, err := letters(ctx, c, cmd)
-	if err != nil {
-		return "", err
-	}
-	n, err := operate.Drop(ctx, c, p.stream, p.processor, some)
-	return count(n, "dead letter") + " dropped", err
-}
-
-func changeParked(did string, change operate.ParkedChange) func(context.Context, *store.Client, *command) (string, error) {
-	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-		p, err := placeOf(ctx, c, cmd.Processor)
+// changeLetters does something with the dead letters that a command names.
+func changeLetters[T any](did string, change func(*admin.DeadLetters, context.Context, []admin.DeadLetter) ([]T, error)) doer {
+	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
+		stream, processor, err := processorIn(cmd)
 		if err != nil {
 			return "", err
 		}
-		partitions, err := partitionsIn(cmd, p.meta)
+		f, err := among(ctx, c, cmd, stream)
 		if err != nil {
 			return "", err
 		}
-		all, err := inspect.Retries(ctx, c, p.stream, p.processor, inspect.Filter{Partitions: partitions})
+		dead := c.DeadLetters(stream, processor)
+		all, err := dead.List(ctx, f)
 		if err != nil {
 			return "", err
 		}
-		some, err := chosen(cmd, all, func(s *inspect.RetryState) string { return s.Event })
+		some, err := chosen(cmd, all, func(d *admin.DeadLetter) string { return d.ID })
 		if err != nil {
 			return "", err
 		}
-		done, err := operate.ChangeParked(ctx, c, p.stream, p.processor, some, change)
-		return count(len(done), "event") + " " + did, err
+		done, err := change(dead, ctx, some)
+		return words.Plural(len(done), "dead letter") + " " + did, err
 	}
 }
 
-func changeDelayed(did string, change func(*store.Client, context.Context, string, int, string) (bool, error)) func(context.Context, *store.Client, *command) (string, error) {
-	return func(ctx context.Context, c *store.Client, cmd *command) (string, error) {
-		meta, err := streamOf(ctx, c, cmd.Stream)
+func replay(d *admin.DeadLetters, ctx context.Context, letters []admin.DeadLetter) ([]admin.Replayed, error) {
+	return d.Replay(ctx, letters, nil)
+}
+
+func changeParked(did string, change func(*admin.Parked, context.Context, []admin.ParkedEvent) ([]admin.ParkedEvent, error)) doer {
+	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
+		stream, processor, err := processorIn(cmd)
 		if err != nil {
 			return "", err
 		}
-		done := 0
-		for _, id := range cmd.IDs {
-			partition, n, ok := store.ParseDelayedID(id)
-			if !ok || partition >= meta.Partitions {
-				return "", badRequest("%q is no delayed event, such as 3/0000000000000042", id)
-			}
-			waited, err := change(c, ctx, cmd.Stream, partition, n)
-			if err != nil {
-				return count(done, "event") + " " + did, err
-			}
-			if waited {
-				done++
-			}
+		f, err := among(ctx, c, cmd, stream)
+		if err != nil {
+			return "", err
 		}
-		if done == 0 {
+		parked := c.Parked(stream, processor)
+		all, err := parked.List(ctx, f)
+		if err != nil {
+			return "", err
+		}
+		some, err := chosen(cmd, all, func(e *admin.ParkedEvent) string { return e.Event })
+		if err != nil {
+			return "", err
+		}
+		done, err := change(parked, ctx, some)
+		return words.Plural(len(done), "event") + " " + did, err
+	}
+}
+
+func changeDelayed(did string, change func(*admin.Delayed, context.Context, ...string) ([]string, error)) doer {
+	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
+		if cmd.Stream == "" {
+			return "", badRequest("which stream?")
+		}
+		done, err := change(c.Delayed(cmd.Stream), ctx, cmd.IDs...)
+		var bad *admin.DelayedIDError
+		switch {
+		case errors.As(err, &bad):
+			return "", badRequest("%v", err)
+		case err == nil && len(done) == 0:
 			return "", &requestError{http.StatusConflict, "none of them waits any more"}
 		}
-		return count(done, "event") + " " + did, nil
+		return words.Plural(len(done), "event") + " " + did, err
 	}
-}
-
-// count is "1 event" or "2 events".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

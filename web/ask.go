@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
-	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -79,8 +79,19 @@ func codeOf(err error) int {
 	if errors.As(err, &bad) {
 		return bad.code
 	}
-	if several := (*inspect.AmbiguousError)(nil); errors.As(err, &several) {
+	var (
+		several *admin.AmbiguousError
+		missing *admin.NotFoundError
+		free    *admin.NotQuarantinedError
+		beyond  *admin.PartitionError
+	)
+	switch {
+	case errors.As(err, &several), errors.As(err, &beyond):
 		return http.StatusBadRequest
+	case errors.As(err, &missing):
+		return http.StatusNotFound
+	case errors.As(err, &free):
+		return http.StatusConflict
 	}
 	return http.StatusBadGateway // Redis
 }

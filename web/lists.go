@@ -9,9 +9,10 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/operate"
+	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -48,7 +49,7 @@ func cut(s string, most int) text {
 
 // A reading makes records readable, as far as they are shown.
 type reading struct {
-	*operate.Reading
+	*records.Decoder
 	one *sync.Mutex
 }
 
@@ -57,11 +58,11 @@ func (d *dashboard) reading(stream string, meta store.Meta) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reading{operate.NewReading(stream, meta, declared).Within(decodedInList), &d.decoding}, nil
+	return &reading{records.NewDecoder(stream, meta, declared).Within(decodedInList), &d.decoding}, nil
 }
 
 // alone is for a single record, of which more is shown.
-func (r *reading) alone() { r.Reading = r.Within(decodedAlone) }
+func (r *reading) alone() { r.Decoder = r.Within(decodedAlone) }
 
 // record is a record as it is shown, or why it cannot be. All requests together decode one at a time.
 func (r *reading) record(ctx context.Context, e redisconn.Entry, most int) (*text, string) {
@@ -155,8 +156,8 @@ func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request
 }
 
 // filterOf reads what chooses events that were moved aside.
-func filterOf(r *http.Request, meta store.Meta) (inspect.Filter, error) {
-	f := inspect.Filter{Key: keyOf(r), ID: idOf(r), Error: r.URL.Query().Get("error")}
+func filterOf(r *http.Request, meta store.Meta) (admin.Filter, error) {
+	f := admin.Filter{Key: keyOf(r), ID: idOf(r), Error: r.URL.Query().Get("error")}
 	var err, limitErr error
 	f.Partitions, err = partitionsOf(r, meta)
 	f.Limit, limitErr = limitOf(r)
@@ -179,7 +180,7 @@ func asked[T any](list []T, limit int) listedAside[T] {
 
 // A letter is a dead letter; alone it has its fields.
 type letter struct {
-	inspect.DeadState
+	admin.DeadLetter
 	Record *text           `json:"record,omitempty"`
 	Err    string          `json:"err,omitempty"`
 	Fields map[string]text `json:"fields,omitempty"`
@@ -196,7 +197,12 @@ func (d *dashboard) dead(ctx context.Context, c *store.Client, r *http.Request) 
 	}
 	alone, limit := f.ID != "", f.Limit
 	f.Limit++
-	states, err := inspect.Dead(ctx, c, p.stream, p.processor, f, alone)
+	dead := d.admin.DeadLetters(p.stream, p.processor)
+	list := dead.List
+	if alone {
+		list = dead.Read
+	}
+	states, err := list(ctx, &f)
 	if err != nil {
 		return nil, err
 	}
@@ -209,14 +215,14 @@ func (d *dashboard) dead(ctx context.Context, c *store.Client, r *http.Request) 
 	}
 	letters := make([]letter, len(states))
 	for i, s := range states {
-		letters[i] = letter{DeadState: s}
+		letters[i] = letter{DeadLetter: s}
 		if !alone {
 			letters[i].Error, letters[i].Key = cut(s.Error, recordInList).Text, cut(s.Key, recordInList).Text
 			continue
 		}
-		letters[i].Record, letters[i].Err = look.record(ctx, s.Entry, recordAlone)
+		letters[i].Record, letters[i].Err = look.record(ctx, redisconn.Entry{ID: s.ID, Values: s.Fields}, recordAlone)
 		letters[i].Fields = map[string]text{}
-		for name, value := range s.Entry.Values {
+		for name, value := range s.Fields {
 			letters[i].Fields[name] = cut(fmt.Sprint(value), recordInList)
 		}
 	}
@@ -234,7 +240,7 @@ func (d *dashboard) parked(ctx context.Context, c *store.Client, r *http.Request
 	}
 	limit := f.Limit
 	f.Limit++
-	states, err := inspect.Retries(ctx, c, p.stream, p.processor, f)
+	states, err := d.admin.Parked(p.stream, p.processor).List(ctx, &f)
 	for i := range states {
 		states[i].Error, states[i].Key = cut(states[i].Error, recordInList).Text, cut(states[i].Key, recordInList).Text
 	}
@@ -243,7 +249,7 @@ func (d *dashboard) parked(ctx context.Context, c *store.Client, r *http.Request
 
 // A delayedEvent is an event that waits for its time.
 type delayedEvent struct {
-	inspect.DelayedState
+	admin.DelayedEvent
 	Record *text  `json:"record,omitempty"`
 	Err    string `json:"err,omitempty"`
 }
@@ -253,7 +259,7 @@ func (d *dashboard) delayed(ctx context.Context, c *store.Client, r *http.Reques
 	if err != nil {
 		return nil, err
 	}
-	states, err := inspect.Delayed(ctx, c, a.stream, a.partitions, a.limit+1, listBytes)
+	states, err := d.admin.Delayed(a.stream).List(ctx, &admin.DelayedFilter{Partitions: a.partitions, Limit: a.limit + 1, MaxBytes: listBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -263,13 +269,14 @@ func (d *dashboard) delayed(ctx context.Context, c *store.Client, r *http.Reques
 	}
 	events := make([]delayedEvent, len(states))
 	for i, s := range states {
-		events[i] = delayedEvent{DelayedState: s}
-		if s.Entry.Values == nil {
+		events[i] = delayedEvent{DelayedEvent: s}
+		if s.Fields == nil {
 			events[i].Err = fmt.Sprintf("it has %d bytes, too many for a list", s.Bytes)
 			continue
 		}
-		events[i].Record, events[i].Err = look.record(ctx, s.Entry, recordInList)
-		if key, ok := look.key(ctx, s.Entry); ok {
+		entry := redisconn.Entry{ID: s.ID, Values: s.Fields}
+		events[i].Record, events[i].Err = look.record(ctx, entry, recordInList)
+		if key, ok := look.key(ctx, entry); ok {
 			events[i].Key = cut(store.KeyText(key), recordInList).Text
 		}
 	}

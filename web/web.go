@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/metrics"
@@ -84,7 +85,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 	if err := opts.Check(); err != nil {
 		panic("web: " + err.Error())
 	}
-	d := &dashboard{app: app.Name(), reg: appview.Of(app)}
+	d := &dashboard{app: app.Name(), reg: appview.Of(app), admin: admin.New(app)}
 	if opts != nil {
 		d.opts = *opts
 	}
@@ -102,6 +103,7 @@ func Handler(app *runnel.App, opts *Options) http.Handler {
 type dashboard struct {
 	app      string
 	reg      *appview.View
+	admin    *admin.Client
 	opts     Options
 	hub      *hub
 	guard    *guard

@@ -24,7 +24,7 @@ const (
 type Back struct {
 	client *store.Client
 	parts  []*backed
-	pace   pace
+	pace   Pace
 	stock  stock
 }
 
@@ -81,7 +81,7 @@ func (b *Back) fill(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := b.pace.next(len(empty) * backMost)
+		n := b.pace.Next(len(empty) * backMost)
 		some := empty[:min(len(empty), n, backLogs)]
 		if err := b.read(ctx, some, n/len(some)); err != nil {
 			return err
@@ -117,6 +117,6 @@ func (b *Back) read(ctx context.Context, some []*backed, most int) error {
 		}
 		p.dry = p.dry || p.from == "0-0"
 	}
-	b.pace.came(read, bytes)
+	b.pace.Came(read, bytes)
 	return nil
 }

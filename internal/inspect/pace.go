@@ -15,18 +15,18 @@ const (
 	heldBytes = 16 << 20 // of entries that were read and not yet returned
 )
 
-// A pace says how many entries to read in a round trip, by the size of those that came before: their
+// A Pace says how many entries to read in a round trip, by the size of those that came before: their
 // payloads are other people's, and may have megabytes.
-type pace struct{ room int }
+type Pace struct{ room int }
 
-// next returns how many entries may be read, at most so many.
-func (p *pace) next(most int) int {
+// Next returns how many entries may be read, at most so many.
+func (p *Pace) Next(most int) int {
 	p.room = cmp.Or(p.room, firstTrip)
 	return min(p.room, most)
 }
 
-// came notes what a round trip brought.
-func (p *pace) came(entries int, bytes int64) {
+// Came notes what a round trip brought.
+func (p *Pace) Came(entries int, bytes int64) {
 	p.room *= 8
 	if bytes > tripBytes/2 {
 		p.room = max(1, int(int64(entries)*tripBytes/bytes))
@@ -42,7 +42,7 @@ type stock struct {
 
 // put returns the entry, or, where too much is held already, nothing but its ID.
 func (s *stock) put(e redisconn.Entry) redisconn.Entry {
-	n := bytesOf(e.Values)
+	n := Bytes(e.Values)
 	if s.held+n > cmp.Or(s.most, heldBytes) {
 		return redisconn.Entry{ID: e.ID}
 	}
@@ -53,7 +53,7 @@ func (s *stock) put(e redisconn.Entry) redisconn.Entry {
 // take returns an entry that was put, which is read again if it was not held.
 func (s *stock) take(ctx context.Context, c *store.Client, log string, e redisconn.Entry) (redisconn.Entry, error) {
 	if e.Values != nil {
-		s.held -= bytesOf(e.Values)
+		s.held -= Bytes(e.Values)
 		return e, nil
 	}
 	again, err := c.Redis().XRangeN(ctx, log, e.ID, e.ID, 1).Result()
@@ -66,7 +66,8 @@ func (s *stock) take(ctx context.Context, c *store.Client, log string, e redisco
 	return e, nil
 }
 
-func bytesOf(values map[string]any) (n int64) {
+// Bytes returns how many bytes the values of an entry and their names have.
+func Bytes(values map[string]any) (n int64) {
 	for name, value := range values {
 		text, _ := value.(string)
 		n += int64(len(name) + len(text))
@@ -76,7 +77,7 @@ func bytesOf(values map[string]any) (n int64) {
 
 func bytesOfAll(entries []redisconn.Entry) (n int64) {
 	for _, e := range entries {
-		n += bytesOf(e.Values)
+		n += Bytes(e.Values)
 	}
 	return n
 }

@@ -27,7 +27,7 @@ type Tail struct {
 	reader *redisconn.Reader
 	stream string
 	parts  []*tailed
-	pace   pace
+	pace   Pace
 	stock  stock
 	ready  byFirst // those of the partitions that have entries
 }
@@ -153,7 +153,7 @@ func (t *Tail) fill(ctx context.Context) error {
 			return nil
 		}
 		wanted := append(empty, few...)
-		if err := t.read(ctx, wanted[:t.pace.next(len(wanted))], 0); err != nil {
+		if err := t.read(ctx, wanted[:t.pace.Next(len(wanted))], 0); err != nil {
 			return err
 		}
 	}
@@ -165,13 +165,13 @@ func (t *Tail) read(ctx context.Context, parts []*tailed, wait time.Duration) er
 		logs[i], after[i], byLog[p.log] = p.log, p.after, p
 		p.dry = true
 	}
-	page := max(1, t.pace.next(tailPage*len(parts))/len(parts))
+	page := max(1, t.pace.Next(tailPage*len(parts))/len(parts))
 	chunks, err := t.reader.Follow(ctx, logs, after, page, wait)
 	if err != nil {
 		return fmt.Errorf("read %d partitions: %w", len(parts), err)
 	}
 	read, bytes := 0, int64(0)
-	defer func() { t.pace.came(read, bytes) }()
+	defer func() { t.pace.Came(read, bytes) }()
 	for _, c := range chunks {
 		p := byLog[c.Key]
 		had := len(p.entries)

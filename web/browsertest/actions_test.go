@@ -31,7 +31,7 @@ func TestActions(t *testing.T) {
 	s, b := filled(t)
 	b.open(s.url + "/#/dead/orders/invoices")
 	b.await("dead letters", `document.querySelectorAll("tr[data-letter]").length === 2`)
-	letters, err := inspect.Dead(t.Context(), s.client, "orders", "invoices", inspect.Filter{Partitions: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}, false)
+	letters, err := s.letters().List(t.Context(), nil)
 	s.must(err)
 	appended := s.state().Streams[1].Appended
 

@@ -9,8 +9,6 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-
-	"github.com/runnel-go/runnel/internal/inspect"
 )
 
 // call is what a function of a file of the page comes to.
@@ -59,13 +57,10 @@ func TestListsAfterFailures(t *testing.T) {
 	b.open(s.url + "/#/dead/orders/invoices")
 	b.await("dead letters", `document.querySelectorAll("tr[data-letter]").length === 2`)
 	b.click(`tr[data-letter] input`)
-	for n := range 16 { // somebody else drops them
-		letters, err := inspect.Dead(t.Context(), s.client, "orders", "invoices", inspect.Filter{Partitions: []int{n}}, false)
-		s.must(err)
-		for _, d := range letters {
-			s.must(s.client.DropDead(t.Context(), s.client.Partition("orders", "invoices", n), []string{d.Letter}))
-		}
-	}
+	letters, err := s.letters().List(t.Context(), nil)
+	s.must(err)
+	_, err = s.letters().Drop(t.Context(), letters) // somebody else does
+	s.must(err)
 	b.click("Drop 1")
 	b.confirm(token, "", "Drop for good")
 	b.await("an error", `document.querySelector("dialog .trouble")?.textContent === "none of them is there any more"`)

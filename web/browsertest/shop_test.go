@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/keys"
@@ -51,6 +52,11 @@ type streams struct {
 }
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// letters are the dead letters of orders/invoices.
+func (s *shop) letters() *admin.DeadLetters {
+	return admin.New(s.app).DeadLetters("orders", "invoices")
+}
 
 // register makes the app as each of its workers does.
 func (s *shop) register(worker string) (*runnel.App, streams) {

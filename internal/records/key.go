@@ -1,4 +1,4 @@
-package operate
+package records
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package operate
+package records
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Reading makes the entries of a stream readable: by the app's types, or without
+// A Decoder makes the entries of a stream readable: by the app's types, or without
 // them as far as the metadata tells. It may be used concurrently.
-type Reading struct {
+type Decoder struct {
 	typed *appview.Stream // nil: no types
 	meta  store.Meta
 	name  string
@@ -26,39 +26,39 @@ type Reading struct {
 // defaultLimit is what a record may take where no app tells how much.
 const defaultLimit = 64 << 20
 
-// NewReading reads a stream with this metadata. The stream is one of those that the
+// NewDecoder reads a stream with this metadata. The stream is one of those that the
 // app declared, if it is among them.
-func NewReading(stream string, meta store.Meta, declared []*appview.Stream) *Reading {
-	r := &Reading{meta: meta, name: stream, limit: defaultLimit}
+func NewDecoder(stream string, meta store.Meta, declared []*appview.Stream) *Decoder {
+	d := &Decoder{meta: meta, name: stream, limit: defaultLimit}
 	if i := slices.IndexFunc(declared, func(st *appview.Stream) bool { return st.Name == stream }); i >= 0 {
-		r.typed, r.limit = declared[i], declared[i].MaxRecord
+		d.typed, d.limit = declared[i], declared[i].MaxRecord
 	}
-	return r
+	return d
 }
 
-// Within returns a Reading of records that take at most limit bytes, or what the app says if that
+// Within returns a Decoder of records that take at most limit bytes, or what the app says if that
 // is less. Others are an error with codec.ErrTooLarge.
-func (r *Reading) Within(limit int64) *Reading {
-	less := *r
-	less.limit = min(r.limit, limit)
+func (d *Decoder) Within(limit int64) *Decoder {
+	less := *d
+	less.limit = min(d.limit, limit)
 	return &less
 }
 
 // Record is the record of an entry as JSON on one line.
-func (r *Reading) Record(e redisconn.Entry) (json.RawMessage, error) {
-	if r.typed != nil {
-		record, err := r.typed.Decode(e, r.limit)
+func (d *Decoder) Record(e redisconn.Entry) (json.RawMessage, error) {
+	if d.typed != nil {
+		record, err := d.typed.Decode(e, d.limit)
 		if err != nil {
 			return nil, err
 		}
 		return compact(record)
 	}
 	if text, ok := e.Values[store.JSONField].(string); ok {
-		return r.valid(text)
+		return d.valid(text)
 	}
 	data, ok := e.Values[store.PayloadField].(string)
 	switch {
-	case !ok && r.meta.Codec == codec.Fields.Name():
+	case !ok && d.meta.Codec == codec.Fields.Name():
 		fields := map[string]any{}
 		for name, value := range e.Values {
 			if !strings.HasPrefix(name, "__") {
@@ -68,40 +68,40 @@ func (r *Reading) Record(e redisconn.Entry) (json.RawMessage, error) {
 		return compact(fields)
 	case !ok:
 		return nil, fmt.Errorf("it has no field %q", store.PayloadField)
-	case r.meta.Codec == codec.JSON.Name():
-		return r.valid(data)
-	case TextCodec(r.meta) != nil:
+	case d.meta.Codec == codec.JSON.Name():
+		return d.valid(data)
+	case TextCodec(d.meta) != nil:
 		var record json.RawMessage
-		_, err := TextCodec(r.meta).DecodeLimited([]byte(data), &record, r.limit)
+		_, err := TextCodec(d.meta).DecodeLimited([]byte(data), &record, d.limit)
 		return record, err
-	case r.meta.Codec == codec.MsgPack.Name():
+	case d.meta.Codec == codec.MsgPack.Name():
 		var record any
-		if _, err := codec.MsgPack.(codec.LimitedCodec).DecodeLimited([]byte(data), &record, r.limit); err != nil {
+		if _, err := codec.MsgPack.(codec.LimitedCodec).DecodeLimited([]byte(data), &record, d.limit); err != nil {
 			return nil, err
 		}
 		return compact(record)
 	}
-	return nil, fmt.Errorf("only the app knows the codec %q", r.meta.Codec)
+	return nil, fmt.Errorf("only the app knows the codec %q", d.meta.Codec)
 }
 
 // Key is the key of an entry, if it can be told.
-func (r *Reading) Key(e redisconn.Entry) (string, bool) {
+func (d *Decoder) Key(e redisconn.Entry) (string, bool) {
 	if key, ok := e.Values[store.KeyField].(string); ok {
 		return key, true
 	}
-	if r.typed != nil {
-		return r.typed.Key(e, r.limit)
+	if d.typed != nil {
+		return d.typed.Key(e, d.limit)
 	}
-	record, err := r.Record(e)
+	record, err := d.Record(e)
 	if err != nil {
 		return "", false
 	}
-	key, err := KeyOf(r.meta, record)
+	key, err := KeyOf(d.meta, record)
 	return key, err == nil
 }
 
-func (r *Reading) valid(text string) (json.RawMessage, error) {
-	if int64(len(text)) > r.limit {
+func (d *Decoder) valid(text string) (json.RawMessage, error) {
+	if int64(len(text)) > d.limit {
 		return nil, fmt.Errorf("%w: it has %d bytes", codec.ErrTooLarge, len(text))
 	}
 	var out bytes.Buffer
@@ -140,22 +140,22 @@ func compact(record any) (json.RawMessage, error) {
 }
 
 // Partition is where an entry belongs by its key, if that can be told.
-func (r *Reading) Partition(e redisconn.Entry) (int, bool) {
-	key, ok := r.Key(e)
+func (d *Decoder) Partition(e redisconn.Entry) (int, bool) {
+	key, ok := d.Key(e)
 	if !ok {
 		return 0, false
 	}
-	return r.PartitionOf(key)
+	return d.PartitionOf(key)
 }
 
 // PartitionOf is the partition of a key, if it can be told.
-func (r *Reading) PartitionOf(key string) (int, bool) {
-	if r.typed != nil {
-		return r.typed.Partition(key, r.meta.Partitions), true
+func (d *Decoder) PartitionOf(key string) (int, bool) {
+	if d.typed != nil {
+		return d.typed.Partition(key, d.meta.Partitions), true
 	}
-	partitioner, err := Partitioner(r.name, r.meta)
+	partitioner, err := Partitioner(d.name, d.meta)
 	if err != nil {
 		return 0, false
 	}
-	return partitioner.Func(key, r.meta.Partitions), true
+	return partitioner.Func(key, d.meta.Partitions), true
 }

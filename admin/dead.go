@@ -1,0 +1,229 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A DeadLetter is an event that a processor gave up. The fields of its entry are there
+// where they were asked for.
+type DeadLetter struct {
+	Partition int        `json:"partition"`
+	ID        string     `json:"id"`    // partition/ID of the dead letter
+	Event     string     `json:"event"` // partition/entry ID that the event had
+	Key       string     `json:"key"`   // for people
+	Reason    string     `json:"reason"`
+	Attempts  int        `json:"attempts"`
+	First     *time.Time `json:"first,omitempty"` // failure
+	Last      *time.Time `json:"last,omitempty"`  // failure
+	Died      time.Time  `json:"died"`
+	Error     string     `json:"error"`
+	Epoch     int64      `json:"epoch"`
+
+	KeyBytes string         `json:"-"` // the key as it is
+	Fields   map[string]any `json:"-"` // of the entry, each a string; nil in a list
+
+	letter, entry string // IDs without the partition
+}
+
+// DeadLetters are the dead letters of one processor.
+type DeadLetters struct {
+	c                 *core
+	stream, processor string
+}
+
+// DeadLetters returns those of a processor, which may be gone: they outlive it. It does no I/O.
+func (c *Client) DeadLetters(stream, processor string) *DeadLetters {
+	return &DeadLetters{&c.core, stream, processor}
+}
+
+// lettersPerTrip bounds how many dead letters, with their fields, are read at once.
+const lettersPerTrip = 200
+
+// List returns the dead letters that a filter chooses, in the order in which their events
+// had been appended, as far as the clock of their entry IDs tells; within a partition it
+// does so exactly.
+func (d *DeadLetters) List(ctx context.Context, f *Filter) ([]DeadLetter, error) {
+	return d.read(ctx, f, false)
+}
+
+// Read is List with the fields of the entries, which may be large.
+func (d *DeadLetters) Read(ctx context.Context, f *Filter) ([]DeadLetter, error) {
+	return d.read(ctx, f, true)
+}
+
+func (d *DeadLetters) read(ctx context.Context, by *Filter, fields bool) ([]DeadLetter, error) {
+	client, m, partitions, err := d.occupied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := by.in(d.stream, m)
+	if err != nil {
+		return nil, err
+	}
+	r := &letterReader{client: client, f: &f, fields: fields, chosen: []DeadLetter{}, looked: func(n int) { d.c.tell("dead letters looked at:", n, 0) }}
+	for _, n := range partitions {
+		if slices.Contains(f.Partitions, n) {
+			if err := r.read(ctx, client.Partition(d.stream, d.processor, n)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortStableFunc(r.chosen, byEvent)
+	if f.ID != "" && len(r.chosen) > 1 {
+		return nil, ambiguous(f.ID, r.chosen, func(d DeadLetter) string { return fmt.Sprintf("%s (event %s)", d.ID, d.Event) })
+	}
+	return atMost(&f, r.chosen), nil
+}
+
+// occupied are the partitions that have dead letters, and the stream's metadata. It is an
+// error that there is no such processor, unless it left any.
+func (d *DeadLetters) occupied(ctx context.Context) (*store.Client, store.Meta, []int, error) {
+	client, m, err := d.c.meta(ctx, d.stream)
+	if err != nil {
+		return nil, m, nil, err
+	}
+	some, err := occupied(ctx, client, d.stream, d.processor, allOf(m.Partitions), func(v store.View) bool { return v.Dead > 0 })
+	if err == nil && len(some) == 0 && !slices.Contains(m.Processors, d.processor) {
+		err = d.c.noProcessor(client, d.stream, d.processor, m)
+	}
+	return client, m, some, err
+}
+
+// A letterReader reads the dead letters that a filter chooses.
+type letterReader struct {
+	client *store.Client
+	f      *Filter
+	fields bool
+	looked func(int)
+	trips  inspect.Pace
+	seen   int
+	chosen []DeadLetter
+}
+
+func (r *letterReader) read(ctx context.Context, p store.Partition) error {
+	after := ""
+	if !r.f.Since.IsZero() {
+		after = fmt.Sprintf("%d-0", max(r.f.Since.UnixMilli(), 0))
+	}
+	for {
+		page := r.trips.Next(lettersPerTrip)
+		letters, err := r.client.DeadLetters(ctx, p, after, page)
+		if err != nil {
+			return err
+		}
+		bytes := int64(0)
+		for _, one := range letters {
+			bytes += inspect.Bytes(one.Entry.Values)
+			if !r.f.chooses([]string{one.ID, one.Entry.ID}, func(key string) bool { return key == one.Key }, one.Error, one.Reason) {
+				continue
+			}
+			if !r.fields {
+				one.Entry.Values = nil
+			}
+			r.chosen = append(r.chosen, letterOf(one))
+		}
+		if r.f.Limit > 0 && r.f.ID == "" && len(r.chosen) > 4*r.f.Limit { // so that memory does not hold all there are
+			slices.SortStableFunc(r.chosen, byEvent)
+			r.chosen = r.chosen[:r.f.Limit]
+		}
+		r.trips.Came(len(letters), bytes)
+		r.seen += len(letters)
+		r.looked(r.seen)
+		if len(letters) < page {
+			return nil
+		}
+		after = letters[len(letters)-1].ID
+	}
+}
+
+func byEvent(a, b DeadLetter) int { return oldest(a.entry, b.entry, a.Partition, b.Partition) }
+
+func letterOf(d store.DeadLetter) DeadLetter {
+	return DeadLetter{
+		Partition: d.Partition, ID: entryid.EventID(d.Partition, d.ID), Event: entryid.EventID(d.Partition, d.Entry.ID), letter: d.ID, entry: d.Entry.ID,
+		Key: store.KeyText(d.Key), KeyBytes: d.Key, Reason: d.Reason, Attempts: d.Attempts,
+		First: momentOf(d.First), Last: momentOf(d.Last), Died: entryid.Time(d.ID), Error: d.Error, Epoch: d.Epoch, Fields: d.Entry.Values,
+	}
+}
+
+// Newest returns the dead letter that died last, nil for none.
+func (d *DeadLetters) Newest(ctx context.Context) (newest *DeadLetter, err error) {
+	client, _, partitions, err := d.occupied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range partitions {
+		one, ok, err := client.LastDead(ctx, client.Partition(d.stream, d.processor, n))
+		if err != nil {
+			return nil, err
+		}
+		if ok && (newest == nil || entryid.Compare(one.ID, newest.letter) > 0) {
+			one.Entry.Values = nil
+			l := letterOf(one)
+			newest = &l
+		}
+	}
+	return newest, nil
+}
+
+// Retry gives dead letters back to their processor, in this order, and to no other processor
+// of the stream. Their events are parked, due at once, and attempted anew from attempt 1, in
+// their lanes: with OrderKey what comes later under their key waits for them. Whoever runs
+// the processor next runs them, also where it has no Retry; then OnError decides about those
+// that fail again. It leaves out what was dropped, replayed or retried meanwhile, and returns
+// the letters that were given back, also at an error; the others are as they were, and the
+// call may be repeated. As many events may be parked in a partition as MaxLen says.
+func (d *DeadLetters) Retry(ctx context.Context, letters []DeadLetter) ([]DeadLetter, error) {
+	client, m, err := d.c.meta(ctx, d.stream)
+	if err == nil && !slices.Contains(m.Processors, d.processor) {
+		err = fmt.Errorf("stream %s has no processor %s any more, so that nothing would run the events: Replay appends them again", d.stream, d.processor)
+	}
+	if err != nil {
+		return nil, err
+	}
+	done, owners := []DeadLetter{}, map[int]store.Partition{}
+	defer func() {
+		for _, p := range owners {
+			client.NotifyOwner(ctx, p)
+		}
+	}()
+	for _, l := range letters {
+		p := client.Partition(d.stream, d.processor, l.Partition)
+		ok, err := client.Revive(ctx, p, l.letter, m.MaxLen)
+		if err != nil {
+			return done, err
+		}
+		if ok {
+			done, owners[l.Partition] = append(done, l), p
+		}
+	}
+	return done, nil
+}
+
+// Drop deletes dead letters for good. It returns those that it deleted, also at an error.
+func (d *DeadLetters) Drop(ctx context.Context, letters []DeadLetter) ([]DeadLetter, error) {
+	client, err := d.c.app.Client()
+	if err != nil {
+		return nil, err
+	}
+	dropped := []DeadLetter{}
+	err = byPartition(ctx, letters, func(l DeadLetter) int { return l.Partition }, func(ctx context.Context, n int, some []DeadLetter) error {
+		ids := make([]string, len(some))
+		for i, l := range some {
+			ids[i] = l.letter
+		}
+		err := client.DropDead(ctx, client.Partition(d.stream, d.processor, n), ids)
+		if err == nil {
+			dropped = append(dropped, some...)
+		}
+		return err
+	})
+	return dropped, err
+}

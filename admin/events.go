@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A Filter chooses dead letters or parked events. A nil one, and each zero field, chooses all.
+type Filter struct {
+	Partitions []int
+	Key        *string
+
+	// ID is "partition/ID" of an event or of its dead letter, or the ID without the
+	// partition. The latter may be that of several, which is an *AmbiguousError.
+	ID    string
+	Since time.Time // when it became a dead letter; not of parked events
+	Error string    // a part of the error or the reason, in any case
+	Limit int       // at most so many, the oldest
+}
+
+// in returns the filter for a stream: with its partitions, and an ID without one.
+func (f *Filter) in(stream string, m store.Meta) (Filter, error) {
+	if f == nil {
+		f = &Filter{}
+	}
+	out := *f
+	if n, id, named := entryid.ParseEventID(f.ID); named {
+		if len(f.Partitions) > 0 && !slices.Contains(f.Partitions, n) {
+			return out, fmt.Errorf("event %s is of partition %d, which is not among %v", f.ID, n, f.Partitions)
+		}
+		out.ID, out.Partitions = id, []int{n}
+	}
+	if out.ID != "" && !wholeID.MatchString(out.ID) {
+		return out, fmt.Errorf("%q is no ID of an event, such as 3/1767225600000-0 or 1767225600000-0", f.ID)
+	}
+	var err error
+	out.Partitions, err = chosen(stream, m, out.Partitions)
+	return out, err
+}
+
+var wholeID = regexp.MustCompile(`^[0-9]+-[0-9]+$`)
+
+func (f *Filter) chooses(ids []string, hasKey func(string) bool, err, reason string) bool {
+	return (f.ID == "" || slices.Contains(ids, f.ID)) && (f.Key == nil || hasKey(*f.Key)) &&
+		(f.Error == "" || contains(err, f.Error) || contains(reason, f.Error))
+}
+
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// atMost cuts a list to the limit of the filter.
+func atMost[T any](f *Filter, list []T) []T {
+	if f.Limit > 0 && f.Limit < len(list) {
+		return list[:f.Limit]
+	}
+	return list
+}
+
+// An AmbiguousError says that an ID without a partition is that of several events.
+type AmbiguousError struct {
+	ID    string
+	Names []string // of the events, by partition/ID
+}
+
+// Error lists them.
+func (e *AmbiguousError) Error() string {
+	names, more := e.Names, ""
+	if len(names) > namedAtMost {
+		names, more = names[:namedAtMost], fmt.Sprintf(" and %d more", len(names)-namedAtMost)
+	}
+	return fmt.Sprintf("ID %s is that of %d events: %s%s; say which one, as it is listed", e.ID, len(e.Names), strings.Join(names, ", "), more)
+}
+
+// namedAtMost is how many events an error lists.
+const namedAtMost = 32
+
+func ambiguous[T any](id string, chosen []T, name func(T) string) error {
+	e := &AmbiguousError{ID: id}
+	for _, one := range chosen {
+		e.Names = append(e.Names, name(one))
+	}
+	return e
+}
+
+// oldest orders events as they were appended, as far as the clocks of their IDs tell.
+func oldest(a, b string, inA, inB int) int {
+	return cmp.Or(entryid.Compare(a, b), cmp.Compare(inA, inB))
+}
+
+// byPartition calls change for the events of each partition, in order of the partitions,
+// until one fails.
+func byPartition[T any](ctx context.Context, all []T, of func(T) int, change func(ctx context.Context, partition int, some []T) error) error {
+	groups := map[int][]T{}
+	var numbers []int
+	for _, one := range all {
+		n := of(one)
+		if groups[n] == nil {
+			numbers = append(numbers, n)
+		}
+		groups[n] = append(groups[n], one)
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		if err := change(ctx, n, groups[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func momentOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// States of a parked event.
+const (
+	ParkedRunning = "running" // an attempt has begun
+	ParkedWaiting = "waiting" // for its time
+	ParkedDue     = "due"     // for whoever owns the partition
+	ParkedBehind  = "behind"  // an event that is before it in its lane
+)
+
+// A ParkedEvent is an event that waits for another attempt, or behind one that does.
+type ParkedEvent struct {
+	Partition int        `json:"partition"`
+	Event     string     `json:"event"` // partition/entry ID
+	Key       string     `json:"key"`
+	State     string     `json:"state"`    // ParkedRunning and so on
+	Attempts  int        `json:"attempts"` // begun, and not ended by what is not its fault
+	At        *time.Time `json:"at,omitempty"`
+	In        int64      `json:"in"`              // ms until then, 0 if that is now
+	First     *time.Time `json:"first,omitempty"` // failure
+	Last      *time.Time `json:"last,omitempty"`  // failure
+	Error     string     `json:"error"`
+
+	id string // entry ID
+}
+
+// Parked are the parked events of one processor.
+type Parked struct {
+	c                 *core
+	stream, processor string
+}
+
+// Parked returns those of a processor. It does no I/O.
+func (c *Client) Parked(stream, processor string) *Parked { return &Parked{&c.core, stream, processor} }
+
+// List returns the parked events that a filter chooses, in the order in which they had been
+// appended, as far as the clock of their entry IDs tells; within a partition exactly.
+func (p *Parked) List(ctx context.Context, by *Filter) ([]ParkedEvent, error) {
+	client, m, err := p.c.registered(ctx, p.stream, p.processor)
+	if err != nil {
+		return nil, err
+	}
+	f, err := by.in(p.stream, m)
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := occupied(ctx, client, p.stream, p.processor, f.Partitions, func(v store.View) bool { return v.Parked > 0 })
+	if err != nil {
+		return nil, err
+	}
+	chosen, looked := []ParkedEvent{}, 0
+	for _, n := range partitions {
+		states, now, err := client.Retries(ctx, client.Partition(p.stream, p.processor, n))
+		if err != nil {
+			return nil, err
+		}
+		heads := map[string]string{} // the first event of each lane
+		for _, s := range states {
+			if heads[s.Lane] == "" {
+				heads[s.Lane] = s.ID
+			}
+			if f.chooses([]string{s.ID}, s.HasKey, s.Error, s.Reason) {
+				chosen = append(chosen, parkedOf(n, s, heads[s.Lane] == s.ID, now))
+			}
+		}
+		looked += len(states)
+		p.c.tell("parked events looked at:", looked, 0)
+	}
+	slices.SortStableFunc(chosen, func(a, b ParkedEvent) int { return oldest(a.id, b.id, a.Partition, b.Partition) })
+	if f.ID != "" && len(chosen) > 1 {
+		return nil, ambiguous(f.ID, chosen, func(e ParkedEvent) string { return e.Event })
+	}
+	return atMost(&f, chosen), nil
+}
+
+func parkedOf(partition int, s store.RetryState, head bool, now time.Time) ParkedEvent {
+	e := ParkedEvent{
+		Partition: partition, id: s.ID, Event: entryid.EventID(partition, s.ID), Key: s.Key, State: ParkedDue, Attempts: s.Counted(),
+		First: fromMilli(s.First), Last: fromMilli(s.Last), Error: s.Error,
+	}
+	switch wait := entryid.MomentOf(s.At).Sub(now); {
+	case s.Running:
+		e.State = ParkedRunning
+	case !head:
+		e.State = ParkedBehind
+	case wait > 0:
+		e.State, e.At, e.In = ParkedWaiting, fromMilli(s.At), wait.Milliseconds()
+	}
+	return e
+}
+
+func fromMilli(ms int64) *time.Time {
+	if ms == 0 {
+		return nil
+	}
+	t := entryid.MomentOf(ms)
+	return &t
+}
+
+// Retry lets events run without waiting any longer. It returns, also at an error, those that
+// it made due: not those that run, are behind another one, or are gone.
+func (p *Parked) Retry(ctx context.Context, events []ParkedEvent) ([]ParkedEvent, error) {
+	return p.change(ctx, events, (*store.Client).RetryNow)
+}
+
+// Drop gives events up for good; they leave no dead letter. It returns those that it gave
+// up, also at an error.
+func (p *Parked) Drop(ctx context.Context, events []ParkedEvent) ([]ParkedEvent, error) {
+	return p.change(ctx, events, func(c *store.Client, ctx context.Context, in store.Partition, ids []string) ([]string, error) {
+		if err := c.DropParked(ctx, in, ids); err != nil {
+			return nil, err
+		}
+		return ids, nil
+	})
+}
+
+func (p *Parked) change(ctx context.Context, events []ParkedEvent, change func(*store.Client, context.Context, store.Partition, []string) ([]string, error)) ([]ParkedEvent, error) {
+	client, err := p.c.app.Client()
+	if err != nil {
+		return nil, err
+	}
+	done := []ParkedEvent{}
+	err = byPartition(ctx, events, func(e ParkedEvent) int { return e.Partition }, func(ctx context.Context, n int, some []ParkedEvent) error {
+		ids := make([]string, len(some))
+		for i, e := range some {
+			ids[i] = e.id
+		}
+		changed, err := change(client, ctx, client.Partition(p.stream, p.processor, n), ids)
+		was := map[string]bool{}
+		for _, id := range changed {
+			was[id] = true
+		}
+		for _, e := range some {
+			if was[e.id] {
+				done = append(done, e)
+			}
+		}
+		return err
+	})
+	return done, err
+}

@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+// A Quarantine is a partition that stands still for a failed event.
+type Quarantine struct {
+	Stream    string
+	Processor string
+	Partition int
+	Reason    string
+	Event     string // partition/entry ID, "" when it was no event's fault
+	Worker    string // that stopped; "" where it is not known
+	At        time.Time
+}
+
+// Quarantines returns the quarantined partitions of the app, by stream, processor and
+// partition. It is an error that one of its partitions cannot be looked at.
+func (c *Client) Quarantines(ctx context.Context) ([]Quarantine, error) {
+	client, err := c.app.Client()
+	if err != nil {
+		return nil, err
+	}
+	app, err := inspect.App(ctx, client, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	var out []Quarantine
+	for _, s := range app.Streams {
+		for _, p := range s.Processors {
+			for _, one := range p.Partitions {
+				if one.Err != "" {
+					return nil, fmt.Errorf("stream %s partition %d: processor %s: %s", p.Stream, one.Partition, p.Processor, one.Err)
+				}
+				if q := one.Quarantine; q != nil {
+					out = append(out, Quarantine{p.Stream, p.Processor, one.Partition, q.Reason, q.Event, q.Worker, q.At})
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// A Released is a quarantine that was ended.
+type Released struct {
+	Stream    string    `json:"stream"`
+	Processor string    `json:"processor"`
+	Partition int       `json:"partition"`
+	Reason    string    `json:"reason"` // of the quarantine
+	Event     string    `json:"event"`
+	At        time.Time `json:"at"`
+	Skipped   bool      `json:"skipped"`
+}
+
+// Release ends the quarantine of a partition, once its cause is mended: its owner begins
+// again at the event that failed. With skip, that event is passed over, unprocessed. A
+// partition that is not quarantined is a *NotQuarantinedError.
+func (c *Client) Release(ctx context.Context, stream, processor string, partition int, skip bool) (Released, error) {
+	client, m, err := c.registered(ctx, stream, processor)
+	if err == nil {
+		_, err = chosen(stream, m, []int{partition})
+	}
+	if err != nil {
+		return Released{}, err
+	}
+	q, ok, err := client.ReleaseQuarantine(ctx, client.Partition(stream, processor, partition), skip)
+	if err == nil && !ok {
+		err = &NotQuarantinedError{stream, processor, partition}
+	}
+	if err != nil {
+		return Released{}, err
+	}
+	return Released{stream, processor, partition, q.Reason, entryid.EventID(partition, q.Event), entryid.MomentOf(q.At), skip}, nil
+}
+
+// A NotQuarantinedError says that a partition is not quarantined.
+type NotQuarantinedError struct {
+	Stream, Processor string
+	Partition         int
+}
+
+// Error names the partition.
+func (e *NotQuarantinedError) Error() string {
+	return fmt.Sprintf("stream %s partition %d: processor %s: it is not quarantined", e.Stream, e.Partition, e.Processor)
+}

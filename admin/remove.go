@@ -1,0 +1,240 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// RemoveOptions say more about a removal. A nil one is all defaults.
+type RemoveOptions struct {
+	DryRun   bool // tell what would be removed, or why it cannot be, and change nothing
+	Dead     bool // of a processor: its dead letters, too
+	ToPython bool // of a processor: leave a consumer group from which Python's runnel goes on under the same name
+}
+
+// A RemovedProcessor is what was removed, or would be, of a processor or of a consumer group.
+type RemovedProcessor struct {
+	Stream    string `json:"stream"`
+	Processor string `json:"processor"`
+	Lag       int64  `json:"lag"`    // events that it will not process
+	Parked    int64  `json:"parked"` // and those that were parked
+	Dead      int64  `json:"dead"`   // dead letters that were removed
+	Rules     int    `json:"rules"`  // pauses and blocks of it that were removed
+
+	Who    string `json:"-"` // of a consumer group: who reads it
+	Python bool   `json:"-"` // Python's runnel runs it: nothing but its registration was removed
+}
+
+// RemoveProcessor forgets a processor that no worker runs any more, with its position and what
+// is parked for it, so that trimming does not wait for it. It is an error that a worker runs
+// it. Of one that Python's runnel runs, only the registration goes.
+func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, opts *RemoveOptions) (RemovedProcessor, error) {
+	if opts == nil {
+		opts = &RemoveOptions{}
+	}
+	gone := RemovedProcessor{Stream: stream, Processor: processor}
+	client, state, err := c.processorOf(ctx, stream, processor)
+	if err != nil {
+		return gone, err
+	}
+	if gone.Python = pythonRuns(state.Members); gone.Python {
+		if !opts.DryRun {
+			_, err = client.Unregister(ctx, stream, processor)
+		}
+		return gone, err
+	}
+	if err := notRun(state); err != nil {
+		return gone, err
+	}
+	if gone.Lag, gone.Parked = state.Totals.Lag, state.Totals.Parked; opts.ToPython {
+		gone.Lag = 0 // they wait for Python
+	}
+	if opts.Dead {
+		gone.Dead = state.Totals.Dead
+	}
+	if opts.DryRun {
+		return gone, nil
+	}
+	forget := client.Forget
+	if opts.ToPython {
+		forget = client.LeaveToPython
+	}
+	if err := c.forget(ctx, client, state, opts.Dead, forget); err != nil || opts.ToPython {
+		return gone, err
+	}
+	gone.Rules, err = forgetRules(ctx, client, rules.Processor(stream, processor))
+	return gone, err
+}
+
+// notRun refuses what a worker runs.
+func notRun(p *inspect.ProcessorState) error {
+	for _, m := range p.Members {
+		if m.Alive {
+			return fmt.Errorf("%s/%s is run by worker %s: stop it first; nothing was changed", p.Stream, p.Processor, m.Worker)
+		}
+	}
+	return nil
+}
+
+// pythonRuns reports whether Python's runnel runs a processor. Then nothing of it is
+// ours but its registration.
+func pythonRuns(members []inspect.MemberState) bool {
+	return slices.ContainsFunc(members, func(m inspect.MemberState) bool { return m.Alive && m.Worker == inspect.PythonWorker })
+}
+
+// A RulesLeftError says that something is removed, and that the rules about it are not.
+type RulesLeftError struct {
+	Scope Scope
+	Err   error
+}
+
+// Error says what holds on.
+func (e *RulesLeftError) Error() string {
+	return fmt.Sprintf("%s is removed, its rules are not: %v", e.Scope, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *RulesLeftError) Unwrap() error { return e.Err }
+
+// forgetRules removes the rules of what was removed, so that they hold nothing back that
+// gets its name later. It comes last: until then they hold.
+func forgetRules(ctx context.Context, client *store.Client, scope rules.Scope) (int, error) {
+	n, err := client.ForgetRules(ctx, scope)
+	if err != nil {
+		return n, &RulesLeftError{Scope{scope}, err}
+	}
+	return n, nil
+}
+
+// forget takes the processor out of the metadata last: until then it is found, and the call
+// may be repeated. A worker that starts it meanwhile holds locks, which ends the removal, or
+// registers it again.
+func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.ProcessorState, dead bool, forget func(context.Context, store.Partition, bool) error) error {
+	for i, s := range p.Partitions {
+		c.tell("forgot "+p.Stream+"/"+p.Processor+": partitions", i, len(p.Partitions))
+		err := forget(ctx, client.Partition(p.Stream, p.Processor, s.Partition), dead)
+		switch {
+		case errors.Is(err, store.ErrHeld):
+			return fmt.Errorf("%s/%s partition %d has an owner: stop its worker, or wait until its lock has expired, and repeat", p.Stream, p.Processor, s.Partition)
+		case err != nil:
+			return err
+		}
+	}
+	if err := client.ForgetMembers(ctx, p.Stream, p.Processor); err != nil {
+		return err
+	}
+	_, err := client.Unregister(ctx, p.Stream, p.Processor)
+	return err
+}
+
+// RemoveGroup destroys a consumer group that is of no registered processor: one of another
+// program, or those of a processor that is not registered any more, by its name. It is an
+// error that something reads it.
+func (c *Client) RemoveGroup(ctx context.Context, stream, group string, opts *RemoveOptions) (RemovedProcessor, error) {
+	gone := RemovedProcessor{Stream: stream, Processor: group}
+	client, m, err := c.meta(ctx, stream)
+	if err != nil {
+		return gone, err
+	}
+	groups, err := inspect.Groups(ctx, client, stream, m)
+	if err != nil {
+		return gone, err
+	}
+	// As it is listed, or all those of a processor that is not registered any more.
+	groups = slices.DeleteFunc(groups, func(g inspect.GroupState) bool { return g.Group != group && g.Processor != group })
+	if len(groups) == 0 {
+		return gone, c.noProcessor(client, stream, group, m)
+	}
+	gone.Who = groups[0].Who
+	for _, g := range groups {
+		if g.Alive {
+			return gone, stillRead(stream, g)
+		}
+		gone.Lag += max(g.Lag, 0)
+	}
+	if opts != nil && opts.DryRun {
+		return gone, nil
+	}
+	for _, g := range groups {
+		if err := client.DropGroup(ctx, stream, m.Partitions, g.Group); err != nil {
+			return gone, err
+		}
+	}
+	return gone, nil
+}
+
+func stillRead(stream string, g inspect.GroupState) error {
+	return fmt.Errorf("consumer group %s of stream %s is read by %s, which is running: stop it first; nothing was changed", g.Group, stream, g.Who)
+}
+
+// A RemovedStream is what was removed with a stream, or would be.
+type RemovedStream struct {
+	Stream     string   `json:"stream"`
+	Entries    int64    `json:"entries"`
+	Delayed    int64    `json:"delayed"`
+	Processors []string `json:"processors"`
+	Dead       int64    `json:"dead"`  // dead letters of these
+	Rules      int      `json:"rules"` // pauses and blocks of it and of its processors
+}
+
+// RemoveStream deletes a stream that no worker runs any more: its events, what is delayed, its
+// processors and their dead letters. It is an error that something still reads it.
+func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOptions) (RemovedStream, error) {
+	gone := RemovedStream{Stream: stream, Processors: []string{}}
+	client, m, err := c.meta(ctx, stream)
+	if err != nil {
+		return gone, err
+	}
+	state, err := inspect.Stream(ctx, client, stream, 0)
+	if err == nil && state == nil {
+		err = c.noStream(ctx, client, stream)
+	}
+	if err == nil {
+		err = gone.fill(ctx, client, state, m)
+	}
+	if err != nil || opts != nil && opts.DryRun {
+		return gone, err
+	}
+	for i := range state.Processors {
+		if err := c.forget(ctx, client, &state.Processors[i], true, client.Forget); err != nil {
+			return gone, err
+		}
+	}
+	if err := client.DropStream(ctx, stream, state.Partitions); err != nil {
+		return gone, err
+	}
+	gone.Rules, err = forgetRules(ctx, client, rules.Stream(stream))
+	return gone, err
+}
+
+// fill finds what goes with a stream. It is an error that something still reads it.
+func (gone *RemovedStream) fill(ctx context.Context, client *store.Client, state *inspect.StreamState, m store.Meta) error {
+	gone.Delayed = state.Delayed
+	logs, err := inspect.Logs(ctx, client, gone.Stream, state.Partitions)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		gone.Entries += l.Length
+	}
+	for i := range state.Processors {
+		p := &state.Processors[i]
+		if err := notRun(p); err != nil {
+			return err
+		}
+		gone.Processors, gone.Dead = append(gone.Processors, p.Processor), gone.Dead+p.Totals.Dead
+	}
+	groups, err := inspect.Groups(ctx, client, gone.Stream, m)
+	for _, g := range groups {
+		if g.Alive {
+			return stillRead(gone.Stream, g)
+		}
+	}
+	return err
+}

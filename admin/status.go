@@ -1,0 +1,70 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+// A Status is how an app does.
+type Status struct {
+	App        string
+	Redis      string // its address
+	At         time.Time
+	Leader     string // worker that runs leader-only tasks, "" for none
+	Processors []ProcessorStatus
+	Findings   []string // what the command check complains about, without any limits
+}
+
+// A ProcessorStatus is how a processor does, all partitions together.
+type ProcessorStatus struct {
+	Stream    string
+	Processor string
+	Workers   int // members that live
+
+	Partitions  int
+	Owned       int // partitions that have an owner
+	Paused      int // partitions that a pause or a block holds back
+	Quarantined int // partitions that a failed event has stopped
+
+	Lag     int64         // events that were appended and are not yet acked
+	LagMore bool          // the lag is larger than that: who counted stopped there
+	Oldest  time.Duration // since the oldest of them was appended, in any partition; 0 for none
+	Delayed int64         // events that wait for their time
+	Parked  int64         // events that wait for another attempt, or behind one that does
+	Dead    int64         // dead letters
+	Lost    int64         // events that were removed before they were processed
+}
+
+// Status returns how the app does. What cannot be looked at is an error.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	client, err := c.app.Client()
+	if err != nil {
+		return nil, err
+	}
+	app, err := inspect.App(ctx, client, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	findings, err := inspect.Check(ctx, client, app, inspect.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{App: app.App, Redis: app.Redis, At: app.At, Leader: app.Leader}
+	for _, f := range findings {
+		s.Findings = append(s.Findings, f.Text)
+	}
+	for _, st := range app.Streams {
+		for _, p := range st.Processors {
+			t := p.Totals
+			s.Processors = append(s.Processors, ProcessorStatus{
+				Stream: p.Stream, Processor: p.Processor, Workers: p.Working(),
+				Partitions: len(p.Partitions), Owned: t.Owned, Paused: t.Held, Quarantined: t.Quarantined,
+				Lag: t.Lag, LagMore: t.LagMore, Oldest: time.Duration(t.Age) * time.Millisecond,
+				Delayed: t.Delayed, Parked: t.Parked, Dead: t.Dead, Lost: t.Lost,
+			})
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,39 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// A Moment is a time, or how long ago one is.
+type Moment struct {
+	at   time.Time
+	back time.Duration // below zero, or at is meant
+}
+
+// ParseMoment reads a time in RFC 3339, behind an @ or not, or one ago, such as -1h30m; false for
+// what is neither.
+func ParseMoment(text string) (Moment, bool) {
+	at, err := time.Parse(time.RFC3339, strings.TrimPrefix(text, "@"))
+	if err == nil {
+		return Moment{at: at}, true
+	}
+	back, err := time.ParseDuration(text)
+	return Moment{back: back}, err == nil && back < 0
+}
+
+// Time returns the time, counted back from now by Redis' clock.
+func (m Moment) Time(ctx context.Context, c *store.Client) (time.Time, error) {
+	if m.back == 0 {
+		return m.at, nil
+	}
+	now, err := c.Redis().Time(ctx).Result()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the clock of Redis: %w", err)
+	}
+	return now.Add(m.back), nil
+}
