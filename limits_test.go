@@ -33,7 +33,6 @@ var larger = map[string]struct {
 	"internal/prefetch.Buffer":      {37, 0, "filled, emptied and confirmed by three goroutines"},
 	"internal/redisconn.Conn":       {33, 0, "one server, Sentinel and Cluster"},
 	"internal/retryqueue.Queue":     {38, 0, "what runs next, and what failures become"},
-	"internal/store.Client":         {143, 0, "producer, owner, viewer and operator in one"},
 	"internal/test/history.checker": {30, 0, "one method for each rule"},
 	"internal/worker.member":        {50, 0, "acquires, refreshes, releases"},
 	"internal/worker.partition":     {53, 0, "source of its consumer, lease and end"},

@@ -19,7 +19,7 @@ type Ack struct {
 // round trip, within a time of its own. Its results stand in the order of acks:
 // nil for acked, ErrFenced when the group is gone, ErrWrongType; with any other
 // error they may be acked or not, and acking them again is safe.
-func (c *Client) Ack(ctx context.Context, group string, acks []Ack) []error {
+func (c Owner) Ack(ctx context.Context, group string, acks []Ack) []error {
 	ctx, cancel := context.WithTimeout(ctx, redisconn.Patience)
 	defer cancel()
 	calls := make([]*redisconn.Call, len(acks))
@@ -64,7 +64,7 @@ func goneCall(ctx context.Context, group string, a Ack) *redisconn.Call {
 
 // settle asks what a count that is too small means: the group is gone, or the
 // entries had been acked before, by an ack whose reply was lost.
-func (c *Client) settle(ctx context.Context, group string, acks []Ack, short []int, errs []error) {
+func (c Owner) settle(ctx context.Context, group string, acks []Ack, short []int, errs []error) {
 	calls := make([]*redisconn.Call, len(short))
 	for i, at := range short {
 		calls[i] = redisconn.PlainCall(ctx, "XPENDING", acks[at].Place.Log, group)

@@ -42,9 +42,13 @@ type Audit struct {
 	Result  string
 }
 
+// An AuditLog is the audit stream of the app. The dashboard writes to it what people do, and
+// inspect reads it.
+type AuditLog struct{ *core }
+
 // BeginAudit notes that an action is about to begin, and returns the entry's ID. It is not
 // repeated: after an error the note may be there or not.
-func (c *Client) BeginAudit(ctx context.Context, a Audit) (string, error) {
+func (c AuditLog) BeginAudit(ctx context.Context, a Audit) (string, error) {
 	id, err := c.audit(ctx, auditWho, a.Who, auditFrom, a.From, auditWhat, a.What, auditOn, a.On, auditWhy, a.Why, auditDetail, a.Detail)
 	if err != nil {
 		return "", c.auditError(err)
@@ -54,14 +58,14 @@ func (c *Client) BeginAudit(ctx context.Context, a Audit) (string, error) {
 
 // EndAudit notes what became of an action. It is repeated inside while its outcome is
 // unknown: twice the same note says no more than once.
-func (c *Client) EndAudit(ctx context.Context, a Audit) error {
-	return c.auditError(c.persist(ctx, func() error {
+func (c AuditLog) EndAudit(ctx context.Context, a Audit) error {
+	return c.auditError(persist(ctx, func() error {
 		_, err := c.audit(ctx, auditOf, a.Of, auditOutcome, a.Outcome, auditResult, a.Result)
 		return err
 	}))
 }
 
-func (c *Client) audit(ctx context.Context, fields ...string) (string, error) {
+func (c AuditLog) audit(ctx context.Context, fields ...string) (string, error) {
 	id, err := c.NoRetry.XAdd(ctx, &redis.XAddArgs{
 		Stream: c.keys.Audit(), MaxLen: auditLength, Approx: true, Values: append([]string{auditVersion, "1"}, fields...),
 	}).Result()
@@ -69,7 +73,7 @@ func (c *Client) audit(ctx context.Context, fields ...string) (string, error) {
 }
 
 // Audits returns the last entries of the audit stream, at most n, the newest first.
-func (c *Client) Audits(ctx context.Context, n int) ([]Audit, error) {
+func (c AuditLog) Audits(ctx context.Context, n int) ([]Audit, error) {
 	entries, err := c.Retrying.XRevRangeN(ctx, c.keys.Audit(), "+", "-", int64(n)).Result()
 	if err != nil {
 		return nil, c.auditError(classify(err))
@@ -88,7 +92,7 @@ func (c *Client) Audits(ctx context.Context, n int) ([]Audit, error) {
 	return out, nil
 }
 
-func (c *Client) auditError(err error) error {
+func (c AuditLog) auditError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -1,19 +1,24 @@
 package store
 
-import (
-	"context"
+import "github.com/runnel-go/runnel/internal/redisconn"
 
-	"github.com/runnel-go/runnel/internal/groupcommit"
-	"github.com/runnel-go/runnel/internal/keys"
-	"github.com/runnel-go/runnel/internal/redisconn"
-)
-
-// A Client runs the framework's commands. Its methods may be called concurrently.
+// A Client runs the framework's commands. Its methods are those of its parts, which share
+// connections and the metadata cache; they may be called concurrently. Code that needs one
+// part only can take that part.
 type Client struct {
-	*redisconn.Conn
-	keys    keys.Keys
-	metas   metaCache
-	batches redisconn.PerNode[*part, answer]
+	*core
+	MetaStore
+	Producer
+	DelayedStore
+	Owner
+	RetryStore
+	Control
+	TaskStore
+	RuleStore
+	ACL
+	AuditLog
+	Viewer
+	Operator
 }
 
 // Open returns a client without any I/O.
@@ -22,19 +27,10 @@ func Open(o redisconn.Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Conn: conn, keys: o.Keys}
-	c.batches.Open = c.newBatch
-	return c, nil
-}
-
-func (c *Client) newBatch() *groupcommit.Group[*part, answer] {
-	return &groupcommit.Group[*part, answer]{
-		Send: c.send, Unsent: func(err error) answer { return answer{err: err} },
-		Weigh: loadOf, Limit: groupcommit.Load{Items: recordsPerCall, Bytes: bytesPerCall},
-	}
-}
-
-// sendBatched sends the next records of parts, alone or with those of others.
-func (c *Client) sendBatched(ctx context.Context, parts []*part) ([]answer, error) {
-	return c.batches.Do(ctx, c.Conn, parts, func(p *part) string { return p.Log })
+	c := &core{Conn: conn, keys: o.Keys}
+	c.batches.Open = Producer{c}.newBatch
+	return &Client{
+		c, MetaStore{c}, Producer{c}, DelayedStore{c}, Owner{c}, RetryStore{c}, Control{c},
+		TaskStore{c}, RuleStore{c}, ACL{c}, AuditLog{c}, Viewer{c}, Operator{c},
+	}, nil
 }

@@ -16,6 +16,11 @@ const (
 	controlLength  = 256 // messages kept, approximately
 )
 
+// Control is how the executors of a processor learn of each other and of changes: by its
+// membership and its control stream. internal/worker uses it, and so do the others where they
+// change something that the owner of a partition should notice soon.
+type Control struct{ *core }
+
 // Announce appends a message to the processor's control stream.
 func (s *MembershipStore) Announce(ctx context.Context, m rebalance.Message) error {
 	kind, err := m.Kind.MarshalText()
@@ -69,7 +74,7 @@ func ControlKind(e redisconn.Entry) string {
 
 // ControlTail returns the ID of the last message of each control stream, "0-0" of
 // one without messages: where ReadControl begins.
-func (c *Client) ControlTail(ctx context.Context, keys []string) ([]string, error) {
+func (c Control) ControlTail(ctx context.Context, keys []string) ([]string, error) {
 	calls := make([]*redisconn.Call, len(keys))
 	for i, key := range keys {
 		calls[i] = redisconn.PlainCall(ctx, "XREVRANGE", key, "+", "-", "COUNT", 1)

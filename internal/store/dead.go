@@ -45,13 +45,13 @@ type DeadLetter struct {
 // set by it. ErrFenced says that the ownership is over. It is repeated inside
 // while its outcome is unknown and ctx lives, and may be repeated: there is one
 // dead letter, whatever happens.
-func (c *Client) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
+func (c RetryStore) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
 	d.Partition = p.Number
 	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}
 	for _, s := range d.fields() {
 		args = append(args, s)
 	}
-	return p.failed("dead letter of event "+entryid.EventID(p.Number, d.Entry.ID), c.persist(ctx, func() error {
+	return p.failed("dead letter of event "+entryid.EventID(p.Number, d.Entry.ID), persist(ctx, func() error {
 		return classify(deadScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
 	}))
 }
@@ -77,7 +77,7 @@ func milli(t time.Time) string {
 
 // DeadLetters returns the dead letters of a partition behind an ID ("" for the
 // first), at most count, in the order in which they died.
-func (c *Client) DeadLetters(ctx context.Context, p Partition, after string, count int) ([]DeadLetter, error) {
+func (c Viewer) DeadLetters(ctx context.Context, p Partition, after string, count int) ([]DeadLetter, error) {
 	from := "-"
 	if after != "" {
 		from = "(" + after
@@ -96,7 +96,7 @@ func (c *Client) DeadLetters(ctx context.Context, p Partition, after string, cou
 }
 
 // LastDead returns the dead letter of a partition that died last, and whether there is one.
-func (c *Client) LastDead(ctx context.Context, p Partition) (DeadLetter, bool, error) {
+func (c Viewer) LastDead(ctx context.Context, p Partition) (DeadLetter, bool, error) {
 	entries, err := c.Retrying.XRevRangeN(ctx, p.Dead, "+", "-", 1).Result()
 	if err != nil || len(entries) == 0 {
 		return DeadLetter{}, false, p.wrap("dead letters", classify(err))
@@ -136,10 +136,10 @@ func parseDead(e redisconn.Entry, partition int) (DeadLetter, error) {
 }
 
 // DropDead deletes dead letters for good. It may be repeated.
-func (c *Client) DropDead(ctx context.Context, p Partition, ids []string) error {
+func (c Operator) DropDead(ctx context.Context, p Partition, ids []string) error {
 	for len(ids) > 0 {
 		n := min(len(ids), statesAtOnce)
-		err := c.persist(ctx, func() error { return classify(c.NoRetry.XDel(ctx, p.Dead, ids[:n]...).Err()) })
+		err := persist(ctx, func() error { return classify(c.NoRetry.XDel(ctx, p.Dead, ids[:n]...).Err()) })
 		if err != nil {
 			return p.wrap("drop dead letters", err)
 		}

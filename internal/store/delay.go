@@ -50,7 +50,7 @@ func (r DelayedRecord) due() string {
 // length that a partition may have, and wait until there is room. As for Append,
 // what fails in one partition does not stop the others, nothing is repeated, and
 // no partition may be named twice.
-func (c *Client) Delay(ctx context.Context, ds []Delay) []Appended {
+func (c Producer) Delay(ctx context.Context, ds []Delay) []Appended {
 	out, parts := make([]Appended, len(ds)), make([]delayPart, len(ds))
 	var open []*delayPart
 	for i := range ds {
@@ -59,7 +59,7 @@ func (c *Client) Delay(ctx context.Context, ds []Delay) []Appended {
 		if len(p.rest) == 0 {
 			continue
 		}
-		if p.meta, p.out.Err = c.recentMeta(ctx, p.Stream); p.out.Err == nil {
+		if p.meta, p.out.Err = MetaStore(c).recentMeta(ctx, p.Stream); p.out.Err == nil {
 			open = append(open, p)
 		}
 	}
@@ -80,7 +80,7 @@ type delayPart struct {
 
 // delayRound sends one batch of each partition, bounded in all, and returns the
 // partitions that have more to send.
-func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*delayPart) {
+func (c Producer) delayRound(ctx context.Context, open []*delayPart) (more []*delayPart) {
 	var calls []*redisconn.Call
 	var parts []*delayPart
 	var earlier []StreamPartition
@@ -96,7 +96,7 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 			break
 		}
 		budget -= size
-		calls, parts = append(calls, c.delayCall(ctx, p)), append(parts, p)
+		calls, parts = append(calls, p.call(ctx, c.core)), append(parts, p)
 	}
 	weak := c.Durably(ctx, calls)
 	for i, p := range parts {
@@ -110,12 +110,12 @@ func (c *Client) delayRound(ctx context.Context, open []*delayPart) (more []*del
 		}
 		switch {
 		case err != nil:
-			p.fail(c.NameWrongTypes(ctx, p.keys(c), err))
+			p.fail(c.NameWrongTypes(ctx, p.keys(c.core), err))
 		case len(p.rest) > 0:
 			more = append(more, p)
 		}
 	}
-	c.announceDue(ctx, earlier...)
+	Control(c).announceDue(ctx, earlier...)
 	return more
 }
 
@@ -138,7 +138,7 @@ func (p *delayPart) pack() (size int, err error) {
 	return size, nil
 }
 
-func (c *Client) delayCall(ctx context.Context, p *delayPart) *redisconn.Call {
+func (p *delayPart) call(ctx context.Context, c *core) *redisconn.Call {
 	args := make([]any, 2, 2+3*len(p.packed))
 	args[0], args[1] = p.meta.MaxLen, p.meta.dedupWindow()
 	for n, packed := range p.packed {
@@ -152,7 +152,7 @@ func (c *Client) delayCall(ctx context.Context, p *delayPart) *redisconn.Call {
 }
 
 // keys are those of a call for the records under way, or for what is left of them.
-func (p *delayPart) keys(c *Client) []string {
+func (p *delayPart) keys(c *core) []string {
 	keys := c.delayKeys(p.Stream, p.Partition)
 	for _, r := range p.rest[:min(len(p.packed), len(p.rest))] {
 		if r.ID != "" {
@@ -198,11 +198,11 @@ func (p *delayPart) fail(err error) {
 }
 
 // delayKeys are the keys of scripts that use a partition and its due queue.
-func (c *Client) delayKeys(stream string, partition int) []string {
+func (c *core) delayKeys(stream string, partition int) []string {
 	return append([]string{c.keys.Partition(stream, partition)}, c.dueKeys(stream, partition).Names()...)
 }
 
-func (c *Client) dueKeys(stream string, partition int) delayqueue.Keys {
+func (c *core) dueKeys(stream string, partition int) delayqueue.Keys {
 	return delayqueue.Keys(c.keys.Delayed(stream, partition))
 }
 
@@ -225,27 +225,4 @@ func ParseDelayedID(s string) (partition int, id string, ok bool) {
 	number, id, _ := strings.Cut(s, "/")
 	partition, err := strconv.Atoi(number)
 	return partition, id, err == nil && partition >= 0 && queueID.MatchString(id)
-}
-
-// announceDue tells the workers that own these partitions that an event is due
-// earlier than any before. It is a hint: one that gets lost is made up for by the next
-// refresh. So it goes to the processors that were known lately: each owner of the partition
-// moves what is due, for all of them. It takes one round trip, however many partitions
-// there are, and one more for a stream that had no processor when its metadata was read.
-func (c *Client) announceDue(ctx context.Context, ps ...StreamPartition) {
-	metas := map[string]Meta{}
-	var calls []*redisconn.Call
-	for _, p := range ps {
-		m, known := metas[p.Stream]
-		if !known {
-			if m, _ = c.recentMeta(ctx, p.Stream); len(m.Processors) == 0 {
-				m, _, _ = c.LoadMeta(ctx, p.Stream) // one may have been registered a moment ago
-			}
-			metas[p.Stream] = m
-		}
-		for _, processor := range m.Processors {
-			calls = append(calls, c.hintCall(ctx, p.Stream, processor, Hint{Kind: HintDue, Partition: p.Partition}))
-		}
-	}
-	redisconn.Pipeline(ctx, c.NoRetry, calls)
 }

@@ -41,18 +41,23 @@ type StreamPartition struct {
 	Partition int
 }
 
+// A DelayedStore is the delayed events of the app's streams. Producer.Delay adds to them, the
+// owners of partitions move what is due, inspect lists what waits, and cli and web cancel and
+// fire it.
+type DelayedStore struct{ *core }
+
 // Move moves delayed events that are due into their partitions, a bounded number
 // of each. Nothing is moved early and nothing twice, whoever else moves at the
 // same time; so it may be repeated. Where a partition has no room, it makes room
 // as Append does, but waits for none: whatever the overflow policy, what is due is
 // neither dropped nor refused.
-func (c *Client) Move(ctx context.Context, ps []StreamPartition) []Moved {
+func (c DelayedStore) Move(ctx context.Context, ps []StreamPartition) []Moved {
 	out := make([]Moved, len(ps))
 	var calls []*redisconn.Call
 	var at []int
 	share := max(len(ps), movesPerTrip)
 	for i, p := range ps {
-		m, err := c.recentMeta(ctx, p.Stream)
+		m, err := MetaStore(c).recentMeta(ctx, p.Stream)
 		if err != nil {
 			out[i].Err = p.wrap(err)
 			continue
@@ -84,11 +89,11 @@ func (c *Client) Move(ctx context.Context, ps []StreamPartition) []Moved {
 	return out
 }
 
-func (c *Client) makeRoomFor(ctx context.Context, denied []*part, full map[*part]*Moved) {
+func (c DelayedStore) makeRoomFor(ctx context.Context, denied []*part, full map[*part]*Moved) {
 	if len(denied) == 0 {
 		return
 	}
-	for i, r := range c.room(ctx, denied) {
+	for i, r := range Producer(c).room(ctx, denied) {
 		m := full[denied[i]]
 		switch {
 		case r.err != nil:
@@ -140,32 +145,32 @@ func setDue(renewed []LeaseResult, heads *redisconn.Call) {
 }
 
 // queue is the due queue of a partition.
-func (c *Client) queue(stream string, partition int) delayqueue.Queue {
+func (c DelayedStore) queue(stream string, partition int) delayqueue.Queue {
 	return delayqueue.New(c.NoRetry, c.dueKeys(stream, partition))
 }
 
 // Cancel removes a delayed event. false: it does not wait (any more): it was moved
 // into its partition, or cancelled, or never there. A repetition says false.
-func (c *Client) Cancel(ctx context.Context, stream string, partition int, id string) (bool, error) {
+func (c DelayedStore) Cancel(ctx context.Context, stream string, partition int, id string) (bool, error) {
 	waited, _, err := c.queue(stream, partition).Remove(ctx, id)
 	return waited, delayedError(stream, partition, "cancel", id, err)
 }
 
 // Reschedule changes when a delayed event is due. false: it does not wait (any
 // more). It may be repeated.
-func (c *Client) Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error) {
+func (c DelayedStore) Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error) {
 	return c.reschedule(ctx, stream, partition, delayqueue.Put{ID: id, At: at, Mode: delayqueue.IfPresent})
 }
 
 // Fire makes a delayed event due now. false: it does not wait (any more).
-func (c *Client) Fire(ctx context.Context, stream string, partition int, id string) (bool, error) {
+func (c DelayedStore) Fire(ctx context.Context, stream string, partition int, id string) (bool, error) {
 	return c.reschedule(ctx, stream, partition, delayqueue.Put{ID: id, Mode: delayqueue.IfPresent})
 }
 
-func (c *Client) reschedule(ctx context.Context, stream string, partition int, p delayqueue.Put) (bool, error) {
+func (c DelayedStore) reschedule(ctx context.Context, stream string, partition int, p delayqueue.Put) (bool, error) {
 	stored, ok, err := c.queue(stream, partition).Put(ctx, p)
 	if err == nil && stored.First {
-		c.announceDue(ctx, StreamPartition{stream, partition})
+		Control(c).announceDue(ctx, StreamPartition{stream, partition})
 	}
 	return ok, delayedError(stream, partition, "reschedule", p.ID, err)
 }
@@ -180,7 +185,7 @@ type DelayedEvent struct {
 
 // Delayed returns at most n delayed events of a partition in the order in which
 // they are due, from the one with this number on. It changes nothing.
-func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n int) ([]DelayedEvent, error) {
+func (c DelayedStore) Delayed(ctx context.Context, stream string, partition, from, n int) ([]DelayedEvent, error) {
 	entries, err := c.queue(stream, partition).List(ctx, from, n)
 	if err != nil {
 		return nil, delayedError(stream, partition, "list", "", err)
@@ -200,7 +205,7 @@ func (c *Client) Delayed(ctx context.Context, stream string, partition, from, n 
 
 // CountDelayed returns how many delayed events each partition of a stream has. Where
 // the error is ErrWrongType the others were counted all the same.
-func (c *Client) CountDelayed(ctx context.Context, stream string, partitions int) ([]int64, error) {
+func (c DelayedStore) CountDelayed(ctx context.Context, stream string, partitions int) ([]int64, error) {
 	calls := make([]*redisconn.Call, partitions)
 	for i := range calls {
 		calls[i] = redisconn.PlainCall(ctx, "ZCARD", c.dueKeys(stream, i).Due)

@@ -37,7 +37,7 @@ func (e Eviction) Error() string {
 // Evictions returns the servers that may evict keys, or have done so since they began; in a
 // cluster its masters are asked. One that does not let us ask is left out. The error is one
 // of the connection.
-func (c *Client) Evictions(ctx context.Context) (out []Eviction, err error) {
+func (c Viewer) Evictions(ctx context.Context) (out []Eviction, err error) {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return nil, err

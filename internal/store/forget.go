@@ -10,17 +10,22 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
+// An Operator changes what is stored on behalf of a person: it removes processors and streams,
+// resets positions, and runs again, drops or replays what was set aside. cli, web and
+// internal/operate use it.
+type Operator struct{ *core }
+
 // Unregister takes a processor out of a stream's metadata, so that nothing waits
 // for it any more, and reports whether it was there.
-func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool, error) {
+func (c Operator) Unregister(ctx context.Context, stream, processor string) (bool, error) {
 	for {
 		stored, err := c.load(ctx, c.keys.Meta(stream))
 		if err != nil || len(stored) == 0 {
-			return false, c.metaErrorOf(stream, err)
+			return false, MetaStore(c).metaError(stream, err)
 		}
 		m, err := parseMeta(stored)
 		if err != nil {
-			return false, c.metaError(stream, err)
+			return false, MetaStore(c).metaError(stream, err)
 		}
 		at := slices.Index(m.Processors, processor)
 		if at < 0 {
@@ -29,11 +34,11 @@ func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool
 		m.Processors = slices.Delete(m.Processors, at, at+1)
 		value, err := json.Marshal(m)
 		if err != nil {
-			return false, c.metaError(stream, err)
+			return false, MetaStore(c).metaError(stream, err)
 		}
 		swapped, err := c.swap(ctx, c.keys.Meta(stream), stored, value)
 		if err != nil {
-			return false, c.metaError(stream, err)
+			return false, MetaStore(c).metaError(stream, err)
 		}
 		if swapped {
 			c.metas.store(stream, m)
@@ -42,32 +47,25 @@ func (c *Client) Unregister(ctx context.Context, stream, processor string) (bool
 	}
 }
 
-func (c *Client) metaErrorOf(stream string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return c.metaError(stream, err)
-}
-
 // Forget removes what a processor left in a partition: consumer groups, position,
 // parked events, and with dead its dead letters. ErrHeld says that the partition
 // has an owner; then nothing was removed. It may be repeated.
-func (c *Client) Forget(ctx context.Context, p Partition, dead bool) error {
+func (c Operator) Forget(ctx context.Context, p Partition, dead bool) error {
 	return c.forget(ctx, p, dead, "0")
 }
 
 // LeaveToPython is Forget that leaves a plain consumer group at the processor's position,
 // from which Python's runnel goes on under the same name.
-func (c *Client) LeaveToPython(ctx context.Context, p Partition, dead bool) error {
+func (c Operator) LeaveToPython(ctx context.Context, p Partition, dead bool) error {
 	return c.forget(ctx, p, dead, "1")
 }
 
-func (c *Client) forget(ctx context.Context, p Partition, dead bool, leave string) error {
+func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave string) error {
 	keys := []string{p.Log, p.Lock, p.Own, p.Parked, p.Retry}
 	if dead {
 		keys = append(keys, p.Dead)
 	}
-	return p.wrap("forget", c.persist(ctx, func() error {
+	return p.wrap("forget", persist(ctx, func() error {
 		err := forgetScript.Run(ctx, c.NoRetry, keys, p.Processor, ExecutorIDLength, leave).Err()
 		if redisconn.ReplyHas(err, "HELD") {
 			return errors.Join(ErrHeld, err)
@@ -78,7 +76,7 @@ func (c *Client) forget(ctx context.Context, p Partition, dead bool, leave strin
 
 // DropStream deletes the partitions of a stream, what is delayed in them, and, last,
 // its metadata. What processors left has to be forgotten before. It may be repeated.
-func (c *Client) DropStream(ctx context.Context, stream string, partitions int) error {
+func (c Operator) DropStream(ctx context.Context, stream string, partitions int) error {
 	for from := 0; from < partitions; from += partitionsPerTrip {
 		var calls []*redisconn.Call
 		for n := from; n < min(from+partitionsPerTrip, partitions); n++ {
@@ -95,7 +93,7 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 	// Together: who makes the stream anew in between would not be listed.
 	err := unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
-		return c.metaError(stream, classify(err))
+		return MetaStore(c).metaError(stream, classify(err))
 	}
 	c.metas.forget(stream)
 	return nil
@@ -103,7 +101,7 @@ func (c *Client) DropStream(ctx context.Context, stream string, partitions int) 
 
 // ForgetMembers removes the membership and the control stream of a processor
 // without members.
-func (c *Client) ForgetMembers(ctx context.Context, stream, processor string) error {
+func (c Operator) ForgetMembers(ctx context.Context, stream, processor string) error {
 	err := c.Retrying.Del(ctx, c.keys.Membership(stream, processor), c.keys.Control(stream, processor)).Err()
-	return c.Group(stream, processor).wrap("forget", classify(err))
+	return Control(c).Group(stream, processor).wrap("forget", classify(err))
 }

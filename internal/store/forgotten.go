@@ -77,7 +77,7 @@ type Known struct {
 // Forgotten finds out what Redis has forgotten of what owners knew, and stores
 // it for View.Forgotten. Nil stands for nothing, or for what the next owner has told. The
 // results stand in the order of known. It may be repeated.
-func (c *Client) Forgotten(ctx context.Context, known []Known) ([]*Forgotten, error) {
+func (c Owner) Forgotten(ctx context.Context, known []Known) ([]*Forgotten, error) {
 	parts := c.Slots(len(known), askedPerScript, func(i int) string { return known[i].Place.Log })
 	calls := make([]*redisconn.Call, len(parts))
 	for n, part := range parts {

@@ -21,7 +21,7 @@ type ForeignGroup struct {
 
 // ForeignGroups returns the consumer groups of each partition of a stream that are of none
 // of its registered processors. It changes nothing.
-func (c *Client) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]ForeignGroup, error) {
+func (c Viewer) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]ForeignGroup, error) {
 	args := []any{ExecutorIDLength}
 	for _, p := range m.Processors {
 		args = append(args, p)
@@ -71,7 +71,7 @@ func parseGroups(reply []any, err error) ([]ForeignGroup, error) {
 
 // DropGroup destroys a consumer group in all partitions of a stream: what only it has not
 // acked may be trimmed from then on. It may be repeated.
-func (c *Client) DropGroup(ctx context.Context, stream string, partitions int, group string) error {
+func (c Operator) DropGroup(ctx context.Context, stream string, partitions int, group string) error {
 	for from := 0; from < partitions; from += partitionsPerTrip {
 		calls := make([]*redisconn.Call, min(partitions-from, partitionsPerTrip))
 		for i := range calls {

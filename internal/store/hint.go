@@ -28,7 +28,7 @@ type Hint struct {
 }
 
 // Hint appends a hint to a processor's control stream.
-func (c *Client) Hint(ctx context.Context, stream, processor string, h Hint) error {
+func (c Control) Hint(ctx context.Context, stream, processor string, h Hint) error {
 	one := c.hintCall(ctx, stream, processor, h)
 	redisconn.Pipeline(ctx, c.NoRetry, []*redisconn.Call{one})
 	if err := one.Reply.Err(); err != nil {
@@ -37,7 +37,7 @@ func (c *Client) Hint(ctx context.Context, stream, processor string, h Hint) err
 	return nil
 }
 
-func (c *Client) hintCall(ctx context.Context, stream, processor string, h Hint) *redisconn.Call {
+func (c Control) hintCall(ctx context.Context, stream, processor string, h Hint) *redisconn.Call {
 	return redisconn.PlainCall(ctx, "XADD", c.keys.Control(stream, processor), "MAXLEN", "~", controlLength, "*",
 		"v", controlVersion, "kind", h.Kind, "partition", h.Partition)
 }
@@ -55,8 +55,32 @@ func ParseHint(e redisconn.Entry) (h Hint, ok bool) {
 	return h, err == nil
 }
 
-// notifyOwner tells the owner of a partition that an operator changed something, as well
-// as it can.
-func (c *Client) notifyOwner(ctx context.Context, p Partition) {
+// NotifyOwner tells the owner of a partition that an operator changed something about its
+// parked events or its quarantine, as well as it can. The owner learns that from
+// LeaseResult.OperatorVersion, too.
+func (c Control) NotifyOwner(ctx context.Context, p Partition) {
 	_ = c.Hint(ctx, p.Stream, p.Processor, Hint{Kind: HintPoke, Partition: p.Number})
+}
+
+// announceDue tells the workers that own these partitions that an event is due
+// earlier than any before. It is a hint: one that gets lost is made up for by the next
+// refresh. So it goes to the processors that were known lately: each owner of the partition
+// moves what is due, for all of them. It takes one round trip, however many partitions
+// there are, and one more for a stream that had no processor when its metadata was read.
+func (c Control) announceDue(ctx context.Context, ps ...StreamPartition) {
+	metas := map[string]Meta{}
+	var calls []*redisconn.Call
+	for _, p := range ps {
+		m, known := metas[p.Stream]
+		if !known {
+			if m, _ = MetaStore(c).recentMeta(ctx, p.Stream); len(m.Processors) == 0 {
+				m, _, _ = MetaStore(c).LoadMeta(ctx, p.Stream) // one may have been registered a moment ago
+			}
+			metas[p.Stream] = m
+		}
+		for _, processor := range m.Processors {
+			calls = append(calls, c.hintCall(ctx, p.Stream, processor, Hint{Kind: HintDue, Partition: p.Partition}))
+		}
+	}
+	redisconn.Pipeline(ctx, c.NoRetry, calls)
 }

@@ -112,7 +112,7 @@ type RefreshResult struct {
 //
 // In a cluster some nodes may answer and others not: then there are both an error and
 // a result, in which the state of each partition of the others is Unknown.
-func (c *Client) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (RefreshResult, error) {
+func (c Owner) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (RefreshResult, error) {
 	shared := []*redisconn.Call{heartbeatCall(ctx, p), redisconn.PlainCall(ctx, "HGET", c.keys.Rules(), "generation"), redisconn.PlainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
 	parts := c.Slots(len(rs), c.leases(rs), func(i int) string { return rs[i].Partition.Log })
 	var leases, heads []*redisconn.Call
@@ -147,7 +147,7 @@ func (c *Client) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (R
 }
 
 // leases is how many leases a script extends.
-func (c *Client) leases(rs []LeaseRequest) int {
+func (c Owner) leases(rs []LeaseRequest) int {
 	for _, r := range rs {
 		if m, _ := c.metas.load(r.Partition.Stream); r.At != "" {
 			return min(leasesPerScript, max(1, groupsPerScript/max(1, len(m.Processors))))
@@ -239,7 +239,7 @@ func (w *metaText) number() int64 {
 
 // Probe looks at ownerships without changing anything, in one round trip: it
 // tells which of the partitions of a read that failed with ErrNoGroup are lost.
-func (c *Client) Probe(ctx context.Context, rs []LeaseRequest) ([]State, error) {
+func (c Owner) Probe(ctx context.Context, rs []LeaseRequest) ([]State, error) {
 	var calls []*redisconn.Call
 	for _, r := range rs {
 		calls = append(calls, redisconn.PlainCall(ctx, "GET", r.Partition.Lock), redisconn.PlainCall(ctx, "XPENDING", r.Partition.Log, r.group()))
@@ -269,7 +269,7 @@ func (c *Client) Probe(ctx context.Context, rs []LeaseRequest) ([]State, error) 
 
 // PendingBelow returns the IDs of at most limit pending entries of a group, from the
 // lowest up to the ID upTo, without that one if there is a "(" before it.
-func (c *Client) PendingBelow(ctx context.Context, p Partition, group, upTo string, limit int) ([]string, error) {
+func (c Owner) PendingBelow(ctx context.Context, p Partition, group, upTo string, limit int) ([]string, error) {
 	upTo, without := strings.CutPrefix(upTo, "(") // which the embedded server does not understand
 	pending, err := c.Retrying.XPendingExt(ctx, &redis.XPendingExtArgs{
 		Stream: p.Log, Group: group, Start: "-", End: upTo, Count: int64(limit),
@@ -288,6 +288,6 @@ func (c *Client) PendingBelow(ctx context.Context, p Partition, group, upTo stri
 }
 
 // DestroyGroup destroys a consumer group of a partition; that there is none is no error.
-func (c *Client) DestroyGroup(ctx context.Context, p Partition, group string) error {
+func (c Owner) DestroyGroup(ctx context.Context, p Partition, group string) error {
 	return p.wrap("destroy group", classify(c.Retrying.XGroupDestroy(ctx, p.Log, group).Err()))
 }

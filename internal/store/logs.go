@@ -25,7 +25,7 @@ const logsPerTrip = 64
 
 // Logs looks at the partitions of a stream without changing anything, in one round
 // trip per 64 of them.
-func (c *Client) Logs(ctx context.Context, stream string, partitions int) ([]Log, error) {
+func (c Viewer) Logs(ctx context.Context, stream string, partitions int) ([]Log, error) {
 	out := make([]Log, partitions)
 	calls := make([]*redisconn.Call, partitions)
 	for n := range calls {
@@ -60,7 +60,7 @@ func parseLog(flat []any, err error) (Log, error) {
 
 // readEnds reads the first and the last entry of a partition, in a command of its own each: a script would copy large
 // ones several times.
-func (c *Client) readEnds(ctx context.Context, log string, l *Log) error {
+func (c Viewer) readEnds(ctx context.Context, log string, l *Log) error {
 	first, err := c.Retrying.XRangeN(ctx, log, "-", "+", 1).Result()
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type look struct {
 }
 
 // looks divides places into looks of which none keeps the server for long.
-func (c *Client) looks(ps []Partition) (looks []*look) {
+func (c Viewer) looks(ps []Partition) (looks []*look) {
 	open := map[int]*look{} // by slot: the one that is not full
 	for _, part := range partitionsOf(ps) {
 		groups := c.groups(ps[part[0]].Stream, len(part))
@@ -93,7 +93,7 @@ func partitionsOf(ps []Partition) (parts [][]int) {
 }
 
 // groups is how many consumer groups a partition of a stream has, as far as is known.
-func (c *Client) groups(stream string, atLeast int) int {
+func (c Viewer) groups(stream string, atLeast int) int {
 	m, _ := c.metas.load(stream)
 	return max(1, atLeast, len(m.Processors))
 }

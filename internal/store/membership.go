@@ -18,15 +18,15 @@ const (
 
 // A MembershipStore is the storage of one processor's membership.
 type MembershipStore struct {
-	c                 *Client
+	c                 *core
 	stream, processor string
 }
 
 var _ rebalance.Store = (*MembershipStore)(nil)
 
 // Group returns the storage of a processor's membership.
-func (c *Client) Group(stream, processor string) *MembershipStore {
-	return &MembershipStore{c: c, stream: stream, processor: processor}
+func (c Control) Group(stream, processor string) *MembershipStore {
+	return &MembershipStore{c: c.core, stream: stream, processor: processor}
 }
 
 // Key names the stored membership.

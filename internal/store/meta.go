@@ -35,7 +35,7 @@ type Meta struct {
 	Processors  []string `json:"processors,omitempty"`
 }
 
-// idWindow is DedupWindow, or ten minutes where the metadata says nothing: it may be
+// dedupWindow is DedupWindow, or ten minutes where the metadata says nothing: it may be
 // older than IDs are, and without a window a script would fail after its XADD.
 func (m Meta) dedupWindow() int64 { return cmp.Or(m.DedupWindow, (10 * time.Minute).Milliseconds()) }
 
@@ -66,12 +66,16 @@ func (e *MetaConflictError) remedy() string {
 	return fmt.Sprintf(": set StreamOptions.%s to %s, as it cannot change once the stream exists, or give the stream another name", option, e.Stored)
 }
 
+// A MetaStore is the metadata of the app's streams; what was read last is cached. App, worker,
+// cli and inspect use it, and a Producer does for each call.
+type MetaStore struct{ *core }
+
 // EnsureMeta compares the stored metadata of a stream with m and returns it. The
 // first to call it stores m. Partitions, codec, partitioner and layout must agree,
 // else the error is a *MetaConflictError. Processors are added to the stored
 // ones; and what has processors, a worker, also sets Size, Overflow, DedupWindow and
 // KeyField, as does a sender while no processor is registered.
-func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
+func (c MetaStore) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
 	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
 	merged, err := c.ensureMeta(ctx, stream, m)
 	if err != nil {
@@ -81,7 +85,7 @@ func (c *Client) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 	return merged, nil
 }
 
-func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
+func (c MetaStore) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
 	if err := c.checkLayout(ctx, stream); err != nil {
 		return Meta{}, err
 	}
@@ -123,7 +127,7 @@ func (c *Client) ensureMeta(ctx context.Context, stream string, m Meta) (Meta, e
 // and one for a processor of m whose stored membership nobody can join, such as a
 // *rebalance.PythonError. It writes nothing: who starts calls it for all streams first,
 // so that a start that is refused changes nothing.
-func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
+func (c MetaStore) CheckMeta(ctx context.Context, stream string, m Meta) error {
 	m.Layout = c.keys.Layout.String()
 	err := c.checkLayout(ctx, stream)
 	var stored []byte
@@ -140,7 +144,7 @@ func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
 		return c.metaError(stream, err)
 	}
 	for _, p := range m.Processors {
-		g := c.Group(stream, p)
+		g := Control(c).Group(stream, p)
 		// One that cannot be read stops this processor alone, until it is deleted.
 		err := rebalance.Vacant(ctx, g)
 		if err != nil && !errors.As(err, new(*rebalance.UnreadableError)) {
@@ -152,7 +156,7 @@ func (c *Client) CheckMeta(ctx context.Context, stream string, m Meta) error {
 
 // list notes that there is a stream, unless the app's keys are being moved. A server
 // that is full lets nobody write what it has already.
-func (c *Client) list(ctx context.Context, stream string) error {
+func (c MetaStore) list(ctx context.Context, stream string) error {
 	there, err := c.Retrying.HMGet(ctx, c.keys.Streams(), stream, MarkField).Result()
 	if err == nil && len(there) != 2 {
 		err = fmt.Errorf("reply of %d values", len(there))
@@ -247,11 +251,11 @@ func parseMeta(data []byte) (Meta, error) {
 }
 
 // LoadMeta returns the stored metadata of a stream, and whether there is any.
-func (c *Client) LoadMeta(ctx context.Context, stream string) (Meta, bool, error) {
+func (c MetaStore) LoadMeta(ctx context.Context, stream string) (Meta, bool, error) {
 	return c.loadMeta(ctx, c.Retrying, stream)
 }
 
-func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string) (Meta, bool, error) {
+func (c MetaStore) loadMeta(ctx context.Context, rdb *redis.Client, stream string) (Meta, bool, error) {
 	data, err := rdb.Get(ctx, c.keys.Meta(stream)).Bytes()
 	if errors.Is(err, redis.Nil) {
 		return Meta{}, false, nil
@@ -264,7 +268,7 @@ func (c *Client) loadMeta(ctx context.Context, rdb *redis.Client, stream string)
 
 // KnowMeta is LoadMeta where the stored value was read already; an empty one stands
 // for none.
-func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
+func (c MetaStore) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 	if len(data) == 0 {
 		return Meta{}, false, nil
 	}
@@ -277,7 +281,7 @@ func (c *Client) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 }
 
 // Streams returns the names of the app's streams, sorted.
-func (c *Client) Streams(ctx context.Context) ([]string, error) {
+func (c MetaStore) Streams(ctx context.Context) ([]string, error) {
 	known, err := c.Retrying.HGetAll(ctx, c.keys.Streams()).Result()
 	if err != nil {
 		return nil, c.streamsError(classify(err))
@@ -285,7 +289,7 @@ func (c *Client) Streams(ctx context.Context) ([]string, error) {
 	return streamNames(slices.Collect(maps.Keys(known))), nil
 }
 
-func (c *Client) streamsError(err error) error {
+func (c MetaStore) streamsError(err error) error {
 	return fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), err)
 }
 
@@ -314,9 +318,9 @@ var (
 	errAnotherVersion = errors.New("stored metadata was written by another release")
 )
 
-func (c *Client) metaError(stream string, err error) error {
+func (c MetaStore) metaError(stream string, err error) error {
 	switch err.(type) {
-	case *MetaConflictError, *MorePartitionsError:
+	case nil, *MetaConflictError, *MorePartitionsError:
 		return err
 	}
 	return &MetaError{stream, c.keys.Meta(stream), err}

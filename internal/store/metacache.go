@@ -48,7 +48,7 @@ func (c *metaCache) forget(stream string) {
 // known one where there is none any more or it cannot be read: the zero value
 // for a stream that never had any. A stream whose keys have other names by now, or
 // are about to, is refused.
-func (c *Client) recentMeta(ctx context.Context, stream string) (Meta, error) {
+func (c MetaStore) recentMeta(ctx context.Context, stream string) (Meta, error) {
 	if stream == "" {
 		return Meta{}, nil
 	}

@@ -75,7 +75,7 @@ const movedTo = "moved to "
 
 // refused is the error of a process that works under this client's names where the
 // metadata, or a mark, says another layout; nil where it does not.
-func (c *Client) refused(stream, stored string) error {
+func (c MetaStore) refused(stream, stored string) error {
 	if own := c.keys.Layout.String(); stored != "" && stored != own {
 		return &MetaConflictError{Stream: stream, Field: layoutSetting, Stored: stored, Own: own}
 	}
@@ -97,7 +97,7 @@ func whyLayout(stream, stored string) string {
 }
 
 // marked says why a mark of the app keeps it from working under this client's names.
-func (c *Client) marked(stream, data string) error {
+func (c MetaStore) marked(stream, data string) error {
 	m, err := ParseMark(data)
 	if err != nil || m.State == "" || m.State == MarkArrived {
 		return err
@@ -106,7 +106,7 @@ func (c *Client) marked(stream, data string) error {
 }
 
 // checkLayout refuses a stream that is there under the other key names.
-func (c *Client) checkLayout(ctx context.Context, stream string) error {
+func (c MetaStore) checkLayout(ctx context.Context, stream string) error {
 	other := keys.Keys{App: c.keys.App, Layout: keys.Standalone}
 	if c.keys.Layout == keys.Standalone {
 		other.Layout = keys.Cluster

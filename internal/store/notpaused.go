@@ -61,7 +61,7 @@ func (h NotPausedYet) String() string {
 //  3. a lock is held by an executor without a heartbeat, which was cut off or has
 //     died: nobody knows, before the lock expires;
 //  4. one of them has neither: it is silent, and the caller waits for its lease.
-func (c *Client) NotPausedYet(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []NotPausedYet) ([]NotPausedYet, error) {
+func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []NotPausedYet) ([]NotPausedYet, error) {
 	calls := []*redisconn.Call{redisconn.PlainCall(ctx, "GET", c.keys.Membership(stream, processor))}
 	for _, n := range partitions {
 		calls = append(calls, redisconn.PlainCall(ctx, "GET", c.keys.Lock(stream, processor, n)))
@@ -139,7 +139,7 @@ func unreleased(reply *redis.Cmd) (NotPausedYet, error) {
 
 // behind are those of them that tell of other generations, or of none. A later one is another one, too: a failover may have forgotten the
 // rules that it was of, and then a number is given again.
-func (c *Client) behind(ctx context.Context, seen map[string]*NotPausedYet, inEffect func(rules.Generations) bool) ([]NotPausedYet, error) {
+func (c Viewer) behind(ctx context.Context, seen map[string]*NotPausedYet, inEffect func(rules.Generations) bool) ([]NotPausedYet, error) {
 	var out []NotPausedYet
 	var calls []*redisconn.Call
 	all := make([]*NotPausedYet, 0, len(seen))

@@ -8,11 +8,11 @@ import (
 // RetryNow lets parked events run without waiting any longer, those of ids that
 // wait for their time; it returns them. An event that runs, stands behind another
 // one of its lane, or is gone, is passed over. The owner learns it from
-// Renewed.Poke, or sooner. It may be repeated.
-func (c *Client) RetryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
+// LeaseResult.OperatorVersion, or sooner. It may be repeated.
+func (c Operator) RetryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
 	defer func() {
 		if len(due) > 0 {
-			c.notifyOwner(ctx, p)
+			Control(c).NotifyOwner(ctx, p)
 		}
 	}()
 	for len(ids) > 0 {
@@ -29,7 +29,7 @@ func (c *Client) RetryNow(ctx context.Context, p Partition, ids []string) (due [
 
 // retryNow goes on until each event was changed, or is none to change. The owner
 // may write the same states meanwhile.
-func (c *Client) retryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
+func (c Operator) retryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
 	for len(ids) > 0 {
 		stored, err := c.Retrying.HMGet(ctx, p.Retry, ids...).Result()
 		if err != nil {
@@ -72,11 +72,11 @@ func (c *Client) retryNow(ctx context.Context, p Partition, ids []string) (due [
 	return due, nil
 }
 
-func (c *Client) amend(ctx context.Context, p Partition, args []any) (changed []int64, err error) {
+func (c Operator) amend(ctx context.Context, p Partition, args []any) (changed []int64, err error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	err = c.persist(ctx, func() error {
+	err = persist(ctx, func() error {
 		var err error
 		changed, err = amendScript.Run(ctx, c.NoRetry, []string{p.Own, p.Retry}, args...).Int64Slice()
 		if err == nil && len(changed) != len(args)/3 {
@@ -90,18 +90,18 @@ func (c *Client) amend(ctx context.Context, p Partition, args []any) (changed []
 // DropParked removes parked events for good. One that runs goes on to its end,
 // and is not run again. The owner learns it as it does of RetryNow. It may be
 // repeated.
-func (c *Client) DropParked(ctx context.Context, p Partition, ids []string) error {
+func (c Operator) DropParked(ctx context.Context, p Partition, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	defer c.notifyOwner(ctx, p)
+	defer Control(c).NotifyOwner(ctx, p)
 	for len(ids) > 0 {
 		n := min(len(ids), statesAtOnce)
 		args := make([]any, n)
 		for i, id := range ids[:n] {
 			args[i] = id
 		}
-		err := c.persist(ctx, func() error {
+		err := persist(ctx, func() error {
 			return classify(dropScript.Run(ctx, c.NoRetry, []string{p.Own, p.Parked, p.Retry}, args...).Err())
 		})
 		if err != nil {

@@ -52,7 +52,7 @@ type Partition struct {
 }
 
 // Partition returns the place of a partition.
-func (c *Client) Partition(stream, processor string, partition int) Partition {
+func (c *core) Partition(stream, processor string, partition int) Partition {
 	return Partition{
 		Stream: stream, Processor: processor, Number: partition,
 		Log:  c.keys.Partition(stream, partition),

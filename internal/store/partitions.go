@@ -27,7 +27,7 @@ func (e *MorePartitionsError) Error() string {
 // MorePartitions returns a *MorePartitionsError of each of some streams, given with their numbers of
 // partitions, behind whose last partition there is another one. Programs in other languages share
 // streams with the standalone layout only.
-func (c *Client) MorePartitions(ctx context.Context, own map[string]int) (more map[string]*MorePartitionsError, err error) {
+func (c MetaStore) MorePartitions(ctx context.Context, own map[string]int) (more map[string]*MorePartitionsError, err error) {
 	if c.keys.Layout != keys.Standalone || c.Clustered() {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func (c *Client) MorePartitions(ctx context.Context, own map[string]int) (more m
 }
 
 // checkPartitions returns the *MorePartitionsError of one stream.
-func (c *Client) checkPartitions(ctx context.Context, stream string, own int) error {
+func (c MetaStore) checkPartitions(ctx context.Context, stream string, own int) error {
 	more, err := c.MorePartitions(ctx, map[string]int{stream: own})
 	if err == nil && more[stream] != nil {
 		return more[stream]

@@ -22,32 +22,32 @@ type Quarantine struct {
 }
 
 // Quarantine stores that a partition of the ownership is quarantined: later
-// takeovers return it, until Resume. ErrFenced says that the ownership is over.
+// takeovers return it, until ReleaseQuarantine. ErrFenced says that the ownership is over.
 // It is repeated inside while its outcome is unknown and ctx lives, and may be
 // repeated.
-func (c *Client) Quarantine(ctx context.Context, p Partition, t Claim, q Quarantine) error {
+func (c RetryStore) Quarantine(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "quarantine")
 }
 
 // Halted stores at which event of a partition its worker halted, and why: View.Halt, until the
 // event is acked. It keeps no later owner from the partition. Else it is as Quarantine.
-func (c *Client) Halted(ctx context.Context, p Partition, t Claim, q Quarantine) error {
+func (c RetryStore) Halted(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "halt")
 }
 
-func (c *Client) storeStop(ctx context.Context, p Partition, t Claim, q Quarantine, field string) error {
+func (c RetryStore) storeStop(ctx context.Context, p Partition, t Claim, q Quarantine, field string) error {
 	q.Version, q.Reason = quarantineVersion, cut(q.Reason)
 	text, err := json.Marshal(q)
 	if err != nil {
 		return p.wrap(field, err)
 	}
-	return p.failed(field, c.persist(ctx, func() error {
+	return p.failed(field, persist(ctx, func() error {
 		return classify(quarantineScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
 	}))
 }
 
 // Quarantined returns the quarantine of a partition, nil if there is none.
-func (c *Client) Quarantined(ctx context.Context, p Partition) (*Quarantine, error) {
+func (c RetryStore) Quarantined(ctx context.Context, p Partition) (*Quarantine, error) {
 	text, err := c.quarantine(ctx, p)
 	if err != nil {
 		return nil, p.wrap("quarantine", err)
@@ -56,7 +56,7 @@ func (c *Client) Quarantined(ctx context.Context, p Partition) (*Quarantine, err
 	return q, p.wrap("quarantine", err)
 }
 
-func (c *Client) quarantine(ctx context.Context, p Partition) (string, error) {
+func (c RetryStore) quarantine(ctx context.Context, p Partition) (string, error) {
 	text, err := c.Retrying.HGet(ctx, p.Own, "quarantine").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return "", classify(err)
@@ -67,15 +67,15 @@ func (c *Client) quarantine(ctx context.Context, p Partition) (string, error) {
 // ErrNothingToSkip says that a quarantine names no event.
 var ErrNothingToSkip = errors.New("the quarantine names no event that could be skipped")
 
-// Resume ends the quarantine of a partition and returns it; ok is false if there
+// ReleaseQuarantine ends the quarantine of a partition and returns it; ok is false if there
 // is none. With skip, its event is passed over, unprocessed: from then on takeovers
 // return it as Skip; ErrNothingToSkip says that it has none. A later quarantine
 // than the one that is there when it begins is left alone. It is repeated inside
 // while its outcome is unknown and ctx lives, and may be repeated. It changes
-// Renewed.Poke, and its hint to the owner is sent after it as well as it can.
-func (c *Client) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {
+// LeaseResult.OperatorVersion, and its hint to the owner is sent after it as well as it can.
+func (c Operator) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {
 	for {
-		text, err := c.quarantine(ctx, p)
+		text, err := RetryStore(c).quarantine(ctx, p)
 		if err != nil || text == "" {
 			return Quarantine{}, false, p.wrap("resume", err)
 		}
@@ -90,7 +90,7 @@ func (c *Client) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) 
 			}
 		}
 		var n int64
-		err = c.persist(ctx, func() error {
+		err = persist(ctx, func() error {
 			var err error
 			n, err = resumeScript.Run(ctx, c.NoRetry, []string{p.Own}, text, event).Int64()
 			return classify(err)
@@ -99,7 +99,7 @@ func (c *Client) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) 
 			return *q, false, p.wrap("resume", err)
 		}
 		if n == 1 {
-			c.notifyOwner(ctx, p)
+			Control(c).NotifyOwner(ctx, p)
 			return *q, true, nil
 		}
 	}

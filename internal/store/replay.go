@@ -34,7 +34,7 @@ type Replay struct {
 // appended first. Cut off between the two, a repetition within the stream's
 // DedupWindow finds the entry and appends no second one; later, or with so many
 // fields, it does.
-func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err error) {
+func (c Operator) Replay(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	wide := false
 	if c.keys.Layout == keys.Standalone || r.Partition == r.From.Number {
 		id, ok, err = c.replayAtOnce(ctx, r)
@@ -49,15 +49,15 @@ func (c *Client) Replay(ctx context.Context, r Replay) (id string, ok bool, err 
 	return id, ok, r.From.wrap("replay dead letter "+entryid.EventID(r.From.Number, r.ID), err)
 }
 
-func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool, err error) {
+func (c Operator) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	unknown := false
 	log := c.keys.Partition(r.Stream, r.Partition)
-	err = c.withRoom(ctx, r.Stream, r.Partition, func(size int64) error {
+	err = Producer(c).withRoom(ctx, r.Stream, r.Partition, func(size int64) error {
 		args := []any{r.ID, size}
 		for _, s := range r.Fields {
 			args = append(args, s)
 		}
-		return c.persist(ctx, func() error {
+		return persist(ctx, func() error {
 			reply, err := replayScript.Run(ctx, c.NoRetry, []string{r.From.Dead, log}, args...).StringSlice()
 			err = classify(err)
 			switch {
@@ -79,7 +79,7 @@ func (c *Client) replayAtOnce(ctx context.Context, r Replay) (id string, ok bool
 //  2. the same again: the ID is known, nothing is appended, the entry's ID comes
 //     back;
 //  3. the dead letter is removed.
-func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool, err error) {
+func (c Operator) replayInTwo(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	found, err := c.Retrying.XRange(ctx, r.From.Dead, r.ID, r.ID).Result()
 	if err != nil || len(found) == 0 {
 		return "", false, classify(err)
@@ -102,8 +102,8 @@ func (c *Client) replayInTwo(ctx context.Context, r Replay) (id string, ok bool,
 		send.IDs = []string{fmt.Sprintf("dead/%s/%s/%d/%s", r.From.Stream, r.From.Processor, r.From.Number, r.ID)}
 	}
 	var out Appended
-	err = c.persist(ctx, func() error {
-		out = c.Append(ctx, []Append{send})[0]
+	err = persist(ctx, func() error {
+		out = Producer(c).Append(ctx, []Append{send})[0]
 		if send.IDs == nil && out.Unknown {
 			return fmt.Errorf("%s may have it or not: %v", send.Log, out.Err) // it is not repeated
 		}

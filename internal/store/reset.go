@@ -8,8 +8,8 @@ import "context"
 // which is never behind the last entry. The group that is left is what the next
 // takeover begins at. ErrFenced says that the partition is not the ownership's.
 // It may be repeated.
-func (c *Client) Reset(ctx context.Context, p Partition, t Claim, to string) (floor string, err error) {
-	err = c.persist(ctx, func() error {
+func (c Operator) Reset(ctx context.Context, p Partition, t Claim, to string) (floor string, err error) {
+	err = persist(ctx, func() error {
 		var err error
 		floor, err = resetScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Own},
 			GroupName(p.Processor, t.Executor), t.LockValue(), to).Text()

@@ -44,6 +44,11 @@ type RetryState struct {
 // Counted is how many attempts the event had, those that count.
 func (s RetryState) Counted() int { return s.Attempts - s.Void }
 
+// A RetryStore is where the owner of a partition stores failed events: parked ones and their
+// states, dead letters, and the quarantine that a failure may lead to. internal/worker uses it,
+// and inspect lists the retries. An Operator changes them on behalf of a person.
+type RetryStore struct{ *core }
+
 // A Parking is an event to be parked.
 type Parking struct {
 	Entry redisconn.Entry
@@ -56,7 +61,7 @@ type Parking struct {
 // nothing was changed. ErrFenced says that the ownership is over. It is repeated
 // inside while its outcome is unknown and ctx lives, and may be repeated by the
 // caller: what has been acked stays as it is.
-func (c *Client) Park(ctx context.Context, p Partition, t Claim, limit int64, ps []Parking) error {
+func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64, ps []Parking) error {
 	if len(ps) == 0 {
 		return nil
 	}
@@ -68,7 +73,7 @@ func (c *Client) Park(ctx context.Context, p Partition, t Claim, limit int64, ps
 		}
 		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
 	}
-	return p.failed(fmt.Sprintf("park %d events", len(ps)), c.persist(ctx, func() error {
+	return p.failed(fmt.Sprintf("park %d events", len(ps)), persist(ctx, func() error {
 		return classify(parkScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
 	}))
 }
@@ -78,13 +83,13 @@ func (c *Client) Park(ctx context.Context, p Partition, t Claim, limit int64, ps
 // Attempt more) and end (not Running) in order: a write that arrives late does
 // not undo a later one. ErrFenced says that the ownership is over. It is repeated
 // inside like Park, and may be repeated.
-func (c *Client) WriteRetry(ctx context.Context, p Partition, t Claim, s RetryState) (ok bool, err error) {
+func (c RetryStore) WriteRetry(ctx context.Context, p Partition, t Claim, s RetryState) (ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
 		return false, p.wrap("write retry", err)
 	}
 	var n int64
-	err = c.persist(ctx, func() error {
+	err = persist(ctx, func() error {
 		var err error
 		n, err = attemptScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state).Int64()
 		return classify(err)
@@ -94,12 +99,12 @@ func (c *Client) WriteRetry(ctx context.Context, p Partition, t Claim, s RetrySt
 
 // BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
 // trip.
-func (c *Client) BeginRetry(ctx context.Context, p Partition, t Claim, s RetryState) (e redisconn.Entry, ok bool, err error) {
+func (c RetryStore) BeginRetry(ctx context.Context, p Partition, t Claim, s RetryState) (e redisconn.Entry, ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
 		return e, false, p.wrap("begin retry", err)
 	}
-	err = c.persist(ctx, func() error {
+	err = persist(ctx, func() error {
 		calls := []*redisconn.Call{
 			redisconn.PlainCall(ctx, "HMGET", p.Parked, s.ID),
 			redisconn.ScriptCall(ctx, attemptScript, []string{p.Lock, p.Retry}, t.LockValue(), s.ID, state),
@@ -128,16 +133,16 @@ func (c *Client) BeginRetry(ctx context.Context, p Partition, t Claim, s RetrySt
 // partition, and the event is not acked, the next takeover counts that in Deaths. With ""
 // what was counted is forgotten. ErrFenced says that the ownership is over. It is repeated
 // inside like Park, and may be repeated.
-func (c *Client) BeginSuspect(ctx context.Context, p Partition, t Claim, id string) error {
-	return p.failed("begin event "+id, c.persist(ctx, func() error {
+func (c RetryStore) BeginSuspect(ctx context.Context, p Partition, t Claim, id string) error {
+	return p.failed("begin event "+id, persist(ctx, func() error {
 		return classify(beginScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
 	}))
 }
 
 // DoneRetry removes a parked event that is done. ErrFenced says that the ownership
 // is over. It is repeated inside like Park, and may be repeated.
-func (c *Client) DoneRetry(ctx context.Context, p Partition, t Claim, id string) error {
-	return p.failed("settle event "+entryid.EventID(p.Number, id), c.persist(ctx, func() error {
+func (c RetryStore) DoneRetry(ctx context.Context, p Partition, t Claim, id string) error {
+	return p.failed("settle event "+entryid.EventID(p.Number, id), persist(ctx, func() error {
 		return classify(settleScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
 	}))
 }
@@ -146,7 +151,7 @@ func (c *Client) DoneRetry(ctx context.Context, p Partition, t Claim, id string)
 // and the server's clock right after. Events that come or go meanwhile may be in
 // it or not. Where that clock was set back since an event failed, its times are moved
 // back by as much as can be told.
-func (c *Client) Retries(ctx context.Context, p Partition) (states []RetryState, now time.Time, err error) {
+func (c RetryStore) Retries(ctx context.Context, p Partition) (states []RetryState, now time.Time, err error) {
 	found := map[string]string{} // HSCAN may return a field twice
 	for cursor := uint64(0); ; {
 		flat, next, err := c.Retrying.HScan(ctx, p.Retry, cursor, "", statesAtOnce).Result()
@@ -187,7 +192,7 @@ func (s *RetryState) moveBack(now int64) {
 }
 
 // Parked returns a parked event, and whether it is there.
-func (c *Client) Parked(ctx context.Context, p Partition, id string) (redisconn.Entry, bool, error) {
+func (c RetryStore) Parked(ctx context.Context, p Partition, id string) (redisconn.Entry, bool, error) {
 	text, err := c.Retrying.HMGet(ctx, p.Parked, id).Result()
 	if err != nil {
 		return redisconn.Entry{}, false, p.wrap("parked event "+entryid.EventID(p.Number, id), classify(err))

@@ -17,8 +17,8 @@ import (
 // dead letter. ErrFull says that limit events are parked, and that nothing was changed.
 // It needs no owner: whoever owns the partition, now or later, runs the event. It is
 // repeated inside while its outcome is unknown and ctx lives, and may be repeated. It
-// changes Renewed.Poke; Poke tells the owner sooner.
-func (c *Client) Revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {
+// changes LeaseResult.OperatorVersion; NotifyOwner tells the owner sooner.
+func (c Operator) Revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {
 	ok, err = c.revive(ctx, p, letter, limit)
 	if errors.Is(err, ErrFull) {
 		err = fmt.Errorf("%w: %d events are parked, as many as the partition may be long", ErrFull, limit)
@@ -26,11 +26,7 @@ func (c *Client) Revive(ctx context.Context, p Partition, letter string, limit i
 	return ok, p.wrap("retry dead letter "+entryid.EventID(p.Number, letter), err)
 }
 
-// NotifyOwner tells the owner of a partition that an operator changed something about its
-// parked events, as well as it can. It learns that from Renewed.Poke, too.
-func (c *Client) NotifyOwner(ctx context.Context, p Partition) { c.notifyOwner(ctx, p) }
-
-func (c *Client) revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {
+func (c Operator) revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {
 	found, err := c.Retrying.XRange(ctx, p.Dead, letter, letter).Result()
 	if err != nil || len(found) == 0 {
 		return false, classify(err)
@@ -47,7 +43,7 @@ func (c *Client) revive(ctx context.Context, p Partition, letter string, limit i
 		return false, err
 	}
 	unknown := false
-	err = c.persist(ctx, func() error {
+	err = persist(ctx, func() error {
 		n, err := reviveScript.Run(ctx, c.NoRetry, []string{p.Dead, p.Parked, p.Retry, p.Own},
 			letter, d.Entry.ID, pack(flatten(d.Entry.Values)), state, max(limit, 0)).Int64()
 		err = classify(err)

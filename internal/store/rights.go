@@ -46,6 +46,10 @@ func (r Role) Indefinite() string {
 	return "a " + r.String()
 }
 
+// An ACL is what the user of this client may do at the server. Workers check it when they start,
+// and the doctor of inspect explains it.
+type ACL struct{ *core }
+
 // A Right is a command that the framework calls, or a kind of key that it uses.
 type Right struct {
 	Name    string // "XGROUP CREATE", or "keys __memb:shop.*"
@@ -68,7 +72,7 @@ const (
 )
 
 // wants reports whether a right is needed here.
-func (c *Client) wants(r Right) bool {
+func (c ACL) wants(r Right) bool {
 	switch r.When {
 	case Clustered:
 		return c.Clustered()
@@ -85,13 +89,13 @@ const nowhere = math.MaxInt32
 
 // Rights are all that any role needs, commands before keys. That it is complete is
 // seen by a server whose users have these and no others.
-func (c *Client) Rights() []Right {
+func (c ACL) Rights() []Right {
 	return append(c.commands(), c.keyRights()...)
 }
 
 // Rule returns the arguments of ACL SETUSER that give a role what it needs and nothing
 // else, but for password and name: keys, and then commands.
-func (c *Client) Rule(role Role) []string {
+func (c ACL) Rule(role Role) []string {
 	var keys, commands []string
 	for _, r := range c.Rights() {
 		switch {
@@ -107,7 +111,7 @@ func (c *Client) Rule(role Role) []string {
 	return append(slices.Compact(keys), slices.Compact(commands)...)
 }
 
-func (c *Client) commands() []Right {
+func (c ACL) commands() []Right {
 	const most, change = Produce | Work | Operate, Work | Operate
 	p := c.Partition("doctor", "doctor", nowhere)
 	due := c.keys.Delayed("doctor", nowhere)
@@ -144,10 +148,10 @@ func (c *Client) commands() []Right {
 		{Roles: change, args: []any{"ZREM", due.Due, "doctor"}},
 		{Roles: most, args: []any{"INCRBY", due.Sequence, "no number"}},
 	}
-	return withNames(append(rights, c.streamRights(p)...))
+	return withNames(append(rights, streamRights(p)...))
 }
 
-func (c *Client) streamRights(p Partition) []Right {
+func streamRights(p Partition) []Right {
 	const most, change = Produce | Work | Operate, Work | Operate
 	return []Right{
 		{Roles: most, args: []any{"XADD", p.Log, "NOMKSTREAM", "*", "a", "b"}},
@@ -201,7 +205,7 @@ func withNames(rights []Right) []Right {
 
 // keyRights are those to use keys of each kind. To a script Redis wants both reading and
 // writing of all its keys to be allowed, whatever it does.
-func (c *Client) keyRights() []Right {
+func (c ACL) keyRights() []Right {
 	const most, change = Produce | Work | Operate, Work | Operate
 	k := c.keys
 	p, due := c.Partition("doctor", "doctor", nowhere), k.Delayed("doctor", nowhere)
@@ -247,7 +251,7 @@ func keyRight(roles Role, access, pattern string, args ...any) Right {
 // Lacking returns the rights of a role that the user does not have, in a cluster at any
 // of the masters: those without which it does not work, and those without which
 // something is worse. The error is one of the connection.
-func (c *Client) Lacking(ctx context.Context, role Role) (missing, worse []Right, err error) {
+func (c ACL) Lacking(ctx context.Context, role Role) (missing, worse []Right, err error) {
 	var rights []Right
 	for _, r := range c.Rights() {
 		if (r.Roles&role != 0 || r.Roles == 0) && c.wants(r) {
@@ -324,7 +328,7 @@ func refuses(r Right, err error) bool {
 
 // CheckRights reports whether the user has all the rights that a role cannot do without;
 // if not, which, and what grants them.
-func (c *Client) CheckRights(ctx context.Context, role Role) error {
+func (c ACL) CheckRights(ctx context.Context, role Role) error {
 	missing, _, err := c.Lacking(ctx, role)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("user %q lacks rights that %s needs: %s; let an administrator say: %s (docs/security.md has all of them)",
@@ -337,7 +341,7 @@ func (c *Client) CheckRights(ctx context.Context, role Role) error {
 }
 
 // Grant is the command for an administrator that gives the user these rights.
-func (c *Client) Grant(rights []Right) string {
+func (c ACL) Grant(rights []Right) string {
 	words := []string{"ACL", "SETUSER", c.User()}
 	for _, r := range rights {
 		words = append(words, r.Rule)

@@ -12,11 +12,15 @@ import (
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
+// A RuleStore is what is paused and blocked in the app. Workers and inspect read it; admin,
+// cli and web change it.
+type RuleStore struct{ *core }
+
 // Rules returns what is paused and blocked in the app, and the server's time,
 // which it had before it read them. It uses plain commands, so that a user who
 // may only read the rules can run workers. The pauses are read first: a worker that has read
 // the copy of a block there has the block, too.
-func (c *Client) Rules(ctx context.Context) (rules.Set, time.Time, error) {
+func (c RuleStore) Rules(ctx context.Context) (rules.Set, time.Time, error) {
 	pipe := c.Retrying.Pipeline()
 	now, paused, blocked := pipe.Time(ctx), pipe.HGetAll(ctx, c.keys.Rules()), pipe.HGetAll(ctx, c.keys.Blocks())
 	_, _ = pipe.Exec(ctx) // each has its own error
@@ -28,7 +32,7 @@ func (c *Client) Rules(ctx context.Context) (rules.Set, time.Time, error) {
 }
 
 // parseRules reads the two hashes of the rules.
-func (c *Client) parseRules(paused, blocked func() (map[string]string, error)) (set rules.Set, err error) {
+func (c RuleStore) parseRules(paused, blocked func() (map[string]string, error)) (set rules.Set, err error) {
 	fields, err := paused()
 	if err = classify(err); err == nil {
 		set, err = rules.Parse(fields)
@@ -78,7 +82,7 @@ type RuleChange struct {
 //
 // A block is copied among the pauses if the user may write there, since workers of
 // earlier releases read nothing else.
-func (c *Client) SetRule(ctx context.Context, r rules.Rule, lasts time.Duration) (RuleChange, error) {
+func (c RuleStore) SetRule(ctx context.Context, r rules.Rule, lasts time.Duration) (RuleChange, error) {
 	ms := int64(0)
 	if lasts > 0 {
 		ms = milliseconds(lasts)
@@ -95,7 +99,7 @@ func (c *Client) SetRule(ctx context.Context, r rules.Rule, lasts time.Duration)
 // RemoveRule removes the rule of a kind and scope; that there is none is no error. A
 // block goes from among the pauses, too, where earlier releases set it.
 // It is repeated inside while its outcome is unknown.
-func (c *Client) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Scope) (RuleChange, error) {
+func (c RuleStore) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Scope) (RuleChange, error) {
 	r := rules.Rule{Kind: kind, Scope: scope}
 	change, err := c.changeRule(ctx, c.ruleKey(kind), r, "remove", 0)
 	if err != nil || kind == rules.Pause {
@@ -118,7 +122,7 @@ func (c *Client) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Sc
 
 // ForgetRules removes the rules of a scope that is no more, and of all that it contains,
 // and returns how many there were. It may be repeated.
-func (c *Client) ForgetRules(ctx context.Context, scope rules.Scope) (int, error) {
+func (c RuleStore) ForgetRules(ctx context.Context, scope rules.Scope) (int, error) {
 	set, _, err := c.Rules(ctx)
 	n := 0
 	for _, r := range set.Rules {
@@ -130,16 +134,16 @@ func (c *Client) ForgetRules(ctx context.Context, scope rules.Scope) (int, error
 	return n, err
 }
 
-func (c *Client) ruleKey(kind rules.Kind) string {
+func (c RuleStore) ruleKey(kind rules.Kind) string {
 	if kind == rules.Block {
 		return c.keys.Blocks()
 	}
 	return c.keys.Rules()
 }
 
-func (c *Client) changeRule(ctx context.Context, key string, r rules.Rule, what string, ms int64) (RuleChange, error) {
+func (c RuleStore) changeRule(ctx context.Context, key string, r rules.Rule, what string, ms int64) (RuleChange, error) {
 	var change RuleChange
-	err := c.persist(ctx, func() error {
+	err := persist(ctx, func() error {
 		reply, err := ruleScript.Run(ctx, c.NoRetry, []string{key, c.keys.AppControl()},
 			r.Field(), what, r.Who, r.Why, ms).Int64Slice()
 		if err == nil && len(reply) != 4 {
@@ -162,7 +166,7 @@ func (c *Client) changeRule(ctx context.Context, key string, r rules.Rule, what 
 }
 
 // lackingRule adds to an error, where rights are missing to change rules, which.
-func (c *Client) lackingRule(ctx context.Context, key string, err error) error {
+func (c RuleStore) lackingRule(ctx context.Context, key string, err error) error {
 	if !redisconn.Denied(err) {
 		return err
 	}
@@ -176,10 +180,10 @@ func (c *Client) lackingRule(ctx context.Context, key string, err error) error {
 	if len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w; user %q lacks the right to write %s: let an administrator say: %s", err, c.User(), names(missing), c.Grant(missing))
+	return fmt.Errorf("%w; user %q lacks the right to write %s: let an administrator say: %s", err, c.User(), names(missing), ACL(c).Grant(missing))
 }
 
-func (c *Client) rulesError(key string, err error) error {
+func (c RuleStore) rulesError(key string, err error) error {
 	if err == nil {
 		return nil
 	}

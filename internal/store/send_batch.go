@@ -9,6 +9,10 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
+// A Producer appends events to partitions, at once or when they are due. The app uses it for
+// whoever sends, and so does the command line.
+type Producer struct{ *core }
+
 // An Append is what goes to one partition, in order.
 type Append struct {
 	Stream    string // its metadata says how long the partition may be; "": any length
@@ -59,7 +63,7 @@ type Appended struct {
 // partition. If these do not fit, none of them is appended; then the overflow
 // policy of the stream decides: the error is a *FullError, or Append waits for
 // room until ctx ends, or the oldest entries are dropped.
-func (c *Client) Append(ctx context.Context, as []Append) []Appended {
+func (c Producer) Append(ctx context.Context, as []Append) []Appended {
 	out, parts := make([]Appended, len(as)), make([]part, len(as))
 	open := make([]*part, 0, len(as))
 	for i := range as {
@@ -69,7 +73,7 @@ func (c *Client) Append(ctx context.Context, as []Append) []Appended {
 		if len(p.rest) == 0 {
 			continue
 		}
-		if p.meta, p.out.Err = c.recentMeta(ctx, p.Stream); p.out.Err == nil {
+		if p.meta, p.out.Err = MetaStore(c).recentMeta(ctx, p.Stream); p.out.Err == nil {
 			open = append(open, p)
 		}
 	}
@@ -84,6 +88,18 @@ func (c *Client) Append(ctx context.Context, as []Append) []Appended {
 		full = append(full, denied...)
 	}
 	return out
+}
+
+func (c Producer) newBatch() *groupcommit.Group[*part, answer] {
+	return &groupcommit.Group[*part, answer]{
+		Send: c.send, Unsent: func(err error) answer { return answer{err: err} },
+		Weigh: loadOf, Limit: groupcommit.Load{Items: recordsPerCall, Bytes: bytesPerCall},
+	}
+}
+
+// sendBatched sends the next records of parts, alone or with those of others.
+func (c Producer) sendBatched(ctx context.Context, parts []*part) ([]answer, error) {
+	return c.batches.Do(ctx, c.Conn, parts, func(p *part) string { return p.Log })
 }
 
 // A part is an Append on its way.
@@ -103,7 +119,7 @@ type part struct {
 
 // appendRound sends one batch of each partition that has records left, bounded in
 // all. It returns the partitions that have more to send, and those that are full.
-func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*part) {
+func (c Producer) appendRound(ctx context.Context, open []*part) (more, full []*part) {
 	var now []*part
 	budget := bytesPerCall
 	for _, p := range open {
@@ -129,7 +145,7 @@ func (c *Client) appendRound(ctx context.Context, open []*part) (more, full []*p
 		case errors.Is(err, errFull):
 			full = append(full, p)
 		case err != nil:
-			p.fail(c.NameWrongTypes(ctx, p.keys(c), err))
+			p.fail(c.NameWrongTypes(ctx, p.keys(c.core), err))
 		case len(p.rest) > 0:
 			more = append(more, p)
 		}

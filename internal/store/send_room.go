@@ -69,7 +69,7 @@ const roomTries = 10
 // makeRoom goes on with partitions that had no room for a batch. It returns those
 // to try again, and those that are still full, after a pause; the others have
 // failed.
-func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*part) {
+func (c Producer) makeRoom(ctx context.Context, full []*part) (open, still []*part) {
 	for i, r := range c.room(ctx, full) {
 		p, policy := full[i], full[i].meta.Overflow
 		fits := r.Length+int64(p.need) <= p.meta.MaxLen || p.meta.MaxLen <= 0
@@ -106,10 +106,10 @@ func (c *Client) makeRoom(ctx context.Context, full []*part) (open, still []*par
 // withRoom repeats a try to append one entry, which is given the length that the
 // partition may have and fails with ErrFull where there is no room, as Append
 // would do it.
-func (c *Client) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
+func (c Producer) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
 	p := &part{Append: &Append{Stream: stream, Partition: partition, Log: c.keys.Partition(stream, partition)}, out: &Appended{}, need: 1}
 	var err error
-	if p.meta, err = c.recentMeta(ctx, stream); err != nil {
+	if p.meta, err = MetaStore(c).recentMeta(ctx, stream); err != nil {
 		return err
 	}
 	for {
@@ -146,7 +146,7 @@ type roomReply struct {
 
 // room reads the metadata again, for somebody may have changed it, and makes room
 // as it allows.
-func (c *Client) room(ctx context.Context, full []*part) []roomReply {
+func (c Producer) room(ctx context.Context, full []*part) []roomReply {
 	out := make([]roomReply, len(full))
 	calls := make([]*redisconn.Call, 0, len(full))
 	at := make([]int, 0, len(full)) // of each call
@@ -154,18 +154,18 @@ func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 	for i, p := range full {
 		err, known := fresh[p.Stream]
 		if !known {
-			_, _, err = c.LoadMeta(ctx, p.Stream)
+			_, _, err = MetaStore(c).LoadMeta(ctx, p.Stream)
 			fresh[p.Stream] = err
 		}
 		if err == nil {
-			p.meta, err = c.recentMeta(ctx, p.Stream)
+			p.meta, err = MetaStore(c).recentMeta(ctx, p.Stream)
 		}
 		if out[i].err = err; err == nil {
 			p.need = int(min(int64(p.need), max(p.meta.MaxLen, 1)))
 			calls, at = append(calls, c.roomCall(ctx, p)), append(at, i)
 		}
 	}
-	c.persist(ctx, func() error { // each reply carries its error
+	persist(ctx, func() error { // each reply carries its error
 		redisconn.PipelineInTurns(ctx, c.NoRetry, calls, roomsPerTrip)
 		var errs []error
 		for _, call := range calls {
@@ -179,7 +179,7 @@ func (c *Client) room(ctx context.Context, full []*part) []roomReply {
 	return out
 }
 
-func (c *Client) roomCall(ctx context.Context, p *part) *redisconn.Call {
+func (c Producer) roomCall(ctx context.Context, p *part) *redisconn.Call {
 	drop := "0"
 	if p.meta.Overflow == OverflowDropOldest {
 		drop = "1"

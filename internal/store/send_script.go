@@ -73,7 +73,7 @@ type answer struct {
 // layout of the keys allows, all in one round trip: for a few records the call
 // itself takes as long as they do. Of a wide part it only finds out whether there is
 // room. It only reads the parts, whose answers are for part.take.
-func (c *Client) send(ctx context.Context, parts []*part) []answer {
+func (c Producer) send(ctx context.Context, parts []*part) []answer {
 	answers := make([]answer, len(parts))
 	all := make([]*sending, 0, 1)
 	for i, p := range parts {
@@ -91,7 +91,7 @@ func (c *Client) send(ctx context.Context, parts []*part) []answer {
 	}
 	calls := make([]*redisconn.Call, len(all))
 	for i, s := range all {
-		calls[i] = s.call(ctx, c)
+		calls[i] = s.call(ctx, c.core)
 	}
 	weak := c.Durably(ctx, calls)
 	for i, s := range all {
@@ -113,7 +113,7 @@ func (s *sending) serves(p *part) bool {
 }
 
 // call is the script call: of the script for plain records, if all are.
-func (s *sending) call(ctx context.Context, c *Client) *redisconn.Call {
+func (s *sending) call(ctx context.Context, c *core) *redisconn.Call {
 	meta := s.parts[0].meta
 	if name, ok := s.plain(); ok {
 		args := append(make([]any, 0, 3+s.records), meta.MaxLen, name, nil)
@@ -151,7 +151,7 @@ func (s *sending) plain() (name string, ok bool) {
 }
 
 // add adds the next n records of a part, in the form of send.lua.
-func (s *sending) add(c *Client, p *part) {
+func (s *sending) add(c *core, p *part) {
 	records, keys, begin := p.rest[:p.n], len(s.keys)+1, len(s.args)
 	s.keys = append(s.keys, p.Log)
 	s.args = append(slices.Grow(s.args, 5+len(records)*len(records[0])/2), 0, p.n, 0)
@@ -265,7 +265,7 @@ func (p *part) id(i int) string {
 }
 
 // keys are those of the records under way, or of what is left of them.
-func (p *part) keys(c *Client) []string {
+func (p *part) keys(c *core) []string {
 	keys := []string{p.Log}
 	for i := range min(p.n, len(p.rest)) {
 		if id := p.id(i); id != "" {
@@ -309,7 +309,7 @@ func (p *part) take(a answer) error {
 
 // appendOversized appends a record without a script, so that two at once may exceed
 // the length that the partition may have by one.
-func (c *Client) appendOversized(ctx context.Context, p *part) error {
+func (c Producer) appendOversized(ctx context.Context, p *part) error {
 	if p.id(0) != "" {
 		return fmt.Errorf("a record of more than %d fields cannot have an ID", fieldsPerCall/2)
 	}

@@ -30,7 +30,7 @@ type Shared struct {
 // Shared reads the app's rules, the names of its streams and the strings with these
 // keys, in one round trip of three requests. The rules it reads by a plain command, for a
 // script needs the right to write all its keys, and who may only read the rules can look.
-func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
+func (c Viewer) Shared(ctx context.Context, keys []string) (Shared, error) {
 	paused, blocked := redisconn.PlainCall(ctx, "HGETALL", c.keys.Rules()), redisconn.PlainCall(ctx, "HGETALL", c.keys.Blocks())
 	all := redisconn.ScriptCall(ctx, sharedScript, append([]string{c.keys.Streams()}, keys...))
 	redisconn.Pipeline(ctx, c.Retrying, []*redisconn.Call{paused, blocked, all})
@@ -43,10 +43,10 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 	}
 	ms, _ := flat[0].(int64)
 	s := Shared{Now: time.UnixMilli(ms).UTC(), Values: make(map[string]SharedValue, len(keys))}
-	s.Rules, s.RulesErr = c.parseRules(hashOf(paused.Reply), hashOf(blocked.Reply))
+	s.Rules, s.RulesErr = RuleStore(c).parseRules(hashOf(paused.Reply), hashOf(blocked.Reply))
 	names, ok := flat[1].([]any)
 	if !ok {
-		s.StreamsErr = c.streamsError(classify(redisconn.ScriptError(fmt.Sprint(flat[1]))))
+		s.StreamsErr = MetaStore(c).streamsError(classify(redisconn.ScriptError(fmt.Sprint(flat[1]))))
 	}
 	for _, name := range names {
 		s.Streams = append(s.Streams, fmt.Sprint(name))
@@ -59,7 +59,7 @@ func (c *Client) Shared(ctx context.Context, keys []string) (Shared, error) {
 }
 
 // parseShared names a key of a wrong type, but for metadata and memberships, whose readers do.
-func (c *Client) parseShared(ctx context.Context, key string, reply any) SharedValue {
+func (c Viewer) parseShared(ctx context.Context, key string, reply any) SharedValue {
 	pair, ok := reply.([]any)
 	if !ok || len(pair) != 2 {
 		return SharedValue{Err: classify(c.NameWrongTypes(ctx, []string{key}, redisconn.ScriptError(fmt.Sprint(reply))))}

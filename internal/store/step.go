@@ -14,7 +14,7 @@ var errTooLarge = errors.New("its entries are too large to be counted: say an ID
 // CountBehind counts the entries of a partition behind an ID, a page per round trip; the entries themselves stay on
 // the server. With a limit above zero it counts no further than that: more says that there are more, and so it does
 // where entries are too large to be counted.
-func (c *Client) CountBehind(ctx context.Context, p Partition, id string, limit int64) (n int64, more bool, err error) {
+func (c Viewer) CountBehind(ctx context.Context, p Partition, id string, limit int64) (n int64, more bool, err error) {
 	for {
 		page, err := c.page(ctx, p, "XRANGE", "("+id, "+", countPage)
 		switch {
@@ -36,7 +36,7 @@ func (c *Client) CountBehind(ctx context.Context, p Partition, id string, limit 
 // Step returns the position that is n entries behind another one in a partition, or before it where n is negative;
 // where there are not so many, the last one or "0-0". It counts in pages, one for each round trip; the entries stay on
 // the server.
-func (c *Client) Step(ctx context.Context, p Partition, from string, n int64) (to string, err error) {
+func (c Viewer) Step(ctx context.Context, p Partition, from string, n int64) (to string, err error) {
 	command, next, end := "XRANGE", "("+from, "+"
 	if n < 0 {
 		command, next, end, n = "XREVRANGE", from, "-", 1-n // so many entries more are behind the new position
@@ -65,7 +65,7 @@ type page struct {
 	last    string
 }
 
-func (c *Client) page(ctx context.Context, p Partition, command, from, to string, most int64) (page, error) {
+func (c Viewer) page(ctx context.Context, p Partition, command, from, to string, most int64) (page, error) {
 	reply, err := pageScript.Run(ctx, c.Retrying, []string{p.Log}, command, from, to, most).Slice()
 	if err != nil {
 		return page{}, classify(err)

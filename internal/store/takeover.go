@@ -11,6 +11,10 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
+// An Owner takes partitions over, keeps their leases, acks and trims them, and releases them.
+// internal/worker uses it for each executor, and the command reset while it owns a partition.
+type Owner struct{ *core }
+
 // Found says where a position comes from.
 type Found string
 
@@ -36,7 +40,7 @@ type Takeover struct {
 	SetAside        []string    // what was taken out of the partition behind the committed position, in any order: it comes again, to be acked only
 	Quarantine      *Quarantine // nil: the partition is not quarantined
 	Skip            string      // the event that an operator said to pass over, "" for none
-	OperatorVersion int64       // as in Renewed
+	OperatorVersion int64       // as in LeaseResult
 	Parked          int64       // number of parked events
 	Now             int64       // the server's clock, in milliseconds
 
@@ -51,7 +55,7 @@ type Takeover struct {
 // someone else has it; then its remaining life is bounded to foreign, so that a
 // step of the server's clock cannot keep a dead owner's lock alive. After any
 // other error, calling again with the same ownership is safe.
-func (c *Client) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign time.Duration) error {
+func (c Owner) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign time.Duration) error {
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
 		if err := c.Batched.Run(ctx, boundScript, []string{p.Lock, p.Own}, milliseconds(foreign)).Err(); err != nil {
@@ -65,7 +69,7 @@ func (c *Client) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign
 }
 
 // obtain makes one try for a lock.
-func (c *Client) obtain(ctx context.Context, key, value string, expiry time.Duration) error {
+func (c *core) obtain(ctx context.Context, key, value string, expiry time.Duration) error {
 	_, err := redislock.Obtain(ctx, c.Batched, key, expiry, &redislock.Options{Token: value})
 	switch {
 	case errors.Is(err, redislock.ErrNotObtained):
@@ -77,7 +81,7 @@ func (c *Client) obtain(ctx context.Context, key, value string, expiry time.Dura
 }
 
 // obtainInNeed is obtain on a server whose memory is full.
-func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry time.Duration) error {
+func (c *core) obtainInNeed(ctx context.Context, key, value string, expiry time.Duration) error {
 	obtained, err := obtainScript.Run(ctx, c.NoRetry, []string{key}, value, milliseconds(expiry)).Bool()
 	if err == nil && !obtained {
 		return ErrHeld
@@ -93,12 +97,12 @@ func (c *Client) obtainInNeed(ctx context.Context, key, value string, expiry tim
 // ErrNotReplicated says that it was done, and that a failover may lose it: the caller may
 // not act as the owner yet. It is repeated inside while its outcome is unknown and ctx
 // lives, and may be repeated by the caller.
-func (c *Client) Takeover(ctx context.Context, p Partition, t Claim, start string, largest int64) (Takeover, error) {
+func (c Owner) Takeover(ctx context.Context, p Partition, t Claim, start string, largest int64) (Takeover, error) {
 	if start == "" {
 		start = "0-0"
 	}
 	var pos Takeover
-	err := c.persist(ctx, func() error {
+	err := persist(ctx, func() error {
 		reply, err := c.BatchedReplicated.Run(ctx, takeoverScript, []string{p.Log, p.Lock, p.Own, p.Retry},
 			p.Processor, t.Executor, t.LockValue(), start, largest, t.Expiry.Milliseconds()).Slice()
 		if err == nil {
@@ -129,31 +133,17 @@ func parseTakeover(reply []any) (Takeover, error) {
 	return pos, f.err
 }
 
-// persist repeats what may be repeated, a few times, while its outcome is unknown.
-func (c *Client) persist(ctx context.Context, fn func() error) error {
-	const tries = 3
-	for try := 1; ; try++ {
-		err := fn()
-		if !errors.Is(err, redisconn.ErrUnknownOutcome) || try == tries {
-			return err
-		}
-		if !pause(ctx, time.Duration(try)*20*time.Millisecond) {
-			return err
-		}
-	}
-}
-
 // Unlock releases a partition's lock if it still holds the ownership's value; not
 // held is no error. It is for an owner that has ended everything and flushed its
 // acks. It may be repeated.
-func (c *Client) Unlock(ctx context.Context, p Partition, t Claim) error {
+func (c Owner) Unlock(ctx context.Context, p Partition, t Claim) error {
 	_, err := c.unlock(ctx, t, []string{p.Lock, p.Own})
 	return p.wrap("unlock", err)
 }
 
 // Release is Unlock by an owner that knows its committed position, which the next takeover then
 // need not find out. It reports whether the lock was there.
-func (c *Client) Release(ctx context.Context, r LeaseRequest) (held bool, err error) {
+func (c Owner) Release(ctx context.Context, r LeaseRequest) (held bool, err error) {
 	var position []any
 	if r.Read >= 0 {
 		position = []any{r.Committed, r.Read}
@@ -164,29 +154,16 @@ func (c *Client) Release(ctx context.Context, r LeaseRequest) (held bool, err er
 
 // Abandon is Unlock by an owner that may have begun what it did not end: the next
 // takeover is told so.
-func (c *Client) Abandon(ctx context.Context, p Partition, t Claim) error {
+func (c Owner) Abandon(ctx context.Context, p Partition, t Claim) error {
 	_, err := c.unlock(ctx, t, []string{p.Lock})
 	return p.wrap("abandon", err)
 }
 
-func (c *Client) unlock(ctx context.Context, t Claim, keys []string, position ...any) (held bool, err error) {
-	err = c.persist(ctx, func() error {
+func (c Owner) unlock(ctx context.Context, t Claim, keys []string, position ...any) (held bool, err error) {
+	err = persist(ctx, func() error {
 		n, err := c.Batched.Run(ctx, unlockScript, keys, append([]any{t.LockValue()}, position...)...).Int64()
 		held = n == 1
 		return classify(err)
 	})
 	return held, err
-}
-
-func milliseconds(d time.Duration) int64 { return max(1, d.Milliseconds()) }
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

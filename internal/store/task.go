@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// A TaskStore is where durable tasks store how far they have come. internal/leader uses it.
+type TaskStore struct{ *core }
+
 // A TaskMark is how far a durable task has come.
 type TaskMark struct {
 	Claimed bool      // the due time is ours to run
@@ -16,7 +19,7 @@ type TaskMark struct {
 // LookAtTask returns how far a durable task has come. The caller must be the
 // leader, token what its lock holds; else ErrFenced. It is repeated inside while
 // its outcome is unknown.
-func (c *Client) LookAtTask(ctx context.Context, token, name string) (TaskMark, error) {
+func (c TaskStore) LookAtTask(ctx context.Context, token, name string) (TaskMark, error) {
 	return c.markTask(ctx, name, token, "", 0)
 }
 
@@ -25,13 +28,13 @@ func (c *Client) LookAtTask(ctx context.Context, token, name string) (TaskMark, 
 // one has it, once. The caller must be the leader, token what its lock holds; else
 // ErrFenced. After ErrNotReplicated, as of a takeover, it is not to be run yet. It is
 // repeated inside while its outcome is unknown, and may be repeated by the caller until the outcome is known.
-func (c *Client) ClaimTask(ctx context.Context, token, name string, last, due time.Time) (TaskMark, error) {
+func (c TaskStore) ClaimTask(ctx context.Context, token, name string, last, due time.Time) (TaskMark, error) {
 	return c.markTask(ctx, name, token, last.UnixMilli(), due.UnixMilli())
 }
 
-func (c *Client) markTask(ctx context.Context, name, token string, last any, due int64) (TaskMark, error) {
+func (c TaskStore) markTask(ctx context.Context, name, token string, last any, due int64) (TaskMark, error) {
 	var mark TaskMark
-	err := c.persist(ctx, func() error {
+	err := persist(ctx, func() error {
 		reply, err := c.BatchedReplicated.Run(ctx, taskScript, []string{c.keys.Tasks(), c.keys.Leader()}, name, token, last, due).Int64Slice()
 		if err != nil {
 			return classify(err)

@@ -26,7 +26,7 @@ type Trimmed struct {
 // there is some history to look at and to begin with. Without any group nothing is trimmed.
 // A plain group named like a registered processor is where Python's runnel stopped: it is
 // ignored, for the processor has a position of its own.
-func (c *Client) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
+func (c Owner) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
 	calls, groups := make([]*redisconn.Call, len(ts)), 0
 	for i, t := range ts {
 		groups = max(groups, len(t.Processors))

@@ -12,6 +12,10 @@ import (
 
 const statesLooked = 100 // retry states of a partition, in one view
 
+// A Viewer looks at the app without changing anything. inspect uses it, and so does cli for
+// what inspect does not show.
+type Viewer struct{ *core }
+
 // A View is a partition as one processor sees it.
 type View struct {
 	Owner     string        // executor ID in the lock, "" when nobody holds it
@@ -43,7 +47,7 @@ type View struct {
 // Views looks at partitions as processors see them, without changing anything. What belongs to a partition is read
 // once for all its processors. A round trip is for 1024 partitions of streams with one processor, and for fewer with
 // more; in a cluster each partition is a request to its node. The results stand in the order of ps.
-func (c *Client) Views(ctx context.Context, ps []Partition) ([]View, error) {
+func (c Viewer) Views(ctx context.Context, ps []Partition) ([]View, error) {
 	views := make([]View, len(ps))
 	for left := c.looks(ps); len(left) > 0; {
 		trip := left[:inOneTrip(left)]

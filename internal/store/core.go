@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/keys"
+	"github.com/runnel-go/runnel/internal/redisconn"
+)
+
+// A core is what the parts of a Client share. Each part is a struct of nothing else, so that
+// one part that needs another converts itself, as in MetaStore(c).
+type core struct {
+	*redisconn.Conn
+	keys    keys.Keys
+	metas   metaCache
+	batches redisconn.PerNode[*part, answer] // of all producers
+}
+
+// load returns a value, nil if there is none.
+func (c *core) load(ctx context.Context, key string) ([]byte, error) {
+	value, err := c.Retrying.Get(ctx, key).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, classify(err)
+	}
+	return value, nil
+}
+
+// swap replaces a value if it still equals old; an empty old stands for none. It
+// is true as well when the value is the new one already.
+func (c *core) swap(ctx context.Context, key string, old, new []byte) (bool, error) {
+	n, err := swapScript.Run(ctx, c.NoRetry, []string{key}, old, new).Int64()
+	if err != nil {
+		return false, classify(err)
+	}
+	return n == 1, nil
+}
+
+// persist repeats what may be repeated, a few times, while its outcome is unknown.
+func persist(ctx context.Context, fn func() error) error {
+	const tries = 3
+	for try := 1; ; try++ {
+		err := fn()
+		if !errors.Is(err, redisconn.ErrUnknownOutcome) || try == tries {
+			return err
+		}
+		if !pause(ctx, time.Duration(try)*20*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+func milliseconds(d time.Duration) int64 { return max(1, d.Milliseconds()) }
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
