@@ -88,7 +88,7 @@ type durable struct {
 // is one run at most, in whichever worker: it is claimed before the run.
 func (s *Tasks) runDurable(ctx context.Context, t *Task, token string) {
 	d := &durable{s: s, t: t, token: token, retry: outage.New(s.Log.With("task", t.Name), "durable task", s.Errors)}
-	if !d.mark(ctx, func() (store.TaskMark, error) { return s.Client.LookAtTask(ctx, token, t.Name) }) {
+	if !d.mark(ctx, func() (store.TaskMark, error) { return s.Store.LookAtTask(ctx, token, t.Name) }) {
 		return
 	}
 	for o := begins; ctx.Err() == nil; {
@@ -146,7 +146,7 @@ func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older 
 func (d *durable) claim(ctx context.Context, due time.Time) bool {
 	last, claimed := d.last, false
 	known := d.mark(ctx, func() (store.TaskMark, error) {
-		m, err := d.s.Client.ClaimTask(ctx, d.token, d.t.Name, last, due)
+		m, err := d.s.Store.ClaimTask(ctx, d.token, d.t.Name, last, due)
 		claimed = m.Claimed
 		return m, err
 	})
@@ -212,7 +212,7 @@ func (d *durable) sleep(ctx context.Context, due time.Time) {
 	case <-ctx.Done():
 	case <-timer.C:
 		if wait > clockEvery {
-			d.mark(ctx, func() (store.TaskMark, error) { return d.s.Client.LookAtTask(ctx, d.token, d.t.Name) })
+			d.mark(ctx, func() (store.TaskMark, error) { return d.s.Store.LookAtTask(ctx, d.token, d.t.Name) })
 		}
 	}
 }

@@ -40,7 +40,7 @@ func DueTime(ctx context.Context) time.Time {
 // leader. Its fields are set before Run.
 type Tasks struct {
 	List     []*Task
-	Client   *store.Client
+	Store    store.TaskStore
 	Worker   string        // its name
 	Poll     time.Duration // of the leadership
 	TimeZone *time.Location
@@ -79,7 +79,7 @@ func (s *Tasks) Run(ctx context.Context) {
 	g.Go(func() error { s.runAll(ctx, everywhere, ""); return nil })
 	if len(leading) > 0 {
 		c := &Candidate{
-			Redis: s.Client.Redis(), Key: s.Client.Keys().Leader(), Old: s.Client.Keys().OldLeader(), Name: s.Worker, Poll: s.Poll, Log: s.Log,
+			Redis: s.Store.Redis(), Key: s.Store.Keys().Leader(), Old: s.Store.Keys().OldLeader(), Name: s.Worker, Poll: s.Poll, Log: s.Log,
 		}
 		g.Go(func() error {
 			c.Run(ctx, func(term context.Context) { s.runAll(term, leading, c.Token()) })

@@ -87,7 +87,7 @@ type Worker struct {
 func New(cfg *Config) *Worker {
 	w := &Worker{cfg: cfg, client: cfg.Client, log: cfg.Logger, name: cfg.Worker, count: new(Counters), began: time.Now(), isolation: newCrashIsolation(), running: context.Background()}
 	w.tasks = &leader.Tasks{
-		List: cfg.Tasks, Client: cfg.Client, Worker: cfg.Worker, Poll: cfg.LeaderPoll, TimeZone: cfg.TimeZone, Log: cfg.Logger,
+		List: cfg.Tasks, Store: cfg.Client.TaskStore, Worker: cfg.Worker, Poll: cfg.LeaderPoll, TimeZone: cfg.TimeZone, Log: cfg.Logger,
 		Errors: &w.count.Errors, Failures: &w.count.TaskFailures,
 	}
 	w.trimmer, w.rules, w.forwarder = newTrimmer(w), newRulesKeeper(w), newForwarder(w)
