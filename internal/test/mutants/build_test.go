@@ -74,7 +74,7 @@ func build(t *testing.T, pkg string, variants []variant) *program {
 		}
 		sources[filepath.Join(filepath.Dir(file), "mutant_switch.go")] = fmt.Sprintf("package %s\n\nimport \"os\"\n\nvar mutantRule = os.Getenv(%q)\n", packageName.FindStringSubmatch(string(text))[1], ruleVariable)
 	}
-	const scripts = "internal/store/script.go"
+	const scripts = "internal/store/scripts.go"
 	text, err := os.ReadFile(filepath.Join(root, scripts))
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ var mutants = []mutant{
 		"TestReleaseDeliveredLate",
 	},
 	{
-		"each try bounds the life of a lock", "internal/store/takeover.go",
+		"each try bounds the life of a lock", "internal/store/partition_takeover.go",
 		"errors.Is(err, ErrHeld) && foreign > 0", "errors.Is(err, ErrHeld) && foreign < 0",
 		"TestDeadOwnersLock",
 	},
@@ -114,7 +114,7 @@ var mutants = []mutant{
 		"TestBrokenSends/1_1_close_after",
 	},
 	{
-		"a short count of acks is a question", "internal/store/ack.go",
+		"a short count of acks is a question", "internal/store/partition_ack.go",
 		`errs[at] = acks[at].Place.wrap("ack", classify(calls[i].Reply.Err()))`, `errs[at] = acks[at].Place.wrap("ack", fmt.Errorf("%w %v", ErrFenced, calls[i]))`,
 		"TestBrokenRequests/ack_1_close_after",
 	},
