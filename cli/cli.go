@@ -85,7 +85,7 @@ func (p *program) main(ctx context.Context, args []string) int {
 	arranged, flags, err := arrange(root, args)
 	p.flags = flags
 	if err == nil {
-		err = root.RunContext(ctx, append([]string{p.name}, arranged...))
+		err = dispatch(ctx, p, root, arranged)
 	}
 	if lost := failed(p.stdout); lost != nil && !errors.Is(err, lost) {
 		lost = fmt.Errorf("the output could not be written: %w", lost)
@@ -106,16 +106,10 @@ func (p *program) root() *cli.App {
 	}
 	return &cli.App{
 		Name: p.name, HelpName: p.name, Usage: usage,
-		Writer: p.stdout, ErrWriter: p.stderr,
-		HideHelpCommand: true, HideVersion: true,
-		Flags:          p.globals(),
-		ExitErrHandler: func(*cli.Context, error) {}, // Main returns, it does not exit
-		OnUsageError:   onUsageError,
-		Action:         p.noCommand,
+		Flags: p.globals(),
 		Commands: append([]*cli.Command{
 			p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.workers(), p.streamCommands(), p.tail(), p.processor(), p.parked(), p.dead(), p.delayed(), p.quarantine(), p.rules(), p.audit(), p.dashboard(), p.completion(), p.version(),
 		}, p.ruleCommands()...),
-		CustomAppHelpTemplate: rootHelp,
 	}
 }
 
@@ -135,8 +129,7 @@ func (p *program) noCommand(c *cli.Context) error {
 		}
 		return usagef(c, "unknown command %q%s", c.Args().First(), meant(c.Args().First(), names))
 	}
-	c.App.Writer = p.stderr
-	if err := cli.ShowAppHelp(c); err != nil {
+	if err := helpOf(p.stderr, c.Command, true); err != nil {
 		return err
 	}
 	return exitCode(2)

@@ -32,7 +32,8 @@ func usagef(c *cli.Context, format string, args ...any) error {
 	return &usageError{command: commandOf(c), err: fmt.Errorf(format, args...)}
 }
 
-func onUsageError(c *cli.Context, err error, _ bool) error {
+// onUsageError is what package flag says of a command line, in the words of the others.
+func onUsageError(c *cli.Context, err error) error {
 	text := err.Error()
 	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
 		return usagef(c, "unknown flag %s", dashed(name))

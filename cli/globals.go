@@ -46,9 +46,6 @@ func (p *program) command(c *cli.Command, examples ...string) *cli.Command {
 	}
 	c.Description = strings.ReplaceAll(strings.Join(examples, "\n   "), "PROG", prog)
 	c.Flags = append(c.Flags, p.globals()...)
-	c.OnUsageError = onUsageError
-	c.HideHelpCommand = true
-	c.CustomHelpTemplate = commandHelp
 	return c
 }
 

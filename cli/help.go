@@ -1,47 +1,64 @@
 package cli
 
 import (
-	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 )
 
-const rootHelp = `{{.HelpName}}: {{.Usage}}
-
-Usage:
-   {{.HelpName}} COMMAND [flags] [arguments]
-
-Commands:{{template "visibleCommandCategoryTemplate" .}}
-
-Flags:{{template "visibleFlagCategoryTemplate" .}}
-{{.HelpName}} COMMAND --help shows a command with examples.
-`
-
-const commandHelp = `{{.HelpName}}: {{.Usage}}
-
-Usage:
-   {{if .UsageText}}{{.UsageText}}{{else}}{{.HelpName}}{{if .VisibleCommands}} COMMAND{{end}} [flags]{{if .ArgsUsage}} {{.ArgsUsage}}{{end}}{{end}}
-{{if .Description}}
-Examples:
-   {{.Description}}
-{{end}}{{if .VisibleCommands}}
-Commands:{{template "visibleCommandCategoryTemplate" .}}
-{{end}}
-Flags:{{template "visibleFlagCategoryTemplate" .}}`
-
-// helpFlag is the library's flag, but for what that one writes into a variable of
-// all programs: two calls of Main may begin at once.
-type helpFlag struct{ *cli.BoolFlag }
-
-func (f helpFlag) Apply(set *flag.FlagSet) error {
-	for _, name := range f.Names() {
-		set.Bool(name, false, f.Usage)
+// helpOf writes what a command is for and how it is called; top reports whether it is the
+// program itself.
+func helpOf(w io.Writer, c *cli.Command, top bool) error {
+	text := tabwriter.NewWriter(w, 1, 8, 2, ' ', 0) // lines up the flags
+	fmt.Fprintf(text, "%s: %s\n\nUsage:\n   %s", c.HelpName, c.Usage, c.HelpName)
+	if len(c.Subcommands) > 0 {
+		fmt.Fprint(text, " COMMAND")
 	}
-	return nil
+	fmt.Fprint(text, " [flags]")
+	if c.ArgsUsage != "" {
+		fmt.Fprint(text, " "+c.ArgsUsage)
+	}
+	fmt.Fprint(text, "\n")
+	if c.Description != "" {
+		fmt.Fprintf(text, "\nExamples:\n   %s\n", c.Description)
+	}
+	if !top || len(c.Subcommands) > 0 {
+		fmt.Fprint(text, "\n")
+	}
+	if len(c.Subcommands) > 0 {
+		fmt.Fprint(text, "Commands:")
+		writeCommands(text, c.Subcommands)
+		fmt.Fprint(text, "\n\n")
+	}
+	fmt.Fprint(text, "Flags:")
+	for _, category := range c.VisibleFlagCategories() {
+		writeFlags(text, category)
+	}
+	if top {
+		fmt.Fprintf(text, "\n%s COMMAND --help shows a command with examples.\n", c.HelpName)
+	}
+	return text.Flush()
 }
 
-func init() {
-	if f, ok := cli.HelpFlag.(*cli.BoolFlag); ok {
-		cli.HelpFlag = helpFlag{f}
+func writeCommands(w io.Writer, commands []*cli.Command) {
+	width := 0
+	for _, c := range commands {
+		width = max(width, len(strings.Join(c.Names(), ", ")))
+	}
+	for _, c := range commands {
+		fmt.Fprintf(w, "\n   %-*s  %s", width, strings.Join(c.Names(), ", "), c.Usage)
+	}
+}
+
+func writeFlags(w io.Writer, category cli.VisibleFlagCategory) {
+	fmt.Fprint(w, "\n")
+	if category.Name() != "" {
+		fmt.Fprintf(w, "   %s\n\n", category.Name())
+	}
+	for _, f := range category.Flags() {
+		fmt.Fprintf(w, "   %s\n", f)
 	}
 }
