@@ -1,0 +1,37 @@
+package binary
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
+)
+
+// TestAppWithCommandsIsSmall bounds the binary of an app with all commands. Of its 20 MB the
+// metrics of Prometheus are 2.2 and net/http/pprof 0.4.
+func TestAppWithCommandsIsSmall(t *testing.T) {
+	tier.Slow(t)
+	name := filepath.Join(t.TempDir(), "basic")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name, "github.com/runnel-go/runnel/examples/basic")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	binary, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", len(binary))
+	const most = 20_000_000
+	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" && len(binary) > most {
+		t.Errorf("the binary has %d bytes, more than %d", len(binary), most)
+	}
+	// A command of Redis that nothing here sends. Where methods may be called by a name that
+	// is not a constant, as text/template does, the linker keeps it with all others.
+	if bytes.Contains(binary, []byte("cmdable.FTHybridWithArgs")) {
+		t.Error("the linker keeps every exported method: go build -ldflags=-dumpdep shows which function has <ReflectMethod>")
+	}
+}
