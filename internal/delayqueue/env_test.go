@@ -2,8 +2,8 @@ package delayqueue
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,7 +11,20 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-var testKeys = Keys{Due: "due", Run: "run", Versions: "ver", Data: "data", Attempts: "att", Sequence: "seq"}
+var testKeys = Keys{Due: "due", Versions: "ver", Data: "data", Sequence: "seq"}
+
+// Scripts as those of others use Lib.
+var (
+	putScript = redis.NewScript(Lib + `
+local id, version = due_put(due_queue(1), ARGV[1] ~= '' and ARGV[1] or nil, tonumber(ARGV[2]), ARGV[3])
+return { id, due_text(version) }`)
+	inScript  = redis.NewScript(Lib + `return { due_text(due_in(tonumber(ARGV[1]))), due_text(due_now()) }`)
+	dueScript = redis.NewScript(Lib + `
+local q, now, ids = due_queue(1), due_now(), {}
+local found = due_list(q, now, tonumber(ARGV[1]))
+for i = 1, #found, 2 do ids[#ids + 1] = found[i] end
+return { ids, due_wait(q, now) }`)
+)
 
 // An env is a queue on a server.
 type env struct {
@@ -41,36 +54,29 @@ func newEnv(t *testing.T, addr string) *env {
 	return &env{Queue: New(raw, testKeys), t: t, raw: raw}
 }
 
-// at is a time of the past, or with a large n one that no test lives to see.
-func at(n int64) time.Time { return time.UnixMilli(n) }
-
 const far = int64(4e12) // in the year 2096
 
-func (e *env) put(p Put) Stored {
+// put puts an entry, "" for one that the queue names, due in milliseconds since 1970.
+func (e *env) put(id string, due int64, data string) (given string, version int64) {
 	e.t.Helper()
-	s, ok, err := e.Put(e.t.Context(), p)
-	if err != nil || !ok {
-		e.t.Fatalf("put %+v: %v, %v", p, ok, err)
+	reply, err := putScript.Run(e.t.Context(), e.raw, testKeys.Names(), id, due, data).StringSlice()
+	if err != nil || len(reply) != 2 {
+		e.t.Fatalf("put %s: %q, %v", id, reply, err)
 	}
-	return s
-}
-
-func (e *env) take(n int) []Entry {
-	e.t.Helper()
-	taken, _, err := e.Take(e.t.Context(), n)
-	if err != nil {
+	if version, err = strconv.ParseInt(reply[1], 10, 64); err != nil {
 		e.t.Fatal(err)
 	}
-	return taken
+	return reply[0], version
 }
 
-func (e *env) done(entry Entry, end End) Outcome {
+// due returns the first that are due, and how many milliseconds it is until the next is.
+func (e *env) due(n int) (ids string, wait int64) {
 	e.t.Helper()
-	o, err := e.Done(e.t.Context(), entry, end)
-	if err != nil {
-		e.t.Fatal(err)
+	reply, err := dueScript.Run(e.t.Context(), e.raw, testKeys.Names(), n).Slice()
+	if err != nil || len(reply) != 2 {
+		e.t.Fatalf("due: %v, %v", reply, err)
 	}
-	return o
+	return fmt.Sprint(reply[0]), reply[1].(int64)
 }
 
 func (e *env) list() []Entry {
@@ -82,18 +88,6 @@ func (e *env) list() []Entry {
 	return l
 }
 
-// left are the keys that still exist.
-func (e *env) left() []string {
-	e.t.Helper()
-	var out []string
-	for _, k := range testKeys.Names() {
-		if e.raw.Exists(e.t.Context(), k).Val() == 1 {
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
 func ids(entries []Entry) []string {
 	var out []string
 	for _, e := range entries {
@@ -101,8 +95,6 @@ func ids(entries []Entry) []string {
 	}
 	return out
 }
-
-func text(s string) *string { return &s }
 
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()

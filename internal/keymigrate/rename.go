@@ -80,15 +80,22 @@ func (m *Mover) rename(ctx context.Context) error {
 	return m.sweep(ctx)
 }
 
+// unused are kinds of keys that nothing writes any more.
+var unused = []string{"duerun", "dueatt"}
+
 // partition is what belongs to a partition, but for what was sent once.
 func (m *Mover) partition(s *stream, n int) *group {
 	g := &group{}
 	g.add(m.from.Partition(s.name, n), m.to.Partition(s.name, n), leaveLog)
 	a, b := m.from.Delayed(s.name, n), m.to.Delayed(s.name, n)
 	for _, pair := range [][2]string{
-		{a.Due, b.Due}, {a.Run, b.Run}, {a.Versions, b.Versions}, {a.Data, b.Data}, {a.Attempts, b.Attempts}, {a.Sequence, b.Sequence},
+		{a.Due, b.Due}, {a.Versions, b.Versions}, {a.Data, b.Data}, {a.Sequence, b.Sequence},
 	} {
 		g.add(pair[0], pair[1], leaveNothing)
+	}
+	for _, kind := range unused {
+		old := keys.Part{Kind: kind, Names: s.name, Partition: n}
+		g.add(m.from.Name(old), m.to.Name(old), leaveNothing)
 	}
 	for _, p := range s.meta.Processors {
 		for _, of := range []func(keys.Keys, string, string, int) string{keys.Keys.Ownership, keys.Keys.Parked, keys.Keys.Retry, keys.Keys.Dead} {

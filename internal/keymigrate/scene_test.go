@@ -50,8 +50,8 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 		}
 		due := plain.Delayed("orders", n)
 		pipe.ZAdd(ctx, due.Due, redis.Z{Score: 5e12, Member: "0001"})
-		pipe.ZAdd(ctx, due.Run, redis.Z{Score: 5e12, Member: "0002"})
-		for _, key := range []string{due.Versions, due.Data, due.Attempts} {
+		pipe.ZAdd(ctx, plain.Name(keys.Part{Kind: "duerun", Names: "orders", Partition: n}), redis.Z{Score: 5e12, Member: "0002"})
+		for _, key := range []string{due.Versions, due.Data, plain.Name(keys.Part{Kind: "dueatt", Names: "orders", Partition: n})} {
 			pipe.HSet(ctx, key, "0001", "x")
 		}
 		pipe.Set(ctx, due.Sequence, 2, 0)

@@ -52,14 +52,13 @@ func (k Keys) Once(stream string, n int, id string) string {
 }
 
 // A DueQueue names the keys of a due queue; see internal/delayqueue.
-type DueQueue struct{ Due, Run, Versions, Data, Attempts, Sequence string }
+type DueQueue struct{ Due, Versions, Data, Sequence string }
 
 // Delayed are the keys of the delayed events of partition n of a stream.
 func (k Keys) Delayed(stream string, n int) DueQueue {
 	return DueQueue{
-		Due: k.partitioned("due", n, stream), Run: k.partitioned("duerun", n, stream),
-		Versions: k.partitioned("duever", n, stream), Data: k.partitioned("duedata", n, stream),
-		Attempts: k.partitioned("dueatt", n, stream), Sequence: k.partitioned("dueseq", n, stream),
+		Due: k.partitioned("due", n, stream), Versions: k.partitioned("duever", n, stream),
+		Data: k.partitioned("duedata", n, stream), Sequence: k.partitioned("dueseq", n, stream),
 	}
 }
 

@@ -11,10 +11,8 @@ func TestNames(t *testing.T) {
 	}{
 		{"partition", func(k Keys) string { return k.Partition("orders", 3) }, "__strm:example.orders.3", "__strm:{example.3}.orders"},
 		{"delayed", func(k Keys) string { return k.Delayed("orders", 3).Due }, "__due:example.orders.3", "__due:{example.3}.orders"},
-		{"what runs of it", func(k Keys) string { return k.Delayed("orders", 3).Run }, "__duerun:example.orders.3", "__duerun:{example.3}.orders"},
 		{"its versions", func(k Keys) string { return k.Delayed("orders", 3).Versions }, "__duever:example.orders.3", "__duever:{example.3}.orders"},
 		{"its data", func(k Keys) string { return k.Delayed("orders", 3).Data }, "__duedata:example.orders.3", "__duedata:{example.3}.orders"},
-		{"its attempts", func(k Keys) string { return k.Delayed("orders", 3).Attempts }, "__dueatt:example.orders.3", "__dueatt:{example.3}.orders"},
 		{"its sequence", func(k Keys) string { return k.Delayed("orders", 3).Sequence }, "__dueseq:example.orders.3", "__dueseq:{example.3}.orders"},
 		{"lock", func(k Keys) string { return k.Lock("orders", "printer", 3) }, "__lock:example.orders.printer.3", "__lock:{example.3}.orders.printer"},
 		{"ownership", func(k Keys) string { return k.Ownership("orders", "printer", 3) }, "__own:example.orders.printer.3", "__own:{example.3}.orders.printer"},

@@ -14,7 +14,8 @@ type Part struct {
 	ID        string // of what was sent once
 }
 
-// kinds of which each partition has keys; of locks there are others as well.
+// kinds of which each partition has keys; of locks there are others as well. Nothing writes
+// duerun and dueatt any more.
 var partitionedKinds = []string{
 	"strm", "id", "due", "duerun", "duever", "duedata", "dueatt", "dueseq", "own", "parked", "retry", "dead", "lock",
 }

@@ -9,8 +9,7 @@ var Probes = map[string]string{
 	"__strm": "XLEN", "__dead": "XLEN", "__ctrl": "XLEN",
 	"__lock": "GET", "__leader": "GET", "__beat": "GET", "__id": "GET", "__dueseq": "GET",
 	"__own": "HLEN", "__parked": "HLEN", "__retry": "HLEN", "__task": "HLEN",
-	"__duever": "HLEN", "__duedata": "HLEN", "__dueatt": "HLEN",
-	"__due": "ZCARD", "__duerun": "ZCARD",
+	"__duever": "HLEN", "__duedata": "HLEN", "__due": "ZCARD",
 }
 
 // Probe returns a command that every role may call on a key, that changes nothing, and that Redis

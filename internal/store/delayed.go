@@ -152,27 +152,23 @@ func (c DelayedStore) queue(stream string, partition int) delayqueue.Queue {
 // Cancel removes a delayed event. false: it does not wait (any more): it was moved
 // into its partition, or cancelled, or never there. A repetition says false.
 func (c DelayedStore) Cancel(ctx context.Context, stream string, partition int, id string) (bool, error) {
-	waited, _, err := c.queue(stream, partition).Remove(ctx, id)
+	waited, err := c.queue(stream, partition).Remove(ctx, id)
 	return waited, delayedError(stream, partition, "cancel", id, err)
 }
 
-// Reschedule changes when a delayed event is due. false: it does not wait (any
-// more). It may be repeated.
+// Reschedule changes when a delayed event is due; the zero time is now. false: it does
+// not wait (any more). It may be repeated.
 func (c DelayedStore) Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error) {
-	return c.reschedule(ctx, stream, partition, delayqueue.Put{ID: id, At: at, Mode: delayqueue.IfPresent})
+	there, first, err := c.queue(stream, partition).Reschedule(ctx, id, at)
+	if first {
+		Control(c).announceDue(ctx, StreamPartition{stream, partition})
+	}
+	return there, delayedError(stream, partition, "reschedule", id, err)
 }
 
 // Fire makes a delayed event due now. false: it does not wait (any more).
 func (c DelayedStore) Fire(ctx context.Context, stream string, partition int, id string) (bool, error) {
-	return c.reschedule(ctx, stream, partition, delayqueue.Put{ID: id, Mode: delayqueue.IfPresent})
-}
-
-func (c DelayedStore) reschedule(ctx context.Context, stream string, partition int, p delayqueue.Put) (bool, error) {
-	stored, ok, err := c.queue(stream, partition).Put(ctx, p)
-	if err == nil && stored.First {
-		Control(c).announceDue(ctx, StreamPartition{stream, partition})
-	}
-	return ok, delayedError(stream, partition, "reschedule", p.ID, err)
+	return c.Reschedule(ctx, stream, partition, id, time.Time{})
 }
 
 // A DelayedEvent is one that waits for its time.

@@ -81,7 +81,7 @@ func (c Operator) DropStream(ctx context.Context, stream string, partitions int)
 		var calls []*redisconn.Call
 		for n := from; n < min(from+partitionsPerTrip, partitions); n++ {
 			due := c.keys.Delayed(stream, n)
-			calls = append(calls, redisconn.PlainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence))
+			calls = append(calls, redisconn.PlainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Versions, due.Data, due.Sequence))
 		}
 		redisconn.Pipeline(ctx, c.Retrying, calls)
 		for i, call := range calls {

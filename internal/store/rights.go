@@ -214,7 +214,7 @@ func (c ACL) keyRights() []Right {
 		roles Role
 		keys  []string
 	}{
-		{everyone, []string{p.Log, p.Own, k.Meta("doctor"), k.Streams(), due.Due, due.Run, due.Versions, due.Data, due.Attempts, due.Sequence}},
+		{everyone, []string{p.Log, p.Own, k.Meta("doctor"), k.Streams(), due.Due, due.Versions, due.Data, due.Sequence}},
 		{most, []string{k.Once("doctor", nowhere, "doctor"), k.Control("doctor", "doctor")}},
 		{change | Watch, []string{p.Lock, p.Parked, p.Retry, p.Dead, k.Membership("doctor", "doctor"), k.Beat("doctor", "doctor", "doctor")}},
 		{change, []string{k.AdminLock("doctor", "doctor"), k.AppControl()}},

@@ -74,8 +74,8 @@ func wrongForSenders(e *env, p Partition) []wrongCase {
 		{"send of two fields", []string{p.Log}, send([][]string{{"data", "y", "n", "1"}})},
 		{"send with an ID", []string{p.Log, once}, send([][]string{{"data", "y"}}, "a")},
 		{"make room", []string{p.Own}, send([][]string{{"data", "y"}})},
-		{"delay", []string{queue.Due, queue.Run, queue.Versions, queue.Data, queue.Sequence, once}, delay},
-		{"move", []string{queue.Due, queue.Run}, func(c *Client, ctx context.Context) error {
+		{"delay", []string{queue.Due, queue.Versions, queue.Data, queue.Sequence, once}, delay},
+		{"move", []string{queue.Due, queue.Versions}, func(c *Client, ctx context.Context) error {
 			return c.Move(ctx, []StreamPartition{{Stream: "orders"}})[0].Err
 		}},
 		{"cancel", []string{queue.Due, queue.Versions}, func(c *Client, ctx context.Context) error {

@@ -3,8 +3,8 @@
 -- partition is full: then it waits with them. An ID that was sent before is not
 -- sent again; so a call whose records all have IDs may be repeated.
 --
--- KEYS    1 partition   2-7 due queue: due, run, versions, data, attempts, sequence
---         8... for each record with an ID: what became of that ID
+-- KEYS    1 partition   2-5 due queue: due, versions, data, sequence
+--         6... for each record with an ID: what became of that ID
 -- ARGV    1 the length that the partition may have, 0 for any
 --         2 how long an ID is remembered, in ms
 --         then for each record: when it is due in ms since 1970, or '+' and ms
@@ -18,17 +18,17 @@ local size, length = tonumber(ARGV[1]), redis.call('XLEN', log)
 local head = redis.call('ZRANGE', q.due, 0, 0, 'WITHSCORES')
 local before = head[2] and due_number(head[2])
 local seen = {}
-for k = 8, #KEYS do
+for k = 6, #KEYS do
 	seen[KEYS[k]] = redis.call('GET', KEYS[k])
 	if seen[KEYS[k]] then redis.call('PEXPIRE', KEYS[k], ARGV[2]) end -- a write, for WAIT; see durably
 end
 
-local first, ids, failed, k = before, {}, '', 7
+local first, ids, failed, k = before, {}, '', 5
 local function send(at, data)
 	local ripe = at <= now and (not first or at < first)
 	if not ripe or size > 0 and length >= size then
 		if not first or at < first then first = at end
-		return (due_put(q, nil, at, 'set', data))
+		return (due_put(q, nil, at, data))
 	end
 	local fields = unpacked(data)
 	fields[#fields + 1], fields[#fields + 2] = '__at', due_text(at)

@@ -3,7 +3,7 @@
 -- is due, so nothing is early. Repeated, or run by several at once, it moves each
 -- event once.
 --
--- KEYS    1 partition   2-7 due queue: due, run, versions, data, attempts, sequence
+-- KEYS    1 partition   2-5 due queue: due, versions, data, sequence
 -- ARGV    1 the length that the partition may have, 0 for any   2 how many at most
 --         3 how many bytes, about
 -- Returns {how many were moved, ms until the next is due or -1,
