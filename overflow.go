@@ -20,11 +20,11 @@ const (
 func (o Overflow) String() string {
 	switch o {
 	case Reject:
-		return string(store.OverflowReject)
+		return store.OverflowReject
 	case Block:
-		return string(store.OverflowBlock)
+		return store.OverflowBlock
 	case DropOldest:
-		return string(store.OverflowDropOldest)
+		return store.OverflowDropOldest
 	}
 	return fmt.Sprintf("Overflow(%d)", int(o))
 }

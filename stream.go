@@ -88,7 +88,7 @@ func (s *Stream[T]) meta(o *StreamOptions, processors []string) (store.Meta, err
 		return store.Meta{}, err
 	}
 	return store.Meta{
-		Partitions: o.Partitions, MaxLen: o.MaxLen, Overflow: store.Overflow(o.Overflow.String()), DedupWindow: o.DedupWindow.Milliseconds(),
+		Partitions: o.Partitions, MaxLen: o.MaxLen, Overflow: o.Overflow.String(), DedupWindow: o.DedupWindow.Milliseconds(),
 		Codec: o.Codec.Name(), Partitioner: o.Partitioner.Name, KeyField: o.KeyField, Layout: string(app.KeyLayout), Processors: processors,
 	}, nil
 }

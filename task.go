@@ -37,9 +37,9 @@ type TaskOptions struct {
 type CatchUp int
 
 const (
-	CatchUpOnce = CatchUp(leader.CatchUpOnce) // one run for all of them, at once, with the latest as DueTime
-	CatchUpNone = CatchUp(leader.CatchUpNone) // they are left out
-	CatchUpAll  = CatchUp(leader.CatchUpAll)  // a run for each, the oldest first; of more than 1 000 the latest
+	CatchUpOnce CatchUp = leader.CatchUpOnce // one run for all of them, at once, with the latest as DueTime
+	CatchUpNone CatchUp = leader.CatchUpNone // they are left out
+	CatchUpAll  CatchUp = leader.CatchUpAll  // a run for each, the oldest first; of more than 1 000 the latest
 )
 
 // DueTime returns the time at which the task that ctx was given to was due: of
@@ -100,7 +100,7 @@ func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set fun
 	}}
 	if opts != nil {
 		t.Leader, t.TimeZone = opts.Leader, opts.TimeZone
-		t.Durable, t.CatchUp = opts.Durable, leader.CatchUp(opts.CatchUp)
+		t.Durable, t.CatchUp = opts.Durable, int(opts.CatchUp)
 	}
 	if set != nil {
 		set(t)

@@ -19,13 +19,11 @@ const (
 	clockEvery = time.Minute
 )
 
-// A CatchUp says what becomes of due times at which no leader was there.
-type CatchUp int
-
+// What becomes of due times at which no leader was there.
 const (
-	CatchUpOnce CatchUp = iota // one run for all of them, with the latest
-	CatchUpNone                // none
-	CatchUpAll                 // one run for each, in order
+	CatchUpOnce = iota // one run for all of them, with the latest
+	CatchUpNone        // none
+	CatchUpAll         // one run for each, in order
 )
 
 // occasion is how a durable task comes to look for due times.
@@ -40,11 +38,11 @@ const (
 // plan picks from due times that have passed, the oldest first, those to run.
 // What became due while the task itself ran is left out, as everywhere, unless
 // each time counts.
-func plan(c CatchUp, o occasion, due []time.Time) []time.Time {
+func plan(catchUp int, o occasion, due []time.Time) []time.Time {
 	switch {
-	case len(due) == 0 || c == CatchUpAll:
+	case len(due) == 0 || catchUp == CatchUpAll:
 		return due
-	case o == wakes, c == CatchUpOnce && o == begins:
+	case o == wakes, catchUp == CatchUpOnce && o == begins:
 		return due[len(due)-1:]
 	}
 	return nil

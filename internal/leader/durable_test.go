@@ -17,7 +17,7 @@ func minutes(from, to int) (out []time.Time) {
 func TestPlan(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
-		catchUp     CatchUp
+		catchUp     int
 		o           occasion
 		first, last int // of the minutes that are due
 		runs, from  int // how many run, from which minute on

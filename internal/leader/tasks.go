@@ -24,7 +24,7 @@ type Task struct {
 	Run      func(context.Context) error
 
 	Durable bool // of the leader's: see durable
-	CatchUp CatchUp
+	CatchUp int  // CatchUpOnce, …
 }
 
 type dueKey struct{}

@@ -48,7 +48,7 @@ func sameTime(t *testing.T, scene func(e *env, record string) time.Duration) {
 }
 
 func TestNoScriptThatTrimsCopiesARecord(t *testing.T) {
-	scene := func(overflow Overflow, read int, do func(e *env, p Partition)) func(*env, string) time.Duration {
+	scene := func(overflow string, read int, do func(e *env, p Partition)) func(*env, string) time.Duration {
 		return func(e *env, record string) time.Duration {
 			e.t.Helper()
 			e.bounded(5, overflow, "printer", "mailer")
@@ -118,7 +118,7 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 			equal(t, "removed", got[0].Removed, 4-tt.left)
 			equal(t, "left", e.raw.XLen(e.ctx(), log).Val(), tt.left)
 		})
-		for _, policy := range []Overflow{OverflowReject, OverflowDropOldest} {
+		for _, policy := range []string{OverflowReject, OverflowDropOldest} {
 			if tt.left > 0 && policy == OverflowDropOldest {
 				continue // it drops the last one, too
 			}

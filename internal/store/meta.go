@@ -26,7 +26,7 @@ type Meta struct {
 	Version     int      `json:"v"`
 	Partitions  int      `json:"partitions"`
 	MaxLen      int64    `json:"size"`
-	Overflow    Overflow `json:"overflow,omitempty"`
+	Overflow    string   `json:"overflow,omitempty"`
 	DedupWindow int64    `json:"id_window,omitempty"` // ms
 	Codec       string   `json:"codec"`
 	Partitioner string   `json:"partitioner"`

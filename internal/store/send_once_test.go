@@ -96,7 +96,7 @@ func TestAWideRecordHasNoID(t *testing.T) {
 // record refused that comes with it.
 func TestDuplicatesWantNoRoom(t *testing.T) {
 	for _, tt := range []struct {
-		policy Overflow
+		policy string
 		acked  int
 		want   []string
 	}{

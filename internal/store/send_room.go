@@ -11,13 +11,11 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// An Overflow says what becomes of records for a full partition.
-type Overflow string
-
+// What becomes of records for a full partition.
 const (
-	OverflowReject     Overflow = "reject"      // they are refused
-	OverflowBlock      Overflow = "block"       // their sender waits
-	OverflowDropOldest Overflow = "drop-oldest" // the oldest entries make room, acked or not
+	OverflowReject     = "reject"      // they are refused
+	OverflowBlock      = "block"       // their sender waits
+	OverflowDropOldest = "drop-oldest" // the oldest entries make room, acked or not
 )
 
 var (

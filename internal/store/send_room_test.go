@@ -10,7 +10,7 @@ import (
 )
 
 // bounded writes the metadata of a stream with the processors printer and mailer.
-func (e *env) bounded(size int64, o Overflow, processors ...string) {
+func (e *env) bounded(size int64, o string, processors ...string) {
 	e.t.Helper()
 	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 1, MaxLen: size, Overflow: o, Processors: processors})
 	e.must(err)
