@@ -31,11 +31,11 @@ var floors = [][]string{
 	{"middleware", "python", "runneltest", "metrics"},
 	{"internal/records"},
 	{"admin"},
-	{"web"},
+	{"web", "examples"},
 	{"cli"},
 	{"examples/layout/orders"},
 	{"examples/layout/billing"},
-	{"cli/runnel", "examples", "examples/*", "internal/licenses"},
+	{"cli/runnel", "examples/*", "internal/licenses"},
 }
 
 // testTools serve tests: beside tests only runneltest imports them, and they

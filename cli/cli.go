@@ -1,4 +1,4 @@
-// Package cli is the command line of an app: worker, send, sendmany, status, top,
+// Package cli is the command line of an app: new, worker, send, sendmany, status, top,
 // check, doctor, bench, members, stream, tail, processor, rules, retry, dead,
 // delayed, audit, dashboard, completion and version.
 //
@@ -108,7 +108,7 @@ func (p *program) root() *cli.App {
 		Name: p.name, HelpName: p.name, Usage: usage,
 		Flags: p.globals(),
 		Commands: append([]*cli.Command{
-			p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.workers(), p.streamCommands(), p.tail(), p.processor(), p.parked(), p.dead(), p.delayed(), p.quarantine(), p.rules(), p.audit(), p.dashboard(), p.completion(), p.version(),
+			newCommand(p), p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.workers(), p.streamCommands(), p.tail(), p.processor(), p.parked(), p.dead(), p.delayed(), p.quarantine(), p.rules(), p.audit(), p.dashboard(), p.completion(), p.version(),
 		}, p.ruleCommands()...),
 	}
 }

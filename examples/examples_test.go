@@ -27,7 +27,7 @@ const patience = 30 * time.Second
 
 // says is what each example says once it does what it shows.
 var says = map[string]string{
-	"basic":      "has spent",
+	"basic":      "charged",
 	"batch":      "inserted",
 	"codec":      "secret: 1200 bytes of HTML",
 	"deadletter": `reason="unknown kind \"explode\""`,

@@ -1,10 +1,11 @@
-// Basic adds up what customers spend, in order per customer.
+// Basic charges customers for what they order, in order per customer.
 //
 //	go run ./examples/basic worker --dev
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -14,28 +15,38 @@ import (
 )
 
 type Order struct {
-	Customer string    `json:"customer"`
-	Amount   float64   `json:"amount"`
-	Created  time.Time `json:"created"`
+	Customer string  `json:"customer"`
+	Amount   float64 `json:"amount"`
+}
+
+// register adds the stream of orders to app, and the processor that charges for them.
+func register(app *runnel.App, charge func(context.Context, Order) error) *runnel.Stream[Order] {
+	orders := runnel.NewStream(app, "orders", func(o Order) string { return o.Customer }, nil)
+	orders.Process("charge", func(owned context.Context, events *runnel.Events[Order]) error {
+		for order := range events.Records() {
+			if err := charge(events.Context(), order); err != nil {
+				return err // attempted again, while the customer's later orders wait
+			}
+		} // acked here, when the loop comes round
+		return nil
+	}, &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 5, Order: runnel.OrderKey}})
+	return orders
+}
+
+// bank stands for a request to a bank, which is busy at times.
+func bank(ctx context.Context, o Order) error {
+	if rand.N(5) == 0 {
+		return errors.New("the bank is busy")
+	}
+	fmt.Printf("charged %s %.2f\n", o.Customer, o.Amount)
+	return nil
 }
 
 func main() {
 	app := runnel.New("shop", nil)
-	orders := runnel.NewStream(app, "orders", func(o Order) string { return o.Customer }, nil)
-
-	orders.Process("printer", func(owned context.Context, events *runnel.Events[Order]) error {
-		total := map[string]float64{} // this partition's state, for as long as we own it
-		for order := range events.Records() {
-			total[order.Customer] += order.Amount
-			fmt.Printf("%s has spent %.2f\n", order.Customer, total[order.Customer])
-		} // acked here, when the loop comes round
-		return nil
+	orders := register(app, bank)
+	app.Every("shoppers", time.Second, func(ctx context.Context) error {
+		return orders.Send(ctx, Order{[]string{"ada", "bob", "cyd"}[rand.N(3)], 9.99})
 	}, nil)
-
-	app.Every("sender", time.Second, func(ctx context.Context) error {
-		customer := []string{"ada", "bob", "cyd"}[rand.N(3)]
-		return orders.Send(ctx, Order{customer, 9.99, time.Now()})
-	}, nil)
-
 	cli.Run(app)
 }
