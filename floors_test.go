@@ -50,7 +50,7 @@ var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "interna
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
 		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/worker", "options.go",
-		"runneltest", "examples/ownmain", "internal/test/redistest", "internal/test/faultproxy",
+		"runneltest", "examples/ownmain", "examples/telemetry", "internal/test/redistest", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},
 	"github.com/urfave/cli/v2":            {"cli"},

@@ -1,4 +1,5 @@
-// Package examples holds one program per feature. Each runs without any set-up:
+// Package examples holds one program per feature, and some by what they are for. Each but
+// telemetry runs without any set-up:
 //
 //	go run ./examples/basic worker --dev
 //
@@ -15,4 +16,10 @@
 //	ownmain      in a main of one's own, with an HTTP server and a shared Redis client
 //	layout       an app over several packages
 //	testing      a processor, and its tests without Redis
+//
+// By use, each with a test that shows what it promises:
+//
+//	telemetry    the mean of each device, in Redis: it survives crashes, and counts nothing twice
+//	outbox       into a database that refuses the late write of a former owner, by the epoch
+//	fanout       one event causes several sends, none of them twice
 package examples

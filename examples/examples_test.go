@@ -32,17 +32,20 @@ var says = map[string]string{
 	"codec":      "secret: 1200 bytes of HTML",
 	"deadletter": `reason="unknown kind \"explode\""`,
 	"delayed":    "please pay invoice",
+	"fanout":     "parcel with paper of order",
 	"handler":    "delivered to",
 	"layout":     "invoice: ada owes 999 cents",
 	"middleware": "posted",
+	"outbox":     "is sent",
 	"ownmain":    "partitions gained",
 	"retry":      "attempt 3: ada paid 300 cents",
 	"rules":      "the press stands still",
+	"telemetry":  "fridge: 4.",
 	"testing":    "ada has 100 cents",
 	"timer":      "poll: every two seconds, on the leader",
 }
 
-// TestExamples runs every example with --dev until it has shown something, and
+// TestExamples runs every example with --dev, or on a server where it has state there, until it has shown something, and
 // ends it with SIGTERM.
 func TestExamples(t *testing.T) {
 	tier.Slow(t)
@@ -53,7 +56,12 @@ func TestExamples(t *testing.T) {
 			if says[name] == "" {
 				t.Fatal("what does it say? add it to says")
 			}
-			p := start(t, filepath.Join(dir, name), nil, "worker", "--dev")
+			var env []string
+			args := []string{"worker", "--dev"}
+			if name == "telemetry" {
+				env, args = []string{"REDIS_ADDR=" + redistest.Start(t).Addr()}, []string{"worker"}
+			}
+			p := start(t, filepath.Join(dir, name), env, args...)
 			p.waitFor(t, regexp.QuoteMeta(says[name]))
 			p.terminate(t)
 		})
