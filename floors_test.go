@@ -35,7 +35,7 @@ var floors = [][]string{
 	{"cli"},
 	{"examples/layout/orders"},
 	{"examples/layout/billing"},
-	{"cli/runnel", "examples/*", "internal/licenses"},
+	{"cli/runnel", "examples/*", "internal/licenses", "scripts/recording"},
 }
 
 // testTools serve tests: beside tests only runneltest imports them, and they

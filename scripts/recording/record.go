@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel"
+)
+
+// What happens when, from the start of the first worker.
+const (
+	secondStarts = 2 * time.Second
+	killed       = 6 * time.Second
+	sendingEnds  = 11 * time.Second
+	ends         = 12 * time.Second
+	between      = 700 * time.Millisecond // two orders of a customer
+)
+
+// customers have a partition each.
+var customers = []string{"ada", "bob", "cyd", "eve"}
+
+// A line is what a worker printed, and when.
+type line struct {
+	at   time.Duration
+	text string
+}
+
+// A pane is the output of one worker.
+type pane struct {
+	worker string
+	pid    int
+	lines  []line
+}
+
+// A run is what was recorded.
+type run struct {
+	panes  [2]pane
+	killed line // the command
+	ended  line // what became of the worker
+	sent   int  // of each customer
+}
+
+// A recorder notes lines as they come.
+type recorder struct {
+	began time.Time
+	mu    sync.Mutex
+	run   run
+}
+
+// record starts a server and two workers, kills the first one, and ends what it started.
+func record(ctx context.Context) (run, error) {
+	url, stop, err := serve(ctx)
+	if err != nil {
+		return run{}, err
+	}
+	defer stop()
+	app, orders := newApp(&runnel.Options{RedisURL: url})
+	defer app.Close()
+
+	r := &recorder{began: time.Now()}
+	var reading sync.WaitGroup
+	a, err := r.start(ctx, &reading, url, 0, "a")
+	if err != nil {
+		return run{}, err
+	}
+	defer a.Process.Kill()
+	var b *exec.Cmd
+	defer func() {
+		if b != nil {
+			b.Process.Kill()
+		}
+	}()
+	steps := []struct {
+		at time.Duration
+		do func() error
+	}{
+		{secondStarts, func() (err error) { b, err = r.start(ctx, &reading, url, 1, "b"); return err }},
+		{killed, func() error { return r.kill(ctx, a) }},
+		{ends, func() error { return errors.Join(b.Process.Signal(os.Interrupt), b.Wait()) }},
+	}
+	for at := time.Second; len(steps) > 0; at += between / 2 {
+		if err := r.until(ctx, at); err != nil {
+			return run{}, err
+		}
+		for len(steps) > 0 && steps[0].at <= at {
+			if err := steps[0].do(); err != nil {
+				return run{}, err
+			}
+			steps = steps[1:]
+		}
+		if at < sendingEnds && int(at/(between/2))%2 == 0 {
+			if err := r.send(ctx, orders); err != nil {
+				return run{}, err
+			}
+		}
+	}
+	reading.Wait()
+	last := &r.run.panes[1]
+	last.lines = slices.DeleteFunc(last.lines, func(l line) bool { return l.at >= ends }) // how it is ended
+	return r.run, nil
+}
+
+// until waits for a time of the recording.
+func (r *recorder) until(ctx context.Context, at time.Duration) error {
+	select {
+	case <-time.After(time.Until(r.began.Add(at))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send sends the next order of each customer.
+func (r *recorder) send(ctx context.Context, orders *runnel.Stream[order]) error {
+	r.run.sent++
+	for _, customer := range customers {
+		if err := orders.Send(ctx, order{customer, r.run.sent}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts a worker whose lines go to a pane.
+func (r *recorder) start(ctx context.Context, reading *sync.WaitGroup, url string, i int, name string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "worker", "--redis-url", url, "--log-level", "error")
+	cmd.Env = append(os.Environ(), "RUNNEL_WORKER_NAME="+name)
+	cmd.Stderr = os.Stderr
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = w
+	err = errors.Join(cmd.Start(), w.Close())
+	if err != nil {
+		return nil, err
+	}
+	p := &r.run.panes[i]
+	p.worker, p.pid = name, cmd.Process.Pid
+	reading.Go(func() {
+		defer out.Close()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			r.mu.Lock()
+			p.lines = append(p.lines, line{time.Since(r.began), lines.Text()})
+			r.mu.Unlock()
+		}
+	})
+	return cmd, nil
+}
+
+// kill ends a worker as an operator would, at a terminal.
+func (r *recorder) kill(ctx context.Context, worker *exec.Cmd) error {
+	cmd := exec.CommandContext(ctx, "kill", "-9", strconv.Itoa(worker.Process.Pid))
+	r.run.killed = line{time.Since(r.began), "kill -9 " + cmd.Args[2]}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("kill: %w", err)
+	}
+	err := worker.Wait()
+	if err == nil {
+		return errors.New("the worker ended by itself")
+	}
+	r.run.ended = line{time.Since(r.began), err.Error()}
+	return nil
+}
+
+// serve starts a server that keeps nothing, and returns its URL.
+func serve(ctx context.Context) (url string, stop func(), err error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	addr := free.Addr().String()
+	free.Close()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := os.MkdirTemp("", "recording-")
+	if err != nil {
+		return "", nil, err
+	}
+	cmd := exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no")
+	cmd.Stdout, cmd.Stderr = io.Discard, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	stop = func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		os.RemoveAll(dir)
+	}
+	for {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			return "redis://" + addr, stop, conn.Close()
+		}
+		if ctx.Err() != nil {
+			stop()
+			return "", nil, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
