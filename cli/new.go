@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,8 +82,10 @@ func runNew(p *program, c *cli.Context) error {
 	if err := writeNew(dir, files); err != nil {
 		return fmt.Errorf("new app %s: %w", app.App, err)
 	}
-	if err := tidy(c.Context, dir, raw(p.stderr)); err != nil {
-		return fmt.Errorf("the files are in %s, but go.mod is not complete: %w; type `go mod tidy` there", app.Dir, err)
+	if require.dir == "" {
+		if err := tidy(c.Context, dir, raw(p.stderr)); err != nil {
+			return fmt.Errorf("the files are in %s, but go.mod is not complete: %w; type `go mod tidy` there", app.Dir, err)
+		}
 	}
 	did := fmt.Sprintf("wrote main.go, main_test.go and go.mod of app %s", app.App)
 	return unwritten(did, newOutput(c, p.stdout).write(app, func(w io.Writer) error {
@@ -137,8 +140,20 @@ func isSource(dir string) bool {
 	return err == nil && bytes.HasPrefix(text, []byte("module "+module+"\n"))
 }
 
+// requires matches what a go.mod requires, in its groups.
+var requires = regexp.MustCompile(`(?m)^\t(\S+ v\S+)(?: // indirect)?$`)
+
+// quoteMod quotes a path for go.mod, where that is needed.
+func quoteMod(path string) string {
+	if strings.ContainsAny(path, " \t\"'`()[]{},;\\") {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
 // newFiles returns the files of a new app by their names: those of the example basic, under the
-// app's name, go.mod, and go.sum.
+// app's name, and go.mod. With the source of runnel at hand go.mod is complete, and go.sum is among
+// them, so that nothing has to be looked up.
 func newFiles(app createdApp, from required) (map[string]string, error) {
 	renamed := strings.NewReplacer(
 		"// Basic ", "// "+strings.ToUpper(app.App[:1])+app.App[1:]+" ",
@@ -152,18 +167,24 @@ func newFiles(app createdApp, from required) (map[string]string, error) {
 		}
 		files[name] = renamed.Replace(string(text))
 	}
-	mod := "module " + app.Module + "\n\ngo " + oldestGo + "\n\nrequire " + module + " "
+	files["go.mod"] = "module " + app.Module + "\n\ngo " + oldestGo + "\n\nrequire " + module + " " + cmp.Or(from.version, "v0.0.0") + "\n"
 	if from.dir == "" {
-		mod += from.version + "\n"
-	} else {
-		mod += "v0.0.0\n\nreplace " + module + " => " + strconv.Quote(from.dir) + "\n"
-		sums, err := os.ReadFile(filepath.Join(from.dir, "go.sum")) // no other checksums have to be looked up
-		if err != nil {
-			return nil, err
-		}
-		files["go.sum"] = string(sums)
+		return files, nil
 	}
-	files["go.mod"] = mod
+	mod, err := os.ReadFile(filepath.Join(from.dir, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	sums, err := os.ReadFile(filepath.Join(from.dir, "go.sum"))
+	if err != nil {
+		return nil, err
+	}
+	files["go.mod"] += "\nrequire (\n"
+	for _, needed := range requires.FindAllSubmatch(mod, -1) {
+		files["go.mod"] += "\t" + string(needed[1]) + " // indirect\n"
+	}
+	files["go.mod"] += ")\n\nreplace " + module + " => " + quoteMod(from.dir) + "\n"
+	files["go.sum"] = string(sums)
 	return files, nil
 }
 
