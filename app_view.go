@@ -151,8 +151,8 @@ func selectProcessors(all []*worker.Processor, names []string) ([]*worker.Proces
 func newConsumeLog(logger *slog.Logger, app, workerName, stream, processor string) consumeLog {
 	return consumeLog{
 		Logger: logger.With("stream", stream, "processor", processor),
-		scope: func(ctx context.Context, src worker.Source) (context.Context, *scope) {
-			sc := &scope{app: app, worker: workerName, stream: stream, processor: processor, partition: src.Partition()}
+		scope: func(ctx context.Context, own worker.Ownership) (context.Context, *scope) {
+			sc := &scope{app: app, worker: workerName, stream: stream, processor: processor, partition: own.Partition}
 			return context.WithValue(ctx, scopeKey{}, sc), sc
 		},
 	}

@@ -89,9 +89,8 @@ func (c *consumer[T]) form() {
 	large := false
 	for i, entry := range c.rest[:n] {
 		e := c.event(entry, i)
-		c.history(e)
-		if err := c.src.Deadly(e.ID); c.retry == nil && c.policy != Halt {
-			c.bad = err
+		if deadly := c.history(e); c.retry == nil && c.policy != Halt {
+			c.bad = deadly
 		}
 		if !c.want.raw && c.bad == nil {
 			var zero T
@@ -165,10 +164,12 @@ func isLarge(entry redisconn.Entry) bool {
 	return e.size() > slabPayload
 }
 
-// history notes what had become of an event before it was taken.
-func (c *consumer[T]) history(e *Event) {
-	e.Attempt = c.src.Attempts(e.ID)
-	e.Redelivered = c.src.Redelivered(e.ID)
+// history notes what had become of an event before it was taken. The error says why the event
+// counts as one that failed, where the function may not have it again.
+func (c *consumer[T]) history(e *Event) (deadly error) {
+	prior := c.src.Prior(e.ID)
+	e.Attempt, e.Redelivered = prior.Attempts, prior.Redelivered
+	return prior.Deadly
 }
 
 // recordsOf returns the records of some events of the current batch. A second

@@ -32,7 +32,7 @@ type consumer[T any] struct {
 	timeout   time.Duration // of an iteration, 0: none
 	log       consumeLog
 	shared    *eventSource
-	src       worker.Source
+	src       worker.Ownership
 
 	ctx       context.Context
 	scope     *scope
@@ -66,7 +66,7 @@ type consumer[T any] struct {
 // consumeLog is what a consumer says to the operator, and where it stands.
 type consumeLog struct {
 	*slog.Logger
-	scope func(ctx context.Context, src worker.Source) (context.Context, *scope)
+	scope func(ctx context.Context, own worker.Ownership) (context.Context, *scope)
 }
 
 // errEnded says that the ownership ended while the loop was being (re)started.
@@ -75,7 +75,7 @@ var errEnded = errors.New("ownership ended")
 func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
 	c.ctx, c.scope = c.log.scope(ctx, c.src)
 	handle := chain(c.handle, middleware)
-	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition(), Epoch: c.src.Epoch()}
+	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition, Epoch: c.src.Epoch}
 	c.only, c.out.ctx = c.head, c.ctx
 	defer c.forget()
 	defer func() {
@@ -112,7 +112,7 @@ func (c *consumer[T]) ended(err error) error {
 		c.log.LogAttrs(c.ctx, slog.LevelWarn, "processor ended late", slog.Any("cause", context.Cause(c.ctx)), slog.Any("err", err))
 		return nil
 	}
-	return fmt.Errorf("stream %s partition %d processor %s: %w", c.stream.name, c.src.Partition(), c.processor, err)
+	return fmt.Errorf("stream %s partition %d processor %s: %w", c.stream.name, c.src.Partition, c.processor, err)
 }
 
 // ready calls fn, if it does not run, up to its first ask. An error there is no
@@ -120,7 +120,7 @@ func (c *consumer[T]) ended(err error) error {
 func (c *consumer[T]) ready() error {
 	for wait := time.Second; c.loop == nil; wait = min(2*wait, 30*time.Second) {
 		select {
-		case <-c.src.Ending():
+		case <-c.src.Ending:
 			return errEnded
 		default:
 		}
@@ -138,7 +138,7 @@ func (c *consumer[T]) ready() error {
 		}
 		c.src.Ignored(unscoped(c.ctx), 0, err)
 		select {
-		case <-c.src.Ending():
+		case <-c.src.Ending:
 			return errEnded
 		case <-time.After(wait):
 		}
@@ -152,7 +152,7 @@ func (c *consumer[T]) start() error {
 	if !c.src.Holds() {
 		return c.refuse()
 	}
-	events := &Events[T]{partition: c.src.Partition(), ctx: c.ctx}
+	events := &Events[T]{partition: c.src.Partition, ctx: c.ctx}
 	loop := coro.New(func(ask func(want) (*delivery[T], bool)) (err error) {
 		defer recoverInto(&err) // here, where the stack is still that of the panic
 		events.ask = func(w want) *delivery[T] {
@@ -299,7 +299,7 @@ func (c *consumer[T]) settle(err error) error {
 		return errEnded // not even if middleware makes nil of the error
 	}
 	if err == nil {
-		c.ack(c.events, false)
+		c.ack(c.events)
 		return nil
 	}
 	if c.ctx.Err() != nil {
@@ -310,7 +310,7 @@ func (c *consumer[T]) settle(err error) error {
 	failed := all.Failed(err)
 	if len(failed) == 0 {
 		c.log.LogAttrs(unscoped(c.out.ctx), slog.LevelWarn, "error of events that are not of the batch: all of the batch are acked", slog.Any("err", err))
-		c.ack(c.events, false)
+		c.ack(c.events)
 		return nil
 	}
 	if f := judge(err, c.retry); f != nil {
@@ -318,7 +318,7 @@ func (c *consumer[T]) settle(err error) error {
 	}
 	if c.policy == Ignore && !errors.Is(err, ErrNotConsumed) {
 		c.src.Ignored(unscoped(c.out.ctx), len(failed), fmt.Errorf("event %s: %w", failed[0].name(), err))
-		c.ack(c.events, false)
+		c.ack(c.events)
 		return nil
 	}
 	c.src.Interrupted()
@@ -334,34 +334,26 @@ func (c *consumer[T]) settle(err error) error {
 // fail tells what becomes of the events that failed, and acks the others of the
 // batch.
 func (c *consumer[T]) fail(failed []*Event, f retryqueue.Failure) error {
-	is := make(map[*Event]bool, len(failed))
 	failures := make([]retryqueue.Failure, len(failed))
 	for i, e := range failed {
-		is[e] = true
 		failures[i] = f
 		failures[i].Entry = redisconn.Entry{ID: e.ID, Values: e.values}
 	}
 	err := c.src.Fail(unscoped(c.out.ctx), failures)
-	var others []*Event
-	for _, e := range c.events {
-		if !is[e] {
-			others = append(others, e)
-		}
-	}
-	c.ack(others, err != nil)
+	c.ackOthers(failed)
 	if err != nil {
 		return errEnded
 	}
 	return nil
 }
 
-func (c *consumer[T]) ack(events []*Event, gap bool) {
+func (c *consumer[T]) ack(events []*Event) {
 	c.ids = c.ids[:0]
 	for _, e := range events {
 		c.ids = append(c.ids, e.ID)
 	}
 	if len(c.ids) > 0 {
-		c.src.Ack(c.ids, gap)
+		c.src.Ack(c.ids)
 	}
 }
 
@@ -371,16 +363,11 @@ func (c *consumer[T]) ackOthers(failed []*Event) {
 	for _, e := range failed {
 		is[e] = true
 	}
-	var before, behind []*Event
+	var others []*Event
 	for _, e := range c.events {
-		switch {
-		case is[e]:
-		case e.index < failed[0].index:
-			before = append(before, e)
-		default:
-			behind = append(behind, e)
+		if !is[e] {
+			others = append(others, e)
 		}
 	}
-	c.ack(before, false)
-	c.ack(behind, true)
+	c.ack(others)
 }

@@ -35,8 +35,7 @@ var larger = map[string]struct {
 	"internal/retryqueue.Queue":     {38, 0, "what runs next, and what failures become"},
 	"internal/test/history.checker": {30, 0, "one method for each rule"},
 	"internal/worker.member":        {50, 0, "acquires, refreshes, releases"},
-	"internal/worker.partition":     {53, 0, "source of its consumer, lease and end"},
-	"runneltest.source":             {31, 27, "a source without Redis, written again"},
+	"internal/worker.partition":     {49, 0, "source of its consumer, lease and end"},
 }
 
 func TestTypesHaveFewMembers(t *testing.T) {

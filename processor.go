@@ -207,8 +207,8 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 		Start: o.Start, Lease: o.Lease, Grace: max(o.Grace, 0), JoinDelay: o.JoinDelay,
 		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
 		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf,
-		Consume: func(ctx context.Context, src worker.Source) error {
-			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: src, straight: o.straight()}
+		Consume: func(ctx context.Context, own worker.Ownership) error {
+			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: own, straight: o.straight()}
 			return c.run(ctx, o.Middleware)
 		},
 	}, nil

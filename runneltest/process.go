@@ -148,28 +148,28 @@ func (s *Script[T]) Run() *Result {
 	reg.Intercept(rec)
 	defer reg.Intercept(nil)
 
-	src := &source{t: s.t, partition: s.partition, epoch: s.epoch, ending: make(chan struct{})}
+	var script []arrival
+	var given []string
 	for i, st := range s.steps {
 		if st.values == nil {
-			src.script = append(src.script, arrival{at: st.at, end: st.end})
+			script = append(script, arrival{at: st.at, end: st.end})
 			continue
 		}
 		values, err := st.values(rec)
 		if err != nil {
 			s.t.Fatalf("runneltest: event %s of stream %s: %v", st.id, s.stream.Name(), err)
 		}
-		src.script = append(src.script, arrival{at: st.at, entry: redisconn.Entry{ID: st.id, Values: values}})
-		src.order = append(src.order, st.id)
+		script = append(script, arrival{at: st.at, entry: redisconn.Entry{ID: st.id, Values: values}})
 		if i < s.given {
-			src.given = append(src.given, st.id)
+			given = append(given, st.id)
 		}
 	}
 	rec.begin(s.sendErr)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.t.Context()))
 	defer cancel(nil)
-	src.start(p, cancel)
-	err := p.Consume(ctx, src)
-	return src.result(err, rec)
+	src := newSource(s.t, p, s.partition, s.epoch, script, given, cancel)
+	err := p.Consume(ctx, worker.Ownership{Partition: s.partition, Epoch: s.epoch, Ending: src.ending, Source: src})
+	return src.told(err, rec)
 }
 
 func (s *Script[T]) find(reg *appview.View) *worker.Processor {

@@ -43,17 +43,13 @@ type DeadLetter struct {
 	Took     time.Duration // from the first failure to the last
 }
 
-func (s *source) result(err error, rec *recorder) *Result {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	for _, t := range s.timers {
-		t.Stop()
-	}
-	return &Result{
-		Taken: s.taken, Acked: s.acked, Attempts: s.attempts, Parked: s.shelf.parked(), Dead: s.shelf.dead, Dropped: int(s.count.Dropped.Load()),
-		Ignored: s.ignored, IgnoredErrs: s.errs, Quarantined: s.stopped, Err: err, rec: rec,
-	}
+// told returns what the run has come to. Its consumer has returned err.
+func (s *source) told(err error, rec *recorder) *Result {
+	s.stop()
+	r := s.result
+	r.Parked, r.Dropped = s.shelf.parked(), int(s.count.Dropped.Load())
+	r.Err, r.rec = err, rec
+	return &r
 }
 
 // Sent returns the records that were sent to a stream of the app during the run,

@@ -9,110 +9,79 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// shelf keeps the parked events of a source, instead of Redis.
+// shelf keeps the parked events of a source, instead of Redis. Of a lost ownership nothing is
+// stored any more.
 type shelf struct {
 	s       *source
-	states  map[string]store.RetryState // guarded by s.mu, as all of it
-	entries map[string]redisconn.Entry
-	dead    []DeadLetter
+	entries map[string]redisconn.Entry // by ID
 }
 
 var _ retryqueue.Store = (*shelf)(nil)
 
-func newShelf(s *source) *shelf {
-	return &shelf{s: s, states: map[string]store.RetryState{}, entries: map[string]redisconn.Entry{}}
-}
-
 // Now begins at no particular time.
-func (h *shelf) Now() int64 {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	return h.s.now().Milliseconds()
-}
+func (h *shelf) Now() int64 { return h.s.now().Milliseconds() }
 
 func (h *shelf) Load() ([]store.RetryState, error) { return nil, nil }
 
 func (h *shelf) Payload(id string) (redisconn.Entry, bool, error) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
 	e, ok := h.entries[id]
 	return e, ok, h.over()
 }
 
 func (h *shelf) Park(ps []store.Parking) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {
 		return err
 	}
 	for _, p := range ps {
-		h.s.close(p.Entry.ID)
-		h.states[p.Entry.ID], h.entries[p.Entry.ID] = p.State, p.Entry
+		h.s.buffer.Moved([]string{p.Entry.ID})
+		h.entries[p.Entry.ID] = p.Entry
 	}
 	return nil
 }
 
-func (h *shelf) Begin(s store.RetryState) (redisconn.Entry, bool, error) {
-	ok, err := h.Write(s)
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	return h.entries[s.ID], ok, err
-}
+func (h *shelf) Begin(s store.RetryState) (redisconn.Entry, bool, error) { return h.Payload(s.ID) }
 
-func (h *shelf) Write(s store.RetryState) (bool, error) {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
-	if err := h.over(); err != nil {
-		return false, err
-	}
-	h.states[s.ID] = s
-	return true, nil
+func (h *shelf) Write(store.RetryState) (bool, error) {
+	err := h.over()
+	return err == nil, err
 }
 
 func (h *shelf) Done(id string) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {
 		return err
 	}
-	h.remove(id)
-	h.s.acked = append(h.s.acked, id)
+	delete(h.entries, id)
+	h.s.result.Acked = append(h.s.result.Acked, id)
 	return nil
 }
 
 func (h *shelf) DeadLetter(d store.DeadLetter) error {
-	h.s.mu.Lock()
-	defer h.s.mu.Unlock()
 	if err := h.over(); err != nil {
 		return err
 	}
-	h.s.close(d.Entry.ID)
-	h.remove(d.Entry.ID)
-	h.dead = append(h.dead, DeadLetter{
+	h.s.buffer.Moved([]string{d.Entry.ID})
+	delete(h.entries, d.Entry.ID)
+	h.s.result.Dead = append(h.s.result.Dead, DeadLetter{
 		ID: d.Entry.ID, Key: d.Key, Attempts: d.Attempts, Reason: d.Reason, Error: d.Error,
 		Took: d.Last.Sub(d.First).Round(time.Millisecond),
 	})
 	return nil
 }
 
-func (h *shelf) remove(id string) {
-	delete(h.states, id)
-	delete(h.entries, id)
-}
-
 // over is the error of a lost ownership.
 func (h *shelf) over() error {
-	if h.s.gone {
+	if !h.s.Holds() {
 		return io.EOF
 	}
 	return nil
 }
 
+// parked returns the IDs of what is parked, in the order of the script.
 func (h *shelf) parked() []string {
 	var ids []string
-	for _, id := range h.s.order {
-		if _, ok := h.states[id]; ok {
-			ids = append(ids, id)
+	for _, a := range h.s.script {
+		if _, ok := h.entries[a.entry.ID]; ok {
+			ids = append(ids, a.entry.ID)
 		}
 	}
 	return ids

@@ -4,36 +4,16 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/worker"
 )
-
-// end is a way in which an ownership ends.
-type end int
-
-const (
-	goesOn end = iota
-	released
-	shutdown
-	lost
-)
-
-func (e end) cause() error {
-	switch e {
-	case lost:
-		return runnel.ErrLost
-	case shutdown:
-		return runnel.ErrShutdown
-	}
-	return runnel.ErrReleased
-}
 
 // arrival is an entry, or the end of the ownership when everything before it has
 // been taken.
@@ -47,69 +27,74 @@ type arrival struct {
 const startFailures = 3
 
 // source is a worker.Source whose entries come from a script. What the script
-// says of time is time: nothing arrives early.
+// says of time is time: nothing arrives early. Between script and consumer it has what a
+// worker has: a buffer, whose acks are confirmed at once, and a queue of parked events.
 type source struct {
-	t         testing.TB
-	partition int
-	epoch     int64
-	script    []arrival
-	order     []string // of all IDs
-	given     []string
-
-	count   *worker.Counters
+	*life
+	t       testing.TB
+	buffer  *prefetch.Buffer
 	retries *retryqueue.Queue
 	shelf   *shelf
+	count   worker.Counters
 
+	script []arrival
+	given  []string // IDs that an earlier owner was given
+	next   int      // in script: what is before it was pushed
 	began  time.Time
-	grace  time.Duration
-	cancel context.CancelCauseFunc
-	ending chan struct{}
-	timers []*time.Timer // guarded by mu
+	skew   time.Duration // what was not waited for
 
-	mu       sync.Mutex
-	skew     time.Duration // what was not waited for
-	next     int           // in script
-	over     bool
-	gone     bool
-	taken    []string
-	acked    []string
-	open     []string // taken, not acked
-	attempts []Attempt
-	ignored  int
-	failures int
-	errs     []error
-	stopped  error
+	result   Result
+	failures int // of the function, since it had an event
 }
 
 var _ worker.Source = (*source)(nil)
 
-func (s *source) start(p *worker.Processor, cancel context.CancelCauseFunc) {
-	s.began, s.grace, s.cancel = time.Now(), p.Grace, cancel
-	s.count, s.shelf = new(worker.Counters), newShelf(s)
+// newSource begins an ownership.
+func newSource(t testing.TB, p *worker.Processor, partition int, epoch int64, script []arrival, given []string, cancel context.CancelCauseFunc) *source {
+	s := &source{t: t, script: script, given: given, began: time.Now()}
+	s.buffer = prefetch.New(prefetch.Config{Capacity: len(script) + 1, MaxBytes: math.MaxInt64})
+	s.life = &life{buffer: s.buffer, grace: p.Grace, cancel: cancel, ending: make(chan struct{})}
+	s.shelf = &shelf{s: s, entries: map[string]redisconn.Entry{}}
 	s.retries = retryqueue.New(retryqueue.Config{
-		Retry: p.Retry, Store: s.shelf, Key: p.Key, Limit: p.MaxLen, Partition: s.partition, Epoch: s.epoch,
+		Retry: p.Retry, Store: s.shelf, Key: p.Key, Limit: p.MaxLen, Partition: partition, Epoch: epoch,
 		Log: slog.New(slog.DiscardHandler), Counts: &s.count.Counts,
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.follow()
+	s.play()
+	return s
 }
 
-func (s *source) Partition() int             { return s.partition }
-func (s *source) Epoch() int64               { return s.epoch }
-func (s *source) Redelivered(id string) bool { return slices.Contains(s.given, id) }
-func (s *source) Ending() <-chan struct{}    { return s.ending }
+func (s *source) now() time.Duration { return time.Since(s.began) + s.skew }
 
-func (s *source) Holds() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.gone
+// play follows the script as far as its time has come. Its end comes when nothing waits any more.
+func (s *source) play() {
+	for s.next < len(s.script) {
+		a := s.script[s.next]
+		left := a.at - s.now()
+		switch waiting, _, _ := s.buffer.Held(); {
+		case a.end != goesOn && waiting == 0:
+			s.endAfter(left, a.end)
+			return
+		case a.end != goesOn || left > 0:
+			return
+		}
+		s.buffer.Push([]redisconn.Entry{a.entry})
+		s.next++
+	}
 }
 
-func (s *source) Live() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.over
+// wait is how long a batch of n is not complete. more reports whether anything is to come.
+func (s *source) wait(n int, within time.Duration) (wait time.Duration, more bool) {
+	waiting, _, _ := s.buffer.Held()
+	left := s.script[s.next-waiting:]
+	switch {
+	case len(left) == 0:
+		return 0, false
+	case left[0].end != goesOn:
+		return max(left[0].at-s.now(), time.Millisecond), true // a timer ends the wait
+	}
+	// Behind the script's last step nothing is worth waiting for.
+	first, last := left[0].at, left[min(n, len(left))-1].at
+	return max(first, min(first+within, last)) - s.now(), true
 }
 
 // Take follows the script: it waits for the first entry to arrive, and then for
@@ -122,28 +107,10 @@ func (s *source) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	for {
 		entries, err := s.turn(n, within)
 		if err != nil || len(entries) > 0 {
+			s.begin(entries...)
 			return entries, err
 		}
 	}
-}
-
-// Next acks, and takes the next entry if it has arrived and nothing is parked.
-func (s *source) Next(done string, _ bool) (e redisconn.Entry, ok bool) {
-	s.Ack([]string{done}, false)
-	if !s.Live() || !s.retries.Idle() {
-		return e, false
-	}
-	s.mu.Lock()
-	var out []redisconn.Entry
-	if !s.over && s.next < len(s.script) && s.wait(1, 0) <= 0 {
-		out = s.pop(1)
-	}
-	s.mu.Unlock()
-	s.begin(out, true)
-	if len(out) == 0 {
-		return e, false
-	}
-	return out[0], true
 }
 
 // turn is one try of Take; without entries and error it is time for another one.
@@ -151,228 +118,127 @@ func (s *source) turn(n int, within time.Duration) ([]redisconn.Entry, error) {
 	if !s.Live() {
 		return nil, io.EOF
 	}
-	if e, ok, err := s.retries.Next(false, func(bool) bool { return true }); err != nil || ok {
-		s.begin([]redisconn.Entry{e}, ok)
-		return []redisconn.Entry{e}, err
-	}
-	due, blocked := s.retries.Wait(), s.retries.Blocked()
-	s.mu.Lock()
-	wait, come := s.wait(n, within), s.next < len(s.script)
+	e, ok, err := s.retries.Next(false, func(bool) bool { return true })
 	switch {
-	case s.over:
-	case due >= 0 && (!come || blocked || due <= wait):
-		s.skew += due
-		s.follow()
-	case wait > 0:
-		s.mu.Unlock()
-		s.sleep(wait)
-		return nil, nil
-	default:
-		out := s.pop(n)
-		s.mu.Unlock()
-		return s.sift(out)
+	case err != nil:
+		return nil, err
+	case ok:
+		return []redisconn.Entry{e}, nil
 	}
-	s.mu.Unlock()
+	s.play()
+	wait, more := s.wait(n, within)
+	due := s.retries.Wait()
+	switch {
+	case due >= 0 && (!more || s.retries.Blocked() || due <= wait):
+		s.skew += due
+		s.play()
+	case !more:
+		s.end(released)
+	case wait > 0:
+		s.sleep(wait)
+	default:
+		entries, err := s.buffer.Await(n, 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		rest, acks, err := s.retries.Sift(entries)
+		s.done(acks)
+		return rest, err
+	}
 	return nil, nil
 }
 
-// Deadly is never: nothing dies here.
-func (s *source) Deadly(string) error { return nil }
-
-// sift keeps back what stands behind a parked event.
-func (s *source) sift(out []redisconn.Entry) ([]redisconn.Entry, error) {
-	if out == nil {
-		return nil, io.EOF
+// Next acks, and takes the next entry if it has arrived and nothing is parked.
+func (s *source) Next(done string, _ bool) (e redisconn.Entry, ok bool) {
+	if !s.retries.Idle() {
+		s.Ack([]string{done})
+		return e, false
 	}
-	rest, _, err := s.retries.Sift(slices.Clone(out))
-	s.begin(rest, err == nil)
-	return rest, err
+	s.play()
+	e, ok, _, _ = s.buffer.Next(done, 0)
+	s.confirm()
+	if ok {
+		s.begin(e)
+	}
+	return e, ok
 }
 
-// begin notes what is handed out.
-func (s *source) begin(entries []redisconn.Entry, ok bool) {
-	if !ok {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// begin notes what is handed out. The script's end may come behind it.
+func (s *source) begin(entries ...redisconn.Entry) {
 	for _, e := range entries {
-		s.taken = append(s.taken, e.ID)
-		s.attempts = append(s.attempts, Attempt{ID: e.ID, Number: s.retries.Attempts(e.ID) + 1, At: s.now()})
+		s.result.Taken = append(s.result.Taken, e.ID)
+		s.result.Attempts = append(s.result.Attempts, Attempt{ID: e.ID, Number: s.retries.Attempts(e.ID) + 1, At: s.now()})
 	}
+	s.play()
 }
 
-func (s *source) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-s.ending:
-	case <-timer.C:
-	}
-}
-
-// Untake puts entries back into the script.
 func (s *source) Untake(entries []redisconn.Entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := len(entries)
-	s.next -= n
-	for i, e := range entries {
-		s.script[s.next+i] = arrival{entry: e} // what stood between them is parked
-	}
-	s.taken = s.taken[:len(s.taken)-n]
-	s.attempts = s.attempts[:len(s.attempts)-n]
-	for _, e := range entries {
-		s.close(e.ID)
-	}
+	s.buffer.Untake(entries)
+	left := len(s.result.Taken) - len(entries)
+	s.result.Taken, s.result.Attempts = s.result.Taken[:left], s.result.Attempts[:left]
 }
 
-// wait is how long a batch of n is not complete; mu is held.
-func (s *source) wait(n int, within time.Duration) time.Duration {
-	if s.next == len(s.script) {
-		return 0
-	}
-	first := s.script[s.next]
-	if first.end != goesOn {
-		return max(first.at-s.now(), time.Millisecond) // a timer ends the wait
-	}
-	// Behind the script's last step nothing is worth waiting for.
-	last := s.script[s.next+min(n, len(s.script)-s.next)-1]
-	return max(first.at, min(first.at+within, last.at)) - s.now()
+// Prior has no deaths: nothing dies here.
+func (s *source) Prior(id string) worker.Prior {
+	return worker.Prior{Redelivered: slices.Contains(s.given, id), Attempts: s.retries.Attempts(id)}
 }
 
-// ends reports whether the script ends the ownership itself.
-func (s *source) ends() bool {
-	return len(s.script) > 0 && s.script[len(s.script)-1].end != goesOn
-}
-
-// pop takes at most n of the entries that have arrived; nil is the end.
-func (s *source) pop(n int) []redisconn.Entry {
-	var out []redisconn.Entry
-	now := s.now()
-	for len(out) < n && s.next < len(s.script) {
-		a := s.script[s.next]
-		if a.end != goesOn || a.at > now {
-			break
-		}
-		out = append(out, a.entry)
-		s.open = append(s.open, a.entry.ID)
-		s.next++
-	}
-	if out == nil {
-		s.finish(released)
-		return nil
-	}
-	s.follow()
-	return out
-}
-
-// follow arranges the end of the ownership if that is next; mu is held.
-func (s *source) follow() {
-	if s.next == len(s.script) || s.script[s.next].end == goesOn {
+func (s *source) Ack(ids []string) {
+	if s.retries.Runs(ids[0]) {
+		s.stored(s.retries.Done())
 		return
 	}
-	e := s.script[s.next]
-	if left := e.at - s.now(); left > 0 {
-		s.after(left, func() { s.finish(e.end) })
-		return
-	}
-	s.finish(e.end)
+	s.done(ids)
 }
 
-// after calls fn later, with mu held.
-func (s *source) after(d time.Duration, fn func()) {
-	s.timers = append(s.timers, time.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		fn()
-	}))
+// done passes entries that need no more processing to the buffer.
+func (s *source) done(ids []string) {
+	if len(ids) > 0 {
+		s.buffer.Done(ids)
+		s.confirm()
+	}
 }
 
-// finish begins the end of the ownership; mu is held.
-func (s *source) finish(e end) {
-	if s.over {
-		return
+// confirm does what an acker does; the acks of a lost ownership are void.
+func (s *source) confirm() {
+	if s.Holds() {
+		s.result.Acked = append(s.result.Acked, s.buffer.TakeAcks(math.MaxInt)...)
+		s.buffer.AcksConfirmed()
 	}
-	s.over = true
-	close(s.ending)
-	if e == lost {
-		s.gone = true
-		s.cancel(e.cause())
-		return
-	}
-	s.after(s.grace, func() { s.cancel(e.cause()) })
 }
-
-func (s *source) now() time.Duration { return time.Since(s.began) + s.skew }
-
-// Attempts tells of a parked event.
-func (s *source) Attempts(id string) int { return s.retries.Attempts(id) }
 
 // Fail decides what becomes of events that failed, and parks them here.
 func (s *source) Fail(ctx context.Context, failures []retryqueue.Failure) error {
 	acks, err := s.retries.Fail(ctx, failures)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range acks {
-		s.close(id)
-		if !s.gone {
-			s.acked = append(s.acked, id)
-		}
-	}
+	s.done(acks)
 	return err
 }
 
 // Interrupted gives a parked event its attempt back.
-func (s *source) Interrupted() {
-	if err := s.retries.Interrupted(); err != nil && s.Holds() {
+func (s *source) Interrupted() { s.stored(s.retries.Interrupted()) }
+
+// stored checks the outcome of a write, which only the end of the ownership makes fail.
+func (s *source) stored(err error) {
+	if err != nil && s.Holds() {
 		s.t.Errorf("runneltest: %v", err)
 	}
 }
 
-// close takes an entry off those that are being processed; mu is held.
-func (s *source) close(id string) {
-	s.open = slices.DeleteFunc(s.open, func(open string) bool { return open == id })
-}
-
-// Ack notes what is done; the acks of a lost ownership are void.
-func (s *source) Ack(ids []string, gap bool) {
-	if s.retries.Runs(ids[0]) {
-		if err := s.retries.Done(); err != nil && s.Holds() {
-			s.t.Errorf("runneltest: %v", err)
-		}
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range ids {
-		i := slices.Index(s.open, id)
-		if i < 0 {
-			s.t.Errorf("runneltest: ack of %s, which is not being processed", id)
-			continue
-		}
-		if i > 0 && !gap {
-			s.t.Errorf("runneltest: ack of %s before %s", id, s.open[0])
-		}
-		s.open = slices.Delete(s.open, i, i+1)
-		if !s.gone {
-			s.acked = append(s.acked, id)
-		}
-	}
-}
-
 func (s *source) Ignored(_ context.Context, n int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ignored += n
-	s.errs = append(s.errs, err)
+	s.result.Ignored += n
+	s.result.IgnoredErrs = append(s.result.IgnoredErrs, err)
 	if n > 0 {
 		s.failures = 0
 		return
 	}
 	if s.failures++; s.failures >= startFailures && !s.ends() {
-		s.finish(released)
+		s.end(released)
 	}
+}
+
+// ends reports whether the script ends the ownership itself.
+func (s *source) ends() bool {
+	return len(s.script) > 0 && s.script[len(s.script)-1].end != goesOn
 }
 
 // Stuck shows the report with the test's output.
@@ -382,8 +248,6 @@ func (s *source) Stuck(_ context.Context, event string, after time.Duration, sta
 
 // Quarantine ends the run: nothing more would happen to the partition.
 func (s *source) Quarantine(_ context.Context, _ string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = err
-	s.finish(released)
+	s.result.Quarantined = err
+	s.end(released)
 }

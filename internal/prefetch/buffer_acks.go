@@ -8,12 +8,11 @@ import (
 )
 
 // Done moves entries from the consumer to the acker. tell reports that the acker had nothing
-// before; hurry reports that half of what may be done and not acked now is. gap says that an
-// entry before these stays unacked, so that committed does not rise any more.
-func (b *Buffer) Done(ids []string, gap bool) (tell, hurry bool) {
+// before; hurry reports that half of what may be done and not acked now is. While an entry
+// before these stays with the consumer, committed does not rise.
+func (b *Buffer) Done(ids []string) (tell, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.progress.gap = b.progress.gap || gap
 	return b.settle(ids)
 }
 

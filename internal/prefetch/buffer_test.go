@@ -122,7 +122,7 @@ func TestUnconfirmedAcksHoldTheLoopBack(t *testing.T) {
 		b := testBuffer(4, 1<<20)
 		for i := 1; i <= 4; i++ {
 			b.Push(entries(i, i, 50))
-			b.Done(mustTake(t, b, 1, 0), false)
+			b.Done(mustTake(t, b, 1, 0))
 		}
 		b.Push(entries(5, 5, 50))
 		taken := make(chan []string, 1)
@@ -148,10 +148,10 @@ func TestTheCommittedPositionStopsAtAGap(t *testing.T) {
 	b := testBuffer(100, 1<<20)
 	b.Push(entries(1, 4, 50))
 	mustTake(t, b, 4, 0)
-	b.Done([]string{"1-0"}, false)
+	b.Done([]string{"1-0"})
 	b.TakeAcks(10)
 	b.AcksConfirmed()
-	b.Done([]string{"3-0", "4-0"}, true) // 2-0 failed
+	b.Done([]string{"3-0", "4-0"}) // 2-0 failed
 	b.TakeAcks(10)
 	b.AcksConfirmed()
 	if committed, read := b.Checkpoint(); committed != "1-0" || read != 1 {
@@ -165,7 +165,7 @@ func TestTheCommittedPositionStopsAtAGap(t *testing.T) {
 func TestOnlyWhatWasDoneIsPendingBelow(t *testing.T) {
 	b := testBuffer(100, 1<<20)
 	b.Push(entries(1, 9, 50))
-	b.Done(mustTake(t, b, 3, 0), false)
+	b.Done(mustTake(t, b, 3, 0))
 	b.TakeAcks(10)
 	b.AcksConfirmed()
 	mustTake(t, b, 2, 0)
@@ -201,7 +201,7 @@ func TestADeletedEntryIsReportedAndAckedInItsTurn(t *testing.T) {
 	if !slices.Equal(got, []string{"1-0"}) || lost != nil {
 		t.Fatalf("took %v, lost %v, want 1-0 and none yet", got, lost)
 	}
-	b.Done(got, false)
+	b.Done(got)
 	if got := mustTake(t, b, 1, 0); !slices.Equal(got, []string{"3-0"}) || !slices.Equal(lost, []string{"2-0"}) {
 		t.Fatalf("took %v, lost %v, want 3-0 and 2-0", got, lost)
 	}
@@ -274,7 +274,7 @@ func TestBufferKeepsOrderAndBounds(t *testing.T) {
 						t.Fatalf("seed %d: took %s, want %d-0", seed, id, done)
 					}
 				}
-				b.Done(got, false)
+				b.Done(got)
 			case 2: // ack
 				flight = len(b.TakeAcks(1 + rng.IntN(5)))
 			case 3:

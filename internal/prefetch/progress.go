@@ -10,7 +10,6 @@ import (
 type progress struct {
 	committed string   // all entries up to here are acked
 	read      int64    // how many there are up to it without lost ones, -1 when unknown
-	gap       bool     // an entry behind committed stays unacked, so that committed stays
 	top       string   // the largest ID that was acked
 	above     int64    // how many acked entries are behind committed
 	latest    []string // IDs that were acked, the latest ones, as a ring
@@ -24,7 +23,7 @@ func (p *progress) confirm(last string, n int, open ...string) {
 		p.top = last
 	}
 	p.above += int64(n)
-	if p.gap || slices.ContainsFunc(open, func(id string) bool { return id != "" && entryid.Compare(id, p.top) < 0 }) {
+	if slices.ContainsFunc(open, func(id string) bool { return id != "" && entryid.Compare(id, p.top) < 0 }) {
 		return
 	}
 	p.committed = p.top

@@ -57,14 +57,6 @@ func (p *partition) decided(id string) bool {
 	return p.loop.deaths.event == id && p.loop.deaths.n >= p.mostDeaths()
 }
 
-// Deadly is Source.Deadly.
-func (p *partition) Deadly(id string) error {
-	if !p.decided(id) {
-		return nil
-	}
-	return p.loop.deaths.err()
-}
-
 func (d *deaths) err() error {
 	return fmt.Errorf("the worker died or lost the partition %d times in a row while it processed this event", d.n)
 }

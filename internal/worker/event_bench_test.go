@@ -70,7 +70,7 @@ func feed(tb testing.TB, fn runnel.ProcessFunc[parcel], n int, timed bool) {
 	if timed {
 		src.Timed()
 	}
-	if err := processors[0].Consume(context.Background(), src); err != nil {
+	if err := processors[0].Consume(context.Background(), src.Ownership()); err != nil {
 		tb.Fatal(err)
 	}
 }

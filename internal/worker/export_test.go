@@ -47,6 +47,9 @@ func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	return &Fed{partition: t, entries: entries, left: n}
 }
 
+// Ownership returns the ownership that is fed.
+func (f *Fed) Ownership() Ownership { return f.ownership(f) }
+
 // Timed has its iterations measured, as where somebody scrapes them.
 func (f *Fed) Timed() *Fed {
 	book := &latencyBook{on: true, of: map[int]*Latencies{}}
@@ -67,7 +70,7 @@ func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 // Next is Source.Next, with the same beforehand.
 func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 	if f.held == 0 { // the IDs come again: no ack may be outstanding
-		f.Ack([]string{done}, false)
+		f.Ack([]string{done})
 		f.feed(1)
 		entries, _ := f.partition.nextTurn(1, 0)
 		f.left, f.held = f.left-len(entries), f.held-len(entries)

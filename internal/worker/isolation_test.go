@@ -15,7 +15,7 @@ import (
 func TestEndOfATenureEndsItsTurn(t *testing.T) {
 	var own *partition
 	p := &Processor{Prefetch: 1, PrefetchBytes: 1}
-	p.Consume = func(context.Context, Source) error {
+	p.Consume = func(context.Context, Ownership) error {
 		want(t, "alone beside another one", own.claimTurn(isolationExclusive), false)
 		own.beginEnd()
 		return nil
@@ -100,7 +100,7 @@ func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 			t.Fatal(got, err)
 		}
 		want(t, "alone", own.claimTurn(isolationExclusive), true)
-		own.Ack([]string{"1-0"}, false)
+		own.Ack([]string{"1-0"})
 		go func() { _, _ = own.Take(1, 0) }()
 		synctest.Wait()
 		want(t, "before the ack", own.isolation.claim(other, isolationTurn), false)

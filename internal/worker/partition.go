@@ -100,11 +100,13 @@ type loopState struct {
 	deaths  deaths
 }
 
+// ownership is p, as its consumer sees it, with src to take from.
+func (p *partition) ownership(src Source) Ownership {
+	return Ownership{Partition: p.keys.Number, Epoch: p.epoch, Ending: p.life.ending, Source: src}
+}
+
 func (p *partition) leaseLength() time.Duration  { return p.expiry }
 func (p *partition) nudge()                      { p.buffer.Interrupt() }
-func (p *partition) Partition() int              { return p.keys.Number }
-func (p *partition) Epoch() int64                { return p.epoch }
-func (p *partition) Ending() <-chan struct{}     { return p.life.ending }
 func (p *partition) leaseHolds() bool            { return p.leaseHoldsAt(monotime.Now()) }
 func (p *partition) leaseHoldsAt(now int64) bool { return now < p.lease.Load() }
 func (p *partition) leaseRequest() store.LeaseRequest {
@@ -117,19 +119,18 @@ func (p *partition) repeated(id string) bool {
 	return p.given != "" && entryid.Compare(id, p.given) <= 0
 }
 
-// Redelivered is Source.Redelivered. It counts such entries, each once.
-func (p *partition) Redelivered(id string) bool {
-	if !p.repeated(id) {
-		return false
+// Prior is Source.Prior. It counts entries that an earlier owner was given, each once, except
+// parked ones: their attempts are counted elsewhere, and one may be far ahead of what comes next.
+func (p *partition) Prior(id string) Prior {
+	prior := Prior{Redelivered: p.repeated(id), Attempts: p.retries.Attempts(id)}
+	if p.decided(id) {
+		prior.Deadly = p.loop.deaths.err()
 	}
-	if p.retries.Runs(id) {
-		return true // its attempts are counted elsewhere, and it may be far ahead of what comes next
-	}
-	if p.timing.counted == "" || entryid.Compare(id, p.timing.counted) > 0 {
+	if prior.Redelivered && !p.retries.Runs(id) && (p.timing.counted == "" || entryid.Compare(id, p.timing.counted) > 0) {
 		p.timing.counted = id
 		p.count.Repeated.Add(1)
 	}
-	return true
+	return prior
 }
 
 // receive adds entries that were read, and returns the size of the largest. After a failover to

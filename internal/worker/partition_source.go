@@ -44,7 +44,7 @@ func (p *partition) timed() {
 // Next is Source.Next.
 func (p *partition) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
 	if p.stale.Load() || p.loop.careful || p.loop.deaths.event != "" || !p.retries.Idle() || p.retries.Most(1) == 0 || p.retries.Runs(done) || !checked && p.held.Load() {
-		p.Ack([]string{done}, false)
+		p.Ack([]string{done})
 		return redisconn.Entry{}, false
 	}
 	var now, check int64
@@ -148,7 +148,7 @@ func (p *partition) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) 
 		return nil, nil
 	}
 	rest, acks, err := p.retries.Sift(entries)
-	p.finish(acks, false)
+	p.finish(acks)
 	if len(rest) == 0 {
 		p.letGo()
 		p.loop.share.parked(len(entries), monotime.Now())
@@ -201,11 +201,8 @@ func (p *partition) doze(most time.Duration) {
 // Untake gives back the last entries that Take returned: they come again.
 func (p *partition) Untake(entries []redisconn.Entry) { p.buffer.Untake(entries) }
 
-// Attempts is Source.Attempts.
-func (p *partition) Attempts(id string) int { return p.retries.Attempts(id) }
-
 // Ack is Source.Ack.
-func (p *partition) Ack(ids []string, gap bool) {
+func (p *partition) Ack(ids []string) {
 	p.processed.Add(int64(len(ids)))
 	if p.timing.on() {
 		now := monotime.Now()
@@ -219,15 +216,15 @@ func (p *partition) Ack(ids []string, gap bool) {
 		_ = p.retries.Done()
 		return
 	}
-	p.finish(ids, gap)
+	p.finish(ids)
 }
 
 // finish passes entries that need no more processing to the acker.
-func (p *partition) finish(ids []string, gap bool) {
+func (p *partition) finish(ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	p.tellAcker(p.buffer.Done(ids, gap))
+	p.tellAcker(p.buffer.Done(ids))
 }
 
 // tellAcker passes on what the acker is to be told.
@@ -256,7 +253,7 @@ func (p *partition) Fail(ctx context.Context, failures []retryqueue.Failure) err
 	p.loop.share.end()
 	p.leave()
 	acks, err := p.retries.Fail(ctx, failures)
-	p.finish(acks, false)
+	p.finish(acks)
 	return err
 }
 

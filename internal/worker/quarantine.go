@@ -19,7 +19,7 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 		"event", entryid.EventID(p.keys.Number, event), "err", err)
 	// An error is the end of the ownership, by a loss: then the next owner meets the
 	// same event.
-	if p.Deadly(event) != nil { // after a resume it is tried again
+	if p.decided(event) { // after a resume it is tried again
 		_ = p.parked.beginSuspect("")
 	}
 	_ = p.parked.quarantine(p.parked.failure(event, err))

@@ -70,7 +70,7 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 		old := r.tenure()
 		lease := old.lease.Swap(monotime.Now() - 1)
 		// What Ack does behind us, with the acker before the refresh.
-		old.buffer.Done([]string{old.buffer.Owed().Taken}, false)
+		old.buffer.Done([]string{old.buffer.Owed().Taken})
 		_ = r.x().acks.one.send(context.Background(), []*partition{old})
 		old.lease.Store(lease)
 		if !old.isLost() {

@@ -45,7 +45,7 @@ func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 			Stream: "s", Name: "p", Partitions: 1, Lease: 10 * time.Second, Grace: time.Second,
 			Prefetch: 256, PrefetchBytes: 1 << 20, ReadConns: 1,
 		}
-		p.Consume = func(_ context.Context, src Source) error {
+		p.Consume = func(_ context.Context, src Ownership) error {
 			for {
 				es, err := src.Take(1, 0)
 				if err != nil {
@@ -58,7 +58,7 @@ func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 				if before != nil {
 					before(r, n)
 				}
-				src.Ack([]string{es[0].ID}, false)
+				src.Ack([]string{es[0].ID})
 			}
 		}
 		r.w = New(&Config{

@@ -94,8 +94,8 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 		Stream: "s", Name: "p", Partitions: partitions, Lease: 10 * time.Second, Grace: time.Second,
 		Prefetch: 4096, PrefetchBytes: prefetch, ReadConns: 1,
 	}
-	p.Consume = func(_ context.Context, src Source) error {
-		<-src.Ending() // what is read stays in memory
+	p.Consume = func(_ context.Context, own Ownership) error {
+		<-own.Ending // what is read stays in memory
 		return nil
 	}
 	w := New(&Config{
