@@ -30,7 +30,6 @@ var larger = map[string]struct {
 	"cli.session":                   {36, 0, "what commands share"},
 	"cli.topModel":                  {36, 0, "keys, layout and drawing"},
 	"internal/keymigrate.Mover":     {45, 0, "counting, copying, renaming, state"},
-	"internal/prefetch.Buffer":      {37, 0, "filled, emptied and confirmed by three goroutines"},
 	"internal/redisconn.Conn":       {33, 0, "one server, Sentinel and Cluster"},
 	"internal/retryqueue.Queue":     {38, 0, "what runs next, and what failures become"},
 	"internal/test/history.checker": {30, 0, "one method for each rule"},

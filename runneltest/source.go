@@ -202,7 +202,8 @@ func (s *source) done(ids []string) {
 // confirm does what an acker does; the acks of a lost ownership are void.
 func (s *source) confirm() {
 	if s.Holds() {
-		s.result.Acked = append(s.result.Acked, s.buffer.TakeAcks(math.MaxInt)...)
+		ids, _ := s.buffer.TakeAcks(math.MaxInt)
+		s.result.Acked = append(s.result.Acked, ids...)
 		s.buffer.AcksConfirmed()
 	}
 }

@@ -10,53 +10,32 @@ import (
 
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Buffer holds the entries of one partition between the fetcher, which fills it, the
 // consumer, which empties it, and the acker, which confirms what was done. It has three
 // parts, by age:
 //
-//	committed … acking … taken … items … position
+//	committed … acking … taken … queue … position
 //
 // Everything up to committed is acked; acking is done, and sent or to be sent to the
-// acker; taken is being processed; items wait. Everything behind position is still in
-// Redis. Methods may be called concurrently, but those of the consumer (Await, Next, LetGo)
+// acker; taken is being processed; the queue waits. Everything behind position is still in
+// Redis. Methods may be called concurrently, but those of the consumer (Await, Next)
 // and those of the acker (TakeAcks, AcksConfirmed, AcksFailed) by one goroutine each.
 type Buffer struct {
 	cfg   Config
 	ready chan struct{} // something changed that the consumer may wait for; one token
 
-	mu       sync.Mutex
-	closed   bool
-	capacity int // entries that may wait
-	unacked  int // entries that may be done and not acked
-	window   window
-	items    []item // from head on
-	head     int
-	bytes    int64
-	size     int64  // what the next entry is taken to measure
-	target   int    // how many entries a read should bring
-	wants    int    // entries that the consumer waits for, 0: it does not wait
-	refused  int64  // size of the entry that did not fit last, 0: none
-	left     bool   // the fetcher left this partition out for want of room
-	behind   bool   // the server has given us entries behind position that we do not hold
-	position string // ID of the last entry held
-	out      []redisconn.Entry
-
-	taken       []string // IDs, ascending, with the consumer
-	acking      []string // IDs, ascending, done and not yet with the acker
-	flight      []string // IDs with the acker
-	removed     []string // those of acking and flight whose data is gone
-	count       int64    // entries up to position without lost ones, -1 when unknown
-	interrupted bool     // Await should return, for something that is not an entry
-	progress    progress
-}
-
-type item struct {
-	entry redisconn.Entry
-	size  int64
-	at    int64 // when it arrived, by monotime
+	mu          sync.Mutex
+	closed      bool
+	queue       queue
+	acks        acks
+	room        room
+	behind      bool   // the server has given us entries behind position that we do not hold
+	position    string // ID of the last entry held
+	count       int64  // entries up to position without lost ones, -1 when unknown
+	interrupted bool   // Await should return, for something that is not an entry
+	out         []redisconn.Entry
 }
 
 // A Config says what a buffer may hold and where it begins. Its functions must not block;
@@ -90,9 +69,9 @@ func New(c Config) *Buffer {
 		c.Wanted = func() {}
 	}
 	return &Buffer{
-		cfg: c, window: window{fixed: !c.Adaptive}, capacity: c.Capacity, unacked: c.Capacity,
-		position: c.Committed, count: c.Read, progress: progress{committed: c.Committed, read: c.Read},
-		ready: make(chan struct{}, 1),
+		cfg: c, ready: make(chan struct{}, 1), position: c.Committed, count: c.Read,
+		room: room{capacity: c.Capacity, maxBytes: c.MaxBytes, window: window{fixed: !c.Adaptive}},
+		acks: acks{most: c.Capacity, progress: progress{committed: c.Committed, read: c.Read}},
 	}
 }
 
@@ -109,17 +88,16 @@ func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 	if b.closed {
 		return 0
 	}
-	b.refused = 0
+	b.room.refused = 0
 	for _, e := range entries {
 		size := sizeOf(e)
 		largest = max(largest, size)
-		if held := len(b.items) - b.head; held > 0 && (b.bytes+size > b.cfg.MaxBytes || held >= b.capacity) {
-			b.behind, b.refused = true, size
+		if b.room.refuses(size, &b.queue) {
+			b.behind = true
 			break
 		}
-		b.items = append(b.items, item{e, size, now})
-		b.window.got++
-		b.bytes += size
+		b.queue.push(item{e, size, now})
+		b.room.window.got++
 		b.position = e.ID
 		if b.count >= 0 {
 			b.count++
@@ -127,20 +105,6 @@ func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 	}
 	b.Signal()
 	return largest
-}
-
-func sizeOf(e redisconn.Entry) int64 {
-	n := int64(len(e.ID))
-	if data, ok := e.Values[store.PayloadField].(string); ok && len(e.Values) == 1 {
-		return n + int64(len(store.PayloadField)+len(data)) // as most are; the loop takes longer
-	}
-	for name, v := range e.Values {
-		n += int64(len(name))
-		if s, ok := v.(string); ok {
-			n += int64(len(s))
-		}
-	}
-	return n
 }
 
 // Room returns how many entries of size bytes may be read now, at most target. Where that
@@ -152,33 +116,18 @@ func (b *Buffer) Room(size int64, target int, now int64) (n int, behind bool) {
 	if b.closed {
 		return 0, false
 	}
-	b.size, b.target = size, target
+	b.room.size, b.room.target = size, target
 	var age time.Duration
-	if b.head < len(b.items) {
-		age = time.Duration(now - b.items[b.head].at)
+	if b.queue.len() > 0 {
+		age = time.Duration(now - b.queue.first().at)
 	}
-	b.window.adapt(age, b.capacity)
-	n = b.roomLocked(size, target)
-	b.left = n == 0
-	if b.left && b.wants > len(b.items)-b.head {
+	b.room.window.adapt(age, b.room.capacity)
+	n = b.room.free(&b.queue)
+	b.room.left = n == 0
+	if b.room.left && b.room.wants > b.queue.len() {
 		b.Signal() // by this size it is full: what the consumer waits for may not come
 	}
 	return n, b.behind
-}
-
-func (b *Buffer) roomLocked(size int64, target int) int {
-	held, ahead := len(b.items)-b.head, max(b.window.ahead, b.wants)
-	if held == 0 {
-		return max(1, min(target, ahead, int(b.cfg.MaxBytes/max(size, 1))))
-	}
-	if b.bytes+b.refused > b.cfg.MaxBytes {
-		return 0 // what comes next would be refused again
-	}
-	n := min(ahead-held, int((b.cfg.MaxBytes-b.bytes)/max(size, 1)))
-	if b.wants <= held && n < min(target, ahead/2) {
-		return 0
-	}
-	return max(0, min(n, target))
 }
 
 // SetBehind reports whether Redis may have delivered entries that the buffer does not hold.
@@ -202,14 +151,15 @@ func (b *Buffer) Ready() <-chan struct{} { return b.ready }
 // no more fit, and returns them: they are with the consumer until Done, Moved or Untake.
 // Where most is not negative it blocks for at most that long; then, or after Interrupt, it
 // returns none. io.EOF: the lease is over, or the buffer was closed. The slice is valid
-// until LetGo.
+// until the next call.
 func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, error) {
 	now := monotime.Now()
-	b.LetGo()
+	clear(b.out)
+	b.out = b.out[:0]
 	for began := now; ; now = monotime.Now() {
 		b.mu.Lock()
-		b.capacity, b.unacked = max(b.capacity, n), max(b.unacked, n)
-		b.wants = n
+		b.room.capacity, b.acks.most = max(b.room.capacity, n), max(b.acks.most, n)
+		b.room.wants = n
 		b.skipLost()
 		if b.closed || !b.cfg.Live(now) {
 			b.mu.Unlock()
@@ -220,16 +170,20 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 			wait = -1
 		}
 		if wait == 0 {
-			out := b.pop(n)
-			b.wants = 0
-			kick := b.wanting()
+			for n = min(n, b.queue.len()); n > 0 && b.queue.first().entry.Values != nil; n-- { // skipLost takes those without, in their turn
+				e := b.queue.pop()
+				b.acks.taken = append(b.acks.taken, e.ID)
+				b.out = append(b.out, e)
+			}
+			b.room.wants = 0
+			kick := b.room.regained(&b.queue)
 			b.mu.Unlock()
 			if kick {
 				b.cfg.Wanted()
 			}
-			return out, nil
+			return b.out, nil
 		}
-		kick := b.wanting() // n may have made the capacity larger
+		kick := b.room.regained(&b.queue) // n may have made the capacity larger
 		nudged := b.interrupted
 		b.interrupted = false
 		b.mu.Unlock()
@@ -259,74 +213,26 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 	}
 }
 
-// wanting reports, once, that Room left this partition out and there is room again.
-func (b *Buffer) wanting() bool {
-	if !b.left || b.roomLocked(b.size, b.target) == 0 {
-		return false
-	}
-	b.left = false
-	return true
-}
-
 // wait returns how long the consumer has to wait for its n entries: 0 not at all, -1 until
 // something changes.
 func (b *Buffer) wait(n int, within time.Duration, now int64) time.Duration {
-	held := len(b.items) - b.head
+	held := b.queue.len()
 	switch {
-	case held == 0, len(b.acking)+len(b.flight) >= b.unacked:
+	case held == 0, b.acks.outstanding() >= b.acks.most:
 		return -1
-	case held >= n, b.bytes+max(b.size, b.refused) > b.cfg.MaxBytes:
+	case held >= n, b.room.full(&b.queue):
 		return 0
 	}
-	left := time.Duration(b.items[b.head].at-now) + within
+	left := time.Duration(b.queue.first().at-now) + within
 	return max(left, 0)
-}
-
-// LetGo releases the entries that Await returned last.
-func (b *Buffer) LetGo() {
-	clear(b.out)
-	b.out = b.out[:0]
-}
-
-func (b *Buffer) pop(n int) []redisconn.Entry {
-	for n = min(n, len(b.items)-b.head); n > 0 && b.items[b.head].entry.Values != nil; n-- { // skipLost takes those without, in their turn
-		b.out = append(b.out, b.popOne())
-	}
-	return b.out
-}
-
-// popOne takes the next entry, which has values.
-func (b *Buffer) popOne() redisconn.Entry {
-	next := &b.items[b.head]
-	e := next.entry
-	b.taken = append(b.taken, e.ID)
-	b.bytes -= next.size
-	*next = item{}
-	b.advance(1)
-	return e
-}
-
-func (b *Buffer) advance(n int) {
-	b.head += n
-	switch {
-	case b.head == len(b.items):
-		b.items, b.head = b.items[:0], 0
-	case b.head >= 1024 && b.head*2 >= len(b.items):
-		b.items = b.items[:copy(b.items, b.items[b.head:])]
-		b.head = 0
-	}
 }
 
 // skipLost passes over entries whose data is gone: they were deleted while they
 // were pending. They are reported and acked, in their turn.
 func (b *Buffer) skipLost() {
-	for b.head < len(b.items) && b.items[b.head].entry.Values == nil {
-		id := b.items[b.head].entry.ID
-		b.bytes -= b.items[b.head].size
-		b.items[b.head] = item{}
-		b.advance(1)
-		b.acking = append(b.acking, id)
-		b.removed = append(b.removed, id)
+	for b.queue.len() > 0 && b.queue.first().entry.Values == nil {
+		id := b.queue.pop().ID
+		b.acks.lost(id)
 		b.cfg.Lost(id)
 	}
 }
@@ -336,7 +242,7 @@ func (b *Buffer) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.items, b.head, b.bytes = nil, 0, 0
+	b.queue = queue{}
 	b.Signal()
 }
 
@@ -346,4 +252,12 @@ func (b *Buffer) Signal() {
 	case b.ready <- struct{}{}:
 	default:
 	}
+}
+
+// Interrupt makes Await return.
+func (b *Buffer) Interrupt() {
+	b.mu.Lock()
+	b.interrupted = true
+	b.mu.Unlock()
+	b.Signal()
 }

@@ -1,9 +1,8 @@
 package prefetch
 
 import (
-	"slices"
-
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -13,7 +12,7 @@ import (
 func (b *Buffer) Done(ids []string) (tell, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.settle(ids)
+	return b.acks.done(ids)
 }
 
 // Next is Done for one entry, and Await for one that is there already. It never blocks: ok
@@ -21,14 +20,15 @@ func (b *Buffer) Done(ids []string) (tell, hurry bool) {
 // caller asks for that itself.
 func (b *Buffer) Next(done string, now int64) (e redisconn.Entry, ok, tell, hurry bool) {
 	b.mu.Lock()
-	tell, hurry = b.settle([]string{done})
-	b.wants = 1
+	tell, hurry = b.acks.done([]string{done})
+	b.room.wants = 1
 	b.skipLost()
 	kick := false
 	if !b.closed && b.wait(1, 0, now) == 0 && (now == 0 || b.cfg.Live(now) && b.cfg.MayRun(now)) {
-		e, ok = b.popOne(), true
-		b.wants = 0
-		kick = b.wanting()
+		e, ok = b.queue.pop(), true
+		b.acks.taken = append(b.acks.taken, e.ID)
+		b.room.wants = 0
+		kick = b.room.regained(&b.queue)
 	}
 	b.mu.Unlock()
 	if kick {
@@ -37,98 +37,66 @@ func (b *Buffer) Next(done string, now int64) (e redisconn.Entry, ok, tell, hurr
 	return e, ok, tell, hurry
 }
 
-// settle is Done; mu is held.
-func (b *Buffer) settle(ids []string) (tell, hurry bool) {
-	tell = len(b.acking) == 0
-	hurry = 2*(len(b.acking)+len(ids)) >= b.unacked && 2*len(b.acking) < b.unacked
-	mixed := !tell && entryid.Compare(b.acking[len(b.acking)-1], ids[0]) > 0
-	if len(ids) == 1 { // as most often: it costs less
-		b.acking = append(b.acking, ids[0])
-	} else {
-		b.acking = append(b.acking, ids...)
+// Untake takes back the last entries that Await returned: they come again.
+func (b *Buffer) Untake(entries []redisconn.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || len(entries) == 0 {
+		return
 	}
-	if mixed {
-		slices.SortFunc(b.acking, entryid.Compare)
+	ids := make([]string, len(entries))
+	for i, e := range entries {
+		ids[i] = e.ID
 	}
-	b.strike(ids)
-	return tell, hurry
+	b.queue.unpop(entries, monotime.Now())
+	b.acks.strike(ids)
+}
+
+// Moved says that entries with the consumer were acked by a script, and not by the acker. It
+// returns how many they were.
+func (b *Buffer) Moved(ids []string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.acks.moved(ids)
 }
 
 // TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or AcksFailed
-// before it takes more.
-func (b *Buffer) TakeAcks(n int) []string {
+// before it takes more. removed are those of them whose data is gone.
+func (b *Buffer) TakeAcks(n int) (ids, removed []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.flight) > 0 || len(b.acking) == 0 {
-		return nil
-	}
-	if n >= len(b.acking) {
-		b.flight, b.acking = b.acking, b.flight[:0]
-		return b.flight
-	}
-	b.flight = append(b.flight[:0], b.acking[:n]...)
-	b.acking = b.acking[:copy(b.acking, b.acking[n:])]
-	return b.flight
+	ids = b.acks.take(n)
+	return ids, b.acks.removedOf(ids)
 }
 
 // AcksConfirmed ends what TakeAcks began, and returns how many they were and whether more wait.
 func (b *Buffer) AcksConfirmed() (n int, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n = len(b.flight)
-	if n > 0 {
-		last := b.flight[n-1]
-		b.removed = slices.DeleteFunc(b.removed, func(id string) bool { return slices.Contains(b.flight, id) })
-		b.progress.remember(b.flight)
-		b.flight = b.flight[:0]
-		b.confirm(last, n)
-	}
+	n = b.acks.confirmed()
 	b.Signal()
-	return n, len(b.acking) > 0
-}
-
-// HasAcked reports whether all of ids are among the latest that were acked.
-func (b *Buffer) HasAcked(ids []string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.progress.hasAcked(ids)
-}
-
-// RemovedOf returns those of the IDs whose data is gone.
-func (b *Buffer) RemovedOf(ids []string) (out []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, id := range b.removed {
-		if slices.Contains(ids, id) {
-			out = append(out, id)
-		}
-	}
-	return out
+	return n, len(b.acks.acking) > 0
 }
 
 // AcksFailed puts back what TakeAcks gave.
 func (b *Buffer) AcksFailed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.acking = append(append(make([]string, 0, len(b.flight)+len(b.acking)), b.flight...), b.acking...)
-	b.flight = b.flight[:0]
-	if !slices.IsSortedFunc(b.acking, entryid.Compare) {
-		slices.SortFunc(b.acking, entryid.Compare)
-	}
+	b.acks.failed()
 }
 
-// Flushed reports whether nothing waits for the acker.
-func (b *Buffer) Flushed() bool {
+// HasAcked reports whether all of ids are among the latest that were acked.
+func (b *Buffer) HasAcked(ids []string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.acking)+len(b.flight) == 0
+	return b.acks.progress.hasAcked(ids)
 }
 
 // Checkpoint returns the committed position, and how many entries there are up to it.
 func (b *Buffer) Checkpoint() (committed string, read int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.progress.committed, b.progress.read
+	return b.acks.progress.committed, b.acks.progress.read
 }
 
 // PendingBelow returns, as the end of a range, up to which ID all entries were done here, so
@@ -140,28 +108,9 @@ func (b *Buffer) PendingBelow(lowest string) (upTo string, ok bool) {
 	if b.closed || lowest == "" || entryid.Compare(lowest, b.position) > 0 {
 		return "", false
 	}
-	held := ""
-	for _, id := range []string{firstOf(b.flight), firstOf(b.acking), firstOf(b.taken), b.headID()} {
-		if id != "" && (held == "" || entryid.Compare(id, held) < 0) {
-			held = id
-		}
-	}
+	held := b.acks.lowest(b.queue.firstID())
 	if held == "" {
 		return b.position, true
 	}
 	return "(" + held, entryid.Compare(lowest, held) < 0
-}
-
-func (b *Buffer) headID() string {
-	if b.head == len(b.items) {
-		return ""
-	}
-	return b.items[b.head].entry.ID
-}
-
-func firstOf(ids []string) string {
-	if len(ids) == 0 {
-		return ""
-	}
-	return ids[0]
 }

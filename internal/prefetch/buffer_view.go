@@ -21,7 +21,7 @@ func (b *Buffer) Recount(position string, count int64) {
 func (b *Buffer) Held() (waiting int, bytes int64, unacked int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.items) - b.head, b.bytes, len(b.acking) + len(b.flight)
+	return b.queue.len(), b.queue.bytes, b.acks.outstanding()
 }
 
 // Owed are entries that were delivered and are not acked: the lowest that is with the
@@ -35,5 +35,5 @@ func (b *Buffer) Owed() Owed {
 	if b.closed {
 		return Owed{}
 	}
-	return Owed{firstOf(b.taken), b.headID()}
+	return Owed{firstOf(b.acks.taken), b.queue.firstID()}
 }

@@ -31,7 +31,7 @@ func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
 						b.Push(entries(next, next+n-1, 20))
 						next += n
 					}
-					if held := len(b.items) - b.head; taken > 1000 {
+					if held := b.queue.len(); taken > 1000 {
 						most = max(most, held)
 					}
 					ids := mustTake(t, b, 1, 0)

@@ -105,9 +105,9 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 			a.x.lose(p, errLeaseEnded)
 			continue
 		}
-		if ids := p.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
+		if ids, removed := p.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
 			p.countProcessed() // also those that were processed since: they may be the last
-			acks, of = append(acks, store.Ack{Place: p.keys, IDs: ids, Gone: p.buffer.RemovedOf(ids)}), append(of, p)
+			acks, of = append(acks, store.Ack{Place: p.keys, IDs: ids, Gone: removed}), append(of, p)
 		}
 	}
 	if len(acks) == 0 {

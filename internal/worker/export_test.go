@@ -83,8 +83,9 @@ func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 
 func (f *Fed) feed(n int) {
 	if f.held < n && f.held < f.left {
-		for len(f.buffer.TakeAcks(acksPerCommand)) > 0 {
-			f.buffer.AcksConfirmed()
+		for more := true; more; {
+			f.buffer.TakeAcks(acksPerCommand)
+			_, more = f.buffer.AcksConfirmed()
 		}
 		more := f.entries[:min(maxTarget, len(f.entries), f.left-f.held)]
 		f.buffer.Push(more)

@@ -263,7 +263,10 @@ func (p *partition) isLost() bool { return p.life.over.Load() }
 
 // flush waits until every ack is confirmed; false if the ownership is lost before.
 func (p *partition) flush() bool {
-	for !p.buffer.Flushed() {
+	for {
+		if _, _, unacked := p.buffer.Held(); unacked == 0 {
+			return !p.isLost()
+		}
 		p.host.flushAcks()
 		select {
 		case <-p.life.gone:
@@ -271,5 +274,4 @@ func (p *partition) flush() bool {
 		case <-p.buffer.Ready():
 		}
 	}
-	return !p.isLost()
 }

@@ -1,0 +1,136 @@
+package prefetch
+
+import (
+	"slices"
+
+	"github.com/runnel-go/runnel/internal/entryid"
+)
+
+// acks are the entries that were taken, until their acks are confirmed.
+type acks struct {
+	most     int      // entries that may be done and not acked
+	taken    []string // IDs, ascending, with the consumer
+	acking   []string // IDs, ascending, done and not yet with the acker
+	flight   []string // IDs with the acker
+	removed  []string // those of acking and flight whose data is gone
+	progress progress
+}
+
+// outstanding is how many entries are done and not acked.
+func (a *acks) outstanding() int { return len(a.acking) + len(a.flight) }
+
+// done moves entries from the consumer to the acker; see Buffer.Done.
+func (a *acks) done(ids []string) (tell, hurry bool) {
+	tell = len(a.acking) == 0
+	hurry = 2*(len(a.acking)+len(ids)) >= a.most && 2*len(a.acking) < a.most
+	mixed := !tell && entryid.Compare(a.acking[len(a.acking)-1], ids[0]) > 0
+	if len(ids) == 1 { // as most often: it costs less
+		a.acking = append(a.acking, ids[0])
+	} else {
+		a.acking = append(a.acking, ids...)
+	}
+	if mixed {
+		slices.SortFunc(a.acking, entryid.Compare)
+	}
+	a.strike(ids)
+	return tell, hurry
+}
+
+// lost passes an entry without data to the acker.
+func (a *acks) lost(id string) {
+	a.acking = append(a.acking, id)
+	a.removed = append(a.removed, id)
+}
+
+// strike removes entries from those with the consumer.
+func (a *acks) strike(ids []string) {
+	if len(ids) == len(a.taken) && ids[0] == a.taken[0] {
+		a.taken = a.taken[:0]
+		return
+	}
+	is := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		is[id] = true
+	}
+	a.taken = slices.DeleteFunc(a.taken, func(id string) bool { return is[id] })
+}
+
+// take moves at most n IDs to the acker, unless it has some.
+func (a *acks) take(n int) []string {
+	switch {
+	case len(a.flight) > 0 || len(a.acking) == 0:
+		return nil
+	case n >= len(a.acking):
+		a.flight, a.acking = a.acking, a.flight[:0]
+	default:
+		a.flight = append(a.flight[:0], a.acking[:n]...)
+		a.acking = a.acking[:copy(a.acking, a.acking[n:])]
+	}
+	return a.flight
+}
+
+// confirmed ends what take began, and returns how many IDs the acker had.
+func (a *acks) confirmed() (n int) {
+	n = len(a.flight)
+	if n > 0 {
+		last := a.flight[n-1]
+		a.removed = slices.DeleteFunc(a.removed, func(id string) bool { return slices.Contains(a.flight, id) })
+		a.progress.remember(a.flight)
+		a.flight = a.flight[:0]
+		a.confirm(last, n)
+	}
+	return n
+}
+
+// failed puts back what take gave.
+func (a *acks) failed() {
+	a.acking = append(append(make([]string, 0, a.outstanding()), a.flight...), a.acking...)
+	a.flight = a.flight[:0]
+	if !slices.IsSortedFunc(a.acking, entryid.Compare) {
+		slices.SortFunc(a.acking, entryid.Compare)
+	}
+}
+
+// moved counts entries with the consumer as acked, and returns how many they were.
+func (a *acks) moved(ids []string) (n int) {
+	before := len(a.taken)
+	a.strike(ids)
+	n = before - len(a.taken)
+	if n > 0 {
+		a.confirm(slices.MaxFunc(ids, entryid.Compare), n)
+	}
+	return n
+}
+
+// confirm counts n acked entries, the last of them being last.
+func (a *acks) confirm(last string, n int) {
+	a.progress.confirm(last, n, firstOf(a.taken), firstOf(a.acking), firstOf(a.flight))
+}
+
+// removedOf returns those of the IDs whose data is gone.
+func (a *acks) removedOf(ids []string) (out []string) {
+	for _, id := range a.removed {
+		if slices.Contains(ids, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// lowest returns the lowest entry that is not acked, waiting, the next that waits, included;
+// "" without any.
+func (a *acks) lowest(waiting string) (lowest string) {
+	for _, id := range []string{firstOf(a.flight), firstOf(a.acking), firstOf(a.taken), waiting} {
+		if id != "" && (lowest == "" || entryid.Compare(id, lowest) < 0) {
+			lowest = id
+		}
+	}
+	return lowest
+}
+
+func firstOf(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
