@@ -31,7 +31,6 @@ var larger = map[string]struct {
 	"cli.topModel":                  {36, 0, "keys, layout and drawing"},
 	"internal/keymigrate.Mover":     {45, 0, "counting, copying, renaming, state"},
 	"internal/redisconn.Conn":       {33, 0, "one server, Sentinel and Cluster"},
-	"internal/retryqueue.Queue":     {38, 0, "what runs next, and what failures become"},
 	"internal/test/history.checker": {30, 0, "one method for each rule"},
 	"internal/worker.member":        {50, 0, "acquires, refreshes, releases"},
 	"internal/worker.partition":     {49, 0, "source of its consumer, lease and end"},

@@ -130,6 +130,34 @@ func (l *lanes) head(kind int) *store.RetryState {
 	return &l.ready[kind][0].events[0]
 }
 
+// due returns the event that runs next, nil if it is nobody's time. Where it is the turn of new
+// events, fresh, it is one that is no burden to them. alone reports whether a suspect may run.
+func (l *lanes) due(now int64, fresh bool, alone func(*store.RetryState) bool) *store.RetryState {
+	if s := l.head(suspects); s != nil && s.At <= now && alone(s) {
+		return s
+	}
+	next := l.head(flowing)
+	if s := l.head(ordinary); s != nil && !fresh && (next == nil || sooner(s, next)) {
+		next = s
+	}
+	if next == nil || next.At > now {
+		return nil
+	}
+	return next
+}
+
+// next is when an event is due, -1 if none will be by itself.
+func (l *lanes) next(now int64) (at int64) {
+	at = -1
+	for kind := range l.ready {
+		// A suspect that is due waits for its turn, not for a time.
+		if s := l.head(kind); s != nil && (kind != suspects || s.At > now) && (at < 0 || s.At < at) {
+			at = max(s.At, 0)
+		}
+	}
+	return at
+}
+
 func (in *lane) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(in.events, id, func(s store.RetryState, id string) int { return entryid.Compare(s.ID, id) })
 }

@@ -5,24 +5,19 @@ package retryqueue
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
 
 const (
-	MaxPark     = 128         // events in one call of Store.Park
-	fullPause   = time.Second // after a store that was full against expectation
-	errorLength = 2000        // of what is kept of an error's text, in bytes
-	crashText   = "the worker died or lost the partition while the event was processed"
+	MaxPark   = 128         // events in one call of Store.Park
+	fullPause = time.Second // after a store that was full against expectation
+	crashText = "the worker died or lost the partition while the event was processed"
 )
 
 // A Store keeps the parked events of one partition for one owner. Its methods block until
@@ -51,16 +46,15 @@ type Store interface {
 // A Queue holds the parked events of one partition for its owner, and decides what becomes of
 // events that fail. It is for one goroutine.
 type Queue struct {
-	cfg   Config
-	lanes *lanes
+	cfg    Config
+	lanes  shelf
+	wanted wanted
+	report report
 
-	backlog  []store.Parking   // to be parked when there is room; not acked
-	full     int64             // the store was full, against expectation: not before this time again
-	running  *store.RetryState // handed out; its attempt is stored
-	payload  redisconn.Entry   // of running
-	suspect  string            // ID of the event that may have ended the owner before
-	skip     string            // ID of an event that an operator wants skipped
-	setAside []string          // IDs, in order, of what comes again though it was taken out: parked, or a dead letter
+	backlog []store.Parking   // to be parked when there is room; not acked
+	full    int64             // the store was full, against expectation: not before this time again
+	running *store.RetryState // handed out; its attempt is stored
+	payload redisconn.Entry   // of running
 }
 
 // A Config says what a Queue works on.
@@ -84,11 +78,10 @@ func New(cfg Config) *Queue {
 	if cfg.Key == nil {
 		cfg.Key = func(redisconn.Entry) (string, bool) { return "", false }
 	}
-	r := &Queue{cfg: cfg, lanes: newLanes(), skip: cfg.Skip, setAside: slices.SortedFunc(slices.Values(cfg.SetAside), entryid.Compare)}
-	if cfg.Retry != nil {
-		r.suspect = cfg.Suspect
+	return &Queue{
+		cfg: cfg, lanes: shelf{newLanes(), cfg.Store}, wanted: newWanted(&cfg),
+		report: report{log: cfg.Log, counts: cfg.Counts, partition: cfg.Partition},
 	}
-	return r
 }
 
 // Load reads what is parked. An event that was running then has failed: its
@@ -100,10 +93,10 @@ func (r *Queue) Load() error {
 	if err != nil {
 		return err
 	}
-	if states, err = r.ungarbled(states); err != nil {
+	if states, err = r.cfg.ungarbled(states); err != nil {
 		return err
 	}
-	r.lanes = newLanes()
+	r.lanes.lanes = newLanes()
 	for _, s := range states {
 		r.lanes.put(s)
 	}
@@ -111,45 +104,18 @@ func (r *Queue) Load() error {
 		if !s.Running {
 			continue
 		}
-		r.suspect = ""
+		r.wanted.suspect = ""
 		if err := r.crashed(s); err != nil {
 			return err
 		}
 	}
-	if r.skip != "" && r.lanes.of[r.skip] != nil {
-		if err := r.settle(r.skip); err != nil {
+	if skip := r.wanted.skip; skip != "" && r.lanes.of[skip] != nil {
+		if err := r.lanes.drop(skip); err != nil {
 			return err
 		}
-		r.skipped(r.skip)
+		r.report.skipped(skip)
 	}
 	return nil
-}
-
-// ungarbled takes the key from the event where its state may not hold it, and gives what
-// was a dead letter the lane that the Retry says.
-func (r *Queue) ungarbled(states []store.RetryState) (out []store.RetryState, err error) {
-	for _, s := range states {
-		switch {
-		case s.Revived && r.order() == OrderPartition:
-			s.Lane = ""
-		case s.Revived && r.order() == OrderNone:
-			s.Lane = "i" + s.ID
-		case s.Garbled() || s.Revived && s.Key == "":
-			entry, there, err := r.cfg.Store.Payload(s.ID)
-			if err != nil {
-				return nil, err
-			}
-			if !there { // an operator has dropped it
-				continue
-			}
-			if key, ok := r.cfg.Key(entry); ok {
-				s.Lane = store.KeyLane(key)
-				s.SetKey(key)
-			}
-		}
-		out = append(out, s)
-	}
-	return out, nil
 }
 
 // crashed records a failure that no worker lived to report. If the event was the
@@ -165,8 +131,8 @@ func (r *Queue) crashed(s store.RetryState) error {
 		}
 		return r.bury(context.Background(), entry, s)
 	}
-	s.At = now + r.wait(&Failure{}, s.Counted())
-	return r.write(s)
+	s.At = now + r.cfg.Retry.after(&Failure{}, s.Counted())
+	return r.lanes.write(s)
 }
 
 // Idle reports whether no event is parked, about to be, or looked for.
@@ -176,7 +142,7 @@ func (r *Queue) Idle() bool {
 
 // Blocked reports whether no event of the partition may begin now but a parked one.
 func (r *Queue) Blocked() bool {
-	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.order() == OrderPartition && r.lanes.len() > 0
+	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.cfg.Retry.order() == OrderPartition && r.lanes.len() > 0
 }
 
 // Room is how many more events may be parked.
@@ -195,7 +161,7 @@ func (r *Queue) Most(n int) int {
 
 // Looking reports whether the next event of the partition has to be seen alone: it
 // may be a suspect, one to skip, or one that was taken out.
-func (r *Queue) Looking() bool { return r.suspect != "" || r.skip != "" || len(r.setAside) > 0 }
+func (r *Queue) Looking() bool { return r.wanted.any() }
 
 // MaxAttempts is how many attempts an event has in all, 0 without a Retry.
 func (r *Queue) MaxAttempts() int {
@@ -205,23 +171,11 @@ func (r *Queue) MaxAttempts() int {
 	return r.cfg.Retry.Max
 }
 
-func (r *Queue) order() Order {
-	if r.cfg.Retry == nil {
-		return 0
-	}
-	return r.cfg.Retry.Order
-}
-
 // Wait is how long it is until a parked event is due, -1 if none will be by
 // itself.
 func (r *Queue) Wait() time.Duration {
-	now, at := r.cfg.Store.Now(), int64(-1)
-	for kind := range r.lanes.ready {
-		// A suspect that is due waits for its turn, not for a time.
-		if s := r.lanes.head(kind); s != nil && (kind != suspects || s.At > now) && (at < 0 || s.At < at) {
-			at = max(s.At, 0)
-		}
-	}
+	now := r.cfg.Store.Now()
+	at := r.lanes.next(now)
 	if len(r.backlog) > 0 && r.full > now && (at < 0 || r.full < at) {
 		at = r.full
 	}
@@ -241,7 +195,7 @@ func (r *Queue) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry
 		return redisconn.Entry{}, false, err
 	}
 	for {
-		s := r.due(fresh, alone)
+		s := r.lanes.due(r.cfg.Store.Now(), fresh, func(s *store.RetryState) bool { return alone(r.cfg.Retry.decides(s)) })
 		if s == nil {
 			return redisconn.Entry{}, false, nil
 		}
@@ -252,36 +206,15 @@ func (r *Queue) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry
 	}
 }
 
-func (r *Queue) due(fresh bool, alone func(decides bool) bool) *store.RetryState {
-	now := r.cfg.Store.Now()
-	if s := r.lanes.head(suspects); s != nil && s.At <= now && alone(r.decides(s)) {
-		return s
-	}
-	next := r.lanes.head(flowing)
-	if s := r.lanes.head(ordinary); s != nil && !fresh && (next == nil || sooner(s, next)) {
-		next = s
-	}
-	if next == nil || next.At > now {
-		return nil
-	}
-	return next
-}
-
 // Retrying reports whether the running event is one that failed before, or stands
 // behind one that did.
 func (r *Queue) Retrying() bool {
 	return r.running != nil && r.lanes.of[r.running.ID].kind != flowing
 }
 
-// decides reports whether the next attempt of an event is the one behind which it is a
-// dead letter if that ends the worker.
-func (r *Queue) decides(s *store.RetryState) bool {
-	return r.cfg.Retry != nil && s.Counted()+1 >= r.cfg.Retry.Max
-}
-
 // begin stores the attempt, so that it counts whatever comes.
 func (r *Queue) begin(s store.RetryState) (redisconn.Entry, bool, error) {
-	s.Alone = kindOf(&s) == suspects && r.decides(&s)
+	s.Alone = kindOf(&s) == suspects && r.cfg.Retry.decides(&s)
 	s.Running = true
 	s.Attempts++
 	entry, there, err := r.cfg.Store.Begin(s)
@@ -289,7 +222,7 @@ func (r *Queue) begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	case err != nil:
 		return entry, false, err
 	case !there: // an operator has dropped it
-		return entry, false, r.settle(s.ID)
+		return entry, false, r.lanes.drop(s.ID)
 	}
 	r.lanes.put(s)
 	r.running, r.payload = &s, entry
@@ -313,19 +246,7 @@ func (r *Queue) Attempts(id string) int {
 func (r *Queue) Done() error {
 	id := r.running.ID
 	r.running = nil
-	err := r.cfg.Store.Done(id)
-	if err == nil {
-		r.lanes.done(id)
-	}
-	return err
-}
-
-func (r *Queue) settle(id string) error {
-	err := r.cfg.Store.Done(id)
-	if err == nil {
-		r.lanes.remove(id)
-	}
-	return err
+	return r.lanes.succeeded(id)
 }
 
 // Interrupted gives the running event its attempt back: the function was ended
@@ -339,43 +260,5 @@ func (r *Queue) Interrupted() error {
 	s.Running = false
 	s.Void++
 	s.At = s.Last // a time that has come, also for an owner to whom the clock is set back
-	return r.write(s)
+	return r.lanes.write(s)
 }
-
-// write stores the state of a parked event.
-func (r *Queue) write(s store.RetryState) error {
-	there, err := r.cfg.Store.Write(s)
-	switch {
-	case err != nil:
-		return err
-	case !there: // an operator has dropped it
-		r.lanes.remove(s.ID)
-	default:
-		r.lanes.put(s)
-	}
-	return nil
-}
-
-// wait is how long after so many attempts the next one comes, in milliseconds.
-func (r *Queue) wait(f *Failure, attempts int) int64 {
-	switch {
-	case f.After != nil:
-		return f.After.Milliseconds()
-	case r.cfg.Retry == nil:
-		return 0
-	}
-	return r.cfg.Retry.Wait(attempts).Milliseconds()
-}
-
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
-// ErrorText returns what is kept of an error.
-func ErrorText(err error) string {
-	text := err.Error()
-	if len(text) > errorLength {
-		text = text[:errorLength] + " …"
-	}
-	return strings.ToValidUTF8(text, "")
-}
-
-var errFull = errors.New("as many events are parked as the partition may be long: it takes no new ones until there is room")

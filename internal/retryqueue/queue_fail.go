@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -20,21 +19,21 @@ func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []
 	if r.lanes.len() == 0 && !r.Looking() {
 		return entries, nil, nil
 	}
-	keyed := r.lanes.len() > 0 && r.order() != OrderNone
+	keyed := r.lanes.len() > 0 && r.cfg.Retry.order() != OrderNone
 	rest = entries[:0]
 	var ps []store.Parking
 	for _, e := range entries {
 		switch {
-		case e.ID == r.skip:
-			r.skip = ""
-			r.skipped(e.ID)
+		case e.ID == r.wanted.skip:
+			r.wanted.skip = ""
+			r.report.skipped(e.ID)
 			acks = append(acks, e.ID)
-		case r.lanes.of[e.ID] != nil || slices.Contains(r.setAside, e.ID):
+		case r.lanes.of[e.ID] != nil || slices.Contains(r.wanted.setAside, e.ID):
 			acks = append(acks, e.ID)
-		case e.ID == r.suspect:
-			r.suspect = ""
+		case e.ID == r.wanted.suspect:
+			r.wanted.suspect = ""
 			if r.cfg.Deaths >= max(r.cfg.Retry.Max, 2) { // to find its key may be what ends a worker
-				if err := r.bury(context.Background(), e, r.deadly(e)); err != nil {
+				if err := r.bury(context.Background(), e, r.cfg.deadly(e)); err != nil {
 					return rest, acks, err
 				}
 				break
@@ -47,20 +46,9 @@ func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []
 				rest = append(rest, e)
 			}
 		}
-		r.pass(e.ID)
+		r.wanted.pass(e.ID)
 	}
 	return rest, acks, r.park(ps)
-}
-
-// pass forgets what was looked for and cannot come any more.
-func (r *Queue) pass(id string) {
-	if r.suspect != "" && entryid.Compare(r.suspect, id) < 0 {
-		r.suspect = ""
-	}
-	if r.skip != "" && entryid.Compare(r.skip, id) < 0 {
-		r.skip = ""
-	}
-	r.setAside = slices.DeleteFunc(r.setAside, func(aside string) bool { return entryid.Compare(aside, id) <= 0 })
 }
 
 // behind is the state of an event that has to wait in a lane before its first
@@ -79,37 +67,14 @@ func (r *Queue) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bo
 	return s, true
 }
 
-// place says where an event stands that failed.
-func (r *Queue) place(s *store.RetryState, e redisconn.Entry) {
-	key, _ := r.cfg.Key(e)
-	s.ID = e.ID
-	s.SetKey(key)
-	switch r.order() {
-	case OrderKey:
-		s.Lane = store.KeyLane(key)
-	case OrderNone:
-		s.Lane = "i" + e.ID
-	}
-}
-
 // suspected is the state of an event whose first attempt nobody has lived to
 // report.
 func (r *Queue) suspected(e redisconn.Entry) store.RetryState {
-	r.cfg.Log.Warn("event parked: its worker died or lost the partition while it was processed, or before its ack was sent; it runs alone next", "event", r.name(e.ID), "attempt", max(r.cfg.Deaths, 1))
-	s := r.deadly(e)
-	s.At = s.Last + r.wait(&Failure{}, s.Attempts)
-	r.place(&s, e)
+	r.report.suspected(e.ID, max(r.cfg.Deaths, 1))
+	s := r.cfg.deadly(e)
+	s.At = s.Last + r.cfg.Retry.after(&Failure{}, s.Attempts)
+	r.cfg.place(&s, e)
 	return s
-}
-
-// deadly is the same of one at which as many owners ended as it has attempts, without
-// what the record would tell.
-func (r *Queue) deadly(e redisconn.Entry) store.RetryState {
-	now := r.cfg.Store.Now()
-	key, _ := e.Values[store.KeyField].(string)
-	return store.RetryState{
-		ID: e.ID, Key: key, Attempts: max(r.cfg.Deaths, 1), First: now, Last: now, Error: crashText, Reason: ReasonCrash,
-	}
 }
 
 // Fail decides about events that failed: all of what runs, or new ones in their
@@ -123,19 +88,19 @@ func (r *Queue) Fail(ctx context.Context, failures []Failure) (acks []string, er
 		}
 		now := r.cfg.Store.Now()
 		s := store.RetryState{Attempts: 1, First: now, Last: now, Error: ErrorText(f.Err), Reason: f.Reason}
-		r.place(&s, f.Entry)
+		r.cfg.place(&s, f.Entry)
 		switch {
 		case f.Verdict == Drop:
-			r.dropped(ctx, f)
+			r.report.dropped(ctx, f)
 			acks = append(acks, f.Entry.ID)
 		case f.Verdict == Dead || r.cfg.Retry.Max <= 1:
 			if err := r.bury(ctx, f.Entry, s); err != nil {
 				return acks, err
 			}
 		default:
-			wait := r.wait(f, 1)
+			wait := r.cfg.Retry.after(f, 1)
 			s.At = now + wait
-			r.postponed(ctx, f, 1, wait)
+			r.report.postponed(ctx, f, 1, wait)
 			ps = append(ps, store.Parking{Entry: f.Entry, State: s})
 		}
 	}
@@ -149,15 +114,15 @@ func (r *Queue) failedAgain(ctx context.Context, f *Failure) error {
 	s.Running, s.Last, s.Error, s.Reason = false, r.cfg.Store.Now(), ErrorText(f.Err), f.Reason
 	switch {
 	case f.Verdict == Drop:
-		r.dropped(ctx, f)
-		return r.settle(s.ID)
+		r.report.dropped(ctx, f)
+		return r.lanes.drop(s.ID)
 	case f.Verdict == Dead || s.Counted() >= r.cfg.Retry.Max:
 		return r.bury(ctx, r.payload, s)
 	}
-	wait := r.wait(f, s.Counted())
+	wait := r.cfg.Retry.after(f, s.Counted())
 	s.At = s.Last + wait
-	r.postponed(ctx, f, s.Counted(), wait)
-	return r.write(s)
+	r.report.postponed(ctx, f, s.Counted(), wait)
+	return r.lanes.write(s)
 }
 
 // bury makes a dead letter of an event, parked or not.
@@ -176,8 +141,7 @@ func (r *Queue) bury(ctx context.Context, e redisconn.Entry, s store.RetryState)
 		return err
 	}
 	r.lanes.remove(s.ID)
-	r.cfg.Counts.Dead.Add(1)
-	r.cfg.Log.ErrorContext(ctx, "event is a dead letter now", "event", r.name(s.ID), "attempt", s.Counted(), "kind", s.Reason, "err", s.Error)
+	r.report.dead(ctx, &s)
 	return nil
 }
 
@@ -191,7 +155,7 @@ func (r *Queue) park(ps []store.Parking) error {
 	r.backlog = append(r.backlog, ps...)
 	err := r.drain()
 	if err == nil && (len(r.backlog) > 0 || r.Room() == 0) && !waited {
-		r.cfg.Log.Warn("partition blocked", "events", r.lanes.len(), "err", errFull)
+		r.report.blocked(r.lanes.len())
 	}
 	return err
 }
@@ -220,22 +184,4 @@ func (r *Queue) drain() error {
 	}
 	r.backlog = nil
 	return nil
-}
-
-func (r *Queue) postponed(ctx context.Context, f *Failure, attempts int, wait int64) {
-	r.cfg.Counts.Retried.Add(1)
-	r.cfg.Log.WarnContext(ctx, "attempt failed, another one follows", "event", r.name(f.Entry.ID), "attempt", attempts, "after", millis(wait), "err", f.Err)
-}
-
-func (r *Queue) dropped(ctx context.Context, f *Failure) {
-	r.cfg.Counts.Dropped.Add(1)
-	r.cfg.Log.WarnContext(ctx, "event dropped: the function said so", "event", r.name(f.Entry.ID), "err", f.Err)
-}
-
-// name is what an event is called in the log.
-func (r *Queue) name(id string) string { return entryid.EventID(r.cfg.Partition, id) }
-
-func (r *Queue) skipped(id string) {
-	r.cfg.Counts.Skipped.Add(1)
-	r.cfg.Log.Warn("event skipped: an operator said so", "event", r.name(id))
 }

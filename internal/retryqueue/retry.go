@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/store"
 )
 
 // A Retry says how often, and when, an event that failed is attempted again. The
@@ -14,6 +15,29 @@ type Retry struct {
 	Order Order
 	Wait  func(attempts int) time.Duration // after so many attempts; may be called concurrently
 }
+
+// order is the Order of a Retry, 0 without one.
+func (r *Retry) order() Order {
+	if r == nil {
+		return 0
+	}
+	return r.Order
+}
+
+// after is how long after so many attempts the next one comes, in milliseconds.
+func (r *Retry) after(f *Failure, attempts int) int64 {
+	switch {
+	case f.After != nil:
+		return f.After.Milliseconds()
+	case r == nil:
+		return 0
+	}
+	return r.Wait(attempts).Milliseconds()
+}
+
+// decides reports whether the next attempt of an event is the one behind which it is a
+// dead letter if that ends the worker.
+func (r *Retry) decides(s *store.RetryState) bool { return r != nil && s.Counted()+1 >= r.Max }
 
 // An Order says what waits for an event between two attempts.
 type Order int

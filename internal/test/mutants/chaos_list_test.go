@@ -39,7 +39,7 @@ var chaosMutants = []chaosMutant{
 		rule: "a dead letter is made in one step with the ack", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassRepeat, quick: true,
 		edits: []edit{
 			{"internal/store/lua/dead.lua", "local parked = redis.call('HDEL', KEYS[3], ARGV[3])\nredis.call('HDEL', KEYS[4], ARGV[3])", "local parked = redis.call('HEXISTS', KEYS[3], ARGV[3])"},
-			{"internal/retryqueue/queue_fail.go", "	r.lanes.remove(s.ID)\n	r.cfg.Counts.Dead.Add(1)", "	time.Sleep(100 * time.Millisecond)\n	if err := r.settle(s.ID); err != nil {\n		return err\n	}\n	r.cfg.Counts.Dead.Add(1)"},
+			{"internal/retryqueue/queue_fail.go", "	r.lanes.remove(s.ID)\n	r.report.dead(ctx, &s)", "	time.Sleep(100 * time.Millisecond)\n	if err := r.lanes.drop(s.ID); err != nil {\n		return err\n	}\n	r.report.dead(ctx, &s)"},
 		},
 	},
 	{

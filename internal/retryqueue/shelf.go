@@ -1,0 +1,42 @@
+package retryqueue
+
+import "github.com/runnel-go/runnel/internal/store"
+
+// A shelf is the parked events of a partition: in their Store and, as lanes, in memory. What
+// the store does not take stays as it is in memory.
+type shelf struct {
+	*lanes
+	store Store
+}
+
+// write stores the state of an event.
+func (p *shelf) write(s store.RetryState) error {
+	there, err := p.store.Write(s)
+	switch {
+	case err != nil:
+		return err
+	case !there: // an operator has dropped it
+		p.remove(s.ID)
+	default:
+		p.put(s)
+	}
+	return nil
+}
+
+// drop takes an event off.
+func (p *shelf) drop(id string) error {
+	err := p.store.Done(id)
+	if err == nil {
+		p.remove(id)
+	}
+	return err
+}
+
+// succeeded is drop for an event that was processed.
+func (p *shelf) succeeded(id string) error {
+	err := p.store.Done(id)
+	if err == nil {
+		p.done(id)
+	}
+	return err
+}

@@ -1,0 +1,56 @@
+package retryqueue
+
+import (
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// place says where an event stands that failed.
+func (c *Config) place(s *store.RetryState, e redisconn.Entry) {
+	key, _ := c.Key(e)
+	s.ID = e.ID
+	s.SetKey(key)
+	switch c.Retry.order() {
+	case OrderKey:
+		s.Lane = store.KeyLane(key)
+	case OrderNone:
+		s.Lane = "i" + e.ID
+	}
+}
+
+// deadly is the state of an event at which as many owners ended as it has attempts, without
+// what the record would tell.
+func (c *Config) deadly(e redisconn.Entry) store.RetryState {
+	now := c.Store.Now()
+	key, _ := e.Values[store.KeyField].(string)
+	return store.RetryState{
+		ID: e.ID, Key: key, Attempts: max(c.Deaths, 1), First: now, Last: now, Error: crashText, Reason: ReasonCrash,
+	}
+}
+
+// ungarbled takes the key from the event where its state may not hold it, and gives what
+// was a dead letter the lane that the Retry says.
+func (c *Config) ungarbled(states []store.RetryState) (out []store.RetryState, err error) {
+	for _, s := range states {
+		switch {
+		case s.Revived && c.Retry.order() == OrderPartition:
+			s.Lane = ""
+		case s.Revived && c.Retry.order() == OrderNone:
+			s.Lane = "i" + s.ID
+		case s.Garbled() || s.Revived && s.Key == "":
+			entry, there, err := c.Store.Payload(s.ID)
+			if err != nil {
+				return nil, err
+			}
+			if !there { // an operator has dropped it
+				continue
+			}
+			if key, ok := c.Key(entry); ok {
+				s.Lane = store.KeyLane(key)
+				s.SetKey(key)
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
