@@ -43,10 +43,10 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 
 // decodeOne decodes an event where the loop finds its record, and reports whether the
 // loop may have it.
-func (c *consumer[T]) decodeOne(e *Event) bool {
-	c.decoded = false
+func (b *batcher[T]) decodeOne(e *Event) bool {
+	b.decoded = false
 	var zero T
-	c.out.records[0] = zero
-	_, err := c.stream.decodeOnce(e, &c.out.records[0], min(c.stream.effective.MaxRecord, smallRecord))
-	return err == nil && c.src.Holds()
+	b.out.records[0] = zero
+	_, err := b.stream.decodeOnce(e, &b.out.records[0], min(b.stream.effective.MaxRecord, smallRecord))
+	return err == nil && b.src.Holds()
 }

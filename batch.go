@@ -1,12 +1,15 @@
 package runnel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/retryqueue"
+	"github.com/runnel-go/runnel/internal/worker"
 )
 
 const (
@@ -62,95 +65,119 @@ func (s *slabs) list(n int, alone bool) []*Event {
 	return one
 }
 
+// A batcher takes entries from the source, and makes of them what the loop asked for.
+type batcher[T any] struct {
+	stream   *Stream[T]
+	shared   *eventSource
+	src      worker.Ownership
+	policy   Policy
+	retry    *retryqueue.Retry
+	straight bool // see ahead
+	want     want // what the loop asked for last
+
+	rest    []redisconn.Entry // taken, not yet in a batch
+	slabs   slabs
+	head    Batch       // what all batches have in common
+	batch   *Batch      // the current one; middleware may change it
+	events  []*Event    // of the current batch, as they were delivered
+	records []T         // by Event.index
+	decoded bool        // records are fresh: nobody has seen them
+	takes   int64       // bytes that the records of the current batch take, at most
+	shares  int64       // of the app's room for large records that the current batch has
+	bad     error       // the current batch is one event that cannot be decoded
+	only    Batch       // batch, where nobody but the loop sees it
+	out     delivery[T] // what the loop was given last
+}
+
 // next makes the next batch, as the loop wants it. An entry that cannot be
 // decoded ends the batch before it and goes alone. A large record begins a batch.
-func (c *consumer[T]) next() error {
-	if len(c.rest) > 0 && !c.src.Live() {
-		c.rest = nil
+func (b *batcher[T]) next(ctx context.Context) error {
+	if len(b.rest) > 0 && !b.src.Live() {
+		b.rest = nil
 		return io.EOF
 	}
-	if len(c.rest) == 0 {
-		c.letGo()
-		entries, err := c.src.Take(c.want.n, c.want.within)
+	if len(b.rest) == 0 {
+		b.letGo()
+		entries, err := b.src.Take(b.want.n, b.want.within)
 		if err != nil {
 			return err
 		}
-		c.rest = entries
+		b.rest = entries
 	}
-	c.form()
+	b.form(ctx)
 	return nil
 }
 
 // form makes a batch of what was taken.
-func (c *consumer[T]) form() {
-	n := min(c.want.n, len(c.rest))
-	c.letGo()
-	c.clear(n)
+func (b *batcher[T]) form(ctx context.Context) {
+	n := min(b.want.n, len(b.rest))
+	b.letGo()
+	b.clear(n)
 	large := false
-	for i, entry := range c.rest[:n] {
-		e := c.event(entry, i)
-		if deadly := c.history(e); c.retry == nil && c.policy != Halt {
-			c.bad = deadly
+	for i, entry := range b.rest[:n] {
+		e := b.event(entry, i)
+		if deadly := b.history(e); b.retry == nil && b.policy != Halt {
+			b.bad = deadly
 		}
-		if !c.want.raw && c.bad == nil {
+		if !b.want.raw && b.bad == nil {
 			var zero T
-			c.records = append(c.records, zero)
-			if err := c.decode(e, i); err != nil {
+			b.records = append(b.records, zero)
+			if err := b.decode(ctx, e, i); err != nil {
 				if i > 0 {
-					n, c.records = i, c.records[:i]
+					n, b.records = i, b.records[:i]
 					break
 				}
-				c.bad, n = &DecodeError{Event: e, Codec: c.stream.codecName(), Err: err}, 1
+				b.bad, n = &DecodeError{Event: e, Codec: b.stream.codecName(), Err: err}, 1
 			}
 		}
-		c.events = append(c.events, e)
+		b.events = append(b.events, e)
 		large = large || isLarge(entry)
-		if c.bad != nil {
+		if b.bad != nil {
 			break
 		}
 	}
-	c.rest = c.rest[n:]
-	if c.retry != nil && len(c.rest) > 0 {
+	b.rest = b.rest[n:]
+	if b.retry != nil && len(b.rest) > 0 {
 		// If this batch fails, some of them may have to wait for it.
-		c.src.Untake(c.rest)
-		c.rest = nil
+		b.src.Untake(b.rest)
+		b.rest = nil
 	}
-	c.decoded = true
-	if c.straight && !c.want.keep {
-		c.batch, c.only.Events = &c.only, c.events
+	b.decoded = true
+	if b.straight && !b.want.keep {
+		b.batch, b.only.Events = &b.only, b.events
 		return
 	}
-	c.batch = c.slabs.batch(large)
-	*c.batch = c.head
-	c.batch.Events = append(c.slabs.list(len(c.events), large), c.events...)
+	b.batch = b.slabs.batch(large)
+	*b.batch = b.head
+	b.batch.Events = append(b.slabs.list(len(b.events), large), b.events...)
 }
 
 // letGo lets go of the batch that was processed: what comes next may be long in coming.
-func (c *consumer[T]) letGo() {
-	c.forget()
-	clear(c.events[:cap(c.events)])
-	c.events = c.events[:0]
-	c.batch, c.out.events = nil, nil
+func (b *batcher[T]) letGo() {
+	b.forget()
+	clear(b.events[:cap(b.events)])
+	b.events = b.events[:0]
+	b.batch, b.out.events = nil, nil
 }
 
 // clear makes room for a batch of up to n events. Loops over batches may keep
 // the records; loops over single ones never see their slice.
-func (c *consumer[T]) clear(n int) {
-	c.bad = nil
+func (b *batcher[T]) clear(n int) {
+	b.bad = nil
 	switch {
-	case !c.want.keep:
-		c.records = c.records[:0]
-	case c.want.raw:
-		c.records = nil
+	case !b.want.keep:
+		b.records = b.records[:0]
+	case b.want.raw:
+		b.records = nil
 	default:
-		c.records = make([]T, 0, n)
+		b.records = make([]T, 0, n)
 	}
 }
 
-func (c *consumer[T]) event(entry redisconn.Entry, index int) *Event {
-	e := c.slabs.event(isLarge(entry))
-	e.Stream, e.Partition, e.Epoch = c.head.Stream, c.head.Partition, c.head.Epoch
-	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, c.shared, index
+func (b *batcher[T]) event(entry redisconn.Entry, index int) *Event {
+	e := b.slabs.event(isLarge(entry))
+	e.Stream, e.Partition, e.Epoch = b.head.Stream, b.head.Partition, b.head.Epoch
+	e.ID, e.values, e.source, e.index = entry.ID, entry.Values, b.shared, index
 	return e
 }
 
@@ -166,8 +193,8 @@ func isLarge(entry redisconn.Entry) bool {
 
 // history notes what had become of an event before it was taken. The error says why the event
 // counts as one that failed, where the function may not have it again.
-func (c *consumer[T]) history(e *Event) (deadly error) {
-	prior := c.src.Prior(e.ID)
+func (b *batcher[T]) history(e *Event) (deadly error) {
+	prior := b.src.Prior(e.ID)
 	e.Attempt, e.Redelivered = prior.Attempts, prior.Redelivered
 	return prior.Deadly
 }
@@ -175,19 +202,19 @@ func (c *consumer[T]) history(e *Event) (deadly error) {
 // recordsOf returns the records of some events of the current batch. A second
 // call for the same batch decodes anew: the first may have changed them. So does
 // one for events that middleware put in another order.
-func (c *consumer[T]) recordsOf(events []*Event) ([]T, error) {
-	if c.decoded && len(events) == len(c.records) && slices.Equal(events, c.events) {
-		c.decoded = false
-		records := c.records
-		if c.want.keep {
-			c.records = nil // a later loop over single events must not write into it
+func (b *batcher[T]) recordsOf(events []*Event) ([]T, error) {
+	if b.decoded && len(events) == len(b.records) && slices.Equal(events, b.events) {
+		b.decoded = false
+		records := b.records
+		if b.want.keep {
+			b.records = nil // a later loop over single events must not write into it
 		}
 		return records, nil
 	}
 	out := make([]T, len(events))
 	for i, e := range events {
-		if err := c.stream.decode(e, &out[i]); err != nil {
-			return nil, &DecodeError{Event: e, Codec: c.stream.codecName(), Err: err}
+		if err := b.stream.decode(e, &out[i]); err != nil {
+			return nil, &DecodeError{Event: e, Codec: b.stream.codecName(), Err: err}
 		}
 	}
 	return out, nil

@@ -24,39 +24,21 @@ import (
 // innermost Handler lets the loop go on until it asks again. So an iteration of
 // the user's loop is one call of the Handler.
 type consumer[T any] struct {
-	stream    *Stream[T]
+	batcher[T]
 	processor string
 	fn        ProcessFunc[T]
-	policy    Policy
-	retry     *retryqueue.Retry
 	timeout   time.Duration // of an iteration, 0: none
 	log       consumeLog
-	shared    *eventSource
-	src       worker.Ownership
 
 	ctx       context.Context
 	scope     *scope
-	straight  bool                           // see ahead
 	goroutine string                         // that fn runs in, where there is a timeout
 	loop      *coro.Loop[want, *delivery[T]] // nil while fn does not run
-	want      want
 
-	rest    []redisconn.Entry // taken, not yet in a batch
-	slabs   slabs
-	head    Batch       // what all batches have in common
-	batch   *Batch      // the current one; middleware may change it
-	events  []*Event    // of the current batch, as they were delivered
-	records []T         // by Event.index
-	decoded bool        // records are fresh: nobody has seen them
-	takes   int64       // bytes that the records of the current batch take, at most
-	shares  int64       // of the app's room for large records that the current batch has
-	bad     error       // the current batch is one event that cannot be decoded
-	refused bool        // nothing may be processed any more, and nothing of the current batch is done
-	inside  bool        // the loop is in an iteration
-	fresh   bool        // see ahead
-	only    Batch       // batch, where nobody but the loop sees it
-	out     delivery[T] // what the loop was given last
-	ids     []string    // scratch
+	refused bool     // nothing may be processed any more, and nothing of the current batch is done
+	inside  bool     // the loop is in an iteration
+	fresh   bool     // see ahead
+	ids     []string // scratch
 
 	// inner is held while the innermost Handler runs; open says that it may.
 	inner sync.Mutex
@@ -89,7 +71,7 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 		if err := c.ready(); err != nil {
 			return c.ended(err)
 		}
-		if err := c.next(); err != nil {
+		if err := c.next(c.ctx); err != nil {
 			return c.ended(c.stop(err))
 		}
 		c.scope.event.Store(c.events[0])

@@ -172,54 +172,54 @@ func (s *Stream[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, e
 
 // decode decodes event i of a batch. A record that is not small begins a batch; the others are as
 // many as there is room for.
-func (c *consumer[T]) decode(e *Event, i int) (err error) {
-	record, large, most := &c.records[i], &c.stream.app.large, c.stream.effective.MaxRecord
-	limit := min(smallRecord, most-c.takes)
-	if i > 0 && c.takes > smallRecord {
-		if more := sharesOf(c.takes+limit, most) - c.shares; more > 0 {
+func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
+	record, large, most := &b.records[i], &b.stream.app.large, b.stream.effective.MaxRecord
+	limit := min(smallRecord, most-b.takes)
+	if i > 0 && b.takes > smallRecord {
+		if more := sharesOf(b.takes+limit, most) - b.shares; more > 0 {
 			if !large.holdNow(more) {
 				return codec.ErrTooLarge
 			}
-			c.shares += more
+			b.shares += more
 		}
 	}
-	takes, err := c.stream.decodeOnce(e, record, limit)
+	takes, err := b.stream.decodeOnce(e, record, limit)
 	if i == 0 {
 		for try := range larger(e, most, err) {
-			c.shares = large.hold(c.ctx, sharesOf(try, most))
-			takes, err = large.decode(try, func() (int64, error) { return c.stream.decodeOnce(e, record, try) })
+			b.shares = large.hold(ctx, sharesOf(try, most))
+			takes, err = large.decode(try, func() (int64, error) { return b.stream.decodeOnce(e, record, try) })
 			if err == nil {
-				c.settleFor(sharesOf(takes, most))
+				b.settleFor(sharesOf(takes, most))
 				break
 			}
-			c.settleFor(0)
+			b.settleFor(0)
 			if !errors.Is(err, codec.ErrTooLarge) {
 				break
 			}
 		}
 	}
 	if err == nil {
-		c.takes += takes
+		b.takes += takes
 	}
 	return err
 }
 
 // settleFor gives back the shares that are not needed.
-func (c *consumer[T]) settleFor(shares int64) {
-	if shares < c.shares {
-		c.stream.app.large.release(c.shares - shares)
-		c.shares = shares
+func (b *batcher[T]) settleFor(shares int64) {
+	if shares < b.shares {
+		b.stream.app.large.release(b.shares - shares)
+		b.shares = shares
 	}
 }
 
 // forget lets go of the records of the batch that was processed, if they are not small.
-func (c *consumer[T]) forget() {
-	if c.takes > smallRecord {
-		clear(c.records[:cap(c.records)]) // not a slice that a loop may keep: those are given away
-		c.out.records = nil
+func (b *batcher[T]) forget() {
+	if b.takes > smallRecord {
+		clear(b.records[:cap(b.records)]) // not a slice that a loop may keep: those are given away
+		b.out.records = nil
 	}
-	c.settleFor(0)
-	c.takes = 0
+	b.settleFor(0)
+	b.takes = 0
 }
 
 // size is the length of the fields of an entry.

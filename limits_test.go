@@ -24,7 +24,6 @@ var larger = map[string]struct {
 	"internal/test/model.ownership":   {26, 0, "the steps of the model"},
 
 	// To be divided.
-	"runnel.consumer":               {27, 33, "joins source, middleware, the user's loop and acks"},
 	"runnel.Stream":                 {36, 0, "declared, sending and processing in one"},
 	"cli.program":                   {55, 0, "one method for each command"},
 	"cli.session":                   {36, 0, "what commands share"},

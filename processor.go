@@ -208,7 +208,10 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 		Prefetch: o.Prefetch, Adapt: o.adapt, PrefetchBytes: o.PrefetchBytes, ReadConns: o.ReadConns,
 		Retry: retry, MaxLen: so.MaxLen, Key: shared.keyOf,
 		Consume: func(ctx context.Context, own worker.Ownership) error {
-			c := &consumer[T]{stream: s, processor: name, fn: fn, policy: o.OnError, retry: retry, timeout: o.Timeout, log: log, shared: shared, src: own, straight: o.straight()}
+			c := &consumer[T]{
+				batcher:   batcher[T]{stream: s, shared: shared, src: own, policy: o.OnError, retry: retry, straight: o.straight()},
+				processor: name, fn: fn, timeout: o.Timeout, log: log,
+			}
 			return c.run(ctx, o.Middleware)
 		},
 	}, nil
