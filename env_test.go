@@ -1,3 +1,5 @@
+// A former name of a variable holds where the new one is not set.
+
 package runnel
 
 import (

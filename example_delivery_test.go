@@ -1,3 +1,5 @@
+// Examples of sending and of retries.
+
 package runnel_test
 
 import (

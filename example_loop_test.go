@@ -1,3 +1,5 @@
+// Examples of loops over events.
+
 package runnel_test
 
 import (

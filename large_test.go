@@ -1,3 +1,5 @@
+// Large records share a room of limited size and do not wait for ever.
+
 package runnel
 
 import (

@@ -1,3 +1,5 @@
+// Sends of whole batches, beside plain pipelines of XADD.
+
 package runnel_test
 
 import (

@@ -1,3 +1,5 @@
+// Sends of one record each by many goroutines, beside plain XADD.
+
 package runnel_test
 
 import (

@@ -1,3 +1,5 @@
+// A record that Python's runnel would not read is refused when it is sent.
+
 package runnel
 
 import (

@@ -1,3 +1,5 @@
+// A record given as JSON is refused if it has a field that its type has not.
+
 package runnel
 
 import (

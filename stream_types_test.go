@@ -1,3 +1,5 @@
+// A record of which nothing would be sent is refused when its stream is declared.
+
 package runnel
 
 import (

@@ -1,3 +1,5 @@
+// Whatever a task's schedule may say, it is refused or has a next time.
+
 package runnel
 
 import (

@@ -1,0 +1,98 @@
+// Events that somebody deleted from the stream are counted and logged.
+
+package runnel_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+// A lines is a log that a test reads while it is written.
+type lines struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(p)
+}
+
+func (l *lines) has(parts ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range strings.Split(l.all.String(), "\n") {
+		found := true
+		for _, part := range parts {
+			found = found && strings.Contains(line, part)
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// Events that somebody removes before they were delivered are counted and told,
+// while the worker runs and when it starts.
+func TestEventsRemovedByHandAreTold(t *testing.T) {
+	srv := redistest.Start(t)
+	rdb := srv.Client(t)
+	const log, own = "__strm:contract.items.0", "__own:contract.items.p.0"
+	lost := func() string { return rdb.HGet(t.Context(), own, "lost").Val() }
+	var out lines
+	var seen numbered
+	start := func(goOn <-chan struct{}) (*runnel.Stream[item], func()) {
+		app := runnel.New("contract", &runnel.Options{RedisURL: srv.URL(), Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		t.Cleanup(func() { app.Close() })
+		s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1})
+		s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+			<-goOn
+			seen.see(e, i)
+			return nil
+		}), &runnel.ProcessorOptions{Prefetch: 2, Lease: 3 * time.Second})
+		return s, running(t, app)
+	}
+	goOn := make(chan struct{})
+	s, stop := start(goOn)
+	for n := range 20 {
+		if err := s.Send(t.Context(), item{n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "some are delivered", func() bool { return rdb.XInfoGroups(t.Context(), log).Val()[0].Pending >= 2 })
+	if err := rdb.XTrimMaxLen(t.Context(), log, 5).Err(); err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	await(t, "the last is processed", func() bool { all := seen.of(0); return len(all) > 0 && all[len(all)-1] == 19 })
+	want := fmt.Sprint(20 - len(seen.of(0)))
+	await(t, "the gap is counted", func() bool { return lost() == want })
+	await(t, "the gap is told", func() bool {
+		return out.has("events lost", "stream=items", "partition=0", "processor=p", "events="+want+" ")
+	})
+	stop()
+	for n := range 10 {
+		if err := s.Send(t.Context(), item{20 + n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rdb.XTrimMaxLen(t.Context(), log, 4).Err(); err != nil {
+		t.Fatal(err)
+	}
+	want = fmt.Sprint(20 - len(seen.of(0)) + 6)
+	_, stop = start(goOn)
+	defer stop()
+	await(t, "what is missing at the start is counted", func() bool { return lost() == want })
+	await(t, "it is told", func() bool { return out.has("events lost", "events=6 ") })
+	await(t, "the rest is processed", func() bool { all := seen.of(0); return all[len(all)-1] == 29 })
+}

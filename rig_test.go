@@ -1,0 +1,142 @@
+// What the tests of this package share: a stream of items and a cluster in fake time.
+
+package runnel_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/runneltest"
+)
+
+// item is the record of the contract's tests.
+type item struct {
+	N int `json:"n"`
+}
+
+func keyOfItem(item) string { return "k" }
+
+var errBad = errors.New("bad")
+
+// items are records with these numbers.
+func items(numbers ...int) []item {
+	out := make([]item, len(numbers))
+	for i, n := range numbers {
+		out[i].N = n
+	}
+	return out
+}
+
+// declareItems declares a stream with one processor, "p".
+func declareItems(fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions) *runnel.Stream[item] {
+	s := runnel.NewStream(runnel.New("contract", nil), "items", keyOfItem, nil)
+	s.Process("p", fn, opts)
+	return s
+}
+
+func wantAcked(t *testing.T, got *runneltest.Result, want ...string) {
+	t.Helper()
+	if !slices.Equal(got.Acked, want) {
+		t.Errorf("acked %v, want %v", got.Acked, want)
+	}
+}
+
+func wantErr(t *testing.T, got, want error) {
+	t.Helper()
+	if (got == nil) != (want == nil) || !errors.Is(got, want) {
+		t.Errorf("got error %v, want %v", got, want)
+	}
+}
+
+// wantPanic calls fn, which should panic with a text that contains want.
+func wantPanic(t *testing.T, want string, fn func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		if text := fmt.Sprint(recover()); !strings.Contains(text, want) {
+			t.Errorf("panicked with %q, want %q", text, want)
+		}
+	}()
+	fn()
+}
+
+// notes takes down what happens in several goroutines.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *notes) add(line string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, line)
+}
+
+func (n *notes) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.lines)
+}
+
+func (n *notes) has(line string) bool { return slices.Contains(n.all(), line) }
+
+// cluster simulates workers of an app with one stream of that many partitions;
+// send sends items, each with the key of its number.
+func cluster(t *testing.T, partitions int, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
+	run func(c *runneltest.Cluster, send func(numbers ...int))) {
+	t.Helper()
+	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
+		app := runnel.New("contract", o)
+		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: partitions})
+	}
+	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		app, s := declare(o)
+		s.Process("p", fn, opts)
+		return app
+	}, func(c *runneltest.Cluster) {
+		app, s := declare(c.Options("sender"))
+		defer app.Close()
+		run(c, func(numbers ...int) {
+			t.Helper()
+			if err := s.Send(c.Context(), items(numbers...)...); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+// ready starts a worker and waits until it owns what it should.
+func ready(c *runneltest.Cluster, name string) *runneltest.Worker {
+	w := c.Start(name)
+	c.Wait(func() bool { return w.App().Ready() == nil })
+	return w
+}
+
+// near reports whether d is want, give or take the few milliseconds that a wake-up
+// by the embedded server may cost.
+func near(d, want time.Duration) bool { return d >= want && d < want+50*time.Millisecond }
+
+// xadd appends an item to the partition of cluster without the framework.
+func xadd(n int) *redis.XAddArgs {
+	return &redis.XAddArgs{Stream: "__strm:contract.items.0", Values: []any{"json", fmt.Sprintf(`{"N":%d}`, n)}}
+}
+
+// await polls a condition on a real server.
+func await(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !cond(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
