@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -142,4 +143,18 @@ func TestResetMistakes(t *testing.T) {
 		s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start", name, "").want(t, 2, "", name+" says nothing")
 	}
 	s.untyped("processor", "move", "orders/printer", "", "w1").want(t, 2, "", "say STREAM/PROCESSOR")
+}
+
+// In text, a reset prints a line per partition: where it was, where it is.
+func TestResetPrintsOldAndNew(t *testing.T) {
+	s := owned(t, 10)
+	before := s.processor()
+	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--start", "start")
+	r.want(t, 0, "PARTITION", "")
+	for _, p := range before.Partitions {
+		want := regexp.MustCompile(`(?m)^` + string(rune('0'+p.Partition)) + ` +` + regexp.QuoteMeta(p.Floor) + ` +→ +0-0`)
+		if !want.MatchString(r.out) {
+			t.Errorf("no %s in\n%s", want, r.out)
+		}
+	}
 }

@@ -259,3 +259,47 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%q: %v", r.out, err)
 	}
 }
+
+// --processors takes several, with commas, also before the command.
+func TestWorkerRunsTheProcessorsThatAreNamed(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
+	seen := make(chan string, 10)
+	for _, name := range []string{"a", "b", "c"} {
+		s.orders.Process(name, runnel.Each(func(context.Context, *runnel.Event, order) error { seen <- name; return nil }), nil)
+	}
+	s.send(1)
+	w := s.start("--processors", "orders/a, c", "worker")
+	got := map[string]bool{receive(t, seen, "event"): true, receive(t, seen, "event"): true}
+	w.stop().want(t, 0, "", "worker stopped")
+	if !got["a"] || !got["c"] || len(seen) != 0 {
+		t.Errorf("ran %v and %d more", got, len(seen))
+	}
+}
+
+// A worker logs what it gained and gave back, that it leads, and failures.
+func TestWorkerLogsWhatHappens(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
+	led := make(chan struct{})
+	s.app.Task("lead", func(context.Context) error { close(led); panic("no crown") }, &runnel.TaskOptions{Leader: true})
+	failed := make(chan struct{}, 10)
+	s.orders.Process("printer", runnel.Each(func(context.Context, *runnel.Event, order) error {
+		failed <- struct{}{}
+		panic("no paper")
+	}), &runnel.ProcessorOptions{OnError: runnel.Ignore})
+	s.send(1)
+	w := s.start("worker")
+	receive(t, led, "leader")
+	receive(t, failed, "failure")
+	r := w.stop()
+	for _, want := range []string{
+		`INFO  leader app=shop worker=\S+\n`,
+		`INFO  partitions gained app=shop worker=\S+ stream=orders processor=printer .*partitions=0`,
+		`INFO  partitions released app=shop worker=\S+ stream=orders processor=printer .*partitions=`,
+		`WARN  error ignored app=shop worker=\S+ stream=orders processor=printer .*partition=\d .*panic: no paper`,
+		`ERROR task: error app=shop worker=\S+ task=lead .*panic: no crown`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.err) {
+			t.Errorf("no %s in\n%s", want, r.err)
+		}
+	}
+}

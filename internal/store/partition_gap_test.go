@@ -270,3 +270,50 @@ func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
 		}
 	}
 }
+
+// halfAcked has alice read 10 of 20 entries, and ack all of these but the third.
+func (e *env) halfAcked(p Partition) {
+	e.t.Helper()
+	for i := range 20 {
+		e.add(p.Log, fmt.Sprintf("1-%d", i+1))
+	}
+	e.own(p, tenure(alice, 1))
+	given := e.read(p, alice, 10)
+	e.must(e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), append(given[:2:2], given[3:]...)...).Err())
+}
+
+// Acks have gaps when a batch fails in part: the number of pending entries then
+// says nothing of how far the committed position is. The owner does.
+func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
+	e := realEnv(t)
+	p := e.Partition("orders", "printer", 0)
+	e.halfAcked(p)
+	e.release(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "1-2", Read: 2})
+	pos := e.own(p, tenure(bob, 1))
+	equal(t, "floor", pos.Committed, "1-2")
+	equal(t, "read", pos.Read, 2)
+	for _, g := range e.raw.XInfoGroups(e.ctx(), p.Log).Val() {
+		equal(t, g.Name+": lag", g.Lag, 18)
+	}
+	equal(t, "lag", e.behind(p), 18)
+	equal(t, "rest", len(e.read(p, bob, 100)), 18)
+}
+
+// What an owner that died had acked behind a gap is not known to be behind its committed position until
+// the next one has read everything. Nothing is taken for lost meanwhile.
+func TestGapsOfAnOwnerThatDiedAreCountedOnceAllIsRead(t *testing.T) {
+	e := realEnv(t)
+	p := e.Partition("orders", "printer", 0)
+	e.halfAcked(p)
+	pos := e.own(p, tenure(bob, 1))
+	equal(t, "floor", pos.Committed, "1-2")
+	rest := e.read(p, bob, 100)
+	equal(t, "rest", len(rest), 18)
+	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []LeaseRequest{
+		{Partition: p, Claim: tenure(bob, 1), Committed: pos.Committed, Read: pos.Read, At: rest[17], Count: pos.Read + 18}})
+	e.must(err)
+	equal(t, "lost, counted, count", []any{got.Leases[0].Lost, got.Leases[0].Counted, got.Leases[0].Count}, []any{int64(0), true, int64(20)})
+	for _, g := range e.raw.XInfoGroups(e.ctx(), p.Log).Val() {
+		equal(t, g.Name+": lag, read", []int64{g.Lag, g.EntriesRead}, []int64{0, 20})
+	}
+}

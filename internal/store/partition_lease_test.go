@@ -220,3 +220,56 @@ func TestAckWithoutAServer(t *testing.T) {
 		t.Errorf("got %v", errs[0])
 	}
 }
+
+// Two workers may be configured with different expiries: whoever waits must not
+// cut the lock below what its owner counts on.
+func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Partition("orders", "printer", 0)
+		owner := Claim{Executor: alice, Number: 1, Expiry: time.Minute}
+		e.must(e.Lock(e.ctx(), p, owner, owner.Expiry, 10*time.Second))
+		_, err := e.Takeover(e.ctx(), p, owner, "", 0)
+		e.must(err)
+		life := func(what string, least, most time.Duration) {
+			t.Helper()
+			if err := e.Lock(e.ctx(), p, tenure(bob, 1), 10*time.Second, 10*time.Second); !errors.Is(err, ErrHeld) {
+				t.Fatalf("%s: lock: %v", what, err)
+			}
+			if got := e.raw.PTTL(e.ctx(), p.Lock).Val(); got <= least || got > most {
+				t.Errorf("%s: the lock lives for another %v, want more than %v and at most %v", what, got, least, most)
+			}
+		}
+		life("an owner with a longer expiry", 30*time.Second, time.Minute)
+		// A step of the server's clock leaves a dead owner's lock for an hour.
+		e.must(e.raw.PExpire(e.ctx(), p.Lock, time.Hour).Err())
+		life("a dead owner's", 30*time.Second, time.Minute)
+		e.must(e.raw.Del(e.ctx(), p.Own).Err())
+		e.must(e.raw.PExpire(e.ctx(), p.Lock, time.Hour).Err())
+		life("an unknown owner's", time.Second, 10*time.Second)
+	})
+}
+
+// The hash tells whoever waits how long an owner counts on its lock, but only from
+// the takeover on:
+//
+//  1. the next owner, with a longer expiry, obtains the lock;
+//  2. whoever waits cuts it to the expiry of the owner before;
+//  3. the takeover comes. The lease is counted from before the first step.
+func TestATakeoverRestoresALockThatWasCutBeforeIt(t *testing.T) {
+	both(t, func(t *testing.T, e *env) {
+		p := e.Partition("orders", "printer", 0)
+		before := Claim{Executor: carol, Number: 1, Expiry: 10 * time.Second}
+		e.own(p, before)
+		e.must(e.Unlock(e.ctx(), p, before))
+		owner := Claim{Executor: alice, Number: 1, Expiry: time.Minute}
+		e.must(e.Lock(e.ctx(), p, owner, owner.Expiry, 0))
+		if err := e.Lock(e.ctx(), p, tenure(bob, 1), 10*time.Second, 10*time.Second); !errors.Is(err, ErrHeld) {
+			t.Fatalf("lock: %v", err)
+		}
+		_, err := e.Takeover(e.ctx(), p, owner, "", 0)
+		e.must(err)
+		if got := e.raw.PTTL(e.ctx(), p.Lock).Val(); got <= 30*time.Second || got > time.Minute {
+			t.Errorf("the lock lives for another %v, its owner counts on %v", got, owner.Expiry)
+		}
+	})
+}

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -194,4 +196,98 @@ func TestAppendWithALostReplyIsUnknown(t *testing.T) {
 			t.Errorf("appended at most once: got %s", got)
 		}
 	})
+}
+
+// breakingServer is a server that appends once and then closes the connection,
+// with the rest of the pipeline unanswered. Replies are by command.
+func breakingServer(t *testing.T, replies map[string]string) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for r := bufio.NewReader(c); ; {
+					command, err := request(r)
+					if err != nil {
+						return
+					}
+					reply, last := replies[command]
+					if !last {
+						reply = "-ERR unknown command\r\n"
+					}
+					if _, err := c.Write([]byte(reply)); err != nil || last {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// request reads one request and returns its command.
+func request(r *bufio.Reader) (command string, err error) {
+	n, err := header(r)
+	for i := 0; i < n && err == nil; i++ {
+		var size int
+		if size, err = header(r); err != nil {
+			break
+		}
+		text := make([]byte, size+2)
+		for at := 0; at < len(text) && err == nil; at++ {
+			text[at], err = r.ReadByte()
+		}
+		if i == 0 {
+			command = strings.ToUpper(string(text[:size]))
+		}
+	}
+	return command, err
+}
+
+// header reads "*3" or "$5".
+func header(r *bufio.Reader) (int, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// When a connection breaks, go-redis gives its error to all commands of the
+// pipeline. What was answered before is in all the same.
+func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		records int
+		replies map[string]string
+		ids     string
+	}{
+		{"one record", 1, map[string]string{"EVALSHA": "*1\r\n$3\r\n1-1\r\n"}, "[1-1]"},
+		{"two records", 2, map[string]string{"EVALSHA": "*1\r\n$7\r\n1-1 1-2\r\n"}, "[1-1 1-2]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Open(redisconn.Options{URL: "redis://" + breakingServer(t, tt.replies), Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			// More records than one call takes: the second partition gets a call of its own.
+			out := c.Append(t.Context(), []Append{{Log: "a", Records: records(0, tt.records)}, {Log: "b", Records: records(0, recordsPerCall)}})
+			if fmt.Sprint(out[0].IDs) != tt.ids || out[0].Err != nil || out[0].Unknown {
+				t.Errorf("answered: got %+v", out[0])
+			}
+			if len(out[1].IDs) > 0 || !out[1].Unknown || !errors.Is(out[1].Err, redisconn.ErrUnknownOutcome) {
+				t.Errorf("not answered: got %+v", out[1])
+			}
+		})
+	}
 }

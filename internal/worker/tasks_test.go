@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,5 +245,27 @@ func TestATaskThatIgnoresItsContextIsNamedAtShutdown(t *testing.T) {
 			t.Errorf("returned after %v, want the minute, Grace and a second", d)
 		}
 		close(release)
+	})
+}
+
+// A timer counts on the monotonic clock: after a clock was set back it fires
+// before the time that it was set for, and that time comes again.
+func TestCronRunsOnceThoughTheClockIsSetBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, srv *embedded.Server) {
+		var back atomic.Int64
+		now := func() time.Time { return time.Now().Round(0).Add(-time.Duration(back.Load())) }
+		began := now()
+		var at []time.Duration
+		w := taskWorker(t, srv, "w", quiet, &leader.Task{
+			Name: "hourly",
+			Next: func(after time.Time) time.Time { return after.Truncate(time.Hour).Add(time.Hour) },
+			Run:  func(context.Context) error { at = append(at, now().Sub(began)); return nil },
+		})
+		w.tasks.Now = now
+		time.AfterFunc(30*time.Minute, func() { back.Store(int64(20 * time.Minute)) })
+		runFor(t, 2*time.Hour+30*time.Minute, w)
+		if fmt.Sprint(at) != "[1h0m0s 2h0m0s]" {
+			t.Errorf("ran at %v by the clock, want once an hour", at)
+		}
 	})
 }

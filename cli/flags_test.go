@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/runnel-go/runnel"
 )
 
 // Flags work before the command, behind it, and after its arguments.
@@ -45,64 +41,6 @@ func TestFlagsWorkEverywhereOfEveryCommand(t *testing.T) {
 					t.Errorf("%s: %s: %+v", name, line, r)
 				}
 			}
-		}
-	}
-}
-
-// --processors takes several, with commas, also before the command.
-func TestWorkerRunsTheProcessorsThatAreNamed(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
-	seen := make(chan string, 10)
-	for _, name := range []string{"a", "b", "c"} {
-		s.orders.Process(name, runnel.Each(func(context.Context, *runnel.Event, order) error { seen <- name; return nil }), nil)
-	}
-	s.send(1)
-	w := s.start("--processors", "orders/a, c", "worker")
-	got := map[string]bool{receive(t, seen, "event"): true, receive(t, seen, "event"): true}
-	w.stop().want(t, 0, "", "worker stopped")
-	if !got["a"] || !got["c"] || len(seen) != 0 {
-		t.Errorf("ran %v and %d more", got, len(seen))
-	}
-}
-
-// A worker logs what it gained and gave back, that it leads, and failures.
-func TestWorkerLogsWhatHappens(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
-	led := make(chan struct{})
-	s.app.Task("lead", func(context.Context) error { close(led); panic("no crown") }, &runnel.TaskOptions{Leader: true})
-	failed := make(chan struct{}, 10)
-	s.orders.Process("printer", runnel.Each(func(context.Context, *runnel.Event, order) error {
-		failed <- struct{}{}
-		panic("no paper")
-	}), &runnel.ProcessorOptions{OnError: runnel.Ignore})
-	s.send(1)
-	w := s.start("worker")
-	receive(t, led, "leader")
-	receive(t, failed, "failure")
-	r := w.stop()
-	for _, want := range []string{
-		`INFO  leader app=shop worker=\S+\n`,
-		`INFO  partitions gained app=shop worker=\S+ stream=orders processor=printer .*partitions=0`,
-		`INFO  partitions released app=shop worker=\S+ stream=orders processor=printer .*partitions=`,
-		`WARN  error ignored app=shop worker=\S+ stream=orders processor=printer .*partition=\d .*panic: no paper`,
-		`ERROR task: error app=shop worker=\S+ task=lead .*panic: no crown`,
-	} {
-		if !regexp.MustCompile(want).MatchString(r.err) {
-			t.Errorf("no %s in\n%s", want, r.err)
-		}
-	}
-}
-
-// In text, a reset prints a line per partition: where it was, where it is.
-func TestResetPrintsOldAndNew(t *testing.T) {
-	s := owned(t, 10)
-	before := s.processor()
-	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--start", "start")
-	r.want(t, 0, "PARTITION", "")
-	for _, p := range before.Partitions {
-		want := regexp.MustCompile(`(?m)^` + string(rune('0'+p.Partition)) + ` +` + regexp.QuoteMeta(p.Floor) + ` +→ +0-0`)
-		if !want.MatchString(r.out) {
-			t.Errorf("no %s in\n%s", want, r.out)
 		}
 	}
 }

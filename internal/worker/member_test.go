@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/embedded"
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// Regain's word may come late:
+//
+//  1. the group is gone; regain is about to end the ownership;
+//  2. the membership takes the partition away and gives it back: Release ends the
+//     same ownership, Acquire begins another one;
+//  3. regain goes on, and says that the partition was lost.
+//
+// Believed, it would have the coordinator acquire what this executor holds.
+func TestRegainsLateWordIsNotAboutTheNextTenure(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		m, old := r.x(), r.tenure()
+		time.Sleep(10 * time.Second)
+		if err := errors.Join(m.Release(r.t.Context(), 0), m.Acquire(r.t.Context(), 0, 0)); err != nil {
+			r.t.Fatal(err)
+		}
+		next := r.tenure()
+		m.regain(old, store.GroupGone)
+		time.Sleep(time.Minute)
+		if r.tenure() != next || next == old {
+			r.t.Error("the ownership was replaced")
+		}
+		if s := m.coord.State(); !slices.Equal(s.Owned, []int{0}) {
+			r.t.Errorf("the coordinator owns %v", s.Owned)
+		}
+		r.ready()
+		r.add(2)
+		synctest.Wait()
+		r.wants("1 2")
+	})
+}
+
+func TestReadyDoesNotCountTriesThatWereCalledOff(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		off, cancel := context.WithCancel(r.t.Context())
+		cancel()
+		m := r.x()
+		if err := m.Acquire(off, 0, 0); err == nil {
+			r.t.Fatal("owned by a try that was called off")
+		}
+		r.ready()
+		m.note(r.t.Context(), 0, errors.New("no stream"))
+		if err := r.w.Ready(); err == nil || !strings.Contains(err.Error(), "partition 0 cannot be taken over: no stream") {
+			r.t.Errorf("ready: %v", err)
+		}
+		// The partition moves away: the try is called off.
+		if err := m.Acquire(off, 0, 0); err == nil {
+			r.t.Fatal("owned by a try that was called off")
+		}
+		r.ready()
+	})
+}
+
+// The last try of a start is cut off when the time is up: the error tells what the
+// one before it found out.
+func TestStartTellsMoreThanThatItsTimeIsUp(t *testing.T) {
+	reason := fmt.Errorf("the reason: %w", io.EOF)
+	for _, firstFails := range []bool{true, false} {
+		inBubble(t, func(t *testing.T, srv *embedded.Server) {
+			w := taskWorker(t, srv, "w", quiet)
+			tries := 0
+			w.cfg.Ensure = func(ctx context.Context) error {
+				if tries++; firstFails && tries == 1 {
+					return reason
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			want := context.DeadlineExceeded
+			if firstFails {
+				want = reason
+			}
+			if err := w.Run(t.Context()); err != want {
+				t.Errorf("got %v after %d tries, want %v", err, tries, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
+)
+
+// A consumer that has seen the lease over has returned for good:
+//
+//  1. no refresh got through; the consumer asks for more and is told the end;
+//  2. a late refresh is answered: the lease holds again;
+//  3. the watcher finds nothing wrong, and nobody processes the partition.
+func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		old := r.tenure()
+		lease := old.lease.Swap(monotime.Now() - 1)
+		r.add(2)
+		synctest.Wait()
+		select {
+		case <-old.life.finished:
+		default:
+			r.t.Fatal("the consumer goes on without a lease")
+		}
+		old.lease.Store(lease)
+		if !old.isLost() {
+			r.t.Error("the ownership goes on without a consumer")
+		}
+		time.Sleep(time.Minute)
+		r.ready()
+		r.add(3)
+		synctest.Wait()
+		r.wants("1 2 3")
+		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 1 {
+			r.t.Errorf("%d partitions lost, want 1", lost)
+		}
+	})
+}
+
+// An acker that has seen the lease over sends nothing more, and is not told again.
+func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
+	expired := false
+	inRig(t, func(r *rig, n int) {
+		if n != 2 {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if expired {
+			return
+		}
+		expired = true
+		old := r.tenure()
+		lease := old.lease.Swap(monotime.Now() - 1)
+		// What Ack does behind us, with the acker before the refresh.
+		old.buffer.Done([]string{old.buffer.Owed().Taken})
+		_ = r.x().acks.one.send(context.Background(), []*partition{old})
+		old.lease.Store(lease)
+		if !old.isLost() {
+			r.t.Error("the ownership goes on with an ack that is never sent")
+		}
+	}, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		r.add(2, 3)
+		time.Sleep(time.Minute)
+		r.ready()
+		r.wants("1 2 2 3")
+	})
+}
+
+// The acker may be told of an ownership once more than there is to ack, and look at it
+// after its release, when nobody refreshes its lease any more.
+func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
+	inRig(t, nil, func(r *rig) {
+		r.add(1)
+		synctest.Wait()
+		m, old := r.x(), r.tenure()
+		if err := errors.Join(m.Release(r.t.Context(), 0), m.Acquire(r.t.Context(), 0, 0)); err != nil {
+			r.t.Fatal(err)
+		}
+		old.lease.Store(monotime.Now() - 1)
+		m.acks.mark(old)
+		time.Sleep(time.Minute)
+		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 0 || r.x() != m {
+			r.t.Errorf("%d partitions lost, rejoined: %v", lost, r.x() != m)
+		}
+		r.add(2)
+		synctest.Wait()
+		r.wants("1 2")
+	})
+}
