@@ -240,7 +240,7 @@ func TestASharedClientIsNotBlocked(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx) }()
 	rdb := srv.Client(t)
-	await(t, "a blocked read", func() bool {
+	redistest.Eventually(t, "a blocked read", func() bool {
 		return app.Ready() == nil && strings.Contains(rdb.Info(t.Context(), "clients").Val(), "blocked_clients:3") // two of the partitions, one of the control streams
 	})
 	for range 20 {
@@ -258,7 +258,7 @@ func TestASharedClientIsNotBlocked(t *testing.T) {
 		t.Error(err)
 	}
 	// What we opened is closed; what is left is the shared client and this test's.
-	await(t, "our connections are closed", func() bool {
+	redistest.Eventually(t, "our connections are closed", func() bool {
 		return strings.Count(rdb.ClientList(t.Context()).Val(), "\n") == 2
 	})
 	if err := shared.Ping(t.Context()).Err(); err != nil {

@@ -61,13 +61,13 @@ func TestWaitOutlastsAStepOfTheServersClock(t *testing.T) {
 	if err := stream.Send(t.Context(), item{N: 1}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the function runs", func() bool { return begun.Load() == 1 })
+	redistest.Eventually(t, "the function runs", func() bool { return begun.Load() == 1 })
 	start()
 	if err := rules.Pause(t.Context(), admin.AppScope(), nil); err != nil {
 		t.Fatal(err)
 	}
 	rdb := server.Client(t)
-	await(t, "the worker that has nothing to do knows of the pause", func() bool {
+	redistest.Eventually(t, "the worker that has nothing to do knows of the pause", func() bool {
 		for _, key := range rdb.Keys(t.Context(), "__beat:*").Val() {
 			if store.ParseHeartbeat(rdb.Get(t.Context(), key).Val()).Rules.Pauses > 0 {
 				return true
@@ -101,9 +101,9 @@ func TestARetryDoesNotWaitForARealStepBack(t *testing.T) {
 	if err := stream.Send(t.Context(), item{N: 1}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the first attempt", func() bool { return n.has("1#1") })
+	redistest.Eventually(t, "the first attempt", func() bool { return n.has("1#1") })
 	stop()
 	clock.Set(-time.Hour)
 	start()
-	await(t, "the second attempt", func() bool { return n.has("1#2") })
+	redistest.Eventually(t, "the second attempt", func() bool { return n.has("1#2") })
 }

@@ -69,15 +69,15 @@ func TestEventsRemovedByHandAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "some are delivered", func() bool { return rdb.XInfoGroups(t.Context(), log).Val()[0].Pending >= 2 })
+	redistest.Eventually(t, "some are delivered", func() bool { return rdb.XInfoGroups(t.Context(), log).Val()[0].Pending >= 2 })
 	if err := rdb.XTrimMaxLen(t.Context(), log, 5).Err(); err != nil {
 		t.Fatal(err)
 	}
 	close(goOn)
-	await(t, "the last is processed", func() bool { all := seen.of(0); return len(all) > 0 && all[len(all)-1] == 19 })
+	redistest.Eventually(t, "the last is processed", func() bool { all := seen.of(0); return len(all) > 0 && all[len(all)-1] == 19 })
 	want := fmt.Sprint(20 - len(seen.of(0)))
-	await(t, "the gap is counted", func() bool { return lost() == want })
-	await(t, "the gap is told", func() bool {
+	redistest.Eventually(t, "the gap is counted", func() bool { return lost() == want })
+	redistest.Eventually(t, "the gap is told", func() bool {
 		return out.has("events lost", "stream=items", "partition=0", "processor=p", "events="+want+" ")
 	})
 	stop()
@@ -92,7 +92,7 @@ func TestEventsRemovedByHandAreTold(t *testing.T) {
 	want = fmt.Sprint(20 - len(seen.of(0)) + 6)
 	_, stop = start(goOn)
 	defer stop()
-	await(t, "what is missing at the start is counted", func() bool { return lost() == want })
-	await(t, "it is told", func() bool { return out.has("events lost", "events=6 ") })
-	await(t, "the rest is processed", func() bool { all := seen.of(0); return all[len(all)-1] == 29 })
+	redistest.Eventually(t, "what is missing at the start is counted", func() bool { return lost() == want })
+	redistest.Eventually(t, "it is told", func() bool { return out.has("events lost", "events=6 ") })
+	redistest.Eventually(t, "the rest is processed", func() bool { all := seen.of(0); return all[len(all)-1] == 29 })
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestNamesPanicAtRegistration(t *testing.T) {
@@ -151,7 +152,7 @@ func TestStartSaysWhereANewProcessorBegins(t *testing.T) {
 						if err := producer.Send(t.Context(), item{16}); err != nil {
 							t.Fatal(err)
 						}
-						await(t, "the last one", func() bool { all := seen.of(0); return len(all) > 0 && all[len(all)-1] == 16 })
+						redistest.Eventually(t, "the last one", func() bool { all := seen.of(0); return len(all) > 0 && all[len(all)-1] == 16 })
 					}
 					stop()
 					app.Close()

@@ -18,25 +18,17 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
-	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/servers"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
 // onBoth runs a test on a redis-server and on the embedded server.
 func onBoth(t *testing.T, test func(t *testing.T, url string, rdb *redis.Client)) {
-	t.Run("redis", func(t *testing.T) {
-		srv := redistest.Start(t)
-		test(t, srv.URL(), srv.Client(t))
-	})
-	t.Run("embedded", func(t *testing.T) {
-		srv, err := embedded.Start("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
-		t.Cleanup(func() { rdb.Close(); srv.Close() })
-		test(t, "redis://"+srv.Addr(), rdb)
+	servers.Both(t, func(t *testing.T, addr string, _ bool) {
+		rdb := redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { rdb.Close() })
+		test(t, "redis://"+addr, rdb)
 	})
 }
 
@@ -93,7 +85,7 @@ func running(t *testing.T, app *runnel.App) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx) }()
-	await(t, "the worker is ready", func() bool { return app.Ready() == nil })
+	redistest.Eventually(t, "the worker is ready", func() bool { return app.Ready() == nil })
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -155,13 +147,13 @@ func TestAStreamWithoutWorkersAcceptsItsSize(t *testing.T) {
 			return nil
 		})
 		running(t, app)
-		await(t, "all are processed", func() bool { return seen.total() >= fullParts*fullSize })
+		redistest.Eventually(t, "all are processed", func() bool { return seen.total() >= fullParts*fullSize })
 		for p, want := range accepted {
 			if got := seen.of(p); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("partition %d: processed %v, accepted %v", p, got, want)
 			}
 		}
-		await(t, "there is room again", func() bool { return s.Send(t.Context(), items(0, 1, 2, 3)...) == nil })
+		redistest.Eventually(t, "there is room again", func() bool { return s.Send(t.Context(), items(0, 1, 2, 3)...) == nil })
 	})
 }
 
@@ -186,7 +178,7 @@ func TestDropOldestLosesWhatItCounts(t *testing.T) {
 			return nil
 		})
 		running(t, app)
-		await(t, "the rest is processed", func() bool { return seen.total() >= fullParts*fullSize })
+		redistest.Eventually(t, "the rest is processed", func() bool { return seen.total() >= fullParts*fullSize })
 		for p := range fullParts {
 			got := seen.of(p)
 			if len(got) != fullSize || got[0] != total-fullSize*fullParts+p {
@@ -242,7 +234,7 @@ func TestBlockWaitsForTheProcessorAndNotForItself(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		await(t, "all are processed", func() bool { return seen.total() == fullSize+1 })
+		redistest.Eventually(t, "all are processed", func() bool { return seen.total() == fullSize+1 })
 	})
 }
 

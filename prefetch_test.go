@@ -88,7 +88,7 @@ func letsGo(t *testing.T, url, name string, loop seeing) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- app.Run(ctx) }()
-	await(t, "all events are processed", func() bool { return done.Load() == events })
+	redistest.Eventually(t, "all events are processed", func() bool { return done.Load() == events })
 	held := func() (n int) {
 		runtime.GC()
 		mu.Lock()
@@ -100,7 +100,7 @@ func letsGo(t *testing.T, url, name string, loop seeing) {
 		}
 		return n
 	}
-	await(t, "only the payload that the function keeps is in memory", func() bool { return held() == 1 })
+	redistest.Eventually(t, "only the payload that the function keeps is in memory", func() bool { return held() == 1 })
 	if len(kept.Data()) < 100<<10 {
 		t.Errorf("the event that was kept has %d bytes", len(kept.Data()))
 	}
@@ -161,7 +161,7 @@ func TestAPartitionNearItsBytesStarvesNobody(t *testing.T) {
 	for range small {
 		send(parcel{1, nil})
 	}
-	await(t, "all events of the other partition are processed", func() bool { return done.Load() == small })
+	redistest.Eventually(t, "all events of the other partition are processed", func() bool { return done.Load() == small })
 	// One read for each of the small ones, at most, and some for the large ones.
 	if n := counter.ByName()["XREADGROUP"]; n > small+100 {
 		t.Errorf("%d reads for %d small events and 11 others", n, small)

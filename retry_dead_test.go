@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A heard is what processors were called with.
@@ -87,7 +88,7 @@ func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
 				if err := s.Send(t.Context(), items(1, 2, 1, 3)...); err != nil {
 					t.Fatal(err)
 				}
-				await(t, "all are dead", func() bool {
+				redistest.Eventually(t, "all are dead", func() bool {
 					return rdb.XLen(t.Context(), "__dead:contract.items.ship.0").Val() == 4 && d.mail.count() == 4
 				})
 				d.mended.Store(true)
@@ -105,13 +106,13 @@ func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
 					app, s = d.app(retry)
 					running(t, app)
 				}
-				await(t, "all have run", func() bool { return d.ship.count() == n+4 })
+				redistest.Eventually(t, "all have run", func() bool { return d.ship.count() == n+4 })
 				if err := s.Send(t.Context(), item{9}); err != nil {
 					t.Fatal(err)
 				}
-				await(t, "the new one has run", func() bool { return d.ship.count() == n+5 && d.mail.count() == 5 })
+				redistest.Eventually(t, "the new one has run", func() bool { return d.ship.count() == n+5 && d.mail.count() == 5 })
 				d.inOrder(tt.order, n)
-				await(t, "nothing is left", func() bool {
+				redistest.Eventually(t, "nothing is left", func() bool {
 					return rdb.Exists(t.Context(), "__parked:contract.items.ship.0", "__retry:contract.items.ship.0").Val() == 0 &&
 						rdb.XLen(t.Context(), "__dead:contract.items.ship.0").Val() == 0
 				})
@@ -183,7 +184,7 @@ func TestARetriedDeadLetterMayDieAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		await(t, "both are dead", func() bool { return dead() == 2 })
+		redistest.Eventually(t, "both are dead", func() bool { return dead() == 2 })
 		letter := rdb.XRange(t.Context(), "__dead:contract.items.p.0", "-", "+").Val()[0]
 		if letter.Values["__dead.reason"] != "failed" {
 			letter = rdb.XRange(t.Context(), "__dead:contract.items.p.0", "-", "+").Val()[1]
@@ -192,12 +193,12 @@ func TestARetriedDeadLetterMayDieAgain(t *testing.T) {
 			if n, err := retryDead(t, app, "items", "p", "0/"+id); n != 1 || err != nil {
 				t.Fatalf("%d were retried: %v", n, err)
 			}
-			await(t, "it is dead again", func() bool { return dead() == 2 })
+			redistest.Eventually(t, "it is dead again", func() bool { return dead() == 2 })
 		}
 		if n, err := retryDead(t, app, "items", "p"); n != 2 || err != nil {
 			t.Fatalf("%d were retried: %v", n, err)
 		}
-		await(t, "both are dead again", func() bool { return dead() == 2 })
+		redistest.Eventually(t, "both are dead again", func() bool { return dead() == 2 })
 		if got, want := calls.since(0), []string{"1#1", "1#2", "1#1", "1#2", "1#1", "1#2", "1#1", "1#2"}; !slices.Equal(got, want) {
 			t.Errorf("called with %q, want %q", got, want)
 		}

@@ -128,15 +128,3 @@ func near(d, want time.Duration) bool { return d >= want && d < want+50*time.Mil
 func xadd(n int) *redis.XAddArgs {
 	return &redis.XAddArgs{Stream: "__strm:contract.items.0", Values: []any{"json", fmt.Sprintf(`{"N":%d}`, n)}}
 }
-
-// await polls a condition on a real server.
-func await(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); !cond(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
-}

@@ -313,7 +313,7 @@ func TestARuleIsSeenAfterTheControlConnectionBroke(t *testing.T) {
 		runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }), &runnel.ProcessorOptions{Lease: 2 * time.Minute})
 	running(t, app)
 	id := ""
-	await(t, "the control connection", func() bool {
+	redistest.Eventually(t, "the control connection", func() bool {
 		for _, line := range strings.Split(rdb.ClientList(t.Context()).Val(), "\n") {
 			if strings.Contains(line, " cmd=xread ") {
 				_, id, _ = strings.Cut(strings.Fields(line)[0], "id=")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // attempts are when each attempt of an item began.
@@ -78,7 +79,7 @@ func TestRetriesOnBothServers(t *testing.T) {
 				if err := s.Send(t.Context(), items(1, 2, 3)...); err != nil {
 					t.Fatal(err)
 				}
-				await(t, "a dead letter, and nothing else left", func() bool {
+				redistest.Eventually(t, "a dead letter, and nothing else left", func() bool {
 					ctx := t.Context()
 					return rdb.XLen(ctx, "__dead:contract.items.p.0").Val() == 1 && rdb.HLen(ctx, "__parked:contract.items.p.0").Val() == 0 && len(seen.all()) == 11
 				})
@@ -141,7 +142,7 @@ func TestBlockAndPauseOnBothServers(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			await(t, "all events", func() bool { return len(seen.all()) == 5 })
+			redistest.Eventually(t, "all events", func() bool { return len(seen.all()) == 5 })
 			if got := strings.Join(seen.all(), ","); got != "p 1#1 x1,p 2#1 x1,p 3#1 x1,p 4#1 x1,p 5#1 x1" {
 				t.Errorf("first the %s: %s", first, got)
 			}

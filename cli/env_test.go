@@ -189,13 +189,5 @@ func receive[T any](t *testing.T, from <-chan T, what string) T {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 30 s", what)
-		}
-		<-tick.C
-	}
+	redistest.Eventually(t, what, cond)
 }

@@ -74,13 +74,10 @@ func TestOwnMainServes(t *testing.T) {
 	p := start(t, filepath.Join(build(t, "./ownmain"), "ownmain"), []string{"REDIS_ADDR=" + srv.Addr(), "HTTP_ADDR=127.0.0.1:0"})
 	addr := p.waitFor(t, `listening addr=(\S+)`)[1]
 
-	deadline := time.Now().Add(patience)
-	for status, body := 0, ""; status != http.StatusOK; {
-		if time.Now().After(deadline) {
-			t.Fatalf("never ready: %d %s\n%s", status, body, p.output())
-		}
-		status, body = get(t, "http://"+addr+"/ready")
-	}
+	redistest.Eventually(t, "ready", func() bool {
+		status, _ := get(t, "http://"+addr+"/ready")
+		return status == http.StatusOK
+	}, p.output)
 	post(t, "http://"+addr+"/orders", "one", `{"customer":"ada","amount":9.99}`)
 	post(t, "http://"+addr+"/orders", "one", `{"customer":"ada","amount":9.99}`)
 	post(t, "http://"+addr+"/orders", "two", `{"customer":"ada","amount":1}`)

@@ -97,7 +97,7 @@ func run(t *testing.T, app *runnel.App) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx) }()
-	await(t, func() bool { return app.Ready() == nil })
+	redistest.Eventually(t, "the worker is ready", func() bool { return app.Ready() == nil })
 	return func() {
 		t.Helper()
 		cancel()
@@ -189,15 +189,6 @@ func check(t *testing.T, got, want map[string]string) {
 	}
 }
 
-func await(t *testing.T, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited for 20 s")
-		}
-	}
-}
-
 // Without Redis the rest is told all the same, and soon.
 func TestMetricsWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
@@ -214,11 +205,11 @@ func TestMetricsWithoutRedis(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx) }()
-	await(t, func() bool { return app.Ready() == nil })
+	redistest.Eventually(t, "the worker is ready", func() bool { return app.Ready() == nil })
 	server.Kill()
-	await(t, func() bool { return scrape(t, app, collector)["runnel_redis_up{}"] == "0" })
+	redistest.Eventually(t, "Redis is down", func() bool { return scrape(t, app, collector)["runnel_redis_up{}"] == "0" })
 	const at = `{,processor="print",stream="parcels"}`
-	await(t, func() bool {
+	redistest.Eventually(t, "errors of Redis are counted", func() bool {
 		n := scrape(t, app, collector)["runnel_redis_errors_total"+at]
 		return n != "0" && n != ""
 	})
@@ -292,7 +283,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 	defer run(t, app)()
 	send(t, parcels, 500, 0)
 	const at = `{,processor="print",stream="parcels"}`
-	await(t, func() bool { return scrape(t, app, collector)["runnel_lag_events"+at] == "0" })
+	redistest.Eventually(t, "nothing lags", func() bool { return scrape(t, app, collector)["runnel_lag_events"+at] == "0" })
 	rdb := server.Client(t)
 	if err := errors.Join(rdb.ConfigSet(t.Context(), "slowlog-max-len", "1000000").Err(), rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0").Err(),
 		rdb.Do(t.Context(), "SLOWLOG", "RESET").Err()); err != nil {
@@ -308,7 +299,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 		return n
 	}
 	began, scrapes := time.Now(), 0
-	await(t, func() bool {
+	redistest.Eventually(t, "the server has executed a look", func() bool {
 		check(t, scrape(t, app, collector), map[string]string{"runnel_owned_partitions" + at: "256", "runnel_lag_events" + at: "0"})
 		scrapes++
 		return scrapes >= 5 && scripts() > 0 // what was seen before may have been fresh
@@ -345,7 +336,7 @@ func TestOnlyIterationsAreTimed(t *testing.T) {
 	collector := metrics.NewCollector(app, nil)
 	defer run(t, app)()
 	const at = `{,processor="print",stream="parcels"}`
-	await(t, func() bool { return scrape(t, app, collector)["runnel_acked_events_total"+at] == "5" })
+	redistest.Eventually(t, "all is acked", func() bool { return scrape(t, app, collector)["runnel_acked_events_total"+at] == "5" })
 	check(t, scrape(t, app, collector), map[string]string{
 		"runnel_handler_seconds_count" + at: "4", "runnel_event_delay_seconds_count" + at: "5",
 		`runnel_failures_total{,policy="ignore",processor="print",stream="parcels"}`: "2",

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/metrics"
 )
 
@@ -28,7 +29,7 @@ func TestOverviewTellsOfAnAppWithoutWorkers(t *testing.T) {
 	s := newShop(t)
 	const at = `{app="shop",processor="print",stream="parcels"}`
 	stop := run(t, s.app)
-	await(t, func() bool { return s.overview(t)["runnel_app_owned_partitions"+at] == "4" })
+	redistest.Eventually(t, "all partitions are owned", func() bool { return s.overview(t)["runnel_app_owned_partitions"+at] == "4" })
 	check(t, s.overview(t), map[string]string{
 		`runnel_app_up{app="shop"}`: "1", "runnel_app_members" + at: "1", "runnel_app_partitions" + at: "4", "runnel_app_lag_events" + at: "0",
 	})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -163,16 +162,4 @@ func work(t *testing.T, app *runnel.App) {
 		}
 		app.Close()
 	})
-}
-
-// until waits for a condition.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.After(20 * time.Second); !done(); {
-		select {
-		case <-deadline:
-			t.Fatal("not so after 20 s: " + what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }

@@ -61,7 +61,7 @@ func TestOneTraceThroughTwoStreams(t *testing.T) {
 	if got := (<-told).Member("tenant").Value(); got != "acme" {
 		t.Errorf("the baggage has tenant %q", got)
 	}
-	until(t, "all spans have ended", func() bool { return len(s.recorder.Ended()) == 5 })
+	redistest.Eventually(t, "all spans have ended", func() bool { return len(s.recorder.Ended()) == 5 })
 
 	chain := []string{"checkout", "send orders", "process orders", "send bills", "process bills"}
 	for i, name := range chain[1:] {
@@ -114,7 +114,7 @@ func TestABatchHasLinks(t *testing.T) {
 		t.Fatal(id.Err())
 	}
 	work(t, app)
-	until(t, "the batch is done", func() bool { return len(s.all("process orders")) == 1 })
+	redistest.Eventually(t, "the batch is done", func() bool { return len(s.all("process orders")) == 1 })
 
 	sent, batch := s.want("send orders", 2), s.one("process orders")
 	wantRoot(t, batch)
@@ -149,7 +149,7 @@ func TestConcurrentTraces(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	until(t, "all are processed", func() bool { return len(s.all("process orders")) == senders*each })
+	redistest.Eventually(t, "all are processed", func() bool { return len(s.all("process orders")) == senders*each })
 	sent := map[trace.SpanID]string{}
 	for _, span := range s.want("send orders", senders*each) {
 		sent[span.SpanContext().SpanID()] = attributes(span.Attributes())["messaging.message.id"] + attributes(span.Attributes())["messaging.destination.partition.id"]
@@ -178,7 +178,7 @@ func TestRetriesAndDelaysStayInTheTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "there were three attempts", func() bool { return len(s.all("process orders")) == 3 })
+	redistest.Eventually(t, "there were three attempts", func() bool { return len(s.all("process orders")) == 3 })
 	wantAttributes(t, s.one("send orders"), map[string]string{"messaging.message.id": sent[0].ID, "runnel.sent": "1"})
 	for i, span := range s.want("process orders", 3) {
 		wantChild(t, span, s.one("send orders"))

@@ -180,12 +180,7 @@ func anything[T any](T) bool { return true }
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	redistest.Eventually(t, what, is)
 }
 
 // An owner owns a partition of orders/printer, and can make dead letters of its events.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestOrder(t *testing.T) {
@@ -115,15 +117,7 @@ func TestNeverEarly(t *testing.T) {
 		if got := e.list()[0].At; got.Before(due) || got.Sub(due) >= time.Millisecond {
 			e.t.Errorf("stored %v for %v", got, due)
 		}
-		deadline := time.Now().Add(30 * time.Second)
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for found, _ := e.due(1); found == "[]"; found, _ = e.due(1) {
-			if time.Now().After(deadline) {
-				e.t.Fatal("never due")
-			}
-			<-tick.C
-		}
+		redistest.Eventually(e.t, "it is due", func() bool { found, _ := e.due(1); return found != "[]" })
 		if now := time.Now(); now.Before(due) { // both servers have the clock of this machine
 			e.t.Errorf("found at %v, due at %v", now, due)
 		}

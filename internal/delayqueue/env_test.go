@@ -7,8 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
 var testKeys = Keys{Due: "due", Versions: "ver", Data: "data", Sequence: "seq"}
@@ -36,15 +35,7 @@ type env struct {
 // both runs a test on a redis-server and on the embedded server.
 func both(t *testing.T, test func(e *env)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) { test(newEnv(t, redistest.Start(t).Addr())) })
-	t.Run("embedded", func(t *testing.T) {
-		s, err := embedded.Start("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
-		test(newEnv(t, s.Addr()))
-	})
+	servers.Both(t, func(t *testing.T, addr string, _ bool) { test(newEnv(t, addr)) })
 }
 
 func newEnv(t *testing.T, addr string) *env {

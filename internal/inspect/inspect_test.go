@@ -8,11 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/servers"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -24,24 +23,13 @@ const (
 // both runs a test on a redis-server and on the embedded server.
 func both(t *testing.T, test func(t *testing.T, c *store.Client)) {
 	t.Helper()
-	on := func(name string, addr func(t *testing.T) string) {
-		t.Run(name, func(t *testing.T) {
-			c, err := store.Open(redisconn.Options{URL: "redis://" + addr(t), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { c.Close() })
-			test(t, c)
-		})
-	}
-	on("redis", func(t *testing.T) string { return redistest.Start(t).Addr() })
-	on("embedded", func(t *testing.T) string {
-		s, err := embedded.Start("127.0.0.1:0")
+	servers.Both(t, func(t *testing.T, addr string, _ bool) {
+		c, err := store.Open(redisconn.Options{URL: "redis://" + addr, Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(s.Close)
-		return s.Addr()
+		t.Cleanup(func() { c.Close() })
+		test(t, c)
 	})
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
 var example = keys.Keys{App: "example", Layout: keys.Standalone}
@@ -30,15 +30,7 @@ type env struct {
 // both runs a test on a redis-server and on the embedded server.
 func both(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) { test(t, realEnv(t)) })
-	t.Run("embedded", func(t *testing.T) {
-		s, err := embedded.Start("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
-		test(t, newEnv(t, s.Addr(), false))
-	})
+	servers.Both(t, func(t *testing.T, addr string, real bool) { test(t, newEnv(t, addr, real)) })
 }
 
 func realEnv(t *testing.T) *env {
@@ -107,19 +99,5 @@ func equal[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if g, w := fmt.Sprintf("%v", got), fmt.Sprintf("%v", want); g != w {
 		t.Errorf("%s: got %s, want %s", what, g, w)
-	}
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-		<-tick.C
 	}
 }

@@ -109,7 +109,7 @@ func TestClientsFollowTheMaster(t *testing.T) {
 	old.Freeze()
 	master := w.WaitFailover(old)
 	for name, c := range clients {
-		eventually(t, name+" finds the new master", func() bool {
+		redistest.Eventually(t, name+" finds the new master", func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			return c.sendOne(ctx, "new") == nil
@@ -187,7 +187,7 @@ func closesConnections(t *testing.T, c *Conn) {
 		_, err := r.Follow(t.Context(), []string{"log"}, []string{"$"}, 1, time30s)
 		blocked <- err
 	}()
-	eventually(t, "the read blocks", func() bool {
+	redistest.Eventually(t, "the read blocks", func() bool {
 		return strings.Contains(c.Redis().ClientList(t.Context()).Val(), "cmd=xread ")
 	})
 	c.tracker.moved("127.0.0.1:1")

@@ -120,7 +120,7 @@ func TestAForgottenScriptIsReplicatedToo(t *testing.T) {
 	l := newLagging(t)
 	l.must(sendWith(l.ctx(), l.patient, "").Err)
 	l.must(l.raw.ScriptFlush(l.ctx()).Err())
-	eventually(t, "the replica confirms all", func() bool { // a WAIT that is too early is then content
+	redistest.Eventually(t, "the replica confirms all", func() bool { // a WAIT that is too early is then content
 		info := l.raw.InfoMap(l.ctx(), "replication")
 		return strings.Contains(info.Item("Replication", "slave0"), "offset="+info.Item("Replication", "master_repl_offset")+",")
 	})
@@ -201,7 +201,7 @@ func TestANewServerIsNotWaitedForTwice(t *testing.T) {
 	l.add("other", "*") // that is waited for
 	sent := make(chan Appended, 1)
 	go func() { sent <- sendWith(l.ctx(), l.patient, "") }()
-	eventually(t, "it is in", func() bool { return l.raw.XLen(l.ctx(), "log").Val() == 1 })
+	redistest.Eventually(t, "it is in", func() bool { return l.raw.XLen(l.ctx(), "log").Val() == 1 })
 	l.link.Resume()
 	l.must((<-sent).Err)
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
 const (
@@ -36,15 +36,7 @@ type env struct {
 // both runs a test on a redis-server and on the embedded server.
 func both(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) { test(t, realEnv(t)) })
-	t.Run("embedded", func(t *testing.T) {
-		s, err := embedded.Start("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
-		test(t, newEnv(t, s.Addr(), false))
-	})
+	servers.Both(t, func(t *testing.T, addr string, real bool) { test(t, newEnv(t, addr, real)) })
 }
 
 func realEnv(t *testing.T, args ...string) *env {
@@ -144,20 +136,6 @@ func equal[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-		<-tick.C
-	}
-}
-
 // counted is a client whose writes to connections are counted.
 func (e *env) counted() (writes *atomic.Int64, c *Client) {
 	e.t.Helper()
@@ -191,13 +169,13 @@ const time30s = 30 * time.Second
 func (e *env) blocked(r *redisconn.Reader) {
 	e.t.Helper()
 	if e.real {
-		eventually(e.t, "blocked read", func() bool {
+		redistest.Eventually(e.t, "blocked read", func() bool {
 			return strings.Contains(e.raw.ClientList(e.ctx()).Val(), "cmd=xreadgroup") &&
 				strings.Contains(e.raw.Info(e.ctx(), "clients").Val(), "blocked_clients:1")
 		})
 		return
 	}
-	eventually(e.t, "sent read", r.Waiting)
+	redistest.Eventually(e.t, "sent read", r.Waiting)
 }
 
 // interrupted repeats Interrupt until the read has answered, as its callers do.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestLock(t *testing.T) {
@@ -31,7 +32,7 @@ func TestLock(t *testing.T) {
 		held("a lock of an hour", other, 5*time.Second, 4*time.Second, 5*time.Second)
 		e.must(e.raw.Persist(e.ctx(), p.Lock).Err())
 		held("an immortal lock", other, 100*time.Millisecond, 0, 100*time.Millisecond)
-		eventually(t, "the lock expires", func() bool {
+		redistest.Eventually(t, "the lock expires", func() bool {
 			return e.Lock(e.ctx(), p, other, 10*time.Second, time.Minute) == nil
 		})
 		e.must(e.Unlock(e.ctx(), p, me))
@@ -122,7 +123,7 @@ func TestRefreshOfNothingBeats(t *testing.T) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		equal(t, "heartbeat", e.raw.Exists(e.ctx(), "beat").Val(), 1)
-		eventually(t, "the heartbeat expires", func() bool { return e.raw.Exists(e.ctx(), "beat").Val() == 0 })
+		redistest.Eventually(t, "the heartbeat expires", func() bool { return e.raw.Exists(e.ctx(), "beat").Val() == 0 })
 	})
 }
 

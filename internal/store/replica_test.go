@@ -32,6 +32,6 @@ func TestAReplicaIsLeft(t *testing.T) {
 		e.must(e.raw.Do(e.ctx(), "REPLICAOF", "NO", "ONE").Err())
 		way.SetTarget(e.addr)
 		way.CutAll()
-		eventually(t, "the way back", func() bool { return c.Redis().Ping(e.ctx()).Err() == nil })
+		redistest.Eventually(t, "the way back", func() bool { return c.Redis().Ping(e.ctx()).Err() == nil })
 	}
 }

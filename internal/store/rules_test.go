@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/rebalance"
 )
 
@@ -83,7 +84,7 @@ func TestRulesEndByThemselves(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App(), Who: "ada"}, time.Millisecond)
 		e.must(err)
-		eventually(t, "the end", func() bool { return e.inForce() == "" })
+		redistest.Eventually(t, "the end", func() bool { return e.inForce() == "" })
 		equal(t, "still stored", e.raw.HExists(e.ctx(), "__rules:example", "pause app").Val(), true)
 		_, err = e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.Stream("a"), Who: "ada"}, time.Hour)
 		e.must(err)
@@ -109,7 +110,7 @@ func TestTheGenerationOfRulesGrowsForEver(t *testing.T) {
 		e.must(err)
 		equal(t, "ahead of the clock", c.Generation, last+1_000_001)
 		e.must(e.raw.FlushAll(e.ctx()).Err())
-		eventually(t, "a later moment", func() bool { return time.Now().UnixMilli() > last+5 })
+		redistest.Eventually(t, "a later moment", func() bool { return time.Now().UnixMilli() > last+5 })
 		c, err = e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)
 		e.must(err)
 		if c.Generation <= last {

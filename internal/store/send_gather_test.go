@@ -50,7 +50,7 @@ func (c *crowd) joins(ctx context.Context, as ...Append) <-chan []Appended {
 	before := c.waiting()
 	out := make(chan []Appended, 1)
 	c.wg.Go(func() { out <- c.Append(ctx, as) })
-	eventually(c.t, "queued", func() bool { return c.waiting() == before+1 })
+	redistest.Eventually(c.t, "queued", func() bool { return c.waiting() == before+1 })
 	return out
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestADueTimeIsClaimedOnce(t *testing.T) {
@@ -28,7 +30,7 @@ func TestADueTimeIsClaimedOnce(t *testing.T) {
 			t.Errorf("never seen: %+v", first)
 		}
 		equal(t, "seen before", look("a/1").Last, first.Last) // a restart does not move it
-		eventually(t, "a later moment", func() bool { return look("a/1").Now.Sub(first.Last) > 5*time.Millisecond })
+		redistest.Eventually(t, "a later moment", func() bool { return look("a/1").Now.Sub(first.Last) > 5*time.Millisecond })
 
 		due := first.Last.Add(2 * time.Millisecond)
 		equal(t, "too early", claim("a/1", first.Last, first.Last.Add(time.Hour)).Claimed, false)

@@ -107,15 +107,11 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 	go func() { result <- w.Run(ctx) }()
 	fetched := func(n int) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			got, _ := held(w)
-			if got >= n {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("the worker holds %d entries, want %d", got, n)
-			}
-		}
+		got := 0
+		redistest.Eventually(t, fmt.Sprintf("the worker holds %d entries", n), func() bool {
+			got, _ = held(w)
+			return got >= n
+		}, func() string { return fmt.Sprint("it holds ", got) })
 	}
 	then(raw, fetched)
 	fetched(want)

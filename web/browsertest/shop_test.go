@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -140,17 +141,15 @@ func (s *shop) work(name string) (end func()) {
 
 func (s *shop) eventually(what string, is func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); !is(); {
-		if time.Now().After(deadline) {
-			for _, st := range s.state().Streams {
-				for _, p := range st.Processors {
-					s.t.Logf("%s/%s: %+v", p.Stream, p.Processor, p.Totals)
-				}
+	redistest.Eventually(s.t, what, is, func() string {
+		var totals strings.Builder
+		for _, st := range s.state().Streams {
+			for _, p := range st.Processors {
+				fmt.Fprintf(&totals, "%s/%s: %+v\n", p.Stream, p.Processor, p.Totals)
 			}
-			s.t.Fatalf("waited in vain for %s", what)
 		}
-		<-time.After(20 * time.Millisecond)
-	}
+		return totals.String()
+	})
 }
 
 // state is the ground truth.

@@ -18,6 +18,7 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 const (
@@ -282,16 +283,8 @@ func span(t *testing.T, variable string, otherwise time.Duration) time.Duration 
 // awaitNil tries something until it succeeds.
 func awaitNil(t *testing.T, what string, try func(ctx context.Context) error) {
 	t.Helper()
-	patience := time.Minute
-	for deadline := time.Now().Add(patience); ; {
-		err := try(t.Context())
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("no %s within %v: %v", what, patience, err)
-			return
-		}
-		<-time.After(20 * time.Millisecond)
+	var err error
+	if !redistest.Within(redistest.Patience, func() bool { err = try(t.Context()); return err == nil }) {
+		t.Errorf("no %s within %v: %v", what, redistest.Patience, err)
 	}
 }

@@ -95,16 +95,11 @@ func (r *rig) run(app *runnel.App) (stop func()) {
 
 func (r *rig) await(what string, yes func() bool) {
 	r.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-tick.C {
-		if yes() {
-			return
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.t.Fatalf("%s: not within %v\n%s", what, patience, r.logs.String())
+	redistest.Eventually(r.t, what, yes, func() string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.logs.String()
+	})
 }
 
 // command runs a command of the CLI and returns what it prints.

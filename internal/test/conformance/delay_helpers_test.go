@@ -11,25 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
 // onServers runs a test on a redis-server and on the embedded one.
 func onServers(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) {
+	servers.Both(t, func(t *testing.T, addr string, _ bool) {
 		t.Parallel()
-		test(t, redistest.Start(t).Addr())
-	})
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		srv, err := embedded.Start("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(srv.Close)
-		test(t, srv.Addr())
+		test(t, addr)
 	})
 }
 

@@ -132,13 +132,8 @@ func ready(t testing.TB, limit time.Duration, workers ...*parcelApp) time.Durati
 func await(t testing.TB, what string, limit time.Duration, done func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		if time.Since(began) > limit {
-			t.Fatalf("waited %v for %s", limit, what)
-		}
-		<-tick.C
+	if !redistest.Within(limit, done) {
+		t.Fatalf("waited %v for %s", limit, what)
 	}
 	return time.Since(began)
 }
@@ -345,17 +340,9 @@ func unrest(t testing.TB, rdb *redis.Client, partitions, processors int) string 
 func awaitRest(t testing.TB, srv *redistest.Server, partitions, processors int) {
 	t.Helper()
 	rdb := srv.Client(t)
-	deadline := time.Now().Add(60 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		left := unrest(t, rdb, partitions, processors)
-		if left == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not at rest:\n%s", left)
-		}
-		<-tick.C
-	}
+	left := ""
+	redistest.Eventually(t, "at rest", func() bool {
+		left = unrest(t, rdb, partitions, processors)
+		return left == ""
+	}, func() string { return left })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A partition's consumer group is destroyed by hand while its lock moves from
@@ -158,7 +159,7 @@ func TestAckOfEarlierTenure(t *testing.T) {
 	r.rdb.XGroupDestroy(t.Context(), r.partition(0), r.groupsOf(0)[0].Name)
 	r.next(g)
 	// The seventh try would come within two seconds.
-	if within(2500*time.Millisecond, func() bool { return r.pendingOf(0) == 0 }) {
+	if redistest.Within(2500*time.Millisecond, func() bool { return r.pendingOf(0) == 0 }) {
 		t.Errorf("event %s was acked while its second iteration runs", event)
 	}
 	close(g.open)
@@ -190,7 +191,7 @@ func TestAcksBeforeRelease(t *testing.T) {
 	b := r.start("b")
 	r.eventually("the release has begun", func() bool { return r.shares() == "a=1 b=1" })
 	// One who does not wait for the acks has released by now.
-	within(late, func() bool {
+	redistest.Within(late, func() bool {
 		next := r.executor(b)
 		return next != "" && (r.holder(0) == next || r.holder(1) == next)
 	})

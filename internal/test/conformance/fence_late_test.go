@@ -3,6 +3,8 @@ package conformance
 import (
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // late is how long a request that was let go may take to do damage.
@@ -26,7 +28,7 @@ func TestReleaseDeliveredLate(t *testing.T) {
 	r.back(m, f, p)
 	lock := r.get(r.lock(p))
 	held.Release()
-	if within(late, func() bool { return r.get(r.lock(p)) != lock }) {
+	if redistest.Within(late, func() bool { return r.get(r.lock(p)) != lock }) {
 		t.Errorf("a release of an earlier ownership made the lock %q, it was %q", r.get(r.lock(p)), lock)
 	}
 	r.await(p, r.add(p, 3)...)
@@ -67,7 +69,7 @@ func TestTakeoverDeliveredLate(t *testing.T) {
 			before := r.rdb.HGetAll(t.Context(), r.own(p)).Val()
 			held.Release()
 			var now map[string]string
-			if within(late, func() bool {
+			if redistest.Within(late, func() bool {
 				now = r.rdb.HGetAll(t.Context(), r.own(p)).Val()
 				return now["epoch"] != before["epoch"] || now["tenure"] != before["tenure"]
 			}) {

@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A worker that is cut off stops in time: when its lock expires, and another
@@ -38,7 +39,7 @@ func TestLeaseEndsBeforeTheLock(t *testing.T) {
 	m.proxy.Pause()
 	place := r.place(0)
 	tenure := store.Claim{Executor: store.NewExecutorID(), Number: 1}
-	if !within(2*expiry, func() bool { return r.client.Lock(t.Context(), place, tenure, hour, 0) == nil }) {
+	if !redistest.Within(2*expiry, func() bool { return r.client.Lock(t.Context(), place, tenure, hour, 0) == nil }) {
 		t.Fatal("the lock does not expire")
 	}
 	if _, err := r.client.Takeover(t.Context(), place, tenure, "", 0); err != nil {
@@ -119,7 +120,7 @@ func TestSlowReleaseKeepsItsLease(t *testing.T) {
 	b := r.start("b")
 	r.eventually("the release has begun", func() bool { return r.shares() == "a=1 b=1" })
 	timer := time.After(5 * expiry / 2)
-	if within(2*expiry, func() bool { return r.holder(0) != id || r.holder(1) != id }) {
+	if redistest.Within(2*expiry, func() bool { return r.holder(0) != id || r.holder(1) != id }) {
 		t.Error("a partition changed hands while its function ran")
 	}
 	<-timer

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // gate lets iterations pass, or makes them wait.
@@ -151,7 +152,7 @@ func TestReadDeliveredLate(t *testing.T) {
 	r.eventually("the buffer is full", func() bool { return r.groupsOf(0)[0].Pending >= 2 })
 	pending := r.groupsOf(0)[0].Pending
 	held.Release()
-	within(late, func() bool { return r.groupsOf(0)[0].Pending != pending })
+	redistest.Within(late, func() bool { return r.groupsOf(0)[0].Pending != pending })
 	close(g.open)
 	r.rest()
 	r.undisturbed(m, id)
@@ -177,7 +178,7 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	f.leave()
 	// Nobody can take the partition while the reply is out; one who does not wait
 	// for it has it back in a moment, and reads it.
-	within(700*time.Millisecond, func() bool {
+	redistest.Within(700*time.Millisecond, func() bool {
 		now := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()
 		return now != first && r.holder(p) == id && m.app.Ready() == nil
 	})

@@ -377,20 +377,9 @@ func (r *rig) await(partition int, ids ...string) {
 // eventually polls until done says yes.
 func (r *rig) eventually(what string, done func() bool) {
 	r.t.Helper()
-	if !within(patience, done) {
+	if !redistest.Within(patience, done) {
 		r.t.Fatalf("not within %v: %s\n%s", patience, what, r.unrest())
 	}
-}
-
-func within(d time.Duration, done func() bool) bool {
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(d); time.Now().Before(deadline); <-tick.C {
-		if done() {
-			return true
-		}
-	}
-	return done()
 }
 
 func (r *rig) get(key string) string { return r.rdb.Get(context.Background(), key).Val() }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestBandwidth(t *testing.T) {
@@ -27,7 +29,7 @@ func TestHoldRepliesCarriesOutRequests(t *testing.T) {
 	p.HoldReplies(true)
 	got := make(chan int64, 1)
 	go func() { got <- c.Incr(t.Context(), "k").Val() }()
-	eventually(t, "carried out", func() bool { return direct.Get(t.Context(), "k").Val() == "1" })
+	redistest.Eventually(t, "carried out", func() bool { return direct.Get(t.Context(), "k").Val() == "1" })
 	select {
 	case n := <-got:
 		t.Errorf("answered %d while replies are held back", n)

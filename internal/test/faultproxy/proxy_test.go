@@ -44,19 +44,6 @@ func brief(t *testing.T) context.Context {
 	return ctx
 }
 
-// eventually polls until done says yes.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-tick.C {
-		if done() {
-			return
-		}
-	}
-	t.Fatalf("not within %v: %s", limit, what)
-}
-
 func TestActionsOnOneRequest(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -84,7 +71,7 @@ func TestActionsOnOneRequest(t *testing.T) {
 			}
 			rule.Wait(t)
 			want := map[bool]string{false: "1", true: "2"}[tc.carried]
-			eventually(t, "k = "+want, func() bool { return direct.Get(t.Context(), "k").Val() == want })
+			redistest.Eventually(t, "k = "+want, func() bool { return direct.Get(t.Context(), "k").Val() == want })
 			if err := c.Incr(t.Context(), "k").Err(); err != nil {
 				t.Errorf("third INCR: %v", err)
 			}
@@ -157,7 +144,7 @@ func TestHeldRequestOutlivesItsClient(t *testing.T) {
 				t.Fatal("the request reached the server before its release")
 			}
 			rule.Release()
-			eventually(t, "the orphan is carried out", func() bool {
+			redistest.Eventually(t, "the orphan is carried out", func() bool {
 				return direct.Get(t.Context(), "held").Val() == payload
 			})
 		})
@@ -207,11 +194,11 @@ func TestResetLeavesBlockedReadInPlace(t *testing.T) {
 		t.Fatal("a read that was reset succeeded")
 	}
 	rule.Wait(t)
-	eventually(t, "the read is blocked", func() bool {
+	redistest.Eventually(t, "the read is blocked", func() bool {
 		return direct.InfoMap(ctx, "clients").Item("Clients", "blocked_clients") == "1"
 	})
 	direct.XAdd(ctx, &redis.XAddArgs{Stream: "s", Values: []string{"data", "1"}})
-	eventually(t, "it took the entry", func() bool {
+	redistest.Eventually(t, "it took the entry", func() bool {
 		pending, err := direct.XPending(ctx, "s", "g").Result()
 		return err == nil && pending.Count == 1
 	})
@@ -240,7 +227,7 @@ func TestRepliesMatchWithinPipelines(t *testing.T) {
 			if !strings.HasSuffix(got, "*0\r\n") {
 				t.Errorf("the last reply is not the one before the third INCR: %q", got)
 			}
-			eventually(t, "all five are carried out", func() bool { return direct.Get(t.Context(), "k").Val() == "45" })
+			redistest.Eventually(t, "all five are carried out", func() bool { return direct.Get(t.Context(), "k").Val() == "45" })
 		})
 	}
 }

@@ -53,12 +53,12 @@ func TestClientIDMeansTheConnectionBehind(t *testing.T) {
 	id := conn.ClientID(t.Context()).Val()
 	result := make(chan error, 1)
 	go func() { result <- conn.BLPop(t.Context(), limit, "list").Err() }()
-	eventually(t, "unblocked by ID", func() bool { return direct.ClientUnblock(t.Context(), id).Val() == 1 })
+	redistest.Eventually(t, "unblocked by ID", func() bool { return direct.ClientUnblock(t.Context(), id).Val() == 1 })
 	if err := <-result; err != redis.Nil {
 		t.Errorf("unblocked BLPOP: %v, want redis.Nil", err)
 	}
 	direct.Do(t.Context(), "CLIENT", "KILL", "ID", id)
-	eventually(t, "the killed connection is closed", func() bool { return conn.Ping(t.Context()).Err() != nil })
+	redistest.Eventually(t, "the killed connection is closed", func() bool { return conn.Ping(t.Context()).Err() != nil })
 	if p.Hits("BLPOP") != 1 {
 		t.Errorf("hits of BLPOP = %d, want 1", p.Hits("BLPOP"))
 	}
@@ -71,12 +71,12 @@ func TestClosedClientLeavesTheServer(t *testing.T) {
 	blocked := func(want string) func() bool {
 		return func() bool { return direct.InfoMap(t.Context(), "clients").Item("Clients", "blocked_clients") == want }
 	}
-	eventually(t, "blocked", blocked("1"))
+	redistest.Eventually(t, "blocked", blocked("1"))
 	p.CutAll()
 	if err := <-result; err == nil {
 		t.Error("BLPOP survived the cut")
 	}
-	eventually(t, "gone from the server", blocked("0"))
+	redistest.Eventually(t, "gone from the server", blocked("0"))
 }
 
 func TestPauseKeepsEverythingBack(t *testing.T) {
@@ -94,7 +94,7 @@ func TestPauseKeepsEverythingBack(t *testing.T) {
 		t.Error("the request reached the server while paused")
 	}
 	p.Resume()
-	eventually(t, "the request arrives", func() bool { return direct.Get(t.Context(), "k").Val() == "1" })
+	redistest.Eventually(t, "the request arrives", func() bool { return direct.Get(t.Context(), "k").Val() == "1" })
 	if err := c.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("after resume: %v", err)
 	}

@@ -41,8 +41,8 @@ var floors = [][]string{
 }
 
 // testTools serve tests: beside tests only runneltest imports them, and they
-// import nothing of the module but each other.
-var testTools = []string{"internal/test/redistest", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier"}
+// import nothing of the module but each other and the embedded server.
+var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
 var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/house", "internal/test/mutants", "internal/test/security", "internal/test/views"}
@@ -52,7 +52,7 @@ var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "interna
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
 		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/worker", "options.go",
-		"runneltest", "examples/ownmain", "examples/telemetry", "internal/test/redistest", "internal/test/faultproxy",
+		"runneltest", "examples/ownmain", "examples/telemetry", "internal/test/redistest", "internal/test/servers", "internal/test/faultproxy",
 	},
 	"github.com/bsm/redislock":            {"internal/store", "internal/leader"},
 	"github.com/urfave/cli/v2":            {"cli"},
@@ -172,7 +172,7 @@ func judgeOwn(i imported, to string) string {
 	case slices.Contains(testsOnly, i.pkg):
 		return i.file + " is no test, in a package of tests"
 	case slices.Contains(testTools, i.pkg):
-		if !tool {
+		if !tool && to != "internal/embedded" {
 			return fmt.Sprintf("%s is a test tool and imports %s", i.file, to)
 		}
 	case tool:

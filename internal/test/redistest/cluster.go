@@ -110,7 +110,7 @@ func (c *Cluster) Settle() {
 		}
 		return all
 	}
-	if !poll(startTimeout, func() bool { v := views(); return len(slices.Compact(v)) == 1 }) {
+	if !Within(startTimeout, func() bool { v := views(); return len(slices.Compact(v)) == 1 }) {
 		c.t.Fatalf("the nodes of the cluster do not agree: %q", views())
 	}
 }
@@ -119,7 +119,7 @@ func (c *Cluster) Settle() {
 func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
 	var found *Server
-	if !poll(startTimeout, func() bool {
+	if !Within(startTimeout, func() bool {
 		for _, n := range c.running() {
 			if found = c.server(c.ownerBy(n, slot)); found != nil {
 				return true
@@ -157,7 +157,7 @@ func (c *Cluster) Failover(replica *Server) {
 	promoted := func() bool { return strings.Contains(c.text(replica, "INFO", "replication"), "role:master") }
 	for range failoverTries { // a node gives up after five seconds
 		c.do(replica, "CLUSTER", "FAILOVER")
-		if poll(failoverTry, promoted) {
+		if Within(failoverTry, promoted) {
 			break
 		}
 	}
@@ -168,7 +168,7 @@ func (c *Cluster) Failover(replica *Server) {
 // WaitFailover returns when another node than old serves a slot, by the word of one that runs.
 func (c *Cluster) WaitFailover(slot int, old *Server) {
 	c.t.Helper()
-	if !poll(failoverTimeout, func() bool { return c.Owner(slot) != old }) {
+	if !Within(failoverTimeout, func() bool { return c.Owner(slot) != old }) {
 		c.t.Fatalf("no replica has taken the place of %s within %v", old.Addr(), failoverTimeout)
 	}
 }
@@ -283,7 +283,7 @@ func (c *Cluster) running() (out []*Server) {
 // wait returns when all nodes that run say yes.
 func (c *Cluster) wait(what string, yes func(*Server) bool) {
 	c.t.Helper()
-	if !poll(startTimeout, func() bool {
+	if !Within(startTimeout, func() bool {
 		return !slices.ContainsFunc(c.running(), func(n *Server) bool { return !yes(n) })
 	}) {
 		c.t.Fatalf("%s: not within %v\n%s", what, startTimeout, c.text(c.running()[0], "CLUSTER", "NODES"))

@@ -43,7 +43,7 @@ func TestServerDiesWithTheTestProcess(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if !poll(10*time.Second, func() bool { return !alive(pid) }) {
+	if !Within(10*time.Second, func() bool { return !alive(pid) }) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Error("the server outlived the test process")
 	}

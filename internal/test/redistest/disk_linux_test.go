@@ -15,7 +15,7 @@ func TestFilledDiskIsFreed(t *testing.T) {
 	if !s.FillDisk() {
 		t.Fatal("this system cannot")
 	}
-	full := poll(10*time.Second, func() bool {
+	full := Within(10*time.Second, func() bool {
 		err := c.Set(t.Context(), "k", "full", 0).Err()
 		return err != nil && strings.HasPrefix(err.Error(), "MISCONF")
 	})
@@ -23,7 +23,7 @@ func TestFilledDiskIsFreed(t *testing.T) {
 		t.Errorf("no write failed with MISCONF\n%s", s.Log())
 	}
 	s.FreeDisk()
-	if !poll(10*time.Second, func() bool { return c.Set(t.Context(), "k", "after", 0).Err() == nil }) {
+	if !Within(10*time.Second, func() bool { return c.Set(t.Context(), "k", "after", 0).Err() == nil }) {
 		t.Errorf("no write succeeded afterwards\n%s", s.Log())
 	}
 	s.Restart()

@@ -115,7 +115,7 @@ func (s *Server) WaitSync(t testing.TB, master *Server) {
 	if err != nil {
 		t.Fatalf("replication offset of %s: %v", master.Addr(), err)
 	}
-	inSync := poll(startTimeout, func() bool {
+	inSync := Within(startTimeout, func() bool {
 		info := rc.InfoMap(context.Background(), "replication")
 		at, err := offset(rc, "slave_repl_offset")
 		return err == nil && at >= target && info.Item("Replication", "master_link_status") == "up"
@@ -124,18 +124,6 @@ func (s *Server) WaitSync(t testing.TB, master *Server) {
 		return
 	}
 	t.Fatalf("replica %s did not catch up with %s within %v\n%s", s.Addr(), master.Addr(), startTimeout, s.Log())
-}
-
-// poll asks until done says yes, or gives up after timeout.
-func poll(timeout time.Duration, done func() bool) bool {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); <-tick.C {
-		if done() {
-			return true
-		}
-	}
-	return false
 }
 
 func offset(c *redis.Client, field string) (int64, error) {

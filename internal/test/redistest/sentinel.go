@@ -261,7 +261,7 @@ func ask[T any](s *Server, question func(context.Context, *redis.Client) (T, err
 
 func (w *Watched) await(what string, done func() bool) {
 	w.t.Helper()
-	if poll(failoverTimeout, done) {
+	if Within(failoverTimeout, done) {
 		return
 	}
 	for _, s := range w.sentinels {

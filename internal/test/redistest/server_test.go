@@ -104,7 +104,7 @@ func TestLimitedDiskFailsWrites(t *testing.T) {
 	s := StartLimited(t, 16, "--appendonly", "yes", "--appendfsync", "everysec")
 	c := s.Client(t)
 	value := strings.Repeat("x", 4096)
-	failed := poll(10*time.Second, func() bool {
+	failed := Within(10*time.Second, func() bool {
 		err := c.Append(t.Context(), "k", value).Err()
 		return err != nil && strings.HasPrefix(err.Error(), "MISCONF")
 	})

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A flow is an app that sends orders, and a worker of it that processes them.
@@ -64,7 +64,7 @@ func (f *flow) send(from, to int) error {
 	_, all := keysOf(from, to)
 	for _, o := range all {
 		var err error
-		if !f.within(func() bool { err = f.orders.Send(f.t.Context(), o); return err == nil }) {
+		if !redistest.Within(redistest.Patience, func() bool { err = f.orders.Send(f.t.Context(), o); return err == nil }) {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (f *flow) await(n int) {
 		defer f.mu.Unlock()
 		return !slices.ContainsFunc(keys, func(key string) bool { return len(f.did[key]) < n })
 	}
-	if !f.within(done) {
+	if !redistest.Within(redistest.Patience, done) {
 		f.t.Fatalf("not all of %d orders were processed: %v", n, f.did)
 	}
 	for _, key := range keys {
@@ -102,19 +102,10 @@ func (f *flow) await(n int) {
 		}
 	}
 	said := ""
-	if !f.within(func() bool {
+	if !redistest.Within(redistest.Patience, func() bool {
 		_, said, _ = mainOf(f.t.Context(), f.looker, "check")
 		return strings.Contains(said, "lag 0, oldest unacked event -")
 	}) {
 		f.t.Errorf("not all is acked: %s", said)
 	}
-}
-
-func (f *flow) within(is func() bool) bool {
-	for deadline := time.Now().Add(time.Minute); !is(); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return false
-		}
-	}
-	return true
 }

@@ -186,12 +186,7 @@ func (s *scene) must(err error) {
 
 func (s *scene) await(what string, is func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("waited in vain for %s", what)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	redistest.Eventually(s.t, what, is)
 }
 
 // did are the orders of a key that workers began, in this order, each as it was begun

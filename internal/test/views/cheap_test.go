@@ -47,11 +47,7 @@ func TestWatchingAddsFewRequests(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for deadline := time.Now().Add(30 * time.Second); app.Ready() != nil; <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(app.Ready())
-		}
-	}
+	redistest.Eventually(t, "ready", func() bool { return app.Ready() == nil }, func() string { return app.Ready().Error() })
 
 	const length = 6 * time.Second
 	measure := func() float64 {

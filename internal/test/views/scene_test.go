@@ -308,10 +308,5 @@ func (s *scene) run(into any, args ...string) []byte {
 
 func (s *scene) await(what string, is func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("waited in vain for %s", what)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	redistest.Eventually(s.t, what, is)
 }

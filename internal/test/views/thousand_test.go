@@ -95,16 +95,10 @@ func drain(t *testing.T, app *runnel.App) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx) }()
-	left := func() bool {
+	redistest.Eventually(t, "drained", func() bool {
 		var out bytes.Buffer
-		return app.Ready() != nil || cli.Main(t.Context(), app, []string{"check", "--max-lag", "0"}, strings.NewReader(""), &out, &out) != 0
-	}
-	for deadline := time.Now().Add(time.Minute); left() && time.Now().Before(deadline); {
-		<-time.After(50 * time.Millisecond)
-	}
-	if left() {
-		t.Error("not drained after a minute")
-	}
+		return app.Ready() == nil && cli.Main(t.Context(), app, []string{"check", "--max-lag", "0"}, strings.NewReader(""), &out, &out) == 0
+	})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
