@@ -119,13 +119,13 @@ func TestTakeCountsTheTimeWhileTheLoopIsBusy(t *testing.T) {
 
 func TestTakeWakesNobodyWhenIdle(t *testing.T) {
 	taking(t, 10, time.Second, nil, func(c *runneltest.Cluster, b *batches, send func(...int)) {
-		c.Sleep(time.Hour)
+		c.Sleep(time.Minute)
 		if n := b.len(); n != 0 {
 			t.Fatalf("%d batches of nothing", n)
 		}
 		send(1)
-		c.Sleep(time.Hour)
-		b.want(t, [][]int{{1}}, time.Hour+time.Second)
+		c.Sleep(time.Minute)
+		b.want(t, [][]int{{1}}, time.Minute+time.Second)
 	})
 }
 

@@ -178,8 +178,8 @@ func TestOnShutdownRunNamesPartitionsWhoseFunctionStays(t *testing.T) {
 
 func TestOnLossTheContextEndsBeforeTheLockExpires(t *testing.T) {
 	var n notes
-	opts := &runnel.ProcessorOptions{Grace: time.Hour, Lease: 5 * time.Second}
-	cluster(t, 1, busy(&n, time.Hour, true), opts, func(c *runneltest.Cluster, send func(...int)) {
+	opts := &runnel.ProcessorOptions{Grace: time.Minute, Lease: 5 * time.Second}
+	cluster(t, 1, busy(&n, time.Minute, true), opts, func(c *runneltest.Cluster, send func(...int)) {
 		a := ready(c, "a")
 		send(1)
 		c.Wait(func() bool { return n.has("a begins") })

@@ -347,7 +347,7 @@ func TestOperatorsChangeWhatIsParked(t *testing.T) {
 	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
 		n.add(attempt(ctx, e, i))
 		if e.Attempt == 1 {
-			return runnel.RetryAfter(errBad, time.Hour)
+			return runnel.RetryAfter(errBad, 10*time.Minute)
 		}
 		return nil
 	})
@@ -383,7 +383,7 @@ func TestOperatorsChangeWhatIsParked(t *testing.T) {
 		}
 		c.Sleep(100 * time.Millisecond)
 		wantNotes(t, &n, "a 1#1", "a 1#2", "a 2#1", "a 3#1")
-		c.Sleep(2 * time.Hour)
+		c.Sleep(15 * time.Minute)
 		wantNotes(t, &n, "a 1#1", "a 1#2", "a 2#1", "a 3#1", "a 3#2")
 	})
 }

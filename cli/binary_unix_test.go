@@ -175,6 +175,7 @@ func TestExitCodesOfAWorker(t *testing.T) {
 		p.want(1, `^shop: app shop: stream orders: processor printer: partitions \d+: the function did not return`)
 	})
 	t.Run("no server", func(t *testing.T) {
+		tier.Slow(t) // a worker tries for 5 s; TestNoServer has the same without a process
 		p := startProcess(t, nil, "shop", "worker", "--redis-url", "redis://:secret@127.0.0.1:1")
 		p.want(1, `^shop: no Redis at 127\.0\.0\.1:1 \(connect: connection refused\): start redis-server, or`)
 		if n := strings.Count(p.stderr.String(), "\n"); n != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // dueKey is a key that every request about the delayed parcels of partition 0
@@ -28,6 +29,13 @@ var breaks = []struct {
 	{"swallow", true, faultproxy.Swallow},
 }
 
+// slowly skips what waits for go-redis to give up a reply, which takes 5 s, unless all tests run.
+func slowly(t *testing.T, action faultproxy.Action) {
+	if action == faultproxy.Swallow {
+		tier.Slow(t)
+	}
+}
+
 // onePartition are the options of apps whose parcels are all in partition 0. The
 // lease outlasts a reply that never comes.
 func onePartition(o *runnel.Options) {
@@ -43,6 +51,7 @@ func TestBrokenMoves(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			for _, h := range breaks {
 				t.Run(fmt.Sprintf("%d %s", n, h.name), func(t *testing.T) {
+					slowly(t, h.action)
 					// A worker that is not there in time moves in fewer requests.
 					lead := 100 * time.Millisecond
 					for !brokenMove(t, addr, n, h.action, lead) {
@@ -105,6 +114,7 @@ func TestBrokenDelays(t *testing.T) {
 	onServers(t, func(t *testing.T, addr string) {
 		for _, h := range breaks {
 			t.Run(h.name, func(t *testing.T) {
+				slowly(t, h.action)
 				rawClient(t, addr).FlushAll(t.Context())
 				proxy := faultproxy.Start(t, addr)
 				a := plainApp(t, proxy)
@@ -142,6 +152,7 @@ func TestBrokenCancels(t *testing.T) {
 	onServers(t, func(t *testing.T, addr string) {
 		for _, h := range breaks {
 			t.Run(h.name, func(t *testing.T) {
+				slowly(t, h.action)
 				rawClient(t, addr).FlushAll(t.Context())
 				proxy := faultproxy.Start(t, addr)
 				a := plainApp(t, proxy)
