@@ -13,7 +13,7 @@ FAULTS      ?=
 TOPOLOGY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test check quick smoke audit setup fmt vet staticcheck cross race bounds mutants sim-short model-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
+.PHONY: help test check quick slow-check smoke audit setup fmt vet staticcheck cross race bounds mutants sim-short model-short tidy-check sim sim-exact test-servers chaos chaos-mutants model bench bench-check otel-check web-check test-web web-shots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ test: ## before each commit, some minutes: format, vet, all tests that need noth
 
 check: ## everything, half an hour: staticcheck, cross builds, the race detector, real servers of three kinds, clusters, chaos, mutants, model, browser
 	@scripts/setup-test.sh
-	@$(MAKE) --no-print-directory staticcheck cross bench-check otel-check web-check race bounds mutants sim-short model-short tidy-check
+	@$(MAKE) --no-print-directory slow-check staticcheck cross bench-check otel-check web-check race bounds mutants sim-short model-short tidy-check
 	@$(MAKE) --no-print-directory test-servers SHORT=1
 
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
@@ -32,6 +32,10 @@ check bench-check race bounds mutants sim-short sim sim-exact model-short model 
 
 quick: ## go test ./...: what is pure, in fake time, or on the embedded server
 	$(SIM) test -vet off -timeout $(TIMEOUT) ./...
+
+# After make test the results come from the cache.
+slow-check: ## does a test of make quick take more than 5 s? It belongs to the slow tier then
+	@unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
 
 # One test for each promise: one owner, order, nothing lost, retention, retries in order, true figures.
 SMOKE := TestOldOwnerIsFenced|TestStoppedOwnerBeginsNothing|TestKilledOwnerIsReplacedWithinItsExpiry|TestTerminatedOwnerHandsOver|TestBrokenSends|TestTrimmingWaitsForEveryProcessor|TestOnePoisonKeyOfAHundred|TestRulesTakeHoldWithinASecond

@@ -42,7 +42,7 @@ var floors = [][]string{
 
 // testTools serve tests: beside tests only runneltest imports them, and they
 // import nothing of the module but each other and the embedded server.
-var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier"}
+var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier", "internal/test/slow"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
 var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/house", "internal/test/mutants", "internal/test/security", "internal/test/views"}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
+)
+
+func TestSuspectsAreLeaves(t *testing.T) {
+	for _, tt := range []struct {
+		name, results string
+		want          []string
+		fails         bool
+	}{
+		{"none", `{"Action":"pass","Package":"p","Test":"A","Elapsed":4.9} {"Action":"pass","Package":"p","Elapsed":80}`, nil, false},
+		{"one", `{"Action":"pass","Package":"p","Test":"A","Elapsed":5.1}`, []string{"p A"}, false},
+		{"the sum of subtests", `{"Action":"pass","Package":"p/q","Test":"A/b","Elapsed":3} {"Action":"pass","Package":"p/q","Test":"A","Elapsed":6}`, nil, false},
+		{"a subtest", `{"Action":"pass","Package":"p/q","Test":"A/b","Elapsed":6} {"Action":"pass","Package":"p/q","Test":"A","Elapsed":6}`, []string{"p/q A/b"}, false},
+		{"nothing", ``, nil, true},
+		{"no JSON", `FAIL`, nil, true},
+	} {
+		got, err := suspects(strings.NewReader(tt.results))
+		if !slices.Equal(got, tt.want) || (err != nil) != tt.fails {
+			t.Errorf("%s: got %q, %v", tt.name, got, err)
+		}
+	}
+}
+
+func TestIsSlow(t *testing.T) {
+	const s = time.Second
+	for _, tt := range []struct {
+		name      string
+		wall, cpu time.Duration
+		want      bool
+	}{
+		{"quick", s, s, false},
+		{"beside two others", 15 * s, 4 * s, false},
+		{"waits", 6 * s, 100 * time.Millisecond, true},
+		{"computes", 11 * s, 11 * s, true},
+	} {
+		if got := isSlow(tt.wall, tt.cpu); got != tt.want {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+	}
+}
+
+// A test that waits for 6 s is slow.
+func TestAlone(t *testing.T) {
+	tier.Slow(t)
+	wall, cpu, err := alone("github.com/runnel-go/runnel/internal/test/slow TestThatWaits/6_s", t.TempDir())
+	if err != nil || !isSlow(wall, cpu) {
+		t.Errorf("took %v, of CPU %v: %v", wall, cpu, err)
+	}
+}
+
+func TestThatWaits(t *testing.T) {
+	tier.Slow(t)
+	t.Run("6 s", func(*testing.T) { time.Sleep(6 * time.Second) })
+}
