@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/coro"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -291,7 +292,7 @@ func (c *consumer[T]) settle(err error) error {
 	}
 	failed := all.Failed(err)
 	if len(failed) == 0 {
-		c.log.LogAttrs(unscoped(c.out.ctx), slog.LevelWarn, "error of events that are not of the batch: all of the batch are acked", slog.Any("err", err))
+		c.log.LogAttrs(unscoped(c.out.ctx), slog.LevelWarn, "error of no event of the batch", slog.Any("err", err), slog.String("help", help.ErrorOfNoEvent))
 		c.ack(c.events)
 		return nil
 	}

@@ -124,12 +124,12 @@ func TestOnShutdownTheLogTellsWhatItWaitsFor(t *testing.T) {
 			_ = w.Stop() // its error is for TestOnShutdownRunNamesPartitionsWhoseFunctionStays
 		}()
 		c.Sleep(time.Second)
-		const waits = `level=INFO msg="worker waits up to 3s for the functions of these partitions to return" .*partitions=0 after=\d`
+		const waits = `level=INFO msg="waiting for functions" .*partitions=0 after=\S+ grace=3s`
 		if !regexp.MustCompile(waits).MatchString(log.text()) {
 			t.Errorf("no %s in\n%s", waits, log.text())
 		}
 		<-stopped
-		if !strings.Contains(log.text(), "partitions are not released: their functions did not return") || strings.Contains(log.text(), `msg="partitions released"`) {
+		if !strings.Contains(log.text(), "partitions abandoned") || strings.Contains(log.text(), `msg="partitions released"`) {
 			t.Errorf("the log at the end:\n%s", log.text())
 		}
 	})

@@ -176,7 +176,7 @@ func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
 		if d := time.Since(began); d < 10*time.Second || d > 11*time.Second {
 			t.Errorf("reported after %v, want two Timeouts", d)
 		}
-		for _, want := range []string{"level=ERROR", "partition=", "stream=items", "processor=p", "after=10s", "event=", "deafTo", "stack=\"goroutine ", "events.Context()"} {
+		for _, want := range []string{"level=ERROR", "partition=", "stream=items", "processor=p", "after=10s", "event=", "deafTo", "stack=\"goroutine ", "#function-is-stuck"} {
 			if !strings.Contains(log.text(), want) {
 				t.Errorf("the log lacks %q:\n%s", want, log.text())
 			}

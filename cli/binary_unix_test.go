@@ -149,7 +149,7 @@ func TestSecondSignalExitsAtOnce(t *testing.T) {
 	sendTo(t, url, `{"customer":"ada","do":"hang"}`)
 	p.await(`do=hang`)
 	p.signal(os.Interrupt)
-	p.await(`INFO  worker waits up to 1m0s for the functions of these partitions to return .*partitions=\d+ after=\S+`)
+	p.await(`INFO  waiting for functions .*partitions=\d+ after=\S+ grace=1m0s`)
 	p.await(`shop: ending; Ctrl-C again ends it at once`)
 	p.signal(os.Interrupt)
 	p.want(130, "second signal: exiting at once")
@@ -157,8 +157,8 @@ func TestSecondSignalExitsAtOnce(t *testing.T) {
 
 func TestExitCodesOfAWorker(t *testing.T) {
 	tests := []struct{ do, last string }{
-		{"panic", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: panic: boom; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+$`},
-		{"fail", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: no paper; no ink; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+$`},
+		{"panic", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: panic: boom; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+; see docs/troubleshooting.md#worker-halts$`},
+		{"fail", `^shop: app shop: stream orders partition \d+ processor printer: event \d+/\d+-\d+: no paper; no ink; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+; see docs/troubleshooting.md#worker-halts$`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.do, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestWorkerOfAPackage(t *testing.T) {
 	t.Run("fails", func(t *testing.T) {
 		p, url := devWorker(t, "runnel", "./testdata/shop")
 		sendTo(t, url, `{"customer":"ada","do":"fail"}`)
-		p.want(1, `^shop: app shop: .*no paper; no ink; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+$`)
+		p.want(1, `^shop: app shop: .*no paper; no ink; mend what fails .* processor reset orders/printer --to \d+/\d+-\d+; see docs/troubleshooting.md#worker-halts$`)
 	})
 	t.Run("second signal", func(t *testing.T) {
 		p, url := devWorker(t, "runnel", "./testdata/shop")

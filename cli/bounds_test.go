@@ -31,7 +31,7 @@ func TestHeadersOfRequestsAreBounded(t *testing.T) {
 		ended <- Main(ctx, s.app, []string{"worker", "--http", "127.0.0.1:0"}, strings.NewReader(""), io.Discard, out)
 	}()
 	defer func() { cancel(); <-ended }()
-	at := "http://" + find(t, out, `serving /metrics.*addr=(\S+)`)
+	at := "http://" + find(t, out, `http listening.*addr=(\S+)`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/healthz", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestCheckHoldsAProcessorAgainstItsLimits(t *testing.T) {
 	s.send(5)
 	time.Sleep(2 * time.Millisecond)
 	s.untyped("check", "--max-lag", "5", "--max-age", "1h").want(t, 0, "OK: 1 processor, lag 5, oldest unacked event ", "")
-	s.untyped("check", "orders/printer", "--max-lag", "4").want(t, 3, "stream orders: processor printer: lag 5 is above 4\n", "")
+	s.untyped("check", "orders/printer", "--max-lag", "4").want(t, 3, "stream orders: processor printer: lag 5 is above 4; see docs/troubleshooting.md#events-wait\n", "")
 	s.untyped("check", "--max-age", "1ms").want(t, 3, "has not been acked for ", "")
 	if v := s.checked(3, "--max-lag", "4"); len(v.Findings) != 1 || v.Findings[0].What != "lag" || v.Findings[0].Value != 5 || v.Findings[0].Limit != 4 || v.Findings[0].Partition != nil {
 		t.Errorf("%+v", v)
@@ -71,7 +71,7 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	if err := c.Quarantine(t.Context(), p, me, store.Quarantine{Reason: "event 1/5-0: no ink", Event: "5-0", Worker: "w1", At: 1767225600123}); err != nil {
 		t.Fatal(err)
 	}
-	s.untyped("check").want(t, 3, "stream orders partition 1: processor printer: quarantined since 2026-01-01T00:00:00Z, at event 1/5-0: no ink\n", "")
+	s.untyped("check").want(t, 3, "stream orders partition 1: processor printer: quarantined since 2026-01-01T00:00:00Z, at event 1/5-0: no ink; see docs/troubleshooting.md#partition-quarantined\n", "")
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "quarantine" || *v.Findings[0].Partition != 1 || v.Processors[0].Totals.Quarantined != 1 {
 		t.Errorf("%+v", v)
 	}
@@ -136,7 +136,7 @@ func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 // A check is never green where nothing works, or where something was lost or stands still.
 func TestCheckFindsThatNobodyWorks(t *testing.T) {
 	s := owned(t, 4)
-	s.untyped("check").want(t, 3, "1 finding: 1 processor, lag 0, oldest unacked event -\nstream orders: processor printer: no worker runs it: start one\n", "")
+	s.untyped("check").want(t, 3, "1 finding: 1 processor, lag 0, oldest unacked event -\nstream orders: processor printer: no worker runs it: start one; see docs/troubleshooting.md#no-worker\n", "")
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "workers" || v.Findings[0].Partition != nil {
 		t.Errorf("%+v", v)
 	}
@@ -148,7 +148,7 @@ func TestCheckFindsThatNobodyWorks(t *testing.T) {
 func TestCheckFindsAStreamWithoutProcessors(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	s.send(3)
-	s.untyped("check").want(t, 3, "stream orders: it has no processor: start the workers that process it\n", "")
+	s.untyped("check").want(t, 3, "stream orders: it has no processor: start the workers that process it; see docs/troubleshooting.md#no-worker\n", "")
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "processors" || v.Findings[0].Value != 3 {
 		t.Errorf("%+v", v)
 	}
@@ -159,7 +159,7 @@ func TestCheckFindsWhatIsLostHeldOrWithoutAnOwner(t *testing.T) {
 	s.attended()
 	c := client(t, s)
 	s.rdb.HSet(t.Context(), c.Partition("orders", "printer", 0).Own, "lost", 7)
-	s.untyped("check").want(t, 3, "stream orders: processor printer: 7 events lost, removed before they were processed, above 0; --max-lost 7 accepts that\n", "")
+	s.untyped("check").want(t, 3, "stream orders: processor printer: 7 events lost, removed before they were processed, above 0; --max-lost 7 accepts that; see docs/troubleshooting.md#events-lost\n", "")
 	s.untyped("check", "--max-lost", "7").want(t, 0, "OK", "")
 	s.untyped("pause", "orders/printer").want(t, 0, "pause of processor:orders/printer", "")
 	if v := s.checked(3, "--max-lost", "7"); len(v.Findings) != 2 || v.Findings[0].What != "held" || v.Processors[0].Totals.Held != 2 {

@@ -29,6 +29,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -182,5 +183,5 @@ func (p *program) rightsAdvice(err error) string {
 	if !redisconn.Denied(err) {
 		return ""
 	}
-	return fmt.Sprintf("; the user of Redis lacks a right: `%s doctor --role operator` says which, and docs/security.md has the rules", p.name)
+	return fmt.Sprintf("; the user of Redis lacks a right: `%s doctor --role operator` says which; %s", p.name, help.MissingRights)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/web"
 )
 
@@ -71,11 +72,7 @@ func runDashboard(ctx context.Context, s *session, c *cli.Context) error {
 		return fmt.Errorf("--%s %s: %w", flagAddr, addr, err)
 	}
 	if !isLoopback(host) {
-		text := "everybody who reaches this address sees the events; it has no login of its own"
-		if opts.AllowActions {
-			text += ", and the token for actions crosses the network as it is, unless a proxy in front has TLS"
-		}
-		settings.Logger.Warn(text, "addr", listener.Addr().String())
+		settings.Logger.Warn("dashboard open to the network", "addr", listener.Addr().String(), "actions", opts.AllowActions, "help", help.DashboardOpen)
 	}
 	printf(s.stderr, "dashboard of app %s: http://%s/\n", s.app.Name(), listener.Addr())
 	return serveUntil(ctx, listener, web.Handler(s.app, opts))

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -176,5 +177,5 @@ func noServer(addr string, err error) error {
 	if errors.As(err, &op) && op.Op == "dial" { // else it says more
 		why = op.Err.Error()
 	}
-	return fmt.Errorf("no Redis at %s (%s): start redis-server, or say where it is with --redis-url or RUNNEL_REDIS_URL, or try it without one: worker --dev", addr, why)
+	return fmt.Errorf("no Redis at %s (%s): start redis-server, or say where it is with --redis-url or RUNNEL_REDIS_URL, or try it without one: worker --dev; %s", addr, why, help.RedisUnreachable)
 }

@@ -119,12 +119,12 @@ func (m *monitor) run(log *slog.Logger) (stop func()) {
 	if m == nil {
 		return func() {}
 	}
-	log.Info("serving /metrics, /healthz and /readyz", "addr", m.listener.Addr().String())
+	log.Info("http listening", "addr", m.listener.Addr().String())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := m.server.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the HTTP server has ended; the worker goes on without it", "err", err)
+			log.Error("http server ended", "err", err)
 		}
 	}()
 	return func() {

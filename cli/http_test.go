@@ -72,7 +72,7 @@ func TestWorkerServesProbesAndMetrics(t *testing.T) {
 	go func() {
 		ended <- Main(ctx, s.app, []string{"worker", "--http", "127.0.0.1:0", "--pprof"}, strings.NewReader(""), io.Discard, out)
 	}()
-	base := "http://" + find(t, out, `serving /metrics.*addr=(\S+)`)
+	base := "http://" + find(t, out, `http listening.*addr=(\S+)`)
 	awaitCode(t, base+"/readyz", http.StatusOK)
 	s.send(20)
 	if err := s.orders.Send(t.Context(), order{Customer: "wait"}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/logqueue"
 	"github.com/runnel-go/runnel/internal/worker"
@@ -54,7 +55,7 @@ func runWorker(ctx context.Context, s *session, c *cli.Context) error {
 	defer monitor.run(logs.Logger())()
 	err = s.app.Run(ctx, list(c.String("processors"))...)
 	if at := (*worker.EventError)(nil); errors.As(err, &at) {
-		return fmt.Errorf("%w; %s", err, inspect.PassOver(at.Stream, at.Processor, entryid.EventID(at.Partition, at.ID)))
+		return fmt.Errorf("%w; %s; %s", err, inspect.PassOver(at.Stream, at.Processor, entryid.EventID(at.Partition, at.ID)), help.WorkerHalts)
 	}
 	if err == nil || !unreachable(err) {
 		return err

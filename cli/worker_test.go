@@ -45,7 +45,7 @@ func TestAWorkerWithNothingToRunSaysSo(t *testing.T) {
 		Main(ctx, s.app, []string{"worker"}, strings.NewReader(""), &log, &log)
 	}()
 	eventually(t, "a warning", func() bool {
-		return strings.Contains(log.String(), "WARN  worker has nothing to run: the app has no processor and no task")
+		return strings.Contains(log.String(), "WARN  nothing to run")
 	})
 	cancel()
 	receive(t, ran, "end")
@@ -296,7 +296,7 @@ func TestWorkerLogsWhatHappens(t *testing.T) {
 		`INFO  partitions gained app=shop worker=\S+ stream=orders processor=printer .*partitions=0`,
 		`INFO  partitions released app=shop worker=\S+ stream=orders processor=printer .*partitions=`,
 		`WARN  error ignored app=shop worker=\S+ stream=orders processor=printer .*partition=\d .*panic: no paper`,
-		`ERROR task: error app=shop worker=\S+ task=lead .*panic: no crown`,
+		`ERROR task failed app=shop worker=\S+ task=lead .*panic: no crown`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.err) {
 			t.Errorf("no %s in\n%s", want, r.err)

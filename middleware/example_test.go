@@ -51,7 +51,7 @@ func ExampleRetryInPlace() {
 
 func ExampleLog() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == "took" || a.Key == "worker" {
+		if a.Key == slog.TimeKey || a.Key == "after" || a.Key == "worker" {
 			return slog.Attr{}
 		}
 		return a

@@ -24,7 +24,7 @@ func Log(logger *slog.Logger) runnel.Middleware {
 			if l == nil {
 				l = scoped(slog.Default()) // not at registration: main may set it later
 			}
-			attrs := []slog.Attr{slog.Int("events", len(b.Events)), slog.Duration("took", time.Since(began))}
+			attrs := []slog.Attr{slog.Int("events", len(b.Events)), slog.Duration("after", time.Since(began))}
 			if err == nil {
 				l.LogAttrs(ctx, slog.LevelInfo, "processed", attrs...)
 				return nil

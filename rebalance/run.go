@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/help"
 )
 
 // A run is one Run of a Coordinator: it carries out the machine's actions.
@@ -88,7 +90,7 @@ func (r *run) perform(a action) {
 			r.cfg.OnAssign(a.message.Generation, a.partitions)
 		}
 	case doWarn:
-		r.log.Warn("redis error, retrying", "op", "membership", "err", a.err)
+		r.log.Warn("redis error, retrying", "op", "membership", "err", a.err, "help", help.RedisErrors)
 	}
 }
 
@@ -107,7 +109,7 @@ func (r *run) acquire(p int, foreign time.Duration) {
 
 func (r *run) release(p int) {
 	if err := r.cfg.Owner.Release(r.lasting, p); err != nil {
-		r.log.Warn("release", "partition", p, "err", err)
+		r.log.Warn("partition not released", "partition", p, "err", err)
 	}
 	r.post(func(m *machine, now time.Time) []action { return m.released(now, p) })
 }
@@ -116,7 +118,7 @@ func (r *run) announce(msg Message) {
 	ctx, cancel := context.WithTimeout(r.lasting, announceTimeout)
 	defer cancel()
 	if err := r.cfg.Store.Announce(ctx, msg); err != nil {
-		r.log.Debug("announce", "kind", msg.Kind.String(), "partition", msg.Partition, "err", err)
+		r.log.Debug("control message not sent", "kind", msg.Kind.String(), "partition", msg.Partition, "err", err)
 	}
 }
 
@@ -162,7 +164,7 @@ func (r *run) reap(ids []string) {
 		return g.Leave(r.cfg.Salt, dead...), err
 	})
 	if err == nil && len(dead) > 0 {
-		r.log.Info("removed dead members", "members", dead)
+		r.log.Info("dead members removed", "members", dead)
 	}
 	r.post(func(m *machine, now time.Time) []action { return m.reaped(now, dead, value, err) })
 }
@@ -221,7 +223,7 @@ func (r *run) change(ctx context.Context, fn func(context.Context, Group) (Group
 		}
 		next, forgotten := next.tidied(g, time.Now())
 		if len(forgotten) > 0 {
-			r.log.Info("pins and drains are forgotten: their workers have been gone for a day", "workers", forgotten)
+			r.log.Info("pins and drains dropped", "workers", forgotten)
 		}
 		value = next.Encode()
 		done, err = r.cfg.Store.Swap(ctx, old, value)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/help"
 )
 
 // A Store is what a Coordinator needs of storage, for one processor. Its
@@ -126,7 +128,7 @@ type UnreadableError struct {
 
 // Error names the key and the remedy.
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("membership %s: %v: delete that key, and the members write it anew within seconds; they keep what they own until then", e.Key, e.Err)
+	return fmt.Sprintf("membership %s: %v: delete that key, and the members write it anew within seconds; they keep what they own until then; %s", e.Key, e.Err, help.UnreadableKey)
 }
 
 // Unwrap returns Err.

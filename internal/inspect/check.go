@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/words"
 )
@@ -36,6 +37,14 @@ type Finding struct {
 	Text      string `json:"text"`
 }
 
+// helpOf is the help of a finding, by what it is about; one of "partitions" names its own.
+var helpOf = map[string]string{
+	"workers": help.NoWorker, "owner": help.NotTakenOver, "processors": help.NoWorker,
+	"lag": help.EventsWait, "age": help.EventsWait, "held": help.Paused,
+	"dead": help.DeadLetters, "lost": help.EventsLost, "forgotten": help.EventsMayBeGone, "eviction": help.Eviction,
+	"halt": help.WorkerHalts, "quarantine": help.Quarantine,
+}
+
 // Check finds what is wrong with an app that was looked at. What cannot be looked at is an
 // error: the rest may be fine or not.
 func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) ([]Finding, error) {
@@ -49,7 +58,7 @@ func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) (
 	for _, st := range app.Streams {
 		if len(st.Processors) == 0 {
 			out = append(out, Finding{Stream: st.Stream, What: "processors", Value: st.Length,
-				Text: fmt.Sprintf("stream %s: it has no processor: start the workers that process it", st.Stream)})
+				Text: fmt.Sprintf("stream %s: it has no processor: start the workers that process it; %s", st.Stream, helpOf["processors"])})
 		}
 		for i := range st.Processors {
 			p := &st.Processors[i]
@@ -66,7 +75,7 @@ func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) (
 	}
 	for _, e := range app.Evictions {
 		if e.MaxMemory > 0 { // as it is set now
-			out = append(out, Finding{What: "eviction", Value: e.Evicted, Text: e.Text + ": events may vanish without an error; run CONFIG SET maxmemory-policy noeviction there"})
+			out = append(out, Finding{What: "eviction", Value: e.Evicted, Text: e.Text + ": events may vanish without an error; run CONFIG SET maxmemory-policy noeviction there; " + helpOf["eviction"]})
 		}
 	}
 	return out, nil
@@ -134,7 +143,7 @@ func (f *finder) add(partition *int, what string, value, limit int64, format str
 	if partition != nil {
 		where = fmt.Sprintf("stream %s partition %d: processor %s", f.p.Stream, *partition, f.p.Processor)
 	}
-	f.out = append(f.out, Finding{f.p.Stream, f.p.Processor, partition, what, value, limit, where + ": " + fmt.Sprintf(format, args...)})
+	f.out = append(f.out, Finding{f.p.Stream, f.p.Processor, partition, what, value, limit, where + ": " + fmt.Sprintf(format, args...) + "; " + helpOf[what]})
 }
 
 func (f *finder) partition(s *PartitionState, limits Limits, working int) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -97,9 +98,19 @@ type doctor struct {
 
 func (d *doctor) info(section, item string) string { return d.sections[section][item] }
 
+// helps has the help of a check. What there is to say of an app is of many kinds, and names its own.
+var helps = map[string]string{
+	"version": help.RedisVersion, "encryption": help.Encryption, "role": help.RedisRole, "persistence": help.Persistence,
+	"memory": help.Memory, "replicas": help.Replicas, "distance": help.Distance, "clock": help.Clock, "cluster": help.Cluster,
+	"rights": help.MissingRights, "sentinels": help.Sentinels,
+}
+
 func (d *doctor) say(check, level, advice, found string, args ...any) {
-	if level == LevelOK {
+	switch h := helps[check]; {
+	case level == LevelOK:
 		advice = ""
+	case h != "":
+		advice += "; " + h
 	}
 	found = fmt.Sprintf(found, args...)
 	if d.c.Clustered() && d.node.Addr != "" {
@@ -168,7 +179,7 @@ func (d *doctor) version(ctx context.Context) error {
 }
 
 func (d *doctor) link() {
-	const advice = "encrypt it: a URL that begins with rediss://, see docs/security.md"
+	const advice = "encrypt it: a URL that begins with rediss://"
 	switch l := d.c.Link(); {
 	case l.TLS && l.Unchecked:
 		d.say("encryption", LevelWarning, "leave out skip_verify, and name the authority with RUNNEL_REDIS_CA", "TLS, but whoever answers is believed to be the server")
@@ -242,9 +253,9 @@ func (d *doctor) memory() {
 	case evicted > 0:
 		d.say("memory", LevelWarning, "look at status and check, which tell what is known to be gone; a restart of the server counts from 0", "noeviction, but %d keys were evicted since its start", evicted)
 	case limit > 0 && used >= limit:
-		d.say("memory", LevelProblem, "raise maxmemory, lower Size, or find out with status which processor does not ack", "%d MiB of %d MiB are used: it refuses what is sent", used>>20, limit>>20)
+		d.say("memory", LevelProblem, "raise maxmemory, lower MaxLen, or find out with status which processor does not ack", "%d MiB of %d MiB are used: it refuses what is sent", used>>20, limit>>20)
 	case limit > 0 && float64(used) > fullMemory*float64(limit):
-		d.say("memory", LevelWarning, "raise maxmemory, lower Size, or find out with status which processor does not ack: a full server refuses sends", "%d MiB of %d MiB are used", used>>20, limit>>20)
+		d.say("memory", LevelWarning, "raise maxmemory, lower MaxLen, or find out with status which processor does not ack: a full server refuses sends", "%d MiB of %d MiB are used", used>>20, limit>>20)
 	case limit > 0:
 		d.say("memory", LevelOK, "", "noeviction, %d MiB of %d MiB are used", used>>20, limit>>20)
 	default:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
@@ -71,7 +72,7 @@ func (d *doctor) app(ctx context.Context) error {
 // found tells why something cannot be read.
 func (d *doctor) found(err error, advice string) {
 	if redisconn.Denied(err) {
-		d.say("app", LevelUnknown, "let a user look who may read the app's keys, see docs/security.md", "%v", err)
+		d.say("app", LevelUnknown, "let a user look who may read the app's keys; "+help.MissingRights, "%v", err)
 		return
 	}
 	d.say("app", LevelProblem, advice, "%v", err)
@@ -101,7 +102,7 @@ func (d *doctor) partitions(ctx context.Context, places []store.Partition) error
 		}
 	}
 	if more := unread - partitionsTold; more > 0 {
-		d.say("app", LevelProblem, "status tells of each why", "and %d more partitions cannot be read", more)
+		d.say("app", LevelProblem, "status tells of each why; "+help.UnreadableKey, "and %d more partitions cannot be read", more)
 	}
 	return nil
 }
@@ -123,7 +124,7 @@ func (d *doctor) members(l *look, stream, processor string) {
 				since = at
 			}
 		}
-		d.say("app", LevelProblem, "look at its log for `reads: trouble`: it has no file descriptor left, or Redis is at maxclients; it gives them up after its lease",
+		d.say("app", LevelProblem, "look at its log for `op=reads`; it gives them up after its lease; "+help.NotReading,
 			"stream %s: processor %s: worker %s is not reading partitions %s since %s", stream, processor, m.Worker,
 			rebalance.Ranges(slices.Sorted(maps.Keys(m.NotReading))), since.Format(time.RFC3339))
 	}

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/runnel-go/runnel/internal/store"
@@ -19,17 +18,13 @@ func (d *doctor) rights(ctx context.Context, role store.Role) error {
 		for _, r := range missing {
 			names = append(names, r.Name)
 		}
-		d.say("rights", LevelProblem, d.grant(missing), "%s needs, and this user lacks: %s", role.Indefinite(), strings.Join(names, ", "))
+		d.say("rights", LevelProblem, d.c.Grant(missing), "%s needs, and this user lacks: %s", role.Indefinite(), strings.Join(names, ", "))
 	}
 	for _, r := range worse {
-		d.say("rights", LevelWarning, d.grant([]store.Right{r}), "no %s: %s", r.Name, r.Without)
+		d.say("rights", LevelWarning, d.c.Grant([]store.Right{r}), "no %s: %s", r.Name, r.Without)
 	}
 	if len(missing)+len(worse) == 0 {
 		d.say("rights", LevelOK, "", "all that %s needs", role.Indefinite())
 	}
 	return nil
-}
-
-func (d *doctor) grant(rights []store.Right) string {
-	return fmt.Sprintf("%s; docs/security.md has all rules", d.c.Grant(rights))
 }

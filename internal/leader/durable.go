@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/store"
@@ -109,7 +110,7 @@ func (s *Tasks) runDurable(ctx context.Context, t *Task, token string) {
 func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older bool) occasion {
 	run := plan(d.t.CatchUp, o, due)
 	if len(run) < len(due) || older {
-		d.s.Log.Info("durable task: due times passed by and are left out", "task", d.t.Name,
+		d.s.Log.Info("due times left out", "task", d.t.Name,
 			"missed", len(due)-len(run), "older", older, "due", due[0], "runs", len(run))
 	}
 	// Redis may have gone back to a state from before some of them.
@@ -118,8 +119,8 @@ func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older 
 		if i < 0 {
 			i = len(run)
 		}
-		d.s.Log.Error("Redis has forgotten due times of a durable task that were claimed here: they are not run again", "task", d.t.Name,
-			"missed", i, "due", run[0])
+		d.s.Log.Error("due times forgotten by redis", "task", d.t.Name,
+			"missed", i, "due", run[0], "help", help.EventsMayBeGone)
 		run = run[i:]
 	}
 	for _, at := range run {

@@ -40,6 +40,8 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/help"
 )
 
 // errDeposed is the cause of a term's end that was no shutdown.
@@ -77,7 +79,7 @@ func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
 		if trouble := err != nil && ctx.Err() == nil; trouble != troubled {
 			troubled = trouble
 			if trouble {
-				c.Log.Warn("redis error, retrying", "op", "leadership", "err", err)
+				c.Log.Warn("redis error, retrying", "op", "leadership", "err", err, "help", help.RedisErrors)
 			}
 		}
 		pause(ctx, c.Poll/2+rand.N(c.Poll/2+1))
@@ -95,7 +97,7 @@ func (c *Candidate) old(ctx context.Context) (bool, error) {
 	held, err := c.Redis.Get(ctx, c.Old).Result()
 	if ofGo.MatchString(held) {
 		if time.Since(c.oldSeen) >= 2*c.Poll {
-			c.Log.Info("leadership: a worker of an older version leads, giving way", "cause", c.Old+" holds "+held)
+			c.Log.Info("leadership left to an older version", "cause", c.Old+" holds "+held)
 		}
 		c.oldSeen = time.Now()
 	}
@@ -131,7 +133,7 @@ func expiryOf(value string) int64 {
 
 // lead runs one term.
 func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Time, term func(context.Context)) {
-	c.Log.Info("leader")
+	c.Log.Info("leadership gained")
 	tctx, end := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
 	stop := make(chan struct{})
@@ -143,12 +145,12 @@ func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Ti
 	close(stop)
 	renewing.Wait()
 	if err := context.Cause(tctx); errors.Is(err, errDeposed) && ctx.Err() == nil {
-		c.Log.Warn("leader no more")
+		c.Log.Warn("leadership lost")
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := lock.Release(release); err != nil && !errors.Is(err, redislock.ErrLockNotHeld) {
-		c.Log.Warn("leadership: lock not released, it expires", "err", err)
+		c.Log.Warn("leadership not released", "err", err)
 	}
 }
 

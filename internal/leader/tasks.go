@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -180,6 +181,6 @@ func (s *Tasks) callTask(ctx context.Context, t *Task, due time.Time) {
 	began := time.Now()
 	if err := t.Run(ctx); err != nil && ctx.Err() == nil {
 		s.Failures.Add(1)
-		s.Log.Error("task: error", "task", t.Name, "after", time.Since(began), "err", err)
+		s.Log.Error("task failed", "task", t.Name, "after", time.Since(began), "err", err, "help", help.TaskFailed)
 	}
 }

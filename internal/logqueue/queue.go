@@ -7,10 +7,11 @@ package logqueue
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/help"
 )
 
 const (
@@ -144,8 +145,9 @@ func (q *Queue) tell(dropped int) {
 	if !q.to.Enabled(context.Background(), slog.LevelWarn) {
 		return
 	}
-	r := slog.NewRecord(time.Now(), slog.LevelWarn, fmt.Sprintf("%d log lines were dropped: the log took them more slowly than they came", dropped), 0)
+	r := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines dropped", 0)
 	r.AddAttrs(q.attrs...)
+	r.AddAttrs(slog.Int("lines", dropped), slog.String("help", help.LogLinesDropped))
 	_ = q.to.Handle(context.Background(), r)
 }
 

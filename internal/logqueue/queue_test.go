@@ -92,7 +92,7 @@ func TestAStuckLogHoldsUpNothing(t *testing.T) {
 		if want := fmt.Sprintf("level=INFO msg=line n=%d", limit-1); lines[limit] != want {
 			t.Errorf("the last line before the gap is %q, want %q", lines[limit], want)
 		}
-		if want := `level=WARN msg="7 log lines were dropped: the log took them more slowly than they came" app=shop`; lines[limit+1] != want {
+		if want := `level=WARN msg="log lines dropped" app=shop lines=7 help="see docs/troubleshooting.md#log-lines-dropped"`; lines[limit+1] != want {
 			t.Errorf("of the gap is told by %q, want %q", lines[limit+1], want)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
@@ -58,7 +59,7 @@ func (t *Outage) Failed(ctx context.Context, err error) {
 		apart = time.Minute
 	}
 	if t.logged == 0 || now-t.logged >= int64(apart) {
-		t.line(slog.LevelWarn, "redis error, retrying", slog.Int("attempt", t.tries), slog.Any("err", err))
+		t.line(slog.LevelWarn, "redis error, retrying", slog.Int("attempt", t.tries), slog.Any("err", err), slog.String("help", help.RedisErrors))
 		t.logged, t.told, t.breaks = now, true, 0
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/help"
 )
 
 // CanUnblock reports whether the server ends a blocked read on our word. It is
@@ -44,7 +46,7 @@ type CrowdedError struct {
 
 // Error says what to do.
 func (e *CrowdedError) Error() string {
-	return e.Said + ": raise maxclients, or end what has too many connections; CLIENT LIST tells whose they are"
+	return e.Said + ": raise maxclients, or end what has too many connections; CLIENT LIST tells whose they are; " + help.RedisUnreachable
 }
 
 // Unwrap returns Err.
@@ -108,7 +110,7 @@ func (c *Conn) check(ctx context.Context) error {
 	}
 	Pipeline(ctx, c.Retrying, calls)
 	if err := calls[0].Reply.Err(); err != nil {
-		return fmt.Errorf("scripts are not available to user %q: %w: let an administrator say: ACL SETUSER %s +eval +evalsha", c.User(), err, c.User())
+		return fmt.Errorf("scripts are not available to user %q: %w: let an administrator say: ACL SETUSER %s +eval +evalsha; %s", c.User(), err, c.User(), help.MissingRights)
 	}
 	c.cannotUnblock.Store(IsReply(calls[1].Reply.Err()))
 	c.cannotKill.Store(IsReply(calls[2].Reply.Err()))
@@ -122,7 +124,7 @@ func (c *Conn) reachError(err error) error {
 	case ReplyHas(err, "WRONGPASS", "invalid password", "invalid username-password"):
 		return errors.New("wrong user name or password")
 	case ReplyHas(err, "NOPERM"): // as to SELECT a database
-		return fmt.Errorf("user %q: %w; docs/security.md has the rules", c.User(), err)
+		return fmt.Errorf("user %q: %w; %s", c.User(), err, help.MissingRights)
 	case IsReply(err):
 		return err
 	}
@@ -146,7 +148,7 @@ func (c *Conn) checkVersion(ctx context.Context) error {
 		}
 		major, _, _ := strings.Cut(version.Number, ".")
 		if n, err := strconv.Atoi(major); err == nil && n < 7 {
-			return fmt.Errorf("%s is %s, and Redis 7.0 or newer is needed", c.nameOf(node), version)
+			return fmt.Errorf("%s is %s, and Redis 7.0 or newer is needed; %s", c.nameOf(node), version, help.RedisVersion)
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/help"
 )
 
 // Durability is how many replicas are to have confirmed a write before it counts as
@@ -86,7 +88,7 @@ func (c *Conn) Durably(ctx context.Context, calls []*Call) error {
 	case err != nil: // as text: it is no answer to the calls
 		return fmt.Errorf("%w: WAIT: %v", ErrNotReplicated, err)
 	case n < int64(c.durability.MinReplicas):
-		return fmt.Errorf("%w: %d of %d replicas have confirmed it within %v", ErrNotReplicated, n, c.durability.MinReplicas, limit.Round(time.Millisecond))
+		return fmt.Errorf("%w: %d of %d replicas have confirmed it within %v; %s", ErrNotReplicated, n, c.durability.MinReplicas, limit.Round(time.Millisecond), help.Replicas)
 	}
 	return nil
 }

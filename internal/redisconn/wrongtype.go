@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
@@ -20,7 +21,7 @@ type WrongTypeError struct {
 
 // Error names the keys, and says what to do.
 func (e *WrongTypeError) Error() string {
-	return fmt.Sprintf("%s: %v: look what it is, then delete or rename it", strings.Join(e.keys, ", "), e.err)
+	return fmt.Sprintf("%s: %v: look what it is, then delete or rename it; %s", strings.Join(e.keys, ", "), e.err, help.UnreadableKey)
 }
 
 // Unwrap returns the error of Redis.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -63,7 +64,7 @@ func (e *MetaConflictError) remedy() string {
 	if option == "" || e.Stored == "" {
 		return ""
 	}
-	return fmt.Sprintf(": set StreamOptions.%s to %s, as it cannot change once the stream exists, or give the stream another name", option, e.Stored)
+	return fmt.Sprintf(": set StreamOptions.%s to %s, as it cannot change once the stream exists, or give the stream another name; %s", option, e.Stored, help.StreamSettings)
 }
 
 // A MetaStore is the metadata of the app's streams; what was read last is cached. App, worker,
@@ -302,10 +303,10 @@ type MetaError struct {
 // Error names the stream, and the key with the remedy where that holds something else.
 func (e *MetaError) Error() string {
 	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, redisconn.ErrWrongType) {
-		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and whoever works or sends next writes it anew from its own settings", e.Stream, e.Key, e.Err)
+		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and whoever works or sends next writes it anew from its own settings; %s", e.Stream, e.Key, e.Err, help.UnreadableKey)
 	}
 	if errors.Is(e.Err, errAnotherVersion) {
-		return fmt.Sprintf("stream %s: metadata %s: %v: use a release that knows it; keep the key", e.Stream, e.Key, e.Err)
+		return fmt.Sprintf("stream %s: metadata %s: %v: use a release that knows it; keep the key; %s", e.Stream, e.Key, e.Err, help.UnreadableKey)
 	}
 	return fmt.Sprintf("stream %s: metadata: %v", e.Stream, e.Err)
 }

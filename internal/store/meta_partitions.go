@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
@@ -20,8 +21,8 @@ type MorePartitionsError struct {
 // Error names both numbers, the key that tells, and the remedy.
 func (e *MorePartitionsError) Error() string {
 	return fmt.Sprintf("stream %s: this app has %d partitions of it, and Redis has %d, up to %s: nothing reads the others here, and keys go to other partitions; "+
-		"give all programs the same number (Python's runnel stores none), or delete the keys from partition %d on if they are left over",
-		e.Stream, e.Own, e.There, e.Key, e.Own)
+		"give all programs the same number (Python's runnel stores none), or delete the keys from partition %d on if they are left over; %s",
+		e.Stream, e.Own, e.There, e.Key, e.Own, help.StreamSettings)
 }
 
 // MorePartitions returns a *MorePartitionsError of each of some streams, given with their numbers of

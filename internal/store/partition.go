@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -82,7 +83,7 @@ func (p Partition) wrap(op string, err error) error {
 func (p Partition) failed(op string, err error) error {
 	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && redisconn.IsReply(err) {
 		field, value, _ := strings.Cut(found, " ")
-		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it", p.Own, ErrGarbled, field, value)
+		err = fmt.Errorf("%s: %w: field %s is %q: DEL that key: the next owner finds the position by the consumer group; its quarantine and its count of lost events end with it; %s", p.Own, ErrGarbled, field, value, help.UnreadableKey)
 	}
 	return p.wrap(op, err)
 }

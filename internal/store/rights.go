@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -331,8 +332,8 @@ func refuses(r Right, err error) bool {
 func (c ACL) CheckRights(ctx context.Context, role Role) error {
 	missing, _, err := c.Lacking(ctx, role)
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("user %q lacks rights that %s needs: %s; let an administrator say: %s (docs/security.md has all of them)",
-			c.User(), role.Indefinite(), names(missing), c.Grant(missing))
+		err = fmt.Errorf("user %q lacks rights that %s needs: %s; let an administrator say: %s; %s",
+			c.User(), role.Indefinite(), names(missing), c.Grant(missing), help.MissingRights)
 	}
 	if err != nil {
 		return fmt.Errorf("redis at %s: %w", c.Addr(), err)

@@ -81,7 +81,7 @@ func TestCheckRights(t *testing.T) {
 	}{
 		{"all", all, ""},
 		{"without what is not indispensable", without("+info", "+client|id", "+client|unblock", "+client|kill"), ""},
-		{"without XINFO", without("+xinfo|stream", "+xinfo|groups"), `user "u" lacks rights that a worker needs: XINFO STREAM, XINFO GROUPS; let an administrator say: ACL SETUSER u \+xinfo\|stream \+xinfo\|groups \(docs/`},
+		{"without XINFO", without("+xinfo|stream", "+xinfo|groups"), `user "u" lacks rights that a worker needs: XINFO STREAM, XINFO GROUPS; let an administrator say: ACL SETUSER u \+xinfo\|stream \+xinfo\|groups; see docs/`},
 		{"without streams", append(without(), "-@stream"), `needs: XADD, XTRIM, .*XGROUP SETID; `},
 		{"without XGROUP", without("+xgroup|create"), `ACL SETUSER u \+xgroup\|create \(`},
 		{"without XREADGROUP", without("+xreadgroup"), `ACL SETUSER u \+xreadgroup \(`},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/rules"
 )
@@ -194,6 +195,9 @@ func (c RuleStore) rulesError(key string, err error) error {
 	case errors.Is(err, redisconn.ErrWrongType) && !errors.As(err, new(*redisconn.WrongTypeError)):
 		remedy = fmt.Sprintf(": GET %s tells whether `stream move-layout` has left it: then set RUNNEL_KEY_LAYOUT as that command has said; "+
 			"else delete or rename it, and set again what is to be held", key)
+	}
+	if remedy != "" {
+		remedy += "; " + help.UnreadableKey
 	}
 	return fmt.Errorf("rules of app %s (%s): %w%s", c.keys.App, key, err, remedy)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
@@ -38,7 +39,9 @@ type FullError struct {
 }
 
 // Error names the partition, what keeps it full, and what helps.
-func (e *FullError) Error() string {
+func (e *FullError) Error() string { return e.why() + "; " + help.StreamFull }
+
+func (e *FullError) why() string {
 	msg := fmt.Sprintf("partition %d of stream %s is full, %d of %d entries: ", e.Partition, e.Stream, e.Length, e.Size)
 	if e.Length < e.Size {
 		msg = fmt.Sprintf("partition %d of stream %s has %d of %d entries and no room for %d more: ", e.Partition, e.Stream, e.Length, e.Size, e.Wanted)
@@ -126,9 +129,9 @@ func (c Producer) withRoom(ctx context.Context, stream string, partition int, tr
 // waited is the error of a sender whose context ended.
 func waited(ctx context.Context, full *FullError) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: no room until: %w: %w", full, ctx.Err(), cause)
+		return fmt.Errorf("%w (%w) while waiting for room: %w", ctx.Err(), cause, full)
 	}
-	return fmt.Errorf("%w: no room until: %w", full, ctx.Err())
+	return fmt.Errorf("%w while waiting for room: %w", ctx.Err(), full)
 }
 
 // roomsPerTrip bounds how many scripts that make room the server runs in a row: each looks

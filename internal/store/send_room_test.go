@@ -54,7 +54,7 @@ func TestARejectedBatchLeavesNothing(t *testing.T) {
 			t.Fatalf("got %v", got.Err)
 		}
 		equal(t, "error", *full, FullError{Stream: "orders", Size: 10, Length: 10, Wanted: 1, Processor: "printer", Started: true})
-		equal(t, "text", full.Error(), "partition 0 of stream orders is full, 10 of 10 entries: processor printer is 10 behind")
+		equal(t, "text", full.Error(), "partition 0 of stream orders is full, 10 of 10 entries: processor printer is 10 behind; see docs/troubleshooting.md#stream-full")
 		equal(t, "length", len(e.contents("__strm:example.orders.0")), 10)
 	})
 }
@@ -87,7 +87,7 @@ func TestAFullPartitionNamesWhoHoldsItBack(t *testing.T) {
 		}, "has 9 of 10 entries and no room for 2 more: consumer group mailer,"},
 		{"less room than is needed", []string{"printer"}, func(e *env) {
 			e.owner("printer", 10, 1)
-		}, "partition 0 of stream orders has 9 of 10 entries and no room for 2 more: processor printer is 9 behind"},
+		}, "partition 0 of stream orders has 9 of 10 entries and no room for 2 more: processor printer is 9 behind; see docs/troubleshooting.md#stream-full"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {

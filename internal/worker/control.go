@@ -106,7 +106,7 @@ func (x *executor) notify(entries []redisconn.Entry) {
 		}
 		m, err := store.ParseControl(e)
 		if err != nil {
-			x.log.Warn("control message passed over", "event", e.ID, "err", err)
+			x.log.Warn("control message ignored", "event", e.ID, "err", err)
 			continue
 		}
 		i.coord.Notify(m)

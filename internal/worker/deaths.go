@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 )
 
 // deathsDecide is at how many deaths in a row an event without a Retry is one that failed.
@@ -35,8 +36,7 @@ func (p *partition) meet(id string) (ok bool, err error) {
 		}
 		d.begun = true
 		if d.n > 1 {
-			p.log.Error("event has ended its workers one after another: it runs alone now; mend the function, or pass over the event, while no worker runs, with `processor reset --to` it",
-				"event", entryid.EventID(p.keys.Number, id), "attempt", d.n)
+			p.log.Error("event ended its workers", "event", entryid.EventID(p.keys.Number, id), "attempt", d.n, "help", help.EventEndsWorkers)
 			p.halted(&EventError{Stream: p.keys.Stream, Processor: p.keys.Processor, Partition: p.keys.Number, ID: id, Err: d.err()})
 		}
 	}

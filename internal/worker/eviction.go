@@ -1,6 +1,10 @@
 package worker
 
-import "context"
+import (
+	"context"
+
+	"github.com/runnel-go/runnel/internal/help"
+)
 
 // warnOfEviction says at the start, as loudly as a log can, that Redis may remove keys: then
 // events that were accepted are gone without an error. It does not refuse: a worker that
@@ -10,13 +14,13 @@ func (w *Worker) warnOfEviction(ctx context.Context) {
 	defer cancel()
 	evictions, err := w.client.Evictions(ctx)
 	if err != nil {
-		w.log.Warn("it is not known whether Redis evicts keys: see that its maxmemory-policy is noeviction", "err", err)
+		w.log.Warn("eviction policy unknown", "err", err, "help", help.Eviction)
 	}
 	for _, e := range evictions {
 		if e.Forbidden() {
-			w.log.Warn("Redis has evicted keys since its start: events, positions or locks may be gone; `check` and `status` show what is known of it", "err", e)
+			w.log.Warn("redis evicted keys", "err", e, "help", help.Eviction)
 			continue
 		}
-		w.log.Error("Redis may evict keys: when its memory is full, accepted events, positions, quarantines and locks vanish without an error; run CONFIG SET maxmemory-policy noeviction there, and set it in its configuration file", "err", e)
+		w.log.Error("redis may evict keys", "err", e, "help", help.Eviction)
 	}
 }

@@ -66,7 +66,7 @@ func (x *executor) run(ctx context.Context) error {
 			return x.wrap(err)
 		}
 		x.count.Rejoins.Add(1)
-		x.log.Warn("rejoining under a new executor ID", "member", m.id, "err", err)
+		x.log.Warn("rejoining", "member", m.id, "err", err)
 		if m.lasted() {
 			pace.Recovered()
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -17,7 +18,7 @@ import (
 
 // errNotReading is why an executor gives its partitions up though it can renew their
 // leases: others may be able to read them.
-var errNotReading = errors.New("not reading: reads have failed for longer than the lease")
+var errNotReading = errors.New("not reading: reads have failed for longer than the lease; " + help.NotReading)
 
 // longestAside bounds how long an executor stands aside that has never read anything.
 const longestAside = time.Minute
@@ -156,7 +157,7 @@ func (m *member) notReading() error {
 	if len(since) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not reading partitions %s: %w", rebalance.Ranges(slices.Sorted(maps.Keys(since))), err)
+	return fmt.Errorf("not reading partitions %s: %w; %s", rebalance.Ranges(slices.Sorted(maps.Keys(since))), err, help.NotReading)
 }
 
 // open connects the readers before the member joins: one that cannot read should
@@ -172,7 +173,7 @@ func (m *member) open(ctx context.Context) {
 			return
 		}
 		if len(works) > 0 && monotime.Now() > leaseDeadline(began, m.p.Lease) {
-			m.log.Warn(fmt.Sprintf("reading over %d connections of %d", len(works), len(m.fetch.readers)), "err", err)
+			m.log.Warn("reading over fewer connections", "connections", fmt.Sprintf("%d of %d", len(works), len(m.fetch.readers)), "err", err, "help", help.NotReading)
 			m.fetch.keep(works)
 			return
 		}

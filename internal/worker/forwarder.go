@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -230,10 +231,10 @@ func (f *forwarder) tell(q *dueQueue, r store.Moved) {
 	}
 	q.failed = true
 	if r.Err != nil {
-		f.log(q).Error("delayed events that are due are not moved, trying again until it works", "err", r.Err)
+		f.log(q).Error("redis error, retrying", "op", "delayed events", "err", r.Err, "help", help.DelayedEvents)
 		return
 	}
-	f.log(q).Warn("delayed events that are due wait until there is room", "err", r.Full)
+	f.log(q).Warn("delayed events wait for room", "err", r.Full, "help", help.StreamFull)
 }
 
 func (f *forwarder) log(q *dueQueue) *slog.Logger {

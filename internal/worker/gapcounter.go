@@ -1,6 +1,9 @@
 package worker
 
-import "github.com/runnel-go/runnel/internal/store"
+import (
+	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/internal/store"
+)
 
 // gapCounter are what a heartbeat knows of entries that were removed before they were
 // delivered.
@@ -34,5 +37,5 @@ func (p *partition) countedBy(sent store.LeaseRequest, r store.LeaseResult) {
 func (p *partition) missed(n int64) {
 	p.count.Lost.Add(n)
 	committed, _ := p.buffer.Checkpoint()
-	p.log.Error("events lost: they were removed before they were processed, by a command or to make room; see LOST in status", "events", n, "committed", committed)
+	p.log.Error("events lost", "events", n, "committed", committed, "help", help.EventsLost)
 }

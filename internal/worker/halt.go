@@ -39,6 +39,6 @@ func (p *partition) halted(err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), lastWords)
 	defer cancel()
 	if err := p.parked.i.w.client.Halted(ctx, p.keys, p.claim, p.parked.failure(at.ID, at.Err)); err != nil {
-		p.log.Warn("why the worker halts could not be stored", "err", err)
+		p.log.Warn("cause of the halt not stored", "err", err)
 	}
 }

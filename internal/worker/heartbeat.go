@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/prefetch"
@@ -84,7 +86,7 @@ func (m *member) endHeartbeat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := m.w.client.Redis().Del(ctx, m.heartbeatKey).Err(); err != nil {
-		m.log.Debug("heartbeat not deleted, it expires", "err", err)
+		m.log.Debug("heartbeat not deleted", "err", err)
 	}
 }
 
@@ -115,7 +117,7 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 	m.w.rules.heard(refreshed.Rules)
 	if refreshed.Now > 0 {
 		if step := m.latencies.sync(refreshed.Now, sent, monotime.Now()); step != 0 {
-			m.log.Error("the clock of Redis was set, or this machine slept: locks and heartbeats may have ended too early, or may last too long; let clocks be slewed", "member", m.id, "err", fmt.Errorf("by %v", step.Round(time.Second)))
+			m.log.Error("redis clock jumped", "member", m.id, "step", step.Round(time.Second), "help", help.Clock)
 		}
 	}
 	if failed == nil {
@@ -184,6 +186,6 @@ func (m *member) ackForgotten(ctx context.Context, p *partition, r store.LeaseRe
 		}
 		return nil
 	}
-	p.log.Info("acking again what Redis forgot", "events", len(ids), "first", ids[0])
+	p.log.Info("forgotten acks sent again", "events", len(ids), "event", entryid.EventID(p.keys.Number, ids[0]))
 	return m.w.client.Ack(ctx, m.group, []store.Ack{{Place: p.keys, IDs: ids}})[0]
 }

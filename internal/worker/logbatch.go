@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -30,25 +31,32 @@ type entry struct {
 	what      string
 	partition int
 	err       error
-	since     int64 // what the partition is doing, 0 if that is not told
+	since     int64         // what the partition is doing, 0 if that is not told
+	grace     time.Duration // how long the worker waits, 0 if it does not
 }
 
 // What may happen to a partition.
 const (
 	gained      = "partitions gained"
 	released    = "partitions released"
-	waiting     = "worker waits up to %v for the functions of these partitions to return"
-	abandoned   = "partitions are not released: their functions did not return; their events are not acked, their locks expire"
-	lost        = "partitions lost: their functions' contexts have ended, their events go to the next owner"
-	regained    = "consumer groups are gone: taking these partitions over again"
-	forgotten   = "Redis has forgotten what it delivered, or what was done, as after a failover: taking these partitions over again, which may repeat events"
-	unassigned  = "delivered events are not pending any more, as after XGROUP DELCONSUMER: taking these partitions over again, from what is not done"
-	gone        = "events may be gone: Redis has forgotten what it held of these partitions; `status` shows it for a day, and what was lost only its senders have"
+	waiting     = "waiting for functions"
+	abandoned   = "partitions abandoned"
+	lost        = "partitions lost"
+	regained    = "consumer groups gone, taking over again"
+	forgotten   = "deliveries forgotten, taking over again"
+	unassigned  = "pending events gone, taking over again"
+	gone        = "events may be gone"
 	paused      = "partitions paused"
 	resumed     = "partitions resumed"
-	notReleased = "locks could not be released, they expire"
-	notTaken    = "partitions cannot be taken over, trying again; the others are not affected"
+	notReleased = "locks not released"
+	notTaken    = "partitions cannot be taken over"
 )
+
+// helps has the help of those that an operator can act on.
+var helps = map[string]string{
+	abandoned: help.FunctionStuck, lost: help.PartitionsLost, gone: help.EventsMayBeGone, notTaken: help.NotTakenOver,
+	regained: help.TakenOverAgain, forgotten: help.TakenOverAgain, unassigned: help.TakenOverAgain,
+}
 
 func newLogBatch(log *slog.Logger) *logBatch {
 	return &logBatch{log: log, wake: make(chan struct{}, 1)}
@@ -106,8 +114,14 @@ func (j *logBatch) write() {
 		if since != 0 {
 			attrs = append(attrs, slog.Duration("after", time.Duration(monotime.Now()-since).Round(time.Millisecond)))
 		}
+		if first.grace != 0 {
+			attrs = append(attrs, slog.Duration("grace", first.grace))
+		}
 		if first.err != nil {
 			attrs = append(attrs, slog.Any("err", first.err))
+		}
+		if h := helps[first.what]; h != "" {
+			attrs = append(attrs, slog.String("help", h))
 		}
 		j.log.LogAttrs(context.Background(), first.level, first.what, attrs...)
 	}

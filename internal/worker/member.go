@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -63,10 +64,7 @@ func newMember(x *executor) *member {
 		ID: id, Executor: rebalance.Executor{Worker: x.w.name, Expiry: x.p.Lease}, Partitions: x.p.Partitions,
 		Salt: rebalance.Salt(x.p.Stream, x.p.Name), JoinDelay: x.p.JoinDelay,
 		Store: x.w.client.Group(x.p.Stream, x.p.Name), Owner: m, Logger: m.log.With("member", id),
-		OnAssign: func(generation int64, partitions []int) {
-			m.count.Rebalances.Add(1)
-			m.log.Debug("assigned", "member", id, "generation", generation, "partitions", rebalance.Ranges(partitions))
-		},
+		OnAssign: func(int64, []int) { m.count.Rebalances.Add(1) },
 	})
 	return m
 }
@@ -117,7 +115,7 @@ func (m *member) remove() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), removePatience)
 	defer cancel()
 	if err := rebalance.Remove(ctx, m.w.client.Group(m.p.Stream, m.p.Name), rebalance.Salt(m.p.Stream, m.p.Name), m.id); err != nil {
-		m.log.Warn("not removed from the membership, another member does that", "member", m.id, "err", err)
+		m.log.Warn("member not removed", "member", m.id, "err", err)
 	}
 }
 
@@ -233,7 +231,7 @@ func (m *member) own(place store.Partition, number store.Claim, pos store.Takeov
 		Live: p.leaseHoldsAt, MayRun: p.enter, Wanted: func() { m.fetch.wakeReader(p) },
 		Lost: func(id string) {
 			m.count.Lost.Add(1)
-			p.log.Error("event lost: it was deleted before it was processed", "event", entryid.EventID(p.keys.Number, id))
+			p.log.Error("event lost", "event", entryid.EventID(p.keys.Number, id), "help", help.EventsLost)
 			m.acks.mark(p)
 		},
 	})
@@ -247,7 +245,7 @@ func (m *member) own(place store.Partition, number store.Claim, pos store.Takeov
 	delete(m.leaving, place.Number)
 	m.mu.Unlock()
 	m.leases.expect(lease)
-	p.log.Debug("partition gained", "member", m.id, "committed", pos.Committed, "found", pos.Found)
+	p.log.Debug("takeover", "member", m.id, "committed", pos.Committed, "found", pos.Found)
 	m.logBatch.note(slog.LevelInfo, gained, place.Number, nil)
 	m.forgot(place.Number, pos.Forgotten)
 	if pos.Missed > 0 {
@@ -271,7 +269,7 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 	defer p.cancel(nil)
 	if q != nil {
 		p.count.Quarantined.Add(1)
-		p.log.Error("partition is quarantined and processes nothing until an operator ends that with `quarantine release`", "event", entryid.EventID(p.keys.Number, q.Event), "err", q.Reason)
+		p.log.Error("quarantined partition gained", "event", entryid.EventID(p.keys.Number, q.Event), "err", q.Reason, "help", help.Quarantine)
 		p.standStill()
 		return
 	}

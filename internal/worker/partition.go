@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -227,7 +228,7 @@ func (p *partition) Ignored(ctx context.Context, n int, err error) {
 		p.yieldTurn()
 	}
 	p.count.Ignored.Add(int64(n))
-	p.log.WarnContext(ctx, "error ignored", "events", n, "err", err)
+	p.log.WarnContext(ctx, "error ignored", "events", n, "err", err, "help", help.ErrorIgnored)
 }
 
 // end begins the end: the consumer gets no more.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
 
 	"github.com/runnel-go/runnel/internal/store"
@@ -54,7 +55,7 @@ func (m *member) askForgotten(ctx context.Context) {
 		if redisconn.Unavailable(err) {
 			m.history.parts(known...)
 		} else {
-			m.log.Warn("it is not known whether Redis has forgotten something", "member", m.id, "err", err)
+			m.log.Warn("loss of events unknown", "member", m.id, "err", err, "help", help.EventsMayBeGone)
 		}
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -19,9 +20,6 @@ const (
 	stuckPatience = time.Second
 	// waitingAfter is how long a function may take at shutdown before the log tells of it.
 	waitingAfter = 300 * time.Millisecond
-
-	// loopContext is what a function that does not return may have overlooked.
-	loopContext = "events.Context(), not the ctx that its function was given"
 )
 
 // Release hands a partition over; see rebalance.Owner. It blocks until the
@@ -78,7 +76,6 @@ func (m *member) end(p *partition) {
 		m.mu.Unlock()
 		m.w.rules.dismiss(p)
 		close(p.life.ended)
-		p.log.Debug("partition released", "member", m.id, "lost", p.isLost(), "abandoned", !returned)
 		if returned {
 			m.logBatch.note(slog.LevelInfo, released, p.keys.Number, nil)
 		} else {
@@ -118,8 +115,7 @@ func (m *member) awaitConsumer(p *partition) (returned bool) {
 				reported = true
 				m.count.Stuck.Add(1)
 			}
-			p.log.Error("function is stuck: the partition was asked for, and it does not return though its context has ended; the partition stays here until it does, and a loop has to heed "+loopContext,
-				"after", time.Duration(monotime.Now()-p.running.Load()).Round(time.Second))
+			p.log.Error("function is stuck", "op", "release", "after", time.Duration(monotime.Now()-p.running.Load()).Round(time.Second), "help", help.FunctionStuck)
 			late.Reset(time.Minute)
 		}
 	}
@@ -128,7 +124,7 @@ func (m *member) awaitConsumer(p *partition) (returned bool) {
 // tellWaiting says at shutdown whose function the worker waits for.
 func (m *member) tellWaiting(p *partition) {
 	if m.w.stopping() {
-		m.logBatch.add(entry{level: slog.LevelInfo, what: fmt.Sprintf(waiting, m.p.Grace), partition: p.keys.Number, since: p.running.Load()})
+		m.logBatch.add(entry{level: slog.LevelInfo, what: waiting, partition: p.keys.Number, since: p.running.Load(), grace: m.p.Grace})
 	}
 }
 
@@ -147,7 +143,7 @@ func (m *member) saveCommitted(p *partition) {
 	defer cancel()
 	_, err := m.w.client.Refresh(ctx, m.heartbeatRequest(), []store.LeaseRequest{p.leaseRequest()})
 	if err != nil {
-		p.log.Warn("position not stored: events since the last refresh are repeated", "err", err)
+		p.log.Warn("position not stored", "err", err)
 	}
 }
 

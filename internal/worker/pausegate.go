@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -63,8 +64,8 @@ func (p *partition) Stuck(ctx context.Context, event string, after time.Duration
 	if !p.stuck.Swap(true) {
 		p.count.Stuck.Add(1)
 	}
-	p.log.ErrorContext(ctx, "function is stuck: its Timeout has ended its context and it does not return; the partition waits until it does, and a loop has to heed "+loopContext,
-		"event", entryid.EventID(p.keys.Number, event), "after", after.Round(time.Millisecond), "stack", stack)
+	p.log.ErrorContext(ctx, "function is stuck", "op", "timeout",
+		"event", entryid.EventID(p.keys.Number, event), "after", after.Round(time.Millisecond), "stack", stack, "help", help.FunctionStuck)
 	p.changed() // heartbeats tell of it
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -15,8 +16,7 @@ func (p *partition) Quarantine(ctx context.Context, event string, err error) {
 	p.leave()
 	p.yieldTurn()
 	p.count.Quarantined.Add(1)
-	p.log.ErrorContext(ctx, "partition quarantined: it stays owned and processes nothing, whoever owns it, until an operator ends that with `quarantine release`; mend the cause first",
-		"event", entryid.EventID(p.keys.Number, event), "err", err)
+	p.log.ErrorContext(ctx, "partition quarantined", "event", entryid.EventID(p.keys.Number, event), "err", err, "help", help.Quarantine)
 	// An error is the end of the ownership, by a loss: then the next owner meets the
 	// same event.
 	if p.decided(event) { // after a resume it is tried again
@@ -36,7 +36,7 @@ func (p *partition) standStill() {
 		case <-p.notified:
 		}
 		if p.parked.resumed() {
-			p.log.Info("quarantine released by an operator")
+			p.log.Info("quarantine released")
 			p.host.retake(p)
 			<-p.life.ending
 			return

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -93,7 +94,7 @@ func (k *rulesKeeper) dismiss(p *partition) {
 
 // run keeps ownerships to the rules until ctx ends.
 func (k *rulesKeeper) run(ctx context.Context) {
-	retry := outage.New(k.w.log.With("meanwhile", "known pauses hold, partitions gained here wait"), "pauses and blocks", &k.w.count.Errors)
+	retry := outage.New(k.w.log, "pauses and blocks", &k.w.count.Errors)
 	timer := time.NewTimer(idleRules)
 	defer timer.Stop()
 	for {
@@ -198,9 +199,5 @@ func (k *rulesKeeper) log(now time.Time) {
 		return
 	}
 	k.logged = text
-	if text == "" {
-		k.w.log.Info("no pause or block in force")
-		return
-	}
-	k.w.log.Info("pauses and blocks in force", "rules", text)
+	k.w.log.Info("rules in force", "rules", cmp.Or(text, "none"))
 }

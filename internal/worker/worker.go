@@ -35,6 +35,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/leader"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -124,7 +125,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.warnOfEviction(ctx)
 	w.log.Info("worker started", "redis", w.client.Addr(), "processors", len(w.executors), "tasks", len(w.cfg.Tasks))
 	if len(w.executors) == 0 && len(w.cfg.Tasks) == 0 {
-		w.log.Warn("worker has nothing to run: the app has no processor and no task; call Process, Task, Every or Cron before Run")
+		w.log.Warn("nothing to run", "help", help.NothingToRun)
 	}
 	var g errgroup.Group
 	for _, x := range w.executors {
@@ -156,7 +157,7 @@ func (w *Worker) halt(err error) {
 	w.mu.Lock()
 	w.halted = append(w.halted, err)
 	w.mu.Unlock()
-	w.log.Error("worker halts", "err", err)
+	w.log.Error("worker halts", "err", err, "help", help.WorkerHalts)
 	w.stop(err)
 }
 
@@ -286,7 +287,7 @@ func (x *executor) ready() error {
 	m := x.member()
 	if m == nil {
 		if err := x.blindness(); err != nil {
-			return fmt.Errorf("not reading: %w", err)
+			return fmt.Errorf("not reading: %w; %s", err, help.NotReading)
 		}
 		return errors.New("rejoining")
 	}

@@ -380,7 +380,7 @@ func TestDueWhileFull(t *testing.T) {
 				t.Fatalf("length %d, and %d wait", l, waiting(t, addr, 0))
 			}
 		}
-		if !containsAny(a.log.text(), "delayed events that are due wait until there is room") {
+		if !containsAny(a.log.text(), "delayed events wait for room") {
 			t.Error("the log does not say that they wait")
 		}
 		close(open)

@@ -129,7 +129,7 @@ func (a *alarms) quiet() {
 	}
 	for _, w := range a.workers {
 		for line := range strings.Lines(w.log.text()) {
-			if strings.Contains(line, mayBeGone) || strings.Contains(line, "not known whether") {
+			if strings.Contains(line, mayBeGone) || strings.Contains(line, "loss of events unknown") {
 				a.t.Errorf("worker %s says %s", w.name, line)
 			}
 		}

@@ -172,12 +172,12 @@ func TestAWorkerSaysAtItsStartThatRedisEvicts(t *testing.T) {
 			a.parcels.Process("check", runnel.Each(func(context.Context, *runnel.Event, parcel) error { return nil }), nil)
 			a.run()
 			ready(t, 30*time.Second, a)
-			const evicts = "Redis may evict keys"
+			const evicts = "redis may evict keys"
 			if got := a.log.line(evicts) != ""; got != (tt.want != "") {
 				t.Errorf("said that it evicts: %v", got)
 			}
 			if tt.want != "" {
-				names(t, fmt.Errorf("%s", a.log.text()), tt.level, tt.want, "CONFIG SET maxmemory-policy noeviction")
+				names(t, fmt.Errorf("%s", a.log.text()), tt.level, tt.want, "troubleshooting.md#eviction")
 			}
 		})
 	}

@@ -140,7 +140,7 @@ func TestAnIDBelowThePosition(t *testing.T) {
 			}
 			m.proxy.CutAll()
 			if action != nil {
-				r.eventually("the worker is in doubt", func() bool { return strings.Contains(m.output.String(), "Redis has forgotten what it delivered") })
+				r.eventually("the worker is in doubt", func() bool { return strings.Contains(m.output.String(), "deliveries forgotten") })
 				rule.Release()
 			}
 			r.await(0, y)

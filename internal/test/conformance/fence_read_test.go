@@ -187,7 +187,7 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	r.rest()
 	r.undisturbed(m, id)
 	r.finish()
-	if strings.Contains(m.output.String(), "Redis has forgotten") {
+	if strings.Contains(m.output.String(), "deliveries forgotten") {
 		t.Error("a reply of the ownership before has reached this one")
 	}
 }

@@ -88,8 +88,8 @@ func (s *scene) all(stream string, keys []string, n int) bool {
 func TestAWorkerWithoutIndispensableRightsDoesNotStart(t *testing.T) {
 	tests := []struct{ without, want string }{
 		{"-eval", `scripts are not available to user "shop-worker"`},
-		{"-evalsha", `user "shop-worker" lacks rights that a worker needs: EVALSHA; let an administrator say: ACL SETUSER shop-worker +evalsha (docs/security.md`},
-		{"-xreadgroup", "XREADGROUP; let an administrator say: ACL SETUSER shop-worker +xreadgroup ("},
+		{"-evalsha", `user "shop-worker" lacks rights that a worker needs: EVALSHA; let an administrator say: ACL SETUSER shop-worker +evalsha; see docs/troubleshooting.md#missing-rights`},
+		{"-xreadgroup", "XREADGROUP; let an administrator say: ACL SETUSER shop-worker +xreadgroup;"},
 		{"-xgroup|create -xgroup|destroy -xgroup|setid", "ACL SETUSER shop-worker +xgroup|create +xgroup|destroy +xgroup|setid ("},
 		{"-xinfo|stream -xinfo|groups", "needs: XINFO STREAM, XINFO GROUPS; "},
 		{"resetkeys ~__strm:shop.*", "needs: keys __own:shop.*, "},

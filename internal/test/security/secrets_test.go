@@ -213,7 +213,7 @@ func secretWorker(t *testing.T, server *redistest.Server, url string) (at string
 		_ = cmd.Wait()
 	})
 	s := &scene{t: t, server: server}
-	serving := regexp.MustCompile(`serving /metrics.*addr=(\S+)`)
+	serving := regexp.MustCompile(`http listening.*addr=(\S+)`)
 	s.await("the worker", func() bool {
 		return serving.MatchString(log.String()) && strings.Contains(log.String(), "worker started")
 	})

@@ -161,7 +161,7 @@ func (s *scene) worker(name, processors string) *exec.Cmd {
 	url, logged := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(logged)
-		serving := regexp.MustCompile(`serving /metrics.*addr=(\S+)`)
+		serving := regexp.MustCompile(`http listening.*addr=(\S+)`)
 		for lines := bufio.NewScanner(log); lines.Scan(); {
 			if m := serving.FindStringSubmatch(lines.Text()); m != nil {
 				url <- "http://" + m[1]
