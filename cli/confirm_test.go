@@ -72,7 +72,7 @@ func TestDeadRetryOfMoreThanHasRoom(t *testing.T) {
 	o.bury("ada", "no ink")
 	s.rdb.HSet(t.Context(), o.place.Parked, "7-0", "x")
 	s.rdb.HSet(t.Context(), o.place.Retry, "7-0", `{"v":1,"lane":"k","n":1}`)
-	s.untyped("dead", "retry", "orders/printer").want(t, 1, "2 dead letters retried\n", "3 events are parked, as many as the partition may be long")
+	s.untyped("dead", "retry", "orders/printer").want(t, 1, "2 dead letters retried\n", "3 events are parked, as many as MaxLen allows")
 	if n := s.processor().Totals.Dead; n != 1 {
 		t.Errorf("%d dead letters are left", n)
 	}

@@ -140,7 +140,7 @@ func TestWrongPassword(t *testing.T) {
 	if strings.Contains(r.err, "geheim") {
 		t.Errorf("shows the password: %s", r.err)
 	}
-	run(t.Context(), newShopApp(), "", "status", "--redis-url", "redis://"+server.Addr()).want(t, 1, "", "it wants a password")
+	run(t.Context(), newShopApp(), "", "status", "--redis-url", "redis://"+server.Addr()).want(t, 1, "", "a password is required")
 	run(t.Context(), newShopApp(), "", "status", "--redis-url", "redis://localhost:port").want(t, 1, "", `redis URL "redis://***" is malformed; want redis://host:6379`)
 	run(t.Context(), newShopApp(), "", "status", "--redis-url", "nonsense").want(t, 1, "", `redis URL "***" is malformed`)
 }

@@ -53,7 +53,7 @@ func (g Group) Cordon(salt, worker string, at time.Time) Group {
 
 // ErrBusy says that others were changing a membership for as long as somebody waited to
 // change it.
-var ErrBusy = errors.New("others are changing the membership all the time")
+var ErrBusy = errors.New("membership keeps changing")
 
 const steerTries = 10
 

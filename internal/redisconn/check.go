@@ -120,7 +120,7 @@ func (c *Conn) check(ctx context.Context) error {
 func (c *Conn) reachError(err error) error {
 	switch {
 	case ReplyHas(err, "NOAUTH"):
-		return errors.New("it wants a password, and none was given")
+		return errors.New("a password is required, and none was given")
 	case ReplyHas(err, "WRONGPASS", "invalid password", "invalid username-password"):
 		return errors.New("wrong user name or password")
 	case ReplyHas(err, "NOPERM"): // as to SELECT a database

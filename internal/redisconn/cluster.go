@@ -194,7 +194,7 @@ func (k *cluster) look(ctx context.Context) error {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", addr, detach(err)))
 	}
-	return &dialError{fmt.Errorf("no node of the cluster tells who serves which slot: %w", errors.Join(errs...))}
+	return &dialError{fmt.Errorf("no cluster node returned its slots: %w", errors.Join(errs...))}
 }
 
 // askable are the nodes that may know, in the order in which to ask: those that
@@ -236,7 +236,7 @@ func (k *cluster) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, er
 	//lint:ignore SA1019 CLUSTER SHARDS tells of several ports, and not which of them this connection is for
 	found, err := k.node(addr).rdb.ClusterSlots(ctx).Result()
 	if err == nil && len(found) == 0 {
-		err = errors.New("it knows of no slot")
+		err = errors.New("reply without slots")
 	}
 	return found, err
 }

@@ -114,7 +114,7 @@ func (r clusterHook) run(ctx context.Context, cmds []redis.Cmder) {
 func giveUp(items []item) {
 	for _, it := range items {
 		if _, addr, _ := redirection(it.cmd.Err()); addr != "" {
-			it.cmd.SetErr(&dialError{fmt.Errorf("the cluster does not settle who serves a slot: %v", it.cmd.Err())}) // as text: it is no refusal
+			it.cmd.SetErr(&dialError{fmt.Errorf("slot keeps moving between nodes: %v", it.cmd.Err())}) // as text: it is no refusal
 		}
 	}
 }

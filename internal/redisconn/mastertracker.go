@@ -186,7 +186,7 @@ func (m *masterTracker) verifyRole(before func(context.Context, *redis.Conn) err
 	}
 }
 
-var errNotMaster = errors.New("the server that the sentinels call the master is a replica; a failover is not over yet")
+var errNotMaster = errors.New("sentinels name a replica as the master: a failover is not over yet")
 
 // A masterConn is a connection to a server that was the master when it was made. What
 // is around it lets go-redis see whether an idle one was closed.

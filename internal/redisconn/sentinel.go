@@ -152,7 +152,7 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 		break
 	}
 	if !found {
-		return "", fmt.Errorf("no sentinel tells where the master %s is: %w", s.name, errors.Join(errs...))
+		return "", fmt.Errorf("no sentinel knows where the master %s is: %w", s.name, errors.Join(errs...))
 	}
 	return best.addr, nil
 }

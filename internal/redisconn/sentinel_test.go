@@ -225,7 +225,7 @@ func TestSentinelsThatDoNotKnow(t *testing.T) {
 	addrs := w.SentinelAddrs()
 	w.Sentinels()[0].Kill()
 	for url, want := range map[string]string{
-		"redis+sentinel://127.0.0.1:1/shop":                       "no sentinel tells where the master shop is: sentinel 127.0.0.1:1: .*refused",
+		"redis+sentinel://127.0.0.1:1/shop":                       "no sentinel knows where the master shop is: sentinel 127.0.0.1:1: .*refused",
 		"redis+sentinel://" + addrs[1] + "/other":                 `knows no master named "other"`,
 		"redis+sentinel://" + addrs[0] + "," + addrs[1] + "/shop": "",
 	} {

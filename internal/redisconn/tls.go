@@ -94,11 +94,11 @@ func tlsError(err error, encrypted bool) error {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &verify):
-		return fmt.Errorf("its certificate is not accepted: %s; RUNNEL_REDIS_CA names a file with the authority that issued it", verify.Err)
+		return fmt.Errorf("server certificate not accepted: %s; RUNNEL_REDIS_CA names a file with the authority that issued it", verify.Err)
 	case errors.As(err, &record):
-		return errors.New("it does not speak TLS: is it the right port? Without TLS the URL begins with redis://")
+		return errors.New("server does not speak TLS: is it the right port? Without TLS the URL begins with redis://")
 	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "):
-		return fmt.Errorf("it refuses our TLS: %s; if it wants a certificate, RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY name its files", err)
+		return fmt.Errorf("the server refused the TLS handshake: %s; if a client certificate is required, RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY name its files", err)
 	case encrypted && errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%w: it may not speak TLS; without it the URL begins with redis://", err)
 	case !encrypted && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):

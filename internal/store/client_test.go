@@ -96,7 +96,7 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 	secured.must(secured.raw.ConfigSet(t.Context(), "requirepass", "secret").Err())
 	tests := []struct{ name, url, want string }{
 		{"no server", "redis://127.0.0.1:1", "redis at 127.0.0.1:1: .*refused"},
-		{"no password", "redis://" + secured.addr, "wants a password"},
+		{"no password", "redis://" + secured.addr, "a password is required"},
 		{"wrong password", "redis://:wrong@" + secured.addr, "wrong user name or password"},
 		{"no scripts", "redis://scriptless:pw@" + secured.addr, "scripts are not available to user \"scriptless\": .*NOPERM.*ACL SETUSER scriptless \\+eval \\+evalsha"},
 		{"weak", "redis://weak:pw@" + secured.addr, ""},

@@ -105,7 +105,7 @@ func (c Operator) replayInTwo(ctx context.Context, r Replay) (id string, ok bool
 	err = persist(ctx, func() error {
 		out = Producer(c).Append(ctx, []Append{send})[0]
 		if send.IDs == nil && out.Unknown {
-			return fmt.Errorf("%s may have it or not: %v", send.Log, out.Err) // it is not repeated
+			return fmt.Errorf("append to %s: unknown outcome: %v", send.Log, out.Err) // it is not repeated
 		}
 		return out.Err
 	})

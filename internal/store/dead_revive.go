@@ -21,7 +21,7 @@ import (
 func (c Operator) Revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {
 	ok, err = c.revive(ctx, p, letter, limit)
 	if errors.Is(err, ErrFull) {
-		err = fmt.Errorf("%w: %d events are parked, as many as the partition may be long", ErrFull, limit)
+		err = fmt.Errorf("%w: %d events are parked, as many as MaxLen allows", ErrFull, limit)
 	}
 	return ok, p.wrap("retry dead letter "+entryid.EventID(p.Number, letter), err)
 }

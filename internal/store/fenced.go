@@ -14,7 +14,7 @@ var (
 	// lock has another value, or the consumer group is gone.
 	ErrFenced = errors.New("fenced: this ownership is over")
 	// ErrGarbled says that an ownership hash holds what no owner stores there.
-	ErrGarbled = errors.New("it holds what no owner stores")
+	ErrGarbled = errors.New("invalid ownership")
 	// ErrFull says that there is no room for more, and that nothing was changed.
 	ErrFull = errors.New("no room")
 )

@@ -45,10 +45,10 @@ func ParseMark(data string) (Mark, error) {
 	}
 	var m Mark
 	if err := json.Unmarshal([]byte(data), &m); err != nil {
-		return Mark{}, fmt.Errorf("the mark of a move of all keys is not readable: %w", err)
+		return Mark{}, fmt.Errorf("mark of stream move-layout is not readable: %w", err)
 	}
 	if m.Version != markVersion {
-		return Mark{}, fmt.Errorf("the mark of a move of all keys has a version other than %d: written by another release", markVersion)
+		return Mark{}, fmt.Errorf("mark of stream move-layout has a version other than %d: written by another release", markVersion)
 	}
 	return m, nil
 }

@@ -9,7 +9,7 @@ import (
 // countPage is how many entries are counted in one script.
 const countPage = 500
 
-var errTooLarge = errors.New("its entries are too large to be counted: say an ID or a time instead of a number of events")
+var errTooLarge = errors.New("entries too large to count: give an ID or a time instead of a number of events")
 
 // CountBehind counts the entries of a partition behind an ID, a page per round trip; the entries themselves stay on
 // the server. With a limit above zero it counts no further than that: more says that there are more, and so it does

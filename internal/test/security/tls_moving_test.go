@@ -130,7 +130,7 @@ func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	cert, key := a.issue("client")
 	otherCert, otherKey := stranger.issue("client")
-	const refused, unknown = "RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY name its files", "its certificate is not accepted: "
+	const refused, unknown = "RUNNEL_REDIS_CERT and RUNNEL_REDIS_KEY name its files", "server certificate not accepted: "
 	for name, url := range map[string]func(mutual bool) string{
 		"sentinel": func(mutual bool) string { return redistest.StartWatched(t, 0, a.arguments(mutual)...).URL() },
 		"cluster":  func(mutual bool) string { return redistest.StartCluster(t, 3, 0, a.arguments(mutual)...).URL() },
@@ -178,7 +178,7 @@ func TestTLSErrorsOfGivenClients(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{k.Nodes()[0].Addr()}, TLSConfig: stranger.config()})
 	defer cluster.Close()
 	for _, o := range []*runnel.Options{{Redis: failover}, {Redis: cluster}} {
-		if err := works(t, o); err == nil || !strings.Contains(err.Error(), "its certificate is not accepted: x509: ") {
+		if err := works(t, o); err == nil || !strings.Contains(err.Error(), "server certificate not accepted: x509: ") {
 			t.Errorf("%T: got %v", o.Redis, err)
 		}
 	}
