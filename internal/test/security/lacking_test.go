@@ -90,7 +90,7 @@ func TestAWorkerWithoutIndispensableRightsDoesNotStart(t *testing.T) {
 		{"-eval", `scripts are not available to user "shop-worker"`},
 		{"-evalsha", `user "shop-worker" lacks rights that a worker needs: EVALSHA; let an administrator say: ACL SETUSER shop-worker +evalsha; see docs/troubleshooting.md#missing-rights`},
 		{"-xreadgroup", "XREADGROUP; let an administrator say: ACL SETUSER shop-worker +xreadgroup;"},
-		{"-xgroup|create -xgroup|destroy -xgroup|setid", "ACL SETUSER shop-worker +xgroup|create +xgroup|destroy +xgroup|setid ("},
+		{"-xgroup|create -xgroup|destroy -xgroup|setid", "ACL SETUSER shop-worker +xgroup|create +xgroup|destroy +xgroup|setid; see docs/"},
 		{"-xinfo|stream -xinfo|groups", "needs: XINFO STREAM, XINFO GROUPS; "},
 		{"resetkeys ~__strm:shop.*", "needs: keys __own:shop.*, "},
 	}
