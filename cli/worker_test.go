@@ -292,7 +292,7 @@ func TestWorkerLogsWhatHappens(t *testing.T) {
 	receive(t, failed, "failure")
 	r := w.stop()
 	for _, want := range []string{
-		`INFO  leader app=shop worker=\S+\n`,
+		`INFO  leadership gained app=shop worker=\S+\n`,
 		`INFO  partitions gained app=shop worker=\S+ stream=orders processor=printer .*partitions=0`,
 		`INFO  partitions released app=shop worker=\S+ stream=orders processor=printer .*partitions=`,
 		`WARN  error ignored app=shop worker=\S+ stream=orders processor=printer .*partition=\d .*panic: no paper`,
