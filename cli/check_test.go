@@ -90,12 +90,12 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 	if err := c.Lock(t.Context(), c.Partition("orders", "printer", 1), store.Claim{Executor: executor, Number: 1}, time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
-	s.untyped("status").matches(t, `(?m)^1 .* ok\b`)
+	s.untyped("status", "orders").matches(t, `(?m)^1 .* ok\b`)
 	beat := store.HeartbeatInfo{NotReading: map[int]time.Time{0: time.UnixMilli(1767225660000), 1: time.UnixMilli(1767225600000)}} // 0 is not its own
 	if err := s.rdb.Set(t.Context(), c.Keys().Beat("orders", "printer", executor), beat.Encode(), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.untyped("status").matches(t, `(?m)^0 .* no owner\b`, `(?m)^1 .* not reading\b`)
+	s.untyped("status", "orders").matches(t, `(?m)^0 .* no owner\b`, `(?m)^1 .* not reading\b`)
 	s.untyped("doctor").want(t, 3, "problem  app: stream orders: processor printer: worker w1 is not reading partitions 0-1 since 2026-01-01T00:00:00Z\n       → look at its log", "")
 }
 
@@ -130,7 +130,7 @@ func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 			t.Errorf("limit %d: %+v", limit, r)
 		}
 	}
-	s.untyped("status").want(t, 0, ">10000", "")
+	s.untyped("status", "orders").want(t, 0, ">10000", "")
 }
 
 // A check is never green where nothing works, or where something was lost or stands still.
@@ -194,7 +194,7 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	s.untyped("check").want(t, 3, gone, "")
-	s.untyped("status").want(t, 0, gone, "")
+	s.untyped("status", "orders").want(t, 0, gone, "")
 	store(time.Now().Add(-25 * time.Hour))
 	s.untyped("check").want(t, 0, "OK: ", "")
 
@@ -205,7 +205,7 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 	}
 	const evicts = "maxmemory-policy is allkeys-lru, with maxmemory 100 MiB"
 	s.untyped("check").want(t, 3, evicts, "")
-	s.untyped("status").want(t, 0, evicts, "")
+	s.untyped("status", "orders").want(t, 0, evicts, "")
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "eviction" {
 		t.Errorf("%+v", v)
 	}
@@ -213,5 +213,5 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.untyped("check").want(t, 0, "OK: ", "")
-	s.untyped("status").want(t, 0, "nothing is evicted as long as maxmemory is not set", "")
+	s.untyped("status", "orders").want(t, 0, "nothing is evicted as long as maxmemory is not set", "")
 }

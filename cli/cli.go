@@ -130,9 +130,7 @@ func (p *program) noCommand(c *cli.Context) error {
 		}
 		return usagef(c, "unknown command %q%s", c.Args().First(), meant(c.Args().First(), names))
 	}
-	if err := helpOf(p.stderr, c.Command, true); err != nil {
-		return err
-	}
+	helpOf(p.stderr, c.Command, true)
 	return exitCode(2)
 }
 

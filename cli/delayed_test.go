@@ -65,7 +65,7 @@ func TestDelayedLs(t *testing.T) {
 	// Without the app's types the metadata tell the codec.
 	s.untyped("delayed", "ls", "orders").matches(t, `(?m)^`+ids[1]+` .* bob +{"customer":"bob","amount":1}$`)
 	s.run("status", "--output", "json").want(t, 0, `"delayed":5`, "")
-	s.run("status").want(t, 0, "partitioner xxh64, 5 delayed\n", "")
+	s.run("status", "orders").want(t, 0, "partitioner xxh64, 5 delayed\n", "")
 }
 
 func TestDelayedCancel(t *testing.T) {

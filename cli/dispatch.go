@@ -36,7 +36,8 @@ func dispatch(ctx context.Context, p *program, root *cli.App, args []string) err
 		return onUsageError(c, err)
 	}
 	if c.Bool(flagHelp) {
-		return helpOf(p.stdout, at, top)
+		helpOf(p.stdout, at, top)
+		return nil
 	}
 	return at.Action(c)
 }

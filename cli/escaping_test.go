@@ -106,10 +106,10 @@ func TestNoCommandLetsOthersSteerTheTerminal(t *testing.T) {
 	}
 	membership := fmt.Sprintf(`{"v":1,"generation":1,"partitions":2,"executors":{"aaaaaaaaaaaaaaaa":{"worker":%s,"joined_at":1,"expiry_ms":1000,"partitions":[0,1]}}}`, name)
 	s.rdb.Set(t.Context(), k.Membership("orders", "printer"), membership, 0)
-	shows := map[string]bool{"status": true, "workers ls": true, "dead ls orders/printer": true, "dead show orders/printer": true, "parked ls orders/printer": true,
+	shows := map[string]bool{"status orders": true, "workers ls": true, "dead ls orders/printer": true, "dead show orders/printer": true, "parked ls orders/printer": true,
 		"rules ls": true, "tail orders --from start": true, "tail orders --from start --raw": true, "delayed ls orders": true, "audit ls": true}
 	for _, command := range []string{
-		"status", "status orders/printer", "status --output wide", "workers ls", "check", "doctor", "stream ls", "stream info orders", "stream verify orders",
+		"status", "status orders", "status orders/printer", "status --output wide", "workers ls", "check", "doctor", "stream ls", "stream info orders", "stream verify orders",
 		"tail orders --from start", "tail orders --from start --raw", "processor ls", "processor info orders/printer", "dead ls orders/printer", "dead show orders/printer",
 		"parked ls orders/printer", "delayed ls orders", "rules ls", "audit ls", "dead replay orders/printer --dry-run", "dead drop orders/printer --all --dry-run",
 		"send orders {} --key \x1b[2J", "tail \x1b[2J", "\x1b[2J", "processor reset orders/printer --to \x1b[2J", "processor info orders/\u009b", "dead ls orders/printer --id \x1b[2J",

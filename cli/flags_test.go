@@ -58,7 +58,7 @@ func TestFlagsGoBeforeTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("RUNNEL_REDIS_URL", "redis://127.0.0.1:1")
 	s.untyped("status").want(t, 1, "", "no Redis at 127.0.0.1:1")
-	s.untyped("status", "--redis-url", s.url).want(t, 0, "stream orders", "")
+	s.untyped("status", "orders", "--redis-url", s.url).want(t, 0, "stream orders", "")
 	t.Setenv("RUNNEL_LOG_LEVEL", "loud")
 	s.untyped("status", "--redis-url", s.url).want(t, 1, "", `environment variable RUNNEL_LOG_LEVEL="loud"`)
 	t.Setenv("RUNNEL_LOG_LEVEL", "")

@@ -57,7 +57,7 @@ func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 	w := s.start("worker")
 	receive(t, done, "the event behind it")
 	w.stop().want(t, 0, "", "worker stopped")
-	if r := s.untyped("status"); strings.Contains(r.out, "halted") || s.processor().Totals.Halted != 0 {
+	if r := s.untyped("status", "orders"); strings.Contains(r.out, "halted") || s.processor().Totals.Halted != 0 {
 		t.Errorf("%+v", r)
 	}
 }

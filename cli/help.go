@@ -11,15 +11,18 @@ import (
 
 // helpOf writes what a command is for and how it is called; top reports whether it is the
 // program itself.
-func helpOf(w io.Writer, c *cli.Command, top bool) error {
+func helpOf(w io.Writer, c *cli.Command, top bool) {
 	text := tabwriter.NewWriter(w, 1, 8, 2, ' ', 0) // lines up the flags
 	fmt.Fprintf(text, "%s: %s\n\nUsage:\n   %s", c.HelpName, c.Usage, c.HelpName)
 	if len(c.Subcommands) > 0 {
 		fmt.Fprint(text, " COMMAND")
 	}
 	fmt.Fprint(text, " [flags]")
-	if c.ArgsUsage != "" {
+	switch {
+	case c.ArgsUsage != "":
 		fmt.Fprint(text, " "+c.ArgsUsage)
+	case top:
+		fmt.Fprint(text, " [arguments]")
 	}
 	fmt.Fprint(text, "\n")
 	if c.Description != "" {
@@ -40,7 +43,7 @@ func helpOf(w io.Writer, c *cli.Command, top bool) error {
 	if top {
 		fmt.Fprintf(text, "\n%s COMMAND --help shows a command with examples.\n", c.HelpName)
 	}
-	return text.Flush()
+	text.Flush() // Main notices output that cannot be written
 }
 
 func writeCommands(w io.Writer, commands []*cli.Command) {

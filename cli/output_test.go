@@ -28,8 +28,8 @@ func TestCommandsSayWhatTheyDidWhereTheirOutputCannotBeWritten(t *testing.T) {
 	bob.park("bob")
 	but := ", but its output could not be written: no space left on device\n"
 	for _, tt := range []struct{ args, did string }{
-		{`send orders {"customer":"ada"}`, `sent as orders 0/\d+-0`},
-		{`send orders {"customer":"ada"} -o json`, `sent as orders 0/\d+-0`},
+		{`send orders {"customer":"ada"}`, `sent as orders 0/\d+-\d+`},
+		{`send orders {"customer":"ada"} -o json`, `sent as orders 0/\d+-\d+`},
 		{`send orders {"customer":"ada"} --after 1h`, `sent as orders 0/\d+`},
 		{`sendmany orders -`, `sent 1, failed 0`},
 		{`pause orders/printer`, `pause of processor:orders/printer by .*`},

@@ -125,7 +125,7 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 	if p.Partitions[0].Held != "pause" || p.Partitions[1].Held != "block" {
 		t.Errorf("%+v", p.Partitions)
 	}
-	status := s.untyped("status")
+	status := s.untyped("status", "orders")
 	for _, want := range []string{"pause of processor:orders/printer by ", "block of partition:orders/printer/1 by root since ", "partitions 0 are paused\n", "partitions 1 are blocked\n"} {
 		status.want(t, 0, want, "")
 	}
@@ -180,7 +180,7 @@ func TestStatusShowsWhatRunsForLong(t *testing.T) {
 	if since := *s.processor().Partitions[0].RunningSince; time.Since(since) > time.Minute || time.Since(since) < time.Second {
 		t.Errorf("running since %v", since)
 	}
-	s.untyped("status").want(t, 0, "partition 0: its function has been running since 20", "")
+	s.untyped("status", "orders").want(t, 0, "partition 0: its function has been running since 20", "")
 	close(finish)
 	eventually(t, "running no more", func() bool { return s.processor().Partitions[0].RunningSince == nil })
 	w.stop().want(t, 0, "", "function is stuck")
@@ -205,7 +205,7 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			why := "rules of app shop (" + tt.key + "): " + tt.why
-			s.untyped("status").want(t, 0, "what is paused or blocked cannot be told", "")
+			s.untyped("status", "orders").want(t, 0, "what is paused or blocked cannot be told", "")
 			for _, args := range [][]string{{"rules", "ls"}, {"check"}} {
 				s.untyped(args...).want(t, 1, "", why)
 				s.untyped(args...).want(t, 1, "", tt.remedy)

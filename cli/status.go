@@ -26,7 +26,7 @@ const (
 func (p *program) status() *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "status",
-		Usage:     "show members, owners, epochs, lag and its age, what is parked, dead, paused or quarantined and why",
+		Usage:     "show how the app does, in ten lines; of a stream or a processor all: workers, owners, lag, what is parked, dead or held, and why",
 		ArgsUsage: "[STREAM[/PROCESSOR]]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: flagWatch, DisableDefaultText: true, Usage: "show it again and again, until interrupted"},
@@ -35,6 +35,7 @@ func (p *program) status() *cli.Command {
 		Action: p.action(runStatus),
 	},
 		"PROG status",
+		"PROG status orders",
 		"PROG status orders/printer --watch",
 		"PROG status --output json")
 }
@@ -99,6 +100,9 @@ func showStatus(ctx context.Context, s *session, what string) error {
 	state, err := s.look(ctx, what, 0)
 	if err != nil {
 		return err
+	}
+	if what == "" && !s.out.wide && !s.out.json {
+		return s.out.write(state, briefOf(ctx, s.client, state).write)
 	}
 	return s.out.write(state, func(w io.Writer) error { return writeStatus(w, state, s.out.wide, time.Now()) })
 }

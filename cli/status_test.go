@@ -57,7 +57,7 @@ func (s *shop) processor() inspect.ProcessorState {
 func TestStatusText(t *testing.T) {
 	s := owned(t, 10)
 	s.send(5)
-	r := s.untyped("status")
+	r := s.untyped("status", "orders")
 	r.want(t, 0, "app shop, redis "+strings.TrimPrefix(s.url, "redis://")+", leader -\n", "")
 	for _, want := range []string{
 		`stream orders: 2 partitions, size 50000, codec msgpack, partitioner xxh64, 0 delayed\n`,
@@ -105,7 +105,7 @@ func TestStatusWhileAWorkerRuns(t *testing.T) {
 			t.Errorf("partition %d: %+v", i, part)
 		}
 	}
-	r := s.untyped("status")
+	r := s.untyped("status", "orders")
 	for _, want := range []string{"leader " + p.Members[0].Worker + "\n", "expires in ", "1 member\n", "2 owned"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("no %q in\n%s", want, r.out)
@@ -161,10 +161,10 @@ func TestStatusAgainAndAgain(t *testing.T) {
 
 func TestStatusOfWhatIsNotThere(t *testing.T) {
 	s := newShop(t, nil)
-	s.untyped("status").want(t, 0, "no streams", "")
+	s.untyped("status").want(t, 0, "0 streams", "")
 	s.untyped("status", "orders").want(t, 1, "", `no stream "orders"`)
 	s.send(1)
-	s.untyped("status").want(t, 0, "no processors", "")
+	s.untyped("status", "orders").want(t, 0, "no processors", "")
 	s.untyped("status", "orders/printer").want(t, 1, "", `no processor "printer"; it has none`)
 	key := "__strm:shop.orders.0"
 	s.rdb.Del(t.Context(), key)

@@ -47,7 +47,7 @@ func TestMovePinsPartitions(t *testing.T) {
 	s.untyped("processor", "move", "orders/printer", "0,1,3", "w2").want(t, 0, "orders/printer: partitions 0-1 3 are pinned to worker w2\n", "")
 	eventually(t, "they are there", func() bool { return slices.Equal(s.ownedBy()["w2"], []int{0, 1, 3}) && len(s.ownedBy()["w1"]) == 1 })
 	s.run("workers", "ls").matches(t, `(?m)^orders/printer +w2 .* 0-1 3 +0-1 3 +0-1 3 +-$`)
-	s.run("status").matches(t, `(?m)^partitions 0-1 3 are pinned to worker w2; it ends with processor move orders/printer 0-1,3 --unpin$`)
+	s.run("status", "orders").matches(t, `(?m)^partitions 0-1 3 are pinned to worker w2; it ends with processor move orders/printer 0-1,3 --unpin$`)
 	s.untyped("processor", "move", "orders/printer", "0-3", "--unpin").want(t, 0, "orders/printer: partitions 0-3 are not pinned any more\n", "")
 	eventually(t, "the shares are even again", func() bool { return len(s.ownedBy()["w2"]) == 2 && len(s.ownedBy()["w1"]) == 2 })
 	s.untyped("processor", "move", "orders/printer", "0", "nobody").want(t, 1, "", `stream orders: processor printer: no worker "nobody"; there is w1, w2`)
@@ -87,8 +87,8 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 		t.Errorf("drained: %v", owned)
 	}
 	s.run("workers", "ls").matches(t, `(?m)^orders/printer +w1 .* none +none +- +\S+ ago$`)
-	s.run("status").matches(t, `(?m)^worker w1 is drained since 20\S+Z; it ends with workers undrain w1$`)
-	s.run("status").matches(t, `(?m)^worker old1 is drained since 20\S+Z; it ends with workers undrain old1; the worker is gone since 20\S+Z, and this is forgotten from 20\S+Z on$`)
+	s.run("status", "orders").matches(t, `(?m)^worker w1 is drained since 20\S+Z; it ends with workers undrain w1$`)
+	s.run("status", "orders").matches(t, `(?m)^worker old1 is drained since 20\S+Z; it ends with workers undrain old1; the worker is gone since 20\S+Z, and this is forgotten from 20\S+Z on$`)
 	s.run("workers", "ls").matches(t, `(?m)^orders/printer: worker old1 is drained since 20\S+Z; .*; the worker is gone since 20\S+Z`)
 	of := s.processor()
 	if told := strings.Join(processorDetail(&inspect.AppState{}, &of), "\n"); !strings.Contains(told, "; the worker is gone since") {

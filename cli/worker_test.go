@@ -169,7 +169,7 @@ func TestDev(t *testing.T) {
 	if got := receive(t, handled, "event"); got != "" {
 		t.Errorf("handled %q", got)
 	}
-	run(t.Context(), second, "", "status").want(t, 0, "processor orders/printer: generation", "")
+	run(t.Context(), second, "", "status", "orders").want(t, 0, "processor orders/printer: generation", "")
 	cancel()
 	if c := receive(t, code, "end"); c != 0 || !strings.Contains(stderr.String(), "data is lost on exit") {
 		t.Errorf("code %d\n%s", c, stderr.String())

@@ -71,7 +71,7 @@ func TestMarks(t *testing.T) {
 		}
 		for _, stored := range []string{"no json", `{"v":2,"state":"moved"}`} {
 			e.must(e.raw.HSet(e.ctx(), "__meta:example", MarkField, stored).Err())
-			if _, err := e.EnsureMeta(e.ctx(), "new", orders()); err == nil || !strings.Contains(err.Error(), "mark of a move") {
+			if _, err := e.EnsureMeta(e.ctx(), "new", orders()); err == nil || !strings.Contains(err.Error(), "mark of stream move-layout") {
 				t.Errorf("%s: %v", stored, err)
 			}
 		}

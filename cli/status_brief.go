@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/words"
+)
+
+// `status` of a whole app answers in ten lines, however large the app is: two about the app,
+// a table of at most five, two findings, and what shows more.
+const (
+	briefProcessors = 4
+	briefFindings   = 2
+)
+
+// A brief is an app in ten lines.
+type brief struct {
+	app        *inspect.AppState
+	processors []*inspect.ProcessorState // those that need attention first
+	findings   []briefFinding
+}
+
+// A briefFinding is a finding, and of how many other partitions of the processor the same is found.
+type briefFinding struct {
+	inspect.Finding
+	more int
+}
+
+func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState) brief {
+	b := brief{app: app}
+	found, err := inspect.Check(ctx, c, app, inspect.Limits{})
+	if err != nil { // that something cannot be read is what has to be known first
+		found = []inspect.Finding{{Text: err.Error()}}
+	}
+	trouble := map[[2]string]int{}
+	for _, f := range found {
+		trouble[[2]string{f.Stream, f.Processor}]++
+		same := func(o briefFinding) bool {
+			return f.Partition != nil && o.Partition != nil && o.Stream == f.Stream && o.Processor == f.Processor && o.What == f.What
+		}
+		if i := slices.IndexFunc(b.findings, same); i >= 0 {
+			b.findings[i].more++
+		} else {
+			b.findings = append(b.findings, briefFinding{f, 0})
+		}
+	}
+	for i := range app.Streams {
+		for j := range app.Streams[i].Processors {
+			b.processors = append(b.processors, &app.Streams[i].Processors[j])
+		}
+	}
+	slices.SortStableFunc(b.processors, func(p, o *inspect.ProcessorState) int {
+		return cmp.Or(-cmp.Compare(trouble[[2]string{p.Stream, p.Processor}], trouble[[2]string{o.Stream, o.Processor}]),
+			-cmp.Compare(p.Totals.Lag, o.Totals.Lag))
+	})
+	return b
+}
+
+func (b brief) write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	all, workers, delayed := inspect.Totals{}, map[string]bool{}, int64(0)
+	for _, p := range b.processors {
+		all = sumOf(all, p.Totals)
+		for _, m := range p.Members {
+			if m.Alive {
+				workers[m.Worker] = true
+			}
+		}
+	}
+	for _, s := range b.app.Streams {
+		delayed += s.Delayed
+	}
+	printf(t, "app %s at %s: %s, %s, %s, leader %s\n", b.app.App, b.app.Redis, words.Plural(len(b.app.Streams), "stream"),
+		words.Plural(len(b.processors), "processor"), words.Plural(len(workers), "worker"), words.Dash(b.app.Leader))
+	if len(b.app.Streams)+len(b.app.Unreadable) == 0 {
+		printf(t, "a stream is there once its app has sent to it or run a worker\n")
+		return t.Flush()
+	}
+	printf(t, "lag %s, oldest unacked event %s; %d delayed, %d parked, %d dead, %d lost\n", words.AtLeast(all.Lag, all.LagMore), ageOf(all.Age, all.Lag > 0), delayed, all.Parked, all.Dead, all.Lost)
+	b.writeProcessors(t)
+	if len(b.findings) == 0 {
+		printf(t, "nothing is wrong\n")
+	}
+	for i, f := range b.findings {
+		if i == briefFindings-1 && len(b.findings) > briefFindings {
+			printf(t, "and %s: check lists them\n", words.Plural(len(b.findings)-i, "other finding"))
+			break
+		}
+		printf(t, "%s%s\n", f.Text, f.others())
+	}
+	printf(t, "more: status STREAM[/PROCESSOR], status --output wide, check, top\n")
+	return t.Flush()
+}
+
+func (f briefFinding) others() string {
+	if f.more == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %s)", words.Plural(f.more, "other partition"))
+}
+
+func (b brief) writeProcessors(t io.Writer) {
+	if len(b.processors) == 0 {
+		return
+	}
+	fmt.Fprintln(t, "PROCESSOR\tWORKERS\tOWNED\tLAG\tAGE\tPARKED\tDEAD\tSTATE")
+	for i, p := range b.processors {
+		if i == briefProcessors-1 && len(b.processors) > briefProcessors {
+			printf(t, "and %s: processor ls lists them\n", words.Plural(len(b.processors)-i, "other processor"))
+			break
+		}
+		printf(t, "%s/%s\t%d\t%d of %d\t%s\t%s\t%d\t%d\t%s\n", p.Stream, p.Processor, p.Working(), p.Totals.Owned, len(p.Partitions),
+			words.AtLeast(p.Totals.Lag, p.Totals.LagMore), ageOf(p.Totals.Age, p.Totals.Lag > 0), p.Totals.Parked, p.Totals.Dead, briefState(p))
+	}
+}
+
+// briefState tells of a processor in how many partitions what keeps them from being processed.
+func briefState(p *inspect.ProcessorState) string {
+	count, order := map[string]int{}, []string{}
+	for i := range p.Partitions {
+		s := p.Partitions[i].State(time.Now())
+		if p.Partitions[i].Err != "" {
+			s = "unknown"
+		}
+		if p.Partitions[i].RunningSince != nil && p.Partitions[i].Quarantine == nil && p.Partitions[i].Held == "" {
+			s = "running for long"
+		}
+		if s == "ok" {
+			continue
+		}
+		if count[s]++; count[s] == 1 {
+			order = append(order, s)
+		}
+	}
+	text := ""
+	for i, s := range order {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d %s", count[s], s)
+	}
+	return cmp.Or(text, "ok")
+}
+
+// sumOf adds what all processors have.
+func sumOf(a, b inspect.Totals) inspect.Totals {
+	a.Lag, a.LagMore, a.Age = a.Lag+b.Lag, a.LagMore || b.LagMore, max(a.Age, b.Age)
+	a.Parked, a.Dead, a.Lost = a.Parked+b.Parked, a.Dead+b.Dead, a.Lost+b.Lost
+	return a
+}
