@@ -10,10 +10,9 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
-	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
-	"github.com/runnel-go/runnel/internal/test/redistest"
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
 const alice = "aaaaaaaaaaaaaaaa"
@@ -23,21 +22,12 @@ var me = store.Claim{Executor: alice, Number: 1}
 // both runs a test on a redis-server and on the embedded server.
 func both(t *testing.T, test func(t *testing.T, a *Client, c *store.Client)) {
 	t.Helper()
-	on := func(name string, addr func(t *testing.T) string) {
-		t.Run(name, func(t *testing.T) {
-			app := runnel.New("shop", &runnel.Options{RedisURL: "redis://" + addr(t)})
-			t.Cleanup(func() { app.Close() })
-			c, err := appview.Of(app).Client()
-			must(t, err)
-			test(t, New(app), c)
-		})
-	}
-	on("redis", func(t *testing.T) string { return redistest.Start(t).Addr() })
-	on("embedded", func(t *testing.T) string {
-		s, err := embedded.Start("127.0.0.1:0")
+	servers.Both(t, func(t *testing.T, addr string, _ bool) {
+		app := runnel.New("shop", &runnel.Options{RedisURL: "redis://" + addr})
+		t.Cleanup(func() { app.Close() })
+		c, err := appview.Of(app).Client()
 		must(t, err)
-		t.Cleanup(s.Close)
-		return s.Addr()
+		test(t, New(app), c)
 	})
 }
 
