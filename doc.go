@@ -52,5 +52,5 @@
 //   - ProcessorOptions.Retry for what fails; middleware.RetryInPlace for hiccups of milliseconds.
 //   - Package runneltest to test all of it, without Redis and in fake time.
 //
-// docs/design.md in the repository says how it works and why, and has a map of the code.
+// In the repository DESIGN.md leads into the code, and docs/design.md says how it works and why.
 package runnel

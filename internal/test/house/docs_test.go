@@ -104,7 +104,7 @@ func TestLinksOfDocsLeadSomewhere(t *testing.T) {
 	if err != nil || len(docs) == 0 {
 		t.Fatalf("found %q: %v", docs, err)
 	}
-	for _, path := range append(docs, "README.md", "CHANGELOG.md") {
+	for _, path := range append(docs, "README.md", "DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md") {
 		for _, target := range link.FindAllStringSubmatch(readDoc(t, path), -1) {
 			if strings.Contains(target[1], "://") {
 				continue

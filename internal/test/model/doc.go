@@ -1,4 +1,4 @@
-// Package model explores the ownership protocol of docs/design.md state by state:
+// Package model explores the ownership protocol of docs/protocol.md state by state:
 // everything that three executors, the server and the network between them may do, in
 // any order, within bounds. In each state it looks whether a promise is broken, and
 // from each state whether what ought to happen still can. The first state found broken

@@ -154,7 +154,7 @@ func TestIDsThatGoBack(t *testing.T) {
 			}
 			t.Log(r)
 			if r.Broken != tt.breaks {
-				t.Errorf("got %q broken, want %q: docs/design.md and docs/faults.md say otherwise", r.Broken, tt.breaks)
+				t.Errorf("got %q broken, want %q: docs/protocol.md and docs/faults.md say otherwise", r.Broken, tt.breaks)
 			}
 		})
 	}
