@@ -44,44 +44,52 @@ func TestAnOperatorLooksAfterEventsThatFailed(t *testing.T) {
 		if no := (*NotQuarantinedError)(nil); !errors.As(err, &no) {
 			t.Errorf("a second release: %v", err)
 		}
-
-		dead := a.DeadLetters("orders", "printer")
-		letters, err := dead.List(ctx, nil)
-		must(t, err)
-		retried, err := dead.Retry(ctx, letters[:1])
-		must(t, err)
-		replayed, err := dead.Replay(ctx, letters[1:2], nil)
-		must(t, err)
-		dropped, err := dead.Drop(ctx, letters[2:3])
-		must(t, err)
-		left, err := dead.List(ctx, &Filter{})
-		must(t, err)
-		newest, err := dead.Newest(ctx)
-		must(t, err)
-		if len(retried) != 1 || len(dropped) != 1 || len(left) != 1 || left[0].Event != "2/4-0" || newest.ID != left[0].ID {
-			t.Errorf("retried %v, dropped %v, left %v, the newest is %v", retried, dropped, left, newest)
-		}
-		if len(replayed) != 1 || replayed[0].ToStream != "orders" || replayed[0].ToPartition != 2 || replayed[0].ToEvent == "" {
-			t.Errorf("replayed %+v", replayed)
-		}
-		if again, err := dead.Retry(ctx, letters[:3]); len(again) != 0 || err != nil {
-			t.Errorf("what is gone was retried: %v, %v", again, err)
-		}
-
-		parked := a.Parked("orders", "printer")
-		events, err := parked.List(ctx, nil)
-		must(t, err)
-		due, err := parked.Retry(ctx, events)
-		must(t, err)
-		if len(events) != 2 || len(due) != 1 || due[0].Event != "2/5-0" { // the other one is due already
-			t.Errorf("parked %+v, made due %+v", events, due)
-		}
-		gone, err := parked.Drop(ctx, events)
-		must(t, err)
-		if events, err = parked.List(ctx, nil); len(gone) != 2 || len(events) != 0 || err != nil {
-			t.Errorf("dropped %v, left %v: %v", gone, events, err)
-		}
+		dropsRetriesAndReplays(t, a)
+		dropsAndRetriesParked(t, a)
 	})
+}
+
+func dropsRetriesAndReplays(t *testing.T, a *Client) {
+	ctx := t.Context()
+	dead := a.DeadLetters("orders", "printer")
+	letters, err := dead.List(ctx, nil)
+	must(t, err)
+	retried, err := dead.Retry(ctx, letters[:1])
+	must(t, err)
+	replayed, err := dead.Replay(ctx, letters[1:2], nil)
+	must(t, err)
+	dropped, err := dead.Drop(ctx, letters[2:3])
+	must(t, err)
+	left, err := dead.List(ctx, &Filter{})
+	must(t, err)
+	newest, err := dead.Newest(ctx)
+	must(t, err)
+	if len(retried) != 1 || len(dropped) != 1 || len(left) != 1 || left[0].Event != "2/4-0" || newest.ID != left[0].ID {
+		t.Errorf("retried %v, dropped %v, left %v, the newest is %v", retried, dropped, left, newest)
+	}
+	if len(replayed) != 1 || replayed[0].ToStream != "orders" || replayed[0].ToPartition != 2 || replayed[0].ToEvent == "" {
+		t.Errorf("replayed %+v", replayed)
+	}
+	if again, err := dead.Retry(ctx, letters[:3]); len(again) != 0 || err != nil {
+		t.Errorf("what is gone was retried: %v, %v", again, err)
+	}
+}
+
+func dropsAndRetriesParked(t *testing.T, a *Client) {
+	ctx := t.Context()
+	parked := a.Parked("orders", "printer")
+	events, err := parked.List(ctx, nil)
+	must(t, err)
+	due, err := parked.Retry(ctx, events)
+	must(t, err)
+	if len(events) != 2 || len(due) != 1 || due[0].Event != "2/5-0" { // the other one is due already
+		t.Errorf("parked %+v, made due %+v", events, due)
+	}
+	gone, err := parked.Drop(ctx, events)
+	must(t, err)
+	if events, err = parked.List(ctx, nil); len(gone) != 2 || len(events) != 0 || err != nil {
+		t.Errorf("dropped %v, left %v: %v", gone, events, err)
+	}
 }
 
 func TestDelayedEventsAreCancelledAndFired(t *testing.T) {
