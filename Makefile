@@ -65,8 +65,8 @@ cross: ## build for linux, darwin and windows; type-check the tests for windows 
 	done
 	GOOS=windows $(GO) vet ./...
 
-# These have leases of a second: on a busy machine they would lapse.
-ALONE := ./internal/test/conformance ./internal/test/cluster ./internal/test/chaos
+# These have leases of some seconds: on a busy machine they would lapse.
+ALONE := ./internal/test/conformance ./internal/test/cluster ./internal/test/chaos ./internal/test/upgrade
 
 # A quarter of a simulation's time is the collection of garbage.
 SIM := GOGC=400 $(GO)
@@ -74,7 +74,7 @@ SIM := GOGC=400 $(GO)
 # Most packages wait for a server half of their time, hence twice as many at once
 # as there are cores here.
 race: ## all tests with the race detector
-	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/test/conformance -e internal/test/cluster -e internal/test/chaos -e internal/test/mutants)
+	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/test/conformance -e internal/test/cluster -e internal/test/chaos -e internal/test/upgrade -e internal/test/mutants)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 1 $(ALONE)
 
 bounds: ## does a worker take more memory than is said? The race detector would

@@ -46,7 +46,7 @@ var floors = [][]string{
 var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier", "internal/test/slow"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
-var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/house", "internal/test/mutants", "internal/test/security", "internal/test/views"}
+var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/house", "internal/test/mutants", "internal/test/security", "internal/test/upgrade", "internal/test/views"}
 
 // dependencies says which packages, or which single files, may import what.
 // Tests may import all of it.
