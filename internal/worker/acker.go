@@ -22,8 +22,8 @@ const (
 // The acker confirms what consumers have done: one XACK per partition and round
 // trip, all partitions in one pipeline. While a round trip is under way, and until
 // ackPause after it began, the next acks gather, so that an ack is sent at once
-// when idle and many go together under load. Who cannot go on for long without them
-// hurries it.
+// when idle and many go together under load. A partition that cannot go on for long
+// without them hurries the acker.
 type acker struct {
 	x      *member
 	wake   chan struct{}
@@ -37,7 +37,7 @@ func newAcker(m *member) *acker {
 	return &acker{x: m, wake: make(chan struct{}, 1), sooner: make(chan struct{}, 1)}
 }
 
-// hurry ends the pause between two rounds: somebody waits for an ack, or soon will.
+// hurry ends the pause between two rounds: a partition waits for an ack, or soon will.
 func (a *acker) hurry() {
 	select {
 	case a.sooner <- struct{}{}:
@@ -94,19 +94,19 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 	var acks []store.Ack
 	var of []*partition
 	for _, p := range work {
-		p.countProcessed()
-		// After the ownership nothing is sent: the entries may be another owner's,
-		// who processes them again.
-		if p.isLost() {
+		p.processed.flush()
+		// After the ownership nothing is sent: another owner may process the entries
+		// again.
+		if p.life.isLost() {
 			continue
 		}
-		if !p.leaseHolds() {
-			// For good: nobody marks these acks again.
-			a.x.lose(p, errLeaseEnded)
+		if !p.lease.holds() {
+			// For good: no goroutine marks these acks again.
+			a.x.releases.lose(p, errLeaseEnded)
 			continue
 		}
 		if ids, removed := p.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
-			p.countProcessed() // also those that were processed since: they may be the last
+			p.processed.flush() // also those that were processed since: they may be the last
 			acks, of = append(acks, store.Ack{Place: p.keys, IDs: ids, Gone: removed}), append(of, p)
 		}
 	}
@@ -126,7 +126,7 @@ func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 		case errors.Is(err, store.ErrFenced):
 			p.buffer.AcksFailed()
 			a.x.count.Fenced.Add(1)
-			a.x.suspect(p)
+			a.x.releases.suspect(p)
 		default:
 			p.buffer.AcksFailed()
 			a.mark(p)

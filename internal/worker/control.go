@@ -119,11 +119,8 @@ func (m *member) hint(h store.Hint) {
 	case store.HintDue:
 		m.w.forwarder.earlier(store.StreamPartition{Stream: m.p.Stream, Partition: h.Partition})
 	case store.HintPoke:
-		m.mu.Lock()
-		p := m.partitions[h.Partition]
-		m.mu.Unlock()
-		if p != nil {
-			p.notify()
+		if p := m.ownerships.at(h.Partition); p != nil {
+			p.source.notify()
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Counters struct {
 	Lost atomic.Int64 // removed from Redis before they were processed
 
 	// Partitions.
-	LostPartitions atomic.Int64 // lost to a lapsed lease or to somebody else
+	LostPartitions atomic.Int64 // lost to a lapsed lease or to another owner
 	Regained       atomic.Int64 // taken over again by the same executor
 	Quarantined    atomic.Int64 // found quarantined, or stopped by a failure
 	Forgotten      atomic.Int64 // of which Redis had forgotten something
@@ -40,6 +40,23 @@ type Counters struct {
 	Trimmed      atomic.Int64 // entries
 	Moved        atomic.Int64 // delayed events that became due
 	TaskFailures atomic.Int64
+}
+
+// A tally gathers what one partition has processed, and adds it to the counter that all
+// partitions of a processor share now and then: adding each event there would have the
+// consumers wait for each other.
+type tally struct {
+	n  atomic.Int64
+	to *atomic.Int64
+}
+
+func (t *tally) add(n int64) { t.n.Add(n) }
+
+// flush adds what was gathered to the counter.
+func (t *tally) flush() {
+	if n := t.n.Swap(0); n > 0 {
+		t.to.Add(n)
+	}
 }
 
 // HandlerBounds and DelayBounds are the upper bounds of the classes of Latencies.
@@ -62,7 +79,7 @@ type Distribution struct {
 	bounds []time.Duration
 	counts []atomic.Int64 // one more: above the last bound
 	sum    atomic.Int64   // ns
-	last   int            // class of the last one, near which the next is likely; of who adds
+	last   int            // class of the last one, near which the next is likely; of the one that adds
 }
 
 func newDistribution(bounds []time.Duration) *Distribution {
@@ -120,7 +137,7 @@ type latencyBook struct {
 	of map[int]*Latencies
 }
 
-// partition returns the latencies of a partition, nil where nobody wants to know.
+// partition returns the latencies of a partition, nil where none are measured.
 func (b *latencyBook) partition(n int) *Latencies {
 	if !b.on {
 		return nil

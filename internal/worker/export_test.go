@@ -16,17 +16,17 @@ import (
 // A Fed is the Source of an ownership without Redis: what it buffers comes from a
 // list of entries, over and over, and its acks are confirmed at once.
 type Fed struct {
-	*partition
+	*partitionSource
 	entries []redisconn.Entry
 	left    int
 	held    int // in the buffer
 }
 
-// noHost is the host of a partition without a member.
+// noHost is the host of a partition without a member, and sends no acks.
 type noHost struct{}
 
-func (noHost) markDirty(*partition)     {}
-func (noHost) flushAcks()               {}
+func (noHost) mark(*partition)          {}
+func (noHost) hurry()                   {}
 func (noHost) leaseEnded(*partition)    {}
 func (noHost) endCause() error          { return errors.New("the source has ended") }
 func (noHost) retake(*partition)        {}
@@ -34,27 +34,25 @@ func (noHost) repeat(*partition, error) {}
 
 // NewFed returns a source that ends after n events. p is its processor.
 func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
-	t := &partition{
-		epoch: 1, log: slog.New(slog.DiscardHandler),
-		host: noHost{}, count: new(Counters), isolation: newCrashIsolation(),
-	}
-	t.life.init()
-	t.lease.Store(math.MaxInt64)
-	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.leaseHoldsAt, MayRun: t.enter})
+	t := &partition{epoch: 1, log: slog.New(slog.DiscardHandler), host: noHost{}, acks: noHost{}, count: new(Counters)}
+	t.init()
+	t.lease.end.Store(math.MaxInt64)
+	t.buffer = prefetch.New(prefetch.Config{Capacity: p.Prefetch, Adaptive: p.Adapt, MaxBytes: p.PrefetchBytes, Committed: "0-0", Live: t.lease.holdsAt, MayRun: t.enter})
 	t.changed, t.opened = func() {}, t.buffer.Signal
-	t.retries = retryqueue.New(retryqueue.Config{Retry: p.Retry, Log: t.log, Counts: &t.count.Counts, Limit: math.MaxInt64})
+	t.source.turn.of = newCrashIsolation()
+	t.source.retries = retryqueue.New(retryqueue.Config{Retry: p.Retry, Log: t.log, Counts: &t.count.Counts, Limit: math.MaxInt64})
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
-	return &Fed{partition: t, entries: entries, left: n}
+	return &Fed{partitionSource: &t.source, entries: entries, left: n}
 }
 
 // Ownership returns the ownership that is fed.
-func (f *Fed) Ownership() Ownership { return f.ownership(f) }
+func (f *Fed) Ownership() Ownership { return f.p.ownership(f) }
 
-// Timed has its iterations measured, as where somebody scrapes them.
+// Timed has its iterations measured, as where metrics are scraped.
 func (f *Fed) Timed() *Fed {
 	book := &latencyBook{on: true, of: map[int]*Latencies{}}
 	book.sync(time.Now().UnixMilli(), monotime.Now(), monotime.Now())
-	f.timing = timing{to: book.partition(0), behind: &book.behind, running: &f.running}
+	f.timing = timing{to: book.partition(0), behind: &book.behind, running: &f.p.running}
 	return f
 }
 
@@ -62,7 +60,7 @@ func (f *Fed) Timed() *Fed {
 // entries are pushed as one read brings at most, and as many acks confirmed.
 func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	f.feed(n)
-	out, err := f.partition.Take(n, within)
+	out, err := f.partitionSource.Take(n, within)
 	f.left, f.held = f.left-len(out), f.held-len(out)
 	return out, err
 }
@@ -72,11 +70,11 @@ func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 	if f.held == 0 { // the IDs come again: no ack may be outstanding
 		f.Ack([]string{done})
 		f.feed(1)
-		entries, _ := f.partition.nextTurn(1, 0)
+		entries, _ := f.partitionSource.nextTurn(1, 0)
 		f.left, f.held = f.left-len(entries), f.held-len(entries)
 		return append(entries, redisconn.Entry{})[0], len(entries) > 0
 	}
-	e, ok := f.partition.Next(done, checked)
+	e, ok := f.partitionSource.Next(done, checked)
 	f.left, f.held = f.left-1, f.held-1
 	return e, ok
 }
@@ -84,14 +82,14 @@ func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 func (f *Fed) feed(n int) {
 	if f.held < n && f.held < f.left {
 		for more := true; more; {
-			f.buffer.TakeAcks(acksPerCommand)
-			_, more = f.buffer.AcksConfirmed()
+			f.p.buffer.TakeAcks(acksPerCommand)
+			_, more = f.p.buffer.AcksConfirmed()
 		}
 		more := f.entries[:min(maxTarget, len(f.entries), f.left-f.held)]
-		f.buffer.Push(more)
+		f.p.buffer.Push(more)
 		f.held += len(more)
 	}
 	if f.left == 0 {
-		f.beginEnd()
+		f.p.beginEnd()
 	}
 }

@@ -340,7 +340,7 @@ func (r *reader) failed(ctx context.Context, set []*partition, err error) error 
 	case errors.Is(err, redisconn.ErrNoGroup):
 		r.f.x.count.Fenced.Add(1)
 		r.finish()
-		return r.f.x.probe(ctx, set, err)
+		return r.f.x.releases.probe(ctx, set, err)
 	}
 	r.finish()
 	return err

@@ -103,7 +103,7 @@ func (r *reader) answered(read bool) {
 		told = r.sight.rests()
 	}
 	if told {
-		r.f.x.refreshSoon()
+		r.f.x.heartbeat.soon()
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *reader) unanswered(ctx context.Context, err error) {
 	case took > lease:
 		m.surprise(fmt.Errorf("%w: %w", errNotReading, err))
 	case took > lease/4 && r.sight.tell():
-		m.refreshSoon()
+		m.heartbeat.soon()
 	}
 }
 
@@ -283,7 +283,7 @@ func (r *reader) recover(ctx context.Context, set []*partition) {
 			return
 		case r.f.x.ctx.Err() != nil && (allLost(set) || r.blind()):
 			for _, p := range set {
-				r.f.x.lose(p, errNotReading)
+				r.f.x.releases.lose(p, errNotReading)
 			}
 			return // nobody reads under this ID any more
 		}
@@ -301,7 +301,7 @@ func within(ctx context.Context, call func(context.Context) error) error {
 
 func allLost(set []*partition) bool {
 	for _, p := range set {
-		if !p.isLost() {
+		if !p.life.isLost() {
 			return false
 		}
 	}

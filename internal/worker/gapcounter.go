@@ -1,41 +1,33 @@
 package worker
 
 import (
-	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// gapCounter are what a heartbeat knows of entries that were removed before they were
+// A gapCounter is what a heartbeat knows of entries that were removed before they were
 // delivered.
 type gapCounter struct {
 	seen    int64  // how many there were, ever
 	counted string // the last position up to which they were counted
 }
 
-// counting asks a refresh to count, where something was delivered since it did.
-func (p *partition) counting(r store.LeaseRequest) store.LeaseRequest {
+// ask has a refresh count, where something was delivered since the last count.
+func (g *gapCounter) ask(p *partition, r store.LeaseRequest) store.LeaseRequest {
 	r.At, r.Count = p.buffer.Delivered()
-	if r.At == p.beat.gaps.counted {
+	if r.At == g.counted {
 		r.At = ""
 	}
 	return r
 }
 
-// countedBy takes in what a refresh counted.
-func (p *partition) countedBy(sent store.LeaseRequest, r store.LeaseResult) {
-	if n := r.Lost - p.beat.gaps.seen; n > 0 {
-		p.beat.gaps.seen = r.Lost
+// take takes in what a refresh counted.
+func (g *gapCounter) take(p *partition, sent store.LeaseRequest, r store.LeaseResult) {
+	if n := r.Lost - g.seen; n > 0 {
+		g.seen = r.Lost
 		p.missed(n)
 	}
 	if r.Counted {
-		p.beat.gaps.counted = sent.At
+		g.counted = sent.At
 		p.buffer.Recount(sent.At, r.Count)
 	}
-}
-
-// missed counts and tells what was lost.
-func (p *partition) missed(n int64) {
-	p.count.Lost.Add(n)
-	committed, _ := p.buffer.Checkpoint()
-	p.log.Error("events lost", "events", n, "committed", committed, "help", help.EventsLost)
 }

@@ -29,16 +29,17 @@ func (e *EventError) Error() string {
 // Unwrap returns the error of the event.
 func (e *EventError) Unwrap() error { return e.Err }
 
-// halted stores at which event the worker halts, for those who look later: the process ends, and
-// its log may be gone. It takes no longer than lastWords, and what cannot be stored by then is not.
-func (p *partition) halted(err error) {
+// halted stores at which event the worker halts, for operators who look later: the process ends,
+// and its log may be gone. It gives up after lastWords.
+func (s *redisStore) halted(err error) {
+	p := s.t
 	var at *EventError
 	if !errors.As(err, &at) || at.Stream != p.keys.Stream || at.Partition != p.keys.Number || !p.leaseValid() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), lastWords)
 	defer cancel()
-	if err := p.parked.i.w.client.Halted(ctx, p.keys, p.claim, p.parked.failure(at.ID, at.Err)); err != nil {
+	if err := s.i.w.client.Halted(ctx, p.keys, p.claim, s.failure(at.ID, at.Err)); err != nil {
 		p.log.Warn("cause of the halt not stored", "err", err)
 	}
 }

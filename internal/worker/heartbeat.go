@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
@@ -11,6 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/prefetch"
+	"github.com/runnel-go/runnel/internal/rules"
 	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -18,16 +20,35 @@ import (
 // forgottenAtOnce bounds one round of acks that got lost.
 const forgottenAtOnce = 1000
 
-// firstHeartbeat makes the heartbeat appear, before the join.
-func (m *member) firstHeartbeat(ctx context.Context) error {
-	retry := outage.New(m.log, "first heartbeat", &m.count.Errors)
+// A heartbeat shows that a member lives, and extends its leases.
+type heartbeat struct {
+	m               *member
+	key, membership string        // of Redis
+	early           chan struct{} // a refresh is wanted before its time
+	seen            []byte        // the membership as the last refresh read it; of run
+
+	mu       sync.Mutex
+	inEffect rules.Generations // as they were last seen in full effect
+}
+
+func newHeartbeat(m *member) *heartbeat {
+	k := m.w.client.Keys()
+	return &heartbeat{
+		m: m, key: k.Beat(m.p.Stream, m.p.Name, m.id), membership: k.Membership(m.p.Stream, m.p.Name),
+		early: make(chan struct{}, 1),
+	}
+}
+
+// first makes the heartbeat appear, before the join.
+func (h *heartbeat) first(ctx context.Context) error {
+	retry := outage.New(h.m.log, "first heartbeat", &h.m.count.Errors)
 	for {
 		sent := monotime.Now()
-		refreshed, err := m.w.client.Refresh(ctx, m.heartbeatRequest(), nil)
+		refreshed, err := h.m.w.client.Refresh(ctx, h.request(), nil)
 		if err == nil {
-			m.latencies.sync(refreshed.Now, sent, monotime.Now())
+			h.m.latencies.sync(refreshed.Now, sent, monotime.Now())
 			retry.Recovered()
-			m.askForgotten(ctx)
+			h.askForgotten(ctx)
 			return nil
 		}
 		retry.Wait(ctx, err)
@@ -37,19 +58,19 @@ func (m *member) firstHeartbeat(ctx context.Context) error {
 	}
 }
 
-// heartbeat refreshes the heartbeat and every lock, three times per expiry, and
+// run refreshes the heartbeat and every lock, three times per expiry, and
 // reads the membership on the way. It goes on while partitions are drained.
-func (m *member) heartbeat(ctx context.Context) {
-	every := m.p.Lease / 3
+func (h *heartbeat) run(ctx context.Context) {
+	every := h.m.p.Lease / 3
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	retry := outage.New(m.log, "refresh", &m.count.Errors)
+	retry := outage.New(h.m.log, "refresh", &h.m.count.Errors)
 	for {
 		for ctx.Err() == nil {
-			partly, err := m.refresh(ctx)
+			partly, err := h.refresh(ctx)
 			if err == nil {
 				retry.Recovered()
-				m.askForgotten(ctx)
+				h.askForgotten(ctx)
 				break
 			}
 			if partly { // a pause here would cost the leases that are well
@@ -60,68 +81,99 @@ func (m *member) heartbeat(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			m.endHeartbeat(ctx)
+			h.end(ctx)
 			return
 		case <-ticker.C:
-		case <-m.early:
+		case <-h.early:
 		}
 	}
 }
 
-// heartbeatRequest is what a refresh writes and reads beside the locks.
-func (m *member) heartbeatRequest() store.Heartbeat {
-	return store.Heartbeat{Key: m.heartbeatKey, Expiry: m.p.Lease, Info: m.heartbeatInfo(), Membership: m.membership}
+// request is what a refresh writes and reads beside the locks.
+func (h *heartbeat) request() store.Heartbeat {
+	return store.Heartbeat{Key: h.key, Expiry: h.m.p.Lease, Info: h.info(), Membership: h.membership}
 }
 
-// refreshSoon asks for a refresh before its time: the heartbeat has something to tell.
-func (m *member) refreshSoon() {
+// info is what the heartbeat tells: which rules are in full effect, and where a
+// function has been running for long.
+func (h *heartbeat) info() store.HeartbeatInfo {
+	known := h.m.w.rules.generations()
+	unread, _ := h.m.fetch.notReading()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	partitions, stuck := h.m.ownerships.all()
+	b := store.HeartbeatInfo{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
+	calm := !stuck
+	now := monotime.Now()
+	for partition, since := range unread {
+		b.NotReading[partition] = time.Now().Add(-time.Duration(now - since))
+	}
+	for _, p := range partitions {
+		held, since := p.held.Load(), p.running.Load()
+		if since == 0 {
+			continue
+		}
+		calm = calm && !held
+		if took := time.Duration(now - since); took > longRunning || p.stuck.Load() {
+			b.Running[p.keys.Number] = time.Now().Add(-took)
+		}
+	}
+	if calm {
+		h.inEffect = known
+	}
+	b.Rules = h.inEffect
+	return b
+}
+
+// soon asks for a refresh before its time: the heartbeat has something to tell.
+func (h *heartbeat) soon() {
 	select {
-	case m.early <- struct{}{}:
+	case h.early <- struct{}{}:
 	default:
 	}
 }
 
-// endHeartbeat deletes the heartbeat, so that no member has to wait for its expiry.
-func (m *member) endHeartbeat(ctx context.Context) {
+// end deletes the heartbeat, so that no member has to wait for its expiry.
+func (h *heartbeat) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := m.w.client.Redis().Del(ctx, m.heartbeatKey).Err(); err != nil {
-		m.log.Debug("heartbeat not deleted", "err", err)
+	if err := h.m.w.client.Redis().Del(ctx, h.key).Err(); err != nil {
+		h.m.log.Debug("heartbeat not deleted", "err", err)
 	}
 }
 
 // refresh is one beat. Of a cluster some nodes may have answered in spite of an error.
-func (m *member) refresh(ctx context.Context) (partly bool, err error) {
-	m.settled()
-	partitions := m.owned()
+func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
+	h.m.settled()
+	partitions := h.m.ownerships.owned()
 	renewals, owed, calm := make([]store.LeaseRequest, len(partitions)), make([]prefetch.Owed, len(partitions)), make([]bool, len(partitions))
 	for n, p := range partitions {
-		renewals[n], owed[n] = p.counting(p.leaseRequest()), p.buffer.Owed()
+		renewals[n], owed[n] = p.beat.gaps.ask(p, p.leaseRequest()), p.buffer.Owed()
 		calm[n], p.beat.stored.calm = p.beat.stored.calm, false
 	}
-	limit := m.p.Lease / 3
-	if m.w.client.Clustered() {
+	limit := h.m.p.Lease / 3
+	if h.m.w.client.Clustered() {
 		limit /= 2 // what answers must not wait for what does not, beat after beat
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(limit, 100*time.Millisecond))
 	defer cancel()
 	// The lease counts from before the request: the server's expiry begins later.
 	sent := monotime.Now()
-	pulse := m.heartbeatRequest()
-	pulse.Seen = m.seen
-	refreshed, failed := m.w.client.Refresh(ctx, pulse, renewals)
+	pulse := h.request()
+	pulse.Seen = h.seen
+	refreshed, failed := h.m.w.client.Refresh(ctx, pulse, renewals)
 	renewed := refreshed.Leases
 	if renewed == nil {
 		return false, failed
 	}
-	m.w.rules.heard(refreshed.Rules)
+	h.m.w.rules.heard(refreshed.Rules)
 	if refreshed.Now > 0 {
-		if step := m.latencies.sync(refreshed.Now, sent, monotime.Now()); step != 0 {
-			m.log.Error("redis clock jumped", "member", m.id, "step", step.Round(time.Second), "help", help.Clock)
+		if step := h.m.latencies.sync(refreshed.Now, sent, monotime.Now()); step != 0 {
+			h.m.log.Error("redis clock jumped", "member", h.m.id, "step", step.Round(time.Second), "help", help.Clock)
 		}
 	}
 	if failed == nil {
-		m.count.Refreshes.Add(1)
+		h.m.count.Refreshes.Add(1)
 	}
 	late := errors.Join(failed, refreshed.Unread)
 	for n, p := range partitions {
@@ -130,39 +182,26 @@ func (m *member) refresh(ctx context.Context) (partly bool, err error) {
 		case store.Unknown: // its lease goes on as it was, and ends
 			continue
 		default:
-			m.judge(p, renewed[n].State)
+			h.m.releases.judge(p, renewed[n].State)
 			continue
 		}
-		p.lease.Store(leaseDeadline(sent, m.p.Lease))
-		p.countedBy(renewals[n], renewed[n])
-		m.wentBack(p, calm[n], renewals[n], renewed[n])
+		p.lease.end.Store(leaseDeadline(sent, h.m.p.Lease))
+		p.beat.gaps.take(p, renewals[n], renewed[n])
+		h.wentBack(p, calm[n], renewals[n], renewed[n])
 		if renewed[n].OperatorVersion != p.beat.notifications {
 			p.beat.notifications = renewed[n].OperatorVersion
-			p.notify()
+			p.source.notify()
 		}
-		m.w.forwarder.heard(p, renewed[n].Due)
-		late = errors.Join(late, m.ackForgotten(ctx, p, renewed[n]), m.recover(ctx, p, owed[n], renewed[n]))
+		h.m.w.forwarder.heard(p, renewed[n].Due)
+		late = errors.Join(late, h.ackForgotten(ctx, p, renewed[n]), h.recover(ctx, p, owed[n], renewed[n]))
 	}
 	if refreshed.Unread == nil {
-		m.seen = refreshed.Membership
-		m.coord.Observe(refreshed.Membership)
+		h.seen = refreshed.Membership
+		h.m.coord.Observe(refreshed.Membership)
 	} else if errors.As(refreshed.Unread, new(*rebalance.UnreadableError)) {
-		m.coord.Unread(refreshed.Unread)
+		h.m.coord.Unread(refreshed.Unread)
 	}
 	return failed != nil || refreshed.Unread != nil, late
-}
-
-// owned are the ownerships to refresh, ending ones too.
-func (m *member) owned() []*partition {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make([]*partition, 0, len(m.partitions))
-	for _, p := range m.partitions {
-		if !p.isLost() {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // ackForgotten acks again what is pending though we have acked it: a failover to a
@@ -171,21 +210,21 @@ func (m *member) owned() []*partition {
 // was parked, or it was appended with an ID that went back, as where two servers took
 // themselves for the master for a moment, and delivered in a reply that is late or
 // lost. Then nothing is acked, and the partition is taken over again.
-func (m *member) ackForgotten(ctx context.Context, p *partition, r store.LeaseResult) error {
+func (h *heartbeat) ackForgotten(ctx context.Context, p *partition, r store.LeaseResult) error {
 	upTo, ok := p.buffer.PendingBelow(r.Lowest)
 	if r.Pending == 0 || !ok || p.life.retaken.Load() {
 		return nil
 	}
-	ids, err := m.w.client.PendingBelow(ctx, p.keys, m.group, upTo, forgottenAtOnce)
+	ids, err := h.m.w.client.PendingBelow(ctx, p.keys, h.m.group, upTo, forgottenAtOnce)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	if !p.buffer.HasAcked(ids) {
-		if !p.isEnding() {
-			m.repeat(p, fmt.Errorf("%s is pending, and not known to be done", ids[0]))
+		if !p.life.isEnding() {
+			h.m.releases.repeat(p, fmt.Errorf("%s is pending, and not known to be done", ids[0]))
 		}
 		return nil
 	}
 	p.log.Info("forgotten acks sent again", "events", len(ids), "event", entryid.EventID(p.keys.Number, ids[0]))
-	return m.w.client.Ack(ctx, m.group, []store.Ack{{Place: p.keys, IDs: ids}})[0]
+	return h.m.w.client.Ack(ctx, h.m.group, []store.Ack{{Place: p.keys, IDs: ids}})[0]
 }

@@ -19,8 +19,8 @@ const (
 )
 
 // A crashIsolation lets suspects of one worker, events that may have ended a process,
-// run one at a time. At its last attempt a suspect does not run beside events either
-// of which nobody knows whether they did: so that the next crash names its cause.
+// run one at a time. At its last attempt a suspect does not run beside events that may
+// have done so either. Then the next crash names its cause.
 //
 //  1. events 1 of partition A and 2 of partition B are in progress when the
 //     process dies; 2 kills it each time;
@@ -34,7 +34,7 @@ type crashIsolation struct {
 	mu      sync.Mutex
 	running map[claimant]claimed
 	waiting map[claimant]isolation
-	timer   *time.Timer // wakes who waits for one that runs for long; nil: none
+	timer   *time.Timer // wakes claimants that wait for one that runs for long; nil: none
 	at      int64       // when, by monotime
 }
 
@@ -42,6 +42,43 @@ type crashIsolation struct {
 type claimant interface {
 	leaseLength() time.Duration // how long its partition stays with a dead worker
 	nudge()                     // it is worth another try; must not block
+}
+
+// A turn is what one partition has claimed of its worker's crashIsolation. One goroutine uses it.
+type turn struct {
+	of   *crashIsolation
+	by   claimant
+	held isolation
+}
+
+// claim reports whether an event of that kind may run.
+func (t *turn) claim(h isolation) bool {
+	if t.held >= h {
+		return true
+	}
+	if !t.of.claim(t.by, h) {
+		return false
+	}
+	t.held = h
+	return true
+}
+
+// letGo gives back what was claimed, when no event of the ownership runs.
+func (t *turn) letGo() {
+	if t.held != notIsolated {
+		t.of.release(t.by)
+		t.held = notIsolated
+	}
+}
+
+// forget ends the wait for what could not be claimed.
+func (t *turn) forget() { t.of.forget(t.by) }
+
+// yield is letGo and forget, for an ownership that does not go on by itself: others need not
+// wait for its turn either.
+func (t *turn) yield() {
+	t.letGo()
+	t.forget()
 }
 
 type claimed struct {

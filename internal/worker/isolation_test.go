@@ -16,19 +16,19 @@ func TestEndOfATenureEndsItsTurn(t *testing.T) {
 	var own *partition
 	p := &Processor{Prefetch: 1, PrefetchBytes: 1}
 	p.Consume = func(context.Context, Ownership) error {
-		want(t, "alone beside another one", own.claimTurn(isolationExclusive), false)
+		want(t, "alone beside another one", own.source.turn.claim(isolationExclusive), false)
 		own.beginEnd()
 		return nil
 	}
-	own = NewFed(p, nil, 0).partition
-	other := NewFed(p, nil, 0).partition
-	other.isolation = own.isolation
+	own = NewFed(p, nil, 0).p
+	other := NewFed(p, nil, 0).p
+	other.source.turn.of = own.source.turn.of
 	own.expiry, other.expiry = time.Minute, time.Minute
-	want(t, "another one that shares", other.claimTurn(isolationShared), true)
+	want(t, "another one that shares", other.source.turn.claim(isolationShared), true)
 	m := &member{executor: &executor{p: p}}
 	m.consume(own, nil)
-	other.letGo()
-	want(t, "it shares again", other.claimTurn(isolationShared), true)
+	other.source.turn.letGo()
+	want(t, "it shares again", other.source.turn.claim(isolationShared), true)
 }
 
 // A testClaimant claims of an alone; woken tells, once, that it was woken.
@@ -66,8 +66,8 @@ func TestSuspectsRunOneAtATime(t *testing.T) {
 }
 
 // What runs for longer than a partition stays with a dead worker is not waited for,
-// and whoever waited is told.
-func TestNobodyWaitsForWhatHangs(t *testing.T) {
+// and the partitions that waited are told.
+func TestNoPartitionWaitsForWhatHangs(t *testing.T) {
 	for _, hangs := range []isolation{isolationShared, isolationTurn, isolationExclusive} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newCrashIsolation()
@@ -93,21 +93,21 @@ func TestNobodyWaitsForWhatHangs(t *testing.T) {
 func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entries := []redisconn.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}
-		own, other := NewFed(&Processor{Prefetch: 1, PrefetchBytes: 100}, nil, 0).partition, newClaimant()
+		own, other := NewFed(&Processor{Prefetch: 1, PrefetchBytes: 100}, nil, 0).p, newClaimant()
 		own.expiry = time.Hour
 		own.buffer.Push(entries)
-		if got, err := own.Take(1, 0); err != nil || len(got) != 1 {
+		if got, err := own.source.Take(1, 0); err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}
-		want(t, "alone", own.claimTurn(isolationExclusive), true)
-		own.Ack([]string{"1-0"})
-		go func() { _, _ = own.Take(1, 0) }()
+		want(t, "alone", own.source.turn.claim(isolationExclusive), true)
+		own.source.Ack([]string{"1-0"})
+		go func() { _, _ = own.source.Take(1, 0) }()
 		synctest.Wait()
-		want(t, "before the ack", own.isolation.claim(other, isolationTurn), false)
+		want(t, "before the ack", own.source.turn.of.claim(other, isolationTurn), false)
 		own.buffer.TakeAcks(1)
 		own.buffer.AcksConfirmed()
 		synctest.Wait()
-		want(t, "then", own.isolation.claim(other, isolationTurn), true)
+		want(t, "then", own.source.turn.of.claim(other, isolationTurn), true)
 		own.beginEnd()
 	})
 }

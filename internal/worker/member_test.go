@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// Regain's word may come late:
+// The word of releaser.regain may come late:
 //
 //  1. the group is gone; regain is about to end the ownership;
 //  2. the membership takes the partition away and gives it back: Release ends the
@@ -33,7 +33,7 @@ func TestRegainsLateWordIsNotAboutTheNextTenure(t *testing.T) {
 			r.t.Fatal(err)
 		}
 		next := r.tenure()
-		m.regain(old, store.GroupGone)
+		m.releases.regain(old, store.GroupGone)
 		time.Sleep(time.Minute)
 		if r.tenure() != next || next == old {
 			r.t.Error("the ownership was replaced")
@@ -57,7 +57,7 @@ func TestReadyDoesNotCountTriesThatWereCalledOff(t *testing.T) {
 			r.t.Fatal("owned by a try that was called off")
 		}
 		r.ready()
-		m.note(r.t.Context(), 0, errors.New("no stream"))
+		m.claims.note(r.t.Context(), 0, errors.New("no stream"))
 		if err := r.w.Ready(); err == nil || !strings.Contains(err.Error(), "partition 0 cannot be taken over: no stream") {
 			r.t.Errorf("ready: %v", err)
 		}

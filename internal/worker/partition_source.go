@@ -3,127 +3,139 @@ package worker
 import (
 	"context"
 	"io"
+	"sync/atomic"
 	"time"
 
+	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// Take is Source.Take: a parked event whose time has come, else new ones.
-func (p *partition) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
-	p.timed()
-	p.loop.share.end()
-	p.leave()
-	if p.loop.turn != notIsolated {
-		p.flush() // else what is done would be blamed for what others begin now; a loss is seen below
-	}
-	p.letGo()
-	for {
-		entries, err := p.nextTurn(n, within)
-		switch {
-		case err != nil:
-			p.yieldTurn()
-			p.running.Store(monotime.Now()) // what stands behind the user's loop
-			return nil, err
-		case len(entries) > 0:
-			p.timing.taken = true
-			return entries, nil
-		}
-		p.leave()
-	}
+// A partitionSource is the Source of the consumer of one ownership. Its fields are the
+// consumer's goroutine's, unless they say otherwise.
+type partitionSource struct {
+	p        *partition
+	given    string // entries up to here were given to an earlier owner
+	retries  *retryqueue.Queue
+	parked   *redisStore
+	timing   timing
+	careful  bool // what comes next may have ended the owner before
+	turn     turn
+	share    share
+	deaths   deaths
+	stale    atomic.Bool   // what is parked has to be read (again); any goroutine's
+	notified chan struct{} // an operator changed something; one token, any goroutine's
 }
 
-// timed notes the end of an iteration.
-func (p *partition) timed() {
-	if p.timing.on() {
-		p.timing.end(monotime.Now())
+// Take is Source.Take: a parked event whose time has come, else new ones.
+func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
+	s.timing.endNow()
+	s.share.end()
+	s.p.leave()
+	if s.turn.held != notIsolated {
+		s.p.flush() // else what is done would be blamed for what others begin now; a loss is seen below
+	}
+	s.turn.letGo()
+	for {
+		entries, err := s.nextTurn(n, within)
+		switch {
+		case err != nil:
+			s.turn.yield()
+			s.p.running.Store(monotime.Now()) // what stands behind the user's loop
+			return nil, err
+		case len(entries) > 0:
+			s.timing.taken = true
+			return entries, nil
+		}
+		s.p.leave()
 	}
 }
 
 // Next is Source.Next.
-func (p *partition) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
-	if p.stale.Load() || p.loop.careful || p.loop.deaths.event != "" || !p.retries.Idle() || p.retries.Most(1) == 0 || p.retries.Runs(done) || !checked && p.held.Load() {
-		p.Ack([]string{done})
+func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
+	if s.stale.Load() || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() {
+		s.Ack([]string{done})
 		return redisconn.Entry{}, false
 	}
 	var now, check int64
-	if checked || p.timing.on() {
+	if checked || s.timing.on() {
 		now = monotime.Now()
-		p.timing.end(now)
-		p.timing.done(done, now)
+		s.timing.end(now)
+		s.timing.done(done, now)
 	}
-	p.letGo()
+	s.turn.letGo()
 	if checked {
 		check = now
 	}
-	p.processed.Add(1)
-	e, ok, tell, hurry := p.buffer.Next(done, check)
+	s.p.processed.add(1)
+	e, ok, tell, hurry := s.p.buffer.Next(done, check)
 	if ok {
-		p.timing.taken, p.timing.given = true, checked
+		s.timing.taken, s.timing.given = true, checked
 	} else {
-		p.leave() // and not before: the next iteration enters where this one left
+		s.p.leave() // and not before: the next iteration enters where this one left
 	}
-	p.tellAcker(tell, hurry)
+	s.tellAcker(tell, hurry)
 	return e, ok
 }
 
 // nextTurn is one try of Take; without entries and error it is time for another one.
-func (p *partition) nextTurn(n int, within time.Duration) ([]redisconn.Entry, error) {
-	if p.stale.Load() && p.stale.Swap(false) {
-		if err := p.retries.Load(); err != nil {
+func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Entry, error) {
+	if s.stale.Load() && s.stale.Swap(false) {
+		if err := s.retries.Load(); err != nil {
 			return nil, err
 		}
 	}
-	if p.retries.Idle() && !p.loop.careful && p.loop.deaths.event == "" {
-		return p.buffer.Await(p.retries.Most(n), within, -1)
+	if s.retries.Idle() && !s.careful && s.deaths.event == "" {
+		return s.p.buffer.Await(s.retries.Most(n), within, -1)
 	}
-	if !p.Live() {
+	if !s.Live() {
 		return nil, io.EOF
 	}
 	now := monotime.Now()
-	if !p.enter(now) {
-		p.yieldTurn()
-		p.doze(-1)
+	if !s.p.enter(now) {
+		s.turn.yield()
+		doze(s.p.buffer.Ready(), -1)
 		return nil, nil
 	}
-	asked, fresh := false, p.loop.share.fresh(now) && !p.retries.Blocked()
-	e, ok, err := p.retries.Next(fresh, func(decides bool) bool {
+	asked, fresh := false, s.share.fresh(now) && !s.retries.Blocked()
+	e, ok, err := s.retries.Next(fresh, func(decides bool) bool {
 		asked = true
 		if decides {
-			return p.claimTurn(isolationExclusive)
+			return s.turn.claim(isolationExclusive)
 		}
-		return p.claimTurn(isolationTurn)
+		return s.turn.claim(isolationTurn)
 	})
 	if err != nil || ok {
-		if p.retries.Retrying() {
-			p.loop.share.begin(now)
+		if s.retries.Retrying() {
+			s.share.begin(now)
 		}
 		return []redisconn.Entry{e}, err
 	}
-	p.leave()
-	p.letGo() // it was for an event that is not there any more
+	s.p.leave()
+	s.turn.letGo() // it was for an event that is not there any more
 	if !asked {
-		p.isolation.forget(p)
+		s.turn.forget()
 	}
-	wait := p.retries.Wait()
-	if p.retries.Blocked() {
-		p.doze(wait)
+	wait := s.retries.Wait()
+	if s.retries.Blocked() {
+		doze(s.p.buffer.Ready(), wait)
 		return nil, nil
 	}
-	n = p.retries.Most(n)
-	if p.loop.careful || p.retries.Looking() || p.loop.deaths.n > 1 && p.loop.deaths.event != "" {
+	n = s.retries.Most(n)
+	if s.careful || s.retries.Looking() || s.deaths.n > 1 && s.deaths.event != "" {
 		n, within = 1, 0
 	}
 	if fresh {
-		wait = p.loop.share.patience(now)
+		wait = s.share.patience(now)
 	}
-	entries, err := p.buffer.Await(n, within, wait)
+	entries, err := s.p.buffer.Await(n, within, wait)
 	if err != nil || len(entries) == 0 {
-		p.loop.share.pass()
+		s.share.pass()
 		return nil, err
 	}
-	return p.admit(entries)
+	return s.admit(entries)
 }
 
 // admit lets entries pass that may be processed now.
@@ -131,134 +143,165 @@ func (p *partition) nextTurn(n int, within time.Duration) ([]redisconn.Entry, er
 // Those that the owner before was given, and did not end cleanly, may have ended
 // its worker. They run with the acks before them confirmed: then the oldest
 // pending entry is the one that runs, should it end this worker too.
-func (p *partition) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
-	p.loop.careful = p.loop.careful && p.repeated(entries[0].ID)
-	if p.loop.careful && !p.flush() {
+func (s *partitionSource) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
+	s.careful = s.careful && s.repeated(entries[0].ID)
+	if s.careful && !s.p.flush() {
 		return nil, io.EOF
 	}
-	ok, err := p.meet(entries[0].ID)
+	ok, err := s.meet(entries[0].ID)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || p.loop.careful && !p.claimTurn(isolationShared) {
-		p.buffer.Untake(entries)
-		p.loop.share.pass()
-		p.leave()
-		p.doze(p.retries.Wait())
+	if !ok || s.careful && !s.turn.claim(isolationShared) {
+		s.p.buffer.Untake(entries)
+		s.share.pass()
+		s.p.leave()
+		doze(s.p.buffer.Ready(), s.retries.Wait())
 		return nil, nil
 	}
-	rest, acks, err := p.retries.Sift(entries)
-	p.finish(acks)
+	rest, acks, err := s.retries.Sift(entries)
+	s.finish(acks)
 	if len(rest) == 0 {
-		p.letGo()
-		p.loop.share.parked(len(entries), monotime.Now())
+		s.turn.letGo()
+		s.share.parked(len(entries), monotime.Now())
 	} else {
-		p.loop.share.iteration()
+		s.share.iteration()
 	}
 	return rest, err
 }
 
-func (p *partition) claimTurn(h isolation) bool {
-	if p.loop.turn >= h {
-		return true
-	}
-	if !p.isolation.claim(p, h) {
-		return false
-	}
-	p.loop.turn = h
-	return true
-}
-
-// letGo gives back what was claimed, when no event of the ownership runs.
-func (p *partition) letGo() {
-	if p.loop.turn != notIsolated {
-		p.isolation.release(p)
-		p.loop.turn = notIsolated
-	}
-}
-
-// yieldTurn is letGo for an ownership that does not go on by itself: others need not wait
-// for its turn either.
-func (p *partition) yieldTurn() {
-	p.letGo()
-	p.isolation.forget(p)
-}
-
 // doze waits until something changes, at most that long; -1 is no bound.
-func (p *partition) doze(most time.Duration) {
+func doze(ready <-chan struct{}, most time.Duration) {
 	if most < 0 {
-		<-p.buffer.Ready()
+		<-ready
 		return
 	}
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
-	case <-p.buffer.Ready():
+	case <-ready:
 	case <-timer.C:
 	}
 }
 
-// Untake gives back the last entries that Take returned: they come again.
-func (p *partition) Untake(entries []redisconn.Entry) { p.buffer.Untake(entries) }
+// Untake is Source.Untake.
+func (s *partitionSource) Untake(entries []redisconn.Entry) { s.p.buffer.Untake(entries) }
+
+// Prior is Source.Prior. It counts entries that an earlier owner was given, each once, except
+// parked ones: their attempts are counted elsewhere, and one may be far ahead of what comes next.
+func (s *partitionSource) Prior(id string) Prior {
+	prior := Prior{Redelivered: s.repeated(id), Attempts: s.retries.Attempts(id)}
+	if s.deaths.decided(id) {
+		prior.Deadly = s.deaths.err()
+	}
+	if prior.Redelivered && !s.retries.Runs(id) && (s.timing.counted == "" || entryid.Compare(id, s.timing.counted) > 0) {
+		s.timing.counted = id
+		s.p.count.Repeated.Add(1)
+	}
+	return prior
+}
+
+// repeated reports whether an earlier owner was given this entry.
+func (s *partitionSource) repeated(id string) bool {
+	return s.given != "" && entryid.Compare(id, s.given) <= 0
+}
+
+// Live is Source.Live.
+func (s *partitionSource) Live() bool { return !s.p.life.isEnding() && s.p.lease.holds() }
+
+// Holds is Source.Holds. Calls may come long after Take: middleware waits between two
+// attempts. If the ownership ends while the partition is paused, the context ends at once:
+// what was taken was not begun, and middleware must not take that for a failure. A paused
+// partition gives back its turn to be alone, so that no other partition waits for it.
+func (s *partitionSource) Holds() bool {
+	claimed := s.turn.held
+	for {
+		now := monotime.Now()
+		if !s.p.enter(now) {
+			s.turn.yield()
+		} else if s.reclaimTurn(claimed) {
+			s.timing.begin()
+			return s.p.leaseValidAt(now)
+		}
+		if s.p.life.isEnding() {
+			s.turn.forget()
+			s.p.cancel(s.p.host.endCause())
+			return false
+		}
+		<-s.p.buffer.Ready()
+		s.share.waited(monotime.Now() - now)
+	}
+}
+
+// reclaimTurn claims what was given back while the partition was paused.
+func (s *partitionSource) reclaimTurn(h isolation) bool {
+	if s.turn.claim(h) {
+		return true
+	}
+	s.p.leave()
+	return false
+}
 
 // Ack is Source.Ack.
-func (p *partition) Ack(ids []string) {
-	p.processed.Add(int64(len(ids)))
-	if p.timing.on() {
+func (s *partitionSource) Ack(ids []string) {
+	s.p.processed.add(int64(len(ids)))
+	if s.timing.on() {
 		now := monotime.Now()
 		for _, id := range ids {
-			p.timing.done(id, now)
+			s.timing.done(id, now)
 		}
 	}
-	if p.retries.Runs(ids[0]) {
-		p.countProcessed()
+	if s.retries.Runs(ids[0]) {
+		s.p.processed.flush()
 		// The error is the end of the ownership, which the next Take tells.
-		_ = p.retries.Done()
+		_ = s.retries.Done()
 		return
 	}
-	p.finish(ids)
+	s.finish(ids)
 }
 
 // finish passes entries that need no more processing to the acker.
-func (p *partition) finish(ids []string) {
+func (s *partitionSource) finish(ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	p.tellAcker(p.buffer.Done(ids))
+	s.tellAcker(s.p.buffer.Done(ids))
 }
 
 // tellAcker passes on what the acker is to be told.
-func (p *partition) tellAcker(tell, hurry bool) {
+func (s *partitionSource) tellAcker(tell, hurry bool) {
 	if tell {
-		p.host.markDirty(p)
+		s.p.acks.mark(s.p)
 	}
 	if hurry {
-		p.host.flushAcks()
-	}
-}
-
-// countProcessed adds what was processed to the worker's counter, which all its
-// partitions share: adding each event there would have the processors wait for each
-// other.
-func (p *partition) countProcessed() {
-	if n := p.processed.Swap(0); n > 0 {
-		p.count.Processed.Add(n)
+		s.p.acks.hurry()
 	}
 }
 
 // Fail is Source.Fail.
-func (p *partition) Fail(ctx context.Context, failures []retryqueue.Failure) error {
-	p.count.Failed.Add(int64(len(failures)))
-	p.timed()
-	p.loop.share.end()
-	p.leave()
-	acks, err := p.retries.Fail(ctx, failures)
-	p.finish(acks)
+func (s *partitionSource) Fail(ctx context.Context, failures []retryqueue.Failure) error {
+	s.p.count.Failed.Add(int64(len(failures)))
+	s.timing.endNow()
+	s.share.end()
+	s.p.leave()
+	acks, err := s.retries.Fail(ctx, failures)
+	s.finish(acks)
 	return err
 }
 
+// Ignored is Source.Ignored.
+func (s *partitionSource) Ignored(ctx context.Context, n int, err error) {
+	s.timing.endNow()
+	if n == 0 { // the function has failed before it asked for an event
+		s.p.leave()
+		s.turn.yield()
+	}
+	s.p.count.Ignored.Add(int64(n))
+	s.p.log.WarnContext(ctx, "error ignored", "events", n, "err", err, "help", help.ErrorIgnored)
+}
+
 // Interrupted is Source.Interrupted.
-func (p *partition) Interrupted() {
+func (s *partitionSource) Interrupted() {
 	// The error is the end of the ownership: then the attempt counts.
-	_ = p.retries.Interrupted()
+	_ = s.retries.Interrupted()
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
-	"github.com/runnel-go/runnel/internal/monotime"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // longRunning is how long an iteration takes before heartbeats tell of it.
@@ -60,41 +58,11 @@ func (g *pauseGate) leave() {
 }
 
 // Stuck reports a function that ignores the end of its Timeout.
-func (p *partition) Stuck(ctx context.Context, event string, after time.Duration, stack string) {
-	if !p.stuck.Swap(true) {
-		p.count.Stuck.Add(1)
+func (s *partitionSource) Stuck(ctx context.Context, event string, after time.Duration, stack string) {
+	if !s.p.stuck.Swap(true) {
+		s.p.count.Stuck.Add(1)
 	}
-	p.log.ErrorContext(ctx, "function is stuck", "op", "timeout",
-		"event", entryid.EventID(p.keys.Number, event), "after", after.Round(time.Millisecond), "stack", stack, "help", help.FunctionStuck)
-	p.changed() // heartbeats tell of it
-}
-
-// heartbeatInfo is what the heartbeat tells: which rules are in full effect, and where a
-// function has been running for long.
-func (m *member) heartbeatInfo() store.HeartbeatInfo {
-	known := m.w.rules.generations()
-	unread, _ := m.fetch.notReading()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := store.HeartbeatInfo{Running: map[int]time.Time{}, NotReading: map[int]time.Time{}}
-	calm := len(m.stuck) == 0
-	now := monotime.Now()
-	for partition, since := range unread {
-		b.NotReading[partition] = time.Now().Add(-time.Duration(now - since))
-	}
-	for _, p := range m.partitions {
-		held, since := p.held.Load(), p.running.Load()
-		if since == 0 {
-			continue
-		}
-		calm = calm && !held
-		if took := time.Duration(now - since); took > longRunning || p.stuck.Load() {
-			b.Running[p.keys.Number] = time.Now().Add(-took)
-		}
-	}
-	if calm {
-		m.inEffect = known
-	}
-	b.Rules = m.inEffect
-	return b
+	s.p.log.ErrorContext(ctx, "function is stuck", "op", "timeout",
+		"event", entryid.EventID(s.p.keys.Number, event), "after", after.Round(time.Millisecond), "stack", stack, "help", help.FunctionStuck)
+	s.p.changed() // heartbeats tell of it
 }

@@ -11,47 +11,47 @@ import (
 
 // Quarantine is Source.Quarantine. It is stored before the partition can move, so
 // that it holds for every later owner.
-func (p *partition) Quarantine(ctx context.Context, event string, err error) {
-	p.timed()
-	p.leave()
-	p.yieldTurn()
-	p.count.Quarantined.Add(1)
-	p.log.ErrorContext(ctx, "partition quarantined", "event", entryid.EventID(p.keys.Number, event), "err", err, "help", help.Quarantine)
+func (s *partitionSource) Quarantine(ctx context.Context, event string, err error) {
+	s.timing.endNow()
+	s.p.leave()
+	s.turn.yield()
+	s.p.count.Quarantined.Add(1)
+	s.p.log.ErrorContext(ctx, "partition quarantined", "event", entryid.EventID(s.p.keys.Number, event), "err", err, "help", help.Quarantine)
 	// An error is the end of the ownership, by a loss: then the next owner meets the
 	// same event.
-	if p.decided(event) { // after a resume it is tried again
-		_ = p.parked.beginSuspect("")
+	if s.deaths.decided(event) { // after a resume it is tried again
+		_ = s.parked.beginSuspect("")
 	}
-	_ = p.parked.quarantine(p.parked.failure(event, err))
-	p.standStill()
+	_ = s.parked.quarantine(s.parked.failure(event, err))
+	s.standStill()
 }
 
-// standStill waits until the ownership ends. It sees to it that it does when the
-// quarantine is over: the partition is then taken over again, from where it stood.
-func (p *partition) standStill() {
+// standStill waits until the ownership ends. When the quarantine is over, standStill ends the
+// ownership itself: the partition is then taken over again, from where it stood.
+func (s *partitionSource) standStill() {
 	for {
 		select {
-		case <-p.life.ending:
+		case <-s.p.life.ending:
 			return
-		case <-p.notified:
+		case <-s.notified:
 		}
-		if p.parked.resumed() {
-			p.log.Info("quarantine released")
-			p.host.retake(p)
-			<-p.life.ending
+		if s.parked.resumed() {
+			s.p.log.Info("quarantine released")
+			s.p.host.retake(s.p)
+			<-s.p.life.ending
 			return
 		}
 	}
 }
 
-// notify tells that an operator changed something about the partition.
-func (p *partition) notify() {
-	p.stale.Store(true)
+// notify tells that an operator changed something about the partition. Any goroutine may call it.
+func (s *partitionSource) notify() {
+	s.stale.Store(true)
 	select {
-	case p.notified <- struct{}{}:
+	case s.notified <- struct{}{}:
 	default:
 	}
-	p.buffer.Interrupt()
+	s.p.buffer.Interrupt()
 }
 
 // failure is what is stored of an event that stopped something here.

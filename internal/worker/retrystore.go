@@ -105,7 +105,7 @@ func (s *redisStore) moved(ids []string) {
 // under one ownership. io.EOF: the ownership is over, or the function's grace.
 func (s *redisStore) persist(call func(ctx context.Context) error) error {
 	ctx := s.t.ctx
-	if ctx.Err() != nil && !s.t.isLost() {
+	if ctx.Err() != nil && !s.t.life.isLost() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()
@@ -119,22 +119,23 @@ func (s *redisStore) persist(call func(ctx context.Context) error) error {
 			return err
 		case errors.Is(err, store.ErrFenced):
 			// The error is that nothing could be found out; then it goes on.
-			_ = s.i.probe(ctx, []*partition{s.t}, err)
+			_ = s.i.releases.probe(ctx, []*partition{s.t}, err)
 		}
 		retry.Wait(ctx, err)
 	}
 	return io.EOF
 }
 
-// restore gives an ownership what it needs to know of parked events and quarantines.
-func (m *member) restore(p *partition, pos store.Takeover) {
-	p.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
-	p.retries = retryqueue.New(retryqueue.Config{
-		Retry: m.p.Retry, Store: p.parked, Key: m.p.Key, Limit: m.p.MaxLen,
+// restore takes in what Redis knows of parked events and of events that have ended owners.
+func (s *partitionSource) restore(m *member, pos store.Takeover) {
+	p := s.p
+	s.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}
+	s.retries = retryqueue.New(retryqueue.Config{
+		Retry: m.p.Retry, Store: s.parked, Key: m.p.Key, Limit: m.p.MaxLen,
 		Partition: p.keys.Number, Epoch: p.epoch, Suspect: pos.Suspect, Deaths: pos.Deaths, Skip: pos.Skip, SetAside: pos.SetAside, Log: p.log, Counts: &p.count.Counts,
 	})
-	p.stale.Store(pos.Parked > 0)
-	p.loop.deaths = deaths{event: pos.Suspect, n: pos.Deaths}
-	p.loop.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
-	p.notified, p.beat.notifications = make(chan struct{}, 1), pos.OperatorVersion
+	s.stale.Store(pos.Parked > 0)
+	s.deaths = deaths{attempts: s.retries.MaxAttempts(), event: pos.Suspect, n: pos.Deaths}
+	s.careful = (m.p.Retry != nil || pos.Deaths > 1) && pos.Crashed && entryid.Compare(pos.Delivered, pos.Committed) > 0
+	s.notified = make(chan struct{}, 1)
 }

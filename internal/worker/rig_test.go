@@ -87,8 +87,8 @@ func (r *rig) ends(result <-chan error) {
 			return
 		case <-time.After(patience):
 			r.t.Error("Run hangs")
-			for _, p := range r.x().owned() {
-				r.x().lose(p, errors.New("the test is over"))
+			for _, p := range r.x().ownerships.owned() {
+				r.x().releases.lose(p, errors.New("the test is over"))
 			}
 		}
 	}
@@ -97,10 +97,7 @@ func (r *rig) ends(result <-chan error) {
 func (r *rig) x() *member { return r.w.executors[0].member() }
 
 func (r *rig) tenure() *partition {
-	m := r.x()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.partitions[0]
+	return r.x().ownerships.at(0)
 }
 
 func (r *rig) add(numbers ...int) {

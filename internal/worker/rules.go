@@ -162,7 +162,7 @@ func (k *rulesKeeper) apply() time.Duration {
 		k.known.Store(&known)
 		for _, x := range k.w.executors {
 			if m := x.member(); m != nil {
-				m.refreshSoon()
+				m.heartbeat.soon()
 			}
 		}
 	}

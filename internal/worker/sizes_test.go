@@ -148,7 +148,7 @@ func held(w *Worker) (n int, bytes int64) {
 	if m == nil {
 		return 0, 0
 	}
-	for _, p := range m.owned() {
+	for _, p := range m.ownerships.owned() {
 		waiting, size, _ := p.buffer.Held()
 		n, bytes = n+waiting, bytes+size
 	}

@@ -58,8 +58,8 @@ func (x *executor) stats() ProcessorStats {
 	state := m.coord.State()
 	s.Joined, s.Generation, s.Members, s.Assigned = state.Joined, state.Generation, state.Members, state.Assigned
 	now := monotime.Now()
-	for _, p := range m.owned() {
-		if p.leaseHoldsAt(now) {
+	for _, p := range m.ownerships.owned() {
+		if p.lease.holdsAt(now) {
 			s.Owned = append(s.Owned, p.keys.Number)
 		}
 		if p.running.Load() != 0 {

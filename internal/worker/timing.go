@@ -3,15 +3,16 @@ package worker
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// A timing measures the iterations of one partition's function, for whoever wants to
-// know: how long each takes, and how old events are when they are done. It belongs
-// to the consumer.
+// A timing measures the iterations of one partition's function: how long each takes, and
+// how old events are when they are done. The consumer's goroutine uses it.
 type timing struct {
-	to      *Latencies    // nil: nobody wants to know
+	to      *Latencies    // nil: nothing is measured
 	behind  *atomic.Int64 // see latencyBook
-	running *atomic.Int64 // see gate
+	running *atomic.Int64 // see pauseGate
 	taken   bool          // there are events for the function
 	given   bool          // it has them
 	counted string        // up to this ID repeated events were counted
@@ -32,6 +33,13 @@ func (t *timing) end(now int64) {
 	}
 	if since := t.running.Load(); since != 0 {
 		t.to.Handler.add(time.Duration(now - since))
+	}
+}
+
+// endNow is end at the present time.
+func (t *timing) endNow() {
+	if t.on() {
+		t.end(monotime.Now())
 	}
 }
 

@@ -70,7 +70,7 @@ func (t *trimmer) take() []*partition {
 	var out []*partition
 	for p := range t.dirty {
 		p.trimmable.Store(false)
-		if !p.isLost() {
+		if !p.life.isLost() {
 			out = append(out, p)
 		}
 	}

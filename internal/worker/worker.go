@@ -4,12 +4,17 @@
 //	worker        starts everything, stops everything
 //	executor      one per processor: one member after the other
 //	member        an executor under one ID: acquires partitions, owns them, loses them
-//	partition     one ownership of one partition; _source is what its consumer takes from,
-//	              _release its end, _recover and _forgotten what Redis has lost of it
+//	claims        tries to acquire whose outcome is open
+//	ownerships    what a member owns
+//	releaser      the end of ownerships: releases, losses, takeovers of what the member may keep
+//	heartbeat     extends leases, three times per lease; _recover and _forgotten what Redis has
+//	              lost of a partition
+//	partition     one ownership of one partition; _source is what its consumer takes from
+//	lease         until when a partition is ours, and the loss of those that end
+//	lifecycle     how far the end of an ownership has come
 //	fetcher       XREADGROUP for many partitions at once; _next what is read, _assign by which
 //	              connection, _failing what happens when reads fail
 //	acker         XACK for many partitions at once
-//	heartbeat     leases, three times per lease; leasetimer those that ended without one
 //	retrystore    where parked events are stored; share divides a partition with them
 //	isolation     one suspect at a time; deaths which event has ended owners
 //	quarantine    partitions that an operator has to resume
@@ -303,12 +308,8 @@ func (x *executor) ready() error {
 	case s.Err != nil:
 		return s.Err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, p := range s.Assigned {
-		if err := m.broken[p]; err != nil {
-			return fmt.Errorf("partition %d cannot be taken over: %w", p, err)
-		}
+	if err := m.claims.err(s.Assigned); err != nil {
+		return err
 	}
 	if !s.Settled() {
 		return fmt.Errorf("owns partitions %s of the assigned %s", rebalance.Ranges(s.Owned), rebalance.Ranges(s.Assigned))

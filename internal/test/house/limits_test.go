@@ -33,8 +33,6 @@ var larger = map[string]struct {
 	"internal/keymigrate.Mover":     {45, 0, "counting, copying, renaming, state"},
 	"internal/redisconn.Conn":       {33, 0, "one server, Sentinel and Cluster"},
 	"internal/test/history.checker": {30, 0, "one method for each rule"},
-	"internal/worker.member":        {50, 0, "acquires, refreshes, releases"},
-	"internal/worker.partition":     {49, 0, "source of its consumer, lease and end"},
 }
 
 func TestTypesHaveFewMembers(t *testing.T) {

@@ -60,7 +60,7 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "the lease is looked at before each delivery", load: plainLoad, faults: "stop", want: history.ClassOwner,
-		edits: []edit{{"internal/worker/partition.go", "return now < p.lease.Load()", "return true || now < p.lease.Load()"}},
+		edits: []edit{{"internal/worker/lease.go", "return now < l.end.Load()", "return true || now < l.end.Load()"}},
 	},
 	{
 		rule: "our history is read before anything new", load: plainLoad, faults: "cut,held-replies,half-open", want: history.ClassLoss,
@@ -76,11 +76,11 @@ var chaosMutants = []chaosMutant{
 	},
 	{
 		rule: "acks are confirmed before the lock is released", load: plainLoad, faults: "term,join", want: history.ClassRepeat,
-		edits: []edit{{"internal/worker/partition_release.go", "case quiet && p.flush():", "case quiet:"}},
+		edits: []edit{{"internal/worker/releaser.go", "case quiet && p.flush():", "case quiet:"}},
 	},
 	{
 		rule: "a new owner reads the rules before its first event", load: deliveryLoad, faults: "term,join,kill", want: history.ClassHold,
-		edits: []edit{{"internal/worker/member.go", "	p.held.Store(true) // until", "	// until"}},
+		edits: []edit{{"internal/worker/partition.go", "	p.held.Store(true) // until", "	// until"}},
 	},
 	{
 		rule: "an attempt counts before it is made", load: deliveryLoad, faults: "kill,term", bad: "2000", want: history.ClassAttempts,

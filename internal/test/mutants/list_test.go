@@ -134,18 +134,18 @@ var mutants = []mutant{
 		"TestEntryGone",
 	},
 	{
-		"acks are confirmed before the lock is released", "internal/worker/partition_release.go",
+		"acks are confirmed before the lock is released", "internal/worker/releaser.go",
 		"case quiet && p.flush():", "case quiet:",
 		"TestAcksBeforeRelease",
 	},
 	{
 		"after its tenure no ack is sent", "internal/worker/acker.go",
-		"		if p.isLost() {\n			continue", "		if false {\n			continue",
+		"		if p.life.isLost() {\n			continue", "		if false {\n			continue",
 		"TestAckOfEarlierTenure",
 	},
 	{
-		"a lost group ends only its partition", "internal/worker/partition_release.go",
-		"found = m.judge(p, states[n]) || found", "found = m.judge(p, min(states[n], store.GroupGone)) || found",
+		"a lost group ends only its partition", "internal/worker/releaser.go",
+		"found = r.judge(p, states[n]) || found", "found = r.judge(p, min(states[n], store.GroupGone)) || found",
 		"TestOneGroupOfManyDestroyed",
 	},
 	{
@@ -159,8 +159,8 @@ var mutants = []mutant{
 		"TestGroupDestroyedInHandover/before_the_takeover",
 	},
 	{
-		"a group that is gone is taken over again", "internal/worker/partition_release.go",
-		"			m.coord.Lost(p.keys.Number)\n", "",
+		"a group that is gone is taken over again", "internal/worker/releaser.go",
+		"			r.m.coord.Lost(p.keys.Number)\n", "",
 		"TestGroupDestroyedInHandover/after_the_takeover",
 	},
 	{
@@ -180,22 +180,22 @@ var mutants = []mutant{
 	},
 	{
 		"every heartbeat reads the membership", "internal/worker/heartbeat.go",
-		"		m.coord.Observe(refreshed.Membership)\n", "		_ = refreshed.Membership\n",
+		"		h.m.coord.Observe(refreshed.Membership)\n", "		_ = refreshed.Membership\n",
 		"TestHeartbeatLost",
 	},
 	{
 		"the lease counts from before the request", "internal/worker/heartbeat.go",
-		"p.lease.Store(leaseDeadline(sent, m.p.Lease))", "p.lease.Store(leaseDeadline(max(sent, monotime.Now()), m.p.Lease))",
+		"p.lease.end.Store(leaseDeadline(sent, h.m.p.Lease))", "p.lease.end.Store(leaseDeadline(max(sent, monotime.Now()), h.m.p.Lease))",
 		"TestLeaseEndsBeforeTheLock",
 	},
 	{
-		"the lease is looked at before each delivery", "internal/worker/partition.go",
-		"return now < p.lease.Load()", "return true || now < p.lease.Load()",
+		"the lease is looked at before each delivery", "internal/worker/lease.go",
+		"return now < l.end.Load()", "return true || now < l.end.Load()",
 		"TestStoppedOwnerBeginsNothing",
 	},
 	{
 		"the function is told when the lease ends", "internal/worker/member.go",
-		"	serving.Go(func() { m.watchLeases(services) })\n", "",
+		"	serving.Go(func() { m.leases.run(services) })\n", "",
 		"TestContextEndsWithTheLease",
 	},
 	{
@@ -204,18 +204,18 @@ var mutants = []mutant{
 		"TestLostLockIsNotTakenAgain",
 	},
 	{
-		"a surprise ends the executor ID", "internal/worker/member.go",
-		"	m.surprise(fmt.Errorf(\"partition %d: %w\", p.keys.Number, err))\n", "",
+		"a surprise ends the executor ID", "internal/worker/releaser.go",
+		"	r.m.surprise(fmt.Errorf(\"partition %d: %w\", p.keys.Number, err))\n", "",
 		"TestLostLockIsNotTakenAgain",
 	},
 	{
-		"a draining partition is refreshed", "internal/worker/heartbeat.go",
-		"if !p.isLost() {", "if p.Live() {",
+		"a draining partition is refreshed", "internal/worker/ownerships.go",
+		"if !p.life.isLost() {", "if p.source.Live() {",
 		"TestSlowReleaseKeepsItsLease",
 	},
 	{
 		"acks that a failover forgot are sent again", "internal/worker/heartbeat.go",
-		"m.ackForgotten(ctx, p, renewed[n]), ", "",
+		"h.ackForgotten(ctx, p, renewed[n]), ", "",
 		"TestReplicaBehindByAcks",
 	},
 	{
@@ -229,8 +229,8 @@ var mutants = []mutant{
 		"TestAnIDBelowThePosition/late",
 	},
 	{
-		"a tenure keeps its number until its outcome is known", "internal/worker/member.go",
-		"		m.openClaims[partition] = t\n", "",
+		"a tenure keeps its number until its outcome is known", "internal/worker/claims.go",
+		"		c.open[partition] = t\n", "",
 		"TestBrokenRequests/lock_1_close_after",
 	},
 	{
@@ -245,11 +245,11 @@ var mutants = []mutant{
 	},
 	{
 		"a refresh finds what nobody was told", "internal/worker/heartbeat.go",
-		"		m.w.forwarder.heard(p, renewed[n].Due)\n", "",
+		"		h.m.w.forwarder.heard(p, renewed[n].Due)\n", "",
 		"TestLostHintOfADelay/redis",
 	},
 	{
-		"a new owner reads the rules before its first event", "internal/worker/member.go",
+		"a new owner reads the rules before its first event", "internal/worker/partition.go",
 		"	p.held.Store(true) // until", "	// until",
 		"TestRulesHoldWhileTheyCannotBeRead",
 	},

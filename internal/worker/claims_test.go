@@ -13,14 +13,14 @@ func TestALateTakeoverLeavesNoLock(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		t := r.t
 		m := r.x()
-		place, number := m.w.client.Partition("s", "p", 5), m.claim(5)
+		place, number := m.w.client.Partition("s", "p", 5), m.claims.of(5)
 		if err := m.w.client.Lock(t.Context(), place, number, 10*time.Second, 0); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := m.w.client.Takeover(t.Context(), place, number, "", 0); err != nil {
 			t.Fatal(err)
 		}
-		want(t, "the ownership of the next try", m.claim(5), number)
+		want(t, "the ownership of the next try", m.claims.of(5), number)
 		if err := m.Release(t.Context(), 5); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestALateTakeoverLeavesNoLock(t *testing.T) {
 		if err := m.w.client.Lock(t.Context(), place, next, 10*time.Second, 0); err != nil {
 			t.Errorf("the next owner: %v", err)
 		}
-		want(t, "the ownership of a later try is another one", m.claim(5) != number, true)
+		want(t, "the ownership of a later try is another one", m.claims.of(5) != number, true)
 		if err := m.Release(t.Context(), 7); err != nil {
 			t.Errorf("a partition that was never tried: %v", err)
 		}

@@ -14,13 +14,13 @@ import (
 //
 //  1. no refresh got through; the consumer asks for more and is told the end;
 //  2. a late refresh is answered: the lease holds again;
-//  3. the watcher finds nothing wrong, and nobody processes the partition.
+//  3. the watcher finds nothing wrong, and no consumer processes the partition.
 func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
 		synctest.Wait()
 		old := r.tenure()
-		lease := old.lease.Swap(monotime.Now() - 1)
+		lease := old.lease.end.Swap(monotime.Now() - 1)
 		r.add(2)
 		synctest.Wait()
 		select {
@@ -28,8 +28,8 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 		default:
 			r.t.Fatal("the consumer goes on without a lease")
 		}
-		old.lease.Store(lease)
-		if !old.isLost() {
+		old.lease.end.Store(lease)
+		if !old.life.isLost() {
 			r.t.Error("the ownership goes on without a consumer")
 		}
 		time.Sleep(time.Minute)
@@ -57,12 +57,12 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 		}
 		expired = true
 		old := r.tenure()
-		lease := old.lease.Swap(monotime.Now() - 1)
+		lease := old.lease.end.Swap(monotime.Now() - 1)
 		// What Ack does behind us, with the acker before the refresh.
 		old.buffer.Done([]string{old.buffer.Owed().Taken})
 		_ = r.x().acks.one.send(context.Background(), []*partition{old})
-		old.lease.Store(lease)
-		if !old.isLost() {
+		old.lease.end.Store(lease)
+		if !old.life.isLost() {
 			r.t.Error("the ownership goes on with an ack that is never sent")
 		}
 	}, func(r *rig) {
@@ -76,7 +76,7 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 }
 
 // The acker may be told of an ownership once more than there is to ack, and look at it
-// after its release, when nobody refreshes its lease any more.
+// after its release, when no heartbeat refreshes its lease any more.
 func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
@@ -85,7 +85,7 @@ func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 		if err := errors.Join(m.Release(r.t.Context(), 0), m.Acquire(r.t.Context(), 0, 0)); err != nil {
 			r.t.Fatal(err)
 		}
-		old.lease.Store(monotime.Now() - 1)
+		old.lease.end.Store(monotime.Now() - 1)
 		m.acks.mark(old)
 		time.Sleep(time.Minute)
 		if lost := r.w.executors[0].count.LostPartitions.Load(); lost != 0 || r.x() != m {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/help"
@@ -22,22 +21,10 @@ const (
 	waitingAfter = 300 * time.Millisecond
 )
 
-// Release hands a partition over; see rebalance.Owner. It blocks until the
-// user's function returns, however long that takes, unless the member ends.
-func (m *member) Release(_ context.Context, partition int) error {
-	m.mu.Lock()
-	p, number := m.partitions[partition], m.openClaims[partition]
-	m.leaving[partition] = true
-	m.mu.Unlock()
-	switch {
-	case p != nil:
-		m.end(p)
-	case number.Number != 0: // of a try that led to nothing, and may have left a lock
-		m.undo(m.w.client.Partition(m.p.Stream, m.p.Name, partition), number)
-		m.unclaim(partition)
-	}
-	return nil
-}
+// A releaser ends the ownerships of a member: it releases their locks, finds out which of them
+// are lost, and takes over again those that the member may keep. Its methods may be called
+// concurrently. A releaser is the host of the member's partitions.
+type releaser struct{ m *member }
 
 // end ends an ownership, once; further calls wait until it has. The order matters:
 //
@@ -49,37 +36,33 @@ func (m *member) Release(_ context.Context, partition int) error {
 //  4. its acks are confirmed, for after the release they would be void;
 //  5. the lock is released, under this ownership's value: a late release of this
 //     ownership cannot touch a later one.
-func (m *member) end(p *partition) {
+func (r *releaser) end(p *partition) {
 	p.life.endIt.Do(func() {
 		p.beginEnd()
-		p.log.Debug("partition is being released", "member", m.id)
-		m.w.forwarder.remove(p)
-		quiet := m.fetch.remove(p)
-		returned := m.awaitConsumer(p)
+		p.log.Debug("partition is being released", "member", r.m.id)
+		r.m.w.forwarder.remove(p)
+		quiet := r.m.fetch.remove(p)
+		returned := r.awaitConsumer(p)
 		switch {
 		case !returned:
 			// It may still write somewhere: the lock keeps others out until it
 			// expires.
-			m.addStuck(p)
+			r.m.ownerships.addStuck(p)
 		case quiet && p.flush():
-			m.unlock(p)
+			r.unlock(p)
 		default:
 			if p.life.groupGone.Load() {
-				m.saveCommitted(p)
+				r.saveCommitted(p)
 			}
-			m.undo(p.keys, p.claim)
+			r.m.undo(p.keys, p.claim)
 		}
-		m.mu.Lock()
-		if m.partitions[p.keys.Number] == p {
-			delete(m.partitions, p.keys.Number)
-		}
-		m.mu.Unlock()
-		m.w.rules.dismiss(p)
+		r.m.ownerships.remove(p)
+		r.m.w.rules.dismiss(p)
 		close(p.life.ended)
 		if returned {
-			m.logBatch.note(slog.LevelInfo, released, p.keys.Number, nil)
+			r.m.logBatch.note(slog.LevelInfo, released, p.keys.Number, nil)
 		} else {
-			m.logBatch.note(slog.LevelError, abandoned, p.keys.Number, nil)
+			r.m.logBatch.note(slog.LevelError, abandoned, p.keys.Number, nil)
 		}
 	})
 }
@@ -87,19 +70,19 @@ func (m *member) end(p *partition) {
 // awaitConsumer waits until the consumer has returned. After Grace its context
 // ends. Then it goes on waiting while the member lives, and reports; when
 // the member ends, it gives up after a second more.
-func (m *member) awaitConsumer(p *partition) (returned bool) {
-	grace := time.NewTimer(m.p.Grace)
+func (r *releaser) awaitConsumer(p *partition) (returned bool) {
+	grace := time.NewTimer(r.m.p.Grace)
 	defer grace.Stop()
-	defer time.AfterFunc(waitingAfter, func() { m.tellWaiting(p) }).Stop()
+	defer time.AfterFunc(waitingAfter, func() { r.tellWaiting(p) }).Stop()
 	select {
 	case <-p.life.finished:
 		return true
 	case <-grace.C:
 	}
-	p.cancel(m.endCause())
+	p.cancel(r.endCause())
 	late := time.NewTimer(stuckPatience)
 	defer late.Stop()
-	ended := m.ctx.Done()
+	ended := r.m.ctx.Done()
 	for reported := false; ; {
 		select {
 		case <-p.life.finished:
@@ -113,7 +96,7 @@ func (m *member) awaitConsumer(p *partition) (returned bool) {
 			}
 			if !reported {
 				reported = true
-				m.count.Stuck.Add(1)
+				r.m.count.Stuck.Add(1)
 			}
 			p.log.Error("function is stuck", "op", "release", "after", time.Duration(monotime.Now()-p.running.Load()).Round(time.Second), "help", help.FunctionStuck)
 			late.Reset(time.Minute)
@@ -122,15 +105,15 @@ func (m *member) awaitConsumer(p *partition) (returned bool) {
 }
 
 // tellWaiting says at shutdown whose function the worker waits for.
-func (m *member) tellWaiting(p *partition) {
-	if m.w.stopping() {
-		m.logBatch.add(entry{level: slog.LevelInfo, what: waiting, partition: p.keys.Number, since: p.running.Load(), grace: m.p.Grace})
+func (r *releaser) tellWaiting(p *partition) {
+	if r.m.w.stopping() {
+		r.m.logBatch.add(entry{level: slog.LevelInfo, what: waiting, partition: p.keys.Number, since: p.running.Load(), grace: r.m.p.Grace})
 	}
 }
 
 // endCause is why a partition is given up.
-func (m *member) endCause() error {
-	if m.w.stopping() {
+func (r *releaser) endCause() error {
+	if r.m.w.stopping() {
 		return ErrShutdown
 	}
 	return ErrReleased
@@ -138,29 +121,29 @@ func (m *member) endCause() error {
 
 // saveCommitted stores how far we have come, where our group does not say so any
 // more. If it does not work, what was done since the last refresh is repeated.
-func (m *member) saveCommitted(p *partition) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), time.Second)
+func (r *releaser) saveCommitted(p *partition) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.m.ctx), time.Second)
 	defer cancel()
-	_, err := m.w.client.Refresh(ctx, m.heartbeatRequest(), []store.LeaseRequest{p.leaseRequest()})
+	_, err := r.m.w.client.Refresh(ctx, r.m.heartbeat.request(), []store.LeaseRequest{p.leaseRequest()})
 	if err != nil {
 		p.log.Warn("position not stored", "err", err)
 	}
 }
 
 // unlock releases the lock while the lease holds; then it expires by itself.
-func (m *member) unlock(p *partition) {
+func (r *releaser) unlock(p *partition) {
 	p.life.freeing.Store(true)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), max(0, time.Duration(p.lease.Load()-monotime.Now())))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.m.ctx), max(0, time.Duration(p.lease.end.Load()-monotime.Now())))
 	defer cancel()
 	retry := outage.New(p.log, "release of the lock", &p.count.Errors)
 	for {
-		held, err := m.w.client.Release(ctx, p.leaseRequest())
+		held, err := r.m.w.client.Release(ctx, p.leaseRequest())
 		if err == nil && !held { // as where Redis has forgotten the membership, too
-			m.takeOut(p)
+			r.takeOut(p)
 		}
 		if err == nil || ctx.Err() != nil || !redisconn.Unavailable(err) {
 			if err != nil {
-				m.logBatch.note(slog.LevelWarn, notReleased, p.keys.Number, err)
+				r.m.logBatch.note(slog.LevelWarn, notReleased, p.keys.Number, err)
 			}
 			return
 		}
@@ -168,34 +151,43 @@ func (m *member) unlock(p *partition) {
 	}
 }
 
-func (m *member) addStuck(p *partition) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.stuck = append(m.stuck, p.keys.Number)
+// leaseEnded loses an ownership whose lease is over.
+func (r *releaser) leaseEnded(p *partition) { r.lose(p, errLeaseEnded) }
+
+// lose ends an ownership that may have another owner, and the member with it. One
+// that has ended holds nothing that could be lost.
+func (r *releaser) lose(p *partition, err error) {
+	if p.life.hasEnded() || !p.lose() {
+		return
+	}
+	r.m.count.LostPartitions.Add(1)
+	r.takeOut(p)
+	r.m.logBatch.note(slog.LevelWarn, lost, p.keys.Number, err)
+	r.m.surprise(fmt.Errorf("partition %d: %w", p.keys.Number, err))
 }
 
-func (m *member) stuckPartitions() []int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	slices.Sort(m.stuck)
-	return m.stuck
+// takeOut notes what was known of a partition that was lost, or of whose events Redis knows
+// something else.
+func (r *releaser) takeOut(p *partition) {
+	given, _ := p.buffer.Delivered()
+	r.m.history.parts(store.Known{Place: p.keys, Group: r.m.group, Epoch: p.epoch, Given: given})
 }
 
 // suspect looks at one ownership whose group did not answer an ack as ours. If it
 // is ours after all, its acks are sent again.
-func (m *member) suspect(p *partition) {
-	m.wg.Go(func() {
+func (r *releaser) suspect(p *partition) {
+	r.m.wg.Go(func() {
 		// Not the handler's context: the drain needs the answer too.
-		ctx := context.WithoutCancel(m.ctx)
+		ctx := context.WithoutCancel(r.m.ctx)
 		retry := outage.New(p.log, "acks", &p.count.Errors)
-		for !p.isLost() && !p.hasEnded() {
-			err := m.probe(ctx, []*partition{p}, store.ErrFenced)
+		for !p.life.isLost() && !p.life.hasEnded() {
+			err := r.probe(ctx, []*partition{p}, store.ErrFenced)
 			if err == nil {
 				return
 			}
 			retry.Wait(ctx, err)
 			if errors.Is(err, store.ErrFenced) {
-				m.acks.mark(p)
+				r.m.acks.mark(p)
 				return
 			}
 		}
@@ -204,18 +196,18 @@ func (m *member) suspect(p *partition) {
 
 // probe finds out which of these ownerships are over, after a reply that named
 // none of them, and ends just those. If all are ours the reason is returned.
-func (m *member) probe(ctx context.Context, set []*partition, reason error) error {
+func (r *releaser) probe(ctx context.Context, set []*partition, reason error) error {
 	renewals := make([]store.LeaseRequest, len(set))
 	for n, p := range set {
 		renewals[n] = p.leaseRequest()
 	}
-	states, err := m.w.client.Probe(ctx, renewals)
+	states, err := r.m.w.client.Probe(ctx, renewals)
 	if err != nil {
 		return err
 	}
 	found := false
 	for n, p := range set {
-		found = m.judge(p, states[n]) || found
+		found = r.judge(p, states[n]) || found
 	}
 	if found {
 		return nil
@@ -224,59 +216,57 @@ func (m *member) probe(ctx context.Context, set []*partition, reason error) erro
 }
 
 // judge acts on what the server thinks of an ownership and reports whether it is over.
-func (m *member) judge(p *partition, s store.State) bool {
-	if p.hasEnded() {
+func (r *releaser) judge(p *partition, s store.State) bool {
+	if p.life.hasEnded() {
 		return true // what was seen is our own release
 	}
 	switch s {
 	case store.Ours:
 		return false
 	case store.Lost:
-		if p.unlocking() {
+		if p.life.freeing.Load() {
 			return true
 		}
-		m.lose(p, errors.New("the lock is gone or held by another executor"))
+		r.lose(p, errors.New("the lock is gone or held by another executor"))
 	default:
-		m.regain(p, s)
+		r.regain(p, s)
 	}
 	return true
 }
 
 // regain ends an ownership whose group was destroyed while the lock is still ours,
 // and takes the partition over again under a new one. Nothing else is affected.
-func (m *member) regain(p *partition, s store.State) {
+func (r *releaser) regain(p *partition, s store.State) {
 	p.life.groupGone.Store(true)
 	if !p.lose() {
 		return
 	}
-	m.count.Regained.Add(1)
-	m.logBatch.note(slog.LevelWarn, regained, p.keys.Number, fmt.Errorf("found: %v", s))
-	m.retake(p)
+	r.m.count.Regained.Add(1)
+	r.m.logBatch.note(slog.LevelWarn, regained, p.keys.Number, fmt.Errorf("found: %v", s))
+	r.retake(p)
 }
 
 // repeat takes a partition over again of which Redis has forgotten something: what is
 // to be done is what Redis knows.
-func (m *member) repeat(p *partition, why error) {
-	m.count.Regained.Add(1)
-	m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Number, why)
-	m.takeOut(p)
-	m.retake(p)
+func (r *releaser) repeat(p *partition, why error) {
+	r.m.count.Regained.Add(1)
+	r.m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Number, why)
+	r.takeOut(p)
+	r.retake(p)
 }
 
 // retake ends an ownership while the lock is ours, and owns the partition again
 // under a new one; once, for two may have a reason.
-func (m *member) retake(p *partition) {
+func (r *releaser) retake(p *partition) {
 	if p.life.retaken.Swap(true) {
 		return
 	}
-	m.wg.Go(func() {
-		m.end(p)
-		m.mu.Lock()
-		defer m.mu.Unlock()
+	r.m.wg.Go(func() {
+		r.end(p)
 		// Not after Release has returned: then it is the coordinator's turn.
 		// Nor after it was owned again since.
-		if !m.leaving[p.keys.Number] && m.partitions[p.keys.Number] == nil {
-			m.coord.Lost(p.keys.Number)
-		}
+		r.m.ownerships.ifFree(p.keys.Number, func() {
+			r.m.coord.Lost(p.keys.Number)
+		})
 	})
 }

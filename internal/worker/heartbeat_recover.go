@@ -17,7 +17,7 @@ import (
 // died. What waits was pending at the time of the refresh, if it waits before and after
 // it. What is with the consumer may have been moved by a script whose reply is under way,
 // so that two refreshes have to agree.
-func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed, r store.LeaseResult) error {
+func (h *heartbeat) recover(ctx context.Context, p *partition, before prefetch.Owed, r store.LeaseResult) error {
 	missing := func(id string) bool {
 		return id != "" && (r.Pending == 0 || entryid.Compare(id, r.Lowest) < 0)
 	}
@@ -33,18 +33,18 @@ func (m *member) recover(ctx context.Context, p *partition, before prefetch.Owed
 			id = now.Taken
 		}
 	}
-	if id == "" || p.isEnding() || p.life.retaken.Load() {
+	if id == "" || p.life.isEnding() || p.life.retaken.Load() {
 		return nil
 	}
-	ids, err := m.w.client.PendingBelow(ctx, p.keys, m.group, id, forgottenAtOnce)
+	ids, err := h.m.w.client.PendingBelow(ctx, p.keys, h.m.group, id, forgottenAtOnce)
 	if err != nil || len(ids) == forgottenAtOnce || slices.Contains(ids, id) {
 		return err // the embedded server leaves what was deleted out of the lowest
 	}
 	// Without the group the next takeover goes back to the committed position.
-	if err := m.w.client.DestroyGroup(ctx, p.keys, m.group); err != nil {
+	if err := h.m.w.client.DestroyGroup(ctx, p.keys, h.m.group); err != nil {
 		return err
 	}
-	m.logBatch.note(slog.LevelError, unassigned, p.keys.Number, fmt.Errorf("event %s", id))
-	m.regain(p, store.GroupGone)
+	h.m.logBatch.note(slog.LevelError, unassigned, p.keys.Number, fmt.Errorf("event %s", id))
+	h.m.releases.regain(p, store.GroupGone)
 	return nil
 }

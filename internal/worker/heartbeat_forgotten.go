@@ -12,13 +12,6 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// takeOut notes what an ownership knew that has lost its partition, or of whose events Redis knows
-// something else.
-func (m *member) takeOut(p *partition) {
-	given, _ := p.buffer.Delivered()
-	m.history.parts(store.Known{Place: p.keys, Group: m.group, Epoch: p.epoch, Given: given})
-}
-
 // A checkpoint is what a heartbeat knows of the committed position that it has stored.
 type checkpoint struct {
 	floor string // that Redis has confirmed, "" where a request before may still be under way
@@ -29,11 +22,11 @@ type checkpoint struct {
 // wentBack notes where Redis holds a committed position below the one that it has confirmed, as after a
 // quick restart with an older copy: the lock may have outlived it. calm says that the
 // request before this one was confirmed too, so that none is under way that sets it back.
-func (m *member) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
+func (h *heartbeat) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
 	c, stored := &p.beat.stored, cmp.Or(r.Stored, "0-0")
 	if c.floor != "" && entryid.Compare(stored, c.floor) < 0 && !c.told {
 		c.told = true
-		m.history.parts(store.Known{Place: p.keys, Group: m.group, Epoch: p.epoch, Given: c.floor, Back: stored})
+		h.m.history.parts(store.Known{Place: p.keys, Group: h.m.group, Epoch: p.epoch, Given: c.floor, Back: stored})
 	}
 	c.calm, c.floor = true, ""
 	if calm {
@@ -43,24 +36,24 @@ func (m *member) wentBack(p *partition, calm bool, sent store.LeaseRequest, r st
 
 // askForgotten finds out, of partitions that were lost, whether Redis has forgotten what was
 // known of them. Only who lost one knows that: the next owner believes what is stored.
-func (m *member) askForgotten(ctx context.Context) {
-	known := m.history.toAsk()
+func (h *heartbeat) askForgotten(ctx context.Context) {
+	known := h.m.history.toAsk()
 	if len(known) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.p.Lease/3) // a heartbeat waits for it
+	ctx, cancel := context.WithTimeout(ctx, h.m.p.Lease/3) // a heartbeat waits for it
 	defer cancel()
-	found, err := m.w.client.Forgotten(ctx, known)
+	found, err := h.m.w.client.Forgotten(ctx, known)
 	if err != nil {
 		if redisconn.Unavailable(err) {
-			m.history.parts(known...)
+			h.m.history.parts(known...)
 		} else {
-			m.log.Warn("loss of events unknown", "member", m.id, "err", err, "help", help.EventsMayBeGone)
+			h.m.log.Warn("loss of events unknown", "member", h.m.id, "err", err, "help", help.EventsMayBeGone)
 		}
 		return
 	}
 	for n, f := range found {
-		m.forgot(known[n].Place.Number, f)
+		h.m.forgot(known[n].Place.Number, f)
 	}
 }
 

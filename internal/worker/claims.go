@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/store"
+)
+
+// claims are a member's tries to own partitions whose outcome is open, and what keeps partitions
+// from being owned. Their methods may be called concurrently.
+type claims struct {
+	member string // executor ID
+	lease  time.Duration
+
+	mu     sync.Mutex
+	next   uint64
+	open   map[int]store.Claim
+	broken map[int]error
+}
+
+func newClaims(member string, lease time.Duration) *claims {
+	return &claims{member: member, lease: lease, open: map[int]store.Claim{}, broken: map[int]error{}}
+}
+
+// of returns the claim of a try. It stays the same until the outcome is known: if the reply to
+// Lock got lost, the lock may hold the claim already, or will.
+func (c *claims) of(partition int) store.Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok := c.open[partition]
+	if !ok {
+		c.next++
+		t = store.Claim{Executor: c.member, Number: c.next, Expiry: c.lease}
+		c.open[partition] = t
+	}
+	return t
+}
+
+// pending returns the claim of a partition whose outcome is open.
+func (c *claims) pending(partition int) (t store.Claim, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, ok = c.open[partition]
+	return t, ok
+}
+
+// settle notes that the outcome of a try is known.
+func (c *claims) settle(partition int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, partition)
+}
+
+// note remembers what keeps a partition from being owned, and reports whether nothing has until
+// now. A try that was called off keeps none, for the partition is no longer the member's to take over.
+func (c *claims) note(ctx context.Context, partition int, err error) (first bool) {
+	if ctx.Err() == nil && errors.Is(err, store.ErrHeld) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() != nil || err == nil {
+		delete(c.broken, partition)
+		return false
+	}
+	first = c.broken[partition] == nil
+	c.broken[partition] = err
+	return first
+}
+
+// err returns an error if something keeps one of these partitions from being owned.
+func (c *claims) err(partitions []int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range partitions {
+		if err := c.broken[p]; err != nil {
+			return fmt.Errorf("partition %d cannot be taken over: %w", p, err)
+		}
+	}
+	return nil
+}
