@@ -12,8 +12,8 @@ import (
 )
 
 // control reads the control streams of all processors and of the app over one
-// connection and passes the messages on. They are hints: whatever gets lost here is seen with
-// the next heartbeat.
+// connection and passes the messages on. They are hints: the next heartbeat sees what a lost
+// message would have told.
 func (w *Worker) control(ctx context.Context) {
 	if len(w.executors) == 0 {
 		return

@@ -20,9 +20,9 @@ const (
 	// share of one request in this time.
 	block = 2 * time.Second
 	// shortBlock is the same where the server lets us end neither a read nor a
-	// connection: whoever needs the reader waits for the end of its read.
+	// connection: a release waits for the end of the read.
 	shortBlock = 200 * time.Millisecond
-	// patience is how long a reader that should wake up is left alone first:
+	// interruptPatience is how long a reader that should wake up is left alone first:
 	// a busy one comes back by itself.
 	interruptPatience = time.Millisecond
 	// consumerName is the only consumer of our group.
@@ -65,9 +65,9 @@ func (f *fetcher) run(ctx context.Context) {
 // add begins to read a partition.
 func (f *fetcher) add(p *partition) { f.settle(p).add(p) }
 
-// remove ends reading a partition. It waits until no read that names it can
-// still be executed, and reports whether that is so. It gives up, false, only for a
-// lost ownership of an executor ID that ends. Otherwise:
+// remove ends reading a partition. It waits until no read that names the partition can
+// still be executed, and returns true. It returns false at once only for a lost ownership
+// of an executor ID that ends. Without the wait:
 //
 //  1. this executor owns the partition again, under a new ownership, whose group
 //     has the same name;
@@ -157,7 +157,7 @@ func (r *reader) remove(p *partition) bool {
 	case <-r.f.x.ctx.Done():
 	}
 	// The executor ID ends: what the old read may still take is taken from a
-	// group that nobody reads any more.
+	// group that has no reader any more.
 	select {
 	case <-done:
 		return true
@@ -175,8 +175,8 @@ func (r *reader) wakeUp() {
 	}
 }
 
-// interrupt wakes reads that wait on the server when somebody kicked. One try is
-// not enough: it misses a read that is on its way but does not wait yet.
+// interrupt ends reads that wait on the server after wakeUp. One try is not enough: it
+// misses a read that is on its way but does not wait yet.
 func (r *reader) interrupt(ctx context.Context) {
 	for {
 		select {

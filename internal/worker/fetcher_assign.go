@@ -2,10 +2,10 @@ package worker
 
 import "sync"
 
-// readerAssignment say which reader reads which partition in a cluster. There a read that names
-// partitions of several slots cannot block, so that each has a reader of its own as
-// long as there are enough. Those of one node share readers then, lest a node that is
-// away holds up what others have.
+// A readerAssignment says which reader reads which partition in a cluster. There a read that
+// names partitions of several slots cannot block. So each partition has a reader of its own
+// as long as there are enough readers. Then partitions of one node share readers, so that a
+// node that is away does not hold up the partitions of others.
 type readerAssignment struct {
 	mu   sync.Mutex
 	of   map[*partition]*reader

@@ -23,8 +23,8 @@ var errNotReading = errors.New("not reading: reads have failed for longer than t
 // longestAside bounds how long an executor stands aside that has never read anything.
 const longestAside = time.Minute
 
-// A sight is whether the reads of one reader are answered. The reads of a partition
-// that is full, paused for long or quarantined are none that fail: nobody tries them.
+// A sight is whether the reads of one reader are answered. A partition that is full, paused
+// for long or quarantined is not read, and so has no read that fails.
 type sight struct {
 	mu     sync.Mutex
 	since  int64 // when reads began to fail, by monotime; 0: the last one was answered, or none is wanted
@@ -109,7 +109,7 @@ func (r *reader) answered(read bool) {
 
 // unanswered notes a read that failed. Once all have failed for longer than a lease the
 // member ends: others get the partitions, and this executor comes back when it can
-// read. While the server is away from everybody the leases end first, or hold: two reads
+// read. While no worker reaches the server the leases end first, or hold: two reads
 // failed more than a lease apart, and refreshes worked between them.
 func (r *reader) unanswered(ctx context.Context, err error) {
 	if ctx.Err() != nil {
@@ -218,9 +218,9 @@ func (f *fetcher) keep(works []*reader) {
 	f.readers = works
 }
 
-// standAside waits before an executor joins again that has lost its partitions because
-// it could not read, and had never read anything under its last ID: longer each time,
-// or it would take what it cannot read from those that can, again and again.
+// standAside waits before an executor joins again that could not read, and had never read
+// anything under its last ID. It waits longer each time. Otherwise the executor would again
+// and again take partitions that it cannot read from executors that can.
 func (x *executor) standAside(ctx context.Context, m *member) {
 	for _, r := range m.fetch.readers {
 		if r.sight.worked {
@@ -256,7 +256,7 @@ func (x *executor) blindness() error {
 //
 //  1. the read is sent, the connection breaks, or the server is frozen;
 //  2. a new connection reads on and gets entry 2;
-//  3. the server executes the old read: entry 1 is pending, with nobody.
+//  3. the server executes the old read: entry 1 is pending, and no reader holds it.
 //
 // So first the old connection is ended on the server, so that its read either
 // was executed or never will be; then our own history is read from the last
@@ -285,7 +285,7 @@ func (r *reader) recover(ctx context.Context, set []*partition) {
 			for _, p := range set {
 				r.f.x.releases.lose(p, errNotReading)
 			}
-			return // nobody reads under this ID any more
+			return // no reader uses this ID any more
 		}
 		r.unanswered(ctx, err)
 		retry.Wait(ctx, err)

@@ -14,8 +14,8 @@ import (
 )
 
 // The read of an ownership whose group was destroyed may still be executed, on the
-// group of the next ownership, which has the same name. Only when nobody reads under
-// the executor ID any more need it not be awaited.
+// group of the next ownership, which has the same name. Only when no reader uses the
+// executor ID any more need the read not be awaited.
 func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		t.Run(fmt.Sprint("the executor ID ends: ", ends), func(t *testing.T) {
@@ -84,7 +84,7 @@ func (noKill) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 //
 //  1. the read is sent and its connection breaks;
 //  2. a new connection reads on and gets entry 1;
-//  3. the server executes the old read: entry 2 is pending, with nobody;
+//  3. the server executes the old read: entry 2 is pending, and no reader holds it;
 //  4. the new connection gets entry 3, which is processed before entry 2.
 func TestNothingIsReadBesideAReadThatCannotBeEnded(t *testing.T) {
 	inRig(t, nil, func(r *rig) {

@@ -21,9 +21,9 @@ const never = math.MaxInt64
 // How long delayed events that cannot be moved wait for the next try.
 const firstMovePause, lastMovePause = 40 * time.Millisecond, 500 * time.Millisecond
 
-// forwarder moves delayed events into the partitions that this worker owns once they
-// are due. It sleeps until the next one is. What is due it asks the server, by
-// whose clock that is decided:
+// A forwarder moves delayed events into the partitions that this worker owns once they
+// are due. It sleeps until the next one is. The server decides by its clock what is due,
+// and the forwarder asks it:
 //
 //   - when a partition is gained,
 //   - when the first event of a queue is due, as it was told before,
@@ -40,7 +40,7 @@ type forwarder struct {
 	queues map[store.StreamPartition]*dueQueue
 }
 
-// A dueQueue is what the forwarder knows of one partition. The mover's mutex guards it.
+// A dueQueue is what the forwarder knows of one partition. The forwarder's mutex guards it.
 type dueQueue struct {
 	store.StreamPartition
 	partitions map[*partition]bool // of that partition, for several processors
@@ -181,8 +181,8 @@ func (f *forwarder) sleep(ctx context.Context, until int64) {
 	}
 }
 
-// move has the server move what is due in these queues. Its error says that the
-// server is out of reach; they are due still.
+// move has the server move what is due in these queues. After an error, which says that the
+// server is out of reach, the queues are still due.
 func (f *forwarder) move(ctx context.Context, due []*dueQueue) (err error) {
 	places := make([]store.StreamPartition, len(due))
 	for i, q := range due {

@@ -59,7 +59,8 @@ func (h *heartbeat) first(ctx context.Context) error {
 }
 
 // run refreshes the heartbeat and every lock, three times per expiry, and
-// reads the membership on the way. It goes on while partitions are drained.
+// reads the membership on the way. It goes on while partitions are drained. At the end of
+// ctx it deletes the heartbeat.
 func (h *heartbeat) run(ctx context.Context) {
 	every := h.m.p.Lease / 3
 	ticker := time.NewTicker(every)
@@ -204,12 +205,13 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 	return failed != nil || refreshed.Unread != nil, late
 }
 
-// ackForgotten acks again what is pending though we have acked it: a failover to a
-// replica that was behind brings such entries back, and nobody else ever would ack
-// them. Of anything else that is pending there we know nothing: Redis forgot that it
-// was parked, or it was appended with an ID that went back, as where two servers took
-// themselves for the master for a moment, and delivered in a reply that is late or
-// lost. Then nothing is acked, and the partition is taken over again.
+// ackForgotten acks entries again that are pending though we have acked them. A failover
+// to a replica that was behind brings such entries back, and no other owner would ack them.
+//
+// An entry may be pending there that we do not know. Redis forgot that the entry was parked;
+// or, while two servers took themselves for the master, the entry was appended with an ID
+// that went back, and delivered in a reply that is late or lost. Then nothing is acked, and
+// the partition is taken over again.
 func (h *heartbeat) ackForgotten(ctx context.Context, p *partition, r store.LeaseResult) error {
 	upTo, ok := p.buffer.PendingBelow(r.Lowest)
 	if r.Pending == 0 || !ok || p.life.retaken.Load() {

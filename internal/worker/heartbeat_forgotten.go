@@ -19,9 +19,10 @@ type checkpoint struct {
 	told  bool   // that it went back
 }
 
-// wentBack notes where Redis holds a committed position below the one that it has confirmed, as after a
-// quick restart with an older copy: the lock may have outlived it. calm says that the
-// request before this one was confirmed too, so that none is under way that sets it back.
+// wentBack notes where Redis holds a committed position below the one that it has confirmed, as
+// after a quick restart with an older copy, which the lock may outlive. calm says that the
+// request before this one was confirmed too, so that no request under way sets the position
+// back.
 func (h *heartbeat) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
 	c, stored := &p.beat.stored, cmp.Or(r.Stored, "0-0")
 	if c.floor != "" && entryid.Compare(stored, c.floor) < 0 && !c.told {
@@ -34,8 +35,9 @@ func (h *heartbeat) wentBack(p *partition, calm bool, sent store.LeaseRequest, r
 	}
 }
 
-// askForgotten finds out, of partitions that were lost, whether Redis has forgotten what was
-// known of them. Only who lost one knows that: the next owner believes what is stored.
+// askForgotten finds out whether Redis has forgotten what was known of partitions that were
+// lost. Only the executor that lost a partition can tell: the next owner believes what is
+// stored.
 func (h *heartbeat) askForgotten(ctx context.Context) {
 	known := h.m.history.toAsk()
 	if len(known) == 0 {

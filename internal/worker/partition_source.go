@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// A partitionSource is the Source of the consumer of one ownership. Its fields are the
-// consumer's goroutine's, unless they say otherwise.
+// A partitionSource is the Source of the consumer of one ownership. Only the consumer's
+// goroutine uses its fields, but for stale and notified.
 type partitionSource struct {
 	p        *partition
 	given    string // entries up to here were given to an earlier owner
@@ -25,8 +25,8 @@ type partitionSource struct {
 	turn     turn
 	share    share
 	deaths   deaths
-	stale    atomic.Bool   // what is parked has to be read (again); any goroutine's
-	notified chan struct{} // an operator changed something; one token, any goroutine's
+	stale    atomic.Bool   // what is parked has to be read (again)
+	notified chan struct{} // an operator changed something; one token
 }
 
 // Take is Source.Take: a parked event whose time has come, else new ones.
@@ -80,7 +80,7 @@ func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok
 	return e, ok
 }
 
-// nextTurn is one try of Take; without entries and error it is time for another one.
+// nextTurn is one try of Take. Without entries and error Take tries again.
 func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Entry, error) {
 	if s.stale.Load() && s.stale.Swap(false) {
 		if err := s.retries.Load(); err != nil {
@@ -140,9 +140,9 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 
 // admit lets entries pass that may be processed now.
 //
-// Those that the owner before was given, and did not end cleanly, may have ended
-// its worker. They run with the acks before them confirmed: then the oldest
-// pending entry is the one that runs, should it end this worker too.
+// Entries that the owner before was given may have ended its worker, if it did not end
+// cleanly. They run with the acks before them confirmed. Should one of them end this worker
+// too, the oldest pending entry is the one that ran.
 func (s *partitionSource) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
 	s.careful = s.careful && s.repeated(entries[0].ID)
 	if s.careful && !s.p.flush() {

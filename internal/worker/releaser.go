@@ -67,8 +67,8 @@ func (r *releaser) end(p *partition) {
 	})
 }
 
-// awaitConsumer waits until the consumer has returned. After Grace its context
-// ends. Then it goes on waiting while the member lives, and reports; when
+// awaitConsumer waits until the consumer has returned. After Grace it ends the consumer's
+// context. Then it goes on waiting while the member lives, and reports. When
 // the member ends, it gives up after a second more.
 func (r *releaser) awaitConsumer(p *partition) (returned bool) {
 	grace := time.NewTimer(r.m.p.Grace)
@@ -104,7 +104,7 @@ func (r *releaser) awaitConsumer(p *partition) (returned bool) {
 	}
 }
 
-// tellWaiting says at shutdown whose function the worker waits for.
+// tellWaiting logs at shutdown which partition's function the worker waits for.
 func (r *releaser) tellWaiting(p *partition) {
 	if r.m.w.stopping() {
 		r.m.logBatch.add(entry{level: slog.LevelInfo, what: waiting, partition: p.keys.Number, since: p.running.Load(), grace: r.m.p.Grace})
@@ -120,7 +120,7 @@ func (r *releaser) endCause() error {
 }
 
 // saveCommitted stores how far we have come, where our group does not say so any
-// more. If it does not work, what was done since the last refresh is repeated.
+// more. If that fails, what was done since the last refresh is repeated.
 func (r *releaser) saveCommitted(p *partition) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.m.ctx), time.Second)
 	defer cancel()
@@ -130,7 +130,7 @@ func (r *releaser) saveCommitted(p *partition) {
 	}
 }
 
-// unlock releases the lock while the lease holds; then it expires by itself.
+// unlock releases the lock while the lease holds. After that the lock expires by itself.
 func (r *releaser) unlock(p *partition) {
 	p.life.freeing.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.m.ctx), max(0, time.Duration(p.lease.end.Load()-monotime.Now())))
@@ -246,8 +246,8 @@ func (r *releaser) regain(p *partition, s store.State) {
 	r.retake(p)
 }
 
-// repeat takes a partition over again of which Redis has forgotten something: what is
-// to be done is what Redis knows.
+// repeat takes a partition over again of which Redis has forgotten something. The next
+// ownership begins with what Redis knows.
 func (r *releaser) repeat(p *partition, why error) {
 	r.m.count.Regained.Add(1)
 	r.m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Number, why)
@@ -256,7 +256,7 @@ func (r *releaser) repeat(p *partition, why error) {
 }
 
 // retake ends an ownership while the lock is ours, and owns the partition again
-// under a new one; once, for two may have a reason.
+// under a new one. It does so once, though two callers may have a reason.
 func (r *releaser) retake(p *partition) {
 	if p.life.retaken.Swap(true) {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// redisStore is the Shelf of an ownership: the parked events in Redis, under its fence.
+// A redisStore is the retryqueue.Store of an ownership: the parked events in Redis, under its fence.
 type redisStore struct {
 	i *member
 	t *partition

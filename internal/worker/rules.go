@@ -22,12 +22,12 @@ const (
 )
 
 // A rulesKeeper knows what is paused and blocked, and holds ownerships to it. It
-// reads the rules when a control message, a heartbeat or a new ownership wants it;
-// if they cannot be read, the last known ones hold.
+// reads the rules when a control message, a heartbeat or a new ownership asks for them.
+// While the rules cannot be read, the last known ones hold.
 //
 // An ownership begins held back, and opens with the first reading that was asked for
-// after its lock was obtained. So of a partition whose lock is free, everybody
-// may say that its next owner will know the rules of now; see store.Holdouts.
+// after its lock was obtained. So the next owner of a partition whose lock is free will
+// know the rules of now; see store.Holdouts.
 type rulesKeeper struct {
 	w    *Worker
 	wake chan struct{}
@@ -59,8 +59,8 @@ func (k *rulesKeeper) look() {
 	}
 }
 
-// heard looks if the generations, as far as they could be read, are not those that
-// ownerships are held to.
+// heard asks for a reading if the generations, as far as they could be read, are not those
+// that ownerships are held to.
 func (k *rulesKeeper) heard(told rules.Generations) {
 	known := k.generations()
 	if told.Pauses >= 0 && told.Pauses != known.Pauses || told.Blocks >= 0 && told.Blocks != known.Blocks {
@@ -134,10 +134,10 @@ func (k *rulesKeeper) fetch(ctx context.Context) error {
 // apply holds every ownership to the rules that are known, and returns how long it
 // will be until one of them ends by itself.
 //
-// The order matters. Generations are published after all flags were set, and an
-// executor that reports them looks at the flags and then at who runs, while a
-// consumer says that it runs and then looks at its flag: if the executor sees
-// nobody run, then whoever comes later sees the flag.
+// The order matters. Generations are published after all flags were set. An executor that
+// reports them looks at the flags and then at which consumers run, while a consumer stores
+// that it runs and then looks at its flag. If the executor sees no consumer run, then every
+// consumer that comes later sees its flag.
 func (k *rulesKeeper) apply() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()

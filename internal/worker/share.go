@@ -11,8 +11,8 @@ import (
 // could run. Behind an attempt of a parked event comes the turn of new ones: one
 // iteration at least, and further ones until they have had as long as the attempt.
 // So new events have half of the iterations, and half of the time, however
-// many others fail. Who has nothing to run leaves its turn to the other. Use by one
-// goroutine.
+// many others fail. The side that has nothing to run leaves its turn to the other. One
+// goroutine uses a share.
 type share struct {
 	since  int64         // when the attempt of a parked event began that runs, by monotime; 0: none does
 	took   time.Duration // the last one

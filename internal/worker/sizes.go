@@ -25,8 +25,8 @@ const (
 	sizesLast = 30 * time.Second
 )
 
-// Sizes are those of the entries that were read lately. They tell how many one read may
-// ask for, since Redis knows no bound in bytes. Its methods may be called concurrently.
+// sizes are those of the entries that were read lately. They tell how many one read may
+// ask for, since Redis knows no bound in bytes. Their methods may be called concurrently.
 type sizes struct {
 	prefetch int64 // bytes that are read ahead of a partition
 

@@ -55,8 +55,8 @@ type Reader interface {
 	Take(n int, within time.Duration) ([]redisconn.Entry, error)
 
 	// Next acks one entry and returns the next one, if one is there and runs like any other.
-	// It never blocks. Without checked, Holds is asked before the entry is processed; with
-	// checked, Next has asked the same.
+	// It never blocks. With checked, Next itself asks what Holds asks; without, the consumer
+	// calls Holds before it processes the entry.
 	Next(done string, checked bool) (e redisconn.Entry, ok bool)
 
 	// Untake gives back the last entries that Take returned. Take returns them again.
@@ -69,7 +69,7 @@ type Reader interface {
 // Prior is what became of an entry before it was taken.
 type Prior struct {
 	Redelivered bool // an earlier owner was given it
-	Attempts    int  // that were made of it; 0 where nobody counted
+	Attempts    int  // that were made of it; 0 where they were not counted
 
 	// Deadly says that so many owners in a row have ended at the entry that without a Retry
 	// it counts as one that failed.

@@ -13,8 +13,8 @@ import (
 // trimEvery is how often a partition is trimmed at most.
 const trimEvery = time.Second
 
-// trimmer trims partitions in which something was acked. An idle worker
-// does nothing.
+// A trimmer trims partitions in which something was acked. In an idle worker it does
+// nothing.
 type trimmer struct {
 	w    *Worker
 	wake chan struct{}

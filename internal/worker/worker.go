@@ -61,7 +61,7 @@ type Config struct {
 	LeaderPoll  time.Duration
 	TimeZone    *time.Location
 	Grace       time.Duration // of tasks, at shutdown
-	Latencies   bool          // somebody wants to know them
+	Latencies   bool          // they are measured
 	// Ensure writes or checks the metadata of all streams.
 	Ensure func(context.Context) error
 }
