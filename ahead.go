@@ -4,21 +4,20 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// straight says that what a loop does with an event concerns nobody else: no
-// middleware wraps its iterations and no time bounds them.
+// straight reports whether only the loop is concerned with an event: no middleware wraps
+// its iterations and no Timeout bounds them.
 func (o *ProcessorOptions) straight() bool { return len(o.Middleware) == 0 && o.Timeout <= 0 }
 
-// ahead answers the ask of a loop over single events, in the loop's own goroutine:
-// the event before is done, the next one, if it is there, is taken and delivered,
-// all as one turn of run does it. Changing goroutines there and back takes longer
-// than all of this, and so does storing a pointer again that is there: while garbage
-// is collected each one costs extra. What is out of the ordinary, and waiting, is
-// left to run.
+// ahead answers the request of a loop over single events, in the loop's own goroutine. It
+// does what one turn of run does: it finishes the previous event, and takes and delivers
+// the next one if there is one. Switching goroutines there and back takes longer than all
+// of this; so does storing a pointer that is stored already, as each store costs extra
+// during garbage collection. Waiting, and everything out of the ordinary, is left to run.
 func (c *consumer[T]) ahead(w want) *delivery[T] {
 	if !c.straight || !c.inside || w != c.want || w.n != 1 || w.keep || len(c.rest) > 0 || len(c.events) != 1 || c.takes > smallRecord {
 		return nil
 	}
-	// Decoding takes its time: then Holds is asked behind it.
+	// Decoding takes its time: Holds is called after it.
 	entry, ok := c.src.Next(c.events[0].ID, w.raw)
 	if !ok {
 		c.events = c.events[:0] // settled
@@ -26,7 +25,7 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 		return nil
 	}
 	e := c.event(entry, 0)
-	if !c.fresh { // what comes behind a new event is new
+	if !c.fresh { // what follows a new event is new
 		c.history(e)
 		c.fresh = !e.Redelivered
 	}
@@ -41,8 +40,8 @@ func (c *consumer[T]) ahead(w want) *delivery[T] {
 	return &c.out
 }
 
-// decodeOne decodes an event where the loop finds its record, and reports whether the
-// loop may have it.
+// decodeOne decodes an event to where the loop finds its record, and reports whether the
+// event may be delivered to the loop.
 func (b *batcher[T]) decodeOne(e *Event) bool {
 	b.decoded = false
 	var zero T

@@ -20,8 +20,8 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// An App names a set of streams, processors and tasks. Its methods may be
-// called concurrently, but for the registration that precedes Run.
+// An App names a set of streams, processors and tasks. Its methods are safe for
+// concurrent use, except registration, which precedes Run.
 type App struct {
 	name string
 
@@ -35,7 +35,7 @@ type App struct {
 	client     *store.Client    // nil until first use
 	resolved   *Options         // nil until first use
 	appender   appview.Appender // nil: client
-	latencies  bool             // they are measured
+	latencies  bool             // latencies are measured
 	inside     bool             // the server is one inside this process
 
 	current atomic.Pointer[worker.Worker] // of the Run that runs
@@ -49,9 +49,8 @@ type streamer interface {
 	ensure(ctx context.Context, processors []string) error
 }
 
-// New returns an App. It does no I/O; a nil opts is all defaults. It panics
-// where the name is not made of letters, digits, "_" and "-", or an option is
-// out of range.
+// New returns an App. It does no I/O; a nil opts is all defaults. It panics if the name
+// has other characters than letters, digits, "_" and "-", or an option is out of range.
 func New(name string, opts *Options) *App {
 	where := "runnel: New: "
 	mustName(where, name, false)
@@ -72,12 +71,12 @@ func (a *App) Name() string { return a.name }
 // "printer"; none = all) and the tasks until ctx ends, then drains: functions
 // finish their iteration, acks are flushed, partitions are handed over.
 //
-// It blocks. It returns nil after a clean drain, never ctx's own error. It
-// returns an error if Redis is out of reach for 5 s at the start (later it is
-// retried for ever), if a processor halts, if the metadata of a stream differs,
-// if a function does not return within Grace and a second more of ctx's end
-// (the error names its partitions), and ErrRunning if a Run runs already. It
-// installs no signal handlers.
+// Run blocks. It returns nil after a clean drain, never ctx's own error. It returns an
+// error if Redis is out of reach for the first 5 s (later Run retries forever), if a
+// processor halts, if the metadata of a stream differs, or if a function does not return
+// within Grace and one more second after ctx ended (the error names its partitions). It
+// returns ErrRunning if another Run of the app is running. It installs no signal
+// handlers.
 func (a *App) Run(ctx context.Context, processors ...string) error {
 	w, logs, err := a.prepare(ctx, processors)
 	if err != nil {
@@ -116,7 +115,7 @@ func (a *App) prepare(ctx context.Context, names []string) (*worker.Worker, *log
 	return w, logs, nil
 }
 
-// workerConfig resolves everything that a worker is told.
+// workerConfig resolves the configuration of a worker.
 func (a *App) workerConfig(o *Options, logger *slog.Logger, names []string) (*worker.Config, error) {
 	client, err := a.redis()
 	if err != nil {
@@ -144,8 +143,8 @@ func (a *App) taskGrace() time.Duration {
 	return max(newEnvironment().processor(ProcessorOptions{}, a.opts.Processor).Grace, 0)
 }
 
-// ensure writes or checks the metadata of every stream; it writes none before all
-// were checked.
+// ensure writes or checks the metadata of every stream; it writes none before all are
+// checked.
 func (a *App) ensure(ctx context.Context) error {
 	a.mu.Lock()
 	streams := maps.Clone(a.streams)
@@ -169,7 +168,7 @@ func (a *App) ensure(ctx context.Context) error {
 	return nil
 }
 
-// only joins errors, of which a single one stays what it is.
+// only joins errors; a single error is returned as it is.
 func only(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
@@ -178,8 +177,8 @@ func only(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// Ready returns nil while the app runs, owns every partition that it was
-// assigned, and can read them; else an error that says what is missing, with
+// Ready returns nil while the app runs, owns every partition that it was assigned, and
+// can read them. Otherwise it returns an error that names what is missing, with
 // ErrNotReady in its chain. It does not block.
 func (a *App) Ready() error {
 	w := a.current.Load()
@@ -207,7 +206,8 @@ func (a *App) Close() error {
 	return client.Close()
 }
 
-// register runs fn, which panics on a mistake, unless it is too late for that.
+// register runs fn, which panics on a mistake. It panics itself once registration is
+// over.
 func (a *App) register(fn func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -266,7 +266,7 @@ func (a *App) redis() (*store.Client, error) {
 	return client, nil
 }
 
-// sender is what appends entries.
+// sender returns the appender of entries.
 func (a *App) sender() (appview.Appender, error) {
 	a.mu.Lock()
 	over := a.appender

@@ -120,7 +120,7 @@ func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
 	return out, nil
 }
 
-// selectProcessors picks those that names mean, all of them if there are none.
+// selectProcessors returns the named processors, all of them if names is empty.
 func selectProcessors(all []*worker.Processor, names []string) ([]*worker.Processor, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -147,7 +147,7 @@ func selectProcessors(all []*worker.Processor, names []string) ([]*worker.Proces
 	return out, nil
 }
 
-// newConsumeLog makes what the consumers of one processor log with.
+// newConsumeLog returns the log of the consumers of one processor.
 func newConsumeLog(logger *slog.Logger, app, workerName, stream, processor string) consumeLog {
 	return consumeLog{
 		Logger: logger.With("stream", stream, "processor", processor),

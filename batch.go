@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// slabSize is how many small things are allocated at once.
+	// slabSize is the number of small values that are allocated at once.
 	slabSize = 32
-	// slabPayload is the largest payload of an event of a slab: a slab is in memory for as
-	// long as one of its events is, and so are the payloads of all.
+	// slabPayload is the largest payload of an event in a slab. A slab, with the payloads
+	// of all its events, stays in memory as long as one of its events does.
 	slabPayload = 4 << 10
 )
 
-// slabs are events, batches and slices to hand out. Nothing is used twice, so
-// that an event that an application keeps stays as it is. What is alone is in memory by itself.
+// slabs hands out events, batches and slices. Nothing is used twice, so that an event
+// that an application keeps does not change. Large events are allocated alone.
 type slabs struct {
 	events  []Event
 	batches []Batch
@@ -65,7 +65,8 @@ func (s *slabs) list(n int, alone bool) []*Event {
 	return one
 }
 
-// A batcher takes entries from the source, and makes of them what the loop asked for.
+// A batcher takes entries from the source and makes batches of the shape that the loop
+// requested.
 type batcher[T any] struct {
 	stream   *Stream[T]
 	shared   *eventSource
@@ -73,24 +74,25 @@ type batcher[T any] struct {
 	policy   Policy
 	retry    *retryqueue.Retry
 	straight bool // see ahead
-	want     want // what the loop asked for last
+	want     want // the loop's last request
 
 	rest    []redisconn.Entry // taken, not yet in a batch
 	slabs   slabs
 	head    Batch       // what all batches have in common
 	batch   *Batch      // the current one; middleware may change it
-	events  []*Event    // of the current batch, as they were delivered
+	events  []*Event    // of the current batch, as delivered
 	records []T         // by Event.index
-	decoded bool        // records are fresh: nobody has seen them
-	takes   int64       // bytes that the records of the current batch take, at most
-	shares  int64       // of the app's room for large records that the current batch has
+	decoded bool        // records are fresh: nothing else has read them
+	takes   int64       // upper bound of the bytes of the current batch's records
+	shares  int64       // the current batch's part of the app's room for large records
 	bad     error       // the current batch is one event that cannot be decoded
-	only    Batch       // batch, where nobody but the loop sees it
-	out     delivery[T] // what the loop was given last
+	only    Batch       // batch, where only the loop sees it
+	out     delivery[T] // the last delivery to the loop
 }
 
-// next makes the next batch, as the loop wants it. An entry that cannot be
-// decoded ends the batch before it and goes alone. A large record begins a batch.
+// next makes the next batch, of the shape that the loop requested. An entry that cannot
+// be decoded ends the batch before it and is a batch alone. A large record begins a
+// batch.
 func (b *batcher[T]) next(ctx context.Context) error {
 	if len(b.rest) > 0 && !b.src.Live() {
 		b.rest = nil
@@ -108,7 +110,7 @@ func (b *batcher[T]) next(ctx context.Context) error {
 	return nil
 }
 
-// form makes a batch of what was taken.
+// form makes a batch of the entries taken.
 func (b *batcher[T]) form(ctx context.Context) {
 	n := min(b.want.n, len(b.rest))
 	b.letGo()
@@ -138,7 +140,7 @@ func (b *batcher[T]) form(ctx context.Context) {
 	}
 	b.rest = b.rest[n:]
 	if b.retry != nil && len(b.rest) > 0 {
-		// If this batch fails, some of them may have to wait for it.
+		// If this batch fails, some of the remaining entries may have to wait for it.
 		b.src.Untake(b.rest)
 		b.rest = nil
 	}
@@ -152,7 +154,8 @@ func (b *batcher[T]) form(ctx context.Context) {
 	b.batch.Events = append(b.slabs.list(len(b.events), large), b.events...)
 }
 
-// letGo lets go of the batch that was processed: what comes next may be long in coming.
+// letGo drops the references to the processed batch: the next one may be a long time in
+// coming.
 func (b *batcher[T]) letGo() {
 	b.forget()
 	clear(b.events[:cap(b.events)])
@@ -191,17 +194,17 @@ func isLarge(entry redisconn.Entry) bool {
 	return e.size() > slabPayload
 }
 
-// history notes what had become of an event before it was taken. The error says why the event
-// counts as one that failed, where the function may not have it again.
+// history sets what is known of an event from before it was taken. The error is the
+// reason if the event counts as failed and must not be delivered to the function again.
 func (b *batcher[T]) history(e *Event) (deadly error) {
 	prior := b.src.Prior(e.ID)
 	e.Attempt, e.Redelivered = prior.Attempts, prior.Redelivered
 	return prior.Deadly
 }
 
-// recordsOf returns the records of some events of the current batch. A second
-// call for the same batch decodes anew: the first may have changed them. So does
-// one for events that middleware put in another order.
+// recordsOf returns the records of some events of the current batch. A second call for
+// the same batch decodes anew, as the first caller may have changed the records. So does
+// a call for events that middleware put in another order.
 func (b *batcher[T]) recordsOf(events []*Event) ([]T, error) {
 	if b.decoded && len(events) == len(b.records) && slices.Equal(events, b.events) {
 		b.decoded = false
@@ -220,7 +223,7 @@ func (b *batcher[T]) recordsOf(events []*Event) ([]T, error) {
 	return out, nil
 }
 
-// errNoData says that an entry has neither payload field.
+// errNoData is the error of an entry with neither payload field.
 var errNoData = errors.New(`no field "data" or "json"`)
 
 func (s *Stream[T]) codecName() string { return s.effective.Codec.Name() }

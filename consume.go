@@ -20,10 +20,10 @@ import (
 // consumer runs a ProcessFunc over one partition for one ownership: it joins the
 // source, the middleware, the user's loop and the ack.
 //
-// The loop runs as a coroutine. One turn of run is: the loop has asked (want),
-// entries are taken and decoded, the middleware is called with them, and its
-// innermost Handler lets the loop go on until it asks again. So an iteration of
-// the user's loop is one call of the Handler.
+// The loop runs as a coroutine. One turn of run is: the loop has made a request (want),
+// entries are taken and decoded, the middleware is called with them, and the innermost
+// Handler resumes the loop until its next request. So an iteration of the user's loop is
+// one call of the Handler.
 type consumer[T any] struct {
 	batcher[T]
 	processor string
@@ -33,7 +33,7 @@ type consumer[T any] struct {
 
 	ctx       context.Context
 	scope     *scope
-	goroutine string                         // that fn runs in, where there is a timeout
+	goroutine string                         // the one that runs fn, if there is a timeout
 	loop      *coro.Loop[want, *delivery[T]] // nil while fn does not run
 
 	refused bool     // nothing may be processed any more, and nothing of the current batch is done
@@ -41,18 +41,18 @@ type consumer[T any] struct {
 	fresh   bool     // see ahead
 	ids     []string // scratch
 
-	// inner is held while the innermost Handler runs; open says that it may.
+	// inner is held while the innermost Handler runs; open reports whether it may run.
 	inner sync.Mutex
 	open  bool
 }
 
-// consumeLog is what a consumer says to the operator, and where it stands.
+// consumeLog is a consumer's logger; scope adds the origin of log lines to a context.
 type consumeLog struct {
 	*slog.Logger
 	scope func(ctx context.Context, own worker.Ownership) (context.Context, *scope)
 }
 
-// errEnded says that the ownership ended while the loop was being (re)started.
+// errEnded is returned if the ownership ended while the loop was being (re)started.
 var errEnded = errors.New("ownership ended")
 
 func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
@@ -84,21 +84,22 @@ func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err err
 	}
 }
 
-// ended sorts what is an error of the ownership from what is none.
+// ended returns nil for an error that follows from the end of the ownership; any other it
+// wraps with stream, partition and processor.
 func (c *consumer[T]) ended(err error) error {
 	switch {
 	case err == nil || errors.Is(err, errEnded):
 		return nil
 	case c.ctx.Err() != nil:
-		// The partition was lost or the grace period is over: an error is what
-		// one would expect of the function, and its events are somebody else's.
+		// The partition was lost or the grace period is over: the function is expected to
+		// return an error, and its events belong to the next owner.
 		c.log.LogAttrs(c.ctx, slog.LevelWarn, "processor ended late", slog.Any("cause", context.Cause(c.ctx)), slog.Any("err", err))
 		return nil
 	}
 	return fmt.Errorf("stream %s partition %d processor %s: %w", c.stream.name, c.src.Partition, c.processor, err)
 }
 
-// ready calls fn, if it does not run, up to its first ask. An error there is no
+// ready calls fn, if it is not running, up to its first request. An error there is no
 // event's fault.
 func (c *consumer[T]) ready() error {
 	for wait := time.Second; c.loop == nil; wait = min(2*wait, 30*time.Second) {
@@ -129,7 +130,7 @@ func (c *consumer[T]) ready() error {
 	return nil
 }
 
-// start begins a call of fn and runs it up to its first ask. It waits while the
+// start begins a call of fn and runs it up to its first request. It blocks while the
 // partition is paused.
 func (c *consumer[T]) start() error {
 	if !c.src.Holds() {
@@ -164,7 +165,7 @@ func (c *consumer[T]) start() error {
 	return err
 }
 
-// resume lets the loop go on until it asks or returns; a panic is an error.
+// resume runs the loop until its next request or its return; a panic is an error.
 func (c *consumer[T]) resume(loop *coro.Loop[want, *delivery[T]], d *delivery[T]) (asked bool, err error) {
 	defer recoverInto(&err)
 	w, asked := loop.Resume(d)
@@ -181,7 +182,7 @@ func recoverInto(err *error) {
 	}
 }
 
-// stop ends the loop normally, with the ownership: code behind it runs.
+// stop ends the loop normally, with the ownership: code after the loop runs.
 func (c *consumer[T]) stop(end error) (err error) {
 	if !errors.Is(end, io.EOF) {
 		return end
@@ -192,12 +193,12 @@ func (c *consumer[T]) stop(end error) (err error) {
 	return loop.Stop()
 }
 
-// errLateNext is what a middleware gets that calls next when its own call has
-// returned already, or with events of another batch.
+// errLateNext is returned to a middleware that calls next after its own call has
+// returned, or with events of another batch.
 var errLateNext = errors.New("next was called for events that are not those of the current iteration")
 
-// call runs the middleware and the loop over the current batch. It returns when
-// both have: a middleware that abandoned a call of next is waited for, or two
+// call runs the middleware and the loop over the current batch. It returns when both have
+// returned. It also waits for a call of next that the middleware abandoned: otherwise two
 // events of the partition would be processed at once.
 func (c *consumer[T]) call(handle Handler) (err error) {
 	c.inner.Lock()
@@ -238,7 +239,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 				return err
 			}
 		}
-		// Called again, fn may ask for less at a time than it did before.
+		// Called again, fn may request fewer events at a time than before.
 		n := min(len(events), c.want.n)
 		d := &c.out
 		*d = delivery[T]{ctx: ctx, events: events[:n:n]}
@@ -268,7 +269,7 @@ func (c *consumer[T]) handle(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// refuse returns what middleware gets instead of a call of fn that may not begin.
+// refuse returns the error that middleware gets when a call of fn may not begin.
 func (c *consumer[T]) refuse() error {
 	c.refused = true
 	return context.Cause(c.ctx)
@@ -286,7 +287,7 @@ func (c *consumer[T]) settle(err error) error {
 		return nil
 	}
 	if c.ctx.Err() != nil {
-		// Lost, or its grace is over: whoever owns the partition next decides.
+		// The partition is lost, or its grace is over: the next owner decides.
 		c.src.Interrupted()
 		return fmt.Errorf("event %s: %w", c.events[0].name(), err)
 	}
@@ -314,8 +315,7 @@ func (c *consumer[T]) settle(err error) error {
 	return &worker.EventError{Stream: c.stream.name, Processor: c.processor, Partition: failed[0].Partition, ID: failed[0].ID, Err: err}
 }
 
-// fail tells what becomes of the events that failed, and acks the others of the
-// batch.
+// fail reports the failed events to the source, and acks the others of the batch.
 func (c *consumer[T]) fail(failed []*Event, f retryqueue.Failure) error {
 	failures := make([]retryqueue.Failure, len(failed))
 	for i, e := range failed {

@@ -11,13 +11,13 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// SendAt is Send for records that are events from t on, by Redis' clock: see
-// Outgoing.At. It returns the IDs by which Cancel and Reschedule know them.
+// SendAt is Send for records that become events at t, by Redis' clock: see Outgoing.At.
+// It returns the IDs for Cancel and Reschedule.
 func (s *Stream[T]) SendAt(ctx context.Context, t time.Time, records ...T) ([]Sent, error) {
 	return s.sendLater(ctx, Outgoing[T]{At: t}, records)
 }
 
-// SendAfter is SendAt with a time that is d from now by Redis' clock.
+// SendAfter is SendAt with the time d from now, by Redis' clock.
 func (s *Stream[T]) SendAfter(ctx context.Context, d time.Duration, records ...T) ([]Sent, error) {
 	return s.sendLater(ctx, Outgoing[T]{After: d}, records)
 }
@@ -31,11 +31,11 @@ func (s *Stream[T]) sendLater(ctx context.Context, like Outgoing[T], records []T
 	return s.SendEvents(ctx, out...)
 }
 
-// Cancel takes a delayed event back, by its Sent.ID. It reports whether the event
-// was still delayed: if not, it has been appended to its partition, or cancelled,
-// or never was. Its Outgoing.DedupID stays used: what is sent under it again within the
-// window is a duplicate. After an error of the connection Cancel may be called again; a
-// false then can mean that the first call did it.
+// Cancel removes the delayed event of a Sent.ID. It reports whether the event was still
+// delayed: if not, the event has been appended to its partition, was cancelled, or never
+// existed. The event's Outgoing.DedupID stays used: a record sent under it within the
+// window is a duplicate. After a connection error Cancel may be called again; false then
+// can mean that the first call cancelled the event.
 func (s *Stream[T]) Cancel(ctx context.Context, id string) (bool, error) {
 	partition, id, to, err := s.delayed(id)
 	if err != nil || to == nil {
@@ -44,9 +44,9 @@ func (s *Stream[T]) Cancel(ctx context.Context, id string) (bool, error) {
 	return to.Cancel(ctx, s.name, partition, id)
 }
 
-// Reschedule changes when a delayed event is due, by its Sent.ID. It keeps its ID,
-// and with that its place among those of one time. It reports whether the event
-// was still delayed; if not, nothing is changed. It may be repeated.
+// Reschedule changes when a delayed event is due, by its Sent.ID. The event keeps its ID,
+// and so its place among events due at the same time. Reschedule reports whether the
+// event was still delayed; if not, nothing is changed. It may be repeated.
 func (s *Stream[T]) Reschedule(ctx context.Context, id string, t time.Time) (bool, error) {
 	partition, id, to, err := s.delayed(id)
 	if err == nil {
@@ -58,7 +58,7 @@ func (s *Stream[T]) Reschedule(ctx context.Context, id string, t time.Time) (boo
 	return to.Reschedule(ctx, s.name, partition, id, t)
 }
 
-// delayed reads an ID of Sent. to is nil for one of an entry, which was never
+// delayed parses an ID of Sent. to is nil for an entry's ID: that event was never
 // delayed.
 func (s *Stream[T]) delayed(sent string) (partition int, id string, to appview.Delayer, err error) {
 	o, err := s.settings()
@@ -77,7 +77,7 @@ func (s *Stream[T]) delayed(sent string) (partition int, id string, to appview.D
 	return partition, id, to, err
 }
 
-// delayer is what delays events.
+// delayer returns the store of delayed events.
 func (s *Stream[T]) delayer() (appview.Delayer, error) {
 	to, err := s.app.sender()
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *Stream[T]) delayer() (appview.Delayer, error) {
 	return d, nil
 }
 
-// latest is the last time that an event can be due, so that its milliseconds are
-// exact wherever they are kept.
+// latest is the latest time at which an event can be due: its milliseconds are exact in
+// every representation.
 var latest = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 func checkDue(t time.Time) error {
@@ -104,11 +104,10 @@ func checkDue(t time.Time) error {
 	return nil
 }
 
-// late reports whether the record is to be delayed.
+// late reports whether the record is delayed.
 func (o *Outgoing[T]) late() bool { return !o.At.IsZero() || o.After > 0 }
 
-// groupDelayed encodes the records that are to be delayed, and puts those of each
-// partition together.
+// groupDelayed encodes the delayed records and groups them by partition.
 func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []store.Delay, places []place, err error) {
 	at := map[int]int{}
 	for i := range out {
@@ -143,7 +142,7 @@ func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []
 	return delays, places, nil
 }
 
-// sendDelayed sends what groupDelayed put together.
+// sendDelayed sends the groups of groupDelayed.
 func sendDelayed(ctx context.Context, to appview.Appender, delays []store.Delay) []store.Appended {
 	if d, ok := to.(appview.Delayer); ok {
 		return d.Delay(ctx, delays)

@@ -1,10 +1,9 @@
 // Package runnel processes streams of events on Redis: partitioned, in order per
 // key, at least once.
 //
-// A Stream of T has partitions, which are Redis streams; the key of a record
-// chooses one. A processor is a function that ranges over the events of one
-// partition. Workers, as many processes as one likes, share out the partitions,
-// and take over those of a worker that died.
+// A Stream of T has partitions, which are Redis streams; the key of a record chooses one.
+// A processor is a function that ranges over the events of one partition. Any number of
+// worker processes share the partitions, and take over those of a worker that died.
 //
 //	app := runnel.New("shop", nil)
 //	orders := runnel.NewStream(app, "orders", func(o Order) string { return o.Customer }, nil)

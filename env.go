@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-go/runnel/codec"
 )
 
-// environment reads RUNNEL_* variables. Every value that is set and malformed
-// is an error, also one that code has overruled: it would surprise later.
+// environment reads RUNNEL_* variables. Every malformed value is an error, even one that
+// code overrides: it would surprise later.
 type environment struct {
 	lookup func(string) (string, bool)
 	errs   []error
@@ -25,8 +25,8 @@ func newEnvironment() *environment { return &environment{lookup: os.LookupEnv} }
 
 func (e *environment) err() error { return errors.Join(e.errs...) }
 
-// formerly are the names that variables had before they were called as their options are; they
-// hold where the new name is not set.
+// formerly maps variables to their former names, which differed from those of the
+// options. A former name is used if the new one is not set.
 var formerly = map[string]string{
 	"RUNNEL_LEASE": "RUNNEL_LOCK_EXPIRY", "RUNNEL_MAX_LEN": "RUNNEL_SIZE", "RUNNEL_DEDUP_WINDOW": "RUNNEL_ID_WINDOW",
 	"RUNNEL_WORKER_NAME": "RUNNEL_WORKER",
@@ -55,12 +55,12 @@ func (e *environment) text(name string) string {
 	return value(e, name, func(s string) (string, error) { return s, nil })
 }
 
-// checked is a text that check has no objection to.
+// checked returns a text that passes check.
 func (e *environment) checked(name string, check func(string) error) string {
 	return value(e, name, func(s string) (string, error) { return s, check(s) })
 }
 
-// number is a whole number between low and high.
+// number returns an integer between low and high.
 func (e *environment) number(name string, low, high int64) int64 {
 	return value(e, name, func(s string) (int64, error) {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -71,7 +71,7 @@ func (e *environment) number(name string, low, high int64) int64 {
 	})
 }
 
-// duration is one of Go's, such as "1m30s", and at least low.
+// duration returns a Go duration, such as "1m30s", of at least low.
 func (e *environment) duration(name string, low time.Duration) time.Duration {
 	return value(e, name, func(s string) (time.Duration, error) {
 		d, err := time.ParseDuration(s)
@@ -85,7 +85,7 @@ func (e *environment) duration(name string, low time.Duration) time.Duration {
 	})
 }
 
-// choice is one of the words that are listed.
+// choice returns the value of one of the listed words.
 func choice[T any](e *environment, name string, words map[string]T) T {
 	return value(e, name, func(s string) (T, error) {
 		v, ok := words[strings.ToLower(s)]
@@ -155,7 +155,7 @@ func (e *environment) processor(o, app ProcessorOptions) ProcessorOptions {
 	return o
 }
 
-// checkWorker refuses a name that would steer the terminals that show it.
+// checkWorker rejects a name with control sequences for the terminals that show it.
 func checkWorker(name string) error {
 	for i, r := range name {
 		if !unicode.IsPrint(r) || r == utf8.RuneError && !strings.HasPrefix(name[i:], "\uFFFD") {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// want is what a loop asks for when it comes round: the batch before is done,
-// the next one should have this shape.
+// want is a loop's request for its next iteration: the previous batch is done, the next
+// one should have this shape.
 type want struct {
 	n      int
 	within time.Duration
@@ -17,8 +17,8 @@ type want struct {
 	keep   bool // the slices are the loop's to keep
 }
 
-// delivery answers a want; nil says that there is nothing more. It is valid until
-// the next one.
+// delivery is the answer to a want; nil means that no more events follow. It is valid
+// until the next delivery.
 type delivery[T any] struct {
 	ctx     context.Context
 	events  []*Event
@@ -28,12 +28,11 @@ type delivery[T any] struct {
 // Events is what a ProcessFunc ranges over: the events of one partition, in
 // order, for as long as this worker owns the partition.
 //
-// A batch (one event, unless Take made it longer) is acked when the loop asks
-// for the next one or the function returns nil; break by itself acks nothing.
-// A range ends when the partition is released, at shutdown, or when it is lost;
-// code after the loop then still runs. Ranging again goes on behind the last
-// event. Only one range may be under way at a time: a second one, of another
-// goroutine or nested in the first, panics.
+// A batch (one event, unless Take made it longer) is acked when the loop asks for the
+// next one or the function returns nil; break by itself acks nothing. A range ends when
+// the partition is released or lost, and at shutdown; code after the loop still runs.
+// Ranging again continues after the last event. Only one range may be under way at a
+// time: a second one, in another goroutine or nested in the first, panics.
 type Events[T any] struct {
 	partition int
 	ask       func(want) *delivery[T]
@@ -44,10 +43,11 @@ type Events[T any] struct {
 // Partition returns the number of the partition, from 0.
 func (e *Events[T]) Partition() int { return e.partition }
 
-// Context returns the context of the current iteration, for what the loop calls. It ends when the
-// partition is lost, when the grace period of a release or shutdown is over, and when
-// ProcessorOptions.Timeout is; middleware may have given it a deadline or values, and log lines under
-// it name the event. Before the first iteration it is that of the ownership, which the ProcessFunc gets.
+// Context returns the context of the current iteration, for calls in the loop. It ends
+// when the partition is lost, when the grace period of a release or shutdown is over, and
+// after ProcessorOptions.Timeout. Middleware may have added a deadline or values, and log
+// lines with this context name the event. Before the first iteration it is the context of
+// the ownership, which the ProcessFunc gets.
 func (e *Events[T]) Context() context.Context { return e.ctx }
 
 // Records yields decoded records, one per iteration.
@@ -87,10 +87,10 @@ func (e *Events[T]) Raw() iter.Seq[*Event] {
 	}
 }
 
-// Take puts events together: a batch is yielded when it has n events, or
-// within after its first event arrived, or when it fills the read-ahead buffer
-// (PrefetchBytes). It is never empty and never longer than n. A within of zero
-// or less takes what is there. An n below 1 panics.
+// Take puts events together. It yields a batch when the batch has n events, or the
+// duration within after its first event arrived, or when the batch fills the read-ahead
+// buffer (PrefetchBytes). A batch is never empty and never longer than n. If within is
+// zero or negative, Take yields the events that are there. It panics if n is below 1.
 func (e *Events[T]) Take(n int, within time.Duration) *Batches[T] {
 	if n < 1 {
 		panic(fmt.Sprintf("runnel: Take(%d, %v): n must be at least 1", n, within))
@@ -98,7 +98,7 @@ func (e *Events[T]) Take(n int, within time.Duration) *Batches[T] {
 	return &Batches[T]{events: e, want: want{n: n, within: max(within, 0), keep: true}}
 }
 
-// enter begins a range and returns what ends it.
+// enter begins a range and returns the function that ends it.
 func (e *Events[T]) enter() func() {
 	if !e.busy.CompareAndSwap(false, true) {
 		panic("runnel: two goroutines range over the same Events, or a loop inside a loop over them; take a batch and share that out instead")
@@ -128,8 +128,8 @@ func (b *Batches[T]) Records() iter.Seq[[]T] {
 	}
 }
 
-// All yields batches of events with their decoded records, which stand in the
-// same places. The slices are the loop's to keep.
+// All yields batches of events with their decoded records, at the same indexes. The
+// slices are the loop's to keep.
 func (b *Batches[T]) All() iter.Seq2[[]*Event, []T] {
 	return func(yield func([]*Event, []T) bool) {
 		defer b.events.enter()()

@@ -15,25 +15,27 @@ import (
 )
 
 const (
-	// smallRecord is how many bytes a record may take to be decoded without asking for room.
-	// Where that is not enough, four times as much is tried, and so on up to MaxRecord.
+	// smallRecord is the number of bytes that a record may take to be decoded without a
+	// reservation. Where that is not enough, four times as much is tried, and so on up to
+	// MaxRecord.
 	smallRecord = 256 << 10
 	largerBy    = 4
-	// largeRecord is how many bytes a record may take to be decoded beside others that are not small.
+	// largeRecord is the number of bytes that a record may take to be decoded at the same
+	// time as others that are not small.
 	largeRecord = 4 << 20
-	// roomShares are the shares that there are for records that are not small, which take at most
-	// MaxRecord together. A record of MaxRecord has sharesOfMax.
+	// roomShares is the number of shares for records that are not small, which together
+	// take at most MaxRecord. A record of MaxRecord has sharesOfMax.
 	roomShares  = sharesOfMax
 	sharesOfMax = 1024
-	// roomPatience is how long a record waits until others are processed: a function that hangs
-	// must not stop other partitions.
+	// roomPatience limits how long a record waits for the processing of others: a
+	// function that hangs must not stop other partitions.
 	roomPatience = 10 * time.Second
-	// decoders are the shares of those that decode records that are not small.
+	// decoders is the number of shares for decoding records that are not small.
 	decoders = 16
 )
 
-// largeRecords bounds the memory of an app's records that are not small: of those that are being
-// decoded, which take up to three times their size meanwhile, and of those that are being processed.
+// largeRecords bounds the memory of an app's records that are not small, while they are
+// decoded, which takes up to three times their size, and while they are processed.
 type largeRecords struct {
 	once     sync.Once
 	decoding *semaphore.Weighted
@@ -49,12 +51,12 @@ func (l *largeRecords) init() {
 	})
 }
 
-// sharesOf returns the shares of a record that takes so many bytes.
+// sharesOf returns the shares of a record of this many bytes.
 func sharesOf(takes, most int64) int64 {
 	return min(sharesOfMax, int64(math.Ceil(float64(takes)/float64(most)*sharesOfMax)))
 }
 
-// hold waits for room. It returns 0 if there is none in time, else the shares.
+// hold waits for room. It returns the shares, or 0 if there is no room in time.
 func (l *largeRecords) hold(ctx context.Context, shares int64) int64 {
 	l.init()
 	ctx, cancel := context.WithTimeout(ctx, roomPatience)
@@ -77,11 +79,12 @@ func (l *largeRecords) release(shares int64) {
 	}
 }
 
-// decode calls f, which takes up to the limit, with not too many others.
+// decode calls f, which takes up to limit bytes, and bounds how many such calls run at
+// once.
 func (l *largeRecords) decode(limit int64, f func() (int64, error)) (int64, error) {
 	l.init()
 	share := int64(decoders)
-	if limit <= largeRecord { // there are no more at work than processors
+	if limit <= largeRecord { // no more are running than processors
 		share = max(1, share/int64(runtime.GOMAXPROCS(0)))
 	}
 	if err := l.decoding.Acquire(context.Background(), share); err != nil {
@@ -94,9 +97,10 @@ func (l *largeRecords) decode(limit int64, f func() (int64, error)) (int64, erro
 	return f()
 }
 
-// collect collects the garbage of large records before there is another one. Otherwise there would
-// be as much garbage as there was memory in use when the last ones were alive. Programs with much
-// memory in use are left alone: there it takes long, and matters less.
+// collect collects the garbage of large records before the next one. Otherwise there
+// would be as much garbage as there was memory in use when the last ones were alive.
+// collect does nothing in programs with much memory in use: there a collection takes
+// long, and matters less.
 func (l *largeRecords) collect(limit int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +121,8 @@ func (s *Stream[T]) decode(e *Event, record *T) error {
 	return err
 }
 
-// decodeWithin is decode with a limit of its own. It returns an upper bound of what the record takes.
+// decodeWithin is decode with a limit of its own. It returns an upper bound of the
+// record's bytes.
 func (s *Stream[T]) decodeWithin(e *Event, record *T, limit int64) (takes int64, err error) {
 	limit = min(limit, s.effective.MaxRecord)
 	takes, err = s.decodeOnce(e, record, min(limit, smallRecord))
@@ -170,8 +175,8 @@ func (s *Stream[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, e
 	return takes, c.Decode(data, record)
 }
 
-// decode decodes event i of a batch. A record that is not small begins a batch; the others are as
-// many as there is room for.
+// decode decodes event i of a batch. A record that is not small begins a batch; more
+// follow while there is room.
 func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
 	record, large, most := &b.records[i], &b.stream.app.large, b.stream.effective.MaxRecord
 	limit := min(smallRecord, most-b.takes)
@@ -204,7 +209,7 @@ func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
 	return err
 }
 
-// settleFor gives back the shares that are not needed.
+// settleFor returns the shares that are not needed.
 func (b *batcher[T]) settleFor(shares int64) {
 	if shares < b.shares {
 		b.stream.app.large.release(b.shares - shares)
@@ -212,10 +217,11 @@ func (b *batcher[T]) settleFor(shares int64) {
 	}
 }
 
-// forget lets go of the records of the batch that was processed, if they are not small.
+// forget drops the references to the records of the processed batch, if they are not
+// small.
 func (b *batcher[T]) forget() {
 	if b.takes > smallRecord {
-		clear(b.records[:cap(b.records)]) // not a slice that a loop may keep: those are given away
+		clear(b.records[:cap(b.records)]) // not a slice that a loop may keep: the loop owns those
 		b.out.records = nil
 	}
 	b.settleFor(0)

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// scope is where a log line of a user's function comes from.
+// scope is the origin of a log line of a user's function.
 type scope struct {
 	app, worker, stream, processor string
 	partition                      int
@@ -20,14 +20,15 @@ type scope struct {
 
 type scopeKey struct{}
 
-// unscoped is ctx for the framework's own lines about an event: what middleware
-// put into it, such as a trace, is told, and where they come from they say themselves.
+// unscoped returns ctx for the framework's own lines about an event. Values of
+// middleware, such as a trace, are kept; the scope is not, as these lines have their
+// origin already.
 func unscoped(ctx context.Context) context.Context { return context.WithValue(ctx, scopeKey{}, nil) }
 
-// LogHandler returns a slog.Handler that adds worker, stream, processor,
-// partition and event ("partition/entry ID"; of a batch the first) to the lines that a
-// processor logs with its iteration's context, and passes everything on to h. A
-// Handler that does so already is returned as it is.
+// LogHandler returns a slog.Handler that passes every line on to h. To the lines that a
+// processor logs with its iteration's context it adds worker, stream, processor,
+// partition and event ("partition/entry ID"; of a batch the first). A Handler that does
+// so already is returned as it is.
 func LogHandler(h slog.Handler) slog.Handler {
 	if _, ok := h.(logHandler); ok {
 		return h
@@ -55,7 +56,7 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
 
-// logger returns what the framework logs with.
+// logger returns the framework's logger.
 func (o *Options) logger() (*slog.Logger, error) {
 	if o.Logger != nil {
 		return o.Logger, nil

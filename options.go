@@ -13,35 +13,34 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Options configure an App. A zero field takes its value from the environment
-// (the variable is named), which is read at first use, and else the default.
+// Options configure an App. A zero field takes its value from the environment variable
+// that it names, which is read at first use, else the default.
 type Options struct {
-	// RedisURL is where Redis is, "redis://user:password@host:port/db" or
-	// "rediss://…" for TLS; or who knows that, the sentinels of a master:
-	// "redis+sentinel://user:password@host1:26379,host2:26379/master-name/db",
-	// "rediss+sentinel://…" with TLS to both. The user and the password of the
-	// sentinels are the options sentinel_username and sentinel_password. Or it is
-	// "redis+cluster://host1:port,host2:port", "rediss+cluster://…", for a Redis
-	// Cluster, of which one node that answers is enough.
-	// RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
+	// RedisURL is the address of Redis: "redis://user:password@host:port/db", or
+	// "rediss://…" for TLS. For a master behind sentinels it is
+	// "redis+sentinel://user:password@host1:26379,host2:26379/master-name/db", or
+	// "rediss+sentinel://…" with TLS to both. The user and the password of the sentinels
+	// are the options sentinel_username and sentinel_password. For a Redis Cluster it is
+	// "redis+cluster://host1:port,host2:port", or "rediss+cluster://…"; one node that
+	// answers is enough. RUNNEL_REDIS_URL; default redis://127.0.0.1:6379.
 	RedisURL string
 	// RedisCA, RedisCert and RedisKey are files in PEM for a RedisURL with TLS:
 	// authorities that may have issued the server's certificate, in place of the
-	// system's; and our own certificate and its key, for a server that wants one.
-	// With another RedisURL they are an error; Redis has its own TLSConfig.
-	// RUNNEL_REDIS_CA, RUNNEL_REDIS_CERT, RUNNEL_REDIS_KEY; default none.
+	// system's; and the app's own certificate and its key, for a server that requires
+	// one. With another RedisURL they are an error; the client in Redis has its own
+	// TLSConfig. RUNNEL_REDIS_CA, RUNNEL_REDIS_CERT, RUNNEL_REDIS_KEY; default none.
 	RedisCA, RedisCert, RedisKey string
 	// Redis is a client to share instead of RedisURL: a *redis.Client, also one of
-	// redis.NewFailoverClient, or a *redis.ClusterClient. Blocking reads and sends use clients of our own made
-	// from its Options; it is never closed.
+	// redis.NewFailoverClient, or a *redis.ClusterClient. Blocking reads and sends use
+	// further clients, made from its Options. The app never closes it.
 	Redis redis.UniversalClient
-	// Durability says what has to be replicated. Default nothing.
+	// Durability sets how many replicas must confirm writes. Default none.
 	Durability Durability
 
-	// Logger gets what a worker logs; the default is made of LogLevel and LogFormat. Its
-	// handler is called from a goroutine of its own: a worker never waits for its log. While
-	// the handler stands still some thousand lines wait for it, and what comes beyond these
-	// is dropped and counted in a line. Run waits for the last lines, two seconds at most.
+	// Logger is the worker's logger; the default is made of LogLevel and LogFormat. Its
+	// handler is called from a goroutine of its own: a worker never waits for its log.
+	// While the handler blocks, some thousand lines wait; further lines are dropped, and
+	// a later line has their number. Run waits for the last lines, two seconds at most.
 	Logger    *slog.Logger
 	LogLevel  string // "debug", "info", "warn", "error". RUNNEL_LOG_LEVEL; default info
 	LogFormat string // "text" or "json", on stderr. RUNNEL_LOG_FORMAT; default text
@@ -50,20 +49,20 @@ type Options struct {
 	WorkerName string         // name of this process in logs and status, of printable characters. RUNNEL_WORKER_NAME; default <host>-<pid>
 	KeyLayout  KeyLayout      // how keys are named. RUNNEL_KEY_LAYOUT; default LayoutStandalone, in a Redis Cluster LayoutCluster
 
-	// LeaderPoll is how often a worker with leader-only tasks tries to become
-	// or confirms being the leader. RUNNEL_LEADER_POLL; default 4 s, at least
-	// 100 ms. A dead leader is replaced after three of them.
+	// LeaderPoll is how often a worker with leader-only tasks tries to become or confirms
+	// being the leader. RUNNEL_LEADER_POLL; default 4 s, at least 100 ms. A dead leader
+	// is replaced after three polls.
 	LeaderPoll time.Duration
 
-	// SendHooks are told of each call that sends, in this order, and may add
-	// headers to its records: for tracing. Default none.
+	// SendHooks are called for each call that sends, in this order, and may add headers
+	// to its records, such as a trace. Default none.
 	SendHooks []SendHook
 
 	Stream    StreamOptions    // what streams inherit
 	Processor ProcessorOptions // what processors inherit
 }
 
-// A KeyLayout says how Redis keys are named.
+// A KeyLayout is a way to name Redis keys.
 type KeyLayout string
 
 const (
@@ -80,12 +79,13 @@ type StreamOptions struct {
 	// MaxLen is the length that a partition may have: older entries are trimmed
 	// once every processor has acked them. RUNNEL_MAX_LEN; default 50 000.
 	MaxLen int64
-	// Overflow says what becomes of records for a partition that is full of
-	// events which some processor has not acked. RUNNEL_OVERFLOW; default Reject.
+	// Overflow decides what happens to records for a partition that is full of events
+	// that some processor has not acked. RUNNEL_OVERFLOW; default Reject.
 	Overflow Overflow
 	// MaxRecord is how many bytes of memory a record may take once it is unpacked and
-	// decoded, by an upper bound. What takes more is refused when it is sent, with codec.ErrTooLarge,
-	// and is a DecodeError when it is received. RUNNEL_MAX_RECORD; default 64 MiB, at least 1 KiB.
+	// decoded, by an upper bound. A larger record is rejected with codec.ErrTooLarge when
+	// it is sent, and is a DecodeError when it is received. RUNNEL_MAX_RECORD; default 64
+	// MiB, at least 1 KiB.
 	MaxRecord int64
 	// DedupWindow is how long the stream remembers an Outgoing.DedupID.
 	// RUNNEL_DEDUP_WINDOW; default 10 minutes, at least 1 s.
@@ -94,10 +94,10 @@ type StreamOptions struct {
 	Codec codec.Codec
 	// Partitioner maps keys to partitions. Default XXHash.
 	Partitioner *Partitioner
-	// KeyField names the JSON field that holds the key, so that `runnel send`
-	// can find it without the app's types. With it, `send` and `sendmany` refuse a record
-	// that lacks the field; with the app's types, where the key function returns "" besides.
-	// Without a KeyField the empty key is one like any other.
+	// KeyField names the JSON field that holds the key, so that `runnel send` can find it
+	// without the app's types. With a KeyField, `send` and `sendmany` reject a record
+	// that lacks the field; with the app's types, only if the key function also returns
+	// "". Without a KeyField the empty key is a key like any other.
 	KeyField string
 }
 
@@ -191,7 +191,7 @@ var (
 	dottedName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 )
 
-// mustName panics where name is none.
+// mustName panics if name is not a valid name.
 func mustName(where, name string, dots bool) {
 	if !dots && !plainName.MatchString(name) {
 		panic(fmt.Sprintf(`%sthe name %q is not 1 to 64 of letters, digits, "_" and "-"`, where, name))

@@ -2,14 +2,13 @@ package runnel
 
 import "github.com/cespare/xxhash/v2"
 
-// A Partitioner says which partition the records of a key go to. All producers of a
-// stream must use the same one: its name is stored in the stream's metadata, and
-// compared.
+// A Partitioner maps keys to partitions. All producers of a stream must use the same one:
+// its name is stored in the stream's metadata, and compared.
 type Partitioner struct {
 	// Name changes whenever what Func returns changes.
 	Name string
-	// Func returns the partition of a key, from 0 to partitions-1, and depends on
-	// nothing else. It is called concurrently; partitions is at least 1.
+	// Func returns the partition of a key, from 0 to partitions-1. The result depends
+	// only on the arguments. Func is called concurrently; partitions is at least 1.
 	Func func(key string, partitions int) int
 }
 

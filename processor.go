@@ -9,14 +9,14 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// A ProcessFunc processes the events of one partition. It is called when the
-// partition is gained, and again after an error or a return, so variables that
-// it declares before its loop are the state of that partition for as long as
-// this worker owns it. Calls for different partitions run concurrently.
+// A ProcessFunc processes the events of one partition. It is called when the worker gains
+// the partition, and again after an error or a return. So variables declared before its
+// loop are the partition's state for as long as this worker owns it. Calls for different
+// partitions run concurrently.
 //
-// owned ends when the partition is lost, or the grace period of a release or shutdown is over. It is
-// for what is done before and after the loop: in the loop use events.Context(), which also ends with
-// ProcessorOptions.Timeout, and has what middleware gave it.
+// owned ends when the partition is lost, or the grace period of a release or shutdown is
+// over. It is for the code before and after the loop. In the loop use events.Context(),
+// which also ends after ProcessorOptions.Timeout, and has the values of middleware.
 type ProcessFunc[T any] func(owned context.Context, events *Events[T]) error
 
 // Each returns a ProcessFunc that calls fn with every event.
@@ -44,7 +44,7 @@ func EachBatch[T any](n int, within time.Duration, fn func(ctx context.Context, 
 	}
 }
 
-// A Policy says what follows an error that came through all middleware.
+// A Policy decides what follows an error that no middleware handled.
 type Policy int
 
 const (
@@ -72,34 +72,33 @@ type ProcessorOptions struct {
 	OnError    Policy       // RUNNEL_ON_ERROR; default Halt
 	Middleware []Middleware // outermost first, inside those of Options.Processor
 
-	// Retry says how often an event is attempted that fails, and what waits
-	// meanwhile. After the last attempt it is a dead letter, and so is at once one
-	// that cannot be decoded: then OnError decides only about errors that are no
-	// event's fault. nil: OnError decides about all.
+	// Retry sets how often a failing event is attempted, and which events wait meanwhile.
+	// After the last attempt the event is a dead letter; an event that cannot be decoded
+	// is one at once. OnError then decides only about errors that are no event's fault.
+	// nil: OnError decides about all.
 	Retry *Retry
 
-	// Start is where the processor begins in a partition over which it never ran:
-	// StartBeginning, the oldest event that is there, which is the default;
-	// StartEnd, what is sent from then on; or an entry ID, behind which it begins.
-	// When Redis loses its data, a worker that lives on begins at the beginning.
+	// Start is where the processor begins in a partition that it never processed:
+	// StartBeginning, the oldest event that is there, which is the default; StartEnd,
+	// with the events sent from then on; or an entry ID, after which it begins. When
+	// Redis loses its data, a worker that lives on begins at the beginning.
 	Start string
 
-	// Lease is how long a partition stays with a worker that is not heard
-	// of; a crash stops its partitions that long. RUNNEL_LEASE; default
-	// 10 s, at least 500 ms.
+	// Lease is how long a partition stays assigned to a worker that has stopped
+	// responding; a crash stops its partitions that long. RUNNEL_LEASE; default 10 s, at
+	// least 500 ms.
 	Lease time.Duration
-	// Grace is how long a function may go on after a release or shutdown was
-	// asked for, before its context ends. Negative: not at all. RUNNEL_GRACE;
-	// default 8 s.
+	// Grace is how long a function may go on after a release or shutdown was requested,
+	// before its context ends. Negative: not at all. RUNNEL_GRACE; default 8 s.
 	Grace time.Duration
-	// Timeout is how long an iteration may take, from the moment at which the
-	// function gets its events. Then the context of the iteration ends: Events.Context,
-	// not the ctx of a ProcessFunc. ErrTimeout is in the chain of its cause. An error that
-	// the function returns afterwards has ErrTimeout in its chain, too, and is treated as any
-	// other error. A function that goes on for
-	// another Timeout, at least a second, is reported as stuck. It
-	// covers each call of the function and nothing of the middleware. Negative: none, also where one would be inherited.
-	// RUNNEL_TIMEOUT; default none.
+	// Timeout is how long an iteration may take, from the moment at which the function
+	// gets its events. Then the context of the iteration ends: Events.Context, not the
+	// ctx of a ProcessFunc. ErrTimeout is in the chain of its cause. An error that the
+	// function returns afterwards has ErrTimeout in its chain, too, and is treated as any
+	// other error. A function that goes on for another Timeout, at least a second, is
+	// reported as stuck. The Timeout covers each call of the function, not the
+	// middleware. Negative: none, even where one would be inherited. RUNNEL_TIMEOUT;
+	// default none.
 	Timeout time.Duration
 	// JoinDelay is how long a starting worker waits before it takes part, so
 	// that workers that start together share out the partitions once.
@@ -107,18 +106,17 @@ type ProcessorOptions struct {
 	JoinDelay time.Duration
 
 	// Prefetch is how many events are read ahead per partition, and how many may be
-	// processed and not yet acked. RUNNEL_PREFETCH; default 1024, of which by default
-	// only as many are read ahead as the function processes in about a second, but at
-	// least 8.
+	// processed and not yet acked. RUNNEL_PREFETCH; default 1024. By default only as many
+	// are read ahead as the function processes in about a second, but at least 8.
 	Prefetch int
 	adapt    bool // the default
 	// PrefetchBytes bounds the bytes read ahead per partition; a single event
 	// may be larger. RUNNEL_PREFETCH_BYTES; default 8 MiB.
 	PrefetchBytes int64
-	// ReadConns is the number of connections that read for this processor in
-	// each worker: in a Redis Cluster each reads of one partition, as long as there
-	// are enough, and beyond that of several in turn. RUNNEL_READ_CONNS; default 2,
-	// in a cluster 32.
+	// ReadConns is the number of connections that read for this processor in each worker.
+	// In a Redis Cluster each reads from one partition, or from several in turn if there
+	// are more partitions than connections. RUNNEL_READ_CONNS; default 2, in a cluster
+	// 32.
 	ReadConns int
 	anyConns  bool // the default
 }
@@ -131,10 +129,10 @@ const (
 
 var entryID = regexp.MustCompile(`^[0-9]{1,18}(-[0-9]{1,18})?$`)
 
-// Process registers fn to run over every partition of the stream. The name is
-// the processor's identity: its position in each partition is kept under it. A
-// nil opts is all defaults. It panics where the name is taken or not made of
-// letters, digits, "_" and "-", where fn is nil, and after Run.
+// Process registers fn to run over every partition of the stream. The name is the
+// processor's identity: its position in each partition is kept under it. A nil opts is
+// all defaults. It panics if the name is taken or has other characters than letters,
+// digits, "_" and "-", if fn is nil, and after Run.
 func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptions) {
 	where := "runnel: stream " + s.name + ": Process " + name + ": "
 	mustName(where, name, false)
@@ -163,7 +161,7 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 	})
 }
 
-// registration is a call of Process, its record type erased.
+// registration is a call of Process without its record type.
 type registration struct {
 	stream, name string
 	opts         ProcessorOptions

@@ -11,18 +11,19 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// A Retry says how often an event is attempted and what waits meanwhile. An event
-// that failed is parked: moved out of the partition into Redis, together with the
-// number of its attempts, so that these last across crashes and rebalances. After
-// the last attempt it is a dead letter.
+// A Retry sets how often an event is attempted and which events wait meanwhile. An event
+// that failed is parked: moved out of the partition to a place beside it in Redis,
+// together with its number of attempts, which so outlasts crashes and rebalances. After
+// the last attempt the event is a dead letter.
 //
-// An event that ends its process each time becomes a dead letter, too. Each attempt but
-// the first is stored before the function is called. The first costs no write: the next
-// owner counts it if the worker ended uncleanly while this was its oldest event in progress.
+// An event that crashes its process each time becomes a dead letter, too. Each attempt
+// after the first is stored before the function is called. The first costs no write: the
+// next owner counts it if the worker ended uncleanly while this was its oldest event in
+// progress.
 //
-// Compared with middleware.RetryInPlace, which calls the function again at once and
-// holds the partition and its lease meanwhile: take that for a hiccup of
-// milliseconds, and this for what may take longer or must be counted.
+// middleware.RetryInPlace, by contrast, calls the function again at once and holds the
+// partition and its lease meanwhile. Use RetryInPlace for hiccups of milliseconds, and
+// Retry for failures that may last longer or must be counted.
 type Retry struct {
 	// Max is the largest number of attempts, the first one included: 1 is one
 	// attempt and then a dead letter. It must be at least 1.
@@ -34,11 +35,11 @@ type Retry struct {
 	// Jitter is the largest random part by which a wait is shorter or longer, up to 1; default
 	// 0.2, negative: none. No wait is longer than MaxBackoff.
 	Jitter float64
-	// Order says what waits for an event that failed. Default OrderPartition.
+	// Order selects the events that wait for one that failed. Default OrderPartition.
 	Order RetryOrder
 }
 
-// A RetryOrder says which order holds while an event is between two attempts.
+// A RetryOrder is the order that holds while an event is between two attempts.
 type RetryOrder int
 
 const (
@@ -98,12 +99,12 @@ func (r *Retry) build() *retryqueue.Retry {
 	}
 }
 
-// wait is how long to wait after so many attempts. chance is random, from 0 to 1.
+// wait returns how long to wait after this many attempts. chance is random, from 0 to 1.
 func (r *Retry) wait(attempts int, chance float64) time.Duration {
 	longest := float64(cmp.Or(r.MaxBackoff, defaultMaxBackoff))
 	factor, jitter := cmp.Or(r.Factor, defaultFactor), cmp.Or(r.Jitter, defaultJitter)
 	d := float64(cmp.Or(r.MinBackoff, defaultMinBackoff)) * math.Pow(factor, float64(attempts-1))
-	d = min(d, longest) // before the jitter, so that those at the cap do not come all at once
+	d = min(d, longest) // before the jitter, so that waits at the maximum do not end all at once
 	return time.Duration(min(d*(1+max(jitter, 0)*(2*chance-1)), longest))
 }
 
@@ -116,8 +117,8 @@ func RetryAfter(err error, d time.Duration) error {
 	return &verdictError{err, retryqueue.Again, max(d, 0)}
 }
 
-// DeadLetter returns an error that says that no other attempt helps: the event becomes
-// a dead letter at once, with or without a Retry. It is nil if err is.
+// DeadLetter returns an error that makes the event a dead letter at once, with or without
+// a Retry: another attempt would not help. It is nil if err is.
 func DeadLetter(err error) error {
 	if err == nil {
 		return nil
@@ -125,8 +126,8 @@ func DeadLetter(err error) error {
 	return &verdictError{err, retryqueue.Dead, 0}
 }
 
-// Drop returns an error that says that the event is not worth a dead letter: it
-// is counted, logged and acked, with or without a Retry. It is nil if err is.
+// Drop returns an error that drops the event without a dead letter: the event is counted,
+// logged and acked, with or without a Retry. The result is nil if err is.
 func Drop(err error) error {
 	if err == nil {
 		return nil
@@ -134,7 +135,7 @@ func Drop(err error) error {
 	return &verdictError{err, retryqueue.Drop, 0}
 }
 
-// verdictError is an error with what should follow it.
+// verdictError is an error with the function's verdict on the event.
 type verdictError struct {
 	err     error
 	verdict retryqueue.Verdict
@@ -144,9 +145,9 @@ type verdictError struct {
 func (e *verdictError) Error() string { return e.err.Error() }
 func (e *verdictError) Unwrap() error { return e.err }
 
-// judge returns what becomes of events that failed with err, or nil if that is
-// the policy's to say: err is no event's fault, or there is no Retry and the
-// function did not say what it wants.
+// judge returns the failure to record for events that failed with err. It returns nil if
+// the policy decides: err is no event's fault, or there is no Retry and err has no
+// verdict of the function.
 func judge(err error, retry *retryqueue.Retry) *retryqueue.Failure {
 	var said *verdictError
 	var bad *DecodeError

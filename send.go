@@ -16,55 +16,55 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// Outgoing is a record with what may be said about it.
+// Outgoing is a record with the options of its send.
 type Outgoing[T any] struct {
 	Record  T
 	Key     string            // instead of the key function's, if not empty
 	Headers map[string]string // travel with the event; see Event.Headers
 
-	// DedupID makes the send idempotent: within StreamOptions.DedupWindow, whatever is
-	// sent to the same partition, and so for the same key, under the same ID is
-	// sent once. In a handler, event.SendID(0) sends once however often the event
-	// is processed. An event's ID alone does not do: events of several partitions
+	// DedupID makes the send idempotent: within StreamOptions.DedupWindow, of all records
+	// with this ID for the same partition, and so for the same key, only the first is
+	// appended. In a handler, use event.SendID(0) to send once however often the event is
+	// processed. An event's ID alone does not suffice: events of several partitions can
 	// have the same one.
 	DedupID string
 
 	// At is when the record becomes an event, by Redis' clock, rounded up to a
-	// millisecond: until then it waits beside its partition, and does not count
-	// for Size. Once it is due the worker that owns the partition appends it, never
-	// early. Records are appended in the order of their times; those with the same time in
-	// the order in which they were sent. While the partition is full they go on waiting. One that is due already is
-	// appended at once, where nothing is ahead of it.
+	// millisecond. Until then the record waits beside its partition, and does not count
+	// for MaxLen. Once it is due, never earlier, the partition's owner appends it.
+	// Records are appended in the order of their times; those with the same time in the
+	// order in which they were sent. While the partition is full they go on waiting. A
+	// record that is due already is appended at once, if no other is ahead of it.
 	At time.Time
-	// After is At as a time from now. Zero and below: not delayed.
+	// After is At as a duration from now. Zero or negative: not delayed.
 	After time.Duration
 }
 
-// Sent is where an event was appended; the zero value for one that was not. Of a
-// duplicate it is where the first one was.
+// Sent is where an event was appended; for a duplicate, where the first one was. It is
+// the zero value if the event was not appended.
 type Sent struct {
 	Partition int
 	ID        string // Redis entry ID; of a delayed event its partition and number, "3/0000000000000042"
 	Duplicate bool   // the same Outgoing.DedupID was sent before
 }
 
-// A SendError says which records of a call were not appended, or not replicated; the
+// A SendError lists the records of a call that were not appended, or not replicated; the
 // others were.
 type SendError struct {
 	Stream string
 	Failed []SendFailure // by index
 }
 
-// A SendFailure is one record that was not appended, or may not have been, or may get
-// lost: then Err is ErrNotReplicated, and Sent says where it is.
+// A SendFailure is one record that was not appended, or possibly not, or that may get
+// lost: then Err is ErrNotReplicated, and Sent is where it was appended.
 type SendFailure struct {
 	Index     int // in the call's arguments
 	Partition int
 	Err       error
-	Unknown   bool // it may be in: the connection broke or ctx's deadline passed on the way, or it was not replicated
+	Unknown   bool // it may be appended: the connection broke or ctx's deadline passed on the way, or it was not replicated
 }
 
-// Error counts the failures and tells the first.
+// Error returns the number of failures and the first one.
 func (e *SendError) Error() string {
 	f, unknown := e.Failed[0], 0
 	for _, f := range e.Failed {
@@ -91,25 +91,25 @@ func (e *SendError) Unwrap() []error {
 	return out
 }
 
-// ErrNotTried is the error of a record that was not sent because one before it,
-// of the same call and partition, failed.
+// ErrNotTried is the error of a record that was not sent because an earlier one of the
+// same call and partition failed.
 var ErrNotTried = errors.New("not tried: a record before it failed")
 
-// Send appends records, in one pipeline; records of one key keep their order.
-// It blocks until Redis answered. Small calls that come at the same time share a
-// round trip, each with its own outcome. If ctx ends before a call is under way, none of
-// its records is sent. The first call also writes or checks the stream's metadata.
+// Send appends records, in one pipeline; records of one key keep their order. It blocks
+// until Redis has answered. Small concurrent calls share a round trip, each with its own
+// outcome. If ctx ends before a call is under way, none of its records is sent. The first
+// call also writes or checks the stream's metadata.
 //
-// Nothing is repeated by itself: of a failed call, *SendError says which records are not
-// in. After the first failure in a partition nothing later of the call is
-// appended to that partition. A record that cannot be encoded fails the whole
-// call before anything is sent.
+// Send repeats nothing: after a failed call, *SendError lists the records that were not
+// appended. After the first failure in a partition no later record of the call is
+// appended to that partition. A record that cannot be encoded fails the whole call before
+// anything is sent.
 //
-// With Options.Durability it also waits for replicas; a record that they did not confirm
-// is a failure, with ErrNotReplicated.
+// With Options.Durability Send also waits for replicas; a record that they did not
+// confirm is a failure, with ErrNotReplicated.
 //
-// Of the records of one partition, up to 1 000 or 4 MiB or the stream's Size are
-// appended together, or none of them where they do not fit: then Overflow says
+// Of the records of one partition, up to 1 000 or 4 MiB or the stream's MaxLen are
+// appended together. If they do not fit, none of them is appended, and Overflow decides
 // whether Send fails, waits, or makes room.
 func (s *Stream[T]) Send(ctx context.Context, records ...T) error {
 	out := make([]Outgoing[T], len(records))
@@ -120,8 +120,8 @@ func (s *Stream[T]) Send(ctx context.Context, records ...T) error {
 	return err
 }
 
-// SendEvents is Send for records with keys and headers of their own. It returns
-// where each record was appended.
+// SendEvents is Send for records with the options of Outgoing. It returns where each
+// record was appended.
 func (s *Stream[T]) SendEvents(ctx context.Context, out ...Outgoing[T]) ([]Sent, error) {
 	switch {
 	case len(out) == 0:
@@ -161,20 +161,20 @@ func (s *Stream[T]) send(ctx context.Context, out []Outgoing[T]) ([]Sent, error)
 	return s.collect(append(places, late...), results, len(out))
 }
 
-// place is which records of a call go to one partition.
+// place lists the records of a call that go to one partition.
 type place struct {
 	partition, records int
 	indexes            []int
 }
 
-// processedUnder reports whether the context is of a processor of the stream.
+// processedUnder reports whether ctx belongs to a processor of the stream.
 func (s *Stream[T]) processedUnder(ctx context.Context) bool {
 	sc, ok := ctx.Value(scopeKey{}).(*scope)
 	return ok && sc.app == s.app.name && sc.stream == s.name
 }
 
-// group encodes the records and puts those of each partition together. self says
-// that a processor of the stream sends them.
+// group encodes the records and groups them by partition. self means that a processor of
+// the stream sends them.
 func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]store.Append, []place, error) {
 	app, err := s.app.settings()
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]sto
 	return appends, places, nil
 }
 
-// encodedRecord is a record as it goes to one of the places of a call.
+// encodedRecord is a record encoded for one of the places of a call.
 type encodedRecord struct {
 	now    bool // else it is none of them
 	fields []string
@@ -234,7 +234,7 @@ func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fi
 	} else {
 		var data []byte
 		data, err = encodeFor(o, out.Record)
-		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // data is ours
+		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // nothing else has data
 	}
 	if err != nil {
 		return nil, 0, err
@@ -270,7 +270,7 @@ func (s *Stream[T]) keyOfRecord(record T) (key string, err error) {
 	return s.key(record), nil
 }
 
-// collect turns what became of each partition into what became of each record.
+// collect turns the results of the partitions into results of the records.
 func (s *Stream[T]) collect(places []place, results []store.Appended, n int) ([]Sent, error) {
 	sent := make([]Sent, n)
 	var failed []SendFailure
@@ -300,7 +300,7 @@ func (s *Stream[T]) collect(places []place, results []store.Appended, n int) ([]
 	return sent, &SendError{Stream: s.name, Failed: failed}
 }
 
-// count counts what became of the records of a call.
+// count counts the results of the records of a call.
 func (s *Stream[T]) count(sent []Sent, failed []SendFailure) {
 	var duplicates, unknown int64
 	for _, one := range sent {
@@ -331,7 +331,7 @@ func (s *Stream[T]) count(sent []Sent, failed []SendFailure) {
 	}
 }
 
-// sendJSON is what the command line sends with the app's types.
+// sendJSON sends records of the command line with the app's types.
 func (s *Stream[T]) sendJSON(ctx context.Context, records []appview.JSONRecord) []appview.JSONSent {
 	results := make([]appview.JSONSent, len(records))
 	var out []Outgoing[T]
@@ -364,8 +364,8 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []appview.JSONRecord) 
 	return results
 }
 
-// outgoing reads a record, and tries to encode it: SendEvents would refuse the
-// others with it.
+// outgoing parses a record and tries to encode it, as a record that cannot be encoded
+// would fail the whole call of SendEvents.
 func (s *Stream[T]) outgoing(r appview.JSONRecord) (Outgoing[T], error) {
 	o := Outgoing[T]{DedupID: r.ID}
 	if err := decodeStrict(r.JSON, &o.Record); err != nil {
@@ -389,7 +389,7 @@ func (s *Stream[T]) outgoing(r appview.JSONRecord) (Outgoing[T], error) {
 func hasField(object []byte, name string) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(object, &fields) != nil {
-		return true // the record reads its own JSON
+		return true // the record parses its own JSON
 	}
 	for field := range fields {
 		if strings.EqualFold(field, name) {

@@ -9,8 +9,8 @@ import (
 // pythonPrefix begins the name of each partitioner that agrees with one of Python's runnel.
 const pythonPrefix = "python-"
 
-// encodeFor encodes a record as a stream does, if all that may read the stream as JSON can: a
-// partitioner of Python's tells that Python does.
+// encodeFor encodes a record with the stream's codec, if all readers can read the result
+// as JSON: a partitioner of Python's means that Python reads the stream.
 func encodeFor(o *StreamOptions, record any) ([]byte, error) {
 	data, err := codec.EncodeWithin(o.Codec, record, o.MaxRecord)
 	if err == nil && strings.HasPrefix(o.Partitioner.Name, pythonPrefix) && strings.HasSuffix(o.Codec.Name(), codec.JSON.Name()) {

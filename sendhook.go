@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// A SendHook is told of each call of Send, SendAt, SendAfter and SendEvents of an
-// app's streams that has records: before anything is encoded, with the caller's
-// context, and by done, which may be nil, of what came of it, with what SendEvents
-// returns. sent must not be changed.
+// A SendHook is called for each call of Send, SendAt, SendAfter and SendEvents of an
+// app's streams that has records, before anything is encoded and with the caller's
+// context. done, which may be nil, is called with the results of SendEvents; sent must
+// not be changed.
 //
-// The goroutine that calls Send calls the hook, so each Send takes longer by the time that the
-// hook takes. Several goroutines may call it at once. It can add headers, and change nothing else.
+// The goroutine that calls Send calls the hook, so each Send takes longer by the time
+// that the hook takes. The hook is called concurrently. It can add headers, and change
+// nothing else.
 type SendHook func(ctx context.Context, s *Sending) (done func(sent []Sent, err error))
 
 // Sending is a call of Send as a SendHook sees it. It is valid until the hook
@@ -24,7 +25,7 @@ type Sending struct {
 	headers []map[string]string // by index
 }
 
-// Headers returns the headers of record i, from 0: the caller's, and what hooks
+// Headers returns the headers of record i, from 0: the caller's, and those that hooks
 // have added. They must not be changed; nil for none.
 func (s *Sending) Headers(i int) map[string]string { return s.headers[i] }
 
@@ -42,7 +43,7 @@ func (s *Sending) AddHeaders(i int, more map[string]string) {
 	s.headers[i] = both
 }
 
-// sendHooked is send under the eyes of the app's hooks.
+// sendHooked is send with calls of the app's hooks.
 func (s *Stream[T]) sendHooked(ctx context.Context, out []Outgoing[T]) ([]Sent, error) {
 	call := &Sending{Stream: s.name, Records: len(out), headers: make([]map[string]string, len(out))}
 	for i := range out {

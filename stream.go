@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Stream is a declared stream of T: records with the same key stay in order.
-// Its methods may be called concurrently, but for Process.
+// Stream is a typed, partitioned stream; records with the same key stay in order. Its
+// methods are safe for concurrent use, except Process.
 type Stream[T any] struct {
 	app  *App
 	name string
@@ -27,11 +27,11 @@ type Stream[T any] struct {
 	ensured   bool           // the metadata was written or checked
 }
 
-// NewStream declares a stream of T. key returns the key of a record; it must be
-// a function of the record alone and may be called concurrently. A nil opts is
-// all defaults. It does no I/O and panics where the name is taken or not made
-// of letters, digits, "_", "-" and ".", where key is nil, an option is out of
-// range, or the codec refuses T, such as a struct of which no field is exported, and after Run.
+// NewStream declares a stream of T. key returns the key of a record; it must be a
+// function of the record alone and may be called concurrently. A nil opts is all
+// defaults. NewStream does no I/O. It panics if the name is taken or has other characters
+// than letters, digits, "_", "-" and ".", if key is nil, an option is out of range, or
+// the codec rejects T, such as a struct without exported fields, and after Run.
 func NewStream[T any](app *App, name string, key func(T) string, opts *StreamOptions) *Stream[T] {
 	where := "runnel: app " + app.name + ": NewStream " + name + ": "
 	mustName(where, name, true)
@@ -93,7 +93,7 @@ func (s *Stream[T]) meta(o *StreamOptions, processors []string) (store.Meta, err
 	}, nil
 }
 
-// ensure writes the stream's metadata or checks that it says the same.
+// ensure writes the stream's metadata or checks that the stored metadata matches.
 func (s *Stream[T]) ensure(ctx context.Context, processors []string) error {
 	m, client, err := s.own(processors)
 	if err != nil {
@@ -108,7 +108,8 @@ func (s *Stream[T]) ensure(ctx context.Context, processors []string) error {
 	return nil
 }
 
-// check returns why a worker with these processors may not start; it writes nothing.
+// check returns an error if a worker with these processors may not start; it writes
+// nothing.
 func (s *Stream[T]) check(ctx context.Context, processors []string) error {
 	m, client, err := s.own(processors)
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Stream[T]) check(ctx context.Context, processors []string) error {
 	return client.CheckMeta(ctx, s.name, m)
 }
 
-// own is the metadata as this process has it, and who compares it.
+// own returns the metadata as this process has it, and the client that compares it.
 func (s *Stream[T]) own(processors []string) (store.Meta, *store.Client, error) {
 	o, err := s.settings()
 	if err != nil {

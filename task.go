@@ -10,9 +10,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// A TaskFunc is background work. ctx ends when the worker stops or, of a
-// leader-only task, when the worker may no longer be the leader. An error or a
-// panic is logged and counted; it stops nothing.
+// A TaskFunc is background work. ctx ends when the worker stops and, for a leader-only
+// task, when the worker may no longer be the leader. An error or a panic is logged and
+// counted; it stops nothing.
 type TaskFunc func(ctx context.Context) error
 
 // TaskOptions configure a task.
@@ -20,31 +20,29 @@ type TaskOptions struct {
 	Leader   bool           // run on the elected leader only
 	TimeZone *time.Location // of Cron; default Options.TimeZone
 
-	// Durable lets a leader-only Every or Cron remember in Redis which of its due
-	// times was last, so that a restart or another leader neither forgets one nor
-	// runs one twice: each due time is claimed before the run, and a run that
-	// ends with its worker is not repeated. Redis' clock says what is due. The
-	// due times of Every go on in the rhythm that they had; those of a task that never
-	// ran begin at the moment at which a leader sees it first.
+	// Durable makes a leader-only Every or Cron store its last due time in Redis, so that
+	// a restart or another leader neither forgets a due time nor runs it twice. Each due
+	// time is claimed before its run; a run that ends with its worker is not repeated.
+	// Due times are by Redis' clock. Those of Every keep their rhythm; those of a task
+	// that never ran begin when a leader first sees the task.
 	Durable bool
-	// CatchUp says what becomes of the due times of a durable task at which no
-	// leader was there. Default CatchUpOnce.
+	// CatchUp selects how a durable task handles due times at which there was no leader.
+	// Default CatchUpOnce.
 	CatchUp CatchUp
 }
 
-// A CatchUp says what becomes of due times at which no leader was there. What
-// becomes due while the task itself runs is left out, but under CatchUpAll.
+// A CatchUp selects how due times without a leader are handled. Due times that pass while
+// the task itself runs are skipped, except under CatchUpAll.
 type CatchUp int
 
 const (
 	CatchUpOnce CatchUp = leader.CatchUpOnce // one run for all of them, at once, with the latest as DueTime
-	CatchUpNone CatchUp = leader.CatchUpNone // they are left out
+	CatchUpNone CatchUp = leader.CatchUpNone // they are skipped
 	CatchUpAll  CatchUp = leader.CatchUpAll  // a run for each, the oldest first; of more than 1 000 the latest
 )
 
-// DueTime returns the time at which the task that ctx was given to was due: of
-// Every and Cron the one this run is for, however late it is; the zero time for
-// Task, and where ctx is none of a task.
+// DueTime returns the due time of the run that ctx belongs to, however late the run is.
+// It is the zero time for Task, and if ctx belongs to no task.
 func DueTime(ctx context.Context) time.Time { return leader.DueTime(ctx) }
 
 // Task registers fn to run once when a worker starts; leader-only, once per
@@ -53,9 +51,9 @@ func (a *App) Task(name string, fn TaskFunc, opts *TaskOptions) {
 	a.addTask("Task", name, fn, opts, nil)
 }
 
-// Every registers fn to run every d, first after d. It never overlaps itself:
-// what becomes due while it runs is left out. It panics as Task does, and where
-// d is not positive.
+// Every registers fn to run every d, first after d. It never overlaps itself: due times
+// that pass while it runs are skipped. Every panics as Task does, and if d is not
+// positive.
 func (a *App) Every(name string, d time.Duration, fn TaskFunc, opts *TaskOptions) {
 	if d <= 0 {
 		panic("runnel: app " + a.name + ": Every " + name + ": the interval must be positive")
@@ -63,10 +61,10 @@ func (a *App) Every(name string, d time.Duration, fn TaskFunc, opts *TaskOptions
 	a.addTask("Every", name, fn, opts, func(t *leader.Task) { t.Every = d })
 }
 
-// Cron registers fn to run at the times of spec: five fields (minute, hour, day
-// of month, month, day of week), or "@hourly" and the like, or "@every 90s". It
-// never overlaps itself. It panics as Task does, and where spec is malformed or names
-// no time, as "0 0 31 2 *" does.
+// Cron registers fn to run at the times of spec: five fields (minute, hour, day of month,
+// month, day of week), or "@hourly" and the like, or "@every 90s". It never overlaps
+// itself. Cron panics as Task does, and if spec is malformed or matches no time, such as
+// "0 0 31 2 *".
 func (a *App) Cron(name, spec string, fn TaskFunc, opts *TaskOptions) {
 	schedule, err := parseCron(spec)
 	if err != nil {
@@ -75,7 +73,7 @@ func (a *App) Cron(name, spec string, fn TaskFunc, opts *TaskOptions) {
 	a.addTask("Cron", name, fn, opts, func(t *leader.Task) { t.Next = schedule.Next })
 }
 
-// parseCron reads the times of a task. The library panics at some malformed ones.
+// parseCron parses the times of a task. The library panics at some malformed ones.
 func parseCron(spec string) (schedule cron.Schedule, err error) {
 	defer func() {
 		if recover() != nil {
@@ -118,7 +116,7 @@ func (a *App) addTask(kind, name string, fn TaskFunc, opts *TaskOptions, set fun
 	})
 }
 
-// checkDurable says what is wrong with what a task should remember.
+// checkDurable returns what is wrong with a durable task's options, "" if nothing is.
 func checkDurable(t *leader.Task) string {
 	switch {
 	case t.CatchUp < leader.CatchUpOnce || t.CatchUp > leader.CatchUpAll:

@@ -16,12 +16,12 @@ import (
 var ErrTimeout = errors.New("timeout of the iteration")
 
 const (
-	leastPatience = time.Second // with a function that ignores the end of its Timeout
+	leastPatience = time.Second // before a function that ignores the end of its Timeout is reported
 	stuckAgain    = time.Minute // between two reports of one that is stuck
 	mostOfStacks  = 64 << 20
 )
 
-// deliver is resume for one iteration, which the Timeout bounds, if there is one.
+// deliver is resume for one iteration, bounded by the Timeout if there is one.
 func (c *consumer[T]) deliver(d *delivery[T]) (asked bool, err error) {
 	if c.timeout <= 0 {
 		return c.resume(c.loop, d)
@@ -64,7 +64,7 @@ func (c *consumer[T]) watch(ctx context.Context, event string) (over func()) {
 	}
 }
 
-// goroutineID is what stack traces call the goroutine that calls it.
+// goroutineID returns the name of the calling goroutine in stack traces.
 func goroutineID() string {
 	var buf [64]byte
 	text := buf[:runtime.Stack(buf[:], false)]
@@ -72,7 +72,7 @@ func goroutineID() string {
 	return id
 }
 
-// stackOf is the stack of one goroutine, "" if it has ended.
+// stackOf returns the stack of one goroutine, "" if it has ended.
 func stackOf(id string) string {
 	size := 1 << 20
 	for {
