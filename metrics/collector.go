@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// A Collector collects the metrics of an app's worker, and of what the process sends.
+// A Collector collects the metrics of an app's worker, and of the sends of this process.
 // It may be registered with any registry, and used concurrently.
 type Collector struct {
 	app   string
@@ -50,9 +50,10 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends all metrics. It asks Redis how far the owned partitions are, for all
-// processors together and at most once a second, with two requests for 256 partitions;
-// without an answer the metrics of partitions are missing and runnel_redis_up is 0.
+// Collect sends all metrics. It reads the positions of the owned partitions from Redis,
+// for all processors together and at most once a second, with two requests for 256
+// partitions. Without an answer the metrics of partitions are missing and runnel_redis_up
+// is 0.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	p := &page{to: to, app: c.app}
 	if streams, err := c.reg.Streams(); err == nil {
@@ -139,7 +140,7 @@ func (p *page) histogram(f *family, h worker.Histogram, labels []string) {
 	p.to <- prometheus.MustNewConstHistogram(f.desc, uint64(h.Count()), h.Sum.Seconds(), buckets, append([]string{p.app}, labels...)...)
 }
 
-// partitions sends what Redis knows of the owned partitions.
+// partitions sends the metrics of the owned partitions that come from Redis.
 func (p *page) partitions(look *look, series int) {
 	labels := []string{look.stream, look.processor}
 	for _, m := range totalGauges {

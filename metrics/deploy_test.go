@@ -134,7 +134,7 @@ func TestEveryAlertHasAnEntryInTheRunbook(t *testing.T) {
 	}
 }
 
-// The alerts fire, and do not, as deploy/alerts.test.yaml says.
+// The alerts fire, or do not, as deploy/alerts.test.yaml specifies.
 func TestAlertsFire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// Whatever stops a worker waits for longer than it takes to drain.
+// Every deployment waits longer for a worker to stop than the worker takes to drain.
 func TestDeploymentsLetWorkersDrain(t *testing.T) {
 	const drain = 8 + 1 // Grace by default, and a second
 	for path, pattern := range map[string]string{

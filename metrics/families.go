@@ -20,10 +20,10 @@ type family struct {
 
 var all []*family
 
-// families are all that there are.
+// families returns all families.
 func families() []*family { return all }
 
-// ofWorkers are the families of workers: all but those of the overview.
+// ofWorkers returns the families of workers: all but those of the overview.
 func ofWorkers() []*family {
 	return slices.DeleteFunc(slices.Clone(all), func(f *family) bool { return strings.HasPrefix(f.name, "runnel_app_") })
 }
@@ -50,7 +50,7 @@ var (
 	ofPartition = []string{"stream", "processor", "partition"}
 )
 
-// What a process has once.
+// Metrics that a process has once.
 var (
 	up        = gauge("up", "1 while the app runs in this process, else 0.")
 	isReady   = gauge("ready", "1 if the worker owns every partition that it is assigned, 0 while it starts, rebalances or drains.")
@@ -64,7 +64,7 @@ var (
 	sendFailures   = counter("send_failures_total", "Records that were not sent (refused), or may not have been (unknown).", "stream", "outcome")
 )
 
-// workerCounters are those of a worker beside its processors.
+// workerCounters are the counters of a worker outside of its processors.
 var workerCounters = []struct {
 	family *family
 	of     func(*worker.Counters) *atomic.Int64
@@ -78,7 +78,7 @@ var workerCounters = []struct {
 
 var failures = counter("failures_total", "Events that failed: under a Retry each attempt, under Ignore each event.", "stream", "processor", "policy")
 
-// processorCounters are those of a processor.
+// processorCounters are the counters of a processor.
 var processorCounters = []struct {
 	family *family
 	of     func(*worker.Counters) *atomic.Int64
@@ -109,7 +109,7 @@ func processorCounter(name, help string) *family { return counter(name, help, of
 func processorGauge(name, help string) *family   { return gauge(name, help, ofProcessor...) }
 func partitionGauge(name, help string) *family   { return gauge(name, help, ofPartition...) }
 
-// processorGauges are what a worker holds of a processor.
+// processorGauges are the gauges of a processor on this worker.
 var processorGauges = []struct {
 	family *family
 	of     func(*worker.ProcessorStats) float64
@@ -147,7 +147,7 @@ var totalGauges = []struct {
 	{processorGauge("unknown_partitions", "Partitions that this worker owns and that could not be looked at."), func(t *inspect.Totals) float64 { return float64(t.Unknown) }},
 }
 
-// partitionGauges are those of a partition that this worker owns.
+// partitionGauges are the gauges of a partition that this worker owns.
 var partitionGauges = []struct {
 	family *family
 	of     func(*inspect.PartitionState) float64

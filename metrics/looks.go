@@ -12,20 +12,20 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// freshFor is how long a look at Redis serves further scrapes.
+// freshFor is how long the result of a look at Redis serves further scrapes.
 const freshFor = time.Second
 
-// looks are what Redis said last of the partitions that a worker owns.
+// looks are the last answers of Redis about the partitions that a worker owns.
 type looks struct {
 	reg   *appview.View
 	count int64
 
-	mu sync.Mutex // held while Redis is asked: scrapes at the same time share an answer
+	mu sync.Mutex // held during requests to Redis: concurrent scrapes share an answer
 	at time.Time
 	of []look
 }
 
-// A look is what Redis said of some partitions of a processor.
+// A look is an answer of Redis about some partitions of a processor.
 type look struct {
 	stream, processor string
 	numbers           []int
@@ -33,7 +33,8 @@ type look struct {
 	totals            inspect.Totals
 }
 
-// owned looks at what each of the processors owns, at that of all together. The looks stand in their order.
+// owned returns a look at the owned partitions of each processor, in the order of the
+// processors. The partitions of all processors are read together.
 func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) ([]look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ func scrape(t *testing.T, app *runnel.App, c prometheus.Collector) map[string]st
 	return series
 }
 
-// A shop prints parcels, of which some fail and some wait, and ignores failures
+// A shop prints parcels, some of which fail and some wait, and ignores failures
 // elsewhere.
 type shop struct {
 	server  *redistest.Server
@@ -107,7 +107,7 @@ func run(t *testing.T, app *runnel.App) (stop func()) {
 	}
 }
 
-// Each number is the one that was brought about.
+// Each metric has the value that the test brought about.
 func TestMetricsTellTheTruth(t *testing.T) {
 	s := newShop(t)
 	app, parcels := s.app, s.parcels
@@ -148,7 +148,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	stop()
 }
 
-// send sends n records, of which some fail.
+// send sends n records, some of which fail.
 func send(t *testing.T, s *runnel.Stream[parcel], n, failing int) {
 	t.Helper()
 	for i := range n {
@@ -163,8 +163,8 @@ func send(t *testing.T, s *runnel.Stream[parcel], n, failing int) {
 	}
 }
 
-// settle scrapes until the series are what is wanted, twice in a row: what Redis says
-// in a scrape may be newer than what the worker had counted.
+// settle scrapes until the series have the wanted values twice in a row: in one scrape
+// the values from Redis may be newer than the worker's counters.
 func settle(t *testing.T, app *runnel.App, c prometheus.Collector, want map[string]string) (got map[string]string) {
 	t.Helper()
 	right := 0
@@ -189,7 +189,7 @@ func check(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// Without Redis the rest is told all the same, and soon.
+// Without Redis the other metrics are reported all the same, and soon.
 func TestMetricsWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
@@ -266,8 +266,8 @@ func TestHandlerServesTheRuntimeToo(t *testing.T) {
 	}
 }
 
-// A scrape asks Redis twice for 256 partitions, and those that follow within a
-// second do not.
+// A scrape sends two requests to Redis for 256 partitions; further scrapes within a
+// second send none.
 func TestAScrapeIsCheap(t *testing.T) {
 	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
@@ -289,7 +289,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 		rdb.Do(t.Context(), "SLOWLOG", "RESET").Err()); err != nil {
 		t.Fatal(err)
 	}
-	scripts := func() (n int) { // of looks; the worker has others of its own
+	scripts := func() (n int) { // of looks; the worker has scripts of its own
 		for _, e := range redistest.SlowLog(t, rdb) {
 			isLook := func(arg string) bool { return strings.HasPrefix(arg, "__dead:shop.parcels.print.") }
 			if len(e.Args) > 0 && e.Args[0] == "evalsha" && slices.ContainsFunc(e.Args, isLook) {
@@ -309,7 +309,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 	}
 }
 
-// What cannot be decoded reaches no function, and so is no iteration of it.
+// An event that cannot be decoded reaches no function, and so is no iteration.
 func TestOnlyIterationsAreTimed(t *testing.T) {
 	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})

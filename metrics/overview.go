@@ -17,11 +17,12 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// OverviewHandler serves what Redis knows of an app as a whole, whether any worker lives or not,
-// in the formats of Prometheus: members, owners, lag, and what stands still, of each processor.
-// The names begin with runnel_app_, so that they add up with those of workers nowhere. Each scrape
-// looks at all partitions, at most once in five seconds. The dashboard serves it at /metrics. A nil
-// opts is all defaults; Options.Partitions has no effect. It may be called concurrently.
+// OverviewHandler serves the metrics of an app as a whole in the formats of Prometheus,
+// whether any worker lives or not: for each processor its members, owners, lag, and
+// stopped partitions. The names begin with runnel_app_, so that no sum mixes them with
+// the metrics of workers. Each scrape reads all partitions, at most once in five seconds.
+// The dashboard serves it at /metrics. A nil opts is all defaults; Options.Partitions has
+// no effect. The handler is safe for concurrent use.
 func OverviewHandler(app *runnel.App, opts *Options) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(NewOverview(app, opts), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -40,7 +41,7 @@ type Overview struct {
 	reg   *appview.View
 	count int64
 
-	mu   sync.Mutex // held while Redis is asked: scrapes at the same time share an answer
+	mu   sync.Mutex // held during requests to Redis: concurrent scrapes share an answer
 	at   time.Time
 	last *inspect.AppState
 }
@@ -67,7 +68,7 @@ func (o *Overview) Describe(to chan<- *prometheus.Desc) {
 	to <- appDelayed.desc
 }
 
-// Collect sends all metrics of the overview. Without an answer of Redis there is only
+// Collect sends all metrics of the overview. Without an answer from Redis there is only
 // runnel_app_up, which is 0.
 func (o *Overview) Collect(to chan<- prometheus.Metric) {
 	p := &page{to: to, app: o.app}
@@ -97,7 +98,7 @@ func evicting(all []inspect.EvictionState) bool {
 	return slices.ContainsFunc(all, func(e inspect.EvictionState) bool { return e.MaxMemory > 0 })
 }
 
-// look returns the state of the app, nil if it cannot be told.
+// look returns the state of the app, nil if it is not known.
 func (o *Overview) look() *inspect.AppState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +130,7 @@ var (
 	appLost    = counter("app_lost_events_total", "Events that were removed from Redis before the processor had processed them, as Redis has it stored.", ofProcessor...)
 )
 
-// overviewGauges are those of a processor as a whole.
+// overviewGauges are the gauges of a processor as a whole.
 var overviewGauges = []struct {
 	family *family
 	of     func(*inspect.ProcessorState) float64

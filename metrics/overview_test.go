@@ -24,7 +24,7 @@ func (s *shop) overview(t *testing.T) map[string]string {
 	return series
 }
 
-// The overview tells of an app that no worker runs, and of one that a worker runs.
+// The overview shows an app that no worker runs, and one that a worker runs.
 func TestOverviewTellsOfAnAppWithoutWorkers(t *testing.T) {
 	s := newShop(t)
 	const at = `{app="shop",processor="print",stream="parcels"}`
@@ -47,7 +47,7 @@ func TestOverviewTellsOfAnAppWithoutWorkers(t *testing.T) {
 	check(t, s.overview(t), map[string]string{"runnel_app_held_partitions" + at: "1"})
 }
 
-// Without Redis the overview says so, and nothing else.
+// Without Redis the overview has only runnel_app_up.
 func TestOverviewWithoutRedis(t *testing.T) {
 	s := newShop(t)
 	s.server.Kill()

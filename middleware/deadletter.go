@@ -10,12 +10,12 @@ import (
 	"github.com/runnel-go/runnel/codec"
 )
 
-// Dead is a dead letter: an event that was moved aside, with the error.
+// Dead is a dead letter: an event that was moved out of its stream, with the error.
 type Dead struct {
 	Stream    string            `json:"stream"`
 	Processor string            `json:"processor"`
 	Partition int               `json:"partition"`
-	ID        string            `json:"id"` // the entry ID it had
+	ID        string            `json:"id"` // the event's entry ID
 	Key       string            `json:"key"`
 	Attempt   int               `json:"attempt"` // the number of the last one
 	Error     string            `json:"error"`
@@ -31,17 +31,17 @@ func DeadLetters[T any](s *runnel.Stream[T]) *runnel.Stream[Dead] {
 	return runnel.NewStream(s.App(), s.Name()+".dead", func(d Dead) string { return d.Key }, &runnel.StreamOptions{Codec: codec.JSON})
 }
 
-// DeadLetter sends the events that failed, those of runnel.Failed, to dead; then
-// they are acked. If they cannot be sent, the error says both and goes on to the
-// policy, so that the events are not acked unless that is Ignore; of a failed
-// send some letters may be in, and come again.
+// DeadLetter sends the failed events, those of Batch.Failed, to dead; then they are
+// acked. If they cannot be sent, both errors are joined and go to the policy, so that the
+// events are not acked unless the policy is Ignore. After a failed send some letters may
+// have been appended, and be appended again.
 //
-// Use it for a typed stream of one's own, which other processors may process. The
-// dead letters of runnel.Retry need no code, are moved in one step with the ack, and
-// are looked after from the command line. With both, this one gets every failed
-// attempt: so use one of them.
+// Use it for a typed stream of dead letters that other processors can process. The dead
+// letters of runnel.Retry need no code, are moved in one step with the ack, and are
+// managed from the command line. Use only one of the two: with both, DeadLetter gets
+// every failed attempt.
 //
-// It leaves alone what ended with the ownership, and runnel.ErrNotConsumed.
+// DeadLetter passes on errors of an ownership that has ended, and runnel.ErrNotConsumed.
 func DeadLetter(dead *runnel.Stream[Dead]) runnel.Middleware {
 	return func(next runnel.Handler) runnel.Handler {
 		return func(ctx context.Context, b *runnel.Batch) error {

@@ -6,11 +6,10 @@
 //		middleware.RetryInPlace(3, time.Second),
 //	}})
 //
-// The first one is the outermost. In this order an event is tried
-// three times before it becomes a dead letter, and the log shows what came of it in the
-// end.
+// The first one is the outermost. In this order an event is tried three times before it
+// becomes a dead letter, and the log shows the final outcome.
 //
-// A panic of the function is a *runnel.PanicError: an error like others.
+// A panic of the function is a *runnel.PanicError: an error like any other.
 package middleware
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// ended reports whether ctx ended because the ownership did: what follows is
-// decided by the next owner.
+// ended reports whether ctx ended because the ownership did: the next owner decides what
+// follows.
 func ended(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return slices.ContainsFunc([]error{runnel.ErrLost, runnel.ErrReleased, runnel.ErrShutdown}, func(err error) bool {
@@ -40,8 +39,8 @@ func part(b *runnel.Batch, events []*runnel.Event) *runnel.Batch {
 	return &p
 }
 
-// ofPart is what an error of a part says of the whole batch: the events that are
-// not of the part did not fail.
+// ofPart turns an error of a part into one of the whole batch: the events outside of the
+// part did not fail.
 func ofPart(err error, p, b *runnel.Batch) error {
 	if err == nil || p == b {
 		return err

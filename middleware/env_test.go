@@ -36,7 +36,7 @@ var refuse = runnel.Each(func(_ context.Context, _ *runnel.Event, o Order) error
 	return nil
 })
 
-// inBatches takes all that is there and lets those below zero fail.
+// inBatches takes all events that are there and fails those below zero.
 func inBatches(seen *[][]int) runnel.ProcessFunc[Order] {
 	return runnel.EachBatch(10, 0, func(_ context.Context, events []*runnel.Event, orders []Order) error {
 		var amounts []int
@@ -62,7 +62,7 @@ func wantAcked(t *testing.T, got *runneltest.Result, want ...string) {
 	}
 }
 
-// wantSeen compares what the function was called with.
+// wantSeen compares the batches that the function was called with.
 func wantSeen(t *testing.T, got, want [][]int) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -8,9 +8,9 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// Expire skips events that were sent, or delayed ones that were due, more than d
-// ago: they are acked without being processed. Their age is by the worker's clock,
-// against Redis' one when they were sent. It panics if d is not positive.
+// Expire skips events that were sent, or delayed events that were due, more than d ago:
+// they are acked without being processed. The age is the difference between the worker's
+// clock now and Redis' clock at the send. Expire panics if d is not positive.
 func Expire(d time.Duration) runnel.Middleware {
 	if d <= 0 {
 		panic(fmt.Sprintf("middleware.Expire(%v): want a positive duration", d))

@@ -8,10 +8,9 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// Log logs every iteration: how many events and how long, at Info, and with the
-// error, if there is one, at Error. The lines carry worker, stream, processor,
-// partition and the first event's ID (runnel.LogHandler). A nil logger is
-// slog.Default.
+// Log logs every iteration, with its number of events and its duration: at Info, or at
+// Error if there is an error, with the error. The lines carry worker, stream, processor,
+// partition and the first event's ID (runnel.LogHandler). A nil logger is slog.Default.
 func Log(logger *slog.Logger) runnel.Middleware {
 	if logger != nil {
 		logger = scoped(logger)

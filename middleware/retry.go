@@ -13,20 +13,19 @@ import (
 // longestWait bounds the pause between two tries.
 const longestWait = 30 * time.Second
 
-// RetryInPlace calls the function up to attempts times in all with what failed. Before
-// the second try it waits first, then twice as long each time but at most 30 s,
-// with jitter: a half of it up to all of it. The partition stands still
-// meanwhile.
+// RetryInPlace calls the function up to attempts times in all with the events that
+// failed. It waits first before the second try, then twice as long each time but at most
+// 30 s; jitter shortens each wait by up to a half. The partition stands still meanwhile.
 //
-// Each try is a new call of the function, whose variables start over. Of a batch
-// that failed in part (runnel.FailedEvents) only those events are tried again.
-// Use it for hiccups of milliseconds. For what may take longer, must be counted
-// over crashes, or should not hold up other keys, there is runnel.Retry, an option
-// of the processor; with both, all tries of this one are one attempt there.
+// Each try is a new call of the function, whose variables start over. Of a batch that
+// failed in part (runnel.FailedEvents) only those events are tried again. Use it for
+// hiccups of milliseconds. For failures that may last longer, must be counted over
+// crashes, or should not delay other keys, there is runnel.Retry, an option of the
+// processor. With both, all tries of RetryInPlace are one attempt of runnel.Retry.
 //
-// It gives up when ctx ends, and does not repeat what cannot become better: a
-// record that cannot be decoded, and runnel.ErrNotConsumed. It panics if attempts
-// is below 1 or first is negative.
+// RetryInPlace gives up when ctx ends. It does not retry permanent failures: a record
+// that cannot be decoded, and runnel.ErrNotConsumed. It panics if attempts is below 1 or
+// first is negative.
 func RetryInPlace(attempts int, first time.Duration) runnel.Middleware {
 	if attempts < 1 || first < 0 {
 		panic(fmt.Sprintf("middleware.RetryInPlace(%d, %v): want at least 1 attempt and no negative wait", attempts, first))
@@ -51,7 +50,7 @@ func permanent(err error) bool {
 	return errors.As(err, &bad) || errors.Is(err, runnel.ErrNotConsumed)
 }
 
-// pause waits, and reports whether ctx still goes on.
+// pause waits for d, and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

@@ -83,7 +83,7 @@ func TestRetryRepeatsOnlyWhatFailed(t *testing.T) {
 	}
 }
 
-// What was retried fails as a whole: what had succeeded before is acked still.
+// The retried events all fail: the events that had succeeded before are still acked.
 func TestRetryRemembersWhatSucceeded(t *testing.T) {
 	n := 0
 	s := stream(runnel.EachBatch(10, 0, func(_ context.Context, events []*runnel.Event, _ []Order) error {

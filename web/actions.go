@@ -19,7 +19,7 @@ const (
 	mostChosen     = mostListed // events of one action
 )
 
-// A command is what somebody asks to be done. Which fields it needs the action says.
+// A command is the request of an action. The action determines which fields it needs.
 type command struct {
 	Who string `json:"who"`
 	Why string `json:"why"`
@@ -35,10 +35,10 @@ type command struct {
 	from string
 }
 
-// An action does what a command says, and tells in a sentence what was done, also beside
-// an error.
+// An action executes a command. It returns what was done as a sentence, even beside an
+// error.
 type action struct {
-	on func(c *command) string // what it is about, for the audit
+	on func(c *command) string // the subject of the command, for the audit
 	do doer
 }
 
@@ -67,7 +67,7 @@ func ofPartition(c *command) string {
 	return fmt.Sprintf("%s/%d", c.Processor, *c.Partition)
 }
 
-// token reports whether a token is the right one.
+// token answers whether a token is the right one.
 func (d *dashboard) token(w http.ResponseWriter, r *http.Request) {
 	if code, err := d.guard.admit(r); err != nil {
 		refuse(w, code, err)
@@ -76,7 +76,7 @@ func (d *dashboard) token(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// outcome is what a page is told of an action.
+// outcome is the answer to the page about an action.
 type outcome struct {
 	Result string `json:"result"`
 	Error  string `json:"error,omitempty"`
@@ -104,7 +104,7 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, codeOf(err), err)
 		return
 	}
-	// What was begun is brought to an end, and its outcome is noted, also if the page is
+	// A begun action is completed, and its outcome is recorded, even if the page is
 	// closed meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionPatience)
 	defer cancel()
@@ -113,8 +113,8 @@ func (d *dashboard) act(w http.ResponseWriter, r *http.Request) {
 	answer(w, code, out)
 }
 
-// audited does something between two notes in the audit stream; without the first it is
-// not done.
+// audited calls an action between two entries in the audit stream. If the first entry
+// cannot be written, the action is not called.
 func (d *dashboard) audited(ctx context.Context, c *store.Client, name string, todo action, cmd *command) (int, outcome) {
 	id, err := c.BeginAudit(ctx, store.Audit{
 		Who: cmd.Who, From: cmd.from, What: name, On: cut(todo.on(cmd), 300).Text, Why: cmd.Why, Detail: cmd.detail(),
@@ -160,7 +160,7 @@ func commandOf(w http.ResponseWriter, r *http.Request) (*command, error) {
 	return cmd, nil
 }
 
-// detail is what the audit keeps of a command beside what it is about.
+// detail returns what the audit records of a command beside its subject.
 func (c *command) detail() string {
 	var parts []string
 	if len(c.IDs) > 0 {

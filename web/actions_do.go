@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// A doer does what a command says, and tells what was done.
+// A doer executes a command, and returns what was done.
 type doer func(ctx context.Context, c *admin.Client, cmd *command) (string, error)
 
 func setRule(kind admin.RuleKind) doer {
@@ -69,7 +69,7 @@ func release(ctx context.Context, c *admin.Client, cmd *command) (string, error)
 	return "resumed", nil
 }
 
-// processorIn reads the STREAM/PROCESSOR of a command.
+// processorIn parses the STREAM/PROCESSOR of a command.
 func processorIn(cmd *command) (stream, processor string, err error) {
 	stream, processor, ok := strings.Cut(cmd.Processor, "/")
 	if !ok || stream == "" || processor == "" {
@@ -78,7 +78,8 @@ func processorIn(cmd *command) (stream, processor string, err error) {
 	return stream, processor, nil
 }
 
-// chosen are those of a list that a command names. It is an error if none is there.
+// chosen returns the elements of a list that a command names. It returns an error if none
+// is there.
 func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 	var out []T
 	for i := range list {
@@ -92,7 +93,8 @@ func chosen[T any](cmd *command, list []T, name func(*T) string) ([]T, error) {
 	return out, nil
 }
 
-// among is a filter for the partitions that the IDs of a command name, which must be of the stream.
+// among returns a filter for the partitions that the IDs of a command name. These must be
+// partitions of the stream.
 func among(ctx context.Context, c *admin.Client, cmd *command, stream string) (*admin.Filter, error) {
 	st, err := c.Stream(ctx, stream)
 	if err != nil {
@@ -115,7 +117,8 @@ func among(ctx context.Context, c *admin.Client, cmd *command, stream string) (*
 	return f, nil
 }
 
-// changeLetters does something with the dead letters that a command names.
+// changeLetters returns a doer that calls change with the dead letters that a command
+// names.
 func changeLetters[T any](did string, change func(*admin.DeadLetters, context.Context, []admin.DeadLetter) ([]T, error)) doer {
 	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
 		stream, processor, err := processorIn(cmd)

@@ -15,7 +15,7 @@ import (
 
 func acting(t *testing.T) *shop { return newShop(t, 1, &Options{AllowActions: true, Token: secret}) }
 
-// dead are the dead letters that are there, as the page lists them.
+// dead returns the dead letters as the page lists them.
 func (s *shop) dead() listedAside[letter] {
 	s.t.Helper()
 	return get[listedAside[letter]](s, "/api/dead?processor=orders/printer")
@@ -142,7 +142,7 @@ func TestRulesAndResume(t *testing.T) {
 	}
 }
 
-// What cannot be noted is not done.
+// An action that cannot be recorded in the audit is not done.
 func TestNothingIsDoneWithoutAudit(t *testing.T) {
 	s := acting(t)
 	s.must(s.c.Redis().Set(t.Context(), s.c.Keys().Audit(), "no stream", 0).Err())
@@ -197,7 +197,7 @@ func TestBadActions(t *testing.T) {
 	}
 }
 
-// Tokens are right or not; a wrong one does not get further.
+// A wrong token is rejected, a right one is accepted.
 func TestToken(t *testing.T) {
 	s := acting(t)
 	try := func(token string) int {
@@ -221,7 +221,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Events are the newest first, over all partitions; a key leads to its partition.
+// Events are listed newest first, over all partitions; a key selects its partition.
 func TestEvents(t *testing.T) {
 	s := newShop(t, 8, nil)
 	evil := `<script>alert("x")</script>` + strings.Repeat("é", recordInList)

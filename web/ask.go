@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	maxAsks     = 4 // lists that are read at the same time
+	maxAsks     = 4 // lists that are read concurrently
 	askPatience = 15 * time.Second
 	listed      = 100 // by default
 	mostListed  = 500
 )
 
-// A requestError is one that the request is to blame for.
+// A requestError is an error that is the request's fault.
 type requestError struct {
 	code int
 	text string
@@ -42,13 +42,13 @@ func notFound(format string, args ...any) error {
 // A lister answers a request with a list.
 type lister func(ctx context.Context, c *store.Client, r *http.Request) (any, error)
 
-// ask is a handler for lists, a few at a time.
+// ask returns a handler for lists, which serves a few at a time.
 func (d *dashboard) ask(list lister) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), askPatience)
 		defer cancel()
-		// A server's own limits may be shorter; reading has one, too, at which the request
-		// would be cancelled.
+		// The server's own limits may be shorter. Its limit for reading, too, would
+		// cancel the request.
 		rc, limit := http.NewResponseController(w), time.Now().Add(askPatience+writePatience)
 		rc.SetReadDeadline(limit)
 		rc.SetWriteDeadline(limit)
@@ -127,7 +127,7 @@ func streamOf(ctx context.Context, c *store.Client, stream string) (store.Meta, 
 	return m, err
 }
 
-// An ask is a list of a stream that somebody asks for.
+// An ask is a request for a list of a stream.
 type ask struct {
 	stream     string
 	meta       store.Meta
@@ -146,13 +146,13 @@ func askOf(ctx context.Context, c *store.Client, r *http.Request) (*ask, error) 
 	return a, errors.Join(err, limitErr)
 }
 
-// A place is a processor that a request is about.
+// A place is the processor that a request names.
 type place struct {
 	stream, processor string
 	meta              store.Meta
 }
 
-// placeOf reads STREAM/PROCESSOR.
+// placeOf parses STREAM/PROCESSOR.
 func placeOf(ctx context.Context, c *store.Client, text string) (place, error) {
 	p := place{}
 	var ok bool
@@ -169,14 +169,14 @@ func placeOf(ctx context.Context, c *store.Client, text string) (place, error) {
 	return p, nil
 }
 
-// idOf is the entry ID of the event, or the ID of the dead letter, that a request asks
-// for, "" for none. Its partition is among partitionsOf.
+// idOf returns the requested entry ID of an event, or ID of a dead letter, "" for none.
+// Its partition is among partitionsOf.
 func idOf(r *http.Request) string {
 	_, id, _ := entryid.ParseEventID(r.URL.Query().Get("id"))
 	return id
 }
 
-// partitionsOf are those that a request asks for: one, or all.
+// partitionsOf returns the requested partitions: one, or all.
 func partitionsOf(r *http.Request, meta store.Meta) ([]int, error) {
 	text := r.URL.Query().Get("partition")
 	if id := r.URL.Query().Get("id"); id != "" {
@@ -200,7 +200,7 @@ func partitionsOf(r *http.Request, meta store.Meta) ([]int, error) {
 	return []int{n}, nil
 }
 
-// limitOf is how many a request asks for.
+// limitOf returns the requested number of elements.
 func limitOf(r *http.Request) (int, error) {
 	text := r.URL.Query().Get("limit")
 	if text == "" {
@@ -213,7 +213,7 @@ func limitOf(r *http.Request) (int, error) {
 	return n, nil
 }
 
-// keyOf is the key that a request asks for, nil for any; an empty one is a key, too.
+// keyOf returns the requested key, nil for any; the empty key is a key, too.
 func keyOf(r *http.Request) *string {
 	if q := r.URL.Query(); q.Has("key") {
 		key := q.Get("key")

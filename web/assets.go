@@ -14,7 +14,7 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// contentTypes are those of the files; the system's own may differ.
+// contentTypes are the types of the files by extension; the system's own may differ.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
@@ -23,7 +23,7 @@ var contentTypes = map[string]string{
 // An asset is a file of the page.
 type asset struct {
 	body []byte
-	tag  string // its version, for browsers that have it
+	tag  string // its version, for browsers that have the file
 	kind string
 }
 
@@ -57,7 +57,7 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	h := w.Header()
-	h.Set("Cache-Control", "no-cache") // but ask whether it is the same
+	h.Set("Cache-Control", "no-cache") // cached, but revalidated each time
 	h.Set("ETag", file.tag)
 	h.Set("Content-Type", file.kind)
 	if r.Header.Get("If-None-Match") == file.tag {

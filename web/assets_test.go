@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// forbidden is what could have a payload taken for HTML or a program, or ask others.
+// forbidden matches code that could take a payload for HTML or a program, or send
+// requests elsewhere.
 var forbidden = regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|srcdoc|javascript:|https?://|\bimport\(|style="|\bon(click|load|error)="`)
 
-// namespaces are names, which nobody asks for.
+// namespaces are names, which no browser requests.
 var namespaces = strings.NewReplacer(`xmlns="http://www.w3.org/2000/svg"`, "")
 
 func TestPageIsClosed(t *testing.T) {
@@ -69,7 +70,7 @@ func TestImportsOfThePageAreThere(t *testing.T) {
 	}
 }
 
-// What is vendored is what the script that brings it says, unchanged.
+// The vendored files are unchanged: they match the script that fetches them.
 func TestVendoredFilesAreUnchanged(t *testing.T) {
 	script, err := os.ReadFile("../scripts/vendor-web.sh")
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 // A rate is events per second, in JSON with two digits behind the point.
 type rate float64
 
-// MarshalJSON is for encoding/json.
+// MarshalJSON implements json.Marshaler.
 func (r rate) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(r), 'f', 2, 64), nil
 }
 
 func rounded(v *float64) *rate { return (*rate)(v) }
 
-// A frame is one look as it is shown. It may be used concurrently.
+// A frame is the result of one look, as shown. It is safe for concurrent use.
 type frame struct {
 	seen   time.Time // by the clock of this process
 	sample *inspect.Sample
@@ -28,10 +28,10 @@ type frame struct {
 	moves  []move
 
 	mu   sync.Mutex
-	json map[string][]byte // by what is watched
+	json map[string][]byte // by the processor that is watched
 }
 
-// encoded is the frame for who watches this processor, "" for none, as JSON.
+// encoded returns the frame as JSON for pages that watch this processor, "" for none.
 func (f *frame) encoded(watched string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +52,7 @@ func (f *frame) encoded(watched string) ([]byte, error) {
 	return text, err
 }
 
-// A shownApp is what all pages see.
+// A shownApp is the part of a frame for all pages.
 type shownApp struct {
 	App      string              `json:"app"`
 	Redis    string              `json:"redis"`
@@ -144,8 +144,8 @@ func shownOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) shownProcesso
 	return one
 }
 
-// A detail is a processor with its partitions, a column for each number: so a thousand
-// of them need few bytes.
+// A detail is a processor with its partitions, a column for each number, so that a
+// thousand partitions take few bytes.
 type detail struct {
 	Stream    string                `json:"stream"`
 	Processor string                `json:"processor"`
@@ -163,10 +163,10 @@ type detail struct {
 	Lost      []int64               `json:"lost"`
 	Length    []int64               `json:"length"`
 	Done      []*rate               `json:"done"`
-	Notes     map[int]note          `json:"notes"` // of partitions of which there is more to say
+	Notes     map[int]note          `json:"notes"` // by partition, where there is more to show
 }
 
-// A note is what is special about a partition.
+// A note has the special states of a partition.
 type note struct {
 	LagMore      bool                     `json:"lag_more,omitempty"`
 	Held         string                   `json:"held,omitempty"`
@@ -202,8 +202,8 @@ func detailOf(p *inspect.ProcessorState, r *inspect.ProcessorRates) *detail {
 	return d
 }
 
-// shortened is a quarantine of which the reason, the text of an error, is not long: a
-// sample has it again and again.
+// shortened returns the quarantine with its reason, the text of an error, cut to a
+// bounded length: every sample repeats it.
 func shortened(q *inspect.QuarantineState) *inspect.QuarantineState {
 	if q == nil {
 		return nil

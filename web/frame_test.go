@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// What keeps a partition from being processed is in the frame, as it is in status.
+// The frame has every reason why a partition is not processed, as status has.
 func TestAFrameHasWhatKeepsAPartition(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := inspect.ProcessorState{Stream: "orders", Processor: "printer", MembersErr: "key __memb holds a string", Partitions: []inspect.PartitionState{

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// policy lets the page load what this server has, and nothing else.
+// policy allows the page to load files of this server, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
@@ -31,18 +31,19 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// toDirectory sends a browser to the path with a slash at its end, from which the
-// addresses within the page count; the path that the browser asked for, since a prefix
-// may have been taken off.
+// toDirectory redirects a browser to the requested path with a slash at its end, as the
+// addresses within the page are relative to it. It uses the path that the browser
+// requested, since a prefix may have been stripped.
 func toDirectory(w http.ResponseWriter, r *http.Request) {
 	asked, _, _ := strings.Cut(r.RequestURI, "?")
 	w.Header().Set("Location", "./"+path.Base(asked)+"/")
 	w.WriteHeader(http.StatusPermanentRedirect)
 }
 
-// isForeign reports whether a browser tells that a page of another origin asks, which could
-// not read the answer, but have the server work. Without TLS browsers send no
-// Sec-Fetch-Site but on the loopback, and Origin to other origins only.
+// isForeign reports whether the browser's headers name a page of another origin as the
+// sender. Such a page could not read the answer, but could make the server work. Without
+// TLS browsers send Sec-Fetch-Site only on the loopback, and Origin only to other
+// origins.
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
@@ -55,12 +56,12 @@ func isForeign(r *http.Request) bool {
 	return true
 }
 
-// actionHeader is one that a page of another origin cannot send without being asked
-// first whether it may, which it may not.
+// actionHeader is a header that a page of another origin cannot send without a preflight
+// request, which the dashboard does not allow.
 const actionHeader = "X-Runnel-Dashboard"
 
 const (
-	wrongTokens = 10 // that an address may send in a wrongWindow
+	wrongTokens = 10 // allowed for an address in a wrongWindow
 	wrongWindow = time.Minute
 	guessers    = 1024 // addresses that are remembered
 )
@@ -72,7 +73,7 @@ var (
 	errForeign    = errors.New("the request came from another page")
 )
 
-// A guard decides who may act. Its methods may be called concurrently.
+// A guard decides which requests may act. Its methods are safe for concurrent use.
 type guard struct {
 	hosts []string
 	token [sha256.Size]byte
@@ -83,7 +84,7 @@ type guard struct {
 	guesses map[string]guess // by address
 }
 
-// A guess is how often an address was wrong since its window began.
+// A guess is the number of wrong tokens from an address since its window began.
 type guess struct {
 	began time.Time
 	wrong int
@@ -105,7 +106,7 @@ func (g *guard) knows(host string) bool {
 	return slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// admit says why a request may not act, with a status code; 0: it may.
+// admit returns a status code and the reason if a request may not act, and 0 if it may.
 func (g *guard) admit(r *http.Request) (int, error) {
 	if g.cross.Check(r) != nil || r.Header.Get(actionHeader) == "" {
 		return http.StatusForbidden, errForeign
@@ -115,7 +116,7 @@ func (g *guard) admit(r *http.Request) (int, error) {
 		return http.StatusUnauthorized, errNoToken
 	}
 	from, sum := addressOf(r), sha256.Sum256([]byte(token))
-	g.mu.Lock() // over both, or guesses at the same time would be more than are allowed
+	g.mu.Lock() // over both, or concurrent guesses would exceed the limit
 	defer g.mu.Unlock()
 	if !g.mayTry(from) {
 		return http.StatusTooManyRequests, errGuesses
@@ -131,7 +132,8 @@ func (g *guard) admit(r *http.Request) (int, error) {
 // for itself.
 const tokenHeader = "X-Runnel-Token"
 
-// tokenOf is the token of a request: from the page, or, from scripts, a Bearer.
+// tokenOf returns the token of a request: from the page's header, or, from scripts, a
+// Bearer.
 func tokenOf(r *http.Request) string {
 	if token := r.Header.Get(tokenHeader); token != "" {
 		return token
@@ -143,7 +145,7 @@ func tokenOf(r *http.Request) string {
 	return token
 }
 
-// mayTry and noteWrong are called with mu held.
+// mayTry and noteWrong must be called with mu held.
 func (g *guard) mayTry(from string) bool {
 	now := g.now()
 	if was, is := g.guesses[from]; is {
@@ -169,7 +171,7 @@ func (g *guard) noteWrong(from string) {
 	g.guesses[from] = was
 }
 
-// addressOf is who asks, as far as the connection tells: of IPv6 the network, since one
+// addressOf returns the remote address of the connection; for IPv6 the network, since one
 // machine has many addresses in it.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// Whatever is asked for, the answer has the headers that keep a browser from doing
-// anything that the page does not.
+// Every answer has the headers that keep a browser from doing anything that the page does
+// not.
 func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	s := newShop(t, 1, &Options{AllowActions: true, Token: secret})
 	for _, tt := range []struct {
@@ -56,7 +56,7 @@ func TestAssetsAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// Without AllowActions nothing but reading is possible, whoever asks.
+// Without AllowActions only reading is possible, with any credentials.
 func TestReadOnly(t *testing.T) {
 	s := newShop(t, 1, &Options{Token: secret})
 	for _, path := range []string{"/api/actions/pause", "/api/token", "/", "/api/live"} {
@@ -81,7 +81,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A foreign page cannot have the server work, though it could not read the answer.
+// A foreign page cannot make the server work, even though it could not read the answer.
 func TestForeignPagesCannotAsk(t *testing.T) {
 	s := newShop(t, 1, nil)
 	for site, code := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200} {
@@ -94,7 +94,7 @@ func TestForeignPagesCannotAsk(t *testing.T) {
 	}
 }
 
-// Below a prefix every address of the page counts from where it stands.
+// Below a prefix every address of the page is relative to the prefix.
 func TestPrefix(t *testing.T) {
 	s := newShop(t, 1, nil)
 	mux := http.NewServeMux()
@@ -151,8 +151,8 @@ func TestWhoMayAct(t *testing.T) {
 	}
 }
 
-// Who guesses is refused after a few tokens, even with the right one, until a minute is
-// over; others are not.
+// An address that guesses is refused after a few tokens, even with the right one, until a
+// minute is over; other addresses are not.
 func TestGuesses(t *testing.T) {
 	g := newGuard(Options{AllowActions: true, Token: secret})
 	now := time.Now()
@@ -222,7 +222,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// Without TLS a browser tells of other origins by the header Origin only.
+// Without TLS a browser names other origins only in the header Origin.
 func TestForeignOriginsCannotAsk(t *testing.T) {
 	s := newShop(t, 1, &Options{})
 	for origin, code := range map[string]int{"http://evil.example.com": 403, "null": 403, s.server.URL: 200} {

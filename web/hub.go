@@ -16,18 +16,18 @@ const (
 
 var errViewers = errors.New("too many pages watch this dashboard")
 
-// A hub has one of those who watch look at the app, and all of them see it. Its methods
-// may be called concurrently.
+// A hub lets one of its watchers look at the app for all of them. Its methods are safe
+// for concurrent use.
 type hub struct {
 	every time.Duration
 	look  func(context.Context) (*inspect.Sample, error)
 
-	turn chan struct{} // held by who looks
+	turn chan struct{} // held by the watcher that looks
 
 	mu      sync.Mutex
 	viewers int
 	looked  time.Time     // when the last look began
-	seen    time.Time     // when the last one that succeeded did
+	seen    time.Time     // when the last successful look ended
 	took    time.Duration // the last look
 	frame   *frame        // the last, nil before the first
 	next    chan struct{} // closed when there is another one
@@ -38,7 +38,7 @@ func newHub(every time.Duration, look func(context.Context) (*inspect.Sample, er
 	return &hub{every: every, look: look, turn: make(chan struct{}, 1), next: make(chan struct{})}
 }
 
-// join takes part until the returned function is called, which it must be.
+// join adds a watcher, until the returned function is called. The caller must call it.
 func (h *hub) join() (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,8 +53,8 @@ func (h *hub) join() (leave func(), err error) {
 	}, nil
 }
 
-// current is the last frame, if it is not an old one, and what is closed when there is
-// another.
+// current returns the last frame, if it is not outdated, and a channel that is closed
+// when there is another one.
 func (h *hub) current() (*frame, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,15 +64,15 @@ func (h *hub) current() (*frame, <-chan struct{}) {
 	return h.frame, h.next
 }
 
-// memory is what was seen lately.
+// memory returns the recent past.
 func (h *hub) memory() memory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.past.memory()
 }
 
-// pause is the time from look to look, at least: where a look takes long, half of the
-// time is for others.
+// pause returns the minimal time from look to look: if looks take long, they take half of
+// the time at most.
 func (h *hub) pause() time.Duration { return max(h.every, 2*h.took) }
 
 // lead waits for the turn, and looks until ctx ends.
@@ -102,15 +102,15 @@ func (h *hub) lead(ctx context.Context) {
 	}
 }
 
-// wait is the time until the next look.
+// wait returns the time until the next look.
 func (h *hub) wait() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.pause() - time.Since(h.looked)
 }
 
-// begin begins a look, which counts also where it is cut off: who comes and goes does not
-// have the app looked at more often.
+// begin begins a look. The look counts even if it is cut off, so that watchers that come
+// and go do not cause more looks.
 func (h *hub) begin() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +129,7 @@ func (h *hub) publish(began time.Time, s *inspect.Sample, err error) {
 	h.looked, h.took = began, f.seen.Sub(began)
 	if err == nil {
 		h.seen = began
-		if gap { // nobody watched, or Redis was away: a mean over that time is not the rate of now
+		if gap { // there was no watcher, or Redis was away: a mean over that time is not the current rate
 			for i := range s.Rates {
 				s.Rates[i] = unknown(s.Rates[i])
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// limited is a response that remembers until when it may be written to.
+// limited is a response that stores its write deadline.
 type limited struct {
 	*httptest.ResponseRecorder
 	at func(until time.Time)
@@ -23,8 +23,8 @@ type limited struct {
 
 func (l limited) SetWriteDeadline(until time.Time) error { l.at(until); return nil }
 
-// Between two events a response has no time at which it ends: at such a time HTTP/2 ends
-// it, also while nothing is written. While it is written to, it has.
+// Between two events a response has no write deadline: HTTP/2 ends the response at the
+// deadline, even while nothing is written. During a write it has one.
 func TestSilenceIsNoEnd(t *testing.T) {
 	var until []time.Time
 	w := limited{httptest.NewRecorder(), func(at time.Time) { until = append(until, at) }}
@@ -37,7 +37,7 @@ func TestSilenceIsNoEnd(t *testing.T) {
 	}
 }
 
-// A mean over a time in which Redis was away is not the rate of now.
+// A mean over a time in which Redis was away is not the current rate.
 func TestRatesAfterTrouble(t *testing.T) {
 	h := newHub(minEvery, nil)
 	rate := 2.5
@@ -58,7 +58,7 @@ func TestRatesAfterTrouble(t *testing.T) {
 	}
 }
 
-// Who leaves before the look is over, again and again, has nobody look more often.
+// Watchers that leave before the look is over, again and again, cause no more looks.
 func TestComingAndGoingIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
@@ -81,7 +81,7 @@ func TestComingAndGoingIsCheap(t *testing.T) {
 	})
 }
 
-// After a failover Redis' clock may be behind: times only grow, and what is seen is kept.
+// After a failover Redis' clock may be behind: times only grow, and the past is kept.
 func TestTheClockIsSetBack(t *testing.T) {
 	var p past
 	for _, at := range []time.Duration{0, 2, 4, 6, 3, 5} {
@@ -93,7 +93,7 @@ func TestTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// A handler may outlive the servers that it is served by; those that are gone are forgotten.
+// A handler may outlive its servers; those that are gone are forgotten.
 func TestServersAreForgotten(t *testing.T) {
 	var e ends
 	ask := func() {

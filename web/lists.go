@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	recordInList = 2 << 10   // bytes of a record that a list shows
-	listBytes    = 32 << 20  // of the entries of a list of delayed events
-	recordAlone  = 256 << 10 // bytes that are shown of one
+	recordInList = 2 << 10   // bytes of a record shown in a list
+	listBytes    = 32 << 20  // all entries of a list of delayed events
+	recordAlone  = 256 << 10 // bytes of a record shown alone
 
 	// Bytes that a record may take to be decoded for a list, or alone.
 	decodedInList = 1 << 20
 	decodedAlone  = 4 << 20
 
-	searched = 20_000 // entries that a search by key reads, at most
+	searched = 20_000 // maximum of entries that a search by key reads
 )
 
-// A text is a record, or a field: as text, of which the end may be missing.
+// A text is a record or a field as text; its end may be missing.
 type text struct {
 	Text string `json:"text"`
 	Size int    `json:"size"` // of all of it
 	Cut  bool   `json:"cut,omitempty"`
 }
 
-// cut is what is shown of a text.
+// cut returns the part of a text that is shown.
 func cut(s string, most int) text {
 	end := len(s)
 	if end > most {
-		// What is no text has no character to keep whole.
+		// Bytes that are no text have no character to keep whole.
 		for end = most; end > most-utf8.UTFMax && end > 0 && !utf8.RuneStart(s[end]); end-- {
 		}
 	}
@@ -61,10 +61,11 @@ func (d *dashboard) reading(stream string, meta store.Meta) (*reading, error) {
 	return &reading{records.NewDecoder(stream, meta, declared).Within(decodedInList), &d.decoding}, nil
 }
 
-// alone is for a single record, of which more is shown.
+// alone sets the limit for a single record, which is shown in more detail.
 func (r *reading) alone() { r.Decoder = r.Within(decodedAlone) }
 
-// record is a record as it is shown, or why it cannot be. All requests together decode one at a time.
+// record returns a record as it is shown, or why it cannot be. All requests together
+// decode one record at a time.
 func (r *reading) record(ctx context.Context, e redisconn.Entry, most int) (*text, string) {
 	r.one.Lock()
 	defer r.one.Unlock()
@@ -79,7 +80,7 @@ func (r *reading) record(ctx context.Context, e redisconn.Entry, most int) (*tex
 	return &t, ""
 }
 
-// key is the key of an entry, if it can be told.
+// key returns the key of an entry, if it is known.
 func (r *reading) key(ctx context.Context, e redisconn.Entry) (string, bool) {
 	r.one.Lock()
 	defer r.one.Unlock()
@@ -94,7 +95,7 @@ type listedEvent struct {
 	Partition int     `json:"partition"`
 	ID        string  `json:"id"`
 	At        int64   `json:"at"`  // ms, by the ID
-	Key       *string `json:"key"` // null: it cannot be told
+	Key       *string `json:"key"` // null: not known
 	Record    *text   `json:"record,omitempty"`
 	Err       string  `json:"err,omitempty"` // why there is no record
 }
@@ -103,7 +104,7 @@ type listedEvent struct {
 type listedEvents struct {
 	Events   []listedEvent `json:"events"`
 	Searched int           `json:"searched"` // entries that were read
-	Complete bool          `json:"complete"` // there are no others
+	Complete bool          `json:"complete"` // the list has all of them
 }
 
 func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
@@ -155,7 +156,7 @@ func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request
 	return l, nil
 }
 
-// filterOf reads what chooses events that were moved aside.
+// filterOf parses the filter for dead letters or parked events.
 func filterOf(r *http.Request, meta store.Meta) (admin.Filter, error) {
 	f := admin.Filter{Key: keyOf(r), ID: idOf(r), Error: r.URL.Query().Get("error")}
 	var err, limitErr error
@@ -164,13 +165,14 @@ func filterOf(r *http.Request, meta store.Meta) (admin.Filter, error) {
 	return f, errors.Join(err, limitErr)
 }
 
-// listedAside are events that were moved aside, the oldest first.
+// listedAside are dead letters, parked or delayed events, the oldest first.
 type listedAside[T any] struct {
 	List []T  `json:"list"`
-	More bool `json:"more"` // there are others
+	More bool `json:"more"` // the list is cut at its limit
 }
 
-// asked are those of a list of which one more than the limit was asked for.
+// asked returns the first limit elements of a list that was requested with one more than
+// limit.
 func asked[T any](list []T, limit int) listedAside[T] {
 	if len(list) > limit {
 		return listedAside[T]{list[:limit], true}
@@ -178,7 +180,7 @@ func asked[T any](list []T, limit int) listedAside[T] {
 	return listedAside[T]{list, false}
 }
 
-// A letter is a dead letter; alone it has its fields.
+// A letter is a dead letter; shown alone it has its fields.
 type letter struct {
 	admin.DeadLetter
 	Record *text           `json:"record,omitempty"`

@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// A shortened text says so, is no longer than it may be, and is something, even where its
-// bytes are no text at all.
+// A shortened text is marked as such, is not longer than the limit, and is not empty,
+// even if its bytes are no text at all.
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
 		name, in string
@@ -33,7 +33,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A key may be as long as a record; a list of hundreds is not to have all of it.
+// A key may be as long as a record; a list of hundreds must not contain all of it.
 func TestLongKeysAreShortened(t *testing.T) {
 	s := newShop(t, 1, nil)
 	long := strings.Repeat("k", 300<<10)
@@ -52,7 +52,7 @@ func TestLongKeysAreShortened(t *testing.T) {
 	}
 }
 
-// The reason of a quarantine is the text of an error, of any length; samples have it.
+// The reason of a quarantine is the text of an error, of any length; samples contain it.
 func TestLongReasonsAreShortened(t *testing.T) {
 	s := lookOf(0, 0, "alpha")
 	q := &inspect.QuarantineState{Reason: strings.Repeat("no ", 1<<20), Event: "5-0"}
@@ -62,7 +62,7 @@ func TestLongReasonsAreShortened(t *testing.T) {
 	if err = errors.Join(err, json.Unmarshal(text, &shown)); err != nil || len(text) > 5*recordInList || shown.Detail.Notes[0].Quarantine.Event != "5-0" {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	// It stands among the rules, too, with what ends it.
+	// The quarantine is listed among the rules, too, with the command that ends it.
 	if r := shown.Rules; len(r) != 1 || r[0].Kind != "quarantine" || r[0].Scope != "partition:orders/printer/0" || r[0].Event != "5-0" || r[0].Command != "quarantine release orders/printer --partition 0" {
 		t.Errorf("%+v", r)
 	}

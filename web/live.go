@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	beatEvery     = 15 * time.Second // that a silent stream of events says that it lives
+	beatEvery     = 15 * time.Second // interval of heartbeats in a silent stream of events
 	writePatience = 10 * time.Second
 )
 
@@ -30,7 +30,7 @@ func (d *dashboard) look(ctx context.Context) (*inspect.Sample, error) {
 	return d.watch.Look(ctx)
 }
 
-// A greeting is what a page is told first.
+// A greeting is the first event for a page.
 type greeting struct {
 	App     string `json:"app"`
 	Every   int64  `json:"every"` // ms
@@ -39,8 +39,9 @@ type greeting struct {
 	Memory  memory `json:"memory"`
 }
 
-// live sends what is seen as server-sent events: hello once, then a sample, or trouble,
-// at each look. With processor=STREAM/PROCESSOR samples have its partitions.
+// live sends the looks as server-sent events: hello once, then a sample, or trouble, at
+// each look. With processor=STREAM/PROCESSOR the samples have the partitions of that
+// processor.
 func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
@@ -53,7 +54,7 @@ func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	s := &sender{w: w, rc: http.NewResponseController(w)}
-	defer s.extend() // of what is written at the end
+	defer s.extend() // for the last write
 	if err := errors.Join(s.rc.SetReadDeadline(time.Time{}), s.extend()); err != nil {
 		refuse(w, http.StatusInternalServerError, errors.New("what serves the dashboard cannot keep a response open"))
 		return
@@ -70,7 +71,7 @@ func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 		<-looking
 	}()
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to wait for the end
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer until the end
 	hello, err := json.Marshal(greeting{d.app, d.opts.Every.Milliseconds(), d.opts.AllowActions, time.Now().UnixMilli(), d.hub.memory()})
 	if err != nil || s.event("hello", hello) != nil {
 		return
@@ -78,7 +79,7 @@ func (d *dashboard) live(w http.ResponseWriter, r *http.Request) {
 	d.follow(ctx, s, r.URL.Query().Get("processor"), ended)
 }
 
-// follow sends frames until somebody ends it, or they cannot be sent.
+// follow sends frames until the request or the server ends, or a frame cannot be sent.
 func (d *dashboard) follow(ctx context.Context, s *sender, watched string, ended <-chan struct{}) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
@@ -116,7 +117,7 @@ type sender struct {
 	rc *http.ResponseController
 }
 
-// extend gives the next write its time, whatever the server's own limit is.
+// extend sets the deadline of the next write, whatever the server's own limit is.
 func (s *sender) extend() error { return s.rc.SetWriteDeadline(time.Now().Add(writePatience)) }
 
 func (s *sender) event(name string, data []byte) error {
@@ -133,16 +134,18 @@ func (s *sender) send(text string) error {
 	if err := s.rc.Flush(); err != nil {
 		return err
 	}
-	return s.rc.SetWriteDeadline(time.Time{}) // at which HTTP/2 ends a stream, written to or not
+	return s.rc.SetWriteDeadline(time.Time{}) // at a deadline HTTP/2 ends a stream, written to or not
 }
 
-// ends tells when servers are shut down, which does not end what they serve.
+// ends has a channel per server, closed at its shutdown: a shutdown does not end the
+// requests under way.
 type ends struct {
 	mu      sync.Mutex
-	servers map[weak.Pointer[http.Server]]chan struct{} // those that are gone are forgotten
+	servers map[weak.Pointer[http.Server]]chan struct{} // weak: servers that are gone are forgotten
 }
 
-// of is closed when the server of a request is shut down; nil where that cannot be told.
+// of returns a channel that is closed when the server of a request is shut down; nil if
+// that server is not known.
 func (e *ends) of(r *http.Request) <-chan struct{} {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !ok {

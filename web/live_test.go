@@ -34,14 +34,14 @@ func TestLive(t *testing.T) {
 	if r := now.Streams[0].Rate; r == nil || *r <= 0 {
 		t.Errorf("rate %v", r)
 	}
-	// Who comes later is told what was seen before.
+	// A later watcher gets the past.
 	later := await(s.watch(""), "hello", anything[greeting])
 	if lags := later.Memory.Series["orders/printer"].Lag; len(lags) < 2 || *lags[0] != 3 || len(later.Memory.At) != len(lags) {
 		t.Errorf("%+v", later.Memory)
 	}
 }
 
-// The page of metrics is of the app as a whole: it needs no worker.
+// The metrics page is about the app as a whole: it needs no worker.
 func TestTheDashboardServesMetrics(t *testing.T) {
 	s := newShop(t, 2, nil)
 	s.must(s.orders.Send(t.Context(), order{Customer: "ada"}))
@@ -56,13 +56,13 @@ func TestTheDashboardServesMetrics(t *testing.T) {
 	}
 }
 
-// However many watch, one looks; what a look costs does not grow with them. Without
-// anybody nothing is asked.
+// However many watch, one looks; the cost of a look does not grow with their number.
+// Without watchers no request is sent.
 func TestWatchingIsCheap(t *testing.T) {
 	s := newShop(t, 256, &Options{Every: minEvery})
 	watched := []*watching{s.watch("?processor=orders/printer"), s.watch(""), s.watch("?processor=orders/printer")}
 	var at int64
-	for range 2 { // the first look finds out what there is
+	for range 2 { // the first look finds streams and processors
 		at = await(watched[0], "sample", anything[shownApp]).At
 	}
 	s.count.Reset()
@@ -98,7 +98,7 @@ func (h *hub) watchers() int {
 	return h.viewers
 }
 
-// When who looks leaves, another one does.
+// When the watcher that looks leaves, another one takes over.
 func TestTheTurnIsPassedOn(t *testing.T) {
 	s := newShop(t, 1, &Options{Every: minEvery})
 	first := s.watch("")
@@ -121,7 +121,7 @@ func TestTooManyWatch(t *testing.T) {
 	}
 }
 
-// A server that is shut down does not wait for those who watch.
+// A server that is shut down does not wait for its watchers.
 func TestShutdownEndsStreams(t *testing.T) {
 	s := newShop(t, 1, nil)
 	w := s.watch("")
@@ -139,7 +139,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
-// Redis may go and come back; what is said of it has no password.
+// Redis may go and come back; messages about it contain no password.
 func TestRedisIsAway(t *testing.T) {
 	s := newShop(t, 1, &Options{Every: minEvery})
 	w := s.watch("")
@@ -209,7 +209,7 @@ func TestThePastIsBounded(t *testing.T) {
 	}
 }
 
-// What is a mean over a time in which nobody watched is not shown as the rate of now.
+// A mean over a time without watchers is not shown as the current rate.
 func TestRatesAfterAPause(t *testing.T) {
 	h := newHub(minEvery, nil)
 	rate := 2.5
@@ -230,7 +230,7 @@ func TestRatesAfterAPause(t *testing.T) {
 	}
 }
 
-// A thousand partitions fit into a sample that may be sent every two seconds.
+// A sample of a thousand partitions is small enough to be sent every two seconds.
 func TestSamplesAreSmall(t *testing.T) {
 	owners := make([]string, 1024)
 	for n := range owners {

@@ -70,7 +70,8 @@ func (s *shop) all(paths ...string) {
 	wg.Wait()
 }
 
-// Whoever may send fills pages with what is small and becomes large, or is large as it is.
+// Senders fill pages with records that are small and become large when decoded, or are
+// large.
 func TestAPageTakesLittleMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // whatever the environment says
 	s := newShop(t, 8, nil)

@@ -13,11 +13,12 @@ const (
 	pastMoves      = 200 // that are kept
 )
 
-// past is what was seen in the last minutes, while somebody watched. Who has it owns it.
+// past has the looks of the last minutes with watchers. It is not safe for concurrent
+// use.
 type past struct {
 	points []point
 	moves  []move
-	owners map[string][]ownership // by processor: who owned what at the last look
+	owners map[string][]ownership // by processor: the ownerships at the last look
 }
 
 // A point is one look, for charts.
@@ -26,13 +27,13 @@ type point struct {
 	values map[string]value
 }
 
-// A value is what a chart shows of a processor.
+// A value is a processor's part of a point.
 type value struct {
 	lag            int64
 	appended, done *rate
 }
 
-// A move is a partition that changed hands between two looks.
+// A move is a change of a partition's owner between two looks.
 type move struct {
 	At        int64  `json:"at"`
 	Processor string `json:"processor"` // stream/processor
@@ -48,7 +49,7 @@ type ownership struct {
 	known bool
 }
 
-// add remembers a sample and returns what changed hands since the one before.
+// add stores a sample and returns the moves since the previous one.
 func (p *past) add(s *inspect.Sample) (moves []move) {
 	at := s.App.At.UnixMilli()
 	one := point{at: at, values: map[string]value{}}
@@ -87,7 +88,8 @@ func ownersOf(p *inspect.ProcessorState) []ownership {
 	return out
 }
 
-// nameOf is a partition's owner: a worker, or an executor that is no member.
+// nameOf returns the name of a partition's owner: a worker, or an executor that is not a
+// member.
 func nameOf(s *inspect.PartitionState) string {
 	if s.Worker != "" {
 		return s.Worker
@@ -103,7 +105,7 @@ func movesBetween(was, is []ownership, processor string, at int64) (moves []move
 		if was[n].known && is[n].known && (was[n].owner != is[n].owner || was[n].epoch != is[n].epoch) {
 			moves = append(moves, move{at, processor, n, was[n].owner, is[n].owner, is[n].epoch})
 		}
-		if !is[n].known { // as far as was seen
+		if !is[n].known { // as far as seen
 			is[n] = was[n]
 		}
 	}

@@ -34,7 +34,7 @@ type order struct {
 type shop struct {
 	t      *testing.T
 	redis  *redistest.Server
-	count  *redistest.Counter // of what the dashboard asks
+	count  *redistest.Counter // of the dashboard's requests
 	app    *runnel.App
 	orders *runnel.Stream[order]
 	c      *store.Client // of the test
@@ -71,7 +71,7 @@ func (s *shop) must(err error) {
 	}
 }
 
-// request asks the dashboard, with headers as pairs.
+// request sends a request to the dashboard, with headers as pairs.
 func (s *shop) request(method, path, body string, headers ...string) (*http.Response, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.server.URL+path, strings.NewReader(body))
@@ -91,7 +91,7 @@ func (s *shop) request(method, path, body string, headers ...string) (*http.Resp
 	return resp, string(text)
 }
 
-// get asks for a list.
+// get requests a list.
 func get[T any](s *shop, path string) (v T) {
 	s.t.Helper()
 	resp, text := s.request(http.MethodGet, path, "")
@@ -101,7 +101,7 @@ func get[T any](s *shop, path string) (v T) {
 	return v
 }
 
-// act asks for an action as the page does.
+// act requests an action as the page does.
 func (s *shop) act(name, body string) (int, outcome) {
 	s.t.Helper()
 	resp, text := s.request(http.MethodPost, "/api/actions/"+name, body, "Content-Type", "application/json", actionHeader, "1", "Authorization", "Bearer "+secret)
@@ -138,7 +138,7 @@ func (s *shop) watch(query string) *watching {
 	return w
 }
 
-// next is the next event; "" at the end.
+// next returns the next event; "" at the end.
 func (w *watching) next() (name string, data []byte) {
 	w.t.Helper()
 	for w.lines.Scan() {
@@ -155,7 +155,7 @@ func (w *watching) next() (name string, data []byte) {
 	return "", nil
 }
 
-// await reads on until an event of this name is as it should be.
+// await reads on until is accepts an event of this name.
 func await[T any](w *watching, name string, is func(v T) bool) (v T) {
 	w.t.Helper()
 	for {
@@ -191,7 +191,7 @@ type owner struct {
 	entries []redisconn.Entry
 }
 
-// own sends orders to the one partition there is, and takes it over.
+// own sends orders to the only partition, and takes it over.
 func (s *shop) own(customers ...string) *owner {
 	s.t.Helper()
 	ctx := s.t.Context()

@@ -1,15 +1,15 @@
-// Package web is the dashboard of an app, for the browser: streams and processors, who
-// owns which partition and how far behind it is, events, dead letters, what is parked or
-// delayed, and rules.
+// Package web is the dashboard of an app, for the browser: streams and processors, the
+// owner and lag of each partition, events, dead letters, parked and delayed events, and
+// rules.
 //
 //	app := runnel.New("shop", nil)
 //	http.Handle("/dashboard/", http.StripPrefix("/dashboard", web.Handler(app, nil)))
 //
 // The command dashboard of package cli serves it. It only reads, unless
-// Options.AllowActions says otherwise. At metrics it serves the metrics of the app as a whole for
-// Prometheus, which do not depend on any worker. Whoever reaches it sees the events: it is to stand
-// on the loopback, or behind something that asks who is there. docs/operating.md says
-// more.
+// Options.AllowActions is set. At metrics it serves the metrics of the app as a whole for
+// Prometheus, which do not depend on any worker. Every client that reaches the dashboard
+// can read the events: serve it on the loopback, or behind a proxy that authenticates.
+// docs/operating.md has more.
 package web
 
 import (
@@ -28,28 +28,28 @@ import (
 	"github.com/runnel-go/runnel/metrics"
 )
 
-// Options are what may be said about the dashboard; a zero field is its default.
+// Options configure the dashboard; a zero field is its default.
 type Options struct {
-	// Every is how often the dashboard looks at the app while somebody watches: all who
-	// watch share the looks. Default 2 s, at least 500 ms.
+	// Every is how often the dashboard looks at the app while pages are open: all pages
+	// share the looks. Default 2 s, at least 500 ms.
 	Every time.Duration
 	// CountAtMost bounds how many entries of a partition are counted one by one where
 	// Redis cannot tell the lag. Default 1000.
 	CountAtMost int64
-	// AllowActions lets whoever has the Token pause, replay, drop and so on. Without it
-	// nothing can be changed.
+	// AllowActions permits clients with the Token to pause, replay, drop and so on.
+	// Without it nothing can be changed.
 	AllowActions bool
-	// Token is what actions need, at least 16 characters of ASCII that can be seen; between
-	// them there may be spaces.
+	// Token authorizes actions: at least 16 printable ASCII characters, without a space
+	// at either end.
 	Token string
-	// Hosts are the names under which the dashboard may be asked for, without a port:
-	// others are refused, so that a foreign page cannot reach it by a name that it has
-	// point here. Default all.
+	// Hosts are the host names, without a port, under which the dashboard is served.
+	// Requests for other names are refused, so that a foreign page cannot reach the
+	// dashboard by pointing a name of its own here. Default all.
 	Hosts []string
 }
 
-// DefaultEvery, DefaultCountAtMost and MinToken are what Options say where they say
-// nothing, and the shortest Token.
+// DefaultEvery and DefaultCountAtMost are the defaults of Options; MinToken is the length
+// of the shortest Token.
 const (
 	DefaultEvery       = 2 * time.Second
 	DefaultCountAtMost = 1000
@@ -58,10 +58,10 @@ const (
 	minEvery = 500 * time.Millisecond
 )
 
-// sendable is what a header of a request may have.
+// sendable matches the values that a request header may have.
 var sendable = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
 
-// Check says what is wrong with the options; nil are all defaults.
+// Check returns what is wrong with the options; nil options are all defaults.
 func (o *Options) Check() error {
 	switch {
 	case o == nil:
@@ -78,9 +78,9 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Handler serves the dashboard of an app. It panics where Options.Check finds something.
-// It does nothing while nobody watches; nothing has to be closed. Streams of events to
-// browsers end when their http.Server is shut down. A nil opts is all defaults.
+// Handler serves the dashboard of an app. It panics if Options.Check returns an error.
+// The handler does nothing while no page is open, and needs no close. Streams of events
+// to browsers end when their http.Server is shut down. A nil opts is all defaults.
 func Handler(app *runnel.App, opts *Options) http.Handler {
 	if err := opts.Check(); err != nil {
 		panic("web: " + err.Error())
@@ -111,7 +111,7 @@ type dashboard struct {
 	decoding sync.Mutex // held while a record is decoded
 
 	asks  chan struct{}  // the requests under way that ask Redis for lists
-	watch *inspect.Watch // of who looks
+	watch *inspect.Watch // of the watcher that looks
 
 	metrics http.Handler
 	mux     *http.ServeMux
