@@ -13,12 +13,12 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Client acts on one app. Its methods, and those of what it returns, may be called
-// concurrently, by any program of the app; they block until Redis has answered, and return
-// its errors. No worker has to run.
+// A Client acts on one app. Its methods, and those of the types that it returns, are safe
+// for concurrent use. They block until Redis has answered, and return its errors. Any
+// program of the app may use a Client; no worker has to run.
 type Client struct{ core }
 
-// A core is what a Client and what it returns share.
+// A core is the common part of a Client and the types that it returns.
 type core struct {
 	app      *appview.View
 	progress func(what string, done, all int64)
@@ -27,9 +27,9 @@ type core struct {
 // New returns a Client of app. It does no I/O; the connection is the app's.
 func New(app *runnel.App) *Client { return &Client{core{app: appview.Of(app)}} }
 
-// WithProgress returns a Client whose calls that may take long tell fn what they do, how much
-// of it is done, and of how much, 0 where that is not known. fn is called by the goroutine of
-// the call, often, and must return at once.
+// WithProgress returns a Client whose long calls report their progress to fn: the current
+// step, how much of it is done, and of how much, 0 if that is not known. fn is called by
+// the goroutine of the call, often, and must return at once.
 func (c *Client) WithProgress(fn func(what string, done, all int64)) *Client {
 	return &Client{core{c.app, fn}}
 }
@@ -40,14 +40,15 @@ func (c *core) tell(what string, done, all int) {
 	}
 }
 
-// A NotFoundError says that an app has no such stream, or a stream no such processor.
+// A NotFoundError is returned if the app has no such stream, or the stream no such
+// processor.
 type NotFoundError struct {
 	App, Redis        string
-	Stream, Processor string   // Processor is "" where there is no such stream
-	There             []string // the streams, or the processors, that there are
+	Stream, Processor string   // Processor is "" if there is no such stream
+	There             []string // the existing streams or processors
 }
 
-// Error names what there is.
+// Error lists the existing names.
 func (e *NotFoundError) Error() string {
 	there := "it has none"
 	if len(e.There) > 0 {
@@ -59,7 +60,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("app %s at %s has no stream %q; %s; a stream is there once its app has sent to it or run a worker", e.App, e.Redis, e.Stream, there)
 }
 
-// meta is a stream's metadata, or an error that says what there is.
+// meta returns a stream's metadata, or an error that lists the existing streams.
 func (c *core) meta(ctx context.Context, stream string) (*store.Client, store.Meta, error) {
 	client, err := c.app.Client()
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *core) meta(ctx context.Context, stream string) (*store.Client, store.Me
 	return client, m, err
 }
 
-// noStream says that a stream has no metadata, and why that may be.
+// noStream returns the error for a stream without metadata, with a possible reason.
 func (c *core) noStream(ctx context.Context, client *store.Client, stream string) error {
 	// This writes nothing without a number of partitions, and looks at the other
 	// layout of keys.
@@ -92,7 +93,7 @@ func (c *core) noStream(ctx context.Context, client *store.Client, stream string
 	return &NotFoundError{App: c.app.App, Redis: client.Addr(), Stream: stream, There: there}
 }
 
-// registered is the metadata of a stream that has this processor.
+// registered returns the metadata of a stream that has this processor.
 func (c *core) registered(ctx context.Context, stream, processor string) (*store.Client, store.Meta, error) {
 	client, m, err := c.meta(ctx, stream)
 	if err == nil && !slices.Contains(m.Processors, processor) {
@@ -105,18 +106,18 @@ func (c *core) noProcessor(client *store.Client, stream, processor string, m sto
 	return &NotFoundError{App: c.app.App, Redis: client.Addr(), Stream: stream, Processor: processor, There: m.Processors}
 }
 
-// A PartitionError says that a stream has no such partition.
+// A PartitionError is returned if a stream has no such partition.
 type PartitionError struct {
 	Stream                string
 	Partition, Partitions int
 }
 
-// Error tells how many there are.
+// Error names the number of partitions.
 func (e *PartitionError) Error() string {
 	return fmt.Sprintf("stream %s has no partition %d: it has %d, from 0 on", e.Stream, e.Partition, e.Partitions)
 }
 
-// chosen are the partitions of a stream that were named, or all.
+// chosen returns the named partitions of a stream, or all if none is named.
 func chosen(stream string, m store.Meta, named []int) ([]int, error) {
 	if len(named) == 0 {
 		return allOf(m.Partitions), nil
@@ -137,11 +138,11 @@ func allOf(partitions int) []int {
 	return all
 }
 
-// A Stream is how a stream is declared.
+// A Stream is the declaration of a stream.
 type Stream struct {
 	Name        string
 	Partitions  int
-	MaxLen      int64 // the most entries that a partition may have
+	MaxLen      int64 // maximum of entries in a partition
 	Codec       string
 	Partitioner string
 	KeyField    string // JSON field of the key, "" for none
@@ -172,7 +173,7 @@ func (c *Client) Streams(ctx context.Context) ([]Stream, error) {
 	return out, nil
 }
 
-// Stream returns one stream of the app; a *NotFoundError says that there is none.
+// Stream returns one stream of the app, or a *NotFoundError.
 func (c *Client) Stream(ctx context.Context, name string) (Stream, error) {
 	_, m, err := c.meta(ctx, name)
 	return streamOf(name, m), err
@@ -182,8 +183,8 @@ func streamOf(name string, m store.Meta) Stream {
 	return Stream{name, m.Partitions, m.MaxLen, m.Codec, m.Partitioner, m.KeyField, m.Layout, append([]string{}, m.Processors...)}
 }
 
-// occupied are those of the partitions that have something, and those that cannot be
-// looked at: reading them tells why.
+// occupied returns the partitions that are not empty, and those that could not be
+// inspected: reading those returns the error.
 func occupied(ctx context.Context, c *store.Client, stream, processor string, partitions []int, has func(store.View) bool) ([]int, error) {
 	places := make([]store.Partition, len(partitions))
 	for i, n := range partitions {
@@ -202,7 +203,7 @@ func occupied(ctx context.Context, c *store.Client, stream, processor string, pa
 	return out, nil
 }
 
-// processorOf looks at a processor that is registered.
+// processorOf returns the state of a registered processor.
 func (c *core) processorOf(ctx context.Context, stream, processor string) (*store.Client, *inspect.ProcessorState, error) {
 	client, _, err := c.registered(ctx, stream, processor)
 	if err != nil {

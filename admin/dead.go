@@ -11,13 +11,12 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A DeadLetter is an event that a processor gave up. The fields of its entry are there
-// where they were asked for.
+// A DeadLetter is an event that a processor gave up. Fields is set only by Read.
 type DeadLetter struct {
 	Partition int        `json:"partition"`
 	ID        string     `json:"id"`    // partition/ID of the dead letter
-	Event     string     `json:"event"` // partition/entry ID that the event had
-	Key       string     `json:"key"`   // for people
+	Event     string     `json:"event"` // partition/entry ID of the event
+	Key       string     `json:"key"`   // as text to read
 	Reason    string     `json:"reason"`
 	Attempts  int        `json:"attempts"`
 	First     *time.Time `json:"first,omitempty"` // failure
@@ -26,7 +25,7 @@ type DeadLetter struct {
 	Error     string     `json:"error"`
 	Epoch     int64      `json:"epoch"`
 
-	KeyBytes string         `json:"-"` // the key as it is
+	KeyBytes string         `json:"-"` // the key, unchanged
 	Fields   map[string]any `json:"-"` // of the entry, each a string; nil in a list
 
 	letter, entry string // IDs without the partition
@@ -38,7 +37,8 @@ type DeadLetters struct {
 	stream, processor string
 }
 
-// DeadLetters returns those of a processor, which may be gone: they outlive it. It does no I/O.
+// DeadLetters returns the dead letters of a processor, which may be removed: dead letters
+// outlive it. It does no I/O.
 func (c *Client) DeadLetters(stream, processor string) *DeadLetters {
 	return &DeadLetters{&c.core, stream, processor}
 }
@@ -46,9 +46,9 @@ func (c *Client) DeadLetters(stream, processor string) *DeadLetters {
 // lettersPerTrip bounds how many dead letters, with their fields, are read at once.
 const lettersPerTrip = 200
 
-// List returns the dead letters that a filter chooses, in the order in which their events
-// had been appended, as far as the clock of their entry IDs tells; within a partition it
-// does so exactly.
+// List returns the dead letters that a filter selects, in the order in which their events
+// were appended. The order is exact within a partition; across partitions it is that of
+// the clocks in the entry IDs.
 func (d *DeadLetters) List(ctx context.Context, f *Filter) ([]DeadLetter, error) {
 	return d.read(ctx, f, false)
 }
@@ -82,8 +82,8 @@ func (d *DeadLetters) read(ctx context.Context, by *Filter, fields bool) ([]Dead
 	return atMost(&f, r.chosen), nil
 }
 
-// occupied are the partitions that have dead letters, and the stream's metadata. It is an
-// error that there is no such processor, unless it left any.
+// occupied returns the partitions that have dead letters, and the stream's metadata. It
+// returns an error if there is no such processor, unless the processor left dead letters.
 func (d *DeadLetters) occupied(ctx context.Context) (*store.Client, store.Meta, []int, error) {
 	client, m, err := d.c.meta(ctx, d.stream)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *DeadLetters) occupied(ctx context.Context) (*store.Client, store.Meta, 
 	return client, m, some, err
 }
 
-// A letterReader reads the dead letters that a filter chooses.
+// A letterReader reads the dead letters that a filter selects.
 type letterReader struct {
 	client *store.Client
 	f      *Filter
@@ -129,7 +129,7 @@ func (r *letterReader) read(ctx context.Context, p store.Partition) error {
 			}
 			r.chosen = append(r.chosen, letterOf(one))
 		}
-		if r.f.Limit > 0 && r.f.ID == "" && len(r.chosen) > 4*r.f.Limit { // so that memory does not hold all there are
+		if r.f.Limit > 0 && r.f.ID == "" && len(r.chosen) > 4*r.f.Limit { // so that memory does not hold all of them
 			slices.SortStableFunc(r.chosen, byEvent)
 			r.chosen = r.chosen[:r.f.Limit]
 		}
@@ -173,13 +173,14 @@ func (d *DeadLetters) Newest(ctx context.Context) (newest *DeadLetter, err error
 	return newest, nil
 }
 
-// Retry gives dead letters back to their processor, in this order, and to no other processor
-// of the stream. Their events are parked, due at once, and attempted anew from attempt 1, in
-// their lanes: with OrderKey what comes later under their key waits for them. Whoever runs
-// the processor next runs them, also where it has no Retry; then OnError decides about those
-// that fail again. It leaves out what was dropped, replayed or retried meanwhile, and returns
-// the letters that were given back, also at an error; the others are as they were, and the
-// call may be repeated. As many events may be parked in a partition as MaxLen says.
+// Retry gives dead letters back to their processor, in this order, and to no other
+// processor of the stream. Their events are parked, due at once, and attempted anew from
+// attempt 1, in their lanes: with OrderKey later events of their key wait for them. The
+// next owner runs them, even without a Retry option; OnError then decides about those
+// that fail again. Letters that were dropped, replayed or retried meanwhile are skipped.
+// Retry returns the letters that were given back, even with an error; the others are
+// unchanged, and the call may be repeated. At most MaxLen events may be parked in a
+// partition.
 func (d *DeadLetters) Retry(ctx context.Context, letters []DeadLetter) ([]DeadLetter, error) {
 	client, m, err := d.c.meta(ctx, d.stream)
 	if err == nil && !slices.Contains(m.Processors, d.processor) {
@@ -207,7 +208,8 @@ func (d *DeadLetters) Retry(ctx context.Context, letters []DeadLetter) ([]DeadLe
 	return done, nil
 }
 
-// Drop deletes dead letters for good. It returns those that it deleted, also at an error.
+// Drop deletes dead letters permanently. It returns those that it deleted, even with an
+// error.
 func (d *DeadLetters) Drop(ctx context.Context, letters []DeadLetter) ([]DeadLetter, error) {
 	client, err := d.c.app.Client()
 	if err != nil {

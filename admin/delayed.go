@@ -13,21 +13,21 @@ import (
 
 // A DelayedEvent is an event that waits for its time.
 type DelayedEvent struct {
-	ID        string    `json:"id"` // as its sender knows it
+	ID        string    `json:"id"` // as in Sent.ID
 	Partition int       `json:"partition"`
 	Due       time.Time `json:"due"`
 	Sent      time.Time `json:"sent"`
-	Key       string    `json:"key"` // that was given with the record, else ""; commands know the others
+	Key       string    `json:"key"` // explicit key of the record, else ""; commands derive the others
 
-	Fields map[string]any `json:"-"` // of the entry, each a string; nil where DelayedFilter.MaxBytes says so
+	Fields map[string]any `json:"-"` // of the entry, each a string; nil beyond DelayedFilter.MaxBytes
 	Bytes  int64          `json:"-"` // of the fields
 }
 
-// A DelayedFilter chooses delayed events. A nil one, and each zero field, chooses all.
+// A DelayedFilter selects delayed events. A nil filter, and each zero field, selects all.
 type DelayedFilter struct {
 	Partitions []int
-	Limit      int   // at most so many, those that are due first
-	MaxBytes   int64 // of all Fields together: events beyond it have none
+	Limit      int   // maximum of events, those that are due first
+	MaxBytes   int64 // of all Fields together: further events have none
 }
 
 // Delayed are the delayed events of one stream.
@@ -36,14 +36,14 @@ type Delayed struct {
 	stream string
 }
 
-// Delayed returns those of a stream. It does no I/O.
+// Delayed returns the delayed events of a stream. It does no I/O.
 func (c *Client) Delayed(stream string) *Delayed { return &Delayed{&c.core, stream} }
 
 // delayedPerTrip bounds how many delayed events, with their fields, are read at once.
 const delayedPerTrip = 500
 
-// List returns delayed events in the order in which they are due, those of one time by
-// partition. What changes meanwhile may be missing or be there twice.
+// List returns delayed events in the order in which they are due, those of the same time
+// by partition. Events that change meanwhile may be missing or be listed twice.
 func (d *Delayed) List(ctx context.Context, f *DelayedFilter) ([]DelayedEvent, error) {
 	if f == nil {
 		f = &DelayedFilter{}
@@ -70,17 +70,17 @@ func (d *Delayed) List(ctx context.Context, f *DelayedFilter) ([]DelayedEvent, e
 	return r.chosen[:r.most()], nil
 }
 
-// A delayedReader reads the delayed events that a filter chooses.
+// A delayedReader reads the delayed events that a filter selects.
 type delayedReader struct {
 	client *store.Client
 	stream string
 	f      *DelayedFilter
 	trips  inspect.Pace
-	held   int64 // bytes of the fields of those that were chosen
+	held   int64 // bytes of the fields of the selected events
 	chosen []DelayedEvent
 }
 
-// most is how many of those that were chosen are wanted.
+// most returns how many of the selected events are wanted.
 func (r *delayedReader) most() int {
 	if r.f.Limit == 0 {
 		return len(r.chosen)
@@ -118,7 +118,8 @@ func (r *delayedReader) read(ctx context.Context, partition int) error {
 	return nil
 }
 
-// forget lets those go that are surely not wanted, so that memory does not hold all there are.
+// forget drops the events that are certainly not wanted, so that memory does not hold all
+// of them.
 func (r *delayedReader) forget() {
 	if r.f.Limit == 0 || len(r.chosen) <= 2*r.f.Limit {
 		return
@@ -144,8 +145,9 @@ func delayedOf(partition int, e store.DelayedEvent) DelayedEvent {
 	}
 }
 
-// Cancel takes delayed events back, for good. It returns the IDs of those that it took back,
-// also at an error: not those that are due, or were cancelled, meanwhile.
+// Cancel removes delayed events permanently. It returns the IDs of the removed events,
+// even with an error. Events that became due or were cancelled meanwhile are not among
+// them.
 func (d *Delayed) Cancel(ctx context.Context, ids ...string) ([]string, error) {
 	return d.change(ctx, ids, (*store.Client).Cancel)
 }
@@ -155,10 +157,11 @@ func (d *Delayed) Fire(ctx context.Context, ids ...string) ([]string, error) {
 	return d.change(ctx, ids, (*store.Client).Fire)
 }
 
-// A DelayedIDError says that an ID is none of a delayed event of a stream.
+// A DelayedIDError is returned for an ID that cannot be that of a delayed event of the
+// stream.
 type DelayedIDError struct{ Stream, ID string }
 
-// Error names both.
+// Error names the ID and the stream.
 func (e *DelayedIDError) Error() string {
 	return fmt.Sprintf("stream %s: %q is no delayed event, such as 3/0000000000000042", e.Stream, e.ID)
 }

@@ -1,4 +1,4 @@
-// Package admin is what an operator can do and see, in Go. The command line and the dashboard
+// Package admin inspects and operates an app, in Go. The command line and the dashboard
 // are built on it.
 //
 //	client := admin.New(app)
@@ -21,14 +21,15 @@
 //
 // # Rules
 //
-// A rule says what does not run: an operator pauses, an administrator blocks, each the app, a
-// stream, a processor, or one of its partitions. What either covers takes no event and starts
-// no call of its function, on every worker within a second and on those that start later;
-// locks, reads, heartbeats and rebalances go on, and what is sent meanwhile is processed
-// afterwards. Rules are kept in Redis, and by workers that cannot read them any more.
+// A rule stops processing: an operator pauses, an administrator blocks, each the app, a
+// stream, a processor, or one of its partitions. Partitions that a rule covers take no
+// event and start no call of their function. A rule takes effect on every worker within a
+// second, and on workers that start later. Locks, reads, heartbeats and rebalances go on,
+// and events sent meanwhile are processed afterwards. Rules are stored in Redis; workers
+// that cannot read them any more keep the last ones.
 //
 // # Rights
 //
-// Nothing but the rights of the Redis user keeps a program from calling any of this;
-// docs/security.md has what each needs.
+// Only the rights of the Redis user restrict which of these calls a program can make;
+// docs/security.md lists the rights that each needs.
 package admin

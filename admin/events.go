@@ -13,20 +13,22 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Filter chooses dead letters or parked events. A nil one, and each zero field, chooses all.
+// A Filter selects dead letters or parked events. A nil filter, and each zero field,
+// selects all.
 type Filter struct {
 	Partitions []int
 	Key        *string
 
 	// ID is "partition/ID" of an event or of its dead letter, or the ID without the
-	// partition. The latter may be that of several, which is an *AmbiguousError.
+	// partition. If several events have the latter, the result is an *AmbiguousError.
 	ID    string
-	Since time.Time // when it became a dead letter; not of parked events
+	Since time.Time // earliest time of becoming a dead letter; not for parked events
 	Error string    // a part of the error or the reason, in any case
-	Limit int       // at most so many, the oldest
+	Limit int       // maximum of events, the oldest ones
 }
 
-// in returns the filter for a stream: with its partitions, and an ID without one.
+// in returns the filter for a stream: with its partitions, and the ID without the
+// partition.
 func (f *Filter) in(stream string, m store.Meta) (Filter, error) {
 	if f == nil {
 		f = &Filter{}
@@ -65,7 +67,7 @@ func atMost[T any](f *Filter, list []T) []T {
 	return list
 }
 
-// An AmbiguousError says that an ID without a partition is that of several events.
+// An AmbiguousError is returned if several events have an ID without a partition.
 type AmbiguousError struct {
 	ID    string
 	Names []string // of the events, by partition/ID
@@ -91,7 +93,7 @@ func ambiguous[T any](id string, chosen []T, name func(T) string) error {
 	return e
 }
 
-// oldest orders events as they were appended, as far as the clocks of their IDs tell.
+// oldest orders events as they were appended, by the clocks of their IDs.
 func oldest(a, b string, inA, inB int) int {
 	return cmp.Or(entryid.Compare(a, b), cmp.Compare(inA, inB))
 }

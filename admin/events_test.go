@@ -70,7 +70,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 		for n := range 3 {
 			p := c.Partition("orders", "printer", n)
 			entries := pending(t, c, p, 4)
-			slices.Reverse(entries) // they die in another order than they came
+			slices.Reverse(entries) // they die in another order than they were appended
 			for i, e := range entries {
 				must(t, c.DeadLetter(t.Context(), p, me, store.DeadLetter{
 					Entry: e, Key: fmt.Sprint("k", i%2), Attempts: 3, Error: fmt.Sprint("Fault ", i), Reason: "failed", Last: began,
@@ -189,13 +189,13 @@ func TestStatesOfParkedEvents(t *testing.T) {
 		}
 		chosen, err := a.Parked("orders", "printer").List(t.Context(), &Filter{Partitions: []int{1}, ID: "6-0"})
 		must(t, err)
-		if len(chosen) != 1 || chosen[0].State != ParkedBehind { // behind an event that is not chosen
+		if len(chosen) != 1 || chosen[0].State != ParkedBehind { // behind an event that is not selected
 			t.Errorf("got %+v", chosen)
 		}
 	})
 }
 
-// The oldest events are chosen, in whatever order they died, however many there are.
+// The oldest events are selected, in whatever order they died, however many there are.
 func TestTheOldestDeadLettersAreChosen(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		stream(t, c, "orders", "printer")

@@ -13,8 +13,8 @@ import (
 const (
 	ParkedRunning = "running" // an attempt has begun
 	ParkedWaiting = "waiting" // for its time
-	ParkedDue     = "due"     // for whoever owns the partition
-	ParkedBehind  = "behind"  // an event that is before it in its lane
+	ParkedDue     = "due"     // for the owner of the partition
+	ParkedBehind  = "behind"  // for an event before it in its lane
 )
 
 // A ParkedEvent is an event that waits for another attempt, or behind one that does.
@@ -23,7 +23,7 @@ type ParkedEvent struct {
 	Event     string     `json:"event"` // partition/entry ID
 	Key       string     `json:"key"`
 	State     string     `json:"state"`    // ParkedRunning and so on
-	Attempts  int        `json:"attempts"` // begun, and not ended by what is not its fault
+	Attempts  int        `json:"attempts"` // begun, except those that ended through no fault of the event
 	At        *time.Time `json:"at,omitempty"`
 	In        int64      `json:"in"`              // ms until then, 0 if that is now
 	First     *time.Time `json:"first,omitempty"` // failure
@@ -39,11 +39,12 @@ type Parked struct {
 	stream, processor string
 }
 
-// Parked returns those of a processor. It does no I/O.
+// Parked returns the parked events of a processor. It does no I/O.
 func (c *Client) Parked(stream, processor string) *Parked { return &Parked{&c.core, stream, processor} }
 
-// List returns the parked events that a filter chooses, in the order in which they had been
-// appended, as far as the clock of their entry IDs tells; within a partition exactly.
+// List returns the parked events that a filter selects, in the order in which they were
+// appended. The order is exact within a partition; across partitions it is that of the
+// clocks in the entry IDs.
 func (p *Parked) List(ctx context.Context, by *Filter) ([]ParkedEvent, error) {
 	client, m, err := p.c.registered(ctx, p.stream, p.processor)
 	if err != nil {
@@ -106,14 +107,15 @@ func fromMilli(ms int64) *time.Time {
 	return &t
 }
 
-// Retry lets events run without waiting any longer. It returns, also at an error, those that
-// it made due: not those that run, are behind another one, or are gone.
+// Retry makes parked events due now. It returns the events that it made due, even with an
+// error. Events that are running, wait behind another one, or are gone are not among
+// them.
 func (p *Parked) Retry(ctx context.Context, events []ParkedEvent) ([]ParkedEvent, error) {
 	return p.change(ctx, events, (*store.Client).RetryNow)
 }
 
-// Drop gives events up for good; they leave no dead letter. It returns those that it gave
-// up, also at an error.
+// Drop deletes parked events permanently; they leave no dead letter. It returns those
+// that it deleted, even with an error.
 func (p *Parked) Drop(ctx context.Context, events []ParkedEvent) ([]ParkedEvent, error) {
 	return p.change(ctx, events, func(c *store.Client, ctx context.Context, in store.Partition, ids []string) ([]string, error) {
 		if err := c.DropParked(ctx, in, ids); err != nil {

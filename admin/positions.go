@@ -17,17 +17,17 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// End is the position behind the last entry of a partition, whichever that is.
+// End is the position after the last entry of a partition, whichever that is.
 const End = "$"
 
-// Positions are where one processor stands: the committed position of each partition, up to
-// which everything is done.
+// Positions are the committed positions of one processor, one for each partition: all
+// events up to there are done.
 type Positions struct {
 	c                 *core
 	stream, processor string
 }
 
-// Positions returns those of a processor. It does no I/O.
+// Positions returns the positions of a processor. It does no I/O.
 func (c *Client) Positions(stream, processor string) *Positions {
 	return &Positions{&c.core, stream, processor}
 }
@@ -52,7 +52,7 @@ func unseen(s inspect.PartitionState) error {
 	return fmt.Errorf("partition %d cannot be looked at: %s", s.Partition, s.Err)
 }
 
-// Find returns the position in each of some partitions, all if none is named, that a text says:
+// Find parses a text as a position in each of some partitions, all if none is named:
 //
 //	start                  before the first entry
 //	end                    behind the last one, which is End
@@ -103,10 +103,10 @@ func (p *Positions) Find(ctx context.Context, text string, partitions ...int) (m
 	return out, nil
 }
 
-// A PositionError says that a text is no position.
+// A PositionError is returned for a text that is not a position.
 type PositionError struct{ Text, Why string }
 
-// Error says why.
+// Error returns Why.
 func (e *PositionError) Error() string { return e.Why }
 
 // CheckPosition returns the *PositionError that Find would, without I/O.
@@ -115,7 +115,7 @@ func CheckPosition(text string) error {
 	return err
 }
 
-// A position is what a text says: an ID, perhaps of one partition, a time, or a number of
+// A position is a parsed text: an ID, perhaps of one partition, a time, or a number of
 // steps.
 type position struct {
 	id    string
@@ -185,7 +185,7 @@ func ParseID(text string) (string, error) {
 	return fmt.Sprintf("%d-%d", parts[0], parts[1]), nil
 }
 
-// before is the position before what was appended at a moment, by Redis' clock.
+// before returns the position before the entries appended at a moment, by Redis' clock.
 func before(ctx context.Context, c *store.Client, m inspect.Moment) (string, error) {
 	at, err := m.Time(ctx, c)
 	return entryid.Before(fmt.Sprint(max(at.UnixMilli(), 0))), err
@@ -194,7 +194,7 @@ func before(ctx context.Context, c *store.Client, m inspect.Moment) (string, err
 // A Move is a position that was set, or would be.
 type Move struct {
 	Partition int    `json:"partition"`
-	Old       string `json:"old"` // everything up to here was done
+	Old       string `json:"old"` // all events up to here were done
 	New       string `json:"new"`
 }
 
@@ -222,7 +222,7 @@ func (p *Positions) Preview(ctx context.Context, to map[int]string) ([]Move, err
 	return moves, nil
 }
 
-// numbers are the partitions of some positions, in order, if all are of the stream.
+// numbers returns the partitions of some positions, in order, if all are of the stream.
 func (p *Positions) numbers(partitions int, to map[int]string) ([]int, error) {
 	if len(to) == 0 {
 		return nil, errors.New("no positions are named")
@@ -230,15 +230,15 @@ func (p *Positions) numbers(partitions int, to map[int]string) ([]int, error) {
 	return chosen(p.stream, store.Meta{Partitions: partitions}, slices.Sorted(maps.Keys(to)))
 }
 
-// resetExpiry is how long a Set that died keeps workers from its partitions, if they do not
-// cut it down to their own lease, as they do.
+// resetExpiry is the longest time that a crashed Set keeps workers from its partitions;
+// workers shorten it to their own lease.
 const resetExpiry = 30 * time.Second
 
-// Set sets the committed position of each partition that to names: everything up to there
-// counts as done, and what comes behind it is processed, again if it was before. No worker
-// may run the processor; else nothing is changed. Nothing is changed either before all of the
-// partitions are locked; an error later comes with the moves made so far, and leaves the
-// other partitions where they were.
+// Set sets the committed position of each partition in to: all events up to there count
+// as done, and later ones are processed, again if they were before. No worker may run the
+// processor; otherwise nothing is changed. Set locks all of the partitions before it
+// changes any. With a later error it returns the moves made so far, and the other
+// partitions are unchanged.
 func (p *Positions) Set(ctx context.Context, to map[int]string) ([]Move, error) {
 	client, m, err := p.c.registered(ctx, p.stream, p.processor)
 	if err != nil {
@@ -260,7 +260,7 @@ type reset struct {
 	held   []store.Partition
 }
 
-// The members are looked at twice, for a worker may start at any time:
+// run reads the members twice, as a worker may start at any time:
 //
 //  1. the processor has no member that lives; the reset begins to lock partitions;
 //  2. a worker joins, and takes a partition that is not yet locked: then its
@@ -297,7 +297,7 @@ func (r *reset) run(ctx context.Context, numbers []int, to map[int]string) (move
 	return moves, nil
 }
 
-// notRun refuses while a worker runs the processor.
+// notRun returns an error while a worker runs the processor.
 func (r *reset) notRun(ctx context.Context) error {
 	_, members, err := inspect.Members(ctx, r.client, r.stream, r.processor)
 	if err != nil {
@@ -318,7 +318,7 @@ func (r *reset) notRun(ctx context.Context) error {
 func (r *reset) lock(ctx context.Context, p store.Partition) error {
 	err := r.client.Lock(ctx, p, r.claim, resetExpiry, 0)
 	if !errors.Is(err, store.ErrHeld) {
-		r.held = append(r.held, p) // of an unknown outcome too: it may be ours
+		r.held = append(r.held, p) // of an unknown outcome too: the lock may be ours
 		return err
 	}
 	views, viewErr := r.client.Views(ctx, []store.Partition{p})
@@ -329,7 +329,7 @@ func (r *reset) lock(ctx context.Context, p store.Partition) error {
 		r.stream, p.Number, r.processor, views[0].Owner, views[0].LockLeft.Round(time.Second))
 }
 
-// unlock gives the partitions back, also when ctx has ended.
+// unlock gives the partitions back, even when ctx has ended.
 func (r *reset) unlock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetExpiry)
 	defer cancel()

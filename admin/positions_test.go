@@ -8,7 +8,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
-// FuzzPosition reads anything as a position: it is one thing or an error.
+// FuzzPosition parses anything as a position: the result is a position of one kind or an
+// error.
 func FuzzPosition(f *testing.F) {
 	for _, text := range []string{"start", "end", "1-1", "18446744073709551615-1", "18446744073709551616", "@2026-01-31T08:00:00Z", "-1h30m", "-100", "+9223372036854775807", "-9223372036854775808", "@", ""} {
 		f.Add(text)
@@ -31,7 +32,7 @@ func FuzzPosition(f *testing.F) {
 	})
 }
 
-// A processor is made to stand where a text says, and says where it stood.
+// A processor's positions are set to those of a text, and the old ones are returned.
 func TestPositionsAreFoundAndSet(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		stream(t, c, "orders", "printer")

@@ -9,19 +9,19 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// A Quarantine is a partition that stands still for a failed event.
+// A Quarantine is a partition that is stopped because of a failed event.
 type Quarantine struct {
 	Stream    string
 	Processor string
 	Partition int
 	Reason    string
-	Event     string // partition/entry ID, "" when it was no event's fault
-	Worker    string // that stopped; "" where it is not known
+	Event     string // partition/entry ID, "" if it was no event's fault
+	Worker    string // that stopped; "" if not known
 	At        time.Time
 }
 
 // Quarantines returns the quarantined partitions of the app, by stream, processor and
-// partition. It is an error that one of its partitions cannot be looked at.
+// partition. It returns an error if a partition of the app cannot be inspected.
 func (c *Client) Quarantines(ctx context.Context) ([]Quarantine, error) {
 	client, err := c.app.Client()
 	if err != nil {
@@ -58,9 +58,9 @@ type Released struct {
 	Skipped   bool      `json:"skipped"`
 }
 
-// Release ends the quarantine of a partition, once its cause is mended: its owner begins
-// again at the event that failed. With skip, that event is passed over, unprocessed. A
-// partition that is not quarantined is a *NotQuarantinedError.
+// Release ends the quarantine of a partition, once its cause is fixed: the owner begins
+// again at the event that failed. With skip, that event is skipped, unprocessed. Release
+// returns a *NotQuarantinedError if the partition is not quarantined.
 func (c *Client) Release(ctx context.Context, stream, processor string, partition int, skip bool) (Released, error) {
 	client, m, err := c.registered(ctx, stream, processor)
 	if err == nil {
@@ -79,7 +79,7 @@ func (c *Client) Release(ctx context.Context, stream, processor string, partitio
 	return Released{stream, processor, partition, q.Reason, entryid.EventID(partition, q.Event), entryid.MomentOf(q.At), skip}, nil
 }
 
-// A NotQuarantinedError says that a partition is not quarantined.
+// A NotQuarantinedError is returned for a partition that is not quarantined.
 type NotQuarantinedError struct {
 	Stream, Processor string
 	Partition         int

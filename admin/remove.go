@@ -11,29 +11,31 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// RemoveOptions say more about a removal. A nil one is all defaults.
+// RemoveOptions configure a removal. nil is all defaults.
 type RemoveOptions struct {
-	DryRun   bool // tell what would be removed, or why it cannot be, and change nothing
+	DryRun   bool // return what would be removed, or why it cannot be, and change nothing
 	Dead     bool // of a processor: its dead letters, too
 	ToPython bool // of a processor: leave a consumer group from which Python's runnel goes on under the same name
 }
 
-// A RemovedProcessor is what was removed, or would be, of a processor or of a consumer group.
+// A RemovedProcessor lists what was removed, or would be, of a processor or of a consumer
+// group.
 type RemovedProcessor struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`
 	Lag       int64  `json:"lag"`    // events that it will not process
-	Parked    int64  `json:"parked"` // and those that were parked
+	Parked    int64  `json:"parked"` // parked events that it will not process
 	Dead      int64  `json:"dead"`   // dead letters that were removed
 	Rules     int    `json:"rules"`  // pauses and blocks of it that were removed
 
-	Who    string `json:"-"` // of a consumer group: who reads it
+	Who    string `json:"-"` // of a consumer group: its reader
 	Python bool   `json:"-"` // Python's runnel runs it: nothing but its registration was removed
 }
 
-// RemoveProcessor forgets a processor that no worker runs any more, with its position and what
-// is parked for it, so that trimming does not wait for it. It is an error that a worker runs
-// it. Of one that Python's runnel runs, only the registration goes.
+// RemoveProcessor removes a processor that no worker runs any more, with its positions
+// and its parked events, so that trimming does not wait for it. It returns an error if a
+// worker runs the processor. If Python's runnel runs it, only the registration is
+// removed.
 func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, opts *RemoveOptions) (RemovedProcessor, error) {
 	if opts == nil {
 		opts = &RemoveOptions{}
@@ -72,7 +74,7 @@ func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, 
 	return gone, err
 }
 
-// notRun refuses what a worker runs.
+// notRun returns an error if a worker runs the processor.
 func notRun(p *inspect.ProcessorState) error {
 	for _, m := range p.Members {
 		if m.Alive {
@@ -82,19 +84,20 @@ func notRun(p *inspect.ProcessorState) error {
 	return nil
 }
 
-// pythonRuns reports whether Python's runnel runs a processor. Then nothing of it is
-// ours but its registration.
+// pythonRuns reports whether Python's runnel runs a processor. In that case only its
+// registration belongs to this implementation.
 func pythonRuns(members []inspect.MemberState) bool {
 	return slices.ContainsFunc(members, func(m inspect.MemberState) bool { return m.Alive && m.Worker == inspect.PythonWorker })
 }
 
-// A RulesLeftError says that something is removed, and that the rules about it are not.
+// A RulesLeftError is returned if a removal succeeded, and the removal of the rules about
+// it did not.
 type RulesLeftError struct {
 	Scope Scope
 	Err   error
 }
 
-// Error says what holds on.
+// Error names the rules that are left.
 func (e *RulesLeftError) Error() string {
 	return fmt.Sprintf("%s is removed, its rules are not: %v", e.Scope, e.Err)
 }
@@ -102,8 +105,8 @@ func (e *RulesLeftError) Error() string {
 // Unwrap returns Err.
 func (e *RulesLeftError) Unwrap() error { return e.Err }
 
-// forgetRules removes the rules of what was removed, so that they hold nothing back that
-// gets its name later. It comes last: until then they hold.
+// forgetRules removes the rules of a removed scope, so that they do not affect a later
+// one of the same name. It is the last step: until then the rules hold.
 func forgetRules(ctx context.Context, client *store.Client, scope rules.Scope) (int, error) {
 	n, err := client.ForgetRules(ctx, scope)
 	if err != nil {
@@ -112,9 +115,9 @@ func forgetRules(ctx context.Context, client *store.Client, scope rules.Scope) (
 	return n, nil
 }
 
-// forget takes the processor out of the metadata last: until then it is found, and the call
-// may be repeated. A worker that starts it meanwhile holds locks, which ends the removal, or
-// registers it again.
+// forget removes the processor from the metadata last: until then it is found, and the
+// call may be repeated. A worker that starts the processor meanwhile holds locks, which
+// ends the removal, or registers the processor again.
 func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.ProcessorState, dead bool, forget func(context.Context, store.Partition, bool) error) error {
 	for i, s := range p.Partitions {
 		c.tell("forgot "+p.Stream+"/"+p.Processor+": partitions", i, len(p.Partitions))
@@ -133,9 +136,9 @@ func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.Proc
 	return err
 }
 
-// RemoveGroup destroys a consumer group that is of no registered processor: one of another
-// program, or those of a processor that is not registered any more, by its name. It is an
-// error that something reads it.
+// RemoveGroup destroys a consumer group that belongs to no registered processor: one of
+// another program, or all those of a processor that is not registered any more, by its
+// name. It returns an error if the group has a reader.
 func (c *Client) RemoveGroup(ctx context.Context, stream, group string, opts *RemoveOptions) (RemovedProcessor, error) {
 	gone := RemovedProcessor{Stream: stream, Processor: group}
 	client, m, err := c.meta(ctx, stream)
@@ -146,7 +149,8 @@ func (c *Client) RemoveGroup(ctx context.Context, stream, group string, opts *Re
 	if err != nil {
 		return gone, err
 	}
-	// As it is listed, or all those of a processor that is not registered any more.
+	// The group of this name, or all those of a processor that is not registered any
+	// more.
 	groups = slices.DeleteFunc(groups, func(g inspect.GroupState) bool { return g.Group != group && g.Processor != group })
 	if len(groups) == 0 {
 		return gone, c.noProcessor(client, stream, group, m)
@@ -173,7 +177,7 @@ func stillRead(stream string, g inspect.GroupState) error {
 	return fmt.Errorf("consumer group %s of stream %s is read by %s, which is running: stop it first; nothing was changed", g.Group, stream, g.Who)
 }
 
-// A RemovedStream is what was removed with a stream, or would be.
+// A RemovedStream lists what was removed with a stream, or would be.
 type RemovedStream struct {
 	Stream     string   `json:"stream"`
 	Entries    int64    `json:"entries"`
@@ -183,8 +187,9 @@ type RemovedStream struct {
 	Rules      int      `json:"rules"` // pauses and blocks of it and of its processors
 }
 
-// RemoveStream deletes a stream that no worker runs any more: its events, what is delayed, its
-// processors and their dead letters. It is an error that something still reads it.
+// RemoveStream deletes a stream that no worker runs any more: its events, its delayed
+// events, its processors and their dead letters. It returns an error if the stream still
+// has a reader.
 func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOptions) (RemovedStream, error) {
 	gone := RemovedStream{Stream: stream, Processors: []string{}}
 	client, m, err := c.meta(ctx, stream)
@@ -213,7 +218,8 @@ func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOp
 	return gone, err
 }
 
-// fill finds what goes with a stream. It is an error that something still reads it.
+// fill finds what is removed with a stream. It returns an error if the stream still has a
+// reader.
 func (gone *RemovedStream) fill(ctx context.Context, client *store.Client, state *inspect.StreamState, m store.Meta) error {
 	gone.Delayed = state.Delayed
 	logs, err := inspect.Logs(ctx, client, gone.Stream, state.Partitions)

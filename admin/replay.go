@@ -9,10 +9,10 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// ReplayOptions say more about a replay. A nil one is all defaults.
+// ReplayOptions configure a replay. nil is all defaults.
 type ReplayOptions struct {
 	To     string // another stream of the app, whose entries have the same form; default: the dead letters' own
-	DryRun bool   // tell where the events would go, and change nothing
+	DryRun bool   // return where the events would go, and change nothing
 }
 
 // A Replayed is a dead letter that became an event again.
@@ -23,10 +23,10 @@ type Replayed struct {
 	ToEvent     string `json:"to_event"` // partition/entry ID, "" if it is not known
 }
 
-// Replay appends the events of dead letters again, in this order, for every processor of the
-// stream, and removes the dead letters. It leaves out what was replayed, retried or dropped
-// meanwhile. At an error it returns those that were replayed before; the others are as they
-// were, and the call may be repeated.
+// Replay appends the events of dead letters again, in this order, for every processor of
+// the stream, and removes the dead letters. Letters that were replayed, retried or
+// dropped meanwhile are skipped. With an error Replay returns those that were replayed
+// before; the others are unchanged, and the call may be repeated.
 func (d *DeadLetters) Replay(ctx context.Context, letters []DeadLetter, opts *ReplayOptions) ([]Replayed, error) {
 	if opts == nil {
 		opts = &ReplayOptions{}
@@ -67,8 +67,9 @@ type destination struct {
 	partition  func(key string, partitions int) int // nil: the one that they came from
 }
 
-// elsewhere is another stream of the app, whose entries must have the same form, and whose
-// partitions are found as the app declared, or by the name of the partitioner in the metadata.
+// elsewhere returns another stream of the app as the destination. Its entries must have
+// the same form. Its partitioner is the one that the app declared, or the one that the
+// metadata names.
 func (d *DeadLetters) elsewhere(ctx context.Context, from store.Meta, to string) (*destination, error) {
 	_, m, err := d.c.meta(ctx, to)
 	if err != nil {
@@ -93,13 +94,13 @@ func (d *DeadLetters) elsewhere(ctx context.Context, from store.Meta, to string)
 	return &destination{to, m.Partitions, p.Func}, nil
 }
 
-// replay is what becomes of one dead letter. In another stream the key, which
-// that stream's records may hold elsewhere, goes along.
+// replay returns the replay of one dead letter. For another stream the key is sent
+// explicitly, as that stream's records may hold it elsewhere.
 func (d *destination) replay(from store.Partition, letter DeadLetter) store.Replay {
 	r := store.Replay{From: from, ID: letter.letter, Stream: d.stream, Partition: letter.Partition}
 	switch {
 	case d.partition == nil:
-	case letter.Key == "": // not known, of a record that cannot be decoded
+	case letter.Key == "": // not known: the record cannot be decoded
 		r.Partition %= d.partitions
 	default:
 		r.Partition = d.partition(letter.KeyBytes, d.partitions)

@@ -13,7 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Scope is what a rule is about. The zero Scope is none, which is an error.
+// A Scope is the part of an app that a rule covers. The zero Scope covers nothing and is
+// an error.
 type Scope struct{ scope rules.Scope }
 
 // AppScope returns the scope of everything in the app.
@@ -32,7 +33,7 @@ func PartitionScope(stream, processor string, partition int) Scope {
 	return Scope{rules.Partition(stream, processor, partition)}
 }
 
-// Check returns what is wrong with a scope: it is none, or a name in it is none.
+// Check returns an error if the scope is zero, or a name in it is not valid.
 func (s Scope) Check() error { return s.scope.Check() }
 
 // String returns "app", "stream:orders", "processor:orders/printer" or
@@ -45,7 +46,7 @@ func ParseScope(text string) (Scope, error) {
 	return Scope{s}, err
 }
 
-// A RuleKind is what a rule does.
+// A RuleKind is the kind of a rule: a pause or a block.
 type RuleKind string
 
 const (
@@ -59,29 +60,30 @@ type Rule struct {
 	Scope    Scope
 	Who, Why string
 	At       time.Time // when it was set, by Redis' clock
-	Until    time.Time // when it ends by itself; zero: not before it is removed
+	Until    time.Time // when the rule ends by itself; zero: when it is removed
 }
 
-// String is the rule in a sentence: what it is, by whom, since when, until when, and why.
+// String returns the rule as a sentence: its kind, scope, author, beginning, end, and
+// reason.
 func (r Rule) String() string {
 	return rules.Rule{Kind: rules.Kind(r.Kind), Scope: r.Scope.scope, Who: r.Who, Why: r.Why, At: r.At, Until: r.Until}.String()
 }
 
-// RuleOptions say more about a rule. A nil one is all defaults.
+// RuleOptions configure a rule. nil is all defaults.
 type RuleOptions struct {
 	Who string        // default: the user and host of this process
 	Why string        // shown by rules ls, status and the dashboard
-	For time.Duration // after which it ends by itself; 0: when it is removed. At least a millisecond
+	For time.Duration // duration after which the rule ends by itself; 0: when it is removed. At least a millisecond
 }
 
-// A RuleChange is what became of the rules of an app.
+// A RuleChange is the result of a change of rules.
 type RuleChange struct {
-	Rule             // that is in force, or was removed: then only its kind, its scope, and when
+	Rule             // the rule in force; or the removed one, with only its kind, its scope, and the time
 	Was        bool  // there was such a rule before
-	Generation int64 // of the rules since then; it grows with every change
+	Generation int64 // of the rules after the change; it grows with every change
 }
 
-// Removed tells in a sentence what became of a rule that was to be removed.
+// Removed returns the result of a removal as a sentence.
 func (r RuleChange) Removed() string {
 	if r.Was {
 		return fmt.Sprintf("the %s of %s is removed", r.Kind, r.Scope)
@@ -89,29 +91,28 @@ func (r RuleChange) Removed() string {
 	return fmt.Sprintf("there was no %s of %s", r.Kind, r.Scope)
 }
 
-// Pause holds back what the scope covers, until Resume or for a time. A second
-// one for the same scope replaces the first.
+// Pause stops the processing in the scope, until Resume or for a time. A second Pause of
+// the same scope replaces the first.
 func (c *Client) Pause(ctx context.Context, s Scope, opts *RuleOptions) error {
 	_, err := c.SetRule(ctx, RulePause, s, opts)
 	return err
 }
 
-// Resume removes the pause of exactly this scope; that there is none is no
-// error. What is blocked, or paused by another scope too, goes on waiting.
+// Resume removes the pause of exactly this scope. It returns no error if there is none.
+// Partitions that are blocked, or paused by another scope too, stay stopped.
 func (c *Client) Resume(ctx context.Context, s Scope) error {
 	_, err := c.RemoveRule(ctx, RulePause, s)
 	return err
 }
 
-// Block is Pause for administrators: what is blocked does not run before Unblock,
-// whatever was paused and resumed. Nothing but the rights in Redis keeps others
-// from calling it.
+// Block is Pause for administrators: a blocked scope does not run before Unblock,
+// whatever is paused and resumed. Only the rights in Redis keep others from calling it.
 func (c *Client) Block(ctx context.Context, s Scope, opts *RuleOptions) error {
 	_, err := c.SetRule(ctx, RuleBlock, s, opts)
 	return err
 }
 
-// Unblock removes the block of exactly this scope; that there is none is no error.
+// Unblock removes the block of exactly this scope. It returns no error if there is none.
 func (c *Client) Unblock(ctx context.Context, s Scope) error {
 	_, err := c.RemoveRule(ctx, RuleBlock, s)
 	return err
@@ -134,14 +135,14 @@ func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
 	return out, nil
 }
 
-// RulesAbout returns the rules in force that hold back some of a scope, or all of it.
+// RulesAbout returns the rules in force that cover a part of the scope, or all of it.
 func (c *Client) RulesAbout(ctx context.Context, s Scope) ([]Rule, error) {
 	all, err := c.Rules(ctx)
 	return slices.DeleteFunc(all, func(r Rule) bool { return !r.Scope.scope.Contains(s.scope) && !s.scope.Contains(r.Scope.scope) }), err
 }
 
-// CheckScope returns an error if there is nothing that a rule for the scope would hold back: a
-// *NotFoundError where there is no such stream or processor, which may come later.
+// CheckScope returns an error if a rule for the scope would cover nothing: a
+// *NotFoundError if there is no such stream or processor, which may be created later.
 func (c *Client) CheckScope(ctx context.Context, s Scope) error {
 	stream := s.scope.StreamName()
 	if stream == "" {
@@ -159,10 +160,10 @@ func (c *Client) CheckScope(ctx context.Context, s Scope) error {
 	return nil
 }
 
-// Wait blocks until no function runs in the scope and none can begin to. The
-// scope must be held back, by a rule for it or for something larger, and stay so,
-// else Wait returns an error; also when ctx ends and when Redis does not answer.
-// Of a worker that was cut off it waits for the locks to expire, and as long again.
+// Wait blocks until no function runs in the scope and none can start. A rule for the
+// scope or a larger one must be in force throughout; otherwise Wait returns an error. It
+// also returns an error when ctx ends and when Redis does not answer. For a worker that
+// is cut off it waits until the worker's locks expire, and as long again.
 func (c *Client) Wait(ctx context.Context, s Scope) error {
 	client, err := c.scoped(s)
 	if err != nil {
@@ -181,7 +182,7 @@ func (c *Client) Wait(ctx context.Context, s Scope) error {
 	return err
 }
 
-// SetRule is Pause, or Block, that tells what it changed.
+// SetRule is Pause or Block; it returns the change.
 func (c *Client) SetRule(ctx context.Context, kind RuleKind, s Scope, opts *RuleOptions) (RuleChange, error) {
 	var o RuleOptions
 	if opts != nil {
@@ -206,7 +207,7 @@ func (c *Client) SetRule(ctx context.Context, kind RuleKind, s Scope, opts *Rule
 	return RuleChange{ruleOf(r), change.Was, change.Generation}, nil
 }
 
-// RemoveRule is Resume, or Unblock, that tells what it changed.
+// RemoveRule is Resume or Unblock; it returns the change.
 func (c *Client) RemoveRule(ctx context.Context, kind RuleKind, s Scope) (RuleChange, error) {
 	client, err := c.scoped(s)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// A Status is how an app does.
+// A Status is the state of an app.
 type Status struct {
 	App        string
 	Redis      string // its address
 	At         time.Time
 	Leader     string // worker that runs leader-only tasks, "" for none
 	Processors []ProcessorStatus
-	Findings   []string // what the command check complains about, without any limits
+	Findings   []string // the findings of the command check, without any limits
 }
 
-// A ProcessorStatus is how a processor does, all partitions together.
+// A ProcessorStatus is the state of a processor, all partitions together.
 type ProcessorStatus struct {
 	Stream    string
 	Processor string
@@ -29,15 +29,16 @@ type ProcessorStatus struct {
 	Quarantined int // partitions that a failed event has stopped
 
 	Lag     int64         // events that were appended and are not yet acked
-	LagMore bool          // the lag is larger than that: who counted stopped there
-	Oldest  time.Duration // since the oldest of them was appended, in any partition; 0 for none
+	LagMore bool          // the lag is larger than Lag: the count stopped there
+	Oldest  time.Duration // since the oldest unacked event was appended, in any partition; 0 for none
 	Delayed int64         // events that wait for their time
 	Parked  int64         // events that wait for another attempt, or behind one that does
 	Dead    int64         // dead letters
 	Lost    int64         // events that were removed before they were processed
 }
 
-// Status returns how the app does. What cannot be looked at is an error.
+// Status returns the state of the app. It returns an error if any part of the state
+// cannot be read.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	client, err := c.app.Client()
 	if err != nil {

@@ -20,17 +20,17 @@ type Worker struct {
 	Name      string // of the worker
 	Executor  string
 	JoinedAt  time.Time
-	Alive     bool      // its heartbeat lasts
+	Alive     bool      // its heartbeat has not expired
 	Assigned  []int     // partitions
-	Owned     []int     // those whose lock it holds
-	Pinned    []int     // those that operators gave to its worker
-	Drained   time.Time // since when its worker gets nothing else; zero: it is not drained
+	Owned     []int     // partitions whose lock it holds
+	Pinned    []int     // partitions that operators assigned to its worker
+	Drained   time.Time // since when its worker gets no other partitions; zero: not drained
 }
 
 // Workers are the workers of the app.
 type Workers struct{ c *core }
 
-// Workers returns those of the app. It does no I/O.
+// Workers returns the workers of the app. It does no I/O.
 func (c *Client) Workers() *Workers { return &Workers{&c.core} }
 
 // List returns the members of all processors of the app, by stream, processor, worker and
@@ -83,30 +83,30 @@ func (c *core) look(ctx context.Context) (*inspect.AppState, error) {
 	return inspect.App(ctx, client, "", 1)
 }
 
-// Assignment is what operators have said about who gets which partition of a processor.
+// Assignment holds the pins and drains that operators have set for a processor.
 type Assignment struct {
 	Stream     string               `json:"stream"`
 	Processor  string               `json:"processor"`
-	Generation int64                `json:"generation"`        // of the membership that says so
+	Generation int64                `json:"generation"`        // of the membership that contains them
 	Pins       map[int]string       `json:"pins,omitempty"`    // worker by partition
-	Cordons    map[string]time.Time `json:"cordons,omitempty"` // drained workers, since when
+	Cordons    map[string]time.Time `json:"cordons,omitempty"` // time of the drain by worker
 
-	Worker string `json:"-"` // that it was about
-	Keeps  int    `json:"-"` // partitions that are assigned to the worker all the same
+	Worker string `json:"-"` // the worker of the call
+	Keeps  int    `json:"-"` // partitions that stay assigned to the worker
 }
 
-// A WorkerOf is a worker as one processor knows it; without a stream, as all of them do.
+// A WorkerOf is a worker of one processor; without a stream, of all processors.
 type WorkerOf struct{ Name, Stream, Processor string }
 
-// Drain takes all partitions from a worker, and gives it no others, until Undrain; what is
-// pinned to it stays, and it keeps its share where every worker is drained. The worker is
-// named by its name or by the ID of an executor. Drain returns what holds for each processor
-// as soon as that is stored; AwaitDrained waits until the partitions have moved.
+// Drain takes all partitions from a worker, and assigns it no others, until Undrain.
+// Pinned partitions stay; if every worker is drained, each keeps its share. The worker is
+// given by its name or by the ID of an executor. Drain returns the Assignment of each
+// processor as soon as it is stored; AwaitDrained waits until the partitions have moved.
 func (w *Workers) Drain(ctx context.Context, of WorkerOf) ([]Assignment, error) {
 	return w.cordon(ctx, of, time.Now().UTC().Truncate(time.Millisecond), false) // as it is stored
 }
 
-// Undrain gives a drained worker its share again, also one that is gone.
+// Undrain gives a drained worker its share again, even a worker that is gone.
 func (w *Workers) Undrain(ctx context.Context, of WorkerOf) ([]Assignment, error) {
 	return w.cordon(ctx, of, time.Time{}, true)
 }
@@ -129,8 +129,8 @@ func (w *Workers) cordon(ctx context.Context, of WorkerOf, at time.Time, end boo
 	return all, nil
 }
 
-// find finds the processors of which a worker is a member, to end a drain also those in which
-// it is drained.
+// find returns the processors of which a worker is a member; with end, to end a drain,
+// also those in which it is drained.
 func (w *Workers) find(ctx context.Context, of WorkerOf, end bool) (found []WorkerOf, err error) {
 	if of.Stream != "" {
 		if _, _, err := w.c.registered(ctx, of.Stream, of.Processor); err != nil {
@@ -201,8 +201,8 @@ func (c *core) assign(ctx context.Context, stream, processor, worker string, cha
 	return a, nil
 }
 
-// Pin gives partitions of a processor to a worker, for as long as it is there: whatever else
-// moves, these do not.
+// Pin assigns partitions of a processor to a worker, for as long as the worker lives:
+// rebalances do not move them.
 func (w *Workers) Pin(ctx context.Context, of WorkerOf, partitions ...int) (Assignment, error) {
 	client, _, err := w.pinnable(ctx, of.Stream, of.Processor, partitions)
 	if err != nil {
@@ -223,7 +223,7 @@ func (w *Workers) Pin(ctx context.Context, of WorkerOf, partitions ...int) (Assi
 	return w.pin(ctx, of.Stream, of.Processor, name, partitions)
 }
 
-// Unpin removes the pins of partitions: they may go where they like.
+// Unpin removes the pins of partitions: rebalances may move them again.
 func (w *Workers) Unpin(ctx context.Context, stream, processor string, partitions ...int) (Assignment, error) {
 	if _, _, err := w.pinnable(ctx, stream, processor, partitions); err != nil {
 		return Assignment{}, err
@@ -249,12 +249,12 @@ func (w *Workers) pin(ctx context.Context, stream, processor, worker string, par
 	})
 }
 
-// drainPoll is how often AwaitDrained looks.
+// drainPoll is the interval at which AwaitDrained reads the state.
 const drainPoll = 100 * time.Millisecond
 
-// AwaitDrained waits until the workers that Drain returned own nothing but what is pinned to
-// them. It is an error that a drain was ended meanwhile, and that every worker of a processor
-// is drained, for then each keeps its share.
+// AwaitDrained waits until the workers that Drain returned own only partitions pinned to
+// them. It returns an error if a drain was ended meanwhile, or if every worker of a
+// processor is drained, as each then keeps its share.
 func (w *Workers) AwaitDrained(ctx context.Context, drained []Assignment) error {
 	client, err := w.c.app.Client()
 	if err != nil {
@@ -292,7 +292,7 @@ func (w *Workers) AwaitDrained(ctx context.Context, drained []Assignment) error 
 	return nil
 }
 
-// ownedBy is how many partitions a worker owns that are not pinned to it.
+// ownedBy returns how many partitions a worker owns that are not pinned to it.
 func ownedBy(p *inspect.ProcessorState, worker string) (n int, err error) {
 	for _, s := range p.Partitions {
 		if s.Err != "" {

@@ -16,7 +16,7 @@ type acks struct {
 	progress progress
 }
 
-// outstanding is how many entries are done and not acked.
+// outstanding returns how many entries are done and not acked.
 func (a *acks) outstanding() int { return len(a.acking) + len(a.flight) }
 
 // done moves entries from the consumer to the acker; see Buffer.Done.
@@ -36,7 +36,7 @@ func (a *acks) done(ids []string) (tell, hurry bool) {
 	return tell, hurry
 }
 
-// lost passes an entry without data to the acker.
+// lost hands an entry without data to the acker.
 func (a *acks) lost(id string) {
 	a.acking = append(a.acking, id)
 	a.removed = append(a.removed, id)
@@ -69,7 +69,7 @@ func (a *acks) take(n int) []string {
 	return a.flight
 }
 
-// confirmed ends what take began, and returns how many IDs the acker had.
+// confirmed ends the acks of the last take, and returns their number.
 func (a *acks) confirmed() (n int) {
 	n = len(a.flight)
 	if n > 0 {
@@ -82,7 +82,7 @@ func (a *acks) confirmed() (n int) {
 	return n
 }
 
-// failed puts back what take gave.
+// failed puts the IDs of the last take back.
 func (a *acks) failed() {
 	a.acking = append(append(make([]string, 0, a.outstanding()), a.flight...), a.acking...)
 	a.flight = a.flight[:0]
@@ -91,7 +91,7 @@ func (a *acks) failed() {
 	}
 }
 
-// moved counts entries with the consumer as acked, and returns how many they were.
+// moved counts entries with the consumer as acked, and returns their number.
 func (a *acks) moved(ids []string) (n int) {
 	before := len(a.taken)
 	a.strike(ids)
@@ -117,8 +117,8 @@ func (a *acks) removedOf(ids []string) (out []string) {
 	return out
 }
 
-// lowest returns the lowest entry that is not acked, waiting, the next that waits, included;
-// "" without any.
+// lowest returns the lowest entry that is not acked, "" without any. waiting is the next
+// entry in the queue.
 func (a *acks) lowest(waiting string) (lowest string) {
 	for _, id := range []string{firstOf(a.flight), firstOf(a.acking), firstOf(a.taken), waiting} {
 		if id != "" && (lowest == "" || entryid.Compare(id, lowest) < 0) {

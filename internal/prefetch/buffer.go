@@ -1,6 +1,6 @@
 // Package prefetch reads ahead: it holds the entries of one partition that were read and
-// are not acked yet, and finds how many are worth reading ahead. It asks nothing but the
-// clock, and never talks to Redis.
+// are not acked yet, and finds how many are worth reading ahead. It reads the clock, and
+// never calls Redis.
 package prefetch
 
 import (
@@ -13,44 +13,45 @@ import (
 )
 
 // A Buffer holds the entries of one partition between the fetcher, which fills it, the
-// consumer, which empties it, and the acker, which confirms what was done. It has three
-// parts, by age:
+// consumer, which empties it, and the acker, which confirms the entries that are done. It
+// has three parts, by age:
 //
 //	committed … acking … taken … queue … position
 //
-// Everything up to committed is acked; acking is done, and sent or to be sent to the
-// acker; taken is being processed; the queue waits. Everything behind position is still in
-// Redis. Methods may be called concurrently, but those of the consumer (Await, Next)
-// and those of the acker (TakeAcks, AcksConfirmed, AcksFailed) by one goroutine each.
+// Entries up to committed are acked; those in acking are done, and sent or to be sent to
+// the acker; those in taken are being processed; those in the queue wait. Entries after
+// position are still in Redis. Methods may be called concurrently, except that the
+// methods of the consumer (Await, Next) and those of the acker (TakeAcks, AcksConfirmed,
+// AcksFailed) need one goroutine each.
 type Buffer struct {
 	cfg   Config
-	ready chan struct{} // something changed that the consumer may wait for; one token
+	ready chan struct{} // a change that the consumer may wait for; one token
 
 	mu          sync.Mutex
 	closed      bool
 	queue       queue
 	acks        acks
 	room        room
-	behind      bool   // the server has given us entries behind position that we do not hold
+	behind      bool   // the server has delivered entries after position that the buffer does not hold
 	position    string // ID of the last entry held
 	count       int64  // entries up to position without lost ones, -1 when unknown
 	interrupted bool   // Await should return, for something that is not an entry
 	out         []redisconn.Entry
 }
 
-// A Config says what a buffer may hold and where it begins. Its functions must not block;
-// those that are nil allow everything and are told nothing.
+// A Config sets the bounds of a buffer and where it begins. Its functions must not block;
+// a nil function allows everything, and is not called.
 type Config struct {
-	Capacity  int    // how many entries may wait, and as many may be done and not acked
+	Capacity  int    // maximum of entries that wait, and of those that are done and not acked
 	Adaptive  bool   // read ahead as many as are processed in about a second; else Capacity
-	MaxBytes  int64  // of those that wait; one is held however large it is
-	Committed string // the entry up to which all were acked
-	Read      int64  // how many there are up to it without lost ones, -1 when unknown
+	MaxBytes  int64  // of the entries that wait; one is held however large it is
+	Committed string // ID up to which all entries are acked
+	Read      int64  // number of entries up to Committed without lost ones, -1 if unknown
 
 	Live   func(now int64) bool // reports whether the lease holds; time is that of monotime
-	MayRun func(now int64) bool // reports whether the function may run; Signal says that it may have changed
-	Lost   func(id string)      // an entry is skipped because its data is gone; must not call the buffer
-	Wanted func()               // there is room again for a partition that Room left out
+	MayRun func(now int64) bool // reports whether the function may run; call Signal after a change
+	Lost   func(id string)      // called when an entry is skipped because its data is gone; must not call the buffer
+	Wanted func()               // called when there is room again after Room returned 0
 }
 
 // New returns an empty buffer.
@@ -75,9 +76,10 @@ func New(c Config) *Buffer {
 	}
 }
 
-// Push adds what was read, as far as the bounds allow, but one entry at least when the
-// buffer is empty, and returns the size of the largest entry in bytes. What does not fit is
-// dropped: Redis holds it as pending, and it is read again from the consumer's history.
+// Push adds entries that were read, as far as the bounds allow, but at least one if the
+// buffer is empty. It returns the size of the largest entry in bytes. Entries that do not
+// fit are dropped: Redis holds them as pending, and they are read again from the
+// consumer's history.
 func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 	if len(entries) == 0 {
 		return 0
@@ -107,8 +109,8 @@ func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 	return largest
 }
 
-// Room returns how many entries of size bytes may be read now, at most target. Where that
-// is 0, Wanted is called once there is room worth a read. behind reports whether Redis has
+// Room returns how many entries of size bytes may be read now, at most target. If n is 0,
+// Wanted is called once there is room worth a read. behind reports whether Redis has
 // delivered entries that the buffer has dropped.
 func (b *Buffer) Room(size int64, target int, now int64) (n int, behind bool) {
 	b.mu.Lock()
@@ -125,7 +127,7 @@ func (b *Buffer) Room(size int64, target int, now int64) (n int, behind bool) {
 	n = b.room.free(&b.queue)
 	b.room.left = n == 0
 	if b.room.left && b.room.wants > b.queue.len() {
-		b.Signal() // by this size it is full: what the consumer waits for may not come
+		b.Signal() // by this size the buffer is full: the entries that the consumer waits for may not come
 	}
 	return n, b.behind
 }
@@ -144,14 +146,14 @@ func (b *Buffer) Last() (position string) {
 	return b.position
 }
 
-// Ready receives after something changed that the consumer may wait for.
+// Ready returns a channel that receives after a change that the consumer may wait for.
 func (b *Buffer) Ready() <-chan struct{} { return b.ready }
 
-// Await blocks until n entries wait, until the first of them has waited for within, or until
-// no more fit, and returns them: they are with the consumer until Done, Moved or Untake.
-// Where most is not negative it blocks for at most that long; then, or after Interrupt, it
-// returns none. io.EOF: the lease is over, or the buffer was closed. The slice is valid
-// until the next call.
+// Await blocks until n entries wait, until the first of them has waited for within, or
+// until no more fit, and returns them: they are with the consumer until Done, Moved or
+// Untake. If most is not negative, Await blocks for at most that long; then, or after
+// Interrupt, it returns no entries. It returns io.EOF if the lease is over or the buffer
+// was closed. The slice is valid until the next call.
 func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, error) {
 	now := monotime.Now()
 	clear(b.out)
@@ -170,7 +172,7 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 			wait = -1
 		}
 		if wait == 0 {
-			for n = min(n, b.queue.len()); n > 0 && b.queue.first().entry.Values != nil; n-- { // skipLost takes those without, in their turn
+			for n = min(n, b.queue.len()); n > 0 && b.queue.first().entry.Values != nil; n-- { // skipLost takes those without data, in their turn
 				e := b.queue.pop()
 				b.acks.taken = append(b.acks.taken, e.ID)
 				b.out = append(b.out, e)
@@ -213,8 +215,8 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 	}
 }
 
-// wait returns how long the consumer has to wait for its n entries: 0 not at all, -1 until
-// something changes.
+// wait returns how long the consumer has to wait for its n entries: 0 not at all, -1
+// until a change.
 func (b *Buffer) wait(n int, within time.Duration, now int64) time.Duration {
 	held := b.queue.len()
 	switch {
@@ -227,8 +229,8 @@ func (b *Buffer) wait(n int, within time.Duration, now int64) time.Duration {
 	return max(left, 0)
 }
 
-// skipLost passes over entries whose data is gone: they were deleted while they
-// were pending. They are reported and acked, in their turn.
+// skipLost skips entries whose data is gone: they were deleted while they were pending.
+// They are reported and acked, in their turn.
 func (b *Buffer) skipLost() {
 	for b.queue.len() > 0 && b.queue.first().entry.Values == nil {
 		id := b.queue.pop().ID
@@ -237,7 +239,7 @@ func (b *Buffer) skipLost() {
 	}
 }
 
-// Close drops what waits and ends Await.
+// Close drops the queue and ends Await.
 func (b *Buffer) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -246,7 +248,7 @@ func (b *Buffer) Close() {
 	b.Signal()
 }
 
-// Signal has Await look again whether the lease holds and the function may run.
+// Signal makes Await check again whether the lease holds and the function may run.
 func (b *Buffer) Signal() {
 	select {
 	case b.ready <- struct{}{}:

@@ -6,18 +6,19 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Done moves entries from the consumer to the acker. tell reports that the acker had nothing
-// before; hurry reports that half of what may be done and not acked now is. While an entry
-// before these stays with the consumer, committed does not rise.
+// Done moves entries from the consumer to the acker. tell reports whether the acker had
+// nothing before; hurry reports whether half of the entries that may be done and not
+// acked now are. While an entry before these stays with the consumer, committed does not
+// rise.
 func (b *Buffer) Done(ids []string) (tell, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.acks.done(ids)
 }
 
-// Next is Done for one entry, and Await for one that is there already. It never blocks: ok
-// is false where no entry waits, or where it may not be processed at now; with now 0 the
-// caller asks for that itself.
+// Next is Done for one entry, and Await for one that is there already. It never blocks:
+// ok is false if no entry waits, or if the entry may not be processed at now. With now 0
+// the caller checks that itself.
 func (b *Buffer) Next(done string, now int64) (e redisconn.Entry, ok, tell, hurry bool) {
 	b.mu.Lock()
 	tell, hurry = b.acks.done([]string{done})
@@ -52,16 +53,16 @@ func (b *Buffer) Untake(entries []redisconn.Entry) {
 	b.acks.strike(ids)
 }
 
-// Moved says that entries with the consumer were acked by a script, and not by the acker. It
-// returns how many they were.
+// Moved counts entries with the consumer as acked, by a script and not by the acker. It
+// returns their number.
 func (b *Buffer) Moved(ids []string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.acks.moved(ids)
 }
 
-// TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or AcksFailed
-// before it takes more. removed are those of them whose data is gone.
+// TakeAcks hands at most n IDs to the acker, which answers with AcksConfirmed or
+// AcksFailed before it takes more. removed are the IDs of those whose data is gone.
 func (b *Buffer) TakeAcks(n int) (ids, removed []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +70,8 @@ func (b *Buffer) TakeAcks(n int) (ids, removed []string) {
 	return ids, b.acks.removedOf(ids)
 }
 
-// AcksConfirmed ends what TakeAcks began, and returns how many they were and whether more wait.
+// AcksConfirmed ends the acks of the last TakeAcks. It returns their number, and reports
+// whether more wait.
 func (b *Buffer) AcksConfirmed() (n int, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +80,7 @@ func (b *Buffer) AcksConfirmed() (n int, more bool) {
 	return n, len(b.acks.acking) > 0
 }
 
-// AcksFailed puts back what TakeAcks gave.
+// AcksFailed puts the IDs of the last TakeAcks back.
 func (b *Buffer) AcksFailed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 )
 
-// progress is how far the acks of a partition have come.
+// progress is the state of the acks of a partition.
 type progress struct {
 	committed string   // all entries up to here are acked
-	read      int64    // how many there are up to it without lost ones, -1 when unknown
+	read      int64    // number of entries up to committed without lost ones, -1 if unknown
 	top       string   // the largest ID that was acked
-	above     int64    // how many acked entries are behind committed
+	above     int64    // number of acked entries after committed
 	latest    []string // IDs that were acked, the latest ones, as a ring
 	oldest    int      // where the next one goes once it is full
 }
@@ -33,8 +33,8 @@ func (p *progress) confirm(last string, n int, open ...string) {
 	p.above = 0
 }
 
-// remembered is how many acked entries are known: as many acks may a failover forget at once
-// without a repeat.
+// remembered is the number of latest acked entries that are known: a failover may lose
+// this many acks at once without a repetition.
 const remembered = 256
 
 func (p *progress) remember(ids []string) {

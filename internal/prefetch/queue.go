@@ -5,7 +5,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A queue is the entries that wait for the consumer, in their order.
+// A queue holds the entries that wait for the consumer, in their order.
 type queue struct {
 	items []item // from head on
 	head  int
@@ -20,10 +20,10 @@ type item struct {
 
 func (q *queue) len() int { return len(q.items) - q.head }
 
-// first is the next item; there must be one.
+// first returns the next item; there must be one.
 func (q *queue) first() *item { return &q.items[q.head] }
 
-// firstID is the ID of the next entry, "" for none.
+// firstID returns the ID of the next entry, "" for none.
 func (q *queue) firstID() string {
 	if q.len() == 0 {
 		return ""
@@ -53,7 +53,7 @@ func (q *queue) pop() redisconn.Entry {
 	return e
 }
 
-// unpop puts entries back, which come next again.
+// unpop puts entries back at the head of the queue.
 func (q *queue) unpop(entries []redisconn.Entry, now int64) {
 	back := make([]item, len(entries), len(entries)+q.len())
 	for i, e := range entries {

@@ -5,22 +5,23 @@ import "time"
 const (
 	firstAhead = 16 // entries that are read ahead at first
 	leastAhead = 8
-	// What was read ahead should be processed within a second or so.
+	// Entries read ahead should be processed within a second or so.
 	freshAge = 250 * time.Millisecond
 	staleAge = time.Second
 )
 
-// A window finds how many entries are worth reading ahead: as many as the function processes
-// in about a second, at least 8. It doubles while reads bring much that is processed soon, and
-// halves when the oldest entry has waited for long, as the congestion window of TCP does. So a
-// fast function never waits for Redis, and a slow one keeps few entries from other workers.
+// A window adapts the number of entries to read ahead: as many as the function processes
+// in about a second, at least 8. It doubles while reads bring many entries that are
+// processed soon, and halves when the oldest entry has waited long, as the congestion
+// window of TCP does. So a fast function never waits for Redis, and a slow one keeps few
+// entries from other workers.
 type window struct {
 	fixed bool // as many as may wait, always
 	ahead int
 	got   int // since ahead was looked at
 }
 
-// adapt is called before a read. age is how long the oldest entry has waited, 0 where none
+// adapt is called before a read. age is how long the oldest entry has waited, 0 if none
 // waits; most is how many may wait.
 func (p *window) adapt(age time.Duration, most int) {
 	switch {
@@ -29,12 +30,12 @@ func (p *window) adapt(age time.Duration, most int) {
 		return
 	case p.ahead == 0:
 		p.ahead = firstAhead
-	case age > staleAge && p.got > 0: // once for what came
+	case age > staleAge && p.got > 0: // once per arrival
 		p.ahead /= 2
 	case age < freshAge && 2*p.got >= p.ahead:
 		p.ahead *= 2
 	case 2*p.got < p.ahead:
-		return // not enough to tell
+		return // too few to decide
 	}
 	p.ahead, p.got = min(max(p.ahead, leastAhead), most), 0
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// lanes are the parked events of a partition, without their payload. A lane is an
-// ordered list, by entry ID, of which only the head may run, when its time has
-// come; lanes do not wait for one another. Use by one goroutine.
+// lanes are the parked events of a partition, without their payload. A lane is a list
+// ordered by entry ID. Only its head may run, once it is due; lanes do not wait for one
+// another. lanes is for use by one goroutine.
 type lanes struct {
 	byName map[string]*lane
 	of     map[string]*lane // by entry ID
@@ -34,7 +34,8 @@ const (
 	flowing  // its head waited for an event that succeeded
 )
 
-// kindOf reports whether an event may have ended its worker.
+// kindOf returns suspects for an event that may have ended its worker, else the kind of
+// others.
 func kindOf(s *store.RetryState) int {
 	if s.Reason == ReasonCrash {
 		return suspects
@@ -44,14 +45,14 @@ func kindOf(s *store.RetryState) int {
 
 func newLanes() *lanes { return &lanes{byName: map[string]*lane{}, of: map[string]*lane{}} }
 
-// len is the number of parked events.
+// len returns the number of parked events.
 func (l *lanes) len() int { return len(l.of) }
 
 // holds reports whether a lane has events.
 func (l *lanes) holds(name string) bool { return l.byName[name] != nil }
 
-// put adds an event to its lane, or replaces what was known of it. An event does
-// not change its lane.
+// put adds an event to its lane, or replaces its state. An event does not change its
+// lane.
 func (l *lanes) put(s store.RetryState) {
 	in := l.byName[s.Lane]
 	if in == nil {
@@ -74,7 +75,7 @@ func (l *lanes) put(s store.RetryState) {
 	l.of[s.ID] = in
 }
 
-// remove takes an event out; the next one of its lane becomes the head.
+// remove removes an event; the next one of its lane becomes the head.
 func (l *lanes) remove(id string) { l.take(id, false) }
 
 // done is remove for an event that succeeded.
@@ -122,7 +123,7 @@ func (l *lanes) settle(in *lane) {
 	heap.Push(&l.ready[kind], in)
 }
 
-// head is the head of a kind that runs first, nil without any.
+// head returns the lane head of a kind that runs first, nil without any.
 func (l *lanes) head(kind int) *store.RetryState {
 	if len(l.ready[kind]) == 0 {
 		return nil
@@ -130,8 +131,9 @@ func (l *lanes) head(kind int) *store.RetryState {
 	return &l.ready[kind][0].events[0]
 }
 
-// due returns the event that runs next, nil if it is nobody's time. Where it is the turn of new
-// events, fresh, it is one that is no burden to them. alone reports whether a suspect may run.
+// due returns the event that runs next, nil if none is due. If it is the turn of new
+// events, fresh, due returns only an event that does not delay them. alone reports
+// whether a suspect may run.
 func (l *lanes) due(now int64, fresh bool, alone func(*store.RetryState) bool) *store.RetryState {
 	if s := l.head(suspects); s != nil && s.At <= now && alone(s) {
 		return s
@@ -146,7 +148,7 @@ func (l *lanes) due(now int64, fresh bool, alone func(*store.RetryState) bool) *
 	return next
 }
 
-// next is when an event is due, -1 if none will be by itself.
+// next returns when the next event is due, -1 if no event becomes due by itself.
 func (l *lanes) next(now int64) (at int64) {
 	at = -1
 	for kind := range l.ready {
@@ -178,14 +180,14 @@ func (h ready) Swap(i, j int) {
 	h[i].at, h[j].at = i, j
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (h *ready) Push(x any) {
 	in := x.(*lane)
 	in.at = len(*h)
 	*h = append(*h, in)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (h *ready) Pop() any {
 	last := len(*h) - 1
 	in := (*h)[last]

@@ -63,8 +63,7 @@ func TestSuspectsStandApart(t *testing.T) {
 	}
 }
 
-// TestLanesAreOrdered plays random changes and compares with the plain reading
-// of what lanes are.
+// TestLanesAreOrdered applies random changes and compares with a simple model of lanes.
 func TestLanesAreOrdered(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -121,7 +120,7 @@ func firstHead(model map[string]store.RetryState, kind int) *store.RetryState {
 	return &due[0]
 }
 
-// To take the head off a lane costs about as much in a long one as in a short one.
+// Removing the head of a long lane costs about as much as that of a short one.
 func TestALongLaneCostsNoMorePerEvent(t *testing.T) {
 	perEvent := func(n int) time.Duration {
 		best := time.Duration(math.MaxInt64)
@@ -143,8 +142,8 @@ func TestALongLaneCostsNoMorePerEvent(t *testing.T) {
 	}
 }
 
-// What waits behind an event that succeeded is no burden to new events; behind one
-// that failed, or became a dead letter, it is.
+// Events that wait behind one that succeeded do not delay new events; behind one that
+// failed, or became a dead letter, they do.
 func TestALaneFlowsBehindASuccess(t *testing.T) {
 	states := func() []store.RetryState {
 		return []store.RetryState{{ID: "1-0", Lane: "ka", Attempts: 1}, {ID: "2-0", Lane: "ka"}, {ID: "3-0", Lane: "ka"}}

@@ -1,6 +1,6 @@
-// Package retryqueue decides which parked event of a partition runs next, and what becomes
-// of an event that failed: another attempt, a dead letter, or none of both. It keeps what is
-// stored in memory, and writes to its Store before it changes its mind.
+// Package retryqueue decides which parked event of a partition runs next, and what
+// follows a failure: another attempt, a dead letter, or neither. It holds the stored
+// states in memory, and writes a change to its Store before it applies the change.
 package retryqueue
 
 import (
@@ -20,60 +20,60 @@ const (
 	crashText = "the worker died or lost the partition while the event was processed"
 )
 
-// A Store keeps the parked events of one partition for one owner. Its methods block until
-// their outcome is known; io.EOF says that the ownership ended before that.
+// A Store holds the parked events of one partition for one owner. Its methods block until
+// their outcome is known; they return io.EOF if the ownership ended before that.
 type Store interface {
 	// Load returns the states of all parked events.
 	Load() ([]store.RetryState, error)
-	// Payload returns a parked event; false: it is not there any more.
+	// Payload returns a parked event, or false if it is gone.
 	Payload(id string) (redisconn.Entry, bool, error)
 	// Park moves events out of the partition, all of them or, with
 	// store.ErrFull, none.
 	Park(ps []store.Parking) error
-	// Begin stores that an attempt of a parked event begins, and returns the event; false:
-	// the event is not there any more.
+	// Begin stores the begin of an attempt of a parked event, and returns the event, or
+	// false if it is gone.
 	Begin(s store.RetryState) (redisconn.Entry, bool, error)
-	// Write replaces the state of a parked event; false: it is not there any more.
+	// Write replaces the state of a parked event, and returns false if the event is gone.
 	Write(s store.RetryState) (bool, error)
 	// Done removes a parked event, which has been processed.
 	Done(id string) error
 	// DeadLetter makes a dead letter of an event, parked or not.
 	DeadLetter(d store.DeadLetter) error
-	// Now is the time of the server's clock, in milliseconds; never ahead of it.
+	// Now returns the time of the server's clock, in milliseconds; never ahead of it.
 	Now() int64
 }
 
-// A Queue holds the parked events of one partition for its owner, and decides what becomes of
-// events that fail. It is for one goroutine.
+// A Queue holds the parked events of one partition for its owner, and decides what
+// follows a failure. It is for use by one goroutine.
 type Queue struct {
 	cfg    Config
 	lanes  shelf
 	wanted wanted
 	report report
 
-	backlog []store.Parking   // to be parked when there is room; not acked
-	full    int64             // the store was full, against expectation: not before this time again
+	backlog []store.Parking   // events to park when there is room; not acked
+	full    int64             // after a store that was unexpectedly full: time of the next try
 	running *store.RetryState // handed out; its attempt is stored
 	payload redisconn.Entry   // of running
 }
 
-// A Config says what a Queue works on.
+// A Config configures a Queue.
 type Config struct {
 	Retry *Retry // nil: events parked before run, and the policy decides about new failures
 	Store Store
-	Key   func(redisconn.Entry) (key string, ok bool) // of an event; false where it cannot be decoded
+	Key   func(redisconn.Entry) (key string, ok bool) // of an event; false if it cannot be decoded
 	Limit int64                                       // parked events at most
 
 	Partition     int
 	Epoch         int64
 	Suspect, Skip string   // IDs or ""
-	Deaths        int      // so many owners in a row ended at Suspect
+	Deaths        int      // number of owners in a row that ended at Suspect
 	SetAside      []string // IDs
 	Log           *slog.Logger
 	Counts        *Counts
 }
 
-// New returns a Queue that knows nothing before Load.
+// New returns a Queue that is empty before Load.
 func New(cfg Config) *Queue {
 	if cfg.Key == nil {
 		cfg.Key = func(redisconn.Entry) (string, bool) { return "", false }
@@ -84,10 +84,9 @@ func New(cfg Config) *Queue {
 	}
 }
 
-// Load reads what is parked. An event that was running then has failed: its
-// worker died, or lost the partition. It explains why the owner before ended, so
-// that the oldest event in progress is not suspected any more: a partition runs
-// one or the other.
+// Load reads the parked events. An event stored as running has failed: its worker died,
+// or lost the partition. Such an event explains why the previous owner ended, so the
+// oldest event in progress is no longer a suspect: a partition runs one or the other.
 func (r *Queue) Load() error {
 	states, err := r.cfg.Store.Load()
 	if err != nil {
@@ -118,8 +117,8 @@ func (r *Queue) Load() error {
 	return nil
 }
 
-// crashed records a failure that no worker lived to report. If the event was the
-// only suspect that ran, it was the event; else it gets another attempt, alone.
+// crashed records a failure that its worker did not survive. If the event was the only
+// suspect that ran, it caused the crash; else it gets another attempt, alone.
 func (r *Queue) crashed(s store.RetryState) error {
 	now := r.cfg.Store.Now()
 	s.Running, s.Last, s.Error, s.Reason = false, now, crashText, ReasonCrash
@@ -135,23 +134,22 @@ func (r *Queue) crashed(s store.RetryState) error {
 	return r.lanes.write(s)
 }
 
-// Idle reports whether no event is parked, about to be, or looked for.
+// Idle reports whether no event is parked, in the backlog, or looked for.
 func (r *Queue) Idle() bool {
 	return len(r.lanes.of) == 0 && len(r.backlog) == 0 && !r.Looking()
 }
 
-// Blocked reports whether no event of the partition may begin now but a parked one.
+// Blocked reports whether only parked events of the partition may begin now.
 func (r *Queue) Blocked() bool {
 	return len(r.backlog) > 0 || r.Most(1) == 0 || r.lanes.holds("") || r.cfg.Retry.order() == OrderPartition && r.lanes.len() > 0
 }
 
-// Room is how many more events may be parked.
+// Room returns how many more events may be parked.
 func (r *Queue) Room() int {
 	return int(min(max(r.cfg.Limit-int64(r.lanes.len()), 0), math.MaxInt32))
 }
 
-// Most is how many events of n may begin at once: all of them may have to be
-// parked.
+// Most returns how many of n events may begin at once: all of them may have to be parked.
 func (r *Queue) Most(n int) int {
 	if r.cfg.Retry == nil {
 		return n
@@ -159,11 +157,11 @@ func (r *Queue) Most(n int) int {
 	return min(n, r.Room())
 }
 
-// Looking reports whether the next event of the partition has to be seen alone: it
-// may be a suspect, one to skip, or one that was taken out.
+// Looking reports whether the next event of the partition must be examined alone: it may
+// be a suspect, one to skip, or one that was set aside.
 func (r *Queue) Looking() bool { return r.wanted.any() }
 
-// MaxAttempts is how many attempts an event has in all, 0 without a Retry.
+// MaxAttempts returns how many attempts an event has in all, 0 without a Retry.
 func (r *Queue) MaxAttempts() int {
 	if r.cfg.Retry == nil {
 		return 0
@@ -171,8 +169,7 @@ func (r *Queue) MaxAttempts() int {
 	return r.cfg.Retry.Max
 }
 
-// Wait is how long it is until a parked event is due, -1 if none will be by
-// itself.
+// Wait returns the time until a parked event is due, -1 if none becomes due by itself.
 func (r *Queue) Wait() time.Duration {
 	now := r.cfg.Store.Now()
 	at := r.lanes.next(now)
@@ -185,11 +182,11 @@ func (r *Queue) Wait() time.Duration {
 	return time.Duration(max(at-now, 0)) * time.Millisecond
 }
 
-// Next returns the parked event whose turn it is, after its attempt was stored.
-// alone is asked before a suspect, with whether its attempt decides about it; it says
-// whether it may run now. Where it is the
-// turn of new events, only such parked ones come first as are no burden to them:
-// suspects, which are few, and those that waited for one that has succeeded since.
+// Next returns the parked event whose turn it is, after storing its attempt. alone is
+// called before a suspect and reports whether the suspect may run now; its argument
+// reports whether this attempt decides about the suspect. If it is the turn of new
+// events, only parked events that do not delay them come first: suspects, which are few,
+// and events that waited for one that has succeeded since.
 func (r *Queue) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry, bool, error) {
 	if err := r.drain(); err != nil {
 		return redisconn.Entry{}, false, err
@@ -206,13 +203,12 @@ func (r *Queue) Next(fresh bool, alone func(decides bool) bool) (redisconn.Entry
 	}
 }
 
-// Retrying reports whether the running event is one that failed before, or stands
-// behind one that did.
+// Retrying reports whether the running event failed before, or waits behind one that did.
 func (r *Queue) Retrying() bool {
 	return r.running != nil && r.lanes.of[r.running.ID].kind != flowing
 }
 
-// begin stores the attempt, so that it counts whatever comes.
+// begin stores the attempt, so that the attempt counts whatever follows.
 func (r *Queue) begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	s.Alone = kindOf(&s) == suspects && r.cfg.Retry.decides(&s)
 	s.Running = true
@@ -229,12 +225,10 @@ func (r *Queue) begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	return entry, true, nil
 }
 
-// Runs reports whether this is the parked event that was handed out last and is not
-// done.
+// Runs reports whether id is the parked event that was handed out last and is not done.
 func (r *Queue) Runs(id string) bool { return r.running != nil && r.running.ID == id }
 
-// Attempts is how many attempts of an event were made before the one that is
-// being made.
+// Attempts returns how many attempts of an event precede the current one.
 func (r *Queue) Attempts(id string) int {
 	if !r.Runs(id) {
 		return 0
@@ -242,15 +236,15 @@ func (r *Queue) Attempts(id string) int {
 	return r.running.Counted() - 1
 }
 
-// Done takes the running event off.
+// Done removes the running event.
 func (r *Queue) Done() error {
 	id := r.running.ID
 	r.running = nil
 	return r.lanes.succeeded(id)
 }
 
-// Interrupted gives the running event its attempt back: the function was ended
-// by a release or a policy, not by the event.
+// Interrupted undoes the attempt of the running event: a release or a policy ended the
+// function, not the event.
 func (r *Queue) Interrupted() error {
 	if r.running == nil {
 		return nil
@@ -259,6 +253,6 @@ func (r *Queue) Interrupted() error {
 	r.running = nil
 	s.Running = false
 	s.Void++
-	s.At = s.Last // a time that has come, also for an owner to whom the clock is set back
+	s.At = s.Last // due already, even for a later owner whose clock is set back
 	return r.lanes.write(s)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// Sift takes out what may not be processed now: an event that may have ended the
-// owner before, one to skip, those of keys of which something is parked, which are
-// parked behind it, and those that were taken out before: they come again where one
-// before them was not acked, or the position was reset. It returns the others, in
-// the same memory, and the IDs of those to ack.
+// Sift removes the entries that may not be processed now: an event that may have ended
+// the previous owner; one to skip; those of keys with parked events, which are parked
+// behind these; and those that were set aside before, which are delivered again if an
+// earlier one was not acked, or the position was reset. It returns the others, in the
+// same memory, and the IDs to ack.
 func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []string, err error) {
 	if r.lanes.len() == 0 && !r.Looking() {
 		return entries, nil, nil
@@ -32,7 +32,7 @@ func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []
 			acks = append(acks, e.ID)
 		case e.ID == r.wanted.suspect:
 			r.wanted.suspect = ""
-			if r.cfg.Deaths >= max(r.cfg.Retry.Max, 2) { // to find its key may be what ends a worker
+			if r.cfg.Deaths >= max(r.cfg.Retry.Max, 2) { // finding its key may be what crashes a worker
 				if err := r.bury(context.Background(), e, r.cfg.deadly(e)); err != nil {
 					return rest, acks, err
 				}
@@ -51,8 +51,8 @@ func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []
 	return rest, acks, r.park(ps)
 }
 
-// behind is the state of an event that has to wait in a lane before its first
-// attempt; false: it need not.
+// behind returns the state of an event that must wait in a lane before its first attempt,
+// or false if it need not wait.
 func (r *Queue) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bool) {
 	if !keyed {
 		return s, false
@@ -67,8 +67,8 @@ func (r *Queue) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bo
 	return s, true
 }
 
-// suspected is the state of an event whose first attempt nobody has lived to
-// report.
+// suspected returns the state of an event whose first attempt its worker may not have
+// survived.
 func (r *Queue) suspected(e redisconn.Entry) store.RetryState {
 	r.report.suspected(e.ID, max(r.cfg.Deaths, 1))
 	s := r.cfg.deadly(e)
@@ -77,8 +77,8 @@ func (r *Queue) suspected(e redisconn.Entry) store.RetryState {
 	return s
 }
 
-// Fail decides about events that failed: all of what runs, or new ones in their
-// order. It returns the IDs of those to ack. ctx is for the log.
+// Fail decides about events that failed: the running event, or new ones in their order.
+// It returns the IDs to ack. ctx is for the log.
 func (r *Queue) Fail(ctx context.Context, failures []Failure) (acks []string, err error) {
 	var ps []store.Parking
 	for i := range failures {
@@ -128,7 +128,7 @@ func (r *Queue) failedAgain(ctx context.Context, f *Failure) error {
 // bury makes a dead letter of an event, parked or not.
 func (r *Queue) bury(ctx context.Context, e redisconn.Entry, s store.RetryState) error {
 	key := s.Key
-	if s.Sum != "" { // that is not all of it
+	if s.Sum != "" { // incomplete
 		if whole, ok := r.cfg.Key(e); ok {
 			key = whole
 		}
@@ -145,8 +145,8 @@ func (r *Queue) bury(ctx context.Context, e redisconn.Entry, s store.RetryState)
 	return nil
 }
 
-// park moves events to the store, or keeps them where it has no room: then no new event
-// begins until they are parked.
+// park moves events to the store, or keeps them in the backlog if the store is full: then
+// no new event begins until they are parked.
 func (r *Queue) park(ps []store.Parking) error {
 	if len(ps) == 0 {
 		return nil
@@ -160,7 +160,7 @@ func (r *Queue) park(ps []store.Parking) error {
 	return err
 }
 
-// drain parks what could not be parked before.
+// drain parks the backlog.
 func (r *Queue) drain() error {
 	for len(r.backlog) > 0 {
 		room := r.Room()
