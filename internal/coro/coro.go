@@ -30,9 +30,9 @@ type Loop[W, T any] struct {
 // runtime.Goexit instead of returning.
 var ErrExited = errors.New("the function ended its goroutine (runtime.Goexit)")
 
-// New returns a Loop over fn, which has not begun yet: the first Resume, whose
-// item is thrown away, carries fn to its first ask. The ask of a Loop that has
-// ended or was stopped answers false for ever.
+// New returns a Loop over fn, which has not begun yet: the first Resume, whose item is
+// discarded, runs fn to its first ask. After the Loop has ended or was stopped, ask
+// always returns false.
 //
 // A panic of fn comes out of Resume or Stop; a runtime.Goexit ends the
 // goroutine that resumed it.
@@ -52,9 +52,9 @@ func New[W, T any](fn func(ask func(W) (T, bool)) error) *Loop[W, T] {
 	return l
 }
 
-// Resume hands item to fn and runs it until it asks again (what it asked for,
-// true) or returns (false; Err then has the result). It blocks for as long as
-// fn runs.
+// Resume hands item to fn and runs fn until its next ask or its return. After an ask it
+// returns the request and true; after a return it returns false, and Err has the result.
+// It blocks for as long as fn runs.
 func (l *Loop[W, T]) Resume(item T) (want W, asked bool) {
 	l.item = item
 	want, asked = l.resume()
@@ -63,11 +63,11 @@ func (l *Loop[W, T]) Resume(item T) (want W, asked bool) {
 	return want, asked
 }
 
-// Err returns what fn returned; it says nothing while fn has not.
+// Err returns the result of fn; it is meaningless before fn has returned.
 func (l *Loop[W, T]) Err() error { return l.err }
 
-// Stop tells fn that there are no more items, waits until it returns, and
-// returns its result. Further calls return the same.
+// Stop makes ask return false, waits until fn returns, and returns its result. Further
+// calls return the same.
 func (l *Loop[W, T]) Stop() error {
 	l.stop()
 	return l.err

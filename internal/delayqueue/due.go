@@ -32,17 +32,16 @@ var (
 
 // Keys are the Redis keys of a queue. They must share a slot.
 type Keys struct {
-	Due      string // sorted set: the IDs of what waits, by time
+	Due      string // sorted set: the IDs of waiting entries, by time
 	Versions string // hash by ID
 	Data     string // hash by ID
 	Sequence string // counter of versions and of IDs
 }
 
-// Names are the keys as scripts that use Lib expect them, in the order of the
-// fields.
+// Names returns the keys as scripts that use Lib expect them, in the order of the fields.
 func (k Keys) Names() []string { return []string{k.Due, k.Versions, k.Data, k.Sequence} }
 
-// A Queue is used by any number of processes at once. The zero value is none.
+// A Queue may be used by any number of processes at once. The zero value is not usable.
 type Queue struct {
 	rdb  redis.Scripter
 	keys Keys
@@ -58,7 +57,7 @@ type Entry struct {
 	Data string
 }
 
-// Millis is a time for a script: milliseconds since 1970, rounded up, so that
+// Millis returns a time for a script: milliseconds since 1970, rounded up, so that
 // nothing is early.
 func Millis(t time.Time) int64 {
 	ms := t.UnixMilli()
@@ -68,15 +67,15 @@ func Millis(t time.Time) int64 {
 	return ms
 }
 
-// Delay is a duration for a script: '+' and milliseconds, rounded up.
+// Delay returns a duration for a script: '+' and milliseconds, rounded up.
 func Delay(d time.Duration) string {
 	return "+" + strconv.FormatInt(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 10)
 }
 
 // Reschedule changes when an entry is due: at a time, which is rounded up to a
 // millisecond, or now if that is zero. there is false, and nothing was changed, if the
-// entry does not wait. first reports whether it became the first of all that wait,
-// earlier than any before. It may be repeated.
+// entry does not wait. first reports whether the entry became the first of all waiting
+// ones, earlier than any before. The call may be repeated.
 func (q Queue) Reschedule(ctx context.Context, id string, at time.Time) (there, first bool, err error) {
 	due := Delay(0)
 	if !at.IsZero() {
@@ -92,15 +91,15 @@ func (q Queue) Reschedule(ctx context.Context, id string, at time.Time) (there, 
 	return reply[0] == 1, reply[1] == 1, nil
 }
 
-// Remove removes an entry, and reports whether it waited. Of a repetition it does
-// not.
+// Remove removes an entry, and reports whether it was waiting. A repetition reports
+// false.
 func (q Queue) Remove(ctx context.Context, id string) (waited bool, err error) {
 	n, err := removeScript.Run(ctx, q.rdb, q.keys.Names(), id).Int64()
 	return n == 1, err
 }
 
-// List returns at most n entries that wait, in order, from the one with this
-// number on. It changes nothing.
+// List returns at most n waiting entries, in order, beginning with number from. It
+// changes nothing.
 func (q Queue) List(ctx context.Context, from, n int) ([]Entry, error) {
 	reply, err := listScript.Run(ctx, q.rdb, q.keys.Names(), from, n).Slice()
 	if err != nil {

@@ -19,17 +19,17 @@ type AuditState struct {
 	Why    string    `json:"why"`
 	Detail string    `json:"detail"`
 
-	Outcome string     `json:"outcome"` // done, failed, or "" where nobody noted it
+	Outcome string     `json:"outcome"` // done, failed, or "" if it was not recorded
 	Result  string     `json:"result"`
 	Ended   *time.Time `json:"ended,omitempty"`
 }
 
-// auditMost is more than are ever kept: a larger number means all.
+// auditMost is more than the number of actions ever kept: a larger limit means all.
 const auditMost = 1_000_000
 
 // Audit returns the last actions of operators, at most limit, the newest first.
 func Audit(ctx context.Context, c *store.Client, limit int) ([]AuditState, error) {
-	// Of actions that overlap, outcomes may stand apart from what they are of.
+	// If actions overlap, an outcome may be apart from its action.
 	notes, err := c.Audits(ctx, 2*min(limit, auditMost)+100)
 	if err != nil {
 		return nil, err

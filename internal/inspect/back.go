@@ -18,9 +18,8 @@ const (
 )
 
 // A Back reads the entries of some partitions from the newest to the oldest: within a
-// partition exactly, between partitions as far as the clocks of their IDs tell. It reads
-// little more than what it returns, and takes nothing from any processor. One goroutine
-// may use it.
+// partition exactly, between partitions by the clocks of their IDs. It reads little more
+// than it returns, and takes no entry from any processor. It is for use by one goroutine.
 type Back struct {
 	client *store.Client
 	parts  []*backed
@@ -69,7 +68,7 @@ func (b *Back) Next(ctx context.Context) (TailedEvent, bool, error) {
 	return TailedEvent{first.number, e}, err == nil, err
 }
 
-// fill reads of every partition of which the next entry is not known.
+// fill reads from every partition whose next entry is not known.
 func (b *Back) fill(ctx context.Context) error {
 	var empty []*backed
 	for _, p := range b.parts {
@@ -91,7 +90,7 @@ func (b *Back) fill(ctx context.Context) error {
 	return nil
 }
 
-// read reads of some partitions, at most so many entries of each.
+// read reads from some partitions, at most most entries of each.
 func (b *Back) read(ctx context.Context, some []*backed, most int) error {
 	pipe := b.client.Redis().Pipeline()
 	replies := make([]*redis.XMessageSliceCmd, len(some))

@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// Limits are what Check lets pass. A nil one is none.
+// Limits are the values that Check tolerates. nil is no limit.
 type Limits struct {
 	Lag  *int64         // events
 	Age  *time.Duration // of an event that is not acked
@@ -26,7 +26,7 @@ type Limits struct {
 // from a worker that died takes about as long as its lease.
 const UnownedFor = time.Minute
 
-// A Finding is something that Check complains about.
+// A Finding is a problem that Check found.
 type Finding struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`           // "" where the stream has none
@@ -45,8 +45,8 @@ var helpOf = map[string]string{
 	"halt": help.WorkerHalts, "quarantine": help.Quarantine,
 }
 
-// Check finds what is wrong with an app that was looked at. What cannot be looked at is an
-// error: the rest may be fine or not.
+// Check returns the problems of an app that was looked at. It returns an error if a part
+// of the app could not be read: the rest may be fine or not.
 func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) ([]Finding, error) {
 	if err := app.unread(); err != nil {
 		return nil, err
@@ -81,7 +81,8 @@ func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) (
 	return out, nil
 }
 
-// unread is the first thing of an app that belongs to no processor and cannot be read.
+// unread returns the error of the first key of an app, outside of processors, that cannot
+// be read.
 func (a *AppState) unread() error {
 	for _, stream := range slices.Sorted(maps.Keys(a.Unreadable)) {
 		return errors.New(a.Unreadable[stream])
@@ -109,7 +110,7 @@ func morePartitions(ctx context.Context, c *store.Client, app *AppState) ([]Find
 	return out, err
 }
 
-// findings are what a processor is complained about for.
+// findings returns the problems of a processor.
 func (p *ProcessorState) findings(limits Limits) []Finding {
 	f := &finder{p: p}
 	working := p.Working()
@@ -169,7 +170,8 @@ func (f *finder) partition(s *PartitionState, limits Limits, working int) {
 	}
 }
 
-// State is a word for what keeps a partition from being processed, or for what it does.
+// State returns a word for the state of a partition: what keeps it from being processed,
+// if anything does.
 func (s *PartitionState) State(now time.Time) string {
 	switch {
 	case s.Quarantine != nil:
@@ -190,7 +192,7 @@ func (s *PartitionState) State(now time.Time) string {
 	return "ok"
 }
 
-// PassOver is what gets past an event at which a worker halted.
+// PassOver returns the command that skips an event at which a worker halted.
 func PassOver(stream, processor, event string) string {
 	return fmt.Sprintf("mend what fails and start a worker, or pass the event over, unprocessed, while none runs: processor reset %s/%s --to %s", stream, processor, event)
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// What a Diagnosis comes to.
+// Levels of a Diagnosis.
 const (
 	LevelOK      = "ok"
-	LevelUnknown = "unknown" // the server does not let us look
+	LevelUnknown = "unknown" // the server does not permit the check
 	LevelWarning = "warning" // something may go wrong that need not
 	LevelProblem = "problem" // something is wrong
 )
 
-// A Diagnosis is one thing that was looked at.
+// A Diagnosis is the result of one check.
 type Diagnosis struct {
 	Check  string `json:"check"`
 	Level  string `json:"level"`
@@ -38,9 +38,10 @@ const (
 	fullMemory = 0.9 // of maxmemory
 )
 
-// Diagnose looks whether a server is fit for the framework, and for production, and its
-// user for a role. What it tries the rights with are commands that change nothing. An
-// error means that the server cannot be reached or lacks what nothing works without.
+// Diagnose checks whether a server is fit for the framework and for production, and
+// whether its user has the rights of a role. The commands that try the rights change
+// nothing. Diagnose returns an error if the server cannot be reached or lacks a feature
+// that nothing works without.
 func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosis, error) {
 	if err := c.Check(ctx); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosi
 	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
-	if role != store.Produce { // who may send only may not look at the rest
+	if role != store.Produce { // a user that may only send may not read the rest
 		if err := d.app(ctx); err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosi
 	return d.out, nil
 }
 
-// server looks at one server, in a cluster at each master.
+// server checks one server; in a cluster it is called for each master.
 func (d *doctor) server(ctx context.Context, n redisconn.Node) error {
 	d.node, d.sections, d.config = n, nil, nil
 	if err := d.ask(ctx); err != nil {
@@ -119,7 +120,7 @@ func (d *doctor) say(check, level, advice, found string, args ...any) {
 	d.out = append(d.out, Diagnosis{check, level, found, advice})
 }
 
-// ask reads what the server tells of itself.
+// ask reads INFO and CONFIG of the server.
 func (d *doctor) ask(ctx context.Context) error {
 	info, err := d.node.Redis.Info(ctx).Result()
 	if err != nil && !refused(err) {
@@ -144,7 +145,7 @@ func (d *doctor) ask(ctx context.Context) error {
 	return nil
 }
 
-// sectionsOf reads what INFO answers, by section and item.
+// sectionsOf parses the reply of INFO, by section and item.
 func sectionsOf(info string) map[string]map[string]string {
 	sections, section := map[string]map[string]string{}, ""
 	for line := range strings.Lines(info) {
@@ -159,7 +160,7 @@ func sectionsOf(info string) map[string]map[string]string {
 	return sections
 }
 
-// refused says that the server answered, and did not do it.
+// refused reports whether the server answered with a refusal.
 func refused(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -293,7 +294,7 @@ func (d *doctor) replication() {
 	}
 }
 
-// time compares the clocks, and looks how far away the server is.
+// time compares the clocks, and measures the round trip to the server.
 func (d *doctor) time(ctx context.Context) error {
 	best, skew, latest := time.Duration(0), time.Duration(0), time.Time{}
 	for i := range trips {
@@ -304,7 +305,7 @@ func (d *doctor) time(ctx context.Context) error {
 		}
 		took := time.Since(sent)
 		latest = at
-		if i == 0 || took < best { // what took least tells most
+		if i == 0 || took < best { // the shortest trip is the most precise
 			best, skew = took, at.Sub(sent.Add(took/2))
 		}
 	}

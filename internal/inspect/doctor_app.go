@@ -14,8 +14,8 @@ import (
 
 const partitionsTold = 5 // of those that cannot be read, one by one
 
-// app looks at what an app has stored that belongs to no partition, and at what its
-// workers tell: whether it can be read, and whether they can read.
+// app checks the app's keys that belong to no partition, and the reports of its workers:
+// whether the keys can be read, and whether the workers can read.
 func (d *doctor) app(ctx context.Context) error {
 	l, before := newLook(d.c, 1), len(d.out)
 	if err := l.read(ctx, d.c.Keys().Leader()); err != nil {
@@ -69,7 +69,7 @@ func (d *doctor) app(ctx context.Context) error {
 	return nil
 }
 
-// found tells why something cannot be read.
+// found reports the reason why a key cannot be read.
 func (d *doctor) found(err error, advice string) {
 	if redisconn.Denied(err) {
 		d.say("app", LevelUnknown, "let a user look who may read the app's keys; "+help.MissingRights, "%v", err)
@@ -78,7 +78,7 @@ func (d *doctor) found(err error, advice string) {
 	d.say("app", LevelProblem, advice, "%v", err)
 }
 
-// partitions looks whether partitions can be read, as processors see them.
+// partitions checks whether partitions can be read, as processors see them.
 func (d *doctor) partitions(ctx context.Context, places []store.Partition) error {
 	views, err := d.c.Views(ctx, places)
 	if redisconn.Denied(err) {
@@ -107,7 +107,7 @@ func (d *doctor) partitions(ctx context.Context, places []store.Partition) error
 	return nil
 }
 
-// members looks at the membership of a processor and at the heartbeats of its members.
+// members checks the membership of a processor and the heartbeats of its members.
 func (d *doctor) members(l *look, stream, processor string) {
 	_, members, err := l.members(stream, processor)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// rights says what the user may not do of what its role is for.
+// rights reports the rights of the role that the user lacks.
 func (d *doctor) rights(ctx context.Context, role store.Role) error {
 	missing, worse, err := d.c.Lacking(ctx, role)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// leastSentinels can agree when one of them is away.
+// leastSentinels is the smallest number that can agree when one of them is away.
 const leastSentinels = 3
 
-// sentinels looks whether those that tell where the master is would notice its end.
+// sentinels checks whether the sentinels would notice the end of the master.
 func (d *doctor) sentinels(ctx context.Context) {
 	all := d.c.Sentinels(ctx)
 	if len(all) == 0 {

@@ -199,8 +199,8 @@ func found(t *testing.T, server *redistest.Server, role store.Role, layout keys.
 	return out.String()
 }
 
-// Who has exactly the rights of a role lacks nothing that it needs, and is told what is
-// not told; each right that is taken away is named, with what grants it.
+// A user with exactly the rights of a role lacks nothing, and gets the diagnoses that
+// need more as unknown; each missing right is named, with the rule that grants it.
 func TestDiagnoseRights(t *testing.T) {
 	server := redistest.Start(t)
 	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {

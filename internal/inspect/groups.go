@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A GroupState is a consumer group that is of no registered processor. What it has not
-// acked is never trimmed, until an operator lets it go.
+// A GroupState is a consumer group that belongs to no registered processor. Entries that
+// it has not acked are never trimmed, until an operator removes the group.
 type GroupState struct {
 	Group      string `json:"group"` // its name in Redis
 	Who        string `json:"who"`
@@ -28,7 +28,7 @@ type GroupState struct {
 	Processor string `json:"processor,omitempty"` // an owner of which has it, where that is not registered
 }
 
-// Groups looks at the consumer groups of a stream that are of none of its registered
+// Groups returns the consumer groups of a stream that belong to none of its registered
 // processors, sorted by name.
 func Groups(ctx context.Context, c *store.Client, stream string, m store.Meta) ([]GroupState, error) {
 	all, err := c.ForeignGroups(ctx, stream, m)
@@ -65,7 +65,7 @@ func Groups(ctx context.Context, c *store.Client, stream string, m store.Meta) (
 	return out, nil
 }
 
-// find finds out who reads a group: both languages keep a membership under its name.
+// find determines the reader of a group: both languages keep a membership under its name.
 func (s *GroupState) find(ctx context.Context, c *store.Client, stream string) error {
 	s.Who = "another program"
 	name := s.Group

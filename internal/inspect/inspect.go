@@ -1,10 +1,9 @@
-// Package inspect is a read-only view of an app: its streams and processors, who
-// the members are, who owns which partition, and how far behind it is. It changes
-// nothing in Redis, not even the life of a heartbeat.
+// Package inspect is a read-only view of an app: its streams and processors, their
+// members, and the owner and lag of each partition. It changes nothing in Redis, not even
+// the life of a heartbeat.
 //
-// The parts are read one after the other, so that what changes meanwhile may be
-// seen in one part and not yet in another; what is told of one partition was
-// true at one moment.
+// The parts are read one after the other: a change meanwhile may show in one part and not
+// yet in another. The state of one partition is that of one moment.
 package inspect
 
 import (
@@ -17,14 +16,14 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// CountAtMost is how many entries of a partition are counted one by one, where the
-// server does not know how many are not delivered and the caller says nothing else.
+// CountAtMost is the default number of entries of a partition that are counted one by
+// one, where the server does not know how many are not delivered.
 const CountAtMost = 10_000
 
-// App looks at an app with the named stream, with all its streams if only is "".
-// A stream without metadata is left out. What cannot be read is told in Unreadable, in
-// LeaderErr, MembersErr or in the Err of a partition. count bounds how many entries of a
-// partition are counted one by one, 0 for CountAtMost.
+// App looks at an app with the named stream, with all its streams if only is "". A stream
+// without metadata is skipped. Errors of single parts are in Unreadable, in LeaderErr,
+// MembersErr or in the Err of a partition. count bounds how many entries of a partition
+// are counted one by one, 0 for CountAtMost.
 func App(ctx context.Context, c *store.Client, only string, count int64) (*AppState, error) {
 	return newLook(c, count).app(ctx, only)
 }
@@ -63,8 +62,8 @@ func Processor(ctx context.Context, c *store.Client, stream, processor string, c
 	return l.processor(stream, processor, seen)
 }
 
-// Members returns a processor's membership, and its members with what their heartbeats
-// tell.
+// Members returns a processor's membership, and its members with the data of their
+// heartbeats.
 func Members(ctx context.Context, c *store.Client, stream, processor string) (rebalance.Group, []MemberState, error) {
 	l := newLook(c, 0)
 	if err := l.read(ctx, c.Keys().Membership(stream, processor)); err != nil {
@@ -89,9 +88,10 @@ func placesOf(c *store.Client, stream, processor string, numbers []int) []store.
 	return places
 }
 
-// Places looks at partitions as processors see them, at those of all processors together: that costs little more than
-// to look for one of them. It takes one round trip for 1024 partitions of one processor unless entries have to be counted.
-// Who the workers are it does not tell. count is as for App.
+// Places looks at partitions as processors see them. Partitions of several processors are
+// read together: that costs little more than those of one. It takes one round trip for
+// 1024 partitions of one processor unless entries must be counted. It does not name the
+// workers. count is as for App.
 func Places(ctx context.Context, c *store.Client, places []store.Partition, count int64) ([]PartitionState, error) {
 	count = cmp.Or(count, CountAtMost)
 	views, err := c.Views(ctx, places)
@@ -107,7 +107,8 @@ func Places(ctx context.Context, c *store.Client, places []store.Partition, coun
 			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Number, v.Quarantine), Halt: quarantineOf(places[i].Number, v.Halt), Forgotten: forgottenOf(v.Forgotten),
 		}
 		if v.Oldest != "" {
-			// An entry with an ID of the future was appended by somebody with such a clock.
+			// An entry with an ID of the future was appended by a producer or server with
+			// such a clock.
 			s.Age = max(v.Now.Sub(entryid.Time(v.Oldest)), 0).Milliseconds()
 		}
 		switch {
@@ -131,8 +132,8 @@ func forgottenOf(f *store.Forgotten) *ForgottenState {
 	return &ForgottenState{What: f.What, From: f.From, To: f.To, At: entryid.MomentOf(f.At), Text: f.Error()}
 }
 
-// Evictions are the servers that may evict keys: what App leaves to its caller, who may not
-// want to know it with every look.
+// Evictions returns the servers that may evict keys. App does not call it, as not every
+// look needs it.
 func Evictions(ctx context.Context, c *store.Client) (out []EvictionState, err error) {
 	all, err := c.Evictions(ctx)
 	for _, e := range all {

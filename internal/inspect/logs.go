@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A LogState is a partition of a stream, whoever processes it.
+// A LogState is a partition of a stream, independent of processors.
 type LogState struct {
 	Partition int    `json:"partition"`
 	Key       string `json:"key"` // in Redis

@@ -14,16 +14,16 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A look is one look at an app. What belongs to no partition (metadata, memberships,
-// heartbeats) it reads in as few requests as it can: what names it, and, where it is
-// told beforehand what is likely to be named, all in one.
+// A look is one look at an app. It reads the keys that belong to no partition (metadata,
+// memberships, heartbeats) in as few requests as it can: one for each level of keys that
+// name others, or one in all if the caller gives the likely keys beforehand.
 type look struct {
 	c      *store.Client
 	count  int64
 	shared store.Shared // the first that was read; its values are those of all
 	needed []string     // keys that were asked for
 
-	// lenient is for who only shows: what cannot be read is told beside the rest.
+	// lenient is for views: errors of single parts are reported beside the rest.
 	lenient bool
 }
 
@@ -35,7 +35,7 @@ func (l *look) read(ctx context.Context, keys ...string) error {
 	return l.readAhead(ctx, keys)
 }
 
-// readAhead is read for what may be needed.
+// readAhead is read for keys that may be needed.
 func (l *look) readAhead(ctx context.Context, keys []string) error {
 	var missing []string
 	for _, key := range keys {
@@ -58,7 +58,7 @@ func (l *look) readAhead(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// prepare reads all that belongs to no partition of these streams.
+// prepare reads all keys of these streams that belong to no partition.
 func (l *look) prepare(ctx context.Context, streams []string) error {
 	k := l.c.Keys()
 	var keys []string
@@ -71,7 +71,7 @@ func (l *look) prepare(ctx context.Context, streams []string) error {
 	keys = keys[:0]
 	each := func(do func(stream, processor string)) {
 		for _, stream := range streams {
-			m, _, err := l.meta(stream) // of those that cannot be read stream tells
+			m, _, err := l.meta(stream) // stream reports those that cannot be read
 			if err != nil {
 				continue
 			}
@@ -94,8 +94,8 @@ func (l *look) readBeats(ctx context.Context, stream, processor string) error {
 	return l.read(ctx, l.beats(stream, processor)...)
 }
 
-// beats are the keys of the heartbeats of a processor's members; none where the
-// membership cannot be read, which members tells.
+// beats returns the keys of the heartbeats of a processor's members; none if the
+// membership cannot be read, which members reports.
 func (l *look) beats(stream, processor string) (keys []string) {
 	g, _ := l.group(stream, processor)
 	for _, executors := range []map[string]rebalance.Executor{g.Executors, g.Python} {
@@ -106,7 +106,8 @@ func (l *look) beats(stream, processor string) (keys []string) {
 	return keys
 }
 
-// meta returns a stream's metadata, which was read, and whether there is any.
+// meta returns a stream's metadata, which must have been read, and reports whether there
+// is any.
 func (l *look) meta(stream string) (store.Meta, bool, error) {
 	key := l.c.Keys().Meta(stream)
 	v := l.shared.Values[key]
@@ -133,7 +134,7 @@ func (l *look) group(stream, processor string) (rebalance.Group, error) {
 }
 
 // app looks at an app with the named stream, with all that are listed if it is "". It
-// tells what it can.
+// returns the parts that can be read.
 func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	if err := l.read(ctx, l.c.Keys().Leader()); err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	for _, name := range streams {
 		s, err := l.stream(ctx, name)
 		switch _, _, garbled := l.meta(name); {
-		case garbled != nil && l.lenient && only == "": // the others can be told all the same
+		case garbled != nil && l.lenient && only == "": // the others can be shown all the same
 			if a.Unreadable == nil {
 				a.Unreadable = map[string]string{}
 			}
@@ -235,10 +236,10 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	if !broken {
 		return nil
 	}
-	// What waits for its time can be counted all the same.
+	// Delayed events can be counted all the same.
 	waiting, err := l.c.CountDelayed(ctx, s.Stream, s.Partitions)
 	if errors.Is(err, redisconn.ErrWrongType) {
-		err = nil // the partition tells it
+		err = nil // the partition reports it
 	}
 	s.Delayed = 0
 	for _, n := range waiting {
@@ -247,7 +248,7 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	return err
 }
 
-// processor is what is known of a processor, of which the partitions were seen.
+// processor returns the state of a processor whose partitions were read.
 func (l *look) processor(stream, processor string, seen []PartitionState) (*ProcessorState, error) {
 	p := &ProcessorState{Stream: stream, Processor: processor, Partitions: seen}
 	g, members, err := l.members(stream, processor)
@@ -292,8 +293,8 @@ func allOf(partitions int) []int {
 	return all
 }
 
-// members returns a membership and its members with what their heartbeats tell; all
-// of it was read.
+// members returns a membership and its members with the data of their heartbeats; all of
+// it must have been read.
 func (l *look) members(stream, processor string) (rebalance.Group, []MemberState, error) {
 	g, err := l.group(stream, processor)
 	if err != nil {
@@ -330,7 +331,7 @@ func (l *look) members(stream, processor string) (rebalance.Group, []MemberState
 	return g, members, nil
 }
 
-// beat fills in what a member's heartbeat tells.
+// beat fills in the data of a member's heartbeat.
 func (l *look) beat(m *MemberState, stream, processor string) error {
 	v := l.shared.Values[l.c.Keys().Beat(stream, processor, m.Executor)]
 	if v.Err != nil {

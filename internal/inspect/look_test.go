@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// Who may only watch, and so only read the rules, may look at all there is.
+// A user that may only watch, and so only read the rules, may look at everything.
 func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 	server, ctx := redistest.Start(t), t.Context()
 	open := func(url string, protocol int) *store.Client {
@@ -48,7 +48,7 @@ func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 	}
 }
 
-// Where one key is of a wrong type, that is told, and the rest can be seen.
+// If one key is of a wrong type, that is reported, and the rest can be read.
 func TestLookAtKeysOfAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		ctx := t.Context()
@@ -74,8 +74,8 @@ func TestLookAtKeysOfAWrongType(t *testing.T) {
 	})
 }
 
-// A key of a wrong type that belongs to no partition is told once, with its remedy, and the
-// rest can be seen.
+// A key of a wrong type that belongs to no partition is reported once, with its remedy,
+// and the rest can be read.
 func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		ctx, k := t.Context(), c.Keys()

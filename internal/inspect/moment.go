@@ -15,8 +15,8 @@ type Moment struct {
 	back time.Duration // below zero, or at is meant
 }
 
-// ParseMoment reads a time in RFC 3339, behind an @ or not, or one ago, such as -1h30m; false for
-// what is neither.
+// ParseMoment parses a time in RFC 3339, with or without a leading @, or a time ago, such
+// as -1h30m. It returns false for any other text.
 func ParseMoment(text string) (Moment, bool) {
 	at, err := time.Parse(time.RFC3339, strings.TrimPrefix(text, "@"))
 	if err == nil {

@@ -15,17 +15,17 @@ const (
 	heldBytes = 16 << 20 // of entries that were read and not yet returned
 )
 
-// A Pace says how many entries to read in a round trip, by the size of those that came before: their
-// payloads are other people's, and may have megabytes.
+// A Pace calculates how many entries to read in a round trip, by the size of the previous
+// ones: payloads are the users', and may have megabytes.
 type Pace struct{ room int }
 
-// Next returns how many entries may be read, at most so many.
+// Next returns how many entries may be read, at most most.
 func (p *Pace) Next(most int) int {
 	p.room = cmp.Or(p.room, firstTrip)
 	return min(p.room, most)
 }
 
-// Came notes what a round trip brought.
+// Came records the entries and bytes of a round trip.
 func (p *Pace) Came(entries int, bytes int64) {
 	p.room *= 8
 	if bytes > tripBytes/2 {

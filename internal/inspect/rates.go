@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// StreamRates are how many events per second a stream was given between two looks.
+// StreamRates are the events per second appended to a stream between two looks.
 type StreamRates struct {
 	Stream     string           `json:"stream"`
 	Appended   *float64         `json:"appended"` // nil: not known
 	Processors []ProcessorRates `json:"processors"`
 }
 
-// ProcessorRates are how many events per second a processor was done with between two
-// looks: they were acked, moved aside, or removed from Redis.
+// ProcessorRates are the events per second that a processor finished between two looks:
+// they were acked, parked or dead-lettered, or removed from Redis.
 type ProcessorRates struct {
 	Processor  string     `json:"processor"`
 	Done       *float64   `json:"done"`       // nil: that of one partition at least is not known
 	Partitions []*float64 `json:"partitions"` // nil: not known
 }
 
-// ratesOf compares two looks. What cannot be compared is not known: there was no look
-// before, something could not be read or counted in one of them, or a position was
-// moved back meanwhile.
+// ratesOf compares two looks. A rate is not known if there is no previous look, if a
+// value could not be read or counted in one of them, or if a position was moved back
+// meanwhile.
 func ratesOf(before, now *AppState) []StreamRates {
 	out := make([]StreamRates, len(now.Streams))
 	for i := range now.Streams {
@@ -80,12 +80,12 @@ func processorRates(was, now *ProcessorState, took time.Duration) ProcessorRates
 	return r
 }
 
-// done is how many of the events ever appended a processor is done with.
+// done returns how many of the events ever appended a processor has finished.
 func done(p *PartitionState) (int64, bool) {
 	return p.Appended - p.Lag, p.Err == "" && p.Appended >= 0 && !p.LagMore
 }
 
-// perSecond is nil for what is no rate: a clock that was set back, a stream that was
+// perSecond returns nil if there is no rate: the clock was set back, or the stream was
 // removed and began anew.
 func perSecond(n int64, took time.Duration) *float64 {
 	if n < 0 || took <= 0 {

@@ -30,13 +30,13 @@ type RuleState struct {
 // KindQuarantine is the kind of a quarantine among rules.
 const KindQuarantine = "quarantine"
 
-// Rules are the rules of an app that are in force.
+// Rules returns the rules of an app that are in force.
 func Rules(ctx context.Context, c *store.Client) ([]rules.Rule, error) {
 	set, now, err := c.Rules(ctx)
 	return set.InForce(now), err
 }
 
-// StateOf is a rule as JSON shows it.
+// StateOf returns a rule as JSON shows it.
 func StateOf(r rules.Rule) RuleState {
 	s := RuleState{Kind: string(r.Kind), Scope: r.Scope.String(), Who: r.Who, Why: r.Why, At: r.At}
 	if !r.Until.IsZero() {
@@ -45,8 +45,9 @@ func StateOf(r rules.Rule) RuleState {
 	return s
 }
 
-// Stops are all that keeps partitions from being processed: the rules in force, each with
-// whether there is what it is about, and the quarantines; each with the command that ends it.
+// Stops returns everything that keeps partitions from being processed: the rules in
+// force, each marked if its stream or processor is absent, and the quarantines; each with
+// the command that ends it.
 func (a *AppState) Stops() []RuleState {
 	out := []RuleState{}
 	for _, r := range a.Rules {
@@ -106,8 +107,8 @@ func commandThatEnds(kind string, scope rules.Scope) string {
 	return verb + " " + what + flags
 }
 
-// hold fills in what rules hold back. What cannot be read is told, and does not
-// keep the rest from being seen.
+// hold marks the partitions that rules hold back. An error in reading the rules is
+// reported, and does not hide the rest.
 func (a *AppState) hold(set rules.Set, now time.Time, err error) {
 	a.Rules = []RuleState{}
 	if err != nil {
@@ -138,14 +139,13 @@ const (
 	unknownExpiry = 10 * time.Second
 )
 
-// ErrNotHeld is in the chain of what AwaitRules returns where no rule holds the
-// scope back.
+// ErrNotHeld is in the chain of the error of AwaitRules if no rule holds the scope back.
 var ErrNotHeld = errors.New("nothing holds it back")
 
-// AwaitRules waits until no function runs in a scope that rules hold back, and
-// none can begin to. waiting, if not nil, is called with what it waits for, each
-// time it looks. It returns an error when ctx ends, when Redis does not answer,
-// and, with ErrNotHeld, when no rule in force covers the scope, or none any more.
+// AwaitRules blocks until no function runs in a scope that rules hold back, and none can
+// start. waiting, if not nil, is called with the remaining holdouts at each look. It
+// returns an error when ctx ends, when Redis does not answer, and, with ErrNotHeld, when
+// no rule in force covers the scope, or none any more.
 func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting func([]store.NotPausedYet)) error {
 	var known []store.NotPausedYet
 	silent := silence{}
@@ -207,7 +207,7 @@ func holds(in []rules.Rule, scope rules.Scope) bool {
 	return false
 }
 
-// holdoutsOf looks at every processor that the scope has to do with.
+// holdoutsOf returns the holdouts of every processor that the scope includes.
 func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffect func(rules.Generations) bool, earlier []store.NotPausedYet) ([]store.NotPausedYet, error) {
 	streams := []string{scope.StreamName()}
 	var err error

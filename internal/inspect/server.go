@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A ServerState is what a server tells of itself.
+// A ServerState is the state of a server, by its own reports.
 type ServerState struct {
 	Version    string
 	Master     string        // address of the one that it is a replica of, "" if it is none
@@ -21,7 +21,7 @@ type ServerState struct {
 	CPUUnknown bool          // it does not tell, as an embedded one
 }
 
-// Server asks a server for its state.
+// Server returns the state of a server.
 func Server(ctx context.Context, c *store.Client) (ServerState, error) {
 	text, err := c.Redis().Info(ctx).Result()
 	if err != nil {

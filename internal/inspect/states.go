@@ -10,14 +10,14 @@ type AppState struct {
 	Leader  string        `json:"leader"` // worker that runs leader-only tasks, "" for none
 	Streams []StreamState `json:"streams"`
 
-	LeaderErr string `json:"leader_err,omitempty"` // why it cannot be read who leads
+	LeaderErr string `json:"leader_err,omitempty"` // why the leader cannot be read
 
 	Rules    []RuleState `json:"rules"` // in force
 	RulesErr string      `json:"rules_err,omitempty"`
 
 	Evictions []EvictionState `json:"evictions,omitempty"` // as Evictions told, by commands
 
-	// Unreadable says of streams whose metadata cannot be read why not.
+	// Unreadable has the reason for each stream whose metadata cannot be read.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
 
@@ -77,11 +77,11 @@ type MemberState struct {
 	Pinned  []int      `json:"pinned,omitempty"`  // partitions that operators gave to its worker
 	Drained *time.Time `json:"drained,omitempty"` // since when its worker gets nothing else
 
-	// Running says of partitions whose function has been running for long, by
-	// the worker's clock, since when it has.
+	// Running has, for partitions whose function has been running for long, the time
+	// since when, by the worker's clock.
 	Running map[int]time.Time `json:"running,omitempty"`
-	// NotReading says of partitions whose reads fail, by the worker's clock, since
-	// when they have.
+	// NotReading has, for partitions whose reads fail, the time since when, by the
+	// worker's clock.
 	NotReading map[int]time.Time `json:"not_reading,omitempty"`
 }
 
@@ -96,14 +96,14 @@ type PartitionState struct {
 	Group     string `json:"group"`     // consumer group, "" if there is none
 	Pending   int64  `json:"pending"`   // delivered, not acked
 	Lag       int64  `json:"lag"`       // appended, not yet acked; it includes the pending
-	LagMore   bool   `json:"lag_more"`  // the lag is larger than that: who counted stopped there
+	LagMore   bool   `json:"lag_more"`  // the lag is larger than Lag: the count stopped there
 	Length    int64  `json:"length"`    // entries in Redis
 	Appended  int64  `json:"appended"`  // entries ever appended; -1: Redis, an embedded one, does not tell
 	Floor     string `json:"floor"`     // everything up to here is acked
 	End       string `json:"end"`       // the last entry appended
 	Oldest    string `json:"oldest"`    // the first entry that is not acked, "" if all is
 	Age       int64  `json:"age"`       // ms since that was appended, by Redis' clock
-	Delayed   int64  `json:"delayed"`   // waiting for their time, whoever processes them
+	Delayed   int64  `json:"delayed"`   // waiting for their time, for all processors
 	Parked    int64  `json:"parked"`    // taken out of the partition, to be tried again or behind such an event
 	Retrying  int64  `json:"retrying"`  // of the parked, those that failed; -1: too many to count
 	Dead      int64  `json:"dead"`      // dead letters
@@ -127,7 +127,7 @@ type EvictionState struct {
 	Text      string `json:"text"`       // the same in words
 }
 
-// A ForgottenState is what Redis is known to have forgotten of a partition.
+// A ForgottenState describes the known loss of a partition's data in Redis.
 type ForgottenState struct {
 	What string    `json:"what"` // "partition": it was deleted, renamed, evicted or flushed; "state": Redis went back to an older one
 	From string    `json:"from"` // entry ID behind which events may be gone
@@ -146,7 +146,7 @@ type QuarantineState struct {
 
 // Totals are sums over the partitions of a processor.
 type Totals struct {
-	Owned    int   `json:"owned"` // partitions that somebody holds the lock of
+	Owned    int   `json:"owned"` // partitions whose lock is held
 	Pending  int64 `json:"pending"`
 	Lag      int64 `json:"lag"`
 	LagMore  bool  `json:"lag_more"` // that of one partition at least is larger

@@ -19,9 +19,9 @@ const (
 )
 
 // A Tail reads the entries of some partitions in the order of their IDs: within a
-// partition exactly, between partitions as far as the clocks of their IDs tell. It
-// reads without a group: it takes nothing from any processor. One goroutine may use
-// it; Close must be called.
+// partition exactly, between partitions by the clocks of their IDs. It reads without a
+// group, so it takes no entry from any processor. It is for use by one goroutine; Close
+// must be called.
 type Tail struct {
 	client *store.Client
 	reader *redisconn.Reader
@@ -116,8 +116,8 @@ func (t *Tail) ToEnd(ctx context.Context, n int) error {
 	return nil
 }
 
-// Next returns the next entry. Without one it waits for the next until ctx ends,
-// whose error it returns, or returns false if it is not to wait.
+// Next returns the next entry. If there is none, it returns false, or with wait blocks
+// for one until ctx ends, and then returns ctx's error.
 func (t *Tail) Next(ctx context.Context, wait bool) (TailedEvent, bool, error) {
 	for {
 		if err := t.fill(ctx); err != nil {
@@ -135,8 +135,9 @@ func (t *Tail) Next(ctx context.Context, wait bool) (TailedEvent, bool, error) {
 	}
 }
 
-// fill reads of every partition of which the next entry is not known, and in the same round trip
-// of those of which few are: else each of a thousand partitions would soon be read by itself.
+// fill reads from every partition whose next entry is not known, and in the same round
+// trip from those with few known entries: otherwise each of a thousand partitions would
+// soon be read by itself.
 func (t *Tail) fill(ctx context.Context) error {
 	for {
 		var empty, few []*tailed
@@ -188,7 +189,7 @@ func (t *Tail) read(ctx context.Context, parts []*tailed, wait time.Duration) er
 	return nil
 }
 
-// arrived notes that a partition, which had none, may have entries now.
+// arrived marks a partition without entries as one that may have some now.
 func (t *Tail) arrived(p *tailed) {
 	if len(p.entries) > 0 {
 		heap.Push(&t.ready, p)

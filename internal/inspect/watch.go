@@ -7,8 +7,8 @@ import (
 )
 
 // A Watch looks at an app again and again. Each look costs one round trip, of two
-// requests, for what belongs to no partition, and one for 256 partitions of each processor. One goroutine
-// may use it.
+// requests, for the keys that belong to no partition, and one for 256 partitions of each
+// processor. It is for use by one goroutine.
 type Watch struct {
 	c      *store.Client
 	only   string
@@ -17,7 +17,7 @@ type Watch struct {
 	last   *AppState
 }
 
-// A Sample is what a Watch saw.
+// A Sample is the result of one look of a Watch.
 type Sample struct {
 	App   *AppState     `json:"app"`
 	Rates []StreamRates `json:"rates"` // since the look before, in the order of the app's streams

@@ -1,9 +1,9 @@
 // Package keys names every Redis key of the framework; nothing else builds one.
 //
-// A standalone name reads `__strm:example.orders.3`. A cluster name carries a
-// hash tag, `__strm:{example.3}.orders`: the tag of partition 3 is the same for
-// every stream of the app, so that co-partitioned streams share slots, and what
-// belongs to no partition carries the tag of the app, `{example}`.
+// A standalone name reads `__strm:example.orders.3`. A cluster name carries a hash tag,
+// `__strm:{example.3}.orders`: the tag of partition 3 is the same for every stream of the
+// app, so that co-partitioned streams share slots, and keys outside of partitions carry
+// the tag of the app, `{example}`.
 //
 // Names cannot collide: an app, a processor and an executor ID have no dot, and
 // where a stream's name, which may have dots, stands between two of them, both
@@ -44,9 +44,8 @@ type Keys struct {
 // Partition is the Redis stream that holds partition n of a stream.
 func (k Keys) Partition(stream string, n int) string { return k.partitioned("strm", n, stream) }
 
-// Once remembers for a while what became of an ID that was sent to partition n of
-// a stream. An ID may be any text; the colon ends the name of the stream, which
-// has none.
+// Once holds for a while the result of an ID that was sent to partition n of a stream. An
+// ID may be any text; the colon ends the name of the stream, which has none.
 func (k Keys) Once(stream string, n int, id string) string {
 	return k.partitioned("id", n, stream) + ":" + id
 }
@@ -77,7 +76,7 @@ func (k Keys) Parked(stream, processor string, n int) string {
 	return k.partitioned("parked", n, stream, processor)
 }
 
-// Retry is the hash of what is known of each parked event: entry ID to JSON.
+// Retry is the hash of the states of parked events: entry ID to JSON.
 func (k Keys) Retry(stream, processor string, n int) string {
 	return k.partitioned("retry", n, stream, processor)
 }
@@ -87,7 +86,7 @@ func (k Keys) Dead(stream, processor string, n int) string {
 	return k.partitioned("dead", n, stream, processor)
 }
 
-// Membership is the JSON value that says who is a member of a processor.
+// Membership is the JSON value with the members of a processor.
 func (k Keys) Membership(stream, processor string) string {
 	return k.shared("memb", stream, processor)
 }
@@ -98,16 +97,16 @@ func (k Keys) Control(stream, processor string) string { return k.shared("ctrl",
 // AppControl is the control stream of the app as a whole.
 func (k Keys) AppControl() string { return k.shared("ctrl") }
 
-// Rules is the hash of what is paused in the app, and of copies of the blocks.
+// Rules is the hash of the app's pauses, and of copies of the blocks.
 func (k Keys) Rules() string { return k.shared("rules") }
 
-// Blocks is the hash of what is blocked in the app.
+// Blocks is the hash of the app's blocks.
 func (k Keys) Blocks() string { return k.shared("block") }
 
-// Audit is the stream of what operators did from the dashboard.
+// Audit is the stream of the actions of operators from the dashboard.
 func (k Keys) Audit() string { return k.shared("audit") }
 
-// Tasks is the hash that says how far the app's durable tasks have come.
+// Tasks is the hash with the last due times of the app's durable tasks.
 func (k Keys) Tasks() string { return k.shared("task") }
 
 // AdminLock protects changes of a processor's membership.
@@ -126,7 +125,7 @@ func (k Keys) Leader() string { return k.shared("leader") }
 // OldLeader is the leader's lock of older versions, and of Python's runnel.
 func (k Keys) OldLeader() string { return k.shared("lead") }
 
-// Meta is the JSON value that says what a stream is.
+// Meta is the JSON value with the metadata of a stream.
 func (k Keys) Meta(stream string) string { return k.shared("meta", stream) }
 
 // Streams is the hash that has a field for each of the app's streams.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Part is what a key says: the same in every layout.
+// A Part has the components of a key: they are the same in every layout.
 type Part struct {
 	Kind      string // "strm", "own", … as it stands in the name
 	Names     string // stream, processor and executor, as far as the kind has them, with dots between

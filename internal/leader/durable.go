@@ -16,29 +16,29 @@ import (
 const (
 	// catchUpMost is how many missed times CatchUpAll runs at most.
 	catchUpMost = 1000
-	// clockEvery is how long the server's time is reckoned from one look at it.
+	// clockEvery is how long the server's time is calculated from one reading of it.
 	clockEvery = time.Minute
 )
 
-// What becomes of due times at which no leader was there.
+// How due times without a leader are handled.
 const (
 	CatchUpOnce = iota // one run for all of them, with the latest
 	CatchUpNone        // none
 	CatchUpAll         // one run for each, in order
 )
 
-// occasion is how a durable task comes to look for due times.
+// occasion is the reason why a durable task looks for due times.
 type occasion int
 
 const (
-	begins occasion = iota // the term begins: nobody may have been there
+	begins occasion = iota // the term begins: there may have been no leader
 	wakes                  // it waited for the due time
 	ran                    // it has just run
 )
 
-// plan picks from due times that have passed, the oldest first, those to run.
-// What became due while the task itself ran is left out, as everywhere, unless
-// each time counts.
+// plan picks from due times that have passed, the oldest first, those to run. Due times
+// that passed while the task itself ran are skipped, as everywhere, except under
+// CatchUpAll.
 func plan(catchUp int, o occasion, due []time.Time) []time.Time {
 	switch {
 	case len(due) == 0 || catchUp == CatchUpAll:
@@ -49,9 +49,9 @@ func plan(catchUp int, o occasion, due []time.Time) []time.Time {
 	return nil
 }
 
-// passed are the due times behind last up to now, the oldest first: the latest
-// catchUpMost of them, and whether there were older ones. next gives the first
-// one behind a time.
+// passed returns the due times after last up to now, the oldest first: the latest
+// catchUpMost of them. It also reports whether there were older ones. next returns the
+// first due time after a time.
 func passed(next func(time.Time) time.Time, last, now time.Time) (due []time.Time, older bool) {
 	for window := time.Minute; ; window *= 4 {
 		from := now.Add(-window)
@@ -83,8 +83,8 @@ type durable struct {
 	retry *outage.Outage
 }
 
-// runDurable runs a task at its due times until ctx ends. Of each due time there
-// is one run at most, in whichever worker: it is claimed before the run.
+// runDurable runs a task at its due times until ctx ends. Each due time has at most one
+// run, over all workers: it is claimed before the run.
 func (s *Tasks) runDurable(ctx context.Context, t *Task, token string) {
 	d := &durable{s: s, t: t, token: token, retry: outage.New(s.Log.With("task", t.Name), "durable task", s.Errors)}
 	if !d.mark(ctx, func() (store.TaskMark, error) { return s.Store.LookAtTask(ctx, token, t.Name) }) {
@@ -105,15 +105,15 @@ func (s *Tasks) runDurable(ctx context.Context, t *Task, token string) {
 	}
 }
 
-// round runs what is to be run of due times that have passed, and notes the
-// others as done with.
+// round runs the planned ones of the due times that have passed, and stores the others as
+// done.
 func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older bool) occasion {
 	run := plan(d.t.CatchUp, o, due)
 	if len(run) < len(due) || older {
 		d.s.Log.Info("due times left out", "task", d.t.Name,
 			"missed", len(due)-len(run), "older", older, "due", due[0], "runs", len(run))
 	}
-	// Redis may have gone back to a state from before some of them.
+	// Redis may have gone back to a state before some of the claims.
 	known := d.s.claimed.of(d.t.Name)
 	if i := slices.IndexFunc(run, known.Before); i != 0 && len(run) > 0 {
 		if i < 0 {
@@ -141,7 +141,7 @@ func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older 
 	return ran
 }
 
-// claim makes a due time ours.
+// claim claims a due time, and reports whether this worker may run it.
 func (d *durable) claim(ctx context.Context, due time.Time) bool {
 	last, claimed := d.last, false
 	known := d.mark(ctx, func() (store.TaskMark, error) {
@@ -156,8 +156,8 @@ func (d *durable) claim(ctx context.Context, due time.Time) bool {
 	return false
 }
 
-// A claims is the latest due time of each durable task that this process has claimed,
-// over all terms: whatever Redis forgets, none up to it is run again here.
+// A claims holds the latest due time of each durable task that this process has claimed,
+// over all terms: whatever Redis forgets, no due time up to it is run again here.
 type claims struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -180,7 +180,8 @@ func (c *claims) note(task string, due time.Time) {
 	}
 }
 
-// mark asks Redis until it answers, and reports whether it did before ctx ended.
+// mark repeats a request until Redis answers, and reports whether it did before ctx
+// ended.
 func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) bool {
 	for ctx.Err() == nil {
 		m, err := ask()
@@ -190,7 +191,7 @@ func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) 
 			d.last, d.server, d.at = m.Last, m.Now, monotime.Now()
 			return true
 		case errors.Is(err, store.ErrFenced):
-			<-ctx.Done() // somebody else leads: the term is about to end
+			<-ctx.Done() // another worker leads: the term is about to end
 			return false
 		}
 		d.retry.Wait(ctx, err)
@@ -198,11 +199,11 @@ func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) 
 	return false
 }
 
-// now is the server's time, or a little less.
+// now returns the server's time, or a little less.
 func (d *durable) now() time.Time { return d.server.Add(time.Duration(monotime.Now() - d.at)) }
 
-// sleep waits until a due time, but no longer than the server's time may be
-// reckoned; then it asks for it.
+// sleep waits until a due time, but at most clockEvery; then it reads the server's time
+// again.
 func (d *durable) sleep(ctx context.Context, due time.Time) {
 	wait := due.Sub(d.now())
 	timer := time.NewTimer(min(wait, clockEvery))
@@ -216,8 +217,8 @@ func (d *durable) sleep(ctx context.Context, due time.Time) {
 	}
 }
 
-// next is the first due time behind a time. Those of an interval stand in a row
-// with the last one.
+// next returns the first due time after a time. Due times of an interval continue from
+// the last one.
 func (d *durable) next(after time.Time) time.Time {
 	if d.t.Every > 0 {
 		n := max(0, after.Sub(d.last)) / d.t.Every

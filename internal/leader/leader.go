@@ -60,13 +60,12 @@ type Candidate struct {
 	oldSeen time.Time // when a worker of an older version has last led
 }
 
-// Token is what the lock holds in the terms of the Run that runs.
+// Token returns the value of the lock in the terms of the current Run.
 func (c *Candidate) Token() string { return c.token }
 
-// Run campaigns until ctx ends and calls term for each term that is won, with a
-// context that ends with the trust window or ctx. The next campaign begins when
-// term has returned. Run blocks; trouble with Redis is logged once and tried
-// again.
+// Run campaigns until ctx ends and calls term for each term that is won, with a context
+// that ends with the trust window or ctx. The next campaign begins when term has
+// returned. Run blocks; errors of Redis are logged once and retried.
 func (c *Candidate) Run(ctx context.Context, term func(ctx context.Context)) {
 	c.token = fmt.Sprintf("%s/%08x-%d", c.Name, rand.Uint32(), c.expiry().Milliseconds())
 	troubled := false
@@ -91,8 +90,8 @@ func (c *Candidate) expiry() time.Duration { return 3 * c.Poll }
 // ofGo matches what a worker of Go stores in its lock.
 var ofGo = regexp.MustCompile(`/[0-9a-f]{8}-\d+$`)
 
-// old reports whether a worker of an older version leads, or led two Polls ago: until
-// then another one may follow it.
+// old reports whether a worker of an older version leads, or led within the last two
+// Polls: for that long another worker of its version may follow it.
 func (c *Candidate) old(ctx context.Context) (bool, error) {
 	held, err := c.Redis.Get(ctx, c.Old).Result()
 	if ofGo.MatchString(held) {
@@ -107,9 +106,9 @@ func (c *Candidate) old(ctx context.Context) (bool, error) {
 	return time.Since(c.oldSeen) < 2*c.Poll, err
 }
 
-// obtain is one campaign: nil when somebody else leads. A lock that lives longer than it may, for a step of
-// the server's clock or an accident, is cut down, but not below the expiry that
-// stands in its value: another worker may have another Poll.
+// obtain is one campaign. It returns nil if another worker leads. A lock with too long a
+// life, because of a step of the server's clock or an accident, is shortened, but not
+// below the expiry in its value: another worker may have another Poll.
 func (c *Candidate) obtain(ctx context.Context, token string) (*redislock.Lock, error) {
 	if old, err := c.old(ctx); old || err != nil {
 		return nil, err
@@ -154,8 +153,7 @@ func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Ti
 	}
 }
 
-// renew keeps the lock until stop; it returns when the term may not be trusted
-// any more.
+// renew renews the lock until stop; it returns when the term may not be trusted any more.
 func (c *Candidate) renew(ctx context.Context, lock *redislock.Lock, sent time.Time, stop <-chan struct{}) {
 	trust := c.expiry() - c.expiry()/5
 	wait := c.Poll
@@ -175,7 +173,7 @@ func (c *Candidate) renew(ctx context.Context, lock *redislock.Lock, sent time.T
 		if !now.Before(window) {
 			return
 		}
-		// A renewal must not outlast the window that it is to extend.
+		// A renewal must not outlast the window that it extends.
 		rctx, cancel := context.WithDeadline(ctx, window)
 		old, err := c.old(rctx)
 		if err == nil && !old {

@@ -18,7 +18,7 @@ import (
 
 const poll = 4 * time.Second
 
-// A network can be taken away from one client.
+// A network can be cut for one client.
 type network struct {
 	srv  *embedded.Server
 	down atomic.Bool
@@ -52,7 +52,7 @@ func (n *network) cut() {
 	}
 }
 
-// terms records who leads, and objects to two at once.
+// terms records the leaders, and fails on two at once.
 type terms struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -197,7 +197,7 @@ func TestTheTermEndsWhenTheLockIsTaken(t *testing.T) {
 		if x.now() != "" {
 			t.Error("leads without the lock")
 		}
-		// A lock without an end is cut down to what it may live.
+		// A lock without an expiry is shortened to the longest allowed life.
 		time.Sleep(5 * poll)
 		if x.now() != "a" {
 			t.Error("a lock that never expires keeps everyone from leading")

@@ -30,15 +30,14 @@ type Task struct {
 
 type dueKey struct{}
 
-// DueTime is the time at which the task that ctx belongs to was due, zero for one
-// that was not due at a time.
+// DueTime returns the due time of the run that ctx belongs to, zero if the run has none.
 func DueTime(ctx context.Context) time.Time {
 	due, _ := ctx.Value(dueKey{}).(time.Time)
 	return due
 }
 
-// Tasks runs the tasks of one worker: those of every worker, and while it leads those of the
-// leader. Its fields are set before Run.
+// Tasks runs the tasks of one worker: those of every worker, and while the worker leads
+// also those of the leader. Its fields are set before Run.
 type Tasks struct {
 	List     []*Task
 	Store    store.TaskStore
@@ -90,8 +89,7 @@ func (s *Tasks) Run(ctx context.Context) {
 	g.Wait()
 }
 
-// runAll runs tasks until ctx ends. token is the leader's, for those that are
-// durable.
+// runAll runs tasks until ctx ends. token is the leader's, for durable tasks.
 func (s *Tasks) runAll(ctx context.Context, tasks []*Task, token string) {
 	var g errgroup.Group
 	for _, t := range tasks {
@@ -122,7 +120,7 @@ func (s *Tasks) runTask(ctx context.Context, t *Task) {
 			continue // the clock was set back: the timer counts on the monotonic one
 		}
 		s.callTask(ctx, t, due.Round(0))
-		// What became due meanwhile is left out.
+		// Due times that passed meanwhile are skipped.
 		now := s.now()
 		if t.Every > 0 {
 			due = due.Add(t.Every * (1 + max(0, now.Sub(due))/t.Every))
@@ -135,7 +133,7 @@ func (s *Tasks) runTask(ctx context.Context, t *Task) {
 	}
 }
 
-// due is the first time after now.
+// due returns the first due time after now.
 func (s *Tasks) due(t *Task, now time.Time) time.Time {
 	if t.Every > 0 {
 		return now.Add(t.Every)
@@ -147,7 +145,7 @@ func (s *Tasks) due(t *Task, now time.Time) time.Time {
 	return t.Next(now.In(zone))
 }
 
-// calls are the tasks that run.
+// calls are the running tasks.
 type calls struct {
 	mu sync.Mutex
 	of map[string]int

@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Decoder makes the entries of a stream readable: by the app's types, or without
-// them as far as the metadata tells. It may be used concurrently.
+// A Decoder decodes the entries of a stream: with the app's types, or without them as far
+// as the metadata allows. It is safe for concurrent use.
 type Decoder struct {
 	typed *appview.Stream // nil: no types
 	meta  store.Meta
@@ -23,7 +23,7 @@ type Decoder struct {
 	limit int64 // bytes that a record may take
 }
 
-// defaultLimit is what a record may take where no app tells how much.
+// defaultLimit is the limit of a record's bytes if no app sets one.
 const defaultLimit = 64 << 20
 
 // NewDecoder reads a stream with this metadata. The stream is one of those that the
@@ -36,15 +36,15 @@ func NewDecoder(stream string, meta store.Meta, declared []*appview.Stream) *Dec
 	return d
 }
 
-// Within returns a Decoder of records that take at most limit bytes, or what the app says if that
-// is less. Others are an error with codec.ErrTooLarge.
+// Within returns a Decoder of records that take at most limit bytes, or the app's limit
+// if that is less. Larger records are an error with codec.ErrTooLarge.
 func (d *Decoder) Within(limit int64) *Decoder {
 	less := *d
 	less.limit = min(d.limit, limit)
 	return &less
 }
 
-// Record is the record of an entry as JSON on one line.
+// Record returns the record of an entry as JSON on one line.
 func (d *Decoder) Record(e redisconn.Entry) (json.RawMessage, error) {
 	if d.typed != nil {
 		record, err := d.typed.Decode(e, d.limit)
@@ -84,7 +84,7 @@ func (d *Decoder) Record(e redisconn.Entry) (json.RawMessage, error) {
 	return nil, fmt.Errorf("only the app knows the codec %q", d.meta.Codec)
 }
 
-// Key is the key of an entry, if it can be told.
+// Key returns the key of an entry; ok is false if it is not known.
 func (d *Decoder) Key(e redisconn.Entry) (string, bool) {
 	if key, ok := e.Values[store.KeyField].(string); ok {
 		return key, true
@@ -139,7 +139,7 @@ func compact(record any) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// Partition is where an entry belongs by its key, if that can be told.
+// Partition returns the partition of an entry by its key, if that is known.
 func (d *Decoder) Partition(e redisconn.Entry) (int, bool) {
 	key, ok := d.Key(e)
 	if !ok {
@@ -148,7 +148,7 @@ func (d *Decoder) Partition(e redisconn.Entry) (int, bool) {
 	return d.PartitionOf(key)
 }
 
-// PartitionOf is the partition of a key, if it can be told.
+// PartitionOf returns the partition of a key, if that is known.
 func (d *Decoder) PartitionOf(key string) (int, bool) {
 	if d.typed != nil {
 		return d.typed.Partition(key, d.meta.Partitions), true

@@ -1,9 +1,8 @@
-// Package rules says what is paused or blocked: who may hold what back, and
-// whether a partition is held back at a moment. It is pure: rules come in as
-// they are stored, and time comes in as it is on the server.
+// Package rules decides whether a partition is paused or blocked at a moment. It is pure:
+// its inputs are the stored rules and the server's time.
 //
-// A pause is an operator's, a block an administrator's. Both may be in force for
-// the same scope; what either of them covers does not run.
+// A pause is an operator's, a block an administrator's. Both may be in force for the same
+// scope; a partition that either of them covers does not run.
 package rules
 
 import (
@@ -39,10 +38,10 @@ type Rule struct {
 	At       time.Time
 	Until    time.Time // zero: until it is removed
 
-	early bool // a block that stands among the pauses: releases before set it there
+	early bool // a block among the pauses, where earlier releases set it
 }
 
-// Field is the rule's name in the hash.
+// Field returns the rule's name in the hash.
 func (r Rule) Field() string { return string(r.Kind) + " " + r.Scope.String() }
 
 // InForce reports whether the rule holds at a time of the server's clock.
@@ -60,7 +59,7 @@ func (r Rule) String() string {
 	return s
 }
 
-// Generations grow with every change of what is stored under the two keys.
+// Generations grow with every change of the values of the two keys.
 type Generations struct {
 	Pauses int64
 	Blocks int64 // -1 of an executor of a release that does not know this key
@@ -74,7 +73,7 @@ type Set struct {
 	copies []Rule // of blocks, among the pauses: for releases that read no other key
 }
 
-// ErrInvalid is in the chain of what Parse returns for what is no rule.
+// ErrInvalid is in the chain of the errors of Parse for values that are no rules.
 var ErrInvalid = errors.New("stored rules are not readable")
 
 type ruleJSON struct {
@@ -86,9 +85,9 @@ type ruleJSON struct {
 	Copy    bool   `json:"copy"`  // the rule itself stands among the blocks
 }
 
-// Parse reads the hash of the pauses, which may have blocks of earlier releases too. A
-// rule of another version or of a form that it does not know is an error: guessing
-// might run what should be held.
+// Parse parses the hash of the pauses, which may have blocks of earlier releases too. A
+// rule of another version or of an unknown form is an error: a guess might run a
+// partition that should be held.
 func Parse(pauses map[string]string) (Set, error) {
 	var s Set
 	err := parse(pauses, &s.Generations.Pauses, func(r Rule, isCopy bool) {
@@ -120,7 +119,7 @@ func (s Set) sorted() Set {
 	return s
 }
 
-// IsCopy reports whether a stored rule is a copy of one that stands among the blocks.
+// IsCopy reports whether a stored rule is a copy of one among the blocks.
 func IsCopy(value string) bool {
 	var j ruleJSON
 	return json.Unmarshal([]byte(value), &j) == nil && j.Copy
@@ -169,10 +168,10 @@ func parseRule(name, value string) (r Rule, isCopy bool, err error) {
 	return r, j.Copy, nil
 }
 
-// isMoment reports whether a time is one that JSON can tell: of the years 1 to 9999.
+// isMoment reports whether JSON can represent a time: one of the years 1 to 9999.
 func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402_300_799_999 }
 
-// InForce are the rules that hold at a time of the server's clock.
+// InForce returns the rules that hold at a time of the server's clock.
 func (s Set) InForce(now time.Time) []Rule {
 	var out []Rule
 	for _, r := range s.Rules {
@@ -183,7 +182,8 @@ func (s Set) InForce(now time.Time) []Rule {
 	return out
 }
 
-// Holding are the rules in force that hold a partition back; none: it may run.
+// Holding returns the rules in force that hold a partition back. Without any the
+// partition may run.
 func (s Set) Holding(stream, processor string, partition int, now time.Time) []Rule {
 	var out []Rule
 	for _, r := range s.Rules {
@@ -210,7 +210,7 @@ func (s Set) InEffect(g Generations, scope Scope, now time.Time) bool {
 	return slices.ContainsFunc(s.Rules, known) || g.Blocks < 0 && slices.ContainsFunc(s.copies, known)
 }
 
-// NextEnd is when the next of the rules in force ends by itself, zero for never.
+// NextEnd returns when the next of the rules in force ends by itself, zero for never.
 func (s Set) NextEnd(now time.Time) time.Time {
 	var next time.Time
 	for _, r := range s.Rules {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Scope is what a rule is about: the app, a stream, a processor, or one of a
-// processor's partitions. The zero Scope is none.
+// A Scope is the part of an app that a rule covers: the app, a stream, a processor, or
+// one of a processor's partitions. The zero Scope covers nothing.
 type Scope struct {
 	level             level
 	stream, processor string
@@ -88,8 +88,7 @@ func (s Scope) Covers(streamName, name string, n int) bool {
 	return s.level != 0 && s.Includes(streamName, name) && (s.level < partition || s.partition == n)
 }
 
-// Includes reports whether the scope has to do with a processor: it covers it, or
-// one of its partitions.
+// Includes reports whether the scope covers a processor or one of its partitions.
 func (s Scope) Includes(streamName, name string) bool {
 	return s.level != 0 && (s.level < stream || s.stream == streamName) && (s.level < processor || s.processor == name)
 }

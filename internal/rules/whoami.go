@@ -5,8 +5,7 @@ import (
 	"os/user"
 )
 
-// Whoami is the user and host of this process, who stands in a rule where nobody
-// is named.
+// Whoami returns the user and host of this process, the default author of a rule.
 func Whoami() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
