@@ -84,7 +84,7 @@ func (d *Decoder) Record(e redisconn.Entry) (json.RawMessage, error) {
 	return nil, fmt.Errorf("only the app knows the codec %q", d.meta.Codec)
 }
 
-// Key returns the key of an entry; ok is false if it is not known.
+// Key returns the key of an entry, or false if it is not known.
 func (d *Decoder) Key(e redisconn.Entry) (string, bool) {
 	if key, ok := e.Values[store.KeyField].(string); ok {
 		return key, true

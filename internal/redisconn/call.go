@@ -13,7 +13,7 @@ type Call struct {
 	queue  func(redis.Pipeliner) *redis.Cmd
 	whole  func(redis.Pipeliner) *redis.Cmd // with the script's text
 	Reply  *redis.Cmd
-	last   bool       // it is about the calls before it, and repeated with any of them
+	last   bool       // it depends on the calls before it, and is repeated with any of them
 	before *redis.Cmd // its reply to the first try, where it was repeated
 }
 
@@ -32,8 +32,8 @@ func PlainCall(ctx context.Context, args ...any) *Call {
 }
 
 // Pipeline runs the calls in one round trip, and those whose script the server did not
-// know in a second one, with its text. EVAL needs no right beside those of the script,
-// as SCRIPT LOAD would. Each call's reply holds its own error.
+// know in a second one, with the script's text. EVAL needs no right beside those of the
+// script, as SCRIPT LOAD would. Each call's reply holds its own error.
 func Pipeline(ctx context.Context, rdb *redis.Client, calls []*Call) {
 	again := roundTrip(ctx, rdb, calls)
 	for _, c := range again {
@@ -45,8 +45,8 @@ func Pipeline(ctx context.Context, rdb *redis.Client, calls []*Call) {
 	roundTrip(ctx, rdb, again)
 }
 
-// PipelineInTurns is Pipeline with at most so many calls in a round trip: the server runs all that
-// it reads at once before it serves another client.
+// PipelineInTurns is Pipeline with a bound on the calls in a round trip: the server runs
+// everything that it reads at once before it serves another client.
 func PipelineInTurns(ctx context.Context, rdb *redis.Client, calls []*Call, most int) {
 	for some := range slices.Chunk(calls, most) {
 		Pipeline(ctx, rdb, some)

@@ -15,18 +15,18 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// CanUnblock reports whether the server ends a blocked read on our word. It is
-// true until the server was seen to refuse it.
+// CanUnblock reports whether the server permits CLIENT UNBLOCK. It is true until the
+// server has refused the command.
 func (c *Conn) CanUnblock() bool { return !c.cannotUnblock.Load() }
 
-// CanKill reports whether the server ends a connection on our word. It is true
-// until the server was seen to refuse it.
+// CanKill reports whether the server permits CLIENT KILL. It is true until the server has
+// refused the command.
 func (c *Conn) CanKill() bool { return !c.cannotKill.Load() }
 
-// Check looks once whether the server can do what whoever uses it needs: it is
-// reachable, lets us in, is Redis 7.0 or newer, and has scripts. It also finds out
-// whether CLIENT UNBLOCK and CLIENT KILL may be used. What a worker needs beyond that
-// CheckRights looks at.
+// Check checks once what every user of the server needs: the server is reachable, accepts
+// the login, is Redis 7.0 or newer, and has scripts. It also determines whether CLIENT
+// UNBLOCK and CLIENT KILL are permitted. The further needs of a worker are checked by
+// CheckRights.
 func (c *Conn) Check(ctx context.Context) error {
 	err := c.check(ctx)
 	if err == nil {
@@ -38,7 +38,7 @@ func (c *Conn) Check(ctx context.Context) error {
 	return fmt.Errorf("redis at %s: %w", c.addr, err)
 }
 
-// A CrowdedError says that the server runs, and takes no more connections.
+// A CrowdedError is returned if the server runs, and accepts no more connections.
 type CrowdedError struct {
 	Said string // by the server
 	Err  error  // what became of the connection
@@ -52,11 +52,12 @@ func (e *CrowdedError) Error() string {
 // Unwrap returns Err.
 func (e *CrowdedError) Unwrap() error { return e.Err }
 
-// full is what a server says that takes no more connections; of one in a cluster more follows.
+// full begins the reply of a server that accepts no more connections; a node of a cluster
+// adds more.
 const full = "ERR max number of clients"
 
-// turnedAway is what a server says that takes no more connections, "" if that is not why
-// one broke. In a cluster any node may be the one.
+// turnedAway returns the reply of a server that accepts no more connections, "" if that
+// is not why a connection broke. In a cluster it may be any node.
 func (c *Conn) turnedAway(ctx context.Context, err error) string {
 	if ReplyHas(err, full) {
 		return err.Error()
@@ -78,9 +79,10 @@ func (c *Conn) turnedAway(ctx context.Context, err error) string {
 	return ""
 }
 
-// greeting is what a server says to a new connection: one that takes no more says so at once,
-// and closes it, and who writes first may only see that. Where there are several servers it
-// is told which.
+// greeting returns a server's first bytes on a new connection. A server that accepts no
+// more connections sends its reason at once and closes the connection; a client that
+// writes first may see only the close. If there are several servers, the result names the
+// server.
 func (c *Conn) greeting(ctx context.Context, addr string) string {
 	conn, err := c.dialer()(ctx, cmp.Or(c.base.Network, "tcp"), addr)
 	if err != nil {
@@ -134,8 +136,8 @@ func (c *Conn) reachError(err error) error {
 	return err
 }
 
-// checkVersion refuses a server that says it is too old. The embedded one, which has
-// no version, passes.
+// checkVersion refuses a server whose version is too old. The embedded one, which has no
+// version, passes.
 func (c *Conn) checkVersion(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -154,7 +156,7 @@ func (c *Conn) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// nameOf names a node behind the name of the whole.
+// nameOf returns the name of the whole followed by the node.
 func (c *Conn) nameOf(n Node) string {
 	if c.cluster == nil {
 		return "it"
@@ -162,13 +164,14 @@ func (c *Conn) nameOf(n Node) string {
 	return "node " + n.Addr
 }
 
-// A Version is the name and the number that a server gives itself.
+// A Version is the name and the version number that a server reports.
 type Version struct {
 	Name   string // "Redis" or "Valkey"
 	Number string // "" if the server does not tell
 }
 
-// String is the name and the number, such as "Valkey 8.1.1", or "" if the number is unknown.
+// String returns the name and the number, such as "Valkey 8.1.1", or "" if the number is
+// unknown.
 func (v Version) String() string {
 	if v.Number == "" {
 		return ""
@@ -192,8 +195,8 @@ func ParseVersion(info string) Version {
 	return v
 }
 
-// Version is what the server says it is, without a number if it does not tell. Where INFO is
-// not permitted HELLO tells, which every user may send.
+// Version returns the version that the server reports, without a number if it reports
+// none. If INFO is not permitted, HELLO is used, which every user may send.
 func (n Node) Version(ctx context.Context) (Version, error) {
 	info, err := n.Redis.Info(ctx, "server").Result()
 	if err != nil && IsReply(err) {
@@ -227,7 +230,7 @@ func (n Node) helloVersion(ctx context.Context, why error) (Version, error) {
 	return v, nil
 }
 
-// User is the name that the server knows us by, as far as we know.
+// User returns the client's user name at the server, as far as it is known.
 func (c *Conn) User() string {
 	if c.base.Username != "" {
 		return c.base.Username

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// looksApart is the least time between two looks at who serves which slot.
+	// looksApart is the least time between two looks at the slots.
 	looksApart = 200 * time.Millisecond
-	// lookPatience is how long one node may take to tell.
+	// lookPatience is how long one node may take to answer.
 	lookPatience = time.Second
 )
 
@@ -28,7 +28,7 @@ const (
 // Redis Cluster wants it.
 type cluster struct {
 	seeds []string
-	home  int // slot of what belongs to no partition
+	home  int // slot of the keys that belong to no partition
 	open  func(addr string) *node
 	slots [slotCount]atomic.Pointer[node] // nil: not known
 
@@ -47,7 +47,7 @@ type cluster struct {
 type node struct {
 	addr    string
 	rdb     *redis.Client // repeats nothing
-	lasting *redis.Client // the same for what waits for replicas
+	lasting *redis.Client // the same for commands that wait for replicas
 }
 
 func (n *node) close() error { return errors.Join(n.rdb.Close(), n.lasting.Close()) }
@@ -72,7 +72,7 @@ func (k *cluster) close() error {
 	return errors.Join(errs...)
 }
 
-// node is the one with an address.
+// node returns the node with an address.
 func (k *cluster) node(addr string) *node {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,8 +87,8 @@ func (k *cluster) node(addr string) *node {
 	return n
 }
 
-// of is the node that serves a slot, as far as is known. It asks the cluster if
-// nothing is.
+// of returns the node that serves a slot, by the last look. If none is known, it asks the
+// cluster.
 func (k *cluster) of(ctx context.Context, slot int) (*node, error) {
 	if n := k.slots[slot].Load(); n != nil {
 		return n, nil
@@ -102,13 +102,13 @@ func (k *cluster) of(ctx context.Context, slot int) (*node, error) {
 	return nil, fmt.Errorf("no node of the cluster serves slot %d: %w", slot, errUnserved)
 }
 
-// known is the node that serves a key, nil if that is not known yet.
+// known returns the node that serves a key, nil if that is not known yet.
 func (k *cluster) known(key string) *node { return k.slots[Slot(key)].Load() }
 
-// errUnserved is what nothing was sent for.
+// errUnserved is the error of a command that was not sent, as no node serves its slot.
 var errUnserved = &dialError{errors.New("slot without a node")}
 
-// masters are the nodes that serve slots, by address.
+// masters returns the nodes that serve slots, by address.
 func (k *cluster) masters(ctx context.Context) ([]*node, error) {
 	if _, err := k.of(ctx, k.home); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (k *cluster) masters(ctx context.Context) ([]*node, error) {
 	return slices.Compact(out), nil
 }
 
-// serves reports whether a node serves any slot, as the cluster tells now.
+// serves reports whether a node serves any slot, by a new look.
 func (k *cluster) serves(ctx context.Context, addr string) (bool, error) {
 	if err := k.look(ctx); err != nil {
 		return false, err
@@ -141,7 +141,7 @@ func (k *cluster) serves(ctx context.Context, addr string) (bool, error) {
 	return slices.ContainsFunc(all, func(n *node) bool { return n.addr == addr }), err
 }
 
-// lookSoon has somebody look who serves what, unless that was done just now.
+// lookSoon starts a look at the slots in the background, unless there was one just now.
 func (k *cluster) lookSoon() {
 	if k.ctx.Err() != nil || !k.soon.CompareAndSwap(false, true) {
 		return
@@ -160,18 +160,18 @@ func (k *cluster) lookSoon() {
 			case <-timer.C:
 			}
 		}
-		// What it finds out in vain is found out by the next command.
+		// After a failed look the next command looks again.
 		_ = k.look(k.ctx)
 	}()
 }
 
-// moved notes that a node serves a slot, by its predecessor's word.
+// moved stores the node that serves a slot, as its predecessor reported.
 func (k *cluster) moved(slot int, to *node) {
 	k.slots[slot].Store(to)
 	k.lookSoon()
 }
 
-// look asks the cluster who serves which slot, unless somebody did just now.
+// look asks the cluster which node serves which slot, unless there was a look just now.
 func (k *cluster) look(ctx context.Context) error {
 	k.looking.Lock()
 	defer k.looking.Unlock()
@@ -197,8 +197,8 @@ func (k *cluster) look(ctx context.Context) error {
 	return &dialError{fmt.Errorf("no cluster node returned its slots: %w", errors.Join(errs...))}
 }
 
-// askable are the nodes that may know, in the order in which to ask: those that
-// serve something first.
+// askable returns the nodes that may know, in the order in which to ask: those that serve
+// slots first.
 func (k *cluster) askable() []string {
 	serving := map[string]bool{}
 	for i := range k.slots {
@@ -241,8 +241,8 @@ func (k *cluster) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, er
 	return found, err
 }
 
-// learn takes over what a node tells. A slot that it does not mention stays with
-// whom it was: a command to that one tells more.
+// learn applies the reply of a node. A slot that the reply does not mention stays with
+// its node: a command to that node finds out more.
 func (k *cluster) learn(from string, found []redis.ClusterSlot) {
 	for _, f := range found {
 		if len(f.Nodes) == 0 {
@@ -255,8 +255,8 @@ func (k *cluster) learn(from string, found []redis.ClusterSlot) {
 	}
 }
 
-// addrOf is the address of a node that another one told of. Without a host it is
-// that of who tells.
+// addrOf returns the address of a node that another node reported. Without a host it is
+// the host of the reporting node.
 func (k *cluster) addrOf(addr, from string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host != "" && host != "?" {

@@ -18,26 +18,26 @@ const (
 	redirections   = 5 // of one command
 	triesOrdinary  = 4 // of one that may be repeated, when connections break
 	firstAgain     = 10 * time.Millisecond
-	movingPatience = time.Second // with a slot that moves, or that nobody serves
+	movingPatience = time.Second // with a slot that moves, or that no node serves
 )
 
 // A clusterHook is the hook by which a client sends each command to the node of a cluster
 // that serves its key, instead of to a server of its own. A pipeline is split by node,
-// and its parts are sent at the same time; WAIT, which has no key, goes along with
-// each part and answers the least of them. What has no key otherwise goes to the node
-// of the app's own keys.
+// and its parts are sent at the same time; WAIT, which has no key, goes along with each
+// part and answers the least of them. Other commands without a key go to the node of the
+// app's own keys.
 //
-// A redirection, MOVED or ASK, says that nothing was executed, and is followed.
-// TRYAGAIN, as long as only some of a script's keys have moved, and CLUSTERDOWN say the
-// same, and are waited out for a second. A command whose reply was lost is repeated
-// only by a client that may: it asks first who serves the slot now.
+// A redirection, MOVED or ASK, means that nothing was executed, and is followed.
+// TRYAGAIN, while only some of a script's keys have moved, and CLUSTERDOWN mean the same,
+// and are retried for a second. A command whose reply was lost is repeated only by a
+// client that may repeat it, after a new look at the slots.
 type clusterHook struct {
 	k       *cluster
 	repeat  bool
 	lasting bool // it waits for replicas
 }
 
-// DialHook is of no use: nothing is dialled.
+// DialHook returns next: nothing is dialled.
 func (r clusterHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook sends one command.
@@ -110,7 +110,7 @@ func (r clusterHook) run(ctx context.Context, cmds []redis.Cmder) {
 	}
 }
 
-// giveUp says of commands that were sent to and fro that none was executed.
+// giveUp sets the error of commands that were redirected too often: none was executed.
 func giveUp(items []item) {
 	for _, it := range items {
 		if _, addr, _ := redirection(it.cmd.Err()); addr != "" {
@@ -140,8 +140,9 @@ func copies(ctx context.Context, waits []redis.Cmder) []redis.Cmder {
 	return out
 }
 
-// settled reports whether the node has executed or refused anything of the leg for good:
-// what it says of its replicas is of no interest where everything goes elsewhere.
+// settled reports whether the node has finally executed or refused any command of the
+// batch. If all commands go elsewhere, the node's answer about its replicas does not
+// matter.
 func (l *nodeBatch) settled() bool {
 	return len(l.cmds) == 0 || slices.ContainsFunc(l.cmds, func(cmd redis.Cmder) bool {
 		_, addr, _ := redirection(cmd.Err())
@@ -149,7 +150,8 @@ func (l *nodeBatch) settled() bool {
 	})
 }
 
-// takeLeast notes what one node answered to a WAIT; least is nil before the first.
+// takeLeast stores a node's answer to a WAIT if it is the least; least is nil before the
+// first.
 func takeLeast(wait, answer redis.Cmder, least **int64) {
 	n, err := answer.(*redis.Cmd).Int64()
 	if err != nil {
@@ -187,7 +189,7 @@ func (r clusterHook) batches(ctx context.Context, items []item) (legs []*nodeBat
 	return legs
 }
 
-// toAppNode is the way of what has no key.
+// toAppNode sends commands without a key.
 func (r clusterHook) toAppNode(ctx context.Context, waits []redis.Cmder) []*nodeBatch {
 	n, err := r.k.of(ctx, r.k.home)
 	if err != nil {
@@ -199,7 +201,7 @@ func (r clusterHook) toAppNode(ctx context.Context, waits []redis.Cmder) []*node
 	return []*nodeBatch{{n: n}}
 }
 
-// slot is that of a command.
+// slot returns the slot of a command.
 func (r clusterHook) slot(cmd redis.Cmder) int {
 	if key, ok := keyOf(cmd.Args()); ok {
 		return Slot(key)
@@ -220,7 +222,7 @@ func (r clusterHook) send(ctx context.Context, legs []*nodeBatch) {
 	wg.Wait()
 }
 
-// of is the client of a node that the route uses.
+// of returns the client of a node that the hook uses.
 func (r clusterHook) of(n *node) *redis.Client {
 	if r.lasting {
 		return n.lasting
@@ -230,7 +232,7 @@ func (r clusterHook) of(n *node) *redis.Client {
 
 func (l *nodeBatch) send(ctx context.Context, rdb *redis.Client) {
 	for _, cmd := range l.cmds {
-		cmd.SetErr(nil) // of a round before: go-redis keeps the first error that a command has
+		cmd.SetErr(nil) // of a previous round: go-redis keeps the first error of a command
 	}
 	if len(l.cmds) == 1 && len(l.waits) == 0 && !l.asking {
 		_ = rdb.Process(ctx, l.cmds[0]) // it carries its error
@@ -249,7 +251,7 @@ func (l *nodeBatch) send(ctx context.Context, rdb *redis.Client) {
 	pipe.Exec(ctx) // every command carries its error
 }
 
-// retryable returns the commands that are to be sent again, and where to.
+// retryable returns the commands to send again, with their nodes.
 func (r clusterHook) retryable(ctx context.Context, items []item, again *attempts) []item {
 	rest, broken := items[:0], []item(nil)
 	for _, it := range items {
@@ -283,8 +285,9 @@ func (r clusterHook) retryable(ctx context.Context, items []item, again *attempt
 	return append(rest, r.afterBreak(ctx, broken, again)...)
 }
 
-// afterBreak looks who serves what, and returns those commands that go again though
-// their connection broke. What was sent before goes again only where it may.
+// afterBreak looks at the slots again, and returns the commands to send again after their
+// connection broke. A command that may have been executed is sent again only by a client
+// that may repeat it.
 func (r clusterHook) afterBreak(ctx context.Context, broken []item, again *attempts) []item {
 	if len(broken) == 0 {
 		return nil
@@ -298,7 +301,7 @@ func (r clusterHook) afterBreak(ctx context.Context, broken []item, again *attem
 	}
 	return slices.DeleteFunc(broken, func(it item) bool {
 		n := r.k.slots[r.slot(it.cmd)].Load()
-		return n == nil || n == it.n // nobody else has it
+		return n == nil || n == it.n // no other node serves the slot
 	})
 }
 
@@ -312,7 +315,7 @@ type attempts struct {
 	wait       bool
 }
 
-// pause waits as long as the next round should, and reports whether there is to be one.
+// pause waits before the next round, and reports whether there is one.
 func (a *attempts) pause(ctx context.Context) bool {
 	redirected, wait := a.redirected, a.wait
 	a.redirected, a.wait = false, false
@@ -335,7 +338,7 @@ func (a *attempts) pause(ctx context.Context) bool {
 	}
 }
 
-// redirection reads "MOVED 3999 10.0.0.1:6381" and "ASK 3999 ::1:6381".
+// redirection parses "MOVED 3999 10.0.0.1:6381" and "ASK 3999 ::1:6381".
 func redirection(err error) (slot int, addr string, asking bool) {
 	if !IsReply(err) {
 		return 0, "", false
@@ -353,8 +356,8 @@ func redirection(err error) (slot int, addr string, asking bool) {
 	return slot, net.JoinHostPort(host, words[2][colon+1:]), words[0] == "ASK"
 }
 
-// transaction runs commands of one slot all or none. It goes again where the node was
-// the wrong one, or is going to be: then none was executed.
+// transaction runs all commands of one slot or none. It is repeated if the node did not
+// serve the slot, or is losing it: then none was executed.
 func (r clusterHook) transaction(ctx context.Context, cmds []redis.Cmder) error {
 	again := attempts{began: time.Now()}
 	for {

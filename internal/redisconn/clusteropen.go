@@ -16,7 +16,7 @@ import (
 
 const clusterScheme = "+cluster"
 
-// IsCluster reports whether o is of a Redis Cluster.
+// IsCluster reports whether o names a Redis Cluster.
 func IsCluster(o Options) bool {
 	if o.Redis != nil {
 		_, ok := o.Redis.(*redis.ClusterClient)
@@ -26,7 +26,7 @@ func IsCluster(o Options) bool {
 	return strings.HasSuffix(scheme, clusterScheme)
 }
 
-// clusterOptions are those of a cluster, nil if o is not of one.
+// clusterOptions returns the options of a cluster, nil if o does not name one.
 func clusterOptions(o Options) (*redis.ClusterOptions, error) {
 	if !IsCluster(o) {
 		return nil, nil
@@ -93,12 +93,12 @@ func parseClusterURL(raw string) (*redis.ClusterOptions, error) {
 	return opt, nil
 }
 
-// cutSkipVerify takes the option skip_verify out, which go-redis knows in all URLs but
-// those of clusters.
+// cutSkipVerify removes the option skip_verify, which go-redis supports in all URLs
+// except those of clusters.
 func cutSkipVerify(query string) (rest string, unchecked bool) {
 	options, err := url.ParseQuery(query)
 	if err != nil || !options.Has("skip_verify") {
-		return query, false // what cannot be read is for whoever reads the rest
+		return query, false // the parser of the rest reports the error
 	}
 	unchecked, _ = strconv.ParseBool(options.Get("skip_verify")) // else as without it, as go-redis has it
 	options.Del("skip_verify")
@@ -118,7 +118,7 @@ func hostPort(addr string) (string, error) {
 	return addr, nil
 }
 
-// nodeOptions are what the nodes of a cluster have in common.
+// nodeOptions returns the common options of the nodes of a cluster.
 func nodeOptions(o *redis.ClusterOptions) *redis.Options {
 	return &redis.Options{
 		Addr: strings.Join(o.Addrs, ","), ClientName: o.ClientName, Dialer: o.Dialer, OnConnect: o.OnConnect, Protocol: o.Protocol,
@@ -170,8 +170,8 @@ func (c *Conn) Nodes(ctx context.Context) ([]Node, error) {
 	return out, nil
 }
 
-// NodeOf is the address of the node of a cluster that has a key, as far as is
-// known without asking; else "".
+// NodeOf returns the address of the cluster node that has a key, "" if it is not known
+// without I/O.
 func (c *Conn) NodeOf(key string) string {
 	if c.cluster == nil {
 		return ""
@@ -182,5 +182,5 @@ func (c *Conn) NodeOf(key string) string {
 	return ""
 }
 
-// Clustered reports whether the client is of a Redis Cluster.
+// Clustered reports whether the client is connected to a Redis Cluster.
 func (c *Conn) Clustered() bool { return c.cluster != nil }

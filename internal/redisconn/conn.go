@@ -17,7 +17,7 @@ import (
 // Patience is the longest wait for a dial, a write, or a reply.
 const Patience = 5 * time.Second
 
-// Options say which server a Conn talks to.
+// Options select the server of a Conn.
 type Options struct {
 	Redis redis.UniversalClient // only its Options are used; it is never closed
 	URL   string                // used when Redis is nil; see parseClusterURL and parseSentinelURL
@@ -31,22 +31,22 @@ type Options struct {
 }
 
 // A Conn has the connections to one server, to the master that sentinels watch, or to the
-// nodes of a cluster. A command is sent by the client that may do with it what is needed:
-// repeat it, never repeat it, send it with others, or wait for replicas. All of it may be
-// used concurrently.
+// nodes of a cluster. Its clients differ in how they send a command: they may repeat it,
+// never repeat it, send it with others, or wait for replicas. All of them are safe for
+// concurrent use.
 type Conn struct {
 	opened            Options
 	keys              keys.Keys
 	base              redis.Options
 	addr              string
 	Retrying          *redis.Client  // repeats a command whose reply was lost: for reads
-	NoRetry           *redis.Client  // never does
+	NoRetry           *redis.Client  // never repeats a command
 	Batched           *Pipelined     // NoRetry for scripts that several goroutines call at once
-	Replicated        *redis.Client  // for what waits for replicas: NoRetry, where nothing does
+	Replicated        *redis.Client  // for writes that wait for replicas; without Durability NoRetry
 	BatchedReplicated *Pipelined     // Replicated for scripts that several goroutines call at once
 	cluster           *cluster       // nil: one server
-	tracker           *masterTracker // nil: the server has one address for ever
-	sentinels         *sentinels     // that are asked by us, nil for none
+	tracker           *masterTracker // nil: the server's address never changes
+	sentinels         *sentinels     // that this client asks, nil for none
 	durability        Durability
 	scripts           loadedScripts // of Replicated
 
@@ -89,7 +89,7 @@ func Open(o Options) (*Conn, error) {
 	return c, nil
 }
 
-// hooked returns a client that names wrong types, with a hook of its own behind that.
+// hooked returns a client that names wrong types, with a further hook inside.
 func (c *Conn) hooked(o *redis.Options, own redis.Hook) *redis.Client {
 	rdb := redis.NewClient(o)
 	rdb.AddHook(naming{c})
@@ -118,7 +118,8 @@ func (c *Conn) Close() error {
 // Redis returns a client for reads that may be repeated.
 func (c *Conn) Redis() redis.UniversalClient { return c.Retrying }
 
-// Opened returns what the client was opened with: another one for the same server.
+// Opened returns the options that the client was opened with, for another client of the
+// same server.
 func (c *Conn) Opened() Options { return c.opened }
 
 // Keys names the app's keys.
@@ -148,9 +149,9 @@ func serverOptions(o Options) (*redis.Options, error) {
 	return nil, fmt.Errorf("redis client of type %T is not supported: use *redis.Client", o.Redis)
 }
 
-// options returns those of a client of our own. Every field that a client's
-// Options() gives back already interpreted is set, for it would be interpreted
-// a second time: 0 retries would become 3.
+// options returns the options for a further client. It sets every field that a client's
+// Options() returns interpreted, as it would be interpreted a second time: 0 retries
+// would become 3.
 func (c *Conn) options(retries int) *redis.Options {
 	o := c.base
 	o.MaxRetries = retries
@@ -176,7 +177,8 @@ func (c *Conn) options(retries int) *redis.Options {
 	return &o
 }
 
-// muteDialErrors makes of a dial that fails a connection that does; see stillborn.
+// muteDialErrors turns a failed dial into a connection whose first write fails; see
+// failedConn.
 func muteDialErrors(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -210,7 +212,7 @@ func bounded(d time.Duration) time.Duration {
 	return d
 }
 
-// A dialError is one of a connection that never was, so that nothing was sent.
+// A dialError is the error of a connection that was never made, so that nothing was sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }

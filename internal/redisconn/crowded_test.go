@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// turnAway has a server take no more connections until the test ends.
+// turnAway makes a server accept no more connections until the test ends.
 func turnAway(t *testing.T, s *redistest.Server) {
 	t.Helper()
 	conn := s.Client(t).Conn()
@@ -27,7 +27,7 @@ func turnAway(t *testing.T, s *redistest.Server) {
 	})
 }
 
-// A server that takes no more connections is told apart from one that is not there.
+// A server that accepts no more connections is distinguished from one that is not there.
 func TestAServerThatTakesNoMoreConnections(t *testing.T) {
 	srv := redistest.Start(t)
 	turnAway(t, srv)
@@ -36,7 +36,7 @@ func TestAServerThatTakesNoMoreConnections(t *testing.T) {
 	}
 }
 
-// told checks that a client is told so, and of which server.
+// told checks that a client's error says so and names the server.
 func told(t *testing.T, o Options, which string) {
 	t.Helper()
 	c, err := Open(o)

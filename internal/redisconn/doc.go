@@ -1,5 +1,6 @@
-// Package redisconn is how this framework talks to Redis: to one server, behind Sentinel, or
-// to a Redis Cluster. It knows neither streams of records nor processors.
+// Package redisconn has the framework's connections to Redis: to one server, to a master
+// behind Sentinel, or to a Redis Cluster. It knows neither streams of records nor
+// processors.
 //
 // Whether a command may be repeated decides which client runs it:
 //
@@ -10,7 +11,6 @@
 //   - XREADGROUP runs on a Reader, one connection of its own, whose ID is known,
 //     so that a read whose reply was lost can be ended for certain.
 //
-// A RESP error means that nothing was executed. Everything else that goes wrong
-// once a request was on its way is an unknown outcome: it may have been executed,
-// or may still be.
+// A RESP error means that nothing was executed. Any other error after the request was
+// sent is an unknown outcome: the request may have been executed, or may still be.
 package redisconn

@@ -12,23 +12,23 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// Durability is how many replicas are to have confirmed a write before it counts as
-// done, and how long that may take. Without replicas nothing is waited for.
+// Durability is how many replicas must confirm a write before it counts as done, and how
+// long that may take. With no replicas writes do not wait.
 type Durability struct {
 	MinReplicas int
 	Timeout     time.Duration
 }
 
-// ErrNotReplicated says that a write was executed, and was not confirmed by as many
-// replicas as it should be: a failover may lose it.
+// ErrNotReplicated is returned if a write was executed, but not confirmed by enough
+// replicas: a failover may lose it.
 var ErrNotReplicated = errors.New("not replicated")
 
-// Durability is what was asked for.
+// Durability returns the configured durability.
 func (c *Conn) Durability() Durability { return c.durability }
 
-// ensureReplicas makes what durable pipelines need, or has them run as all others do.
-// While one waits for replicas its connection does nothing else: so they have others
-// than leases and acks.
+// ensureReplicas makes the clients of durable pipelines, or uses the ordinary ones. A
+// connection that waits for replicas does nothing else, so durable pipelines have
+// connections apart from those of leases and acks.
 func (c *Conn) ensureReplicas(d Durability) {
 	c.durability, c.Replicated = d, c.NoRetry
 	if d.MinReplicas == 0 {
@@ -43,13 +43,13 @@ func (c *Conn) ensureReplicas(d Durability) {
 	c.BatchedReplicated = newPipelined(c.Replicated, c.cluster, takeoversTogether, c.Durably)
 }
 
-// lastingOptions are those of connections that wait for replicas.
+// lastingOptions returns the options of connections that wait for replicas.
 func (c *Conn) lastingOptions() *redis.Options {
 	o := c.options(-1)
 	o.ReadTimeout += c.opened.Durability.Timeout
 	connected := o.OnConnect
 	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
-		c.scripts.forget() // it may be another server, or have restarted
+		c.scripts.forget() // the server may be another one, or have restarted
 		if connected == nil {
 			return nil
 		}
@@ -58,12 +58,12 @@ func (c *Conn) lastingOptions() *redis.Options {
 	return o
 }
 
-// Durably runs calls as Pipeline does, and has the server wait for the replicas, on
-// the same connection and in the same round trip. From Redis 7.2 on WAIT asks for the last
-// write of its connection, and is content at once where there was none. So each script that
-// answers from what is stored, such as the record of a duplicate, writes something too: the
+// Durably runs calls as Pipeline does, and makes the server wait for the replicas, on the
+// same connection and in the same round trip. From Redis 7.2 on, WAIT waits for the last
+// write of its connection, and returns at once if there was none. So each script that
+// answers from stored data, such as the record of a duplicate, also writes something: the
 // replication stream has one order, and a replica that confirms the later write has the
-// earlier one. The error is ErrNotReplicated, of those calls that were executed.
+// earlier one. The error, ErrNotReplicated, is that of the calls that were executed.
 func (c *Conn) Durably(ctx context.Context, calls []*Call) error {
 	if c.durability.MinReplicas == 0 {
 		Pipeline(ctx, c.NoRetry, calls)
@@ -93,10 +93,10 @@ func (c *Conn) Durably(ctx context.Context, calls []*Call) error {
 	return nil
 }
 
-// loadedScripts are those that a server ran. With one that it does not know a durable
-// pipeline would first wait for the replicas, and only then send the text: so that goes
-// along with the first call. Another node of a cluster may not know it all the same;
-// pipeline copes with that.
+// loadedScripts are the scripts that a server has run. With a script that the server does
+// not know, a durable pipeline would first wait for the replicas, and only then send the
+// script's text. So the text is sent with the first call. Another node of a cluster may
+// still not know the script; pipeline handles that.
 type loadedScripts struct {
 	mu    sync.Mutex
 	known map[*redis.Script]bool
@@ -108,7 +108,7 @@ func (l *loadedScripts) forget() {
 	l.known = nil
 }
 
-// spell has the calls of scripts that are not known bring their text.
+// spell makes the calls of unknown scripts send the text.
 func (l *loadedScripts) spell(calls []*Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *loadedScripts) spell(calls []*Call) {
 	}
 }
 
-// learn notes which scripts were run.
+// learn stores which scripts were run.
 func (l *loadedScripts) learn(calls []*Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

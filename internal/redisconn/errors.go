@@ -13,14 +13,14 @@ import (
 )
 
 var (
-	// ErrWrongType says that a key of the framework holds another Redis type.
+	// ErrWrongType is returned if a key of the framework holds another Redis type.
 	ErrWrongType = errors.New("key holds a wrong Redis type")
-	// ErrNoGroup says that a read named a partition without the group, without
-	// the key, or with a key of another type. Nothing was consumed.
+	// ErrNoGroup is returned if a read named a partition without the group, without the
+	// key, or with a key of another type. Nothing was consumed.
 	ErrNoGroup = errors.New("consumer group is gone")
-	// ErrUnknownOutcome says that a request was sent and its reply lost.
+	// ErrUnknownOutcome is returned if a request was sent and its reply was lost.
 	ErrUnknownOutcome = errors.New("unknown outcome")
-	// ErrCannotKill says that the server does not let us end a connection.
+	// ErrCannotKill is returned if the server does not permit ending a connection.
 	ErrCannotKill = errors.New("CLIENT KILL is not permitted")
 )
 
@@ -31,7 +31,7 @@ func IsReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// Denied reports whether err says that the server does not permit a command, or the use
+// Denied reports whether err means that the server does not permit a command, or the use
 // of a key, to its user.
 func Denied(err error) bool { return ReplyHas(err, "NOPERM", "The user executing the script") }
 
@@ -49,8 +49,8 @@ func ReplyHas(err error, codes ...string) bool {
 	return false
 }
 
-// Unavailable reports whether err says that the server is out of reach or not
-// ready, so that the same may work in a while.
+// Unavailable reports whether err means that the server is out of reach or not ready, so
+// that a later try may succeed.
 func Unavailable(err error) bool {
 	var ne net.Error
 	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -61,8 +61,8 @@ func Unavailable(err error) bool {
 // WithSentinel wraps err so that errors.Is finds the sentinel too.
 func WithSentinel(sentinel, err error) error { return fmt.Errorf("%w: %w", sentinel, err) }
 
-// detach cuts err's chain, so that a reply to our own lookup, or its timeout, is not taken for
-// one of the caller's command.
+// detach cuts err's chain, so that a reply to an internal lookup, or its timeout, is not
+// taken for one to the caller's command.
 func detach(err error) error {
 	if IsReply(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return errors.New(err.Error())
@@ -70,8 +70,8 @@ func detach(err error) error {
 	return err
 }
 
-// Classify gives an error of a command its sentinel: what is neither a reply nor known to be
-// unsent is ErrUnknownOutcome.
+// Classify adds the sentinel to an error of a command: an error that is neither a reply
+// nor of an unsent command is ErrUnknownOutcome.
 func Classify(err error) error {
 	switch {
 	case err == nil:

@@ -12,20 +12,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// failoverClient is what go-redis has for an address in the options of its clients
-// that ask sentinels, in their Dialer.
+// failoverClient is the address in the options of go-redis' clients whose Dialer asks
+// sentinels.
 const failoverClient = "FailoverClient"
 
 // dialEvery is how often such a Dialer is asked where the master is, by dialing.
 const dialEvery = 2 * time.Second
 
-// masterTracker are the servers that were the master one after the other, by the word of
-// sentinels. Connections to all but the present one are closed: an old master that
-// was only slow, or cut off from the sentinels and not from us, would go on to take
-// what is lost when it becomes a replica, and a pool keeps connections to it for as
-// long as they work. So the sentinels are also asked from time to time.
+// masterTracker follows the master that the sentinels name, and closes connections to all
+// other servers. An old master that was only slow, or cut off only from the sentinels,
+// would go on to accept writes that are lost when it becomes a replica, and a pool keeps
+// its connections for as long as they work. So the sentinels are also asked from time to
+// time.
 //
-// A failover is noticed by whoever dials first or by the next such question.
+// The next dial, or the next such question, detects a failover.
 type masterTracker struct {
 	find  func(ctx context.Context, network string) (net.Conn, string, error)
 	where func(context.Context) (string, error)
@@ -41,8 +41,8 @@ type masterTracker struct {
 	watching sync.WaitGroup
 }
 
-// newMasterTracker returns the masters of a client with these options, nil where its server
-// has one address for ever.
+// newMasterTracker returns the tracker of a client with these options, nil if the
+// server's address never changes.
 func newMasterTracker(base *redis.Options, s *sentinels) *masterTracker {
 	m := &masterTracker{conns: map[*masterConn]struct{}{}, every: sentinelEvery}
 	switch {
@@ -96,7 +96,7 @@ func (m *masterTracker) open(ctx context.Context, network, _ string) (net.Conn, 
 	return opaqueConn{c}, nil
 }
 
-// moved notes where the master is, and closes connections to all other servers.
+// moved stores the address of the master, and closes connections to all other servers.
 func (m *masterTracker) moved(addr string) {
 	m.mu.Lock()
 	var old []*masterConn
@@ -114,14 +114,14 @@ func (m *masterTracker) moved(addr string) {
 	}
 }
 
-// address is where the master was seen last, "" if nowhere.
+// address returns the last known address of the master, "" if there is none.
 func (m *masterTracker) address() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at
 }
 
-// watch has the sentinels asked from now on, until close.
+// watch starts asking the sentinels, until close.
 func (m *masterTracker) watch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +148,7 @@ func (m *masterTracker) watch() {
 	})
 }
 
-// close ends the questions. Connections are closed by those who use them.
+// close stops asking. Connections are closed by their users.
 func (m *masterTracker) close() error {
 	m.mu.Lock()
 	again := m.closed
@@ -164,9 +164,9 @@ func (m *masterTracker) close() error {
 	return m.done()
 }
 
-// verifyRole is the last step of a handshake: sentinels may be wrong for a while about
-// who is the master, and then the server itself knows better. One that does not let
-// us ask is believed to be it; it refuses writes, if not.
+// verifyRole is the last step of a handshake. Sentinels may name the wrong master for a
+// while; the server itself knows its role. A server that does not permit the question
+// counts as the master; if it is not, it refuses writes.
 func (m *masterTracker) verifyRole(before func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, cn *redis.Conn) error {
 		if before != nil {
@@ -188,8 +188,8 @@ func (m *masterTracker) verifyRole(before func(context.Context, *redis.Conn) err
 
 var errNotMaster = errors.New("sentinels name a replica as the master: a failover is not over yet")
 
-// A masterConn is a connection to a server that was the master when it was made. What
-// is around it lets go-redis see whether an idle one was closed.
+// A masterConn is a connection to a server that was the master when it was made. The
+// types that embed it let go-redis see whether an idle connection was closed.
 type masterConn struct {
 	net.Conn
 	m    *masterTracker
@@ -212,14 +212,14 @@ func (c *masterConn) Close() error {
 	return c.Conn.Close()
 }
 
-// A plainConn is one without TLS: the system tells what became of it.
+// A plainConn is a connection without TLS: go-redis can check it through the system.
 type plainConn struct {
 	*masterConn
 	syscall.Conn
 }
 
-// An opaqueConn is one with TLS: what the system has of it is not for go-redis. That
-// we closed it is.
+// An opaqueConn is a connection with TLS: go-redis must not read from its file
+// descriptor, but must see that it was closed.
 type opaqueConn struct{ *masterConn }
 
 // SyscallConn is of a connection of which nothing is to be seen, or an error if it is closed.

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/groupcommit"
 )
 
-// A PerNode has a group for each node of a cluster, so that callers that want something
-// of one node never wait for another one. Of a server of its own there is one group.
+// A PerNode has a group for each node of a cluster, so that callers of one node never
+// wait for another node. For a single server there is one group.
 type PerNode[P, A any] struct {
 	Open func() *groupcommit.Group[P, A]
 
@@ -16,7 +16,7 @@ type PerNode[P, A any] struct {
 	by map[*node]*groupcommit.Group[P, A]
 }
 
-// of is the group of a node; nil is also one that is not known yet.
+// of returns the group of a node; nil stands for a node that is not known yet, too.
 func (p *PerNode[P, A]) of(n *node) *groupcommit.Group[P, A] {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// So many scripts may share a round trip. Redis runs what one connection sends in a row,
-// and others wait: so fewer takeovers do, which look at what is pending.
+// Maximum of scripts in a round trip. Redis runs the commands of one connection in a row
+// while others wait. So fewer takeovers share a trip, as they read pending entries.
 const (
 	callsTogether     = 128
 	takeoversTogether = 12
 )
 
-// A Pipelined client has the scripts that goroutines call at the same time share
-// round trips; see groupcommit. A worker takes over and releases each of its partitions
-// in a goroutine of its own: one by one a thousand of them would wait in turn for the
-// large reads of those that are owned already.
+// A Pipelined client lets scripts that goroutines call at the same time share round
+// trips; see groupcommit. A worker takes over and releases each of its partitions in a
+// goroutine of its own: one by one a thousand of them would wait in turn for the large
+// reads of those that are owned already.
 type Pipelined struct {
 	*redis.Client // so that it is a redis.Scripter; of its methods only EvalSha is pipelined
 	cluster       *cluster
@@ -27,8 +27,9 @@ type Pipelined struct {
 	calls         PerNode[*Call, error]
 }
 
-// newPipelined returns one whose calls make makes. What that returns is an error of those
-// that were executed. In a cluster, calls for different nodes are not made together.
+// newPipelined returns a client that sends calls by make. The error of make is that of
+// the calls that were executed. In a cluster, calls for different nodes are not made
+// together.
 func newPipelined(rdb *redis.Client, k *cluster, most int, make func(context.Context, []*Call) error) *Pipelined {
 	p := &Pipelined{Client: rdb, cluster: k, most: most, make: make}
 	p.calls.Open = p.newGroup
@@ -54,7 +55,7 @@ func (p *Pipelined) newGroup() *groupcommit.Group[*Call, error] {
 	}
 }
 
-// Run runs a script, which it loads where the server does not know it.
+// Run runs a script, and loads it if the server does not know it.
 func (p *Pipelined) Run(ctx context.Context, s *redis.Script, keys []string, args ...any) *redis.Cmd {
 	return p.do(ctx, keys, ScriptCall(ctx, s, keys, args...))
 }

@@ -136,7 +136,8 @@ func (l *readConn) kill(ctx context.Context) error {
 	return nil
 }
 
-// forgotten notes that the first n reads of unknown outcome cannot be executed any more.
+// forgotten removes the first n reads of unknown outcome, which cannot be executed any
+// more.
 func (l *readConn) forgotten(n int) {
 	l.mu.Lock()
 	l.lost = l.lost[n:]
@@ -200,12 +201,11 @@ func (l *readConn) handshake(ctx context.Context, cn *redis.Conn) error {
 	return nil
 }
 
-// A connID names a connection of a server. A server that was started again, or another
-// one in its place, may have one of the same number: the address that it sees tells them
-// apart.
+// A connID names a connection of a server. A restarted server, or another one in its
+// place, may reuse the number: the client address distinguishes them.
 type connID struct {
-	number int64  // CLIENT ID, 0 when the server does not tell it
-	addr   string // "" when the server does not tell it
+	number int64  // CLIENT ID, 0 if the server does not report it
+	addr   string // "" if the server does not report it
 }
 
 // identityOf asks the server which connection this is.
@@ -223,7 +223,7 @@ func identityOf(ctx context.Context, cn *redis.Conn) (id connID, err error) {
 	return id, err
 }
 
-// kill is the filter of CLIENT KILL for it.
+// kill returns the filter of CLIENT KILL for the connection.
 func (id connID) kill() []string {
 	filter := []string{"ID", strconv.FormatInt(id.number, 10)}
 	if id.addr != "" {
@@ -232,7 +232,7 @@ func (id connID) kill() []string {
 	return filter
 }
 
-// begin notes that a command is about to be sent.
+// begin marks that a command is about to be sent.
 func (l *readConn) begin(consumes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,9 +242,8 @@ func (l *readConn) begin(consumes bool) {
 	}
 }
 
-// end notes that the command ended, and drops the connection of one that got no
-// reply. It returns whether the command went out, and whether its connection was
-// closed by Interrupt.
+// end marks the end of the command, and drops the connection if there was no reply. It
+// reports whether the command was sent, and whether Interrupt closed its connection.
 func (l *readConn) end(err error, consumes bool) (sent, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 // the server to block, and from then on for each further part of the reply.
 const readMargin = time.Second
 
-// readBuffer is what a reader takes from its connection at once: a large reply then
-// comes in fewer pieces, each of which the reader has to be woken up for.
+// readBuffer is the size of a reader's buffer: a large reply then comes in fewer pieces,
+// each of which wakes the reader.
 const readBuffer = 128 << 10
 
 // An Entry is one entry of a partition. Values is nil when its data is gone.
@@ -94,10 +94,10 @@ func (r *Reader) Close() error {
 // Nothing there is nil and no error. In a cluster partitions of several slots are
 // asked in turn until there is something; see sweep.
 //
-// The end of ctx does not end the wait: a reply that nobody awaits would leave
-// its entries pending. Use Interrupt. An error that is ErrUnknownOutcome means
-// that entries may have been delivered to nobody: Kill, then History, finds them.
-// Any other error consumed nothing, but in a cluster for the chunks beside it, which
+// The end of ctx does not end the wait: the entries of an abandoned reply would stay
+// pending. Use Interrupt. An error that is ErrUnknownOutcome means that the server may
+// have delivered entries that the caller did not get: Kill, then History, finds them. Any
+// other error consumed nothing, except, in a cluster, the chunks returned with it, which
 // are of other partitions.
 func (r *Reader) Read(ctx context.Context, group, consumer string, logs []string, count int, block time.Duration) ([]Chunk, error) {
 	out, err := r.read(ctx, readRequest{keys: logs, block: block, consumes: true, ask: func(ctx context.Context, rdb redis.Cmdable, at []int, block time.Duration) *redis.XStreamSliceCmd {
@@ -116,9 +116,9 @@ func (r *Reader) Read(ctx context.Context, group, consumer string, logs []string
 	return out, nil
 }
 
-// History reads our own pending entries of one partition behind an ID, at most
-// count. Those whose data is gone have nil Values. It consumes nothing and may
-// be repeated.
+// History reads the consumer's own pending entries of one partition after an ID, at most
+// count. Those whose data is gone have nil Values. It consumes nothing and may be
+// repeated.
 func (r *Reader) History(ctx context.Context, group, consumer, log, after string, count int) ([]Entry, error) {
 	var streams []redis.XStream
 	var pending []redis.XPendingExt
@@ -208,9 +208,9 @@ func (r *Reader) Interrupt(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Kill ends for certain every read whose outcome is unknown, so that none is
-// executed from now on. It may be repeated. ErrCannotKill says that the server
-// does not let us.
+// Kill ends for certain every read whose outcome is unknown, so that none is executed
+// from now on. It may be repeated. It returns ErrCannotKill if the server does not permit
+// it.
 //
 // A node of a cluster that cannot be reached and serves no slot any more counts as
 // settled: what it still may execute, it does to data that it throws away.

@@ -142,9 +142,10 @@ func idleReader(t *testing.T, n int) (k *idleCluster, r *Reader, logs []string) 
 	return k, r, logs
 }
 
-// What docs/operating.md says of a connection that has several partitions: they are asked
-// in turn, none of which waits for longer than 20 ms, or 1 ms for each of them, until it is
-// asked again. Nobody blocks meanwhile, and what is asked for in a second is bounded.
+// As docs/operating.md says of a connection with several partitions, the reader asks for
+// the partitions in turn. None waits for longer than 20 ms, or 1 ms for each partition,
+// until its next turn. No request blocks meanwhile, and the number of requests in a
+// second is bounded.
 func TestPartitionsThatShareAReaderAreAskedInTurn(t *testing.T) {
 	const block, minutes = 2 * time.Second, time.Minute
 	for n, most := range map[int]time.Duration{2: 20 * time.Millisecond, 20: 20 * time.Millisecond, 64: 64 * time.Millisecond, 200: 200 * time.Millisecond} {

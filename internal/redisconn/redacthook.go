@@ -87,7 +87,7 @@ func parseURL(raw string) (*redis.Options, error) {
 func masked(raw string) string {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok || !plainScheme.MatchString(scheme) {
-		// Whoever gave nothing but the password gave no scheme either.
+		// A URL that is only a password has no scheme either.
 		if at := strings.LastIndexByte(raw, '@'); at >= 0 {
 			return "***" + raw[at:]
 		}

@@ -25,7 +25,7 @@ const (
 	sentinelEvery   = time.Second            // how often they are asked where the master is
 )
 
-// sentinels know where the master of a name is.
+// sentinels find the address of a master by its name.
 type sentinels struct {
 	name    string
 	addrs   []string
@@ -113,7 +113,7 @@ func sentinelOptions(addr, user, password string, config *tls.Config) *redis.Opt
 	return o
 }
 
-// A masterSeen is what a sentinel says.
+// A masterSeen is the answer of a sentinel.
 type masterSeen struct {
 	sentinel string
 	addr     string // of the master
@@ -124,9 +124,9 @@ type masterSeen struct {
 	err      error
 }
 
-// where asks all sentinels, and follows the one that knows the newest configuration:
-// one that was cut off may still tell of an older one. It waits for the first answer,
-// and a moment for more.
+// where asks all sentinels, and uses the answer with the newest configuration: a sentinel
+// that was cut off may still report an older one. It waits for the first answer, and a
+// moment for more.
 func (s *sentinels) where(ctx context.Context) (string, error) {
 	best, found := masterSeen{}, false
 	var errs []error
@@ -157,8 +157,8 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 	return best.addr, nil
 }
 
-// ask asks all sentinels at once. The answers are as many as they are, each within
-// sentinelTimeout. Nobody has to await them all: close does.
+// ask asks all sentinels at once. There is one answer for each sentinel, within
+// sentinelTimeout. Callers need not await all of them: close does.
 func (s *sentinels) ask(ctx context.Context) <-chan masterSeen {
 	answers := make(chan masterSeen, len(s.clients))
 	ctx = context.WithoutCancel(ctx)
@@ -198,18 +198,18 @@ func (s *sentinels) sight(ctx context.Context, c *redis.Client) masterSeen {
 	}
 }
 
-// A Sentinel is what one of the sentinels says of the master.
+// A Sentinel is one sentinel's report about the master.
 type Sentinel struct {
 	Addr     string // its own
 	Master   string // address of the master
 	Replicas int    // of that, as far as it knows
 	Known    int    // sentinels that watch the master, itself among them
-	Quorum   int    // so many must find that it is gone
-	Err      error  // it does not tell
+	Quorum   int    // sentinels that must agree that the master is gone
+	Err      error  // it did not answer
 }
 
-// Sentinels asks each sentinel of the URL, and waits for all of them. None where the
-// address of the server is not theirs to tell, or a given client asks them.
+// Sentinels asks each sentinel of the URL, and waits for all of them. It returns none if
+// the URL names no sentinels, or a given client asks them.
 func (c *Conn) Sentinels(ctx context.Context) []Sentinel {
 	if c.sentinels == nil {
 		return nil
@@ -224,7 +224,7 @@ func (c *Conn) Sentinels(ctx context.Context) []Sentinel {
 	return out
 }
 
-// MasterMoves reports whether sentinels tell where the server is.
+// MasterMoves reports whether sentinels determine the server's address.
 func (c *Conn) MasterMoves() bool { return c.tracker != nil }
 
 // dial connects to the server that is the master now.

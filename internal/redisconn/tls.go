@@ -110,13 +110,13 @@ func tlsError(err error, encrypted bool) error {
 // A Link is how a client is connected, as far as its options tell.
 type Link struct {
 	TLS       bool
-	Unchecked bool // TLS, but the server may be anybody
+	Unchecked bool // TLS, but the certificate is not verified
 	Here      bool // the server is on this machine
 	Password  bool
 	Custom    bool // the client dials by itself: the rest may be otherwise
 }
 
-// Link tells how the client is connected.
+// Link returns how the client is connected.
 func (c *Conn) Link() Link {
 	o := c.base
 	return Link{

@@ -40,7 +40,7 @@ func (c *Conn) NameWrongTypes(ctx context.Context, names []string, err error) er
 			suspects, calls = append(suspects, key), append(calls, PlainCall(ctx, probe, key))
 		}
 	}
-	if len(names) > 1 { // the only one is to blame
+	if len(names) > 1 { // a single key is the cause
 		Pipeline(ctx, c.Retrying, calls)
 	}
 	var wrong []string
