@@ -63,19 +63,12 @@ type message struct {
 	seq         int64
 }
 
-// trouble is an unclean fault. Stop lasts until cont, all others are over at once. Lost may be noticed late.
-type trouble struct {
-	*Record
-	from, until int64
-	void        bool // of a failover: it came to none
-}
-
 // checker holds what all places need to know of the whole history.
 type checker struct {
 	opts   Options
 	report *Report
 
-	faults     []*trouble           // in order
+	faults     faults
 	sent       map[entry]*Record    // sent or appended
 	told       map[entry]bool       // its sender was told that it is in
 	messages   map[entry]message    // what an entry carries, by whoever said it first
@@ -102,7 +95,8 @@ func Check(records []Record, opts Options) *Report {
 	opts.Aftermath = cmp.Or(opts.Aftermath, 5*time.Second)
 	c := &checker{
 		opts: opts, report: &Report{},
-		sent: map[entry]*Record{}, told: map[entry]bool{}, messages: map[entry]message{}, heard: map[entry]int64{}, lastHeard: map[entry]int64{}, lastSeen: map[entry]int64{}, entries: map[message][]entry{},
+		faults: faults{aftermath: int64(opts.Aftermath), slack: int64(opts.Slack)},
+		sent:   map[entry]*Record{}, told: map[entry]bool{}, messages: map[entry]message{}, heard: map[entry]int64{}, lastHeard: map[entry]int64{}, lastSeen: map[entry]int64{}, entries: map[message][]entry{},
 		outcome: map[message]Kind{}, refusals: map[message]*Record{},
 		processors: map[string][]string{}, places: map[place]*ownership{}, dead: map[place]map[entryID]*Record{},
 		dropped: map[place]int{}, wipes: map[place][]*wipe{}, accepted: map[place]*accepted{}, late: map[message]*late{},
@@ -110,7 +104,10 @@ func Check(records []Record, opts Options) *Report {
 	ordered := slices.Clone(records)
 	slices.SortStableFunc(ordered, func(a, b Record) int { return cmp.Compare(a.At, b.At) })
 	for i := range ordered {
-		c.learnFault(&ordered[i])
+		if ordered[i].Kind == Fault {
+			c.report.Faults++
+			c.faults.learn(&ordered[i])
+		}
 	}
 	for i := range ordered {
 		c.learn(&ordered[i])
@@ -200,7 +197,7 @@ func (c *checker) learnEntries(r *Record) {
 		if !seen {
 			c.messages[e], c.heard[e] = m, r.At
 			c.entries[m] = append(c.entries[m], e)
-		} else if known != m && !c.split(r.At) && !c.split(c.heard[e]) { // two masters may give the same ID
+		} else if known != m && !c.faults.split(r.At) && !c.faults.split(c.heard[e]) { // two masters may give the same ID
 			c.violate(ClassRecord, fmt.Sprintf("stream %q partition %d", r.Stream, r.Partition),
 				fmt.Sprintf("entry %s carries key %q seq %d here and key %q seq %d elsewhere",
 					id, m.key, m.seq, known.key, known.seq), *r)
@@ -220,46 +217,6 @@ func (c *checker) learnOutcome(m message, r *Record) {
 			c.outcome[m] = Sent
 		}
 	}
-}
-
-// learnFault takes in what else is judged by: what was done when.
-func (c *checker) learnFault(r *Record) {
-	if r.Kind != Fault {
-		return
-	}
-	c.report.Faults++
-	for _, f := range c.faults {
-		switch {
-		case r.Fault == Cont && f.Fault == Stop && f.Worker == r.Worker:
-			f.until = min(f.until, r.At)
-		case r.Fault == Settled && (f.Fault == Failover || f.Fault == Split) && f.Text == r.Text && f.until == f.At: // not over yet
-			f.until, f.void = max(f.until, r.At), r.Failed
-		}
-	}
-	if unclean[r.Fault] {
-		f := &trouble{Record: r, from: r.At, until: r.At}
-		switch r.Fault {
-		case Stop:
-			f.until = math.MaxInt64
-		case Lost:
-			f.from -= int64(c.opts.Aftermath)
-		}
-		c.faults = append(c.faults, f)
-	}
-}
-
-// suffered reports whether an unclean fault of a worker falls into the time from..to.
-func (c *checker) suffered(worker string, from, to int64) bool {
-	return slices.ContainsFunc(c.faults, func(f *trouble) bool {
-		return f.until >= from && f.from <= to && (f.Worker == "" || f.Worker == worker)
-	})
-}
-
-// flushed reports whether a flush may have come between what was written at these times.
-func (c *checker) flushed(from, to int64) bool {
-	return slices.ContainsFunc(c.faults, func(f *trouble) bool {
-		return f.Fault == Flush && f.At >= from-int64(c.opts.Slack) && f.At <= to
-	})
 }
 
 func (c *checker) violate(class Class, where, what string, records ...Record) {
@@ -282,7 +239,7 @@ func (c *checker) losses() {
 			if o := c.places[p]; o != nil && o.completed[e.id] != nil || c.dead[p][e.id] != nil {
 				continue
 			}
-			if c.flushed(r.At, math.MaxInt64) || c.wiped(e.log(), e.id, math.MaxInt64) != nil {
+			if c.faults.flushed(r.At, math.MaxInt64) || c.wiped(e.log(), e.id, math.MaxInt64) != nil {
 				c.report.Excused++
 				continue
 			}

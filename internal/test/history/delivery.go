@@ -3,12 +3,7 @@ package history
 import (
 	"fmt"
 	"math"
-	"time"
 )
-
-// afterStop is how long after it was continued a worker may write down what it
-// had begun before it was stopped.
-const afterStop = int64(100 * time.Millisecond)
 
 // hold is a time in which nothing begins at some places.
 type hold struct {
@@ -40,21 +35,10 @@ func (c *checker) obey(r *Record) {
 	for _, h := range c.holds {
 		s := h.scope()
 		covers := s.stream == r.Stream && s.processor == r.Processor && (s.partition < 0 || s.partition == r.Partition)
-		if covers && h.At < r.At && r.At < h.until && !c.resumed(r.Worker, h.At, r.At) && !c.failedOver(h.At, r.At) {
+		if covers && h.At < r.At && r.At < h.until && !c.faults.resumed(r.Worker, h.At, r.At) && !c.faults.failedOver(h.At, r.At) {
 			c.violate(ClassHold, r.scope().String(), "an iteration began while the place was held back", *h.Record, *r)
 		}
 	}
-}
-
-// resumed reports whether the worker was stopped before one moment and continued right
-// before the other: it may have begun, and not yet have written it down.
-func (c *checker) resumed(worker string, from, to int64) bool {
-	for _, f := range c.faults {
-		if f.Fault == Stop && f.Worker == worker && f.At <= from && f.until >= to-afterStop {
-			return true
-		}
-	}
-	return false
 }
 
 // early judges whether an entry was appended before it was due.
@@ -72,11 +56,11 @@ func (o *ownership) attempt(r *Record, ids []entryID) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time, of %d", id, n, most), r)
 		}
 		last := o.attempts[id]
-		if last != nil && n < last.n && !o.c.failedOver(last.begin.At, r.At) {
+		if last != nil && n < last.n && !o.c.faults.failedOver(last.begin.At, r.At) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time after the %dth", id, n, last.n), last.begin, r)
 		}
 		// An owner that was cut off from Redis need not have counted what it began.
-		if last != nil && n == last.n && last.begin.Epoch == r.Epoch && !o.c.suffered(r.Worker, last.begin.At-int64(o.c.opts.Aftermath), r.At) {
+		if last != nil && n == last.n && last.begin.Epoch == r.Epoch && !o.c.faults.suffered(r.Worker, last.begin.At-int64(o.c.opts.Aftermath), r.At) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time twice", id, n), last.begin, r)
 		}
 		o.attempts[id] = &attempt{n, r}

@@ -10,7 +10,7 @@ func (c *checker) learnDead(r *Record) {
 	for _, s := range r.IDs {
 		id, _ := parseID(s)
 		c.report.Dead++
-		if before := c.dead[p][id]; before != nil && !c.failedOver(before.At, r.At) {
+		if before := c.dead[p][id]; before != nil && !c.faults.failedOver(before.At, r.At) {
 			c.violate(ClassRepeat, p.String(), fmt.Sprintf("%s became a dead letter twice", id), *before, *r)
 		}
 		c.dead[p][id] = r
@@ -26,7 +26,7 @@ func (c *checker) burials() {
 				continue
 			}
 			end := o.completed[id]
-			if !c.suffered(end.Worker, end.At-int64(c.opts.Aftermath), end.At+int64(c.opts.Aftermath)) {
+			if !c.faults.suffered(end.Worker, end.At-int64(c.opts.Aftermath), end.At+int64(c.opts.Aftermath)) {
 				c.violate(ClassRepeat, p.String(), fmt.Sprintf("%s was completed and is a dead letter", id), *end, *r)
 			}
 		}

@@ -46,13 +46,13 @@ func (c *checker) delays() {
 		came := slices.ContainsFunc(entries, func(e entry) bool { return !c.vanished(e) || c.handled(e) })
 		switch gone := l.cancelled; {
 		case gone != nil && gone.Failed: // either is right
-		case gone != nil && c.failedOver(gone.At, math.MaxInt64): // and here
+		case gone != nil && c.faults.failedOver(gone.At, math.MaxInt64): // and here
 		case gone != nil && len(entries) > 0:
 			c.violate(ClassEarly, where, fmt.Sprintf("key %q seq %d was cancelled, and is entry %s", m.key, m.seq, entries[0].id), *l.accepted, *gone)
 		case gone != nil || came:
 		case c.wipedBefore(l.accepted):
 			c.report.Excused++
-		case c.opts.Some && c.split(l.accepted.At):
+		case c.opts.Some && c.faults.split(l.accepted.At):
 			c.report.Vanished++
 			c.report.Lost++
 		default:
@@ -66,7 +66,7 @@ func (c *checker) delays() {
 func (c *checker) wipedBefore(r *Record) bool {
 	for _, w := range c.wipes[r.log()] {
 		soon := int64(w.last.ms) <= r.Due+c.opts.Aftermath.Milliseconds()
-		if w.to > r.At && (soon || c.suffered("", w.from-int64(c.opts.Aftermath), w.from-1)) {
+		if w.to > r.At && (soon || c.faults.suffered("", w.from-int64(c.opts.Aftermath), w.from-1)) {
 			return true
 		}
 	}

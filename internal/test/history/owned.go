@@ -17,7 +17,7 @@ func (c *checker) own(r *Record) {
 	if r.Count > 1 {
 		c.violate(ClassOwner, p.String(), fmt.Sprintf("%d owners are accepted at once", r.Count), *r)
 	}
-	if a.owned != nil && c.failedOver(a.owned.At, r.At) {
+	if a.owned != nil && c.faults.failedOver(a.owned.At, r.At) {
 		a.owned = nil // it need not have been replicated; nothing began under it, then
 	}
 	switch last := a.owned; {

@@ -86,7 +86,7 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 		o.latest = t
 	case r.Epoch < o.latest.first.Epoch && o.leftover(r, ids):
 		o.c.report.Leftovers++
-	case r.Epoch < o.latest.first.Epoch && o.c.split(r.At):
+	case r.Epoch < o.latest.first.Epoch && o.c.faults.split(r.At):
 		o.c.report.Leftovers++
 	case r.Epoch < o.latest.first.Epoch && o.woken(t, r):
 		o.c.report.Leftovers++
@@ -109,7 +109,7 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 // woken reports whether an iteration is the first thing that is heard of a term since its worker was continued, right
 // after that: it had begun when the worker was stopped, and was not written down yet.
 func (o *ownership) woken(t *term, r *Record) bool {
-	for _, f := range o.c.faults {
+	for _, f := range o.c.faults.list {
 		if f.Fault == Stop && f.Worker == r.Worker && t.last < f.until && f.At <= o.latest.first.At && f.until <= r.At && r.At <= f.until+afterStop {
 			return true
 		}
@@ -156,7 +156,7 @@ func (o *ownership) handover(old *term, r *Record) {
 
 // excuse reports whether the owner of a term suffered something, near its end, that excuses repeats until now.
 func (o *ownership) excuse(t *term, now int64) bool {
-	return o.c.suffered(t.first.Worker, t.last-int64(o.c.opts.Aftermath), now)
+	return o.c.faults.suffered(t.first.Worker, t.last-int64(o.c.opts.Aftermath), now)
 }
 
 func (o *ownership) end(r *Record, ids []entryID) {
@@ -213,7 +213,7 @@ func (o *ownership) firstCompletion(f *first) {
 	w := o.c.wiped(f.end.log(), f.id, f.end.At)
 	if l := o.lasts[lane]; w != nil && l != nil && w.last.compare(l.id) < 0 {
 		return // a leftover, see there: what is after the wipe has begun
-	} else if l != nil && f.id.compare(l.id) < 0 && !o.c.flushed(l.begin.At, f.begin.At) {
+	} else if l != nil && f.id.compare(l.id) < 0 && !o.c.faults.flushed(l.begin.At, f.begin.At) {
 		o.violate(ClassOrder, fmt.Sprintf("%s was first completed after %s", f.id, l.id), l.end, f.end)
 	}
 	o.lasts[lane] = f

@@ -16,7 +16,7 @@ func (e entry) log() place { return place{stream: e.stream, partition: e.partiti
 func (c *checker) learnWiped(r *Record) {
 	id, _ := parseID(r.IDs[0])
 	w := &wipe{id, r.At, r.At}
-	for _, f := range c.faults {
+	for _, f := range c.faults.list {
 		if f.Fault == Wipe && f.At <= r.At {
 			w.from = f.At
 		}

@@ -1,0 +1,100 @@
+package history
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// afterStop is how long after it was continued a worker may write down what it
+// had begun before it was stopped.
+const afterStop = int64(100 * time.Millisecond)
+
+// trouble is an unclean fault. Stop lasts until cont, all others are over at once. Lost may be noticed late.
+type trouble struct {
+	*Record
+	from, until int64
+	void        bool // of a failover: it came to none
+}
+
+// faults know the unclean faults of a history, and tell what falls into their time.
+type faults struct {
+	list             []*trouble // in order
+	aftermath, slack int64      // see Options
+}
+
+// learn takes in the next fault, in the order of time: a clean one may end one before it.
+func (s *faults) learn(r *Record) {
+	for _, f := range s.list {
+		switch {
+		case r.Fault == Cont && f.Fault == Stop && f.Worker == r.Worker:
+			f.until = min(f.until, r.At)
+		case r.Fault == Settled && (f.Fault == Failover || f.Fault == Split) && f.Text == r.Text && f.until == f.At: // not over yet
+			f.until, f.void = max(f.until, r.At), r.Failed
+		}
+	}
+	if unclean[r.Fault] {
+		f := &trouble{Record: r, from: r.At, until: r.At}
+		switch r.Fault {
+		case Stop:
+			f.until = math.MaxInt64
+		case Lost:
+			f.from -= s.aftermath
+		}
+		s.list = append(s.list, f)
+	}
+}
+
+// suffered reports whether an unclean fault of a worker falls into the time from..to.
+func (s *faults) suffered(worker string, from, to int64) bool {
+	return slices.ContainsFunc(s.list, func(f *trouble) bool {
+		return f.until >= from && f.from <= to && (f.Worker == "" || f.Worker == worker)
+	})
+}
+
+// flushed reports whether a flush may have come between what was written at these times.
+func (s *faults) flushed(from, to int64) bool {
+	return slices.ContainsFunc(s.list, func(f *trouble) bool {
+		return f.Fault == Flush && f.At >= from-s.slack && f.At <= to
+	})
+}
+
+// resumed reports whether the worker was stopped before one moment and continued right
+// before the other: it may have begun, and not yet have written it down.
+func (s *faults) resumed(worker string, from, to int64) bool {
+	for _, f := range s.list {
+		if f.Fault == Stop && f.Worker == worker && f.At <= from && f.until >= to-afterStop {
+			return true
+		}
+	}
+	return false
+}
+
+// failedOver reports whether servers were failing over when something happened, or right
+// before it, or soon after, and before to: if they had said it and not replicated it,
+// it is gone.
+func (s *faults) failedOver(from, to int64) bool {
+	to = min(to, from+s.aftermath)
+	for _, f := range s.list {
+		if f.failover(from-s.slack, to) {
+			return true
+		}
+	}
+	return false
+}
+
+// failover reports whether a fault is one, and in this time.
+func (f *trouble) failover(from, to int64) bool {
+	return (f.Fault == Failover || f.Fault == Split) && !f.void && f.until >= from && f.At <= to
+}
+
+// split reports whether two servers took themselves for the master at a moment, or right before: an
+// owner whose lock the old one goes on to extend does not know of the one that the new one accepts.
+func (s *faults) split(at int64) bool {
+	for _, f := range s.list {
+		if f.Fault == Split && !f.void && f.At <= at && at <= f.until+s.slack {
+			return true
+		}
+	}
+	return false
+}
