@@ -7,7 +7,6 @@ import (
 
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/rules"
-	"github.com/runnel-go/runnel/internal/words"
 )
 
 // A verb is something that top can do.
@@ -92,7 +91,7 @@ func (m *topModel) press(key, typed string) (act *topAct, quit bool) {
 }
 
 func (m *topModel) navigate(key string) {
-	page := max(m.room(), 1)
+	page := max(topView{m}.room(), 1)
 	switch key {
 	case "up", "k":
 		m.move(-1)
@@ -252,39 +251,4 @@ func (m *topModel) answered(key string) *topAct {
 		m.note = "nothing was changed"
 	}
 	return nil
-}
-
-// question spells out what a yes does.
-func (m *topModel) question() []string {
-	a := m.ask
-	what := a.String()[len(a.verb)+1:]
-	switch a.verb {
-	case verbPause:
-		out := []string{"pause " + what + ": functions finish the iteration that they run, then it takes no event until it is resumed"}
-		if old := m.pause(a); old != nil {
-			out = append(out, "it takes the place of the "+ruleText(*old))
-		}
-		return append(out, "recorded as: "+rules.Rule{Kind: rules.Pause, Scope: a.scope(), Who: a.who, Why: a.why}.String())
-	case verbResume:
-		out := []string{"resume " + what + ": it goes on where it stopped"}
-		for _, r := range m.sample.App.Rules {
-			of, err := rules.ParseScope(r.Scope)
-			switch {
-			case err != nil || !of.Contains(a.scope()) && !a.scope().Contains(of):
-			case r.Kind == string(rules.Pause) && of == a.scope():
-				out = append(out, "removes the "+ruleText(r))
-			default:
-				out = append(out, "stays in force: "+ruleText(r))
-			}
-		}
-		return out
-	}
-	q := m.quarantine(a)
-	if q == nil {
-		return []string{"release " + what + ": its quarantine has ended meanwhile"}
-	}
-	return []string{
-		"release " + what + ": it goes on with event " + words.Dash(q.Event) + ", which is tried again",
-		"it is quarantined for: " + words.Reason(q.Event, q.Reason),
-	}
 }

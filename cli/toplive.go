@@ -83,7 +83,7 @@ func (s screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 func (s screen) View() tea.View {
-	v := tea.NewView(strings.Join(s.m.draw(), "\n"))
+	v := tea.NewView(strings.Join(topView{s.m}.draw(), "\n"))
 	v.AltScreen = true
 	return v
 }

@@ -44,8 +44,8 @@ type table struct {
 	top      int    // the first row that is shown
 }
 
-// A topModel is all that top shows and knows. Messages change it, draw draws it; it
-// does nothing itself. What is to be done in Redis, press returns.
+// A topModel is all that top shows and knows. Messages change it, a topView draws it;
+// it does nothing itself. What is to be done in Redis, press returns.
 type topModel struct {
 	every    time.Duration
 	who      string // is recorded with rules
@@ -181,7 +181,7 @@ func (m *topModel) scroll() {
 	if len(m.rows) > 0 {
 		t.selected = m.rows[t.at].id
 	}
-	room := max(m.room(), 1)
+	room := max(topView{m}.room(), 1)
 	t.top = max(min(t.top, t.at, len(m.rows)-room), t.at-room+1, 0)
 }
 

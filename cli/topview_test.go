@@ -93,7 +93,7 @@ func (m *topModel) pressed(keys string) (act *topAct, quit bool) {
 // text is what is drawn, without styles; it fails where that leaves the window.
 func (m *topModel) text(t *testing.T) string {
 	t.Helper()
-	lines := m.draw()
+	lines := topView{m}.draw()
 	if len(lines) > m.height {
 		t.Errorf("%d lines in a window of %d", len(lines), m.height)
 	}
@@ -178,7 +178,7 @@ func TestTopInEveryWindow(t *testing.T) {
 func TestTopStyles(t *testing.T) {
 	m := topAt(120, 24)
 	m.pressed("down enter")
-	all := strings.Join(m.draw(), "\n")
+	all := strings.Join(topView{m}.draw(), "\n")
 	for _, want := range []string{
 		styleChosen + "        0  web-1", styleOdd + "        1  web-1", styleBad + "        2  -", "no paper?[31m in the",
 	} {
@@ -218,7 +218,7 @@ func TestTopScrollsOverManyPartitions(t *testing.T) {
 		}
 		return out
 	}
-	rows := m.room()
+	rows := topView{m}.room()
 	for _, tt := range []struct {
 		keys        string
 		first, last int

@@ -29,7 +29,6 @@ var larger = map[string]struct {
 	"runnel.Stream":             {36, 0, "declared, sending and processing in one"},
 	"cli.program":               {55, 0, "one method for each command"},
 	"cli.session":               {36, 0, "what commands share"},
-	"cli.topModel":              {36, 0, "keys, layout and drawing"},
 	"internal/keymigrate.Mover": {45, 0, "counting, copying, renaming, state"},
 	"internal/redisconn.Conn":   {33, 0, "one server, Sentinel and Cluster"},
 }
