@@ -46,6 +46,6 @@ func (b *batcher[T]) decodeOne(e *Event) bool {
 	b.decoded = false
 	var zero T
 	b.out.records[0] = zero
-	_, err := b.stream.decodeOnce(e, &b.out.records[0], min(b.stream.effective.MaxRecord, smallRecord))
+	_, err := b.stream.encoding.decodeOnce(e, &b.out.records[0], min(b.stream.effective.MaxRecord, smallRecord))
 	return err == nil && b.src.Holds()
 }

@@ -2,8 +2,6 @@ package runnel
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 
@@ -129,7 +127,7 @@ func (b *batcher[T]) form(ctx context.Context) {
 					n, b.records = i, b.records[:i]
 					break
 				}
-				b.bad, n = &DecodeError{Event: e, Codec: b.stream.codecName(), Err: err}, 1
+				b.bad, n = &DecodeError{Event: e, Codec: b.stream.encoding.codecName(), Err: err}, 1
 			}
 		}
 		b.events = append(b.events, e)
@@ -216,26 +214,9 @@ func (b *batcher[T]) recordsOf(events []*Event) ([]T, error) {
 	}
 	out := make([]T, len(events))
 	for i, e := range events {
-		if err := b.stream.decode(e, &out[i]); err != nil {
-			return nil, &DecodeError{Event: e, Codec: b.stream.codecName(), Err: err}
+		if err := b.stream.encoding.decode(e, &out[i]); err != nil {
+			return nil, &DecodeError{Event: e, Codec: b.stream.encoding.codecName(), Err: err}
 		}
 	}
 	return out, nil
-}
-
-// errNoData is the error of an entry with neither payload field.
-var errNoData = errors.New(`no field "data" or "json"`)
-
-func (s *Stream[T]) codecName() string { return s.effective.Codec.Name() }
-
-func noPayload(e *Event) error {
-	if e.values == nil {
-		return errors.New("the entry was deleted")
-	}
-	names := make([]string, 0, len(e.values))
-	for name := range e.values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return fmt.Errorf("%w, but %q", errNoData, names)
 }

@@ -125,7 +125,7 @@ func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []
 		if err != nil {
 			return nil, nil, fmt.Errorf("stream %s: record %d: %w", s.name, i, err)
 		}
-		fields, p, err := s.encode(o, *rec, nil)
+		fields, p, err := s.encoding.encode(o, *rec, nil)
 		if err != nil {
 			return nil, nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
 		}

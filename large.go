@@ -115,19 +115,12 @@ func (l *largeRecords) collect(limit int64) {
 	}
 }
 
-// decode fills *record from the entry of e. Settings must have been read.
-func (s *Stream[T]) decode(e *Event, record *T) error {
-	_, err := s.decodeWithin(e, record, s.effective.MaxRecord)
-	return err
-}
-
-// decodeWithin is decode with a limit of its own. It returns an upper bound of the
-// record's bytes.
-func (s *Stream[T]) decodeWithin(e *Event, record *T, limit int64) (takes int64, err error) {
-	limit = min(limit, s.effective.MaxRecord)
-	takes, err = s.decodeOnce(e, record, min(limit, smallRecord))
+// decodeWithin is decode with a limit of its own. It returns an upper bound of what the record takes.
+func (n *encoding[T]) decodeWithin(e *Event, record *T, limit int64) (takes int64, err error) {
+	limit = min(limit, n.effective.MaxRecord)
+	takes, err = n.decodeOnce(e, record, min(limit, smallRecord))
 	for try := range larger(e, limit, err) {
-		takes, err = s.app.large.decode(try, func() (int64, error) { return s.decodeOnce(e, record, try) })
+		takes, err = n.app.large.decode(try, func() (int64, error) { return n.decodeOnce(e, record, try) })
 		if !errors.Is(err, codec.ErrTooLarge) {
 			break
 		}
@@ -150,33 +143,8 @@ func larger(e *Event, limit int64, err error) iter.Seq[int64] {
 	}
 }
 
-func (s *Stream[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, err error) {
-	defer recoverInto(&err)
-	c := s.effective.Codec
-	if f, ok := c.(codec.FieldCodec); ok {
-		if takes = e.size(); takes > limit {
-			return takes, codec.TooLarge(limit)
-		}
-		return takes, f.DecodeFields(e.Fields(), record)
-	}
-	data, isJSON, ok := e.payload()
-	switch {
-	case !ok:
-		return 0, noPayload(e)
-	case isJSON:
-		c = codec.JSON
-	}
-	if l, ok := c.(codec.LimitedCodec); ok {
-		return l.DecodeLimited(data, record, limit)
-	}
-	if takes = int64(len(data)); takes > limit {
-		return takes, codec.TooLarge(limit)
-	}
-	return takes, c.Decode(data, record)
-}
-
-// decode decodes event i of a batch. A record that is not small begins a batch; more
-// follow while there is room.
+// decode decodes event i of a batch. A record that is not small begins a batch; the others are as
+// many as there is room for.
 func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
 	record, large, most := &b.records[i], &b.stream.app.large, b.stream.effective.MaxRecord
 	limit := min(smallRecord, most-b.takes)
@@ -188,11 +156,11 @@ func (b *batcher[T]) decode(ctx context.Context, e *Event, i int) (err error) {
 			b.shares += more
 		}
 	}
-	takes, err := b.stream.decodeOnce(e, record, limit)
+	takes, err := b.stream.encoding.decodeOnce(e, record, limit)
 	if i == 0 {
 		for try := range larger(e, most, err) {
 			b.shares = large.hold(ctx, sharesOf(try, most))
-			takes, err = large.decode(try, func() (int64, error) { return b.stream.decodeOnce(e, record, try) })
+			takes, err = large.decode(try, func() (int64, error) { return b.stream.encoding.decodeOnce(e, record, try) })
 			if err == nil {
 				b.settleFor(sharesOf(takes, most))
 				break

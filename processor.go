@@ -198,7 +198,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 	if err != nil {
 		return nil, err
 	}
-	shared := &eventSource{processor: name, key: s.keyOfEvent}
+	shared := &eventSource{processor: name, key: s.encoding.keyOfEvent}
 	retry := o.Retry.build()
 	return &worker.Processor{
 		Stream: s.name, Name: name, Partitions: so.Partitions,

@@ -9,9 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
-	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -189,7 +187,7 @@ func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]sto
 		if rec.late() {
 			continue
 		}
-		fields, p, err := s.encode(o, rec, texts[2*i:2*i:2*i+2])
+		fields, p, err := s.encoding.encode(o, rec, texts[2*i:2*i:2*i+2])
 		if err != nil {
 			return nil, nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
 		}
@@ -225,52 +223,7 @@ type encodedRecord struct {
 	place  int
 }
 
-// encode returns the fields of an entry, in the memory of into where they fit, and
-// its partition.
-func (s *Stream[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fields []string, partition int, err error) {
-	defer recoverInto(&err)
-	if f, ok := o.Codec.(codec.FieldCodec); ok {
-		fields, err = f.EncodeFields(out.Record)
-	} else {
-		var data []byte
-		data, err = encodeFor(o, out.Record)
-		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // nothing else has data
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	key := out.Key
-	if key == "" {
-		if key, err = s.keyOfRecord(out.Record); err != nil {
-			return nil, 0, err
-		}
-	} else {
-		fields = append(fields, keyField, key)
-	}
-	if len(out.Headers) > 0 {
-		for _, name := range sortedKeys(out.Headers) {
-			fields = append(fields, headerPrefix+name, out.Headers[name])
-		}
-	}
-	partition = o.Partitioner.Func(key, o.Partitions)
-	if partition < 0 || partition >= o.Partitions {
-		return nil, 0, fmt.Errorf("partitioner %s: partition %d of %d for key %q", o.Partitioner.Name, partition, o.Partitions, key)
-	}
-	return fields, partition, nil
-}
-
-// keyOfRecord calls the stream's key function.
-func (s *Stream[T]) keyOfRecord(record T) (key string, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("key function: %w", err)
-		}
-	}()
-	defer recoverInto(&err)
-	return s.key(record), nil
-}
-
-// collect turns the results of the partitions into results of the records.
+// collect turns what became of each partition into what became of each record.
 func (s *Stream[T]) collect(places []place, results []store.Appended, n int) ([]Sent, error) {
 	sent := make([]Sent, n)
 	var failed []SendFailure
@@ -379,7 +332,7 @@ func (s *Stream[T]) outgoing(r appview.JSONRecord) (Outgoing[T], error) {
 	if err != nil {
 		return o, err
 	}
-	if _, _, err := s.encode(settings, o, nil); err != nil || r.Key != nil || settings.KeyField == "" || s.key(o.Record) != "" || hasField(r.JSON, settings.KeyField) {
+	if _, _, err := s.encoding.encode(settings, o, nil); err != nil || r.Key != nil || settings.KeyField == "" || s.encoding.key(o.Record) != "" || hasField(r.JSON, settings.KeyField) {
 		return o, err
 	}
 	return o, fmt.Errorf("the record has no field %q, which is the stream's key; add it, or give the key beside the record", settings.KeyField)

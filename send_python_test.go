@@ -63,7 +63,7 @@ func TestRecordsThatDoNotCrossToPython(t *testing.T) {
 			for _, c := range []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.MsgPack} {
 				for _, p := range []*Partitioner{ofPython, XXHash} {
 					o := StreamOptions{Codec: c, Partitioner: p, Partitions: 1, MaxRecord: codec.DefaultLimit}
-					s := &Stream[pyRecord]{app: app, name: "orders", key: func(pyRecord) string { return "" }}
+					s := encoding[pyRecord]{&declaration{app: app, name: "orders"}, func(pyRecord) string { return "" }}
 					r := crossing()
 					tt.change(&r)
 					_, _, err := s.encode(&o, Outgoing[pyRecord]{Record: r}, nil)

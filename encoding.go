@@ -1,0 +1,126 @@
+package runnel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/runnel-go/runnel/codec"
+)
+
+// An encoding turns the records of a declared stream into entries, and entries into
+// records, with the stream's codec, and finds the key and the partition of a record.
+type encoding[T any] struct {
+	*declaration
+	key func(T) string
+}
+
+// codecName is the name of the stream's codec. Settings must have been read.
+func (n *encoding[T]) codecName() string { return n.effective.Codec.Name() }
+
+// encode returns the fields of an entry, in the memory of into where they fit, and
+// its partition.
+func (n *encoding[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (fields []string, partition int, err error) {
+	defer recoverInto(&err)
+	if f, ok := o.Codec.(codec.FieldCodec); ok {
+		fields, err = f.EncodeFields(out.Record)
+	} else {
+		var data []byte
+		data, err = encodeFor(o, out.Record)
+		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // data is ours
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	key := out.Key
+	if key == "" {
+		if key, err = n.keyOfRecord(out.Record); err != nil {
+			return nil, 0, err
+		}
+	} else {
+		fields = append(fields, keyField, key)
+	}
+	if len(out.Headers) > 0 {
+		for _, name := range sortedKeys(out.Headers) {
+			fields = append(fields, headerPrefix+name, out.Headers[name])
+		}
+	}
+	partition = o.Partitioner.Func(key, o.Partitions)
+	if partition < 0 || partition >= o.Partitions {
+		return nil, 0, fmt.Errorf("partitioner %s: partition %d of %d for key %q", o.Partitioner.Name, partition, o.Partitions, key)
+	}
+	return fields, partition, nil
+}
+
+// keyOfRecord calls the stream's key function.
+func (n *encoding[T]) keyOfRecord(record T) (key string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("key function: %w", err)
+		}
+	}()
+	defer recoverInto(&err)
+	return n.key(record), nil
+}
+
+// decode fills *record from the entry of e. Settings must have been read.
+func (n *encoding[T]) decode(e *Event, record *T) error {
+	_, err := n.decodeWithin(e, record, n.effective.MaxRecord)
+	return err
+}
+
+// decodeOnce is decodeWithin without a second try with a larger limit.
+func (n *encoding[T]) decodeOnce(e *Event, record *T, limit int64) (takes int64, err error) {
+	defer recoverInto(&err)
+	c := n.effective.Codec
+	if f, ok := c.(codec.FieldCodec); ok {
+		if takes = e.size(); takes > limit {
+			return takes, codec.TooLarge(limit)
+		}
+		return takes, f.DecodeFields(e.Fields(), record)
+	}
+	data, isJSON, ok := e.payload()
+	switch {
+	case !ok:
+		return 0, noPayload(e)
+	case isJSON:
+		c = codec.JSON
+	}
+	if l, ok := c.(codec.LimitedCodec); ok {
+		return l.DecodeLimited(data, record, limit)
+	}
+	if takes = int64(len(data)); takes > limit {
+		return takes, codec.TooLarge(limit)
+	}
+	return takes, c.Decode(data, record)
+}
+
+// errNoData says that an entry has neither payload field.
+var errNoData = errors.New(`no field "data" or "json"`)
+
+func noPayload(e *Event) error {
+	if e.values == nil {
+		return errors.New("the entry was deleted")
+	}
+	names := make([]string, 0, len(e.values))
+	for name := range e.values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%w, but %q", errNoData, names)
+}
+
+// keyOfEvent decodes an event and returns the key of its record.
+func (n *encoding[T]) keyOfEvent(e *Event) (string, error) {
+	return n.keyWithin(e, n.effective.MaxRecord)
+}
+
+// keyWithin is keyOfEvent with a limit of its own.
+func (n *encoding[T]) keyWithin(e *Event, limit int64) (string, error) {
+	var record T
+	if _, err := n.decodeWithin(e, &record, limit); err != nil {
+		return "", err
+	}
+	return n.key(record), nil
+}
