@@ -158,8 +158,8 @@ func processorOf(t *testing.T, app *runnel.App) *worker.Processor {
 	return all[0]
 }
 
-// Whoever asks while a worker is being stopped hears that it drains, not what its
-// executors miss because of that.
+// While a worker is being stopped Ready reports that it drains, not what its executors
+// lack because of that.
 func TestReadyTellsFromTheFirstMomentThatItDrains(t *testing.T) {
 	cluster(t, 4, ignoreAll, nil, func(c *runneltest.Cluster, _ func(...int)) {
 		for n := range 50 {

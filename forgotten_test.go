@@ -46,7 +46,7 @@ func TestAFlushLosesNothingThatIsSentAfterItFromStartEnd(t *testing.T) {
 }
 
 // The ID of a delayed event is given once, whatever Redis forgets: an application that
-// has kept one cannot take back an event of somebody else.
+// has kept one cannot cancel another sender's event.
 func TestTheIDOfADelayedEventIsNotGivenAgain(t *testing.T) {
 	for name, forget := range map[string]func(c *runneltest.Cluster) error{
 		"flush": func(c *runneltest.Cluster) error { return c.Redis().FlushAll(c.Context()).Err() },

@@ -1,4 +1,4 @@
-// Events that somebody deleted from the stream are counted and logged.
+// Events that were deleted from the stream are counted and logged.
 
 package runnel_test
 
@@ -42,8 +42,8 @@ func (l *lines) has(parts ...string) bool {
 	return false
 }
 
-// Events that somebody removes before they were delivered are counted and told,
-// while the worker runs and when it starts.
+// Events that are removed before they were delivered are counted and logged, while the
+// worker runs and when it starts.
 func TestEventsRemovedByHandAreTold(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb := srv.Client(t)

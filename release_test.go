@@ -166,7 +166,7 @@ func TestOnShutdownRunNamesPartitionsWhoseFunctionStays(t *testing.T) {
 				t.Errorf("%v does not name %s", err, part)
 			}
 		}
-		// Its event is not acked, and nobody gets it before the lock has expired.
+		// Its event is not acked, and no worker gets it before the lock has expired.
 		b := c.Start("b")
 		c.Wait(func() bool { return n.has("b begins") })
 		if d := time.Since(began); d < 10*time.Second {

@@ -247,7 +247,7 @@ func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
 	}
 }
 
-// If they cannot be read, the last known rules hold; whoever has never read them
+// If they cannot be read, the last known rules hold; a worker that has never read them
 // starts nothing; and that there are none any more is no error.
 func TestRulesThatCannotBeReadHold(t *testing.T) {
 	const key = "__rules:contract"

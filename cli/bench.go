@@ -151,7 +151,7 @@ func (s *session) roomForBench(ctx context.Context) (inspect.ServerState, error)
 	return server, nil
 }
 
-// benchName is a name of an app that nobody else has.
+// benchName returns the name of an app that no other program uses.
 func benchName(app string) string {
 	const most = 64
 	suffix := "-bench-" + strings.ToLower(rand.Text()[:8])

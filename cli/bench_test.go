@@ -125,7 +125,7 @@ func TestBenchMistakes(t *testing.T) {
 	}
 }
 
-// A server in this process harms nobody, and does not tell its CPU.
+// A server in this process needs no warning, and does not report its CPU.
 func TestBenchOfAnEmbeddedServer(t *testing.T) {
 	var out, errs bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

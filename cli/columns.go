@@ -111,7 +111,7 @@ func ageOf(ms int64, there bool) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// counted is a number, "?" where it is negative because nobody counted.
+// counted returns a number, "?" if it is negative because it was not counted.
 func counted(n int64) string {
 	if n < 0 {
 		return "?"

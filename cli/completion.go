@@ -17,7 +17,7 @@ const (
 	// completeWord is the command that the shells' scripts call. It is no command that
 	// help lists: what is behind it are words as they were typed.
 	completeWord = "__complete"
-	// completePatience is how long somebody who pressed a key waits for names.
+	// completePatience is how long a user who pressed a key waits for names.
 	completePatience = time.Second
 )
 

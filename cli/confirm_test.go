@@ -9,8 +9,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// What cannot be undone is refused where nobody can be asked and nobody has said --yes, as a
-// mistake in the command line, and changes nothing.
+// A command that cannot be undone is refused without a terminal to ask at and without
+// --yes, as a mistake in the command line, and changes nothing.
 func TestWhatDestroysWantsYes(t *testing.T) {
 	s, ada, bob := two(t, 4)
 	ada.bury("ada", "no ink")

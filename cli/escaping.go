@@ -12,9 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// An escaping is stdout or stderr. Whoever sends events, or names a worker, must not steer the terminal
-// that shows them: it writes control and format characters, and bytes that are no text, as
-// escapes, \u001b. Lines and tabs pass. It may be used concurrently.
+// An escaping is stdout or stderr. Senders of events, and names of workers, must not
+// control the terminal that shows them: it writes control and format characters, and
+// bytes that are no text, as escapes, \u001b. Lines and tabs pass. It may be used
+// concurrently.
 type escaping struct {
 	w    io.Writer
 	json bool // what is no text must stay JSON
@@ -130,7 +131,7 @@ func shown(text string) string {
 	return b.String()
 }
 
-// A theirs is a text of somebody else among the arguments of printf.
+// A theirs is a text from outside of the program among the arguments of printf.
 type theirs string
 
 // Format implements fmt.Formatter. %q escapes by itself.

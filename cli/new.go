@@ -117,9 +117,9 @@ func requirement(c *cli.Context) (required, error) {
 	return required{}, usagef(c, "this program does not know which runnel it was built from: say --%s DIR, a clone of %s", flagReplace, module)
 }
 
-// builtFrom returns what a program was built from, as far as the linker and file, the path of
-// this source, tell. A version without a checksum is that of a working tree, which nobody else
-// may have.
+// builtFrom returns what a program was built from, as far as the linker and file, the
+// path of this source, tell. A version without a checksum is that of a working tree,
+// which may exist nowhere else.
 func builtFrom(info *debug.BuildInfo, ok bool, file string) required {
 	if ok {
 		for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {

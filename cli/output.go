@@ -55,8 +55,7 @@ func unwritten(did string, err error) error {
 	return fmt.Errorf("%s, but its output could not be written: %w", did, err)
 }
 
-// isTerminal reports whether somebody watches what is written to a stream, or types
-// what is read from it.
+// isTerminal reports whether a stream is connected to a terminal.
 func isTerminal(stream any) bool {
 	if w, ok := stream.(io.Writer); ok {
 		stream = raw(w)

@@ -72,7 +72,7 @@ func checkFiles(files []string) error {
 			continue
 		}
 		if mayBlock(file) {
-			continue // whoever writes into a pipe would lose its reader
+			continue // the writer of a pipe would lose its reader
 		}
 		f, err := os.Open(file)
 		if err != nil {

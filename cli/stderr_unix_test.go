@@ -13,7 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// fullPipe returns the end of a pipe to write into that has no room left. Nobody reads it.
+// fullPipe returns the end of a pipe to write into that has no room left. The pipe has no
+// reader at work.
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()

@@ -21,7 +21,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A topScreen is top at a terminal that nobody sees.
+// A topScreen is top at a terminal of the test.
 type topScreen struct {
 	keys io.Writer
 	out  syncBuffer

@@ -21,7 +21,7 @@ var updateTop = flag.Bool("update", false, "rewrite the screens in testdata/top"
 var topNow = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 // topSample is an app with two streams and three processors: printer has a quarantined
-// partition, one that is paused, and a member that is dead; nobody runs audit.
+// partition, one that is paused, and a member that is dead; no worker runs audit.
 func topSample() *inspect.Sample {
 	rate := func(v float64) *float64 { return &v }
 	running := topNow.Add(-90 * time.Second)

@@ -179,7 +179,7 @@ func TestDev(t *testing.T) {
 
 func TestDevTakesAFreePort(t *testing.T) {
 	if l, err := net.Listen("tcp", devAddr); err == nil {
-		defer l.Close() // else somebody else has the port already
+		defer l.Close() // else another program has the port already
 	}
 	r := run(t.Context(), newShopApp(), "", "send", "orders", "{}", "--dev")
 	r.want(t, 0, "orders ", "no worker sees it")
@@ -190,7 +190,7 @@ func TestDevTakesAFreePort(t *testing.T) {
 
 func TestASecondDevWorkerSaysThatItSharesNothing(t *testing.T) {
 	if l, err := net.Listen("tcp", devAddr); err == nil {
-		defer l.Close() // else somebody else has the port already
+		defer l.Close() // else another program has the port already
 	}
 	t.Setenv("RUNNEL_REDIS_URL", "")
 	s := newShopApp()

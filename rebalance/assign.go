@@ -16,7 +16,7 @@ type Member struct {
 // Salt is the salt of a processor's assignments.
 func Salt(stream, processor string) string { return stream + "/" + processor }
 
-// Wishes are what operators ask of an assignment.
+// Wishes are the requests of operators for an assignment.
 type Wishes struct {
 	Pins     map[int]string // partition to worker: that has it, as long as it is a member
 	Cordoned []string       // workers that get no partitions but pinned ones
@@ -167,8 +167,8 @@ func level(sizes map[string][]int, members []Member, n int) (at, left int) {
 	return low, n - need(low)
 }
 
-// claims returns what each member holds in prev, ascending, and what nobody
-// holds.
+// claims returns the partitions that each member holds in prev, ascending, and those that
+// no member holds.
 func claims(prev map[string][]int, members []Member, n int) (held map[string][]int, free []int) {
 	owner := make([]string, n)
 	taken := make([]bool, n)

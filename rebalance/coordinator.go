@@ -16,8 +16,7 @@ const (
 	defaultExpiry   = 10 * time.Second
 )
 
-// A Config says what a Coordinator works with. ID, Partitions, Store and Owner
-// are required.
+// A Config configures a Coordinator. ID, Partitions, Store and Owner are required.
 type Config struct {
 	ID         string        // executor ID, used for one Run only
 	Executor   Executor      // Worker and Expiry (10 s if zero); the rest is filled in
@@ -28,12 +27,12 @@ type Config struct {
 	Owner      Owner
 	Logger     *slog.Logger // nil: no logs
 
-	// OnAssign, if not nil, is told each membership that is followed: this
+	// OnAssign, if not nil, is called for each membership that is followed, with this
 	// member's assignment, ascending. It must not block.
 	OnAssign func(generation int64, partitions []int)
 }
 
-// A State is a snapshot of what a Coordinator has reached.
+// A State is a snapshot of a Coordinator.
 type State struct {
 	Joined     bool  // it is a member
 	Generation int64 // of the membership it follows
@@ -44,7 +43,7 @@ type State struct {
 	Err        error // why it cannot join, or cannot read the membership; nil if it can
 }
 
-// Settled reports whether it owns just what it is assigned.
+// Settled reports whether the member owns exactly its assigned partitions.
 func (s State) Settled() bool {
 	return s.Joined && len(s.Releasing) == 0 && slices.Equal(s.Assigned, s.Owned)
 }
@@ -87,30 +86,29 @@ func NewCoordinator(cfg Config) *Coordinator {
 // jitter picks a duration between half of d and d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// Notify tells of a control message. It never blocks and may be called at any
-// time, concurrently. Messages may be lost, repeated and late.
+// Notify delivers a control message. It never blocks and may be called at any time,
+// concurrently. Messages may be lost, repeated and late.
 func (c *Coordinator) Notify(m Message) {
 	c.post(func(ma *machine, now time.Time) []action { return ma.told(now, m) })
 }
 
-// Observe tells the stored membership value as it was read with the heartbeat;
-// the caller does so at each of them, every third of the expiry. It never
-// blocks, may be called at any time, concurrently, and retains value, which
-// must not be changed any more.
+// Observe delivers the stored membership value as read with the heartbeat. Call it after
+// each heartbeat, every third of the expiry. It never blocks, may be called at any time,
+// concurrently, and retains value, which must not be changed any more.
 func (c *Coordinator) Observe(value []byte) {
 	c.post(func(m *machine, now time.Time) []action { return m.observed(now, value) })
 }
 
-// Unread tells that the heartbeat could not read the membership, for a reason that the
-// next call of Observe ends. It never blocks and may be called at any time, concurrently.
+// Unread reports that the heartbeat could not read the membership. The next call of
+// Observe ends that state. It never blocks and may be called at any time, concurrently.
 func (c *Coordinator) Unread(err error) {
 	c.post(func(m *machine, now time.Time) []action { return m.unread(now, err) })
 }
 
-// Lost tells that ownership of a partition ended without Release: it is
-// acquired again while it is assigned. The Owner says so once per ownership
-// and not after it has returned from Release. Lost never blocks and may be
-// called at any time, concurrently.
+// Lost reports that ownership of a partition ended without Release: the partition is
+// acquired again while it is assigned. The Owner calls it once per ownership and not
+// after it has returned from Release. Lost never blocks and may be called at any time,
+// concurrently.
 func (c *Coordinator) Lost(partition int) {
 	c.post(func(m *machine, now time.Time) []action { return m.lost(now, partition) })
 }

@@ -106,10 +106,10 @@ func (c *cluster) calm() {
 	c.trouble, c.outage, c.drain = 0, time.Time{}, 20*time.Millisecond
 }
 
-// TestCluster lets executors join, leave and die while messages get lost,
-// calls end with errors, storage goes away and releases take long. The fakes
-// check that nobody owns what another owns, and that no two calls for one
-// partition overlap. Afterwards everything is owned, evenly, and at rest.
+// TestCluster lets executors join, leave and die while messages get lost, calls end with
+// errors, storage goes away and releases take long. The fakes check that no two executors
+// own the same partition, and that no two calls for one partition overlap. Afterwards
+// everything is owned, evenly, and at rest.
 func TestCluster(t *testing.T) {
 	tier.Slow(t)
 	for seed := range uint64(clusterSeeds) {
@@ -364,7 +364,7 @@ func TestRunWaitsForAReadableMembership(t *testing.T) {
 	})
 }
 
-// The caller hears of every assignment; a second Run is refused.
+// OnAssign is called for every assignment; a second Run is refused.
 func TestOnAssign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 2, time.Second)

@@ -21,11 +21,11 @@ const maxPartitions = 1 << 20
 // partitions that are all pinned to workers with long names.
 const maxStored = 16 << 20
 
-// ErrInvalid is what Parse returns, wrapped, for a value that is no membership.
+// ErrInvalid is returned by Parse, wrapped, for a value that is no membership.
 var ErrInvalid = errors.New("invalid membership")
 
-// A VersionError says that a stored membership has a version that this
-// program does not know, most likely because a newer one wrote it.
+// A VersionError is returned if a stored membership has a version that this program does
+// not know, most likely because a newer one wrote it.
 type VersionError struct{ Version int }
 
 // Error names both versions.
@@ -248,9 +248,9 @@ func (g Group) Expiry() time.Duration {
 // IDs returns the IDs of all members, sorted.
 func (g Group) IDs() []string { return slices.Sorted(maps.Keys(g.Executors)) }
 
-// without returns a copy that lacks ids. Their partitions are nobody's until
-// the next assignment: one assignment for a leave and a join together moves
-// less than one for each.
+// without returns a copy that lacks ids. Their partitions have no owner until the next
+// assignment: one assignment for a leave and a join together moves less than one for
+// each.
 func (g Group) without(ids []string) Group {
 	next := Group{
 		Generation: g.Generation, Partitions: g.Partitions, Executors: make(map[string]Executor, len(g.Executors)+1),

@@ -175,7 +175,7 @@ func (ps *partitions) released(p int) {
 	ps.enqueue(p)
 }
 
-// freed takes the word that somebody released the partition.
+// freed handles the message that another member released the partition.
 //
 // It counts for a try that is under way, too:
 //  1. we try and are answered "held";
@@ -203,7 +203,7 @@ func (ps *partitions) freed(p int) {
 //  2. the owner finds it lost and says so;
 //  3. that is handled here before Acquire's result.
 //
-// Taking the result for a lasting one would leave the partition to nobody.
+// Taking the result for a lasting one would leave the partition without an owner.
 func (ps *partitions) lose(now time.Time, p int) {
 	h := ps.holdings[p]
 	switch {
@@ -213,7 +213,7 @@ func (ps *partitions) lose(now time.Time, p int) {
 	case h.stage == owned && ps.halted:
 		delete(ps.holdings, p)
 	case h.stage == owned && now.Sub(h.since) < errorBackoffMax:
-		// Somebody may be destroying it again and again.
+		// Another program may be destroying the group again and again.
 		ps.wait(now, p, errorBackoffMin, errorBackoffMax)
 	case h.stage == owned:
 		h.tries = 0

@@ -32,7 +32,7 @@ func asked(actions []action, v verb) []string {
 	return nil
 }
 
-// Each member is looked at by the three before it; one that finds somebody dead looks at
+// Each member is looked at by the three before it; one that finds a dead member looks at
 // all, and then removes all that are.
 func TestMembersLookAtTheNextThree(t *testing.T) {
 	watchers := map[string]int{}

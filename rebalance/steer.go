@@ -51,8 +51,8 @@ func (g Group) Cordon(salt, worker string, at time.Time) Group {
 	return next.reassigned(salt)
 }
 
-// ErrBusy says that others were changing a membership for as long as somebody waited to
-// change it.
+// ErrBusy is returned if others were changing a membership for as long as the caller
+// waited to change it.
 var ErrBusy = errors.New("membership keeps changing")
 
 const steerTries = 10

@@ -9,8 +9,8 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// A Store is what a Coordinator needs of storage, for one processor. Its
-// methods may be called concurrently, respect ctx, and retain no argument.
+// A Store is the storage of a Coordinator, for one processor. Its methods may be called
+// concurrently, respect ctx, and retain no argument.
 type Store interface {
 	// Key names the stored membership, for messages.
 	Key() string
@@ -46,7 +46,7 @@ type Message struct {
 	Partition  int    // for Released
 }
 
-// A Kind says what a Message is about.
+// A Kind is the kind of a Message.
 type Kind int
 
 const (
@@ -90,14 +90,13 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // An Owner takes and gives up partitions on the coordinator's word. Calls for
 // different partitions come concurrently; for one partition they never overlap.
 type Owner interface {
-	// Acquire makes one try to become the owner of a partition. nil means owned
-	// from now on, also when it was owned already; ErrHeld, wrapped or not, that
-	// somebody else still holds the lock; any other error is tried again later.
-	// An error means not owned: what a try of unknown outcome may have left
-	// behind is settled by the next try, by Release where the partition is another
-	// member's before that, or, once ctx has ended, undone as far
-	// as possible before Acquire returns. foreign is the longest that a lock of
-	// any member may rightly live.
+	// Acquire makes one try to become the owner of a partition. nil means owned from now
+	// on, also when it was owned already; ErrHeld, wrapped or not, that another owner
+	// still holds the lock; any other error is tried again later. An error means not
+	// owned: what a try of unknown outcome may have left behind is settled by the next
+	// try, by Release where the partition is another member's before that, or, once ctx
+	// has ended, undone as far as possible before Acquire returns. foreign is the longest
+	// that a lock of any member may rightly live.
 	Acquire(ctx context.Context, partition int, foreign time.Duration) error
 
 	// Release gives up a partition: it blocks until the handler has ended and
@@ -108,19 +107,17 @@ type Owner interface {
 }
 
 var (
-	// ErrHeld is what an Owner's Acquire returns while somebody else holds the
-	// lock.
+	// ErrHeld is returned by an Owner's Acquire while another owner holds the lock.
 	ErrHeld = errors.New("the partition's lock is held by another executor")
 
-	// ErrAbsent is what a Coordinator's Run returns when the stored membership
-	// no longer has this member: others found it dead, or the value was deleted
-	// or set back. All partitions are released by then. The caller may join
-	// again under a new ID.
+	// ErrAbsent is returned by a Coordinator's Run if the stored membership no longer has
+	// this member: others found it dead, or the value was deleted or set back. All
+	// partitions are released by then. The caller may join again under a new ID.
 	ErrAbsent = errors.New("no longer a member of the processor's membership")
 )
 
-// An UnreadableError says that what is stored is no membership. Members keep what they
-// own, and nobody can join, until the key is deleted.
+// An UnreadableError is returned if the stored value is no membership. Members keep their
+// partitions, and no executor can join, until the key is deleted.
 type UnreadableError struct {
 	Key string
 	Err error // wraps ErrInvalid, or is why the store cannot read the key
@@ -146,8 +143,8 @@ func ParseStored(key string, value []byte) (Group, error) {
 	return g, nil
 }
 
-// A PartitionsError says that the members of a processor run with another
-// number of partitions.
+// A PartitionsError is returned if the members of a processor run with another number of
+// partitions.
 type PartitionsError struct{ Stored, Own int }
 
 // Error names both numbers.

@@ -144,9 +144,9 @@ func (c *conn) set(fn func()) {
 	c.changed.Broadcast()
 }
 
-// receive takes what the server writes, at once: the embedded server may write
-// while it holds the mutex that all others wait for, and time does not pass in a
-// bubble while somebody waits for a mutex.
+// receive takes what the server writes, at once: the embedded server may write while it
+// holds the mutex that all others wait for, and time does not pass in a bubble while a
+// goroutine waits for a mutex.
 func (c *conn) receive() {
 	buf := make([]byte, 16<<10)
 	for {
@@ -236,7 +236,7 @@ func (c *conn) Read(b []byte) (int, error) {
 			n := copy(b, c.in)
 			c.in = c.in[n:]
 			return n, nil
-		case c.err == io.EOF && c.frozen: // nobody has told us yet
+		case c.err == io.EOF && c.frozen: // the end has not arrived yet
 		case c.err != nil:
 			return 0, c.err
 		}

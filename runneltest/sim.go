@@ -16,10 +16,10 @@ import (
 	"github.com/runnel-go/runnel/internal/embedded"
 )
 
-// Sim runs fn with a cluster in fake time: an embedded Redis and the workers that
-// fn starts, in a synctest bubble. An hour takes as long as what happens in it.
-// When fn returns, workers that still run are stopped, and t fails for each whose
-// Run returned an error that nobody asked for (Worker.Stop, Worker.Err).
+// Sim runs fn with a cluster in fake time: an embedded Redis and the workers that fn
+// starts, in a synctest bubble. An hour takes as long as what happens in it. When fn
+// returns, workers that still run are stopped, and t fails for each whose Run returned an
+// error that the test did not cause (Worker.Stop, Worker.Err).
 //
 // build makes the app of a worker from its options, in which Redis, Worker and
 // Logger are set. It is called for every Start: one App is one process.

@@ -31,7 +31,7 @@ type Worker struct {
 
 	mu     sync.Mutex
 	killed bool
-	told   bool          // somebody has seen err
+	told   bool          // err has been returned to the test
 	frozen int           // how many freezes are under way
 	thawed chan struct{} // when they are over
 }

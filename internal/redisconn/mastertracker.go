@@ -222,7 +222,7 @@ type plainConn struct {
 // descriptor, but must see that it was closed.
 type opaqueConn struct{ *masterConn }
 
-// SyscallConn is of a connection of which nothing is to be seen, or an error if it is closed.
+// SyscallConn returns a connection that shows nothing, or an error if it is closed.
 func (c opaqueConn) SyscallConn() (syscall.RawConn, error) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()

@@ -42,12 +42,12 @@ type Audit struct {
 	Result  string
 }
 
-// An AuditLog is the audit stream of the app. The dashboard writes to it what people do, and
-// inspect reads it.
+// An AuditLog is the audit stream of the app. The dashboard writes the actions of
+// operators to it, and inspect reads it.
 type AuditLog struct{ *core }
 
-// BeginAudit notes that an action is about to begin, and returns the entry's ID. It is not
-// repeated: after an error the note may be there or not.
+// BeginAudit records that an action is about to begin, and returns the entry's ID. It is
+// not repeated: after an error the entry may be there or not.
 func (c AuditLog) BeginAudit(ctx context.Context, a Audit) (string, error) {
 	id, err := c.audit(ctx, auditWho, a.Who, auditFrom, a.From, auditWhat, a.What, auditOn, a.On, auditWhy, a.Why, auditDetail, a.Detail)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c AuditLog) BeginAudit(ctx context.Context, a Audit) (string, error) {
 	return id, nil
 }
 
-// EndAudit notes what became of an action. It is repeated inside while its outcome is
-// unknown: twice the same note says no more than once.
+// EndAudit records the outcome of an action. It is repeated inside while its own outcome
+// is unknown: a second entry with the same outcome does no harm.
 func (c AuditLog) EndAudit(ctx context.Context, a Audit) error {
 	return c.auditError(persist(ctx, func() error {
 		_, err := c.audit(ctx, auditOf, a.Of, auditOutcome, a.Outcome, auditResult, a.Result)

@@ -20,8 +20,8 @@ const HintDue = "due"
 // membership's.
 var hintKinds = map[string]bool{HintPoke: true, HintDue: true}
 
-// A Hint is a control message of other things than the membership. It only saves
-// time: whoever misses it learns the same with the next refresh.
+// A Hint is a control message of other things than the membership. It only saves time: an
+// executor that misses it learns the same with the next refresh.
 type Hint struct {
 	Kind      string
 	Partition int
@@ -42,8 +42,8 @@ func (c Control) hintCall(ctx context.Context, stream, processor string, h Hint)
 		"v", controlVersion, "kind", h.Kind, "partition", h.Partition)
 }
 
-// ParseHint reads an entry of a control stream; ok is false for one that is no
-// hint, which is ParseControl's.
+// ParseHint parses an entry of a control stream; ok is false for an entry that is not a
+// hint, which ParseControl parses.
 func ParseHint(e redisconn.Entry) (h Hint, ok bool) {
 	text := func(field string) string { s, _ := e.Values[field].(string); return s }
 	h.Kind = text("kind")

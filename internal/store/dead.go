@@ -40,11 +40,11 @@ type DeadLetter struct {
 	Begun       int       // Attempts of the RetryState that it had, 0 for none; not stored
 }
 
-// DeadLetter makes a dead letter of an event of the ownership, in one step with its ack or,
-// if it is parked, with its removal from there. The letter's ID and Partition are
-// set by it. ErrFenced says that the ownership is over. It is repeated inside
-// while its outcome is unknown and ctx lives, and may be repeated: there is one
-// dead letter, whatever happens.
+// DeadLetter makes a dead letter of an event of the ownership, in one step with its ack
+// or, if it is parked, with its removal from there. The letter's ID and Partition are set
+// by it. DeadLetter returns ErrFenced if the ownership is over. It is repeated inside
+// while its outcome is unknown and ctx lives, and may be repeated: there is one dead
+// letter, whatever happens.
 func (c RetryStore) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
 	d.Partition = p.Number
 	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}
@@ -105,7 +105,7 @@ func (c Viewer) LastDead(ctx context.Context, p Partition) (DeadLetter, bool, er
 	return d, err == nil, p.wrap("dead letters", err)
 }
 
-// parseDead reads a dead letter. What somebody else has written there is one
+// parseDead reads a dead letter. An entry written by another program is a dead letter
 // without most of its fields.
 func parseDead(e redisconn.Entry, partition int) (DeadLetter, error) {
 	text := func(name string) string { s, _ := e.Values[name].(string); return s }

@@ -10,10 +10,10 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// ErrNoEvent says that a dead letter has no fields of an event.
+// ErrNoEvent is returned if a dead letter has no fields of an event.
 var ErrNoEvent = errors.New("it has no event")
 
-// A Replay says which dead letter becomes an event again, and where.
+// A Replay names a dead letter that becomes an event again, and its destination.
 type Replay struct {
 	From      Partition
 	ID        string // of the dead letter

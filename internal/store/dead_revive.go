@@ -14,8 +14,8 @@ import (
 // Revive parks the event of a dead letter again, for the processor that gave up on it
 // alone, and removes the dead letter, in one step. The event is due at once, has no
 // attempt behind it, and waits in the lane of its key. ok is false if there is no such
-// dead letter. ErrFull says that limit events are parked, and that nothing was changed.
-// It needs no owner: whoever owns the partition, now or later, runs the event. It is
+// dead letter. Revive returns ErrFull, and changes nothing, if limit events are parked.
+// It needs no owner: the current or next owner of the partition runs the event. It is
 // repeated inside while its outcome is unknown and ctx lives, and may be repeated. It
 // changes LeaseResult.OperatorVersion; NotifyOwner tells the owner sooner.
 func (c Operator) Revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {

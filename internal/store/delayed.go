@@ -46,11 +46,10 @@ type StreamPartition struct {
 // fire it.
 type DelayedStore struct{ *core }
 
-// Move moves delayed events that are due into their partitions, a bounded number
-// of each. Nothing is moved early and nothing twice, whoever else moves at the
-// same time; so it may be repeated. Where a partition has no room, it makes room
-// as Append does, but waits for none: whatever the overflow policy, what is due is
-// neither dropped nor refused.
+// Move moves delayed events that are due into their partitions, a bounded number of each.
+// No event is moved early or twice, even if others move at the same time; so Move may be
+// repeated. If a partition has no room, Move makes room as Append does, but does not wait
+// for any: whatever the overflow policy, due events are neither dropped nor refused.
 func (c DelayedStore) Move(ctx context.Context, ps []StreamPartition) []Moved {
 	out := make([]Moved, len(ps))
 	var calls []*redisconn.Call
@@ -149,8 +148,8 @@ func (c DelayedStore) queue(stream string, partition int) delayqueue.Queue {
 	return delayqueue.New(c.NoRetry, c.dueKeys(stream, partition))
 }
 
-// Cancel removes a delayed event. false: it does not wait (any more): it was moved
-// into its partition, or cancelled, or never there. A repetition says false.
+// Cancel removes a delayed event. It returns false if the event does not wait: it was
+// moved into its partition, or cancelled, or never there. A repetition returns false.
 func (c DelayedStore) Cancel(ctx context.Context, stream string, partition int, id string) (bool, error) {
 	waited, err := c.queue(stream, partition).Remove(ctx, id)
 	return waited, delayedError(stream, partition, "cancel", id, err)

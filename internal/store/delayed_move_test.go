@@ -57,7 +57,7 @@ func TestMoveWithoutMemory(t *testing.T) {
 	equal(t, "waits", e.waiting(), numbers(0, 3))
 }
 
-// A refresh tells of delayed events, in case that nobody was told.
+// A refresh reports delayed events, in case that the hint was lost.
 func TestRefreshTellsWhatIsDue(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		var rs []LeaseRequest

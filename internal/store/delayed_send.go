@@ -18,7 +18,7 @@ import (
 // delayedFields bounds the strings of a delayed event: a script unpacks them.
 const delayedFields = 4000
 
-// ErrTooWide says that a record has too many fields to be delayed.
+// ErrTooWide is returned if a record has too many fields to be delayed.
 var ErrTooWide = errors.New("a delayed event has at most 2000 fields")
 
 // A Delay is what goes to one partition once it is due, in order.

@@ -130,7 +130,8 @@ func TestAForgottenScriptIsReplicatedToo(t *testing.T) {
 	equal(t, "in", len(got.IDs), 1)
 }
 
-// Until it is replicated nobody may act as the owner; then the same ownership may.
+// Until a takeover is replicated no worker may act as the owner; then the same ownership
+// may.
 func TestATakeoverWaitsForItsReplicas(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)

@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	// ErrHeld says that someone else holds the lock.
+	// ErrHeld is returned if another owner holds the lock.
 	ErrHeld = rebalance.ErrHeld
-	// ErrFenced says that the ownership a command was sent under is over: the
-	// lock has another value, or the consumer group is gone.
+	// ErrFenced is returned if the ownership a command was sent under is over: the lock
+	// has another value, or the consumer group is gone.
 	ErrFenced = errors.New("fenced: this ownership is over")
-	// ErrGarbled says that an ownership hash holds what no owner stores there.
+	// ErrGarbled is returned if an ownership hash holds values that no owner stores.
 	ErrGarbled = errors.New("invalid ownership")
-	// ErrFull says that there is no room for more, and that nothing was changed.
+	// ErrFull is returned if there is no room for more; then nothing was changed.
 	ErrFull = errors.New("no room")
 )
 

@@ -8,10 +8,10 @@ import (
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
-// A HeartbeatInfo is what a heartbeat tells of its executor.
+// A HeartbeatInfo is the content of an executor's heartbeat.
 type HeartbeatInfo struct {
-	// Rules are the generations of the rules that are in full effect: of what they
-	// hold back nothing runs and nothing can begin to.
+	// Rules are the generations of the rules that are in full effect: nothing that they
+	// hold back runs or can start.
 	Rules rules.Generations
 	// NotReading says of partitions whose reads have failed for a while since when they
 	// have, by the worker's clock.
@@ -36,8 +36,8 @@ func (b HeartbeatInfo) Encode() string {
 	return string(text)
 }
 
-// ParseHeartbeat reads a heartbeat. One of a form that it does not know tells nothing:
-// that it is there is what counts.
+// ParseHeartbeat parses a heartbeat. A heartbeat of an unknown form has no information,
+// but counts as a heartbeat.
 func ParseHeartbeat(value string) HeartbeatInfo {
 	var j heartbeatJSON
 	if json.Unmarshal([]byte(value), &j) != nil || j.Version != 1 {

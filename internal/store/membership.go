@@ -53,9 +53,9 @@ func (s *MembershipStore) Swap(ctx context.Context, old, new []byte) (bool, erro
 	return swapped, s.wrap("swap membership", err)
 }
 
-// Exclusive runs fn under the admin lock, for which it waits at most 5 s. The
-// context of fn ends when the lock expires. The lock of somebody who died is
-// bounded to the same time.
+// Exclusive runs fn under the admin lock, for which it waits at most 5 s. The context of
+// fn ends when the lock expires. The lock of a process that died is bounded to the same
+// time.
 func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context) error) error {
 	key, token := s.c.keys.AdminLock(s.stream, s.processor), NewExecutorID()
 	// An obtained lock whose reply was lost is ours on the next try: the token
@@ -82,7 +82,7 @@ func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context
 	}
 }
 
-// obtain makes one try. A lock that somebody left for longer is bounded by the first.
+// obtain makes one try. The first try bounds a lock that was left for longer.
 func (s *MembershipStore) obtain(ctx context.Context, key, token string, first bool) error {
 	err := s.c.obtain(ctx, key, token, adminExpiry)
 	if errors.Is(err, ErrHeld) && first {

@@ -21,8 +21,8 @@ import (
 // MetaVersion is the version of the stored metadata.
 const MetaVersion = 1
 
-// Meta says what a stream is. In what a producer or worker brings of its own,
-// a zero field is not compared.
+// Meta is the metadata of a stream. A zero field in the Meta of a producer or worker is
+// not compared.
 type Meta struct {
 	Version     int      `json:"v"`
 	Partitions  int      `json:"partitions"`
@@ -40,8 +40,8 @@ type Meta struct {
 // older than IDs are, and without a window a script would fail after its XADD.
 func (m Meta) dedupWindow() int64 { return cmp.Or(m.DedupWindow, (10 * time.Minute).Milliseconds()) }
 
-// A MetaConflictError says that a stream is another one than a producer or
-// worker believes.
+// A MetaConflictError is returned if a stream's metadata differs from that of a producer
+// or worker.
 type MetaConflictError struct {
 	Stream, Field string
 	Stored, Own   string
@@ -58,7 +58,7 @@ func (e *MetaConflictError) Error() string {
 	return fmt.Sprintf("stream %s: its metadata says %s %s, this process is set to %s", e.Stream, e.Field, e.Stored, e.Own) + e.remedy()
 }
 
-// remedy is what to set, or what else to do.
+// remedy returns what to set, or what else to do.
 func (e *MetaConflictError) remedy() string {
 	option := map[string]string{"partitions": "Partitions", "codec": "Codec", "partitioner": "Partitioner"}[e.Field]
 	if option == "" || e.Stored == "" {
@@ -113,7 +113,7 @@ func (c MetaStore) ensureMeta(ctx context.Context, stream string, m Meta) (Meta,
 		if string(value) == string(stored) {
 			return merged, nil
 		}
-		// Somebody else may have written meanwhile: then look again.
+		// Another process may have written meanwhile: then read again.
 		swapped, err := c.swap(ctx, c.keys.Meta(stream), stored, value)
 		if err != nil {
 			return Meta{}, err
@@ -124,10 +124,10 @@ func (c MetaStore) ensureMeta(ctx context.Context, stream string, m Meta) (Meta,
 	}
 }
 
-// CheckMeta returns the error that EnsureMeta would return for what is stored now,
-// and one for a processor of m whose stored membership nobody can join, such as a
-// *rebalance.PythonError. It writes nothing: who starts calls it for all streams first,
-// so that a start that is refused changes nothing.
+// CheckMeta returns the error that EnsureMeta would return for what is stored now, and
+// one for a processor of m whose stored membership cannot be joined, such as a
+// *rebalance.PythonError. It writes nothing: a starting process calls it for all streams
+// first, so that a refused start changes nothing.
 func (c MetaStore) CheckMeta(ctx context.Context, stream string, m Meta) error {
 	m.Layout = c.keys.Layout.String()
 	err := c.checkLayout(ctx, stream)
@@ -155,8 +155,8 @@ func (c MetaStore) CheckMeta(ctx context.Context, stream string, m Meta) error {
 	return nil
 }
 
-// list notes that there is a stream, unless the app's keys are being moved. A server
-// that is full lets nobody write what it has already.
+// list adds the stream to the app's streams, unless the app's keys are being moved. It
+// does not write a field that exists, as a full server would refuse the write.
 func (c MetaStore) list(ctx context.Context, stream string) error {
 	there, err := c.Retrying.HMGet(ctx, c.keys.Streams(), stream, MarkField).Result()
 	if err == nil && len(there) != 2 {
@@ -244,7 +244,7 @@ func parseMeta(data []byte) (Meta, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Meta{}, fmt.Errorf("%w: %w", errGarbled, err)
 	}
-	// Whoever looks makes room for so many.
+	// Readers allocate memory for this many partitions.
 	if m.Partitions < 0 || m.Partitions > mostPartitions {
 		return Meta{}, fmt.Errorf("%w: %d partitions, more than %d", errGarbled, m.Partitions, mostPartitions)
 	}
@@ -294,7 +294,7 @@ func (c MetaStore) streamsError(err error) error {
 	return fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), err)
 }
 
-// A MetaError says that the metadata of one stream cannot be read or written.
+// A MetaError is returned if the metadata of one stream cannot be read or written.
 type MetaError struct {
 	Stream, Key string
 	Err         error

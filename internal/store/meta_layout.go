@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
-// MarkField is the field of Keys.Streams that says that the app's keys are being moved
-// to other names, or were. No stream has such a name.
+// MarkField is the field of Keys.Streams that exists if the app's keys are being moved to
+// other names, or were. No stream has such a name.
 const MarkField = "@layout"
 
 // States of a Mark.
@@ -22,9 +22,9 @@ const (
 	MarkArrived = "arrived" // they came from another server
 )
 
-// A Mark is what is known of a move of all keys of an app to the names of another
-// layout; see internal/keymigrate. Who finds that a move has begun, or that it led
-// away, refuses to work.
+// A Mark is what is known of a move of all keys of an app to the names of another layout;
+// see internal/keymigrate. A process that finds a move begun, or its keys moved away,
+// refuses to work.
 type Mark struct {
 	Version int    `json:"v"`
 	State   string `json:"state"`

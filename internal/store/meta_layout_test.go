@@ -24,7 +24,7 @@ func TestRunningProducerNoticesAMove(t *testing.T) {
 		e.must(e.raw.Set(e.ctx(), "__meta:example.orders", strings.Replace(stored, "standalone", MarkMoving, 1), 0).Err())
 		refusedWith(t, send(), "stream orders: its keys are being moved")
 		e.must(e.raw.Del(e.ctx(), "__meta:example.orders").Err())
-		e.must(send()) // whoever flushed it, nobody has moved it
+		e.must(send()) // flushed, but not moved
 		e.must(e.raw.Set(e.ctx(), "__meta:{example}.orders", strings.Replace(stored, "standalone", "cluster", 1), 0).Err())
 		refusedWith(t, send(), "its metadata says key layout cluster, this process is set to standalone")
 		equal(t, "entries", e.raw.XLen(e.ctx(), "__strm:example.orders.0").Val(), 2)

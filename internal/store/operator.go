@@ -47,9 +47,9 @@ func (c Operator) Unregister(ctx context.Context, stream, processor string) (boo
 	}
 }
 
-// Forget removes what a processor left in a partition: consumer groups, position,
-// parked events, and with dead its dead letters. ErrHeld says that the partition
-// has an owner; then nothing was removed. It may be repeated.
+// Forget removes what a processor left in a partition: consumer groups, position, parked
+// events, and with dead its dead letters. Forget returns ErrHeld, and removes nothing, if
+// the partition has an owner. It may be repeated.
 func (c Operator) Forget(ctx context.Context, p Partition, dead bool) error {
 	return c.forget(ctx, p, dead, "0")
 }
@@ -74,8 +74,8 @@ func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave stri
 	}))
 }
 
-// DropStream deletes the partitions of a stream, what is delayed in them, and, last,
-// its metadata. What processors left has to be forgotten before. It may be repeated.
+// DropStream deletes the partitions of a stream, their delayed events, and, last, its
+// metadata. Forget its processors before. It may be repeated.
 func (c Operator) DropStream(ctx context.Context, stream string, partitions int) error {
 	for from := 0; from < partitions; from += partitionsPerTrip {
 		var calls []*redisconn.Call
@@ -90,7 +90,7 @@ func (c Operator) DropStream(ctx context.Context, stream string, partitions int)
 			}
 		}
 	}
-	// Together: who makes the stream anew in between would not be listed.
+	// Together: a stream that is created anew in between would not be listed.
 	err := unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
 		return MetaStore(c).metaError(stream, classify(err))

@@ -17,10 +17,10 @@ const askedPerScript = 64
 
 // What Redis may forget.
 const (
-	// ForgottenPartition says that a partition was deleted, renamed, evicted or flushed,
+	// ForgottenPartition means that a partition was deleted, renamed, evicted or flushed,
 	// though the positions in it were kept.
 	ForgottenPartition = "partition"
-	// ForgottenState says that Redis went back to what it had been before, as after a restart
+	// ForgottenState means that Redis went back to an earlier state, as after a restart
 	// with an older copy or none, or a failover to a replica that was behind.
 	ForgottenState = "state"
 )
@@ -32,7 +32,7 @@ type Forgotten struct {
 	What    string `json:"what"`  // ForgottenPartition or ForgottenState
 	From    string `json:"from"`  // entry ID
 	To      string `json:"to"`    // entry ID, "" where none is known
-	Epoch   int64  `json:"epoch"` // of the owner that told it
+	Epoch   int64  `json:"epoch"` // of the owner that reported it
 	At      int64  `json:"at"`    // ms
 }
 
@@ -48,7 +48,8 @@ func (f *Forgotten) Error() string {
 	return "Redis went back to an older state, as after a restart with an older copy, a failover or FLUSHALL: what was sent " + behind + " may be gone, or come again"
 }
 
-// parseForgotten reads what a script stored. What cannot be read says nothing.
+// parseForgotten parses the value that a script stored. A value that cannot be parsed is
+// ignored.
 func parseForgotten(text string) *Forgotten {
 	f := new(Forgotten)
 	if text == "" || json.Unmarshal([]byte(text), f) != nil || f.Version != 1 {
@@ -57,7 +58,7 @@ func parseForgotten(text string) *Forgotten {
 	return f
 }
 
-// since returns f if it was told after a moment.
+// since returns f if it was reported after a moment.
 func (f *Forgotten) since(t time.Time) *Forgotten {
 	if f == nil || time.UnixMilli(f.At).Before(t) {
 		return nil

@@ -22,7 +22,7 @@ const (
 	groupsPerScript = 2048
 )
 
-// A LeaseRequest is what one refresh does for one owned partition.
+// A LeaseRequest is one refresh of one owned partition.
 type LeaseRequest struct {
 	Partition Partition
 	Claim     Claim
@@ -39,7 +39,7 @@ type LeaseRequest struct {
 
 func (r LeaseRequest) group() string { return GroupName(r.Partition.Processor, r.Claim.Executor) }
 
-// State is what the server thinks of an ownership.
+// State is the server's view of an ownership.
 type State int
 
 const (
@@ -94,7 +94,7 @@ type Heartbeat struct {
 	Seen       []byte        // what the last refresh read there: it is not sent again. Not changed
 }
 
-// RefreshResult is what a refresh has found.
+// RefreshResult is the result of a refresh.
 type RefreshResult struct {
 	Leases     []LeaseResult     // in the order of the renewals
 	Membership []byte            // nil if there is none; Seen where it is that still
@@ -146,7 +146,7 @@ func (c Owner) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (Ref
 	return out, failed
 }
 
-// leases is how many leases a script extends.
+// leases returns how many leases a script extends.
 func (c Owner) leases(rs []LeaseRequest) int {
 	for _, r := range rs {
 		if m, _ := c.metas.load(r.Partition.Stream); r.At != "" {
@@ -237,8 +237,8 @@ func (w *metaText) number() int64 {
 	return n
 }
 
-// Probe looks at ownerships without changing anything, in one round trip: it
-// tells which of the partitions of a read that failed with ErrNoGroup are lost.
+// Probe looks at ownerships without changing anything, in one round trip: after a read
+// that failed with ErrNoGroup it finds the partitions that are lost.
 func (c Owner) Probe(ctx context.Context, rs []LeaseRequest) ([]State, error) {
 	var calls []*redisconn.Call
 	for _, r := range rs {

@@ -222,8 +222,8 @@ func TestAckWithoutAServer(t *testing.T) {
 	}
 }
 
-// Two workers may be configured with different expiries: whoever waits must not
-// cut the lock below what its owner counts on.
+// Two workers may be configured with different expiries: a waiting worker must not
+// shorten the lock below the expiry that its owner counts on.
 func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -250,8 +250,8 @@ func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 	})
 }
 
-// The hash tells whoever waits how long an owner counts on its lock, but only from
-// the takeover on:
+// The hash tells waiting workers how long an owner counts on its lock, but only from the
+// takeover on:
 //
 //  1. the next owner, with a longer expiry, obtains the lock;
 //  2. whoever waits cuts it to the expiry of the owner before;

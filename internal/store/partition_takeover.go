@@ -15,7 +15,7 @@ import (
 // internal/worker uses it for each executor, and the command reset while it owns a partition.
 type Owner struct{ *core }
 
-// Found says where a position comes from.
+// Found is the origin of a position.
 type Found string
 
 const (
@@ -51,9 +51,9 @@ type Takeover struct {
 	Forgotten *Forgotten // what this takeover found that Redis has forgotten, nil for nothing
 }
 
-// Lock obtains a partition's lock for an ownership, in one try. ErrHeld says that
-// someone else has it; then its remaining life is bounded to foreign, so that a
-// step of the server's clock cannot keep a dead owner's lock alive. After any
+// Lock obtains a partition's lock for an ownership, in one try. It returns ErrHeld if
+// another owner has the lock; then the lock's remaining life is bounded to foreign, so
+// that a step of the server's clock cannot keep a dead owner's lock alive. After any
 // other error, calling again with the same ownership is safe.
 func (c Owner) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign time.Duration) error {
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
@@ -89,14 +89,14 @@ func (c *core) obtainInNeed(ctx context.Context, key, value string, expiry time.
 	return classify(err)
 }
 
-// Takeover makes the holder of the lock the owner of the partition: from its
-// return on, earlier owners can neither read nor ack. Start is the position of a
-// processor that never ran here, an entry ID or "$"; largest is the largest
-// epoch the caller ever saw for the partition. ErrFenced says that the lock does
-// not hold the ownership's value, or that the ownership's group was destroyed since.
-// ErrNotReplicated says that it was done, and that a failover may lose it: the caller may
-// not act as the owner yet. It is repeated inside while its outcome is unknown and ctx
-// lives, and may be repeated by the caller.
+// Takeover makes the holder of the lock the owner of the partition: from its return on,
+// earlier owners can neither read nor ack. Start is the position of a processor that
+// never ran here, an entry ID or "$"; largest is the largest epoch the caller ever saw
+// for the partition. Takeover returns ErrFenced if the lock does not hold the ownership's
+// value, or if the ownership's group was destroyed since. It returns ErrNotReplicated if
+// the takeover was done, but a failover may lose it: the caller may not act as the owner
+// yet. It is repeated inside while its outcome is unknown and ctx lives, and may be
+// repeated by the caller.
 func (c Owner) Takeover(ctx context.Context, p Partition, t Claim, start string, largest int64) (Takeover, error) {
 	if start == "" {
 		start = "0-0"

@@ -132,8 +132,8 @@ func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
 	}
 }
 
-// What a release stored is of no use once somebody else owned the partition, or its group
-// says something else.
+// The values that a release stored are of no use once another worker has owned the
+// partition, or if its group differs from them.
 func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -14,7 +14,7 @@ type TrimRequest struct {
 	Size       int64    // the length that the partition may have
 }
 
-// Trimmed is what became of a TrimRequest.
+// Trimmed is the result of a TrimRequest.
 type Trimmed struct {
 	Removed   int64
 	BlockedBy string // the registered processor without a consumer group, "" if each has one

@@ -20,9 +20,9 @@ const (
 	statesAtOnce = 500     // read per round trip
 )
 
-// A RetryState is what is known of a parked event: one that was moved out of its
-// partition to wait for another attempt, or for the event before it in its lane.
-// Times are the server's clock in milliseconds, 0 for none.
+// A RetryState is the state of a parked event: one that was moved out of its partition to
+// wait for another attempt, or for the event before it in its lane. Times are the
+// server's clock in milliseconds, 0 for none.
 type RetryState struct {
 	ID       string `json:"-"` // entry ID
 	Version  int    `json:"v"` // set when it is written
@@ -41,7 +41,7 @@ type RetryState struct {
 	Revived  bool   `json:"revived,omitempty"` // it was a dead letter; its lane is what its owner's Retry says
 }
 
-// Counted is how many attempts the event had, those that count.
+// Counted returns the number of the event's attempts that count.
 func (s RetryState) Counted() int { return s.Attempts - s.Void }
 
 // A RetryStore is where the owner of a partition stores failed events: parked ones and their
@@ -55,12 +55,11 @@ type Parking struct {
 	State RetryState // its ID is the entry's
 }
 
-// Park moves events of the ownership out of the partition: in one step it acks them
-// and stores them with their states, all of them or none. limit is how many may
-// be parked, 0 for any number; ErrFull says that they would be more, and that
-// nothing was changed. ErrFenced says that the ownership is over. It is repeated
-// inside while its outcome is unknown and ctx lives, and may be repeated by the
-// caller: what has been acked stays as it is.
+// Park moves events of the ownership out of the partition: in one step it acks them and
+// stores them with their states, all of them or none. limit is how many may be parked, 0
+// for any number. Park returns ErrFull, and changes nothing, if they would be more, and
+// ErrFenced if the ownership is over. It is repeated inside while its outcome is unknown
+// and ctx lives, and may be repeated by the caller: what has been acked stays as it is.
 func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64, ps []Parking) error {
 	if len(ps) == 0 {
 		return nil
@@ -78,11 +77,10 @@ func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64,
 	}))
 }
 
-// WriteRetry stores what is known of a parked event; ok is false if it is not
-// parked any more, since an operator dropped it. Attempts begin (Running, one
-// Attempt more) and end (not Running) in order: a write that arrives late does
-// not undo a later one. ErrFenced says that the ownership is over. It is repeated
-// inside like Park, and may be repeated.
+// WriteRetry stores the state of a parked event; ok is false if it is not parked any
+// more, since an operator dropped it. Attempts begin (Running, one Attempt more) and end
+// (not Running) in order: a write that arrives late does not undo a later one. ErrFenced
+// says that the ownership is over. It is repeated inside like Park, and may be repeated.
 func (c RetryStore) WriteRetry(ctx context.Context, p Partition, t Claim, s RetryState) (ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
@@ -129,28 +127,28 @@ func (c RetryStore) BeginRetry(ctx context.Context, p Partition, t Claim, s Retr
 	return e, ok, p.failed("begin retry of event "+entryid.EventID(p.Number, s.ID), err)
 }
 
-// BeginSuspect notes that the owner begins Position.Suspect. If it does not release the
-// partition, and the event is not acked, the next takeover counts that in Deaths. With ""
-// what was counted is forgotten. ErrFenced says that the ownership is over. It is repeated
-// inside like Park, and may be repeated.
+// BeginSuspect stores that the owner begins Position.Suspect. If the owner does not
+// release the partition, and the event is not acked, the next takeover counts that in
+// Deaths. With "" the count is reset. BeginSuspect returns ErrFenced if the ownership is
+// over. It is repeated inside like Park, and may be repeated.
 func (c RetryStore) BeginSuspect(ctx context.Context, p Partition, t Claim, id string) error {
 	return p.failed("begin event "+id, persist(ctx, func() error {
 		return classify(beginScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
 	}))
 }
 
-// DoneRetry removes a parked event that is done. ErrFenced says that the ownership
-// is over. It is repeated inside like Park, and may be repeated.
+// DoneRetry removes a parked event that is done. It returns ErrFenced if the ownership is
+// over. It is repeated inside like Park, and may be repeated.
 func (c RetryStore) DoneRetry(ctx context.Context, p Partition, t Claim, id string) error {
 	return p.failed("settle event "+entryid.EventID(p.Number, id), persist(ctx, func() error {
 		return classify(settleScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
 	}))
 }
 
-// Retries returns what is known of the parked events of a partition, by entry ID,
-// and the server's clock right after. Events that come or go meanwhile may be in
-// it or not. Where that clock was set back since an event failed, its times are moved
-// back by as much as can be told.
+// Retries returns the states of the parked events of a partition, by entry ID, and the
+// server's clock right after. Events that come or go meanwhile may be in it or not. Where
+// that clock was set back since an event failed, its times are moved back by as much as
+// can be told.
 func (c RetryStore) Retries(ctx context.Context, p Partition) (states []RetryState, now time.Time, err error) {
 	found := map[string]string{} // HSCAN may return a field twice
 	for cursor := uint64(0); ; {

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// What is stored of a key stays small, so that whoever looks at all that is parked
-// reads little, and an earlier release refuses a lane that it would not find.
+// The stored part of a key stays small, so that a look at all parked events reads little,
+// and an earlier release refuses a lane that it would not find.
 func TestTheStateOfALongKeyIsSmall(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)

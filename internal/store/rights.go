@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// A Role is what a user of the server is there for. Roles can be joined by |.
+// A Role is the purpose of a user of the server. Roles can be joined by |.
 type Role uint8
 
 const (
@@ -62,7 +62,7 @@ type Right struct {
 	args []any // what tries it: a command that changes nothing
 }
 
-// A When says where a right is needed.
+// A When is the kind of server on which a right is needed.
 type When int
 
 const (

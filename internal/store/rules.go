@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
-// A RuleStore is what is paused and blocked in the app. Workers and inspect read it; admin,
+// A RuleStore holds the pauses and blocks of the app. Workers and inspect read it; admin,
 // cli and web change it.
 type RuleStore struct{ *core }
 
@@ -70,7 +70,7 @@ func hashOf(reply *redis.Cmd) func() (map[string]string, error) {
 	}
 }
 
-// A RuleChange is what a change of the rules came to.
+// A RuleChange is the result of a change of the rules.
 type RuleChange struct {
 	Generation int64     // of the rules after it
 	Was        bool      // the rule was there before

@@ -186,8 +186,8 @@ func TestHeartbeatsTell(t *testing.T) {
 	}
 }
 
-// Who is asked whether rules are in full effect: whoever is alive, and whoever
-// holds a lock.
+// The executors that are asked whether rules are in full effect: those that are alive,
+// and those that hold a lock.
 func TestHoldouts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		who := func() string {

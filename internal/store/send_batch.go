@@ -9,8 +9,8 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// A Producer appends events to partitions, at once or when they are due. The app uses it for
-// whoever sends, and so does the command line.
+// A Producer appends events to partitions, at once or when they are due. The app and the
+// command line use it to send.
 type Producer struct{ *core }
 
 // An Append is what goes to one partition, in order.
@@ -23,7 +23,7 @@ type Append struct {
 	// IDs are, unless nil, the ID of each record, "" for none: what was appended
 	// under it within the stream's DedupWindow is not appended again.
 	IDs []string
-	// Self says that the caller processes this stream: it must not wait for room.
+	// Self means that the caller processes this stream: it must not wait for room.
 	Self bool
 }
 

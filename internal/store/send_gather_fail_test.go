@@ -48,7 +48,7 @@ func TestASharedRoundTripThatIsCutOff(t *testing.T) {
 	})
 }
 
-// Whoever waits longest makes the trip, but none waits longer than it wants to.
+// The caller that waits longest makes the trip, but none waits longer than its own limit.
 func TestASharedRoundTripWithoutAnAnswer(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		c := e.crowded()

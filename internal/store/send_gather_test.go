@@ -186,8 +186,8 @@ func TestASenderWhoseContextEndsInTheQueueSendsNothing(t *testing.T) {
 	})
 }
 
-// A context that ends on the way counts for nobody else. Only a deadline ends the
-// wait, as of a sender that goes alone.
+// A context that ends on the way affects no other caller. Only a deadline ends the wait,
+// as of a sender that goes alone.
 func TestASenderWhoseContextEndsOnTheWay(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(100, time.Hour)

@@ -63,7 +63,7 @@ func TestADuplicateIsNoneTooMany(t *testing.T) {
 	})
 }
 
-// Whoever got no answer sends again, and it is in once.
+// A sender that got no answer sends again, and the record is appended once.
 func TestARepeatedCallWithIDsIsInOnce(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(100, time.Hour)

@@ -20,14 +20,14 @@ const (
 )
 
 var (
-	// ErrStreamFull says that a partition is as long as it may be.
+	// ErrStreamFull is returned if a partition has its maximal length.
 	ErrStreamFull = errors.New("stream is full")
-	// ErrSelfBlock says that a processor would have waited for room in the
-	// stream that it processes, and so for itself.
+	// ErrSelfBlock is returned if a processor would have waited for room in the stream
+	// that it processes, and so for itself.
 	ErrSelfBlock = errors.New("a processor cannot wait for room in the stream that it processes")
 )
 
-// A FullError says what keeps a partition full. ErrStreamFull is in its chain.
+// A FullError names what keeps a partition full. ErrStreamFull is in its chain.
 type FullError struct {
 	Stream       string
 	Partition    int
@@ -63,8 +63,8 @@ func (e *FullError) why() string {
 // Unwrap returns ErrStreamFull.
 func (e *FullError) Unwrap() error { return ErrStreamFull }
 
-// roomTries is how often room may be made for a batch and be taken by somebody
-// else before it is refused, where its sender does not wait.
+// roomTries is how often other senders may take the room made for a batch before the
+// batch is refused, where its sender does not wait.
 const roomTries = 10
 
 // makeRoom goes on with partitions that had no room for a batch. It returns those
@@ -138,15 +138,14 @@ func waited(ctx context.Context, full *FullError) error {
 // at all groups of a partition.
 const roomsPerTrip = 16
 
-// A roomReply is what became of the room for a batch.
+// A roomReply is the result of making room for a batch.
 type roomReply struct {
 	FullError // as it would have to be told
 	dropped   int64
 	err       error
 }
 
-// room reads the metadata again, for somebody may have changed it, and makes room
-// as it allows.
+// room reads the metadata again, as it may have changed, and makes room as it allows.
 func (c Producer) room(ctx context.Context, full []*part) []roomReply {
 	out := make([]roomReply, len(full))
 	calls := make([]*redisconn.Call, 0, len(full))

@@ -18,7 +18,7 @@ type Viewer struct{ *core }
 
 // A View is a partition as one processor sees it.
 type View struct {
-	Owner     string        // executor ID in the lock, "" when nobody holds it
+	Owner     string        // executor ID in the lock, "" if the lock is free
 	Tenure    string        // number in the lock
 	LockLeft  time.Duration // remaining life of the lock
 	Epoch     int64         // of the last ownership, 0 if there was none

@@ -10,7 +10,7 @@ import (
 // partitionsPerTrip is how many partitions share a round trip where each costs the server little.
 const partitionsPerTrip = 256
 
-// A Log is a partition, whoever processes it.
+// A Log is a partition, independent of processors.
 type Log struct {
 	Length  int64
 	First   string // ID of the first entry, "" for none

@@ -74,7 +74,7 @@ func TestViewCountsRight(t *testing.T) {
 		{"group gone", func(e *env, p Partition) {
 			e.read(p, alice, 4)
 			e.raw.XGroupDestroy(e.ctx(), p.Log, GroupName(p.Processor, alice))
-		}, 10}, // from the checkpoint, which nobody has moved yet
+		}, 10}, // from the checkpoint, which has not moved yet
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

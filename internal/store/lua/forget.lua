@@ -8,7 +8,7 @@
 --         6 dead letters, or none
 -- ARGV    1 processor   2 length of an executor ID   3 '1' to leave the plain group
 -- Returns number of consumer groups that were removed
--- Errors  HELD when somebody holds the lock
+-- Errors  HELD when the lock is held
 local log = KEYS[1]
 if redis.call('EXISTS', KEYS[2]) == 1 then return redis.error_reply('HELD the partition has an owner') end
 local groups, plain, at, read = {}, false, nil, nil

@@ -53,7 +53,7 @@ local function processor_of(name, id_length)
 end
 
 -- The ID before which every consumer group has acked everything, and who needs it: a
--- processor, or, with true behind it, whoever else a group is of: a processor that the
+-- processor, or, with true behind it, the other user of a group: a processor that the
 -- caller does not know of (yet), or, named like the group, a program of another kind such
 -- as Python's runnel. Without an ID a processor, which is named, has no group, or there
 -- is no group at all. A plain group named like a processor counts no more: it is where

@@ -71,8 +71,8 @@ if saved.tenure == ARGV[3] then
 	return answer()
 end
 
--- Whoever waited may have cut the lock since it was obtained, to the expiry of the
--- owner before. Also a write that needs no memory, see obtain.lua.
+-- A waiting worker may have shortened the lock since it was obtained, to the expiry of
+-- the owner before. Also a write that needs no memory, see obtain.lua.
 redis.call('PEXPIRE', KEYS[2], math.max(tonumber(ARGV[6]), 1), 'GT')
 
 local floor, read, found, first, group = nil, nil, 'group', nil, nil

@@ -9,7 +9,7 @@
 --         4 the due time to claim, in ms
 -- Returns {state, last due time in ms, server's time in ms}
 --         state 1 claimed, 0 it is only told: a look, or the last one is another, -1 it is too early
--- Errors  FENCED when somebody else leads
+-- Errors  FENCED when another worker leads
 if redis.call('GET', KEYS[2]) ~= ARGV[2] then
 	return redis.error_reply('FENCED somebody else leads')
 end
@@ -29,7 +29,7 @@ local function store(last, by)
 end
 
 if not record then
-	store(now, '') -- it was nobody's run
+	store(now, '') -- no run was claimed
 	return { 0, now, now }
 end
 local due = tonumber(ARGV[4])
