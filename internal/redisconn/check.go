@@ -119,18 +119,19 @@ func (c *Conn) check(ctx context.Context) error {
 	return nil
 }
 
-func (c *Conn) reachError(err error) error {
+// reachError says in plain words why the server was not reached.
+func (s *server) reachError(err error) error {
 	switch {
 	case ReplyHas(err, "NOAUTH"):
 		return errors.New("a password is required, and none was given")
 	case ReplyHas(err, "WRONGPASS", "invalid password", "invalid username-password"):
 		return errors.New("wrong user name or password")
 	case ReplyHas(err, "NOPERM"): // as to SELECT a database
-		return fmt.Errorf("user %q: %w; %s", c.User(), err, help.MissingRights)
+		return fmt.Errorf("user %q: %w; %s", s.User(), err, help.MissingRights)
 	case IsReply(err):
 		return err
 	}
-	if told := tlsError(err, c.base.TLSConfig != nil); told != nil {
+	if told := tlsError(err, s.base.TLSConfig != nil); told != nil {
 		return told
 	}
 	return err
@@ -230,10 +231,10 @@ func (n Node) helloVersion(ctx context.Context, why error) (Version, error) {
 	return v, nil
 }
 
-// User returns the client's user name at the server, as far as it is known.
-func (c *Conn) User() string {
-	if c.base.Username != "" {
-		return c.base.Username
+// User is the name that the server knows us by, as far as we know.
+func (s *server) User() string {
+	if s.base.Username != "" {
+		return s.base.Username
 	}
 	return "default"
 }

@@ -28,7 +28,8 @@ type readConn struct {
 	nameless bool     // one of them has no ID
 }
 
-func (c *Conn) newLine(addr string, control *redis.Client) *readConn {
+// newReadConn returns a connection to one server, without any I/O.
+func newReadConn(c *Conn, addr string, control *redis.Client) *readConn {
 	l := &readConn{c: c, control: control}
 	o := c.options(-1)
 	o.Addr = addr

@@ -55,9 +55,9 @@ func (r *Reader) line(n *node) *readConn {
 	l := r.lines[n]
 	if l == nil {
 		if addr, control := r.c.base.Addr, r.c.Retrying; n == nil {
-			l = r.c.newLine(addr, control)
+			l = newReadConn(r.c, addr, control)
 		} else {
-			l = r.c.newLine(n.addr, n.rdb)
+			l = newReadConn(r.c, n.addr, n.rdb)
 		}
 		r.lines[n] = l
 	}

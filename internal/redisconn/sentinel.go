@@ -208,15 +208,15 @@ type Sentinel struct {
 	Err      error  // it did not answer
 }
 
-// Sentinels asks each sentinel of the URL, and waits for all of them. It returns none if
-// the URL names no sentinels, or a given client asks them.
-func (c *Conn) Sentinels(ctx context.Context) []Sentinel {
-	if c.sentinels == nil {
+// Sentinels asks each sentinel of the URL, and waits for all of them. None where the
+// address of the server is not theirs to tell, or a given client asks them.
+func (s *server) Sentinels(ctx context.Context) []Sentinel {
+	if s.sentinels == nil {
 		return nil
 	}
-	answers := c.sentinels.ask(ctx)
+	answers := s.sentinels.ask(ctx)
 	var out []Sentinel
-	for range c.sentinels.clients {
+	for range s.sentinels.clients {
 		a := <-answers
 		out = append(out, Sentinel{a.sentinel, a.addr, a.replicas, a.others + 1, a.quorum, a.err})
 	}
@@ -224,8 +224,8 @@ func (c *Conn) Sentinels(ctx context.Context) []Sentinel {
 	return out
 }
 
-// MasterMoves reports whether sentinels determine the server's address.
-func (c *Conn) MasterMoves() bool { return c.tracker != nil }
+// MasterMoves reports whether sentinels tell where the server is.
+func (s *server) MasterMoves() bool { return s.tracker != nil }
 
 // dial connects to the server that is the master now.
 func (s *sentinels) dial(ctx context.Context, network string) (net.Conn, string, error) {

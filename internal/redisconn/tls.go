@@ -116,9 +116,9 @@ type Link struct {
 	Custom    bool // the client dials by itself: the rest may be otherwise
 }
 
-// Link returns how the client is connected.
-func (c *Conn) Link() Link {
-	o := c.base
+// Link tells how the client is connected.
+func (s *server) Link() Link {
+	o := s.base
 	return Link{
 		TLS: o.TLSConfig != nil, Unchecked: o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify && o.TLSConfig.VerifyConnection == nil && o.TLSConfig.VerifyPeerCertificate == nil,
 		Here:     o.Network == "unix" || !slices.ContainsFunc(strings.Split(o.Addr, ","), away),

@@ -29,7 +29,6 @@ var larger = map[string]struct {
 	"cli.program":               {55, 0, "one method for each command"},
 	"cli.session":               {36, 0, "what commands share"},
 	"internal/keymigrate.Mover": {45, 0, "counting, copying, renaming, state"},
-	"internal/redisconn.Conn":   {33, 0, "one server, Sentinel and Cluster"},
 }
 
 func TestTypesHaveFewMembers(t *testing.T) {
