@@ -18,10 +18,10 @@ import (
 const atOnce = 500
 
 // alive refuses to go on while somebody works for the app, under either names.
-func (m *Mover) alive(ctx context.Context) error {
-	for _, k := range []keys.Keys{m.from, m.to} {
+func (so *source) alive(ctx context.Context, streams []stream) error {
+	for _, k := range []keys.Keys{so.from, so.to} {
 		for _, key := range []string{k.Leader(), k.OldLeader()} {
-			leader, err := m.rdb.Get(ctx, key).Result()
+			leader, err := so.rdb.Get(ctx, key).Result()
 			switch {
 			case err == nil:
 				name, _, _ := strings.Cut(leader, "/")
@@ -30,9 +30,9 @@ func (m *Mover) alive(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", key, err)
 			}
 		}
-		for _, s := range m.st.streams {
+		for _, s := range streams {
 			for _, p := range s.meta.Processors {
-				if err := m.aliveProcessor(ctx, k, &s, p); err != nil {
+				if err := so.aliveProcessor(ctx, k, &s, p); err != nil {
 					return err
 				}
 			}
@@ -45,9 +45,9 @@ func stopFirst(what, worker string) error {
 	return &Refusal{fmt.Sprintf("%s run by worker %s: stop it first; one that died counts until its locks have expired", what, worker)}
 }
 
-func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, processor string) error {
+func (so *source) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, processor string) error {
 	name := s.name + "/" + processor
-	group, err := m.group(ctx, k, s.name, processor)
+	group, err := so.group(ctx, k, s.name, processor)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, proc
 	for id := range group.Python {
 		beats[k.Beat(s.name, processor, id)] = "of Python's runnel"
 	}
-	there, err := m.first(ctx, slices.Sorted(maps.Keys(beats)))
+	there, err := so.first(ctx, slices.Sorted(maps.Keys(beats)))
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, proc
 	for n := range s.meta.Partitions {
 		locks = append(locks, k.Lock(s.name, processor, n))
 	}
-	if there, err = m.first(ctx, locks); err != nil || there == "" {
+	if there, err = so.first(ctx, locks); err != nil || there == "" {
 		return err
 	}
-	holder, err := m.rdb.Get(ctx, there).Result()
+	holder, err := so.rdb.Get(ctx, there).Result()
 	if err != nil && err != redis.Nil {
 		return fmt.Errorf("%s: %w", there, err)
 	}
@@ -84,9 +84,9 @@ func (m *Mover) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, proc
 }
 
 // group is the membership of a processor. A fence is none.
-func (m *Mover) group(ctx context.Context, k keys.Keys, stream, processor string) (rebalance.Group, error) {
+func (so *source) group(ctx context.Context, k keys.Keys, stream, processor string) (rebalance.Group, error) {
 	key := k.Membership(stream, processor)
-	stored, err := m.rdb.Get(ctx, key).Bytes()
+	stored, err := so.rdb.Get(ctx, key).Bytes()
 	if errors.Is(err, redis.Nil) || strings.HasPrefix(string(stored), fence) {
 		return rebalance.Group{}, nil
 	}
@@ -101,9 +101,9 @@ func (m *Mover) group(ctx context.Context, k keys.Keys, stream, processor string
 }
 
 // first is the first of some keys that is there, "" for none.
-func (m *Mover) first(ctx context.Context, names []string) (string, error) {
+func (so *source) first(ctx context.Context, names []string) (string, error) {
 	for part := range slices.Chunk(names, atOnce) {
-		pipe := m.rdb.Pipeline()
+		pipe := so.rdb.Pipeline()
 		replies := make([]*redis.IntCmd, len(part))
 		for i, key := range part {
 			replies[i] = pipe.Exists(ctx, key)

@@ -22,31 +22,31 @@ const (
 
 // copy copies everything that has its new name to the other server, and compares it.
 // Nobody can change it meanwhile: what is there already an interrupted copy brought.
-func (m *Mover) copy(ctx context.Context) error {
-	if m.target == nil {
+func (t *target) copy(ctx context.Context, mark store.Mark, report func(step string, done, of int)) error {
+	if t == nil {
 		return nil
 	}
-	if is, err := m.stand(ctx); err != nil || is == standsArrived {
+	if is, err := t.stand(ctx, mark); err != nil || is == standsArrived {
 		return err
 	}
 	done := 0
-	return m.whole(ctx, m.rdb, m.to, func(found []entry) error {
+	return whole(ctx, t.source.rdb, t.source.to, func(found []entry) error {
 		found = slices.DeleteFunc(found, func(e entry) bool { return e.Kind == "meta" }) // they come last
 		large := slices.DeleteFunc(slices.Clone(found), func(e entry) bool { return !mayBeLarge(e) })
 		small := slices.DeleteFunc(found, mayBeLarge)
 		for part := range slices.Chunk(large, largeAtOnce) {
-			if err := m.copyPart(ctx, part); err != nil {
+			if err := t.copyPart(ctx, mark, part); err != nil {
 				return err
 			}
 			done += len(part)
-			m.o.Report("keys copied", done, 0)
+			report("keys copied", done, 0)
 		}
 		for part := range slices.Chunk(small, smallAtOnce) {
-			if err := m.copyPart(ctx, part); err != nil {
+			if err := t.copyPart(ctx, mark, part); err != nil {
 				return err
 			}
 			done += len(part)
-			m.o.Report("keys copied", done, 0)
+			report("keys copied", done, 0)
 		}
 		return nil
 	})
@@ -64,16 +64,16 @@ type dumped struct {
 
 // copyPart copies some keys. They keep what is left of their life, by the clock of
 // either server.
-func (m *Mover) copyPart(ctx context.Context, part []entry) error {
+func (t *target) copyPart(ctx context.Context, mark store.Mark, part []entry) error {
 	// One that slept must not bring back what the app has deleted there since.
-	if is, err := m.stand(ctx); err != nil || is != standsOurs {
+	if is, err := t.stand(ctx, mark); err != nil || is != standsOurs {
 		return cmp.Or(err, errOver)
 	}
-	all, err := m.dump(ctx, m.rdb, part)
+	all, err := dump(ctx, t.source.rdb, part)
 	if err != nil {
-		return fmt.Errorf("redis at %s: %w", m.source.Addr(), err)
+		return fmt.Errorf("redis at %s: %w", t.source.client.Addr(), err)
 	}
-	pipe := m.target.Redis().Pipeline()
+	pipe := t.client.Redis().Pipeline()
 	var restored []*redis.StatusCmd
 	for _, d := range all {
 		restored = append(restored, pipe.Restore(ctx, d.key, d.left, d.data))
@@ -84,14 +84,14 @@ func (m *Mover) copyPart(ctx context.Context, part []entry) error {
 	pipe.Exec(ctx) // every reply carries its error
 	for i, r := range restored {
 		if err := r.Err(); err != nil && !redis.HasErrorPrefix(err, "BUSYKEY") {
-			return m.restoreError(ctx, all[i].key, err)
+			return t.restoreError(ctx, all[i].key, err)
 		}
 	}
-	return m.compare(ctx, all)
+	return t.compare(ctx, all)
 }
 
 // dump reads keys; those that have expired are left out.
-func (m *Mover) dump(ctx context.Context, rdb redis.UniversalClient, part []entry) ([]dumped, error) {
+func dump(ctx context.Context, rdb redis.UniversalClient, part []entry) ([]dumped, error) {
 	pipe := rdb.Pipeline()
 	var data []*redis.StringCmd
 	var left []*redis.DurationCmd
@@ -114,8 +114,8 @@ func (m *Mover) dump(ctx context.Context, rdb redis.UniversalClient, part []entr
 }
 
 // compare refuses to go on where a copy is not what it should be.
-func (m *Mover) compare(ctx context.Context, all []dumped) error {
-	pipe := m.target.Redis().Pipeline()
+func (t *target) compare(ctx context.Context, all []dumped) error {
+	pipe := t.client.Redis().Pipeline()
 	copies := make([]*redis.StringCmd, len(all))
 	for i, d := range all {
 		copies[i] = pipe.Dump(ctx, d.key)
@@ -127,27 +127,27 @@ func (m *Mover) compare(ctx context.Context, all []dumped) error {
 			continue // expired
 		}
 		if err != nil {
-			return fmt.Errorf("redis at %s: dump %s: %w", m.Target(), d.key, err)
+			return fmt.Errorf("redis at %s: dump %s: %w", t.addr(), d.key, err)
 		}
 		if copies[i].Val() == d.data {
 			continue
 		}
 		// Another version, or other settings, keep the same in another form.
-		same, err := m.same(ctx, d.key)
+		same, err := t.same(ctx, d.key)
 		if err != nil {
 			return fmt.Errorf("compare %s: %w", d.key, err)
 		}
 		if !same {
-			return fmt.Errorf("%s on the redis at %s is not what it is here: see what it is there, and delete it", d.key, m.Target())
+			return fmt.Errorf("%s on the redis at %s is not what it is here: see what it is there, and delete it", d.key, t.addr())
 		}
 	}
 	return nil
 }
 
 // same compares a key on both servers by what is in it.
-func (m *Mover) same(ctx context.Context, key string) (bool, error) {
+func (t *target) same(ctx context.Context, key string) (bool, error) {
 	var seen [2]any
-	for i, rdb := range []redis.UniversalClient{m.rdb, m.target.Redis()} {
+	for i, rdb := range []redis.UniversalClient{t.source.rdb, t.client.Redis()} {
 		kind, err := rdb.Type(ctx, key).Result()
 		if err != nil {
 			return false, err
@@ -218,12 +218,12 @@ func contentOf(ctx context.Context, rdb redis.UniversalClient, key string) (any,
 
 // deleteCopied deletes here what is on the other server.
 func (m *Mover) deleteCopied(ctx context.Context) error {
-	st, err := m.read(ctx)
+	st, err := m.source.read(ctx)
 	if err != nil {
 		return err
 	}
 	m.st = st
-	is, err := m.stand(ctx)
+	is, err := m.target.stand(ctx, m.st.mark)
 	if err != nil {
 		return err
 	}
@@ -231,17 +231,17 @@ func (m *Mover) deleteCopied(ctx context.Context) error {
 		return fmt.Errorf("the redis at %s does not have it: nothing is deleted", m.Target())
 	}
 	// The list first: what is deleted half-way is found without it.
-	fields, err := m.rdb.HKeys(ctx, m.to.Streams()).Result()
+	fields, err := m.source.rdb.HKeys(ctx, m.source.to.Streams()).Result()
 	if err != nil {
 		return err
 	}
 	if fields = slices.DeleteFunc(fields, func(f string) bool { return f == store.MarkField }); len(fields) > 0 {
-		if err := m.rdb.HDel(ctx, m.to.Streams(), fields...).Err(); err != nil {
+		if err := m.source.rdb.HDel(ctx, m.source.to.Streams(), fields...).Err(); err != nil {
 			return err
 		}
 	}
 	done := 0
-	return m.whole(ctx, m.rdb, m.to, func(found []entry) error {
+	return whole(ctx, m.source.rdb, m.source.to, func(found []entry) error {
 		var names []string
 		for _, e := range found {
 			names = append(names, e.key)
@@ -251,6 +251,6 @@ func (m *Mover) deleteCopied(ctx context.Context) error {
 		}
 		done += len(names)
 		m.o.Report("keys deleted", done, 0)
-		return m.rdb.Unlink(ctx, names...).Err()
+		return m.source.rdb.Unlink(ctx, names...).Err()
 	})
 }

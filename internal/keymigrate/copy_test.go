@@ -207,8 +207,8 @@ func dying(t *testing.T, source *redistest.Server, target []string, requests int
 	must(t, err)
 	defer m.Close()
 	if m.target != nil {
-		m.target.Close()
-		m.target, err = store.Open(redisconn.Options{Keys: m.to, Redis: redis.NewClusterClient(&redis.ClusterOptions{Addrs: target, Dialer: d.dial, DisableIdentity: true})})
+		m.target.client.Close()
+		m.target.client, err = store.Open(redisconn.Options{Keys: m.source.to, Redis: redis.NewClusterClient(&redis.ClusterOptions{Addrs: target, Dialer: d.dial, DisableIdentity: true})})
 		must(t, err)
 	}
 	_, err = m.Run(ctx)

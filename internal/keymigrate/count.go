@@ -63,7 +63,7 @@ type entry struct {
 
 // scan tells of all keys of the app under some names, but for those that expire by
 // themselves, in parts. A key may be told of twice.
-func (m *Mover) scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
+func scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
 	for _, pattern := range k.Patterns() {
 		for cursor := uint64(0); ; {
 			found, next, err := rdb.Scan(ctx, cursor, pattern, 1000).Result()
@@ -89,8 +89,8 @@ func (m *Mover) scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys
 
 // whole is scan without fences and without what says which streams there are; each key
 // is told of once, but for a few.
-func (m *Mover) whole(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
-	return m.scan(ctx, rdb, k, func(found []entry) error {
+func whole(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
+	return scan(ctx, rdb, k, func(found []entry) error {
 		pipe := rdb.Pipeline()
 		var fences []*redis.StringCmd
 		for _, e := range found {
@@ -115,17 +115,17 @@ func (m *Mover) whole(ctx context.Context, rdb redis.UniversalClient, k keys.Key
 // count counts what is to be moved.
 func (m *Mover) count(ctx context.Context) (*Plan, error) {
 	p, counted := &Plan{}, map[string]bool{}
-	names := []keys.Keys{m.from}
+	names := []keys.Keys{m.source.from}
 	if m.target != nil && m.st.mark.State != "" { // what is renamed is still to be copied
-		names = append(names, m.to)
+		names = append(names, m.source.to)
 	}
 	for _, k := range names {
-		err := m.whole(ctx, m.rdb, k, func(found []entry) error {
+		err := whole(ctx, m.source.rdb, k, func(found []entry) error {
 			found = slices.DeleteFunc(found, func(e entry) bool { return counted[e.key] })
 			for _, e := range found {
 				counted[e.key] = true
 			}
-			return m.measure(ctx, p, found)
+			return m.source.measure(ctx, p, found)
 		})
 		if err != nil {
 			return nil, err
@@ -135,11 +135,11 @@ func (m *Mover) count(ctx context.Context) (*Plan, error) {
 }
 
 // measure adds keys to a plan.
-func (m *Mover) measure(ctx context.Context, p *Plan, found []entry) error {
+func (so *source) measure(ctx context.Context, p *Plan, found []entry) error {
 	if len(found) == 0 {
 		return nil
 	}
-	pipe := m.rdb.Pipeline()
+	pipe := so.rdb.Pipeline()
 	lengths, sizes := make([]*redis.Cmd, len(found)), make([]*redis.IntCmd, len(found))
 	for i, e := range found {
 		if length := kindOf(e.Kind).length; len(length) > 1 {
@@ -185,15 +185,15 @@ func orderOf(name string) int {
 
 // free refuses names that are taken by something else. Where a move is over, a log that
 // is there once more is what came late, and is appended.
-func (m *Mover) free(ctx context.Context) error {
-	late := m.st.mark.State == store.MarkMoved
-	return m.whole(ctx, m.rdb, m.from, func(found []entry) error {
-		pipe := m.rdb.Pipeline()
+func (so *source) free(ctx context.Context, mark store.Mark) error {
+	late := mark.State == store.MarkMoved
+	return whole(ctx, so.rdb, so.from, func(found []entry) error {
+		pipe := so.rdb.Pipeline()
 		var there []*redis.StatusCmd
 		var fences []*redis.StringCmd
 		for _, e := range found {
-			there = append(there, pipe.Type(ctx, m.to.Name(e.Part)))
-			fences = append(fences, pipe.GetRange(ctx, m.to.Name(e.Part), 0, int64(len(fence))-1))
+			there = append(there, pipe.Type(ctx, so.to.Name(e.Part)))
+			fences = append(fences, pipe.GetRange(ctx, so.to.Name(e.Part), 0, int64(len(fence))-1))
 		}
 		if len(found) == 0 {
 			return nil
@@ -204,7 +204,7 @@ func (m *Mover) free(ctx context.Context) error {
 		for i, e := range found {
 			other := there[i].Val() != "none" && fences[i].Val() != fence
 			if other && e.Kind != "id" && !(late && e.Kind == "strm") {
-				return taken(m.to.Name(e.Part))
+				return taken(so.to.Name(e.Part))
 			}
 		}
 		return nil

@@ -62,7 +62,7 @@ func TestOlderTarget(t *testing.T) {
 	m := mover(t, rdb, Options{Target: other.URL()})
 	data := []byte(rdb.Dump(t.Context(), plain.Streams()).Val())
 	binary.LittleEndian.PutUint16(data[len(data)-10:], 9999) // the version of the format
-	err := m.restoreError(t.Context(), "k", other.Client(t).Restore(t.Context(), "k", 0, string(data)).Err())
+	err := m.target.restoreError(t.Context(), "k", other.Client(t).Restore(t.Context(), "k", 0, string(data)).Err())
 	if err == nil || !strings.Contains(err.Error(), "must not be the older of the two") || !strings.Contains(err.Error(), other.Addr()+" (") {
 		t.Errorf("got %v", err)
 	}
@@ -87,12 +87,14 @@ func TestTargetWithOtherSettings(t *testing.T) {
 // What is not the same is not taken for a copy.
 func TestCopyThatDiffers(t *testing.T) {
 	for name, change := range map[string]func(m *Mover, key string) error{
-		"an entry less": func(m *Mover, key string) error { return m.target.Redis().XTrimMaxLen(t.Context(), key, 3).Err() },
+		"an entry less": func(m *Mover, key string) error {
+			return m.target.client.Redis().XTrimMaxLen(t.Context(), key, 3).Err()
+		},
 		"an ack more": func(m *Mover, key string) error {
-			return m.target.Redis().XAck(t.Context(), key, "printer@0123", "1000-2").Err()
+			return m.target.client.Redis().XAck(t.Context(), key, "printer@0123", "1000-2").Err()
 		},
 		"another position": func(m *Mover, key string) error {
-			return m.target.Redis().XGroupSetID(t.Context(), key, "printer@0123", "1000-5").Err()
+			return m.target.client.Redis().XGroupSetID(t.Context(), key, "printer@0123", "1000-5").Err()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,16 +103,16 @@ func TestCopyThatDiffers(t *testing.T) {
 			scene(t, rdb)
 			m := mover(t, rdb, Options{Target: other.URL()})
 			var err error
-			if m.st, err = m.read(t.Context()); err != nil {
+			if m.st, err = m.source.read(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			must(t, m.mark(t.Context()))
-			must(t, m.claim(t.Context()))
-			must(t, m.rename(t.Context()))
-			must(t, m.copy(t.Context()))
+			must(t, m.target.claim(t.Context(), m.st.mark))
+			must(t, m.renamer().rename(t.Context()))
+			must(t, m.target.copy(t.Context(), m.st.mark, m.o.Report))
 			key := tagged.Partition("orders", 0)
 			must(t, change(m, key))
-			if err := m.copy(t.Context()); err == nil || !strings.Contains(err.Error(), key+" on the redis at") {
+			if err := m.target.copy(t.Context(), m.st.mark, m.o.Report); err == nil || !strings.Contains(err.Error(), key+" on the redis at") {
 				t.Errorf("got %v", err)
 			}
 		})

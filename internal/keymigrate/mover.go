@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
@@ -31,11 +29,9 @@ type Options struct {
 
 // A Mover moves the keys of one app. It is for one goroutine.
 type Mover struct {
-	o        Options
-	source   *store.Client
-	target   *store.Client // nil: the same server
-	rdb      redis.UniversalClient
-	from, to keys.Keys
+	o      Options
+	source *source
+	target *target // nil: the same server
 
 	st      *state
 	planned *Plan           // what was counted, once
@@ -47,10 +43,11 @@ var ErrNothing = errors.New("nothing to move")
 
 // Open returns a Mover without any I/O.
 func Open(o Options) (*Mover, error) {
-	m := &Mover{o: o, from: keys.Keys{App: o.App, Layout: keys.Standalone}, to: keys.Keys{App: o.App, Layout: keys.Cluster}, fenced: map[string]bool{}}
+	so := &source{from: keys.Keys{App: o.App, Layout: keys.Standalone}, to: keys.Keys{App: o.App, Layout: keys.Cluster}}
 	if o.Back {
-		m.from, m.to = m.to, m.from
+		so.from, so.to = so.to, so.from
 	}
+	m := &Mover{o: o, source: so, fenced: map[string]bool{}}
 	if m.o.Report == nil {
 		m.o.Report = func(string, int, int) {}
 	}
@@ -60,41 +57,38 @@ func Open(o Options) (*Mover, error) {
 	var err error
 	own := o.Source
 	own.Keys, own.Patience = keys.Keys{App: o.App, Layout: keys.Standalone}, patience
-	if m.source, err = store.Open(own); err != nil {
+	if so.client, err = store.Open(own); err != nil {
 		return nil, err
 	}
-	m.rdb = m.source.Redis()
+	so.rdb = so.client.Redis()
 	if o.Target == "" {
 		return m, nil
 	}
-	there := redisconn.Options{URL: o.Target, Keys: m.to, Patience: patience}
+	there := redisconn.Options{URL: o.Target, Keys: so.to, Patience: patience}
 	if strings.HasPrefix(o.Target, "rediss") {
 		there.TLS = o.Source.TLS
 	}
-	if m.target, err = store.Open(there); err != nil {
-		return nil, errors.Join(err, m.source.Close())
+	client, err := store.Open(there)
+	if err != nil {
+		return nil, errors.Join(err, so.client.Close())
 	}
+	m.target = &target{client, so}
 	return m, nil
 }
 
 // Close closes the connections.
 func (m *Mover) Close() error {
 	if m.target == nil {
-		return m.source.Close()
+		return m.source.client.Close()
 	}
-	return errors.Join(m.source.Close(), m.target.Close())
+	return errors.Join(m.source.client.Close(), m.target.client.Close())
 }
 
 // To is the layout whose names the keys get.
-func (m *Mover) To() string { return m.to.Layout.String() }
+func (m *Mover) To() string { return m.source.to.Layout.String() }
 
 // Target is the address of the server that gets the keys, "" for the same.
-func (m *Mover) Target() string {
-	if m.target == nil {
-		return ""
-	}
-	return m.target.Addr()
-}
+func (m *Mover) Target() string { return m.target.addr() }
 
 // A Refusal says why nothing is moved now: somebody works for the app, or has a name
 // that a key is to have.
@@ -132,18 +126,18 @@ func (m *Mover) plan(ctx context.Context) (*Plan, error) {
 	if p.Keys() == 0 && !p.Resumed {
 		return nil, ErrNothing
 	}
-	if err = m.alive(ctx); err == nil && !p.Resumed && !m.away() {
-		err = m.free(ctx)
+	if err = m.source.alive(ctx, m.st.streams); err == nil && !p.Resumed && !m.away() {
+		err = m.source.free(ctx, m.st.mark)
 	}
 	if err != nil && !errors.As(err, &p.Refused) {
 		return nil, err
 	}
-	return p, m.lookAtTarget(ctx)
+	return p, m.target.check(ctx, m.st.mark)
 }
 
 // begin reads what there is, and refuses what makes no sense.
 func (m *Mover) begin(ctx context.Context) (err error) {
-	if m.st, err = m.read(ctx); err != nil {
+	if m.st, err = m.source.read(ctx); err != nil {
 		return err
 	}
 	mark := m.st.mark
@@ -165,7 +159,7 @@ func (m *Mover) begin(ctx context.Context) (err error) {
 		return errors.New("a move to the cluster names on this server was begun: end it without --to, or go --back first")
 	case moving:
 		return fmt.Errorf("a move to the redis at %s was begun: say --to with its URL, or go --back first", mark.Target)
-	case m.target != nil && m.st.has(m.to) && !m.st.has(m.from):
+	case m.target != nil && m.st.has(m.source.to) && !m.st.has(m.source.from):
 		return errors.New("its keys have the cluster names already, under which somebody may write at any time: go --back first, then say --to")
 	}
 	return nil
@@ -179,7 +173,7 @@ func (m *Mover) there(ctx context.Context) bool {
 	if mark.Target == m.Target() || m.target == nil || mark.Target == "" {
 		return mark.Target == m.Target()
 	}
-	other, err := m.targetMark(ctx)
+	other, err := m.target.mark(ctx)
 	return err == nil && other.ID == mark.ID && other.State != store.MarkMoving
 }
 
@@ -213,19 +207,19 @@ func (m *Mover) move(ctx context.Context) error {
 		if err := m.mark(ctx); err != nil {
 			return err
 		}
-		if err := m.alive(ctx); err != nil { // it may have come before the mark
+		if err := m.source.alive(ctx, m.st.streams); err != nil { // it may have come before the mark
 			return err
 		}
-		if err := m.claim(ctx); err != nil {
+		if err := m.target.claim(ctx, m.st.mark); err != nil {
 			return err
 		}
-		if err := m.rename(ctx); err != nil {
+		if err := m.renamer().rename(ctx); err != nil {
 			return err
 		}
-		if err := m.copy(ctx); err != nil {
+		if err := m.target.copy(ctx, m.st.mark, m.o.Report); err != nil {
 			return err
 		}
-		if err := m.alive(ctx); err != nil {
+		if err := m.source.alive(ctx, m.st.streams); err != nil {
 			return err
 		}
 		done, err := m.finish(ctx)
@@ -235,11 +229,14 @@ func (m *Mover) move(ctx context.Context) error {
 		if done {
 			return m.afterwards(ctx)
 		}
-		if m.st, err = m.read(ctx); err != nil { // there is another stream
+		if m.st, err = m.source.read(ctx); err != nil { // there is another stream
 			return err
 		}
 	}
 }
+
+// renamer renames by what is known now.
+func (m *Mover) renamer() *renamer { return &renamer{m.source, m.st, m.fenced, m.o.Report} }
 
 // afterwards deletes what was copied, if it is to.
 func (m *Mover) afterwards(ctx context.Context) error {

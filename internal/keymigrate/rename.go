@@ -42,27 +42,35 @@ func (g *group) add(from, to, leaves string) {
 	g.names, g.leaves = append(g.names, from, to), append(g.leaves, leaves)
 }
 
+// A renamer gives the keys on the source their new names.
+type renamer struct {
+	*source
+	st     *state
+	fenced map[string]bool // see Mover
+	report func(step string, done, of int)
+}
+
 // rename gives everything on the source its new name.
-func (m *Mover) rename(ctx context.Context) error {
+func (r *renamer) rename(ctx context.Context) error {
 	total := 0
-	for _, s := range m.st.streams {
+	for _, s := range r.st.streams {
 		total += s.meta.Partitions
 	}
 	done := 0
-	for _, s := range m.st.streams {
+	for _, s := range r.st.streams {
 		for n := range s.meta.Partitions {
-			if err := m.run(ctx, m.partition(&s, n)); err != nil {
+			if err := r.run(ctx, r.partition(&s, n)); err != nil {
 				return fmt.Errorf("stream %s partition %d: %w", s.name, n, err)
 			}
 			done++
-			m.o.Report("partitions renamed", done, total)
+			r.report("partitions renamed", done, total)
 		}
 	}
-	for _, s := range m.st.streams {
+	for _, s := range r.st.streams {
 		for _, p := range s.meta.Processors {
-			g, err := m.processor(ctx, s.name, p)
+			g, err := r.processor(ctx, s.name, p)
 			if err == nil {
-				err = m.run(ctx, g)
+				err = r.run(ctx, g)
 			}
 			if err != nil {
 				return fmt.Errorf("stream %s: processor %s: %w", s.name, p, err)
@@ -71,23 +79,23 @@ func (m *Mover) rename(ctx context.Context) error {
 	}
 	var app group
 	for _, of := range []func(keys.Keys) string{keys.Keys.AppControl, keys.Keys.Rules, keys.Keys.Blocks, keys.Keys.Audit, keys.Keys.Tasks} {
-		app.add(of(m.from), of(m.to), leaveFence)
+		app.add(of(r.from), of(r.to), leaveFence)
 	}
-	app.locks = []string{m.from.Leader(), m.from.OldLeader()}
-	if err := m.run(ctx, &app); err != nil {
+	app.locks = []string{r.from.Leader(), r.from.OldLeader()}
+	if err := r.run(ctx, &app); err != nil {
 		return err
 	}
-	return m.sweep(ctx)
+	return r.sweep(ctx)
 }
 
 // unused are kinds of keys that nothing writes any more.
 var unused = []string{"duerun", "dueatt"}
 
 // partition is what belongs to a partition, but for what was sent once.
-func (m *Mover) partition(s *stream, n int) *group {
+func (r *renamer) partition(s *stream, n int) *group {
 	g := &group{}
-	g.add(m.from.Partition(s.name, n), m.to.Partition(s.name, n), leaveLog)
-	a, b := m.from.Delayed(s.name, n), m.to.Delayed(s.name, n)
+	g.add(r.from.Partition(s.name, n), r.to.Partition(s.name, n), leaveLog)
+	a, b := r.from.Delayed(s.name, n), r.to.Delayed(s.name, n)
 	for _, pair := range [][2]string{
 		{a.Due, b.Due}, {a.Versions, b.Versions}, {a.Data, b.Data}, {a.Sequence, b.Sequence},
 	} {
@@ -95,46 +103,46 @@ func (m *Mover) partition(s *stream, n int) *group {
 	}
 	for _, kind := range unused {
 		old := keys.Part{Kind: kind, Names: s.name, Partition: n}
-		g.add(m.from.Name(old), m.to.Name(old), leaveNothing)
+		g.add(r.from.Name(old), r.to.Name(old), leaveNothing)
 	}
 	for _, p := range s.meta.Processors {
 		for _, of := range []func(keys.Keys, string, string, int) string{keys.Keys.Ownership, keys.Keys.Parked, keys.Keys.Retry, keys.Keys.Dead} {
-			g.add(of(m.from, s.name, p, n), of(m.to, s.name, p, n), leaveNothing)
+			g.add(of(r.from, s.name, p, n), of(r.to, s.name, p, n), leaveNothing)
 		}
-		g.locks = append(g.locks, m.from.Lock(s.name, p, n))
+		g.locks = append(g.locks, r.from.Lock(s.name, p, n))
 	}
 	return g
 }
 
 // processor is what belongs to a processor and to no partition.
-func (m *Mover) processor(ctx context.Context, stream, p string) (*group, error) {
-	members, err := m.group(ctx, m.from, stream, p)
+func (r *renamer) processor(ctx context.Context, stream, p string) (*group, error) {
+	members, err := r.group(ctx, r.from, stream, p)
 	if err != nil {
 		return nil, err
 	}
-	g := &group{locks: []string{m.from.AdminLock(stream, p)}}
+	g := &group{locks: []string{r.from.AdminLock(stream, p)}}
 	for _, id := range slices.Sorted(maps.Keys(members.Executors)) {
-		g.locks = append(g.locks, m.from.Beat(stream, p, id))
+		g.locks = append(g.locks, r.from.Beat(stream, p, id))
 	}
-	g.add(m.from.Membership(stream, p), m.to.Membership(stream, p), leaveFence)
-	g.add(m.from.Control(stream, p), m.to.Control(stream, p), leaveFence)
+	g.add(r.from.Membership(stream, p), r.to.Membership(stream, p), leaveFence)
+	g.add(r.from.Control(stream, p), r.to.Control(stream, p), leaveFence)
 	return g, nil
 }
 
 // run renames a group.
-func (m *Mover) run(ctx context.Context, g *group) error {
+func (r *renamer) run(ctx context.Context, g *group) error {
 	if len(g.leaves) == 0 {
 		return nil
 	}
-	names := slices.Concat([]string{m.from.Streams()}, g.names, g.locks)
-	args := []any{store.MarkField, m.st.mark.Encode(), len(g.leaves), fence}
+	names := slices.Concat([]string{r.from.Streams()}, g.names, g.locks)
+	args := []any{store.MarkField, r.st.mark.Encode(), len(g.leaves), fence}
 	for i, leaves := range g.leaves {
 		args = append(args, leaves)
 		if leaves == leaveFence || leaves == leaveLog {
-			m.fenced[g.names[2*i]] = true
+			r.fenced[g.names[2*i]] = true
 		}
 	}
-	err := renameScript.Run(ctx, m.rdb, names, args...).Err()
+	err := renameScript.Run(ctx, r.rdb, names, args...).Err()
 	switch {
 	case err == nil:
 		return nil
@@ -157,13 +165,13 @@ func taken(key string) error {
 
 // sweep renames what the metadata do not name: the IDs of what was sent once, and what
 // removed processors left.
-func (m *Mover) sweep(ctx context.Context) error {
+func (r *renamer) sweep(ctx context.Context) error {
 	done := 0
-	return m.scan(ctx, m.rdb, m.from, func(found []entry) error {
+	return scan(ctx, r.rdb, r.from, func(found []entry) error {
 		for part := range slices.Chunk(found, atOnce) {
 			var g group
 			for _, e := range part {
-				leaves, known := leaveNothing, e.Kind == "meta" || m.fenced[e.key]
+				leaves, known := leaveNothing, e.Kind == "meta" || r.fenced[e.key]
 				switch e.Kind {
 				case "id":
 					leaves = leaveID
@@ -172,13 +180,13 @@ func (m *Mover) sweep(ctx context.Context) error {
 					leaves = leaveLog
 				}
 				if !known {
-					g.add(e.key, m.to.Name(e.Part), leaves)
+					g.add(e.key, r.to.Name(e.Part), leaves)
 				}
 			}
-			if err := m.run(ctx, &g); err != nil {
+			if err := r.run(ctx, &g); err != nil {
 				return err
 			}
-			m.o.Report("IDs of what was sent once renamed", done, 0)
+			r.report("IDs of what was sent once renamed", done, 0)
 		}
 		return nil
 	})

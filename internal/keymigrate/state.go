@@ -48,12 +48,12 @@ func (s *state) has(k keys.Keys) bool {
 }
 
 // read reads the state.
-func (m *Mover) read(ctx context.Context) (*state, error) {
+func (so *source) read(ctx context.Context) (*state, error) {
 	st := &state{}
 	listed := map[string]bool{}
 	var names []string
-	for _, k := range []keys.Keys{m.from, m.to} {
-		fields, err := m.rdb.HGetAll(ctx, k.Streams()).Result()
+	for _, k := range []keys.Keys{so.from, so.to} {
+		fields, err := so.rdb.HGetAll(ctx, k.Streams()).Result()
 		if err != nil {
 			return nil, fmt.Errorf("list its streams (%s): %w", k.Streams(), err)
 		}
@@ -67,13 +67,13 @@ func (m *Mover) read(ctx context.Context) (*state, error) {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			if !strings.HasPrefix(name, "@") {
 				names = append(names, name)
-				listed[name] = listed[name] || k == m.from
+				listed[name] = listed[name] || k == so.from
 			}
 		}
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		one, err := m.readStream(ctx, name)
+		one, err := so.readStream(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -88,10 +88,10 @@ func (m *Mover) read(ctx context.Context) (*state, error) {
 }
 
 // readStream reads the metadata of a stream, nil if it has none.
-func (m *Mover) readStream(ctx context.Context, name string) (*stream, error) {
+func (so *source) readStream(ctx context.Context, name string) (*stream, error) {
 	var found *stream
-	for _, k := range []keys.Keys{m.from, m.to} {
-		stored, err := m.rdb.Get(ctx, k.Meta(name)).Result()
+	for _, k := range []keys.Keys{so.from, so.to} {
+		stored, err := so.rdb.Get(ctx, k.Meta(name)).Result()
 		if err == redis.Nil {
 			continue
 		}
@@ -99,9 +99,9 @@ func (m *Mover) readStream(ctx context.Context, name string) (*stream, error) {
 			return nil, fmt.Errorf("stream %s: metadata: %w", name, err)
 		}
 		if found != nil {
-			return nil, fmt.Errorf("stream %s is there under both names (%s, %s): remove one of the two", name, m.from.Meta(name), m.to.Meta(name))
+			return nil, fmt.Errorf("stream %s is there under both names (%s, %s): remove one of the two", name, so.from.Meta(name), so.to.Meta(name))
 		}
-		meta, _, err := m.source.KnowMeta(name, []byte(stored))
+		meta, _, err := so.client.KnowMeta(name, []byte(stored))
 		if err != nil {
 			return nil, err
 		}
@@ -109,8 +109,6 @@ func (m *Mover) readStream(ctx context.Context, name string) (*stream, error) {
 	}
 	return found, nil
 }
-
-func (m *Mover) keysOf(layout keys.Layout) keys.Keys { return keys.Keys{App: m.o.App, Layout: layout} }
 
 // as is the metadata with another layout.
 func (s *stream) as(layout string) string {
@@ -131,16 +129,16 @@ func (m *Mover) mark(ctx context.Context) error {
 		} else {
 			mark.ID = fmt.Sprintf("%016x", rand.Uint64())
 		}
-		names, args := []string{m.from.Streams(), m.to.Streams()}, []any{store.MarkField, mark.Encode()}
+		names, args := []string{m.source.from.Streams(), m.source.to.Streams()}, []any{store.MarkField, mark.Encode()}
 		for _, s := range m.st.streams {
-			names, args = append(names, m.keysOf(s.layout).Meta(s.name)), append(args, s.stored, s.as(mark.Layout()))
+			names, args = append(names, keys.Keys{App: m.o.App, Layout: s.layout}.Meta(s.name)), append(args, s.stored, s.as(mark.Layout()))
 		}
-		n, err := markScript.Run(ctx, m.rdb, names, args...).Int()
+		n, err := markScript.Run(ctx, m.source.rdb, names, args...).Int()
 		if err != nil {
 			return fmt.Errorf("mark it as being moved: %w", err)
 		}
 		// Read again in either case: what is there now is what counts.
-		if m.st, err = m.read(ctx); err != nil || n == 1 {
+		if m.st, err = m.source.read(ctx); err != nil || n == 1 {
 			return err
 		}
 	}
@@ -152,19 +150,19 @@ func (m *Mover) finish(ctx context.Context) (bool, error) {
 	left := store.Mark{State: store.MarkMoved, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: m.st.mark.At}
 	here := ""
 	if m.target != nil {
-		if err := m.arrive(ctx); err != nil {
+		if err := m.target.arrive(ctx, m.st); err != nil {
 			return false, err
 		}
 		here = left.Encode()
 	}
-	names, args := []string{m.from.Streams(), m.to.Streams()}, []any{store.MarkField, m.st.mark.Encode(), left.Encode(), here}
+	names, args := []string{m.source.from.Streams(), m.source.to.Streams()}, []any{store.MarkField, m.st.mark.Encode(), left.Encode(), here}
 	for _, s := range m.st.streams {
-		names, args = append(names, m.from.Meta(s.name), m.to.Meta(s.name)), append(args, s.name, s.as(left.Layout()))
+		names, args = append(names, m.source.from.Meta(s.name), m.source.to.Meta(s.name)), append(args, s.name, s.as(left.Layout()))
 	}
 	for _, name := range m.st.bare {
-		names, args = append(names, m.from.Meta(name), m.to.Meta(name)), append(args, name, "")
+		names, args = append(names, m.source.from.Meta(name), m.source.to.Meta(name)), append(args, name, "")
 	}
-	n, err := finishScript.Run(ctx, m.rdb, names, args...).Int()
+	n, err := finishScript.Run(ctx, m.source.rdb, names, args...).Int()
 	if redis.HasErrorPrefix(err, "OVER") {
 		return false, errOver
 	}

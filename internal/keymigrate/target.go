@@ -13,6 +13,21 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
+// A target is the other server, which gets the keys once they have their new names. A nil
+// one stands for no other server: check, claim and copy have nothing to do then.
+type target struct {
+	client *store.Client
+	source *source
+}
+
+// addr is the address of the server, "" for none.
+func (t *target) addr() string {
+	if t == nil {
+		return ""
+	}
+	return t.client.Addr()
+}
+
 // What the other server is, for a move.
 type standing int
 
@@ -23,19 +38,19 @@ const (
 	standsArrived                 // this move is complete there
 )
 
-// lookAtTarget says why the other server cannot get the keys.
-func (m *Mover) lookAtTarget(ctx context.Context) error {
-	if m.target == nil {
+// check says why the target cannot get the keys. ours is the mark of this move on the source.
+func (t *target) check(ctx context.Context, ours store.Mark) error {
+	if t == nil {
 		return nil
 	}
-	if err := m.target.Check(ctx); err != nil {
+	if err := t.client.Check(ctx); err != nil {
 		return err
 	}
-	own, err := runID(ctx, m.rdb)
+	own, err := runID(ctx, t.source.rdb)
 	if err != nil {
 		return err
 	}
-	nodes, err := m.target.Nodes(ctx)
+	nodes, err := t.client.Nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,10 +60,10 @@ func (m *Mover) lookAtTarget(ctx context.Context) error {
 			return err
 		}
 		if own != "" && own == other {
-			return fmt.Errorf("--to names the redis that has the keys, %s: leave it out to rename them there", m.source.Addr())
+			return fmt.Errorf("--to names the redis that has the keys, %s: leave it out to rename them there", t.source.client.Addr())
 		}
 	}
-	_, err = m.stand(ctx)
+	_, err = t.stand(ctx, ours)
 	return err
 }
 
@@ -72,43 +87,43 @@ func field(info, name string) string {
 
 // stand says what the other server is for this move; an error if it has something of
 // the app that did not come from here.
-func (m *Mover) stand(ctx context.Context) (standing, error) {
-	mark, err := m.targetMark(ctx)
+func (t *target) stand(ctx context.Context, ours store.Mark) (standing, error) {
+	mark, err := t.mark(ctx)
 	switch {
 	case err != nil:
 		return 0, err
-	case mark.State == store.MarkArrived && mark.ID == m.st.mark.ID:
+	case mark.State == store.MarkArrived && mark.ID == ours.ID:
 		return standsArrived, nil
-	case mark.State == store.MarkClaimed && mark.ID == m.st.mark.ID:
+	case mark.State == store.MarkClaimed && mark.ID == ours.ID:
 		return standsOurs, nil
-	case mark.State == store.MarkClaimed && mark.Source == m.source.Addr():
+	case mark.State == store.MarkClaimed && mark.Source == t.source.client.Addr():
 		return standsStale, nil
 	case mark.State == store.MarkClaimed:
-		return 0, fmt.Errorf("the redis at %s is getting the keys of this app from the one at %s", m.Target(), mark.Source)
+		return 0, fmt.Errorf("the redis at %s is getting the keys of this app from the one at %s", t.addr(), mark.Source)
 	}
-	foreign, err := m.foreign(ctx)
+	foreign, err := t.foreign(ctx)
 	if err == nil && foreign != "" {
-		err = fmt.Errorf("the redis at %s has keys of this app that did not come from here, such as %s: see what they are, and delete them if nobody needs them", m.Target(), foreign)
+		err = fmt.Errorf("the redis at %s has keys of this app that did not come from here, such as %s: see what they are, and delete them if nobody needs them", t.addr(), foreign)
 	}
 	return standsEmpty, err
 }
 
-// targetMark is what is marked on the other server.
-func (m *Mover) targetMark(ctx context.Context) (store.Mark, error) {
-	stored, err := m.target.Redis().HGet(ctx, m.to.Streams(), store.MarkField).Result()
+// mark is what is marked on the other server.
+func (t *target) mark(ctx context.Context) (store.Mark, error) {
+	stored, err := t.client.Redis().HGet(ctx, t.source.to.Streams(), store.MarkField).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return store.Mark{}, fmt.Errorf("redis at %s: %s: %w", m.Target(), m.to.Streams(), err)
+		return store.Mark{}, fmt.Errorf("redis at %s: %s: %w", t.addr(), t.source.to.Streams(), err)
 	}
 	return store.ParseMark(stored)
 }
 
 // foreign is a key of the app on the other server, "" for none.
-func (m *Mover) foreign(ctx context.Context) (string, error) {
-	if n, err := m.target.Redis().Exists(ctx, m.from.Streams()).Result(); err != nil || n > 0 {
-		return m.from.Streams(), err
+func (t *target) foreign(ctx context.Context) (string, error) {
+	if n, err := t.client.Redis().Exists(ctx, t.source.from.Streams()).Result(); err != nil || n > 0 {
+		return t.source.from.Streams(), err
 	}
 	found := ""
-	err := m.onTarget(ctx, func(e entry) {
+	err := t.each(ctx, func(e entry) {
 		if e.Names != probeName { // an interrupted move may have left it a moment ago
 			found = e.key
 		}
@@ -116,14 +131,14 @@ func (m *Mover) foreign(ctx context.Context) (string, error) {
 	return found, err
 }
 
-// onTarget tells of all keys that the app has on the other server.
-func (m *Mover) onTarget(ctx context.Context, tell func(entry)) error {
-	nodes, err := m.target.Nodes(ctx)
+// each tells of all keys that the app has on the other server.
+func (t *target) each(ctx context.Context, tell func(entry)) error {
+	nodes, err := t.client.Nodes(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		err := m.scan(ctx, n.Redis, m.to, func(part []entry) error {
+		err := scan(ctx, n.Redis, t.source.to, func(part []entry) error {
 			for _, e := range part {
 				tell(e)
 			}
@@ -137,23 +152,23 @@ func (m *Mover) onTarget(ctx context.Context, tell func(entry)) error {
 }
 
 // claim has everybody refused on the other server until all is there.
-func (m *Mover) claim(ctx context.Context) error {
-	if m.target == nil {
+func (t *target) claim(ctx context.Context, ours store.Mark) error {
+	if t == nil {
 		return nil
 	}
-	is, err := m.stand(ctx)
+	is, err := t.stand(ctx, ours)
 	if err != nil || is == standsArrived || is == standsOurs {
 		return err
 	}
-	if err := m.readable(ctx); err != nil {
+	if err := t.readable(ctx); err != nil {
 		return err
 	}
-	rdb := m.target.Redis()
-	mark := store.Mark{State: store.MarkClaimed, ID: m.st.mark.ID, To: m.To(), Source: m.source.Addr(), At: time.Now().UnixMilli()}
+	rdb := t.client.Redis()
+	mark := store.Mark{State: store.MarkClaimed, ID: ours.ID, To: t.source.to.Layout.String(), Source: t.source.client.Addr(), At: time.Now().UnixMilli()}
 	if is == standsEmpty {
-		n, err := rdb.HSetNX(ctx, m.to.Streams(), store.MarkField, mark.Encode()).Result()
+		n, err := rdb.HSetNX(ctx, t.source.to.Streams(), store.MarkField, mark.Encode()).Result()
 		if err == nil && !n { // somebody was faster, or this was repeated
-			is, err = m.stand(ctx)
+			is, err = t.stand(ctx, ours)
 		}
 		if err != nil || is != standsEmpty {
 			return err
@@ -162,43 +177,44 @@ func (m *Mover) claim(ctx context.Context) error {
 	}
 	// What is there are copies that were never used, of what has changed since.
 	var stale []string
-	if err := m.onTarget(ctx, func(e entry) { stale = append(stale, e.key) }); err != nil {
+	if err := t.each(ctx, func(e entry) { stale = append(stale, e.key) }); err != nil {
 		return err
 	}
 	for _, key := range stale {
-		if key == m.to.Streams() {
+		if key == t.source.to.Streams() {
 			continue
 		}
 		if err := rdb.Unlink(ctx, key).Err(); err != nil {
-			return fmt.Errorf("redis at %s: delete %s: %w", m.Target(), key, err)
+			return fmt.Errorf("redis at %s: delete %s: %w", t.addr(), key, err)
 		}
 	}
-	return rdb.HSet(ctx, m.to.Streams(), store.MarkField, mark.Encode()).Err()
+	return rdb.HSet(ctx, t.source.to.Streams(), store.MarkField, mark.Encode()).Err()
 }
 
 // readable finds out, before much is done, whether the other server understands what
 // this one dumps.
-func (m *Mover) readable(ctx context.Context) error {
-	data, err := m.rdb.Dump(ctx, m.from.Streams()).Result()
+func (t *target) readable(ctx context.Context) error {
+	data, err := t.source.rdb.Dump(ctx, t.source.from.Streams()).Result()
 	if err != nil {
-		return fmt.Errorf("dump %s: %w", m.from.Streams(), err)
+		return fmt.Errorf("dump %s: %w", t.source.from.Streams(), err)
 	}
-	probe := m.to.Meta(probeName)
-	if err := m.target.Redis().RestoreReplace(ctx, probe, time.Second, data).Err(); err != nil {
-		return m.restoreError(ctx, probe, err)
+	probe := t.source.to.Meta(probeName)
+	if err := t.client.Redis().RestoreReplace(ctx, probe, time.Second, data).Err(); err != nil {
+		return t.restoreError(ctx, probe, err)
 	}
-	return m.target.Redis().Del(ctx, probe).Err()
+	return t.client.Redis().Del(ctx, probe).Err()
 }
 
 // probeName is the name of no stream.
 const probeName = "@probe"
 
-func (m *Mover) restoreError(ctx context.Context, key string, err error) error {
+// restoreError explains why a key was not restored on the target.
+func (t *target) restoreError(ctx context.Context, key string, err error) error {
 	if isReply(err) && strings.Contains(err.Error(), "payload version or checksum") {
 		return fmt.Errorf("the redis at %s%s cannot read what the one at %s%s dumps: it must not be the older of the two",
-			m.Target(), version(ctx, m.target.Redis()), m.source.Addr(), version(ctx, m.rdb))
+			t.addr(), version(ctx, t.client.Redis()), t.source.client.Addr(), version(ctx, t.source.rdb))
 	}
-	return fmt.Errorf("redis at %s: restore %s: %w", m.Target(), key, err)
+	return fmt.Errorf("redis at %s: restore %s: %w", t.addr(), key, err)
 }
 
 func version(ctx context.Context, rdb redis.UniversalClient) string {
@@ -209,21 +225,21 @@ func version(ctx context.Context, rdb redis.UniversalClient) string {
 }
 
 // arrive has the streams on the other server, where everything has been copied to.
-func (m *Mover) arrive(ctx context.Context) error {
-	if is, err := m.stand(ctx); err != nil || is == standsArrived {
+func (t *target) arrive(ctx context.Context, st *state) error {
+	if is, err := t.stand(ctx, st.mark); err != nil || is == standsArrived {
 		return err
 	}
-	mark := store.Mark{State: store.MarkArrived, ID: m.st.mark.ID, To: m.To(), Source: m.source.Addr(), At: m.st.mark.At}
-	_, err := m.target.Redis().TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		for _, s := range m.st.streams {
-			tx.Set(ctx, m.to.Meta(s.name), s.as(m.To()), 0)
-			tx.HSet(ctx, m.to.Streams(), s.name, "1")
+	mark := store.Mark{State: store.MarkArrived, ID: st.mark.ID, To: t.source.to.Layout.String(), Source: t.source.client.Addr(), At: st.mark.At}
+	_, err := t.client.Redis().TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		for _, s := range st.streams {
+			tx.Set(ctx, t.source.to.Meta(s.name), s.as(t.source.to.Layout.String()), 0)
+			tx.HSet(ctx, t.source.to.Streams(), s.name, "1")
 		}
-		tx.HSet(ctx, m.to.Streams(), store.MarkField, mark.Encode())
+		tx.HSet(ctx, t.source.to.Streams(), store.MarkField, mark.Encode())
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("redis at %s: write the metadata: %w", m.Target(), err)
+		return fmt.Errorf("redis at %s: write the metadata: %w", t.addr(), err)
 	}
 	return nil
 }

@@ -28,7 +28,6 @@ var larger = map[string]struct {
 	// To be divided.
 	"cli.program":               {55, 0, "one method for each command"},
 	"cli.session":               {36, 0, "what commands share"},
-	"internal/keymigrate.Mover": {45, 0, "counting, copying, renaming, state"},
 }
 
 func TestTypesHaveFewMembers(t *testing.T) {
