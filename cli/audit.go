@@ -16,7 +16,7 @@ import (
 // auditedByDefault is how many actions `audit ls` lists where nothing says how many.
 const auditedByDefault = 50
 
-func (p *program) audit() *cli.Command {
+func auditCommand(p *program) *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:   "ls",
 		Usage:  "list what was done from the dashboard: by whom, from where, why, and what became of it; the newest first",

@@ -30,7 +30,7 @@ const (
 	benchLimit = 0.85
 )
 
-func (p *program) bench() *cli.Command {
+func benchCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "bench",
 		Usage:     "load this Redis for some seconds, and tell how fast it sends and drains events",

@@ -21,7 +21,7 @@ const (
 	exitThreshold exitCode = 3
 )
 
-func (p *program) check() *cli.Command {
+func checkCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "check",
 		Usage:     "for monitoring: exit with 3 if nothing processes, processors are too far behind, events were lost or forgotten, Redis evicts, or partitions are quarantined or held",

@@ -109,7 +109,11 @@ func (p *program) root() *cli.App {
 		Name: p.name, HelpName: p.name, Usage: usage,
 		Flags: p.globals(),
 		Commands: append([]*cli.Command{
-			newCommand(p), p.worker(), p.send(), p.sendMany(), p.status(), p.top(), p.check(), p.doctor(), p.bench(), p.workers(), p.streamCommands(), p.tail(), p.processor(), p.parked(), p.dead(), p.delayed(), p.quarantine(), p.rules(), p.audit(), p.dashboard(), p.completion(), p.version(),
+			newCommand(p), workerCommand(p), sendCommand(p), sendManyCommand(p), p.status(), topCommand(p),
+			checkCommand(p), doctorCommand(p), benchCommand(p), workersCommand(p), streamCommands(p),
+			tailCommand(p), processorCommand(p), parkedCommand(p), deadCommand(p), delayedCommand(p),
+			quarantineCommand(p), p.rules(), auditCommand(p), dashboardCommand(p), completionCommand(p),
+			versionCommand(p),
 		}, p.ruleCommands()...),
 	}
 }

@@ -42,7 +42,7 @@ compdef _FUNC_complete PROG
 `,
 }
 
-func (p *program) completion() *cli.Command {
+func completionCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "completion",
 		Usage:     "print a script that completes commands, flags, streams and processors in a shell",

@@ -27,7 +27,7 @@ const (
 	dashboardAddr     = "127.0.0.1:8080"
 )
 
-func (p *program) dashboard() *cli.Command {
+func dashboardCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:  "dashboard",
 		Usage: "serve a dashboard for the browser, and at /metrics those of the app as a whole, until interrupted; it only reads, unless --allow-actions",

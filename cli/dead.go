@@ -33,7 +33,7 @@ func dryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: flagDryRun, DisableDefaultText: true, Usage: "list what it would be about, and change nothing"}
 }
 
-func (p *program) dead() *cli.Command {
+func deadCommand(p *program) *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:      "ls",
 		Usage:     "list dead letters, the oldest event first; without a processor, those that have any",
@@ -64,7 +64,7 @@ func (p *program) dead() *cli.Command {
 	},
 		"PROG dead drop orders/printer --id 3/1767225600000-0 --yes",
 		"PROG dead drop orders/printer --error \"no such customer\" --dry-run")
-	return p.group("dead", "look after dead letters", ls, show, p.deadRetry(), p.deadReplay(), drop)
+	return p.group("dead", "look after dead letters", ls, show, deadRetryCommand(p), deadReplayCommand(p), drop)
 }
 
 func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {

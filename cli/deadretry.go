@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/admin"
 )
 
-func (p *program) deadRetry() *cli.Command {
+func deadRetryCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "retry",
 		Usage:     "give dead letters back to their processor alone, which attempts their events anew, in order per key",

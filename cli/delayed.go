@@ -25,7 +25,7 @@ const (
 	flagAfter = "after"
 )
 
-func (p *program) delayed() *cli.Command {
+func delayedCommand(p *program) *cli.Command {
 	flags := func(more ...cli.Flag) []cli.Flag {
 		return append([]cli.Flag{
 			&cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"},

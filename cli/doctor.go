@@ -18,7 +18,7 @@ const flagRole = "role"
 // roles are the names of the roles.
 func roles() string { return strings.Join(slices.Sorted(maps.Keys(store.Roles())), ", ") }
 
-func (p *program) doctor() *cli.Command {
+func doctorCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "doctor",
 		Usage:     "is this Redis fit for production, and may this user do what is needed? Exit with 3 if not",

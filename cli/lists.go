@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-func (p *program) workers() *cli.Command {
+func workersCommand(p *program) *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:      "ls",
 		Usage:     "list the workers of processors: whether they live, and which partitions they are assigned and own",
@@ -25,7 +25,7 @@ func (p *program) workers() *cli.Command {
 	},
 		"PROG workers ls",
 		"PROG workers ls orders/printer --output json")
-	return p.group("workers", "see and steer workers", ls, p.drain(), p.undrain())
+	return p.group("workers", "see and steer workers", ls, drainCommand(p), undrainCommand(p))
 }
 
 // A listedMember is what `workers ls` tells.
@@ -109,7 +109,7 @@ func (s *session) lookAt(ctx context.Context, c *cli.Context) (*inspect.AppState
 }
 
 // streamCommands look after streams.
-func (p *program) streamCommands() *cli.Command {
+func streamCommands(p *program) *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:      "ls",
 		Usage:     "list streams: partitions, length, delayed events, processors",
@@ -126,7 +126,7 @@ func (p *program) streamCommands() *cli.Command {
 	},
 		"PROG stream info orders",
 		"PROG stream info orders --output json")
-	return p.group("stream", "look after streams", ls, info, p.tail(), p.verify(), p.removeStream(), p.moveLayout())
+	return p.group("stream", "look after streams", ls, info, tailCommand(p), verifyCommand(p), removeStreamCommand(p), moveLayoutCommand(p))
 }
 
 // A listedStream is what `stream ls` and `stream info` tell.
@@ -256,7 +256,7 @@ func (l *listedStream) write(w io.Writer, now time.Time) error {
 	return t.Flush()
 }
 
-func (p *program) processorLs() *cli.Command {
+func processorLsCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "ls",
 		Usage:     "list processors: members, owned partitions, lag, what is parked, dead or quarantined",
@@ -267,7 +267,7 @@ func (p *program) processorLs() *cli.Command {
 		"PROG processor ls orders --output json")
 }
 
-func (p *program) processorInfo() *cli.Command {
+func processorInfoCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "info",
 		Usage:     "show a processor with its members and all that is known of its partitions",

@@ -19,7 +19,7 @@ const (
 	flagDelete = "delete"
 )
 
-func (p *program) moveLayout() *cli.Command {
+func moveLayoutCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "move-layout",
 		Usage:     "give all keys of the stopped app the names that a Redis Cluster needs, here or on another server; interrupted, run it again",

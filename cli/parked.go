@@ -18,7 +18,7 @@ func textFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagError, Usage: "only those whose error contains this `TEXT`"}
 }
 
-func (p *program) parked() *cli.Command {
+func parkedCommand(p *program) *cli.Command {
 	ls := p.command(&cli.Command{
 		Name:      "ls",
 		Usage:     "list events that wait for another attempt, and those that wait behind them",

@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func (p *program) quarantine() *cli.Command {
+func quarantineCommand(p *program) *cli.Command {
 	ls := p.command(&cli.Command{
 		Name: "ls", Usage: "list quarantined partitions: since when, at which event, why, and what ends it", Action: p.action(runQuarantineLs),
 	}, "PROG quarantine ls")

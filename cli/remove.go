@@ -14,7 +14,7 @@ import (
 
 const flagToPython = "to-python"
 
-func (p *program) remove() *cli.Command {
+func removeCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "rm",
 		Usage:     "forget a processor that no worker runs any more, or another consumer group, so that trimming does not wait for it",

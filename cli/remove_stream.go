@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func (p *program) removeStream() *cli.Command {
+func removeStreamCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "rm",
 		Usage:     "delete a stream that no worker runs any more: its events, what is delayed, its processors and their dead letters",

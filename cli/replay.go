@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-func (p *program) deadReplay() *cli.Command {
+func deadReplayCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "replay",
 		Usage:     "append the events of dead letters again, the oldest first, for every processor of the stream, and remove the dead letters",

@@ -23,7 +23,7 @@ const (
 	flagImport     = "import"
 )
 
-func (p *program) processor() *cli.Command {
+func processorCommand(p *program) *cli.Command {
 	reset := p.command(&cli.Command{
 		Name:      "reset",
 		Usage:     "set the position of a processor, while no worker runs it",
@@ -44,7 +44,7 @@ func (p *program) processor() *cli.Command {
 		"PROG processor reset orders/printer --to -100 --export before.json",
 		"PROG processor reset orders/printer --import before.json",
 		"PROG processor reset orders/printer --to 1767225600000-0   # what was sent since 2026-01-01 00:00 UTC")
-	return p.group("processor", "look after a processor", p.processorLs(), p.processorInfo(), p.move(), reset, p.remove())
+	return p.group("processor", "look after a processor", processorLsCommand(p), processorInfoCommand(p), moveCommand(p), reset, removeCommand(p))
 }
 
 func runReset(ctx context.Context, s *session, c *cli.Context) error {

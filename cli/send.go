@@ -24,7 +24,7 @@ type sentRecord struct {
 
 var keyFlag = &cli.StringFlag{Name: flagKey, Usage: "send under this `KEY` instead of the record's own"}
 
-func (p *program) send() *cli.Command {
+func sendCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "send",
 		Usage:     "send one record; prints stream, partition and entry ID",

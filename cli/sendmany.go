@@ -17,7 +17,7 @@ import (
 // serverPatience is how long sendmany waits for a server that went away.
 const serverPatience = 5 * time.Second
 
-func (p *program) sendMany() *cli.Command {
+func sendManyCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "sendmany",
 		Usage:     "send records, one JSON value per line, from files of any size",

@@ -15,7 +15,7 @@ const (
 	flagUnpin = "unpin"
 )
 
-func (p *program) move() *cli.Command {
+func moveCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "move",
 		Usage:     "pin partitions to a worker, for as long as it is there: whatever else moves, these do not",
@@ -30,7 +30,7 @@ func (p *program) move() *cli.Command {
 		"PROG processor move orders/printer 0-15 --unpin")
 }
 
-func (p *program) drain() *cli.Command {
+func drainCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "drain",
 		Usage:     "take all partitions from a worker, and give it no others, until undrain",
@@ -44,7 +44,7 @@ func (p *program) drain() *cli.Command {
 		"PROG workers drain web-1 orders/printer")
 }
 
-func (p *program) undrain() *cli.Command {
+func undrainCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "undrain",
 		Usage:     "give a drained worker its share again",

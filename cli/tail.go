@@ -32,7 +32,7 @@ const (
 	tailedByDefault = 10
 )
 
-func (p *program) tail() *cli.Command {
+func tailCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "tail",
 		Usage:     "show events of a stream, decoded; no processor misses them",

@@ -28,7 +28,7 @@ const (
 	topPatience = 30 * time.Second
 )
 
-func (p *program) top() *cli.Command {
+func topCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "top",
 		Usage:     "watch processors, partitions and members live, with rates and lag; pause and resume them",

@@ -19,7 +19,7 @@ import (
 // troublesShown is how many troubles `stream verify` shows where nothing is said.
 const troublesShown = 20
 
-func (p *program) verify() *cli.Command {
+func verifyCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:      "verify",
 		Usage:     "read all of a stream: can every entry be decoded, is it in its partition, was anything deleted? Exit with 3 if not so",

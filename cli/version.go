@@ -19,7 +19,7 @@ type versions struct {
 	Platform string `json:"platform"`
 }
 
-func (p *program) version() *cli.Command {
+func versionCommand(p *program) *cli.Command {
 	return p.command(&cli.Command{
 		Name:  "version",
 		Usage: "print the versions of the program, of runnel and of Go",

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-func (p *program) worker() *cli.Command {
+func workerCommand(p *program) *cli.Command {
 	c := &cli.Command{
 		Name:  "worker",
 		Usage: "run processors and tasks until SIGTERM, SIGINT or SIGHUP, then drain",

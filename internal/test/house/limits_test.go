@@ -26,7 +26,6 @@ var larger = map[string]struct {
 	"internal/test/model.ownership":   {26, 0, "the steps of the model"},
 
 	// To be divided.
-	"cli.program": {55, 0, "one method for each command"},
 	"cli.session": {36, 0, "what commands share"},
 }
 
