@@ -45,7 +45,7 @@ func TestProcessorThatPythonRuns(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.registered()
 	s.python(time.Minute)
-	for _, args := range [][]string{{"status"}, {"workers", "ls"}, {"processor", "info", "orders/printer"}} {
+	for _, args := range [][]string{{"status", "orders"}, {"workers", "ls"}, {"processor", "info", "orders/printer"}} {
 		s.untyped(args...).want(t, 0, "Python's runnel", "")
 	}
 	s.untyped("processor", "ls").want(t, 0, "orders/printer", "")
