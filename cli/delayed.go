@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -195,16 +194,12 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 	}
 	out := changedDelayed{Stream: a.stream, Done: done, Events: []string{}, Missing: []string{}}
 	out.Events, err = inParts(ctx, s.far, done, ids, func(ctx context.Context, part []string) ([]string, error) {
-		return change(s.admin.Delayed(a.stream), ctx, part...)
+		some, err := change(s.admin.Delayed(a.stream), ctx, part...)
+		out.Missing = append(out.Missing, missing(part, some, err == nil)...)
+		return some, err
 	})
 	if err != nil {
 		err = fmt.Errorf("%w; %s so far: %s", err, done, words.Plural(len(out.Events), "event"))
-	} else {
-		for _, id := range ids {
-			if !slices.Contains(out.Events, id) {
-				out.Missing = append(out.Missing, id)
-			}
-		}
 	}
 	if writeErr := s.out.line(out, "%s %s", words.Plural(len(out.Events), "event"), done); err == nil {
 		err = writeErr
@@ -213,6 +208,20 @@ func runDelayedChange(ctx context.Context, s *session, c *cli.Context, done stri
 		err = fmt.Errorf("not delayed any more, or never were: %s", strings.Join(out.Missing, ", "))
 	}
 	return err
+}
+
+// missing returns those of ids that are not among some, which are in the same order. Unless all
+// of them were tried, nothing is known of those behind the last one of some.
+func missing(ids, some []string, all bool) (out []string) {
+	for _, id := range ids {
+		switch {
+		case len(some) > 0 && some[0] == id:
+			some = some[1:]
+		case len(some) > 0 || all:
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // delayOf reads the flags that say when a record is due.

@@ -87,6 +87,26 @@ func TestDelayedCancel(t *testing.T) {
 	}
 }
 
+// An ID that is named twice is there once, and of an error in the middle it is told what was
+// missing before it.
+func TestDelayedMissing(t *testing.T) {
+	s, ids := delayedShop(t)
+	s.run("delayed", "cancel", "--yes", "orders", ids[0], ids[0], "--output", "json").want(t, 1, `"missing":["`+ids[0]+`"]`, "never were: "+ids[0])
+	for _, tt := range []struct {
+		ids, some []string
+		all       bool
+		want      []string
+	}{
+		{[]string{"a", "b", "c", "a"}, []string{"b", "a"}, true, []string{"a", "c"}},
+		{[]string{"a", "b", "c", "d"}, []string{"b"}, false, []string{"a"}},
+		{[]string{"a"}, nil, false, nil},
+	} {
+		if got := missing(tt.ids, tt.some, tt.all); !slices.Equal(got, tt.want) {
+			t.Errorf("%v of %v: %v are missing, want %v", tt.some, tt.ids, got, tt.want)
+		}
+	}
+}
+
 func TestDelayedFire(t *testing.T) {
 	s, ids := delayedShop(t)
 	seen := s.handled()
