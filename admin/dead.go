@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -153,24 +154,23 @@ func letterOf(d store.DeadLetter) DeadLetter {
 	}
 }
 
-// Newest returns the dead letter that died last, nil for none.
+// Newest returns the dead letter that died last, nil for none. At an error it returns the
+// newest of the partitions that could be read.
 func (d *DeadLetters) Newest(ctx context.Context) (newest *DeadLetter, err error) {
 	client, _, partitions, err := d.occupied(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range partitions {
-		one, ok, err := client.LastDead(ctx, client.Partition(d.stream, d.processor, n))
-		if err != nil {
-			return nil, err
-		}
+		one, ok, readErr := client.LastDead(ctx, client.Partition(d.stream, d.processor, n))
+		err = cmp.Or(err, readErr)
 		if ok && (newest == nil || entryid.Compare(one.ID, newest.letter) > 0) {
 			one.Entry.Values = nil
 			l := letterOf(one)
 			newest = &l
 		}
 	}
-	return newest, nil
+	return newest, err
 }
 
 // Retry gives dead letters back to their processor, in this order, and to no other

@@ -45,7 +45,7 @@ func runDeadOverview(ctx context.Context, s *session, c *cli.Context) error {
 				continue
 			}
 			newest, err := s.admin.DeadLetters(p.Stream, p.Processor).Newest(ctx)
-			if err != nil {
+			if err != nil && p.Totals.Unknown == 0 { // else that is told by their number
 				return err
 			}
 			list = append(list, listedDead{p.Stream, p.Processor, p.Totals.Dead, p.Totals.Unknown, newest})
