@@ -223,6 +223,16 @@ func TestDeadLettersOfAProcessorThatIsGone(t *testing.T) {
 	meta := s.rdb.Get(t.Context(), "__meta:shop.orders").Val()
 	s.rdb.Set(t.Context(), "__meta:shop.orders", strings.Replace(meta, `"processors":["printer"]`, `"processors":[]`, 1), 0)
 	s.untyped("dead", "ls", "orders/printer").want(t, 0, "no ink", "")
+	s.untyped("dead", "retry", "orders/printer").want(t, 1, "", "no processor printer any more")
+	s.untyped("dead", "retry", "orders/printr").want(t, 1, "", `no processor "printr"`) // and there never was
 	s.untyped("dead", "replay", "--yes", "orders/printer").want(t, 0, "1 dead letter replayed\n", "")
 	s.untyped("dead", "ls", "orders/printer").want(t, 1, "", `no processor "printer"`)
+}
+
+// A partition that cannot be read takes nothing from the list of the others.
+func TestDeadLsWhereAPartitionCannotBeRead(t *testing.T) {
+	s, ada, bob := two(t, 2)
+	ada.bury("ada", "no ink")
+	s.rdb.Set(t.Context(), bob.place.Dead, "x", 0)
+	s.untyped("dead", "ls").matches(t, `(?m)^orders/printer +>1 +0/\S+ +ada .* no ink$`)
 }

@@ -42,6 +42,9 @@ func runDeadRetry(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	if !slices.Contains(st.Processors, a.processor) {
+		if _, err := s.admin.DeadLetters(a.stream, a.processor).Newest(ctx); err != nil { // there never was one
+			return err
+		}
 		return fmt.Errorf("stream %s has no processor %s any more, and nothing would run their events: `dead replay` appends them again", a.stream, a.processor)
 	}
 	return s.changeLetters(ctx, c, a, letterChange{
