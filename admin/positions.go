@@ -32,14 +32,20 @@ func (c *Client) Positions(stream, processor string) *Positions {
 	return &Positions{&c.core, stream, processor}
 }
 
-// List returns the committed position of each partition, by its number.
-func (p *Positions) List(ctx context.Context) (map[int]string, error) {
+// List returns the committed position of each of some partitions, all if none is named, by
+// its number.
+func (p *Positions) List(ctx context.Context, partitions ...int) (map[int]string, error) {
 	_, state, err := p.c.processorOf(ctx, p.stream, p.processor)
 	if err != nil {
 		return nil, err
 	}
+	numbers, err := chosen(p.stream, store.Meta{Partitions: len(state.Partitions)}, partitions)
+	if err != nil {
+		return nil, err
+	}
 	out := map[int]string{}
-	for _, s := range state.Partitions {
+	for _, n := range numbers {
+		s := state.Partitions[n]
 		if s.Err != "" {
 			return nil, unseen(s)
 		}

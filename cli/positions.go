@@ -24,14 +24,11 @@ type positions struct {
 
 // export writes where a processor stands to a file, or to stdout for "-".
 func (s *session) export(ctx context.Context, at *admin.Positions, path string, all positions, numbers []int) error {
-	stands, err := at.List(ctx)
+	stands, err := at.List(ctx, numbers...)
 	if err != nil {
 		return err
 	}
-	all.Positions = map[int]string{}
-	for _, n := range numbers {
-		all.Positions[n] = stands[n]
-	}
+	all.Positions = stands
 	text, err := json.MarshalIndent(all, "", "\t")
 	if err != nil {
 		return err

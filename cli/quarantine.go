@@ -43,6 +43,9 @@ func runResume(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	if c.Bool("skip") {
+		if err := s.admin.CheckScope(ctx, admin.PartitionScope(stream, processor, n)); err != nil {
+			return err
+		}
 		if err := s.confirm(c, "Pass the event over, unprocessed, at which partition %d of %s/%s is quarantined?", n, stream, processor); err != nil {
 			return err
 		}

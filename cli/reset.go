@@ -59,12 +59,15 @@ func runReset(ctx context.Context, s *session, c *cli.Context) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	if err := s.admin.CheckScope(ctx, admin.ProcessorScope(stream, processor)); err != nil {
+		return err
+	}
 	st, err := s.admin.Stream(ctx, stream)
 	if err != nil {
 		return err
 	}
 	at := s.admin.Positions(stream, processor)
-	goal, numbers, err := s.resetArgs(c, stream, st.Partitions)
+	goal, numbers, err := s.resetArgs(c, to, stream, st.Partitions)
 	if err != nil {
 		return err
 	}
@@ -123,13 +126,19 @@ func resetGoal(c *cli.Context) (string, error) {
 
 // resetArgs reads in which partitions the processor is to stand elsewhere, and where
 // if a file says so.
-func (s *session) resetArgs(c *cli.Context, stream string, partitions int) (map[int]string, []int, error) {
+func (s *session) resetArgs(c *cli.Context, to, stream string, partitions int) (map[int]string, []int, error) {
 	if path := c.String(flagImport); path != "" {
 		if c.IsSet(flagPartitions) {
 			return nil, nil, usagef(c, "--import says which partitions")
 		}
 		goal, err := imported(path, s.app.Name(), stream, partitions)
 		return goal, slices.Sorted(maps.Keys(goal)), err
+	}
+	if n, _, one := entryid.ParseEventID(to); one {
+		if n >= partitions {
+			return nil, nil, noPartition(stream, n, partitions)
+		}
+		return nil, []int{n}, nil
 	}
 	numbers, err := numbersOf(c.String(flagPartitions), partitions)
 	if err != nil {

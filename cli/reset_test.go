@@ -121,6 +121,22 @@ func TestResetExportsAndImports(t *testing.T) {
 	}
 }
 
+// With a position in one partition, that one alone is exported, and nothing if there is none.
+func TestResetExportsThePartitionOfAnEvent(t *testing.T) {
+	s := owned(t, 4)
+	s.untyped("processor", "reset", "orders/printer", "--to", "7/1-0", "--export", "-").want(t, 1, "", "no partition 7")
+	r := s.untyped("processor", "reset", "--dry-run", "orders/printer", "--to", "1/1-0", "--export", "-")
+	if r.code != 0 || strings.Contains(r.out, `"0":`) || !strings.Contains(r.out, `"1":`) {
+		t.Errorf("%+v", r)
+	}
+	// A partition that cannot be read is in the way of none but its own.
+	s.rdb.Set(t.Context(), client(t, s).Partition("orders", "printer", 0).Dead, "x", 0)
+	s.untyped("processor", "reset", "orders/printer", "--partitions", "1", "--export", "-").want(t, 0, `"1":`, "")
+	// What is not there is told before anything is asked.
+	s.untyped("processor", "reset", "orders/printr", "--import", "nowhere.json").want(t, 1, "", `no processor "printr"`)
+	s.untyped("quarantine", "release", "orders/printr", "--partition", "0", "--skip").want(t, 1, "", `no processor "printr"`)
+}
+
 func TestResetMistakes(t *testing.T) {
 	s := owned(t, 1)
 	for args, says := range map[string]string{
