@@ -200,3 +200,15 @@ func TestADryRunRemovesNothing(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be read of another processor is not in the way of a drain of one.
+func TestADrainOfOneProcessorLooksAtNoOther(t *testing.T) {
+	both(t, func(t *testing.T, a *Client, c *store.Client) {
+		stream(t, c, "orders", "printer", "broken")
+		must(t, c.Redis().LPush(t.Context(), c.Keys().Membership("orders", "broken"), "x").Err())
+		_, err := a.Workers().Drain(t.Context(), WorkerOf{"w1", "orders", "printer"})
+		if err == nil || err.Error() != `no worker "w1": none runs` {
+			t.Errorf("got %v", err)
+		}
+	})
+}

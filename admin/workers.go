@@ -132,20 +132,12 @@ func (w *Workers) cordon(ctx context.Context, of WorkerOf, at time.Time, end boo
 // find returns the processors of which a worker is a member; with end, to end a drain,
 // also those in which it is drained.
 func (w *Workers) find(ctx context.Context, of WorkerOf, end bool) (found []WorkerOf, err error) {
-	if of.Stream != "" {
-		if _, _, err := w.c.registered(ctx, of.Stream, of.Processor); err != nil {
-			return nil, err
-		}
-	}
-	app, err := w.c.look(ctx)
+	app, err := w.lookFor(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	var there []string
 	err = processors(app, func(p *inspect.ProcessorState) error {
-		if of.Stream != "" && (p.Stream != of.Stream || p.Processor != of.Processor) {
-			return nil
-		}
 		name, known := memberNamed(p.Members, of.Name)
 		if _, is := p.Cordons[of.Name]; !known && is && end {
 			name, known = of.Name, true
@@ -162,6 +154,18 @@ func (w *Workers) find(ctx context.Context, of WorkerOf, end bool) (found []Work
 		err = noWorker(of.Name, there)
 	}
 	return found, err
+}
+
+// lookFor returns the app with the processor that is named, or with all of them.
+func (w *Workers) lookFor(ctx context.Context, of WorkerOf) (*inspect.AppState, error) {
+	if of.Stream == "" {
+		return w.c.look(ctx)
+	}
+	_, p, err := w.c.processorOf(ctx, of.Stream, of.Processor)
+	if err != nil {
+		return nil, err
+	}
+	return &inspect.AppState{Streams: []inspect.StreamState{{Processors: []inspect.ProcessorState{*p}}}}, nil
 }
 
 // memberNamed finds a member by the name of its worker or by its executor ID.

@@ -93,7 +93,7 @@ func drainWorker(end bool) func(context.Context, *session, *cli.Context) error {
 
 func runDrain(ctx context.Context, s *session, c *cli.Context, end bool) error {
 	name := c.Args().First()
-	if name == "" || c.NArg() > 2 || c.NArg() == 2 && strings.Index(c.Args().Get(1), "/") < 1 {
+	if name == "" || c.NArg() > 2 || c.NArg() == 2 && (strings.Index(c.Args().Get(1), "/") < 1 || strings.HasSuffix(c.Args().Get(1), "/")) {
 		return usagef(c, "say a worker, and STREAM/PROCESSOR if it is not about all of them")
 	}
 	if err := s.connect(ctx); err != nil {
