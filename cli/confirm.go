@@ -27,6 +27,7 @@ func (s *session) confirm(c *cli.Context, format string, args ...any) error {
 	if !isTerminal(s.stdin) {
 		return usagef(c, "%s There is no terminal to ask at: say --%s; nothing was changed", question, flagYes)
 	}
+	s.far.done() // the wait for an answer is no work
 	printf(s.stderr, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(io.LimitReader(s.stdin, 1<<10)).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {

@@ -58,6 +58,7 @@ func runRetryLs(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	states, err := s.admin.Parked(a.stream, a.processor).List(ctx, &a.filter)
+	s.far.done()
 	if err != nil {
 		return err
 	}

@@ -86,6 +86,7 @@ func (p *progress) done() {
 // returns what came of those before.
 func inParts[T, R any](ctx context.Context, p *progress, what string, all []T, do func(context.Context, []T) ([]R, error)) ([]R, error) {
 	defer p.done()
+	p.began = p.now()
 	done, at := []R{}, 0
 	for part := range slices.Chunk(all, partsAtOnce) {
 		some, err := do(ctx, part)

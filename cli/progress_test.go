@@ -56,6 +56,7 @@ func TestPartsTellProgressAndEndAtAnError(t *testing.T) {
 	now := time.Unix(1767225600, 0)
 	p := newProgress(&out)
 	p.terminal, p.began, p.now = true, now, func() time.Time { now = now.Add(3 * time.Second); return now }
+	p.done() // with what was looked at before
 	refused := errors.New("refused")
 	done, err := inParts(t.Context(), p, "dropped", make([]int, 2*partsAtOnce+1), func(_ context.Context, part []int) ([]int, error) {
 		if len(part) < partsAtOnce {
@@ -66,7 +67,7 @@ func TestPartsTellProgressAndEndAtAnError(t *testing.T) {
 	if len(done) != 2*partsAtOnce || !errors.Is(err, refused) {
 		t.Errorf("%d done, %v", len(done), err)
 	}
-	if got := out.String(); strings.Count(got, "dropped ") != 2 || !strings.HasSuffix(got, "\r\x1b[K") {
+	if got := out.String(); strings.Count(got, "dropped ") != 2 || !strings.Contains(got, "dropped 500 of 1001 (50 %), 167/s") || !strings.HasSuffix(got, "\r\x1b[K") {
 		t.Errorf("%q", got)
 	}
 }
