@@ -84,7 +84,10 @@ func (b brief) write(w io.Writer) error {
 		printf(t, "a stream is there once its app has sent to it or run a worker\n")
 		return t.Flush()
 	}
-	printf(t, "lag %s, oldest unacked event %s; %d delayed, %d parked, %d dead, %d lost\n", words.AtLeast(all.Lag, all.LagMore), ageOf(all.Age, all.Lag > 0), delayed, all.Parked, all.Dead, all.Lost)
+	unknown := all.Unknown+len(b.app.Unreadable) > 0
+	atLeast := func(n int64) string { return words.AtLeast(n, unknown) }
+	printf(t, "lag %s, oldest unacked event %s; %s delayed, %s parked, %s dead, %s lost\n", words.AtLeast(all.Lag, all.LagMore || unknown), ageOf(all.Age, all.Lag > 0),
+		atLeast(delayed), atLeast(all.Parked), atLeast(all.Dead), atLeast(all.Lost))
 	b.writeProcessors(t)
 	if len(b.findings) == 0 {
 		printf(t, "nothing is wrong\n")
@@ -117,8 +120,9 @@ func (b brief) writeProcessors(t io.Writer) {
 			printf(t, "and %s: processor ls lists them\n", words.Plural(len(b.processors)-i, "other processor"))
 			break
 		}
-		printf(t, "%s/%s\t%d\t%d of %d\t%s\t%s\t%d\t%d\t%s\n", p.Stream, p.Processor, p.Working(), p.Totals.Owned, len(p.Partitions),
-			words.AtLeast(p.Totals.Lag, p.Totals.LagMore), ageOf(p.Totals.Age, p.Totals.Lag > 0), p.Totals.Parked, p.Totals.Dead, briefState(p))
+		unknown := p.Totals.Unknown > 0 // partitions
+		printf(t, "%s/%s\t%d\t%d of %d\t%s\t%s\t%s\t%s\t%s\n", p.Stream, p.Processor, p.Working(), p.Totals.Owned, len(p.Partitions),
+			words.AtLeast(p.Totals.Lag, p.Totals.LagMore || unknown), ageOf(p.Totals.Age, p.Totals.Lag > 0), words.AtLeast(p.Totals.Parked, unknown), words.AtLeast(p.Totals.Dead, unknown), briefState(p))
 	}
 }
 
@@ -153,6 +157,7 @@ func briefState(p *inspect.ProcessorState) string {
 // sumOf adds what all processors have.
 func sumOf(a, b inspect.Totals) inspect.Totals {
 	a.Lag, a.LagMore, a.Age = a.Lag+b.Lag, a.LagMore || b.LagMore, max(a.Age, b.Age)
+	a.Unknown += b.Unknown
 	a.Parked, a.Dead, a.Lost = a.Parked+b.Parked, a.Dead+b.Dead, a.Lost+b.Lost
 	return a
 }

@@ -56,4 +56,5 @@ more: `)
 	key := "__strm:shop.s3.0"
 	s.rdb.Set(t.Context(), key, "x", 0)
 	s.untyped("status").want(t, 0, "cannot be looked at", "")
+	s.untyped("status").matches(t, `(?m)^lag >0, oldest unacked event -; >0 delayed, >0 parked, >0 dead, >0 lost$`)
 }
