@@ -216,7 +216,7 @@ func TestDiagnoseRights(t *testing.T) {
 		rules []string
 		want  []string
 	}{
-		{[]string{"+@all", "~*", "-xack"}, []string{"problem rights: a worker needs, and this user lacks: XACK → ACL SETUSER shop +xack; docs/security.md"}},
+		{[]string{"+@all", "~*", "-xack"}, []string{"problem rights: a worker needs, and this user lacks: XACK → ACL SETUSER shop +xack; see docs/troubleshooting.md#missing-rights"}},
 		{[]string{"+@all", "~*:shop.*", "%R~__rules:shop"}, []string{"problem rights: a worker needs, and this user lacks: keys __meta:shop, keys __ctrl:shop, keys __leader:shop, keys __task:shop, keys __meta:{shop}.*, keys __lead:shop, keys __block:shop → ACL SETUSER shop ~__meta:shop ~__ctrl:shop "}},
 		{[]string{"+@all", "~*", "-client", "-info", "-config"}, []string{
 			"ok version: " + redistest.Version(t), "unknown persistence", "unknown memory", "unknown replicas",

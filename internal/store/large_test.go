@@ -205,7 +205,7 @@ func TestNoStepCopiesARecord(t *testing.T) {
 	e.grow(p.Log, 3, 16<<20)
 	var err error
 	took := e.scriptTime(func() { _, err = e.Step(e.ctx(), p, "0-0", 2) })
-	if err == nil || !strings.Contains(err.Error(), "say an ID or a time instead") || took > 20*time.Millisecond {
+	if err == nil || !strings.Contains(err.Error(), "give an ID or a time instead") || took > 20*time.Millisecond {
 		t.Errorf("%v, after %v", err, took)
 	}
 	e.must(e.raw.Del(e.ctx(), p.Log).Err())
