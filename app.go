@@ -25,18 +25,18 @@ import (
 type App struct {
 	name string
 
-	mu         sync.Mutex
-	opts       Options // as given; flags replace fields
-	streams    map[string]streamer
-	processors []*registration
-	tasks      []*leader.Task
-	started    bool // registration is over
-	closed     bool
-	client     *store.Client    // nil until first use
-	resolved   *Options         // nil until first use
-	appender   appview.Appender // nil: client
-	latencies  bool             // latencies are measured
-	inside     bool             // the server is one inside this process
+	mu          sync.Mutex
+	opts        Options // as given; flags replace fields
+	streams     map[string]streamer
+	processors  []*registration
+	tasks       []*leader.Task
+	started     bool // registration is over
+	closed      bool
+	client      *store.Client  // nil until first use
+	resolved    *Options       // nil until first use
+	intercepted appview.Sender // nil: client
+	latencies   bool           // latencies are measured
+	inside      bool           // the server is one inside this process
 
 	current atomic.Pointer[worker.Worker] // of the Run that runs
 	large   largeRecords
@@ -45,8 +45,8 @@ type App struct {
 // streamer is a Stream without its type.
 type streamer interface {
 	describe() (*appview.Stream, error)
-	check(ctx context.Context, processors []string) error
-	ensure(ctx context.Context, processors []string) error
+	check(ctx context.Context, in *store.Client, processors []string) error
+	ensure(ctx context.Context, in appview.Sender, processors []string) error
 }
 
 // New returns an App. It does no I/O; a nil opts is all defaults. It panics if the name
@@ -153,15 +153,19 @@ func (a *App) ensure(ctx context.Context) error {
 		registered[p.stream] = append(registered[p.stream], p.name)
 	}
 	a.mu.Unlock()
+	client, err := a.redis()
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, name := range sortedKeys(streams) {
-		errs = append(errs, streams[name].check(ctx, registered[name]))
+		errs = append(errs, streams[name].check(ctx, client, registered[name]))
 	}
 	if err := only(errs); err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(streams) {
-		if err := streams[name].ensure(ctx, registered[name]); err != nil {
+		if err := streams[name].ensure(ctx, client, registered[name]); err != nil {
 			return err
 		}
 	}
@@ -266,13 +270,13 @@ func (a *App) redis() (*store.Client, error) {
 	return client, nil
 }
 
-// sender returns the appender of entries.
-func (a *App) sender() (appview.Appender, error) {
+// sender returns where records go.
+func (a *App) sender() (appview.Sender, error) {
 	a.mu.Lock()
-	over := a.appender
+	to := a.intercepted
 	a.mu.Unlock()
-	if over != nil {
-		return over, nil
+	if to != nil {
+		return to, nil
 	}
 	return a.redis()
 }

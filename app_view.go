@@ -68,10 +68,10 @@ func (a *App) registry() *appview.View {
 			a.opts.Logger = cmp.Or(o.Logger, a.opts.Logger)
 			a.resolved = nil
 		},
-		Intercept: func(to appview.Appender) {
+		Intercept: func(to appview.Sender) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.appender = to
+			a.intercepted = to
 		},
 	}
 }

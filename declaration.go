@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -17,7 +18,7 @@ type declaration struct {
 
 	mu        sync.Mutex
 	effective *StreamOptions // after inheritance, nil until first use
-	ensured   bool           // the metadata was written or checked
+	ensured   appview.Sender // where the metadata was written or checked
 }
 
 // settings are the stream's options after inheritance, environment and
@@ -37,7 +38,11 @@ func (d *declaration) settings() (*StreamOptions, error) {
 }
 
 // meta is the stream's metadata as this process has it.
-func (d *declaration) meta(o *StreamOptions, processors []string) (store.Meta, error) {
+func (d *declaration) meta(processors []string) (store.Meta, error) {
+	o, err := d.settings()
+	if err != nil {
+		return store.Meta{}, err
+	}
 	app, err := d.app.settings()
 	if err != nil {
 		return store.Meta{}, err
@@ -48,51 +53,42 @@ func (d *declaration) meta(o *StreamOptions, processors []string) (store.Meta, e
 	}, nil
 }
 
-// ensure writes the stream's metadata or checks that it says the same.
-func (d *declaration) ensure(ctx context.Context, processors []string) error {
-	m, client, err := d.own(processors)
+// check returns why a worker with these processors may not start; it writes nothing.
+func (d *declaration) check(ctx context.Context, in *store.Client, processors []string) error {
+	m, err := d.meta(processors)
 	if err != nil {
 		return err
 	}
-	if _, err := client.EnsureMeta(ctx, d.name, m); err != nil {
+	return in.CheckMeta(ctx, d.name, m)
+}
+
+// ensure writes the stream's metadata, or checks that it says the same.
+func (d *declaration) ensure(ctx context.Context, in appview.Sender, processors []string) error {
+	m, err := d.meta(processors)
+	if err != nil {
+		return err
+	}
+	if _, err := in.EnsureMeta(ctx, d.name, m); err != nil {
 		return err
 	}
 	d.mu.Lock()
-	d.ensured = true
+	d.ensured = in
 	d.mu.Unlock()
 	return nil
 }
 
-// check returns why a worker with these processors may not start; it writes nothing.
-func (d *declaration) check(ctx context.Context, processors []string) error {
-	m, client, err := d.own(processors)
+// sender returns where records of the stream go, after the first call has ensured its
+// metadata there.
+func (d *declaration) sender(ctx context.Context) (appview.Sender, error) {
+	to, err := d.app.sender()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("stream %s: %w", d.name, err)
 	}
-	return client.CheckMeta(ctx, d.name, m)
-}
-
-// own is meta, and the client that compares it.
-func (d *declaration) own(processors []string) (store.Meta, *store.Client, error) {
-	o, err := d.settings()
-	if err != nil {
-		return store.Meta{}, nil, err
-	}
-	m, err := d.meta(o, processors)
-	if err != nil {
-		return store.Meta{}, nil, err
-	}
-	client, err := d.app.redis()
-	return m, client, err
-}
-
-// ensureOnce is ensure for the first Send.
-func (d *declaration) ensureOnce(ctx context.Context) error {
 	d.mu.Lock()
-	done := d.ensured
+	known := d.ensured == to
 	d.mu.Unlock()
-	if done {
-		return nil
+	if known {
+		return to, nil
 	}
-	return d.ensure(ctx, nil)
+	return to, d.ensure(ctx, to, nil)
 }

@@ -60,7 +60,7 @@ func (s *Stream[T]) Reschedule(ctx context.Context, id string, t time.Time) (boo
 
 // delayed parses an ID of Sent. to is nil for an entry's ID: that event was never
 // delayed.
-func (s *Stream[T]) delayed(sent string) (partition int, id string, to appview.Delayer, err error) {
+func (s *Stream[T]) delayed(sent string) (partition int, id string, to appview.Sender, err error) {
 	o, err := s.settings()
 	if err != nil {
 		return 0, "", nil, err
@@ -73,21 +73,10 @@ func (s *Stream[T]) delayed(sent string) (partition int, id string, to appview.D
 	default:
 		return 0, "", nil, fmt.Errorf(`stream %s: %q is no ID of a delayed event, such as "3/0000000000000042"`, s.name, sent)
 	}
-	to, err = s.delayer()
+	if to, err = s.app.sender(); err != nil {
+		err = fmt.Errorf("stream %s: %w", s.name, err)
+	}
 	return partition, id, to, err
-}
-
-// delayer returns the store of delayed events.
-func (s *Stream[T]) delayer() (appview.Delayer, error) {
-	to, err := s.app.sender()
-	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", s.name, err)
-	}
-	d, ok := to.(appview.Delayer)
-	if !ok {
-		return nil, fmt.Errorf("stream %s: %T delays no events", s.name, to)
-	}
-	return d, nil
 }
 
 // latest is the latest time at which an event can be due: its milliseconds are exact in
@@ -102,54 +91,4 @@ func checkDue(t time.Time) error {
 		return fmt.Errorf("an event cannot be due at %v, after the year 9998", t)
 	}
 	return nil
-}
-
-// late reports whether the record is delayed.
-func (o *Outgoing[T]) late() bool { return !o.At.IsZero() || o.After > 0 }
-
-// groupDelayed encodes the delayed records and groups them by partition.
-func (s *Stream[T]) groupDelayed(o *StreamOptions, out []Outgoing[T]) (delays []store.Delay, places []place, err error) {
-	at := map[int]int{}
-	for i := range out {
-		rec := &out[i]
-		if !rec.late() {
-			continue
-		}
-		switch {
-		case rec.At.IsZero():
-		case rec.After != 0:
-			err = errors.New("both At and After are set")
-		default:
-			err = checkDue(rec.At)
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("stream %s: record %d: %w", s.name, i, err)
-		}
-		fields, p, err := s.encoding.encode(o, *rec, nil)
-		if err != nil {
-			return nil, nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
-		}
-		j, ok := at[p]
-		if !ok {
-			j = len(delays)
-			at[p] = j
-			delays = append(delays, store.Delay{Stream: s.name, Partition: p})
-			places = append(places, place{partition: p})
-		}
-		delays[j].Records = append(delays[j].Records, store.DelayedRecord{Fields: fields, At: rec.At, After: rec.After, ID: rec.DedupID})
-		places[j].indexes = append(places[j].indexes, i)
-	}
-	return delays, places, nil
-}
-
-// sendDelayed sends the groups of groupDelayed.
-func sendDelayed(ctx context.Context, to appview.Appender, delays []store.Delay) []store.Appended {
-	if d, ok := to.(appview.Delayer); ok {
-		return d.Delay(ctx, delays)
-	}
-	out := make([]store.Appended, len(delays))
-	for i := range out {
-		out[i].Err = fmt.Errorf("%T delays no events", to)
-	}
-	return out
 }

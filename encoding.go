@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"github.com/runnel-go/runnel/codec"
@@ -27,7 +28,10 @@ func (n *encoding[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (
 		fields, err = f.EncodeFields(out.Record)
 	} else {
 		var data []byte
-		data, err = encodeFor(o, out.Record)
+		data, err = codec.EncodeWithin(o.Codec, out.Record, o.MaxRecord)
+		if err == nil && o.readByPython() {
+			err = codec.CheckPython(out.Record)
+		}
 		fields = append(into, payloadField, unsafe.String(unsafe.SliceData(data), len(data))) // data is ours
 	}
 	if err != nil {
@@ -51,6 +55,15 @@ func (n *encoding[T]) encode(o *StreamOptions, out Outgoing[T], into []string) (
 		return nil, 0, fmt.Errorf("partitioner %s: partition %d of %d for key %q", o.Partitioner.Name, partition, o.Partitions, key)
 	}
 	return fields, partition, nil
+}
+
+// pythonPrefix begins the name of each partitioner that agrees with one of Python's runnel.
+const pythonPrefix = "python-"
+
+// readByPython reports whether Python may read the stream, as a partitioner of Python's
+// means, and reads its records as JSON.
+func (o *StreamOptions) readByPython() bool {
+	return strings.HasPrefix(o.Partitioner.Name, pythonPrefix) && strings.HasSuffix(o.Codec.Name(), codec.JSON.Name())
 }
 
 // keyOfRecord calls the stream's key function.

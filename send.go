@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/appview"
@@ -91,7 +89,7 @@ func (e *SendError) Unwrap() []error {
 
 // ErrNotTried is the error of a record that was not sent because an earlier one of the
 // same call and partition failed.
-var ErrNotTried = errors.New("not tried: a record before it failed")
+var ErrNotTried = store.ErrNotTried
 
 // Send appends records, in one pipeline; records of one key keep their order. It blocks
 // until Redis has answered. Small concurrent calls share a round trip, each with its own
@@ -135,34 +133,36 @@ func (s *Stream[T]) send(ctx context.Context, out []Outgoing[T]) ([]Sent, error)
 	if err != nil {
 		return nil, err
 	}
-	appends, places, err := s.group(o, out, s.processedUnder(ctx))
-	if err != nil {
-		return nil, err
-	}
-	delays, late, err := s.groupDelayed(o, out)
-	if err != nil {
-		return nil, err
-	}
-	to, err := s.app.sender()
-	if err != nil {
-		return nil, fmt.Errorf("stream %s: %w", s.name, err)
-	}
-	if _, real := to.(*store.Client); real {
-		if err := s.ensureOnce(ctx); err != nil {
-			return nil, err
+	box, texts := store.NewOutbox(s.name, len(out), s.processedUnder(ctx)), make([]string, 2*len(out))
+	for i := range out {
+		due, err := out[i].due()
+		if err != nil {
+			return nil, fmt.Errorf("stream %s: record %d: %w", s.name, i, err)
 		}
+		fields, partition, err := s.encoding.encode(o, out[i], texts[2*i:2*i:2*i+2])
+		if err != nil {
+			return nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
+		}
+		box.Add(i, partition, fields, out[i].DedupID, due)
 	}
-	results := to.Append(ctx, appends)
-	if len(delays) > 0 {
-		results = append(results, sendDelayed(ctx, to, delays)...)
+	to, err := s.sender(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return s.collect(append(places, late...), results, len(out))
+	return s.collect(box.Results(to.Append(ctx, box.Appends())))
 }
 
-// place lists the records of a call that go to one partition.
-type place struct {
-	partition, records int
-	indexes            []int
+// due is when the record is due, nil for at once.
+func (o *Outgoing[T]) due() (*store.Due, error) {
+	switch {
+	case o.At.IsZero() && o.After <= 0:
+		return nil, nil
+	case !o.At.IsZero() && o.After != 0:
+		return nil, errors.New("both At and After are set")
+	case !o.At.IsZero():
+		return &store.Due{At: o.At}, checkDue(o.At)
+	}
+	return &store.Due{After: o.After}, nil
 }
 
 // processedUnder reports whether ctx belongs to a processor of the stream.
@@ -171,117 +171,33 @@ func (s *Stream[T]) processedUnder(ctx context.Context) bool {
 	return ok && sc.app == s.app.name && sc.stream == s.name
 }
 
-// group encodes the records and groups them by partition. self means that a processor of
-// the stream sends them.
-func (s *Stream[T]) group(o *StreamOptions, out []Outgoing[T], self bool) ([]store.Append, []place, error) {
-	app, err := s.app.settings()
-	if err != nil {
-		return nil, nil, err
-	}
-	k := app.keys(s.app.name)
-	encoded, texts := make([]encodedRecord, len(out)), make([]string, 2*len(out))
-	at := make(map[int]int, min(len(out), o.Partitions))
-	var appends []store.Append
-	var places []place
-	for i, rec := range out {
-		if rec.late() {
-			continue
-		}
-		fields, p, err := s.encoding.encode(o, rec, texts[2*i:2*i:2*i+2])
-		if err != nil {
-			return nil, nil, fmt.Errorf("stream %s: encode record %d: %w", s.name, i, err)
-		}
-		j, ok := at[p]
-		if !ok {
-			j = len(appends)
-			at[p] = j
-			appends = append(appends, store.Append{Stream: s.name, Partition: p, Log: k.Partition(s.name, p), Self: self})
-			places = append(places, place{partition: p})
-		}
-		places[j].records++
-		encoded[i] = encodedRecord{true, fields, j}
-	}
-	records, indexes := make([][]string, len(out)), make([]int, len(out))
-	for j := range places {
-		n := places[j].records
-		appends[j].Records, records = records[:0:n], records[n:]
-		places[j].indexes, indexes = indexes[:0:n], indexes[n:]
-	}
-	for i, e := range encoded {
-		if e.now {
-			appends[e.place].Add(e.fields, out[i].DedupID)
-			places[e.place].indexes = append(places[e.place].indexes, i)
-		}
-	}
-	return appends, places, nil
-}
-
-// encodedRecord is a record encoded for one of the places of a call.
-type encodedRecord struct {
-	now    bool // else it is none of them
-	fields []string
-	place  int
-}
-
-// collect turns what became of each partition into what became of each record.
-func (s *Stream[T]) collect(places []place, results []store.Appended, n int) ([]Sent, error) {
-	sent := make([]Sent, n)
+// collect returns and counts the results of a call.
+func (s *Stream[T]) collect(results []store.Sent) ([]Sent, error) {
+	sent := make([]Sent, len(results))
 	var failed []SendFailure
-	for j, r := range results {
-		p := places[j]
-		for k, i := range p.indexes {
-			switch {
-			case k < len(r.IDs):
-				sent[i] = Sent{Partition: p.partition, ID: r.IDs[k], Duplicate: r.Duplicate != nil && r.Duplicate[k]}
-				if k >= len(r.IDs)-r.Weak {
-					failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: r.Err, Unknown: true})
-				}
-			case r.Weak > 0:
-				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: ErrNotTried})
-			case k == len(r.IDs) || r.Unknown || errors.Is(r.Err, ErrStreamFull):
-				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: r.Err, Unknown: r.Unknown})
-			default:
-				failed = append(failed, SendFailure{Index: i, Partition: p.partition, Err: ErrNotTried})
-			}
-		}
-	}
-	s.count(sent, failed)
-	if failed == nil {
-		return sent, nil
-	}
-	slices.SortFunc(failed, func(a, b SendFailure) int { return a.Index - b.Index })
-	return sent, &SendError{Stream: s.name, Failed: failed}
-}
-
-// count counts the results of the records of a call.
-func (s *Stream[T]) count(sent []Sent, failed []SendFailure) {
 	var duplicates, unknown int64
-	for _, one := range sent {
-		if one.Duplicate {
+	for i, r := range results {
+		if r.ID != "" {
+			sent[i] = Sent{Partition: r.Partition, ID: r.ID, Duplicate: r.Duplicate}
+		}
+		switch {
+		case r.Err != nil:
+			failed = append(failed, SendFailure{Index: i, Partition: r.Partition, Err: r.Err, Unknown: r.Unknown})
+			if r.Unknown {
+				unknown++
+			}
+		case r.Duplicate:
 			duplicates++
 		}
 	}
-	for _, f := range failed {
-		if f.Unknown {
-			unknown++
-		}
-		if sent[f.Index].Duplicate {
-			duplicates-- // a failure first
-		}
+	s.sent.Sent.Add(int64(len(sent)-len(failed)) - duplicates)
+	s.sent.Duplicates.Add(duplicates)
+	s.sent.Unknown.Add(unknown)
+	s.sent.Refused.Add(int64(len(failed)) - unknown)
+	if failed == nil {
+		return sent, nil
 	}
-	for _, c := range []struct {
-		counter *atomic.Int64
-		n       int64
-	}{
-		{&s.sent.Sent, int64(len(sent)-len(failed)) - duplicates},
-		{&s.sent.Duplicates, duplicates},
-		{&s.sent.Unknown, unknown},
-		{&s.sent.Refused, int64(len(failed)) - unknown},
-	} {
-		if c.n > 0 {
-			c.counter.Add(c.n)
-		}
-	}
+	return sent, &SendError{Stream: s.name, Failed: failed}
 }
 
 // sendJSON sends records of the command line with the app's types.
@@ -298,10 +214,8 @@ func (s *Stream[T]) sendJSON(ctx context.Context, records []appview.JSONRecord) 
 		out, index = append(out, o), append(index, i)
 	}
 	sent, err := s.SendEvents(ctx, out...)
-	for j, i := range index {
-		if j < len(sent) {
-			results[i].Partition, results[i].ID, results[i].Duplicate = sent[j].Partition, sent[j].ID, sent[j].Duplicate
-		}
+	for j, r := range sent {
+		results[index[j]].Sent = store.Sent{Partition: r.Partition, ID: r.ID, Duplicate: r.Duplicate}
 	}
 	var se *SendError
 	switch {

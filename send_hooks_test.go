@@ -255,7 +255,14 @@ func TestANilHookPanics(t *testing.T) {
 }
 
 // nowhere takes what an app sends and costs nothing for each record.
-type nowhere struct{ out []store.Appended }
+type nowhere struct {
+	appview.Sender
+	out []store.Appended
+}
+
+func (n *nowhere) EnsureMeta(_ context.Context, _ string, m store.Meta) (store.Meta, error) {
+	return m, nil
+}
 
 func (n *nowhere) Append(context.Context, []store.Append) []store.Appended { return n.out }
 
@@ -269,7 +276,7 @@ func (fixed) Decode([]byte, any) error   { return nil }
 // Without hooks a call of Send allocates what it did before there were any.
 func TestSendWithoutHooksAllocatesNothingForThem(t *testing.T) {
 	s := runnel.NewStream(runnel.New("cost", nil), "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, Codec: fixed{}})
-	appview.Of(s.App()).Intercept(&nowhere{[]store.Appended{{IDs: []string{"1-0", "2-0"}}}})
+	appview.Of(s.App()).Intercept(&nowhere{out: []store.Appended{{IDs: []string{"1-0", "2-0"}}}})
 	out := []runnel.Outgoing[item]{{Record: item{1}}, {Record: item{2}}}
 	send := func() {
 		if _, err := s.SendEvents(t.Context(), out...); err != nil {

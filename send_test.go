@@ -114,13 +114,20 @@ func TestARecordThatCannotBeEncodedFailsTheCallBeforeAnythingIsSent(t *testing.T
 	}
 }
 
-// appender answers each Append by its partition.
-type appender map[string]store.Appended
+// answers answer each Append by its partition.
+type answers struct {
+	appview.Sender
+	by map[int]store.Appended
+}
 
-func (a appender) Append(_ context.Context, as []store.Append) []store.Appended {
+func (a *answers) EnsureMeta(_ context.Context, _ string, m store.Meta) (store.Meta, error) {
+	return m, nil
+}
+
+func (a *answers) Append(_ context.Context, as []store.Append) []store.Appended {
 	out := make([]store.Appended, len(as))
 	for i := range as {
-		out[i] = a[as[i].Log]
+		out[i] = a.by[as[i].Partition]
 	}
 	return out
 }
@@ -129,11 +136,11 @@ func TestASendErrorSaysWhatIsInOutOrUnknown(t *testing.T) {
 	app := runnel.New("contract", nil)
 	s := tens(app)
 	broken := errors.New("connection lost")
-	appview.Of(app).Intercept(appender{
-		"__strm:contract.items.1": {IDs: []string{"1-0", "2-0"}},
-		"__strm:contract.items.2": {IDs: []string{"1-0"}, Err: errBad},
-		"__strm:contract.items.3": {IDs: []string{"1-0"}, Err: broken, Unknown: true},
-	})
+	appview.Of(app).Intercept(&answers{by: map[int]store.Appended{
+		1: {IDs: []string{"1-0", "2-0"}},
+		2: {IDs: []string{"1-0"}, Err: errBad},
+		3: {IDs: []string{"1-0"}, Err: broken, Unknown: true},
+	}})
 	var out []runnel.Outgoing[item]
 	for _, n := range []int{30, 20, 10, 31, 21, 11, 22, 32} {
 		out = append(out, runnel.Outgoing[item]{Record: item{n}})

@@ -63,7 +63,7 @@ func (s *Stream[T]) describe() (*appview.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.meta(o, nil)
+	m, err := s.meta(nil)
 	if err != nil {
 		return nil, err
 	}

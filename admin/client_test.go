@@ -97,7 +97,7 @@ func TestDelayedEventsAreCancelledAndFired(t *testing.T) {
 		ctx := t.Context()
 		stream(t, c, "orders", "printer")
 		for n := range 3 {
-			for _, done := range c.Delay(ctx, []store.Delay{{Stream: "orders", Partition: n, Records: []store.DelayedRecord{{At: time.Now().Add(time.Duration(n+1) * time.Hour), Fields: []string{"data", strings.Repeat("x", 100)}}}}}) {
+			for _, done := range c.Append(ctx, []store.Append{{Stream: "orders", Partition: n, Records: [][]string{{"data", strings.Repeat("x", 100)}}, Due: []store.Due{{After: time.Duration(n+1) * time.Hour}}}}) {
 				must(t, done.Err)
 			}
 		}

@@ -50,74 +50,25 @@ func (s *session) untyped(ctx context.Context, name string) (*target, error) {
 
 func (u *untyped) send(ctx context.Context, records []appview.JSONRecord) []appview.JSONSent {
 	results := make([]appview.JSONSent, len(records))
-	var appends []store.Append
-	var delays []store.Delay
-	now, late := newPartitioned(), newPartitioned()
+	box := store.NewOutbox(u.name, len(records), false)
 	for i, r := range records {
 		fields, partition, err := u.encode(r)
 		if err != nil {
 			results[i].Err, results[i].Refused = err, true
 			continue
 		}
-		results[i].Partition = partition
+		var due *store.Due
 		if !r.At.IsZero() || r.After > 0 {
-			j, first := late.add(partition, i)
-			if first {
-				delays = append(delays, store.Delay{Stream: u.name, Partition: partition})
-			}
-			delays[j].Records = append(delays[j].Records, store.DelayedRecord{Fields: fields, At: r.At, After: r.After, ID: r.ID})
-			continue
+			due = &store.Due{At: r.At, After: r.After}
 		}
-		j, first := now.add(partition, i)
-		if first {
-			appends = append(appends, store.Append{Stream: u.name, Partition: partition, Log: u.client.Keys().Partition(u.name, partition)})
-		}
-		appends[j].Add(fields, r.ID)
+		box.Add(i, partition, fields, r.ID, due)
 	}
-	now.tell(results, u.client.Append(ctx, appends))
-	late.tell(results, u.client.Delay(ctx, delays))
+	for i, sent := range box.Results(u.client.Append(ctx, box.Appends())) {
+		if !results[i].Refused {
+			results[i].Sent = sent
+		}
+	}
 	return results
-}
-
-// partitioned are records of several partitions.
-type partitioned struct {
-	at      map[int]int // place in indexes, by partition
-	indexes [][]int     // of the records, by place
-}
-
-func newPartitioned() *partitioned { return &partitioned{at: map[int]int{}} }
-
-// add notes the record i, and returns the place of its partition; first says that
-// it is the first one there.
-func (p *partitioned) add(partition, i int) (place int, first bool) {
-	place, ok := p.at[partition]
-	if !ok {
-		place = len(p.indexes)
-		p.at[partition], p.indexes = place, append(p.indexes, nil)
-	}
-	p.indexes[place] = append(p.indexes[place], i)
-	return place, !ok
-}
-
-// tell turns what became of each partition into what became of each record.
-func (p *partitioned) tell(results []appview.JSONSent, done []store.Appended) {
-	for place, a := range done {
-		for k, i := range p.indexes[place] {
-			switch {
-			case k < len(a.IDs):
-				results[i].ID, results[i].Duplicate = a.IDs[k], a.Duplicate != nil && a.Duplicate[k]
-				if k >= len(a.IDs)-a.Weak {
-					results[i].Err, results[i].Unknown = a.Err, true
-				}
-			case a.Weak > 0:
-				results[i].Err = runnel.ErrNotTried
-			case k == len(a.IDs) || a.Unknown || errors.Is(a.Err, store.ErrStreamFull):
-				results[i].Err, results[i].Unknown = a.Err, a.Unknown
-			default:
-				results[i].Err = runnel.ErrNotTried
-			}
-		}
-	}
 }
 
 // encode returns the fields of an entry and its partition.

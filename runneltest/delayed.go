@@ -3,49 +3,12 @@ package runneltest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
 )
-
-var _ appview.Delayer = (*recorder)(nil)
-
-// Delay records; what is delayed never becomes due during a run.
-func (r *recorder) Delay(ctx context.Context, delays []store.Delay) []store.Appended {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make([]store.Appended, len(delays))
-	now := time.Now()
-	for i, d := range delays {
-		if err := errors.Join(r.fail, ctx.Err()); err != nil {
-			out[i].Err = err
-			continue
-		}
-		for _, rec := range d.Records {
-			once := onceKey{d.Stream, d.Partition, rec.ID}
-			if id, duplicate := r.once[once]; duplicate {
-				out[i].IDs, out[i].Duplicate = append(out[i].IDs, id), append(out[i].Duplicate, true)
-				continue
-			}
-			at := rec.At
-			if at.IsZero() {
-				at = now.Add(rec.After)
-			}
-			r.delayed++
-			id := store.DelayedID(d.Partition, fmt.Sprintf("%016d", r.delayed))
-			entry := entryOf(id, rec.Fields)
-			entry.Values[store.SentField], entry.Values[store.DueField] = millis(now), millis(at)
-			r.sent = append(r.sent, appended{stream: r.byName[d.Stream], entry: entry, at: at, once: rec.ID})
-			r.remember(once, id)
-			out[i].IDs, out[i].Duplicate = append(out[i].IDs, id), append(out[i].Duplicate, false)
-		}
-	}
-	return out
-}
 
 // Cancel forgets a delayed event of this run.
 func (r *recorder) Cancel(ctx context.Context, stream string, partition int, id string) (bool, error) {

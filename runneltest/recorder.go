@@ -11,22 +11,23 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/appview"
-	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// recorder takes what an app appends, instead of Redis.
+// recorder takes what an app sends, instead of Redis.
 type recorder struct {
-	byLog, byName map[string]*appview.Stream
+	streams map[string]*appview.Stream
 
 	mu      sync.Mutex
 	sent    []appended
 	fail    error
-	last    map[string]int     // entries by log
-	once    map[onceKey]string // what was sent under an ID
-	delayed int                // number of the last delayed event
+	last    map[store.StreamPartition]int // entries
+	once    map[onceKey]string            // what was sent under an ID
+	delayed int                           // number of the last delayed event
 }
+
+var _ appview.Sender = (*recorder)(nil)
 
 type appended struct {
 	stream *appview.Stream
@@ -41,22 +42,11 @@ func newRecorder(t testing.TB, reg *appview.View) *recorder {
 	if err != nil {
 		t.Fatalf("runneltest: app %s: %v", reg.App, err)
 	}
-	r := &recorder{byLog: map[string]*appview.Stream{}, byName: map[string]*appview.Stream{}, last: map[string]int{}, once: map[onceKey]string{}}
+	r := &recorder{streams: map[string]*appview.Stream{}, last: map[store.StreamPartition]int{}, once: map[onceKey]string{}}
 	for _, s := range streams {
-		r.byName[s.Name] = s
-		k := keys.Keys{App: reg.App, Layout: layoutOf(s.Meta.Layout)}
-		for p := range s.Meta.Partitions {
-			r.byLog[k.Partition(s.Name, p)] = s
-		}
+		r.streams[s.Name] = s
 	}
 	return r
-}
-
-func layoutOf(name string) keys.Layout {
-	if name == keys.Cluster.String() {
-		return keys.Cluster
-	}
-	return keys.Standalone
 }
 
 // begin forgets what was recorded and lets appends fail with err.
@@ -68,7 +58,12 @@ func (r *recorder) begin(err error) {
 	clear(r.once)
 }
 
-// Append records; it implements worker.Appender.
+// EnsureMeta accepts any metadata.
+func (r *recorder) EnsureMeta(_ context.Context, _ string, m store.Meta) (store.Meta, error) {
+	return m, nil
+}
+
+// Append records; what is delayed never becomes due during a run.
 func (r *recorder) Append(ctx context.Context, appends []store.Append) []store.Appended {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,10 +90,26 @@ func (r *recorder) add(a store.Append, n int) (id string, duplicate bool) {
 	if id, duplicate = r.once[once]; duplicate {
 		return id, true
 	}
-	r.last[a.Log]++
-	id = fmt.Sprintf("%d-0", r.last[a.Log])
-	r.sent = append(r.sent, appended{stream: r.byLog[a.Log], entry: entryOf(id, a.Records[n]), once: once.id})
-	r.remember(once, id)
+	sent := appended{stream: r.streams[a.Stream], once: once.id}
+	if a.Due == nil {
+		p := store.StreamPartition{Stream: a.Stream, Partition: a.Partition}
+		r.last[p]++
+		id = fmt.Sprintf("%d-0", r.last[p])
+		sent.entry = entryOf(id, a.Records[n])
+	} else {
+		r.delayed++
+		id = store.DelayedID(a.Partition, fmt.Sprintf("%016d", r.delayed))
+		now := time.Now()
+		if sent.at = a.Due[n].At; sent.at.IsZero() {
+			sent.at = now.Add(a.Due[n].After)
+		}
+		sent.entry = entryOf(id, a.Records[n])
+		sent.entry.Values[store.SentField], sent.entry.Values[store.DueField] = millis(now), millis(sent.at)
+	}
+	r.sent = append(r.sent, sent)
+	if once.id != "" {
+		r.once[once] = id
+	}
 	return id, false
 }
 
@@ -107,13 +118,6 @@ type onceKey struct {
 	stream    string
 	partition int
 	id        string
-}
-
-// remember notes what was sent under an ID, if there is one.
-func (r *recorder) remember(once onceKey, id string) {
-	if once.id != "" {
-		r.once[once] = id
-	}
 }
 
 // sentRecord is a record that was sent.

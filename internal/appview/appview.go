@@ -59,14 +59,10 @@ type JSONRecord struct {
 	After time.Duration // the same from now
 }
 
-// JSONSent is what became of a JSONRecord.
+// JSONSent is the result of a JSONRecord.
 type JSONSent struct {
-	Partition int
-	ID        string
-	Duplicate bool // it was sent before, as ID
-	Err       error
-	Unknown   bool // it may have been appended all the same
-	Refused   bool // it is no record of the stream: sending it again is of no use
+	store.Sent
+	Refused bool // it is no record of the stream: sending it again is of no use
 }
 
 // A View is what an app has declared, and how to reach it. Its functions may be called concurrently.
@@ -84,8 +80,8 @@ type View struct {
 
 	// Override sets what flags say, before first use.
 	Override func(Overrides)
-	// Intercept replaces what appends entries, before first use.
-	Intercept func(Appender)
+	// Intercept replaces where records go.
+	Intercept func(Sender)
 }
 
 // Overrides are settings from flags; zero values change nothing.
@@ -102,14 +98,10 @@ type Settings struct {
 	Logger              *slog.Logger // nil: none was given
 }
 
-// An Appender appends entries to partitions; see store.Client.Append.
-type Appender interface {
+// A Sender is where the records of an app go; see the methods of store.Client.
+type Sender interface {
+	EnsureMeta(ctx context.Context, stream string, m store.Meta) (store.Meta, error)
 	Append(ctx context.Context, appends []store.Append) []store.Appended
-}
-
-// A Delayer delays events; see the methods of store.Client.
-type Delayer interface {
-	Delay(ctx context.Context, delays []store.Delay) []store.Appended
 	Cancel(ctx context.Context, stream string, partition int, id string) (bool, error)
 	Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error)
 }

@@ -241,7 +241,7 @@ func (g *Group[P, A]) fly(ctx context.Context, r *request[P, A]) {
 func (g *Group[P, A]) finishFlight() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inFlight > sharedAtOnce {
+	if len(g.queue) == 0 || g.inFlight > sharedAtOnce {
 		g.inFlight--
 		return
 	}

@@ -71,7 +71,7 @@ func TestOldSettingsAreRefused(t *testing.T) {
 	if !errors.Is(sent[0].Err, redisconn.ErrWrongType) {
 		t.Errorf("a late send: %+v", sent[0])
 	}
-	late := running.Delay(t.Context(), []store.Delay{{Stream: "orders", Partition: 0, Records: []store.DelayedRecord{{Fields: []string{"data", "{}"}, After: 1e12}}}})
+	late := running.Append(t.Context(), []store.Append{{Stream: "orders", Partition: 0, Records: [][]string{{"data", "{}"}}, Due: []store.Due{{After: 1e12}}}})
 	if late[0].Err == nil {
 		t.Errorf("a late delayed send: %+v", late[0])
 	}

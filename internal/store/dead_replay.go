@@ -97,7 +97,7 @@ func (c Operator) replayInTwo(ctx context.Context, r Replay) (id string, ok bool
 			flat = append(flat, r.Fields[i], r.Fields[i+1])
 		}
 	}
-	send := Append{Stream: r.Stream, Partition: r.Partition, Log: c.keys.Partition(r.Stream, r.Partition), Records: [][]string{flat}}
+	send := Append{Stream: r.Stream, Partition: r.Partition, Records: [][]string{flat}}
 	if len(flat) <= fieldsPerCall {
 		send.IDs = []string{fmt.Sprintf("dead/%s/%s/%d/%s", r.From.Stream, r.From.Processor, r.From.Number, r.ID)}
 	}

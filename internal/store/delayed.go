@@ -80,7 +80,7 @@ func (c DelayedStore) Move(ctx context.Context, ps []StreamPartition) []Moved {
 			continue
 		}
 		if more > 0 {
-			d := &part{Append: &Append{Stream: p.Stream, Partition: p.Partition, Log: c.keys.Partition(p.Stream, p.Partition)}, need: int(min(more, recordsPerCall))}
+			d := &part{Append: &Append{Stream: p.Stream, Partition: p.Partition}, log: c.keys.Partition(p.Stream, p.Partition), need: int(min(more, recordsPerCall))}
 			denied, full[d] = append(denied, d), &out[i]
 		}
 	}

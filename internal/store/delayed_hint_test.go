@@ -61,16 +61,16 @@ func TestHintsOfManyPartitionsTakeOneRoundTrip(t *testing.T) {
 		e.must(err)
 		writes, c := e.counted()
 		defer c.Close()
-		ds := make([]Delay, 16)
+		ds := make([]Append, 16)
 		for n := range ds {
-			ds[n] = Delay{Stream: "orders", Partition: n, Records: later(n, 1, future)}
+			ds[n] = delayed(n, later(n, 1, future)...)
 		}
-		e.must(c.Delay(e.ctx(), ds)[0].Err) // connects, and loads the script
+		e.must(c.Append(e.ctx(), ds)[0].Err) // connects, and loads the script
 		before := writes.Load()
 		for n := range ds {
-			ds[n].Records = later(n, 1, future.Add(-time.Hour))
+			ds[n] = delayed(n, later(n, 1, future.Add(-time.Hour))...)
 		}
-		for _, got := range c.Delay(e.ctx(), ds) {
+		for _, got := range c.Append(e.ctx(), ds) {
 			e.must(got.Err)
 		}
 		equal(t, "requests: the events and the hints", writes.Load()-before, 2)

@@ -67,7 +67,7 @@ func TestRefreshTellsWhatIsDue(t *testing.T) {
 			rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0"})
 		}
 		e.must(e.delay(later(0, 1, time.Now().Add(time.Hour))...).Err)
-		sent := e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 1, Records: later(0, 1, future)}})
+		sent := e.Append(e.ctx(), []Append{delayed(1, later(0, 1, future)...)})
 		ok, err := e.Fire(e.ctx(), "orders", 1, e.ids(sent[0])[0])
 		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
 		e.must(e.raw.Set(e.ctx(), e.dueKeys("orders", 2).Due, "x", 0).Err())

@@ -13,11 +13,28 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
+// A delayedRecord is one record of an Append with due times.
+type delayedRecord struct {
+	Fields []string
+	At     time.Time
+	After  time.Duration
+	ID     string
+}
+
+// delayed returns an Append of records to a partition of the stream orders.
+func delayed(partition int, records ...delayedRecord) Append {
+	a := Append{Stream: "orders", Partition: partition}
+	for _, r := range records {
+		a.add(r.Fields, r.ID, &Due{At: r.At, After: r.After})
+	}
+	return a
+}
+
 // later returns records whose field n counts from first, due at a time.
-func later(first, n int, at time.Time) []DelayedRecord {
-	out := make([]DelayedRecord, n)
+func later(first, n int, at time.Time) []delayedRecord {
+	out := make([]delayedRecord, n)
 	for i, fields := range records(first, n) {
-		out[i] = DelayedRecord{Fields: fields, At: at}
+		out[i] = delayedRecord{Fields: fields, At: at}
 	}
 	return out
 }
@@ -28,9 +45,9 @@ var (
 )
 
 // delay delays records of partition 3 of the stream orders.
-func (e *env) delay(records ...DelayedRecord) Appended {
+func (e *env) delay(records ...delayedRecord) Appended {
 	e.t.Helper()
-	return e.Delay(e.ctx(), []Delay{{Stream: "orders", Partition: 3, Records: records}})[0]
+	return e.Append(e.ctx(), []Append{delayed(3, records...)})[0]
 }
 
 func (e *env) tryMove() Moved { return e.Move(e.ctx(), []StreamPartition{{"orders", 3}})[0] }
@@ -137,9 +154,9 @@ func TestDelayedFields(t *testing.T) {
 			all += string([]byte{byte(b)})
 		}
 		rows := [][]string{{"data", all + ":5:x" + all}, {"", ""}, {"1:", ":"}, wide, {"big", strings.Repeat("\xff", 1<<20)}}
-		var out []DelayedRecord
+		var out []delayedRecord
 		for _, r := range rows {
-			out = append(out, DelayedRecord{Fields: r})
+			out = append(out, delayedRecord{Fields: r})
 		}
 		e.must(e.delay(out...).Err) // due at once
 		e.must(e.delay(slices.Clone(out)...).Err)
@@ -165,7 +182,7 @@ func TestDelayedFields(t *testing.T) {
 				}
 			}
 		}
-		tooWide := e.delay(DelayedRecord{Fields: []string{"n", "1"}, At: future}, DelayedRecord{Fields: append(wide, "a", "b"), At: future})
+		tooWide := e.delay(delayedRecord{Fields: []string{"n", "1"}, At: future}, delayedRecord{Fields: append(wide, "a", "b"), At: future})
 		if !errors.Is(tooWide.Err, ErrTooWide) || len(tooWide.IDs) != 1 || tooWide.Unknown {
 			t.Errorf("too wide: %+v", tooWide)
 		}
@@ -333,10 +350,11 @@ func TestADelayThatWasAnsweredIsKnown(t *testing.T) {
 	reply := redis.NewCmd(t.Context())
 	reply.SetVal([]any{[]any{"0000000000000007", "1-0"}, "", int64(1)})
 	reply.SetErr(io.EOF)
-	p := &delayPart{Delay: &Delay{Partition: 3, Records: later(0, 2, future)}, out: &Appended{}, packed: []string{"", ""}}
-	p.rest = p.Records
-	if first, err := p.take(reply); !first || err != nil {
-		t.Errorf("got %v, %v", first, err)
+	as := delayed(3, later(0, 2, future)...)
+	p := &part{Append: &as, out: &Appended{}, rest: as.Records}
+	a := delayedAnswer(reply, 2)
+	if err := p.take(a); !a.earliest || err != nil {
+		t.Errorf("got %+v, %v", a, err)
 	}
 	equal(t, "IDs", p.out.IDs, []string{"3/0000000000000007", "1-0"})
 }

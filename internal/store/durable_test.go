@@ -58,7 +58,7 @@ func (e *env) weak(what string, err error) {
 func sendWith(ctx context.Context, c *Client, ids ...string) Appended {
 	a := Append{Log: "log"}
 	for n, id := range ids {
-		a.Add(records(n, 1)[0], id)
+		a.add(records(n, 1)[0], id, nil)
 	}
 	return c.Append(ctx, []Append{a})[0]
 }
@@ -107,10 +107,10 @@ func TestNothingFollowsWhatIsNotReplicated(t *testing.T) {
 	l.weak("a wide record", wide.Err)
 	equal(t, "in, and weak", []int{len(wide.IDs), wide.Weak}, []int{1, 1})
 	for _, name := range []string{"a delayed record", "a duplicate of it, on another connection"} {
-		delayed := l.durable(100*time.Millisecond).Delay(l.ctx(), []Delay{{Stream: "orders", Records: []DelayedRecord{
-			{Fields: []string{"a", "b"}, After: time.Hour, ID: "once"}}}})[0]
-		l.weak(name, delayed.Err)
-		equal(t, "in, and weak", []int{len(delayed.IDs), delayed.Weak}, []int{1, 1})
+		sent := l.durable(100*time.Millisecond).Append(l.ctx(), []Append{
+			delayed(0, delayedRecord{Fields: []string{"a", "b"}, After: time.Hour, ID: "once"})})[0]
+		l.weak(name, sent.Err)
+		equal(t, "in, and weak", []int{len(sent.IDs), sent.Weak}, []int{1, 1})
 	}
 }
 

@@ -82,7 +82,7 @@ func (c MetaStore) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta,
 	if err != nil {
 		return Meta{}, c.metaError(stream, err)
 	}
-	c.metas.store(stream, merged)
+	c.metas.store(stream, merged, c.refused(stream, merged.Layout))
 	return merged, nil
 }
 
@@ -277,7 +277,7 @@ func (c MetaStore) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 	if err != nil {
 		return Meta{}, false, c.metaError(stream, err)
 	}
-	c.metas.store(stream, m)
+	c.metas.store(stream, m, c.refused(stream, m.Layout))
 	return m, true, nil
 }
 

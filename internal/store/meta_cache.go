@@ -19,7 +19,8 @@ type metaCache struct {
 
 type readMeta struct {
 	Meta
-	at time.Time
+	at      time.Time
+	refused error // why this client must not work with the stream
 }
 
 func (c *metaCache) load(stream string) (m readMeta, ok bool) {
@@ -29,13 +30,15 @@ func (c *metaCache) load(stream string) (m readMeta, ok bool) {
 	return m, ok
 }
 
-func (c *metaCache) store(stream string, m Meta) {
+// store keeps metadata that was read just now, or of which it is known that there is none. refused is
+// why this client must not work with the stream.
+func (c *metaCache) store(stream string, m Meta, refused error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.m == nil {
 		c.m = map[string]readMeta{}
 	}
-	c.m[stream] = readMeta{m, time.Now()}
+	c.m[stream] = readMeta{m, time.Now(), refused}
 }
 
 func (c *metaCache) forget(stream string) {
@@ -54,7 +57,7 @@ func (c MetaStore) recentMeta(ctx context.Context, stream string) (Meta, error) 
 	}
 	old, known := c.metas.load(stream)
 	if known && time.Since(old.at) < metaAge {
-		return old.Meta, c.refused(stream, old.Layout)
+		return old.Meta, old.refused
 	}
 	m, ok, err := c.loadMeta(ctx, c.NoRetry, stream)
 	switch {
@@ -66,7 +69,7 @@ func (c MetaStore) recentMeta(ctx context.Context, stream string) (Meta, error) 
 		if gone := (*MetaConflictError)(nil); errors.As(c.checkLayout(ctx, stream), &gone) {
 			return old.Meta, gone
 		}
-		c.metas.store(stream, old.Meta)
+		c.metas.store(stream, old.Meta, old.refused)
 	}
 	return old.Meta, nil
 }

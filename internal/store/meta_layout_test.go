@@ -15,7 +15,7 @@ func TestRunningProducerNoticesAMove(t *testing.T) {
 		e.must(err)
 		send := func() error {
 			e.metas.mu.Lock()
-			e.metas.m["orders"] = readMeta{m, time.Now().Add(-metaAge)}
+			e.metas.m["orders"] = readMeta{Meta: m, at: time.Now().Add(-metaAge)}
 			e.metas.mu.Unlock()
 			return e.Append(e.ctx(), []Append{{Stream: "orders", Log: e.keys.Partition("orders", 0), Records: [][]string{{"data", "{}"}}}})[0].Err
 		}

@@ -41,7 +41,7 @@ func (c Operator) Unregister(ctx context.Context, stream, processor string) (boo
 			return false, MetaStore(c).metaError(stream, err)
 		}
 		if swapped {
-			c.metas.store(stream, m)
+			c.metas.store(stream, m, MetaStore(c).refused(stream, m.Layout))
 			return true, nil
 		}
 	}

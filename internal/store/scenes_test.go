@@ -30,14 +30,14 @@ func TestManyDelayedEventsDueAtOnce(t *testing.T) {
 	e, meter := meteredEnv(t)
 	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, MaxLen: 10 * events, Overflow: OverflowReject, Processors: []string{"printer"}})
 	e.must(err)
-	first, d := e.dueKeys("orders", 0), Delay{Stream: "orders"}
+	first, d := e.dueKeys("orders", 0), Append{Stream: "orders"}
 	for range events {
-		d.Records = append(d.Records, DelayedRecord{Fields: []string{"data", strings.Repeat("x", 100)}, After: time.Hour})
+		d.add([]string{"data", strings.Repeat("x", 100)}, "", &Due{After: time.Hour})
 	}
 	places := make([]StreamPartition, partitions)
 	prepare := func() {
 		e.must(e.raw.FlushAll(e.ctx()).Err())
-		e.must(e.Delay(e.ctx(), []Delay{d})[0].Err)
+		e.must(e.Append(e.ctx(), []Append{d})[0].Err)
 		e.must(e.raw.Do(e.ctx(), "ZUNIONSTORE", first.Due, 1, first.Due, "WEIGHTS", 0).Err()) // all are due
 		for i := range places {
 			places[i] = StreamPartition{"orders", i}

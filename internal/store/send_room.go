@@ -108,7 +108,7 @@ func (c Producer) makeRoom(ctx context.Context, full []*part) (open, still []*pa
 // partition may have and fails with ErrFull where there is no room, as Append
 // would do it.
 func (c Producer) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
-	p := &part{Append: &Append{Stream: stream, Partition: partition, Log: c.keys.Partition(stream, partition)}, out: &Appended{}, need: 1}
+	p := &part{Append: &Append{Stream: stream, Partition: partition}, log: c.keys.Partition(stream, partition), out: &Appended{}, need: 1}
 	var err error
 	if p.meta, err = MetaStore(c).recentMeta(ctx, stream); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c Producer) roomCall(ctx context.Context, p *part) *redisconn.Call {
 	if p.meta.Overflow == OverflowDropOldest {
 		drop = "1"
 	}
-	keys, args := []string{p.Log}, []any{p.meta.MaxLen, p.need, drop, ExecutorIDLength}
+	keys, args := []string{p.log}, []any{p.meta.MaxLen, p.need, drop, ExecutorIDLength}
 	for _, name := range p.meta.Processors {
 		keys = append(keys, c.keys.Ownership(p.Stream, name, p.Partition))
 		args = append(args, name)

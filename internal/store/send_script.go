@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -26,30 +27,7 @@ const (
 // errFull says that a batch does not fit.
 var errFull = errors.New("full")
 
-// batchOf returns how many of the records go in one call, and their size. The
-// partition may have the length most, 0 for any.
-func batchOf(records [][]string, most int64) (n, size int) {
-	limit := recordsPerCall
-	if most > 0 {
-		limit = int(min(most, recordsPerCall))
-	}
-	for _, r := range records {
-		bytes := 0
-		for _, s := range r {
-			bytes += len(s)
-		}
-		if n > 0 && (n == limit || size+bytes > bytesPerCall || len(r) > fieldsPerCall) {
-			return n, size
-		}
-		n, size = n+1, size+bytes
-		if len(r) > fieldsPerCall {
-			return n, size
-		}
-	}
-	return n, size
-}
-
-// A sending is one script call for some of the partitions.
+// A sending is one script call: for some of the partitions, or for one with due times.
 type sending struct {
 	parts   []*part
 	at      []int // the place of each among those of the round trip
@@ -61,17 +39,18 @@ type sending struct {
 	args    []any // and those of the partitions
 }
 
-// An answer is what the script said of a part.
+// An answer is what a script returned for a part.
 type answer struct {
-	words   []string // of the text
-	refusal string   // with which "!" refuses it
-	err     error    // there is none
-	weak    error    // ErrNotReplicated: what was appended may get lost
+	words    []string // of the text
+	refusal  string   // with which "!" refuses it
+	err      error    // of the record behind the words; without words there is no answer
+	weak     error    // ErrNotReplicated: what was appended may get lost
+	earliest bool     // a delayed record is due before all others of the partition
 }
 
 // send appends the next n records of each part, with as few script calls as the
 // layout of the keys allows, all in one round trip: for a few records the call
-// itself takes as long as they do. Of a wide part it only finds out whether there is
+// itself takes as long as they do. For a wide part it only finds out whether there is
 // room. It only reads the parts, whose answers are for part.take.
 func (c Producer) send(ctx context.Context, parts []*part) []answer {
 	answers := make([]answer, len(parts))
@@ -95,7 +74,11 @@ func (c Producer) send(ctx context.Context, parts []*part) []answer {
 	}
 	weak := c.Durably(ctx, calls)
 	for i, s := range all {
-		s.split(calls[i].Reply, answers)
+		if p := s.parts[0]; p.Due != nil {
+			answers[s.at[0]] = delayedAnswer(calls[i].Reply, p.n)
+		} else {
+			s.split(calls[i].Reply, answers)
+		}
 	}
 	for i := 0; weak != nil && i < len(answers); i++ {
 		answers[i].weak = weak
@@ -108,18 +91,22 @@ func (c Producer) send(ctx context.Context, parts []*part) []answer {
 // call as a whole; that must not hit the senders of what it lets in.
 func (s *sending) serves(p *part) bool {
 	first := s.parts[0]
-	return s.records+p.n <= recordsPerCall && first.Stream == p.Stream && (first.IDs == nil) == (p.IDs == nil) &&
+	return first.Due == nil && p.Due == nil && s.records+p.n <= recordsPerCall && first.Stream == p.Stream && (first.IDs == nil) == (p.IDs == nil) &&
 		first.meta.MaxLen == p.meta.MaxLen && first.meta.dedupWindow() == p.meta.dedupWindow()
 }
 
-// call is the script call: of the script for plain records, if all are.
+// call is the script call: of the script for delayed records, of that for plain ones if
+// all are plain, or of the one for all others.
 func (s *sending) call(ctx context.Context, c *core) *redisconn.Call {
+	if p := s.parts[0]; p.Due != nil {
+		return p.delayCall(ctx, c)
+	}
 	meta := s.parts[0].meta
 	if name, ok := s.plain(); ok {
 		args := append(make([]any, 0, 3+s.records), meta.MaxLen, name, nil)
 		counts := make([]byte, 0, 2*len(s.parts))
 		for _, p := range s.parts {
-			s.keys, counts = append(s.keys, p.Log), binary.BigEndian.AppendUint16(counts, uint16(p.n)) // at most recordsPerCall
+			s.keys, counts = append(s.keys, p.log), binary.BigEndian.AppendUint16(counts, uint16(p.n)) // at most recordsPerCall
 			for _, r := range p.rest[:p.n] {
 				args = append(args, &r[1]) // a pointer: a string would be copied to the heap
 			}
@@ -153,7 +140,7 @@ func (s *sending) plain() (name string, ok bool) {
 // add adds the next n records of a part, in the form of send.lua.
 func (s *sending) add(c *core, p *part) {
 	records, keys, begin := p.rest[:p.n], len(s.keys)+1, len(s.args)
-	s.keys = append(s.keys, p.Log)
+	s.keys = append(s.keys, p.log)
 	s.args = append(slices.Grow(s.args, 5+len(records)*len(records[0])/2), 0, p.n, 0)
 	for at := 0; at < len(records) && !p.wide; {
 		n := p.run(at)
@@ -266,7 +253,10 @@ func (p *part) id(i int) string {
 
 // keys are those of the records under way, or of what is left of them.
 func (p *part) keys(c *core) []string {
-	keys := []string{p.Log}
+	keys := []string{p.log}
+	if p.Due != nil {
+		keys = c.delayKeys(p.Stream, p.Partition)
+	}
 	for i := range min(p.n, len(p.rest)) {
 		if id := p.id(i); id != "" {
 			keys = append(keys, c.keys.Once(p.Stream, p.Partition, id))
@@ -275,22 +265,16 @@ func (p *part) keys(c *core) []string {
 	return keys
 }
 
-// take adds what the script says of the part. The error is that of the next record,
+// take adds what a script returned for the part. The error is that of the next record,
 // errFull if the batch did not fit.
 func (p *part) take(a answer) error {
-	if a.err != nil {
-		return a.err
+	if p.Due != nil || len(a.words) == 0 {
+		return cmp.Or(p.add(a.words, a.weak), a.err)
 	}
 	need, full := strings.CutPrefix(a.words[0], "FULL:")
 	switch {
 	case a.refusal != "":
-		if in := a.words[:slices.Index(a.words, "!")]; len(in) > 0 {
-			p.add(in)
-			if err := p.out.weaken(a.weak, len(in)); err != nil {
-				return err
-			}
-		}
-		return redisconn.ScriptError(a.refusal)
+		return cmp.Or(p.add(a.words[:slices.Index(a.words, "!")], a.weak), error(redisconn.ScriptError(a.refusal)))
 	case full:
 		n, err := strconv.Atoi(need)
 		if err != nil {
@@ -303,8 +287,7 @@ func (p *part) take(a answer) error {
 	case p.wide || a.words[0] == "!" || a.words[0] == ".":
 		return fmt.Errorf("unexpected reply %q for %d records", a.words, p.n)
 	}
-	p.add(a.words)
-	return p.out.weaken(a.weak, len(a.words))
+	return p.add(a.words, a.weak)
 }
 
 // appendOversized appends a record without a script, so that two at once may exceed
@@ -314,16 +297,15 @@ func (c Producer) appendOversized(ctx context.Context, p *part) error {
 		return fmt.Errorf("a record of more than %d fields cannot have an ID", fieldsPerCall/2)
 	}
 	args := make([]any, 3, 3+len(p.rest[0]))
-	args[0], args[1], args[2] = "XADD", p.Log, "*"
+	args[0], args[1], args[2] = "XADD", p.log, "*"
 	for _, s := range p.rest[0] {
 		args = append(args, s)
 	}
 	xadd := redisconn.PlainCall(ctx, args...)
 	weak := c.Durably(ctx, []*redisconn.Call{xadd})
 	id, err := xadd.Reply.Text()
-	if err == nil {
-		p.add([]string{id})
-		err = p.out.weaken(weak, 1)
+	if err != nil {
+		return err
 	}
-	return err
+	return p.add([]string{id}, weak)
 }

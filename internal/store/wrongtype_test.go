@@ -53,21 +53,20 @@ func (e *env) withAllKeys(p Partition) {
 	one := redisconn.Entry{ID: "1-1", Values: map[string]any{"data": "x"}}
 	e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, []Parking{{Entry: one, State: RetryState{ID: "1-1", At: 1 << 50}}}))
 	e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: "2-1", Values: one.Values}}))
-	e.must(e.Delay(e.ctx(), []Delay{{Stream: p.Stream, Records: []DelayedRecord{{Fields: []string{"data", "x"}, At: time.Now().Add(time.Hour)}}}})[0].Err)
+	e.must(e.Append(e.ctx(), []Append{delayed(0, delayedRecord{Fields: []string{"data", "x"}, After: time.Hour})})[0].Err)
 	e.must(e.raw.Set(e.ctx(), e.keys.Leader(), "me", 0).Err())
 }
 
 func wrongForSenders(e *env, p Partition) []wrongCase {
 	queue, once := e.dueKeys("orders", 0), e.keys.Once("orders", 0, "a")
-	const delayed = "0000000000000001"
+	const waiting = "0000000000000001"
 	send := func(records [][]string, ids ...string) func(*Client, context.Context) error {
 		return func(c *Client, ctx context.Context) error {
 			return c.Append(ctx, []Append{{Stream: "orders", Log: p.Log, Records: records, IDs: ids}})[0].Err
 		}
 	}
 	delay := func(c *Client, ctx context.Context) error {
-		at := time.Now().Add(time.Hour)
-		return c.Delay(ctx, []Delay{{Stream: "orders", Records: []DelayedRecord{{Fields: []string{"data", "y"}, ID: "a", At: at}}}})[0].Err
+		return c.Append(ctx, []Append{delayed(0, delayedRecord{Fields: []string{"data", "y"}, ID: "a", After: time.Hour})})[0].Err
 	}
 	return []wrongCase{
 		{"send", []string{p.Log}, send([][]string{{"data", "y"}})},
@@ -79,15 +78,15 @@ func wrongForSenders(e *env, p Partition) []wrongCase {
 			return c.Move(ctx, []StreamPartition{{Stream: "orders"}})[0].Err
 		}},
 		{"cancel", []string{queue.Due, queue.Versions}, func(c *Client, ctx context.Context) error {
-			_, err := c.Cancel(ctx, "orders", 0, delayed)
+			_, err := c.Cancel(ctx, "orders", 0, waiting)
 			return err
 		}},
 		{"reschedule", []string{queue.Due}, func(c *Client, ctx context.Context) error {
-			_, err := c.Reschedule(ctx, "orders", 0, delayed, time.Now())
+			_, err := c.Reschedule(ctx, "orders", 0, waiting, time.Now())
 			return err
 		}},
 		{"fire", []string{queue.Due}, func(c *Client, ctx context.Context) error {
-			_, err := c.Fire(ctx, "orders", 0, delayed)
+			_, err := c.Fire(ctx, "orders", 0, waiting)
 			return err
 		}},
 		{"list", []string{queue.Due, queue.Data}, func(c *Client, ctx context.Context) error {
