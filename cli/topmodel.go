@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -151,16 +151,17 @@ func (m *topModel) arrange() {
 	}
 	t := m.table()
 	m.rows = slices.DeleteFunc(rows, func(r topRow) bool { return !r.matches(t.filter) })
-	slices.SortStableFunc(m.rows, func(a, b topRow) int {
+	sort.SliceStable(m.rows, func(i, j int) bool {
+		a, b := &m.rows[i], &m.rows[j]
 		switch t.order {
 		case byLag:
-			return cmp.Compare(b.lag, a.lag)
+			return a.lag > b.lag
 		case byAge:
-			return cmp.Compare(b.age, a.age)
+			return a.age > b.age
 		case byRate:
-			return cmp.Compare(b.rate, a.rate)
+			return a.rate > b.rate
 		}
-		return 0
+		return false
 	})
 	m.scroll()
 }

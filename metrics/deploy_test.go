@@ -1,4 +1,4 @@
-package metrics
+package metrics_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v2"
+
+	"github.com/runnel-go/runnel/internal/families"
 )
 
 func read(t *testing.T, path string) string {
@@ -28,14 +30,16 @@ var (
 	labelName  = regexp.MustCompile(`([a-z]+)=~?"`)
 )
 
-// real reports whether there is such a series: a metric, or a part of a histogram.
-func real(name string) bool {
-	for _, f := range families() {
-		if f.name == name || (f == handlerSeconds || f == delaySeconds) && slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, f.name)) {
-			return true
+// familyOf returns the family of a series, which may be a part of a histogram; nil where there
+// is none.
+func familyOf(series string) *families.Family {
+	for _, f := range families.All() {
+		part := strings.TrimPrefix(series, f.Name)
+		if part == "" || f.Kind == families.Histogram && slices.Contains([]string{"_bucket", "_sum", "_count"}, part) {
+			return f
 		}
 	}
-	return false
+	return nil
 }
 
 // known checks that a query names metrics and labels that exist.
@@ -46,15 +50,13 @@ func known(t *testing.T, where, query string) {
 		t.Errorf("%s: no metric in %q", where, query)
 	}
 	for _, name := range names {
-		if !real(name) {
+		if familyOf(name) == nil {
 			t.Errorf("%s: there is no metric %s", where, name)
 		}
 	}
 	for _, m := range labelsOf.FindAllStringSubmatch(query, -1) {
 		for _, label := range labelName.FindAllStringSubmatch(m[2], -1) {
-			if !slices.ContainsFunc(families(), func(f *family) bool {
-				return strings.HasPrefix(m[1], f.name) && (strings.Contains(f.desc.String(), "{app") && slices.Contains(strings.FieldsFunc(f.desc.String(), func(r rune) bool { return r == ',' || r == '{' || r == '}' }), label[1]))
-			}) {
+			if f := familyOf(m[1]); f != nil && !slices.Contains(f.Labels, label[1]) {
 				t.Errorf("%s: %s has no label %s", where, m[1], label[1])
 			}
 		}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,11 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/internal/families"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/metrics"
 )
@@ -32,19 +32,17 @@ type parcel struct {
 var errDo = errors.New("told to fail")
 
 // scrape returns the series of an app by name and labels.
-func scrape(t *testing.T, app *runnel.App, c prometheus.Collector) map[string]string {
+func scrape(t *testing.T, h http.Handler) map[string]string {
 	t.Helper()
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(c)
 	rec := httptest.NewRecorder()
-	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	h.ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	if rec.Code != 200 {
 		t.Fatal(rec.Body)
 	}
 	series := map[string]string{}
 	for line := range strings.Lines(rec.Body.String()) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok && name[0] != '#' {
-			series[strings.Replace(name, `app="`+app.Name()+`"`, "", 1)+"}"] = value
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok && strings.HasPrefix(name, "runnel_") {
+			series[strings.Replace(name, `app="shop"`, "", 1)+"}"] = value
 		}
 	}
 	return series
@@ -111,8 +109,8 @@ func run(t *testing.T, app *runnel.App) (stop func()) {
 func TestMetricsTellTheTruth(t *testing.T) {
 	s := newShop(t)
 	app, parcels := s.app, s.parcels
-	collector := metrics.NewCollector(app, &metrics.Options{Partitions: 2})
-	if got := scrape(t, app, collector)["runnel_up{}"]; got != "0" {
+	handler := metrics.Handler(app, &metrics.Options{Partitions: 2})
+	if got := scrape(t, handler)["runnel_up{}"]; got != "0" {
 		t.Errorf("before Run: up is %q", got)
 	}
 	stop := run(t, app)
@@ -125,7 +123,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	}
 	<-s.held
 	const at = `{,processor="print",stream="parcels"}`
-	got := settle(t, app, collector, map[string]string{
+	got := settle(t, handler, map[string]string{
 		"runnel_up{}": "1", "runnel_ready{}": "1", "runnel_redis_up{}": "1",
 		`runnel_sent_records_total{,stream="parcels"}`: "36", `runnel_sent_duplicates_total{,stream="parcels"}`: "1",
 		`runnel_send_failures_total{,outcome="refused",stream="parcels"}`: "0",
@@ -144,7 +142,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	}
 	close(s.hold)
 	// Every attempt; and the age of every event but of the two dead letters.
-	settle(t, app, collector, map[string]string{"runnel_lag_events" + at: "0", "runnel_handler_seconds_count" + at: "40", "runnel_event_delay_seconds_count" + at: "34"})
+	settle(t, handler, map[string]string{"runnel_lag_events" + at: "0", "runnel_handler_seconds_count" + at: "40", "runnel_event_delay_seconds_count" + at: "34"})
 	stop()
 }
 
@@ -165,11 +163,11 @@ func send(t *testing.T, s *runnel.Stream[parcel], n, failing int) {
 
 // settle scrapes until the series have the wanted values twice in a row: in one scrape
 // the values from Redis may be newer than the worker's counters.
-func settle(t *testing.T, app *runnel.App, c prometheus.Collector, want map[string]string) (got map[string]string) {
+func settle(t *testing.T, h http.Handler, want map[string]string) (got map[string]string) {
 	t.Helper()
 	right := 0
 	for deadline := time.Now().Add(20 * time.Second); right < 2 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		got, right = scrape(t, app, c), right+1
+		got, right = scrape(t, h), right+1
 		for name, value := range want {
 			if got[name] != value {
 				right = 0
@@ -201,55 +199,43 @@ func TestMetricsWithoutRedis(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	collector := metrics.NewCollector(app, nil)
+	handler := metrics.Handler(app, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx) }()
 	redistest.Eventually(t, "the worker is ready", func() bool { return app.Ready() == nil })
 	server.Kill()
-	redistest.Eventually(t, "Redis is down", func() bool { return scrape(t, app, collector)["runnel_redis_up{}"] == "0" })
+	redistest.Eventually(t, "Redis is down", func() bool { return scrape(t, handler)["runnel_redis_up{}"] == "0" })
 	const at = `{,processor="print",stream="parcels"}`
 	redistest.Eventually(t, "errors of Redis are counted", func() bool {
-		n := scrape(t, app, collector)["runnel_redis_errors_total"+at]
+		n := scrape(t, handler)["runnel_redis_errors_total"+at]
 		return n != "0" && n != ""
 	})
-	check(t, scrape(t, app, collector), map[string]string{"runnel_up{}": "1", "runnel_lag_events" + at: "", "runnel_processed_events_total" + at: "0"})
+	check(t, scrape(t, handler), map[string]string{"runnel_up{}": "1", "runnel_lag_events" + at: "", "runnel_processed_events_total" + at: "0"})
 	cancel()
 	<-ended // an error or not: nothing could be handed over
 }
 
-// The document lists every metric with its labels and no other.
+// The document lists every metric with its type and labels and no other.
 func TestDocumentNamesEveryMetric(t *testing.T) {
-	app := runnel.New("shop", nil)
-	defer app.Close()
-	descs := make(chan *prometheus.Desc)
-	go func() {
-		metrics.NewCollector(app, nil).Describe(descs)
-		metrics.NewOverview(app, nil).Describe(descs)
-		close(descs)
-	}()
-	named := regexp.MustCompile(`fqName: "([^"]*)"`)
-	real := map[string]bool{}
-	for d := range descs {
-		real[named.FindStringSubmatch(d.String())[1]] = true
-	}
 	text, err := os.ReadFile("../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(runnel_\\w+)`").FindAllStringSubmatch(string(text), -1) {
-		documented[m[1]] = true
+	documented := map[string]families.Family{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(runnel_\\w+)` \\| (\\w+) \\| ([a-z, ]*) \\| (.*) \\|$").FindAllStringSubmatch(string(text), -1) {
+		labels := strings.Split("app, "+m[3], ", ")
+		slices.Sort(labels)
+		documented[m[1]] = families.Family{Name: m[1], Help: m[4] + ".", Kind: families.Kind(m[2]), Labels: slices.DeleteFunc(labels, func(l string) bool { return l == "" })}
 	}
-	for name := range real {
-		if !documented[name] {
-			t.Errorf("docs/operating.md does not list %s", name)
+	for _, f := range families.All() {
+		if got := documented[f.Name]; !reflect.DeepEqual(got, *f) {
+			t.Errorf("docs/operating.md has %v, want %v", got, *f)
 		}
+		delete(documented, f.Name)
 	}
 	for name := range documented {
-		if !real[name] {
-			t.Errorf("docs/operating.md lists %s, which does not exist", name)
-		}
+		t.Errorf("docs/operating.md lists %s, which does not exist", name)
 	}
 }
 
@@ -279,11 +265,11 @@ func TestAScrapeIsCheap(t *testing.T) {
 		}
 		return nil
 	}, &runnel.ProcessorOptions{Lease: 10 * time.Minute})
-	collector := metrics.NewCollector(app, nil)
+	handler := metrics.Handler(app, nil)
 	defer run(t, app)()
 	send(t, parcels, 500, 0)
 	const at = `{,processor="print",stream="parcels"}`
-	redistest.Eventually(t, "nothing lags", func() bool { return scrape(t, app, collector)["runnel_lag_events"+at] == "0" })
+	redistest.Eventually(t, "nothing lags", func() bool { return scrape(t, handler)["runnel_lag_events"+at] == "0" })
 	rdb := server.Client(t)
 	if err := errors.Join(rdb.ConfigSet(t.Context(), "slowlog-max-len", "1000000").Err(), rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0").Err(),
 		rdb.Do(t.Context(), "SLOWLOG", "RESET").Err()); err != nil {
@@ -300,7 +286,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 	}
 	began, scrapes := time.Now(), 0
 	redistest.Eventually(t, "the server has executed a look", func() bool {
-		check(t, scrape(t, app, collector), map[string]string{"runnel_owned_partitions" + at: "256", "runnel_lag_events" + at: "0"})
+		check(t, scrape(t, handler), map[string]string{"runnel_owned_partitions" + at: "256", "runnel_lag_events" + at: "0"})
 		scrapes++
 		return scrapes >= 5 && scripts() > 0 // what was seen before may have been fresh
 	})
@@ -333,11 +319,11 @@ func TestOnlyIterationsAreTimed(t *testing.T) {
 		}
 		return nil
 	}, &runnel.ProcessorOptions{OnError: runnel.Ignore})
-	collector := metrics.NewCollector(app, nil)
+	handler := metrics.Handler(app, nil)
 	defer run(t, app)()
 	const at = `{,processor="print",stream="parcels"}`
-	redistest.Eventually(t, "all is acked", func() bool { return scrape(t, app, collector)["runnel_acked_events_total"+at] == "5" })
-	check(t, scrape(t, app, collector), map[string]string{
+	redistest.Eventually(t, "all is acked", func() bool { return scrape(t, handler)["runnel_acked_events_total"+at] == "5" })
+	check(t, scrape(t, handler), map[string]string{
 		"runnel_handler_seconds_count" + at: "4", "runnel_event_delay_seconds_count" + at: "5",
 		`runnel_failures_total{,policy="ignore",processor="print",stream="parcels"}`: "2",
 	})

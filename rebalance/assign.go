@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
+	"sort"
 )
 
 // A Member is one of those that Assign spreads partitions over.
@@ -206,12 +207,13 @@ func rank(members []Member, held map[string][]int, base func(Member) int, salt s
 			places[i].above = 1
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int {
+	sort.Slice(places, func(i, j int) bool {
+		a, b := &places[i], &places[j]
 		return cmp.Or(
 			cmp.Compare(b.above, a.above),
 			bytes.Compare(a.worker[:], b.worker[:]),
 			bytes.Compare(a.id[:], b.id[:]),
-		)
+		) < 0
 	})
 	ranked := make([]Member, len(places))
 	for i, p := range places {

@@ -1,7 +1,6 @@
 package rebalance
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -269,11 +268,11 @@ func (g Group) without(ids []string) Group {
 func (g Group) reassigned(salt string) Group {
 	prev := make(map[string][]int, len(g.Executors))
 	members := make([]Member, 0, len(g.Executors))
-	for id, e := range g.Executors {
+	for _, id := range g.IDs() {
+		e := g.Executors[id]
 		prev[id] = e.Partitions
 		members = append(members, Member{ID: id, Worker: e.Worker})
 	}
-	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	maps.DeleteFunc(g.Pins, func(p int, _ string) bool { return p >= g.Partitions }) // of an earlier stream of this name
 	for id, ps := range Assign(prev, members, g.Partitions, salt, g.wishes()) {
 		e := g.Executors[id]

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -220,7 +220,7 @@ func (s *server) Sentinels(ctx context.Context) []Sentinel {
 		a := <-answers
 		out = append(out, Sentinel{a.sentinel, a.addr, a.replicas, a.others + 1, a.quorum, a.err})
 	}
-	slices.SortFunc(out, func(a, b Sentinel) int { return strings.Compare(a.Addr, b.Addr) })
+	sort.Slice(out, func(i, j int) bool { return out[i].Addr < out[j].Addr })
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -115,7 +116,7 @@ func (s Set) WithBlocks(blocks map[string]string) (Set, error) {
 }
 
 func (s Set) sorted() Set {
-	slices.SortStableFunc(s.Rules, func(a, b Rule) int { return cmp.Compare(a.Field(), b.Field()) })
+	sort.SliceStable(s.Rules, func(i, j int) bool { return s.Rules[i].Field() < s.Rules[j].Field() })
 	return s
 }
 

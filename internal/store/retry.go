@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -171,7 +171,7 @@ func (c RetryStore) Retries(ctx context.Context, p Partition) (states []RetrySta
 		}
 		states = append(states, s)
 	}
-	slices.SortFunc(states, func(a, b RetryState) int { return entryid.Compare(a.ID, b.ID) })
+	sort.Slice(states, func(i, j int) bool { return entryid.Compare(states[i].ID, states[j].ID) < 0 })
 	if now, err = c.Retrying.Time(ctx).Result(); err != nil {
 		return nil, now, p.wrap("retries", classify(err))
 	}

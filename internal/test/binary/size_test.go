@@ -11,8 +11,9 @@ import (
 	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
-// TestAppWithCommandsIsSmall bounds the binary of an app with all commands. Of its 20 MB the
-// metrics of Prometheus are 2.2 and net/http/pprof 0.4.
+// TestAppWithCommandsIsSmall bounds the binary of an app with all commands. It has 17.8 MB: package cli
+// imports neither a client of Prometheus nor protobuf (2 MB). slices.SortFunc over a type of
+// struct is 10 to 25 kB, sort.Slice is none. net/http/pprof is 0.4 MB.
 func TestAppWithCommandsIsSmall(t *testing.T) {
 	tier.Slow(t)
 	name := filepath.Join(t.TempDir(), "basic")
@@ -25,7 +26,7 @@ func TestAppWithCommandsIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes", len(binary))
-	const most = 20_000_000
+	const most = 18_000_000
 	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" && len(binary) > most {
 		t.Errorf("the binary has %d bytes, more than %d", len(binary), most)
 	}

@@ -1,4 +1,4 @@
-package metrics
+package families
 
 import (
 	"context"
@@ -17,12 +17,12 @@ const freshFor = time.Second
 
 // looks are the last answers of Redis about the partitions that a worker owns.
 type looks struct {
-	reg   *appview.View
+	app   *appview.View
 	count int64
 
 	mu sync.Mutex // held during requests to Redis: concurrent scrapes share an answer
 	at time.Time
-	of []look
+	of []*look
 }
 
 // A look is an answer of Redis about some partitions of a processor.
@@ -35,13 +35,13 @@ type look struct {
 
 // owned returns a look at the owned partitions of each processor, in the order of the
 // processors. The partitions of all processors are read together.
-func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) ([]look, error) {
+func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) ([]*look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.at) < freshFor && slices.EqualFunc(l.of, processors, look.isOf) {
+	if time.Since(l.at) < freshFor && slices.EqualFunc(l.of, processors, (*look).isOf) {
 		return l.of, nil
 	}
-	client, err := l.reg.Client()
+	client, err := l.app.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +58,12 @@ func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) (
 	l.at, l.of = time.Now(), nil
 	for _, p := range processors {
 		n := len(p.Owned)
-		l.of = append(l.of, look{p.Stream, p.Processor, p.Owned, seen[:n:n], inspect.Sum(seen[:n])})
+		l.of = append(l.of, &look{p.Stream, p.Processor, p.Owned, seen[:n:n], inspect.Sum(seen[:n])})
 		seen = seen[n:]
 	}
 	return l.of, nil
 }
 
-func (l look) isOf(p worker.ProcessorStats) bool {
+func (l *look) isOf(p worker.ProcessorStats) bool {
 	return l.stream == p.Stream && l.processor == p.Processor && slices.Equal(l.numbers, p.Owned)
 }

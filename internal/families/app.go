@@ -1,0 +1,114 @@
+package families
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/inspect"
+)
+
+const (
+	appFreshFor = 5 * time.Second
+	appPatience = 8 * time.Second // scrapes give up after 10 s by default
+)
+
+// An appSource gathers the metrics of an app as a whole.
+type appSource struct {
+	app   *appview.View
+	count int64
+
+	mu   sync.Mutex // held during requests to Redis: concurrent scrapes share an answer
+	at   time.Time
+	last *inspect.AppState
+}
+
+// OfApp returns the source of the metrics of an app as a whole. At most countAtMost entries
+// of a partition are counted one by one.
+func OfApp(app *appview.View, countAtMost int64) Source {
+	return &appSource{app: app, count: countAtMost}
+}
+
+func (*appSource) Families() []*Family { return chosen(true) }
+
+func (a *appSource) Gather(add func(Sample)) {
+	g := gathering{a.app.App, add}
+	state := a.look()
+	g.one(appUp, oneIf(state != nil))
+	if state == nil {
+		return
+	}
+	g.one(appEvicts, oneIf(evicting(state.Evictions)))
+	var streams []*inspect.StreamState
+	var processors []*inspect.ProcessorState
+	for i := range state.Streams {
+		s := &state.Streams[i]
+		streams = append(streams, s)
+		for j := range s.Processors {
+			processors = append(processors, &s.Processors[j])
+		}
+	}
+	rows(g, appStreamRows, streams, func(s *inspect.StreamState) []string { return []string{s.Stream} })
+	rows(g, appProcessorRows, processors, func(p *inspect.ProcessorState) []string { return []string{p.Processor, p.Stream} })
+}
+
+// evicting reports whether a server may evict keys.
+func evicting(all []inspect.EvictionState) bool {
+	return slices.ContainsFunc(all, func(e inspect.EvictionState) bool { return e.MaxMemory > 0 })
+}
+
+// look returns the state of the app, nil if it is not known.
+func (a *appSource) look() *inspect.AppState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last != nil && time.Since(a.at) < appFreshFor {
+		return a.last
+	}
+	a.last = nil
+	ctx, cancel := context.WithTimeout(context.Background(), appPatience)
+	defer cancel()
+	client, err := a.app.Client()
+	if err != nil {
+		return nil
+	}
+	if a.last, err = inspect.App(ctx, client, "", a.count); err != nil {
+		return nil
+	}
+	if a.last.Evictions, err = inspect.Evictions(ctx, client); err != nil {
+		a.last = nil
+		return nil
+	}
+	a.at = time.Now()
+	return a.last
+}
+
+var (
+	appUp     = gauge("app_up", "1 if Redis told the state of the app as a whole, else 0.")
+	appEvicts = gauge("app_redis_evicts", "1 if Redis may evict keys: its maxmemory-policy is not noeviction, and maxmemory is set; else 0.")
+)
+
+// appStreamRows are the metrics of a stream.
+var appStreamRows = []row[*inspect.StreamState]{
+	{gauge("app_delayed_events", "Events of the stream that wait for their time.", ofStream...), func(s *inspect.StreamState) float64 { return float64(s.Delayed) }},
+}
+
+// appProcessorRows are the metrics of a processor as a whole.
+var appProcessorRows = []row[*inspect.ProcessorState]{
+	{processorGauge("app_members", "Members of the processor that have a heartbeat."), func(p *inspect.ProcessorState) float64 { return float64(p.Working()) }},
+	{processorGauge("app_partitions", "Partitions of the stream."), func(p *inspect.ProcessorState) float64 { return float64(len(p.Partitions)) }},
+	{processorGauge("app_owned_partitions", "Partitions that a worker owns."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Owned) }},
+	{processorGauge("app_lag_events", "Events appended and not yet acked, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Lag) }},
+	{processorGauge("app_lag_at_least", "1 if the lag is larger than runnel_app_lag_events, because it was not counted further."), func(p *inspect.ProcessorState) float64 { return oneIf(p.Totals.LagMore) }},
+	{processorGauge("app_oldest_event_age_seconds", "Age of the oldest event that is not acked, in all partitions; 0 without one."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Age) / 1e3 }},
+	{processorGauge("app_pending_events", "Events delivered and not yet acked, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Pending) }},
+	{processorGauge("app_parked_events", "Parked events, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Parked) }},
+	{processorGauge("app_dead_letters", "Dead letters, in all partitions."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Dead) }},
+	{processorGauge("app_quarantined_partitions", "Partitions that a failure has stopped."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Quarantined) }},
+	{processorGauge("app_halted_partitions", "Partitions with an event at which a worker halted, and that is not acked yet."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Halted) }},
+	{processorGauge("app_forgotten_partitions", "Partitions of which Redis has forgotten events within the last day."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Forgotten) }},
+	{processorGauge("app_held_partitions", "Partitions that a pause or a block holds back."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Held) }},
+	{processorGauge("app_unknown_partitions", "Partitions that could not be looked at."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Unknown) }},
+	{processorCounter("app_lost_events_total", "Events that were removed from Redis before the processor had processed them, as Redis has it stored."), func(p *inspect.ProcessorState) float64 { return float64(p.Totals.Lost) }},
+}

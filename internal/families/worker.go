@@ -1,0 +1,104 @@
+package families
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/worker"
+)
+
+// lookPatience is how long a scrape waits for Redis.
+const lookPatience = 5 * time.Second
+
+// A workerSource gathers the metrics of an app's worker, and of the sends of this process.
+type workerSource struct {
+	app    *appview.View
+	series int // partitions of a processor that have series of their own
+	looks  *looks
+}
+
+// OfWorker returns the source of the metrics of an app's worker, and turns on the
+// measurement of latencies. At most series partitions of a processor have series of their
+// own; at most countAtMost entries of a partition are counted one by one.
+func OfWorker(app *appview.View, series int, countAtMost int64) Source {
+	app.KeepLatencies()
+	return &workerSource{app, series, &looks{app: app, count: countAtMost}}
+}
+
+func (*workerSource) Families() []*Family { return chosen(false) }
+
+func (w *workerSource) Gather(add func(Sample)) {
+	g := gathering{w.app.App, add}
+	if streams, err := w.app.Streams(); err == nil {
+		rows(g, sendCounters, streams, func(s *appview.Stream) []string { return []string{s.Name} })
+		for _, s := range streams {
+			g.one(sendFailures, load(&s.Sent.Refused), "refused", s.Name)
+			g.one(sendFailures, load(&s.Sent.Unknown), "unknown", s.Name)
+		}
+	}
+	s := w.app.Stats()
+	g.one(up, oneIf(s != nil))
+	if s == nil {
+		return
+	}
+	g.one(info, 1, s.Worker)
+	rows(g, workerRows, []*worker.Stats{s}, func(*worker.Stats) []string { return nil })
+	g.processors(s)
+	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
+	defer cancel()
+	looks, err := w.looks.owned(ctx, s.Processors)
+	g.one(redisUp, oneIf(err == nil))
+	if err == nil {
+		rows(g, totalGauges, looks, func(l *look) []string { return []string{l.processor, l.stream} })
+		rows(g, partitionGauges, w.shown(looks), func(p ownedPartition) []string {
+			return []string{strconv.Itoa(p.Partition), p.look.processor, p.look.stream}
+		})
+	}
+	if client, err := w.app.Client(); err == nil {
+		if all, err := inspect.Evictions(ctx, client); err == nil {
+			g.one(evicts, oneIf(evicting(all)))
+		}
+	}
+}
+
+func (g gathering) processors(s *worker.Stats) {
+	processors := make([]*worker.ProcessorStats, len(s.Processors))
+	for i := range s.Processors {
+		processors[i] = &s.Processors[i]
+	}
+	rows(g, processorRows, processors, func(p *worker.ProcessorStats) []string { return []string{p.Processor, p.Stream} })
+	for _, p := range processors {
+		g.one(failures, load(&p.Counters.Failed), "retry", p.Processor, p.Stream)
+		g.one(failures, load(&p.Counters.Ignored), "ignore", p.Processor, p.Stream)
+	}
+	timed := slices.DeleteFunc(processors, func(p *worker.ProcessorStats) bool { return !p.Timed })
+	for _, p := range timed {
+		g.add(Sample{handlerSeconds, []string{g.app, p.Processor, p.Stream}, 0, &p.Handler})
+	}
+	for _, p := range timed {
+		g.add(Sample{delaySeconds, []string{g.app, p.Processor, p.Stream}, 0, &p.Delay})
+	}
+}
+
+// An ownedPartition is a partition that the worker owns.
+type ownedPartition struct {
+	look *look
+	*inspect.PartitionState
+}
+
+// shown returns the partitions that have series of their own. A partition that could not be
+// looked at has none; the totals count it as unknown.
+func (w *workerSource) shown(looks []*look) (shown []ownedPartition) {
+	for _, l := range looks {
+		for i := range l.partitions[:min(len(l.partitions), max(w.series, 0))] {
+			if p := &l.partitions[i]; p.Err == "" {
+				shown = append(shown, ownedPartition{l, p})
+			}
+		}
+	}
+	return shown
+}
