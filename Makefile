@@ -77,8 +77,8 @@ race: ## all tests with the race detector
 	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/test/conformance -e internal/test/cluster -e internal/test/chaos -e internal/test/upgrade -e internal/test/mutants)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 1 $(ALONE)
 
-bounds: ## does a worker take more memory than is said? The race detector would
-	$(GO) test -vet off -timeout $(TIMEOUT) -run '^TestSmallEntriesDoNotEndAWorker$$|^TestABacklogOfLargeEventsTakesWhatIsSaid$$' ./internal/test/security
+bounds: ## do workers take more memory, or a crowd of them more requests, than is said? The race detector would
+	$(GO) test -vet off -timeout $(TIMEOUT) -run '^TestSmallEntriesDoNotEndAWorker$$|^TestABacklogOfLargeEventsTakesWhatIsSaid$$|^TestManyWorkersCostLittle$$' ./internal/test/security ./internal/test/conformance
 
 mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/test/mutants

@@ -77,9 +77,11 @@ func (s *scene) failover(name, kind string, do func() (changed bool)) {
 
 // deck returns faults in an order of its own: each as often as it has cards, so that
 // a run of some minutes has them all. Those of servers come last: they are an excuse for every
-// worker, and what has none is judged more strictly.
+// worker, and what has none is judged more strictly. The first of the topology's own
+// faults comes before its others, so that a short run has it too: a failover, where there is one.
 func (s *scene) deck() (cards []fault) {
-	for _, suit := range [][]fault{workerFaults, s.topo.faults()} {
+	servers := s.topo.faults()
+	for _, suit := range [][]fault{workerFaults, servers[:1], servers[1:]} {
 		at := len(cards)
 		for _, f := range suit {
 			if !s.plan.has(f.name) {

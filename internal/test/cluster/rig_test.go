@@ -112,40 +112,26 @@ func (r *rig) command(app *runnel.App, line, stdin string) string {
 	return out.String()
 }
 
-// handled is the highest N of each key up to which all were seen, in order. A repeated
-// one is allowed where repeats are; the order of first sights always counts.
+// handled is the N of each key up to which all were handled, in order. A repeated one is allowed
+// where repeats are.
 func (r *rig) handled(repeats bool) map[string]int {
-	r.t.Helper()
-	last, lost := r.judge(repeats)
-	if lost > 0 {
-		r.t.Fatalf("%d steps were passed over", lost)
-	}
-	return last
-}
-
-// judge is the highest N of each key that was seen, and how many before it never were.
-// What is seen first after a later one is out of order.
-func (r *rig) judge(repeats bool) (last map[string]int, lost int) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last = map[string]int{}
+	last := map[string]int{}
 	for key, all := range r.seen {
-		high, known := 0, map[int]bool{}
 		for _, n := range all {
 			switch {
-			case n > high:
-				lost, high = lost+n-high-1, n
-			case !known[n]:
-				r.t.Fatalf("key %s: %d after %d", key, n, high)
+			case n == last[key]+1:
+				last[key] = n
+			case n > last[key]:
+				r.t.Fatalf("key %s: %d after %d", key, n, last[key])
 			case !repeats:
-				r.t.Fatalf("key %s: %d again, after %d", key, n, high)
+				r.t.Fatalf("key %s: %d again, after %d", key, n, last[key])
 			}
-			known[n] = true
 		}
-		last[key] = high
 	}
-	return last, lost
+	return last
 }
 
 // A sender sends steps of some keys in turn until it is stopped.

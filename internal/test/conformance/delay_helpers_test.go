@@ -8,20 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/test/servers"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
-
-// onServers runs a test on a redis-server and on the embedded one.
-func onServers(t *testing.T, test func(t *testing.T, addr string)) {
-	t.Helper()
-	servers.Both(t, func(t *testing.T, addr string, _ bool) {
-		t.Parallel()
-		test(t, addr)
-	})
-}
 
 // A watcher notes what processors see of delayed parcels, and judges it.
 type watcher struct {
@@ -122,19 +111,13 @@ func (a *parcelApp) sendAt(at time.Time, key string, seqs ...int64) []runnel.Sen
 }
 
 // waiting is the number of delayed parcels in a partition.
-func waiting(t testing.TB, addr string, partition int) int64 {
+func waiting(t testing.TB, srv *redistest.Server, partition int) int64 {
 	t.Helper()
-	n, err := rawClient(t, addr).ZCard(t.Context(), fmt.Sprint("__due:post.parcels.", partition)).Result()
+	n, err := srv.Client(t).ZCard(t.Context(), fmt.Sprint("__due:post.parcels.", partition)).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func rawClient(t testing.TB, addr string) *redis.Client {
-	rdb := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
-	t.Cleanup(func() { rdb.Close() })
-	return rdb
 }
 
 // patience is how long to wait for what ought to happen soon: tests of mutants,

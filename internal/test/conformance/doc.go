@@ -12,7 +12,10 @@
 //   - work_ has everything else that an app may do: rules, durable tasks, trimming, restarts,
 //     loops of any shape, an app of Python at the same streams.
 //
-// durability_ and sentinel_ hold them where replicas take over.
+// durability_ holds them where replicas take over.
+//
+// What only takes fake time is a test of the root, and what any fault may do to a flow of
+// events is internal/test/chaos: here is what a real server, or a single request, decides.
 //
 // Every test ends at rest: each partition has one consumer group, that of the
 // executor that holds its lock and that the membership assigns it to, and

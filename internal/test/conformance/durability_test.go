@@ -16,6 +16,9 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
+// failoverLimit is how long a failover and what follows may take on a busy machine.
+const failoverLimit = 2 * time.Minute
+
 const secret = "secret"
 
 // A severed is a master with one replica, which three sentinels watch, and the
@@ -75,14 +78,21 @@ func (s *severed) failOver() {
 	s.w.WaitReplica(s.master)
 }
 
-func (s *severed) producer(d runnel.Durability) *parcelApp {
-	return watchedApp(s.t, s.w, "producer", d, byURL)
+// app is an app that finds the master by the sentinels.
+func (s *severed) app(name string, d runnel.Durability) *parcelApp {
+	return newParcelApp(s.t, s.master.URL(), name, func(o *runnel.Options) {
+		o.Redis, o.RedisURL, o.Durability = nil, s.w.URL(), d
+		o.Stream.Partitions = 4
+		o.Processor.Lease = 5 * time.Second
+	})
 }
+
+func (s *severed) producer(d runnel.Durability) *parcelApp { return s.app("producer", d) }
 
 // handled has a worker process everything, and returns what it was.
 func (s *severed) handled() []string {
 	s.t.Helper()
-	a := watchedApp(s.t, s.w, "worker", runnel.Durability{}, byURL)
+	a := s.app("worker", runnel.Durability{})
 	var mu sync.Mutex
 	var got []string
 	a.parcels.Process("check", runnel.Each(func(_ context.Context, _ *runnel.Event, p parcel) error {

@@ -176,10 +176,8 @@ type tracker struct {
 	history *history.Log
 
 	mu    sync.Mutex
-	seq   map[place]int64     // largest completed
-	owner map[place]string    // who began last
-	began map[place]time.Time // when
-	gaps  map[place]time.Duration
+	seq   map[place]int64  // largest completed
+	owner map[place]string // the worker that began last
 	total int
 }
 
@@ -189,10 +187,7 @@ type place struct {
 }
 
 func newTracker(h *history.Log) *tracker {
-	return &tracker{
-		history: h, seq: map[place]int64{}, owner: map[place]string{}, began: map[place]time.Time{},
-		gaps: map[place]time.Duration{},
-	}
+	return &tracker{history: h, seq: map[place]int64{}, owner: map[place]string{}}
 }
 
 // process registers a processor that does work and tells the tracker.
@@ -224,11 +219,7 @@ func (tr *tracker) process(a *parcelApp, name string, o *runnel.ProcessorOptions
 func (tr *tracker) begin(at place, worker string) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	now := time.Now()
-	if last, ok := tr.began[at]; ok {
-		tr.gaps[at] = max(tr.gaps[at], now.Sub(last))
-	}
-	tr.began[at], tr.owner[at] = now, worker
+	tr.owner[at] = worker
 }
 
 func (tr *tracker) complete(at place, seq int64) {
@@ -267,21 +258,6 @@ func (tr *tracker) owners(processor string) map[int]string {
 			out[at.partition] = worker
 		}
 	}
-	return out
-}
-
-// takeGaps returns the longest time between two begins by partition, and starts
-// anew.
-func (tr *tracker) takeGaps(processor string) map[int]time.Duration {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	out := map[int]time.Duration{}
-	for at, gap := range tr.gaps {
-		if at.processor == processor {
-			out[at.partition] = gap
-		}
-	}
-	clear(tr.gaps)
 	return out
 }
 

@@ -144,38 +144,3 @@ func TestBrokenRetrySteps(t *testing.T) {
 		}
 	}
 }
-
-// A worker is cut off in the middle of such a step, which is carried out before,
-// or held back until another worker has gone on. What arrives late does nothing.
-func TestCutOffInARetryStep(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	for _, step := range steps {
-		for _, late := range []bool{false, true} {
-			for order, lanes := range lanesOf {
-				t.Run(fmt.Sprintf("%s late=%v %v", step.name, late, order), func(t *testing.T) {
-					t.Parallel()
-					r := retryRig(t, srv, fmt.Sprintf("gone-%s-%v-%v", step.name, late, order), order, 3*time.Second)
-					proxy := faultproxy.Start(t, srv.Addr())
-					action := faultproxy.Swallow
-					if late {
-						action = faultproxy.Hold
-					}
-					rule := proxy.On("EVALSHA", 2).Containing(step.texts(r)...).Do(action)
-					r.add(0, 35)
-					r.startVia("w1", proxy)
-					rule.Wait(t)
-					r.fault("w1", history.Kill)
-					proxy.Pause()
-					w2 := r.start("w2")
-					r.eventually("the other worker owns the partition", func() bool { return w2.app.Ready() == nil && r.holder(0) == r.executor(w2) })
-					rule.Release()
-					proxy.Resume()
-					if report := r.settled(lanes); report.Dead != 5 {
-						t.Errorf("%d dead letters", report.Dead)
-					}
-				})
-			}
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,32 +15,31 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// One partition and very many do the same work.
-func TestFewAndManyPartitions(t *testing.T) {
-	for _, partitions := range []int{1, 1024} {
-		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
-			tr := newTracker(history.Memory())
-			a := newParcelApp(t, srv.URL(), "w1", func(o *runnel.Options) { o.Stream.Partitions = partitions })
-			tr.process(a, "check", nil, nil)
-			var batch []parcel
-			for n := range int64(5000) {
-				batch = append(batch, parcel{Key: fmt.Sprint("customer ", n%997), Seq: n})
-			}
-			a.send(batch...)
-			began := time.Now()
-			a.run()
-			await(t, "all events", 60*time.Second, func() bool { return tr.completed() == len(batch) })
-			t.Logf("%d events of %d partitions processed within %v of the start", len(batch), partitions, time.Since(began).Round(time.Millisecond))
-			if err := a.stop(); err != nil {
-				t.Error(err)
-			}
-			awaitRest(t, srv, partitions, 1)
-			tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
-		})
+// One worker processes the events of very many partitions.
+func TestManyPartitions(t *testing.T) {
+	t.Parallel()
+	const partitions = 1024
+	srv := redistest.Start(t)
+	tr := newTracker(history.Memory())
+	a := newParcelApp(t, srv.URL(), "w1", func(o *runnel.Options) { o.Stream.Partitions = partitions })
+	tr.process(a, "check", nil, nil)
+	var batch []parcel
+	for n := range int64(5000) {
+		batch = append(batch, parcel{Key: fmt.Sprint("customer ", n%997), Seq: n})
 	}
+	a.send(batch...)
+	began := time.Now()
+	a.run()
+	await(t, "all events", 60*time.Second, func() bool { return tr.completed() == len(batch) })
+	t.Logf("%d events of %d partitions processed within %v of the start", len(batch), partitions, time.Since(began).Round(time.Millisecond))
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	awaitRest(t, srv, partitions, 1)
+	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }
+
+const megabyte = 1 << 20
 
 // An empty key is a key: its events are in one partition, in order. Events of
 // 5 MB stand between small ones.
@@ -72,47 +70,6 @@ func TestEmptyKeysAndLargePayloads(t *testing.T) {
 		t.Errorf("an empty key was met in %d partitions", n)
 	}
 	tr.judge(t, srv, 16, history.Options{Processors: []string{"check"}})
-}
-
-// Two apps with streams and processors of the same names share a server, and
-// know nothing of each other.
-func TestTwoApps(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	var mu sync.Mutex
-	got := map[string][]string{}
-	var wg sync.WaitGroup
-	for _, name := range []string{"shop", "shop-2"} {
-		app := runnel.New(name, &runnel.Options{RedisURL: srv.URL(), Logger: new(logbook).logger()})
-		defer app.Close()
-		s := runnel.NewStream(app, "parcels", parcelKey, nil)
-		s.Process("check", runnel.Each(func(_ context.Context, _ *runnel.Event, p parcel) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if got[name] = append(got[name], p.Key); len(got["shop"])+len(got["shop-2"]) == 200 {
-				cancel()
-			}
-			return nil
-		}), nil)
-		for range 100 {
-			if err := s.Send(ctx, parcel{Key: name}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wg.Go(func() {
-			if err := app.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	for name, keys := range got {
-		if n := len(keys); n != 100 || slices.ContainsFunc(keys, func(k string) bool { return k != name }) {
-			t.Errorf("app %s processed %d events: %q", name, n, keys)
-		}
-	}
 }
 
 // An app is spread over programs: one sends, and two process with other
@@ -161,44 +118,4 @@ func loadMeta(t *testing.T, srv *redistest.Server) store.Meta {
 		t.Fatalf("metadata: %v, %v", ok, err)
 	}
 	return meta
-}
-
-// Take makes batches larger than what is read ahead otherwise.
-func TestBatchesLargerThanPrefetch(t *testing.T) {
-	t.Parallel()
-	const batch, batches = 1000, 5
-	srv := redistest.Start(t)
-	a := newParcelApp(t, srv.URL(), "w1", func(o *runnel.Options) {
-		o.Stream.Partitions = 1
-		o.Processor.Prefetch = 10
-	})
-	var sizes []int
-	var next int64
-	done := make(chan struct{})
-	a.parcels.Process("check", runnel.EachBatch(batch, 30*time.Second, func(_ context.Context, _ []*runnel.Event, parcels []parcel) error {
-		for _, p := range parcels {
-			if p.Seq != next {
-				t.Errorf("seq %d, want %d", p.Seq, next)
-			}
-			next = p.Seq + 1
-		}
-		if sizes = append(sizes, len(parcels)); next == batch*batches {
-			close(done)
-		}
-		return nil
-	}), nil)
-	var all []parcel
-	for n := range int64(batch * batches) {
-		all = append(all, parcel{Key: "k", Seq: n})
-	}
-	a.send(all...)
-	a.run()
-	receive(t, "all batches", done)
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
-	if len(sizes) != batches || slices.Min(sizes) != batch || slices.Max(sizes) != batch {
-		t.Errorf("batches of %v, want %d of %d", sizes, batches, batch)
-	}
-	awaitRest(t, srv, 1, 1)
 }

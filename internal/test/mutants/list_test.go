@@ -236,17 +236,17 @@ var mutants = []mutant{
 	{
 		"nothing is due before its time", dueLua,
 		"'-inf', due_text(now), 'WITHSCORES'", "'-inf', '+inf', 'WITHSCORES'",
-		"TestTenThousandDelayed/redis",
+		"TestManyMovers",
 	},
 	{
 		"IDs of delayed events go on where Redis has forgotten the last", dueLua,
 		"if not id and version < due_micros(q) then", "if false then",
-		"TestTheIDOfADelayedEventIsGivenOnce/redis",
+		"TestTheIDOfADelayedEventIsGivenOnce",
 	},
 	{
 		"a refresh finds what nobody was told", "internal/worker/heartbeat.go",
 		"		h.m.w.forwarder.heard(p, renewed[n].Due)\n", "",
-		"TestLostHintOfADelay/redis",
+		"TestLostHintOfADelay",
 	},
 	{
 		"a new owner reads the rules before its first event", "internal/worker/partition.go",
