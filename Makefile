@@ -30,12 +30,14 @@ check: ## everything, half an hour: staticcheck, cross builds, the race detector
 # The tests that are slow, or need a server, run for these only: see internal/test/tier.
 check bench-check race bounds mutants sim-short sim sim-exact model-short model test-servers chaos chaos-mutants otel-check web-check test-web web-shots smoke: export RUNNEL_TEST = full
 
-quick: ## go test ./...: what is pure, in fake time, or on the embedded server
-	$(SIM) test -vet off -timeout $(TIMEOUT) ./...
+# What the second of these runs comes from the cache of the first.
+QUICK_TIER = unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
 
-# After make test the results come from the cache.
+quick: ## go test ./...: what is pure, in fake time, or on the embedded server
+	@$(QUICK_TIER)
+
 slow-check: ## does a test of make quick take more than 5 s? It belongs to the slow tier then
-	@unset RUNNEL_TEST; $(SIM) test -json -vet off -timeout $(TIMEOUT) ./... | $(GO) run ./internal/test/slow
+	@$(QUICK_TIER) -check
 
 # One test for each promise: one owner, order, nothing lost, retention, retries in order, true figures.
 SMOKE := TestOldOwnerIsFenced|TestStoppedOwnerBeginsNothing|TestKilledOwnerIsReplacedWithinItsExpiry|TestTerminatedOwnerHandsOver|TestBrokenSends|TestTrimmingWaitsForEveryProcessor|TestOnePoisonKeyOfAHundred|TestRulesTakeHoldWithinASecond

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +12,9 @@ import (
 
 func TestSuspectsAreLeaves(t *testing.T) {
 	for _, tt := range []struct {
-		name, results string
-		want          []string
-		fails         bool
+		name, events string
+		want         []string
+		fails        bool
 	}{
 		{"none", `{"Action":"pass","Package":"p","Test":"A","Elapsed":4.9} {"Action":"pass","Package":"p","Elapsed":80}`, nil, false},
 		{"one", `{"Action":"pass","Package":"p","Test":"A","Elapsed":5.1}`, []string{"p A"}, false},
@@ -22,9 +23,30 @@ func TestSuspectsAreLeaves(t *testing.T) {
 		{"nothing", ``, nil, true},
 		{"no JSON", `FAIL`, nil, true},
 	} {
-		got, err := suspects(strings.NewReader(tt.results))
-		if !slices.Equal(got, tt.want) || (err != nil) != tt.fails {
+		r, err := read(strings.NewReader(tt.events), io.Discard)
+		if got := r.suspects(); !slices.Equal(got, tt.want) || (err != nil) != tt.fails {
 			t.Errorf("%s: got %q, %v", tt.name, got, err)
+		}
+	}
+}
+
+// What failed is shown with all that it said, and of a package that passed the last line.
+func TestWhatIsShown(t *testing.T) {
+	const passed = `{"Action":"output","Package":"p","Test":"A","Output":"=== RUN A\n"} {"Action":"pass","Package":"p","Test":"A"}
+		{"Action":"output","Package":"p","Output":"PASS\n"} {"Action":"output","Package":"p","Output":"ok p 1s\n"} {"Action":"pass","Package":"p"}`
+	for _, tt := range []struct {
+		name, more, want string
+		failed           bool
+	}{
+		{"all passed", ``, "", false},
+		{"a test failed", `{"Action":"output","Package":"q","Test":"B","Output":"B says why\n"} {"Action":"fail","Package":"q","Test":"B"}
+			{"Action":"output","Package":"q","Output":"FAIL q\n"} {"Action":"fail","Package":"q"}`, "B says why\nFAIL q\n", true},
+		{"a package does not build", `{"Action":"build-output","ImportPath":"r","Output":"r.go:1: undefined\n"} {"Action":"build-fail","ImportPath":"r"}`, "r.go:1: undefined\n", true},
+	} {
+		var shown strings.Builder
+		r, err := read(strings.NewReader(passed+tt.more), &shown)
+		if err != nil || r.failed != tt.failed || shown.String() != "ok p 1s\n"+tt.want {
+			t.Errorf("%s: failed %v, shown %q, %v", tt.name, r.failed, shown.String(), err)
 		}
 	}
 }
