@@ -259,7 +259,9 @@ func (a *App) redis() (*store.Client, error) {
 	if a.inside {
 		files = redisconn.TLSFiles{}
 	}
-	client, err := store.Open(redisconn.Options{Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name), Durability: redisconn.Durability(o.Durability)})
+	client, err := store.Open(redisconn.Options{
+		Redis: o.Redis, URL: o.RedisURL, TLS: files, Keys: o.keys(a.name),
+		MinReplicas: o.Durability.MinReplicas, ReplicationTimeout: o.Durability.Timeout})
 	if err != nil {
 		if o.Redis == nil && a.opts.RedisURL == "" { // the default is well-formed
 			err = fmt.Errorf("environment variable RUNNEL_REDIS_URL: %w", err)

@@ -3,8 +3,6 @@ package runnel
 import (
 	"fmt"
 	"time"
-
-	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
 // Durability is how many replicas must have confirmed a write before it counts as done.
@@ -35,7 +33,7 @@ type Durability struct {
 // Outgoing.DedupID, within StreamOptions.DedupWindow, is appended only if the first one
 // was lost; a nil error then means that it is replicated. A record sent again without an
 // ID is a second event if the first one was not lost.
-var ErrNotReplicated = redisconn.ErrNotReplicated
+var ErrNotReplicated error
 
 const (
 	maxReplicas               = 1000

@@ -4,15 +4,24 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
 // Causes of an ended iteration context (context.Cause).
 var (
-	ErrReleased = worker.ErrReleased // another worker requested the partition, and Grace is over
-	ErrLost     = worker.ErrLost     // the partition may have another owner already: what the handler did may be repeated there
-	ErrShutdown = worker.ErrShutdown // the worker is stopping, and Grace is over
+	ErrReleased error // another worker requested the partition, and Grace is over
+	ErrLost     error // the partition may have another owner already: what the handler did may be repeated there
+	ErrShutdown error // the worker is stopping, and Grace is over
 )
+
+// init takes the errors of internal packages, whose names do not belong into the
+// documentation of this one.
+func init() {
+	ErrReleased, ErrLost, ErrShutdown = worker.ErrReleased, worker.ErrLost, worker.ErrShutdown
+	ErrStreamFull, ErrSelfBlock, ErrNotReplicated = store.ErrStreamFull, store.ErrSelfBlock, redisconn.ErrNotReplicated
+}
 
 var (
 	// ErrNotConsumed is the error of a ProcessFunc that returned nil without having

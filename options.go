@@ -180,10 +180,7 @@ func (o *Options) ownLayout() KeyLayout {
 
 // keys names the Redis keys of an app.
 func (o *Options) keys(app string) keys.Keys {
-	if o.KeyLayout == LayoutCluster {
-		return keys.Keys{App: app, Layout: keys.Cluster}
-	}
-	return keys.Keys{App: app, Layout: keys.Standalone}
+	return keys.Keys{App: app, Layout: string(o.KeyLayout)}
 }
 
 var (

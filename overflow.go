@@ -32,10 +32,10 @@ func (o Overflow) String() string {
 var (
 	// ErrStreamFull is returned if a partition has its maximal length. The error around
 	// it names the processor that holds the partition back.
-	ErrStreamFull = store.ErrStreamFull
+	ErrStreamFull error
 
 	// ErrSelfBlock is returned where a processor would wait for room in the stream that
 	// it processes, and so for itself. Send detects this if its context is that of the
 	// iteration or derived from it.
-	ErrSelfBlock = store.ErrSelfBlock
+	ErrSelfBlock error
 )

@@ -52,11 +52,11 @@ const (
 func (o RetryOrder) String() string {
 	switch o {
 	case OrderPartition:
-		return "partition"
+		return retryqueue.OrderPartition
 	case OrderKey:
-		return "key"
+		return retryqueue.OrderKey
 	case OrderNone:
-		return "none"
+		return retryqueue.OrderNone
 	}
 	return fmt.Sprintf("RetryOrder(%d)", int(o))
 }
@@ -94,7 +94,7 @@ func (r *Retry) build() *retryqueue.Retry {
 	}
 	own := *r
 	return &retryqueue.Retry{
-		Max: r.Max, Order: retryqueue.Order(cmp.Or(r.Order, OrderPartition)),
+		Max: r.Max, Order: cmp.Or(r.Order, OrderPartition).String(),
 		Wait: func(attempts int) time.Duration { return own.wait(attempts, rand.Float64()) },
 	}
 }

@@ -36,9 +36,9 @@ type TaskOptions struct {
 type CatchUp int
 
 const (
-	CatchUpOnce CatchUp = leader.CatchUpOnce // one run for all of them, at once, with the latest as DueTime
-	CatchUpNone CatchUp = leader.CatchUpNone // they are skipped
-	CatchUpAll  CatchUp = leader.CatchUpAll  // a run for each, the oldest first; of more than 1 000 the latest
+	CatchUpOnce CatchUp = iota // one run for all of them, at once, with the latest as DueTime
+	CatchUpNone                // they are skipped
+	CatchUpAll                 // a run for each, the oldest first; of more than 1 000 the latest
 )
 
 // DueTime returns the due time of the run that ctx belongs to, however late the run is.

@@ -50,8 +50,8 @@ func ParseScope(text string) (Scope, error) {
 type RuleKind string
 
 const (
-	RulePause RuleKind = RuleKind(rules.Pause) // set by Pause
-	RuleBlock RuleKind = RuleKind(rules.Block) // set by Block
+	RulePause RuleKind = "pause" // set by Pause
+	RuleBlock RuleKind = "block" // set by Block
 )
 
 // A Rule is a pause or a block that is in force.
@@ -66,7 +66,7 @@ type Rule struct {
 // String returns the rule as a sentence: its kind, scope, author, beginning, end, and
 // reason.
 func (r Rule) String() string {
-	return rules.Rule{Kind: rules.Kind(r.Kind), Scope: r.Scope.scope, Who: r.Who, Why: r.Why, At: r.At, Until: r.Until}.String()
+	return rules.Rule{Kind: string(r.Kind), Scope: r.Scope.scope, Who: r.Who, Why: r.Why, At: r.At, Until: r.Until}.String()
 }
 
 // RuleOptions configure a rule. nil is all defaults.
@@ -198,7 +198,7 @@ func (c *Client) SetRule(ctx context.Context, kind RuleKind, s Scope, opts *Rule
 	if err != nil {
 		return RuleChange{}, err
 	}
-	r := rules.Rule{Kind: rules.Kind(kind), Scope: s.scope, Who: o.Who, Why: o.Why}
+	r := rules.Rule{Kind: string(kind), Scope: s.scope, Who: o.Who, Why: o.Why}
 	change, err := client.SetRule(ctx, r, o.For)
 	if err != nil {
 		return RuleChange{}, err
@@ -213,11 +213,11 @@ func (c *Client) RemoveRule(ctx context.Context, kind RuleKind, s Scope) (RuleCh
 	if err != nil {
 		return RuleChange{}, err
 	}
-	change, err := client.RemoveRule(ctx, rules.Kind(kind), s.scope)
+	change, err := client.RemoveRule(ctx, string(kind), s.scope)
 	if err != nil {
 		return RuleChange{}, err
 	}
-	return RuleChange{ruleOf(rules.Rule{Kind: rules.Kind(kind), Scope: s.scope, At: change.At}), change.Was, change.Generation}, nil
+	return RuleChange{ruleOf(rules.Rule{Kind: string(kind), Scope: s.scope, At: change.At}), change.Was, change.Generation}, nil
 }
 
 func (c *core) scoped(s Scope) (*store.Client, error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
-	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -50,16 +49,12 @@ type benchRecord struct {
 }
 
 func newBench(s *session, what benched) (*bench, error) {
-	layout := runnel.LayoutStandalone
-	if s.client.Keys().Layout == keys.Cluster {
-		layout = runnel.LayoutCluster
-	}
 	opened := s.client.Opened()
 	b := &bench{benched: what, begun: time.Now()}
 	most := int64(benchBytes / (what.Size + benchOverhead))
 	b.most = most
 	b.app = runnel.New(what.App, &runnel.Options{
-		Redis: opened.Redis, RedisURL: opened.URL, Logger: slog.New(slog.DiscardHandler), KeyLayout: layout,
+		Redis: opened.Redis, RedisURL: opened.URL, Logger: slog.New(slog.DiscardHandler), KeyLayout: runnel.KeyLayout(s.client.Keys().Layout),
 		Stream:    runnel.StreamOptions{Partitions: what.Partitions, MaxLen: most + 1, Overflow: runnel.Reject, Codec: codec.MsgPack},
 		Processor: runnel.ProcessorOptions{OnError: runnel.Halt, Lease: benchExpiry, Grace: time.Second, JoinDelay: time.Nanosecond},
 	})

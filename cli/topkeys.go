@@ -221,7 +221,7 @@ func (m *topModel) refusal(a *topAct) string {
 func (m *topModel) pause(a *topAct) *inspect.RuleState {
 	all := m.sample.App.Rules
 	i := slices.IndexFunc(all, func(r inspect.RuleState) bool {
-		return r.Kind == string(rules.Pause) && r.Scope == a.scope().String()
+		return r.Kind == rules.Pause && r.Scope == a.scope().String()
 	})
 	if i < 0 {
 		return nil

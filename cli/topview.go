@@ -256,7 +256,7 @@ func (v topView) question() []string {
 			of, err := rules.ParseScope(r.Scope)
 			switch {
 			case err != nil || !of.Contains(a.scope()) && !a.scope().Contains(of):
-			case r.Kind == string(rules.Pause) && of == a.scope():
+			case r.Kind == rules.Pause && of == a.scope():
 				out = append(out, "removes the "+ruleText(r))
 			default:
 				out = append(out, "stays in force: "+ruleText(r))

@@ -272,7 +272,7 @@ func number(text string) int64 {
 func (d *doctor) replication() {
 	replicas := number(d.info("replication", "connected_slaves"))
 	least, known := d.config["min-replicas-to-write"]
-	want := int64(d.c.Durability().MinReplicas)
+	want := int64(d.c.MinReplicas())
 	const advice = "set min-replicas-to-write 1 and min-replicas-max-lag: then a master that is cut off refuses writes soon, and less is lost at a failover"
 	switch {
 	case d.sections["replication"] == nil:

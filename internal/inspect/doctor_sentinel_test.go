@@ -19,7 +19,7 @@ func TestDiagnoseSentinels(t *testing.T) {
 		t.Helper()
 		c, err := store.Open(redisconn.Options{
 			URL: url, Keys: keys.Keys{App: "shop", Layout: keys.Standalone},
-			Durability: redisconn.Durability{MinReplicas: least, Timeout: time.Second},
+			MinReplicas: least, ReplicationTimeout: time.Second,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -172,7 +172,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 }
 
 // found are all findings of a user with these rules, as lines.
-func found(t *testing.T, server *redistest.Server, role store.Role, layout keys.Layout, rules func(*store.Client) []string) string {
+func found(t *testing.T, server *redistest.Server, role store.Role, layout string, rules func(*store.Client) []string) string {
 	t.Helper()
 	c, err := store.Open(redisconn.Options{
 		URL: "redis://shop:secret@" + server.Addr(), Keys: keys.Keys{App: "shop", Layout: layout},
@@ -203,7 +203,7 @@ func found(t *testing.T, server *redistest.Server, role store.Role, layout keys.
 // need more as unknown; each missing right is named, with the rule that grants it.
 func TestDiagnoseRights(t *testing.T) {
 	server := redistest.Start(t)
-	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+	for _, layout := range []string{keys.Standalone, keys.Cluster} {
 		for name, role := range store.Roles() {
 			got := found(t, server, role, layout, func(c *store.Client) []string { return c.Rule(role) })
 			if strings.Contains(got, "problem") || strings.Count(got, " rights: ") != 1 ||

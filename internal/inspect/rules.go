@@ -90,7 +90,7 @@ func (p *ProcessorState) quarantines() (out []RuleState) {
 }
 
 func commandThatEnds(kind string, scope rules.Scope) string {
-	verb, flags := map[string]string{string(rules.Pause): "resume", string(rules.Block): "unblock", KindQuarantine: "quarantine release"}[kind], ""
+	verb, flags := map[string]string{rules.Pause: "resume", rules.Block: "unblock", KindQuarantine: "quarantine release"}[kind], ""
 	what := scope.StreamName()
 	if name := scope.ProcessorName(); name != "" {
 		what += "/" + name
@@ -101,7 +101,7 @@ func commandThatEnds(kind string, scope rules.Scope) string {
 	if n, one := scope.PartitionNumber(); one {
 		flags = fmt.Sprintf(" --partition %d", n)
 	}
-	if kind == string(rules.Block) {
+	if kind == rules.Block {
 		flags += " --as-admin"
 	}
 	return verb + " " + what + flags

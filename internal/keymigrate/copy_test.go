@@ -56,7 +56,7 @@ func TestToACluster(t *testing.T) {
 	}
 	kept, _ := contents(t, rdb)
 	differ(t, before, strip(kept))
-	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+	for _, layout := range []string{keys.Standalone, keys.Cluster} {
 		for _, stream := range []string{"orders", "a.b"} {
 			_, err := open(t, rdb, layout).EnsureMeta(t.Context(), stream, store.Meta{})
 			if err == nil || !strings.Contains(err.Error(), "its keys were moved to the redis at "+cluster.Nodes()[0].Addr()) {
@@ -258,11 +258,11 @@ func halfway(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	works := 0
 	_, names := contents(t, rdb)
-	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+	for _, layout := range []string{keys.Standalone, keys.Cluster} {
 		_, err := open(t, rdb, layout).EnsureMeta(t.Context(), "orders", store.Meta{})
 		if err == nil {
 			works++
-			if other := map[keys.Layout]string{keys.Standalone: "cluster", keys.Cluster: "standalone"}[layout]; names[other] > 0 {
+			if other := map[string]string{keys.Standalone: "cluster", keys.Cluster: "standalone"}[layout]; names[other] > 0 {
 				t.Fatalf("one that is set to %v may work on %v", layout, names)
 			}
 		} else if conflict := (*store.MetaConflictError)(nil); !errors.As(err, &conflict) {

@@ -154,7 +154,7 @@ func TestWorkerThatComesMeanwhile(t *testing.T) {
 	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "somebody holds "+lock) {
 		t.Fatalf("got %v", err)
 	}
-	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+	for _, layout := range []string{keys.Standalone, keys.Cluster} {
 		for stream, partitions := range map[string]int{"orders": 3, "a.b": 1, "another": 4} {
 			_, err := open(t, rdb, layout).EnsureMeta(t.Context(), stream, store.Meta{Partitions: partitions})
 			if err == nil || !strings.Contains(err.Error(), "being moved") || !strings.Contains(err.Error(), "move-layout") {

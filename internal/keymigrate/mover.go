@@ -85,7 +85,7 @@ func (m *Mover) Close() error {
 }
 
 // To is the layout whose names the keys get.
-func (m *Mover) To() string { return m.source.to.Layout.String() }
+func (m *Mover) To() string { return m.source.to.Layout }
 
 // Target is the address of the server that gets the keys, "" for the same.
 func (m *Mover) Target() string { return m.target.addr() }

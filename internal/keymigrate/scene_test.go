@@ -85,7 +85,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func open(t *testing.T, rdb redis.UniversalClient, layout keys.Layout) *store.Client {
+func open(t *testing.T, rdb redis.UniversalClient, layout string) *store.Client {
 	t.Helper()
 	c, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: app, Layout: layout}})
 	must(t, err)
@@ -116,7 +116,7 @@ func contents(t *testing.T, nodes ...*redis.Client) (all map[string]string, name
 			for _, k := range []keys.Keys{plain, tagged} {
 				if p, ok := k.Parse(key); ok {
 					name = fmt.Sprintf("%+v", p)
-					names[k.Layout.String()]++
+					names[k.Layout]++
 				}
 			}
 			if all[name] != "" {

@@ -38,7 +38,7 @@ type state struct {
 // A stream is one with metadata, under whichever name.
 type stream struct {
 	name   string
-	layout keys.Layout // of that name
+	layout string // of that name
 	stored string
 	meta   store.Meta
 }

@@ -164,7 +164,7 @@ func (t *target) claim(ctx context.Context, ours store.Mark) error {
 		return err
 	}
 	rdb := t.client.Redis()
-	mark := store.Mark{State: store.MarkClaimed, ID: ours.ID, To: t.source.to.Layout.String(), Source: t.source.client.Addr(), At: time.Now().UnixMilli()}
+	mark := store.Mark{State: store.MarkClaimed, ID: ours.ID, To: t.source.to.Layout, Source: t.source.client.Addr(), At: time.Now().UnixMilli()}
 	if is == standsEmpty {
 		n, err := rdb.HSetNX(ctx, t.source.to.Streams(), store.MarkField, mark.Encode()).Result()
 		if err == nil && !n { // somebody was faster, or this was repeated
@@ -229,10 +229,10 @@ func (t *target) arrive(ctx context.Context, st *state) error {
 	if is, err := t.stand(ctx, st.mark); err != nil || is == standsArrived {
 		return err
 	}
-	mark := store.Mark{State: store.MarkArrived, ID: st.mark.ID, To: t.source.to.Layout.String(), Source: t.source.client.Addr(), At: st.mark.At}
+	mark := store.Mark{State: store.MarkArrived, ID: st.mark.ID, To: t.source.to.Layout, Source: t.source.client.Addr(), At: st.mark.At}
 	_, err := t.client.Redis().TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		for _, s := range st.streams {
-			tx.Set(ctx, t.source.to.Meta(s.name), s.as(t.source.to.Layout.String()), 0)
+			tx.Set(ctx, t.source.to.Meta(s.name), s.as(t.source.to.Layout), 0)
 			tx.HSet(ctx, t.source.to.Streams(), s.name, "1")
 		}
 		tx.HSet(ctx, t.source.to.Streams(), store.MarkField, mark.Encode())

@@ -11,34 +11,20 @@
 package keys
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
 
-// A Layout is a way to name keys.
-type Layout int
-
+// Layouts are ways to name keys, as they stand in the metadata.
 const (
-	Standalone Layout = iota + 1 // plain names
-	Cluster                      // names with hash tags
+	Standalone = "standalone" // plain names
+	Cluster    = "cluster"    // names with hash tags
 )
-
-// String returns the name of the layout as it stands in the metadata.
-func (l Layout) String() string {
-	switch l {
-	case Standalone:
-		return "standalone"
-	case Cluster:
-		return "cluster"
-	}
-	return fmt.Sprintf("Layout(%d)", int(l))
-}
 
 // Keys names the keys of one app. The zero value names nothing.
 type Keys struct {
 	App    string
-	Layout Layout
+	Layout string // Standalone or Cluster
 }
 
 // Partition is the Redis stream that holds partition n of a stream.

@@ -52,7 +52,7 @@ func TestOtherNamesAreNotParsed(t *testing.T) {
 		"__strm:example.orders.-1", "__strm:examples.orders.3", "__what:example.orders", "__id:example.orders.3", "__memb:other.orders.p",
 		"__strm:{example}.orders", "__strm:{example.x}.orders", "__strm:{example.3}", "__strm:{example.3}orders", "__strm:{other.3}.orders", "__rules:{example.1}.x",
 	} {
-		for _, layout := range []Layout{Standalone, Cluster} {
+		for _, layout := range []string{Standalone, Cluster} {
 			if p, ok := (Keys{"example", layout}).Parse(key); ok {
 				t.Errorf("%v: %q is %+v", layout, key, p)
 			}

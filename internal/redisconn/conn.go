@@ -22,7 +22,8 @@ type Options struct {
 	TLS   TLSFiles              // of URL
 	Keys  keys.Keys
 
-	Durability Durability // of sends, takeovers and claims of durable tasks
+	MinReplicas        int           // that must confirm a send, a takeover, and a claim of a durable task
+	ReplicationTimeout time.Duration // how long that may take
 	// Patience is the longest wait for a reply, or until a command is written; 0 for
 	// 5 s, or less where Redis or the URL says so.
 	Patience time.Duration
@@ -42,7 +43,6 @@ type Conn struct {
 	Replicated        *redis.Client // for what waits for replicas: NoRetry, where nothing does
 	BatchedReplicated *Pipelined    // Replicated for scripts that several goroutines call at once
 	cluster           *cluster      // nil: one server
-	durability        Durability
 	scripts           loadedScripts // of Replicated
 
 	cannotUnblock, cannotKill atomic.Bool // as far as was seen
@@ -82,7 +82,7 @@ func Open(o Options) (*Conn, error) {
 		Pipeline(ctx, c.NoRetry, calls)
 		return nil
 	})
-	c.ensureReplicas(o.Durability)
+	c.ensureReplicas()
 	return c, nil
 }
 

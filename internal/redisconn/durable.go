@@ -12,26 +12,19 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// Durability is how many replicas must confirm a write before it counts as done, and how
-// long that may take. With no replicas writes do not wait.
-type Durability struct {
-	MinReplicas int
-	Timeout     time.Duration
-}
-
 // ErrNotReplicated is returned if a write was executed, but not confirmed by enough
 // replicas: a failover may lose it.
 var ErrNotReplicated = errors.New("not replicated")
 
-// Durability returns the configured durability.
-func (c *Conn) Durability() Durability { return c.durability }
+// MinReplicas returns how many replicas must confirm a durable write.
+func (c *Conn) MinReplicas() int { return c.opened.MinReplicas }
 
 // ensureReplicas makes the clients of durable pipelines, or uses the ordinary ones. A
 // connection that waits for replicas does nothing else, so durable pipelines have
 // connections apart from those of leases and acks.
-func (c *Conn) ensureReplicas(d Durability) {
-	c.durability, c.Replicated = d, c.NoRetry
-	if d.MinReplicas == 0 {
+func (c *Conn) ensureReplicas() {
+	c.Replicated = c.NoRetry
+	if c.opened.MinReplicas == 0 {
 		c.BatchedReplicated = newPipelined(c.NoRetry, c.cluster, takeoversTogether, c.Durably)
 		return
 	}
@@ -46,7 +39,7 @@ func (c *Conn) ensureReplicas(d Durability) {
 // lastingOptions returns the options of connections that wait for replicas.
 func (c *Conn) lastingOptions() *redis.Options {
 	o := c.options(-1)
-	o.ReadTimeout += c.opened.Durability.Timeout
+	o.ReadTimeout += c.opened.ReplicationTimeout
 	connected := o.OnConnect
 	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
 		c.scripts.forget() // the server may be another one, or have restarted
@@ -65,16 +58,16 @@ func (c *Conn) lastingOptions() *redis.Options {
 // replication stream has one order, and a replica that confirms the later write has the
 // earlier one. The error, ErrNotReplicated, is that of the calls that were executed.
 func (c *Conn) Durably(ctx context.Context, calls []*Call) error {
-	if c.durability.MinReplicas == 0 {
+	if c.opened.MinReplicas == 0 {
 		Pipeline(ctx, c.NoRetry, calls)
 		return nil
 	}
 	c.scripts.spell(calls)
-	limit := c.durability.Timeout
+	limit := c.opened.ReplicationTimeout
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end)*9/10) // the reply has to come in time, too
 	}
-	wait := PlainCall(ctx, "WAIT", c.durability.MinReplicas, max(1, limit.Milliseconds()))
+	wait := PlainCall(ctx, "WAIT", c.opened.MinReplicas, max(1, limit.Milliseconds()))
 	wait.last = true
 	Pipeline(ctx, c.Replicated, append(calls, wait))
 	c.scripts.learn(calls)
@@ -87,8 +80,8 @@ func (c *Conn) Durably(ctx context.Context, calls []*Call) error {
 	switch {
 	case err != nil: // as text: it is no answer to the calls
 		return fmt.Errorf("%w: WAIT: %v", ErrNotReplicated, err)
-	case n < int64(c.durability.MinReplicas):
-		return fmt.Errorf("%w: %d of %d replicas have confirmed it within %v; %s", ErrNotReplicated, n, c.durability.MinReplicas, limit.Round(time.Millisecond), help.Replicas)
+	case n < int64(c.opened.MinReplicas):
+		return fmt.Errorf("%w: %d of %d replicas have confirmed it within %v; %s", ErrNotReplicated, n, c.opened.MinReplicas, limit.Round(time.Millisecond), help.Replicas)
 	}
 	return nil
 }

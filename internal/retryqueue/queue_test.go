@@ -86,7 +86,7 @@ func failure(id, key string) Failure {
 }
 
 // shelved returns a Queue over a memory that holds the states. Waits are 1 s.
-func shelved(t *testing.T, most int, order Order, change func(*Config), states ...store.RetryState) (*Queue, *memory) {
+func shelved(t *testing.T, most int, order string, change func(*Config), states ...store.RetryState) (*Queue, *memory) {
 	t.Helper()
 	m := &memory{now: 1_000_000, states: map[string]store.RetryState{}, entries: map[string]redisconn.Entry{}}
 	for _, s := range states {
@@ -242,8 +242,8 @@ func TestAFullStoreIsNotAskedInALoop(t *testing.T) {
 // An event that is parked comes again where one before it was not acked: it keeps
 // its place and its attempts.
 func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
-	for _, order := range []Order{OrderPartition, OrderKey, OrderNone} {
-		lane := map[Order]string{OrderKey: "ka", OrderNone: "i2-0"}[order]
+	for _, order := range []string{OrderPartition, OrderKey, OrderNone} {
+		lane := map[string]string{OrderKey: "ka", OrderNone: "i2-0"}[order]
 		r, m := shelved(t, 5, order, nil, store.RetryState{ID: "2-0", Lane: lane, Attempts: 3, At: 2_000_000})
 		rest, acks, err := r.Sift([]redisconn.Entry{event("1-0", "b"), event("2-0", "a"), event("3-0", "c")})
 		if err != nil || fmt.Sprint(rest) != fmt.Sprint([]redisconn.Entry{event("1-0", "b"), event("3-0", "c")}) || fmt.Sprint(acks) != "[2-0]" {
@@ -297,7 +297,7 @@ func TestWhatIsToBeSkipped(t *testing.T) {
 // Events that an earlier run of the app parked run also where the processor has
 // no Retry any more, and their keys stay in order.
 func TestParkedEventsRunWithoutARetry(t *testing.T) {
-	r, m := shelved(t, 0, 0, func(c *Config) { c.Retry = nil }, store.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
+	r, m := shelved(t, 0, "", func(c *Config) { c.Retry = nil }, store.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
 	rest, _, err := r.Sift([]redisconn.Entry{event("2-0", "a"), event("3-0", "b")})
 	if err != nil || len(rest) != 1 || rest[0].ID != "3-0" {
 		t.Errorf("%v, %v", rest, err)

@@ -11,15 +11,15 @@ import (
 // A Retry says how often, and when, an event that failed is attempted again. The
 // root package fills it in.
 type Retry struct {
-	Max   int // attempts in all
-	Order Order
+	Max   int                              // attempts in all
+	Order string                           // OrderPartition, …
 	Wait  func(attempts int) time.Duration // after so many attempts; may be called concurrently
 }
 
-// order is the Order of a Retry, 0 without one.
-func (r *Retry) order() Order {
+// order returns the Order of a Retry, "" without one.
+func (r *Retry) order() string {
 	if r == nil {
-		return 0
+		return ""
 	}
 	return r.Order
 }
@@ -39,13 +39,11 @@ func (r *Retry) after(f *Failure, attempts int) int64 {
 // dead letter if that ends the worker.
 func (r *Retry) decides(s *store.RetryState) bool { return r != nil && s.Counted()+1 >= r.Max }
 
-// An Order says what waits for an event between two attempts.
-type Order int
-
+// What waits for an event between two attempts.
 const (
-	OrderPartition Order = iota + 1 // the partition
-	OrderKey                        // the events of its key
-	OrderNone                       // the event alone
+	OrderPartition = "partition" // all later events of the partition
+	OrderKey       = "key"       // the later events of its key
+	OrderNone      = "none"      // nothing
 )
 
 // A Verdict says what becomes of an event that failed.

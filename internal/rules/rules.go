@@ -23,17 +23,15 @@ const version = 1
 // generationField counts the changes; every other field of the hash is a rule.
 const generationField = "generation"
 
-// A Kind is what a rule does.
-type Kind string
-
+// Kinds of rules.
 const (
-	Pause Kind = "pause"
-	Block Kind = "block"
+	Pause = "pause"
+	Block = "block"
 )
 
 // A Rule holds back what its scope covers, from At until Until.
 type Rule struct {
-	Kind     Kind
+	Kind     string // Pause or Block
 	Scope    Scope
 	Who, Why string
 	At       time.Time
@@ -43,7 +41,7 @@ type Rule struct {
 }
 
 // Field returns the rule's name in the hash.
-func (r Rule) Field() string { return string(r.Kind) + " " + r.Scope.String() }
+func (r Rule) Field() string { return r.Kind + " " + r.Scope.String() }
 
 // InForce reports whether the rule holds at a time of the server's clock.
 func (r Rule) InForce(now time.Time) bool { return r.Until.IsZero() || now.Before(r.Until) }
@@ -149,7 +147,7 @@ func parse(fields map[string]string, generation *int64, add func(r Rule, isCopy 
 func parseRule(name, value string) (r Rule, isCopy bool, err error) {
 	kind, text, _ := strings.Cut(name, " ")
 	scope, err := ParseScope(text)
-	if err != nil || kind != string(Pause) && kind != string(Block) {
+	if err != nil || kind != Pause && kind != Block {
 		return Rule{}, false, fmt.Errorf("%w: %q is no rule", ErrInvalid, name)
 	}
 	var j ruleJSON
@@ -162,7 +160,7 @@ func parseRule(name, value string) (r Rule, isCopy bool, err error) {
 	if !isMoment(j.At) || !isMoment(j.Until) {
 		return Rule{}, false, fmt.Errorf("%w: %s is of %d ms until %d ms", ErrInvalid, name, j.At, j.Until)
 	}
-	r = Rule{Kind: Kind(kind), Scope: scope, Who: j.Who, Why: j.Why, At: time.UnixMilli(j.At).UTC()}
+	r = Rule{Kind: kind, Scope: scope, Who: j.Who, Why: j.Why, At: time.UnixMilli(j.At).UTC()}
 	if j.Until != 0 {
 		r.Until = time.UnixMilli(j.Until).UTC()
 	}

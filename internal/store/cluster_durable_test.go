@@ -13,7 +13,7 @@ import (
 // Each node that a send goes to waits for its own replicas, and the fewest count.
 func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
 	k := redistest.StartCluster(t, 3, 1)
-	c, err := Open(redisconn.Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, Durability: redisconn.Durability{MinReplicas: 1, Timeout: 5 * time.Second}})
+	c, err := Open(redisconn.Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, MinReplicas: 1, ReplicationTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func newLagging(t *testing.T) *lagging {
 // durable is a client of its own, with connections of its own.
 func (e *env) durable(timeout time.Duration) *Client {
 	e.t.Helper()
-	c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: e.keys, Durability: redisconn.Durability{MinReplicas: 1, Timeout: timeout}})
+	c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: e.keys, MinReplicas: 1, ReplicationTimeout: timeout})
 	e.must(err)
 	e.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -183,7 +183,7 @@ func TestWaitIsOnlySentOnDemand(t *testing.T) {
 	equal(t, "WAIT", proxy.Hits("WAIT"), 0)
 	equal(t, "clients", c.Replicated == c.NoRetry && c.BatchedReplicated.Client == c.NoRetry, true)
 	e.user("weak", "-wait")
-	d, err := Open(redisconn.Options{URL: "redis://weak:pw@" + e.addr, Keys: e.keys, Durability: redisconn.Durability{MinReplicas: 1, Timeout: time.Second}})
+	d, err := Open(redisconn.Options{URL: "redis://weak:pw@" + e.addr, Keys: e.keys, MinReplicas: 1, ReplicationTimeout: time.Second})
 	e.must(err)
 	defer d.Close()
 	got := sendWith(e.ctx(), d, "")

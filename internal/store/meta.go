@@ -77,7 +77,7 @@ type MetaStore struct{ *core }
 // ones; and what has processors, a worker, also sets Size, Overflow, DedupWindow and
 // KeyField, as does a sender while no processor is registered.
 func (c MetaStore) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
-	m.Version, m.Layout = MetaVersion, c.keys.Layout.String()
+	m.Version, m.Layout = MetaVersion, c.keys.Layout
 	merged, err := c.ensureMeta(ctx, stream, m)
 	if err != nil {
 		return Meta{}, c.metaError(stream, err)
@@ -129,7 +129,7 @@ func (c MetaStore) ensureMeta(ctx context.Context, stream string, m Meta) (Meta,
 // *rebalance.PythonError. It writes nothing: a starting process calls it for all streams
 // first, so that a refused start changes nothing.
 func (c MetaStore) CheckMeta(ctx context.Context, stream string, m Meta) error {
-	m.Layout = c.keys.Layout.String()
+	m.Layout = c.keys.Layout
 	err := c.checkLayout(ctx, stream)
 	var stored []byte
 	if err == nil {

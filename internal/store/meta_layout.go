@@ -76,7 +76,7 @@ const movedTo = "moved to "
 // refused is the error of a process that works under this client's names where the
 // metadata, or a mark, says another layout; nil where it does not.
 func (c MetaStore) refused(stream, stored string) error {
-	if own := c.keys.Layout.String(); stored != "" && stored != own {
+	if own := c.keys.Layout; stored != "" && stored != own {
 		return &MetaConflictError{Stream: stream, Field: layoutSetting, Stored: stored, Own: own}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (c MetaStore) checkLayout(ctx context.Context, stream string) error {
 	if err != nil || stored == nil {
 		return err
 	}
-	layout := other.Layout.String()
+	layout := other.Layout
 	if m, err := parseMeta(stored); err == nil && whyLayout(stream, m.Layout) != "" {
 		layout = m.Layout
 	}

@@ -165,8 +165,8 @@ func TestStreamsThatAreDroppedMeanwhile(t *testing.T) {
 
 func TestStreams(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
-			c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "app" + layout.String(), Layout: layout}})
+		for _, layout := range []string{keys.Standalone, keys.Cluster} {
+			c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "app" + layout, Layout: layout}})
 			e.must(err)
 			defer c.Close()
 			for _, name := range []string{"b", "a.b", "a"} {
@@ -175,7 +175,7 @@ func TestStreams(t *testing.T) {
 			}
 			got, err := c.Streams(e.ctx())
 			e.must(err)
-			equal(t, layout.String(), got, []string{"a", "a.b", "b"})
+			equal(t, layout, got, []string{"a", "a.b", "b"})
 		}
 		got, err := e.Streams(e.ctx())
 		e.must(err)

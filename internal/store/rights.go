@@ -80,7 +80,7 @@ func (c ACL) wants(r Right) bool {
 	case Moving:
 		return c.MasterMoves()
 	case Lasting:
-		return c.Durability().MinReplicas > 0
+		return c.MinReplicas() > 0
 	}
 	return true
 }

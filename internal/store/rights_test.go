@@ -52,7 +52,7 @@ func TestRightsAreWhatIsCalled(t *testing.T) {
 }
 
 func TestRulesNameTheKeysOfTheAppOnly(t *testing.T) {
-	for _, layout := range []keys.Layout{keys.Standalone, keys.Cluster} {
+	for _, layout := range []string{keys.Standalone, keys.Cluster} {
 		c, err := Open(redisconn.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
 		if err != nil {
 			t.Fatal(err)

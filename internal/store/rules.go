@@ -100,7 +100,7 @@ func (c RuleStore) SetRule(ctx context.Context, r rules.Rule, lasts time.Duratio
 // RemoveRule removes the rule of a kind and scope; that there is none is no error. A
 // block goes from among the pauses, too, where earlier releases set it.
 // It is repeated inside while its outcome is unknown.
-func (c RuleStore) RemoveRule(ctx context.Context, kind rules.Kind, scope rules.Scope) (RuleChange, error) {
+func (c RuleStore) RemoveRule(ctx context.Context, kind string, scope rules.Scope) (RuleChange, error) {
 	r := rules.Rule{Kind: kind, Scope: scope}
 	change, err := c.changeRule(ctx, c.ruleKey(kind), r, "remove", 0)
 	if err != nil || kind == rules.Pause {
@@ -135,7 +135,7 @@ func (c RuleStore) ForgetRules(ctx context.Context, scope rules.Scope) (int, err
 	return n, err
 }
 
-func (c RuleStore) ruleKey(kind rules.Kind) string {
+func (c RuleStore) ruleKey(kind string) string {
 	if kind == rules.Block {
 		return c.keys.Blocks()
 	}

@@ -44,7 +44,7 @@ func (o *clustered) link() *link {
 
 func (o *clustered) client() redis.UniversalClient { return o.rdb }
 
-func (o *clustered) layout() keys.Layout { return keys.Cluster }
+func (o *clustered) layout() string { return keys.Cluster }
 
 func (o *clustered) some() bool { return false }
 

@@ -37,7 +37,7 @@ func (o *standalone) link() *link {
 
 func (o *standalone) client() redis.UniversalClient { return o.rdb }
 
-func (o *standalone) layout() keys.Layout { return keys.Standalone }
+func (o *standalone) layout() string { return keys.Standalone }
 
 func (o *standalone) some() bool { return false }
 

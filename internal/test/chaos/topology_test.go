@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/runnel-go/runnel/internal/keys"
 )
 
 // A topology is Redis as it is deployed, and what can be done to its servers.
@@ -19,7 +17,7 @@ type topology interface {
 	// long as the test.
 	client() redis.UniversalClient
 	// layout is how keys are named.
-	layout() keys.Layout
+	layout() string
 	// faults are what can be done to the servers. One is over, and the servers
 	// answer, when its function returns.
 	faults() []fault

@@ -49,7 +49,7 @@ func (o *watched) link() *link {
 
 func (o *watched) client() redis.UniversalClient { return o.rdb }
 
-func (o *watched) layout() keys.Layout { return keys.Standalone }
+func (o *watched) layout() string { return keys.Standalone }
 
 func (o *watched) some() bool { return o.confirms < replicasOfMaster }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-var layouts = map[string]keys.Layout{"standalone": keys.Standalone, "cluster": keys.Cluster}
+var layouts = map[string]string{"standalone": keys.Standalone, "cluster": keys.Cluster}
 
 // documented returns the commands of docs/security.md that make the users of a layout:
 // their names and commands stand in the block of "standalone", for both.

@@ -111,7 +111,7 @@ func (s *scene) namedText(v, field string, partition int) string {
 		return "<" + field + ">"
 	case field == "redis":
 		return "<redis>"
-	case field == "layout" && v == s.keys.Layout.String():
+	case field == "layout" && v == s.keys.Layout:
 		return "<layout>"
 	}
 	for n := range 4 {

@@ -96,7 +96,7 @@ type scene struct {
 //  4. Five more orders go to partition 0, and two to be sent in an hour.
 //  5. Somebody deletes two entries of partition 0: one that all but mailer and billing
 //     are done with, and one that billing was not given.
-func play(t *testing.T, layout keys.Layout) *scene {
+func play(t *testing.T, layout string) *scene {
 	s := &scene{t: t, names: map[string]string{}, keys: keys.Keys{App: "shop", Layout: layout}}
 	if layout == keys.Cluster {
 		cluster := redistest.StartCluster(t, 3, 0)
