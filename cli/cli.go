@@ -109,12 +109,12 @@ func (p *program) root() *cli.App {
 		Name: p.name, HelpName: p.name, Usage: usage,
 		Flags: p.globals(),
 		Commands: append([]*cli.Command{
-			newCommand(p), workerCommand(p), sendCommand(p), sendManyCommand(p), p.status(), topCommand(p),
-			checkCommand(p), doctorCommand(p), benchCommand(p), workersCommand(p), streamCommands(p),
+			newCommand(p), workerCommand(p), sendCommand(p), sendManyCommand(p), statusCommand(p), topCommand(p),
+			checkCommand(p), doctorCommand(p), benchCommand(p), workersCommand(p), streamCommand(p),
 			tailCommand(p), processorCommand(p), parkedCommand(p), deadCommand(p), delayedCommand(p),
-			quarantineCommand(p), p.rules(), auditCommand(p), dashboardCommand(p), completionCommand(p),
+			quarantineCommand(p), rulesCommand(p), auditCommand(p), dashboardCommand(p), completionCommand(p),
 			versionCommand(p),
-		}, p.ruleCommands()...),
+		}, ruleCommands(p)...),
 	}
 }
 

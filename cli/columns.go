@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// A column is one of the table of partitions in `status`.
+// A column of the table of partitions in `status`.
 type column struct {
 	title string
 	wide  bool // only in wide output
@@ -68,26 +67,36 @@ var columns = []column{
 	{"STATE", false, (*inspect.PartitionState).State, nil},
 }
 
-func columnsOf(wide bool) (out []column) {
-	for _, c := range columns {
-		if wide || !c.wide {
-			out = append(out, c)
+// writePartitions writes a row for each partition of a processor, and their sums.
+func writePartitions(t table, p *inspect.ProcessorState, wide bool, now time.Time) {
+	row := func(cell func(column) string) {
+		var cells []string
+		for _, c := range columns {
+			if wide || !c.wide {
+				cells = append(cells, shown(cell(c)))
+			}
 		}
+		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
-	return out
+	row(func(c column) string { return c.title })
+	for i := range p.Partitions {
+		s := &p.Partitions[i]
+		if s.Err != "" {
+			t.row(s.Partition, s.Err)
+			continue
+		}
+		row(func(c column) string { return c.of(s, now) })
+	}
+	row(func(c column) string {
+		if c.total == nil {
+			return ""
+		}
+		return c.total(&p.Totals)
+	})
 }
 
-// writeRow writes a row for a tabwriter.
-func writeRow(w io.Writer, columns []column, cell func(column) string) {
-	cells := make([]string, len(columns))
-	for i, c := range columns {
-		cells[i] = shown(cell(c))
-	}
-	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-}
-
-// ownerOf names a worker, or an executor without one: a reset, or a worker that is no
-// member any more.
+// ownerOf is the name of a worker, or of an executor without one: a reset, or a worker that is no
+// longer a member.
 func ownerOf(s *inspect.PartitionState) string {
 	if s.Worker != "" {
 		return s.Worker
@@ -111,7 +120,7 @@ func ageOf(ms int64, there bool) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// counted returns a number, "?" if it is negative because it was not counted.
+// counted is a number, "?" for a negative one, which was not counted.
 func counted(n int64) string {
 	if n < 0 {
 		return "?"

@@ -10,15 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-const flagYes = "yes"
-
-// yesFlag is that of every command that asks.
-func yesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask; needed where there is no terminal to ask at"}
-}
-
-// confirm asks at a terminal whether something is meant that cannot be undone, unless
-// --yes says so. Elsewhere, as in scripts, --yes has to.
+// confirm asks at a terminal before a command does what cannot be undone, unless --yes is set.
+// Without a terminal, as in scripts, --yes is required.
 func (s *session) confirm(c *cli.Context, format string, args ...any) error {
 	if c.Bool(flagYes) {
 		return nil

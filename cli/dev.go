@@ -18,9 +18,9 @@ import (
 
 const devAddr = "127.0.0.1:6379"
 
-// startDev starts an embedded server, makes the app use it, and says how to
+// startDev starts an embedded server, makes the app use it, and prints how to
 // reach it from a second terminal.
-func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
+func startDev(s *session, c *cli.Context) (*embedded.Server, error) {
 	server, err := startEmbedded()
 	if err != nil {
 		return nil, fmt.Errorf("--dev: %w", err)
@@ -43,9 +43,8 @@ func (s *session) startDev(c *cli.Context) (*embedded.Server, error) {
 	return server, nil
 }
 
-// startEmbedded listens where clients look by default, or on a free port. A
-// server on all addresses may share its port with one on the loopback, so
-// whether somebody answers is tried first.
+// startEmbedded listens at the default address of clients, or on a free port. It first tries to
+// connect there: a server on all addresses would share its port with one on the loopback.
 func startEmbedded() (*embedded.Server, error) {
 	conn, err := net.DialTimeout("tcp", devAddr, time.Second)
 	if err != nil {
@@ -58,7 +57,7 @@ func startEmbedded() (*embedded.Server, error) {
 	return embedded.Start("127.0.0.1:0")
 }
 
-// sampleSend is a send command for the stream of the processor that was registered first.
+// sampleSend is a send command for the stream of the first registered processor.
 func sampleSend(app *appview.View) string {
 	streams, err := app.Streams()
 	if err != nil || len(streams) == 0 {
@@ -76,8 +75,8 @@ func sampleSend(app *appview.View) string {
 	return "send " + to.Name + " " + quote(string(sample))
 }
 
-// programLine is what a user types to run this program again. What `go run`
-// built is gone when it ends, but the package can be run again.
+// programLine is the command line that runs this program again. A binary of `go run` is removed
+// when it ends, but its package can be run again.
 func programLine(name string) string {
 	exe := os.Args[0]
 	info, ok := debug.ReadBuildInfo()

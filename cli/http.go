@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -28,21 +29,18 @@ const (
 func httpFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagHTTP, Usage: "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as :9090 (" + envHTTP + "; default: no server)"},
-		&cli.BoolFlag{Name: flagPprof, DisableDefaultText: true, Usage: "serve /debug/pprof there, too: profiles show what runs, and cost while they are taken"},
+		boolFlag(flagPprof, "serve /debug/pprof there, too: profiles show what runs, and cost while they are taken"),
 	}
 }
-
-// maxHeader bounds what a request may send before its body.
-const maxHeader = 64 << 10
 
 // A monitor is a worker's HTTP server for probes and metrics.
 type monitor struct {
 	listener net.Listener
-	server   *http.Server
+	handler  http.Handler
 }
 
-// sameMachine refuses, where only this machine is to be served, requests by the name of another
-// host: a page that a browser shows could read them by a name that it has point here.
+// sameMachine refuses requests by the name of another host where only this machine is served. A
+// page in a browser could otherwise read the answers through a name that resolves to this address.
 func sameMachine(listener net.Listener, next http.Handler) http.Handler {
 	addr, ok := listener.Addr().(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() {
@@ -62,9 +60,9 @@ func sameMachine(listener net.Listener, next http.Handler) http.Handler {
 	})
 }
 
-// startMonitor listens at the address of --http or RUNNEL_HTTP. Without one it returns
+// startMonitor listens at the address of --http or RUNNEL_HTTP. Without an address it returns
 // nil, whose methods do nothing.
-func (s *session) startMonitor(c *cli.Context) (*monitor, error) {
+func startMonitor(s *session, c *cli.Context) (*monitor, error) {
 	addr, from := c.String(flagHTTP), "--"+flagHTTP
 	if addr == "" && !c.IsSet(flagHTTP) {
 		addr, from = os.Getenv(envHTTP), envHTTP
@@ -93,13 +91,10 @@ func (s *session) startMonitor(c *cli.Context) (*monitor, error) {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	return &monitor{listener, &http.Server{
-		Handler: sameMachine(listener, mux), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-	}}, nil
+	return &monitor{listener, sameMachine(listener, mux)}, nil
 }
 
-// answer says ok, or what is missing.
+// answer writes ok, or what is missing.
 func answer(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -111,7 +106,7 @@ func answer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// scriptPlace is where in one of our scripts Redis met an error, which the log has.
+// scriptPlace matches the place in a script at which Redis met an error. The log has it.
 var scriptPlace = regexp.MustCompile(` script: [0-9a-f]{40}, on @user_script:\d+\.?`)
 
 // run serves until stop is called.
@@ -120,19 +115,39 @@ func (m *monitor) run(log *slog.Logger) (stop func()) {
 		return func() {}
 	}
 	log.Info("http listening", "addr", m.listener.Addr().String())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := m.server.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := serveUntil(ctx, m.listener, m.handler, 0); err != nil {
 			log.Error("http server ended", "err", err)
 		}
-	}()
+	})
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if m.server.Shutdown(ctx) != nil {
-			m.server.Close()
-		}
-		<-ended
+		cancel()
+		serving.Wait()
 	}
+}
+
+// serveUntil serves until ctx ends. A reply may take as long as writing, 0 for any time.
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler, writing time.Duration) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: writing, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }

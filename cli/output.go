@@ -37,8 +37,17 @@ func (o output) write(v any, text func(w io.Writer) error) error {
 	return enc.Encode(v)
 }
 
-// line writes v as JSON, or one line of text, of a command that changed something: what it
-// did is in the error, too.
+// table writes v as one line of JSON, or the table that fill fills.
+func (o output) table(v any, fill func(t table)) error {
+	return o.write(v, func(w io.Writer) error {
+		t := newTable(w)
+		fill(t)
+		return t.Flush()
+	})
+}
+
+// line writes v as JSON, or one line of text, for a command that changed something. An error says
+// what the command did.
 func (o output) line(v any, format string, args ...any) error {
 	return unwritten(fmt.Sprintf(format, args...), o.write(v, func(w io.Writer) error {
 		_, err := printf(w, format+"\n", args...)
@@ -46,8 +55,8 @@ func (o output) line(v any, format string, args ...any) error {
 	}))
 }
 
-// unwritten is the error of a command that did something, and then could not tell so: a script
-// must not do it again.
+// unwritten is the error of a command whose output could not be written after it did something,
+// which a script must not do again.
 func unwritten(did string, err error) error {
 	if err == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,8 +21,10 @@ type session struct {
 	reg    *appview.View
 	client *store.Client
 	admin  *admin.Client
-	far    *progress // of what takes long
+	far    *progress
 	out    output
+
+	stream, processor string // that the first argument names, "" for none
 }
 
 // prefix is what a further command for the same app begins with.
@@ -33,12 +36,12 @@ func (s *session) prefix() string {
 }
 
 // action runs a command in a session.
-func (p *program) action(fn func(context.Context, *session, *cli.Context) error) cli.ActionFunc {
+func (p *program) action(run runner) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		if err := checkGlobals(c); err != nil {
-			return err
-		}
 		s := &session{program: p, out: newOutput(c, p.stdout)}
+		if s.stream = c.Args().First(); strings.Contains(c.Command.ArgsUsage, "/PROCESSOR") {
+			s.stream, s.processor, _ = strings.Cut(s.stream, "/")
+		}
 		if err := s.open(c); err != nil {
 			return err
 		}
@@ -46,7 +49,7 @@ func (p *program) action(fn func(context.Context, *session, *cli.Context) error)
 			defer s.app.Close()
 		}
 		if c.Bool(flagDev) {
-			server, err := s.startDev(c)
+			server, err := startDev(s, c)
 			if err != nil {
 				return err
 			}
@@ -59,7 +62,7 @@ func (p *program) action(fn func(context.Context, *session, *cli.Context) error)
 		s.far = newProgress(s.stderr)
 		s.admin = admin.New(s.app).WithProgress(s.far.of)
 		defer s.far.done()
-		return fn(c.Context, s, c)
+		return run(c.Context, s, c)
 	}
 }
 
@@ -92,7 +95,7 @@ func newApp(name string) (app *runnel.App, err error) {
 	return runnel.New(name, nil), nil
 }
 
-// connect looks at the server once.
+// connect asks the server once whether it can be used.
 func (s *session) connect(ctx context.Context) error {
 	err := s.client.Check(ctx)
 	if err != nil && ctx.Err() == nil && unreachable(err) {

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/internal/inspect"
@@ -28,7 +27,7 @@ type brief struct {
 	findings   []briefFinding
 }
 
-// A briefFinding is a finding, and of how many other partitions of the processor the same is found.
+// A briefFinding is a finding, and the number of other partitions of the processor with the same.
 type briefFinding struct {
 	inspect.Finding
 	more int
@@ -37,7 +36,7 @@ type briefFinding struct {
 func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState) brief {
 	b := brief{app: app}
 	found, err := inspect.Check(ctx, c, app, inspect.Limits{})
-	if err != nil { // that something cannot be read is what has to be known first
+	if err != nil { // takes the place of all findings
 		found = []inspect.Finding{{Text: err.Error()}}
 	}
 	trouble := map[[2]string]int{}
@@ -52,11 +51,7 @@ func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState) brief 
 			b.findings = append(b.findings, briefFinding{f, 0})
 		}
 	}
-	for i := range app.Streams {
-		for j := range app.Streams[i].Processors {
-			b.processors = append(b.processors, &app.Streams[i].Processors[j])
-		}
-	}
+	b.processors = processorsOf(app)
 	slices.SortStableFunc(b.processors, func(p, o *inspect.ProcessorState) int {
 		return cmp.Or(-cmp.Compare(trouble[[2]string{p.Stream, p.Processor}], trouble[[2]string{o.Stream, o.Processor}]),
 			-cmp.Compare(p.Totals.Lag, o.Totals.Lag))
@@ -64,8 +59,7 @@ func briefOf(ctx context.Context, c *store.Client, app *inspect.AppState) brief 
 	return b
 }
 
-func (b brief) write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+func (b brief) write(t table) {
 	all, workers, delayed := inspect.Totals{}, map[string]bool{}, int64(0)
 	for _, p := range b.processors {
 		all = sumOf(all, p.Totals)
@@ -78,29 +72,28 @@ func (b brief) write(w io.Writer) error {
 	for _, s := range b.app.Streams {
 		delayed += s.Delayed
 	}
-	printf(t, "app %s at %s: %s, %s, %s, leader %s\n", b.app.App, b.app.Redis, words.Plural(len(b.app.Streams), "stream"),
+	t.linef("app %s at %s: %s, %s, %s, leader %s", b.app.App, b.app.Redis, words.Plural(len(b.app.Streams), "stream"),
 		words.Plural(len(b.processors), "processor"), words.Plural(len(workers), "worker"), words.Dash(b.app.Leader))
 	if len(b.app.Streams)+len(b.app.Unreadable) == 0 {
-		printf(t, "a stream is there once its app has sent to it or run a worker\n")
-		return t.Flush()
+		t.linef("a stream is there once its app has sent to it or run a worker")
+		return
 	}
 	unknown := all.Unknown+len(b.app.Unreadable) > 0
 	atLeast := func(n int64) string { return words.AtLeast(n, unknown) }
-	printf(t, "lag %s, oldest unacked event %s; %s delayed, %s parked, %s dead, %s lost\n", words.AtLeast(all.Lag, all.LagMore || unknown), ageOf(all.Age, all.Lag > 0),
+	t.linef("lag %s, oldest unacked event %s; %s delayed, %s parked, %s dead, %s lost", words.AtLeast(all.Lag, all.LagMore || unknown), ageOf(all.Age, all.Lag > 0),
 		atLeast(delayed), atLeast(all.Parked), atLeast(all.Dead), atLeast(all.Lost))
 	b.writeProcessors(t)
 	if len(b.findings) == 0 {
-		printf(t, "nothing is wrong\n")
+		t.linef("nothing is wrong")
 	}
 	for i, f := range b.findings {
 		if i == briefFindings-1 && len(b.findings) > briefFindings {
-			printf(t, "and %s: check lists them\n", words.Plural(len(b.findings)-i, "other finding"))
+			t.linef("and %s: check lists them", words.Plural(len(b.findings)-i, "other finding"))
 			break
 		}
-		printf(t, "%s%s\n", f.Text, f.others())
+		t.linef("%s%s", f.Text, f.others())
 	}
-	printf(t, "more: status STREAM[/PROCESSOR], status --output wide, check, top\n")
-	return t.Flush()
+	t.linef("more: status STREAM[/PROCESSOR], status --output wide, check, top")
 }
 
 func (f briefFinding) others() string {
@@ -110,51 +103,47 @@ func (f briefFinding) others() string {
 	return fmt.Sprintf(" (and %s)", words.Plural(f.more, "other partition"))
 }
 
-func (b brief) writeProcessors(t io.Writer) {
+func (b brief) writeProcessors(t table) {
 	if len(b.processors) == 0 {
 		return
 	}
 	fmt.Fprintln(t, "PROCESSOR\tWORKERS\tOWNED\tLAG\tAGE\tPARKED\tDEAD\tSTATE")
 	for i, p := range b.processors {
 		if i == briefProcessors-1 && len(b.processors) > briefProcessors {
-			printf(t, "and %s: processor ls lists them\n", words.Plural(len(b.processors)-i, "other processor"))
+			t.linef("and %s: processor ls lists them", words.Plural(len(b.processors)-i, "other processor"))
 			break
 		}
 		unknown := p.Totals.Unknown > 0 // partitions
-		printf(t, "%s/%s\t%d\t%d of %d\t%s\t%s\t%s\t%s\t%s\n", p.Stream, p.Processor, p.Working(), p.Totals.Owned, len(p.Partitions),
+		t.row(p.Stream+"/"+p.Processor, p.Working(), fmt.Sprintf("%d of %d", p.Totals.Owned, len(p.Partitions)),
 			words.AtLeast(p.Totals.Lag, p.Totals.LagMore || unknown), ageOf(p.Totals.Age, p.Totals.Lag > 0), words.AtLeast(p.Totals.Parked, unknown), words.AtLeast(p.Totals.Dead, unknown), briefState(p))
 	}
 }
 
-// briefState tells of a processor in how many partitions what keeps them from being processed.
+// briefState is the number of partitions in each state that is not ok.
 func briefState(p *inspect.ProcessorState) string {
 	count, order := map[string]int{}, []string{}
 	for i := range p.Partitions {
-		s := p.Partitions[i].State(time.Now())
-		if p.Partitions[i].Err != "" {
-			s = "unknown"
-		}
-		if p.Partitions[i].RunningSince != nil && p.Partitions[i].Quarantine == nil && p.Partitions[i].Held == "" {
-			s = "running for long"
-		}
-		if s == "ok" {
+		part := &p.Partitions[i]
+		state := part.State(time.Now())
+		switch {
+		case part.RunningSince != nil && part.Quarantine == nil && part.Held == "":
+			state = "running for long"
+		case part.Err != "":
+			state = "unknown"
+		case state == "ok":
 			continue
 		}
-		if count[s]++; count[s] == 1 {
-			order = append(order, s)
+		if count[state]++; count[state] == 1 {
+			order = append(order, state)
 		}
 	}
-	text := ""
-	for i, s := range order {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%d %s", count[s], s)
+	for i, state := range order {
+		order[i] = fmt.Sprintf("%d %s", count[state], state)
 	}
-	return cmp.Or(text, "ok")
+	return cmp.Or(strings.Join(order, ", "), "ok")
 }
 
-// sumOf adds what all processors have.
+// sumOf adds what the first lines show.
 func sumOf(a, b inspect.Totals) inspect.Totals {
 	a.Lag, a.LagMore, a.Age = a.Lag+b.Lag, a.LagMore || b.LagMore, max(a.Age, b.Age)
 	a.Unknown += b.Unknown

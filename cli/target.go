@@ -9,15 +9,64 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/internal/records"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A target is a stream that is there to be sent to.
+// look returns the state of what the argument names: the app, a stream or a processor. count is as
+// for inspect.App.
+func (s *session) look(ctx context.Context, count int64) (*inspect.AppState, error) {
+	state, err := inspect.App(ctx, s.client, s.stream, count)
+	if err != nil {
+		return nil, err
+	}
+	if state.Evictions, err = inspect.Evictions(ctx, s.client); err != nil {
+		return nil, err
+	}
+	i, err := s.find(ctx, state)
+	if err == nil && i >= 0 {
+		only := &state.Streams[0]
+		only.Processors = only.Processors[i : i+1]
+	}
+	return state, err
+}
+
+// find returns the place of the processor that the argument names, -1 if it names none, in the
+// state of its stream.
+func (s *session) find(ctx context.Context, state *inspect.AppState) (int, error) {
+	if s.stream != "" && len(state.Streams) == 0 {
+		return 0, s.noStream(ctx, s.stream)
+	}
+	if s.processor == "" {
+		return -1, nil
+	}
+	var there []string
+	for i, p := range state.Streams[0].Processors {
+		if p.Processor == s.processor {
+			return i, nil
+		}
+		there = append(there, p.Processor)
+	}
+	return 0, &admin.NotFoundError{Stream: s.stream, Processor: s.processor, There: there}
+}
+
+// processorsOf are the processors of all streams.
+func processorsOf(app *inspect.AppState) (all []*inspect.ProcessorState) {
+	for i := range app.Streams {
+		for j := range app.Streams[i].Processors {
+			all = append(all, &app.Streams[i].Processors[j])
+		}
+	}
+	return all
+}
+
+// A target is a stream to send to.
 type target struct {
 	name string
-	// send appends records in order and tells of each what became of it.
+	// send appends records in order and returns the outcome of each.
 	send func(ctx context.Context, records []appview.JSONRecord) []appview.JSONSent
 	// check returns why send would refuse a record.
 	check func(appview.JSONRecord) error
@@ -39,12 +88,12 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 	}
 	i := slices.IndexFunc(streams, func(st *appview.Stream) bool { return st.Name == name })
 	if i < 0 {
-		return nil, usagef(c, "app %s has no stream %q; %s", s.app.Name(), name, known(names(streams)))
+		return nil, usagef(c, "app %s has no stream %q; it has %s", s.app.Name(), name, namesOf(streams))
 	}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	// Here already, so that a contradiction is told once and not for every record.
+	// Before the first record, so that a contradiction is reported once.
 	if _, err := s.client.EnsureMeta(ctx, name, streams[i].Meta); err != nil {
 		return nil, err
 	}
@@ -53,28 +102,31 @@ func (s *session) target(ctx context.Context, c *cli.Context, name string) (*tar
 	return &target{name, streams[i].SendJSON, streams[i].CheckJSON, arrays}, nil
 }
 
-// declared are the streams that the app declared; none without types.
-func (s *session) declared() ([]*appview.Stream, error) {
-	if s.program.app == nil {
-		return nil, nil
+func namesOf(streams []*appview.Stream) string {
+	names := []string{}
+	for _, st := range streams {
+		names = append(names, st.Name)
 	}
-	return s.reg.Streams()
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
-// decoder makes the entries of a stream readable.
+// decoder decodes the entries of a stream, by the app's types or by its metadata.
 func (s *session) decoder(ctx context.Context, stream string) (*records.Decoder, error) {
 	meta, err := s.metadata(ctx, stream)
-	if err != nil {
-		return nil, err
+	if err != nil || s.program.app == nil {
+		return records.NewDecoder(stream, meta, nil), err
 	}
-	declared, err := s.declared()
+	declared, err := s.reg.Streams()
 	if err != nil {
 		return nil, err
 	}
 	return records.NewDecoder(stream, meta, declared), nil
 }
 
-// metadata is a stream's, or an error that says what there is.
+// metadata is a stream's, or an error that names the streams there are.
 func (s *session) metadata(ctx context.Context, stream string) (store.Meta, error) {
 	m, ok, err := s.client.LoadMeta(ctx, stream)
 	if err == nil && !ok {
@@ -83,25 +135,10 @@ func (s *session) metadata(ctx context.Context, stream string) (store.Meta, erro
 	return m, err
 }
 
-func names(streams []*appview.Stream) []string {
-	var out []string
-	for _, st := range streams {
-		out = append(out, st.Name)
-	}
-	return out
-}
-
-func known(names []string) string {
-	if len(names) == 0 {
-		return "it has none"
-	}
-	return "it has " + strings.Join(names, ", ")
-}
-
-// noStream is an error that says that there is no such stream, and why that may be.
+// noStream is the error for a stream that does not exist, with the likely reason.
 func (s *session) noStream(ctx context.Context, name string) error {
 	_, err := s.admin.Stream(ctx, name)
-	if err == nil { // there is now
+	if err == nil { // it exists now
 		err = fmt.Errorf("stream %s was not there a moment ago", name)
 	}
 	return err

@@ -16,7 +16,7 @@ import (
 )
 
 // buildWorker is `runnel worker ./cmd/shop [flags]`: it builds the package and
-// runs its worker, which is given the flags and every signal.
+// runs its worker with the flags, and forwards every signal.
 func (p *program) buildWorker(c *cli.Context) error {
 	switch {
 	case c.NArg() == 0:
@@ -24,10 +24,7 @@ func (p *program) buildWorker(c *cli.Context) error {
 	case c.NArg() > 1:
 		return usagef(c, "one package, not %q", c.Args().Slice())
 	case c.IsSet(flagApp):
-		return usagef(c, "--app is said by the package itself")
-	}
-	if err := checkGlobals(c); err != nil {
-		return err
+		return usagef(c, "--app: the package itself names its app")
 	}
 	dir, err := os.MkdirTemp("", "runnel-worker-")
 	if err != nil {
@@ -61,8 +58,7 @@ func (p *program) build(ctx context.Context, dir, pkg string) (string, error) {
 	return binary, nil
 }
 
-// isProgram tells a program from the archive that a package becomes that is
-// none.
+// isProgram reports whether go build made a program, and not the archive of a package other than main.
 func isProgram(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -75,7 +71,7 @@ func isProgram(path string) bool {
 	return err == nil && string(start[:]) != archive
 }
 
-// binaryName is what messages of the built program call it.
+// binaryName is the name of the built program in its messages.
 func binaryName(pkg string) string {
 	name := filepath.Base(filepath.Clean(pkg))
 	if abs, err := filepath.Abs(pkg); err == nil && (name == "." || name == "..") {
@@ -88,11 +84,11 @@ func binaryName(pkg string) string {
 	return name
 }
 
-// childPatience is how long a child may take to drain once it was told to stop
-// by the end of a context: more than any sensible Grace.
+// childPatience is how long a child may take to drain after the context ended: more than any
+// sensible Grace.
 const childPatience = 10 * time.Minute
 
-// run runs a built worker and ends as it does.
+// run runs a built worker and returns its exit code as an error.
 func (ch *child) run(cmd *exec.Cmd) error {
 	detach(cmd)
 	cmd.Cancel = func() error { return terminate(cmd.Process) }
@@ -108,7 +104,7 @@ func (ch *child) run(cmd *exec.Cmd) error {
 		return exitCode(max(exit.ExitCode(), 1)) // -1: a signal that it did not handle
 	}
 	if cmd.ProcessState != nil && cmd.ProcessState.Success() {
-		return nil // told to stop by the context, and drained
+		return nil // drained after the context ended
 	}
 	return err
 }

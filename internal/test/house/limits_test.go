@@ -24,9 +24,6 @@ var larger = map[string]struct {
 	"rebalance.machine":               {28, 28, "the state machine of a member, which is pure, and its golden scripts"},
 	"internal/test/model.executor":    {0, 27, "the state of the model, compared as a value"},
 	"internal/test/model.ownership":   {26, 0, "the steps of the model"},
-
-	// To be divided.
-	"cli.session": {36, 0, "what commands share"},
 }
 
 func TestTypesHaveFewMembers(t *testing.T) {

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/words"
+)
+
+// auditedByDefault is how many actions `audit ls` lists without --limit.
+const auditedByDefault = 50
+
+func auditCommand(p *program) *cli.Command {
+	limit := &cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, Value: auditedByDefault, Usage: "at most `N` actions"}
+	ls := p.command("ls", "list what was done from the dashboard: by whom, from where, why, and with which outcome; the newest first", []cli.Flag{limit}, runAudit,
+		"PROG audit ls",
+		"PROG audit ls --limit 500 --output json")
+	return p.group("audit", "see what was done from the dashboard", ls)
+}
+
+func runAudit(ctx context.Context, s *session, c *cli.Context) error {
+	if err := checkLimit(c); err != nil {
+		return err
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	states, err := inspect.Audit(ctx, s.client, c.Int(flagLimit))
+	if err != nil {
+		return err
+	}
+	return s.out.table(states, func(t table) {
+		fmt.Fprintln(t, "TIME\tWHO\tFROM\tWHAT\tON\tOUTCOME\tRESULT\tWHY")
+		for _, a := range states {
+			outcome := a.Outcome
+			if outcome == "" {
+				outcome = "?"
+			}
+			t.row(a.At.Format(time.RFC3339), words.Dash(words.Summary(a.Who)), words.Summary(a.From), a.What, words.Dash(words.Summary(a.On)),
+				outcome, words.Dash(words.Summary(a.Result)), words.Dash(words.Summary(a.Why)))
+		}
+	})
+}

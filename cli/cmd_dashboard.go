@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/internal/help"
+	"github.com/runnel-go/runnel/web"
+)
+
+const (
+	flagAddr         = "addr"
+	flagHosts        = "hosts"
+	flagAllowActions = "allow-actions"
+	flagTokenFile    = "token-file"
+
+	envDashboardToken = "RUNNEL_DASHBOARD_TOKEN"
+	dashboardAddr     = "127.0.0.1:8080"
+)
+
+func dashboardCommand(p *program) *cli.Command {
+	return p.command("dashboard", "serve a dashboard for the browser, and the metrics of the app as a whole at /metrics, until interrupted; it only reads, unless --allow-actions", []cli.Flag{
+		&cli.StringFlag{Name: flagAddr, Value: dashboardAddr, DefaultText: dashboardAddr, Usage: "serve at this `ADDRESS`; other than on the loopback, others can see the events"},
+		&cli.StringFlag{Name: flagHosts, DefaultText: "localhost on the loopback, else any", Usage: "answer only under these `NAMES`, with commas between them, such as those of a proxy"},
+		boolFlag(flagAllowActions, "let everyone who has the token pause, replay, drop and so on"),
+		&cli.StringFlag{Name: flagTokenFile, DefaultText: envDashboardToken, Usage: "`FILE` with the token for actions"},
+	}, runDashboard,
+		"PROG dashboard",
+		"PROG dashboard --addr 127.0.0.1:9000 --hosts shop.example.com",
+		"PROG dashboard --allow-actions --token-file /run/secrets/dashboard")
+}
+
+func runDashboard(ctx context.Context, s *session, c *cli.Context) error {
+	addr := c.String(flagAddr)
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usagef(c, "--%s %q is no address, such as %s", flagAddr, addr, dashboardAddr)
+	}
+	opts, err := dashboardOptions(c, isLoopback(host))
+	if err != nil {
+		return err
+	}
+	settings, err := s.reg.Settings()
+	if err != nil {
+		return err
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("--%s %s: %w", flagAddr, addr, err)
+	}
+	if !isLoopback(host) {
+		settings.Logger.Warn("dashboard open to the network", "addr", listener.Addr().String(), "actions", opts.AllowActions, "help", help.DashboardOpen)
+	}
+	printf(s.stderr, "dashboard of app %s: http://%s/\n", s.app.Name(), listener.Addr())
+	return serveUntil(ctx, listener, web.Handler(s.app, opts), time.Minute)
+}
+
+// dashboardOptions reads the other flags.
+func dashboardOptions(c *cli.Context, loopback bool) (*web.Options, error) {
+	opts := &web.Options{Hosts: list(c.String(flagHosts)), AllowActions: c.Bool(flagAllowActions), Token: os.Getenv(envDashboardToken)}
+	if loopback && !c.IsSet(flagHosts) {
+		opts.Hosts = []string{"localhost", "127.0.0.1", "::1"}
+	}
+	if file := c.String(flagTokenFile); c.IsSet(flagTokenFile) {
+		if !opts.AllowActions {
+			return nil, usagef(c, "--%s goes with --%s", flagTokenFile, flagAllowActions)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usagef(c, "--%s: %w", flagTokenFile, err)
+		}
+		opts.Token = strings.TrimSpace(string(text))
+	}
+	if opts.AllowActions && opts.Token == "" {
+		return nil, usagef(c, "--%s needs a token: set %s, or say --%s", flagAllowActions, envDashboardToken, flagTokenFile)
+	}
+	if err := opts.Check(); err != nil {
+		return nil, usagef(c, "%w", err)
+	}
+	return opts, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

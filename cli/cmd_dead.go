@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/words"
+)
+
+// deadFlags select dead letters.
+func deadFlags(more ...cli.Flag) []cli.Flag {
+	return selectionFlags(append([]cli.Flag{
+		&cli.DurationFlag{Name: flagSince, DefaultText: "ever", Usage: "only those of the last `TIME`, such as 1h30m"},
+		&cli.StringFlag{Name: flagError, Usage: "only those whose error or reason contains this `TEXT`"},
+	}, more...)...)
+}
+
+func deadCommand(p *program) *cli.Command {
+	ls := p.command("ls [STREAM/PROCESSOR]", "list dead letters, the oldest event first; without a processor, the processors that have dead letters",
+		deadFlags(), runDeadLs,
+		"PROG dead ls",
+		"PROG dead ls orders/printer",
+		"PROG dead ls orders/printer --since 1h --error timeout --output json")
+	show := p.command("show STREAM/PROCESSOR", "show dead letters with all their fields", deadFlags(), selected(runDeadShow),
+		"PROG dead show orders/printer --id 3/1767225600000-0",
+		"PROG dead show orders/printer --key ada --limit 1")
+	drop := p.command("drop STREAM/PROCESSOR", "delete dead letters for good", deadFlags(dryRunFlag(), allFlag(), yesFlag()), guarded(runDeadDrop),
+		"PROG dead drop orders/printer --id 3/1767225600000-0 --yes",
+		"PROG dead drop orders/printer --error \"no such customer\" --dry-run")
+	return p.group("dead", "look after dead letters", ls, show, deadRetryCommand(p), deadReplayCommand(p), drop)
+}
+
+func runDeadLs(ctx context.Context, s *session, c *cli.Context) error {
+	if !c.Args().Present() {
+		return runDeadOverview(ctx, s, c)
+	}
+	return selected(func(ctx context.Context, s *selection, _ *cli.Context) error {
+		letters, err := s.letters(ctx, s.dead().List)
+		if err != nil {
+			return err
+		}
+		return s.out.table(letters, func(t table) { writeDead(t, letters, time.Now()) })
+	})(ctx, s, c)
+}
+
+// dead are all dead letters of the processor.
+func (s *selection) dead() *admin.DeadLetters {
+	return s.session.admin.DeadLetters(s.stream, s.processor)
+}
+
+// letters are the selected dead letters. Where there are none, it names the other place where they
+// may be, the stream of middleware.DeadLetter.
+func (s *selection) letters(ctx context.Context, read func(context.Context, *admin.Filter) ([]admin.DeadLetter, error)) ([]admin.DeadLetter, error) {
+	letters, err := read(ctx, &s.filter)
+	s.far.done()
+	if err != nil || len(letters) > 0 || s.out.json {
+		return letters, err
+	}
+	own := s.stream + ".dead" // as middleware.DeadLetters names it
+	if _, there, err := s.client.LoadMeta(ctx, own); err == nil && there {
+		printf(s.stderr, "%s/%s has no such dead letters of a Retry; what middleware.DeadLetter moves is in stream %s: tail %s\n",
+			s.stream, s.processor, own, own)
+	}
+	return letters, nil
+}
+
+func writeDead(t table, letters []admin.DeadLetter, now time.Time) {
+	fmt.Fprintln(t, "ID\tEVENT\tKEY\tATTEMPTS\tDIED\tREASON\tERROR")
+	for _, d := range letters {
+		t.row(d.ID, words.Dash(d.Event), words.Dash(d.Key), d.Attempts, words.Ago(now, &d.Died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
+	}
+}
+
+// A listedDead is what `dead ls` prints without an argument: a processor with dead letters, or
+// with partitions that could not be read.
+type listedDead struct {
+	Stream    string            `json:"stream"`
+	Processor string            `json:"processor"`
+	Dead      int64             `json:"dead"`
+	Unknown   int               `json:"unknown"`          // partitions that could not be read
+	Newest    *admin.DeadLetter `json:"newest,omitempty"` // that died last
+}
+
+// runDeadOverview lists the processors that have dead letters.
+func runDeadOverview(ctx context.Context, s *session, c *cli.Context) error {
+	for _, f := range deadFlags() {
+		if c.IsSet(f.Names()[0]) {
+			return usagef(c, "which processor? say STREAM/PROCESSOR; without it there is a list of processors, and no flag narrows that down")
+		}
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	state, err := inspect.App(ctx, s.client, "", 0)
+	if err != nil {
+		return err
+	}
+	list := []listedDead{}
+	for _, p := range processorsOf(state) {
+		if p.Totals.Dead == 0 && p.Totals.Unknown == 0 {
+			continue
+		}
+		newest, err := s.admin.DeadLetters(p.Stream, p.Processor).Newest(ctx)
+		if err != nil && p.Totals.Unknown == 0 { // the number of unknown partitions stands for other errors
+			return err
+		}
+		list = append(list, listedDead{p.Stream, p.Processor, p.Totals.Dead, p.Totals.Unknown, newest})
+	}
+	return s.out.table(list, func(t table) { writeDeadOverview(t, list, time.Now()) })
+}
+
+func writeDeadOverview(t table, list []listedDead, now time.Time) {
+	fmt.Fprintln(t, "PROCESSOR\tDEAD\tNEWEST\tKEY\tDIED\tREASON\tERROR")
+	see := ""
+	for _, l := range list {
+		name, d, died := l.Stream+"/"+l.Processor, admin.DeadLetter{}, (*time.Time)(nil)
+		if l.Newest != nil {
+			d, died = *l.Newest, &l.Newest.Died
+			see = fmt.Sprintf("dead ls %s lists them, dead show %s --id %s shows one", name, name, d.ID)
+		}
+		t.row(name, words.AtLeast(l.Dead, l.Unknown > 0), words.Dash(d.ID), words.Dash(d.Key),
+			words.Ago(now, died), words.Dash(d.Reason), words.Dash(words.Summary(d.Error)))
+	}
+	if see != "" {
+		t.linef("%s", see)
+	}
+}
+
+// shownLetter is what `dead show` prints. Fields that are not text are in Base64.
+type shownLetter struct {
+	admin.DeadLetter
+	Fields map[string]string `json:"fields"`
+	Base64 map[string]string `json:"base64,omitempty"`
+	Record json.RawMessage   `json:"record,omitempty"` // decoded, if it can be
+}
+
+// Bytes that one record, and all together, may take to be decoded for `dead show`. The fields are
+// shown anyway, and a decoded record may be a thousand times as large.
+const (
+	recordShown  = 4 << 20
+	recordsShown = 32 << 20
+)
+
+func runDeadShow(ctx context.Context, s *selection, _ *cli.Context) error {
+	letters, err := s.letters(ctx, s.dead().Read)
+	if err != nil {
+		return err
+	}
+	look, err := s.decoder(ctx, s.stream)
+	if err != nil {
+		return err
+	}
+	shown := make([]shownLetter, len(letters))
+	left := int64(recordsShown)
+	for i, d := range letters {
+		record, _ := look.Within(min(left, recordShown)).Record(redisconn.Entry{ID: d.ID, Values: d.Fields})
+		left -= int64(len(record))
+		shown[i] = shownLetter{DeadLetter: d, Fields: map[string]string{}, Record: record}
+		for name, value := range d.Fields {
+			if text := fmt.Sprint(value); utf8.ValidString(text) {
+				shown[i].Fields[name] = text
+				continue
+			}
+			if shown[i].Base64 == nil {
+				shown[i].Base64 = map[string]string{}
+			}
+			shown[i].Base64[name] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(value)))
+		}
+	}
+	return s.out.write(shown, func(w io.Writer) error {
+		for i := range shown {
+			t := newTable(w)
+			shown[i].write(t)
+			if err := t.Flush(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (l *shownLetter) write(t table) {
+	t.row("dead letter", l.ID)
+	t.row("event", l.Event)
+	t.row("key", strconv.Quote(l.Key))
+	t.row("reason", l.Reason)
+	t.row("attempts", l.Attempts)
+	if l.First != nil {
+		t.row("first failure", l.First.Format(time.RFC3339Nano))
+	}
+	if l.Last != nil {
+		t.row("last failure", l.Last.Format(time.RFC3339Nano))
+	}
+	t.row("died", l.Died.Format(time.RFC3339Nano))
+	t.row("epoch", l.Epoch)
+	t.row("error", strconv.Quote(l.Error))
+	for _, name := range slices.Sorted(maps.Keys(l.DeadLetter.Fields)) {
+		t.row("field "+strconv.Quote(name), strconv.Quote(fmt.Sprint(l.DeadLetter.Fields[name])))
+	}
+	if l.Record != nil {
+		t.row("record", string(l.Record))
+	}
+	fmt.Fprintln(t)
+}
+
+// changedLetters is what `dead drop` prints.
+type changedLetters struct {
+	Stream    string             `json:"stream"`
+	Processor string             `json:"processor"`
+	DryRun    bool               `json:"dry_run"`
+	Dropped   []admin.DeadLetter `json:"dropped"`
+}
+
+func runDeadDrop(ctx context.Context, s *selection, c *cli.Context) error {
+	return changeLetters(ctx, c, s, letterChange{
+		did: "dropped", left: "what is left is listed by dead ls",
+		question: "Delete %[1]s of %[2]s/%[3]s for good?", ask: true,
+		do: s.dead().Drop,
+		result: func(dry bool, letters []admin.DeadLetter) any {
+			return changedLetters{s.stream, s.processor, dry, letters}
+		},
+	})
+}
+
+// A letterChange is what a command does with dead letters.
+type letterChange struct {
+	did      string // "dropped"
+	left     string // what an error adds about the dead letters that were not changed
+	question string // with verbs for how many, the stream and the processor
+	ask      bool
+	do       func(context.Context, []admin.DeadLetter) ([]admin.DeadLetter, error)
+	result   func(dry bool, letters []admin.DeadLetter) any
+}
+
+// changeLetters changes the selected dead letters, or lists them with --dry-run.
+func changeLetters(ctx context.Context, c *cli.Context, s *selection, change letterChange) error {
+	letters, err := s.letters(ctx, s.dead().List)
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagDryRun) {
+		return s.out.table(change.result(true, letters), func(t table) {
+			t.linef("%s would be %s:", words.Plural(len(letters), "dead letter"), change.did)
+			writeDead(t, letters, time.Now())
+		})
+	}
+	if len(letters) > 0 && change.ask {
+		if err := s.confirm(c, change.question, words.Plural(len(letters), "dead letter"), s.stream, s.processor); err != nil {
+			return err
+		}
+	}
+	done, err := inParts(ctx, s.far, change.did, letters, change.do)
+	if err != nil {
+		err = fmt.Errorf("%w; %s", err, change.left)
+	}
+	return errors.Join(err, s.out.line(change.result(false, done), "%s %s", words.Plural(len(done), "dead letter"), change.did))
+}

@@ -1,0 +1,55 @@
+package cli
+
+import "github.com/urfave/cli/v2"
+
+// Flags of several commands.
+const (
+	flagPartition = "partition"
+	flagKey       = "key"
+	flagID        = "id"
+	flagLimit     = "limit"
+	flagSince     = "since"
+	flagError     = "error"
+	flagAll       = "all"
+	flagDryRun    = "dry-run"
+	flagYes       = "yes"
+)
+
+// boolFlag is a flag without a value.
+func boolFlag(name, usage string) cli.Flag {
+	return &cli.BoolFlag{Name: name, DisableDefaultText: true, Usage: usage}
+}
+
+func partitionFlag() cli.Flag {
+	return &cli.IntFlag{Name: flagPartition, DefaultText: "all", Usage: "only of partition `N`"}
+}
+
+func limitFlag(usage string) cli.Flag {
+	return &cli.IntFlag{Name: flagLimit, Aliases: []string{"n"}, DefaultText: "all", Usage: usage}
+}
+
+// keyOf is --key, nil without it.
+func keyOf(c *cli.Context) *string {
+	if !c.IsSet(flagKey) {
+		return nil
+	}
+	key := c.String(flagKey)
+	return &key
+}
+
+// checkLimit refuses a --limit that would show nothing.
+func checkLimit(c *cli.Context) error {
+	if c.IsSet(flagLimit) && c.Int(flagLimit) < 1 {
+		return usagef(c, "--limit is at least 1")
+	}
+	return nil
+}
+
+func dryRunFlag() cli.Flag {
+	return boolFlag(flagDryRun, "list what it would be about, and change nothing")
+}
+
+// yesFlag is that of every command that asks.
+func yesFlag() cli.Flag {
+	return &cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask; needed where there is no terminal to ask at"}
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/entryid"
+)
+
+// selectionFlags select parked events or dead letters of a processor.
+func selectionFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		partitionFlag(),
+		&cli.StringFlag{Name: flagKey, Usage: "only events with this `KEY`"},
+		&cli.StringFlag{Name: flagID, Usage: "only the event with this `ID`, as lists and the log have it: partition/ID, or without the partition where no other has the same"},
+		limitFlag("at most `N` events, the oldest"),
+	}, more...)
+}
+
+// allFlag allows a command to change everything.
+func allFlag() cli.Flag {
+	return boolFlag(flagAll, "all of them, when no other flag narrows them down")
+}
+
+// A selection is a processor, and those of its parked events or dead letters that a command is about.
+type selection struct {
+	*session
+	filter   admin.Filter
+	narrowed bool // by any flag but --limit
+}
+
+// selected runs a command on what selectionFlags select.
+func selected(run func(ctx context.Context, s *selection, c *cli.Context) error) runner {
+	return func(ctx context.Context, session *session, c *cli.Context) error {
+		s := &selection{session: session}
+		if err := s.parse(c); err != nil {
+			return err
+		}
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		if d := c.Duration(flagSince); d > 0 {
+			now, err := s.client.Redis().Time(ctx).Result()
+			if err != nil {
+				return err
+			}
+			s.filter.Since = now.Add(-d)
+		}
+		return run(ctx, s, c)
+	}
+}
+
+// parse reads the flags.
+func (s *selection) parse(c *cli.Context) error {
+	s.narrowed = slices.ContainsFunc([]string{flagPartition, flagKey, flagID, flagSince, flagError}, c.IsSet)
+	s.filter.Limit, s.filter.Error, s.filter.Key = c.Int(flagLimit), c.String(flagError), keyOf(c)
+	if err := checkLimit(c); err != nil {
+		return err
+	}
+	if c.IsSet(flagSince) && c.Duration(flagSince) <= 0 {
+		return usagef(c, "--since is a time that has passed, such as 1h")
+	}
+	if c.IsSet(flagPartition) {
+		if c.Int(flagPartition) < 0 {
+			return usagef(c, "--partition is 0 or more")
+		}
+		s.filter.Partitions = []int{c.Int(flagPartition)}
+	}
+	if !c.IsSet(flagID) {
+		return nil
+	}
+	s.filter.ID = c.String(flagID)
+	n, _, named := entryid.ParseEventID(s.filter.ID)
+	switch {
+	case !named && !wholeID.MatchString(s.filter.ID):
+		return usagef(c, "--id %q is no ID, such as 3/1767225600000-0 or 1767225600000-0", s.filter.ID)
+	case named && c.IsSet(flagPartition) && c.Int(flagPartition) != n:
+		return usagef(c, "--id is of partition %d, --partition says %d", n, c.Int(flagPartition))
+	}
+	return nil
+}
+
+var wholeID = regexp.MustCompile(`^[0-9]+-[0-9]+$`)
+
+// guarded is selected, and refuses to drop everything unless --all is set.
+func guarded(run func(ctx context.Context, s *selection, c *cli.Context) error) runner {
+	return selected(func(ctx context.Context, s *selection, c *cli.Context) error {
+		if !s.narrowed && s.filter.Limit == 0 && !c.Bool(flagAll) {
+			return usagef(c, "which ones? narrow them down with flags, or say --all")
+		}
+		return run(ctx, s, c)
+	})
+}
+
+// chosenPartitions are those that --partition chooses: all without it.
+func chosenPartitions(c *cli.Context, stream string, partitions int) (chosen []int, err error) {
+	for n := range partitions {
+		if !c.IsSet(flagPartition) || c.Int(flagPartition) == n {
+			chosen = append(chosen, n)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, noPartition(stream, c.Int(flagPartition), partitions)
+	}
+	return chosen, nil
+}
+
+func noPartition(stream string, n, partitions int) error {
+	return &admin.PartitionError{Stream: stream, Partition: n, Partitions: partitions}
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/inspect"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/internal/test/redistest"
+)
+
+// A topScreen is top at a terminal of the test.
+type topScreen struct {
+	keys io.Writer
+	out  syncBuffer
+	err  syncBuffer
+	end  chan error
+}
+
+// live starts top in a window of its own.
+func (s *shop) live(url string) *topScreen {
+	s.t.Helper()
+	app := runnel.New("shop", &runnel.Options{RedisURL: url})
+	client, err := appview.Of(app).Client()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	in, keys := io.Pipe()
+	ts := &topScreen{keys: keys, end: make(chan error, 1)}
+	session := &session{program: newProgram(nil, in, &ts.out, &ts.err), client: client, admin: admin.New(app)}
+	watch := inspect.NewWatch(client, "", topCount)
+	m := newTopModel(100*time.Millisecond, "ada", false)
+	sample, err := watch.Look(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m.sampled(sample, time.Now())
+	ctx, cancel := context.WithCancel(s.t.Context())
+	go func() { ts.end <- topLive(ctx, session, watch, m, tea.WithWindowSize(80, 24)) }()
+	s.t.Cleanup(func() {
+		cancel()
+		keys.Close()
+		client.Close()
+	})
+	return ts
+}
+
+func (ts *topScreen) press(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := io.WriteString(ts.keys, keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *shop) ruled() []inspect.RuleState {
+	s.t.Helper()
+	return decoded[[]inspect.RuleState](s.t, s.untyped("rules", "ls", "--output", "json"))
+}
+
+// Keys pause and resume what a worker runs.
+func TestTopPausesAndResumes(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+	handled := s.handled()
+	w := s.start("worker")
+	eventually(t, "the worker is ready", func() bool { return s.app.Ready() == nil })
+	top := s.live(s.url)
+	top.press(t, "pw\x15no paper\ry")
+	eventually(t, "a rule", func() bool { return len(s.ruled()) == 1 })
+	if r := s.ruled()[0]; r.Scope != "processor:orders/printer" || r.Who != "ada" || r.Why != "no paper" || r.Until != nil {
+		t.Errorf("%+v", r)
+	}
+	s.untyped("pause", "orders/printer", "--wait").want(t, 0, "nothing runs", "")
+	s.send(1)
+	top.press(t, "\r")
+	top.press(t, "jpy")
+	eventually(t, "another rule", func() bool { return len(s.ruled()) == 2 })
+	if r := s.ruled()[0]; r.Scope != "partition:orders/printer/1" || r.Why != "top" {
+		t.Errorf("%+v", r)
+	}
+	if len(handled) != 0 {
+		t.Error("an event was handled during the pause")
+	}
+	// The next look has to show the rule before it can be taken back.
+	eventually(t, "no rule of the partition", func() bool { top.press(t, "ry"); return len(s.ruled()) == 1 })
+	s.untyped("resume", "orders/printer").want(t, 0, "removed", "")
+	receive(t, handled, "event")
+	top.press(t, "q")
+	if err := receive(t, top.end, "end of top"); err != nil || top.err.String() != "" {
+		t.Errorf("%v: %s", err, top.err.String())
+	}
+	w.stop().want(t, 0, "", "partitions paused")
+}
+
+// e ends a quarantine.
+func TestTopReleases(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+	broken, mended := make(chan struct{}), make(chan string, 10)
+	s.orders.Process("printer", runnel.Each(func(_ context.Context, _ *runnel.Event, o order) error {
+		select {
+		case <-broken:
+			mended <- o.Customer
+			return nil
+		default:
+			return fmt.Errorf("no paper for %s", o.Customer)
+		}
+	}), &runnel.ProcessorOptions{OnError: runnel.Quarantine})
+	w := s.start("worker")
+	eventually(t, "the worker is ready", func() bool { return s.app.Ready() == nil })
+	s.send(1)
+	at := -1
+	eventually(t, "a quarantine", func() bool {
+		at = slices.IndexFunc(s.processor().Partitions, func(p inspect.PartitionState) bool { return p.Quarantine != nil })
+		return at >= 0
+	})
+	close(broken)
+	top := s.live(s.url)
+	top.press(t, "\r")
+	top.press(t, strings.Repeat("j", at)+"ey")
+	if got := receive(t, mended, "event"); got != "c0" {
+		t.Errorf("handled %s", got)
+	}
+	top.press(t, "q")
+	if err := receive(t, top.end, "end of top"); err != nil {
+		t.Error(err)
+	}
+	w.stop().want(t, 0, "", "no paper")
+}
+
+// What was begun when the user quits is told.
+func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
+	server := redistest.Start(t)
+	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
+	client, err := appview.Of(s.app).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.EnsureMeta(t.Context(), "orders", store.Meta{Partitions: 2, MaxLen: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"printer"}}); err != nil {
+		t.Fatal(err)
+	}
+	top := s.live(server.URL())
+	server.Freeze()
+	top.press(t, "pyq")
+	eventually(t, "the screen is as it was", func() bool { return strings.Contains(top.out.String(), ansi.ResetModeAltScreenSaveCursor) })
+	server.Thaw()
+	if err := receive(t, top.end, "end of top"); err != nil {
+		t.Error(err)
+	}
+	if got := top.err.String(); !strings.Contains(got, ": pause of processor:orders/printer by ada since ") {
+		t.Errorf("told %q", got)
+	}
+	if got := s.ruled(); len(got) != 1 {
+		t.Errorf("rules %+v", got)
+	}
+}
+
+// It goes on while Redis is away, and when it is back; when ctx ends, it ends.
+func TestTopOutlivesRedis(t *testing.T) {
+	server := redistest.Start(t)
+	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
+	s.send(1)
+	client, err := appview.Of(s.app).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	msgs, ended := make(chan tea.Msg), make(chan struct{})
+	go func() {
+		defer close(ended)
+		watchOn(ctx, inspect.NewWatch(client, "", 0), 10*time.Millisecond, nil, func(msg tea.Msg) { msgs <- msg })
+	}()
+	next := func(what string, good bool) {
+		t.Helper()
+		for {
+			if msg := receive(t, msgs, what).(sampleMsg); (msg.err == nil) == good {
+				return
+			}
+		}
+	}
+	next("sample", true)
+	server.Stop()
+	next("error", false)
+	server.Restart()
+	next("sample again", true)
+	cancel()
+	for range 2 { // one may be under way
+		select {
+		case <-msgs:
+		case <-ended:
+		}
+	}
+	receive(t, ended, "end")
+}
+
+func TestTopWithoutATerminal(t *testing.T) {
+	s := owned(t, 10)
+	s.send(5)
+	r := s.untyped("top", "--every", "100ms")
+	r.matches(t, `^app shop, redis \S+, leader -\nPROCESSOR +APPENDED/S +DONE/S +LAG +AGE +OWNED +MEMBERS +PENDING +DELAYED +PARKED +DEAD +LOST +QUARANTINED +HELD +STATE\norders/printer +0 +0 +5 +\S+ +0/2 +0/0 +0 +0 +0 +0 +0 +0 +0 +2 without owner\n$`)
+	s.run("top", "orders/printer", "--every", "100ms").matches(t, `(?m)^PARTITION +OWNER +EPOCH +DONE/S +LAG .*\n0 +- +\d{13} +0 +\d .* no owner\n1 +- `)
+	for _, what := range []string{"", "orders", "orders/printer"} {
+		r := s.untyped(append([]string{"top", "--every", "100ms", "--output", "json"}, strings.Fields(what)...)...)
+		var sample inspect.Sample
+		if err := json.Unmarshal([]byte(r.out), &sample); err != nil || r.code != 0 || r.err != "" {
+			t.Fatalf("%+v: %v", r, err)
+		}
+		rates := sample.Rates[0].Processors
+		if p := sample.App.Streams[0].Processors; len(p) != 1 || p[0].Totals.Lag != 5 || len(rates) != 1 || rates[0].Done == nil || *rates[0].Done != 0 || len(rates[0].Partitions) != 2 {
+			t.Errorf("%q: %+v", what, sample)
+		}
+	}
+}
+
+func TestTopMistakes(t *testing.T) {
+	for args, want := range map[string]string{
+		"top orders printer":      `unexpected argument "printer"`,
+		"top --every 99ms":        "--every 99ms is below 100ms",
+		"top --redis-url x --dev": "exclude each other",
+	} {
+		run(t.Context(), newShopApp(), "", strings.Fields(args)...).want(t, 2, "", want)
+	}
+	s := owned(t, 1)
+	s.untyped("top", "oders").want(t, 1, "", `no stream "oders"; it has orders`)
+	s.untyped("top", "orders/Printer").want(t, 1, "", `no processor "Printer"; it has printer`)
+	run(t.Context(), newShopApp(), "", "top", "--redis-url", "redis://127.0.0.1:1").want(t, 1, "", "no Redis at 127.0.0.1:1")
+}
