@@ -38,7 +38,7 @@ func TestReplayReachesTheWorker(t *testing.T) {
 		receive(t, calls, "call")
 	}
 	eventually(t, "three dead letters", func() bool { return s.processor().Totals.Dead == 3 })
-	letters := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+	letters := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 	for _, d := range letters {
 		if d.Attempts != 1 || d.Reason != "failed" || d.Error != "no ink" || !strings.HasPrefix(d.Key, "c") || d.First == nil {
 			t.Errorf("dead letter %+v", d)
@@ -71,7 +71,7 @@ func TestRetryNowReachesTheWorker(t *testing.T) {
 	receive(t, calls, "call")
 	receive(t, calls, "call")
 	waiting := func() []admin.ParkedEvent {
-		return parse[[]admin.ParkedEvent](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
+		return told[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
 	}
 	eventually(t, "both wait", func() bool {
 		all := waiting()

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,13 +23,9 @@ func TestStdinIsBounded(t *testing.T) {
 func TestHeadersOfRequestsAreBounded(t *testing.T) {
 	s := newShop(t, nil)
 	s.handled()
-	ctx, cancel := context.WithCancel(t.Context())
-	out, ended := new(syncBuffer), make(chan int, 1)
-	go func() {
-		ended <- Main(ctx, s.app, []string{"worker", "--http", "127.0.0.1:0"}, strings.NewReader(""), io.Discard, out)
-	}()
-	defer func() { cancel(); <-ended }()
-	at := "http://" + find(t, out, `http listening.*addr=(\S+)`)
+	w := s.start("worker", "--http", "127.0.0.1:0")
+	defer w.stop()
+	at := "http://" + w.find(`http listening.*addr=(\S+)`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/healthz", nil)
 	if err != nil {
 		t.Fatal(err)

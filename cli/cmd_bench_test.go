@@ -28,7 +28,7 @@ func TestBenchMeasuresAndLeavesNothing(t *testing.T) {
 	s := owned(t, 4)
 	before := s.allKeys()
 	r := s.untyped("bench", "--yes", "--duration", "500ms", "--partitions", "4", "--batch", "50", "--senders", "2", "--output", "json")
-	out := decoded[benched](t, r)
+	out := parse[benched](t, r)
 	if !strings.HasPrefix(out.App, "shop-bench-") || "redis://"+out.Redis != s.url || out.Partitions != 4 || out.Version == "" || out.Limit == "" {
 		t.Errorf("%+v", out)
 	}
@@ -57,7 +57,7 @@ func TestBenchMeasuresAndLeavesNothing(t *testing.T) {
 // What large records may take is shared out among the stages.
 func TestBenchWithLargeRecords(t *testing.T) {
 	s := newShop(t, nil)
-	out := decoded[benched](t, s.untyped("bench", "--yes", "--size", "1048576", "--batch", "4", "--output", "json"))
+	out := told[benched](s, "bench", "--yes", "--size", "1048576", "--batch", "4")
 	var written int64
 	for _, m := range out.Measures[1:4] {
 		written += m.Events * int64(out.Size)
@@ -131,7 +131,7 @@ func TestBenchOfAnEmbeddedServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	code := Main(ctx, nil, []string{"bench", "--dev", "--app", "shop", "--duration", "500ms"}, strings.NewReader(""), &out, &errs)
-	if code != 0 || !strings.Contains(out.String(), "drain") || !strings.Contains(out.String(), "unknown: the server does not tell") {
+	if code != 0 || !strings.Contains(out.String(), "drain") || !strings.Contains(out.String(), "unknown: the server does not report") {
 		t.Errorf("%d: %s%s", code, out.String(), errs.String())
 	}
 }

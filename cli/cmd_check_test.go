@@ -25,7 +25,7 @@ func (s *shop) checked(code int, args ...string) (v verdict) {
 // attended has a processor look as if a worker ran it, which does nothing.
 func (s *shop) attended() {
 	s.t.Helper()
-	c := client(s.t, s)
+	c := s.client()
 	const executor = "eeeeeeeeeeeeeeee"
 	g := rebalance.Group{}.Join(executor, rebalance.Executor{Worker: "w1", JoinedAt: time.Now(), Expiry: time.Hour}, 2, "")
 	for key, value := range map[string]string{c.Keys().Membership("orders", "printer"): string(g.Encode()), c.Keys().Beat("orders", "printer", executor): "{}"} {
@@ -59,7 +59,7 @@ func TestCheckHoldsAProcessorAgainstItsLimits(t *testing.T) {
 func TestCheckFindsWhatStandsStill(t *testing.T) {
 	s := owned(t, 4)
 	s.attended()
-	c := client(t, s)
+	c := s.client()
 	p := c.Partition("orders", "printer", 1)
 	me := store.Claim{Executor: "aaaaaaaaaaaaaaaa", Number: 1}
 	if err := c.Lock(t.Context(), p, me, time.Hour, 0); err != nil {
@@ -85,7 +85,7 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 func TestWhoDoesNotReadIsTold(t *testing.T) {
 	s := owned(t, 4)
 	s.attended()
-	c := client(t, s)
+	c := s.client()
 	const executor = "eeeeeeeeeeeeeeee"
 	if err := c.Lock(t.Context(), c.Partition("orders", "printer", 1), store.Claim{Executor: executor, Number: 1}, time.Hour, 0); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestCheckFindsAStreamWithoutProcessors(t *testing.T) {
 func TestCheckFindsWhatIsLostHeldOrWithoutAnOwner(t *testing.T) {
 	s := owned(t, 4)
 	s.attended()
-	c := client(t, s)
+	c := s.client()
 	s.rdb.HSet(t.Context(), c.Partition("orders", "printer", 0).Own, "lost", 7)
 	s.untyped("check").want(t, 3, "stream orders: processor printer: 7 events lost, removed before they were processed, above 0; --max-lost 7 accepts that; see docs/troubleshooting.md#events-lost\n", "")
 	s.untyped("check", "--max-lost", "7").want(t, 0, "OK", "")
@@ -181,7 +181,7 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 	s.attended()
 	ctx := t.Context()
 	s.untyped("check").want(t, 0, "OK: ", "")
-	own := client(t, s).Partition("orders", "printer", 1).Own
+	own := s.client().Partition("orders", "printer", 1).Own
 	store := func(at time.Time) {
 		text := fmt.Sprintf(`{"v":1,"what":"partition","from":"1-1","to":"2-2","epoch":5,"at":%d}`, at.UnixMilli())
 		if err := s.rdb.HSet(ctx, own, "forgotten", text).Err(); err != nil {
@@ -199,9 +199,7 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 	s.untyped("check").want(t, 0, "OK: ", "")
 
 	for name, value := range map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"} {
-		if err := s.rdb.ConfigSet(ctx, name, value).Err(); err != nil {
-			t.Fatal(err)
-		}
+		s.configure(name, value)
 	}
 	const evicts = "maxmemory-policy is allkeys-lru, with maxmemory 100 MiB"
 	s.untyped("check").want(t, 3, evicts, "")
@@ -209,9 +207,7 @@ func TestWhatRedisForgetsAndEvictsIsFound(t *testing.T) {
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "eviction" {
 		t.Errorf("%+v", v)
 	}
-	if err := s.rdb.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil { // as yet nothing is evicted
-		t.Fatal(err)
-	}
+	s.configure("maxmemory", "0") // as yet nothing is evicted
 	s.untyped("check").want(t, 0, "OK: ", "")
 	s.untyped("status", "orders").want(t, 0, "nothing is evicted as long as maxmemory is not set", "")
 }

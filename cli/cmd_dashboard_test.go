@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"os"
@@ -13,20 +12,11 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// serveDashboard runs the command until the returned function is called, which gives its
-// exit code.
-func serveDashboard(t *testing.T, app *runnel.App, args ...string) (base string, out *syncBuffer, end func() int) {
+// serveDashboard runs the command until it is stopped.
+func serveDashboard(t *testing.T, app *runnel.App, args ...string) (base string, served *running) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	out, ended := new(syncBuffer), make(chan int, 1)
-	go func() {
-		ended <- Main(ctx, app, append([]string{"dashboard", "--addr", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, out)
-	}()
-	base = find(t, out, `dashboard of app shop: (http://\S+)/`)
-	return base, out, func() int {
-		cancel()
-		return <-ended
-	}
+	served = start(t, app, append([]string{"dashboard", "--addr", "127.0.0.1:0"}, args...)...)
+	return served.find(`dashboard of app shop: (http://\S+)/`), served
 }
 
 func postAction(t *testing.T, base, name, body, token string) int {
@@ -56,7 +46,7 @@ func TestDashboard(t *testing.T) {
 		if app == nil {
 			args = []string{"--app", "shop", "--redis-url", s.url}
 		}
-		base, _, end := serveDashboard(t, app, args...)
+		base, served := serveDashboard(t, app, args...)
 		if code, text := get(t, base+"/"); code != http.StatusOK || !strings.Contains(text, "assets/app.js") {
 			t.Errorf("%d %s", code, text)
 		}
@@ -73,9 +63,7 @@ func TestDashboard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if code := end(); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
+		served.stop().want(t, 0, "", "dashboard of app shop")
 		io.Copy(io.Discard, watching.Body) // up to its end
 		watching.Body.Close()
 	}
@@ -88,16 +76,15 @@ func TestDashboardActionsAndAudit(t *testing.T) {
 	if err := os.WriteFile(file, []byte("a token of some length\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base, out, end := serveDashboard(t, s.app, "--allow-actions", "--token-file", file)
+	base, served := serveDashboard(t, s.app, "--allow-actions", "--token-file", file)
 	if code := postAction(t, base, "pause", `{"scope":"stream:orders","who":"ada","why":"no paper"}`, "a token of some length"); code != http.StatusOK {
 		t.Errorf("an action: %d", code)
 	}
 	if code := postAction(t, base, "pause", `{"scope":"app"}`, "another token of some length"); code != http.StatusUnauthorized {
 		t.Errorf("with another token: %d", code)
 	}
-	end()
-	if strings.Contains(out.String(), "a token of") {
-		t.Errorf("the token is told: %s", out.String())
+	if r := served.stop(); strings.Contains(r.err, "a token of") {
+		t.Errorf("shows the token: %s", r.err)
 	}
 	s.run("rules", "ls").want(t, 0, "stream:orders", "")
 	s.untyped("audit", "ls").matches(t, `ada +127\.0\.0\.1 +pause +stream:orders +done +pause of stream:orders by ada@127\.0\.0\.1: no paper +no paper`)
@@ -109,17 +96,11 @@ func TestDashboardActionsAndAudit(t *testing.T) {
 // Beyond the loopback it says who can see the events.
 func TestDashboardBeyondTheLoopback(t *testing.T) {
 	s := newShop(t, nil)
-	_, out, end := serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn")
-	defer end()
-	if text := out.String(); !strings.Contains(text, "dashboard open to the network") {
-		t.Error(text)
-	}
+	_, served := serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn")
+	served.stop().want(t, 0, "", "dashboard open to the network")
 	t.Setenv(envDashboardToken, "a token of some length")
-	_, out, end = serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn", "--allow-actions")
-	defer end()
-	if text := out.String(); !strings.Contains(text, "actions=true") {
-		t.Error(text)
-	}
+	_, served = serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn", "--allow-actions")
+	served.stop().want(t, 0, "", "actions=true")
 }
 
 // Mistakes are found before Redis is looked for.

@@ -18,7 +18,7 @@ func TestDeadLs(t *testing.T) {
 	s, ada, bob := two(t, 6)
 	ada.bury("ada", "no\nink")
 	bob.bury("bob", strings.Repeat("paper jam ", 50))
-	all := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+	all := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 	first := slices.IndexFunc(all, func(d admin.DeadLetter) bool { return d.Key == "bob" })
 	if len(all) != 6 || all[0].Event != eventID(0, ada.entries[0].ID) || first < 0 || all[first].Event != eventID(1, bob.entries[0].ID) || all[0].Error != "no\nink" ||
 		all[0].Attempts != 3 || all[0].Reason != "failed" || all[0].Epoch != 7 || all[0].First == nil || all[0].Last == nil {
@@ -29,7 +29,7 @@ func TestDeadLs(t *testing.T) {
 		`(?m)^`+all[0].ID+` +`+all[0].Event+` +ada +3 +\S+ ago +failed +no ink$`,
 		`(?m)^`+all[first].ID+` .* bob .*paper jam.*…$`)
 	newest := slices.MaxFunc(all, func(a, b admin.DeadLetter) int { return a.Died.Compare(b.Died) })
-	over := parse[[]listedDead](t, s.untyped("dead", "ls", "--output", "json"))
+	over := told[[]listedDead](s, "dead", "ls")
 	if len(over) != 1 || over[0].Dead != 6 || over[0].Unknown != 0 || over[0].Newest == nil || !over[0].Newest.Died.Equal(newest.Died) {
 		t.Errorf("of all processors: %+v", over)
 	}
@@ -77,7 +77,7 @@ func TestDeadShow(t *testing.T) {
 		t.Errorf("got %+v", shown)
 	}
 	// Without the app's types the metadata tell the codec.
-	if shown = parse[[]shownLetter](t, s.untyped("dead", "show", "orders/printer", "--output", "json")); len(shown) != 1 || string(shown[0].Record) != `{"customer":"ada","amount":0}` {
+	if shown = told[[]shownLetter](s, "dead", "show", "orders/printer"); len(shown) != 1 || string(shown[0].Record) != `{"customer":"ada","amount":0}` {
 		t.Errorf("got %+v", shown)
 	}
 }
@@ -122,11 +122,11 @@ func TestDeadReplay(t *testing.T) {
 	slices.Reverse(ada.entries)
 	ada.bury("ada", "no ink")
 	bob.bury("bob", "no paper")
-	dry := parse[replayedLetters](t, s.untyped("dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3", "--dry-run", "--output", "json"))
+	dry := told[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3", "--dry-run")
 	if len(dry.Replayed) != 3 || !dry.DryRun || s.processor().Totals.Dead != 8 {
 		t.Errorf("got %+v", dry)
 	}
-	got := parse[replayedLetters](t, s.untyped("dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3", "--output", "json"))
+	got := told[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3")
 	for i, r := range got.Replayed {
 		if r.ID != dry.Replayed[i].ID || r.ToStream != "orders" || r.ToPartition != 0 || r.ToEvent == "" {
 			t.Errorf("replayed %+v", r)
@@ -159,7 +159,7 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 	bob.bury("", "no paper") // whose key is not known
 	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "none").want(t, 1, "", `no stream "none"`)
 	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "other").want(t, 1, "", `stream other has the codec "msgpack", stream orders has "json"`)
-	got := parse[replayedLetters](t, s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "again", "--output", "json"))
+	got := told[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--to", "again")
 	if len(got.Replayed) != 4 || s.processor().Totals.Dead != 0 || len(s.fields("orders", 0)) != 2 {
 		t.Fatalf("got %+v", got)
 	}
@@ -194,7 +194,7 @@ func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
 			s, ada, _ := two(t, 12)
 			sent := s.fields("orders", 0)
 			ada.bury("ada", "no ink")
-			letters := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+			letters := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 			proxy := faultproxy.Start(t, strings.TrimPrefix(s.url, "redis://"))
 			for _, command := range []string{"EVAL", "EVALSHA"} { // whichever goes out
 				proxy.On(command, faultproxy.Every).Containing(strings.TrimPrefix(letters[3].ID, "0/")).Do(action)

@@ -158,9 +158,7 @@ func TestDelayedMistakes(t *testing.T) {
 
 func TestSendDelayed(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON})
-	if err := s.orders.Send(t.Context(), order{"ada", 0}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{"ada", 0})
 	const record = `{"customer":"ada","amount":1}`
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	for _, cmd := range []func(...string) result{s.run, s.untyped} {
@@ -175,7 +173,7 @@ func TestSendDelayed(t *testing.T) {
 			t.Errorf("under one ID: %+v, then %+v", first, second)
 		}
 	}
-	events := parse[[]shownDelayed](t, s.untyped("delayed", "ls", "orders", "--output", "json"))
+	events := told[[]shownDelayed](s, "delayed", "ls", "orders")
 	if len(events) != 5 || !events[4].Due.Equal(at) && !events[3].Due.Equal(at) && !events[2].Due.Equal(at) || time.Until(events[0].Due) > 30*time.Minute {
 		t.Errorf("got %+v", events)
 	}

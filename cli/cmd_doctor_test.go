@@ -11,9 +11,7 @@ import (
 func TestDoctor(t *testing.T) {
 	s := newShop(t, nil)
 	for name, value := range map[string]string{"appendonly": "yes", "maxmemory": "0", "maxmemory-policy": "noeviction"} {
-		if err := s.rdb.ConfigSet(t.Context(), name, value).Err(); err != nil {
-			t.Fatal(err)
-		}
+		s.configure(name, value)
 	}
 	r := s.run("doctor")
 	r.want(t, 0, "ok       persistence: append-only file, fsync everysec\n", "")
@@ -21,12 +19,8 @@ func TestDoctor(t *testing.T) {
 	if strings.Contains(r.out, "→") {
 		t.Errorf("advice where all is well: %s", r.out)
 	}
-	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1gb").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.rdb.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
-		t.Fatal(err)
-	}
+	s.configure("maxmemory", "1gb")
+	s.configure("maxmemory-policy", "allkeys-lru")
 	r = s.untyped("doctor")
 	r.want(t, 3, "problem  memory: maxmemory-policy is allkeys-lru, with maxmemory 1024 MiB\n       → set maxmemory-policy noeviction: ", "")
 	r = s.run("doctor", "--output", "json")

@@ -16,7 +16,7 @@ import (
 // reset resets the processor, and returns what it says of each partition.
 func (s *shop) reset(args ...string) []admin.Move {
 	s.t.Helper()
-	return parse[[]admin.Move](s.t, s.untyped(append([]string{"processor", "reset", "--yes", "orders/printer", "--output", "json"}, args...)...))
+	return told[[]admin.Move](s, append([]string{"processor", "reset", "--yes", "orders/printer"}, args...)...)
 }
 
 // idsOf are the entries of a partition, and "0-0" before them.
@@ -130,7 +130,7 @@ func TestResetExportsThePartitionOfAnEvent(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// A partition that cannot be read is in the way of none but its own.
-	s.rdb.Set(t.Context(), client(t, s).Partition("orders", "printer", 0).Dead, "x", 0)
+	s.rdb.Set(t.Context(), s.client().Partition("orders", "printer", 0).Dead, "x", 0)
 	s.untyped("processor", "reset", "orders/printer", "--partitions", "1", "--export", "-").want(t, 0, `"1":`, "")
 	// What is not there is told before anything is asked.
 	s.untyped("processor", "reset", "orders/printr", "--import", "nowhere.json").want(t, 1, "", `no processor "printr"`)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/runnel-go/runnel"
@@ -13,9 +12,7 @@ import (
 func (s *shop) registered() {
 	s.t.Helper()
 	handled := s.handled()
-	if err := s.orders.Send(s.t.Context(), order{Customer: "ada"}); err != nil {
-		s.t.Fatal(err)
-	}
+	s.sends(order{Customer: "ada"})
 	worker := s.start("worker")
 	receive(s.t, handled, "event")
 	s.run("processor", "rm", "--yes", "orders/printer").want(s.t, 1, "", "stop it first")
@@ -25,21 +22,15 @@ func (s *shop) registered() {
 func TestProcessorRm(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, MaxLen: 3})
 	s.registered()
-	for range 3 {
-		if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.sends(order{Customer: "ada"}, order{Customer: "ada"}, order{Customer: "ada"})
 	if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err == nil {
 		t.Error("the stream is not full")
 	}
 	s.run("processor", "rm", "--yes", "orders/print").want(t, 1, "", "printer")
 	s.run("processor", "rm", "--yes", "orders").want(t, 2, "", "STREAM/PROCESSOR")
 	s.run("processor", "rm", "orders/printer").want(t, 2, "", "3 events that it has not processed")
-	var got admin.RemovedProcessor
-	r := s.untyped("processor", "rm", "--yes", "orders/printer", "--output", "json")
-	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got != (admin.RemovedProcessor{Stream: "orders", Processor: "printer", Lag: 3}) {
-		t.Errorf("%+v: %v, %s", r, err, r.out)
+	if got := told[admin.RemovedProcessor](s, "processor", "rm", "--yes", "orders/printer"); got != (admin.RemovedProcessor{Stream: "orders", Processor: "printer", Lag: 3}) {
+		t.Errorf("%+v", got)
 	}
 	left, err := s.rdb.Keys(context.Background(), "*printer*").Result()
 	if err != nil || len(left) != 0 {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -14,15 +13,6 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-func decoded[T any](t *testing.T, r result) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != 0 {
-		t.Fatalf("%+v: %v", r, err)
-	}
-	return v
-}
-
 func TestPauseListResume(t *testing.T) {
 	s := owned(t, 2)
 	s.untyped("rules", "ls").want(t, 0, "nothing is paused, blocked or quarantined\n", "")
@@ -30,7 +20,7 @@ func TestPauseListResume(t *testing.T) {
 	s.untyped("pause", "orders/printer", "--partition", "1", "--for", "10m", "--who", "bob").want(t, 0, "pause of partition:orders/printer/1 by bob until ", "")
 	s.untyped("block", "orders", "--as-admin", "--who", "root", "--wait").want(t, 0, "block of stream:orders by root; nothing runs any more\n", "")
 
-	list := decoded[[]inspect.RuleState](t, s.run("rules", "ls", "--output", "json"))
+	list := parse[[]inspect.RuleState](t, s.run("rules", "ls", "--output", "json"))
 	if len(list) != 3 || list[0].Kind != "block" || list[0].Scope != "stream:orders" || list[1].Until == nil || list[2].Why != "no paper" || time.Since(list[2].At) > time.Minute {
 		t.Errorf("%+v", list)
 	}
@@ -50,11 +40,11 @@ func TestPauseListResume(t *testing.T) {
 		t.Error(r.out)
 	}
 	s.untyped("resume", "orders/printer").want(t, 0, "there was no pause of processor:orders/printer\n", "")
-	told := decoded[changedRule](t, s.untyped("unblock", "orders", "--as-admin", "--output", "json"))
+	told := told[changedRule](s, "unblock", "orders", "--as-admin")
 	if !told.Was || told.Kind != "block" || told.Scope != "stream:orders" || told.Generation == 0 || len(told.Held) != 1 {
 		t.Errorf("%+v", told)
 	}
-	told = decoded[changedRule](t, s.untyped("pause", "--all", "--output", "json", "--wait"))
+	told = parse[changedRule](t, s.untyped("pause", "--all", "--output", "json", "--wait"))
 	if told.Was || told.Scope != "app" || !strings.Contains(told.Who, "@") || !told.Waited || told.Until != nil {
 		t.Errorf("%+v", told)
 	}
@@ -136,7 +126,7 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 	}
 	running := len(begun)
 	close(finish)
-	if told := decoded[changedRule](t, receive(t, waited, "end of --wait")); !told.Waited || !told.Was {
+	if told := parse[changedRule](t, receive(t, waited, "end of --wait")); !told.Waited || !told.Was {
 		t.Errorf("%+v", told)
 	}
 	after := len(begun)

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -18,10 +16,9 @@ func TestSendWithAnIDIsOnce(t *testing.T) {
 		first := send("send", "orders", `{"customer":"ada"}`, "--id", id)
 		first.want(t, 0, "orders ", "")
 		send("send", "orders", `{"customer":"ada"}`, "--id", id).want(t, 0, strings.TrimSpace(first.out)+" duplicate\n", "")
-		var got sentRecord
-		again := send("--output", "json", "send", "orders", `{"customer":"ada"}`, "--id", id)
-		if err := json.Unmarshal([]byte(again.out), &got); err != nil || !got.Duplicate || !strings.Contains(first.out, got.ID) {
-			t.Errorf("%q: %v", again.out, err)
+		again := parse[sentRecord](t, send("--output", "json", "send", "orders", `{"customer":"ada"}`, "--id", id))
+		if !again.Duplicate || !strings.Contains(first.out, again.ID) {
+			t.Errorf("%+v", again)
 		}
 		if n := s.count(); n != i+1 {
 			t.Errorf("%d entries", n)
@@ -31,10 +28,7 @@ func TestSendWithAnIDIsOnce(t *testing.T) {
 
 func TestSendToAFullStreamSaysWhoHoldsItBack(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1, MaxLen: 3, KeyField: "customer"})
-	client, err := appview.Of(s.app).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := s.client()
 	own := store.Meta{Partitions: 1, MaxLen: 3, KeyField: "customer", Processors: []string{"printer"}}
 	if _, err := client.EnsureMeta(t.Context(), "orders", own); err != nil {
 		t.Fatal(err)

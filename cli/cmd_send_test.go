@@ -39,16 +39,10 @@ func TestSendPrintsWhereItWent(t *testing.T) {
 
 func TestSendPrintsJSON(t *testing.T) {
 	s := newShop(t, nil)
-	r := s.run("--output", "json", "send", "orders", `{"customer":"ada"}`)
-	r.want(t, 0, `"stream":"orders"`, "")
-	var got sentRecord
-	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.Stream != "orders" || got.ID == "" {
-		t.Errorf("%q: %v, %+v", r.out, err, got)
+	got := parse[sentRecord](t, s.run("--output", "json", "send", "orders", `{"customer":"ada"}`))
+	if got.Stream != "orders" || got.ID == "" {
+		t.Errorf("%+v", got)
 	}
-}
-
-func TestSendFromStandardInput(t *testing.T) {
-	s := newShop(t, nil)
 	run(t.Context(), s.app, "{\"customer\":\"ada\"}\n", "send", "orders", "-").want(t, 0, "orders ", "")
 }
 
@@ -96,9 +90,7 @@ func TestUntypedSendIsUnderstood(t *testing.T) {
 		t.Run(c.Name(), func(t *testing.T) {
 			s := newShop(t, &runnel.StreamOptions{KeyField: "customer", Codec: c})
 			handled := s.handled()
-			if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
-				t.Fatal(err)
-			}
+			s.sends(order{Customer: "ada"})
 			s.untyped("send", "orders", ` { "customer" : "bob", "amount" : 2 } `).want(t, 0, "orders ", "")
 			at := fmt.Sprint("__strm:shop.orders.", runnel.XXHash.Func("bob", 16))
 			entries := s.entries()[at]
@@ -120,9 +112,7 @@ func TestUntypedSendIsUnderstood(t *testing.T) {
 
 func TestUntypedSendFindsTheKey(t *testing.T) {
 	s := newShop(t, nil)
-	if err := s.orders.Send(t.Context(), order{}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{})
 	tests := []struct {
 		name, record string
 		key, err     string
@@ -181,9 +171,7 @@ func TestUntypedSendRefusesWhatItCannotWrite(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShop(t, &tt.opts)
-			if err := s.orders.Send(t.Context(), order{}); err != nil {
-				t.Fatal(err)
-			}
+			s.sends(order{})
 			s.untyped("send", "orders", `{"customer":"ada"}`).want(t, 1, "", tt.err)
 		})
 	}
@@ -191,9 +179,7 @@ func TestUntypedSendRefusesWhatItCannotWrite(t *testing.T) {
 
 func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitioner: python.Partitioner, KeyField: "customer"})
-	if err := s.orders.Send(t.Context(), order{}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{})
 	s.untyped("send", "orders", `{"customer":"abc"}`).want(t, 0, "orders 1/", "")
 	s.untyped("send", "orders", "{\"customer\":\"\xff\"}").want(t, 1, "", "not UTF-8, and Python's runnel")
 }
@@ -203,9 +189,7 @@ func TestUntypedSendWritesWhatPythonReads(t *testing.T) {
 	for _, c := range []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.LZ4(codec.JSON)} {
 		t.Run(c.Name(), func(t *testing.T) {
 			s := newShop(t, &runnel.StreamOptions{Codec: c, Partitions: 1})
-			if err := s.orders.Send(t.Context(), order{}); err != nil {
-				t.Fatal(err)
-			}
+			s.sends(order{})
 			s.untyped("send", "orders", `{"customer": "<ada>"}`, "--key", "ada").want(t, 0, "orders 0/", "")
 			run(t.Context(), nil, `{"customer": "<ada>"}`+"\n", "--app", s.app.Name(), "sendmany", "orders", "-", "--key", "ada").want(t, 0, "sent 1", "")
 			s.untyped("send", "orders", `{"customer": "<ada>"}`, "--key", "ada", "--after", "1h").want(t, 0, "orders 0/", "")
@@ -228,9 +212,7 @@ func TestUntypedSendWritesWhatPythonReads(t *testing.T) {
 func TestUnknownStreams(t *testing.T) {
 	s := newShop(t, nil)
 	s.untyped("send", "orders", "{}").want(t, 1, "", `no stream "orders"; it has none`)
-	if err := s.orders.Send(t.Context(), order{}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{})
 	s.untyped("send", "nope", "{}").want(t, 1, "", `no stream "nope"; it has orders`)
 	t.Setenv("RUNNEL_KEY_LAYOUT", "cluster")
 	s.untyped("send", "orders", "{}").want(t, 1, "", "RUNNEL_KEY_LAYOUT=standalone")
@@ -238,9 +220,7 @@ func TestUnknownStreams(t *testing.T) {
 
 func TestMetadataThatDiffersIsToldOnce(t *testing.T) {
 	s := newShop(t, nil)
-	if err := s.orders.Send(t.Context(), order{}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{})
 	other := runnel.New("shop", &runnel.Options{Stream: runnel.StreamOptions{Partitions: 8}})
 	t.Cleanup(func() { other.Close() })
 	runnel.NewStream(other, "orders", func(o order) string { return o.Customer }, nil)

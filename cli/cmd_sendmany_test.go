@@ -105,9 +105,7 @@ func hasPrefixes(text string, prefixes []string) bool {
 func TestSendManyStopsOnError(t *testing.T) {
 	for _, typed := range []bool{true, false} {
 		s := newShop(t, nil)
-		if err := s.orders.Send(t.Context(), order{}); err != nil {
-			t.Fatal(err)
-		}
+		s.sends(order{})
 		send := s.untyped
 		if typed {
 			send = s.run
@@ -189,9 +187,7 @@ func TestSendManyUnknownOutcome(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr())
 	s := shopAt(t, "redis://"+proxy.Addr(), server.Client(t), &runnel.StreamOptions{Partitions: 1})
-	if err := s.orders.Send(t.Context(), order{}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{})
 	proxy.On("EVALSHA", 2).Do(faultproxy.CloseAfter)
 	r := s.run("sendmany", "orders", file(t, "a.ndjson", jsonLines(2500)))
 	r.want(t, 1, "sent 1500, failed 1000 (1000 of these may have been sent all the same)\n", "lines 1001-2000: may have been sent: ")
@@ -203,12 +199,8 @@ func TestSendManyUnknownOutcome(t *testing.T) {
 func TestSendManyServerFull(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 1})
-	if err := s.orders.Send(t.Context(), order{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{})
+	s.configure("maxmemory", "1")
 	r := s.run("sendmany", "orders", file(t, "a.ndjson", jsonLines(1500)))
 	r.want(t, 1, "sent 0, failed 1500\n", "not sent: ")
 	if n := strings.Count(r.err, "\n"); n > 4 {
@@ -270,14 +262,9 @@ func TestSendManyUsesConstantMemory(t *testing.T) {
 func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), nil)
-	if err := s.orders.Send(t.Context(), order{}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{})
 	server.Kill()
-	client, err := appview.Of(s.app).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := s.client()
 	b := fakeBulk(strings.NewReader(jsonLines(5000)), io.Discard, func(_ context.Context, rs []appview.JSONRecord) []appview.JSONSent {
 		out := make([]appview.JSONSent, len(rs))
 		for i := range out {
@@ -286,7 +273,7 @@ func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
 		return out
 	})
 	b.client = client
-	err = b.run(t.Context(), []string{"-"})
+	err := b.run(t.Context(), []string{"-"})
 	if err == nil || !strings.Contains(err.Error(), "stopped: nothing after line 1000 was sent: no Redis at") || b.Failed != 1000 {
 		t.Errorf("%v; %+v", err, b.counts)
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -62,9 +60,8 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 	case c.Bool(flagDelete) && to == "":
 		return usagef(c, "--delete is for --to")
 	}
-	report := &moveReport{w: s.stderr, terminal: isTerminal(s.stderr)}
 	m, err := keymigrate.Open(keymigrate.Options{
-		App: s.app.Name(), Source: s.client.Opened(), Target: to, Back: c.Bool(flagBack), Delete: c.Bool(flagDelete), Report: report.step,
+		App: s.app.Name(), Source: s.client.Opened(), Target: to, Back: c.Bool(flagBack), Delete: c.Bool(flagDelete), Report: reportMove(s),
 	})
 	if err != nil {
 		return usagef(c, "%w", err)
@@ -99,7 +96,7 @@ func runMoveLayout(ctx context.Context, s *session, c *cli.Context) error {
 		return err
 	}
 	plan, err = m.Run(ctx)
-	report.end()
+	s.far.done()
 	if err != nil {
 		return moveError(s, m, err)
 	}
@@ -162,42 +159,15 @@ func known64(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// A moveReport prints each step of a move when it begins, and on a terminal its progress.
-type moveReport struct {
-	w        io.Writer
-	terminal bool
-	now      string // the step
-	began    time.Time
-	last     time.Time
-}
-
-func (r *moveReport) step(step string, done, of int) {
-	began := step != r.now
-	if began {
-		r.began = time.Now()
-	}
-	text := fmt.Sprintf("%s: %d", step, done)
-	if of > 0 {
-		text += fmt.Sprintf(" of %d", of)
-		if took := time.Since(r.began); took >= progressAfter {
-			text += pace(took, int64(done), float64(done)/float64(of))
+// reportMove prints each step of a move when it begins, and how much of it is done on a terminal.
+func reportMove(s *session) func(step string, done, of int) {
+	now := ""
+	return func(step string, done, of int) {
+		if step != now {
+			now = step
+			s.far.done()
+			printf(s.stderr, "%s …\n", step)
 		}
-	}
-	switch {
-	case began && !r.terminal:
-		printf(r.w, "%s …\n", step)
-	case r.terminal && (began || done == of || time.Since(r.last) >= progressEvery):
-		if began && r.now != "" {
-			fmt.Fprintln(r.w)
-		}
-		r.last = time.Now()
-		fmt.Fprintf(raw(r.w), "\r\x1b[K%s", shown(text))
-	}
-	r.now = step
-}
-
-func (r *moveReport) end() {
-	if r.terminal && r.now != "" {
-		fmt.Fprintln(r.w)
+		s.far.of(step, int64(done), int64(of))
 	}
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,35 +12,21 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// told is what a command says as JSON.
-func told[T any](s *shop, args ...string) (v T) {
-	s.t.Helper()
-	r := s.untyped(append(args, "--output", "json")...)
-	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != 0 {
-		s.t.Fatalf("%v: %+v: %v", args, r, err)
-	}
-	return v
-}
-
 func TestMembers(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3})
 	s.handled()
 	s.untyped("workers", "ls").want(t, 0, "PROCESSOR", "")
 	w := s.start("worker")
 	eventually(t, "a member that owns all", func() bool {
-		r := s.untyped("workers", "ls", "--output", "json")
-		var list []listedMember
-		return json.Unmarshal([]byte(r.out), &list) == nil && len(list) == 1 && len(list[0].Owned) == 3
+		list := told[[]listedMember](s, "workers", "ls")
+		return len(list) == 1 && len(list[0].Owned) == 3
 	})
 	m := told[[]listedMember](s, "workers", "ls", "orders/printer")[0]
 	if m.Stream != "orders" || m.Processor != "printer" || !m.Alive || !slices.Equal(m.Assigned, []int{0, 1, 2}) || !slices.Equal(m.Owned, m.Assigned) {
 		t.Errorf("%+v", m)
 	}
 	r := s.untyped("workers", "ls")
-	want := `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2 +- +-$`
-	if !regexp.MustCompile(want).MatchString(r.out) {
-		t.Errorf("no %s in\n%s", want, r.out)
-	}
+	r.matches(t, `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2 +- +-$`)
 	w.stop().want(t, 0, "", "worker stopped")
 	if list := told[[]listedMember](s, "workers", "ls"); len(list) != 0 {
 		t.Errorf("after the end: %+v", list)
@@ -115,7 +99,7 @@ func TestProcessorLs(t *testing.T) {
 	if _, err := s.orders.SendAfter(t.Context(), time.Hour, order{Customer: "ada"}); err != nil {
 		t.Fatal(err)
 	}
-	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: client(t, s).Partition("orders", "printer", 1).Dead, Values: []any{"data", "x"}})
+	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.client().Partition("orders", "printer", 1).Dead, Values: []any{"data", "x"}})
 	s.untyped("pause", "orders/printer", "--partition", "1").want(t, 0, "pause of partition:orders/printer/1", "")
 	list := told[[]listedProcessor](s, "processor", "ls")
 	if len(list) != 1 {
@@ -126,10 +110,7 @@ func TestProcessorLs(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	r := s.untyped("processor", "ls", "orders")
-	want := `(?m)^orders/printer +0 +0 of 2 +0 +6 +\S+ +1 +0 +1 +0 +1 +0$`
-	if !regexp.MustCompile(want).MatchString(r.out) {
-		t.Errorf("no %s in\n%s", want, r.out)
-	}
+	r.matches(t, `(?m)^orders/printer +0 +0 of 2 +0 +6 +\S+ +1 +0 +1 +0 +1 +0$`)
 	s.untyped("processor", "ls", "orders/printer").want(t, 2, "", "is no stream")
 }
 
@@ -140,7 +121,7 @@ func TestProcessorInfo(t *testing.T) {
 	if !strings.HasPrefix(r.out, "processor orders/printer: ") {
 		t.Errorf("begins with %.40q", r.out)
 	}
-	p := parse[inspect.ProcessorState](t, s.untyped("processor", "info", "orders/printer", "--output", "json"))
+	p := told[inspect.ProcessorState](s, "processor", "info", "orders/printer")
 	if p.Processor != "printer" || len(p.Partitions) != 2 || p.Totals.Length != 20 {
 		t.Errorf("%+v", p)
 	}

@@ -55,9 +55,7 @@ func keysOf(events []shownEvent) (keys []string) {
 func (s *shop) sendOneByOne(n int) {
 	s.t.Helper()
 	for i := range n {
-		if err := s.orders.Send(s.t.Context(), order{Customer: fmt.Sprint("c", i), Amount: float64(i)}); err != nil {
-			s.t.Fatal(err)
-		}
+		s.sends(order{Customer: fmt.Sprint("c", i), Amount: float64(i)})
 		time.Sleep(2 * time.Millisecond)
 	}
 }
@@ -215,9 +213,7 @@ func follows(t *testing.T, args []string) {
 	// It may not have begun yet: what is sent before is not shown.
 	began := false
 	for i := 0; !began; i++ {
-		if err := s.orders.Send(t.Context(), order{Customer: fmt.Sprint("first", i)}); err != nil {
-			t.Fatal(err)
-		}
+		s.sends(order{Customer: fmt.Sprint("first", i)})
 		select {
 		case e := <-events:
 			began = strings.HasPrefix(*e.Key, "first")

@@ -20,9 +20,7 @@ import (
 func TestWorkerDrains(t *testing.T) {
 	s := newShop(t, nil)
 	handled := s.handled()
-	if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{Customer: "ada"})
 	w := s.start("worker", "--processors", "orders/printer")
 	if got := receive(t, handled, "event"); got != "ada" {
 		t.Errorf("handled %s", got)
@@ -36,19 +34,9 @@ func TestWorkerDrains(t *testing.T) {
 
 func TestAWorkerWithNothingToRunSaysSo(t *testing.T) {
 	s := newShop(t, nil)
-	ran := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var log syncBuffer
-	go func() {
-		defer close(ran)
-		Main(ctx, s.app, []string{"worker"}, strings.NewReader(""), &log, &log)
-	}()
-	eventually(t, "a warning", func() bool {
-		return strings.Contains(log.String(), "WARN  nothing to run")
-	})
-	cancel()
-	receive(t, ran, "end")
+	w := s.start("worker")
+	eventually(t, "a warning", func() bool { return strings.Contains(w.err.String(), "WARN  nothing to run") })
+	w.stop().want(t, 0, "", "worker stopped")
 }
 
 func TestDevShowsTheStreamOfTheFirstProcessor(t *testing.T) {
@@ -67,9 +55,7 @@ func TestDevShowsTheStreamOfTheFirstProcessor(t *testing.T) {
 func TestWorkerLogsJSON(t *testing.T) {
 	s := newShop(t, nil)
 	handled := s.handled()
-	if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{Customer: "ada"})
 	w := s.start("--log-format", "json", "worker", "--log-level", "debug")
 	receive(t, handled, "event")
 	debug := false
@@ -99,9 +85,7 @@ func TestWorkerErrorsAreOneLine(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{Customer: "ada"})
 	for name, want := range map[string]string{"printer": "no paper; no ink", "stamper": "panic: no stamp"} {
 		r := s.run("worker", "--processors", name)
 		r.want(t, 1, "", want)
@@ -123,9 +107,7 @@ func TestWorkerTellsAForeignNetworkError(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	if err := s.orders.Send(t.Context(), order{Customer: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{Customer: "ada"})
 	r := s.run("worker")
 	r.want(t, 1, "", "call the printer: dial tcp: refused")
 	if strings.Contains(r.err, "no Redis") {
@@ -148,17 +130,12 @@ func TestWrongPassword(t *testing.T) {
 func TestDev(t *testing.T) {
 	s := shopAt(t, "redis://127.0.0.1:1", nil, nil) // --dev goes before the environment
 	handled := s.handled()
-	var stderr syncBuffer
-	ctx, cancel := context.WithCancel(t.Context())
-	code := make(chan int, 1)
-	go func() {
-		code <- Main(ctx, s.app, []string{"worker", "--dev"}, strings.NewReader(""), &stderr, &stderr)
-	}()
+	w := s.start("worker", "--dev")
 	line := regexp.MustCompile(`RUNNEL_REDIS_URL=(redis://127\.0\.0\.1:\d+) (.+) send orders '(\{"customer":"","amount":0\})'`)
-	eventually(t, "the line to type", func() bool { return line.MatchString(stderr.String()) })
-	m := line.FindStringSubmatch(stderr.String())
+	eventually(t, "the line to type", func() bool { return line.MatchString(w.err.String()) })
+	m := line.FindStringSubmatch(w.err.String())
 	for _, want := range []string{"the server of RUNNEL_REDIS_URL is not used", " worker --redis-url " + m[1] + "\n"} {
-		eventually(t, want, func() bool { return strings.Contains(stderr.String(), want) })
+		eventually(t, want, func() bool { return strings.Contains(w.err.String(), want) })
 	}
 	t.Setenv("RUNNEL_REDIS_URL", m[1])
 	second := newShopApp()
@@ -170,10 +147,7 @@ func TestDev(t *testing.T) {
 		t.Errorf("handled %q", got)
 	}
 	run(t.Context(), second, "", "status", "orders").want(t, 0, "processor orders/printer: generation", "")
-	cancel()
-	if c := receive(t, code, "end"); c != 0 || !strings.Contains(stderr.String(), "data is lost on exit") {
-		t.Errorf("code %d\n%s", c, stderr.String())
-	}
+	w.stop().want(t, 0, "", "data is lost on exit")
 	run(t.Context(), newShopApp(), "", "status").want(t, 1, "", "no Redis at "+strings.TrimPrefix(m[1], "redis://"))
 }
 
@@ -254,9 +228,8 @@ func TestConsole(t *testing.T) {
 func TestVersion(t *testing.T) {
 	run(t.Context(), newShopApp(), "", "version").want(t, 0, ", runnel ", "")
 	r := run(t.Context(), nil, "", "version", "--output", "json")
-	var v versions
-	if err := json.Unmarshal([]byte(r.out), &v); err != nil || v.Runnel == "" || !strings.HasPrefix(v.Go, "go1.") || v.Version == "" {
-		t.Errorf("%q: %v", r.out, err)
+	if v := parse[versions](t, r); v.Runnel == "" || !strings.HasPrefix(v.Go, "go1.") || v.Version == "" {
+		t.Errorf("%+v", v)
 	}
 }
 

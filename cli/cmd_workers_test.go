@@ -8,7 +8,6 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
-	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/inspect"
 	"github.com/runnel-go/runnel/rebalance"
 )
@@ -62,10 +61,7 @@ func TestMovePinsPartitions(t *testing.T) {
 func TestDrainTakesAllPartitions(t *testing.T) {
 	s := pair(t)
 	// Workers that were drained and are gone for good count for nothing.
-	client, err := appview.Of(s.app).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := s.client()
 	for _, gone := range []string{"old1", "old2"} {
 		g := client.Group("orders", "printer")
 		if _, err := rebalance.Steer(t.Context(), g, func(g rebalance.Group) (rebalance.Group, error) {
@@ -78,7 +74,7 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	if strings.Contains(answer.out, "null") {
 		t.Errorf("no pins, but %s", answer.out)
 	}
-	told := decoded[[]admin.Assignment](t, answer)
+	told := parse[[]admin.Assignment](t, answer)
 	if got, want := told[0].Cordons["w1"], s.processor().Cordons["w1"]; got != want || got.Location() != time.UTC {
 		t.Errorf("drained since %v, status tells %v", got, want)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,89 +11,52 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// A column of the table of partitions in `status`.
-type column struct {
-	title string
-	wide  bool // only in wide output
-	of    func(s *inspect.PartitionState, now time.Time) string
-	total func(t *inspect.Totals) string // nil: none
+// partitionTitles are the columns of the table of partitions in `status`.
+var partitionTitles = []string{
+	"PARTITION", "OWNER", "EXECUTOR", "LEASE", "EPOCH", "PENDING", "LAG", "AGE", "DELAYED",
+	"PARKED", "RETRYING", "DEAD", "LOST", "LENGTH", "ACKED TO", "END", "GROUP", "STATE",
 }
 
-var columns = []column{
-	{"PARTITION", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return strconv.Itoa(s.Partition) },
-		func(*inspect.Totals) string { return "total" }},
-	{"OWNER", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return ownerOf(s) },
-		func(t *inspect.Totals) string { return fmt.Sprint(t.Owned, " owned") }},
-	{"EXECUTOR", true,
-		func(s *inspect.PartitionState, _ time.Time) string { return words.Dash(s.Executor) }, nil},
-	{"LEASE", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return leaseOf(s) }, nil},
-	{"EPOCH", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Epoch) }, nil},
-	{"PENDING", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Pending) },
-		func(t *inspect.Totals) string { return number(t.Pending) }},
-	{"LAG", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return words.AtLeast(s.Lag, s.LagMore) },
-		func(t *inspect.Totals) string { return words.AtLeast(t.Lag, t.LagMore) }},
-	{"AGE", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return ageOf(s.Age, s.Oldest != "") },
-		func(t *inspect.Totals) string { return ageOf(t.Age, t.Lag > 0) }},
-	{"DELAYED", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Delayed) },
-		func(t *inspect.Totals) string { return number(t.Delayed) }},
-	{"PARKED", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Parked) },
-		func(t *inspect.Totals) string { return number(t.Parked) }},
-	{"RETRYING", true,
-		func(s *inspect.PartitionState, _ time.Time) string { return counted(s.Retrying) },
-		func(t *inspect.Totals) string { return counted(t.Retrying) }},
-	{"DEAD", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Dead) },
-		func(t *inspect.Totals) string { return number(t.Dead) }},
-	{"LOST", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Lost) },
-		func(t *inspect.Totals) string { return number(t.Lost) }},
-	{"LENGTH", true,
-		func(s *inspect.PartitionState, _ time.Time) string { return number(s.Length) },
-		func(t *inspect.Totals) string { return number(t.Length) }},
-	{"ACKED TO", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return s.Floor }, nil},
-	{"END", false,
-		func(s *inspect.PartitionState, _ time.Time) string { return s.End }, nil},
-	{"GROUP", true,
-		func(s *inspect.PartitionState, _ time.Time) string { return words.Dash(s.Group) }, nil},
-	{"STATE", false, (*inspect.PartitionState).State, nil},
+// wideTitles are the columns that only wide output has.
+var wideTitles = []string{"EXECUTOR", "RETRYING", "LENGTH", "GROUP"}
+
+func partitionCells(s *inspect.PartitionState, now time.Time) []string {
+	return []string{
+		strconv.Itoa(s.Partition), ownerOf(s), words.Dash(s.Executor), leaseOf(s), number(s.Epoch), number(s.Pending),
+		words.AtLeast(s.Lag, s.LagMore), ageOf(s.Age, s.Oldest != ""), number(s.Delayed),
+		number(s.Parked), counted(s.Retrying), number(s.Dead), number(s.Lost), number(s.Length),
+		s.Floor, s.End, words.Dash(s.Group), s.State(now),
+	}
+}
+
+func totalCells(t *inspect.Totals) []string {
+	return []string{
+		"total", fmt.Sprint(t.Owned, " owned"), "", "", "", number(t.Pending),
+		words.AtLeast(t.Lag, t.LagMore), ageOf(t.Age, t.Lag > 0), number(t.Delayed),
+		number(t.Parked), counted(t.Retrying), number(t.Dead), number(t.Lost), number(t.Length), "", "", "", "",
+	}
 }
 
 // writePartitions writes a row for each partition of a processor, and their sums.
 func writePartitions(t table, p *inspect.ProcessorState, wide bool, now time.Time) {
-	row := func(cell func(column) string) {
-		var cells []string
-		for _, c := range columns {
-			if wide || !c.wide {
-				cells = append(cells, shown(cell(c)))
+	row := func(cells []string) {
+		var out []string
+		for i, cell := range cells {
+			if wide || !slices.Contains(wideTitles, partitionTitles[i]) {
+				out = append(out, shown(cell))
 			}
 		}
-		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+		fmt.Fprintln(t, strings.TrimRight(strings.Join(out, "\t"), "\t"))
 	}
-	row(func(c column) string { return c.title })
+	row(partitionTitles)
 	for i := range p.Partitions {
-		s := &p.Partitions[i]
-		if s.Err != "" {
+		if s := &p.Partitions[i]; s.Err != "" {
 			t.row(s.Partition, s.Err)
-			continue
+		} else {
+			row(partitionCells(s, now))
 		}
-		row(func(c column) string { return c.of(s, now) })
 	}
-	row(func(c column) string {
-		if c.total == nil {
-			return ""
-		}
-		return c.total(&p.Totals)
-	})
+	row(totalCells(&p.Totals))
 }
 
 // ownerOf is the name of a worker, or of an executor without one: a reset, or a worker that is no

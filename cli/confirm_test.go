@@ -41,7 +41,7 @@ func TestReplayNamesWhomItReaches(t *testing.T) {
 	const seen = "all 2 processors see them, "
 	s.untyped("dead", "replay", "orders/printer").want(t, 2, "", seen)
 	s.untyped("dead", "replay", "orders/printer", "--dry-run").want(t, 0, seen, "")
-	got := parse[replayedLetters](t, s.untyped("dead", "replay", "orders/printer", "--yes", "--output", "json"))
+	got := told[replayedLetters](s, "dead", "replay", "orders/printer", "--yes")
 	if len(got.SeenBy) != 2 || len(got.Replayed) != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -54,11 +54,11 @@ func TestDeadRetry(t *testing.T) {
 	one := eventID(0, ada.entries[0].ID)
 	s.untyped("dead", "retry", "orders/printer", "--key", "ada", "--dry-run").want(t, 0, "3 dead letters would be retried:\nID", "")
 	s.untyped("dead", "retry", "orders/printer", "--id", one).want(t, 0, "1 dead letter retried\n", "")
-	parked := parse[[]admin.ParkedEvent](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
+	parked := told[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
 	if len(parked) != 1 || parked[0].Event != one || parked[0].Key != "ada" || parked[0].State != admin.ParkedDue || parked[0].Attempts != 0 || parked[0].First != nil {
 		t.Errorf("parked %+v", parked)
 	}
-	got := parse[retriedLetters](t, s.untyped("dead", "retry", "orders/printer", "--yes", "--output", "json"))
+	got := told[retriedLetters](s, "dead", "retry", "orders/printer", "--yes")
 	if len(got.Retried) != 5 || got.DryRun || s.processor().Totals.Dead != 0 || s.processor().Totals.Parked != 6 {
 		t.Errorf("got %+v, %+v", got, s.processor().Totals)
 	}

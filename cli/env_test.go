@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/appview"
 	"github.com/runnel-go/runnel/internal/redisconn"
+	"github.com/runnel-go/runnel/internal/store"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
@@ -109,6 +113,59 @@ func (r result) want(t *testing.T, code int, out, err string) {
 	}
 }
 
+// sends sends orders.
+func (s *shop) sends(orders ...order) {
+	s.t.Helper()
+	if err := s.orders.Send(s.t.Context(), orders...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *shop) client() *store.Client {
+	s.t.Helper()
+	c, err := appview.Of(s.app).Client()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// configure sets an option of the server.
+func (s *shop) configure(name, value string) {
+	s.t.Helper()
+	if err := s.rdb.ConfigSet(s.t.Context(), name, value).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// told is what a command of the runnel binary prints as JSON.
+func told[T any](s *shop, args ...string) T {
+	s.t.Helper()
+	return parse[T](s.t, s.untyped(append(args, "--output", "json")...))
+}
+
+// parse decodes the JSON that a command has printed.
+func parse[T any](t *testing.T, r result) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != 0 || r.err != "" {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	return v
+}
+
+// matches checks that a command succeeded, and that its output matches patterns.
+func (r result) matches(t *testing.T, patterns ...string) {
+	t.Helper()
+	if r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	for _, want := range patterns {
+		if !regexp.MustCompile(want).MatchString(r.out) {
+			t.Errorf("no %s in\n%s", want, r.out)
+		}
+	}
+}
+
 // entries are the entries of all partitions, by key of the partition.
 func (s *shop) entries() map[string][]redis.XMessage {
 	s.t.Helper()
@@ -154,18 +211,23 @@ func (b *syncBuffer) String() string {
 
 // A running command in this process.
 type running struct {
-	t      *testing.T
-	cancel context.CancelFunc
-	done   chan result
+	t        *testing.T
+	cancel   context.CancelFunc
+	out, err syncBuffer // that may be read while the command runs
+	done     chan result
 }
 
 // start runs a command until stop.
-func (s *shop) start(args ...string) *running {
-	s.t.Helper()
+func (s *shop) start(args ...string) *running { return start(s.t, s.app, args...) }
+
+func start(t *testing.T, app *runnel.App, args ...string) *running {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{t: s.t, cancel: cancel, done: make(chan result, 1)}
-	go func() { r.done <- run(ctx, s.app, "", args...) }()
-	s.t.Cleanup(cancel)
+	r := &running{t: t, cancel: cancel, done: make(chan result, 1)}
+	go func() {
+		code := Main(ctx, app, args, strings.NewReader(""), &r.out, &r.err)
+		r.done <- result{code, r.out.String(), r.err.String()}
+	}()
+	t.Cleanup(cancel)
 	return r
 }
 

@@ -85,7 +85,7 @@ func TestNoCommandLetsOthersSteerTheTerminal(t *testing.T) {
 	bob.park(poison)
 	ada.must(ada.c.Halted(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: poison, Event: "9999999999999-0" + poison, Worker: poison}))
 	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{Reason: poison, Event: poison, Worker: poison}))
-	k := client(t, s).Keys()
+	k := s.client().Keys()
 	for partition := range 2 {
 		for _, data := range []string{`{"customer":"x` + strings.ReplaceAll(poison, "\n", " ") + `"}`, poison} {
 			err := s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: k.Partition("orders", partition), Values: []any{

@@ -51,7 +51,7 @@ func TestABareIDOfSeveralEventsIsRefused(t *testing.T) {
 	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", twin, "--key", "ada", "--dry-run").want(t, 0, "1 dead letter would be dropped", "")
 	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", "1/"+twin).want(t, 0, "1 dead letter dropped\n", "")
 	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", twin).want(t, 0, "1 dead letter dropped\n", "") // the only one now
-	left := parse[[]admin.DeadLetter](t, s.untyped("dead", "ls", "orders/printer", "--output", "json"))
+	left := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 	if len(left) != 2 || left[0].Key == left[1].Key {
 		t.Errorf("left %+v", left)
 	}
@@ -102,7 +102,7 @@ func TestAnEventIsAPosition(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(shown.out), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "  "+one+"  ") {
 		t.Errorf("shown %q", shown.out)
 	}
-	moves := parse[[]admin.Move](t, s.untyped("processor", "reset", "orders/printer", "--to", one, "--yes", "--output", "json"))
+	moves := told[[]admin.Move](s, "processor", "reset", "orders/printer", "--to", one, "--yes")
 	if len(moves) != 1 || moves[0].Partition != 1 || moves[0].New != all[1].ID {
 		t.Errorf("moved %+v", moves)
 	}

@@ -23,9 +23,7 @@ func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	if err := s.orders.Send(t.Context(), order{Customer: "bad"}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{Customer: "bad"})
 	r := receive(t, s.start("worker").done, "the halt")
 	partition := "0"
 	if n := s.rdb.XLen(t.Context(), "__strm:shop.orders.1").Val(); n > 0 {
@@ -51,9 +49,7 @@ func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 		receive(t, s.start("worker").done, "the next halt")
 	}
 	s.untyped(append(strings.Fields(way), "--yes")...).want(t, 0, partition, "")
-	if err := s.orders.Send(t.Context(), order{Customer: "good"}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{Customer: "good"})
 	w := s.start("worker")
 	receive(t, done, "the event behind it")
 	w.stop().want(t, 0, "", "worker stopped")

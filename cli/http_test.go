@@ -14,12 +14,12 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// find waits until a running command has written a match, and returns its first group.
-func find(t *testing.T, out *syncBuffer, pattern string) (group string) {
-	t.Helper()
+// find waits until the command has written a match to stderr, and returns its first group.
+func (r *running) find(pattern string) (group string) {
+	r.t.Helper()
 	re := regexp.MustCompile(pattern)
-	eventually(t, pattern, func() bool {
-		m := re.FindStringSubmatch(out.String())
+	eventually(r.t, pattern, func() bool {
+		m := re.FindStringSubmatch(r.err.String())
 		if m != nil {
 			group = m[1]
 		}
@@ -67,17 +67,11 @@ func TestWorkerServesProbesAndMetrics(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	out, ended := new(syncBuffer), make(chan int, 1)
-	go func() {
-		ended <- Main(ctx, s.app, []string{"worker", "--http", "127.0.0.1:0", "--pprof"}, strings.NewReader(""), io.Discard, out)
-	}()
-	base := "http://" + find(t, out, `http listening.*addr=(\S+)`)
+	worker := s.start("worker", "--http", "127.0.0.1:0", "--pprof")
+	base := "http://" + worker.find(`http listening.*addr=(\S+)`)
 	awaitCode(t, base+"/readyz", http.StatusOK)
 	s.send(20)
-	if err := s.orders.Send(t.Context(), order{Customer: "wait"}); err != nil {
-		t.Fatal(err)
-	}
+	s.sends(order{Customer: "wait"})
 	<-held
 	_, text := get(t, base+"/metrics")
 	for _, want := range []string{
@@ -95,7 +89,7 @@ func TestWorkerServesProbesAndMetrics(t *testing.T) {
 	if code, _ := get(t, base+"/nothing"); code != http.StatusNotFound {
 		t.Errorf("a page that is not there: %d", code)
 	}
-	cancel()
+	worker.cancel()
 	if text := awaitCode(t, base+"/readyz", http.StatusServiceUnavailable); !strings.Contains(text, "draining") {
 		t.Errorf("while draining: %s", text)
 	}
@@ -103,9 +97,7 @@ func TestWorkerServesProbesAndMetrics(t *testing.T) {
 		t.Errorf("while draining: %d %s", code, text)
 	}
 	close(hold)
-	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	worker.stop().want(t, 0, "", "worker stopped")
 	if _, err := http.Get(base + "/healthz"); err == nil {
 		t.Error("the server outlives the worker")
 	}

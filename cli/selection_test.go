@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +39,7 @@ func (s *shop) owners(n int) []*owner {
 			return s.rdb.Time(s.t.Context()).Val().Truncate(time.Millisecond).After(entryid.Time(sent[0].ID))
 		})
 	}
-	c := client(s.t, s)
+	c := s.client()
 	meta, err := c.EnsureMeta(s.t.Context(), "orders", metaOf("printer"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -107,27 +105,6 @@ func two(t *testing.T, n int) (s *shop, ada, bob *owner) {
 	return s, owners[0], owners[1]
 }
 
-// parse reads the JSON that a command has printed.
-func parse[T any](t *testing.T, r result) (v T) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(r.out), &v); err != nil || r.code != 0 || r.err != "" {
-		t.Fatalf("%+v: %v", r, err)
-	}
-	return v
-}
-
-func (r result) matches(t *testing.T, patterns ...string) {
-	t.Helper()
-	if r.code != 0 {
-		t.Errorf("%+v", r)
-	}
-	for _, want := range patterns {
-		if !regexp.MustCompile(want).MatchString(r.out) {
-			t.Errorf("no %s in\n%s", want, r.out)
-		}
-	}
-}
-
 func TestRetryLs(t *testing.T) {
 	s, ada, bob := two(t, 4)
 	ada.park("ada")
@@ -158,7 +135,7 @@ func TestRetryNowAndDrop(t *testing.T) {
 	bob.park("bob")
 	id := eventID(0, ada.entries[0].ID)
 	s.untyped("parked", "retry", "orders/printer", "--key", "ada").want(t, 0, id+"\n1 event due now\n", "")
-	states := parse[[]admin.ParkedEvent](t, s.untyped("parked", "ls", "orders/printer", "--output", "json"))
+	states := told[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
 	if states[0].State != "due" || states[1].State != "waiting" {
 		t.Errorf("got %+v", states)
 	}
@@ -200,7 +177,7 @@ func TestProcessorResume(t *testing.T) {
 		reason := "event " + eventID(i, o.entries[0].ID) + ": no\nink" // the event is shown apart
 		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, store.Quarantine{Reason: reason, Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
 	}
-	stop := decoded[[]inspect.RuleState](t, s.untyped("rules", "ls", "--output", "json"))
+	stop := told[[]inspect.RuleState](s, "rules", "ls")
 	if len(stop) != 2 || stop[1].Kind != "quarantine" || stop[1].Scope != "partition:orders/printer/1" || stop[1].Who != "w1" || stop[1].Why != "event "+stop[1].Event+": no\nink" ||
 		stop[1].Event != eventID(1, bob.entries[0].ID) || stop[1].Command != "quarantine release orders/printer --partition 1" || stop[1].At.UnixMilli() != 1767225600123 {
 		t.Errorf("%+v", stop)

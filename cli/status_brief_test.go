@@ -21,7 +21,7 @@ PROCESSOR +WORKERS +OWNED +LAG +AGE +PARKED +DEAD +STATE
 orders/printer +1 +0 of \d+ +0 +- +0 +0 +\d+ no owner
 nothing is wrong
 more: `)
-	c := client(t, s)
+	c := s.client()
 	for i := range 40 {
 		meta := metaOf("a", "b")
 		meta.Partitions = 3

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -66,7 +65,7 @@ func (ts *topScreen) press(t *testing.T, keys string) {
 
 func (s *shop) ruled() []inspect.RuleState {
 	s.t.Helper()
-	return decoded[[]inspect.RuleState](s.t, s.untyped("rules", "ls", "--output", "json"))
+	return told[[]inspect.RuleState](s, "rules", "ls")
 }
 
 // Keys pause and resume what a worker runs.
@@ -142,10 +141,7 @@ func TestTopReleases(t *testing.T) {
 func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
-	client, err := appview.Of(s.app).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := s.client()
 	if _, err := client.EnsureMeta(t.Context(), "orders", store.Meta{Partitions: 2, MaxLen: 9, Codec: "json", Partitioner: "xxh64", Processors: []string{"printer"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,10 +166,7 @@ func TestTopOutlivesRedis(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
 	s.send(1)
-	client, err := appview.Of(s.app).Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := s.client()
 	ctx, cancel := context.WithCancel(t.Context())
 	msgs, ended := make(chan tea.Msg), make(chan struct{})
 	go func() {
@@ -210,11 +203,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 	r.matches(t, `^app shop, redis \S+, leader -\nPROCESSOR +APPENDED/S +DONE/S +LAG +AGE +OWNED +MEMBERS +PENDING +DELAYED +PARKED +DEAD +LOST +QUARANTINED +HELD +STATE\norders/printer +0 +0 +5 +\S+ +0/2 +0/0 +0 +0 +0 +0 +0 +0 +0 +2 without owner\n$`)
 	s.run("top", "orders/printer", "--every", "100ms").matches(t, `(?m)^PARTITION +OWNER +EPOCH +DONE/S +LAG .*\n0 +- +\d{13} +0 +\d .* no owner\n1 +- `)
 	for _, what := range []string{"", "orders", "orders/printer"} {
-		r := s.untyped(append([]string{"top", "--every", "100ms", "--output", "json"}, strings.Fields(what)...)...)
-		var sample inspect.Sample
-		if err := json.Unmarshal([]byte(r.out), &sample); err != nil || r.code != 0 || r.err != "" {
-			t.Fatalf("%+v: %v", r, err)
-		}
+		sample := told[inspect.Sample](s, append([]string{"top", "--every", "100ms"}, strings.Fields(what)...)...)
 		rates := sample.Rates[0].Processors
 		if p := sample.App.Streams[0].Processors; len(p) != 1 || p[0].Totals.Lag != 5 || len(rates) != 1 || rates[0].Done == nil || *rates[0].Done != 0 || len(rates[0].Partitions) != 2 {
 			t.Errorf("%q: %+v", what, sample)

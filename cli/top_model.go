@@ -80,12 +80,10 @@ func newTopModel(every time.Duration, who string, readOnly bool) *topModel {
 func (m *topModel) sampled(s *inspect.Sample, now time.Time) {
 	m.sample, m.at, m.now, m.broken = s, now, now, nil
 	trends := map[string][]int64{}
-	for _, st := range s.App.Streams {
-		for _, p := range st.Processors {
-			id := p.Stream + "/" + p.Processor
-			trend := append(slices.Clone(m.trends[id]), p.Totals.Lag)
-			trends[id] = trend[max(len(trend)-trendLooks, 0):]
-		}
+	for _, p := range processorsOf(s.App) {
+		id := p.Stream + "/" + p.Processor
+		trend := append(slices.Clone(m.trends[id]), p.Totals.Lag)
+		trends[id] = trend[max(len(trend)-trendLooks, 0):]
 	}
 	m.trends = trends
 	m.arrange()
