@@ -134,7 +134,7 @@ func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 }
 
 // A check is never green where nothing works, or where something was lost or stands still.
-func TestCheckFindsThatNobodyWorks(t *testing.T) {
+func TestCheckFindsThatNoWorkerRuns(t *testing.T) {
 	s := owned(t, 4)
 	s.untyped("check").want(t, 3, "1 finding: 1 processor, lag 0, oldest unacked event -\nstream orders: processor printer: no worker runs it: start one; see docs/troubleshooting.md#no-worker\n", "")
 	if v := s.checked(3); len(v.Findings) != 1 || v.Findings[0].What != "workers" || v.Findings[0].Partition != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -153,39 +152,5 @@ func TestDelayedMistakes(t *testing.T) {
 	}
 	if got := s.listed(); len(got) != 5 {
 		t.Errorf("left %v", got)
-	}
-}
-
-func TestSendDelayed(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON})
-	s.sends(order{"ada", 0})
-	const record = `{"customer":"ada","amount":1}`
-	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	for _, cmd := range []func(...string) result{s.run, s.untyped} {
-		r := cmd("send", "orders", record, "--at", at.Format(time.RFC3339))
-		if !regexp.MustCompile(`^orders [01]/\d{16}\n$`).MatchString(r.out) || r.code != 0 {
-			t.Errorf("got %+v", r)
-		}
-		cmd("send", "orders", record, "--after", "30m", "--output", "json").want(t, 0, `"id":"`, "")
-		first := cmd("send", "orders", record, "--after", "1h", "--id", "once")
-		second := cmd("send", "orders", record, "--after", "2h", "--id", "once")
-		if second.out != strings.TrimSuffix(first.out, "\n")+" duplicate\n" && second.out != first.out {
-			t.Errorf("under one ID: %+v, then %+v", first, second)
-		}
-	}
-	events := told[[]shownDelayed](s, "delayed", "ls", "orders")
-	if len(events) != 5 || !events[4].Due.Equal(at) && !events[3].Due.Equal(at) && !events[2].Due.Equal(at) || time.Until(events[0].Due) > 30*time.Minute {
-		t.Errorf("got %+v", events)
-	}
-	s.run("send", "orders", record, "--at", time.Now().Add(-time.Hour).Format(time.RFC3339)).matches(t, `^orders [01]/\d+-\d\n$`)
-	if n := s.count(); n != 2 {
-		t.Errorf("%d entries", n)
-	}
-	for flags, want := range map[string]string{
-		"--at tomorrow":                        `--at "tomorrow" is no time such as`,
-		"--after -1h":                          "--after is a time to come",
-		"--after 1h --at 2030-01-01T00:00:00Z": "either --at or --after",
-	} {
-		s.run(append([]string{"send", "orders", record}, strings.Fields(flags)...)...).want(t, 2, "", want)
 	}
 }

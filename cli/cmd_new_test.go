@@ -58,7 +58,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestBuiltFrom(t *testing.T) {
 	source := sourceDir(t)
-	here := filepath.Join(source, "cli", "new.go")
+	here := filepath.Join(source, "cli", "cmd_new.go")
 	main := func(m debug.Module) *debug.BuildInfo { return &debug.BuildInfo{Main: m} }
 	dep := func(m debug.Module) *debug.BuildInfo { return &debug.BuildInfo{Deps: []*debug.Module{&m}} }
 	release := debug.Module{Path: module, Version: "v1.2.3", Sum: "h1:x"}
@@ -69,12 +69,12 @@ func TestBuiltFrom(t *testing.T) {
 		file string
 		want required
 	}{
-		{"installed", main(release), "/home/ada/go/pkg/mod/" + module + "@v1.2.3/cli/new.go", required{version: "v1.2.3"}},
-		{"app with a release", dep(release), module + "@v1.2.3/cli/new.go", required{version: "v1.2.3"}},
+		{"installed", main(release), "/home/ada/go/pkg/mod/" + module + "@v1.2.3/cli/cmd_new.go", required{version: "v1.2.3"}},
+		{"app with a release", dep(release), module + "@v1.2.3/cli/cmd_new.go", required{version: "v1.2.3"}},
 		{"clone", main(debug.Module{Path: module, Version: "v1.2.4-0.20260101000000-0123456789ab+dirty"}), here, required{dir: source}},
 		{"app with a replace", dep(replaced), here, required{dir: source}},
-		{"without paths", main(debug.Module{Path: module, Version: "(devel)"}), module + "/cli/new.go", required{}},
-		{"a clone that is gone", main(debug.Module{Path: module}), filepath.Join(t.TempDir(), "cli", "new.go"), required{}},
+		{"without paths", main(debug.Module{Path: module, Version: "(devel)"}), module + "/cli/cmd_new.go", required{}},
+		{"a clone that is gone", main(debug.Module{Path: module}), filepath.Join(t.TempDir(), "cli", "cmd_new.go"), required{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := builtFrom(tt.info, true, tt.file); got != tt.want {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
+	"github.com/runnel-go/runnel/internal/inspect"
 )
 
 // reset resets the processor, and returns what it says of each partition.
@@ -173,4 +176,154 @@ func TestResetPrintsOldAndNew(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, r.out)
 		}
 	}
+}
+
+func TestReset(t *testing.T) {
+	s := owned(t, 20)
+	before := s.processor()
+	for _, tt := range []struct {
+		to   string
+		lag  int64
+		want func(inspect.PartitionState) string
+	}{
+		{"start", 20, func(inspect.PartitionState) string { return "0-0" }},
+		{"end", 0, func(p inspect.PartitionState) string { return p.End }},
+		{"0", 20, func(inspect.PartitionState) string { return "0-0" }},
+		{"99999999999999-7", 0, func(p inspect.PartitionState) string { return p.End }}, // never behind the end
+	} {
+		t.Run(tt.to, func(t *testing.T) {
+			old := s.processor()
+			moves := s.reset("--to", tt.to)
+			if len(moves) != 2 {
+				t.Fatalf("%+v", moves)
+			}
+			now := s.processor()
+			for i, m := range moves {
+				if m.Partition != i || m.Old != old.Partitions[i].Floor || m.New != tt.want(now.Partitions[i]) || m.New != now.Partitions[i].Floor {
+					t.Errorf("%+v, before %+v, now %+v", m, old.Partitions[i], now.Partitions[i])
+				}
+			}
+			if aged := now.Totals.Age > 0; aged != (tt.lag > 0) {
+				t.Errorf("lag %d, age %d", tt.lag, now.Totals.Age)
+			}
+			now.Totals.Age = 0
+			if now.Totals != (inspect.Totals{Lag: tt.lag, Length: before.Totals.Length}) {
+				t.Errorf("totals %+v", now.Totals)
+			}
+		})
+	}
+}
+
+// The next worker begins where the reset put the position.
+func TestResetIsWhereTheNextWorkerBegins(t *testing.T) {
+	s := owned(t, 20)
+	middle := s.entries()["__strm:shop.orders.0"][3].ID
+	s.untyped("processor", "reset", "--yes", "--start", middle, "orders/printer").want(t, 0, "→", "")
+	want := map[string]bool{}
+	for key, entries := range s.entries() {
+		for _, e := range entries {
+			if after(e.ID, middle) {
+				want[key+" "+e.ID] = true
+			}
+		}
+	}
+	next := newShopAgain(t, s)
+	seen := make(chan string, 100)
+	next.orders.Process("printer", func(ctx context.Context, events *runnel.Events[order]) error {
+		for e := range events.All() {
+			seen <- fmt.Sprintf("__strm:shop.orders.%d %s", e.Partition, e.ID)
+		}
+		return nil
+	}, nil)
+	w := next.start("worker")
+	for range len(want) {
+		event := receive(t, seen, "event")
+		if !want[event] {
+			t.Errorf("event %s was handled", event)
+		}
+		delete(want, event)
+	}
+	eventually(t, "no lag", func() bool { return s.processor().Totals.Lag == 0 })
+	w.stop().want(t, 0, "", "worker stopped")
+	if len(seen) != 0 {
+		t.Errorf("%d events more", len(seen))
+	}
+}
+
+func TestResetRefusesWhileAWorkerRuns(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
+	handled := s.handled()
+	s.send(4)
+	w := s.start("worker")
+	for range 4 {
+		receive(t, handled, "event")
+	}
+	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start")
+	r.want(t, 1, "", s.processor().Members[0].Worker)
+	r.want(t, 1, "", "nothing was changed")
+	s.sends(order{Customer: "still here"})
+	if got := receive(t, handled, "event"); got != "still here" {
+		t.Errorf("handled %q", got)
+	}
+	w.stop().want(t, 0, "", "worker stopped")
+}
+
+func TestResetRefusesALockedPartition(t *testing.T) {
+	s := owned(t, 4)
+	before := s.processor()
+	if err := s.rdb.Set(t.Context(), "__lock:shop.orders.printer.1", "aaaaaaaaaaaaaaaa:0000000000000001", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start").want(t, 1, "", "partition 1: processor printer: owned by executor aaaaaaaaaaaaaaaa")
+	now := s.processor()
+	if now.Partitions[0].Executor != "" {
+		t.Errorf("partition 0 is still locked: %+v", now.Partitions[0])
+	}
+	for i := range now.Partitions {
+		if now.Partitions[i].Floor != before.Partitions[i].Floor || now.Partitions[i].Epoch != before.Partitions[i].Epoch {
+			t.Errorf("changed: %+v, %+v", before.Partitions[i], now.Partitions[i])
+		}
+	}
+	if ttl := s.rdb.PTTL(t.Context(), "__lock:shop.orders.printer.1").Val(); ttl < 50*time.Minute {
+		t.Errorf("the foreign lock was cut down to %v", ttl)
+	}
+}
+
+func TestResetOfWhatIsNotThere(t *testing.T) {
+	s := newShop(t, nil)
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no stream "orders"`)
+	s.send(1)
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no processor "printer"`)
+}
+
+// newShopAgain is the same app in another binary.
+func newShopAgain(t *testing.T, s *shop) *shop {
+	return shopAt(t, s.url, s.rdb, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+}
+
+func after(a, b string) bool {
+	var ams, aseq, bms, bseq uint64
+	fmt.Sscanf(a, "%d-%d", &ams, &aseq)
+	fmt.Sscanf(b, "%d-%d", &bms, &bseq)
+	return ams > bms || ams == bms && aseq > bseq
+}
+
+// What a list or the log calls an event is what positions take, too.
+func TestAnEventIsAPosition(t *testing.T) {
+	s, _, _ := two(t, 6)
+	all := s.entries()["__strm:shop.orders.1"]
+	one := eventID(1, all[1].ID)
+	for _, key := range s.rdb.Keys(t.Context(), "__lock:*").Val() {
+		s.rdb.Del(t.Context(), key)
+	}
+	shown := s.untyped("tail", "orders", "--from", one, "--partition", "1")
+	if lines := strings.Split(strings.TrimSpace(shown.out), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "  "+one+"  ") {
+		t.Errorf("shown %q", shown.out)
+	}
+	moves := told[[]admin.Move](s, "processor", "reset", "orders/printer", "--to", one, "--yes")
+	if len(moves) != 1 || moves[0].Partition != 1 || moves[0].New != all[1].ID {
+		t.Errorf("moved %+v", moves)
+	}
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", one, "--partitions", "1").want(t, 2, "", "--to says which partition")
+	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "2/1-0").want(t, 1, "", "stream orders has no partition 2")
 }

@@ -3,22 +3,17 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/runnel-go/runnel/python"
+	"time"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/entryid"
+	"github.com/runnel-go/runnel/internal/store"
+	"github.com/runnel-go/runnel/python"
 )
-
-// newShopApp is an app that needs no server.
-func newShopApp() *runnel.App {
-	app := runnel.New("shop", nil)
-	runnel.NewStream(app, "orders", func(o order) string { return o.Customer }, nil)
-	return app
-}
 
 func TestSendPrintsWhereItWent(t *testing.T) {
 	s := newShop(t, nil)
@@ -233,21 +228,82 @@ func TestMetadataThatDiffersIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestNoServer(t *testing.T) {
-	const url = "redis://user:secret@127.0.0.1:1"
-	for _, args := range []string{"send orders {}", "sendmany orders -", "status", "processor reset a/b --to end", "worker"} {
-		t.Run(args, func(t *testing.T) {
-			r := run(t.Context(), newShopApp(), "", append(strings.Fields(args), "--redis-url", url)...)
-			r.want(t, 1, "", "no Redis at 127.0.0.1:1 (connect: connection refused)")
-			lines := strings.Split(strings.TrimSpace(r.err), "\n")
-			for _, hint := range []string{"start redis-server", "--redis-url", "RUNNEL_REDIS_URL", "--dev"} {
-				if !strings.Contains(lines[len(lines)-1], hint) {
-					t.Errorf("no %q in %q", hint, r.err)
-				}
-			}
-			if len(lines) != 1 || strings.Contains(r.err, "secret") {
-				t.Errorf("%q", r.err)
-			}
-		})
+func TestStdinIsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		fits bool
+	}{{"0123456789", true}, {"0123456789x", false}, {strings.Repeat("x", 1<<20), false}} {
+		data, err := readAll(t.Context(), strings.NewReader(tt.in), 10)
+		if (err == nil) != tt.fits || tt.fits && string(data) != tt.in || !tt.fits && (data != nil || !strings.Contains(err.Error(), "longer than 10 bytes")) {
+			t.Errorf("%d bytes: %d bytes, %v", len(tt.in), len(data), err)
+		}
+	}
+}
+
+func TestSendDelayed(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer", Codec: codec.JSON})
+	s.sends(order{"ada", 0})
+	const record = `{"customer":"ada","amount":1}`
+	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	for _, cmd := range []func(...string) result{s.run, s.untyped} {
+		r := cmd("send", "orders", record, "--at", at.Format(time.RFC3339))
+		if !regexp.MustCompile(`^orders [01]/\d{16}\n$`).MatchString(r.out) || r.code != 0 {
+			t.Errorf("got %+v", r)
+		}
+		cmd("send", "orders", record, "--after", "30m", "--output", "json").want(t, 0, `"id":"`, "")
+		first := cmd("send", "orders", record, "--after", "1h", "--id", "once")
+		second := cmd("send", "orders", record, "--after", "2h", "--id", "once")
+		if second.out != strings.TrimSuffix(first.out, "\n")+" duplicate\n" && second.out != first.out {
+			t.Errorf("under one ID: %+v, then %+v", first, second)
+		}
+	}
+	events := told[[]shownDelayed](s, "delayed", "ls", "orders")
+	if len(events) != 5 || !events[4].Due.Equal(at) && !events[3].Due.Equal(at) && !events[2].Due.Equal(at) || time.Until(events[0].Due) > 30*time.Minute {
+		t.Errorf("got %+v", events)
+	}
+	s.run("send", "orders", record, "--at", time.Now().Add(-time.Hour).Format(time.RFC3339)).matches(t, `^orders [01]/\d+-\d\n$`)
+	if n := s.count(); n != 2 {
+		t.Errorf("%d entries", n)
+	}
+	for flags, want := range map[string]string{
+		"--at tomorrow":                        `--at "tomorrow" is no time such as`,
+		"--after -1h":                          "--after is a time to come",
+		"--after 1h --at 2030-01-01T00:00:00Z": "either --at or --after",
+	} {
+		s.run(append([]string{"send", "orders", record}, strings.Fields(flags)...)...).want(t, 2, "", want)
+	}
+}
+
+func TestSendWithAnIDIsOnce(t *testing.T) {
+	s := newShop(t, nil)
+	for i, send := range []func(...string) result{s.run, s.untyped} {
+		id := fmt.Sprint("invoice-", i)
+		first := send("send", "orders", `{"customer":"ada"}`, "--id", id)
+		first.want(t, 0, "orders ", "")
+		send("send", "orders", `{"customer":"ada"}`, "--id", id).want(t, 0, strings.TrimSpace(first.out)+" duplicate\n", "")
+		again := parse[sentRecord](t, send("--output", "json", "send", "orders", `{"customer":"ada"}`, "--id", id))
+		if !again.Duplicate || !strings.Contains(first.out, again.ID) {
+			t.Errorf("%+v", again)
+		}
+		if n := s.count(); n != i+1 {
+			t.Errorf("%d entries", n)
+		}
+	}
+}
+
+func TestSendToAFullStreamSaysWhoHoldsItBack(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1, MaxLen: 3, KeyField: "customer"})
+	client := s.client()
+	own := store.Meta{Partitions: 1, MaxLen: 3, KeyField: "customer", Processors: []string{"printer"}}
+	if _, err := client.EnsureMeta(t.Context(), "orders", own); err != nil {
+		t.Fatal(err)
+	}
+	s.run("sendmany", "orders", file(t, "a.ndjson", jsonLines(10))).
+		want(t, 1, "sent 3, failed 7\n", "lines 4-10: not sent: partition 0 of stream orders is full, 3 of 3 entries: processor printer")
+	for _, send := range []func(...string) result{s.run, s.untyped} {
+		send("send", "orders", `{"customer":"ada"}`).want(t, 1, "", "processor rm orders/printer")
+	}
+	if n := s.count(); n != 3 {
+		t.Errorf("%d entries", n)
 	}
 }

@@ -164,134 +164,40 @@ func TestProcessorWithoutItsStream(t *testing.T) {
 	}
 }
 
-func TestReset(t *testing.T) {
-	s := owned(t, 20)
-	before := s.processor()
-	for _, tt := range []struct {
-		to   string
-		lag  int64
-		want func(inspect.PartitionState) string
-	}{
-		{"start", 20, func(inspect.PartitionState) string { return "0-0" }},
-		{"end", 0, func(p inspect.PartitionState) string { return p.End }},
-		{"0", 20, func(inspect.PartitionState) string { return "0-0" }},
-		{"99999999999999-7", 0, func(p inspect.PartitionState) string { return p.End }}, // never behind the end
-	} {
-		t.Run(tt.to, func(t *testing.T) {
-			old := s.processor()
-			moves := s.reset("--to", tt.to)
-			if len(moves) != 2 {
-				t.Fatalf("%+v", moves)
-			}
-			now := s.processor()
-			for i, m := range moves {
-				if m.Partition != i || m.Old != old.Partitions[i].Floor || m.New != tt.want(now.Partitions[i]) || m.New != now.Partitions[i].Floor {
-					t.Errorf("%+v, before %+v, now %+v", m, old.Partitions[i], now.Partitions[i])
-				}
-			}
-			if aged := now.Totals.Age > 0; aged != (tt.lag > 0) {
-				t.Errorf("lag %d, age %d", tt.lag, now.Totals.Age)
-			}
-			now.Totals.Age = 0
-			if now.Totals != (inspect.Totals{Lag: tt.lag, Length: before.Totals.Length}) {
-				t.Errorf("totals %+v", now.Totals)
-			}
-		})
-	}
-}
-
-// The next worker begins where the reset put the position.
-func TestResetIsWhereTheNextWorkerBegins(t *testing.T) {
-	s := owned(t, 20)
-	middle := s.entries()["__strm:shop.orders.0"][3].ID
-	s.untyped("processor", "reset", "--yes", "--start", middle, "orders/printer").want(t, 0, "→", "")
-	want := map[string]bool{}
-	for key, entries := range s.entries() {
-		for _, e := range entries {
-			if after(e.ID, middle) {
-				want[key+" "+e.ID] = true
-			}
-		}
-	}
-	next := newShopAgain(t, s)
-	seen := make(chan string, 100)
-	next.orders.Process("printer", func(ctx context.Context, events *runnel.Events[order]) error {
-		for e := range events.All() {
-			seen <- fmt.Sprintf("__strm:shop.orders.%d %s", e.Partition, e.ID)
-		}
-		return nil
-	}, nil)
-	w := next.start("worker")
-	for range len(want) {
-		event := receive(t, seen, "event")
-		if !want[event] {
-			t.Errorf("event %s was handled", event)
-		}
-		delete(want, event)
-	}
-	eventually(t, "no lag", func() bool { return s.processor().Totals.Lag == 0 })
-	w.stop().want(t, 0, "", "worker stopped")
-	if len(seen) != 0 {
-		t.Errorf("%d events more", len(seen))
-	}
-}
-
-func TestResetRefusesWhileAWorkerRuns(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
-	handled := s.handled()
-	s.send(4)
-	w := s.start("worker")
-	for range 4 {
-		receive(t, handled, "event")
-	}
-	r := s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start")
-	r.want(t, 1, "", s.processor().Members[0].Worker)
-	r.want(t, 1, "", "nothing was changed")
-	s.sends(order{Customer: "still here"})
-	if got := receive(t, handled, "event"); got != "still here" {
-		t.Errorf("handled %q", got)
-	}
-	w.stop().want(t, 0, "", "worker stopped")
-}
-
-func TestResetRefusesALockedPartition(t *testing.T) {
-	s := owned(t, 4)
-	before := s.processor()
-	if err := s.rdb.Set(t.Context(), "__lock:shop.orders.printer.1", "aaaaaaaaaaaaaaaa:0000000000000001", time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
-	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start").want(t, 1, "", "partition 1: processor printer: owned by executor aaaaaaaaaaaaaaaa")
-	now := s.processor()
-	if now.Partitions[0].Executor != "" {
-		t.Errorf("partition 0 is still locked: %+v", now.Partitions[0])
-	}
-	for i := range now.Partitions {
-		if now.Partitions[i].Floor != before.Partitions[i].Floor || now.Partitions[i].Epoch != before.Partitions[i].Epoch {
-			t.Errorf("changed: %+v, %+v", before.Partitions[i], now.Partitions[i])
-		}
-	}
-	if ttl := s.rdb.PTTL(t.Context(), "__lock:shop.orders.printer.1").Val(); ttl < 50*time.Minute {
-		t.Errorf("the foreign lock was cut down to %v", ttl)
-	}
-}
-
-func TestResetOfWhatIsNotThere(t *testing.T) {
-	s := newShop(t, nil)
-	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no stream "orders"`)
-	s.send(1)
-	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no processor "printer"`)
-}
-
-// newShopAgain is the same app in another binary.
-func newShopAgain(t *testing.T, s *shop) *shop {
-	return shopAt(t, s.url, s.rdb, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
-}
-
 func metaOf(processors ...string) store.Meta { return store.Meta{Processors: processors} }
 
-func after(a, b string) bool {
-	var ams, aseq, bms, bseq uint64
-	fmt.Sscanf(a, "%d-%d", &ams, &aseq)
-	fmt.Sscanf(b, "%d-%d", &bms, &bseq)
-	return ams > bms || ams == bms && aseq > bseq
+// A function that runs for long is shown with the time since it has.
+func TestStatusShowsWhatRunsForLong(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
+	finish := make(chan struct{})
+	s.orders.Process("printer", runnel.Each(func(context.Context, *runnel.Event, order) error { <-finish; return nil }),
+		&runnel.ProcessorOptions{Timeout: 50 * time.Millisecond})
+	w := s.start("worker")
+	eventually(t, "the worker is ready", func() bool { return s.app.Ready() == nil })
+	s.send(1)
+	eventually(t, "running since", func() bool { return s.processor().Partitions[0].RunningSince != nil })
+	if since := *s.processor().Partitions[0].RunningSince; time.Since(since) > time.Minute || time.Since(since) < time.Second {
+		t.Errorf("running since %v", since)
+	}
+	s.untyped("status", "orders").want(t, 0, "partition 0: its function has been running since 20", "")
+	close(finish)
+	eventually(t, "running no more", func() bool { return s.processor().Partitions[0].RunningSince == nil })
+	w.stop().want(t, 0, "", "function is stuck")
+}
+
+func TestStatusShowsParkedAndDeadEvents(t *testing.T) {
+	s, ada, bob := two(t, 6)
+	ada.park("ada")
+	bob.bury("bob", "no paper")
+	ada.must(ada.c.Quarantine(t.Context(), ada.place, ada.tenure, store.Quarantine{
+		Reason: "event " + eventID(0, ada.entries[2].ID) + ": panic: no\nprinter\n\ngoroutine 7 [running]:\nmain.main()", Event: ada.entries[2].ID, Worker: "w1", At: 1767225600123,
+	}))
+	s.untyped("status", "orders/printer").matches(t,
+		`PENDING +LAG +AGE +DELAYED +PARKED +DEAD +LOST +ACKED TO`,
+		`(?m)^0 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +3 +0 .* quarantined$`, `(?m)^1 +aaaaaaaaaaaaaaaa +\S+ +\d+ +0 +0 +- +0 +0 +3 .* ok$`, `(?m)^total +2 owned +0 +0 +- +0 +3 +3 +0 *$`,
+		`partition 0 is quarantined since 2026-01-01T00:00:00Z by worker w1, at event `+eventID(0, ada.entries[2].ID)+`: panic: no printer\n`)
+	p := s.processor()
+	if p.Totals != (inspect.Totals{Owned: 2, Length: 6, Parked: 3, Dead: 3, Quarantined: 1}) || !strings.Contains(p.Partitions[0].Quarantine.Reason, "main.main()") {
+		t.Errorf("totals %+v, %+v", p.Totals, p.Partitions[0].Quarantine)
+	}
 }

@@ -1,39 +1,11 @@
 package cli
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/inspect"
 )
-
-func TestMembers(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 3})
-	s.handled()
-	s.untyped("workers", "ls").want(t, 0, "PROCESSOR", "")
-	w := s.start("worker")
-	eventually(t, "a member that owns all", func() bool {
-		list := told[[]listedMember](s, "workers", "ls")
-		return len(list) == 1 && len(list[0].Owned) == 3
-	})
-	m := told[[]listedMember](s, "workers", "ls", "orders/printer")[0]
-	if m.Stream != "orders" || m.Processor != "printer" || !m.Alive || !slices.Equal(m.Assigned, []int{0, 1, 2}) || !slices.Equal(m.Owned, m.Assigned) {
-		t.Errorf("%+v", m)
-	}
-	r := s.untyped("workers", "ls")
-	r.matches(t, `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2 +- +-$`)
-	w.stop().want(t, 0, "", "worker stopped")
-	if list := told[[]listedMember](s, "workers", "ls"); len(list) != 0 {
-		t.Errorf("after the end: %+v", list)
-	}
-	s.untyped("workers", "ls", "nope").want(t, 1, "", `no stream "nope"`)
-	s.untyped("workers", "ls", "orders/nope").want(t, 1, "", `no processor "nope"`)
-}
 
 func TestStreams(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, MaxLen: 20, KeyField: "customer"})
@@ -93,38 +65,29 @@ func TestStreamInfoOfOddPartitions(t *testing.T) {
 	s.untyped("stream", "info", "orders").want(t, 0, "stream orders partition 2: look: key holds a wrong Redis type", "")
 }
 
-func TestProcessorLs(t *testing.T) {
-	s := owned(t, 4)
-	s.send(6)
-	if _, err := s.orders.SendAfter(t.Context(), time.Hour, order{Customer: "ada"}); err != nil {
+func TestStreamRmLeavesNothing(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+	handled := s.handled()
+	s.send(4)
+	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Record: order{Customer: "late"}, After: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.client().Partition("orders", "printer", 1).Dead, Values: []any{"data", "x"}})
-	s.untyped("pause", "orders/printer", "--partition", "1").want(t, 0, "pause of partition:orders/printer/1", "")
-	list := told[[]listedProcessor](s, "processor", "ls")
-	if len(list) != 1 {
-		t.Fatalf("%+v", list)
+	w := s.start("worker")
+	for range 4 {
+		receive(t, handled, "event")
 	}
-	p := list[0]
-	if p.Processor != "printer" || p.Members != 0 || p.Partitions != 2 || p.Held != 1 || p.Totals.Lag != 6 || p.Totals.Dead != 1 || p.Totals.Owned != 0 {
-		t.Errorf("%+v", p)
+	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", "orders/printer is run by worker")
+	w.stop().want(t, 0, "", "worker stopped")
+	s.untyped("stream", "rm", "orders").want(t, 2, "", "with 4 entries, 1 delayed event, 1 processor and 0 dead letters? There is no terminal to ask at: say --yes")
+	s.untyped("pause", "orders").want(t, 0, "pause of", "")
+	s.untyped("block", "orders/printer", "--as-admin", "--partition", "1").want(t, 0, "block of", "")
+	s.untyped("pause", "orders2", "--yet").want(t, 0, "pause of", "")
+	s.untyped("stream", "rm", "--yes", "orders").want(t, 0, "stream orders removed; 4 entries, 1 delayed event, 1 processor, 0 dead letters, 2 rules\n", "")
+	if left := s.ruled(); len(left) != 1 || left[0].Scope != "stream:orders2" || !left[0].Absent {
+		t.Errorf("rules after that: %+v", left)
 	}
-	r := s.untyped("processor", "ls", "orders")
-	r.matches(t, `(?m)^orders/printer +0 +0 of 2 +0 +6 +\S+ +1 +0 +1 +0 +1 +0$`)
-	s.untyped("processor", "ls", "orders/printer").want(t, 2, "", "is no stream")
-}
-
-func TestProcessorInfo(t *testing.T) {
-	s := owned(t, 20)
-	r := s.untyped("processor", "info", "orders/printer")
-	r.matches(t, `(?m)^processor orders/printer: generation \d+, 0 members$`, `(?m)^PARTITION +OWNER +EXECUTOR +LEASE`, `(?m)^total +0 owned`)
-	if !strings.HasPrefix(r.out, "processor orders/printer: ") {
-		t.Errorf("begins with %.40q", r.out)
+	if keys := s.rdb.Keys(t.Context(), "*orders*").Val(); len(keys) != 0 {
+		t.Errorf("left behind: %v", keys)
 	}
-	p := told[inspect.ProcessorState](s, "processor", "info", "orders/printer")
-	if p.Processor != "printer" || len(p.Partitions) != 2 || p.Totals.Length != 20 {
-		t.Errorf("%+v", p)
-	}
-	s.untyped("processor", "info", "orders").want(t, 2, "", "say STREAM/PROCESSOR")
-	s.untyped("processor", "info", "orders/nothing").want(t, 1, "", `no processor "nothing"`)
+	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", `no stream "orders"`)
 }

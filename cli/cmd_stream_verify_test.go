@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -50,31 +49,4 @@ func TestVerifyFindsWhatIsNotRight(t *testing.T) {
 	if groups := s.rdb.XInfoGroups(t.Context(), log(0)).Val(); len(groups) != 0 {
 		t.Errorf("it left groups behind: %v", groups)
 	}
-}
-
-func TestRemoveStreamLeavesNothing(t *testing.T) {
-	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
-	handled := s.handled()
-	s.send(4)
-	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Record: order{Customer: "late"}, After: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	w := s.start("worker")
-	for range 4 {
-		receive(t, handled, "event")
-	}
-	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", "orders/printer is run by worker")
-	w.stop().want(t, 0, "", "worker stopped")
-	s.untyped("stream", "rm", "orders").want(t, 2, "", "with 4 entries, 1 delayed event, 1 processor and 0 dead letters? There is no terminal to ask at: say --yes")
-	s.untyped("pause", "orders").want(t, 0, "pause of", "")
-	s.untyped("block", "orders/printer", "--as-admin", "--partition", "1").want(t, 0, "block of", "")
-	s.untyped("pause", "orders2", "--yet").want(t, 0, "pause of", "")
-	s.untyped("stream", "rm", "--yes", "orders").want(t, 0, "stream orders removed; 4 entries, 1 delayed event, 1 processor, 0 dead letters, 2 rules\n", "")
-	if left := s.ruled(); len(left) != 1 || left[0].Scope != "stream:orders2" || !left[0].Absent {
-		t.Errorf("rules after that: %+v", left)
-	}
-	if keys := s.rdb.Keys(t.Context(), "*orders*").Val(); len(keys) != 0 {
-		t.Errorf("left behind: %v", keys)
-	}
-	s.untyped("stream", "rm", "--yes", "orders").want(t, 1, "", `no stream "orders"`)
 }

@@ -5,16 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/internal/appview"
-	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 func TestWorkerDrains(t *testing.T) {
@@ -37,19 +33,6 @@ func TestAWorkerWithNothingToRunSaysSo(t *testing.T) {
 	w := s.start("worker")
 	eventually(t, "a warning", func() bool { return strings.Contains(w.err.String(), "WARN  nothing to run") })
 	w.stop().want(t, 0, "", "worker stopped")
-}
-
-func TestDevShowsTheStreamOfTheFirstProcessor(t *testing.T) {
-	app := newShopApp()
-	defer app.Close()
-	later := runnel.NewStream(app, "zones", func(o order) string { return o.Customer }, nil)
-	s := &session{reg: appview.Of(app)}
-	for i, want := range []string{"send orders ", "send zones "} {
-		if got := sampleSend(s.reg); !strings.HasPrefix(got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		later.Process(fmt.Sprint("printer", i), runnel.Each(func(context.Context, *runnel.Event, order) error { return nil }), nil)
-	}
 }
 
 func TestWorkerLogsJSON(t *testing.T) {
@@ -115,124 +98,6 @@ func TestWorkerTellsAForeignNetworkError(t *testing.T) {
 	}
 }
 
-func TestWrongPassword(t *testing.T) {
-	server := redistest.Start(t, "--requirepass", "secret")
-	r := run(t.Context(), newShopApp(), "", "worker", "--redis-url", "redis://:geheim@"+server.Addr())
-	r.want(t, 1, "", "wrong user name or password")
-	if strings.Contains(r.err, "geheim") {
-		t.Errorf("shows the password: %s", r.err)
-	}
-	run(t.Context(), newShopApp(), "", "status", "--redis-url", "redis://"+server.Addr()).want(t, 1, "", "a password is required")
-	run(t.Context(), newShopApp(), "", "status", "--redis-url", "redis://localhost:port").want(t, 1, "", `redis URL "redis://***" is malformed; want redis://host:6379`)
-	run(t.Context(), newShopApp(), "", "status", "--redis-url", "nonsense").want(t, 1, "", `redis URL "***" is malformed`)
-}
-
-func TestDev(t *testing.T) {
-	s := shopAt(t, "redis://127.0.0.1:1", nil, nil) // --dev goes before the environment
-	handled := s.handled()
-	w := s.start("worker", "--dev")
-	line := regexp.MustCompile(`RUNNEL_REDIS_URL=(redis://127\.0\.0\.1:\d+) (.+) send orders '(\{"customer":"","amount":0\})'`)
-	eventually(t, "the line to type", func() bool { return line.MatchString(w.err.String()) })
-	m := line.FindStringSubmatch(w.err.String())
-	for _, want := range []string{"the server of RUNNEL_REDIS_URL is not used", " worker --redis-url " + m[1] + "\n"} {
-		eventually(t, want, func() bool { return strings.Contains(w.err.String(), want) })
-	}
-	t.Setenv("RUNNEL_REDIS_URL", m[1])
-	second := newShopApp()
-	defer second.Close()
-	eventually(t, "metadata", func() bool {
-		return run(t.Context(), second, "", "send", "orders", m[3]).code == 0
-	})
-	if got := receive(t, handled, "event"); got != "" {
-		t.Errorf("handled %q", got)
-	}
-	run(t.Context(), second, "", "status", "orders").want(t, 0, "processor orders/printer: generation", "")
-	w.stop().want(t, 0, "", "data is lost on exit")
-	run(t.Context(), newShopApp(), "", "status").want(t, 1, "", "no Redis at "+strings.TrimPrefix(m[1], "redis://"))
-}
-
-func TestDevTakesAFreePort(t *testing.T) {
-	if l, err := net.Listen("tcp", devAddr); err == nil {
-		defer l.Close() // else another program has the port already
-	}
-	r := run(t.Context(), newShopApp(), "", "send", "orders", "{}", "--dev")
-	r.want(t, 0, "orders ", "no worker sees it")
-	if strings.Contains(r.err, devAddr+";") {
-		t.Errorf("took a port that is taken: %s", r.err)
-	}
-}
-
-func TestASecondDevWorkerSaysThatItSharesNothing(t *testing.T) {
-	if l, err := net.Listen("tcp", devAddr); err == nil {
-		defer l.Close() // else another program has the port already
-	}
-	t.Setenv("RUNNEL_REDIS_URL", "")
-	s := newShopApp()
-	defer s.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	r := run(ctx, s, "", "worker", "--dev")
-	if !strings.Contains(r.err, "another server has 127.0.0.1:6379, and this worker shares nothing with it; to share its events, run worker without --dev") ||
-		strings.Contains(r.err, "RUNNEL_REDIS_URL is not used") {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestDevLine(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "''", "shop": "shop", "/usr/bin/shop": "/usr/bin/shop", `{"a":1}`: `'{"a":1}'`, "it's": `'it'\''s'`, "a b": "'a b'",
-	} {
-		if got := quote(in); got != want {
-			t.Errorf("quote(%q) = %s, want %s", in, got, want)
-		}
-	}
-}
-
-// A logger in the app's own options stays, unless a flag says how to log.
-func TestLoggerOfTheApp(t *testing.T) {
-	server := redistest.Start(t)
-	t.Setenv("RUNNEL_REDIS_URL", server.URL())
-	var own syncBuffer
-	app := runnel.New("shop", &runnel.Options{Logger: slog.New(slog.NewTextHandler(&own, nil))})
-	defer app.Close()
-	started := make(chan struct{}, 1)
-	app.Task("started", func(context.Context) error { started <- struct{}{}; return nil }, nil)
-	worker := func(args ...string) string {
-		w := (&shop{t: t, app: app}).start(append(args, "worker")...)
-		receive(t, started, "task")
-		r := w.stop()
-		if r.code != 0 {
-			t.Errorf("%+v", r)
-		}
-		return r.err
-	}
-	if text := worker(); text != "" || !strings.Contains(own.String(), "worker stopped") {
-		t.Errorf("stderr %q, own log %q", text, own.String())
-	}
-	if text := worker("--log-format", "text"); !strings.Contains(text, "worker stopped") {
-		t.Errorf("stderr %q", text)
-	}
-}
-
-func TestConsole(t *testing.T) {
-	var out syncBuffer
-	log := slog.New(newConsole(&out, slog.LevelInfo)).With("app", "shop").WithGroup("g").With("a", 1)
-	log.Debug("unseen")
-	log.Warn(`say "hi"`, "level", "high", "msg", "x y", "time", time.Second)
-	_, text, _ := strings.Cut(out.String(), "WARN")
-	if want := "  say \"hi\" app=shop g.a=1 g.level=high g.msg=\"x y\" g.time=1s\n"; text != want {
-		t.Errorf("got %q, want %q", text, want)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	run(t.Context(), newShopApp(), "", "version").want(t, 0, ", runnel ", "")
-	r := run(t.Context(), nil, "", "version", "--output", "json")
-	if v := parse[versions](t, r); v.Runnel == "" || !strings.HasPrefix(v.Go, "go1.") || v.Version == "" {
-		t.Errorf("%+v", v)
-	}
-}
-
 // --processors takes several, with commas, also before the command.
 func TestWorkerRunsTheProcessorsThatAreNamed(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
@@ -274,5 +139,54 @@ func TestWorkerLogsWhatHappens(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(r.err) {
 			t.Errorf("no %s in\n%s", want, r.err)
 		}
+	}
+}
+
+// At which event a worker halted is told by the worker, and by status and check until the event is
+// acked; each names the command that passes it over, and that does.
+func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
+	done := make(chan string, 100)
+	s.orders.Process("printer", func(_ context.Context, events *runnel.Events[order]) error {
+		for o := range events.Records() {
+			if o.Customer == "bad" {
+				return errors.New("no ink")
+			}
+			done <- o.Customer
+		}
+		return nil
+	}, nil)
+	s.sends(order{Customer: "bad"})
+	r := receive(t, s.start("worker").done, "the halt")
+	partition := "0"
+	if n := s.rdb.XLen(t.Context(), "__strm:shop.orders.1").Val(); n > 0 {
+		partition = "1"
+	}
+	event := partition + "/" + s.rdb.XRange(t.Context(), "__strm:shop.orders."+partition, "-", "+").Val()[0].ID
+	way := "processor reset orders/printer --to " + event
+	if r.code != 1 || !strings.Contains(r.err, "event "+event+": no ink; ") || !strings.Contains(r.err, way) {
+		t.Errorf("worker: %+v, want %q", r, way)
+	}
+	for range 2 { // the second time another worker has halted there
+		for command, code := range map[string]int{"status": 0, "check": 3} {
+			if r := s.untyped(command); r.code != code || !strings.Contains(r.out, "halted at event "+event+" at ") || !strings.Contains(r.out, "no ink") || !strings.Contains(r.out, way) {
+				t.Errorf("%s: %+v", command, r)
+			}
+		}
+		if v := s.checked(3); v.Findings[len(v.Findings)-1].What != "halt" || v.Processors[0].Totals.Halted != 1 {
+			t.Errorf("%+v", v)
+		}
+		if p := s.processor(); p.Partitions[p.Totals.Halted-1].Halt == nil && p.Partitions[p.Totals.Halted].Halt == nil {
+			t.Errorf("%+v", p)
+		}
+		receive(t, s.start("worker").done, "the next halt")
+	}
+	s.untyped(append(strings.Fields(way), "--yes")...).want(t, 0, partition, "")
+	s.sends(order{Customer: "good"})
+	w := s.start("worker")
+	receive(t, done, "the event behind it")
+	w.stop().want(t, 0, "", "worker stopped")
+	if r := s.untyped("status", "orders"); strings.Contains(r.out, "halted") || s.processor().Totals.Halted != 0 {
+		t.Errorf("%+v", r)
 	}
 }

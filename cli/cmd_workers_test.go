@@ -41,23 +41,6 @@ func pair(t *testing.T) *shop {
 	return s
 }
 
-func TestMovePinsPartitions(t *testing.T) {
-	s := pair(t)
-	s.untyped("processor", "move", "orders/printer", "0,1,3", "w2").want(t, 0, "orders/printer: partitions 0-1 3 are pinned to worker w2\n", "")
-	eventually(t, "they are there", func() bool { return slices.Equal(s.ownedBy()["w2"], []int{0, 1, 3}) && len(s.ownedBy()["w1"]) == 1 })
-	s.run("workers", "ls").matches(t, `(?m)^orders/printer +w2 .* 0-1 3 +0-1 3 +0-1 3 +-$`)
-	s.run("status", "orders").matches(t, `(?m)^partitions 0-1 3 are pinned to worker w2; it ends with processor move orders/printer 0-1,3 --unpin$`)
-	s.untyped("processor", "move", "orders/printer", "0-3", "--unpin").want(t, 0, "orders/printer: partitions 0-3 are not pinned any more\n", "")
-	eventually(t, "the shares are even again", func() bool { return len(s.ownedBy()["w2"]) == 2 && len(s.ownedBy()["w1"]) == 2 })
-	s.untyped("processor", "move", "orders/printer", "0", "nobody").want(t, 1, "", `stream orders: processor printer: no worker "nobody"; there is w1, w2`)
-	for _, args := range []string{"", "0", "0 w1 --unpin", "4 w1", "x w1"} {
-		if r := s.untyped(append([]string{"processor", "move", "orders/printer"}, strings.Fields(args)...)...); r.code != 2 {
-			t.Errorf("%q: %+v", args, r)
-		}
-	}
-	s.untyped("processor", "move", "orders/nothing", "0", "w1").want(t, 1, "", `no processor "nothing"`)
-}
-
 func TestDrainTakesAllPartitions(t *testing.T) {
 	s := pair(t)
 	// Workers that were drained and are gone for good count for nothing.
@@ -114,4 +97,27 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	s.untyped("workers", "drain", "w1", "orders").want(t, 2, "", "say a worker")
 	s.untyped("workers", "drain", "w1", "/printer").want(t, 2, "", "say a worker")
 	s.untyped("workers", "undrain", "w1", "--wait").want(t, 2, "", "unknown flag --wait")
+}
+
+func TestWorkersLs(t *testing.T) {
+	s := newShop(t, &runnel.StreamOptions{Partitions: 3})
+	s.handled()
+	s.untyped("workers", "ls").want(t, 0, "PROCESSOR", "")
+	w := s.start("worker")
+	eventually(t, "a member that owns all", func() bool {
+		list := told[[]listedMember](s, "workers", "ls")
+		return len(list) == 1 && len(list[0].Owned) == 3
+	})
+	m := told[[]listedMember](s, "workers", "ls", "orders/printer")[0]
+	if m.Stream != "orders" || m.Processor != "printer" || !m.Alive || !slices.Equal(m.Assigned, []int{0, 1, 2}) || !slices.Equal(m.Owned, m.Assigned) {
+		t.Errorf("%+v", m)
+	}
+	r := s.untyped("workers", "ls")
+	r.matches(t, `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2 +- +-$`)
+	w.stop().want(t, 0, "", "worker stopped")
+	if list := told[[]listedMember](s, "workers", "ls"); len(list) != 0 {
+		t.Errorf("after the end: %+v", list)
+	}
+	s.untyped("workers", "ls", "nope").want(t, 1, "", `no stream "nope"`)
+	s.untyped("workers", "ls", "orders/nope").want(t, 1, "", `no processor "nope"`)
 }

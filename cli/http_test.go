@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/runnel-go/runnel"
 )
@@ -150,5 +151,27 @@ func TestAProbeLeavesOutPlacesInScripts(t *testing.T) {
 	answer(w, errors.New("refresh: WRONGTYPE wrong kind of value script: 0123456789abcdef0123456789abcdef01234567, on @user_script:17., trying again"))
 	if got := w.Body.String(); w.Code != http.StatusServiceUnavailable || got != "refresh: WRONGTYPE wrong kind of value, trying again\n" {
 		t.Errorf("%d %q", w.Code, got)
+	}
+}
+
+// Headers without an end are refused, not kept.
+func TestHeadersOfRequestsAreBounded(t *testing.T) {
+	s := newShop(t, nil)
+	s.handled()
+	w := s.start("worker", "--http", "127.0.0.1:0")
+	defer w.stop()
+	at := "http://" + w.find(`http listening.*addr=(\S+)`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Much", strings.Repeat("x", 200<<10))
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
+	if err != nil {
+		return // it closed the connection before all of it was sent
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %s", resp.Status)
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/python"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
+	"github.com/runnel-go/runnel/python"
 )
 
 const pythonExecutor = "iqzhn8WjQjSLPZZU3iBIAA"

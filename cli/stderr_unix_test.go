@@ -35,7 +35,7 @@ func fullPipe(t *testing.T) *os.File {
 
 // A worker whose stderr is a full pipe joins, owns its partitions, and ends when it is
 // told to: with code 0, or 1 where it would have to say why.
-func TestAStderrThatNobodyReads(t *testing.T) {
+func TestAStderrThatIsNotRead(t *testing.T) {
 	dir, err := binaries()
 	if err != nil {
 		t.Fatal(err)
