@@ -7,10 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// arrange puts every flag behind the command it is meant for and before the
-// command's arguments, wherever it was typed, because the library stops looking
-// for flags at the first argument. It also returns the flags alone, as typed.
-// "--" ends the flags; "-", and what looks like a negative number, is none.
+// arrange puts all flags, wherever they were typed, between the command and its arguments,
+// because the library stops looking for flags at the first argument. It also returns the
+// flags alone, as typed. "--" ends the flags. Neither "-" nor a negative number is a flag.
 func arrange(root *cli.App, args []string) (arranged, flags []string, err error) {
 	valued := valuedFlags(root.Flags, root.Commands)
 	var words []string
@@ -44,7 +43,7 @@ func arrange(root *cli.App, args []string) (arranged, flags []string, err error)
 	}
 	path, rest := commandPath(root.Commands, words)
 	if len(path) > 0 && (slices.Contains(flags, "--help") || slices.Contains(flags, "-h")) {
-		// Of the command: the library would look for help on its arguments.
+		// Without the arguments, which the library would take for commands to explain.
 		return append(path, "--help"), flags, nil
 	}
 	return slices.Concat(path, flags, []string{"--"}, rest), flags, nil
@@ -58,7 +57,7 @@ func isFlag(arg string) bool {
 	return len(arg) > 1 && arg[0] == '-' && (arg[1] < '0' || arg[1] > '9')
 }
 
-// valuedFlags are the names of all flags that are followed by a value.
+// valuedFlags are the names of all flags that take a value.
 func valuedFlags(flags []cli.Flag, commands []*cli.Command) map[string]bool {
 	valued := map[string]bool{}
 	for _, f := range flags {

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// benchPace is how often an event is sent whose way is measured.
+	// benchPace is the time between two events whose latency is measured.
 	benchPace = 5 * time.Millisecond
-	// benchExpiry is how long locks of a bench outlive it, should it die.
+	// benchExpiry is how long locks outlive a bench that crashes.
 	benchExpiry = 2 * time.Second
-	// benchPatience is how long it waits for its worker, and tries to clean up.
+	// benchPatience is how long a bench waits for its worker, and tries to clean up.
 	benchPatience = 15 * time.Second
 )
 
@@ -31,13 +31,13 @@ type bench struct {
 	app    *runnel.App
 	client *store.Client
 	admin  *admin.Client
-	load   *runnel.Stream[benchRecord] // is sent as fast as it can be, and drained
+	load   *runnel.Stream[benchRecord] // is sent as fast as possible, and drained
 	paced  *runnel.Stream[benchRecord] // is sent slowly, and handled at once
 	most   int64                       // events that may be sent, in all stages
-	room   atomic.Int64                // of these, what is left to the stage
+	room   atomic.Int64                // events that the stage may still send
 	loaded atomic.Int64                // events of load
 
-	begun   time.Time // what times in records count from
+	begun   time.Time // zero of the times in records
 	drained tally     // of load
 	ways    durations // of the paced events, from send to handler
 }
@@ -69,14 +69,14 @@ func newBench(s *session, what benched) (*bench, error) {
 	return b, err
 }
 
-// run measures for about so long, one stage after the other. It ends early, with an
-// error, when ctx does.
+// run measures one stage after the other, for about duration. It ends early, with an error, when ctx
+// ends.
 func (b *bench) run(ctx context.Context, duration time.Duration) ([]measure, error) {
 	var out []measure
 	for _, st := range []struct {
 		name  string
 		share time.Duration // of the whole, in tenths
-		room  int64         // of what may be sent, in tenths
+		room  int64         // of the events that may be sent, in tenths
 		do    func(context.Context, time.Duration, *measure) error
 	}{
 		{stagePing, 1, 0, b.ping}, {stageSingle, 2, 2, b.single}, {stageLatency, 2, 1, b.latency}, {stageBatches, 2, 7, b.batches}, {stageDrain, 3, 0, b.drainAll},
@@ -91,7 +91,7 @@ func (b *bench) run(ctx context.Context, duration time.Duration) ([]measure, err
 	return out, nil
 }
 
-// stage runs a stage and adds what it cost the server.
+// stage runs a stage and adds the CPU time that the server used.
 func (b *bench) stage(ctx context.Context, name string, lasts time.Duration, do func(context.Context, time.Duration, *measure) error) (measure, error) {
 	m := measure{Name: name}
 	before, err := inspect.Server(ctx, b.client)
@@ -117,8 +117,8 @@ func (b *bench) stage(ctx context.Context, name string, lasts time.Duration, do 
 	return m, ctx.Err()
 }
 
-// remove deletes all that the bench left in Redis. It waits for locks to expire that a
-// worker could not give back.
+// remove deletes everything of the bench in Redis. It waits for the expiry of locks that a worker
+// could not release.
 func (b *bench) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), benchPatience)
 	defer cancel()

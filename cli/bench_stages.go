@@ -27,8 +27,7 @@ func (d *durations) add(one ...time.Duration) {
 	d.all = append(d.all, one...)
 }
 
-// percentiles fills in the median and the 99th percentile, and returns how many there
-// are.
+// percentiles sets the median and the 99th percentile, and returns the number of durations.
 func (d *durations) percentiles(m *measure) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +45,7 @@ func (d *durations) percentiles(m *measure) int64 {
 
 func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// A tally counts events, and knows when the first and the last came.
+// A tally counts events, and keeps the times of the first and the last.
 type tally struct {
 	n           atomic.Int64
 	first, last atomic.Int64 // ns since the bench began
@@ -59,7 +58,7 @@ func (t *tally) count(at time.Duration) {
 	t.last.Store(int64(at))
 }
 
-// ping measures the way to the server and back.
+// ping measures the round trip to the server.
 func (b *bench) ping(ctx context.Context, lasts time.Duration, m *measure) error {
 	var d durations
 	began := time.Now()
@@ -84,8 +83,7 @@ func (b *bench) batches(ctx context.Context, lasts time.Duration, m *measure) er
 	return b.sendAll(ctx, lasts, b.Batch, m)
 }
 
-// sendAll sends as fast as it can, until the time is over or as much is written as a
-// bench may.
+// sendAll sends as fast as possible, until the time is over or the stage has sent all it may.
 func (b *bench) sendAll(parent context.Context, lasts time.Duration, batch int, m *measure) error {
 	var d durations
 	began, before := time.Now(), b.loaded.Load()
@@ -96,14 +94,13 @@ func (b *bench) sendAll(parent context.Context, lasts time.Duration, batch int, 
 			var own []time.Duration
 			for time.Since(began) < lasts && ctx.Err() == nil && b.room.Add(-int64(batch)) >= 0 {
 				sent := time.Now()
-				// A call that is given up may be carried out after all, and what it appends
-				// comes back after it was removed.
+				// A cancelled call may still be executed, and append after the stream was removed.
 				if err := b.load.Send(context.WithoutCancel(ctx), records...); err != nil {
 					return err
 				}
 				own = append(own, time.Since(sent))
 				b.loaded.Add(int64(batch))
-				for i := range records { // other keys, other partitions
+				for i := range records { // for other partitions
 					records[i].Key = strconv.Itoa(n + len(own) + i)
 				}
 			}
@@ -147,8 +144,7 @@ func (b *bench) working(ctx context.Context, processor string, fn func(context.C
 	return errors.Join(err, ran)
 }
 
-// latency sends at a modest rate, and measures how long events are on their way to
-// their handler.
+// latency sends at a modest rate, and measures the time from send to handler.
 func (b *bench) latency(ctx context.Context, lasts time.Duration, m *measure) error {
 	return b.working(ctx, "paced/handle", func(ctx context.Context) error {
 		if err := b.await(ctx, benchPatience, func() bool { return b.app.Ready() == nil }); err != nil {
@@ -186,8 +182,7 @@ func (b *bench) handle(_ context.Context, events *runnel.Events[benchRecord]) er
 	return nil
 }
 
-// drainAll handles what was sent, as fast as it can; what is not done when the time is
-// over is left.
+// drainAll handles the events of load as fast as possible, until the time is over.
 func (b *bench) drainAll(ctx context.Context, lasts time.Duration, m *measure) error {
 	err := b.working(ctx, "load/drain", func(ctx context.Context) error {
 		if err := b.await(ctx, benchPatience, func() bool { return b.drained.n.Load() > 0 }); err != nil {

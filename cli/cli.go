@@ -1,6 +1,6 @@
 // Package cli is the command line of an app: new, worker, send, sendmany, status, top,
-// check, doctor, bench, members, stream, tail, processor, rules, retry, dead,
-// delayed, audit, dashboard, completion and version.
+// check, doctor, bench, workers, stream, tail, processor, parked, dead, delayed,
+// quarantine, rules, pause, resume, block, unblock, audit, dashboard, completion and version.
 //
 // Run gives an app's binary all of it:
 //
@@ -10,10 +10,14 @@
 //		cli.Run(app)
 //	}
 //
-// The runnel binary is the same without an app's types: it finds out what a
-// stream is from the metadata in Redis. Data goes to stdout, messages and logs
+// The runnel binary is the same without an app's types: it reads the declaration of a
+// stream from the metadata in Redis. Data goes to stdout, messages and logs
 // to stderr. Exit codes: 0 done, 1 an error, 2 a mistake in the command line, 3 a
 // check found something, 130 interrupted twice.
+//
+// A command is a function that returns a *cli.Command, in a file cmd_*.go. It runs in a
+// session, which connects it to the app, to Redis and to the output. Commands only read
+// arguments and write results: package admin changes and internal/inspect reads.
 package cli
 
 import (
@@ -33,13 +37,13 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Run runs the command that os.Args says and exits the process. A nil app is one
+// Run runs the command of os.Args and exits the process. A nil app is one
 // without types, named by --app or RUNNEL_APP.
 //
 // The first SIGINT or SIGTERM ends the command, and so drains a worker; the
-// second exits at once, with code 130. Unless the app has a Logger or the
-// program has set a default of its own, slog's default is set: then log lines of
-// a processor carry worker, stream, processor, partition and event. A function that logs
+// second exits at once, with code 130. Run sets slog's default, unless the app has a
+// Logger or the program has set a default of its own. Log lines of a processor then
+// carry worker, stream, processor, partition and event. A function that logs
 // waits until its line is written; the worker does not wait for its own lines, see
 // runnel.Options.
 func Run(app *runnel.App) {
@@ -52,10 +56,10 @@ func Run(app *runnel.App) {
 }
 
 // Main runs one command and returns its exit code. args are without the
-// program's name. It blocks until the command is done, or has stopped after ctx
-// ended; it installs no signal handlers and leaves slog's default alone. What
-// flags say stays set in app afterwards. A nil app is one without types, named
-// by --app or RUNNEL_APP. It may be called concurrently.
+// program's name. Main blocks until the command is done, or has stopped after ctx
+// ended. It installs no signal handlers and leaves slog's default alone. The values of
+// flags stay set in app afterwards. A nil app is one without types, named
+// by --app or RUNNEL_APP. Main may be called concurrently.
 func Main(ctx context.Context, app *runnel.App, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return newProgram(app, stdin, stdout, stderr).main(ctx, args)
 }
@@ -63,14 +67,14 @@ func Main(ctx context.Context, app *runnel.App, args []string, stdin io.Reader, 
 // A program is one run of the command line.
 type program struct {
 	app    *runnel.App // nil: no types
-	name   string      // as in messages
+	name   string      // in messages
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
 
 	ownsProcess bool     // Run, not Main
-	flags       []string // as they were typed, wherever they stood
-	child       child    // gets the signals, once there is one
+	flags       []string // as they were typed
+	child       child    // gets the signals while it runs
 }
 
 func newProgram(app *runnel.App, stdin io.Reader, stdout, stderr io.Writer) *program {
@@ -99,7 +103,7 @@ func (p *program) main(ctx context.Context, args []string) int {
 	return p.report(ctx, err)
 }
 
-// root is the command line, without any state but the program's.
+// root returns the command line.
 func (p *program) root() *cli.App {
 	usage := "work on the events of app " + p.appName() + ", send and inspect them"
 	if p.app == nil {
@@ -125,7 +129,7 @@ func (p *program) appName() string {
 	return p.app.Name()
 }
 
-// noCommand answers a command line without a command that exists.
+// noCommand is run where the command line names no command.
 func (p *program) noCommand(c *cli.Context) error {
 	if c.Args().Present() {
 		var names []string
@@ -149,38 +153,37 @@ func (p *program) report(ctx context.Context, err error) int {
 		return int(code)
 	case errors.As(err, &usage):
 		help := strings.TrimSpace(p.name + " " + usage.command)
-		p.tell("%s: %s; see %s --help\n", help, oneLine(err), help)
+		p.finally("%s: %s; see %s --help\n", help, oneLine(err), help)
 		return 2
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		p.tell("%s: interrupted\n", p.name)
+		p.finally("%s: interrupted\n", p.name)
 		return 1
 	}
-	p.tell("%s: %s%s\n", p.name, oneLine(err), p.rightsAdvice(err))
+	p.finally("%s: %s%s\n", p.name, oneLine(err), p.rightsAdvice(err))
 	return 1
 }
 
-// lastWords bounds how long a process waits for its last message to be read.
+// lastWords bounds how long a process waits until its last message is read.
 const lastWords = 500 * time.Millisecond
 
-// tell writes a message before the end. A stderr that is not read does not keep a process
-// from ending.
-func (p *program) tell(format string, args ...any) {
+// finally writes a last message. A stderr that is not read does not keep a process from ending.
+func (p *program) finally(format string, args ...any) {
 	if !p.ownsProcess {
 		printf(p.stderr, format, args...)
 		return
 	}
-	told := make(chan struct{})
+	written := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(written)
 		printf(p.stderr, format, args...)
 	}()
 	select {
-	case <-told:
+	case <-written:
 	case <-time.After(lastWords):
 	}
 }
 
-// rightsAdvice says what to do where the server does not permit something.
+// rightsAdvice is what to do where the user of Redis lacks a right.
 func (p *program) rightsAdvice(err error) string {
 	if !redisconn.Denied(err) {
 		return ""

@@ -24,9 +24,9 @@ const (
 	// benchBytes bounds what a bench may write, with benchOverhead for each event.
 	benchBytes    = 64 << 20
 	benchOverhead = 100
-	// benchFull is how much of maxmemory may be used with what a bench writes.
+	// benchFull is the share of maxmemory that may be used with a bench.
 	benchFull = 0.8
-	// benchLimit is the share of a core from which Redis is what limits.
+	// benchLimit is the share of a core from which Redis is the limit.
 	benchLimit = 0.85
 )
 
@@ -57,7 +57,7 @@ type benched struct {
 	Limit      string    `json:"limit"` // what limited sending in batches
 }
 
-// A measure is what one stage of a bench came to.
+// A measure is the result of one stage of a bench.
 type measure struct {
 	Name     string   `json:"name"`
 	Events   int64    `json:"events"`
@@ -65,7 +65,7 @@ type measure struct {
 	Rate     float64  `json:"rate"`      // events per second
 	P50      *float64 `json:"p50"`       // ms; nil where it makes no sense
 	P99      *float64 `json:"p99"`       // ms
-	RedisCPU *float64 `json:"redis_cpu"` // share of a core; nil: the server does not tell
+	RedisCPU *float64 `json:"redis_cpu"` // share of a core; nil: unknown
 }
 
 func runBench(ctx context.Context, s *session, c *cli.Context) error {
@@ -127,7 +127,7 @@ func checkBench(c *cli.Context, stdin io.Reader, b benched, duration time.Durati
 	return nil
 }
 
-// roomForBench refuses a server that a bench does not fit into.
+// roomForBench refuses a server without room for a bench.
 func roomForBench(ctx context.Context, c *store.Client) (inspect.ServerState, error) {
 	server, err := inspect.Server(ctx, c)
 	switch {

@@ -73,8 +73,8 @@ func alsoRules(n int) string {
 	return ", " + words.Plural(n, "rule")
 }
 
-// confirmRemoval asks before what a processor leaves behind is given up. What Python's runnel
-// continues with needs no question.
+// confirmRemoval asks before a removal loses anything. Events that Python's runnel takes over are not
+// lost.
 func confirmRemoval(s *session, c *cli.Context, name string, gone admin.RemovedProcessor) error {
 	if !c.Bool(flagToPython) {
 		return s.confirm(c, "Forget %s, with its position, %s that it has not processed, %d of them parked, and %s?",

@@ -39,7 +39,7 @@ type movedLayout struct {
 	Resumed bool        `json:"resumed"` // an earlier move was not complete
 	Moved   bool        `json:"moved"`   // all keys are moved; false after a dry run, or if there is nothing to move
 	Refused string      `json:"refused"` // of a dry run: why nothing would be moved now, "" for no reason
-	Kinds   []movedKind `json:"kinds"`   // what was found to be moved
+	Kinds   []movedKind `json:"kinds"`   // keys to move
 }
 
 // A movedKind is all keys of a kind.

@@ -153,8 +153,7 @@ func checkArguments(c *cli.Context) error {
 	return nil
 }
 
-// noArguments are the commands of which a user may expect that they take arguments, and what to
-// know instead.
+// noArguments are hints for commands that a user may expect to take arguments.
 var noArguments = map[string]string{
 	"worker":      "; processors are chosen with --processors",
 	"move-layout": ": all streams of an app are moved together",

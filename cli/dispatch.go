@@ -11,7 +11,7 @@ import (
 
 const flagHelp = "help"
 
-// dispatch runs the command that args begin with, once arrange has put them in order.
+// dispatch runs the command that args, as arranged by arrange, begin with.
 //
 // The library's App.Run would do the same, but prints help with text/template, which calls
 // methods by name. For a program that can do so the linker keeps every exported method of

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// An exitCode ends the program without a word: all was said.
+// An exitCode ends the program without a message, since the command has written all there is.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -33,7 +33,7 @@ func usagef(c *cli.Context, format string, args ...any) error {
 	return &usageError{command: commandOf(c), err: fmt.Errorf(format, args...)}
 }
 
-// onUsageError is what package flag says of a command line, in the words of the others.
+// onUsageError rewords an error of package flag in the style of the other usage errors.
 func onUsageError(c *cli.Context, err error) error {
 	text := err.Error()
 	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
@@ -47,7 +47,7 @@ func onUsageError(c *cli.Context, err error) error {
 	return usagef(c, "%s", text)
 }
 
-// badValue matches what package flag says of a value that it cannot read.
+// badValue matches the error of package flag for a value that it cannot read.
 var badValue = regexp.MustCompile(`^invalid (?:boolean )?value "(.*)" for (?:flag )?-([\w-]+): `)
 
 func dashed(flag string) string {
@@ -57,7 +57,7 @@ func dashed(flag string) string {
 	return "--" + flag
 }
 
-// kindOf is what the value of a flag has to be, "" if that is not known.
+// kindOf describes the values of a flag, "" for an unknown kind.
 func kindOf(c *cli.Context, name string) string {
 	flags := c.App.Flags
 	if c.Command != nil {
@@ -79,8 +79,8 @@ func kindOf(c *cli.Context, name string) string {
 	return ""
 }
 
-// meant returns ", did you mean …?" if one of the words is what was typed but for at most two
-// letters, and for one in three, else "".
+// meant returns ", did you mean …?" with the word closest to what was typed, or "" if none differs
+// by at most two letters and a third of its length.
 func meant(typed string, words []string) string {
 	best, least := "", 1+min(2, len(typed)/3)
 	for _, w := range words {
@@ -94,8 +94,8 @@ func meant(typed string, words []string) string {
 	return fmt.Sprintf(", did you mean %s?", best)
 }
 
-// distance is the number of letters to add, remove, replace or swap with their neighbor to make
-// one word of the other (optimal string alignment).
+// distance is the number of letters to add, remove, replace or swap with their neighbor to turn
+// one word into the other (optimal string alignment).
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -127,10 +127,8 @@ func commandOf(c *cli.Context) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.HelpName), " ")
 }
 
-// oneLine is an error's message as one line: the stacks of panics, which the
-// log has, are left out.
-//
-// Of a URL among the arguments it does not repeat who is to log in.
+// oneLine is an error's message as one line, without the stacks of panics, which the log has,
+// and without the credentials in URLs.
 func oneLine(err error) string {
 	text := credentials.ReplaceAllString(err.Error(), "://***@")
 	for _, stack := range stacks(err) {
@@ -140,7 +138,7 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// credentials are what stands before the host of a URL.
+// credentials matches what stands before the host of a URL.
 var credentials = regexp.MustCompile(`://[^\s"']*@`)
 
 func stacks(err error) []string {
@@ -161,20 +159,20 @@ func stacks(err error) []string {
 	return out
 }
 
-// unreachable reports whether err says that there is no connection.
+// unreachable reports whether err is of a connection that failed.
 func unreachable(err error) bool {
 	var ne net.Error
 	return errors.As(err, &ne)
 }
 
-// noServer says what was tried and what to do.
+// noServer is the error for a server that cannot be reached, with what to do.
 func noServer(addr string, err error) error {
 	if errors.As(err, new(*redisconn.CrowdedError)) {
-		return err // there is one
+		return err // the server is there
 	}
 	why := err.Error()
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" { // else it says more
+	if errors.As(err, &op) && op.Op == "dial" { // the whole error has more otherwise
 		why = op.Err.Error()
 	}
 	return fmt.Errorf("no Redis at %s (%s): start redis-server, or say where it is with --redis-url or RUNNEL_REDIS_URL, or try it without one: worker --dev; %s", addr, why, help.RedisUnreachable)

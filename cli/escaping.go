@@ -12,13 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// An escaping is stdout or stderr. Senders of events, and names of workers, must not
-// control the terminal that shows them: it writes control and format characters, and
-// bytes that are no text, as escapes, \u001b. Lines and tabs pass. It may be used
-// concurrently.
+// An escaping is stdout or stderr. It writes control and format characters, and bytes that are
+// not text, as escapes such as \u001b, so that keys, records and names cannot control the terminal
+// that shows them. Lines and tabs pass. It is safe for concurrent use.
 type escaping struct {
 	w    io.Writer
-	json bool // what is no text must stay JSON
+	json bool // escapes must stay JSON
 
 	mu   sync.Mutex
 	half []byte // the beginning of a character
@@ -76,7 +75,7 @@ func (s *escaping) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isPlain reports whether p is ASCII without control characters, but for lines and tabs.
+// isPlain reports whether p is ASCII without control characters other than line feeds and tabs.
 func isPlain(p []byte) bool {
 	for _, c := range p {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
@@ -86,7 +85,7 @@ func isPlain(p []byte) bool {
 	return true
 }
 
-// raw is what an escaping writes to: for what steers the terminal itself, and for what is its own program.
+// raw is the writer below an escaping, for output that controls the terminal, and for child processes.
 func raw(w io.Writer) io.Writer {
 	if s, ok := w.(*escaping); ok {
 		return s.w
@@ -94,7 +93,7 @@ func raw(w io.Writer) io.Writer {
 	return w
 }
 
-// escape writes text with escapes, but for the characters that pass.
+// escape writes text with escapes, except for the characters in pass.
 func escape(b *strings.Builder, text string, json bool, pass string) {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRuneInString(text)
@@ -115,13 +114,13 @@ func escape(b *strings.Builder, text string, json bool, pass string) {
 	}
 }
 
-// steers reports whether r may change more than the place where it is shown: C0, C1 and DEL, marks of
-// direction and others of category Cf, and separators of lines.
+// steers reports whether a terminal may do more with r than show it: C0, C1 and DEL, marks of
+// direction and others of category Cf, and line separators.
 func steers(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// shown is a text on one line, and in one column.
+// shown escapes a text so that it stays on its line and in its column.
 func shown(text string) string {
 	if isPlain([]byte(text)) && !strings.ContainsAny(text, "\n\t") {
 		return text
@@ -131,7 +130,7 @@ func shown(text string) string {
 	return b.String()
 }
 
-// A theirs is a text from outside of the program among the arguments of printf.
+// A theirs is a text from outside the program among the arguments of printf.
 type theirs string
 
 // Format implements fmt.Formatter. %q escapes by itself.

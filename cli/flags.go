@@ -49,7 +49,7 @@ func dryRunFlag() cli.Flag {
 	return boolFlag(flagDryRun, "list what it would be about, and change nothing")
 }
 
-// yesFlag is that of every command that asks.
+// yesFlag is the flag of every command that asks.
 func yesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: flagYes, Aliases: []string{"y"}, DisableDefaultText: true, Usage: "do not ask; needed where there is no terminal to ask at"}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// helpOf writes what a command is for and how it is called; top reports whether it is the
-// program itself.
+// helpOf writes the help of a command, or of the program itself if top is set.
 func helpOf(w io.Writer, c *cli.Command, top bool) {
 	text := tabwriter.NewWriter(w, 1, 8, 2, ' ', 0) // lines up the flags
 	fmt.Fprintf(text, "%s: %s\n\nUsage:\n   %s", c.HelpName, c.Usage, c.HelpName)

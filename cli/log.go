@@ -16,11 +16,10 @@ import (
 	"github.com/runnel-go/runnel/internal/appview"
 )
 
-// original tells whether the program has set a default of its own.
+// original is slog's default unless the program has set its own.
 var original = slog.Default().Handler()
 
-// setLogger makes the app log to stderr, unless it has a logger of its own and no
-// flag says how to log.
+// setLogger makes the app log to stderr, unless it has a logger of its own and no flag of the log is set.
 func (p *program) setLogger(c *cli.Context, reg *appview.View) error {
 	s, err := reg.Settings()
 	if err != nil {
@@ -49,8 +48,7 @@ func (p *program) setLogger(c *cli.Context, reg *appview.View) error {
 	return nil
 }
 
-// ours marks a logger that an earlier command gave the app, and whose stderr may
-// be another one.
+// ours marks a logger that an earlier command gave the app, maybe with another stderr.
 type ours struct{ slog.Handler }
 
 func isOurs(l *slog.Logger) bool {
@@ -58,8 +56,8 @@ func isOurs(l *slog.Logger) bool {
 	return ok
 }
 
-// console writes log lines for people: time, level, message, then the
-// attributes as slog's text handler writes them.
+// console writes log lines for people: time, level and message, then the
+// attributes in the format of slog's text handler.
 type console struct {
 	attrs slog.Handler // writes to out.line
 	out   *consoleOut
@@ -99,7 +97,7 @@ func (h *console) Handle(ctx context.Context, r slog.Record) error {
 	if err := h.attrs.Handle(ctx, bare); err != nil {
 		return err
 	}
-	// Without a time the text handler begins with exactly this.
+	// Without a time, the text handler begins a line with exactly this.
 	attrs, _ := strings.CutPrefix(h.out.line.String(), "level="+r.Level.String()+` msg=""`)
 	_, err := fmt.Fprintf(h.out.w, "%s %-5s %s%s", r.Time.Format("2006-01-02 15:04:05.000"), r.Level, r.Message, attrs)
 	return err

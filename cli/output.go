@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// output is stdout, as text or as JSON.
+// output is stdout in the format of --output.
 type output struct {
 	w    io.Writer
 	json bool
@@ -26,7 +26,7 @@ func newOutput(c *cli.Context, w io.Writer) output {
 	return output{w: w, wide: strings.EqualFold(format, "wide")}
 }
 
-// write writes v as one line of JSON, or what text writes.
+// write writes v as one line of JSON, or calls text.
 func (o output) write(v any, text func(w io.Writer) error) error {
 	if !o.json {
 		err := text(o.w)
@@ -46,8 +46,8 @@ func (o output) table(v any, fill func(t table)) error {
 	})
 }
 
-// line writes v as JSON, or one line of text, for a command that changed something. An error says
-// what the command did.
+// line writes v as JSON, or one line of text, for a command that changed something. An error
+// includes that text.
 func (o output) line(v any, format string, args ...any) error {
 	return unwritten(fmt.Sprintf(format, args...), o.write(v, func(w io.Writer) error {
 		_, err := printf(w, format+"\n", args...)

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	progressAfter = 2 * time.Second        // what is over by then shows none
-	progressEvery = 200 * time.Millisecond // it is written anew
-	partsAtOnce   = 500                    // letters or events that are changed between two looks
+	progressAfter = 2 * time.Second        // shorter work shows none
+	progressEvery = 200 * time.Millisecond // between two lines
+	partsAtOnce   = 500                    // dead letters or events that are changed between two lines
 )
 
-// A progress tells on the last line of a terminal how far a command is: how much is done, its
-// share of the whole, the rate, and the time left. Elsewhere it tells nothing, for there a line
-// cannot be written anew.
+// A progress shows the progress of a command on the last line of a terminal: how much is done, its
+// share of the whole, the rate, and the time left. It writes nothing elsewhere, where a line cannot
+// be overwritten.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -32,7 +32,7 @@ func newProgress(w io.Writer) *progress {
 	return &progress{w: w, terminal: isTerminal(w), now: time.Now, began: time.Now()}
 }
 
-// of tells that so many of all are done, 0 where that is not known.
+// of shows that so many of all are done. all is 0 if unknown.
 func (p *progress) of(what string, done, all int64) {
 	if all == 0 {
 		p.at(fmt.Sprintf("%s %d", what, done), done, 0)
@@ -41,7 +41,7 @@ func (p *progress) of(what string, done, all int64) {
 	p.at(fmt.Sprintf("%s %d of %d", what, done, all), done, float64(done)/float64(all))
 }
 
-// at tells what is done, the number of it, and its share of the whole, 0 where that is not known.
+// at shows a text with the rate of what is done. share is that of the whole, 0 if unknown.
 func (p *progress) at(text string, done int64, share float64) {
 	now := p.now()
 	if p.began.IsZero() {
@@ -54,7 +54,7 @@ func (p *progress) at(text string, done int64, share float64) {
 	fmt.Fprintf(raw(p.w), "\r\x1b[K%s%s", shown(text), pace(now.Sub(p.began), done, share))
 }
 
-// pace is the share of the whole that is done, the rate, and the time that is left.
+// pace is the share of the whole that is done, the rate, and the time left.
 func pace(took time.Duration, done int64, share float64) (text string) {
 	if share > 0 {
 		text = fmt.Sprintf(" (%.0f %%)", 100*min(share, 1))
@@ -68,7 +68,7 @@ func pace(took time.Duration, done int64, share float64) (text string) {
 	return text
 }
 
-// clear makes room for something else.
+// clear removes the line.
 func (p *progress) clear() {
 	if p.shown {
 		p.shown = false
@@ -76,14 +76,14 @@ func (p *progress) clear() {
 	}
 }
 
-// done makes room, and begins anew with what comes next.
+// done removes the line. The next work starts a new measurement.
 func (p *progress) done() {
 	p.clear()
 	p.began = time.Time{}
 }
 
-// inParts does something with all, part by part, with the progress of it. At an error it
-// returns what came of those before.
+// inParts calls do with all, part by part, and shows the progress. After an error it also returns
+// the results so far.
 func inParts[T, R any](ctx context.Context, p *progress, what string, all []T, do func(context.Context, []T) ([]R, error)) ([]R, error) {
 	defer p.done()
 	p.began = p.now()

@@ -17,15 +17,15 @@ const (
 	readBuffer    = 256 << 10
 )
 
-// A line is one that is not empty.
+// A line of a file that is not empty.
 type line struct {
 	file   string
 	number int
 	json   []byte
-	err    error // the line cannot be used
+	err    error // why the line cannot be used
 }
 
-// A batch is what is sent in one go, or an error that ended the reading.
+// A batch is lines to send together, or an error that ended the reading.
 type batch struct {
 	lines []line
 	err   error
@@ -43,7 +43,7 @@ func newLineReader(r io.Reader, file string) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), file: file, max: maxLine}
 }
 
-// next returns the next line that is not empty, io.EOF behind the last.
+// next returns the next line that is not empty, io.EOF after the last.
 func (l *lineReader) next() (line, error) {
 	for {
 		text, tooLong, err := l.read()
@@ -64,7 +64,7 @@ func (l *lineReader) next() (line, error) {
 	}
 }
 
-// read returns one line; of one that is too long, nothing is kept.
+// read returns one line. It keeps nothing of one that is too long.
 func (l *lineReader) read() (text []byte, tooLong bool, err error) {
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -86,8 +86,8 @@ func (l *lineReader) read() (text []byte, tooLong bool, err error) {
 	}
 }
 
-// array reports whether the file begins with "[". It reads nothing, and waits for its first
-// character that is no space.
+// array reports whether the file begins with "[". It consumes nothing, and waits for the first
+// character other than space.
 func (l *lineReader) array() bool {
 	for n := 1; n <= 4096; n++ {
 		text, err := l.r.Peek(n)
@@ -106,16 +106,15 @@ func dashFile(file string) string {
 	return file
 }
 
-// waiting reports whether no whole line has been read ahead, so that the next
-// one may be long in coming.
+// waiting reports whether the next line has not been read ahead, so that reading it may block.
 func (l *lineReader) waiting() bool {
 	ahead, _ := l.r.Peek(l.r.Buffered())
 	return bytes.IndexByte(ahead, '\n') < 0
 }
 
-// readBatches puts the lines of all files into out, in order, until the last one
-// or ctx ends. What has come is passed on without waiting for more. Unless records may be arrays, a
-// file that is one is refused by its first character: it may be one line, of any length.
+// readBatches sends the lines of all files to out, in order, until the last line or until ctx ends.
+// It passes on the lines that have arrived without waiting for more. Unless records may be arrays, it
+// refuses a file that is an array by the first character, since the array may be one line of any length.
 func readBatches(ctx context.Context, files []string, arrays bool, stdin io.Reader, out chan<- batch) {
 	defer close(out)
 	pass := func(b batch) bool {

@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// A report tells what goes wrong in sendmany, line by line, and below that, on a
-// terminal, how far it is.
+// A report writes the failures of sendmany, line by line, and below them its progress on a terminal.
 type report struct {
 	w     io.Writer
 	named bool // several files: each message names its own
 	far   *progress
-	read  int64 // bytes of the files that are dealt with
-	all   int64 // bytes; 0: not known
+	read  int64 // bytes of the files that are done
+	all   int64 // bytes; 0: unknown
 }
 
 func newReport(w io.Writer, named bool) *report {
 	return &report{w: w, named: named, far: newProgress(w)}
 }
 
-// sizeOf is how many bytes files have, 0 where that is not known.
+// sizeOf is the size of all files in bytes, 0 if unknown.
 func sizeOf(files []string) (all int64) {
 	for _, file := range files {
 		info, err := os.Stat(file)
@@ -44,13 +43,13 @@ func (r *report) places(file, lines string) string {
 	return lines
 }
 
-// refused tells of a line that is no record.
+// refused reports a line that is no record.
 func (r *report) refused(l line, err error) {
 	r.clear()
 	printf(r.w, "%s: %s\n", r.place(l), oneLine(err))
 }
 
-// failed tells of lines that the server did not take.
+// failed reports lines that the server did not take.
 func (r *report) failed(f failures) {
 	for _, one := range f.groups {
 		r.clear()
@@ -62,8 +61,7 @@ func (r *report) failed(f failures) {
 	}
 }
 
-// progress tells how far the records are; their share is that of the bytes,
-// less what stands between them.
+// progress shows the progress by the bytes of the lines read, which are a little less than the whole.
 func (r *report) progress(c counts) {
 	share := 0.0
 	if r.all > 0 {
@@ -72,11 +70,11 @@ func (r *report) progress(c counts) {
 	r.far.at(fmt.Sprintf("sent %d, failed %d", c.Sent, c.Failed), c.Sent+c.Failed, share)
 }
 
-// clear makes room for a message.
+// clear removes the progress before a message.
 func (r *report) clear() { r.far.clear() }
 
-// failures are the lines of a batch that failed, those with the same message
-// together: when a server is full, or gone, that is all of them.
+// failures are the lines of a batch that failed, grouped by message: with a server that is full or
+// gone, all lines have the same.
 type failures struct{ groups []*failure }
 
 type failure struct {

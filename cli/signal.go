@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// sameSignal is how close two signals are that were meant as one: timeout(1), for
-// one, tells a process and then the group that it is in.
+// sameSignal is how close two signals are that count as one: timeout(1), for example,
+// signals a process and then its group.
 const sameSignal = 20 * time.Millisecond
 
-// secondSignal is how long after the first Ctrl-C a command prints what a second one does.
+// secondSignal is how long after the first Ctrl-C a command explains a second one.
 const secondSignal = 500 * time.Millisecond
 
-// interrupts ends the command at the first signal and the process at the second.
-// A child gets the signals instead: it does the same. It never returns.
+// interrupts ends the command at the first signal and the process at the second. While a
+// child runs, it forwards the signals to the child instead. It never returns.
 func (p *program) interrupts(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals()...)
@@ -29,13 +29,13 @@ func (p *program) interrupts(cancel context.CancelFunc) {
 			continue
 		}
 		if !first.IsZero() {
-			p.tell("%s: second signal: exiting at once\n", p.name)
+			p.finally("%s: second signal: exiting at once\n", p.name)
 			os.Exit(130)
 		}
 		first = last
 		cancel()
 		if sig == os.Interrupt {
-			time.AfterFunc(secondSignal, func() { p.tell("%s: ending; Ctrl-C again ends it at once\n", p.name) })
+			time.AfterFunc(secondSignal, func() { p.finally("%s: ending; Ctrl-C again ends it at once\n", p.name) })
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // `status` of a whole app answers in ten lines, however large the app is: two about the app,
-// a table of at most five, two findings, and what shows more.
+// a table of at most five, two findings, and the commands that show more.
 const (
 	briefProcessors = 4
 	briefFindings   = 2

@@ -18,7 +18,7 @@ const (
 	verbRelease verb = "release"
 )
 
-// A topAct is something to be done in Redis.
+// A topAct is a change to make in Redis.
 type topAct struct {
 	verb              verb
 	stream, processor string
@@ -27,7 +27,7 @@ type topAct struct {
 	who               string
 }
 
-// String names what is done, as in "pause orders/printer partition 3".
+// String names the act, as in "pause orders/printer partition 3".
 func (a *topAct) String() string {
 	text := fmt.Sprintf("%s %s/%s", a.verb, a.stream, a.processor)
 	if a.partition >= 0 {
@@ -43,17 +43,17 @@ func (a *topAct) scope() rules.Scope {
 	return rules.Processor(a.stream, a.processor)
 }
 
-// typing is a text that is being typed at the foot of the screen.
+// typing is a text that the user is typing at the foot of the screen.
 type typing struct {
 	label string
 	text  string
-	was   string // what it is again after Esc
+	was   string // the text again after Esc
 	set   func(text string)
 	end   func() // after Enter or Esc
 }
 
-// press takes in a key, named as by bubbletea; typed is the text that it stands for. It
-// returns what is to be done in Redis, if anything, and whether top ends.
+// press handles a key, named as in bubbletea; typed is its text. It returns the change to make in
+// Redis, nil for none, and whether top ends.
 func (m *topModel) press(key, typed string) (act *topAct, quit bool) {
 	switch {
 	case key == "ctrl+c":
@@ -86,7 +86,7 @@ func (m *topModel) press(key, typed string) (act *topAct, quit bool) {
 	default:
 		m.navigate(key)
 	}
-	m.scroll() // a note may have changed how many rows fit
+	m.scroll() // a note may change how many rows fit
 	return nil, false
 }
 
@@ -123,7 +123,7 @@ func (m *topModel) navigate(key string) {
 	}
 }
 
-// sort sorts by the next of what the table can be sorted by.
+// sort changes to the next sorting of the table.
 func (m *topModel) sort() {
 	if m.level == levelMembers {
 		m.note = "members are sorted by name"
@@ -169,7 +169,7 @@ func (m *topModel) typed(key, text string) {
 
 const whyLabel = "why: "
 
-// want asks whether the selected row is meant.
+// want asks for confirmation of an act on the selected row.
 func (m *topModel) want(v verb) {
 	r := m.row()
 	switch {
@@ -194,15 +194,15 @@ func (m *topModel) want(v verb) {
 	m.ask = act
 }
 
-// refusal says why there is nothing to do, "" if there is.
+// refusal is why an act would change nothing, "" if it would.
 func (m *topModel) refusal(a *topAct) string {
 	switch a.verb {
 	case verbRelease:
 		switch q := m.quarantine(a); {
 		case a.partition < 0:
-			return "resume is for one partition that is quarantined: enter the processor and choose it"
+			return "release is for one partition that is quarantined: enter the processor and choose it"
 		case q == nil:
-			return fmt.Sprintf("partition %d is not quarantined; what is paused goes on with u", a.partition)
+			return fmt.Sprintf("partition %d is not quarantined; r ends a pause", a.partition)
 		}
 	case verbResume:
 		if m.pause(a) != nil || m.sample.App.RulesErr != "" {
@@ -217,7 +217,7 @@ func (m *topModel) refusal(a *topAct) string {
 	return ""
 }
 
-// pause is the pause of exactly what an act is about, nil if there is none.
+// pause is the pause of exactly the scope of an act, nil if there is none.
 func (m *topModel) pause(a *topAct) *inspect.RuleState {
 	all := m.sample.App.Rules
 	i := slices.IndexFunc(all, func(r inspect.RuleState) bool {
@@ -237,7 +237,7 @@ func (m *topModel) quarantine(a *topAct) *inspect.QuarantineState {
 	return p.Partitions[a.partition].Quarantine
 }
 
-// answered takes in a key while something waits for a yes.
+// answered handles a key while an act waits for confirmation.
 func (m *topModel) answered(key string) *topAct {
 	act := m.ask
 	switch {

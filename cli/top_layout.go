@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// widest is how wide a column may be that is not the last.
+	// widest bounds the width of a column other than the last.
 	widest = 32
-	// content is how much of the last column has to fit.
+	// content is the least width of the last column.
 	content = 24
 )
 
-// layout chooses the columns that fit, and how wide they are. The last one, which has
-// the longest texts, is content with less, and takes what is left.
+// layout chooses the columns that fit, and their widths. The last one, which has the longest texts,
+// may be narrower than its texts, and takes the width that is left.
 func layout(heads []head, rows []topRow, width int) (chosen, widths []int) {
 	last := len(heads) - 1
 	widths = make([]int, len(heads))
@@ -46,7 +46,7 @@ func layout(heads []head, rows []topRow, width int) (chosen, widths []int) {
 	return chosen, widths
 }
 
-// layLine lays cells out.
+// layLine is a line of the cells of the chosen columns.
 func layLine(heads []head, chosen, widths []int, width int, cell func(int) string) string {
 	var b strings.Builder
 	for n, i := range chosen {
@@ -64,10 +64,10 @@ func layLine(heads []head, chosen, widths []int, width int, cell func(int) strin
 	return ansi.Truncate(b.String(), width, "…")
 }
 
-// fit is a text on one line of at most so many cells.
+// fit is a text cut to one line of at most width cells.
 func fit(text string, width int) string { return ansi.Truncate(printable(text), width, "…") }
 
-// wrapped is a text on as many lines as it needs, broken between words.
+// wrapped is a text broken into lines between words.
 func wrapped(text string, width int) (lines []string) {
 	for _, word := range strings.Fields(printable(text)) {
 		if n := len(lines) - 1; n >= 0 && ansi.StringWidth(lines[n])+1+ansi.StringWidth(word) <= width {
@@ -87,7 +87,7 @@ func cut(lines []string, width, height int) []string {
 	return lines
 }
 
-// printable keeps what others wrote, names and errors, from steering the terminal.
+// printable replaces characters of names and errors that could control the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// actPatience is how long top tries to do something in Redis.
+	// actPatience bounds one change in Redis.
 	actPatience = 10 * time.Second
-	// topTick is how often the age of the numbers is drawn anew.
+	// topTick is how often the age of the numbers is drawn.
 	topTick = time.Second
 )
 
@@ -43,7 +43,7 @@ func (a actedMsg) String() string {
 // A screen connects a topModel to bubbletea, which calls it from one goroutine.
 type screen struct {
 	m    *topModel
-	acts chan<- *topAct // has room for the one that a model lets be under way
+	acts chan<- *topAct // with room for one, and a model allows only one at a time
 }
 
 func (s screen) Init() tea.Cmd { return nil }

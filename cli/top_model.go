@@ -12,7 +12,7 @@ import (
 // trendLooks is how many looks a trend goes back.
 const trendLooks = 12
 
-// A level is which of its tables top shows.
+// A level is one of the tables that top shows.
 type level int
 
 const (
@@ -22,7 +22,7 @@ const (
 	levels
 )
 
-// A sorting is what rows are sorted by: by name upwards, else downwards.
+// A sorting of rows: by name ascending, or by a number descending.
 type sorting int
 
 const (
@@ -40,43 +40,43 @@ type choice struct {
 	order    sorting
 	filter   string
 	selected string // id of a row
-	at       int    // where that row is, or was
-	top      int    // the first row that is shown
+	at       int    // index of that row, or where it was
+	top      int    // index of the first row shown
 }
 
-// A topModel is all that top shows and knows. Messages change it, a topView draws it;
-// it does nothing itself. What is to be done in Redis, press returns.
+// A topModel is the state of top. Messages change it, and a topView draws it. It does no I/O:
+// press returns the changes to make in Redis.
 type topModel struct {
 	every    time.Duration
-	who      string // is recorded with rules
+	who      string // recorded with rules
 	readOnly bool
 
 	width, height int
 	now           time.Time
 
 	sample *inspect.Sample
-	at     time.Time          // when the sample came
+	at     time.Time          // when the sample arrived
 	broken error              // of the last look, nil if it succeeded
 	trends map[string][]int64 // lag at the last looks, by processor
 
 	level             level
 	stream, processor string // whose partitions and members are shown
 	tables            [levels]choice
-	rows              []topRow // of the table that is shown, filtered and sorted
+	rows              []topRow // of the table, filtered and sorted
 
 	help  bool
-	input *typing // what is being typed
-	ask   *topAct // waits for a yes
-	busy  *topAct // is being done
-	note  string  // what became of the last key
-	wrong bool    // the note is of an error
+	input *typing // nil: no text is being typed
+	ask   *topAct // waits for confirmation
+	busy  *topAct // under way
+	note  string  // outcome of the last key
+	wrong bool    // the note is an error
 }
 
 func newTopModel(every time.Duration, who string, readOnly bool) *topModel {
 	return &topModel{every: every, who: who, readOnly: readOnly, trends: map[string][]int64{}}
 }
 
-// sampled takes in what a look saw.
+// sampled takes a new sample.
 func (m *topModel) sampled(s *inspect.Sample, now time.Time) {
 	m.sample, m.at, m.now, m.broken = s, now, now, nil
 	trends := map[string][]int64{}
@@ -89,7 +89,7 @@ func (m *topModel) sampled(s *inspect.Sample, now time.Time) {
 	m.arrange()
 }
 
-// failed takes in that a look failed. The numbers stay, and grow old.
+// failed notes that a look failed. The numbers stay.
 func (m *topModel) failed(err error, now time.Time) { m.broken, m.now = err, now }
 
 func (m *topModel) ticked(now time.Time) { m.now = now }
@@ -99,7 +99,7 @@ func (m *topModel) resized(width, height int) {
 	m.scroll()
 }
 
-// acted takes in what became of an act.
+// acted notes the outcome of an act.
 func (m *topModel) acted(text string, err error) {
 	m.busy = nil
 	if m.note, m.wrong = text, err != nil; m.wrong {
@@ -121,8 +121,8 @@ func (m *topModel) show(l level) {
 
 func (m *topModel) table() *choice { return &m.tables[m.level] }
 
-// shown is the processor whose partitions and members are shown, nil if there is no
-// such any more, and where the sample has it.
+// shown is the processor whose partitions and members are shown, nil if it is gone, and its place in
+// the sample.
 func (m *topModel) shown() (p *inspect.ProcessorState, stream, processor int) {
 	for i := range m.sample.App.Streams {
 		for j := range m.sample.App.Streams[i].Processors {
@@ -134,7 +134,7 @@ func (m *topModel) shown() (p *inspect.ProcessorState, stream, processor int) {
 	return nil, 0, 0
 }
 
-// arrange makes the rows of the table that is shown.
+// arrange makes the rows of the table.
 func (m *topModel) arrange() {
 	var rows []topRow
 	p, stream, processor := m.shown()
@@ -168,8 +168,7 @@ func (r *topRow) matches(filter string) bool {
 	return filter == "" || strings.Contains(strings.ToLower(strings.Join(r.cells, " ")), strings.ToLower(filter))
 }
 
-// scroll finds the selected row again, or takes the one that is in its place now, and
-// keeps it in sight.
+// scroll finds the selected row again, or selects the one now in its place, and keeps it visible.
 func (m *topModel) scroll() {
 	t := m.table()
 	if at := slices.IndexFunc(m.rows, func(r topRow) bool { return r.id == t.selected }); at >= 0 && t.selected != "" {
@@ -184,7 +183,7 @@ func (m *topModel) scroll() {
 	t.top = max(min(t.top, t.at, len(m.rows)-room), t.at-room+1, 0)
 }
 
-// move selects the row that is so many further.
+// move selects the row that is by rows further down.
 func (m *topModel) move(by int) {
 	t := m.table()
 	t.at = max(min(t.at+by, len(m.rows)-1), 0)

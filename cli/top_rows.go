@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// A head is a column of one of top's tables. Where room lacks, columns of the highest
-// rank are left out.
+// A head is a column of one of top's tables. In a narrow window the columns of the highest rank are
+// left out.
 type head struct {
 	title string
 	rank  int
@@ -23,17 +23,17 @@ type head struct {
 type topRow struct {
 	id     string   // the same from look to look
 	cells  []string // as many as there are heads
-	detail []string // what else there is to say
+	detail []string // shown below the table
 	mood   mood
 
 	stream, processor string
 	partition         int // -1: no partition
 
-	lag, age int64 // what rows are sorted by
+	lag, age int64 // for sorting
 	rate     float64
 }
 
-// A mood says how much a row wants to be seen.
+// A mood is how much attention a row needs.
 type mood int
 
 const (
@@ -50,8 +50,8 @@ var processorHeads = []head{
 	{"LOST", 14, false}, {"QUARANTINED", 12, false}, {"HELD", 13, false}, {"STATE", 4, true},
 }
 
-// processorRows are the processors of all streams, by name. trend draws the lag of one
-// at the last looks, if not nil.
+// processorRows are the processors of all streams, by name. trend, if not nil, draws the lag of a
+// processor at the last looks.
 func processorRows(sample *inspect.Sample, trend func(id string) string) (rows []topRow) {
 	for i, st := range sample.App.Streams {
 		for j := range st.Processors {
@@ -98,8 +98,7 @@ func processorRow(sample *inspect.Sample, i, j int, trend func(id string) string
 	}
 }
 
-// processorState is what there is to say of a processor beside its numbers, the worst
-// first.
+// processorState lists what is unusual about a processor, the worst first.
 func processorState(p *inspect.ProcessorState, alive int, held map[string]int) (string, mood) {
 	worst := calm
 	var parts []string
@@ -129,8 +128,7 @@ func processorState(p *inspect.ProcessorState, alive int, held map[string]int) (
 	return strings.Join(parts, ", "), worst
 }
 
-// processorDetail are the rules that hold some of a processor back, then what its
-// membership was told.
+// processorDetail are the rules that hold back some of a processor, then its drains and pins.
 func processorDetail(a *inspect.AppState, p *inspect.ProcessorState) []string {
 	out := rulesOf(a, rules.Processor(p.Stream, p.Processor))
 	for _, l := range steering(p) {
@@ -139,7 +137,7 @@ func processorDetail(a *inspect.AppState, p *inspect.ProcessorState) []string {
 	return out
 }
 
-// rulesOf are the rules in force that have to do with a scope.
+// rulesOf are the rules in force that overlap a scope.
 func rulesOf(a *inspect.AppState, scope rules.Scope) (out []string) {
 	if a.RulesErr != "" {
 		return []string{"what is paused or blocked cannot be read: " + words.Summary(a.RulesErr)}
@@ -153,7 +151,7 @@ func rulesOf(a *inspect.AppState, scope rules.Scope) (out []string) {
 	return out
 }
 
-// rateOf is a number of events per second, "-" if it is not known.
+// rateOf is a number of events per second, "-" if unknown.
 func rateOf(rate *float64) string {
 	switch {
 	case rate == nil:
@@ -166,7 +164,7 @@ func rateOf(rate *float64) string {
 	return strconv.FormatFloat(*rate, 'f', 0, 64)
 }
 
-// orNone sorts what is not known behind everything.
+// orNone is a rate for sorting, with unknown ones last.
 func orNone(rate *float64) float64 {
 	if rate == nil {
 		return -1
@@ -174,7 +172,7 @@ func orNone(rate *float64) float64 {
 	return *rate
 }
 
-// sparks draws numbers, each against the largest.
+// sparks draws numbers relative to the largest.
 func sparks(numbers []int64) string {
 	const steps = "▁▂▃▄▅▆▇█"
 	levels := []rune(steps)

@@ -18,7 +18,7 @@ var partitionHeads = []head{
 	{"PENDING", 6, false}, {"PARKED", 7, false}, {"DEAD", 8, false}, {"LOST", 9, false}, {"STATE", 4, true},
 }
 
-// partitionRows are the partitions of the processor at these places of the sample.
+// partitionRows are the partitions of a processor, by its place in the sample.
 func partitionRows(sample *inspect.Sample, stream, processor int, now time.Time) []topRow {
 	p := &sample.App.Streams[stream].Processors[processor]
 	rates := sample.Rates[stream].Processors[processor].Partitions
@@ -34,7 +34,7 @@ func partitionRows(sample *inspect.Sample, stream, processor int, now time.Time)
 			},
 			mood: partitionMood(s), detail: partitionDetail(sample.App, p, s, now),
 		}
-		if s.Err != "" { // zeros would be no truth
+		if s.Err != "" { // the numbers are unknown, not zero
 			for c := 1; c < len(r.cells)-1; c++ {
 				r.cells[c] = "?"
 			}
@@ -44,7 +44,7 @@ func partitionRows(sample *inspect.Sample, stream, processor int, now time.Time)
 	return rows
 }
 
-// partitionState is the word for a state, and why.
+// partitionState is the state of a partition, with the reason.
 func partitionState(s *inspect.PartitionState, now time.Time) string {
 	state := s.State(now)
 	switch {
@@ -135,8 +135,7 @@ func rangesOf(partitions []int) string {
 	return rebalance.Ranges(partitions)
 }
 
-// runningOf names the partitions whose function has been running for long, the
-// longest first.
+// runningOf names the partitions whose function has been running for a long time, the longest first.
 func runningOf(running map[int]time.Time, now time.Time) string {
 	var numbers []int
 	for n := range running {

@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// Styles of text. Where the terminal shows no colors, or NO_COLOR is set, the library
-// leaves the colors out: nothing is told by color alone.
+// Styles of text. The library leaves out colors where the terminal has none or NO_COLOR is set, so
+// color is never the only sign.
 const (
 	styleTitle  = "\x1b[1m"
 	styleChosen = "\x1b[7m"
@@ -22,7 +22,7 @@ const (
 	styleBad    = "\x1b[31m"
 	styleEnd    = "\x1b[m"
 
-	// footRows is how many lines the foot of the screen has for details.
+	// footRows is the number of lines for details at the foot of the screen.
 	footRows = 3
 )
 
@@ -36,7 +36,7 @@ func styled(style, text string) string {
 // A topView draws a topModel.
 type topView struct{ *topModel }
 
-// draw is the screen: at most as many lines as it is high, none wider than it is.
+// draw returns the lines of the screen, which fit its height and width.
 func (v topView) draw() []string {
 	if v.width < 1 || v.height < 1 {
 		return nil
@@ -46,7 +46,7 @@ func (v topView) draw() []string {
 		head[1] = styled(styleBad, fit(old+"  "+v.crumb(), v.width))
 	}
 	foot := v.foot()
-	if v.height < len(head)+len(foot)+2 { // a row and the titles go first
+	if v.height < len(head)+len(foot)+2 { // a row and the titles are more important
 		head = nil
 	}
 	foot = foot[max(len(foot)-max(v.height-2, 1), 0):]
@@ -57,7 +57,7 @@ func (v topView) draw() []string {
 	return append(lines, foot...)[:v.height]
 }
 
-// room is how many rows of the table fit.
+// room is the number of rows of the table that fit.
 func (v topView) room() int {
 	foot := len(v.foot())
 	head := 2
@@ -76,7 +76,7 @@ func (v topView) header() string {
 	return fmt.Sprintf("app %s  redis %s  leader %s  every %s", a.App, a.Redis, leader, v.every)
 }
 
-// old says how old the numbers are, if that is older than they should be.
+// old is the age of the numbers, "" if they are as new as they should be.
 func (v topView) old() string {
 	if age := v.now.Sub(v.at); v.broken != nil || age > 2*v.every+2*time.Second {
 		return fmt.Sprintf("%s OLD", words.Short(max(age.Round(time.Second), time.Second)))
@@ -84,7 +84,7 @@ func (v topView) old() string {
 	return ""
 }
 
-// crumb says what the table is of.
+// crumb names what the table shows.
 func (v topView) crumb() string {
 	t := v.table()
 	var text string
@@ -151,8 +151,8 @@ func (v topView) nothing() string {
 	return "no processors: a processor is there once a worker has run it"
 }
 
-// foot is what stands below the table: what is known of the selected row, or what is
-// asked, then the state of things, then the keys.
+// foot is the part below the table: details of the selected row or a question, then the state line,
+// then the keys.
 func (v topView) foot() []string {
 	var lines, state []string
 	style, text := v.state()
@@ -169,13 +169,13 @@ func (v topView) foot() []string {
 			lines = append(lines, wrapped(text, v.width)...)
 		}
 	default:
-		lines = make([]string, footRows+1-len(state)) // always as high: what is above stays where it is
+		lines = make([]string, footRows+1-len(state)) // a constant height, so that the table does not move
 		copy(lines, v.details())
 	}
 	return append(append(lines, state...), styled(styleFaint, fit(v.keys(), v.width)))
 }
 
-// details are what the table leaves out of the selected row.
+// details is what the table leaves out about the selected row.
 func (v topView) details() []string {
 	r := v.row()
 	if r == nil {
@@ -200,8 +200,8 @@ func (v topView) details() []string {
 	return lines
 }
 
-// state is the line that says how things are: what is typed or asked, what became of
-// it, or how old the numbers are.
+// state is the state line: the text being typed, the answers to a question, the outcome of an act, or
+// the age of the numbers.
 func (v topView) state() (style, text string) {
 	switch {
 	case v.input != nil:
@@ -239,7 +239,7 @@ func (v topView) keys() string {
 	return keys
 }
 
-// question spells out what a yes does.
+// question describes what a yes does.
 func (v topView) question() []string {
 	a := v.ask
 	what := a.String()[len(a.verb)+1:]
