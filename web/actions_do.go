@@ -52,7 +52,7 @@ func removeRule(kind admin.RuleKind) doer {
 }
 
 func release(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
-	stream, processor, err := processorIn(cmd)
+	stream, processor, err := processorIn(cmd.Processor)
 	if err != nil {
 		return "", err
 	}
@@ -69,10 +69,10 @@ func release(ctx context.Context, c *admin.Client, cmd *command) (string, error)
 	return "resumed", nil
 }
 
-// processorIn parses the STREAM/PROCESSOR of a command.
-func processorIn(cmd *command) (stream, processor string, err error) {
-	stream, processor, ok := strings.Cut(cmd.Processor, "/")
-	if !ok || stream == "" || processor == "" {
+// processorIn parses STREAM/PROCESSOR.
+func processorIn(text string) (stream, processor string, err error) {
+	stream, processor, _ = strings.Cut(text, "/")
+	if stream == "" || processor == "" {
 		return "", "", badRequest("which processor? say STREAM/PROCESSOR")
 	}
 	return stream, processor, nil
@@ -117,11 +117,13 @@ func among(ctx context.Context, c *admin.Client, cmd *command, stream string) (*
 	return f, nil
 }
 
-// changeLetters returns a doer that calls change with the dead letters that a command
-// names.
-func changeLetters[T any](did string, change func(*admin.DeadLetters, context.Context, []admin.DeadLetter) ([]T, error)) doer {
+// changeChosen returns a doer that calls change with the elements of a processor's list that a
+// command names. what is such an element, and did what became of it.
+func changeChosen[L interface {
+	List(context.Context, *admin.Filter) ([]T, error)
+}, T, D any](what, did string, of func(c *admin.Client, stream, processor string) L, id func(*T) string, change func(L, context.Context, []T) ([]D, error)) doer {
 	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
-		stream, processor, err := processorIn(cmd)
+		stream, processor, err := processorIn(cmd.Processor)
 		if err != nil {
 			return "", err
 		}
@@ -129,18 +131,22 @@ func changeLetters[T any](did string, change func(*admin.DeadLetters, context.Co
 		if err != nil {
 			return "", err
 		}
-		dead := c.DeadLetters(stream, processor)
-		all, err := dead.List(ctx, f)
+		list := of(c, stream, processor)
+		all, err := list.List(ctx, f)
 		if err != nil {
 			return "", err
 		}
-		some, err := chosen(cmd, all, func(d *admin.DeadLetter) string { return d.ID })
+		some, err := chosen(cmd, all, id)
 		if err != nil {
 			return "", err
 		}
-		done, err := change(dead, ctx, some)
-		return words.Plural(len(done), "dead letter") + " " + did, err
+		done, err := change(list, ctx, some)
+		return words.Plural(len(done), what) + " " + did, err
 	}
+}
+
+func changeLetters[D any](did string, change func(*admin.DeadLetters, context.Context, []admin.DeadLetter) ([]D, error)) doer {
+	return changeChosen("dead letter", did, (*admin.Client).DeadLetters, func(d *admin.DeadLetter) string { return d.ID }, change)
 }
 
 func replay(d *admin.DeadLetters, ctx context.Context, letters []admin.DeadLetter) ([]admin.Replayed, error) {
@@ -148,27 +154,7 @@ func replay(d *admin.DeadLetters, ctx context.Context, letters []admin.DeadLette
 }
 
 func changeParked(did string, change func(*admin.Parked, context.Context, []admin.ParkedEvent) ([]admin.ParkedEvent, error)) doer {
-	return func(ctx context.Context, c *admin.Client, cmd *command) (string, error) {
-		stream, processor, err := processorIn(cmd)
-		if err != nil {
-			return "", err
-		}
-		f, err := among(ctx, c, cmd, stream)
-		if err != nil {
-			return "", err
-		}
-		parked := c.Parked(stream, processor)
-		all, err := parked.List(ctx, f)
-		if err != nil {
-			return "", err
-		}
-		some, err := chosen(cmd, all, func(e *admin.ParkedEvent) string { return e.Event })
-		if err != nil {
-			return "", err
-		}
-		done, err := change(parked, ctx, some)
-		return words.Plural(len(done), "event") + " " + did, err
-	}
+	return changeChosen("event", did, (*admin.Client).Parked, func(e *admin.ParkedEvent) string { return e.Event }, change)
 }
 
 func changeDelayed(did string, change func(*admin.Delayed, context.Context, ...string) ([]string, error)) doer {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/runnel-go/runnel/admin"
@@ -152,14 +151,13 @@ type place struct {
 	meta              store.Meta
 }
 
-// placeOf parses STREAM/PROCESSOR.
+// placeOf returns the processor that STREAM/PROCESSOR names.
 func placeOf(ctx context.Context, c *store.Client, text string) (place, error) {
 	p := place{}
-	var ok bool
-	if p.stream, p.processor, ok = strings.Cut(text, "/"); !ok || p.processor == "" {
-		return p, badRequest("which processor? say STREAM/PROCESSOR")
-	}
 	var err error
+	if p.stream, p.processor, err = processorIn(text); err != nil {
+		return p, err
+	}
 	if p.meta, err = streamOf(ctx, c, p.stream); err != nil {
 		return p, err
 	}

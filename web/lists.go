@@ -156,13 +156,16 @@ func (d *dashboard) events(ctx context.Context, c *store.Client, r *http.Request
 	return l, nil
 }
 
-// filterOf parses the filter for dead letters or parked events.
-func filterOf(r *http.Request, meta store.Meta) (admin.Filter, error) {
-	f := admin.Filter{Key: keyOf(r), ID: idOf(r), Error: r.URL.Query().Get("error")}
-	var err, limitErr error
-	f.Partitions, err = partitionsOf(r, meta)
+// processorAsk parses a request for dead letters or parked events of a processor.
+func processorAsk(ctx context.Context, c *store.Client, r *http.Request) (p place, f admin.Filter, err error) {
+	if p, err = placeOf(ctx, c, r.URL.Query().Get("processor")); err != nil {
+		return p, f, err
+	}
+	f = admin.Filter{Key: keyOf(r), ID: idOf(r), Error: r.URL.Query().Get("error")}
+	var limitErr error
+	f.Partitions, err = partitionsOf(r, p.meta)
 	f.Limit, limitErr = limitOf(r)
-	return f, errors.Join(err, limitErr)
+	return p, f, errors.Join(err, limitErr)
 }
 
 // listedAside are dead letters, parked or delayed events, the oldest first.
@@ -189,11 +192,7 @@ type letter struct {
 }
 
 func (d *dashboard) dead(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
-	p, err := placeOf(ctx, c, r.URL.Query().Get("processor"))
-	if err != nil {
-		return nil, err
-	}
-	f, err := filterOf(r, p.meta)
+	p, f, err := processorAsk(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
@@ -232,11 +231,7 @@ func (d *dashboard) dead(ctx context.Context, c *store.Client, r *http.Request) 
 }
 
 func (d *dashboard) parked(ctx context.Context, c *store.Client, r *http.Request) (any, error) {
-	p, err := placeOf(ctx, c, r.URL.Query().Get("processor"))
-	if err != nil {
-		return nil, err
-	}
-	f, err := filterOf(r, p.meta)
+	p, f, err := processorAsk(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
