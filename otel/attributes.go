@@ -27,7 +27,7 @@ func partitionID(n int) attribute.KeyValue {
 	return semconv.MessagingDestinationPartitionID(strconv.Itoa(n))
 }
 
-// attempts is how often the function was called with an event of the batch, at most.
+// attempts returns the largest number of calls of the function with an event of the batch.
 func attempts(b *runnel.Batch) int {
 	most := 0
 	for _, e := range b.Events {
@@ -58,10 +58,10 @@ type spanKey struct {
 	span  trace.SpanID
 }
 
-// add adds a link, if the context is one and not there yet.
+// add adds a link to a context, unless the context is invalid or linked already.
 func (l *links) add(sc trace.SpanContext) { l.addOf(sc, "") }
 
-// addOf is add for an event of this entry ID.
+// addOf is add for the event with this entry ID.
 func (l *links) addOf(sc trace.SpanContext, id string) {
 	if !sc.IsValid() {
 		return
@@ -78,8 +78,8 @@ func (l *links) addOf(sc trace.SpanContext, id string) {
 	l.list, l.events, l.ids = append(l.list, trace.Link{SpanContext: sc}), append(l.events, 1), append(l.ids, id)
 }
 
-// tell says of each link which event it stands for, or how many.
-func (l *links) tell() {
+// label puts on each link the ID of its event, or the number of its events.
+func (l *links) label() {
 	for i, n := range l.events {
 		about := semconv.MessagingMessageID(l.ids[i])
 		if n > 1 {

@@ -20,9 +20,9 @@
 //
 // # Attributes
 //
-// They are those of the semantic conventions for messaging, where there is one:
+// Attributes are those of the semantic conventions for messaging where these have one:
 // messaging.system is "runnel", the destination is the stream, the consumer group the
-// processor, the message's ID the entry ID. An own one is
+// processor, the message's ID the entry ID. Runnel adds
 //
 //	runnel.epoch        of the partition's ownership
 //	runnel.attempt      number of the attempt, of a batch the largest
@@ -35,5 +35,5 @@
 //
 // The attribute error.type is panic, decode, timeout, lost, released, shutdown,
 // not_consumed, stream_full, canceled, deadline_exceeded, or else the type of the
-// error in Go, without what only wraps it.
+// error in Go, without its wrappers.
 package runnelotel

@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// fail says that the span ended with err. ctx is what it ran under.
+// fail records that the span, which ran under ctx, ended with err.
 func fail(ctx context.Context, span trace.Span, err error) {
 	var p *runnel.PanicError
 	if errors.As(err, &p) {
@@ -31,8 +31,8 @@ func panicked(span trace.Span, with string) {
 	span.SetStatus(codes.Error, "panic"+with)
 }
 
-// kinds are errors that have a name of their own. How an ownership ended goes before
-// the errors that it makes a function return.
+// kinds are the errors that have a name. The end of an ownership comes before the errors
+// that it makes a function return.
 var kinds = []struct {
 	err  error
 	name string
@@ -47,7 +47,7 @@ var kinds = []struct {
 	{context.DeadlineExceeded, "deadline_exceeded"},
 }
 
-// errorType is the attribute error.type: one of few.
+// errorType returns the attribute error.type, which has few values.
 func errorType(ctx context.Context, err error) string {
 	var decode *runnel.DecodeError
 	if errors.As(err, &decode) {
@@ -66,8 +66,8 @@ func errorType(ctx context.Context, err error) string {
 	return semconv.ErrorType(unwrapped(err)).Value.AsString()
 }
 
-// unwrapped is err without what only says where it happened, or what is to become
-// of it.
+// unwrapped returns err without wrappers of fmt and of Runnel, which only add where it
+// happened or how to handle it.
 func unwrapped(err error) error {
 	for {
 		typ := reflect.TypeOf(err)

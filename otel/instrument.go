@@ -21,9 +21,9 @@ type Options struct {
 	// otel.GetTextMapPropagator, which may be set later, and does nothing until it
 	// is: take propagation.TraceContext for the headers of the W3C.
 	Propagator propagation.TextMapPropagator
-	// LinksOnly lets no span of an iteration be a child of the one that sent its
-	// event: it begins a trace of its own, with a link. For events that wait for
-	// days, or whose traces would become too large.
+	// LinksOnly makes the span of each iteration begin a trace of its own, with a link to
+	// the span that sent its event. For events that wait for days, or whose traces would
+	// become too large.
 	LinksOnly bool
 	// Attributes are put on every span, such as semconv.ServerAddress of Redis.
 	Attributes []attribute.KeyValue
@@ -44,23 +44,23 @@ func Instrument(o *runnel.Options, opts *Options) *runnel.Options {
 	return &out
 }
 
-// Middleware returns what makes a span of each iteration, for processors that
-// Instrument is not to cover all of. What stands inside it belongs to the span: let
-// it be the first. A nil opts is all defaults.
+// Middleware returns a middleware that makes a span of each iteration, for single processors
+// where Instrument is for all. It should be the first: the span covers the middleware
+// inside it. A nil opts is all defaults.
 func Middleware(opts *Options) runnel.Middleware { return newTracing(opts).process }
 
-// SendHook returns what makes a span of each call that sends, and puts its context
-// into the headers of the records. A record that has such headers already, of which
-// the propagator can make something, keeps them, and the span has a link to that
-// context. A nil opts is all defaults.
+// SendHook returns a hook that makes a span of each call that sends, and puts its context
+// into the headers of the records. A record whose headers have a context that the
+// propagator can read keeps it, and the span has a link to that context. A nil opts is all
+// defaults.
 func SendHook(opts *Options) runnel.SendHook { return newTracing(opts).send }
 
-// scope is the name of what makes the spans.
+// scope is the name of the instrumentation.
 const scope = "github.com/runnel-go/runnel/otel"
 
 var system = semconv.MessagingSystemKey.String("runnel")
 
-// tracing makes the spans. It may be used concurrently.
+// tracing makes the spans. It is safe for concurrent use.
 type tracing struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator

@@ -7,13 +7,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a slog.Handler that adds trace_id and span_id to the lines
-// that are logged under the context of a span, sampled or not, and passes everything
-// on to next. They stand outside of groups. A Handler that does so already is
-// returned as it is.
+// LogHandler returns a slog.Handler that adds trace_id and span_id, outside of all groups, to
+// lines that are logged under the context of a span, sampled or not, and passes all lines
+// on to next. If next is such a handler already, LogHandler returns next.
 //
-// With it in runnel.Options.Logger, what Runnel says of an event that failed carries
-// the trace of the event, too.
+// With it in runnel.Options.Logger, Runnel's own lines about an event that failed carry the
+// trace of the event, too.
 func LogHandler(next slog.Handler) slog.Handler {
 	if h, ok := next.(logHandler); ok {
 		return h
@@ -60,7 +59,7 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 	return h.then(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
 }
 
-// then is h with one step more behind its base.
+// then returns h with one more step after its base.
 func (h logHandler) then(step func(slog.Handler) slog.Handler) logHandler {
 	return logHandler{Handler: step(h.Handler), base: h.base, groups: append(h.groups[:len(h.groups):len(h.groups)], step)}
 }

@@ -24,7 +24,7 @@ func (t *tracing) process(next runnel.Handler) runnel.Handler {
 		inner, span := t.begin(ctx, at, b, before)
 		returned := false
 		defer func() {
-			if !returned { // the panic of a middleware goes on: here it is not recovered
+			if !returned { // a middleware panicked; the panic is not recovered here
 				panicked(span, "")
 			}
 			span.End()
@@ -43,7 +43,7 @@ func (t *tracing) process(next runnel.Handler) runnel.Handler {
 	}
 }
 
-// place is what the spans of one ownership have in common.
+// A place has what the spans of one ownership share.
 type place struct {
 	placeKey
 	name string
@@ -66,7 +66,7 @@ func (t *tracing) placeOf(b *runnel.Batch) *place {
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...)}}
 }
 
-// begin begins the span of an iteration. before is how many attempts there were.
+// begin begins the span of an iteration, which before attempts preceded.
 func (t *tracing) begin(ctx context.Context, at *place, b *runnel.Batch, before int) (context.Context, trace.Span) {
 	attrs := make([]attribute.KeyValue, 0, 3)
 	attrs = append(attrs, attemptKey.Int(before+1))
@@ -89,23 +89,23 @@ func (t *tracing) begin(ctx context.Context, at *place, b *runnel.Batch, before 
 	return t.tracer.Start(ctx, at.name, with...)
 }
 
-// sendersOf are links to the spans that sent the events.
+// sendersOf returns links to the spans that sent the events.
 func (t *tracing) sendersOf(b *runnel.Batch) []trace.Link {
 	var from links
 	for _, e := range b.Events {
 		from.addOf(trace.SpanContextFromContext(t.propagator.Extract(context.Background(), header{e})), e.ID)
 	}
-	from.tell()
+	from.label()
 	return from.list
 }
 
-// continued is ctx with what travelled with the event: its baggage, and the context
-// of the span that is to be the parent. Where there is a span around the iteration,
-// such as that of another middleware, it is linked if it cannot be the parent.
+// continued returns ctx with what travelled with the event: its baggage, and the context
+// of the parent span. A span around the iteration, such as one of another middleware, is
+// linked if it cannot be the parent.
 func (t *tracing) continued(ctx context.Context, e *runnel.Event) (context.Context, []trace.Link) {
 	around := trace.SpanFromContext(ctx)
 	within := around.SpanContext().IsValid()
-	if within { // it is not to be taken for the sender's
+	if within { // Extract must not leave it as the sender's
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 	}
 	with := t.propagator.Extract(ctx, header{e})

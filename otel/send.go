@@ -16,7 +16,7 @@ import (
 func (t *tracing) send(ctx context.Context, s *runnel.Sending) func([]runnel.Sent, error) {
 	own, given := t.ownContexts(s)
 	kind := trace.SpanKindProducer
-	if len(own) == s.Records { // its context is that of no event
+	if len(own) == s.Records { // no event carries the context of this span
 		kind = trace.SpanKindClient
 	}
 	attrs := append(t.attributes[:len(t.attributes):len(t.attributes)],
@@ -39,15 +39,15 @@ func (t *tracing) send(ctx context.Context, s *runnel.Sending) func([]runnel.Sen
 		if !span.IsRecording() {
 			return
 		}
-		span.SetAttributes(told(records, sent, err)...)
+		span.SetAttributes(outcome(records, sent, err)...)
 		if err != nil {
 			fail(ctx, span, err)
 		}
 	}
 }
 
-// ownContexts are the contexts that the caller has put into headers, such as those
-// of an event that is passed on as it is.
+// ownContexts returns which records have headers with a context from the caller, such as
+// those of an event that is passed on as it is, and links to these contexts.
 func (t *tracing) ownContexts(s *runnel.Sending) (own map[int]bool, given links) {
 	for i := range s.Records {
 		h := s.Headers(i)
@@ -67,8 +67,8 @@ func (t *tracing) ownContexts(s *runnel.Sending) (own map[int]bool, given links)
 	return own, given
 }
 
-// told is what is known of a call when it is over.
-func told(records int, sent []runnel.Sent, err error) []attribute.KeyValue {
+// outcome returns the attributes that are known when a call has ended.
+func outcome(records int, sent []runnel.Sent, err error) []attribute.KeyValue {
 	var refused, unknown, duplicates int
 	var se *runnel.SendError
 	switch {

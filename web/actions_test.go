@@ -27,32 +27,23 @@ func TestReplayAndDrop(t *testing.T) {
 	for i, key := range []string{"ada", "bob", "cyd"} {
 		o.bury(i, key, "no "+key)
 	}
-	if code, out := s.act("retry-dead", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, s.dead().List[0].ID)); code != http.StatusOK || out.Result != "1 dead letter retried" {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("retry-dead", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, s.dead().List[0].ID), http.StatusOK, "1 dead letter retried")
 	if parked := get[listedAside[admin.ParkedEvent]](s, "/api/parked?processor=orders/printer").List; len(parked) != 1 || parked[0].State != admin.ParkedDue || parked[0].Attempts != 0 {
 		t.Errorf("parked %+v", parked)
 	}
 	o.bury(0, "ada", "no ada") // it fails again
 	list := s.dead().List
 	name := func(i int) string { return list[i].ID }
-	code, out := s.act("replay", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q, %q], "who": "Ada", "why": "mended"}`, name(2), name(0)))
-	if code != http.StatusOK || out != (outcome{Result: "2 dead letters replayed"}) {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("replay", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q, %q], "who": "Ada", "why": "mended"}`, name(2), name(0)), http.StatusOK, "2 dead letters replayed")
 	events := get[listedEvents](s, "/api/events?stream=orders&limit=2").Events
 	if len(events) != 2 || *events[0].Key != "cyd" || *events[1].Key != "ada" { // the newest first
 		t.Errorf("%+v", events)
 	}
-	if code, out := s.act("drop", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, name(1))); code != http.StatusOK || out.Result != "1 dead letter dropped" {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("drop", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, name(1)), http.StatusOK, "1 dead letter dropped")
 	if left := s.dead().List; len(left) != 0 {
 		t.Errorf("%+v are left", left)
 	}
-	if code, out := s.act("drop", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, name(1))); code != http.StatusConflict || out.Error != "none of them is there any more" {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("drop", fmt.Sprintf(`{"processor": "orders/printer", "ids": [%q]}`, name(1)), http.StatusConflict, "none of them is there any more")
 	audit := get[listedAside[inspect.AuditState]](s, "/api/audit").List
 	if len(audit) != 4 {
 		t.Fatalf("%+v", audit)
@@ -86,11 +77,13 @@ func TestParkedAndDelayed(t *testing.T) {
 	body := func(i int) string {
 		return fmt.Sprintf(`{"processor": "orders/printer", "ids": ["%s"]}`, list[i].Event)
 	}
-	if code, out := s.act("retry-now", body(0)); code != http.StatusOK || out.Result != "1 event due now" || parked()[0].State != admin.ParkedDue {
-		t.Errorf("%d %+v", code, out)
+	s.did("retry-now", body(0), http.StatusOK, "1 event due now")
+	if parked()[0].State != admin.ParkedDue {
+		t.Error("retry-now: not done")
 	}
-	if code, out := s.act("drop-parked", body(1)); code != http.StatusOK || out.Result != "1 event given up" || len(parked()) != 1 {
-		t.Errorf("%d %+v", code, out)
+	s.did("drop-parked", body(1), http.StatusOK, "1 event given up")
+	if len(parked()) != 1 {
+		t.Error("drop-parked: not done")
 	}
 	for i := range 2 {
 		_, err := s.orders.SendAfter(t.Context(), time.Duration(i+1)*time.Hour, order{Customer: "ada"})
@@ -101,20 +94,19 @@ func TestParkedAndDelayed(t *testing.T) {
 	if len(waiting) != 2 || waiting[0].Record == nil || waiting[0].Key != "ada" {
 		t.Fatalf("%+v", waiting)
 	}
-	if code, out := s.act("fire", fmt.Sprintf(`{"stream": "orders", "ids": [%q]}`, waiting[1].ID)); code != http.StatusOK || out.Result != "1 event due now" || delayed()[0].ID != waiting[1].ID {
-		t.Errorf("%d %+v", code, out)
+	s.did("fire", fmt.Sprintf(`{"stream": "orders", "ids": [%q]}`, waiting[1].ID), http.StatusOK, "1 event due now")
+	if delayed()[0].ID != waiting[1].ID {
+		t.Error("fire: not done")
 	}
-	if code, out := s.act("cancel", fmt.Sprintf(`{"stream": "orders", "ids": [%q]}`, waiting[0].ID)); code != http.StatusOK || out.Result != "1 event cancelled" || len(delayed()) != 1 {
-		t.Errorf("%d %+v", code, out)
+	s.did("cancel", fmt.Sprintf(`{"stream": "orders", "ids": [%q]}`, waiting[0].ID), http.StatusOK, "1 event cancelled")
+	if len(delayed()) != 1 {
+		t.Error("cancel: not done")
 	}
 }
 
 func TestRulesAndResume(t *testing.T) {
 	s := acting(t)
-	code, out := s.act("pause", `{"scope": "processor:orders/printer", "for": "10m", "who": "Ada", "why": "no paper"}`)
-	if code != http.StatusOK || !strings.HasPrefix(out.Result, "pause of processor:orders/printer by Ada@127.0.0.1 until ") {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("pause", `{"scope": "processor:orders/printer", "for": "10m", "who": "Ada", "why": "no paper"}`, http.StatusOK, "pause of processor:orders/printer by Ada@127.0.0.1 until ")
 	s.act("block", `{"scope": "app"}`)
 	in, err := inspect.Rules(t.Context(), s.c)
 	s.must(err)
@@ -122,34 +114,23 @@ func TestRulesAndResume(t *testing.T) {
 		t.Errorf("%+v", in)
 	}
 	s.act("resume", `{"scope": "processor:orders/printer"}`)
-	if code, out := s.act("resume", `{"scope": "processor:orders/printer"}`); code != http.StatusOK || out.Result != "there was no pause of processor:orders/printer" {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("resume", `{"scope": "processor:orders/printer"}`, http.StatusOK, "there was no pause of processor:orders/printer")
 	s.act("unblock", `{"scope": "app"}`)
 	if in, err = inspect.Rules(t.Context(), s.c); err != nil || len(in) != 0 {
 		t.Errorf("%+v, %v", in, err)
 	}
 	o := s.own("ada")
-	resume := func() (int, outcome) {
-		return s.act("release", `{"processor": "orders/printer", "partition": 0, "skip": true}`)
-	}
-	if code, out := resume(); code != http.StatusConflict || !strings.HasSuffix(out.Error, "it is not quarantined") {
-		t.Errorf("%d %+v", code, out)
-	}
+	const partition = `{"processor": "orders/printer", "partition": 0, "skip": true}`
+	s.did("release", partition, http.StatusConflict, "it is not quarantined")
 	s.must(s.c.Quarantine(t.Context(), o.place, o.tenure, store.Quarantine{Reason: "failed", Event: o.entries[0].ID, Worker: "alpha", At: 1}))
-	if code, out := resume(); code != http.StatusOK || out.Result != "resumed, event 0/"+o.entries[0].ID+" is passed over" {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("release", partition, http.StatusOK, "resumed, event 0/"+o.entries[0].ID+" is passed over")
 }
 
 // An action that cannot be recorded in the audit is not done.
 func TestNothingIsDoneWithoutAudit(t *testing.T) {
 	s := acting(t)
 	s.must(s.c.Redis().Set(t.Context(), s.c.Keys().Audit(), "no stream", 0).Err())
-	code, out := s.act("pause", `{"scope": "app"}`)
-	if code != http.StatusBadGateway || !strings.HasPrefix(out.Error, "nothing was done, since it could not be noted: ") {
-		t.Errorf("%d %+v", code, out)
-	}
+	s.did("pause", `{"scope": "app"}`, http.StatusBadGateway, "nothing was done, since it could not be noted: ")
 	if in, err := inspect.Rules(t.Context(), s.c); err != nil || len(in) != 0 {
 		t.Errorf("%+v, %v", in, err)
 	}
@@ -182,10 +163,7 @@ func TestBadActions(t *testing.T) {
 		{"drop", `{"ids": [` + strings.Repeat(`"0/1-1",`, mostChosen) + `"0/1-1"]}`, 400, "at most 500 events"},
 	} {
 		t.Run(tt.name+" "+tt.err, func(t *testing.T) {
-			code, out := s.act(tt.name, tt.body)
-			if code != tt.code || !strings.Contains(out.Error, tt.err) {
-				t.Errorf("%d %+v, want %d %s", code, out, tt.code, tt.err)
-			}
+			s.did(tt.name, tt.body, tt.code, tt.err)
 		})
 	}
 	resp, _ := s.request(http.MethodPost, "/api/actions/pause", `{"scope": "app"}`, actionHeader, "1", "Authorization", "Bearer "+secret)

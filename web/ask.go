@@ -22,7 +22,7 @@ const (
 	mostListed  = 500
 )
 
-// A requestError is an error that is the request's fault.
+// A requestError is an error of the request, not of Redis.
 type requestError struct {
 	code int
 	text string

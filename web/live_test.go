@@ -81,7 +81,7 @@ func TestWatchingIsCheap(t *testing.T) {
 		w.end()
 	}
 	d := s.server.Config.Handler.(*dashboard)
-	eventually(t, "nobody to watch", func() bool { return d.hub.watchers() == 0 && len(d.hub.turn) == 0 })
+	eventually(t, "no page watches", func() bool { return d.hub.watchers() == 0 && len(d.hub.turn) == 0 })
 	s.count.Reset()
 	select {
 	case <-time.After(3 * minEvery):
@@ -135,7 +135,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 		name, _ = w.next()
 	}
 	if d := s.server.Config.Handler.(*dashboard); d.hub.watchers() != 0 || len(d.hub.turn) != 0 {
-		t.Error("somebody still looks")
+		t.Error("a watcher still looks")
 	}
 }
 

@@ -112,6 +112,19 @@ func (s *shop) act(name, body string) (int, outcome) {
 	return resp.StatusCode, out
 }
 
+// did requests an action, and expects this code, and this text in the result or in the error.
+func (s *shop) did(name, body string, code int, text string) {
+	s.t.Helper()
+	got, out := s.act(name, body)
+	said := out.Result
+	if code != http.StatusOK {
+		said = out.Error
+	}
+	if got != code || !strings.Contains(said, text) || code == http.StatusOK && out.Error+out.Audit != "" {
+		s.t.Errorf("%s: %d %+v, want %d %s", name, got, out, code, text)
+	}
+}
+
 // A stream of events that a test reads.
 type watching struct {
 	t     *testing.T

@@ -15,7 +15,7 @@ import (
 // freshFor is how long the result of a look at Redis serves further scrapes.
 const freshFor = time.Second
 
-// looks are the last answers of Redis about the partitions that a worker owns.
+// looks keep the last answer of Redis about the partitions that a worker owns.
 type looks struct {
 	app   *appview.View
 	count int64
