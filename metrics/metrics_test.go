@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -235,10 +234,12 @@ func TestHandlerServesTheRuntimeToo(t *testing.T) {
 	defer app.Close()
 	rec := httptest.NewRecorder()
 	metrics.Handler(app, nil).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
-	body, _ := io.ReadAll(rec.Result().Body)
-	for _, want := range []string{"runnel_up{app=\"shop\"} 0\n", "\ngo_goroutines ", "\nprocess_start_time_seconds "} {
-		if !strings.Contains(string(body), want) {
-			t.Errorf("no %q in %s", want, body)
+	if got := rec.Header().Get("Content-Type"); got != "text/plain; version=0.0.4; charset=utf-8" {
+		t.Errorf("the content type is %q", got)
+	}
+	for _, want := range []string{"runnel_up{app=\"shop\"} 0\n", "# TYPE go_goroutines gauge\ngo_goroutines ", "\nprocess_start_time_seconds ", "\nprocess_open_fds "} {
+		if !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("no %q in %s", want, rec.Body)
 		}
 	}
 }
