@@ -8,40 +8,39 @@ import (
 	"sort"
 )
 
-// A Member is one of those that Assign spreads partitions over.
-type Member struct {
+// A member is an executor that assign gives partitions to.
+type member struct {
 	ID     string // unique
-	Worker string // stays the same when the worker comes back under a new ID; may be shared or empty
+	Worker string // survives a restart under a new ID; may be shared or empty
 }
 
 // Salt is the salt of a processor's assignments.
 func Salt(stream, processor string) string { return stream + "/" + processor }
 
-// Wishes are the requests of operators for an assignment.
-type Wishes struct {
-	Pins     map[int]string // partition to worker: that has it, as long as it is a member
-	Cordoned []string       // workers that get no partitions but pinned ones
+// wishes are the requests of operators for an assignment.
+type wishes struct {
+	Pins     map[int]string // partition to its worker, as long as that is a member
+	Cordoned []string       // workers that get only pinned partitions
 }
 
-// Assign spreads partitions 0 to n-1 over members and returns the partitions
+// assign spreads partitions 0 to n-1 over members and returns the partitions
 // of each, ascending. Every partition has exactly one member, sizes differ by
 // at most one, and as few partitions as possible move away from a member that
 // has them in prev. Without members the result is empty.
 //
-// Wishes come first. Pinned partitions count for the size of their member, which may
-// be larger by that alone; where a worker that is pinned to has several members, one
-// partition more than need be may move. Where all members are cordoned it is as if none were:
-// nothing stays without a member.
+// Wishes come first. Pinned partitions count for the size of their member, and alone may
+// make it larger. If a worker with pins has several members, one partition more than
+// necessary may move. If all members are cordoned, cordons are ignored.
 //
-// When n does not divide evenly and prev does not decide who gets one more, a
-// hash of salt and worker does (then of salt and ID). With the processor's
-// name as salt, the remainders of many small processors spread over workers,
-// and a worker that comes back is treated as before.
+// When n does not divide evenly and prev does not decide which members get one more, a hash
+// of salt and worker does, then of salt and ID. With the processor's name as salt, the
+// remainders of many small processors spread over workers, and a worker that comes back is
+// treated as before.
 //
 // Equal arguments give equal results in every process, whatever the order of
-// members. Assign retains and changes none of its arguments. A partition that
-// prev gives to several members counts as the one's with the least ID.
-func Assign(prev map[string][]int, members []Member, n int, salt string, w Wishes) map[string][]int {
+// members. assign retains and changes none of its arguments. If prev gives a partition to
+// several members, it counts for the one with the least ID.
+func assign(prev map[string][]int, members []member, n int, salt string, w wishes) map[string][]int {
 	next := make(map[string][]int, len(members))
 	if len(members) == 0 {
 		return next
@@ -57,7 +56,7 @@ func Assign(prev map[string][]int, members []Member, n int, salt string, w Wishe
 	open := w.open(members)
 	held, free = without(held, free, pinned, open)
 	level, extra := level(next, open, n-len(pinned))
-	ranked := rank(open, held, func(m Member) int { return max(0, level-len(next[m.ID])) }, salt)
+	ranked := rank(open, held, func(m member) int { return max(0, level-len(next[m.ID])) }, salt)
 	for _, m := range ranked {
 		quota := max(0, level-len(next[m.ID]))
 		if extra > 0 && len(next[m.ID]) <= level {
@@ -69,7 +68,7 @@ func Assign(prev map[string][]int, members []Member, n int, salt string, w Wishe
 			free = append(free, keep[quota:]...)
 			keep = keep[:quota]
 		}
-		// Capacity is the quota: who has room below gets what others left.
+		// The capacity is the quota: the free partitions below fill it.
 		next[m.ID] = append(append(make([]int, 0, len(next[m.ID])+quota), next[m.ID]...), keep...)
 	}
 	slices.Sort(free)
@@ -84,9 +83,9 @@ func Assign(prev map[string][]int, members []Member, n int, salt string, w Wishe
 	return next
 }
 
-// pinned returns the members of pinned partitions: of several with the worker's name
-// the one that holds it, else the one with the least ID.
-func (w Wishes) pinned(held map[string][]int, members []Member, n int) map[int]string {
+// pinned returns the member of each pinned partition. Of several members of the worker it is
+// the one that holds the partition, else the one with the least ID.
+func (w wishes) pinned(held map[string][]int, members []member, n int) map[int]string {
 	out := map[int]string{}
 	for p, worker := range w.Pins {
 		if p < 0 || p >= n {
@@ -109,9 +108,9 @@ func (w Wishes) pinned(held map[string][]int, members []Member, n int) map[int]s
 	return out
 }
 
-// open are the members that are not cordoned; all, if all of them are.
-func (w Wishes) open(members []Member) []Member {
-	var out []Member
+// open returns the members that are not cordoned, or all if all are cordoned.
+func (w wishes) open(members []member) []member {
+	var out []member
 	for _, m := range members {
 		if !slices.Contains(w.Cordoned, m.Worker) {
 			out = append(out, m)
@@ -123,8 +122,9 @@ func (w Wishes) open(members []Member) []Member {
 	return out
 }
 
-// without returns what open members hold and what is free, without what is pinned.
-func without(held map[string][]int, free []int, pinned map[int]string, open []Member) (map[string][]int, []int) {
+// without removes pinned partitions from those that open members hold and from the free ones.
+// Partitions of other members become free.
+func without(held map[string][]int, free []int, pinned map[int]string, open []member) (map[string][]int, []int) {
 	loose := func(list []int) (out []int) {
 		for _, p := range list {
 			if _, is := pinned[p]; !is {
@@ -145,9 +145,9 @@ func without(held map[string][]int, free []int, pinned map[int]string, open []Me
 	return kept, left
 }
 
-// level returns up to which size n more partitions fill the members, and how many are
-// left over then: fewer than there are members of that size.
-func level(sizes map[string][]int, members []Member, n int) (at, left int) {
+// level returns the size up to which n more partitions fill the members, and the number left
+// over, which is smaller than the number of members of that size.
+func level(sizes map[string][]int, members []member, n int) (at, left int) {
 	need := func(at int) (sum int) {
 		for _, m := range members {
 			sum += max(0, at-len(sizes[m.ID]))
@@ -170,7 +170,7 @@ func level(sizes map[string][]int, members []Member, n int) (at, left int) {
 
 // claims returns the partitions that each member holds in prev, ascending, and those that
 // no member holds.
-func claims(prev map[string][]int, members []Member, n int) (held map[string][]int, free []int) {
+func claims(prev map[string][]int, members []member, n int) (held map[string][]int, free []int) {
 	owner := make([]string, n)
 	taken := make([]bool, n)
 	for _, m := range members {
@@ -191,12 +191,12 @@ func claims(prev map[string][]int, members []Member, n int) (held map[string][]i
 	return held, free
 }
 
-// rank puts first who shall have one more than its base. Each member that already
-// has more than that saves exactly one move by it, and no other member saves
-// any, so that only the hash is left to decide among equals.
-func rank(members []Member, held map[string][]int, base func(Member) int, salt string) []Member {
+// rank sorts the members that should get one more than their base to the front. A member
+// that has more than its base saves exactly one move that way, and no other saves any; the
+// hash decides among equals.
+func rank(members []member, held map[string][]int, base func(member) int, salt string) []member {
 	type place struct {
-		m          Member
+		m          member
 		above      int
 		worker, id [sha256.Size]byte
 	}
@@ -215,7 +215,7 @@ func rank(members []Member, held map[string][]int, base func(Member) int, salt s
 			bytes.Compare(a.id[:], b.id[:]),
 		) < 0
 	})
-	ranked := make([]Member, len(places))
+	ranked := make([]member, len(places))
 	for i, p := range places {
 		ranked[i] = p.m
 	}

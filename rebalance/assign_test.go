@@ -17,7 +17,7 @@ func TestAssignByExample(t *testing.T) {
 		n       int
 		want    map[string][]int
 	}{
-		{"nobody", map[string][]int{"a": {0}}, nil, 2, map[string][]int{}},
+		{"no members", map[string][]int{"a": {0}}, nil, 2, map[string][]int{}},
 		{"alone", nil, []string{"a"}, 3, map[string][]int{"a": {0, 1, 2}}},
 		{"no partitions", nil, []string{"a"}, 0, map[string][]int{"a": {}}},
 		{"join", map[string][]int{"a": {0, 1, 2, 3}}, []string{"a", "b"}, 4, map[string][]int{"a": {0, 1}, "b": {2, 3}}},
@@ -29,7 +29,7 @@ func TestAssignByExample(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := Assign(test.prev, named(test.members), test.n, "x", Wishes{}); !reflect.DeepEqual(got, test.want) {
+			if got := assign(test.prev, named(test.members), test.n, "x", wishes{}); !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -53,7 +53,7 @@ func TestAssignProperties(t *testing.T) {
 				prev = map[string][]int{}
 				continue
 			}
-			next := Assign(prev, named(members), n, "salt", Wishes{})
+			next := assign(prev, named(members), n, "salt", wishes{})
 			if err := fair(next, members, n); err != nil {
 				t.Fatalf("seed %d step %d: %v", seed, step, err)
 			}
@@ -70,7 +70,7 @@ func TestAssignProperties(t *testing.T) {
 				mixed[id] = slices.Clone(prev[id])
 				r.Shuffle(len(mixed[id]), func(i, j int) { mixed[id][i], mixed[id][j] = mixed[id][j], mixed[id][i] })
 			}
-			if again := Assign(mixed, named(shuffled), n, "salt", Wishes{}); !reflect.DeepEqual(again, next) {
+			if again := assign(mixed, named(shuffled), n, "salt", wishes{}); !reflect.DeepEqual(again, next) {
 				t.Fatalf("seed %d step %d: the order of the arguments matters: %v and %v", seed, step, next, again)
 			}
 			prev = next
@@ -85,15 +85,15 @@ func TestAssignSpreadsRemainders(t *testing.T) {
 	after := map[string]int{}
 	for i := range 50 {
 		salt := fmt.Sprintf("app.orders.processor%d", i)
-		var members []Member
+		var members []member
 		for w := range 4 {
-			members = append(members, Member{ID: fmt.Sprintf("id-%d-%d", w, i), Worker: fmt.Sprintf("host-%d", w)})
+			members = append(members, member{ID: fmt.Sprintf("id-%d-%d", w, i), Worker: fmt.Sprintf("host-%d", w)})
 		}
-		first := Assign(nil, members, 1, salt, Wishes{})
+		first := assign(nil, members, 1, salt, wishes{})
 		for _, m := range members {
 			count[m.Worker] += len(first[m.ID])
 		}
-		second := Assign(first, members[1:], 1, salt, Wishes{})
+		second := assign(first, members[1:], 1, salt, wishes{})
 		for _, m := range members[1:] {
 			after[m.Worker] += len(second[m.ID])
 		}
@@ -103,7 +103,7 @@ func TestAssignSpreadsRemainders(t *testing.T) {
 			renamed[j].ID = "new-" + renamed[j].ID
 		}
 		for j, m := range members {
-			if got, want := len(Assign(nil, renamed, 1, salt, Wishes{})[renamed[j].ID]), len(first[m.ID]); got != want {
+			if got, want := len(assign(nil, renamed, 1, salt, wishes{})[renamed[j].ID]), len(first[m.ID]); got != want {
 				t.Errorf("processor %d: %s gets %d partitions under a new ID, %d before", i, m.Worker, got, want)
 			}
 		}
@@ -120,10 +120,10 @@ func TestAssignSpreadsRemainders(t *testing.T) {
 	}
 }
 
-func named(ids []string) []Member {
-	var members []Member
+func named(ids []string) []member {
+	var members []member
 	for _, id := range ids {
-		members = append(members, Member{ID: id, Worker: "worker of " + id})
+		members = append(members, member{ID: id, Worker: "worker of " + id})
 	}
 	return members
 }

@@ -35,8 +35,8 @@ func (c *cluster) group() Group {
 	return g
 }
 
-// Who joins in place of a dead member takes what that one had, in one change:
-// the others keep theirs.
+// A join beside a dead member takes over the partitions of that member in one change. The
+// others keep theirs.
 func TestJoinReplacesTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 16, 10*time.Second)

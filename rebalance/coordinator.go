@@ -21,7 +21,7 @@ type Config struct {
 	ID         string        // executor ID, used for one Run only
 	Executor   Executor      // Worker and Expiry (10 s if zero); the rest is filled in
 	Partitions int           // of the stream
-	Salt       string        // of Assign: the same for all members, another for each processor
+	Salt       string        // of assign: the same for all members, another for each processor
 	JoinDelay  time.Duration // before joining
 	Store      Store
 	Owner      Owner
@@ -40,7 +40,7 @@ type State struct {
 	Assigned   []int // its assignment, ascending
 	Owned      []int // what it owns and is not releasing, ascending
 	Releasing  []int // what it is releasing, ascending
-	Err        error // why it cannot join, or cannot read the membership; nil if it can
+	Err        error // why it cannot join or read the membership, nil if it can
 }
 
 // Settled reports whether the member owns exactly its assigned partitions.
@@ -48,10 +48,9 @@ func (s State) Settled() bool {
 	return s.Joined && len(s.Releasing) == 0 && slices.Equal(s.Assigned, s.Owned)
 }
 
-// A Coordinator is one executor's part in the membership of its processor: it
-// joins, follows the stored membership by telling its Owner what to acquire
-// and release, removes dead members, and leaves. The protocol is in the
-// package's documentation.
+// A Coordinator is one executor's part in the membership of its processor: it joins,
+// follows the stored membership by calling its Owner to acquire and release, removes dead
+// members, and leaves. The package's documentation describes the protocol.
 type Coordinator struct {
 	cfg  Config
 	log  *slog.Logger
@@ -89,7 +88,7 @@ func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 // Notify delivers a control message. It never blocks and may be called at any time,
 // concurrently. Messages may be lost, repeated and late.
 func (c *Coordinator) Notify(m Message) {
-	c.post(func(ma *machine, now time.Time) []action { return ma.told(now, m) })
+	c.post(func(ma *machine, now time.Time) []action { return ma.notified(now, m) })
 }
 
 // Observe delivers the stored membership value as read with the heartbeat. Call it after
@@ -134,15 +133,14 @@ func (c *Coordinator) State() State {
 	return s
 }
 
-// Run takes part in the membership until ctx ends, and blocks that long. It is
-// called once. The member's heartbeat has to be there before.
+// Run takes part in the membership, and blocks, until ctx ends. Call it once, when the
+// member's heartbeat exists.
 //
-// When ctx ends it leaves, releases everything, waits for all releases and
-// returns nil, also while storage is out of reach. It returns ErrAbsent when the
-// stored membership has lost this member, after the same releases; a
-// *VersionError, a *PartitionsError or a *PythonError when it cannot join for a reason
-// that waiting does not mend. Errors of storage, and a membership that cannot be read,
-// are logged and tried again.
+// When ctx ends Run leaves, releases everything, waits for all releases and returns nil,
+// also while storage is out of reach. Run returns ErrAbsent, after the same releases, when
+// the stored membership no longer has this member. It returns a *PythonError, or an error
+// about the version or the number of partitions of the membership, when waiting cannot help
+// it to join. Errors of storage and an unreadable membership are logged and retried.
 func (c *Coordinator) Run(ctx context.Context) error {
 	if !c.begin() {
 		return errors.New("rebalance: a Coordinator runs once")
@@ -179,8 +177,8 @@ func (c *Coordinator) begin() bool {
 	return true
 }
 
-// post hands an input to Run; without one it is dropped: what was said before
-// the join is known when it is done.
+// post hands an input to Run. Without a Run the input is dropped: the join reads the
+// state that it was about.
 func (c *Coordinator) post(in input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

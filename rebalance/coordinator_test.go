@@ -168,7 +168,7 @@ func storm(t *testing.T, seed uint64) {
 // look at the others with each of them.
 func (c *cluster) rest() {
 	c.t.Helper()
-	// Those who were told to stop last may still drain, leave and announce it.
+	// Nodes stopped last may still drain, leave and announce it.
 	time.Sleep(c.expiry + leaveTimeout + 3*time.Second + announceTimeout)
 	synctest.Wait()
 	c.mu.Lock()
@@ -311,9 +311,9 @@ func TestRunRefusesToJoin(t *testing.T) {
 		name, value string
 		is          func(error) bool
 	}{
-		{"another version", `{"v":2}`, func(err error) bool { return errors.As(err, new(*VersionError)) }},
+		{"another version", `{"v":2}`, func(err error) bool { return errors.As(err, new(*versionError)) }},
 		{"another number of partitions", `{"v":1,"partitions":9,"executors":{"x":{"expiry_ms":1000}}}`,
-			func(err error) bool { return errors.As(err, new(*PartitionsError)) }},
+			func(err error) bool { return errors.As(err, new(*partitionsError)) }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -334,8 +334,8 @@ func TestRunRefusesToJoin(t *testing.T) {
 	}
 }
 
-// Who meets something else where the membership should be waits, names it, and joins when
-// it was deleted.
+// An executor that finds no membership under its key waits, names the key, and joins when the
+// key was deleted.
 func TestRunWaitsForAReadableMembership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 4, time.Second)

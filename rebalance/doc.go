@@ -1,35 +1,35 @@
-// Package rebalance shares the partitions of a stream among the members of one
-// processor: evenly, moving as few as possible, and without stopping those
-// that stay.
+// Package rebalance shares the partitions of a stream among the members of one processor. It
+// shares them evenly, moves as few as possible, and does not stop those that stay.
 //
 // # Parts
 //
-//	assign.go       who gets what: a function of its arguments
-//	group.go        the membership as a value; join and leave make a new one
+//	assign.go       computes an assignment: a function of its arguments
+//	group.go        the membership as a value; join and leave return a new one
+//	steer.go        changes of the stored membership; pins and cordons of operators
 //	member.go       the protocol of one member: a state machine without I/O
-//	partitions.go   its part that follows an assignment, partition by partition
-//	reaper.go       its part that looks after the other members
-//	coordinator.go  what a caller sees: Run and what it is told meanwhile
-//	run.go          carries out what the machine decides; the only file that does I/O
-//	store.go        what is needed of storage, and of who owns partitions
+//	partitions.go   the part of the machine that follows an assignment
+//	reaper.go       the part of the machine that looks at other members
+//	coordinator.go  the API of a member: Run, and inputs during Run
+//	run.go          carries out the actions of the machine
+//	store.go        the interfaces to storage and to the owner of partitions
 //	testdata/       interleavings, played and checked; read them as examples
 //
 // # Rules
 //
-//   - The stored membership is the truth, whatever its generation number. It is
-//     changed under the admin lock, by a write that compares the whole old value.
-//   - A change is announced after it was written. Messages are hints: each
-//     member also reads the membership with its heartbeat.
-//   - What a heartbeat has read is not followed as it is: it may be older than
-//     what is followed. It is loaded again when it differs. So is what a removal has
-//     left, where something else was loaded meanwhile.
-//   - A member looks at the heartbeats of the next three in the order of IDs, with each
-//     heartbeat of its own and when one of them should end. Where one has ended it looks
-//     at all before it removes anybody: members die together, as their machine does. So
-//     what a member costs does not grow with their number.
-//   - An assignment is a wish, a lock decides. A partition goes over when its old
-//     owner has released it; the new one tries until it succeeds or a newer
-//     membership takes the partition away.
+//   - The stored membership is the truth, whatever its generation number. A member changes
+//     it under the admin lock, by a write that compares the whole old value.
+//   - A change is announced after it was written. Messages are hints: each member also reads
+//     the membership with its heartbeat.
+//   - The value that a heartbeat has read may be older than the one followed. So a member does
+//     not follow it, but loads the membership again when it differs. The same holds for the
+//     result of a removal, if another value was loaded meanwhile.
+//   - A member looks at the heartbeats of the next three members in the order of IDs, with each
+//     heartbeat of its own, and when one of the three should end. If one has ended, the member
+//     looks at all others before it removes any: the members of a machine die together. So the
+//     cost of a member does not grow with their number.
+//   - An assignment is a wish, a lock decides. A partition changes hands when its old owner has
+//     released it. The new owner tries until it succeeds, or until a newer membership takes the
+//     partition away.
 //   - Releases never wait for acquisitions.
 //
 // # A member
@@ -41,43 +41,43 @@
 //	   ▼                         ▼              left, or 3 s      ▲     all released
 //	 ended                    leaving ────────────────────────────┘
 //
-// A member that is stopped while its join runs leaves when that has ended, for
-// the write may have come about whatever the answer was.
+// A member that is stopped during its join leaves when the join has ended, since the write may
+// have happened whatever the answer was.
 //
 // # A partition of a member
 //
-//	assigned           a slot of 16 is free      obtained         taken away
+//	assigned           fewer than 256 tries      obtained         taken away
 //	─────────► queued ───────────────────► trying ───────► owned ────────────► releasing
 //	             ▲                           │               │                     │
 //	             │ its time has come,        │ held, error   │ lost                ├─► gone
-//	             │ or "released" was heard   ▼               │                     │
+//	             │ or a "released" message   ▼               │                     │
 //	             ├─────────────────────── waiting ◄──────────┤ owned under 2 s     │
 //	             ├───────────────────────────────────────────┘ else                │
 //	             └─────────────────────────────────────────────────────────────────┘ assigned again
 //
-// Taken away while queued or waiting it is gone at once; while trying, the try
-// is cancelled and its result awaited: what was obtained is released.
+// A partition that is taken away while queued or waiting is gone at once. A try is cancelled, and
+// its result awaited: a lock that it obtained is released.
 //
 // # What may fail
 //
 //	what fails                              what happens
-//	a call of storage                       again, 100 ms to 2 s later, for as long as it takes
-//	a control message is lost               found with the next heartbeat, a third of the expiry later
+//	a call of storage                       it is retried after 100 ms to 2 s, without limit
+//	a control message is lost               the next heartbeat finds the change, within a third of the expiry
 //	a "released" message is lost            the lock is tried every 50 ms to 1 s (at most expiry/4)
-//	a swap is lost to another member        again, from what is stored then
-//	a swap of unknown outcome               again; the value reports whether it came through
-//	a member dies                           its heartbeat ends, another one removes it and its partitions
-//	                                        are assigned; their locks expire by themselves
-//	a member is found dead but lives        it is absent: releases all, Run returns ErrAbsent
-//	the membership is deleted               all are absent
-//	it is set back to an older value        followed by those it names; the others are absent
-//	it cannot be read                       what is owned stays; nobody can join until it is deleted;
-//	                                        State and the log name it and say so
-//	a partition is lost without release     acquired again, at once if it was owned for 2 s
-//	others change it all the time           a member that joins or removes waits its turn, and warns
-//	                                        after five turns in vain. One that leaves gives up after
-//	                                        3 s, and Remove takes it out when its heartbeat is gone,
-//	                                        with all others that have ended by then
-//	storage is away at shutdown             the leave is given up after 3 s, the releases run, the
-//	                                        others find the member dead
+//	a swap is lost to another member        it is retried from the value stored then
+//	a swap of unknown outcome               it is retried; the value tells whether it was written
+//	a member dies                           its heartbeat ends; another member removes it, and its
+//	                                        partitions are assigned; its locks expire
+//	a living member is found dead           it is absent: it releases all, and Run returns ErrAbsent
+//	the membership is deleted               all members are absent
+//	the membership is set back              its members follow it; all others are absent
+//	the membership cannot be read           owned partitions stay owned; executors cannot join until
+//	                                        the key is deleted; State and the log name the key
+//	a partition is lost without release     it is acquired again, at once if it was owned for 2 s
+//	others keep changing the membership     a join or removal waits its turn, and warns after busyTries
+//	                                        turns in vain. A leave gives up after 3 s: Remove takes
+//	                                        the member out when its heartbeat is gone, with all
+//	                                        others that have ended by then
+//	storage is away at shutdown             the leave gives up after 3 s, the releases run, and the
+//	                                        other members find the member dead
 package rebalance

@@ -31,7 +31,7 @@ type cluster struct {
 	admin    lease
 	beats    map[string]time.Time
 	locks    map[int]lease
-	owner    map[int]*node // who runs a partition's handler
+	owner    map[int]*node // that runs a partition's handler
 	nodes    []*node
 	calls    map[string]int
 	releases int
@@ -128,7 +128,7 @@ func (c *cluster) start(name string) *node {
 	return n
 }
 
-// kill ends a node as kill -9 does: it says and releases nothing any more.
+// kill ends a node as kill -9 does: it announces and releases nothing any more.
 func (n *node) kill() {
 	n.c.mu.Lock()
 	n.dead = true

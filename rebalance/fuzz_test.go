@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 	corpus.Add(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, err := Parse(data)
-		var version *VersionError
+		var version *versionError
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) && !errors.As(err, &version) {
 				t.Fatalf("an error of no known kind: %v", err)

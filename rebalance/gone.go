@@ -9,10 +9,10 @@ import (
 // ForgetAfter is how long pins and cordons outlive their worker, while others work.
 const ForgetAfter = 24 * time.Hour
 
-// tidied returns a group that replaces old with since when the workers of pins and
-// cordons have been gone, and without those of which that is ForgetAfter; their names,
-// too. It is for a group that is to be stored anyway. While there was no member, no
-// worker was gone: a fleet that stood still for days finds its pins again.
+// tidied returns a group that replaces old. The result notes since when the workers of pins
+// and cordons have been gone, and lacks the pins and cordons of those gone for ForgetAfter,
+// whose names are forgotten. While there is no member no worker counts as gone, so a fleet
+// that stood still for days finds its pins again.
 func (g Group) tidied(old Group, now time.Time) (next Group, forgotten []string) {
 	since := g.Gone
 	if len(old.Executors) == 0 {
@@ -39,7 +39,7 @@ func (g Group) tidied(old Group, now time.Time) (next Group, forgotten []string)
 	return g, forgotten
 }
 
-// absent are the workers of pins and cordons that are no members, sorted.
+// absent returns the workers of pins and cordons that are no members, sorted.
 func (g Group) absent() []string {
 	named := map[string]bool{}
 	for worker := range g.Cordons {

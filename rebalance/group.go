@@ -13,7 +13,7 @@ import (
 // groupVersion is the "v" of the JSON that this package reads and writes.
 const groupVersion = 1
 
-// maxPartitions is far above what makes sense; a count beyond it is nonsense.
+// maxPartitions is far above any sensible number.
 const maxPartitions = 1 << 20
 
 // maxStored bounds what is parsed, in bytes: three times a membership of 65 536
@@ -23,12 +23,12 @@ const maxStored = 16 << 20
 // ErrInvalid is returned by Parse, wrapped, for a value that is no membership.
 var ErrInvalid = errors.New("invalid membership")
 
-// A VersionError is returned if a stored membership has a version that this program does
+// A versionError is returned if a stored membership has a version that this program does
 // not know, most likely because a newer one wrote it.
-type VersionError struct{ Version int }
+type versionError struct{ Version int }
 
 // Error names both versions.
-func (e *VersionError) Error() string {
+func (e *versionError) Error() string {
 	return fmt.Sprintf("membership has version %d, this program knows %d: was it written by a newer one?", e.Version, groupVersion)
 }
 
@@ -40,14 +40,13 @@ type Group struct {
 	Partitions int                 // how many partitions the stream has
 	Executors  map[string]Executor // by executor ID
 
-	// What operators ask for, by names of workers: it outlives these.
-	Pins    map[int]string       // partition to the worker that is to have it
-	Cordons map[string]time.Time // workers that are to have nothing else, and since when; kept to the millisecond, in UTC
-	Gone    map[string]time.Time // those of them that are no members, as far as that was noted, and since when; likewise
+	// Requests of operators, by the names of workers, which they outlive.
+	Pins    map[int]string       // partition to its worker
+	Cordons map[string]time.Time // workers that get only pinned partitions, and since when; to the millisecond, in UTC
+	Gone    map[string]time.Time // workers of these that are no members, and since when that is known; likewise
 
-	// Python has the executors of a membership that Python's runnel stored, by ID; it is
-	// nil for any other. They are no members: such a group has none, and is not stored
-	// again with them.
+	// Python has the executors, by ID, of a membership that Python's runnel stored. They are
+	// no members, and Encode omits them.
 	Python map[string]Executor
 }
 
@@ -76,9 +75,9 @@ type executorJSON struct {
 	Partitions []int  `json:"partitions"`
 }
 
-// Parse reads what Encode wrote. No data at all is the empty group, and so is what
-// Python's runnel stored, with its executors in Python. Errors are a *VersionError or
-// wrap ErrInvalid.
+// Parse decodes the result of Encode. Empty data is the empty group. A membership that
+// Python's runnel stored is a group with nothing but Python. An error wraps ErrInvalid,
+// unless the version is unknown.
 func Parse(data []byte) (Group, error) {
 	if len(data) == 0 {
 		return Group{}, nil
@@ -86,7 +85,7 @@ func Parse(data []byte) (Group, error) {
 	if len(data) > maxStored {
 		return Group{}, fmt.Errorf("%w: it has %d bytes, more than %d", ErrInvalid, len(data), maxStored)
 	}
-	// The version first: what else a newer one holds need not fit our types.
+	// The version first: other fields of a newer version need not fit our types.
 	var v struct {
 		Version *int `json:"v"`
 	}
@@ -100,7 +99,7 @@ func Parse(data []byte) (Group, error) {
 		return Group{}, fmt.Errorf("%w: it has no version", ErrInvalid)
 	}
 	if *v.Version != groupVersion {
-		return Group{}, &VersionError{Version: *v.Version}
+		return Group{}, &versionError{Version: *v.Version}
 	}
 	var in groupJSON
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -157,7 +156,7 @@ func (in groupJSON) group() (Group, error) {
 	return g, nil
 }
 
-// momentsOf are the moments since which workers have been something.
+// momentsOf returns the moments since when workers have been cordoned or gone.
 func momentsOf(millis map[string]int64, what string) (map[string]time.Time, error) {
 	var out map[string]time.Time
 	for worker, at := range millis {
@@ -183,7 +182,7 @@ func millisOf(moments map[string]time.Time) map[string]int64 {
 	return out
 }
 
-// isMoment reports whether a time is one that JSON can tell: of the years 1 to 9999.
+// isMoment reports whether JSON can express a time: the years 1 to 9999.
 func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402_300_799_999 }
 
 // Encode returns the group as JSON; equal groups give equal bytes.
@@ -212,9 +211,8 @@ func (g Group) Encode() []byte {
 	return data
 }
 
-// Join returns the group with one member more (or with a new entry for one it
-// has), the generation raised and all partitions assigned afresh. The
-// assignment that e may carry is ignored.
+// Join returns the group with one more member, or with a new entry for one that it has. The
+// generation is raised and all partitions are assigned afresh; e.Partitions is ignored.
 func (g Group) Join(id string, e Executor, partitions int, salt string) Group {
 	next := g.without(nil)
 	e.Partitions = next.Executors[id].Partitions
@@ -223,9 +221,8 @@ func (g Group) Join(id string, e Executor, partitions int, salt string) Group {
 	return next.reassigned(salt)
 }
 
-// Leave returns the group without these members, the generation raised and all
-// partitions assigned afresh. A group that has none of them is returned as it
-// is, generation included.
+// Leave returns the group without these members. The generation is raised and all
+// partitions are assigned afresh. A group with none of them is returned unchanged.
 func (g Group) Leave(salt string, ids ...string) Group {
 	next := g.without(ids)
 	if len(next.Executors) == len(g.Executors) {
@@ -234,8 +231,8 @@ func (g Group) Leave(salt string, ids ...string) Group {
 	return next.reassigned(salt)
 }
 
-// Expiry is the longest lock expiry of all members: no lock or heartbeat of
-// theirs may rightly live longer. It is zero for an empty group.
+// Expiry returns the longest expiry of all members, which bounds the life of their locks and
+// heartbeats. It is zero for an empty group.
 func (g Group) Expiry() time.Duration {
 	var longest time.Duration
 	for _, e := range g.Executors {
@@ -248,8 +245,7 @@ func (g Group) Expiry() time.Duration {
 func (g Group) IDs() []string { return slices.Sorted(maps.Keys(g.Executors)) }
 
 // without returns a copy that lacks ids. Their partitions have no owner until the next
-// assignment: one assignment for a leave and a join together moves less than one for
-// each.
+// assignment: one assignment for a leave and a join moves fewer than two.
 func (g Group) without(ids []string) Group {
 	next := Group{
 		Generation: g.Generation, Partitions: g.Partitions, Executors: make(map[string]Executor, len(g.Executors)+1),
@@ -267,14 +263,14 @@ func (g Group) without(ids []string) Group {
 // reassigned changes its receiver, a fresh copy, and returns it.
 func (g Group) reassigned(salt string) Group {
 	prev := make(map[string][]int, len(g.Executors))
-	members := make([]Member, 0, len(g.Executors))
+	members := make([]member, 0, len(g.Executors))
 	for _, id := range g.IDs() {
 		e := g.Executors[id]
 		prev[id] = e.Partitions
-		members = append(members, Member{ID: id, Worker: e.Worker})
+		members = append(members, member{ID: id, Worker: e.Worker})
 	}
 	maps.DeleteFunc(g.Pins, func(p int, _ string) bool { return p >= g.Partitions }) // of an earlier stream of this name
-	for id, ps := range Assign(prev, members, g.Partitions, salt, g.wishes()) {
+	for id, ps := range assign(prev, members, g.Partitions, salt, g.wishes()) {
 		e := g.Executors[id]
 		e.Partitions = ps
 		g.Executors[id] = e

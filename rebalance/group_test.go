@@ -71,9 +71,9 @@ func TestParseRefuses(t *testing.T) {
 		})
 	}
 	_, err := Parse([]byte(`{"v":2,"executors":"of another type"}`))
-	var version *VersionError
+	var version *versionError
 	if !errors.As(err, &version) || version.Version != 2 {
-		t.Errorf("got %v, want a VersionError", err)
+		t.Errorf("got %v, want a versionError", err)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestJoinAndLeaveAreValues(t *testing.T) {
 		t.Errorf("after join, join, leave: %s", three.Encode())
 	}
 	if same := two.Leave("s", "nobody"); string(same.Encode()) != string(two.Encode()) {
-		t.Errorf("a leave of nobody changed %s to %s", two.Encode(), same.Encode())
+		t.Errorf("a leave of no member changed %s to %s", two.Encode(), same.Encode())
 	}
 	if empty := three.Leave("s", "b"); empty.Generation != 4 || len(empty.Executors) != 0 {
 		t.Errorf("after the last leave: %s", empty.Encode())

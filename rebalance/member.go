@@ -21,7 +21,7 @@ const (
 
 var phaseNames = [...]string{"joining", "following", "leaving", "ending", "ended"}
 
-// A verb is what an action asks the coordinator for.
+// A verb is the kind of an action.
 type verb int
 
 const (
@@ -38,8 +38,8 @@ const (
 	doWarn                 // err: log it
 )
 
-// An action is something to do for the state machine; those that take time run
-// on their own and are answered by an input.
+// An action is something to do for the machine. Actions that take time run on their own,
+// and an input answers each of them.
 type action struct {
 	verb       verb
 	partition  int
@@ -50,8 +50,8 @@ type action struct {
 	err        error
 }
 
-// A machine is the protocol of one member, without I/O, clock or randomness:
-// each method takes an input and the time, and returns what is to be done now.
+// A machine is the protocol of one member, without I/O, clock or randomness: each method
+// takes an input and the time, and returns the actions to take now.
 // Between inputs, tick is due at deadline.
 type machine struct {
 	self   string
@@ -68,16 +68,16 @@ type machine struct {
 	joinAt    time.Time // of the next try to join; zero while one runs
 	joinTries int       // failed ones
 	joinRuns  bool
-	joinTried bool // one has begun: its write may come about whatever its answer
+	joinTried bool // one has begun: its write may happen whatever its answer
 
 	seen    []byte // membership value that is followed, or that could not be read
 	group   Group  // the last one that could be read
 	garbled error  // why seen could not be read
-	away    error  // why the last heartbeat or try to join did not get a membership
+	away    error  // why the last heartbeat or join got no membership
 
 	loading   bool
-	loadAgain bool      // something was heard since the load began
-	overtaken bool      // something newer than the load's begin is followed
+	loadAgain bool      // the value may have changed since the load began
+	overtaken bool      // a value newer than the load's begin is followed
 	loadAt    time.Time // of a repeated load
 	loadTries int
 
@@ -112,7 +112,7 @@ func (m *machine) joined(now time.Time, value []byte, err error) []action {
 	m.joinRuns = false
 	switch {
 	case m.stopped:
-		// Even after an error: the write may have come about.
+		// Even after an error: the write may have happened.
 		m.leave()
 	case err != nil && hopeless(err):
 		m.err, m.phase = err, ended
@@ -132,21 +132,19 @@ func (m *machine) joined(now time.Time, value []byte, err error) []action {
 	return m.flush(now)
 }
 
-// hopeless tells errors that trying again does not mend from those of storage.
+// hopeless reports whether retrying cannot help, unlike with errors of storage.
 func hopeless(err error) bool {
-	var version *VersionError
-	var count *PartitionsError
+	var version *versionError
+	var count *partitionsError
 	var python *PythonError
 	return errors.As(err, &version) || errors.As(err, &count) || errors.As(err, &python)
 }
 
-// observed takes the membership as it was read with the heartbeat. It is not
-// followed itself but loaded again when it differs:
+// observed takes the membership as the heartbeat read it. The value is not followed, but
+// loaded again when it differs. Following it could set the member back, or end it:
 //  1. the heartbeat reads the value;
 //  2. this member joins, or a newer value is loaded and followed;
-//  3. what the heartbeat read arrives here.
-//
-// It would otherwise throw the member back, in the worst case out.
+//  3. the value of the heartbeat arrives here.
 func (m *machine) observed(now time.Time, value []byte) []action {
 	m.beatAt = now.Add(m.expiry / 3)
 	if m.phase == following {
@@ -159,7 +157,7 @@ func (m *machine) observed(now time.Time, value []byte) []action {
 	return m.flush(now)
 }
 
-// unread takes the word that the heartbeat could not read the membership.
+// unread takes the error of a heartbeat that could not read the membership.
 func (m *machine) unread(now time.Time, err error) []action {
 	if m.phase == following {
 		m.away = err
@@ -167,7 +165,7 @@ func (m *machine) unread(now time.Time, err error) []action {
 	return m.flush(now)
 }
 
-// trouble is what keeps the member from knowing the membership, nil if nothing does.
+// trouble returns why the member does not know the membership, nil if it does.
 func (m *machine) trouble() error {
 	if m.away != nil {
 		return m.away
@@ -175,8 +173,8 @@ func (m *machine) trouble() error {
 	return m.garbled
 }
 
-// told takes a control message.
-func (m *machine) told(now time.Time, msg Message) []action {
+// notified takes a control message.
+func (m *machine) notified(now time.Time, msg Message) []action {
 	own := msg.Executor == m.self
 	switch msg.Kind {
 	case Released:
@@ -227,7 +225,7 @@ func (m *machine) loaded(now time.Time, value []byte, err error) []action {
 	return m.flush(now)
 }
 
-// stop begins the end, on the caller's wish.
+// stop begins the end at the caller's request.
 func (m *machine) stop(now time.Time) []action {
 	m.stopped = true
 	switch m.phase {
@@ -252,8 +250,8 @@ func (m *machine) leave() {
 	m.do(action{verb: doLeave})
 }
 
-// left takes the result of doLeave: the generation that was written, zero if
-// this member was none.
+// left takes the result of doLeave: the generation that was written, zero if this executor
+// was no member.
 func (m *machine) left(now time.Time, generation int64, err error) []action {
 	switch {
 	case err != nil:
@@ -269,7 +267,7 @@ func (m *machine) left(now time.Time, generation int64, err error) []action {
 	return m.flush(now)
 }
 
-// lost takes the word that ownership of a partition ended by itself.
+// lost takes the end of an ownership that was not released.
 func (m *machine) lost(now time.Time, p int) []action {
 	m.lose(now, p)
 	return m.flush(now)
@@ -288,7 +286,7 @@ func (m *machine) released(now time.Time, p int) []action {
 	return m.flush(now)
 }
 
-// follow makes a stored value the one that counts.
+// follow makes a stored value the one that this member acts on.
 func (m *machine) follow(value []byte) {
 	if m.seen != nil && bytes.Equal(value, m.seen) {
 		return
@@ -297,8 +295,8 @@ func (m *machine) follow(value []byte) {
 	g, err := ParseStored(m.key, value)
 	m.garbled = err
 	if err != nil {
-		// What is owned stays owned: the locks keep it safe, and an operator can
-		// mend the value.
+		// Owned partitions stay owned: their locks keep them safe, and an operator can
+		// repair the value.
 		m.warn(err)
 		return
 	}
@@ -314,8 +312,8 @@ func (m *machine) follow(value []byte) {
 	m.want(e.Partitions)
 }
 
-// reload has the membership loaded, once more if a load is under way: that one
-// may have read the value before it changed.
+// reload loads the membership, once more if a load is under way: that load may have read
+// the value before it changed.
 func (m *machine) reload() {
 	if m.loading {
 		m.loadAgain = true
@@ -331,18 +329,18 @@ func (m *machine) announce(k Kind, id string) {
 
 func (m *machine) warn(err error) { m.do(action{verb: doWarn, err: err}) }
 
-// busy reports whether others were changing the membership all the time.
-func busy(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, errOvertaken) }
+// busy reports whether others kept changing the membership.
+func busy(err error) bool { return errors.Is(err, ErrBusy) }
 
-// busyTries is how many times in a row a member may have waited in vain for its turn to
-// change the membership before that is worth a warning.
+// busyTries is how many times in a row a member may wait in vain for its turn to change
+// the membership before it warns.
 const busyTries = 20
 
 // warnFirst warns of the first of several errors in a row.
 func (m *machine) warnFirst(before int, err error) {
 	due := 0
 	if busy(err) {
-		due = busyTries // waiting for its turn is normal among many members
+		due = busyTries // among many members it is normal to wait
 	}
 	if before == due {
 		m.warn(err)
@@ -360,7 +358,7 @@ func (m *machine) deadline() time.Time {
 	return time.Time{}
 }
 
-// flush adds what is due and hands out all actions since the last one.
+// flush adds the actions that are due, and returns all actions since the last flush.
 func (m *machine) flush(now time.Time) []action {
 	reached := func(t time.Time) bool { return !t.IsZero() && !t.After(now) }
 	switch m.phase {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// Tries at once may share their round trips; one by one a thousand of them take long.
+	// Tries at the same time share round trips; one by one a thousand of them take long.
 	acquisitionsAtOnce = 256
 	warningsAtOnce     = 4
 	heldBackoffMin     = 50 * time.Millisecond
@@ -31,30 +31,29 @@ const (
 
 var stageNames = [...]string{"queued", "trying", "waiting", "owned", "releasing"}
 
-// A holding is one partition that is assigned to the member or that it still
-// has to do with.
+// A holding is one partition that is assigned to the member, or not yet given up.
 type holding struct {
 	stage  stage
 	wanted bool      // assigned; only while trying and releasing may it be false
 	tries  int       // tries in a row that led to nothing lasting
-	until  time.Time // of waiting
-	since  time.Time // of owned
+	until  time.Time // end of waiting
+	since  time.Time // begin of owned
 	failed bool      // the last try met an error that is not ErrHeld
 	retry  bool      // while trying: a failure may be outdated, try again at once
 	lost   bool      // while trying: a success is outdated, try again
-	left   bool      // the last try may have obtained what it did not keep
+	left   bool      // the last try may have left a lock behind
 }
 
-// partitions is the part of the state machine that follows an assignment: a
-// holding per partition, each on its own.
+// partitions is the part of the machine that follows an assignment. It has a holding for
+// each partition, independent of the others.
 type partitions struct {
 	expiry   time.Duration // own lock expiry
 	jitter   func(time.Duration) time.Duration
 	holdings map[int]*holding
 	queue    []int // in the order of queueing; may name holdings that left the stage
-	flying   int   // how many are trying
-	atOnce   int   // how many may
-	halted   bool  // nothing is acquired any more
+	flying   int   // number of tries under way
+	atOnce   int   // maximum of flying
+	halted   bool  // no partition is acquired any more
 	out      []action
 }
 
@@ -77,8 +76,8 @@ func (ps *partitions) want(assignment []int) {
 			ps.holdings[p] = &holding{wanted: true}
 			ps.enqueue(p)
 		case !h.wanted:
-			// Trying: the try was cancelled and most likely ends with an error that
-			// says nothing. Releasing: acquired again once the release has ended.
+			// A cancelled try most likely ends with an error that means nothing. After a
+			// release the partition is acquired again.
 			h.wanted, h.retry = true, h.stage == trying
 		}
 	}
@@ -101,7 +100,7 @@ func (ps *partitions) giveUp(p int, h *holding) {
 	}
 }
 
-// halt ends everything but what is owned.
+// halt gives up all partitions except the owned ones.
 func (ps *partitions) halt() {
 	ps.halted = true
 	for _, p := range ps.numbers() {
@@ -143,8 +142,8 @@ func (ps *partitions) acquired(now time.Time, p int, err error) {
 	}
 }
 
-// note warns of the first error in a row; when everything fails, storage most
-// likely, of a few partitions only.
+// note warns of the first error in a row. When all partitions fail, most likely for lack of
+// storage, it warns of a few of them.
 func (ps *partitions) note(h *holding, err error) {
 	failed := err != nil && !errors.Is(err, ErrHeld)
 	if failed && !h.failed {
@@ -175,14 +174,11 @@ func (ps *partitions) released(p int) {
 	ps.enqueue(p)
 }
 
-// freed handles the message that another member released the partition.
-//
-// It counts for a try that is under way, too:
-//  1. we try and are answered "held";
-//  2. the owner releases and says so;
+// freed handles the message that another member released the partition. The message counts
+// for a try under way as well, which would otherwise wait although the lock is free:
+//  1. we try, and the answer is "held";
+//  2. the owner releases and announces it;
 //  3. its message is handled here before our result.
-//
-// The result would otherwise make us wait although the lock is free.
 func (ps *partitions) freed(p int) {
 	h := ps.holdings[p]
 	if h == nil || !h.wanted {
@@ -197,13 +193,13 @@ func (ps *partitions) freed(p int) {
 	}
 }
 
-// lose takes the word that ownership ended without a release. While trying it
-// is about the ownership that this try has begun:
+// lose takes the end of an ownership that was not released. During a try it is the
+// ownership that this try has begun:
 //  1. Acquire obtains the partition and is about to return nil;
-//  2. the owner finds it lost and says so;
-//  3. that is handled here before Acquire's result.
+//  2. the owner finds the partition lost and reports it;
+//  3. the report is handled here before Acquire's result.
 //
-// Taking the result for a lasting one would leave the partition without an owner.
+// Trusting the result would leave the partition without an owner.
 func (ps *partitions) lose(now time.Time, p int) {
 	h := ps.holdings[p]
 	switch {
@@ -221,7 +217,7 @@ func (ps *partitions) lose(now time.Time, p int) {
 	}
 }
 
-// due starts what may start now.
+// due starts the tries that may start now.
 func (ps *partitions) due(now time.Time, foreign time.Duration) {
 	for _, p := range ps.those(func(h *holding) bool { return h.stage == waiting && !h.until.After(now) }) {
 		ps.enqueue(p)
@@ -237,7 +233,7 @@ func (ps *partitions) due(now time.Time, foreign time.Duration) {
 	}
 }
 
-// deadline is the time of the next try that waits; zero if none does.
+// deadline returns the time of the next waiting try, zero if none waits.
 func (ps *partitions) deadline() time.Time {
 	var next time.Time
 	for _, h := range ps.holdings {
@@ -269,8 +265,7 @@ func (ps *partitions) at(s stage) []int {
 	return ps.those(func(h *holding) bool { return h.stage == s })
 }
 
-// those returns the partitions whose holding is of a kind, ascending. It is called
-// for each event of the machine, so it sorts only these.
+// those returns the partitions for whose holding is returns true, ascending.
 func (ps *partitions) those(is func(*holding) bool) (list []int) {
 	for p, h := range ps.holdings {
 		if is(h) {

@@ -69,7 +69,7 @@ func (g Group) vacant(ctx context.Context, s Store) error {
 	if len(g.Python) == 0 {
 		return nil
 	}
-	// How long their heartbeats may live only Python knows: none is cut down.
+	// Only Python knows how long their heartbeats may live: none is cut.
 	alive, err := s.Alive(ctx, slices.Sorted(maps.Keys(g.Python)), math.MaxInt64)
 	if err != nil || len(alive) == 0 {
 		return err

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Ranges writes partitions as a person would: "0-15 17 20-22", in ascending order;
-// "none" where there are none. A worker may have more than a thousand of them.
+// Ranges formats partitions for people, in ascending order: "0-15 17 20-22", or "none".
 func Ranges(partitions []int) string {
 	if len(partitions) == 0 {
 		return "none"

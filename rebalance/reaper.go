@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// watched is how many other members each one looks at, the next ones in the order of IDs:
-// so many look at each, and what a member costs does not grow with their number.
+// watched is how many other members each member looks at, the next ones in the order of IDs.
+// So the cost of a member does not grow with their number.
 const watched = 3
 
-// check has the heartbeats of the next members looked at.
+// check looks at the heartbeats of the next members.
 func (m *machine) check() {
 	m.checkAt = time.Time{}
 	if m.checking != nil {
@@ -20,7 +20,7 @@ func (m *machine) check() {
 	m.look(others[:min(watched, len(others))])
 }
 
-// others are the other members, from the next one in the order of IDs on.
+// others returns the other members, from the next one in the order of IDs on.
 func (m *machine) others() []string {
 	ids := m.group.IDs()
 	at, in := slices.BinarySearch(ids, m.self)
@@ -58,14 +58,14 @@ func (m *machine) alive(now time.Time, life map[string]time.Duration, err error)
 		if !ok {
 			dead = append(dead, id)
 		} else if at := now.Add(left); at.Before(m.beatAt) {
-			// Some more, at random, for else all members come at the same time.
+			// A random delay, since otherwise all members look at the same time.
 			m.checkAt = earlier(m.checkAt, at.Add(m.jitter(80*time.Millisecond)))
 		}
 	}
 	switch {
 	case len(dead) == 0:
 		m.checkTries = 0
-	case len(asked) < len(m.group.Executors)-1: // members die together, as their machine does
+	case len(asked) < len(m.group.Executors)-1: // the members of a machine die together
 		m.look(m.others())
 	case !m.reaping:
 		m.reaping, m.passed = true, false
@@ -74,13 +74,12 @@ func (m *machine) alive(now time.Time, life map[string]time.Duration, err error)
 	return m.flush(now)
 }
 
-// reaped takes the result of doReap: those who were removed, and the stored
-// value after that. It is loaded again if something else was meanwhile:
+// reaped takes the result of doReap: the removed members, and the value stored then. If
+// another value was followed meanwhile, the membership is loaded again. Following the
+// result could set the member back:
 //  1. the reap reads or writes a value;
-//  2. another member changes it; that is loaded and followed;
-//  3. what the reap left arrives here.
-//
-// It would otherwise throw the member back.
+//  2. another member changes it, which is loaded and followed;
+//  3. the result of the reap arrives here.
 func (m *machine) reaped(now time.Time, dead []string, value []byte, err error) []action {
 	m.reaping = false
 	if m.phase != following {
@@ -103,7 +102,7 @@ func (m *machine) reaped(now time.Time, dead []string, value []byte, err error) 
 	return m.flush(now)
 }
 
-// recheck has the heartbeats looked at again, after an error.
+// recheck looks at the heartbeats again after an error.
 func (m *machine) recheck(now time.Time, err error) {
 	m.warnFirst(m.checkTries, err)
 	m.checkAt = now.Add(m.jitter(backoff(m.checkTries, errorBackoffMin, errorBackoffMax)))

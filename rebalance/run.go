@@ -2,7 +2,6 @@ package rebalance
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -10,13 +9,13 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// A run is one Run of a Coordinator: it carries out the machine's actions.
-// All methods but those that say so are for Run's goroutine.
+// A run is one Run of a Coordinator: it carries out the machine's actions. Its methods are
+// for Run's goroutine, except those marked below.
 type run struct {
 	*Coordinator
 	work    context.Context // ends with Run's ctx, and when the machine has ended
 	cancel  context.CancelFunc
-	lasting context.Context // has the values of Run's ctx, does not end
+	lasting context.Context // Run's ctx without its end
 	tries   map[int]context.CancelFunc
 	wg      sync.WaitGroup
 }
@@ -27,7 +26,7 @@ func newRun(ctx context.Context, c *Coordinator) *run {
 	return r
 }
 
-// step gives the machine an input and begins what it asks for.
+// step gives the machine an input and begins the actions that follow.
 func (r *run) step(in input) {
 	r.mu.Lock()
 	actions := in(r.machine, time.Now())
@@ -63,7 +62,7 @@ func (r *run) finish() error {
 	return r.machine.err
 }
 
-// perform begins an action; those that take time run on their own.
+// perform begins an action. Actions that take time get a goroutine.
 func (r *run) perform(a action) {
 	switch a.verb {
 	case doAcquire:
@@ -104,8 +103,7 @@ func (r *run) acquire(p int, foreign time.Duration) {
 	})
 }
 
-// The methods below run in goroutines of their own and touch nothing of r that
-// changes.
+// The methods below run in goroutines of their own and use only the constant fields of r.
 
 func (r *run) release(p int) {
 	if err := r.cfg.Owner.Release(r.lasting, p); err != nil {
@@ -134,7 +132,7 @@ func (r *run) look(ids []string, atMost time.Duration) {
 
 func (r *run) join() {
 	value, err := r.change(r.work, func(ctx context.Context, g Group) (Group, error) {
-		if _, in := g.Executors[r.cfg.ID]; in {
+		if g.has(r.cfg.ID) {
 			return g, nil // an earlier try of unknown outcome came through
 		}
 		if err := g.vacant(ctx, r.cfg.Store); err != nil {
@@ -146,7 +144,7 @@ func (r *run) join() {
 		}
 		g = g.without(dead)
 		if len(g.Executors) > 0 && g.Partitions != r.cfg.Partitions {
-			return g, &PartitionsError{Stored: g.Partitions, Own: r.cfg.Partitions}
+			return g, &partitionsError{Stored: g.Partitions, Own: r.cfg.Partitions}
 		}
 		e := r.cfg.Executor
 		e.JoinedAt = time.Now()
@@ -158,7 +156,7 @@ func (r *run) join() {
 func (r *run) reap(ids []string) {
 	var dead []string
 	value, err := r.change(r.work, func(ctx context.Context, g Group) (Group, error) {
-		members := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, in := g.Executors[id]; return !in })
+		members := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !g.has(id) })
 		var err error
 		dead, err = r.dead(ctx, g, members)
 		return g.Leave(r.cfg.Salt, dead...), err
@@ -176,7 +174,7 @@ func (r *run) leave() {
 	_, err := r.change(ctx, func(_ context.Context, g Group) (Group, error) {
 		generation = 0
 		next := g.Leave(r.cfg.Salt, r.cfg.ID)
-		if next.Generation != g.Generation {
+		if g.has(r.cfg.ID) {
 			generation = next.Generation
 		}
 		return next, nil
@@ -184,56 +182,20 @@ func (r *run) leave() {
 	r.post(func(m *machine, now time.Time) []action { return m.left(now, generation, err) })
 }
 
-// dead returns those of ids that have no heartbeat.
+// dead returns the ids without a heartbeat.
 func (r *run) dead(ctx context.Context, g Group, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	life, err := r.cfg.Store.Alive(ctx, ids, g.Expiry())
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := life[id]; return ok }), nil
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := life[id]; return ok }), err
 }
 
-var errOvertaken = errors.New("the membership changed meanwhile")
-
-// change replaces the stored membership by what fn makes of it, under the
-// admin lock, and returns the value that is stored then. Nothing is written
-// when fn leaves the generation as it is.
+// change changes the stored membership, and returns the value that is stored then.
 func (r *run) change(ctx context.Context, fn func(context.Context, Group) (Group, error)) ([]byte, error) {
-	var value []byte
-	done := false
-	err := r.cfg.Store.Exclusive(ctx, func(ctx context.Context) error {
-		old, err := r.cfg.Store.Load(ctx)
-		if err != nil {
-			return err
-		}
-		g, err := ParseStored(r.cfg.Store.Key(), old)
-		if err != nil {
-			return err
-		}
-		next, err := fn(ctx, g)
-		if err != nil {
-			return err
-		}
-		if next.Generation == g.Generation {
-			value, done = old, true
-			return nil
-		}
-		next, forgotten := next.tidied(g, time.Now())
-		if len(forgotten) > 0 {
-			r.log.Info("pins and drains dropped", "workers", forgotten)
-		}
-		value = next.Encode()
-		done, err = r.cfg.Store.Swap(ctx, old, value)
-		if err == nil && !done {
-			return errOvertaken
-		}
-		return err
-	})
-	if done {
-		return value, nil // what unlocking may have met does not matter
+	c, err := change(ctx, r.cfg.Store, 1, fn)
+	if err == nil && len(c.forgotten) > 0 {
+		r.log.Info("pins and drains dropped", "workers", c.forgotten)
 	}
-	return nil, err
+	return c.value, err
 }

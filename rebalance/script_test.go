@@ -142,7 +142,7 @@ func (p *player) told(args []string) ([]action, error) {
 	} else {
 		msg.Generation = int64(n)
 	}
-	return p.m.told(p.now, msg), err
+	return p.m.notified(p.now, msg), err
 }
 
 func (p *player) alive(args []string) ([]action, error) {
@@ -173,7 +173,7 @@ func result(args []string) ([]byte, error) {
 	case "json":
 		return []byte(args[1]), nil
 	case "newer":
-		return nil, fmt.Errorf("load: %w", &VersionError{Version: 2})
+		return nil, fmt.Errorf("load: %w", &versionError{Version: 2})
 	}
 	var g Group
 	if _, err := fmt.Sscanf(args[0], "g%d/%d", &g.Generation, &g.Partitions); err != nil {

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-func (g Group) wishes() Wishes {
-	return Wishes{Pins: g.Pins, Cordoned: slices.Sorted(maps.Keys(g.Cordons))}
+func (g Group) wishes() wishes {
+	return wishes{Pins: g.Pins, Cordoned: slices.Sorted(maps.Keys(g.Cordons))}
 }
 
-// Pin returns the group with these partitions assigned to a worker for as long as it
-// is a member, whatever else moves; with "" for the worker, with their pins removed.
-// The generation is raised and all partitions are assigned afresh. Partitions out of
-// range are an error.
+// Pin returns the group with these partitions assigned to a worker for as long as the worker
+// is a member; an empty worker removes their pins. The generation is raised and all
+// partitions are assigned afresh. A partition out of range is an error.
 func (g Group) Pin(salt, worker string, partitions ...int) (Group, error) {
 	next := g.without(nil)
 	if next.Pins == nil {
@@ -35,9 +34,9 @@ func (g Group) Pin(salt, worker string, partitions ...int) (Group, error) {
 	return next.reassigned(salt), nil
 }
 
-// Cordon returns the group with a worker that gets nothing but what is pinned to it,
-// unless all members are cordoned; the zero time ends that. The generation is raised
-// and all partitions are assigned afresh.
+// Cordon returns the group with a worker that gets only the partitions pinned to it, unless
+// all members are cordoned; a zero time ends the cordon. The generation is raised and all
+// partitions are assigned afresh.
 func (g Group) Cordon(salt, worker string, at time.Time) Group {
 	next := g.without(nil)
 	if next.Cordons == nil {
@@ -57,29 +56,28 @@ var ErrBusy = errors.New("membership keeps changing")
 
 const steerTries = 10
 
-// Steer changes a stored membership on behalf of an operator, and tells the members,
-// which follow at once, or with their next heartbeat. change may be called several
-// times; its error ends it. Steer blocks for some seconds at most.
-func Steer(ctx context.Context, s Store, change func(Group) (Group, error)) (Group, error) {
-	next, err := alter(ctx, s, func(ctx context.Context, g Group) (Group, error) {
+// Steer changes a stored membership on behalf of an operator, and announces the change. The
+// members follow at once, or with their next heartbeat. fn may be called several times; its
+// error ends Steer. Steer blocks for some seconds at most.
+func Steer(ctx context.Context, s Store, fn func(Group) (Group, error)) (Group, error) {
+	next, err := change(ctx, s, steerTries, func(ctx context.Context, g Group) (Group, error) {
 		if err := g.vacant(ctx, s); err != nil {
 			return g, err
 		}
-		return change(g)
+		return fn(g)
 	})
 	if err != nil {
 		return Group{}, err
 	}
-	// What gets lost the heartbeats make up for.
+	// A lost message is made up for by the heartbeats.
 	_ = s.Announce(ctx, Message{Kind: Steered, Generation: next.Generation})
-	return next, nil
+	return next.Group, nil
 }
 
 // Remove takes an executor that has ended, and has no heartbeat any more, out of a stored
-// membership, together with all others that have none: where many end at once, the first
-// of them does it for all. It blocks for some seconds at most.
+// membership, together with all others without one: where many end at once, the first of them
+// does it for all. It blocks for some seconds at most.
 func Remove(ctx context.Context, s Store, salt, id string) error {
-	gone := errors.New("it is no member")
 	quick, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
 	value, err := s.Load(quick)
@@ -87,24 +85,21 @@ func Remove(ctx context.Context, s Store, salt, id string) error {
 		return err
 	}
 	if g, err := ParseStored(s.Key(), value); err != nil || !g.has(id) {
-		return err // before it waits: another one has removed it
+		return err // another one has removed it: no wait for the lock
 	}
-	next, err := alter(ctx, s, func(ctx context.Context, g Group) (Group, error) {
-		if !g.has(id) {
-			return g, gone
+	removed := false
+	next, err := change(ctx, s, steerTries, func(ctx context.Context, g Group) (Group, error) {
+		if removed = g.has(id); !removed {
+			return g, nil
 		}
 		alive, err := s.Alive(ctx, g.IDs(), g.Expiry())
 		dead := slices.DeleteFunc(g.IDs(), func(other string) bool { _, lives := alive[other]; return lives && other != id })
 		return g.Leave(salt, dead...), err
 	})
-	if errors.Is(err, gone) {
-		return nil
+	if err == nil && removed {
+		_ = s.Announce(ctx, Message{Kind: Left, Executor: id, Generation: next.Generation})
 	}
-	if err != nil {
-		return err
-	}
-	_ = s.Announce(ctx, Message{Kind: Left, Executor: id, Generation: next.Generation})
-	return nil
+	return err
 }
 
 func (g Group) has(id string) bool {
@@ -112,10 +107,21 @@ func (g Group) has(id string) bool {
 	return in
 }
 
-// alter changes a stored membership under the admin lock.
-func alter(ctx context.Context, s Store, change func(context.Context, Group) (Group, error)) (next Group, err error) {
-	err = s.Exclusive(ctx, func(ctx context.Context) error {
-		for range steerTries {
+// A changed is a membership after a change.
+type changed struct {
+	Group
+	value     []byte   // as it is stored
+	forgotten []string // workers whose pins and cordons were dropped
+}
+
+// change replaces the stored membership by what fn makes of it, under the admin lock. It writes
+// nothing when fn leaves the generation as it is. After so many writes that others overtook
+// it returns ErrBusy.
+func change(ctx context.Context, s Store, tries int, fn func(context.Context, Group) (Group, error)) (changed, error) {
+	var c changed
+	done := false
+	err := s.Exclusive(ctx, func(ctx context.Context) error {
+		for range tries {
 			old, err := s.Load(ctx)
 			if err != nil {
 				return err
@@ -124,16 +130,24 @@ func alter(ctx context.Context, s Store, change func(context.Context, Group) (Gr
 			if err != nil {
 				return err
 			}
-			if next, err = change(ctx, g); err != nil {
+			next, err := fn(ctx, g)
+			if err != nil {
 				return err
 			}
-			next, _ = next.tidied(g, time.Now())
-			swapped, err := s.Swap(ctx, old, next.Encode())
-			if swapped || err != nil {
+			if next.Generation == g.Generation {
+				c, done = changed{Group: g, value: old}, true
+				return nil
+			}
+			next, forgotten := next.tidied(g, time.Now())
+			c = changed{next, next.Encode(), forgotten}
+			if done, err = s.Swap(ctx, old, c.value); done || err != nil {
 				return err
 			}
 		}
 		return ErrBusy
 	})
-	return next, err
+	if done {
+		return c, nil // an error of unlocking does not matter
+	}
+	return changed{}, err
 }

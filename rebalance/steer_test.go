@@ -11,9 +11,9 @@ import (
 )
 
 // workers are members whose IDs are the names of their workers and a number.
-func workers(names ...string) (out []Member) {
+func workers(names ...string) (out []member) {
 	for i, name := range names {
-		out = append(out, Member{ID: fmt.Sprint(name, "-", i), Worker: name})
+		out = append(out, member{ID: fmt.Sprint(name, "-", i), Worker: name})
 	}
 	return out
 }
@@ -21,21 +21,21 @@ func workers(names ...string) (out []Member) {
 func TestWishesByExample(t *testing.T) {
 	tests := []struct {
 		name    string
-		members []Member
+		members []member
 		n       int
-		w       Wishes
+		w       wishes
 		want    map[string][]int
 	}{
-		{"a pin", workers("a", "b"), 4, Wishes{Pins: map[int]string{0: "b"}}, map[string][]int{"a-0": {1, 2}, "b-1": {0, 3}}},
-		{"more pins than a share", workers("a", "b"), 4, Wishes{Pins: map[int]string{0: "b", 1: "b", 2: "b"}}, map[string][]int{"a-0": {3}, "b-1": {0, 1, 2}}},
-		{"pinned to nobody", workers("a"), 2, Wishes{Pins: map[int]string{0: "b", 7: "a"}}, map[string][]int{"a-0": {0, 1}}},
-		{"a cordon", workers("a", "b", "c"), 4, Wishes{Cordoned: []string{"b"}}, map[string][]int{"a-0": {0, 1}, "b-1": {}, "c-2": {2, 3}}},
-		{"a pin in a cordon", workers("a", "b"), 3, Wishes{Pins: map[int]string{2: "b"}, Cordoned: []string{"b"}}, map[string][]int{"a-0": {0, 1}, "b-1": {2}}},
-		{"all cordoned", workers("a", "b"), 2, Wishes{Cordoned: []string{"a", "b"}}, map[string][]int{"a-0": {0}, "b-1": {1}}},
+		{"a pin", workers("a", "b"), 4, wishes{Pins: map[int]string{0: "b"}}, map[string][]int{"a-0": {1, 2}, "b-1": {0, 3}}},
+		{"more pins than a share", workers("a", "b"), 4, wishes{Pins: map[int]string{0: "b", 1: "b", 2: "b"}}, map[string][]int{"a-0": {3}, "b-1": {0, 1, 2}}},
+		{"pinned to an absent worker", workers("a"), 2, wishes{Pins: map[int]string{0: "b", 7: "a"}}, map[string][]int{"a-0": {0, 1}}},
+		{"a cordon", workers("a", "b", "c"), 4, wishes{Cordoned: []string{"b"}}, map[string][]int{"a-0": {0, 1}, "b-1": {}, "c-2": {2, 3}}},
+		{"a pin in a cordon", workers("a", "b"), 3, wishes{Pins: map[int]string{2: "b"}, Cordoned: []string{"b"}}, map[string][]int{"a-0": {0, 1}, "b-1": {2}}},
+		{"all cordoned", workers("a", "b"), 2, wishes{Cordoned: []string{"a", "b"}}, map[string][]int{"a-0": {0}, "b-1": {1}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := Assign(map[string][]int{test.members[0].ID: {0, 1}}, test.members, test.n, "x", test.w)
+			got := assign(map[string][]int{test.members[0].ID: {0, 1}}, test.members, test.n, "x", test.w)
 			if !reflect.DeepEqual(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
@@ -44,9 +44,9 @@ func TestWishesByExample(t *testing.T) {
 }
 
 // wishing are random members, some of one worker, and wishes.
-func wishing(r *rand.Rand, n int) (members []Member, w Wishes) {
+func wishing(r *rand.Rand, n int) (members []member, w wishes) {
 	for i := range 1 + r.IntN(6) {
-		members = append(members, Member{ID: fmt.Sprint("m", r.IntN(1000), "-", i), Worker: fmt.Sprint("w", r.IntN(5))})
+		members = append(members, member{ID: fmt.Sprint("m", r.IntN(1000), "-", i), Worker: fmt.Sprint("w", r.IntN(5))})
 	}
 	w.Pins = map[int]string{}
 	for range r.IntN(n + 1) {
@@ -63,17 +63,17 @@ func TestWishesProperties(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		n := 1 + r.IntN(24)
 		members, w := wishing(r, n)
-		prev := Assign(nil, members, n, "salt", Wishes{})
-		next := Assign(prev, members, n, "salt", w)
+		prev := assign(nil, members, n, "salt", wishes{})
+		next := assign(prev, members, n, "salt", w)
 		if err := granted(next, members, n, w); err != nil {
 			t.Fatalf("seed %d: %v: %v of %v, %+v", seed, err, next, members, w)
 		}
-		if again := Assign(next, members, n, "salt", w); !reflect.DeepEqual(again, next) {
+		if again := assign(next, members, n, "salt", w); !reflect.DeepEqual(again, next) {
 			t.Fatalf("seed %d: assigned again it differs: %v, %v", seed, next, again)
 		}
 		shuffled := slices.Clone(members)
 		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		if again := Assign(prev, shuffled, n, "salt", w); !reflect.DeepEqual(again, next) {
+		if again := assign(prev, shuffled, n, "salt", w); !reflect.DeepEqual(again, next) {
 			t.Fatalf("seed %d: the order of members matters: %v, %v", seed, next, again)
 		}
 	}
@@ -81,7 +81,7 @@ func TestWishesProperties(t *testing.T) {
 
 // granted checks that an assignment is complete, grants the wishes, and is as even as
 // they let it be.
-func granted(next map[string][]int, members []Member, n int, w Wishes) error {
+func granted(next map[string][]int, members []member, n int, w wishes) error {
 	owner, workerOf, there := map[int]string{}, map[string]string{}, map[string]bool{}
 	open := 0
 	for _, m := range members {
@@ -161,8 +161,8 @@ func TestPinsAndCordonsAreStored(t *testing.T) {
 	}
 }
 
-// Members that have ended are removed together, by the first that comes; for the others
-// nothing is left to do. Who lives stays.
+// The first Remove takes all ended members along, and leaves the others nothing to do. Living
+// members stay.
 func TestRemoveTakesTheDeadAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 8, 10*time.Second)

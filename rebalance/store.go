@@ -25,24 +25,23 @@ type Store interface {
 
 	// Exclusive runs fn under the admin lock and returns its error. It waits for
 	// the lock a bounded time, then returns an error without having run fn. The
-	// lock spares members lost swaps; it is Swap that keeps changes apart.
+	// lock only avoids lost swaps: Swap keeps changes apart.
 	Exclusive(ctx context.Context, fn func(context.Context) error) error
 
-	// Alive returns the remaining life of each executor's heartbeat; those that
-	// are missing are dead. A heartbeat that would live longer than atMost is
-	// first cut down to it.
+	// Alive returns the remaining life of each executor's heartbeat; missing executors
+	// are dead. A heartbeat that would live longer than atMost is first cut to atMost.
 	Alive(ctx context.Context, executors []string, atMost time.Duration) (map[string]time.Duration, error)
 
 	// Announce appends to the control stream. A message may get lost.
 	Announce(ctx context.Context, m Message) error
 }
 
-// A Message tells the other members that something changed. It is a hint that
-// saves them time: nothing depends on its arrival.
+// A Message announces a change to the other members. It is a hint that saves them time:
+// nothing depends on its arrival.
 type Message struct {
 	Kind       Kind
-	Executor   string // who joined, left, released; or who was found dead
-	Generation int64  // of the membership that was written, or is followed
+	Executor   string // that joined, left, released, or was found dead
+	Generation int64  // of the membership that was written or is followed
 	Partition  int    // for Released
 }
 
@@ -87,22 +86,22 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown kind %q of control message", text)
 }
 
-// An Owner takes and gives up partitions on the coordinator's word. Calls for
-// different partitions come concurrently; for one partition they never overlap.
+// An Owner acquires and releases partitions for the coordinator. Calls for different
+// partitions are concurrent; calls for one partition never overlap.
 type Owner interface {
-	// Acquire makes one try to become the owner of a partition. nil means owned from now
-	// on, also when it was owned already; ErrHeld, wrapped or not, that another owner
-	// still holds the lock; any other error is tried again later. An error means not
-	// owned: what a try of unknown outcome may have left behind is settled by the next
-	// try, by Release where the partition is another member's before that, or, once ctx
-	// has ended, undone as far as possible before Acquire returns. foreign is the longest
-	// that a lock of any member may rightly live.
+	// Acquire tries once to become the owner of a partition. It returns nil if the partition
+	// is owned from now on, also if it was owned already; ErrHeld, wrapped or not, while
+	// another owner holds the lock; after any other error the coordinator tries again later.
+	// A try of unknown outcome may leave a lock behind. The next try settles that, or
+	// Release, if the partition is assigned to another member first; once ctx has ended,
+	// Acquire undoes it as far as possible before it returns. foreign is the longest
+	// life that a lock of any member may have.
 	Acquire(ctx context.Context, partition int, foreign time.Duration) error
 
-	// Release gives up a partition: it blocks until the handler has ended and
-	// the lock is handed over, or is found lost. When it returns, with an error
-	// or without, the partition is not owned. It is also called where the last
-	// Acquire failed, not with ErrHeld, and there will be no further one. Its ctx does not end with Run's.
+	// Release gives up a partition. It blocks until the handler has ended and the lock is
+	// handed over or found lost. When it returns, with or without an error, the partition
+	// is not owned. It is also called when the last Acquire failed with an error other than
+	// ErrHeld and no further Acquire follows. Its ctx does not end with Run's.
 	Release(ctx context.Context, partition int) error
 }
 
@@ -120,7 +119,7 @@ var (
 // partitions, and no executor can join, until the key is deleted.
 type UnreadableError struct {
 	Key string
-	Err error // wraps ErrInvalid, or is why the store cannot read the key
+	Err error // wraps ErrInvalid, or is the error of reading the key
 }
 
 // Error names the key and the remedy.
@@ -131,7 +130,7 @@ func (e *UnreadableError) Error() string {
 // Unwrap returns Err.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// ParseStored is Parse of what a key has; its errors name the key.
+// ParseStored is Parse with errors that name the key.
 func ParseStored(key string, value []byte) (Group, error) {
 	g, err := Parse(value)
 	switch {
@@ -143,11 +142,11 @@ func ParseStored(key string, value []byte) (Group, error) {
 	return g, nil
 }
 
-// A PartitionsError is returned if the members of a processor run with another number of
+// A partitionsError is returned if the members of a processor run with another number of
 // partitions.
-type PartitionsError struct{ Stored, Own int }
+type partitionsError struct{ Stored, Own int }
 
 // Error names both numbers.
-func (e *PartitionsError) Error() string {
+func (e *partitionsError) Error() string {
 	return fmt.Sprintf("the membership is for %d partitions, this executor was started for %d", e.Stored, e.Own)
 }
