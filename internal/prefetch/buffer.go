@@ -178,28 +178,28 @@ func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, er
 				b.out = append(b.out, e)
 			}
 			b.room.wants = 0
-			kick := b.room.regained(&b.queue)
+			wake := b.room.regained(&b.queue)
 			b.mu.Unlock()
-			if kick {
+			if wake {
 				b.cfg.Wanted()
 			}
 			return b.out, nil
 		}
-		kick := b.room.regained(&b.queue) // n may have made the capacity larger
-		nudged := b.interrupted
+		wake := b.room.regained(&b.queue) // n may have made the capacity larger
+		interrupted := b.interrupted
 		b.interrupted = false
 		b.mu.Unlock()
-		if kick {
+		if wake {
 			b.cfg.Wanted()
 		}
 		if most >= 0 {
 			left := most - time.Duration(monotime.Now()-began)
-			nudged = nudged || left <= 0
+			interrupted = interrupted || left <= 0
 			if wait < 0 || left < wait {
 				wait = left
 			}
 		}
-		if nudged {
+		if interrupted {
 			return nil, nil
 		}
 		if wait < 0 {

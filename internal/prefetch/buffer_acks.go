@@ -24,15 +24,15 @@ func (b *Buffer) Next(done string, now int64) (e redisconn.Entry, ok, tell, hurr
 	tell, hurry = b.acks.done([]string{done})
 	b.room.wants = 1
 	b.skipLost()
-	kick := false
+	wake := false
 	if !b.closed && b.wait(1, 0, now) == 0 && (now == 0 || b.cfg.Live(now) && b.cfg.MayRun(now)) {
 		e, ok = b.queue.pop(), true
 		b.acks.taken = append(b.acks.taken, e.ID)
 		b.room.wants = 0
-		kick = b.room.regained(&b.queue)
+		wake = b.room.regained(&b.queue)
 	}
 	b.mu.Unlock()
-	if kick {
+	if wake {
 		b.cfg.Wanted()
 	}
 	return e, ok, tell, hurry

@@ -26,34 +26,26 @@ const (
 // without them hurries the acker.
 type acker struct {
 	x      *member
-	wake   chan struct{}
-	sooner chan struct{}
+	wake   signal
+	sooner signal
 
 	mu    sync.Mutex
 	dirty []*partition
 }
 
 func newAcker(m *member) *acker {
-	return &acker{x: m, wake: make(chan struct{}, 1), sooner: make(chan struct{}, 1)}
+	return &acker{x: m, wake: newSignal(), sooner: newSignal()}
 }
 
 // hurry ends the pause between two rounds: a partition waits for an ack, or soon will.
-func (a *acker) hurry() {
-	select {
-	case a.sooner <- struct{}{}:
-	default:
-	}
-}
+func (a *acker) hurry() { a.sooner.set() }
 
 // mark tells that an ownership has acks to send.
 func (a *acker) mark(p *partition) {
 	a.mu.Lock()
 	a.dirty = append(a.dirty, p)
 	a.mu.Unlock()
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
+	a.wake.set()
 }
 
 func (a *acker) run(ctx context.Context) {

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -88,9 +87,7 @@ func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct
 	case <-ctx.Done():
 	}
 	ctx = context.WithoutCancel(ctx)
-	for pause := interruptPatience; !ended(over, pause); pause = min(4*pause, 80*time.Millisecond) {
-		_ = r.Interrupt(ctx)
-	}
+	interruptUntil(over, func() bool { _ = r.Interrupt(ctx); return true })
 }
 
 // notify passes control messages to the member.

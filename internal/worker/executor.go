@@ -22,12 +22,12 @@ type executor struct {
 	log   *slog.Logger
 	count *Counters
 
-	latencies latencyBook
-	aside     time.Duration // how long it stood aside last; see standAside
+	latencies   latencyBook
+	rejoinPause time.Duration // the last one of waitBlind
 
 	mu      sync.Mutex
 	current *member // nil between two
-	blind   error   // why it stands aside, nil if it does not
+	blind   error   // why it cannot read, nil if it can
 
 	history history
 }
@@ -72,7 +72,7 @@ func (x *executor) run(ctx context.Context) error {
 		}
 		pace.Wait(ctx, err)
 		if errors.Is(err, errNotReading) {
-			x.standAside(ctx, m)
+			x.waitBlind(ctx, m)
 		}
 		if err := x.w.ensure(ctx, x.p.Stream, retry); err != nil {
 			return x.wrap(err)

@@ -32,11 +32,11 @@ const (
 // The fetcher fills the buffers of a member's partitions, shared out over
 // its readers.
 type fetcher struct {
-	x          *member
-	readers    []*reader
-	assignment readerAssignment
-	sizes      sizes
-	target     atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
+	x         *member
+	readers   []*reader
+	assigning sync.Mutex // guards load and node of readers
+	sizes     sizes
+	target    atomic.Int64 // entries asked for per partition: grows from 1, so that large entries are met one by one
 }
 
 func newFetcher(m *member) *fetcher {
@@ -46,7 +46,7 @@ func newFetcher(m *member) *fetcher {
 		f.readers = append(f.readers, &reader{
 			f: f, conn: m.w.client.NewReader(), byLog: map[string]*partition{}, more: map[*partition]bool{},
 			settling: outage.New(m.log, "end of a broken connection", &m.count.Errors),
-			wake:     make(chan struct{}, 1), interrupts: make(chan struct{}, 1),
+			wake:     newSignal(), interrupts: newSignal(),
 		})
 	}
 	return f
@@ -63,7 +63,7 @@ func (f *fetcher) run(ctx context.Context) {
 }
 
 // add begins to read a partition.
-func (f *fetcher) add(p *partition) { f.settle(p).add(p) }
+func (f *fetcher) add(p *partition) { f.assign(p).add(p) }
 
 // remove ends reading a partition. It waits until no read that names the partition can
 // still be executed, and returns true. It returns false at once only for a lost ownership
@@ -75,13 +75,21 @@ func (f *fetcher) add(p *partition) { f.settle(p).add(p) }
 //  3. a read of the new ownership brings entry 3, or the old one's reply comes
 //     before entry 1 does.
 func (f *fetcher) remove(p *partition) bool {
-	removed := f.of(p).remove(p)
-	f.leave(p)
+	r := p.reader.Load()
+	if r == nil {
+		return true // no read has named it
+	}
+	removed := r.remove(p)
+	f.unassign(p)
 	return removed
 }
 
-// wakeReader tells that a partition has room again.
-func (f *fetcher) wakeReader(p *partition) { f.of(p).wakeUp() }
+// wakeReader wakes the reader of a partition that has room again.
+func (f *fetcher) wakeReader(p *partition) {
+	if r := p.reader.Load(); r != nil {
+		r.wakeUp()
+	}
+}
 
 // learn adapts to the size of the entries and to the load.
 func (f *fetcher) learn(largest int64, full bool) {
@@ -101,8 +109,11 @@ const maxTarget = 256
 type reader struct {
 	f          *fetcher
 	conn       *redisconn.Reader
-	wake       chan struct{} // there may be something to read
-	interrupts chan struct{} // the read under way should end
+	wake       signal // there may be something to read
+	interrupts signal // the read under way should end
+
+	load int    // number of partitions; in a cluster only
+	node string // that most of them were on
 
 	interrupted atomic.Bool // the read under way was
 	sight       sight
@@ -167,12 +178,8 @@ func (r *reader) remove(p *partition) bool {
 }
 
 func (r *reader) wakeUp() {
-	for _, c := range []chan struct{}{r.wake, r.interrupts} {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
+	r.wake.set()
+	r.interrupts.set()
 }
 
 // interrupt ends reads that wait on the server after wakeUp. One try is not enough: it
@@ -190,14 +197,19 @@ func (r *reader) interrupt(ctx context.Context) {
 		if done == nil {
 			continue
 		}
-		for pause := interruptPatience; !ended(done, pause); pause = min(4*pause, 200*time.Millisecond) {
-			// An error needs no report: the read ends by itself within block.
+		interruptUntil(done, func() bool {
 			r.interrupted.Store(true)
 			within(ctx, r.conn.Interrupt)
-			if ctx.Err() != nil {
-				return
-			}
-		}
+			return ctx.Err() == nil
+		})
+	}
+}
+
+// interruptUntil calls interrupt, with growing pauses, until done is closed or interrupt returns
+// false. Its errors need no report: the read ends by itself within block.
+func interruptUntil(done <-chan struct{}, interrupt func() bool) {
+	for pause := interruptPatience; !ended(done, pause) && interrupt(); {
+		pause = min(4*pause, 100*time.Millisecond)
 	}
 }
 

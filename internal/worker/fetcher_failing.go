@@ -20,38 +20,28 @@ import (
 // leases: others may be able to read them.
 var errNotReading = errors.New("not reading: reads have failed for longer than the lease; " + help.NotReading)
 
-// longestAside bounds how long an executor stands aside that has never read anything.
-const longestAside = time.Minute
+// longestPause bounds how long an executor that has never read anything waits to rejoin.
+const longestPause = time.Minute
 
 // A sight is whether the reads of one reader are answered. A partition that is full, paused
 // for long or quarantined is not read, and so has no read that fails.
 type sight struct {
-	mu     sync.Mutex
-	since  int64 // when reads began to fail, by monotime; 0: the last one was answered, or none is wanted
-	err    error // the last one
-	told   bool  // heartbeats tell of it
-	worked bool  // a read was answered, ever
+	mu       sync.Mutex
+	since    int64 // when reads began to fail, by monotime; 0: the last one was answered, or none is wanted
+	err      error // the last one
+	reported bool  // in heartbeats
+	worked   bool  // a read was answered, ever
 }
 
-// works notes that a read was answered, and reports whether heartbeats told otherwise.
-func (s *sight) works() (told bool) {
+// clear notes that the last read was answered, or that there is none to make. It reports whether
+// heartbeats report failing reads.
+func (s *sight) clear(answered bool) (reported bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.worked = true
-	return s.clear()
-}
-
-// rests notes that there is nothing to read.
-func (s *sight) rests() (told bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.clear()
-}
-
-func (s *sight) clear() (told bool) {
-	told = s.told
-	s.since, s.err, s.told = 0, nil, false
-	return told
+	s.worked = s.worked || answered
+	reported = s.reported
+	s.since, s.err, s.reported = 0, nil, false
+	return reported
 }
 
 // fails notes a read that failed, or that cannot be tried, and returns for how long
@@ -67,42 +57,26 @@ func (s *sight) fails(err error) time.Duration {
 	return time.Duration(now - s.since)
 }
 
-// tell reports, once, whether heartbeats should tell that reads have failed for a while.
-func (s *sight) tell() bool {
+// report reports, once, whether heartbeats should report that reads have failed for a while.
+func (s *sight) report() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	told := s.told
-	s.told = s.since != 0
-	return s.told && !told
+	reported := s.reported
+	s.reported = s.since != 0
+	return s.reported && !reported
 }
 
-// failing returns since when reads fail, by monotime, 0 if they do not.
-func (s *sight) failing() int64 {
+// state returns since when reads fail, by monotime, 0 if they do not; the last error; and
+// whether heartbeats report it.
+func (s *sight) state() (since int64, err error, reported bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.since
+	return s.since, s.err, s.reported
 }
 
-// state returns since when reads fail, by monotime, 0 if they do not or not for long, and
-// the last error.
-func (s *sight) state() (since int64, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.told {
-		return 0, nil
-	}
-	return s.since, s.err
-}
-
-// answered notes that a read came back with what it asked for, or that there is none to make.
+// answered notes that a read came back with its entries, or that there is none to make.
 func (r *reader) answered(read bool) {
-	told := false
-	if read {
-		told = r.sight.works()
-	} else {
-		told = r.sight.rests()
-	}
-	if told {
+	if r.sight.clear(read) {
 		r.f.x.heartbeat.soon()
 	}
 }
@@ -119,14 +93,14 @@ func (r *reader) unanswered(ctx context.Context, err error) {
 	switch lease, took := time.Duration(leaseDeadline(0, m.p.Lease)), r.sight.fails(err); {
 	case took > lease:
 		m.surprise(fmt.Errorf("%w: %w", errNotReading, err))
-	case took > lease/4 && r.sight.tell():
+	case took > lease/4 && r.sight.report():
 		m.heartbeat.soon()
 	}
 }
 
 // blind reports whether no read has been answered for longer than a lease.
 func (r *reader) blind() bool {
-	since := r.sight.failing()
+	since, _, _ := r.sight.state()
 	return since != 0 && monotime.Now() > leaseDeadline(since, r.f.x.p.Lease)
 }
 
@@ -134,8 +108,8 @@ func (r *reader) blind() bool {
 // by monotime, and one of the errors.
 func (f *fetcher) notReading() (since map[int]int64, err error) {
 	for _, r := range f.readers {
-		at, why := r.sight.state()
-		if at == 0 {
+		at, why, reported := r.sight.state()
+		if !reported {
 			continue
 		}
 		err = why
@@ -218,27 +192,22 @@ func (f *fetcher) keep(works []*reader) {
 	f.readers = works
 }
 
-// standAside waits before an executor joins again that could not read, and had never read
-// anything under its last ID. It waits longer each time. Otherwise the executor would again
-// and again take partitions that it cannot read from executors that can.
-func (x *executor) standAside(ctx context.Context, m *member) {
+// waitBlind waits before an executor rejoins that never read anything under its last ID. It
+// waits longer each time. Otherwise the executor would take partitions that it cannot read
+// from executors that can, again and again.
+func (x *executor) waitBlind(ctx context.Context, m *member) {
 	for _, r := range m.fetch.readers {
 		if r.sight.worked {
-			x.aside = 0
+			x.rejoinPause = 0
 			return
 		}
 		x.setBlind(r.sight.err)
 	}
-	x.aside = min(max(2*x.aside, x.p.Lease), longestAside)
-	timer := time.NewTimer(x.aside)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	x.rejoinPause = min(max(2*x.rejoinPause, x.p.Lease), longestPause)
+	sleep(ctx, x.rejoinPause)
 }
 
-// setBlind notes why the executor stands aside, nil if it does not.
+// setBlind notes why the executor cannot read, nil if it can.
 func (x *executor) setBlind(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -17,8 +17,8 @@ func TestOnlyReadsThatAreWantedFail(t *testing.T) {
 		want    time.Duration
 	}{
 		{"one after the other", func(*sight) {}, 20 * time.Second},
-		{"with nothing to read between them", func(s *sight) { s.rests() }, 0},
-		{"with one between them that worked", func(s *sight) { s.works() }, 0},
+		{"with nothing to read between them", func(s *sight) { s.clear(false) }, 0},
+		{"with one between them that worked", func(s *sight) { s.clear(true) }, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -39,20 +39,20 @@ func TestOnlyReadsThatAreWantedFail(t *testing.T) {
 // Heartbeats tell once when reads have failed for a while, and once that they work again.
 func TestHeartbeatsTellThatReadsFail(t *testing.T) {
 	var s sight
-	if since, _ := s.state(); s.works() || since != 0 {
-		t.Error("a sight that never failed is told of")
+	if _, _, reported := s.state(); s.clear(true) || reported {
+		t.Error("a sight that never failed is reported")
 	}
 	s.fails(errors.New("no connection"))
-	if since, _ := s.state(); since != 0 {
-		t.Error("it is told at once")
+	if _, _, reported := s.state(); reported {
+		t.Error("it is reported at once")
 	}
-	if !s.tell() || s.tell() {
-		t.Error("it should be told once")
+	if !s.report() || s.report() {
+		t.Error("it should be reported once")
 	}
-	if since, err := s.state(); since == 0 || err == nil {
-		t.Errorf("since %d, error %v", since, err)
+	if since, err, reported := s.state(); since == 0 || err == nil || !reported {
+		t.Errorf("since %d, error %v, reported %t", since, err, reported)
 	}
-	if !s.works() || s.works() {
-		t.Error("that it works again should be told once")
+	if !s.clear(true) || s.clear(true) {
+		t.Error("that it works again should be reported once")
 	}
 }

@@ -16,7 +16,7 @@ import (
 // The read of an ownership whose group was destroyed may still be executed, on the
 // group of the next ownership, which has the same name. Only when no reader uses the
 // executor ID any more need the read not be awaited.
-func TestTheReadOfALostTenureIsAwaited(t *testing.T) {
+func TestTheReadOfALostOwnershipIsAwaited(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		t.Run(fmt.Sprint("the executor ID ends: ", ends), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestNothingIsReadBesideAReadThatCannotBeEnded(t *testing.T) {
 		r.w.client.Redis().AddHook(noKill{})
 		r.add(1)
 		synctest.Wait()
-		old := r.tenure()
+		old := r.partition()
 		// The leave waits for the admin lock.
 		if err := r.rdb.Set(r.t.Context(), r.w.client.Keys().AdminLock("s", "p"), "somebody", 3*time.Second).Err(); err != nil {
 			r.t.Fatal(err)
@@ -105,7 +105,7 @@ func TestNothingIsReadBesideAReadThatCannotBeEnded(t *testing.T) {
 		r.mu.Lock()
 		got := strings.Join(r.got, " ")
 		r.mu.Unlock()
-		if r.tenure() != old {
+		if r.partition() != old {
 			r.t.Fatal("the ownership has ended already")
 		}
 		if got != "1" {

@@ -26,7 +26,7 @@ const firstMovePause, lastMovePause = 40 * time.Millisecond, 500 * time.Millisec
 // and the forwarder asks it:
 //
 //   - when a partition is gained,
-//   - when the first event of a queue is due, as it was told before,
+//   - when the first event of a queue is due, as an answer said before,
 //   - when a control message says that there is an earlier one,
 //   - when a refresh finds an earlier one, for the message may have been lost.
 //
@@ -34,7 +34,7 @@ const firstMovePause, lastMovePause = 40 * time.Millisecond, 500 * time.Millisec
 // partition for another processor.
 type forwarder struct {
 	w    *Worker
-	wake chan struct{}
+	wake signal
 
 	mu     sync.Mutex
 	queues map[store.StreamPartition]*dueQueue
@@ -51,7 +51,7 @@ type dueQueue struct {
 }
 
 func newForwarder(w *Worker) *forwarder {
-	return &forwarder{w: w, wake: make(chan struct{}, 1), queues: map[store.StreamPartition]*dueQueue{}}
+	return &forwarder{w: w, wake: newSignal(), queues: map[store.StreamPartition]*dueQueue{}}
 }
 
 func duePlace(p *partition) store.StreamPartition {
@@ -70,7 +70,7 @@ func (f *forwarder) add(p *partition) {
 	q.partitions[p] = true
 	q.ask()
 	f.mu.Unlock()
-	f.nudge()
+	f.wake.set()
 }
 
 // remove ends that for an ownership that is over.
@@ -92,7 +92,7 @@ func (f *forwarder) earlier(at store.StreamPartition) {
 		q.ask()
 	}
 	f.mu.Unlock()
-	f.nudge()
+	f.wake.set()
 }
 
 // all has every queue asked.
@@ -102,12 +102,12 @@ func (f *forwarder) all() {
 		q.ask()
 	}
 	f.mu.Unlock()
-	f.nudge()
+	f.wake.set()
 }
 
-// heard tells when the first event of an ownership's partition is due, as a refresh
+// sawDue notes in how long the first event of an ownership's partition is due, as a refresh
 // found it; 0 for none.
-func (f *forwarder) heard(p *partition, wait time.Duration) {
+func (f *forwarder) sawDue(p *partition, wait time.Duration) {
 	if wait == 0 {
 		return
 	}
@@ -120,18 +120,11 @@ func (f *forwarder) heard(p *partition, wait time.Duration) {
 	}
 	f.mu.Unlock()
 	if sooner {
-		f.nudge()
+		f.wake.set()
 	}
 }
 
 func (q *dueQueue) ask() { q.next, q.asked = monotime.Now(), true }
-
-func (f *forwarder) nudge() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
 
 // run moves events until ctx ends.
 func (f *forwarder) run(ctx context.Context) {
@@ -166,7 +159,7 @@ func (f *forwarder) due() (due []*dueQueue, next int64) {
 	return due, next
 }
 
-// sleep waits until a time by monotime, a nudge, or the end of ctx.
+// sleep waits until a time by monotime, a signal, or the end of ctx.
 func (f *forwarder) sleep(ctx context.Context, until int64) {
 	var elapsed <-chan time.Time
 	if until != never {

@@ -23,9 +23,9 @@ const forgottenAtOnce = 1000
 // A heartbeat shows that a member lives, and extends its leases.
 type heartbeat struct {
 	m               *member
-	key, membership string        // of Redis
-	early           chan struct{} // a refresh is wanted before its time
-	seen            []byte        // the membership as the last refresh read it; of run
+	key, membership string // of Redis
+	early           signal // a refresh is wanted before its time
+	seen            []byte // the membership as the last refresh read it; of run
 
 	mu       sync.Mutex
 	inEffect rules.Generations // as they were last seen in full effect
@@ -35,7 +35,7 @@ func newHeartbeat(m *member) *heartbeat {
 	k := m.w.client.Keys()
 	return &heartbeat{
 		m: m, key: k.Beat(m.p.Stream, m.p.Name, m.id), membership: k.Membership(m.p.Stream, m.p.Name),
-		early: make(chan struct{}, 1),
+		early: newSignal(),
 	}
 }
 
@@ -127,12 +127,7 @@ func (h *heartbeat) info() store.HeartbeatInfo {
 }
 
 // soon asks for a refresh before its time: the heartbeat has something to tell.
-func (h *heartbeat) soon() {
-	select {
-	case h.early <- struct{}{}:
-	default:
-	}
-}
+func (h *heartbeat) soon() { h.early.set() }
 
 // end deletes the heartbeat, so that no member has to wait for its expiry.
 func (h *heartbeat) end(ctx context.Context) {
@@ -167,7 +162,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 	if renewed == nil {
 		return false, failed
 	}
-	h.m.w.rules.heard(refreshed.Rules)
+	h.m.w.rules.sawGenerations(refreshed.Rules)
 	if refreshed.Now > 0 {
 		if step := h.m.latencies.sync(refreshed.Now, sent, monotime.Now()); step != 0 {
 			h.m.log.Error("redis clock jumped", "member", h.m.id, "step", step.Round(time.Second), "help", help.Clock)
@@ -193,7 +188,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 			p.beat.notifications = renewed[n].OperatorVersion
 			p.source.notify()
 		}
-		h.m.w.forwarder.heard(p, renewed[n].Due)
+		h.m.w.forwarder.sawDue(p, renewed[n].Due)
 		late = errors.Join(late, h.ackForgotten(ctx, p, renewed[n]), h.recover(ctx, p, owed[n], renewed[n]))
 	}
 	if refreshed.Unread == nil {

@@ -14,9 +14,9 @@ import (
 
 // A checkpoint is what a heartbeat knows of the committed position that it has stored.
 type checkpoint struct {
-	floor string // that Redis has confirmed, "" where a request before may still be under way
-	calm  bool   // no request of this ownership is under way, as far as is known
-	told  bool   // that it went back
+	committed string // that Redis has confirmed, "" where a request before may still be under way
+	calm      bool   // no request of this ownership is under way, as far as is known
+	reported  bool   // that it went back
 }
 
 // wentBack notes where Redis holds a committed position below the one that it has confirmed, as
@@ -25,13 +25,13 @@ type checkpoint struct {
 // back.
 func (h *heartbeat) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
 	c, stored := &p.beat.stored, cmp.Or(r.Stored, "0-0")
-	if c.floor != "" && entryid.Compare(stored, c.floor) < 0 && !c.told {
-		c.told = true
-		h.m.history.parts(store.Known{Place: p.keys, Group: h.m.group, Epoch: p.epoch, Given: c.floor, Back: stored})
+	if c.committed != "" && entryid.Compare(stored, c.committed) < 0 && !c.reported {
+		c.reported = true
+		h.m.history.parts(store.Known{Place: p.keys, Group: h.m.group, Epoch: p.epoch, Given: c.committed, Back: stored})
 	}
-	c.calm, c.floor = true, ""
+	c.calm, c.committed = true, ""
 	if calm {
-		c.floor = sent.Committed
+		c.committed = sent.Committed
 	}
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -9,9 +10,10 @@ import (
 // A history is what an executor has seen of its processor's partitions. It outlives
 // members, and what Redis forgets.
 type history struct {
+	begun atomic.Bool // the processor has begun in every partition
+
 	mu     sync.Mutex
 	epochs map[int]int64 // largest epoch seen, by partition
-	begun  bool          // the processor has begun in every partition
 	parted []store.Known // of partitions that were lost; Redis is to be asked whether it knows as much
 }
 
@@ -46,31 +48,19 @@ func (h *history) toAsk() []store.Known {
 func (h *history) largest(partition int) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.begun {
+	if h.begun.Load() {
 		return max(1, h.epochs[partition])
 	}
 	return h.epochs[partition]
 }
 
-func (h *history) hasBegun() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.begun
-}
-
-func (h *history) begins() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.begun = true
-}
-
 // settled notes that the processor has begun in every partition: this member owns what
 // it is assigned, or has been a member for as long as the others may take for theirs.
 func (m *member) settled() {
-	if m.history.hasBegun() {
+	if m.history.begun.Load() {
 		return
 	}
 	if s := m.coord.State(); s.Settled() && len(s.Owned) > 0 || s.Joined && m.lasted() {
-		m.history.begins()
+		m.history.begun.Store(true)
 	}
 }

@@ -41,7 +41,7 @@ type crashIsolation struct {
 // A claimant is a partition that may run an event.
 type claimant interface {
 	leaseLength() time.Duration // how long its partition stays with a dead worker
-	nudge()                     // it is worth another try; must not block
+	retry()                     // another claim may succeed; must not block
 }
 
 // A turn is what one partition has claimed of its worker's crashIsolation. One goroutine uses it.
@@ -154,6 +154,6 @@ func (a *crashIsolation) wakeAt(at int64) {
 
 func (a *crashIsolation) wake() {
 	for t := range a.waiting {
-		t.nudge()
+		t.retry()
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // A suspect waits for its turn to be alone when the lease of its partition ends.
 // Other partitions of the worker do not wait for it any more.
-func TestEndOfATenureEndsItsTurn(t *testing.T) {
+func TestEndOfAnOwnershipEndsItsTurn(t *testing.T) {
 	var own *partition
 	p := &Processor{Prefetch: 1, PrefetchBytes: 1}
 	p.Consume = func(context.Context, Ownership) error {
@@ -37,7 +37,7 @@ type testClaimant struct{ wakes atomic.Bool }
 func newClaimant() *testClaimant { return new(testClaimant) }
 
 func (c *testClaimant) leaseLength() time.Duration { return 10 * time.Second }
-func (c *testClaimant) nudge()                     { c.wakes.Store(true) }
+func (c *testClaimant) retry()                     { c.wakes.Store(true) }
 func (c *testClaimant) woken() bool                { return c.wakes.Swap(false) }
 
 func TestSuspectsRunOneAtATime(t *testing.T) {

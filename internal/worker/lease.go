@@ -29,23 +29,19 @@ func leaseDeadline(sent int64, expiry time.Duration) int64 { return sent + int64
 type leaseWatch struct {
 	m      *member
 	next   atomic.Int64 // when run looks at the leases next, by monotime
-	sooner chan struct{}
+	sooner signal
 }
 
 func newLeaseWatch(m *member) *leaseWatch {
-	w := &leaseWatch{m: m, sooner: make(chan struct{}, 1)}
+	w := &leaseWatch{m: m, sooner: newSignal()}
 	w.next.Store(math.MaxInt64)
 	return w
 }
 
 // expect has run look when a new lease ends.
 func (w *leaseWatch) expect(end int64) {
-	if end >= w.next.Load() {
-		return // as nearly always: leases that were refreshed since end later
-	}
-	select {
-	case w.sooner <- struct{}{}:
-	default:
+	if end < w.next.Load() { // seldom: leases that were refreshed since end later
+		w.sooner.set()
 	}
 }
 

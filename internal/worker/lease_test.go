@@ -19,7 +19,7 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
 		synctest.Wait()
-		old := r.tenure()
+		old := r.partition()
 		lease := old.lease.end.Swap(monotime.Now() - 1)
 		r.add(2)
 		synctest.Wait()
@@ -56,7 +56,7 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 			return
 		}
 		expired = true
-		old := r.tenure()
+		old := r.partition()
 		lease := old.lease.end.Swap(monotime.Now() - 1)
 		// What Ack does behind us, with the acker before the refresh.
 		old.buffer.Done([]string{old.buffer.Owed().Taken})
@@ -81,7 +81,7 @@ func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
 		synctest.Wait()
-		m, old := r.x(), r.tenure()
+		m, old := r.x(), r.partition()
 		if err := errors.Join(m.Release(r.t.Context(), 0), m.Acquire(r.t.Context(), 0, 0)); err != nil {
 			r.t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ const journalEvery = 100 * time.Millisecond
 // to an operator, not 1 024.
 type logBatch struct {
 	log  *slog.Logger
-	wake chan struct{}
+	wake signal
 
 	mu      sync.Mutex
 	entries []entry
@@ -59,7 +59,7 @@ var helps = map[string]string{
 }
 
 func newLogBatch(log *slog.Logger) *logBatch {
-	return &logBatch{log: log, wake: make(chan struct{}, 1)}
+	return &logBatch{log: log, wake: newSignal()}
 }
 
 // note writes something down. err is nil where nothing went wrong.
@@ -71,10 +71,7 @@ func (j *logBatch) add(e entry) {
 	j.mu.Lock()
 	j.entries = append(j.entries, e)
 	j.mu.Unlock()
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
+	j.wake.set()
 }
 
 // run logs until ctx ends, and what is left then.
@@ -86,12 +83,7 @@ func (j *logBatch) run(ctx context.Context) {
 			return
 		case <-j.wake:
 		}
-		timer := time.NewTimer(journalEvery)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep(ctx, journalEvery)
 		j.write()
 	}
 }

@@ -23,19 +23,19 @@ import (
 //  3. regain goes on, and says that the partition was lost.
 //
 // Believed, it would have the coordinator acquire what this executor holds.
-func TestRegainsLateWordIsNotAboutTheNextTenure(t *testing.T) {
+func TestALateRegainDoesNotEndTheNextOwnership(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
 		synctest.Wait()
-		m, old := r.x(), r.tenure()
+		m, old := r.x(), r.partition()
 		time.Sleep(10 * time.Second)
 		if err := errors.Join(m.Release(r.t.Context(), 0), m.Acquire(r.t.Context(), 0, 0)); err != nil {
 			r.t.Fatal(err)
 		}
-		next := r.tenure()
+		next := r.partition()
 		m.releases.regain(old, store.GroupGone)
 		time.Sleep(time.Minute)
-		if r.tenure() != next || next == old {
+		if r.partition() != next || next == old {
 			r.t.Error("the ownership was replaced")
 		}
 		if s := m.coord.State(); !slices.Equal(s.Owned, []int{0}) {

@@ -35,6 +35,7 @@ type partition struct {
 	buffer *prefetch.Buffer
 	pauseGate
 	lease     lease
+	reader    atomic.Pointer[reader] // nil: it is not read
 	life      lifecycle
 	processed tally
 	trimmable atomic.Bool // something was acked since the last trim
@@ -66,7 +67,7 @@ type beatState struct {
 	gaps          gapCounter
 	missing       string // an event that the last refresh did not find pending
 	stored        checkpoint
-	notifications int64 // how often operators have changed something, as the last refresh told
+	notifications int64 // how often operators have changed something, as of the last refresh
 }
 
 // newPartition returns the ownership that a takeover has begun, before anything knows of it.
@@ -110,12 +111,12 @@ func (p *partition) ownership(src Source) Ownership {
 }
 
 func (p *partition) leaseLength() time.Duration { return p.expiry }
-func (p *partition) nudge()                     { p.buffer.Interrupt() }
+func (p *partition) retry()                     { p.buffer.Interrupt() }
 
 // leaseRequest asks for the refresh of the lease.
 func (p *partition) leaseRequest() store.LeaseRequest {
-	floor, read := p.buffer.Checkpoint()
-	return store.LeaseRequest{Partition: p.keys, Claim: p.claim, Committed: floor, Read: read}
+	committed, read := p.buffer.Checkpoint()
+	return store.LeaseRequest{Partition: p.keys, Claim: p.claim, Committed: committed, Read: read}
 }
 
 // receive adds entries that were read, and returns the size of the largest. After a failover to

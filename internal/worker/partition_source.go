@@ -25,8 +25,8 @@ type partitionSource struct {
 	turn     turn
 	share    share
 	deaths   deaths
-	stale    atomic.Bool   // what is parked has to be read (again)
-	notified chan struct{} // an operator changed something; one token
+	stale    atomic.Bool // what is parked has to be read (again)
+	notified signal      // an operator changed something; one token
 }
 
 // Take is Source.Take: a parked event whose time has come, else new ones.

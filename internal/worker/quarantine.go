@@ -47,10 +47,7 @@ func (s *partitionSource) standStill() {
 // notify tells that an operator changed something about the partition. Any goroutine may call it.
 func (s *partitionSource) notify() {
 	s.stale.Store(true)
-	select {
-	case s.notified <- struct{}{}:
-	default:
-	}
+	s.notified.set()
 	s.p.buffer.Interrupt()
 }
 

@@ -96,7 +96,7 @@ func (r *rig) ends(result <-chan error) {
 
 func (r *rig) x() *member { return r.w.executors[0].member() }
 
-func (r *rig) tenure() *partition {
+func (r *rig) partition() *partition {
 	return r.x().ownerships.at(0)
 }
 

@@ -30,7 +30,7 @@ const (
 // know the rules of now; see store.Holdouts.
 type rulesKeeper struct {
 	w    *Worker
-	wake chan struct{}
+	wake signal
 
 	// known are the generations of the rules that every ownership is held to; nil at first.
 	known atomic.Pointer[rules.Generations]
@@ -47,23 +47,18 @@ type rulesKeeper struct {
 
 func newRulesKeeper(w *Worker) *rulesKeeper {
 	return &rulesKeeper{
-		w: w, wake: make(chan struct{}, 1), partitions: map[*partition]*member{}, paused: map[*partition]bool{},
+		w: w, wake: newSignal(), partitions: map[*partition]*member{}, paused: map[*partition]bool{},
 	}
 }
 
 // look asks for a reading, soon.
-func (k *rulesKeeper) look() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
+func (k *rulesKeeper) look() { k.wake.set() }
 
-// heard asks for a reading if the generations, as far as they could be read, are not those
-// that ownerships are held to.
-func (k *rulesKeeper) heard(told rules.Generations) {
+// sawGenerations asks for a reading if these generations, as far as they could be read, are
+// not those that ownerships are held to.
+func (k *rulesKeeper) sawGenerations(seen rules.Generations) {
 	known := k.generations()
-	if told.Pauses >= 0 && told.Pauses != known.Pauses || told.Blocks >= 0 && told.Blocks != known.Blocks {
+	if seen.Pauses >= 0 && seen.Pauses != known.Pauses || seen.Blocks >= 0 && seen.Blocks != known.Blocks {
 		k.look()
 	}
 }

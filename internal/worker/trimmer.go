@@ -17,14 +17,14 @@ const trimEvery = time.Second
 // nothing.
 type trimmer struct {
 	w    *Worker
-	wake chan struct{}
+	wake signal
 
 	mu    sync.Mutex
 	dirty map[*partition]bool
 }
 
 func newTrimmer(w *Worker) *trimmer {
-	return &trimmer{w: w, wake: make(chan struct{}, 1), dirty: map[*partition]bool{}}
+	return &trimmer{w: w, wake: newSignal(), dirty: map[*partition]bool{}}
 }
 
 // mark tells that something was acked.
@@ -35,10 +35,7 @@ func (t *trimmer) mark(p *partition) {
 	t.mu.Lock()
 	t.dirty[p] = true
 	t.mu.Unlock()
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.wake.set()
 }
 
 func (t *trimmer) run(ctx context.Context) {
@@ -49,12 +46,8 @@ func (t *trimmer) run(ctx context.Context) {
 			return
 		case <-t.wake:
 		}
-		timer := time.NewTimer(trimEvery)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, trimEvery) {
 			return
-		case <-timer.C:
 		}
 		if err := t.trim(ctx, t.take()); err != nil {
 			retry.Wait(ctx, err)

@@ -195,12 +195,8 @@ func (w *Worker) connect(ctx context.Context) error {
 			return err
 		}
 		before = err
-		timer := time.NewTimer(200 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep(ctx, 200*time.Millisecond) {
 			return ctx.Err()
-		case <-timer.C:
 		}
 	}
 }

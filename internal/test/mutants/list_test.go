@@ -245,7 +245,7 @@ var mutants = []mutant{
 	},
 	{
 		"a refresh finds what nobody was told", "internal/worker/heartbeat.go",
-		"		h.m.w.forwarder.heard(p, renewed[n].Due)\n", "",
+		"		h.m.w.forwarder.sawDue(p, renewed[n].Due)\n", "",
 		"TestLostHintOfADelay",
 	},
 	{

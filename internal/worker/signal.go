@@ -1,0 +1,32 @@
+package worker
+
+import (
+	"context"
+	"time"
+)
+
+// A signal wakes the goroutine that receives from it. Signals that come before it receives
+// count as one.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+// set wakes the receiver. It never blocks, and may be called concurrently.
+func (s signal) set() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits for d, and reports whether ctx lives on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
