@@ -14,16 +14,15 @@ import (
 const (
 	// acksPerCommand bounds one XACK.
 	acksPerCommand = 1024
-	// ackPause is between two rounds of acks: without it, thousands of events in a
+	// ackPause is the time between two rounds of acks: without it thousands of events per
 	// second would take as many requests.
 	ackPause = 4 * time.Millisecond
 )
 
-// The acker confirms what consumers have done: one XACK per partition and round
-// trip, all partitions in one pipeline. While a round trip is under way, and until
-// ackPause after it began, the next acks gather, so that an ack is sent at once
-// when idle and many go together under load. A partition that cannot go on for long
-// without them hurries the acker.
+// An acker acks processed entries: one XACK per partition and round trip, all partitions in one
+// pipeline. Acks that come during a round trip, or within ackPause of its begin, go with the
+// next one. So an ack is sent at once when idle, and many go together under load. A partition
+// that soon has to wait for its acks hurries the acker.
 type acker struct {
 	x      *member
 	wake   signal
@@ -37,10 +36,10 @@ func newAcker(m *member) *acker {
 	return &acker{x: m, wake: newSignal(), sooner: newSignal()}
 }
 
-// hurry ends the pause between two rounds: a partition waits for an ack, or soon will.
+// hurry ends the pause between two rounds, since a partition waits for an ack, or soon will.
 func (a *acker) hurry() { a.sooner.set() }
 
-// mark tells that an ownership has acks to send.
+// mark notes that an ownership has acks to send.
 func (a *acker) mark(p *partition) {
 	a.mu.Lock()
 	a.dirty = append(a.dirty, p)
@@ -80,25 +79,23 @@ func (a *acker) run(ctx context.Context) {
 	}
 }
 
-// send sends one round of acks and returns the last error that made some of
-// them go again.
+// send sends one round of acks, and returns the last error after which acks are sent again.
 func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 	var acks []store.Ack
 	var of []*partition
 	for _, p := range work {
 		p.processed.flush()
-		// After the ownership nothing is sent: another owner may process the entries
-		// again.
+		// After the ownership nothing is sent: another owner may process the entries again.
 		if p.life.isLost() {
 			continue
 		}
 		if !p.lease.holds() {
-			// For good: no goroutine marks these acks again.
+			// Lost for good, since these acks are not marked again.
 			a.x.releases.lose(p, errLeaseEnded)
 			continue
 		}
 		if ids, removed := p.buffer.TakeAcks(acksPerCommand); len(ids) > 0 {
-			p.processed.flush() // also those that were processed since: they may be the last
+			p.processed.flush() // again: these may be the last events
 			acks, of = append(acks, store.Ack{Place: p.keys, IDs: ids, Gone: removed}), append(of, p)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// claims are a member's tries to own partitions whose outcome is open, and what keeps partitions
-// from being owned. Their methods may be called concurrently.
+// claims are a member's tries to own partitions with an open outcome, and the errors that keep
+// partitions from being owned. Its methods may be called concurrently.
 type claims struct {
 	member string // executor ID
 	lease  time.Duration
@@ -27,7 +27,7 @@ func newClaims(member string, lease time.Duration) *claims {
 }
 
 // of returns the claim of a try. It stays the same until the outcome is known: if the reply to
-// Lock got lost, the lock may hold the claim already, or will.
+// Lock was lost, the lock may hold this claim already, or later.
 func (c *claims) of(partition int) store.Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +55,8 @@ func (c *claims) settle(partition int) {
 	delete(c.open, partition)
 }
 
-// note remembers what keeps a partition from being owned, and reports whether nothing has until
-// now. A try that was called off keeps none, for the partition is no longer the member's to take over.
+// note stores the error that keeps a partition from being owned, and reports whether it is the
+// first. A cancelled try clears it, since the partition is no longer assigned to the member.
 func (c *claims) note(ctx context.Context, partition int, err error) (first bool) {
 	if ctx.Err() == nil && errors.Is(err, store.ErrHeld) {
 		return false

@@ -10,9 +10,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// control reads the control streams of all processors and of the app over one
-// connection and passes the messages on. They are hints: the next heartbeat sees what a lost
-// message would have told.
+// control reads the control streams of all processors and of the app over one connection and
+// dispatches the messages. They are hints: the next heartbeat makes up for a lost message.
 func (w *Worker) control(ctx context.Context) {
 	if len(w.executors) == 0 {
 		return
@@ -69,8 +68,7 @@ func (w *Worker) control(ctx context.Context) {
 	}
 }
 
-// notify passes on messages to the app. Those of a kind that is not known here
-// concern others.
+// notify handles messages to the app. Unknown kinds concern others.
 func (w *Worker) notify(entries []redisconn.Entry) {
 	for _, e := range entries {
 		if store.ControlKind(e) == store.KindRules {
@@ -110,7 +108,7 @@ func (x *executor) notify(entries []redisconn.Entry) {
 	}
 }
 
-// hint takes what a control message says to the partition that it names.
+// hint handles a hint about one partition.
 func (m *member) hint(h store.Hint) {
 	switch h.Kind {
 	case store.HintDue:

@@ -42,9 +42,9 @@ type Counters struct {
 	TaskFailures atomic.Int64
 }
 
-// A tally gathers what one partition has processed, and adds it to the counter that all
-// partitions of a processor share now and then: adding each event there would have the
-// consumers wait for each other.
+// A tally counts the processed events of one partition, and now and then adds them to the counter
+// that all partitions of a processor share: adding each event would make consumers wait for
+// each other.
 type tally struct {
 	n  atomic.Int64
 	to *atomic.Int64
@@ -52,7 +52,7 @@ type tally struct {
 
 func (t *tally) add(n int64) { t.n.Add(n) }
 
-// flush adds what was gathered to the counter.
+// flush moves the count to the shared counter.
 func (t *tally) flush() {
 	if n := t.n.Swap(0); n > 0 {
 		t.to.Add(n)
@@ -165,9 +165,8 @@ func (b *latencyBook) sums() (handler, delay Histogram) {
 	return handler, delay
 }
 
-// sync notes Redis' clock: it was at server, in ms, after sent and before now, by monotime. It
-// returns by how much that clock was set since the last time, 0 where that may be the
-// time that the request took.
+// sync stores Redis' clock: it was at server, in ms, between sent and now by monotime. It returns
+// by how much the clock was set since the last call, 0 if that may be the request's time.
 func (b *latencyBook) sync(server, sent, now int64) (step time.Duration) {
 	if server <= 0 {
 		return 0
@@ -180,5 +179,5 @@ func (b *latencyBook) sync(server, sent, now int64) (step time.Duration) {
 	return step
 }
 
-// leastStep is the least change of Redis' clock that is told.
+// leastStep is the least change of Redis' clock that is reported.
 const leastStep = 2 * time.Second

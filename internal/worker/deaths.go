@@ -8,21 +8,19 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// deathsDecide is at how many deaths in a row an event without a Retry is one that failed.
+// deathsDecide is the number of deaths in a row after which an event without a Retry has failed.
 const deathsDecide = 3
 
-// deaths is what an ownership knows of the event at which owners before it ended. One
-// goroutine uses it.
+// deaths is the state of the event at which earlier owners ended. One goroutine uses it.
 type deaths struct {
 	attempts int    // of a Retry; 0: there is none
-	event    string // its ID, "" for none, or none any more
-	n        int    // so many owners in a row ended at it; the first one is a guess
-	begun    bool   // it is stored that this owner begins it
+	event    string // its ID, "" for none, or once it is passed
+	n        int    // number of owners in a row that ended at it; the first is a guess
+	begun    bool   // the begin by this owner is stored
 }
 
-// meet prepares for the next entry, even where only its key will be read: that may end the
-// process, too. ok is false where the entry may not be begun yet. The error is the end of the
-// ownership.
+// meet prepares for the next entry, also if only its key is read, which may end the process as
+// well. ok is false if the entry may not begin yet. An error is the end of the ownership.
 func (s *partitionSource) meet(id string) (ok bool, err error) {
 	d := &s.deaths
 	if d.event != "" && entryid.Compare(id, d.event) > 0 {
@@ -45,8 +43,8 @@ func (s *partitionSource) meet(id string) (ok bool, err error) {
 	return true, nil
 }
 
-// most is how many deaths decide about an event: with a Retry, its attempts. At the last
-// attempt the event runs alone. The first death, a guess, never decides.
+// most returns the number of deaths after which an event has failed: with a Retry, its attempts.
+// The last attempt runs alone. The first death, a guess, never decides.
 func (d *deaths) most() int {
 	if d.attempts > 0 {
 		return max(d.attempts, 2)

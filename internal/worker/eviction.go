@@ -6,9 +6,9 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// warnOfEviction says at the start, as loudly as a log can, that Redis may remove keys: then
-// events that were accepted are gone without an error. It does not refuse: a worker that
-// worked must not be kept from starting again by what was changed on the server meanwhile.
+// warnOfEviction logs an error if Redis may evict keys, since accepted events then disappear
+// without an error. It does not refuse to start: a changed setting of the server must not keep
+// a worker from restarting.
 func (w *Worker) warnOfEviction(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()

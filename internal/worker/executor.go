@@ -12,9 +12,8 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// An executor is this worker's instance of one processor. It lives through
-// members: each has an executor ID of its own and is a member of the
-// processor's membership. A surprising loss ends a member, for commands of
+// An executor is this worker's instance of one processor. It has one member after the other,
+// each with an executor ID of its own. A surprising loss ends a member, since commands of
 // unknown outcome may still be under way under its ID.
 type executor struct {
 	w     *Worker
@@ -39,8 +38,8 @@ func newExecutor(w *Worker, p *Processor) *executor {
 	}
 }
 
-// errTooLate is a takeover that waited too long for replicas or a reply. The next try
-// begins with the lock; where the partition is another worker's meanwhile, Release gives it back.
+// errTooLate is the error of a takeover that waited too long for replicas or a reply. The next
+// try begins with the lock. If the partition moves to another worker, Release gives it back.
 var errTooLate = errors.New("takeover confirmed after its lease expired")
 
 var errLeaseEnded = errors.New("lease expired: no refresh reached Redis in time")
@@ -48,7 +47,7 @@ var errLeaseEnded = errors.New("lease expired: no refresh reached Redis in time"
 // errRejoin is the cause of a member's end when the executor goes on.
 var errRejoin = errors.New("rejoin under a new executor ID")
 
-// run takes part until ctx ends, or an error that trying again does not mend.
+// run takes part until ctx ends, or until an error that retrying cannot help.
 func (x *executor) run(ctx context.Context) error {
 	pace := outage.New(slog.New(slog.DiscardHandler), "rejoining", nil)
 	retry := outage.New(x.log, "metadata", &x.count.Errors)

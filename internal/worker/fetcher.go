@@ -19,18 +19,17 @@ const (
 	// block is how long a read waits on the server. An idle partition costs a
 	// share of one request in this time.
 	block = 2 * time.Second
-	// shortBlock is the same where the server lets us end neither a read nor a
-	// connection: a release waits for the end of the read.
+	// shortBlock is the same if the server permits ending neither a read nor a connection:
+	// a release waits for the end of the read.
 	shortBlock = 200 * time.Millisecond
-	// interruptPatience is how long a reader that should wake up is left alone first:
-	// a busy one comes back by itself.
+	// interruptPatience is how long an interrupted reader may take first: a busy one
+	// returns by itself.
 	interruptPatience = time.Millisecond
 	// consumerName is the only consumer of our group.
 	consumerName = "runnel"
 )
 
-// The fetcher fills the buffers of a member's partitions, shared out over
-// its readers.
+// A fetcher fills the buffers of a member's partitions, which it spreads over its readers.
 type fetcher struct {
 	x         *member
 	readers   []*reader
@@ -91,7 +90,7 @@ func (f *fetcher) wakeReader(p *partition) {
 	}
 }
 
-// learn adapts to the size of the entries and to the load.
+// learn adapts to the size of entries and to the load.
 func (f *fetcher) learn(largest int64, full bool) {
 	f.sizes.seen(largest, monotime.Now())
 	if n := f.target.Load(); full && n < maxTarget {
@@ -99,7 +98,7 @@ func (f *fetcher) learn(largest int64, full bool) {
 	}
 }
 
-// fewEntries are done sooner than the next read would bring more.
+// fewEntries are processed sooner than the next read returns.
 const fewEntries = 16
 
 // maxTarget is the most entries that are read per partition and request.
@@ -119,14 +118,14 @@ type reader struct {
 	sight       sight
 	settling    *outage.Outage // of reads of unknown outcome
 
-	// Of run: not all partitions with room fit one read, so that they take turns.
-	from    int  // whose turn it is among ownerships
+	// Used by run: partitions take turns if not all with room fit one read.
+	from    int  // index of the partition whose turn it is
 	partial bool // the read under way leaves some out
 	quiet   int  // so many were asked in a row, and had nothing
 	again   int  // so many reads in a row of those in more
 
 	mu         sync.Mutex
-	more       map[*partition]bool // gave all that they were asked for
+	more       map[*partition]bool // returned all that they were asked for
 	partitions []*partition
 	byLog      map[string]*partition
 	done       chan struct{} // closed when the read under way cannot be executed any more; nil: none
@@ -224,7 +223,7 @@ func ended(done <-chan struct{}, within time.Duration) bool {
 	}
 }
 
-// run reads until ctx ends. By then no partition is left.
+// run reads until ctx ends, when no partition is left.
 func (r *reader) run(ctx context.Context) {
 	retry := outage.New(r.f.x.log, "reads", &r.f.x.count.Errors)
 	for ctx.Err() == nil {
@@ -253,7 +252,7 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// begin notes which partitions the coming read names; mu is held.
+// begin stores the partitions of the coming read; mu is held.
 func (r *reader) begin(set []*partition) {
 	r.done = make(chan struct{})
 	r.interrupted.Store(false)
@@ -295,7 +294,7 @@ func (r *reader) read(ctx context.Context, set []*partition, logs []string, coun
 	return nil
 }
 
-// take fills the buffers with what a read of a set brought, so many entries.
+// take fills the buffers with the reply to a read of a set, and returns its number of entries.
 func (r *reader) take(set []*partition, chunks []redisconn.Chunk, count int) (brought int) {
 	full := false
 	r.mu.Lock()
@@ -312,7 +311,7 @@ func (r *reader) take(set []*partition, chunks []redisconn.Chunk, count int) (br
 		}
 		r.mu.Unlock()
 		if p == nil {
-			continue // released meanwhile: pending, and so the next owner's
+			continue // released meanwhile: the entries are pending, for the next owner
 		}
 		full = full || len(c.Entries) >= count
 		r.f.x.count.Fetched.Add(int64(len(c.Entries)))
@@ -324,7 +323,7 @@ func (r *reader) take(set []*partition, chunks []redisconn.Chunk, count int) (br
 	return brought
 }
 
-// readHistory reads what the server gave us and we do not hold. Until it is done
+// readHistory reads entries that the server delivered and the buffer does not hold. Until then
 // the partition gets no new entries, which would pass the old ones.
 func (r *reader) readHistory(ctx context.Context, p *partition, count int) error {
 	entries, err := r.conn.History(ctx, r.f.x.group, consumerName, p.keys.Log, p.buffer.Last(), count)
@@ -332,20 +331,19 @@ func (r *reader) readHistory(ctx context.Context, p *partition, count int) error
 		return r.failed(ctx, []*partition{p}, err)
 	}
 	p.buffer.SetBehind(len(entries) >= count)
-	r.f.learn(p.receive(entries), len(entries) >= count) // what does not fit makes it behind again
+	r.f.learn(p.receive(entries), len(entries) >= count) // behind again if not all fit
 	r.finish()
 	return nil
 }
 
-// failed sorts out the error of a read. It returns an error that should be
-// waited for before the next one.
+// failed handles the error of a read. It returns an error if the next read should wait.
 func (r *reader) failed(ctx context.Context, set []*partition, err error) error {
 	switch {
 	case errors.Is(err, redisconn.ErrUnknownOutcome):
 		r.recover(ctx, set)
 		r.finish()
 		if r.interrupted.Load() {
-			return nil // our own doing, where the server cannot unblock a read
+			return nil // our own interruption, if the server cannot unblock a read
 		}
 		r.f.target.Store(1) // the reply may have been too large to arrive in time
 		return err

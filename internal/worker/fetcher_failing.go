@@ -16,15 +16,15 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// errNotReading is why an executor gives its partitions up though it can renew their
-// leases: others may be able to read them.
+// errNotReading ends a member that can renew its leases but not read: others may be able to
+// read its partitions.
 var errNotReading = errors.New("not reading: reads have failed for longer than the lease; " + help.NotReading)
 
 // longestPause bounds how long an executor that has never read anything waits to rejoin.
 const longestPause = time.Minute
 
-// A sight is whether the reads of one reader are answered. A partition that is full, paused
-// for long or quarantined is not read, and so has no read that fails.
+// A sight tracks whether the reads of one reader are answered. A partition that is full, paused
+// for long or quarantined is not read, and so has no failing reads.
 type sight struct {
 	mu       sync.Mutex
 	since    int64 // when reads began to fail, by monotime; 0: the last one was answered, or none is wanted
@@ -44,8 +44,8 @@ func (s *sight) clear(answered bool) (reported bool) {
 	return reported
 }
 
-// fails notes a read that failed, or that cannot be tried, and returns for how long
-// none has been answered since the first of them.
+// fails notes a read that failed or cannot be tried, and returns the time since the first of
+// them in a row.
 func (s *sight) fails(err error) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,10 +81,9 @@ func (r *reader) answered(read bool) {
 	}
 }
 
-// unanswered notes a read that failed. Once all have failed for longer than a lease the
-// member ends: others get the partitions, and this executor comes back when it can
-// read. While no worker reaches the server the leases end first, or hold: two reads
-// failed more than a lease apart, and refreshes worked between them.
+// unanswered notes a read that failed. Once all reads have failed for longer than a lease the
+// member ends: others get its partitions, and the executor rejoins when it can read. If no
+// worker reaches the server, the leases end first; here refreshes worked meanwhile.
 func (r *reader) unanswered(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -104,8 +103,8 @@ func (r *reader) blind() bool {
 	return since != 0 && monotime.Now() > leaseDeadline(since, r.f.x.p.Lease)
 }
 
-// notReading returns the partitions that are not read because reads fail, since when
-// by monotime, and one of the errors.
+// notReading returns the partitions whose reads fail, since when by monotime, and one of the
+// errors.
 func (f *fetcher) notReading() (since map[int]int64, err error) {
 	for _, r := range f.readers {
 		at, why, reported := r.sight.state()
@@ -125,7 +124,7 @@ func (f *fetcher) notReading() (since map[int]int64, err error) {
 	return since, err
 }
 
-// notReading is an error while reads fail.
+// notReading returns an error while reads fail.
 func (m *member) notReading() error {
 	since, err := m.fetch.notReading()
 	if len(since) == 0 {
@@ -134,9 +133,9 @@ func (m *member) notReading() error {
 	return fmt.Errorf("not reading partitions %s: %w; %s", rebalance.Ranges(slices.Sorted(maps.Keys(since))), err, help.NotReading)
 }
 
-// open connects the readers before the member joins: one that cannot read should
-// own nothing. It tries for as long as ctx lives, but with some of the connections it
-// goes on without the others after a lease.
+// open connects the readers before the member joins, since a member that cannot read should own
+// nothing. It retries while ctx lives. If some of the connections work, it gives up the others
+// after a lease.
 func (m *member) open(ctx context.Context) {
 	retry := outage.New(m.log, "connections for reads", &m.count.Errors)
 	defer m.setBlind(nil)
@@ -156,8 +155,8 @@ func (m *member) open(ctx context.Context) {
 	}
 }
 
-// try has each reader ask for something that it may read at any time. In a cluster a
-// reader has a connection to each node, and one of them tells as much as all.
+// try makes each reader read the control stream. In a cluster one reader, which connects to each
+// node, tells as much as all.
 func (f *fetcher) try(ctx context.Context) (works []*reader, err error) {
 	control := f.x.w.client.Keys().Control(f.x.p.Stream, f.x.p.Name)
 	readers := f.readers
@@ -182,7 +181,7 @@ func (f *fetcher) close() {
 	}
 }
 
-// keep goes on with these readers alone; before anything is read.
+// keep closes all readers but these, before the first read.
 func (f *fetcher) keep(works []*reader) {
 	for _, r := range f.readers {
 		if !slices.Contains(works, r) {
@@ -220,16 +219,14 @@ func (x *executor) blindness() error {
 	return x.blind
 }
 
-// recover settles a read of unknown outcome. Without it an entry may be lost to
-// this ownership:
+// recover settles a read of unknown outcome. Otherwise an entry may be lost to this ownership:
 //
 //  1. the read is sent, the connection breaks, or the server is frozen;
 //  2. a new connection reads on and gets entry 2;
 //  3. the server executes the old read: entry 1 is pending, and no reader holds it.
 //
-// So first the old connection is ended on the server, so that its read either
-// was executed or never will be; then our own history is read from the last
-// entry that we hold; then new entries again.
+// So recover first ends the old connection on the server: its read either was executed or never
+// will be. Then the history is read from the last entry held; then new entries again.
 func (r *reader) recover(ctx context.Context, set []*partition) {
 	for _, p := range set {
 		p.buffer.SetBehind(true)
@@ -242,9 +239,8 @@ func (r *reader) recover(ctx context.Context, set []*partition) {
 			retry.Recovered()
 			return
 		case errors.Is(err, redisconn.ErrCannotKill):
-			// Another executor ID has other groups, which the old read cannot
-			// reach. Until then these get nothing more, for it might be out of
-			// order.
+			// Another executor ID has other groups, which the old read cannot reach. Until
+			// then these partitions get no more entries, which might be out of order.
 			for _, p := range set {
 				p.beginEnd()
 			}
@@ -254,14 +250,14 @@ func (r *reader) recover(ctx context.Context, set []*partition) {
 			for _, p := range set {
 				r.f.x.releases.lose(p, errNotReading)
 			}
-			return // no reader uses this ID any more
+			return // no reader uses this executor ID any more
 		}
 		r.unanswered(ctx, err)
 		retry.Wait(ctx, err)
 	}
 }
 
-// within gives a call that must not hold up the end of the services a second.
+// within limits a call to a second, so that it does not hold up the end of the services.
 func within(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

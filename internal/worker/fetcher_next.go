@@ -9,10 +9,10 @@ import (
 // readsOfMore are how many reads in a row may leave out the partitions that had no more.
 const readsOfMore = 8
 
-// next decides what to read: the history of a partition that is behind, else
-// every partition with room, and of each at most what the fullest can hold. Where that
-// would be too much for one read it is some of them, in turn, or less of each. Then those that
-// had more are read by themselves, some at a time and more of each, and the rest now and then.
+// next chooses the next read: the history of a partition that is behind, else every partition
+// with room, and of each at most the room of the fullest. If that is too much for one read,
+// next takes some of the partitions, in turn, or less of each. Then partitions that had more are
+// read by themselves, some at a time and more of each, and the rest now and then.
 func (r *reader) next() (set []*partition, logs []string, count int, behind *partition) {
 	now := monotime.Now()
 	size, target := r.f.sizes.largest(now), int(r.f.target.Load())
@@ -42,7 +42,7 @@ func (r *reader) next() (set []*partition, logs []string, count int, behind *par
 	switch r.again++; {
 	case each == count || most < len(set) || len(more) == 0:
 		r.again = 0
-		// Once all of them had nothing, one read waits for all of them.
+		// One read blocks for all partitions once none of them had anything.
 		r.partial = most < len(set) && r.quiet < len(set)
 	case r.again <= readsOfMore || len(rest) == 0:
 		each, most = r.f.sizes.perReadOfMore(size, moreCount, len(more))

@@ -21,14 +21,14 @@ const never = math.MaxInt64
 // How long delayed events that cannot be moved wait for the next try.
 const firstMovePause, lastMovePause = 40 * time.Millisecond, 500 * time.Millisecond
 
-// A forwarder moves delayed events into the partitions that this worker owns once they
-// are due. It sleeps until the next one is. The server decides by its clock what is due,
-// and the forwarder asks it:
+// A forwarder moves delayed events that are due into the partitions that this worker owns. It
+// sleeps until the next one is due. The server decides by its clock what is due, and the
+// forwarder asks it:
 //
 //   - when a partition is gained,
 //   - when the first event of a queue is due, as an answer said before,
-//   - when a control message says that there is an earlier one,
-//   - when a refresh finds an earlier one, for the message may have been lost.
+//   - when a control message announces an earlier one,
+//   - when a refresh finds an earlier one, since the message may be lost.
 //
 // Others may move the same events at the same time, for instance the owner of the
 // partition for another processor.
@@ -73,7 +73,7 @@ func (f *forwarder) add(p *partition) {
 	f.wake.set()
 }
 
-// remove ends that for an ownership that is over.
+// remove ends that for an ownership.
 func (f *forwarder) remove(p *partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *forwarder) remove(p *partition) {
 	}
 }
 
-// earlier tells that an event of a partition is due earlier than was known.
+// earlier notes that an event of a partition is due earlier than known.
 func (f *forwarder) earlier(at store.StreamPartition) {
 	f.mu.Lock()
 	if q := f.queues[at]; q != nil {
@@ -95,7 +95,7 @@ func (f *forwarder) earlier(at store.StreamPartition) {
 	f.wake.set()
 }
 
-// all has every queue asked.
+// all asks about every queue.
 func (f *forwarder) all() {
 	f.mu.Lock()
 	for _, q := range f.queues {
@@ -174,8 +174,8 @@ func (f *forwarder) sleep(ctx context.Context, until int64) {
 	}
 }
 
-// move has the server move what is due in these queues. After an error, which says that the
-// server is out of reach, the queues are still due.
+// move makes the server move the due events of these queues. After an error, when the server is
+// out of reach, the queues are still due.
 func (f *forwarder) move(ctx context.Context, due []*dueQueue) (err error) {
 	places := make([]store.StreamPartition, len(due))
 	for i, q := range due {
@@ -191,7 +191,7 @@ func (f *forwarder) move(ctx context.Context, due []*dueQueue) (err error) {
 	return err
 }
 
-// settle notes what became of a queue.
+// settle stores the outcome for a queue.
 func (f *forwarder) settle(q *dueQueue, r store.Moved) {
 	f.w.count.Moved.Add(r.Events)
 	f.mu.Lock()
@@ -201,7 +201,7 @@ func (f *forwarder) settle(q *dueQueue, r store.Moved) {
 	case r.Err != nil || r.Full != nil:
 		q.pause = min(max(2*q.pause, firstMovePause), lastMovePause)
 		q.next = now + int64(q.pause/2+rand.N(q.pause/2))
-		f.tell(q, r)
+		f.report(q, r)
 		return
 	case q.asked:
 		q.next = now
@@ -217,8 +217,8 @@ func (f *forwarder) settle(q *dueQueue, r store.Moved) {
 	}
 }
 
-// tell logs, once, that what is due cannot be moved.
-func (f *forwarder) tell(q *dueQueue, r store.Moved) {
+// report logs, once, that due events cannot be moved.
+func (f *forwarder) report(q *dueQueue, r store.Moved) {
 	if q.failed {
 		return
 	}

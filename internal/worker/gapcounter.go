@@ -4,14 +4,13 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A gapCounter is what a heartbeat knows of entries that were removed before they were
-// delivered.
+// A gapCounter is the state of heartbeats about entries removed before their delivery.
 type gapCounter struct {
 	seen    int64  // how many there were, ever
 	counted string // the last position up to which they were counted
 }
 
-// ask has a refresh count, where something was delivered since the last count.
+// ask makes a refresh count if entries were delivered since the last count.
 func (g *gapCounter) ask(p *partition, r store.LeaseRequest) store.LeaseRequest {
 	r.At, r.Count = p.buffer.Delivered()
 	if r.At == g.counted {
@@ -20,7 +19,7 @@ func (g *gapCounter) ask(p *partition, r store.LeaseRequest) store.LeaseRequest 
 	return r
 }
 
-// take takes in what a refresh counted.
+// take applies the count of a refresh.
 func (g *gapCounter) take(p *partition, sent store.LeaseRequest, r store.LeaseResult) {
 	if n := r.Lost - g.seen; n > 0 {
 		g.seen = r.Lost

@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// forgottenAtOnce bounds one round of acks that got lost.
+// forgottenAtOnce bounds one round of lost acks.
 const forgottenAtOnce = 1000
 
 // A heartbeat shows that a member lives, and extends its leases.
@@ -39,7 +39,7 @@ func newHeartbeat(m *member) *heartbeat {
 	}
 }
 
-// first makes the heartbeat appear, before the join.
+// first writes the first heartbeat, before the join.
 func (h *heartbeat) first(ctx context.Context) error {
 	retry := outage.New(h.m.log, "first heartbeat", &h.m.count.Errors)
 	for {
@@ -74,7 +74,7 @@ func (h *heartbeat) run(ctx context.Context) {
 				h.askForgotten(ctx)
 				break
 			}
-			if partly { // a pause here would cost the leases that are well
+			if partly { // a pause would cost the leases of nodes that answer
 				retry.Failed(ctx, err)
 				break
 			}
@@ -90,13 +90,13 @@ func (h *heartbeat) run(ctx context.Context) {
 	}
 }
 
-// request is what a refresh writes and reads beside the locks.
+// request returns the parts of a refresh that concern no partition.
 func (h *heartbeat) request() store.Heartbeat {
 	return store.Heartbeat{Key: h.key, Expiry: h.m.p.Lease, Info: h.info(), Membership: h.membership}
 }
 
-// info is what the heartbeat tells: which rules are in full effect, and where a
-// function has been running for long.
+// info returns the content of the heartbeat: the rules in full effect, and the functions that
+// have been running for long.
 func (h *heartbeat) info() store.HeartbeatInfo {
 	known := h.m.w.rules.generations()
 	unread, _ := h.m.fetch.notReading()
@@ -126,7 +126,7 @@ func (h *heartbeat) info() store.HeartbeatInfo {
 	return b
 }
 
-// soon asks for a refresh before its time: the heartbeat has something to tell.
+// soon asks for a refresh before its time, since the heartbeat's content has changed.
 func (h *heartbeat) soon() { h.early.set() }
 
 // end deletes the heartbeat, so that no member has to wait for its expiry.
@@ -138,7 +138,7 @@ func (h *heartbeat) end(ctx context.Context) {
 	}
 }
 
-// refresh is one beat. Of a cluster some nodes may have answered in spite of an error.
+// refresh is one beat. In a cluster some nodes may answer in spite of an error.
 func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 	h.m.settled()
 	partitions := h.m.ownerships.owned()
@@ -149,7 +149,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 	}
 	limit := h.m.p.Lease / 3
 	if h.m.w.client.Clustered() {
-		limit /= 2 // what answers must not wait for what does not, beat after beat
+		limit /= 2 // nodes that answer must not wait for others, beat after beat
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(limit, 100*time.Millisecond))
 	defer cancel()
@@ -175,7 +175,7 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 	for n, p := range partitions {
 		switch renewed[n].State {
 		case store.Ours:
-		case store.Unknown: // its lease goes on as it was, and ends
+		case store.Unknown: // its lease is not extended
 			continue
 		default:
 			h.m.releases.judge(p, renewed[n].State)
@@ -200,13 +200,12 @@ func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 	return failed != nil || refreshed.Unread != nil, late
 }
 
-// ackForgotten acks entries again that are pending though we have acked them. A failover
-// to a replica that was behind brings such entries back, and no other owner would ack them.
+// ackForgotten acks entries again that are pending although this owner has acked them. A
+// failover to a replica that was behind brings such entries back, and no other owner acks them.
 //
-// An entry may be pending there that we do not know. Redis forgot that the entry was parked;
-// or, while two servers took themselves for the master, the entry was appended with an ID
-// that went back, and delivered in a reply that is late or lost. Then nothing is acked, and
-// the partition is taken over again.
+// A pending entry may be unknown here: Redis forgot that it was parked; or, while two servers
+// were masters, it was appended with an ID that went back, and delivered in a reply that is
+// late or lost. Then nothing is acked, and the partition is taken over again.
 func (h *heartbeat) ackForgotten(ctx context.Context, p *partition, r store.LeaseResult) error {
 	upTo, ok := p.buffer.PendingBelow(r.Lowest)
 	if r.Pending == 0 || !ok || p.life.retaken.Load() {

@@ -12,17 +12,17 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A checkpoint is what a heartbeat knows of the committed position that it has stored.
+// A checkpoint is the committed position that heartbeats have stored.
 type checkpoint struct {
 	committed string // that Redis has confirmed, "" where a request before may still be under way
 	calm      bool   // no request of this ownership is under way, as far as is known
 	reported  bool   // that it went back
 }
 
-// wentBack notes where Redis holds a committed position below the one that it has confirmed, as
-// after a quick restart with an older copy, which the lock may outlive. calm says that the
-// request before this one was confirmed too, so that no request under way sets the position
-// back.
+// wentBack checks whether Redis holds a committed position below the one it has confirmed, as
+// after a quick restart with an older copy, which the lock may outlive. calm reports whether
+// the request before this one was confirmed too, so that no request under way can set the
+// position back.
 func (h *heartbeat) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
 	c, stored := &p.beat.stored, cmp.Or(r.Stored, "0-0")
 	if c.committed != "" && entryid.Compare(stored, c.committed) < 0 && !c.reported {
@@ -35,9 +35,8 @@ func (h *heartbeat) wentBack(p *partition, calm bool, sent store.LeaseRequest, r
 	}
 }
 
-// askForgotten finds out whether Redis has forgotten what was known of partitions that were
-// lost. Only the executor that lost a partition can tell: the next owner believes what is
-// stored.
+// askForgotten finds out whether Redis has forgotten something of lost partitions. Only the
+// executor that lost a partition can tell: the next owner trusts the stored state.
 func (h *heartbeat) askForgotten(ctx context.Context) {
 	known := h.m.history.toAsk()
 	if len(known) == 0 {
@@ -59,7 +58,7 @@ func (h *heartbeat) askForgotten(ctx context.Context) {
 	}
 }
 
-// forgot tells what Redis has forgotten of a partition, unless it is nothing.
+// forgot counts and logs what Redis has forgotten of a partition, unless f is nil.
 func (m *member) forgot(partition int, f *store.Forgotten) {
 	if f != nil {
 		m.count.Forgotten.Add(1)

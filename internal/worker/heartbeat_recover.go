@@ -12,11 +12,11 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// recover takes a partition over again whose entries are not pending any more though
-// they are not acked, as after XGROUP DELCONSUMER: they would be lost if this process
-// died. An entry that waits in the buffer before and after a refresh was pending at the time
-// of the refresh. An entry that the consumer has may have been moved by a script whose reply
-// is under way, so that two refreshes have to agree.
+// recover takes a partition over again if entries are no longer pending although they are not
+// acked, as after XGROUP DELCONSUMER: they would be lost if this process died. An entry that
+// waits in the buffer before and after a refresh was pending at the time of the refresh. An
+// entry with the consumer may have been moved by a script whose reply is under way, so two
+// refreshes have to agree.
 func (h *heartbeat) recover(ctx context.Context, p *partition, before prefetch.Owed, r store.LeaseResult) error {
 	missing := func(id string) bool {
 		return id != "" && (r.Pending == 0 || entryid.Compare(id, r.Lowest) < 0)

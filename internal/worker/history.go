@@ -7,17 +7,17 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A history is what an executor has seen of its processor's partitions. It outlives
-// members, and what Redis forgets.
+// A history is what an executor has seen of its processor's partitions. It outlives members and
+// losses of data in Redis.
 type history struct {
 	begun atomic.Bool // the processor has begun in every partition
 
 	mu     sync.Mutex
 	epochs map[int]int64 // largest epoch seen, by partition
-	parted []store.Known // of partitions that were lost; Redis is to be asked whether it knows as much
+	parted []store.Known // of lost partitions, to ask Redis about
 }
 
-// saw notes an epoch.
+// saw stores an epoch.
 func (h *history) saw(partition int, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,14 +27,14 @@ func (h *history) saw(partition int, epoch int64) {
 	h.epochs[partition] = max(h.epochs[partition], epoch)
 }
 
-// parts notes what was known of a partition that was lost.
+// parts stores the state of lost partitions.
 func (h *history) parts(known ...store.Known) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.parted = append(h.parted, known...)
 }
 
-// toAsk returns what was noted, once.
+// toAsk returns the stored states, once.
 func (h *history) toAsk() []store.Known {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,8 +43,8 @@ func (h *history) toAsk() []store.Known {
 	return known
 }
 
-// largest returns the largest epoch seen, at least 1 once the processor has begun: a
-// partition of which Redis then knows nothing was forgotten, and Start applies only once.
+// largest returns the largest epoch seen, at least 1 once the processor has begun: if Redis then
+// knows nothing of a partition, it has forgotten it, and Start does not apply again.
 func (h *history) largest(partition int) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,8 +54,8 @@ func (h *history) largest(partition int) int64 {
 	return h.epochs[partition]
 }
 
-// settled notes that the processor has begun in every partition: this member owns what
-// it is assigned, or has been a member for as long as the others may take for theirs.
+// settled stores that the processor has begun in every partition once this member owns its
+// assignment, or has lasted as long as the others may take for theirs.
 func (m *member) settled() {
 	if m.history.begun.Load() {
 		return

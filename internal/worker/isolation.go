@@ -7,15 +7,14 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// An isolation is what an ownership has claimed of its worker's alone: for an event that may
-// have ended a process.
+// An isolation is how far an event that may have ended a process excludes others of its worker.
 type isolation int
 
 const (
 	notIsolated        isolation = iota
-	isolationShared              // for one that a dead worker may have been at
-	isolationTurn                // for a suspect: no other one runs
-	isolationExclusive           // for a suspect whose attempt decides: nothing else runs that may be the cause
+	isolationShared              // for an event that a dead worker may have begun
+	isolationTurn                // for a suspect: no other suspect runs
+	isolationExclusive           // for a suspect whose attempt decides: no other possible cause runs
 )
 
 // A crashIsolation lets suspects of one worker, events that may have ended a process,
@@ -27,9 +26,8 @@ const (
 //  2. both are suspects, and would be again for ever if both ran at once: 1
 //     would be a dead letter with 2.
 //
-// No event waits for one that runs for longer than its partition stays with a
-// dead worker: it may run for ever. Should the process die then, the cause is less
-// certain.
+// No event waits for one that runs for longer than its partition stays with a dead worker, since
+// it may run for ever. If the process dies then, the cause is less certain.
 type crashIsolation struct {
 	mu      sync.Mutex
 	running map[claimant]claimed
@@ -74,8 +72,7 @@ func (t *turn) letGo() {
 // forget ends the wait for what could not be claimed.
 func (t *turn) forget() { t.of.forget(t.by) }
 
-// yield is letGo and forget, for an ownership that does not go on by itself: others need not
-// wait for its turn either.
+// yield is letGo and forget, for an ownership that does not go on by itself.
 func (t *turn) yield() {
 	t.letGo()
 	t.forget()
@@ -90,8 +87,8 @@ func newCrashIsolation() *crashIsolation {
 	return &crashIsolation{running: map[claimant]claimed{}, waiting: map[claimant]isolation{}}
 }
 
-// claim reports whether t may run an event of that kind. Otherwise t is woken when it
-// is worth another try.
+// claim reports whether t may run an event of that kind. Otherwise t.retry is called when another
+// claim may succeed.
 func (a *crashIsolation) claim(t claimant, h isolation) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,7 +132,7 @@ func (a *crashIsolation) forget(t claimant) {
 	}
 }
 
-// wakeAt has those that wait woken at a time, or before; mu is held.
+// wakeAt wakes waiting claimants at a time, or before; mu is held.
 func (a *crashIsolation) wakeAt(at int64) {
 	if a.timer != nil {
 		if a.at <= at {

@@ -9,8 +9,8 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// A lease is the time until which a partition is surely ours. Heartbeats extend the lease, and
-// any goroutine may ask whether it holds.
+// A lease is the time until which a partition is certainly ours. Heartbeats extend it, and any
+// goroutine may check it.
 type lease struct {
 	end atomic.Int64 // by monotime
 }
@@ -21,8 +21,8 @@ func (l *lease) holds() bool { return l.holdsAt(monotime.Now()) }
 // holdsAt reports whether the lease holds at a time by monotime.
 func (l *lease) holdsAt(now int64) bool { return now < l.end.Load() }
 
-// leaseDeadline is when a lease ends that was asked for at sent: a margin before the
-// server's expiry, for clocks that run at different speeds.
+// leaseDeadline returns the end of a lease requested at sent: a margin before the server's
+// expiry, for clocks that run at different speeds.
 func leaseDeadline(sent int64, expiry time.Duration) int64 { return sent + int64(expiry-expiry/5) }
 
 // A leaseWatch loses every ownership of a member whose lease ends without a refresh.
@@ -38,23 +38,22 @@ func newLeaseWatch(m *member) *leaseWatch {
 	return w
 }
 
-// expect has run look when a new lease ends.
+// expect makes run look at the end of a new lease.
 func (w *leaseWatch) expect(end int64) {
 	if end < w.next.Load() { // seldom: leases that were refreshed since end later
 		w.sooner.set()
 	}
 }
 
-// run watches until ctx ends. Consumers compare the clock themselves before each delivery;
-// run ends what is in progress. One goroutine watches all leases, as one refresh extends
-// all of them.
+// run watches until ctx ends. Consumers check the clock before each delivery; run ends functions
+// in progress. One goroutine watches all leases, since one refresh extends all of them.
 func (w *leaseWatch) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			for _, p := range w.m.ownerships.owned() { // there should be none
+			for _, p := range w.m.ownerships.owned() { // normally none
 				w.m.releases.lose(p, errLeaseEnded) // no heartbeat refreshes it any more
 			}
 			return

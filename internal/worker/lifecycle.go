@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A lifecycle is how far the end of an ownership has come. Its methods may be called
-// concurrently.
+// A lifecycle is the stage of the end of an ownership. Its methods may be called concurrently.
 type lifecycle struct {
 	ending    chan struct{}
 	endingIt  sync.Once
@@ -17,7 +16,7 @@ type lifecycle struct {
 	retaken   atomic.Bool   // see releaser.retake
 	freeing   atomic.Bool   // the lock is being released
 	groupGone atomic.Bool   // our consumer group was destroyed
-	ended     chan struct{} // releaser.end is through
+	ended     chan struct{} // closed at the end of releaser.end
 }
 
 func (l *lifecycle) init() {
@@ -30,7 +29,7 @@ func (l *lifecycle) beginEnd() { l.endingIt.Do(func() { close(l.ending) }) }
 // isEnding reports whether the end has begun.
 func (l *lifecycle) isEnding() bool { return isClosed(l.ending) }
 
-// hasEnded reports whether releaser.end is through.
+// hasEnded reports whether releaser.end is done.
 func (l *lifecycle) hasEnded() bool { return isClosed(l.ended) }
 
 // isLost reports whether the partition may have another owner.

@@ -11,13 +11,11 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// journalEvery is how long what happens to partitions gathers before it is
-// logged.
+// journalEvery is how long entries gather before they are logged.
 const journalEvery = 100 * time.Millisecond
 
-// A logBatch logs what happens to partitions, those to which the same happened
-// in one line: a start with 1 024 of them, or the loss of Redis, is one event
-// to an operator, not 1 024.
+// A logBatch logs what happens to partitions, with one line for all to which the same happened: to
+// an operator a start with 1 024 partitions is one event.
 type logBatch struct {
 	log  *slog.Logger
 	wake signal
@@ -31,7 +29,7 @@ type entry struct {
 	what      string
 	partition int
 	err       error
-	since     int64         // what the partition is doing, 0 if that is not told
+	since     int64         // by monotime, when the function began; 0 for none
 	grace     time.Duration // how long the worker waits, 0 if it does not
 }
 
@@ -52,7 +50,7 @@ const (
 	notTaken    = "partitions cannot be taken over"
 )
 
-// helps has the help of those that an operator can act on.
+// helps has the help for messages that an operator can act on.
 var helps = map[string]string{
 	abandoned: help.FunctionStuck, lost: help.PartitionsLost, gone: help.EventsMayBeGone, notTaken: help.NotTakenOver,
 	regained: help.TakenOverAgain, forgotten: help.TakenOverAgain, unassigned: help.TakenOverAgain,
@@ -62,7 +60,7 @@ func newLogBatch(log *slog.Logger) *logBatch {
 	return &logBatch{log: log, wake: newSignal()}
 }
 
-// note writes something down. err is nil where nothing went wrong.
+// note adds an entry; err may be nil.
 func (j *logBatch) note(level slog.Level, what string, partition int, err error) {
 	j.add(entry{level: level, what: what, partition: partition, err: err})
 }
@@ -74,7 +72,7 @@ func (j *logBatch) add(e entry) {
 	j.wake.set()
 }
 
-// run logs until ctx ends, and what is left then.
+// run logs until ctx ends, and then the remaining entries.
 func (j *logBatch) run(ctx context.Context) {
 	for {
 		select {

@@ -16,8 +16,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A member is an executor under one executor ID. It is the Owner of its
-// coordinator.
+// A member is an executor under one executor ID, and the Owner of its coordinator.
 type member struct {
 	*executor
 	id, group string
@@ -59,8 +58,8 @@ func newMember(x *executor) *member {
 // lasted reports whether the member was more than a failed attempt.
 func (m *member) lasted() bool { return monotime.Now()-m.began > int64(m.p.Lease) }
 
-// run joins, owns what it is assigned, and ends with ctx or a surprise. What it
-// starts has ended when it returns, but for functions of the user that do not.
+// run joins, owns its assigned partitions, and returns when ctx ends or after a surprise. Its
+// goroutines have ended then, except user functions that do not return.
 func (m *member) run(ctx context.Context) error {
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	defer m.cancel(nil)
@@ -96,8 +95,8 @@ func (m *member) run(ctx context.Context) error {
 	return err
 }
 
-// remove leaves the membership where that did not work before, for others left as well. The
-// heartbeat is gone by now: what does not work here, another member does.
+// remove leaves the membership after a leave that failed, since others left as well. The
+// heartbeat has ended by now, so another member removes this one if remove fails.
 func (m *member) remove() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), removePatience)
 	defer cancel()
@@ -109,8 +108,7 @@ func (m *member) remove() {
 // removePatience bounds how long that takes.
 const removePatience = 3 * time.Second
 
-// surprise ends the member: something happened to it that may leave
-// commands of its ID behind.
+// surprise ends the member after an event that may leave commands under its ID behind.
 func (m *member) surprise(err error) { m.cancel(fmt.Errorf("%w: %w", errRejoin, err)) }
 
 // Acquire is one try to own a partition; see rebalance.Owner.
@@ -142,7 +140,7 @@ func (m *member) Acquire(ctx context.Context, partition int, foreign time.Durati
 		// The lock expired between the two, or the group was destroyed since.
 		m.undo(place, number)
 		m.claims.settle(partition)
-	case errors.Is(err, redisconn.ErrWrongType) && !locked: // the lock is none, and nothing was left in it
+	case errors.Is(err, redisconn.ErrWrongType) && !locked: // another type is under the key: no lock was left
 	case ctx.Err() != nil || errors.Is(err, redisconn.ErrWrongType) || errors.Is(err, store.ErrGarbled):
 		m.undo(place, number)
 	}
@@ -154,7 +152,7 @@ func (m *member) Acquire(ctx context.Context, partition int, foreign time.Durati
 func (m *member) Release(_ context.Context, partition int) error {
 	if p := m.ownerships.leave(partition); p != nil {
 		m.releases.end(p)
-	} else if number, ok := m.claims.pending(partition); ok { // of a try that led to nothing, and may have left a lock
+	} else if number, ok := m.claims.pending(partition); ok { // a failed try may have left a lock
 		m.undo(m.w.client.Partition(m.p.Stream, m.p.Name, partition), number)
 		m.claims.settle(partition)
 	}
@@ -202,8 +200,8 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 		p.source.standStill()
 		return
 	}
-	// The lease may end while a suspect of the partition waits to be alone, and other
-	// partitions would wait for its turn for ever.
+	// The lease may end while a suspect of the partition waits to be alone. Other partitions
+	// would then wait for its turn for ever.
 	defer p.source.turn.yield()
 	returned := false
 	defer func() {
@@ -218,8 +216,8 @@ func (m *member) consume(p *partition, q *store.Quarantine) {
 		p.source.parked.halted(err)
 		m.w.halt(err)
 	case !p.life.isEnding():
-		// The function saw that the lease had expired. A refresh that is answered only now
-		// must not keep a partition that has no consumer any more.
+		// The function saw that the lease had expired. A late reply to a refresh must not keep
+		// a partition that has no consumer any more.
 		m.releases.lose(p, errLeaseEnded)
 	}
 }

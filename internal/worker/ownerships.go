@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ownerships are those of a member by partition, ending ones too. Their methods may be called
-// concurrently.
+// ownerships are the ownerships of a member by partition, including ending ones. Its methods may
+// be called concurrently.
 type ownerships struct {
 	mu      sync.Mutex
 	of      map[int]*partition
@@ -18,7 +18,7 @@ func newOwnerships() *ownerships {
 	return &ownerships{of: map[int]*partition{}, leaving: map[int]bool{}}
 }
 
-// add takes an ownership in that begins.
+// add adds an ownership that begins.
 func (o *ownerships) add(p *partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -26,7 +26,7 @@ func (o *ownerships) add(p *partition) {
 	delete(o.leaving, p.keys.Number)
 }
 
-// remove forgets an ownership that has ended.
+// remove removes an ownership that has ended.
 func (o *ownerships) remove(p *partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +61,7 @@ func (o *ownerships) ifFree(partition int, fn func()) {
 	}
 }
 
-// owned returns the ownerships that are not lost: those to refresh.
+// owned returns the ownerships to refresh: all that are not lost.
 func (o *ownerships) owned() []*partition {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +74,7 @@ func (o *ownerships) owned() []*partition {
 	return out
 }
 
-// all returns the ownerships, lost ones too, and whether any function did not return.
+// all returns all ownerships, and reports whether any function did not return.
 func (o *ownerships) all() (of []*partition, stuck bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

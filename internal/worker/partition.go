@@ -46,13 +46,13 @@ type partition struct {
 	beat   beatState       // of heartbeats
 }
 
-// A host is what a partition needs of the member that owns it. Its methods must not block,
-// and may be called concurrently.
+// A host is the member that owns a partition. Its methods must not block, and may be called
+// concurrently.
 type host interface {
 	leaseEnded(*partition)    // the lease is over: the partition is lost
 	endCause() error          // why partitions end that are not lost
 	retake(*partition)        // end the ownership and own the partition again
-	repeat(*partition, error) // the same, for Redis has forgotten something
+	repeat(*partition, error) // the same, after Redis has forgotten something
 }
 
 // An ackSink sends the acks of partitions. Its methods must not block, and may be called
@@ -62,7 +62,7 @@ type ackSink interface {
 	hurry()          // and no time to wait for more
 }
 
-// A beatState is what heartbeats know of a partition; only they use it.
+// A beatState is the state of heartbeats about a partition; only they use it.
 type beatState struct {
 	gaps          gapCounter
 	missing       string // an event that the last refresh did not find pending
@@ -70,7 +70,7 @@ type beatState struct {
 	notifications int64 // how often operators have changed something, as of the last refresh
 }
 
-// newPartition returns the ownership that a takeover has begun, before anything knows of it.
+// newPartition returns the ownership that a takeover has begun.
 func newPartition(m *member, place store.Partition, number store.Claim, pos store.Takeover, lease int64) *partition {
 	p := &partition{
 		host: m.releases, acks: m.acks, keys: place, claim: number, epoch: pos.Epoch, expiry: m.p.Lease,
@@ -98,7 +98,7 @@ func newPartition(m *member, place store.Partition, number store.Claim, pos stor
 	return p
 }
 
-// init makes what every partition has.
+// init sets the parts that every partition has.
 func (p *partition) init() {
 	p.life.init()
 	p.processed.to = &p.count.Processed
@@ -120,16 +120,16 @@ func (p *partition) leaseRequest() store.LeaseRequest {
 }
 
 // receive adds entries that were read, and returns the size of the largest. After a failover to
-// a replica that was behind, Redis delivers entries again: then receive adds none, and the
-// partition is taken over once more, from the position that Redis knows. So entries ascend
-// under one epoch, and none is processed twice under it.
+// a replica that was behind, Redis delivers entries again. Then receive adds none, and the
+// partition is taken over once more, from the position in Redis. So entries ascend under one
+// epoch, and none is processed twice under it.
 func (p *partition) receive(entries []redisconn.Entry) (largest int64) {
 	if p.life.retaken.Load() || len(entries) == 0 {
-		return 0 // what was read is pending, and the next ownership's
+		return 0 // the entries are pending, for the next ownership
 	}
 	if first := entries[0].ID; entryid.Compare(first, p.buffer.Last()) <= 0 {
 		if p.life.isEnding() {
-			return 0 // pending, too: the next owner begins with what Redis knows
+			return 0 // pending, too: the next owner begins with the position in Redis
 		}
 		p.host.repeat(p, fmt.Errorf("%s was delivered again", first))
 		return 0
@@ -137,9 +137,8 @@ func (p *partition) receive(entries []redisconn.Entry) (largest int64) {
 	return p.buffer.Push(entries)
 }
 
-// leaseValid reports whether the lease holds; if not, the ownership is lost. Writes for an
-// event that was processed ask leaseValid and not Holds, which waits while the partition is
-// paused.
+// leaseValid reports whether the lease holds; if not, the ownership is lost. Writes about a
+// processed event use leaseValid, since Holds waits while the partition is paused.
 func (p *partition) leaseValid() bool { return p.leaseValidAt(monotime.Now()) }
 
 func (p *partition) leaseValidAt(now int64) bool {
@@ -150,13 +149,13 @@ func (p *partition) leaseValidAt(now int64) bool {
 	return false
 }
 
-// beginEnd begins the end: the consumer gets no more.
+// beginEnd begins the end: the consumer gets no more entries.
 func (p *partition) beginEnd() {
 	p.life.beginEnd()
 	p.buffer.Close()
 }
 
-// lose ends the ownership at once: it may have another owner.
+// lose ends the ownership at once, since the partition may have another owner.
 func (p *partition) lose() (first bool) {
 	if p.life.over.Swap(true) {
 		return false

@@ -35,7 +35,7 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 	s.share.end()
 	s.p.leave()
 	if s.turn.held != notIsolated {
-		s.p.flush() // else what is done would be blamed for what others begin now; a loss is seen below
+		s.p.flush() // else done events could be blamed for what others begin now; a loss is seen below
 	}
 	s.turn.letGo()
 	for {
@@ -43,7 +43,7 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 		switch {
 		case err != nil:
 			s.turn.yield()
-			s.p.running.Store(monotime.Now()) // what stands behind the user's loop
+			s.p.running.Store(monotime.Now()) // the code behind the user's loop
 			return nil, err
 		case len(entries) > 0:
 			s.timing.taken = true
@@ -114,7 +114,7 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 		return []redisconn.Entry{e}, err
 	}
 	s.p.leave()
-	s.turn.letGo() // it was for an event that is not there any more
+	s.turn.letGo() // its event is gone
 	if !asked {
 		s.turn.forget()
 	}
@@ -140,9 +140,9 @@ func (s *partitionSource) nextTurn(n int, within time.Duration) ([]redisconn.Ent
 
 // admit lets entries pass that may be processed now.
 //
-// Entries that the owner before was given may have ended its worker, if it did not end
-// cleanly. They run with the acks before them confirmed. Should one of them end this worker
-// too, the oldest pending entry is the one that ran.
+// If the owner before did not end cleanly, one of its entries may have ended its worker. Such
+// entries run with the acks before them confirmed. If one of them ends this worker too, the
+// oldest pending entry is the one that ran.
 func (s *partitionSource) admit(entries []redisconn.Entry) ([]redisconn.Entry, error) {
 	s.careful = s.careful && s.repeated(entries[0].ID)
 	if s.careful && !s.p.flush() {
@@ -187,8 +187,8 @@ func doze(ready <-chan struct{}, most time.Duration) {
 // Untake is Source.Untake.
 func (s *partitionSource) Untake(entries []redisconn.Entry) { s.p.buffer.Untake(entries) }
 
-// Prior is Source.Prior. It counts entries that an earlier owner was given, each once, except
-// parked ones: their attempts are counted elsewhere, and one may be far ahead of what comes next.
+// Prior is Source.Prior. It counts entries given to an earlier owner, each once, except parked
+// ones, whose attempts are counted elsewhere, and which may be far ahead.
 func (s *partitionSource) Prior(id string) Prior {
 	prior := Prior{Redelivered: s.repeated(id), Attempts: s.retries.Attempts(id)}
 	if s.deaths.decided(id) {
@@ -209,10 +209,10 @@ func (s *partitionSource) repeated(id string) bool {
 // Live is Source.Live.
 func (s *partitionSource) Live() bool { return !s.p.life.isEnding() && s.p.lease.holds() }
 
-// Holds is Source.Holds. Calls may come long after Take: middleware waits between two
-// attempts. If the ownership ends while the partition is paused, the context ends at once:
-// what was taken was not begun, and middleware must not take that for a failure. A paused
-// partition gives back its turn to be alone, so that no other partition waits for it.
+// Holds is Source.Holds. It may be called long after Take, since middleware waits between two
+// attempts. If the ownership ends while the partition is paused, the context ends at once: the
+// taken entries did not begin, and middleware must not take that for a failure. A paused
+// partition gives back its turn to run alone, so that no other partition waits for it.
 func (s *partitionSource) Holds() bool {
 	claimed := s.turn.held
 	for {
@@ -233,7 +233,7 @@ func (s *partitionSource) Holds() bool {
 	}
 }
 
-// reclaimTurn claims what was given back while the partition was paused.
+// reclaimTurn claims the turn that was given back during a pause.
 func (s *partitionSource) reclaimTurn(h isolation) bool {
 	if s.turn.claim(h) {
 		return true
@@ -253,7 +253,7 @@ func (s *partitionSource) Ack(ids []string) {
 	}
 	if s.retries.Runs(ids[0]) {
 		s.p.processed.flush()
-		// The error is the end of the ownership, which the next Take tells.
+		// An error is the end of the ownership, which the next Take returns.
 		_ = s.retries.Done()
 		return
 	}
@@ -268,7 +268,7 @@ func (s *partitionSource) finish(ids []string) {
 	s.tellAcker(s.p.buffer.Done(ids))
 }
 
-// tellAcker passes on what the acker is to be told.
+// tellAcker wakes the acker.
 func (s *partitionSource) tellAcker(tell, hurry bool) {
 	if tell {
 		s.p.acks.mark(s.p)
@@ -302,6 +302,6 @@ func (s *partitionSource) Ignored(ctx context.Context, n int, err error) {
 
 // Interrupted is Source.Interrupted.
 func (s *partitionSource) Interrupted() {
-	// The error is the end of the ownership: then the attempt counts.
+	// After an error the ownership has ended, and the attempt counts.
 	_ = s.retries.Interrupted()
 }

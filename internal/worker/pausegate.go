@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// longRunning is how long an iteration takes before heartbeats tell of it.
+// longRunning is how long an iteration takes before heartbeats report it.
 const longRunning = 10 * time.Second
 
 // A pauseGate keeps the user's function from running while its partition is paused or blocked.
@@ -20,7 +20,7 @@ type pauseGate struct {
 	held    atomic.Bool  // no call of the function may begin
 	running atomic.Int64 // since when it may run, by monotime; 0: it does not
 	stuck   atomic.Bool  // it ignores that its Timeout is over
-	changed func()       // called when heartbeats have something to tell
+	changed func()       // called when the content of heartbeats changes
 	opened  func()       // called when the gate was opened
 }
 
@@ -31,8 +31,8 @@ func (g *pauseGate) hold(held bool) {
 	}
 }
 
-// enter reports whether the function may run from now on, which is now by monotime; if
-// not, opened will be called.
+// enter reports whether the function may run from now on, a time by monotime. If not, opened is
+// called later.
 func (g *pauseGate) enter(now int64) bool {
 	if g.held.Load() {
 		g.leave()
@@ -46,7 +46,7 @@ func (g *pauseGate) enter(now int64) bool {
 	return true
 }
 
-// leave says that the function does not run.
+// leave notes that the function does not run.
 func (g *pauseGate) leave() {
 	if g.running.Swap(0) == 0 {
 		return
@@ -64,5 +64,5 @@ func (s *partitionSource) Stuck(ctx context.Context, event string, after time.Du
 	}
 	s.p.log.ErrorContext(ctx, "function is stuck", "op", "timeout",
 		"event", entryid.EventID(s.p.keys.Number, event), "after", after.Round(time.Millisecond), "stack", stack, "help", help.FunctionStuck)
-	s.p.changed() // heartbeats tell of it
+	s.p.changed() // heartbeats report it
 }

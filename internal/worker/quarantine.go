@@ -17,17 +17,16 @@ func (s *partitionSource) Quarantine(ctx context.Context, event string, err erro
 	s.turn.yield()
 	s.p.count.Quarantined.Add(1)
 	s.p.log.ErrorContext(ctx, "partition quarantined", "event", entryid.EventID(s.p.keys.Number, event), "err", err, "help", help.Quarantine)
-	// An error is the end of the ownership, by a loss: then the next owner meets the
-	// same event.
-	if s.deaths.decided(event) { // after a resume it is tried again
+	// An error means that the ownership was lost: the next owner gets the same event.
+	if s.deaths.decided(event) { // after its release the event is tried again
 		_ = s.parked.beginSuspect("")
 	}
 	_ = s.parked.quarantine(s.parked.failure(event, err))
 	s.standStill()
 }
 
-// standStill waits until the ownership ends. When the quarantine is over, standStill ends the
-// ownership itself: the partition is then taken over again, from where it stood.
+// standStill waits until the ownership ends. When the quarantine is over, it ends the ownership
+// itself, and the partition is taken over again from the same position.
 func (s *partitionSource) standStill() {
 	for {
 		select {
@@ -44,14 +43,14 @@ func (s *partitionSource) standStill() {
 	}
 }
 
-// notify tells that an operator changed something about the partition. Any goroutine may call it.
+// notify notes that an operator changed something about the partition. Any goroutine may call it.
 func (s *partitionSource) notify() {
 	s.stale.Store(true)
 	s.notified.set()
 	s.p.buffer.Interrupt()
 }
 
-// failure is what is stored of an event that stopped something here.
+// failure returns the stored form of an event that stopped the partition or the worker.
 func (s *redisStore) failure(event string, err error) store.Quarantine {
 	return store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: s.i.w.name, At: s.Now()}
 }

@@ -21,21 +21,21 @@ const (
 	waitingAfter = 300 * time.Millisecond
 )
 
-// A releaser ends the ownerships of a member: it releases their locks, finds out which of them
-// are lost, and takes over again those that the member may keep. Its methods may be called
-// concurrently. A releaser is the host of the member's partitions.
+// A releaser ends the ownerships of a member. It releases their locks, finds lost ones, and
+// takes over again those that the member may keep. It is the host of the member's partitions.
+// Its methods may be called concurrently.
 type releaser struct{ m *member }
 
 // end ends an ownership, once; further calls wait until it has. The order matters:
 //
 //  1. nothing more is delivered;
-//  2. no read that names the partition can be executed any more. Otherwise, if
-//     this very executor owns it again soon, the old read would take events of
-//     the new ownership, whose group has the same name;
+//  2. no read that names the partition can be executed any more: if this executor soon owns
+//     the partition again, the old read would take events of the new ownership, whose group
+//     has the same name;
 //  3. the function returns: its last event is done or not done;
-//  4. its acks are confirmed, for after the release they would be void;
-//  5. the lock is released, under this ownership's value: a late release of this
-//     ownership cannot touch a later one.
+//  4. its acks are confirmed, since after the release they would be void;
+//  5. the lock is released under this ownership's value, so that a late release cannot touch
+//     a later ownership.
 func (r *releaser) end(p *partition) {
 	p.life.endIt.Do(func() {
 		p.beginEnd()
@@ -45,8 +45,7 @@ func (r *releaser) end(p *partition) {
 		returned := r.awaitConsumer(p)
 		switch {
 		case !returned:
-			// It may still write somewhere: the lock keeps others out until it
-			// expires.
+			// The function may still write somewhere: the lock keeps others out until it expires.
 			r.m.ownerships.addStuck(p)
 		case quiet && p.flush():
 			r.unlock(p)
@@ -68,12 +67,12 @@ func (r *releaser) end(p *partition) {
 }
 
 // awaitConsumer waits until the consumer has returned. After Grace it ends the consumer's
-// context. Then it goes on waiting while the member lives, and reports. When
-// the member ends, it gives up after a second more.
+// context, then reports a stuck function while the member lives. When the member ends, it
+// gives up after another stuckPatience.
 func (r *releaser) awaitConsumer(p *partition) (returned bool) {
 	grace := time.NewTimer(r.m.p.Grace)
 	defer grace.Stop()
-	defer time.AfterFunc(waitingAfter, func() { r.tellWaiting(p) }).Stop()
+	defer time.AfterFunc(waitingAfter, func() { r.logWaiting(p) }).Stop()
 	select {
 	case <-p.life.finished:
 		return true
@@ -104,14 +103,14 @@ func (r *releaser) awaitConsumer(p *partition) (returned bool) {
 	}
 }
 
-// tellWaiting logs at shutdown which partition's function the worker waits for.
-func (r *releaser) tellWaiting(p *partition) {
+// logWaiting logs at shutdown that the worker waits for the partition's function.
+func (r *releaser) logWaiting(p *partition) {
 	if r.m.w.stopping() {
 		r.m.logBatch.add(entry{level: slog.LevelInfo, what: waiting, partition: p.keys.Number, since: p.running.Load(), grace: r.m.p.Grace})
 	}
 }
 
-// endCause is why a partition is given up.
+// endCause returns why partitions are given up.
 func (r *releaser) endCause() error {
 	if r.m.w.stopping() {
 		return ErrShutdown
@@ -119,8 +118,8 @@ func (r *releaser) endCause() error {
 	return ErrReleased
 }
 
-// saveCommitted stores how far we have come, where our group does not say so any
-// more. If that fails, what was done since the last refresh is repeated.
+// saveCommitted stores the committed position, which a destroyed group no longer has. If that
+// fails, the events since the last refresh are repeated.
 func (r *releaser) saveCommitted(p *partition) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.m.ctx), time.Second)
 	defer cancel()
@@ -130,7 +129,7 @@ func (r *releaser) saveCommitted(p *partition) {
 	}
 }
 
-// unlock releases the lock while the lease holds. After that the lock expires by itself.
+// unlock releases the lock while the lease holds. Later the lock expires by itself.
 func (r *releaser) unlock(p *partition) {
 	p.life.freeing.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.m.ctx), max(0, time.Duration(p.lease.end.Load()-monotime.Now())))
@@ -138,7 +137,7 @@ func (r *releaser) unlock(p *partition) {
 	retry := outage.New(p.log, "release of the lock", &p.count.Errors)
 	for {
 		held, err := r.m.w.client.Release(ctx, p.leaseRequest())
-		if err == nil && !held { // as where Redis has forgotten the membership, too
+		if err == nil && !held { // for example after Redis has forgotten the membership
 			r.takeOut(p)
 		}
 		if err == nil || ctx.Err() != nil || !redisconn.Unavailable(err) {
@@ -154,8 +153,8 @@ func (r *releaser) unlock(p *partition) {
 // leaseEnded loses an ownership whose lease is over.
 func (r *releaser) leaseEnded(p *partition) { r.lose(p, errLeaseEnded) }
 
-// lose ends an ownership that may have another owner, and the member with it. One
-// that has ended holds nothing that could be lost.
+// lose ends an ownership whose partition may have another owner, and the member with it. An
+// ownership that has ended cannot be lost.
 func (r *releaser) lose(p *partition, err error) {
 	if p.life.hasEnded() || !p.lose() {
 		return
@@ -166,15 +165,15 @@ func (r *releaser) lose(p *partition, err error) {
 	r.m.surprise(fmt.Errorf("partition %d: %w", p.keys.Number, err))
 }
 
-// takeOut notes what was known of a partition that was lost, or of whose events Redis knows
-// something else.
+// takeOut notes the state of a partition that was lost, or that Redis knows differently, to ask
+// Redis about it.
 func (r *releaser) takeOut(p *partition) {
 	given, _ := p.buffer.Delivered()
 	r.m.history.parts(store.Known{Place: p.keys, Group: r.m.group, Epoch: p.epoch, Given: given})
 }
 
-// suspect looks at one ownership whose group did not answer an ack as ours. If it
-// is ours after all, its acks are sent again.
+// suspect checks an ownership whose group refused an ack. If the ownership holds, its acks are
+// sent again.
 func (r *releaser) suspect(p *partition) {
 	r.m.wg.Go(func() {
 		// Not the handler's context: the drain needs the answer too.
@@ -194,8 +193,8 @@ func (r *releaser) suspect(p *partition) {
 	})
 }
 
-// probe finds out which of these ownerships are over, after a reply that named
-// none of them, and ends just those. If all are ours the reason is returned.
+// probe finds the ownerships of a set that are over, after a reply that named none of them, and
+// ends just those. If all hold, probe returns the reason.
 func (r *releaser) probe(ctx context.Context, set []*partition, reason error) error {
 	renewals := make([]store.LeaseRequest, len(set))
 	for n, p := range set {
@@ -215,10 +214,10 @@ func (r *releaser) probe(ctx context.Context, set []*partition, reason error) er
 	return reason
 }
 
-// judge acts on what the server thinks of an ownership and reports whether it is over.
+// judge acts on the server's state of an ownership and reports whether the ownership is over.
 func (r *releaser) judge(p *partition, s store.State) bool {
 	if p.life.hasEnded() {
-		return true // what was seen is our own release
+		return true // the state is that of our own release
 	}
 	switch s {
 	case store.Ours:
@@ -246,8 +245,8 @@ func (r *releaser) regain(p *partition, s store.State) {
 	r.retake(p)
 }
 
-// repeat takes a partition over again of which Redis has forgotten something. The next
-// ownership begins with what Redis knows.
+// repeat takes a partition over again after Redis has forgotten something of it. The next
+// ownership begins with the state in Redis.
 func (r *releaser) repeat(p *partition, why error) {
 	r.m.count.Regained.Add(1)
 	r.m.logBatch.note(slog.LevelWarn, forgotten, p.keys.Number, why)
@@ -255,16 +254,16 @@ func (r *releaser) repeat(p *partition, why error) {
 	r.retake(p)
 }
 
-// retake ends an ownership while the lock is ours, and owns the partition again
-// under a new one. It does so once, though two callers may have a reason.
+// retake ends an ownership while the lock is ours, and owns the partition again under a new
+// one. Further calls do nothing.
 func (r *releaser) retake(p *partition) {
 	if p.life.retaken.Swap(true) {
 		return
 	}
 	r.m.wg.Go(func() {
 		r.end(p)
-		// Not after Release has returned: then it is the coordinator's turn.
-		// Nor after it was owned again since.
+		// Not after Release has returned, or after the partition was owned again: then the
+		// coordinator decides.
 		r.m.ownerships.ifFree(p.keys.Number, func() {
 			r.m.coord.Lost(p.keys.Number)
 		})

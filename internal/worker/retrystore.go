@@ -19,13 +19,12 @@ import (
 type redisStore struct {
 	i *member
 	t *partition
-	// offset is the server's clock less monotime, in nanoseconds, as a reply told it
-	// that may have taken its time: never too large.
+	// offset is the server's clock less monotime, in nanoseconds, from a reply that may have
+	// been slow: never too large.
 	offset int64
 }
 
-// lastWords is how long a write may take that is tried when the function's
-// context has ended.
+// lastWords bounds a write after the end of the function's context.
 const lastWords = time.Second
 
 func (s *redisStore) Now() int64 { return (monotime.Now() + s.offset) / int64(time.Millisecond) }
@@ -95,14 +94,14 @@ func (s *redisStore) DeadLetter(d store.DeadLetter) error {
 	return err
 }
 
-// moved notes that events were acked together with their way out of the partition.
+// moved counts events that a script has moved out of the partition and acked.
 func (s *redisStore) moved(ids []string) {
 	s.i.count.Acked.Add(int64(s.t.buffer.Moved(ids)))
 	s.i.w.trimmer.mark(s.t)
 }
 
-// persist makes a call until its outcome is known. All of them may be repeated
-// under one ownership. io.EOF: the ownership is over, or the function's grace.
+// persist repeats a call, which must be safe under one ownership, until its outcome is known. It
+// returns io.EOF if the ownership, or the function's grace, is over.
 func (s *redisStore) persist(call func(ctx context.Context) error) error {
 	ctx := s.t.ctx
 	if ctx.Err() != nil && !s.t.life.isLost() {
@@ -118,7 +117,7 @@ func (s *redisStore) persist(call func(ctx context.Context) error) error {
 			retry.Recovered()
 			return err
 		case errors.Is(err, store.ErrFenced):
-			// The error is that nothing could be found out; then it goes on.
+			// After an error nothing is known, and the call is repeated.
 			_ = s.i.releases.probe(ctx, []*partition{s.t}, err)
 		}
 		retry.Wait(ctx, err)
@@ -126,7 +125,7 @@ func (s *redisStore) persist(call func(ctx context.Context) error) error {
 	return io.EOF
 }
 
-// restore takes in what Redis knows of parked events and of events that have ended owners.
+// restore sets the state of parked events, and of events that have ended owners, from Redis.
 func (s *partitionSource) restore(m *member, pos store.Takeover) {
 	p := s.p
 	s.parked = &redisStore{i: m, t: p, offset: pos.Now*int64(time.Millisecond) - monotime.Now()}

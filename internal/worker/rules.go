@@ -21,26 +21,26 @@ const (
 	idleRules = time.Hour
 )
 
-// A rulesKeeper knows what is paused and blocked, and holds ownerships to it. It
-// reads the rules when a control message, a heartbeat or a new ownership asks for them.
-// While the rules cannot be read, the last known ones hold.
+// A rulesKeeper applies pauses and blocks to ownerships. It reads the rules when a control
+// message, a heartbeat or a new ownership asks for them. While the rules cannot be read, the
+// last known ones hold.
 //
-// An ownership begins held back, and opens with the first reading that was asked for
-// after its lock was obtained. So the next owner of a partition whose lock is free will
-// know the rules of now; see store.Holdouts.
+// An ownership begins held back, and opens with the first reading requested after its lock was
+// obtained. So the next owner of a partition with a free lock follows the present rules; see
+// store.Holdouts.
 type rulesKeeper struct {
 	w    *Worker
 	wake signal
 
-	// known are the generations of the rules that every ownership is held to; nil at first.
+	// known are the generations of the rules applied to every ownership; nil at first.
 	known atomic.Pointer[rules.Generations]
 
 	mu         sync.Mutex
 	partitions map[*partition]*member
 	paused     map[*partition]bool // logged as paused
 	set        rules.Set
-	asked      int64     // when the last reading was asked for, by monotime; 0: there was none
-	read       int64     // when its reply was there
+	asked      int64     // when the last reading was requested, by monotime; 0: there was none
+	read       int64     // when its reply arrived
 	server     time.Time // the server's time between these
 	logged     string
 }
@@ -51,7 +51,7 @@ func newRulesKeeper(w *Worker) *rulesKeeper {
 	}
 }
 
-// look asks for a reading, soon.
+// look asks for a reading.
 func (k *rulesKeeper) look() { k.wake.set() }
 
 // sawGenerations asks for a reading if these generations, as far as they could be read, are
@@ -63,7 +63,7 @@ func (k *rulesKeeper) sawGenerations(seen rules.Generations) {
 	}
 }
 
-// generations are those of the rules that every ownership is held to.
+// generations returns those of the rules applied to every ownership.
 func (k *rulesKeeper) generations() rules.Generations {
 	if known := k.known.Load(); known != nil {
 		return *known
@@ -71,7 +71,7 @@ func (k *rulesKeeper) generations() rules.Generations {
 	return rules.Generations{}
 }
 
-// admit takes an ownership in, which stays held back until it was looked after.
+// admit adds an ownership, which stays held back until the rules were read.
 func (k *rulesKeeper) admit(m *member, p *partition) {
 	k.mu.Lock()
 	k.partitions[p] = m
@@ -79,7 +79,7 @@ func (k *rulesKeeper) admit(m *member, p *partition) {
 	k.look()
 }
 
-// dismiss forgets an ownership.
+// dismiss removes an ownership.
 func (k *rulesKeeper) dismiss(p *partition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,7 +87,7 @@ func (k *rulesKeeper) dismiss(p *partition) {
 	delete(k.paused, p)
 }
 
-// run keeps ownerships to the rules until ctx ends.
+// run applies the rules to ownerships until ctx ends.
 func (k *rulesKeeper) run(ctx context.Context) {
 	retry := outage.New(k.w.log, "pauses and blocks", &k.w.count.Errors)
 	timer := time.NewTimer(idleRules)
@@ -126,8 +126,8 @@ func (k *rulesKeeper) fetch(ctx context.Context) error {
 	return nil
 }
 
-// apply holds every ownership to the rules that are known, and returns how long it
-// will be until one of them ends by itself.
+// apply applies the known rules to every ownership, and returns the time until one of the rules
+// ends by itself.
 //
 // The order matters. Generations are published after all flags were set. An executor that
 // reports them looks at the flags and then at which consumers run, while a consumer stores
@@ -178,7 +178,7 @@ func (k *rulesKeeper) note(m *member, p *partition, held bool) {
 	m.logBatch.note(slog.LevelInfo, resumed, p.keys.Number, nil)
 }
 
-// log says, when it changes, which rules concern this worker.
+// log logs the rules that concern this worker when they change.
 func (k *rulesKeeper) log(now time.Time) {
 	var texts []string
 	for _, r := range k.set.InForce(now) {

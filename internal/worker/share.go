@@ -7,14 +7,13 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// A share divides a partition between its parked events and its new ones, where both
-// could run. Behind an attempt of a parked event comes the turn of new ones: one
-// iteration at least, and further ones until they have had as long as the attempt.
-// So new events have half of the iterations, and half of the time, however
-// many others fail. The side that has nothing to run leaves its turn to the other. One
-// goroutine uses a share.
+// A share divides a partition between parked and new events. After an attempt of a parked event
+// it is the turn of new ones: for at least one iteration, and until they have had as much time as
+// the attempt. So new events get half of the iterations, and half of the time, however many
+// others fail. A side with nothing to run leaves its turn to the other. One goroutine uses a
+// share.
 type share struct {
-	since  int64         // when the attempt of a parked event began that runs, by monotime; 0: none does
+	since  int64         // begin of the running attempt of a parked event, by monotime; 0: none runs
 	took   time.Duration // the last one
 	turn   bool          // of new events
 	until  int64         // by monotime, 0: it has not begun
@@ -25,8 +24,7 @@ type share struct {
 // begin notes that an attempt of a parked event begins.
 func (s *share) begin(now int64) { s.since = now }
 
-// waited notes that the function could not go on for so long, for a reason that is
-// not the event's.
+// waited notes that the function was held up for d, not by the event.
 func (s *share) waited(d int64) {
 	if s.since != 0 {
 		s.since += d
@@ -49,8 +47,8 @@ func (s *share) fresh(now int64) bool {
 	return s.turn
 }
 
-// patience is how long new events are waited for in their turn: one that has just
-// emptied the buffer is worth a part of it.
+// patience returns how long to wait for new events in their turn, which may just have emptied
+// the buffer.
 func (s *share) patience(now int64) time.Duration {
 	if !s.ran {
 		return 0
@@ -61,8 +59,8 @@ func (s *share) patience(now int64) time.Duration {
 // iteration notes one of new events.
 func (s *share) iteration() { s.ran = true }
 
-// parked notes that so many new events were all parked, behind others of their keys.
-// It is still the turn of those that are not, but not for ever.
+// parked notes that n new events were all parked behind others of their keys. The turn of other
+// new events goes on, up to a limit.
 func (s *share) parked(n int, now int64) {
 	s.behind += n
 	s.turn = s.turn && (s.behind < retryqueue.MaxPark || now < s.until)

@@ -9,8 +9,8 @@ const (
 	// prefetchesPerRead is how much one read should bring at most, as a multiple of what
 	// is read ahead of one partition.
 	prefetchesPerRead = 4
-	// suddenSize is what an entry may measure though all before it were smaller, and
-	// suddenPrefetches is that multiple if all of a read do.
+	// suddenSize is a size that entries may have although all before were smaller, and
+	// suddenPrefetches the multiple of a read if all of its entries do.
 	suddenSize       = 256 << 10
 	suddenPrefetches = 32
 	// leastPerRead is what is asked for of each partition, however many there are.
@@ -25,8 +25,8 @@ const (
 	sizesLast = 30 * time.Second
 )
 
-// sizes are those of the entries that were read lately. They tell how many one read may
-// ask for, since Redis knows no bound in bytes. Their methods may be called concurrently.
+// sizes tracks the sizes of recent entries, which bound the entries of a read, since Redis knows no
+// bound in bytes. Its methods may be called concurrently.
 type sizes struct {
 	prefetch int64 // bytes that are read ahead of a partition
 
@@ -67,8 +67,8 @@ func (s *sizes) turn(now int64) {
 	s.began = now
 }
 
-// perRead is of how many partitions, of n, one read may bring entries of that size, and
-// how many of each, of those asked for.
+// perRead returns how many of n partitions one read may name, and how many entries of each, if
+// asked are wanted and entries have that size.
 func (s *sizes) perRead(size int64, asked, n int) (count, partitions int) {
 	most := int(max(1, min(prefetchesPerRead*s.prefetch/size, 1<<30)))
 	if n > most {
@@ -79,8 +79,7 @@ func (s *sizes) perRead(size int64, asked, n int) (count, partitions int) {
 	return max(1, min(asked, sudden, most/n)), n
 }
 
-// perReadOfMore is of how many partitions, of n that have more, one read may bring entries of
-// that size, and how many of each, of those asked for.
+// perReadOfMore is perRead for partitions that have more entries.
 func (s *sizes) perReadOfMore(size int64, asked, n int) (count, partitions int) {
 	sudden := max(1, int(suddenPrefetches*s.prefetch/suddenSize))
 	most := int(max(1, min(prefetchesPerRead*s.prefetch/size, int64(sudden))))

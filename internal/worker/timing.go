@@ -24,7 +24,7 @@ func (t *timing) on() bool { return t.to != nil }
 // begin notes that the function may run from now on; with events it is an iteration.
 func (t *timing) begin() { t.given = t.taken }
 
-// end notes that it asks for more, or has failed.
+// end notes that the function asks for more, or has failed.
 func (t *timing) end(now int64) {
 	given := t.given
 	t.taken, t.given = false, false

@@ -13,8 +13,7 @@ import (
 // trimEvery is how often a partition is trimmed at most.
 const trimEvery = time.Second
 
-// A trimmer trims partitions in which something was acked. In an idle worker it does
-// nothing.
+// A trimmer trims partitions after acks.
 type trimmer struct {
 	w    *Worker
 	wake signal
@@ -27,7 +26,7 @@ func newTrimmer(w *Worker) *trimmer {
 	return &trimmer{w: w, wake: newSignal(), dirty: map[*partition]bool{}}
 }
 
-// mark tells that something was acked.
+// mark notes that entries of a partition were acked.
 func (t *trimmer) mark(p *partition) {
 	if p.trimmable.Swap(true) {
 		return
@@ -98,8 +97,8 @@ func (t *trimmer) trimStream(ctx context.Context, stream string, set []*partitio
 	requests := make([]store.TrimRequest, len(set))
 	for n, p := range set {
 		if !slices.Contains(meta.Processors, p.keys.Processor) {
-			// It was removed while it started: nothing may be trimmed before it
-			// is registered again.
+			// The processor was removed during the start: nothing may be trimmed before it is
+			// registered again.
 			if err := t.w.cfg.Ensure(ctx); err != nil {
 				return err
 			}

@@ -1,29 +1,30 @@
-// Package worker is one running process: for each processor an executor, which reads, runs
-// and acks the partitions it owns, and beside them the goroutines that serve all of them.
+// Package worker is one running process. It has an executor for each processor, which reads,
+// runs and acks the partitions it owns, and goroutines that serve all executors.
 //
 //	worker        starts everything, stops everything
 //	executor      one per processor: one member after the other
 //	member        an executor under one ID: acquires partitions, owns them, loses them
-//	claims        tries to acquire whose outcome is open
+//	claims        tries to acquire with an open outcome
 //	ownerships    what a member owns
-//	releaser      the end of ownerships: releases, losses, takeovers of what the member may keep
-//	heartbeat     extends leases, three times per lease; _recover and _forgotten what Redis has
-//	              lost of a partition
+//	releaser      the end of ownerships: releases, losses, renewed takeovers
+//	heartbeat     extends leases, three times per lease; _recover and _forgotten find what Redis
+//	              has lost of a partition
 //	partition     one ownership of one partition; _source is what its consumer takes from
-//	lease         until when a partition is ours, and the loss of those that end
-//	lifecycle     how far the end of an ownership has come
-//	fetcher       XREADGROUP for many partitions at once; _next what is read, _assign by which
-//	              connection, _failing what happens when reads fail
+//	lease         the lease of a partition, and the loss of those that end
+//	lifecycle     the stages of the end of an ownership
+//	fetcher       XREADGROUP for many partitions at once; _next chooses the partitions, _assign
+//	              the connection, _failing handles reads that fail
 //	acker         XACK for many partitions at once
-//	retrystore    where parked events are stored; share divides a partition with them
-//	isolation     one suspect at a time; deaths which event has ended owners
-//	quarantine    partitions that an operator has to resume
-//	rules         what is paused and blocked; pausegate holds partitions to it
+//	retrystore    parked events in Redis; share divides a partition between them and new events
+//	isolation     one suspect at a time; deaths counts the owners that ended at an event
+//	quarantine    partitions that an operator has to release
+//	rules         pauses and blocks; pausegate applies them to a partition
 //	control       messages of other members
-//	trimmer       trimming of what is acked
-//	forwarder     delayed events that are due
-//	counters      what was done, and how long it took; stats shows it to others
-//	logbatch      lines about many partitions as one
+//	trimmer       trims acked entries
+//	forwarder     moves delayed events that are due
+//	counters      counts and latencies; stats exports them
+//	logbatch      one log line about many partitions
+//	signal        wakes a goroutine
 //
 // An event's way: fetcher → prefetch.Buffer → consumer (the root package) → prefetch.Buffer →
 // acker. Tasks run under package leader. The package knows neither records nor middleware.
@@ -51,7 +52,7 @@ import (
 // startPatience is how long Redis may be out of reach at the start.
 const startPatience = 5 * time.Second
 
-// A Config is what a Worker is made of.
+// A Config configures a Worker.
 type Config struct {
 	App, Worker string
 	Client      *store.Client
@@ -61,7 +62,7 @@ type Config struct {
 	LeaderPoll  time.Duration
 	TimeZone    *time.Location
 	Grace       time.Duration // of tasks, at shutdown
-	Latencies   bool          // they are measured
+	Latencies   bool          // measure them
 	// Ensure writes or checks the metadata of all streams.
 	Ensure func(context.Context) error
 }
@@ -175,9 +176,9 @@ func (w *Worker) haltErr() error {
 // stopping reports whether partitions are given up because the worker ends.
 func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
-// connect looks at the server and at the metadata. Only a server out of reach is
-// worth another try, for startPatience. A try that is cut off by its end tells only
-// that: the one before it tells more.
+// connect checks the server and the metadata. It retries for startPatience while the server is
+// out of reach. The error of a try cut off by the deadline says only that, so connect returns
+// the error of the try before it.
 func (w *Worker) connect(ctx context.Context) error {
 	deadline := time.Now().Add(startPatience)
 	dctx, cancel := context.WithDeadline(ctx, deadline)
@@ -201,7 +202,7 @@ func (w *Worker) connect(ctx context.Context) error {
 	}
 }
 
-// try looks once whether there is all that a worker needs.
+// try checks once the server, the rights and the metadata.
 func (w *Worker) try(ctx context.Context) error {
 	err := w.client.Check(ctx)
 	if err == nil {
@@ -213,9 +214,8 @@ func (w *Worker) try(ctx context.Context) error {
 	return err
 }
 
-// ensure is cfg.Ensure for one stream until it works or finds a contradiction: a flushed
-// server has forgotten the metadata. What is wrong with that of other streams does not
-// matter here.
+// ensure calls cfg.Ensure until it succeeds for one stream or finds a contradiction: a flushed
+// server has forgotten the metadata. Errors of other streams do not matter.
 func (w *Worker) ensure(ctx context.Context, stream string, t *outage.Outage) error {
 	for ctx.Err() == nil {
 		err := w.cfg.Ensure(ctx)
@@ -241,8 +241,8 @@ func concerns(err error, stream string) bool {
 	return !errors.As(err, &meta) || meta.Stream == stream
 }
 
-// awaitTasks waits for the tasks, whose context has ended, for Grace and a second
-// more. One that does not return is an error, as a processor's function is.
+// awaitTasks waits for the tasks, whose context has ended, for Grace and one more second. A
+// task that does not return halts the worker with an error.
 func (w *Worker) awaitTasks(ended <-chan struct{}) {
 	timer := time.NewTimer(w.cfg.Grace + stuckPatience)
 	defer timer.Stop()
@@ -273,7 +273,7 @@ func (w *Worker) Ready() error {
 	}
 	for _, x := range w.executors {
 		switch err := x.ready(); {
-		case err != nil && w.stopping(): // it has begun meanwhile, and is the reason
+		case err != nil && w.stopping(): // the drain has begun meanwhile
 			return errDraining
 		case err != nil:
 			return x.wrap(err)
