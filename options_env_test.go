@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,108 +26,58 @@ func settled(app *runnel.Options, stream *runnel.StreamOptions, proc *runnel.Pro
 	return a
 }
 
-// precedences are the settings that streams and processors inherit, from weak to
-// strong.
+// precedences are the settings that streams and processors inherit, from weak to strong. field
+// is a field of ProcessorOptions or StreamOptions.
 var precedences = []struct {
 	variable, value  string
+	field            string
 	byDefault, byEnv any
 	inApp, inOwn     any
-	setApp, setOwn   func(*runnel.Options, *runnel.StreamOptions, *runnel.ProcessorOptions)
-	see              func(t *testing.T, a *runnel.App) any
 }{
-	{
-		variable: "RUNNEL_LEASE", value: "7s", byDefault: 10 * time.Second, byEnv: 7 * time.Second, inApp: 6 * time.Second, inOwn: 5 * time.Second,
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Processor.Lease = 6 * time.Second
-		},
-		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) {
-			p.Lease = 5 * time.Second
-		},
-		see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Lease },
-	},
-	{
-		variable: "RUNNEL_GRACE", value: "3s", byDefault: 8 * time.Second, byEnv: 3 * time.Second, inApp: 2 * time.Second, inOwn: time.Second,
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Processor.Grace = 2 * time.Second
-		},
-		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.Grace = time.Second },
-		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Grace },
-	},
-	{
-		variable: "RUNNEL_PREFETCH", value: "99", byDefault: 1024, byEnv: 99, inApp: 98, inOwn: 97,
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Processor.Prefetch = 98
-		},
-		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.Prefetch = 97 },
-		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).Prefetch },
-	},
-	{
-		variable: "RUNNEL_PREFETCH_BYTES", value: "999", byDefault: int64(8 << 20), byEnv: int64(999), inApp: int64(998), inOwn: int64(997),
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Processor.PrefetchBytes = 998
-		},
-		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.PrefetchBytes = 997 },
-		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).PrefetchBytes },
-	},
-	{
-		variable: "RUNNEL_JOIN_DELAY", value: "3s", byDefault: time.Duration(0), byEnv: 3 * time.Second, inApp: 2 * time.Second, inOwn: time.Second,
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Processor.JoinDelay = 2 * time.Second
-		},
-		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) {
-			p.JoinDelay = time.Second
-		},
-		see: func(t *testing.T, a *runnel.App) any { return processorOf(t, a).JoinDelay },
-	},
-	{
-		variable: "RUNNEL_READ_CONNS", value: "5", byDefault: 2, byEnv: 5, inApp: 3, inOwn: 4,
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Processor.ReadConns = 3
-		},
-		setOwn: func(_ *runnel.Options, _ *runnel.StreamOptions, p *runnel.ProcessorOptions) { p.ReadConns = 4 },
-		see:    func(t *testing.T, a *runnel.App) any { return processorOf(t, a).ReadConns },
-	},
-	{
-		variable: "RUNNEL_PARTITIONS", value: "5", byDefault: 16, byEnv: 5, inApp: 4, inOwn: 3,
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.Partitions = 4 },
-		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.Partitions = 3 },
-		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.Partitions },
-	},
-	{
-		variable: "RUNNEL_MAX_RECORD", value: "5000", byDefault: int64(64 << 20), byEnv: int64(5000), inApp: int64(4000), inOwn: int64(3000),
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) {
-			o.Stream.MaxRecord = 4000
-		},
-		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.MaxRecord = 3000 },
-		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).MaxRecord },
-	},
-	{
-		variable: "RUNNEL_MAX_LEN", value: "500", byDefault: int64(50_000), byEnv: int64(500), inApp: int64(400), inOwn: int64(300),
-		setApp: func(o *runnel.Options, _ *runnel.StreamOptions, _ *runnel.ProcessorOptions) { o.Stream.MaxLen = 400 },
-		setOwn: func(_ *runnel.Options, s *runnel.StreamOptions, _ *runnel.ProcessorOptions) { s.MaxLen = 300 },
-		see:    func(t *testing.T, a *runnel.App) any { return metaOf(t, a).Meta.MaxLen },
-	},
+	{"RUNNEL_LEASE", "7s", "Lease", 10 * time.Second, 7 * time.Second, 6 * time.Second, 5 * time.Second},
+	{"RUNNEL_GRACE", "3s", "Grace", 8 * time.Second, 3 * time.Second, 2 * time.Second, time.Second},
+	{"RUNNEL_PREFETCH", "99", "Prefetch", 1024, 99, 98, 97},
+	{"RUNNEL_PREFETCH_BYTES", "999", "PrefetchBytes", int64(8 << 20), int64(999), int64(998), int64(997)},
+	{"RUNNEL_JOIN_DELAY", "3s", "JoinDelay", time.Duration(0), 3 * time.Second, 2 * time.Second, time.Second},
+	{"RUNNEL_READ_CONNS", "5", "ReadConns", 2, 5, 3, 4},
+	{"RUNNEL_PARTITIONS", "5", "Partitions", 16, 5, 4, 3},
+	{"RUNNEL_MAX_RECORD", "5000", "MaxRecord", int64(64 << 20), int64(5000), int64(4000), int64(3000)},
+	{"RUNNEL_MAX_LEN", "500", "MaxLen", int64(50_000), int64(500), int64(400), int64(300)},
+}
+
+// fieldOf returns the first field of this name in some structs.
+func fieldOf(t *testing.T, name string, structs ...any) reflect.Value {
+	t.Helper()
+	for _, s := range structs {
+		if f := reflect.ValueOf(s).Elem().FieldByName(name); f.IsValid() {
+			return f
+		}
+	}
+	t.Fatalf("no field %s", name)
+	return reflect.Value{}
 }
 
 func TestCodeGoesBeforeEnvironmentGoesBeforeDefault(t *testing.T) {
 	for _, tt := range precedences {
 		t.Run(tt.variable, func(t *testing.T) {
-			check := func(what string, want any, app *runnel.Options, s *runnel.StreamOptions, p *runnel.ProcessorOptions) {
-				t.Helper()
-				if got := tt.see(t, settled(app, s, p)); got != want {
-					t.Errorf("%s: %v, want %v", what, got, want)
-				}
-			}
 			var app runnel.Options
 			var s runnel.StreamOptions
 			var p runnel.ProcessorOptions
-			check("default", tt.byDefault, nil, nil, nil)
+			check := func(what string, want any) {
+				t.Helper()
+				a := settled(&app, &s, &p)
+				st := metaOf(t, a)
+				if got := fieldOf(t, tt.field, processorOf(t, a), st, &st.Meta).Interface(); got != want {
+					t.Errorf("%s: %v, want %v", what, got, want)
+				}
+			}
+			check("default", tt.byDefault)
 			t.Setenv(tt.variable, tt.value)
-			check("environment", tt.byEnv, &app, &s, &p)
-			tt.setApp(&app, &s, &p)
-			check("app's options", tt.inApp, &app, &s, &p)
-			tt.setOwn(&app, &s, &p)
-			check("own options", tt.inOwn, &app, &s, &p)
+			check("environment", tt.byEnv)
+			fieldOf(t, tt.field, &app.Processor, &app.Stream).Set(reflect.ValueOf(tt.inApp))
+			check("app's options", tt.inApp)
+			fieldOf(t, tt.field, &p, &s).Set(reflect.ValueOf(tt.inOwn))
+			check("own options", tt.inOwn)
 		})
 	}
 }
@@ -178,7 +129,7 @@ func TestAMalformedVariableIsAnErrorThatNamesIt(t *testing.T) {
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, value)
-			// Also where code has overruled it: it would surprise later.
+			// Even if code overrides the variable: the mistake would surprise later.
 			app := settled(&runnel.Options{LeaderPoll: time.Second}, &runnel.StreamOptions{Partitions: 1}, nil)
 			err := app.Run(t.Context())
 			if err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), strings.Trim(strconv.Quote(value), `"`)) {
@@ -293,7 +244,7 @@ func TestTheNameOfTheWorkerGoesCodeEnvironmentDefault(t *testing.T) {
 	}
 }
 
-// What a task's zone is when it says none.
+// The time zone of a task without one of its own.
 func TestTheZoneOfCronGoesTaskAppEnvironmentDefault(t *testing.T) {
 	kolkata, tokyo := time.FixedZone("a", 5*3600+1800), time.FixedZone("b", 9*3600)
 	for _, tt := range []struct {

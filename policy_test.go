@@ -160,7 +160,7 @@ func TestWithoutFailedEventsTheWholeBatchFailed(t *testing.T) {
 	wantErr(t, got.Err, errBad)
 }
 
-func TestFailedEventsOfOtherBatchesAreNobody(t *testing.T) {
+func TestFailedEventsOfOtherBatchesAreIgnored(t *testing.T) {
 	got := runneltest.Process(t, declareItems(failing(), nil), "p", items(1, 2)...) // none of them
 	wantAcked(t, got, "1-0", "2-0")
 	wantErr(t, got.Err, nil)
@@ -273,7 +273,7 @@ func TestNothingIsDeliveredOnceTheOwnershipEnds(t *testing.T) {
 	}
 }
 
-// What fails once its context has ended is the next owner's: no policy drops it.
+// An event that fails after its context has ended is left to the next owner: no policy drops it.
 func TestAnErrorAfterTheContextHasEndedIsTheNextOwners(t *testing.T) {
 	for _, policy := range []runnel.Policy{runnel.Halt, runnel.Quarantine, runnel.Ignore} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -18,12 +17,6 @@ import (
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
-
-// A heard is what processors were called with.
-type heard struct {
-	mu  sync.Mutex
-	all []string
-}
 
 // retryDead retries the dead letters of a processor with these IDs, without any all of them, and
 // returns how many.
@@ -50,21 +43,6 @@ func retryDead(t *testing.T, app *runnel.App, stream, processor string, ids ...s
 	return n, nil
 }
 
-func (h *heard) note(text string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = append(h.all, text)
-}
-
-func (h *heard) count() int { h.mu.Lock(); defer h.mu.Unlock(); return len(h.all) }
-
-// since returns what came behind the first n.
-func (h *heard) since(n int) []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.all[n:])
-}
-
 // Dead letters go back to their processor alone, begin at attempt 1, and keep the order
 // of their events: with an owner that runs, with none, and without a Retry.
 func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
@@ -76,12 +54,12 @@ func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
 		"block":                   {runnel.OrderPartition, true, false},
 		"key":                     {runnel.OrderKey, true, false},
 		"later":                   {runnel.OrderNone, true, false},
-		"nobody runs":             {runnel.OrderKey, false, false},
+		"no worker runs":          {runnel.OrderKey, false, false},
 		"the Retry has been left": {runnel.OrderKey, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
-				d := &deadly{t: t, url: url, ship: &heard{}, mail: &heard{}}
+				d := &deadly{t: t, url: url, ship: new(notes), mail: new(notes)}
 				retry := &runnel.Retry{Max: 3, Order: tt.order}
 				app, s := d.app(retry)
 				stop := running(t, app)
@@ -89,13 +67,13 @@ func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
 					t.Fatal(err)
 				}
 				redistest.Eventually(t, "all are dead", func() bool {
-					return rdb.XLen(t.Context(), "__dead:contract.items.ship.0").Val() == 4 && d.mail.count() == 4
+					return rdb.XLen(t.Context(), "__dead:contract.items.ship.0").Val() == 4 && len(d.mail.all()) == 4
 				})
 				d.mended.Store(true)
 				if !tt.running {
 					stop()
 				}
-				n := d.ship.count()
+				n := len(d.ship.all())
 				if done, err := retryDead(t, app, "items", "ship"); done != 4 || err != nil {
 					t.Fatalf("%d were retried: %v", done, err)
 				}
@@ -106,11 +84,11 @@ func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
 					app, s = d.app(retry)
 					running(t, app)
 				}
-				redistest.Eventually(t, "all have run", func() bool { return d.ship.count() == n+4 })
+				redistest.Eventually(t, "all have run", func() bool { return len(d.ship.all()) == n+4 })
 				if err := s.Send(t.Context(), item{9}); err != nil {
 					t.Fatal(err)
 				}
-				redistest.Eventually(t, "the new one has run", func() bool { return d.ship.count() == n+5 && d.mail.count() == 5 })
+				redistest.Eventually(t, "the new one has run", func() bool { return len(d.ship.all()) == n+5 && len(d.mail.all()) == 5 })
 				d.inOrder(tt.order, n)
 				redistest.Eventually(t, "nothing is left", func() bool {
 					return rdb.Exists(t.Context(), "__parked:contract.items.ship.0", "__retry:contract.items.ship.0").Val() == 0 &&
@@ -121,12 +99,12 @@ func TestDeadLettersAreRetriedByTheirProcessorAlone(t *testing.T) {
 	}
 }
 
-// deadly is an app of which one processor gives up on all events until it is mended.
+// deadly is an app with a processor that gives up all events until it is mended.
 type deadly struct {
 	t          *testing.T
 	url        string
 	mended     atomic.Bool
-	ship, mail *heard
+	ship, mail *notes
 }
 
 func (d *deadly) app(retry *runnel.Retry) (*runnel.App, *runnel.Stream[item]) {
@@ -134,14 +112,14 @@ func (d *deadly) app(retry *runnel.Retry) (*runnel.App, *runnel.Stream[item]) {
 	d.t.Cleanup(func() { app.Close() })
 	s := runnel.NewStream(app, "items", numberOf, &runnel.StreamOptions{Partitions: 1})
 	s.Process("ship", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
-		d.ship.note(fmt.Sprintf("%d#%d %s", i.N, e.Attempt, e.ID))
+		d.ship.add(fmt.Sprintf("%d#%d %s", i.N, e.Attempt, e.ID))
 		if d.mended.Load() {
 			return nil
 		}
 		return runnel.DeadLetter(errBad)
 	}), &runnel.ProcessorOptions{Retry: retry})
 	s.Process("mail", runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error {
-		d.mail.note(fmt.Sprint(i.N))
+		d.mail.add(fmt.Sprint(i.N))
 		return nil
 	}), nil)
 	return app, s
@@ -151,7 +129,7 @@ func (d *deadly) app(retry *runnel.Retry) (*runnel.App, *runnel.Stream[item]) {
 // attempt: all of them, or those of each key.
 func (d *deadly) inOrder(order runnel.RetryOrder, n int) {
 	d.t.Helper()
-	before, got := d.ship.since(0)[:n], d.ship.since(n)
+	before, got := d.ship.all()[:n], d.ship.all()[n:]
 	if order != runnel.OrderPartition {
 		slices.Sort(before)
 		slices.SortStableFunc(got, func(a, b string) int { return int(a[0]) - int(b[0]) })
@@ -159,7 +137,7 @@ func (d *deadly) inOrder(order runnel.RetryOrder, n int) {
 	if len(got) != 5 || !slices.Equal(got[:4], before) || got[4][:4] != "9#1 " {
 		d.t.Errorf("ship got %q, before %q", got, before)
 	}
-	if got := d.mail.since(4); !slices.Equal(got, []string{"9"}) {
+	if got := d.mail.all()[4:]; !slices.Equal(got, []string{"9"}) {
 		d.t.Errorf("mail got %q again", got)
 	}
 }
@@ -168,12 +146,12 @@ func (d *deadly) inOrder(order runnel.RetryOrder, n int) {
 // after Max attempts more. What cannot be decoded dies at once.
 func TestARetriedDeadLetterMayDieAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, url string, rdb *redis.Client) {
-		calls := &heard{}
+		calls := new(notes)
 		app := runnel.New("contract", &runnel.Options{RedisURL: url, Logger: slog.New(slog.DiscardHandler)})
 		t.Cleanup(func() { app.Close() })
 		s := runnel.NewStream(app, "items", numberOf, &runnel.StreamOptions{Partitions: 1})
 		s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
-			calls.note(fmt.Sprintf("%d#%d", i.N, e.Attempt))
+			calls.add(fmt.Sprintf("%d#%d", i.N, e.Attempt))
 			return errBad
 		}), &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 2, Order: runnel.OrderKey, MinBackoff: 1, MaxBackoff: 1}})
 		running(t, app)
@@ -199,7 +177,7 @@ func TestARetriedDeadLetterMayDieAgain(t *testing.T) {
 			t.Fatalf("%d were retried: %v", n, err)
 		}
 		redistest.Eventually(t, "both are dead again", func() bool { return dead() == 2 })
-		if got, want := calls.since(0), []string{"1#1", "1#2", "1#1", "1#2", "1#1", "1#2", "1#1", "1#2"}; !slices.Equal(got, want) {
+		if got, want := calls.all(), []string{"1#1", "1#2", "1#1", "1#2", "1#1", "1#2", "1#1", "1#2"}; !slices.Equal(got, want) {
 			t.Errorf("called with %q, want %q", got, want)
 		}
 		for _, id := range []string{"1", "1/1-0", "x"} {

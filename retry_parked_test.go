@@ -19,7 +19,7 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
-// An ackless connection loses acks while it is told to.
+// An ackless connection loses acks while it is switched on.
 type ackless struct {
 	net.Conn
 	on *atomic.Bool

@@ -1,5 +1,5 @@
-// A worker obeys pauses and blocks of operators, also where it cannot read them anew, and repeats
-// nothing afterwards.
+// A worker obeys pauses and blocks, even while it cannot read them anew, and repeats nothing
+// afterwards.
 
 package runnel_test
 

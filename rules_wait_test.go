@@ -61,7 +61,7 @@ func TestWaitWantsSomethingThatHolds(t *testing.T) {
 				t.Errorf("%s: no error", what)
 			}
 		}
-		// Of a part of what is paused Wait may be asked, of more than that not.
+		// Wait accepts a part of a paused scope, and no larger scope.
 		c.must(c.rules.Pause(c.Context(), admin.ProcessorScope("items", "p"), nil))
 		c.must(c.rules.Wait(c.Context(), admin.PartitionScope("items", "p", 0)))
 		if err := c.rules.Wait(c.Context(), admin.StreamScope("items")); err == nil {
@@ -70,8 +70,8 @@ func TestWaitWantsSomethingThatHolds(t *testing.T) {
 	})
 }
 
-// Also of partitions that have never had an event, and of those whose event fails
-// and is parked meanwhile.
+// Wait returns for partitions that never had an event, and for partitions whose event fails and
+// is parked meanwhile.
 func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
 	var n notes
 	retry := &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, MinBackoff: time.Second, Jitter: -1}}

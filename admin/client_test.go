@@ -129,7 +129,7 @@ func TestDelayedEventsAreCancelledAndFired(t *testing.T) {
 	})
 }
 
-// An operator who mistypes a name is told which names there are.
+// The error for a mistyped name lists the existing names.
 func TestNamesThatAreNotThere(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		ctx := t.Context()
@@ -168,7 +168,7 @@ func TestNamesThatAreNotThere(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What is removed is told before, by a dry run, as it is afterwards.
+// A dry run reports the same as the removal after it.
 func TestADryRunRemovesNothing(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		ctx := t.Context()

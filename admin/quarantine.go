@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-	"github.com/runnel-go/runnel/internal/inspect"
 )
 
 // A Quarantine is a partition that is stopped because of a failed event.
@@ -23,11 +22,7 @@ type Quarantine struct {
 // Quarantines returns the quarantined partitions of the app, by stream, processor and
 // partition. It returns an error if a partition of the app cannot be inspected.
 func (c *Client) Quarantines(ctx context.Context) ([]Quarantine, error) {
-	client, err := c.app.Client()
-	if err != nil {
-		return nil, err
-	}
-	app, err := inspect.App(ctx, client, "", 1)
+	app, err := c.look(ctx)
 	if err != nil {
 		return nil, err
 	}

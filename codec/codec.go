@@ -23,16 +23,16 @@ type Codec interface {
 	Decode(data []byte, record any) error
 }
 
-// ErrTooLarge is in the chain of the errors for a record that takes more memory than
-// it may: in a stream, than StreamOptions.MaxRecord.
+// ErrTooLarge is in the chain of the errors for a record that takes more memory than its
+// limit; in a stream that is StreamOptions.MaxRecord.
 var ErrTooLarge = errors.New("the record is too large")
 
-// A LimitedCodec is a Codec that bounds the memory of a record. The codecs of this package are,
-// except for Fields. A Codec that wraps another one should pass the limit on; without these
+// A LimitedCodec is a Codec that bounds the memory of a record. All codecs of this package
+// but Fields are one. A Codec that wraps another one should pass the limit on; without these
 // methods only the bytes of the entry are compared with StreamOptions.MaxRecord.
 type LimitedCodec interface {
 	Codec
-	// EncodeLimited is Encode, or ErrTooLarge where DecodeLimited would return it.
+	// EncodeLimited is Encode. It returns ErrTooLarge if DecodeLimited would.
 	EncodeLimited(record any, limit int64) ([]byte, error)
 	// DecodeLimited is Decode. It returns an upper bound of the bytes that the record takes:
 	// its payload, unpacked, and the values that are made of it. If they may exceed limit, it
@@ -56,8 +56,8 @@ type TypeChecker interface {
 	Check(record reflect.Type) error
 }
 
-// DefaultLimit is what a record may take, in bytes, for Encode and Decode of the codecs of this
-// package, and for streams that do not set StreamOptions.MaxRecord.
+// DefaultLimit bounds the bytes of a record in Encode and Decode of the codecs of this
+// package, and in streams that do not set StreamOptions.MaxRecord.
 const DefaultLimit = 64 << 20
 
 const (

@@ -31,9 +31,9 @@ func LZ4(c Codec) Codec { return compressing("lz4", c, lz4ed{}) }
 
 // compression is one way to compress. Neither method retains anything.
 const (
-	// firstLimit is what a record may take, in bytes, at the first try to decode it.
+	// firstLimit bounds the bytes of a record at the first try to decode it.
 	firstLimit = 256 << 10
-	// limitGrowth is how many times as much is tried next.
+	// limitGrowth is the factor between one try and the next.
 	limitGrowth = 4
 )
 
@@ -62,7 +62,7 @@ func compressing(name string, of Codec, how compression) Codec {
 
 func (c compressed) Name() string { return c.name + "+" + c.of.Name() }
 
-// Check asks the codec that is wrapped.
+// Check calls Check of the wrapped codec.
 func (c compressed) Check(record reflect.Type) error {
 	if of, ok := c.of.(TypeChecker); ok {
 		return of.Check(record)
@@ -118,8 +118,8 @@ func (c compressed) DecodeLimited(data []byte, record any, limit int64) (takes i
 	return int64(buf.Len()), c.of.Decode(buf.Bytes(), record)
 }
 
-// readLimited reads all of what again returns, which may be a bomb. Where a buffer does not
-// suffice it is let go, and reading begins anew with one of four times its size, the limit.
+// readLimited reads all of what again returns, which may be a bomb. If a buffer does not
+// suffice, reading begins anew with one of four times its size, up to the limit.
 func readLimited(to *bytes.Buffer, limit int64, again func() (io.Reader, error)) error {
 	for size := max(limit/limitGrowth, 1); ; size = min(limitGrowth*size, limit) {
 		room(to, size)
@@ -300,7 +300,7 @@ func (z zstded) inflate(to *bytes.Buffer, data []byte, limit int64) error {
 		case size == limit:
 			return fmt.Errorf("%w, or damaged: %w", TooLarge(limit), err)
 		}
-		// For a buffer that is too small the decoder has several errors, of which not all have names.
+		// The decoder has several errors for a buffer that is too small, and not all have names.
 		size = min(limitGrowth*size, most)
 	}
 }
@@ -367,7 +367,7 @@ func zstdBlocks(data []byte) (rest []byte, most int64, err error) {
 	}
 }
 
-// whole is a reader of what must not end in the middle: its error is never taken for the end.
+// whole reads data that must not end in the middle: its error is never taken for the end.
 type whole struct{ io.Reader }
 
 func (r whole) Read(p []byte) (int, error) {

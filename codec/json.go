@@ -21,7 +21,7 @@ type jsonText struct{}
 
 func (jsonText) Name() string { return "json" }
 
-// Check refuses types of which nothing is sent.
+// Check refuses types without anything to send.
 func (jsonText) Check(record reflect.Type) error {
 	return checkVisible("json", record, jsonCoding, "json")
 }
@@ -81,8 +81,8 @@ func (jsonText) DecodeLimited(data []byte, record any, limit int64) (takes int64
 
 var integer = regexp.MustCompile(`^number -?[0-9]+$`)
 
-// jsonHint says what to do about JSON that Python writes, or wants, and Go does not have; "" if the
-// error is about something else.
+// jsonHint returns the remedy for JSON that Python writes, or wants, and Go does not support;
+// "" if err is about something else.
 func jsonHint(err error, data []byte) string {
 	var zone *time.ParseError
 	var text *json.SyntaxError

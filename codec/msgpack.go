@@ -16,7 +16,7 @@ import (
 // the instant of a time to the nanosecond; the time zone is lost.
 //
 // Differences from JSON: field names are case-sensitive; omitempty also omits
-// what has an IsZero method that says so, a struct of which nothing is left, and
+// a value whose IsZero method returns true, a struct that would be empty, and
 // a zero value in an interface; an embedded struct is always inlined; a number
 // too large for its field wraps around; numbers in an any come back as the
 // smallest type that holds them, and a map in an any must have string keys.
@@ -33,8 +33,8 @@ var msgPackCoding = []reflect.Type{
 	reflect.TypeFor[encoding.BinaryMarshaler](), reflect.TypeFor[encoding.TextMarshaler](),
 }
 
-// Check refuses types of which nothing is sent, and those of which some value cannot be encoded
-// or decoded.
+// Check refuses types without anything to send, and types that have a value which cannot be
+// encoded or decoded.
 func (msgPack) Check(record reflect.Type) error {
 	if err := checkVisible("msgpack", record, msgPackCoding, "msgpack", "json"); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckPython returns why Python's runnel could not read the JSON of a record, or would read another
-// one; nil if it reads the same.
+// CheckPython returns why Python's runnel could not read the JSON of a record, or would read a
+// different record; nil if it reads the same one.
 func CheckPython(record any) error {
 	if record == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What Python writes and Go cannot read is told with its remedy.
+// The error for JSON that Python writes and Go cannot read names the remedy.
 func TestErrorsOfWhatPythonWrites(t *testing.T) {
 	type record struct {
 		At    time.Time

@@ -10,11 +10,10 @@ import (
 // jsonCoding are the interfaces of types that write their JSON themselves.
 var jsonCoding = []reflect.Type{reflect.TypeFor[json.Marshaler](), reflect.TypeFor[encoding.TextMarshaler]()}
 
-// checkVisible refuses records of structs that have fields, of which none would be sent: each
-// record would come as a zero value. struct{} is fine, for events that are only a key, and so is one
-// with no field but "_". own are the
-// interfaces of types that write themselves, tags those that name a field, the first that is
-// there.
+// checkVisible refuses structs whose fields would all be left out: each record would arrive as
+// a zero value. struct{} is fine, for events that are only a key, and so is a struct with no
+// field but "_". own are the interfaces of types that write themselves; tags are the tags that
+// may name a field, the first one present wins.
 func checkVisible(codec string, record reflect.Type, own []reflect.Type, tags ...string) error {
 	t, seen := record, map[reflect.Type]bool{}
 	for k := t.Kind(); k == reflect.Pointer || k == reflect.Slice || k == reflect.Array || k == reflect.Map; k = t.Kind() {

@@ -69,8 +69,8 @@ func (w *weights) slice(elem reflect.Type) {
 	w.element = max(w.element, 9*size(elem)/4+behind(elem))
 }
 
-// mapping is for a map. The smallest one with an entry has a group of 8; while it grows there
-// are two tables, of which the larger one may be filled to less than a half.
+// mapping is for a map. The smallest one with an entry has a group of 8. While a map grows it
+// has two tables, and the larger one may be less than half full.
 func (w *weights) mapping(key, elem reflect.Type) {
 	const header, control, inline = 48, 8, 128
 	slot := min(size(key), inline) + min(size(elem), inline)

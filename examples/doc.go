@@ -3,7 +3,7 @@
 //
 //	go run ./examples/basic worker --dev
 //
-//	basic        the smallest app: a stream, a processor, somebody who sends
+//	basic        the smallest app: a stream, a processor, a sender
 //	batch        many events per iteration
 //	handler      a function per event or per batch instead of a loop
 //	middleware   around every iteration: one's own, retries, a timeout

@@ -22,7 +22,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// patience is how long an example may take to say or do what is waited for.
+// patience bounds the wait for an output or an effect of an example.
 const patience = 30 * time.Second
 
 // says is what each example says once it does what it shows.

@@ -70,7 +70,7 @@ func wantSeen(t *testing.T, got, want [][]int) {
 	}
 }
 
-// example stands in for a *testing.T where there is none.
+// example stands in for a *testing.T in examples.
 type example struct{ testing.TB }
 
 func (example) Helper()                  {}

@@ -5,9 +5,9 @@
 // take Partitioner if the key is a str in Python, IntPartitioner if it is an int. Of 16
 // partitions the str 'abc' goes to 1 and the int 1 to 4; the str '1' goes elsewhere.
 //
-// Python hashes with xxh64 only where its package xxhash is installed, as runnel[fast] does,
-// else with md5: then take those with MD5, by which 'abc' and 1 both go to 11. Look at
-// runnel.hashing.default in the Python that sends.
+// Python hashes with xxh64 only if its package xxhash is installed, as runnel[fast] does, and
+// otherwise with md5. For md5 take the partitioners with MD5: they send both 'abc' and 1 to 11.
+// runnel.hashing.default in the Python that sends names its hash.
 //
 // Which characters repr escapes depends on the version of Unicode. Python and Go agree unless
 // a key has a character that was added between their versions.

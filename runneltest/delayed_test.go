@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
-// What a function delays, cancels and reschedules is told like what it sends.
+// Delayed, cancelled and rescheduled records are reported like those that are sent.
 func TestSentDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := runnel.New("shop", nil)

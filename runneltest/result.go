@@ -43,7 +43,7 @@ type DeadLetter struct {
 	Took     time.Duration // from the first failure to the last
 }
 
-// told returns what the run has come to. Its consumer has returned err.
+// told returns the result of a run whose consumer has returned err.
 func (s *source) told(err error, rec *recorder) *Result {
 	s.stop()
 	r := s.result

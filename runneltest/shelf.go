@@ -9,8 +9,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// shelf keeps the parked events of a source, instead of Redis. Of a lost ownership nothing is
-// stored any more.
+// shelf keeps the parked events of a source, in place of Redis. It stores nothing for a lost
+// ownership.
 type shelf struct {
 	s       *source
 	entries map[string]redisconn.Entry // by ID
@@ -76,7 +76,7 @@ func (h *shelf) over() error {
 	return nil
 }
 
-// parked returns the IDs of what is parked, in the order of the script.
+// parked returns the IDs of the parked events, in the order of the script.
 func (h *shelf) parked() []string {
 	var ids []string
 	for _, a := range h.s.script {

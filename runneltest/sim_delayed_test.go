@@ -19,36 +19,26 @@ type lateStorm struct {
 	*storm
 
 	mu        sync.Mutex
-	delayed   map[string]bool // keys of those that are to come, each with a key of its own
-	cancelled map[string]bool // and of those that are not
+	delayed   map[string]bool // keys of the delayed parcels; each has a key of its own
+	cancelled map[string]bool // keys of the cancelled ones among them
 }
 
 // TestSimDelayedSeeds loses and doubles no delayed event, and moves none early or
 // out of order, whatever becomes of the workers that move them.
 func TestSimDelayedSeeds(t *testing.T) {
-	first, last := uint64(1), uint64(max(*seeds/8, 2))
-	if *seed != 0 {
-		first, last = *seed, *seed
-	}
-	for n := first; n <= last; n++ {
-		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
-			t.Parallel()
-			s := &lateStorm{storm: newStorm(t, n), delayed: map[string]bool{}, cancelled: map[string]bool{}}
-			s.more = s.waiting
-			runneltest.Sim(t, s.build, func(c *runneltest.Cluster) {
-				s.c = c
-				for n := range 2 {
-					s.others.Go(func() { s.delay(n) })
-				}
-				s.run(c)
-				s.collect()
-			})
-			s.judge()
-			if t.Failed() {
-				t.Logf("again: go test ./runneltest -run TestSimDelayedSeeds -seed=%d", n)
+	eachSeed(t, max(*seeds/8, 2), func(storm *storm, _ uint64) {
+		s := &lateStorm{storm: storm, delayed: map[string]bool{}, cancelled: map[string]bool{}}
+		s.more = s.waiting
+		runneltest.Sim(s.t, s.build, func(c *runneltest.Cluster) {
+			s.c = c
+			for n := range 2 {
+				s.others.Go(func() { s.delay(n) })
 			}
+			s.run(c)
+			s.collect()
 		})
-	}
+		s.judge()
+	})
 }
 
 // delay sends parcels for later as long as the storm lasts.
@@ -89,7 +79,7 @@ func (s *lateStorm) note(in map[string]bool, key string) {
 	in[key] = true
 }
 
-// waiting tells what still waits for its time.
+// waiting describes what still waits for its time, "" for nothing.
 func (s *lateStorm) waiting() string {
 	for p := range stormParts {
 		key := fmt.Sprintf("__due:sim.parcels.%d", p)

@@ -20,39 +20,28 @@ const overflowing = 8
 // lost, nothing that was refused is in, and what was dropped was counted.
 func TestSimOverflowSeeds(t *testing.T) {
 	tier.Slow(t)
-	first, last := uint64(1), uint64(max(*seeds/8, 3))
-	if *seed != 0 {
-		first, last = *seed, *seed
-	}
 	var refused, dropped atomic.Int64
 	t.Run("storms", func(t *testing.T) {
-		for n := first; n <= last; n++ {
-			t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
-				t.Parallel()
-				s := newStorm(t, n)
-				s.pace = stormPause / 8
-				s.stream.MaxLen = overflowing
-				s.stream.Overflow = []runnel.Overflow{runnel.Reject, runnel.Block, runnel.DropOldest}[n%3]
-				runneltest.Sim(t, s.build, func(c *runneltest.Cluster) {
-					s.register(c)
-					s.run(c)
-					s.losses()
-				})
-				report := s.judge()
-				for _, r := range s.log.Records() {
-					if r.Kind == history.Refused {
-						refused.Add(1)
-					}
-				}
-				dropped.Add(int64(report.Dropped))
-				if s.stream.Overflow != runnel.DropOldest && report.Dropped > 0 {
-					t.Errorf("%d events were dropped under %v", report.Dropped, s.stream.Overflow)
-				}
-				if t.Failed() {
-					t.Logf("again: go test ./runneltest -run TestSimOverflowSeeds -seed=%d", n)
-				}
+		eachSeed(t, max(*seeds/8, 3), func(s *storm, n uint64) {
+			s.pace = stormPause / 8
+			s.stream.MaxLen = overflowing
+			s.stream.Overflow = []runnel.Overflow{runnel.Reject, runnel.Block, runnel.DropOldest}[n%3]
+			runneltest.Sim(s.t, s.build, func(c *runneltest.Cluster) {
+				s.register(c)
+				s.run(c)
+				s.losses()
 			})
-		}
+			report := s.judge()
+			for _, r := range s.log.Records() {
+				if r.Kind == history.Refused {
+					refused.Add(1)
+				}
+			}
+			dropped.Add(int64(report.Dropped))
+			if s.stream.Overflow != runnel.DropOldest && report.Dropped > 0 {
+				s.t.Errorf("%d events were dropped under %v", report.Dropped, s.stream.Overflow)
+			}
+		})
 	})
 	t.Logf("%d were refused, %d dropped", refused.Load(), dropped.Load())
 	if *seed == 0 && (refused.Load() == 0 || dropped.Load() == 0) {
@@ -60,8 +49,8 @@ func TestSimOverflowSeeds(t *testing.T) {
 	}
 }
 
-// register lets a worker own all partitions once. What is dropped before a stream
-// knows its processor is counted for nobody, for the processor begins behind it.
+// register lets a worker own all partitions once. Events that are dropped before a stream
+// knows its processor count for no processor, as the processor begins after them.
 func (s *storm) register(c *runneltest.Cluster) {
 	s.c = c
 	w := c.Start("first")
@@ -78,7 +67,7 @@ func (s *storm) register(c *runneltest.Cluster) {
 	}
 }
 
-// losses tells the judge how many events were lost, as an operator is told.
+// losses writes down how many events were lost, by the figures that an operator sees.
 func (s *storm) losses() {
 	for p := range stormParts {
 		own, err := s.c.Redis().HGetAll(s.c.Context(), fmt.Sprintf("__own:sim.parcels.check.%d", p)).Result()

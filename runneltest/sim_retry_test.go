@@ -31,26 +31,16 @@ var errStorm = errors.New("bad weather")
 // TestSimRetrySeeds is TestSimSeeds for events that are attempted again, in each
 // of the orders, with an eighth as many seeds.
 func TestSimRetrySeeds(t *testing.T) {
-	first, last := uint64(1), uint64(max(*seeds/8, 3))
-	if *seed != 0 {
-		first, last = *seed, *seed
-	}
-	for n := first; n <= last; n++ {
-		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
-			t.Parallel()
-			s := &retryStorm{storm: newStorm(t, n), order: runnel.RetryOrder(1 + n%3)}
-			s.batches = n%4 == 0
-			s.more = s.unparked
-			runneltest.Sim(t, s.build, func(c *runneltest.Cluster) {
-				s.run(c)
-				s.burials()
-			})
-			s.judge()
-			if t.Failed() {
-				t.Logf("again: go test ./runneltest -run TestSimRetrySeeds -seed=%d", n)
-			}
+	eachSeed(t, max(*seeds/8, 3), func(storm *storm, n uint64) {
+		s := &retryStorm{storm: storm, order: runnel.RetryOrder(1 + n%3)}
+		s.batches = n%4 == 0
+		s.more = s.unparked
+		runneltest.Sim(s.t, s.build, func(c *runneltest.Cluster) {
+			s.run(c)
+			s.burials()
 		})
-	}
+		s.judge()
+	})
 }
 
 func (s *retryStorm) build(o *runnel.Options) *runnel.App {
@@ -68,8 +58,8 @@ func (s *retryStorm) build(o *runnel.Options) *runnel.App {
 	return app
 }
 
-// fails says of which of its attempts an event fails: of about a tenth of them
-// one or two, of a few each one.
+// fails reports whether this attempt of an event fails: about one event in ten fails once
+// or twice, and a few fail each time.
 func fails(p parcel, attempt int) bool {
 	h := fnv.New32()
 	fmt.Fprint(h, p.Key, "/", p.Seq)
@@ -137,7 +127,7 @@ func (s *retryStorm) operator() *store.Client {
 	return client
 }
 
-// unparked says what is still parked.
+// unparked describes what is still parked, "" for nothing.
 func (s *retryStorm) unparked() string {
 	client := s.operator()
 	defer client.Close()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,18 +46,25 @@ const (
 // TestSimSeeds lets workers come, go, die, freeze and lose their connections
 // while producers send, and judges what they did.
 func TestSimSeeds(t *testing.T) {
-	first, last := uint64(1), uint64(*seeds)
+	eachSeed(t, *seeds, func(s *storm, _ uint64) {
+		runneltest.Sim(s.t, s.build, s.run)
+		s.judge()
+	})
+}
+
+// eachSeed plays the storms of the first seeds in parallel, or only the one of -seed.
+func eachSeed(t *testing.T, most int, play func(s *storm, seed uint64)) {
+	first, last := uint64(1), uint64(most)
 	if *seed != 0 {
 		first, last = *seed, *seed
 	}
+	test, _, _ := strings.Cut(t.Name(), "/")
 	for n := first; n <= last; n++ {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 			t.Parallel()
-			s := newStorm(t, n)
-			runneltest.Sim(t, s.build, s.run)
-			s.judge()
+			play(newStorm(t, n), n)
 			if t.Failed() {
-				t.Logf("again: go test ./runneltest -run TestSimSeeds -seed=%d", n)
+				t.Logf("again: go test ./runneltest -run %s -seed=%d", test, n)
 			}
 		})
 	}

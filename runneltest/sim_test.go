@@ -143,7 +143,7 @@ func TestSimFreezeAndCut(t *testing.T) {
 		send(3)
 		c.Sleep(time.Second)
 		if j.len() != 3 {
-			t.Errorf("nobody took over: %d processed", j.len())
+			t.Errorf("no takeover: %d processed", j.len())
 		}
 	})
 	if want := []string{"a 1", "a 2", "b 3"}; !slices.Equal(j.done, want) {

@@ -29,7 +29,7 @@ type Stream struct {
 	MaxRecord int64
 	// Decode is the inverse of Encode, of records that take at most limit bytes.
 	Decode func(entry redisconn.Entry, limit int64) (record any, err error)
-	// Key is the key of an entry; false where it cannot be told within limit.
+	// Key is the key of an entry; false if it cannot be decoded within limit.
 	Key func(entry redisconn.Entry, limit int64) (key string, ok bool)
 	// SendJSON decodes each value strictly into a record and sends them in
 	// order. The errors are by index; a nil key is the key function's.

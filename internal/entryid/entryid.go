@@ -45,9 +45,8 @@ func compareDigits(a, b string) int {
 	return 0
 }
 
-// EventID is what an event, or a dead letter, is called wherever somebody reads it:
-// "partition/entry ID", for an entry ID is unique within its partition only. It is ""
-// for no entry ID.
+// EventID is the name of an event, or a dead letter, for people: "partition/entry ID", as an
+// entry ID is unique only within its partition. It is "" for no entry ID.
 func EventID(partition int, id string) string {
 	if id == "" {
 		return ""
@@ -67,8 +66,8 @@ func ParseEventID(s string) (partition int, id string, ok bool) {
 	return partition, m[2], err == nil
 }
 
-// Before is the largest ID below an entry ID; a number alone means its first entry,
-// number-0. "0-0" is the lowest there is, and below none.
+// Before returns the largest ID below an entry ID; a number alone means number-0. The result
+// for "0-0", the lowest ID, is "0-0".
 func Before(id string) string {
 	ms, seq := cutID(id)
 	m, err1 := strconv.ParseUint(ms, 10, 64)
@@ -87,11 +86,11 @@ const (
 	lastMoment  = 253_402_300_799_999 // the end of the year 9999
 )
 
-// MomentOf is a time in milliseconds since 1970, in UTC. One that no JSON can tell is
-// the nearest that it can: IDs and times are written by others, too.
+// MomentOf returns the time of milliseconds since 1970, in UTC. A time that JSON cannot
+// represent becomes the nearest one that it can: other programs write IDs and times, too.
 func MomentOf(ms int64) time.Time { return time.UnixMilli(min(max(ms, firstMoment), lastMoment)).UTC() }
 
-// TimeOfID is when the server made an entry ID, to the millisecond.
+// Time returns when the server made an entry ID, to the millisecond.
 func Time(id string) time.Time {
 	ms, _ := cutID(id)
 	n, _ := strconv.ParseInt(ms, 10, 64)

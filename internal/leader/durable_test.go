@@ -22,14 +22,14 @@ func TestPlan(t *testing.T) {
 		first, last int // of the minutes that are due
 		runs, from  int // how many run, from which minute on
 	}{
-		{"once: the latest of those nobody was there for", CatchUpOnce, begins, 1, 10, 1, 10},
+		{"once: the latest of the missed ones", CatchUpOnce, begins, 1, 10, 1, 10},
 		{"once: on time", CatchUpOnce, wakes, 1, 1, 1, 1},
 		{"once: woken late", CatchUpOnce, wakes, 1, 3, 1, 3},
 		{"once: what became due while it ran", CatchUpOnce, ran, 1, 3, 0, 0},
-		{"none: nobody was there", CatchUpNone, begins, 1, 10, 0, 0},
+		{"none: all were missed", CatchUpNone, begins, 1, 10, 0, 0},
 		{"none: on time", CatchUpNone, wakes, 1, 1, 1, 1},
 		{"none: while it ran", CatchUpNone, ran, 1, 3, 0, 0},
-		{"all: nobody was there", CatchUpAll, begins, 1, 10, 10, 1},
+		{"all: all were missed", CatchUpAll, begins, 1, 10, 10, 1},
 		{"all: while it ran", CatchUpAll, ran, 1, 3, 3, 1},
 		{"nothing is due", CatchUpOnce, begins, 1, 0, 0, 0},
 	} {

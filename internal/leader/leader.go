@@ -7,12 +7,12 @@
 //	renewal sent ──────────── lock expires (3 × Poll after it was executed)
 //	     └──── trust ────┘ a fifth earlier, and counted from before the request
 //
-// So of two workers at most one is inside its window at any moment, whatever
-// the network delays, as long as their clocks and the server's run at the same speed
-// within that margin. A server's clock that is set forward ends the lock at once, and a
-// window only by the next renewal: two may lead until then (docs/faults.md). It is a lease as in Gray and Cheriton (1989), not a fence: a task that
-// writes to other systems and may be stopped for longer than the window should
-// check its context before each write.
+// So at most one worker is inside its window at any moment, whatever the network delays,
+// as long as the clocks of workers and server run at the same speed within that margin. A
+// server's clock that is set forward ends the lock at once, and a window only at the next
+// renewal: two workers may lead until then (docs/faults.md). Leadership is a lease as in
+// Gray and Cheriton (1989), not a fence: a task that writes to other systems and may be
+// stopped for longer than the window should check its context before each write.
 //
 //	           obtained                    window over, or lock lost
 //	candidate ──────────► leader (term n) ──────────────────────────► candidate
@@ -20,10 +20,10 @@
 //	    └── every Poll ───────┘
 //
 // Workers of older versions lead by `__lead:<app>`, which Python's runnel uses for its
-// own leader. A candidate gives way to one of them that holds it, and disregards what
-// Python has there. Two may lead for up to a Poll only where an older one obtains that
-// lock when none has held it: it does not see the newer one, which ends its term at its
-// next renewal.
+// own leader. A candidate gives way to an older worker that holds that lock, and ignores
+// Python's value in it. Two may lead for up to a Poll only if an older worker obtains that
+// lock when no other has held it: the older one does not see the newer one, which ends its
+// term at its next renewal.
 package leader
 
 import (
@@ -44,7 +44,7 @@ import (
 	"github.com/runnel-go/runnel/internal/help"
 )
 
-// errDeposed is the cause of a term's end that was no shutdown.
+// errDeposed is the cause of a term that ended without a shutdown.
 var errDeposed = errors.New("leadership lost")
 
 // A Candidate campaigns for one worker.

@@ -1,8 +1,7 @@
-// Package logqueue keeps a slow log off the way of those who log.
+// Package logqueue lets goroutines log without waiting for a slow handler.
 //
-// A slog.Handler writes while its caller waits, and most hold a mutex meanwhile: when
-// nobody reads the pipe that is behind it, each goroutine that logs stands still, and
-// with it whatever it was to do.
+// A slog.Handler writes while its caller waits, and most handlers hold a mutex meanwhile.
+// When nothing reads the pipe behind the handler, every goroutine that logs stands still.
 package logqueue
 
 import (
@@ -24,10 +23,10 @@ const (
 )
 
 // A Queue passes lines on to a handler from a goroutine of its own, in their order.
-// What finds no room is dropped and counted; how many were is logged when there is room.
+// Lines that find no room are dropped; their number is logged when there is room again.
 type Queue struct {
 	to    slog.Handler
-	attrs []slog.Attr // of the line that tells of dropped ones
+	attrs []slog.Attr // of the line with the number of dropped lines
 
 	mu      sync.Mutex
 	lines   []line
@@ -44,8 +43,8 @@ type line struct {
 	record slog.Record
 }
 
-// New returns a queue in front of a handler. attrs are those of the line that tells how
-// many were dropped.
+// New returns a queue in front of a handler. attrs belong to the line with the number of
+// dropped lines.
 func New(to slog.Handler, attrs ...slog.Attr) *Queue {
 	return &Queue{to: to, attrs: attrs, wake: make(chan struct{}, 1)}
 }

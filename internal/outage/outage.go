@@ -20,27 +20,27 @@ const (
 )
 
 // An Outage is the state of one operation that is tried again until it works. It pauses between
-// tries, longer each time and with jitter, and logs when errors begin, once a minute while
-// they last, and when they are over. Where they come and go it logs once in ten seconds, with
-// how often they came. It is for one goroutine.
+// tries, longer each time and with jitter. It logs when errors begin, once a minute while they
+// last, and when they are over. Errors that come and go are logged once in ten seconds, with
+// their number. An Outage is for one goroutine.
 type Outage struct {
 	log    *slog.Logger
 	op     string
 	errs   *atomic.Int64
 	pause  time.Duration
 	since  int64 // 0: it works
-	told   bool  // the log has the one that lasts
+	told   bool  // the outage that lasts is in the log
 	logged int64 // when a beginning was logged last; 0: never
 	breaks int   // how many have begun since
 	tries  int
 }
 
-// New returns one of an operation that works. Errors are counted in errs, unless that is nil.
+// New returns the Outage of an operation that works. Errors are counted in errs, unless that is nil.
 func New(log *slog.Logger, op string, errs *atomic.Int64) *Outage {
 	return &Outage{log: log, op: op, errs: errs}
 }
 
-// Failed records an error, without a pause. One that ctx has caused is not logged.
+// Failed records an error, without a pause. An error that ctx has caused is not logged.
 func (t *Outage) Failed(ctx context.Context, err error) {
 	now := monotime.Now()
 	if t.since == 0 {
@@ -64,7 +64,7 @@ func (t *Outage) Failed(ctx context.Context, err error) {
 	}
 }
 
-// line logs, with how often the errors have come since the last line, if more than once.
+// line logs, with the number of outages since the last line if there were several.
 func (t *Outage) line(level slog.Level, message string, attrs ...slog.Attr) {
 	attrs = append([]slog.Attr{slog.String("op", t.op)}, attrs...)
 	if t.breaks > 1 {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A trouble that comes and goes is told of once in a while, with how often it came; one
-// that stays is told of when it begins, once a minute, and when it is over.
+// Errors that come and go are logged once in a while, with their number. An outage that lasts
+// is logged when it begins, once a minute, and when it is over.
 func TestTroubleLogsABoundedNumberOfLines(t *testing.T) {
 	broken := errors.New("connection reset")
 	tests := []struct {

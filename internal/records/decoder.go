@@ -26,8 +26,8 @@ type Decoder struct {
 // defaultLimit is the limit of a record's bytes if no app sets one.
 const defaultLimit = 64 << 20
 
-// NewDecoder reads a stream with this metadata. The stream is one of those that the
-// app declared, if it is among them.
+// NewDecoder returns the Decoder of a stream with this metadata. If the app declared the
+// stream, records have its type.
 func NewDecoder(stream string, meta store.Meta, declared []*appview.Stream) *Decoder {
 	d := &Decoder{meta: meta, name: stream, limit: defaultLimit}
 	if i := slices.IndexFunc(declared, func(st *appview.Stream) bool { return st.Name == stream }); i >= 0 {

@@ -188,9 +188,9 @@ func TestBlocksAmongThePauses(t *testing.T) {
 	}{
 		{"a", true, false, true},
 		{"b", true, false, true}, // the block of an earlier release
-		{"c", false, true, true}, // of which there is a copy
+		{"c", false, true, true}, // with a copy
 		{"d", false, false, true},
-		{"e", false, true, false}, // of which there is none
+		{"e", false, true, false}, // without a copy
 	} {
 		for g, want := range map[Generations]bool{{7, 2}: tt.pauses, {6, 3}: tt.blocks, {7, -1}: tt.early, {6, -1}: false} {
 			if got := s.InEffect(g, Processor(tt.scope, "p"), noon); got != want {

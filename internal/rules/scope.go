@@ -99,7 +99,7 @@ func (s Scope) StreamName() string { return s.stream }
 // ProcessorName is the processor of the scope, "" for an app or a stream.
 func (s Scope) ProcessorName() string { return s.processor }
 
-// PartitionNumber is the partition of the scope; ok is false where it is wider.
+// PartitionNumber is the partition of the scope; ok is false if the scope is wider.
 func (s Scope) PartitionNumber() (n int, ok bool) { return s.partition, s.level == partition }
 
 // Contains reports whether the scope covers everything that another one does.

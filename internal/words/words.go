@@ -20,7 +20,7 @@ func Plural[N int | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// AtLeast is a number, of which may be known only that there are more.
+// AtLeast is a number, or ">" and the number if there are more.
 func AtLeast(n int64, more bool) string {
 	if more {
 		return ">" + strconv.FormatInt(n, 10)
