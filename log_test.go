@@ -140,21 +140,8 @@ func TestAStuckFunctionIsReportedOnRelease(t *testing.T) {
 func logged(t *testing.T, log *syncLog, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
 	run func(c *runneltest.Cluster, w *runneltest.Worker, send func(...int))) {
 	t.Helper()
-	one := &runnel.StreamOptions{Partitions: 1}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		o.Logger = log.logger()
-		app := runnel.New("contract", o)
-		runnel.NewStream(app, "items", keyOfItem, one).Process("p", fn, opts)
-		return app
-	}, func(c *runneltest.Cluster) {
-		app := runnel.New("contract", c.Options("sender"))
-		defer app.Close()
-		s := runnel.NewStream(app, "items", keyOfItem, one)
-		run(c, ready(c, "a"), func(numbers ...int) {
-			if err := s.Send(c.Context(), items(numbers...)...); err != nil {
-				t.Error(err)
-			}
-		})
+	simulate(t, log.logger().Handler(), &runnel.StreamOptions{Partitions: 1}, fn, opts, func(c *simulated) {
+		run(c.Cluster, ready(c.Cluster, "a"), c.send)
 	})
 }
 
@@ -268,22 +255,12 @@ func TestLinesHaveNoContextOfAnotherEvent(t *testing.T) {
 // sent with their number in a header, too.
 func runWith(t *testing.T, handler slog.Handler, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions, run func(*runneltest.Cluster, func(...int))) {
 	t.Helper()
-	one := &runnel.StreamOptions{Partitions: 1}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		o.Logger = slog.New(handler)
-		app := runnel.New("contract", o)
-		runnel.NewStream(app, "items", keyOfItem, one).Process("p", fn, opts)
-		return app
-	}, func(c *runneltest.Cluster) {
-		app := runnel.New("contract", c.Options("sender"))
-		defer app.Close()
-		s := runnel.NewStream(app, "items", keyOfItem, one)
-		ready(c, "a")
-		run(c, func(numbers ...int) {
+	simulate(t, handler, &runnel.StreamOptions{Partitions: 1}, fn, opts, func(c *simulated) {
+		ready(c.Cluster, "a")
+		run(c.Cluster, func(numbers ...int) {
 			for _, n := range numbers {
-				if _, err := s.SendEvents(c.Context(), runnel.Outgoing[item]{Record: item{n}, Headers: map[string]string{"n": fmt.Sprint(n)}}); err != nil {
-					t.Error(err)
-				}
+				_, err := c.stream.SendEvents(c.Context(), runnel.Outgoing[item]{Record: item{n}, Headers: map[string]string{"n": fmt.Sprint(n)}})
+				c.must(err)
 			}
 		})
 	})

@@ -20,7 +20,6 @@ import (
 	"github.com/runnel-go/runnel/admin"
 	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/internal/test/servers"
-	"github.com/runnel-go/runnel/runneltest"
 )
 
 // onBoth runs a test on a redis-server and on the embedded server.
@@ -240,33 +239,19 @@ func TestBlockWaitsForTheProcessorAndNotForItself(t *testing.T) {
 
 // A sender under Block goes on when there is room, however long that took.
 func TestBlockWaitsAsLongAsItTakes(t *testing.T) {
-	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1, MaxLen: 4, Overflow: runnel.Block})
-	}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app, s := declare(o)
-		s.Process("p", runnel.Each(func(context.Context, *runnel.Event, item) error { return nil }), nil)
-		return app
-	}, func(c *runneltest.Cluster) {
-		ready(c, "a")
-		app, s := declare(c.Options("sender"))
-		defer app.Close()
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		must(admin.New(app).Pause(c.Context(), admin.AppScope(), nil))
-		must(admin.New(app).Wait(c.Context(), admin.AppScope()))
-		must(s.Send(c.Context(), items(1, 2, 3, 4)...))
+	block := &runnel.StreamOptions{Partitions: 1, MaxLen: 4, Overflow: runnel.Block}
+	simulate(t, nil, block, ignoreAll, nil, func(c *simulated) {
+		ready(c.Cluster, "a")
+		rules := admin.New(c.app)
+		c.must(rules.Pause(c.Context(), admin.AppScope(), nil))
+		c.must(rules.Wait(c.Context(), admin.AppScope()))
+		c.send(1, 2, 3, 4)
 		ctx, cancel := context.WithTimeout(c.Context(), 10*time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
-		go func() { done <- s.Send(ctx, item{5}) }()
+		go func() { done <- c.stream.Send(ctx, item{5}) }()
 		c.Sleep(time.Minute)
-		must(admin.New(app).Resume(c.Context(), admin.AppScope()))
+		c.must(rules.Resume(c.Context(), admin.AppScope()))
 		began := time.Now()
 		if err := <-done; err != nil || time.Since(began) > 2*time.Second {
 			t.Errorf("%v after there was room: %v", time.Since(began), err)

@@ -5,6 +5,7 @@ package runnel_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -88,29 +89,54 @@ func (n *notes) all() []string {
 
 func (n *notes) has(line string) bool { return slices.Contains(n.all(), line) }
 
-// cluster simulates workers of an app with one stream of that many partitions;
-// send sends items, each with the key of its number.
-func cluster(t *testing.T, partitions int, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
-	run func(c *runneltest.Cluster, send func(numbers ...int))) {
+// simulated is a cluster in fake time of an app with the stream "items" and the processor "p",
+// and an app outside of the workers that declares the stream, too.
+type simulated struct {
+	*runneltest.Cluster
+	t      *testing.T
+	app    *runnel.App
+	stream *runnel.Stream[item]
+}
+
+// simulate runs such a cluster; the key of an item is its number. log may be nil.
+func simulate(t *testing.T, log slog.Handler, stream *runnel.StreamOptions, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
+	run func(c *simulated)) {
 	t.Helper()
 	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
 		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: partitions})
+		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, stream)
 	}
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		if log != nil {
+			o.Logger = slog.New(log)
+		}
 		app, s := declare(o)
 		s.Process("p", fn, opts)
 		return app
 	}, func(c *runneltest.Cluster) {
 		app, s := declare(c.Options("sender"))
 		defer app.Close()
-		run(c, func(numbers ...int) {
-			t.Helper()
-			if err := s.Send(c.Context(), items(numbers...)...); err != nil {
-				t.Fatal(err)
-			}
-		})
+		run(&simulated{c, t, app, s})
 	})
+}
+
+func (c *simulated) send(numbers ...int) {
+	c.t.Helper()
+	c.must(c.stream.Send(c.Context(), items(numbers...)...))
+}
+
+func (c *simulated) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// cluster simulates workers of an app with one stream of that many partitions.
+func cluster(t *testing.T, partitions int, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
+	run func(c *runneltest.Cluster, send func(numbers ...int))) {
+	t.Helper()
+	simulate(t, nil, &runnel.StreamOptions{Partitions: partitions}, fn, opts, func(c *simulated) { run(c.Cluster, c.send) })
 }
 
 // ready starts a worker and waits until it owns what it should.

@@ -20,41 +20,31 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
-// A ruled is a cluster of workers of one processor, and a producer with the rules
-// in its hand.
+// A ruled is a simulated cluster with the client that sets its rules.
 type ruled struct {
-	*runneltest.Cluster
-	t      *testing.T
-	rules  *admin.Client
-	stream *runnel.Stream[item]
-	n      *notes
+	*simulated
+	rules *admin.Client
+	n     *notes
 
 	mu      sync.Mutex
 	running int
 }
 
-// inRules runs fn with such a cluster in fake time. A record is noted when it is
-// begun; takes, if not nil, is how long it takes.
+// inRules runs fn with such a cluster. A record is noted when its processing begins; takes, if
+// not nil, is how long it takes.
 func inRules(t *testing.T, partitions int, takes func(ctx context.Context, e *runnel.Event, i item) error, fn func(c *ruled)) {
-	c := &ruled{t: t, n: new(notes)}
-	opts := &runnel.StreamOptions{Partitions: partitions}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app := runnel.New("contract", o)
-		runnel.NewStream(app, "items", keyOfItem, opts).Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
-			c.n.add(fmt.Sprint(i.N))
-			c.count(1)
-			defer c.count(-1)
-			if takes != nil {
-				return takes(ctx, e, i)
-			}
-			return nil
-		}), nil)
-		return app
-	}, func(cluster *runneltest.Cluster) {
-		c.Cluster = cluster
-		app := runnel.New("contract", cluster.Options("sender"))
-		defer app.Close()
-		c.stream, c.rules = runnel.NewStream(app, "items", keyOfItem, opts), admin.New(app)
+	c := &ruled{n: new(notes)}
+	process := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
+		c.n.add(fmt.Sprint(i.N))
+		c.count(1)
+		defer c.count(-1)
+		if takes != nil {
+			return takes(ctx, e, i)
+		}
+		return nil
+	})
+	simulate(t, nil, &runnel.StreamOptions{Partitions: partitions}, process, nil, func(s *simulated) {
+		c.simulated, c.rules = s, admin.New(s.app)
 		fn(c)
 	})
 }
@@ -77,13 +67,6 @@ func (c *ruled) send(from, to int) {
 		if _, err := c.stream.SendEvents(c.Context(), runnel.Outgoing[item]{Record: item{N: n}, Key: fmt.Sprint("k", n)}); err != nil {
 			c.t.Fatal(err)
 		}
-	}
-}
-
-func (c *ruled) must(err error) {
-	c.t.Helper()
-	if err != nil {
-		c.t.Fatal(err)
 	}
 }
 
@@ -214,32 +197,23 @@ func TestAReleaseDuringAPauseDoesNotBlameTheEvent(t *testing.T) {
 			return nil
 		}
 	}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app := runnel.New("contract", o)
-		runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p",
-			runnel.Each(func(context.Context, *runnel.Event, item) error { n.add("processed by " + o.WorkerName); return nil }),
-			&runnel.ProcessorOptions{Middleware: []runnel.Middleware{swallow}})
-		return app
-	}, func(c *runneltest.Cluster) {
-		a := ready(c, "a")
-		app := runnel.New("contract", c.Options("sender"))
-		defer app.Close()
-		if err := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Send(c.Context(), items(1)...); err != nil {
-			t.Fatal(err)
-		}
+	fn := runnel.Each(func(ctx context.Context, _ *runnel.Event, _ item) error {
+		n.add("processed by " + runneltest.WorkerOf(ctx).Name())
+		return nil
+	})
+	simulate(t, nil, &runnel.StreamOptions{Partitions: 1}, fn, middlewares(swallow), func(c *simulated) {
+		rules := admin.New(c.app)
+		a := ready(c.Cluster, "a")
+		c.send(1)
 		c.Sleep(5 * time.Second)
-		if err := admin.New(app).Pause(c.Context(), admin.AppScope(), nil); err != nil {
-			t.Fatal(err)
-		}
+		c.must(rules.Pause(c.Context(), admin.AppScope(), nil))
 		c.Sleep(time.Minute)
 		if err := a.Stop(); err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		ready(c, "b")
+		ready(c.Cluster, "b")
 		c.Sleep(time.Minute)
-		if err := admin.New(app).Resume(c.Context(), admin.AppScope()); err != nil {
-			t.Fatal(err)
-		}
+		c.must(rules.Resume(c.Context(), admin.AppScope()))
 		c.Wait(func() bool { return n.has("processed by b") })
 	})
 	if got, want := strings.Join(n.all(), "; "), "error, context ended: true; processed by b"; got != want {

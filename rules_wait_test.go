@@ -10,7 +10,6 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/admin"
-	"github.com/runnel-go/runnel/runneltest"
 )
 
 // Wait returns when the function has returned, and not before; then nothing
@@ -75,44 +74,33 @@ func TestWaitWantsSomethingThatHolds(t *testing.T) {
 func TestWaitReturnsOfIdleAndOfFailingPartitions(t *testing.T) {
 	var n notes
 	retry := &runnel.ProcessorOptions{Retry: &runnel.Retry{Max: 3, MinBackoff: time.Second, Jitter: -1}}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app := runnel.New("contract", o)
-		runnel.NewStream(app, "items", keyOfItem, nil).Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, _ item) error {
-			n.add(fmt.Sprint("attempt ", e.Attempt))
-			time.Sleep(5 * time.Second)
-			if e.Attempt < 2 {
-				return errBad
-			}
-			return nil
-		}), retry)
-		return app
-	}, func(c *runneltest.Cluster) {
-		ready(c, "a")
-		app := runnel.New("contract", c.Options("sender"))
-		defer app.Close()
-		rules, ctx := admin.New(app), c.Context()
-		began := time.Now()
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
+	fn := runnel.Each(func(_ context.Context, e *runnel.Event, _ item) error {
+		n.add(fmt.Sprint("attempt ", e.Attempt))
+		time.Sleep(5 * time.Second)
+		if e.Attempt < 2 {
+			return errBad
 		}
-		must(rules.Pause(ctx, admin.AppScope(), nil))
-		must(rules.Wait(ctx, admin.AppScope()))
+		return nil
+	})
+	simulate(t, nil, nil, fn, retry, func(c *simulated) {
+		ready(c.Cluster, "a")
+		rules, ctx := admin.New(c.app), c.Context()
+		began := time.Now()
+		c.must(rules.Pause(ctx, admin.AppScope(), nil))
+		c.must(rules.Wait(ctx, admin.AppScope()))
 		if d := time.Since(began); d > 2*time.Second {
 			t.Errorf("idle: waited for %v", d)
 		}
-		must(rules.Resume(ctx, admin.AppScope()))
-		must(runnel.NewStream(app, "items", keyOfItem, nil).Send(ctx, items(1)...))
+		c.must(rules.Resume(ctx, admin.AppScope()))
+		c.send(1)
 		c.Wait(func() bool { return n.has("attempt 1") })
-		must(rules.Pause(ctx, admin.AppScope(), nil))
-		must(rules.Wait(ctx, admin.AppScope()))
+		c.must(rules.Pause(ctx, admin.AppScope(), nil))
+		c.must(rules.Wait(ctx, admin.AppScope()))
 		c.Sleep(time.Minute)
 		if n.has("attempt 2") {
 			t.Error("attempted again while it was paused")
 		}
-		must(rules.Resume(ctx, admin.AppScope()))
+		c.must(rules.Resume(ctx, admin.AppScope()))
 		c.Wait(func() bool { return n.has("attempt 2") })
 	})
 }

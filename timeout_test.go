@@ -200,22 +200,15 @@ func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
 // With a Retry, an iteration that its Timeout ended was an attempt as any other.
 func TestATimeoutIsAFailedAttempt(t *testing.T) {
 	var n notes
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app := runnel.New("contract", o)
-		runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p",
-			runnel.Each(func(ctx context.Context, e *runnel.Event, _ item) error {
-				n.add(fmt.Sprint("attempt ", e.Attempt))
-				<-ctx.Done()
-				return ctx.Err()
-			}), &runnel.ProcessorOptions{Timeout: time.Second, Retry: &runnel.Retry{Max: 2, MinBackoff: time.Second}})
-		return app
-	}, func(c *runneltest.Cluster) {
+	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, _ item) error {
+		n.add(fmt.Sprint("attempt ", e.Attempt))
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	opts := &runnel.ProcessorOptions{Timeout: time.Second, Retry: &runnel.Retry{Max: 2, MinBackoff: time.Second}}
+	cluster(t, 1, fn, opts, func(c *runneltest.Cluster, send func(...int)) {
 		ready(c, "a")
-		app := runnel.New("contract", c.Options("sender"))
-		defer app.Close()
-		if err := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Send(c.Context(), items(1)...); err != nil {
-			t.Fatal(err)
-		}
+		send(1)
 		c.Wait(func() bool { return c.Redis().XLen(c.Context(), "__dead:contract.items.p.0").Val() == 1 })
 		letter := c.Redis().XRange(c.Context(), "__dead:contract.items.p.0", "-", "+").Val()[0]
 		if text := fmt.Sprint(letter.Values["__dead.error"]); !strings.Contains(text, "timeout of the iteration: it took longer than 1s") {
