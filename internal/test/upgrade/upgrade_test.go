@@ -51,8 +51,9 @@ func (s *scene) play(first string) {
 	s.end(team...)
 }
 
-// playUnreadable has the new version park events of keys that are no UTF-8. The old one refuses
-// their states: their partitions stand still while it owns them, and others do not.
+// playUnreadable has the new version park events of keys that are no UTF-8, or longer than 1 KiB.
+// The old version refuses their states: their partitions stand still while it owns them, and
+// others do not.
 func (s *scene) playUnreadable() {
 	senders := s.senders(older, "nobody")
 	stubborn := s.start("stubborn", newer, "work")

@@ -3,8 +3,9 @@
 //	worker work NAME HISTORY
 //	worker send NAME HISTORY REFUSER
 //
-// Some of the events fail wherever REFUSER is the version of the worker. Others, of keys that are
-// no UTF-8, fail at the worker of the name "stubborn".
+// Some of the events fail wherever REFUSER is the version of the worker. Others fail at the worker
+// of the name "stubborn": those of keys that are no UTF-8, and, unless the old version refuses
+// them, those of keys longer than 1 KiB. The old version cannot read the state of either.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -66,7 +68,7 @@ func run(what, name, path string, rest []string) error {
 			return err
 		}
 		<-time.After(time.Millisecond)
-		once := utf8.ValidString(j.Key) && j.Seq%10 == 0 && e.Attempt == 1
+		once := !unreadable(j.Key) && j.Seq%10 == 0 && e.Attempt == 1
 		if once || j.Refuser == version || j.Refuser == name {
 			return errors.Join(errors.New("as it should"), it.Fail())
 		}
@@ -75,15 +77,24 @@ func run(what, name, path string, rest []string) error {
 	return app.Run(ctx)
 }
 
-// send sends rounds of one event for each key until ctx ends. A third of the keys is no UTF-8. Of
-// every eighth key the third event is refused.
+// unreadable reports whether the old version cannot read what the new one stores of a parked event
+// of the key.
+func unreadable(key string) bool { return !utf8.ValidString(key) || len(key) > 1<<10 }
+
+// send sends rounds of one event for each key until ctx ends. A third of the keys is no UTF-8, and
+// some are long. Of every eighth key the third event is refused.
 func send(ctx context.Context, log *history, jobs *runnel.Stream[job], name, refuser string) error {
 	for seq := int64(1); ctx.Err() == nil; seq++ {
 		var round []runnel.Outgoing[job]
 		for k := range keys {
 			j, by := job{Key: fmt.Sprint(name, "-", k), Seq: seq}, refuser
-			if k%3 == 0 {
+			switch {
+			case k%3 == 0:
 				j.Key, by = "\xff\x00\xc3"+j.Key, "stubborn"
+			case k%24 == 16:
+				if j.Key += strings.Repeat("é", 1<<10); refuser != "old" {
+					by = "stubborn"
+				}
 			}
 			if k%8 == 0 && seq == 3 {
 				j.Refuser = by
