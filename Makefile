@@ -61,22 +61,27 @@ vet: ## go vet
 staticcheck: ## staticcheck, pinned
 	$(GO) run $(STATICCHECK) ./...
 
-cross: ## build for linux, darwin and windows; type-check the tests for windows too
-	@for os in linux darwin windows; do \
-		echo "GOOS=$$os go build"; GOOS=$$os $(GO) build ./... || exit 1; \
+# Linking the examples would take minutes: the type check has them.
+cross: ## build for darwin and windows; type-check the examples and tests for windows too
+	@for os in darwin windows; do \
+		echo "GOOS=$$os go build"; GOOS=$$os $(GO) build $$($(GO) list ./... | grep -v /examples/) || exit 1; \
 	done
 	GOOS=windows $(GO) vet ./...
 
 # These have leases of some seconds: on a busy machine they would lapse.
 ALONE := ./internal/test/conformance ./internal/test/cluster ./internal/test/chaos ./internal/test/upgrade
 
+# What these test runs in one goroutine, or in other programs: make quick has run them.
+SEQUENTIAL := internal/entryid internal/keys internal/licenses internal/rules python internal/test/binary internal/test/corpus internal/test/house internal/test/model internal/test/mutants internal/test/slow
+PARALLEL = $$($(GO) list ./... | grep -v $(patsubst %,-e '/%$$',$(SEQUENTIAL) $(ALONE:./%=%)))
+
 # A quarter of a simulation's time is the collection of garbage.
 SIM := GOGC=400 $(GO)
 
 # Most packages wait for a server half of their time, hence twice as many at once
 # as there are cores here.
-race: ## all tests with the race detector
-	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $$($(GO) list ./... | grep -v -e internal/test/conformance -e internal/test/cluster -e internal/test/chaos -e internal/test/upgrade -e internal/test/mutants)
+race: ## all tests of what runs in several goroutines with the race detector
+	$(SIM) test -race -vet off -timeout $(TIMEOUT) -p 4 $(PARALLEL)
 	$(GO) test -race -vet off -timeout $(TIMEOUT) -p 1 $(ALONE)
 
 bounds: ## do workers take more memory, or a crowd of them more requests, than is said? The race detector would
@@ -88,8 +93,8 @@ mutants: ## does a test notice each rule of the fence that is switched off?
 sim-short: ## 200 simulated clusters in fake time
 	RUNNEL_SIM_SEEDS=200 $(SIM) test -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 
-model-short: ## explore the model of the ownership protocol, in more than the race detector leaves time for
-	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/test/model
+model-short: ## explore the model of the ownership protocol; and how large is a program?
+	$(SIM) test -vet off -timeout $(TIMEOUT) ./internal/test/model ./internal/test/binary ./internal/test/slow
 
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff

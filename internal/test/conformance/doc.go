@@ -9,8 +9,8 @@
 //   - figures_ measures what is promised in seconds, requests and bytes.
 //   - retry_ and delay_ hold the promises about failed and about delayed events under faults
 //     and beside each other.
-//   - work_ has everything else that an app may do: rules, durable tasks, trimming, restarts,
-//     loops of any shape, an app of Python at the same streams.
+//   - work_ has everything else that an app may do: rules, trimming, programs and partitions of
+//     any number, an app of Python at the same streams.
 //
 // durability_ holds them where replicas take over.
 //

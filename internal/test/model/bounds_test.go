@@ -19,8 +19,7 @@ func anyFaults(more map[fault]uint8) map[fault]uint8 {
 type bound struct {
 	name   string
 	of     explored
-	states int  // fewer would be another model than this one
-	dear   bool // too dear under the race detector
+	states int // fewer would be another model than this one
 }
 
 type explored interface {
@@ -29,45 +28,45 @@ type explored interface {
 
 // small bounds are explored by every run of the tests.
 var small = []bound{
-	{"no fault", Ownership{Log: []uint8{1, 2, 3}, Count: 2}, 140, false},
-	{"two entries, any fault", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(nil), LateLocks: true}, 9000, false},
-	{"one entry, any two faults", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: anyFaults(nil), LateLocks: true}, 100_000, true},
-	{"three entries, a part of a read is refused", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 1, Refuses: true, Max: map[fault]uint8{breaks: 1, releases: 1}}, 2400, false},
-	{"connections cannot be killed", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, CannotKill: true, Max: map[fault]uint8{breaks: 2, lapses: 1}}, 25_000, true},
-	{"connections cannot be killed, failover", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, CannotKill: true, Max: map[fault]uint8{breaks: 1, fails: 1}}, 82_000, true},
-	{"groups are destroyed", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{destroys: 1})}, 15_000, true},
-	{"FLUSHALL", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{flushes: 1})}, 20_000, true},
-	{"failover", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1})}, 99_000, true},
-	{"failover that forgets entries", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 55_000, true},
-	{"failover and handover", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 1, releases: 1}}, 240_000, true},
-	{"failover, IDs go back", Ownership{Log: []uint8{1}, Later: []uint8{3, 2}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 104_000, true},
-	{"failover that forgets all, IDs go back", Ownership{Later: []uint8{2, 1, 3}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 19_000, false},
-	{"epochs", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, Max: map[fault]uint8{fails: 1, releases: 1}}, 41_000, true},
-	{"epochs, the clock is set back", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, ClockBehind: true, Max: map[fault]uint8{fails: 1, releases: 1}}, 47_000, true},
-	{"three join", Membership{}, 2000, false},
-	{"three join, one dies or is paused", Membership{Faults: 1, Max: map[fault]uint8{crashes: 1, lapses: 1}}, 750_000, true},
-	{"three members, any fault", Membership{Settled: true, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1, destroys: 1})}, 27_000, true},
-	{"three members, any two of some faults", Membership{Settled: true, Faults: 2, Max: map[fault]uint8{breaks: 1, crashes: 1, releases: 1}}, 8500, false},
+	{"no fault", Ownership{Log: []uint8{1, 2, 3}, Count: 2}, 140},
+	{"two entries, any fault", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(nil), LateLocks: true}, 9000},
+	{"one entry, any two faults", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: anyFaults(nil), LateLocks: true}, 100_000},
+	{"three entries, a part of a read is refused", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 1, Refuses: true, Max: map[fault]uint8{breaks: 1, releases: 1}}, 2400},
+	{"connections cannot be killed", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, CannotKill: true, Max: map[fault]uint8{breaks: 2, lapses: 1}}, 25_000},
+	{"connections cannot be killed, failover", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, CannotKill: true, Max: map[fault]uint8{breaks: 1, fails: 1}}, 82_000},
+	{"groups are destroyed", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{destroys: 1})}, 15_000},
+	{"FLUSHALL", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{flushes: 1})}, 20_000},
+	{"failover", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1})}, 99_000},
+	{"failover that forgets entries", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 55_000},
+	{"failover and handover", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 1, releases: 1}}, 240_000},
+	{"failover, IDs go back", Ownership{Log: []uint8{1}, Later: []uint8{3, 2}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 104_000},
+	{"failover that forgets all, IDs go back", Ownership{Later: []uint8{2, 1, 3}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 19_000},
+	{"epochs", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, Max: map[fault]uint8{fails: 1, releases: 1}}, 41_000},
+	{"epochs, the clock is set back", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, ClockBehind: true, Max: map[fault]uint8{fails: 1, releases: 1}}, 47_000},
+	{"three join", Membership{}, 2000},
+	{"three join, one dies or is paused", Membership{Faults: 1, Max: map[fault]uint8{crashes: 1, lapses: 1}}, 750_000},
+	{"three members, any fault", Membership{Settled: true, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1, destroys: 1})}, 27_000},
+	{"three members, any two of some faults", Membership{Settled: true, Faults: 2, Max: map[fault]uint8{breaks: 1, crashes: 1, releases: 1}}, 8500},
 }
 
 // large bounds take minutes and gigabytes: make model.
 var large = []bound{
-	{"two entries, any two faults", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: anyFaults(nil), LateLocks: true}, 960_000, true},
-	{"three entries, two of some faults", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 2, Max: map[fault]uint8{breaks: 1, lapses: 1, releases: 1}}, 880_000, true},
-	{"one entry, any three faults", Ownership{Log: []uint8{1}, Count: 2, Faults: 3, Max: anyFaults(nil), LateLocks: true}, 2_700_000, true},
-	{"two entries, three of some faults", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 3, Max: map[fault]uint8{breaks: 1, lapses: 1, releases: 1, crashes: 1}}, 1_100_000, true},
-	{"groups are destroyed, another fault", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{destroys: 1})}, 1_800_000, true},
-	{"FLUSHALL and another fault", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{flushes: 1})}, 2_350_000, true},
-	{"failover and another fault", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{fails: 1})}, 2_400_000, true},
-	{"three entries, failover", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 320_000, true},
-	{"two failovers", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 2}}, 289_000, true},
-	{"failover that forgets entries, any fault", Ownership{Log: []uint8{1, 2}, Later: []uint8{3}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1})}, 1_650_000, true},
-	{"failover, IDs go back, another fault", Ownership{Log: []uint8{1}, Later: []uint8{3, 2}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 1, breaks: 1, slowness: 1, releases: 1}}, 2_400_000, true},
-	{"two failovers, IDs go back", Ownership{Later: []uint8{3, 2, 1}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 2}}, 1_430_000, true},
-	{"epochs, failover and another fault", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, Max: map[fault]uint8{fails: 1, releases: 1, lapses: 1}}, 1_200_000, true},
-	{"three join, any fault", Membership{Faults: 1, Max: anyFaults(nil)}, 830_000, true},
-	{"three members, any two faults", Membership{Settled: true, Faults: 2, Max: anyFaults(nil)}, 3_000_000, true},
-	{"three members, failover and another fault", Membership{Settled: true, Faults: 2, Max: map[fault]uint8{fails: 1, lapses: 1}}, 1_150_000, true},
+	{"two entries, any two faults", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: anyFaults(nil), LateLocks: true}, 960_000},
+	{"three entries, two of some faults", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 2, Max: map[fault]uint8{breaks: 1, lapses: 1, releases: 1}}, 880_000},
+	{"one entry, any three faults", Ownership{Log: []uint8{1}, Count: 2, Faults: 3, Max: anyFaults(nil), LateLocks: true}, 2_700_000},
+	{"two entries, three of some faults", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 3, Max: map[fault]uint8{breaks: 1, lapses: 1, releases: 1, crashes: 1}}, 1_100_000},
+	{"groups are destroyed, another fault", Ownership{Log: []uint8{1, 2}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{destroys: 1})}, 1_800_000},
+	{"FLUSHALL and another fault", Ownership{Log: []uint8{1}, Later: []uint8{2}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{flushes: 1})}, 2_350_000},
+	{"failover and another fault", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: anyFaults(map[fault]uint8{fails: 1})}, 2_400_000},
+	{"three entries, failover", Ownership{Log: []uint8{1, 2, 3}, Count: 2, Faults: 1, Max: map[fault]uint8{fails: 1}}, 320_000},
+	{"two failovers", Ownership{Log: []uint8{1}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 2}}, 289_000},
+	{"failover that forgets entries, any fault", Ownership{Log: []uint8{1, 2}, Later: []uint8{3}, Count: 2, Faults: 1, Max: anyFaults(map[fault]uint8{fails: 1})}, 1_650_000},
+	{"failover, IDs go back, another fault", Ownership{Log: []uint8{1}, Later: []uint8{3, 2}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 1, breaks: 1, slowness: 1, releases: 1}}, 2_400_000},
+	{"two failovers, IDs go back", Ownership{Later: []uint8{3, 2, 1}, Count: 2, Faults: 2, Max: map[fault]uint8{fails: 2}}, 1_430_000},
+	{"epochs, failover and another fault", Ownership{Log: []uint8{1}, Count: 1, Faults: 2, Epochs: true, Max: map[fault]uint8{fails: 1, releases: 1, lapses: 1}}, 1_200_000},
+	{"three join, any fault", Membership{Faults: 1, Max: anyFaults(nil)}, 830_000},
+	{"three members, any two faults", Membership{Settled: true, Faults: 2, Max: anyFaults(nil)}, 3_000_000},
+	{"three members, failover and another fault", Membership{Settled: true, Faults: 2, Max: map[fault]uint8{fails: 1, lapses: 1}}, 1_150_000},
 }
 
 // Within the bounds every promise holds in every state that can be reached, and from
@@ -79,9 +78,6 @@ func TestProtocol(t *testing.T) {
 	}
 	states, steps := 0, 0
 	for _, b := range bounds {
-		if b.dear && raced {
-			continue
-		}
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()
 			r, err := b.of.Explore(limit)
