@@ -25,7 +25,6 @@ type Proxy struct {
 	replies chan struct{} // closed while replies may pass
 	latency time.Duration
 	perSec  int // bytes, 0 for any number
-	refuse  bool
 	closed  bool
 }
 
@@ -69,13 +68,6 @@ func (p *Proxy) CutAll() {
 	for _, c := range p.open() {
 		c.cutNow()
 	}
-}
-
-// Refuse makes the proxy reset every new connection as soon as it is made, or stop doing so. Those that exist go on.
-func (p *Proxy) Refuse(on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.refuse = on
 }
 
 // Pause stops all traffic in both directions without closing anything: neither side learns what the other sends, nor
@@ -169,7 +161,7 @@ func (p *Proxy) accept() {
 func (p *Proxy) admit(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.refuse || p.closed {
+	if p.closed {
 		return false
 	}
 	p.conns[c] = struct{}{}

@@ -100,20 +100,9 @@ func TestPauseKeepsEverythingBack(t *testing.T) {
 	}
 }
 
-func TestRefuseAndLatency(t *testing.T) {
+func TestLatency(t *testing.T) {
 	p, c, _ := setup(t)
 	c.Ping(t.Context())
-	p.Refuse(true)
-	if err := c.Ping(t.Context()).Err(); err != nil {
-		t.Errorf("an existing connection was hurt: %v", err)
-	}
-	if err := client(t, p.Addr(), 2).Ping(t.Context()).Err(); err == nil {
-		t.Error("a new connection was served")
-	}
-	p.Refuse(false)
-	if err := client(t, p.Addr(), 2).Ping(t.Context()).Err(); err != nil {
-		t.Errorf("refused after all: %v", err)
-	}
 	p.Latency(20 * time.Millisecond)
 	begin := time.Now()
 	if err := c.Ping(t.Context()).Err(); err != nil || time.Since(begin) < 40*time.Millisecond {

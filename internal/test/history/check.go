@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 )
 
 // Options are the parts of the rules that differ between tests.
@@ -22,12 +21,6 @@ type Options struct {
 	// Some says that what senders were told need not be known to all replicas: where an old master goes on beside a new
 	// one it may be lost, and is counted.
 	Some bool
-	// Aftermath is how long after a fault its effects may last: a connection that is dead, but not yet known to be, must
-	// have been noticed by then. 0 means 5 s.
-	Aftermath time.Duration
-	// Slack is how late the sending of an event, or its iteration, may be written, compared with a flush that took the
-	// event away. 0 means a second.
-	Slack time.Duration
 }
 
 // Lanes say what waits for an event that failed.
@@ -91,12 +84,9 @@ type checker struct {
 // Check judges a history. The records may come in any order; those of one process with equal times stay in theirs.
 func Check(records []Record, opts Options) *Report {
 	opts.Retries = opts.Retries || opts.Lanes != ""
-	opts.Slack = cmp.Or(opts.Slack, time.Second)
-	opts.Aftermath = cmp.Or(opts.Aftermath, 5*time.Second)
 	c := &checker{
 		opts: opts, report: &Report{},
-		faults: faults{aftermath: int64(opts.Aftermath), slack: int64(opts.Slack)},
-		sent:   map[entry]*Record{}, told: map[entry]bool{}, messages: map[entry]message{}, heard: map[entry]int64{}, lastHeard: map[entry]int64{}, lastSeen: map[entry]int64{}, entries: map[message][]entry{},
+		sent: map[entry]*Record{}, told: map[entry]bool{}, messages: map[entry]message{}, heard: map[entry]int64{}, lastHeard: map[entry]int64{}, lastSeen: map[entry]int64{}, entries: map[message][]entry{},
 		outcome: map[message]Kind{}, refusals: map[message]*Record{},
 		processors: map[string][]string{}, places: map[place]*ownership{}, dead: map[place]map[entryID]*Record{},
 		dropped: map[place]int{}, wipes: map[place][]*wipe{}, accepted: map[place]*accepted{}, late: map[message]*late{},

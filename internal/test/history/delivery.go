@@ -60,7 +60,7 @@ func (o *ownership) attempt(r *Record, ids []entryID) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time after the %dth", id, n, last.n), last.begin, r)
 		}
 		// An owner that was cut off from Redis need not have counted what it began.
-		if last != nil && n == last.n && last.begin.Epoch == r.Epoch && !o.c.faults.suffered(r.Worker, last.begin.At-int64(o.c.opts.Aftermath), r.At) {
+		if last != nil && n == last.n && last.begin.Epoch == r.Epoch && !o.c.faults.suffered(r.Worker, last.begin.At-aftermath, r.At) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time twice", id, n), last.begin, r)
 		}
 		o.attempts[id] = &attempt{n, r}

@@ -47,7 +47,7 @@
 //     to an event not yet completed. If the handover was clean, the old owner's last iteration ended before the new
 //     owner's first began; a worker that was stopped may finish the one it was in, though it
 //     had not yet written that it began. An owner that had read what a wipe
-//     took may begin it under its epoch still, for as long as Options.Aftermath: its lock is gone, too.
+//     took may begin it under its epoch still, for 5 s: its lock is gone, too.
 //   - owner, by the server: one owner is accepted at a time, an epoch is given to one executor, and never falls.
 //   - repeat: an event is completed twice at a place only under different epochs, and only if the smaller one ended
 //     uncleanly before the second completion.
@@ -63,7 +63,7 @@
 //
 // A handover is unclean if its old owner suffered kill, stop, cut, silence (connections that carry nothing, or too
 // late), down (of its server), flush, wipe, failover, split or lost (it noticed itself that it was no longer the owner) after it was last heard of at
-// that place, or not long before (Options.Aftermath); term, cont, join, slow, scripts, clock and full (of memory) are
+// that place, or up to 5 s before; term, cont, join, slow, scripts, clock and full (of memory) are
 // clean.
 //
 // A failover lasts from its record to that of settled with the same text, if there is one: what a server said in that

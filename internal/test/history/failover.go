@@ -10,11 +10,11 @@ func (c *checker) vanished(e entry) bool {
 		return false
 	}
 	for _, f := range c.faults.list {
-		if !f.failover(heard-int64(c.opts.Slack), heard+int64(c.opts.Aftermath)) {
+		if !f.failover(heard-slack, heard+aftermath) {
 			continue
 		}
 		// Who had it in memory may go on with it for a while.
-		found := f.until > f.At && c.lastSeen[e] > f.until || c.lastHeard[e] > f.until+int64(c.opts.Aftermath)
+		found := f.until > f.At && c.lastSeen[e] > f.until || c.lastHeard[e] > f.until+aftermath
 		if !found {
 			return true
 		}

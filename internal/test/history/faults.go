@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// aftermath is how long after a fault its effects may last: a connection that is dead, but not yet known to be, must
+// have been noticed by then.
+const aftermath = int64(5 * time.Second)
+
+// slack is how late the sending of an event, or its iteration, may be written, compared with a flush that took the
+// event away.
+const slack = int64(time.Second)
+
 // afterStop is how long after it was continued a worker may write down what it
 // had begun before it was stopped.
 const afterStop = int64(100 * time.Millisecond)
@@ -19,8 +27,7 @@ type trouble struct {
 
 // faults know the unclean faults of a history, and tell what falls into their time.
 type faults struct {
-	list             []*trouble // in order
-	aftermath, slack int64      // see Options
+	list []*trouble // in order
 }
 
 // learn takes in the next fault, in the order of time: a clean one may end one before it.
@@ -39,7 +46,7 @@ func (s *faults) learn(r *Record) {
 		case Stop:
 			f.until = math.MaxInt64
 		case Lost:
-			f.from -= s.aftermath
+			f.from -= aftermath
 		}
 		s.list = append(s.list, f)
 	}
@@ -55,7 +62,7 @@ func (s *faults) suffered(worker string, from, to int64) bool {
 // flushed reports whether a flush may have come between what was written at these times.
 func (s *faults) flushed(from, to int64) bool {
 	return slices.ContainsFunc(s.list, func(f *trouble) bool {
-		return f.Fault == Flush && f.At >= from-s.slack && f.At <= to
+		return f.Fault == Flush && f.At >= from-slack && f.At <= to
 	})
 }
 
@@ -74,9 +81,9 @@ func (s *faults) resumed(worker string, from, to int64) bool {
 // before it, or soon after, and before to: if they had said it and not replicated it,
 // it is gone.
 func (s *faults) failedOver(from, to int64) bool {
-	to = min(to, from+s.aftermath)
+	to = min(to, from+aftermath)
 	for _, f := range s.list {
-		if f.failover(from-s.slack, to) {
+		if f.failover(from-slack, to) {
 			return true
 		}
 	}
@@ -92,7 +99,7 @@ func (f *trouble) failover(from, to int64) bool {
 // owner whose lock the old one goes on to extend does not know of the one that the new one accepts.
 func (s *faults) split(at int64) bool {
 	for _, f := range s.list {
-		if f.Fault == Split && !f.void && f.At <= at && at <= f.until+s.slack {
+		if f.Fault == Split && !f.void && f.At <= at && at <= f.until+slack {
 			return true
 		}
 	}

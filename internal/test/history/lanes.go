@@ -26,7 +26,7 @@ func (c *checker) burials() {
 				continue
 			}
 			end := o.completed[id]
-			if !c.faults.suffered(end.Worker, end.At-int64(c.opts.Aftermath), end.At+int64(c.opts.Aftermath)) {
+			if !c.faults.suffered(end.Worker, end.At-aftermath, end.At+aftermath) {
 				c.violate(ClassRepeat, p.String(), fmt.Sprintf("%s was completed and is a dead letter", id), *end, *r)
 			}
 		}

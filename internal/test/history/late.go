@@ -65,8 +65,8 @@ func (c *checker) delays() {
 // accepted and before it was due, or soon after that or after what servers suffered.
 func (c *checker) wipedBefore(r *Record) bool {
 	for _, w := range c.wipes[r.log()] {
-		soon := int64(w.last.ms) <= r.Due+c.opts.Aftermath.Milliseconds()
-		if w.to > r.At && (soon || c.faults.suffered("", w.from-int64(c.opts.Aftermath), w.from-1)) {
+		soon := int64(w.last.ms) <= r.Due+aftermath/1e6
+		if w.to > r.At && (soon || c.faults.suffered("", w.from-aftermath, w.from-1)) {
 			return true
 		}
 	}

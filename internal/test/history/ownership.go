@@ -156,7 +156,7 @@ func (o *ownership) handover(old *term, r *Record) {
 
 // excuse reports whether the owner of a term suffered something, near its end, that excuses repeats until now.
 func (o *ownership) excuse(t *term, now int64) bool {
-	return o.c.faults.suffered(t.first.Worker, t.last-int64(o.c.opts.Aftermath), now)
+	return o.c.faults.suffered(t.first.Worker, t.last-aftermath, now)
 }
 
 func (o *ownership) end(r *Record, ids []entryID) {

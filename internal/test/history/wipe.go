@@ -49,7 +49,7 @@ func (c *checker) life(e entry) (n int) {
 func (o *ownership) leftover(r *Record, ids []entryID) bool {
 	for _, id := range ids {
 		w := o.c.wiped(r.log(), id, r.At)
-		if w == nil || r.At > w.to+int64(o.c.opts.Aftermath) {
+		if w == nil || r.At > w.to+aftermath {
 			return false
 		}
 	}
