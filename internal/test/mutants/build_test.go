@@ -39,18 +39,18 @@ type program struct {
 	variants map[string]variant
 }
 
-// build builds the tests of a package, from the module's root, with these variants.
-func build(t *testing.T, pkg string, variants []variant) *program {
+// build builds the tests of a package, from the module's root, with the variants of both lists, so
+// that the packages below are compiled once for all.
+func build(t *testing.T, pkg string) *program {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{binary: filepath.Join(t.TempDir(), "mutants.test"), dir: filepath.Join(root, pkg), variants: map[string]variant{}}
+	p := &program{binary: filepath.Join(t.TempDir(), "mutants.test"), dir: filepath.Join(root, pkg), variants: variants()}
 	sources := map[string]string{}
 	edits := map[string]map[string][]edit{} // by file and rule
-	for _, v := range variants {
-		p.variants[v.rule] = v
+	for _, v := range p.variants {
 		for _, e := range v.edits {
 			if _, err := e.apply(root); err != nil {
 				t.Fatalf("%s: %v", v.rule, err)

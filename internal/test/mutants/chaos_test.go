@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/test/tier"
-
 	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
-// chaosVariable has TestChaosMutants play all of them, not only the quick ones.
+// chaosVariable makes TestChaosMutants play all of them, not only the quick ones.
 const chaosVariable = "RUNNEL_CHAOS_MUTANTS"
 
 // chaosLimit is how long a mutant is hurt at most, in rounds that are judged one by
@@ -29,14 +28,10 @@ const (
 	chaosPatience = 4 * time.Second
 )
 
-// Every one of these rules is missed by the judge of real processes, too.
+// The judge of real processes notices that each of these rules is missing.
 func TestChaosMutants(t *testing.T) {
 	tier.Slow(t)
-	var variants []variant
-	for _, m := range chaosMutants {
-		variants = append(variants, variant{m.rule, m.edits})
-	}
-	p := build(t, "internal/test/chaos", variants)
+	p := build(t, "internal/test/chaos")
 	for _, m := range chaosMutants {
 		if !m.quick && os.Getenv(chaosVariable) == "" {
 			continue

@@ -37,16 +37,12 @@ const mutantLimit = time.Minute
 // Every rule of the protocol is there for a reason: without it a test fails.
 func TestMutants(t *testing.T) {
 	tier.Slow(t)
-	var variants []variant
-	for _, m := range mutants {
-		variants = append(variants, variant{m.rule, []edit{{m.file, m.old, m.new}}})
-	}
-	p := build(t, "internal/test/conformance", variants)
+	p := build(t, "internal/test/conformance")
 	// With the same patience, and every rule in place, all these tests pass.
 	if out := p.test(t, "", allTests()); !strings.HasSuffix(out, "PASS\n") {
 		t.Fatalf("with every rule in place:\n%s", tail(out))
 	}
-	slots := make(chan struct{}, 4) // most of the time they wait
+	slots := make(chan struct{}, 8) // most of the time they wait
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.rule, " ", "_"), func(t *testing.T) {
 			t.Parallel()
@@ -71,20 +67,33 @@ func TestMutants(t *testing.T) {
 // A text that is there twice, or not any more, mutates nothing. This is found here
 // before anything is built.
 func TestTextsOfMutantsAreThereOnce(t *testing.T) {
-	edits := map[string][]edit{}
-	for _, m := range mutants {
-		edits[m.rule] = append(edits[m.rule], edit{m.file, m.old, m.new})
-	}
-	for _, m := range chaosMutants {
-		edits[m.rule] = append(edits[m.rule], m.edits...)
-	}
-	for rule, list := range edits {
-		for _, e := range list {
+	all := variants()
+	for _, v := range all {
+		for _, e := range v.edits {
 			if _, err := e.apply("../../.."); err != nil {
-				t.Errorf("%s: %v", rule, err)
+				t.Errorf("%s: %v", v.rule, err)
 			}
 		}
 	}
+	for _, m := range chaosMutants {
+		if len(all[m.rule].edits) == 0 {
+			t.Errorf("%s: no edits", m.rule)
+		}
+	}
+}
+
+// variants are the programs without one rule of both lists, by the rule.
+func variants() map[string]variant {
+	all := map[string]variant{}
+	for _, m := range mutants {
+		all[m.rule] = variant{m.rule, []edit{{m.file, m.old, m.new}}}
+	}
+	for _, m := range chaosMutants {
+		if m.edits != nil {
+			all[m.rule] = variant{m.rule, m.edits}
+		}
+	}
+	return all
 }
 
 // apply returns the mutated file.
