@@ -99,7 +99,7 @@ func TestNeighboursOfAnID(t *testing.T) {
 		{"0-1", "0-2"}, {"5-9", "5-10"}, {"5-" + most, "6-0"}, {"999-" + most, "1000-0"}, {"1767225600000-0", "1767225600000-1"},
 		{most + "-" + "18446744073709551614", most + "-" + most},
 	} {
-		got, err := e.raw.Eval(e.ctx(), prelude+retention+"return { following(ARGV[1]), preceding(ARGV[2]) }", nil, tt.id, tt.following).StringSlice()
+		got, err := e.raw.Eval(e.ctx(), source("prelude", "retention")+"return { following(ARGV[1]), preceding(ARGV[2]) }", nil, tt.id, tt.following).StringSlice()
 		e.must(err)
 		equal(t, "neighbours of "+tt.id, got, []string{tt.following, tt.id})
 	}
