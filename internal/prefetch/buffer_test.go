@@ -93,7 +93,7 @@ func TestTakeWaitsFromTheArrivalOfTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := testBuffer(100, 1<<20)
 		go func() {
-			time.Sleep(time.Hour) // an idle partition wakes nobody
+			time.Sleep(time.Hour) // an idle partition wakes no reader
 			b.Push(entries(1, 2, 50))
 			time.Sleep(3 * time.Second)
 			b.Push(entries(3, 3, 50))

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-
 	"github.com/runnel-go/runnel/internal/store"
 )
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/entryid"
-
 	"github.com/runnel-go/runnel/internal/store"
 )
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/redisconn"
-
 	"github.com/runnel-go/runnel/internal/store"
 )
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/redisconn"
-
 	"github.com/runnel-go/runnel/internal/store"
 )
 

@@ -2,8 +2,7 @@ package worker
 
 import (
 	"context"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -28,11 +27,11 @@ func (w *Worker) control(ctx context.Context) {
 	at[keys[app]] = app
 	r := w.client.NewReader()
 	defer r.Close()
-	var g errgroup.Group
-	defer g.Wait()
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	ended := make(chan struct{})
 	defer close(ended)
-	g.Go(func() error { interruptAtEnd(ctx, r, ended); return nil })
+	wg.Go(func() { interruptAtEnd(ctx, r, ended) })
 
 	retry := outage.New(w.log, "control stream", &w.count.Errors)
 	known := false

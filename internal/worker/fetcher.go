@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/outage"
 	"github.com/runnel-go/runnel/internal/redisconn"
@@ -52,12 +50,12 @@ func newFetcher(m *member) *fetcher {
 }
 
 func (f *fetcher) run(ctx context.Context) {
-	var g errgroup.Group
+	var wg sync.WaitGroup
 	for _, r := range f.readers {
-		g.Go(func() error { r.run(ctx); return nil })
-		g.Go(func() error { r.interrupt(ctx); return nil })
+		wg.Go(func() { r.run(ctx) })
+		wg.Go(func() { r.interrupt(ctx) })
 	}
-	g.Wait()
+	wg.Wait()
 	f.close()
 }
 

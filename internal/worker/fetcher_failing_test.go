@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Reads that are not wanted are none that fail: what counts is how long those that were
-// tried have failed without anything between them.
+// Only reads that are tried can fail: the time counts since the first failure in a row.
 func TestOnlyReadsThatAreWantedFail(t *testing.T) {
 	broken := errors.New("no connection")
 	tests := []struct {
@@ -36,8 +35,8 @@ func TestOnlyReadsThatAreWantedFail(t *testing.T) {
 	}
 }
 
-// Heartbeats tell once when reads have failed for a while, and once that they work again.
-func TestHeartbeatsTellThatReadsFail(t *testing.T) {
+// Heartbeats report once that reads have failed for a while, and once that they work again.
+func TestHeartbeatsReportThatReadsFail(t *testing.T) {
 	var s sight
 	if _, _, reported := s.state(); s.clear(true) || reported {
 		t.Error("a sight that never failed is reported")

@@ -13,9 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/prefetch"
 )
 
-// The read of an ownership whose group was destroyed may still be executed, on the
-// group of the next ownership, which has the same name. Only when no reader uses the
-// executor ID any more need the read not be awaited.
+// The read of an ownership whose group was destroyed may still be executed, on the group of the
+// next ownership, which has the same name. So it is awaited, unless the executor ID ends.
 func TestTheReadOfALostOwnershipIsAwaited(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		t.Run(fmt.Sprint("the executor ID ends: ", ends), func(t *testing.T) {
@@ -79,8 +78,8 @@ func (noKill) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Where a broken read cannot be ended for certain, its partitions get nothing
-// more under the executor ID, however long the release takes:
+// If a broken read cannot be ended for certain, its partitions get no more entries under the
+// executor ID, however long the release takes:
 //
 //  1. the read is sent and its connection breaks;
 //  2. a new connection reads on and gets entry 1;
@@ -93,7 +92,7 @@ func TestNothingIsReadBesideAReadThatCannotBeEnded(t *testing.T) {
 		synctest.Wait()
 		old := r.partition()
 		// The leave waits for the admin lock.
-		if err := r.rdb.Set(r.t.Context(), r.w.client.Keys().AdminLock("s", "p"), "somebody", 3*time.Second).Err(); err != nil {
+		if err := r.rdb.Set(r.t.Context(), r.w.client.Keys().AdminLock("s", "p"), "another", 3*time.Second).Err(); err != nil {
 			r.t.Fatal(err)
 		}
 		for id := range 64 {

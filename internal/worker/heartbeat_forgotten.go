@@ -8,7 +8,6 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/redisconn"
-
 	"github.com/runnel-go/runnel/internal/store"
 )
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/runnel-go/runnel/internal/entryid"
 	"github.com/runnel-go/runnel/internal/prefetch"
-
 	"github.com/runnel-go/runnel/internal/store"
 )
 

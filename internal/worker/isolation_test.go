@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// A suspect waits for its turn to be alone when the lease of its partition ends.
-// Other partitions of the worker do not wait for it any more.
+// When the lease of a partition ends whose suspect waits to run alone, other partitions of the
+// worker no longer wait for it.
 func TestEndOfAnOwnershipEndsItsTurn(t *testing.T) {
 	var own *partition
 	p := &Processor{Prefetch: 1, PrefetchBytes: 1}
@@ -31,7 +31,7 @@ func TestEndOfAnOwnershipEndsItsTurn(t *testing.T) {
 	want(t, "it shares again", other.source.turn.claim(isolationShared), true)
 }
 
-// A testClaimant claims of an alone; woken tells, once, that it was woken.
+// A testClaimant claims isolation; woken reports, once, whether it was woken.
 type testClaimant struct{ wakes atomic.Bool }
 
 func newClaimant() *testClaimant { return new(testClaimant) }
@@ -65,8 +65,8 @@ func TestSuspectsRunOneAtATime(t *testing.T) {
 	want(t, "shared then", a.claim(one, isolationShared), true)
 }
 
-// What runs for longer than a partition stays with a dead worker is not waited for,
-// and the partitions that waited are told.
+// Partitions do not wait for an event that runs for longer than its partition stays with a dead
+// worker. Those that waited are woken.
 func TestNoPartitionWaitsForWhatHangs(t *testing.T) {
 	for _, hangs := range []isolation{isolationShared, isolationTurn, isolationExclusive} {
 		synctest.Test(t, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestNoPartitionWaitsForWhatHangs(t *testing.T) {
 	}
 }
 
-// What ran alone is acked before anything else begins that waited for it: should that end
-// the worker, the event that is done is not blamed.
+// An event that ran alone is acked before events that waited for it begin: if one of these ends
+// the worker, the done event is not blamed.
 func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entries := []redisconn.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}

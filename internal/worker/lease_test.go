@@ -12,7 +12,7 @@ import (
 
 // A consumer that has seen the lease over has returned for good:
 //
-//  1. no refresh got through; the consumer asks for more and is told the end;
+//  1. no refresh got through; the consumer asks for more and gets the end;
 //  2. a late refresh is answered: the lease holds again;
 //  3. the watcher finds nothing wrong, and no consumer processes the partition.
 func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
@@ -43,7 +43,7 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 	})
 }
 
-// An acker that has seen the lease over sends nothing more, and is not told again.
+// An acker that has seen the lease over sends nothing more, and its acks are not marked again.
 func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 	expired := false
 	inRig(t, func(r *rig, n int) {
@@ -75,8 +75,8 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 	})
 }
 
-// The acker may be told of an ownership once more than there is to ack, and look at it
-// after its release, when no heartbeat refreshes its lease any more.
+// An ownership may be marked without an ack to send. The acker may then look at it after its
+// release, when no heartbeat refreshes its lease.
 func TestALeaseThatEndsAfterTheReleaseIsNotLost(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)

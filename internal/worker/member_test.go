@@ -15,14 +15,14 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// The word of releaser.regain may come late:
+// A call of releaser.regain may be late:
 //
 //  1. the group is gone; regain is about to end the ownership;
 //  2. the membership takes the partition away and gives it back: Release ends the
 //     same ownership, Acquire begins another one;
-//  3. regain goes on, and says that the partition was lost.
+//  3. regain goes on and reports the partition as lost.
 //
-// Believed, it would have the coordinator acquire what this executor holds.
+// The coordinator must not acquire a partition that this executor owns.
 func TestALateRegainDoesNotEndTheNextOwnership(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		r.add(1)
@@ -48,30 +48,30 @@ func TestALateRegainDoesNotEndTheNextOwnership(t *testing.T) {
 	})
 }
 
-func TestReadyDoesNotCountTriesThatWereCalledOff(t *testing.T) {
+func TestReadyIgnoresCancelledTries(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		off, cancel := context.WithCancel(r.t.Context())
 		cancel()
 		m := r.x()
 		if err := m.Acquire(off, 0, 0); err == nil {
-			r.t.Fatal("owned by a try that was called off")
+			r.t.Fatal("owned by a cancelled try")
 		}
 		r.ready()
 		m.claims.note(r.t.Context(), 0, errors.New("no stream"))
 		if err := r.w.Ready(); err == nil || !strings.Contains(err.Error(), "partition 0 cannot be taken over: no stream") {
 			r.t.Errorf("ready: %v", err)
 		}
-		// The partition moves away: the try is called off.
+		// The partition moves away: the try is cancelled.
 		if err := m.Acquire(off, 0, 0); err == nil {
-			r.t.Fatal("owned by a try that was called off")
+			r.t.Fatal("owned by a cancelled try")
 		}
 		r.ready()
 	})
 }
 
-// The last try of a start is cut off when the time is up: the error tells what the
-// one before it found out.
-func TestStartTellsMoreThanThatItsTimeIsUp(t *testing.T) {
+// The last try of a start is cut off when the time is up: Run returns the error of the try
+// before it.
+func TestStartReturnsTheErrorBeforeItsTimeIsUp(t *testing.T) {
 	reason := fmt.Errorf("the reason: %w", io.EOF)
 	for _, firstFails := range []bool{true, false} {
 		inBubble(t, func(t *testing.T, srv *embedded.Server) {

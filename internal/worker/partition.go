@@ -12,7 +12,6 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 	"github.com/runnel-go/runnel/internal/prefetch"
 	"github.com/runnel-go/runnel/internal/redisconn"
-
 	"github.com/runnel-go/runnel/internal/store"
 )
 
@@ -38,7 +37,6 @@ type partition struct {
 	reader    atomic.Pointer[reader] // nil: it is not read
 	life      lifecycle
 	processed tally
-	trimmable atomic.Bool // something was acked since the last trim
 
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc

@@ -17,7 +17,7 @@ import (
 const (
 	// stuckPatience is how long after Grace a function may still take to return.
 	stuckPatience = time.Second
-	// waitingAfter is how long a function may take at shutdown before the log tells of it.
+	// waitingAfter is how long a function may take at shutdown before the log reports it.
 	waitingAfter = 300 * time.Millisecond
 )
 

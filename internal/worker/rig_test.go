@@ -29,18 +29,26 @@ type rig struct {
 	got []string
 }
 
+// open connects to an embedded server until the end of the test.
+func open(t *testing.T, srv *embedded.Server) (*redis.Client, *store.Client) {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
+	t.Cleanup(func() { rdb.Close() })
+	client, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return rdb, client
+}
+
 // inRig runs fn with a rig that owns its partition. before, if not nil, is called
 // with each entry between processing it and acking it.
 func inRig(t *testing.T, before func(r *rig, n int), fn func(r *rig)) {
 	inBubble(t, func(t *testing.T, srv *embedded.Server) {
 		r := &rig{t: t}
-		r.rdb = redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
-		defer r.rdb.Close()
-		client, err := store.Open(redisconn.Options{Redis: r.rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
+		rdb, client := open(t, srv)
+		r.rdb = rdb
 		p := &Processor{
 			Stream: "s", Name: "p", Partitions: 1, Lease: 10 * time.Second, Grace: time.Second,
 			Prefetch: 256, PrefetchBytes: 1 << 20, ReadConns: 1,

@@ -76,9 +76,8 @@ func TestReadsAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// reads runs a worker over partitions of a server and returns what it asked the server for
-// until it held so many entries: COUNT and number of partitions of each read, COUNT
-// negative where it is of what was pending.
+// reads runs a worker over partitions of a server until it holds so many entries. It returns the
+// COUNT and the number of partitions of each read; COUNT is negative for pending entries.
 func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redis.Client, *faultproxy.Proxy), then func(raw *redis.Client, fetched func(n int))) (asked [][2]int, bytes int64) {
 	t.Helper()
 	server := redistest.Start(t, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "100000")
@@ -123,7 +122,7 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 	return readsIn(redistest.SlowLog(t, raw)), bytes
 }
 
-// readsIn are the reads in a log, as reads returns them.
+// readsIn returns the reads in a log, as reads does.
 func readsIn(log []redis.SlowLog) (asked [][2]int) {
 	for _, entry := range log {
 		args := entry.Args // none where it was blocked
@@ -142,7 +141,7 @@ func readsIn(log []redis.SlowLog) (asked [][2]int) {
 	return asked
 }
 
-// held is how many entries a worker holds, and their bytes.
+// held returns the number of entries that a worker holds, and their bytes.
 func held(w *Worker) (n int, bytes int64) {
 	m := w.executors[0].member()
 	if m == nil {
@@ -165,8 +164,8 @@ func fill(t *testing.T, raw *redis.Client, partition, n, size int) {
 	}
 }
 
-// Of large entries a read asks for few, of few partitions, from the first one on; and a
-// partition holds what may be read ahead, or one entry.
+// A read asks for few large entries, of few partitions, from the first read on. A partition holds
+// PrefetchBytes or one entry.
 func TestWhatAWorkerHoldsAndAsksForIsBounded(t *testing.T) {
 	const partitions, prefetch = 8, 1 << 20
 	for _, size := range []int{300 << 10, 1 << 20, 3 << 20} {
@@ -190,8 +189,7 @@ func TestWhatAWorkerHoldsAndAsksForIsBounded(t *testing.T) {
 	}
 }
 
-// Entries that are suddenly large come in replies of a bounded size, though as many small
-// ones as may be were read before them.
+// Suddenly large entries come in replies of a bounded size, also after reads of many small ones.
 func TestEntriesThatAreSuddenlyLargeAreReadInBoundedReplies(t *testing.T) {
 	const partitions, prefetch, large = 8, 8 << 20, 200 << 10
 	// Some are read sooner than others, and none any more where the next ones may be large.
@@ -213,8 +211,8 @@ func TestEntriesThatAreSuddenlyLargeAreReadInBoundedReplies(t *testing.T) {
 	}
 }
 
-// A backlog of many partitions is read some partitions at a time and more of each, for each of
-// them is acked by a command of its own; those without a backlog are asked meanwhile.
+// A backlog of many partitions is read some partitions at a time and more of each, since each is
+// acked by a command of its own. Partitions without a backlog are read meanwhile.
 func TestABacklogOfManyPartitionsIsReadInLargePieces(t *testing.T) {
 	const partitions, backlogs = 128, 96
 	asked, _ := reads(t, partitions, backlogs*1000, 8<<20, func(raw *redis.Client, _ *faultproxy.Proxy) {
@@ -242,8 +240,7 @@ func TestABacklogOfManyPartitionsIsReadInLargePieces(t *testing.T) {
 	}
 }
 
-// A reply that did not arrive may have been too large to arrive in time. What it brought is
-// asked for one by one.
+// A reply that did not arrive may have been too large. Its entries are read again one by one.
 func TestAReadThatIsTooLargeIsNotRepeated(t *testing.T) {
 	var lost *faultproxy.Rule
 	asked, _ := reads(t, 1, 600, 8<<20, func(raw *redis.Client, proxy *faultproxy.Proxy) {

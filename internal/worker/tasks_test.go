@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,25 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel/internal/embedded"
-	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/leader"
-	"github.com/runnel-go/runnel/internal/redisconn"
-	"github.com/runnel-go/runnel/internal/store"
 )
 
 // taskWorker is a worker with tasks only, on an embedded server in fake time.
 func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logger, tasks ...*leader.Task) *Worker {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})
-	t.Cleanup(func() { rdb.Close() })
-	client, err := store.Open(redisconn.Options{Redis: rdb, Keys: keys.Keys{App: "app", Layout: keys.Standalone}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
+	_, client := open(t, srv)
 	return New(&Config{
 		App: "app", Worker: name, Client: client, Logger: log, Tasks: tasks, LeaderPoll: 4 * time.Second, TimeZone: time.UTC,
 		Ensure: func(context.Context) error { return nil },

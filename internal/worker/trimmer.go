@@ -28,9 +28,6 @@ func newTrimmer(w *Worker) *trimmer {
 
 // mark notes that entries of a partition were acked.
 func (t *trimmer) mark(p *partition) {
-	if p.trimmable.Swap(true) {
-		return
-	}
 	t.mu.Lock()
 	t.dirty[p] = true
 	t.mu.Unlock()
@@ -61,7 +58,6 @@ func (t *trimmer) take() []*partition {
 	defer t.mu.Unlock()
 	var out []*partition
 	for p := range t.dirty {
-		p.trimmable.Store(false)
 		if !p.life.isLost() {
 			out = append(out, p)
 		}

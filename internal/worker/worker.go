@@ -37,9 +37,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/leader"
@@ -85,9 +84,10 @@ type Worker struct {
 	running   context.Context // when it ends the worker drains; set before anything runs
 	stop      context.CancelCauseFunc
 
-	mu      sync.Mutex
-	halted  []error
-	started bool
+	started atomic.Bool
+
+	mu     sync.Mutex
+	halted []error
 }
 
 // New returns a Worker that does nothing before Run.
@@ -116,35 +116,32 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.stop(nil)
 	w.running = ctx
 	services, stopServices := context.WithCancel(context.WithoutCancel(ctx))
-	var serving errgroup.Group
-	serving.Go(func() error { w.control(services); return nil })
-	serving.Go(func() error { w.trimmer.run(services); return nil })
-	serving.Go(func() error { w.rules.run(services); return nil })
-	serving.Go(func() error { w.forwarder.run(services); return nil })
+	var serving sync.WaitGroup
+	for _, serve := range []func(context.Context){w.control, w.trimmer.run, w.rules.run, w.forwarder.run} {
+		serving.Go(func() { serve(services) })
+	}
 	tasks := make(chan struct{})
 	go func() {
 		defer close(tasks)
 		w.tasks.Run(ctx)
 	}()
 
-	w.setStarted()
+	w.started.Store(true)
 	w.warnOfEviction(ctx)
 	w.log.Info("worker started", "redis", w.client.Addr(), "processors", len(w.executors), "tasks", len(w.cfg.Tasks))
 	if len(w.executors) == 0 && len(w.cfg.Tasks) == 0 {
 		w.log.Warn("nothing to run", "help", help.NothingToRun)
 	}
-	var g errgroup.Group
+	var executing sync.WaitGroup
 	for _, x := range w.executors {
-		g.Go(func() error {
-			err := x.run(ctx)
-			if err != nil {
+		executing.Go(func() {
+			if err := x.run(ctx); err != nil {
 				w.halt(err)
 			}
-			return nil
 		})
 	}
-	g.Go(func() error { <-ctx.Done(); return nil })
-	g.Wait()
+	<-ctx.Done()
+	executing.Wait()
 	w.awaitTasks(tasks)
 	stopServices()
 	serving.Wait()
@@ -253,20 +250,11 @@ func (w *Worker) awaitTasks(ended <-chan struct{}) {
 	}
 }
 
-func (w *Worker) setStarted() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.started = true
-}
-
 // Ready returns nil when every executor owns what it is assigned and can read it, else
 // what is missing.
 func (w *Worker) Ready() error {
-	w.mu.Lock()
-	started := w.started
-	w.mu.Unlock()
 	switch {
-	case !started:
+	case !w.started.Load():
 		return errors.New("starting")
 	case w.stopping():
 		return errDraining
