@@ -17,7 +17,7 @@ import (
 // atOnce is how many commands one round trip takes.
 const atOnce = 500
 
-// alive refuses to go on while somebody works for the app, under either names.
+// alive returns a *Refusal while a worker runs for the app, under the old or the new names.
 func (so *source) alive(ctx context.Context, streams []stream) error {
 	for _, k := range []keys.Keys{so.from, so.to} {
 		for _, key := range []string{k.Leader(), k.OldLeader()} {

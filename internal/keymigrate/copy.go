@@ -34,14 +34,8 @@ func (t *target) copy(ctx context.Context, mark store.Mark, report func(step str
 		found = slices.DeleteFunc(found, func(e entry) bool { return e.Kind == "meta" }) // they come last
 		large := slices.DeleteFunc(slices.Clone(found), func(e entry) bool { return !mayBeLarge(e) })
 		small := slices.DeleteFunc(found, mayBeLarge)
-		for part := range slices.Chunk(large, largeAtOnce) {
-			if err := t.copyPart(ctx, mark, part); err != nil {
-				return err
-			}
-			done += len(part)
-			report("keys copied", done, 0)
-		}
-		for part := range slices.Chunk(small, smallAtOnce) {
+		parts := slices.AppendSeq(slices.Collect(slices.Chunk(large, largeAtOnce)), slices.Chunk(small, smallAtOnce))
+		for _, part := range parts {
 			if err := t.copyPart(ctx, mark, part); err != nil {
 				return err
 			}

@@ -62,7 +62,7 @@ type entry struct {
 	keys.Part
 }
 
-// scan tells of all keys of the app under some names, but for those that expire by
+// scan passes to tell all keys of the app under some names, but for those that expire by
 // themselves, in parts. A key may be told of twice.
 func scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
 	for _, pattern := range k.Patterns() {

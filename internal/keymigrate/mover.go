@@ -90,8 +90,8 @@ func (m *Mover) To() string { return m.source.to.Layout }
 // Target is the address of the server that gets the keys, "" for the same.
 func (m *Mover) Target() string { return m.target.addr() }
 
-// A Refusal says why nothing is moved now: somebody works for the app, or has a name
-// that a key is to have.
+// A Refusal is the reason why nothing is moved now: a worker runs for the app, or another key
+// has a name that one is to get.
 type Refusal struct{ Reason string }
 
 // Error is the reason, and what to do.

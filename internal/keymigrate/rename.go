@@ -35,7 +35,7 @@ const (
 type group struct {
 	names  []string // from and to
 	leaves []string // of each key
-	locks  []string // nobody may hold these
+	locks  []string // none of which may be held
 }
 
 func (g *group) add(from, to, leaves string) {

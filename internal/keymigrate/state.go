@@ -28,6 +28,14 @@ var (
 	finishScript = redis.NewScript(finishSource)
 )
 
+// A source is the server that has the keys, with the names that they have and those that
+// they get.
+type source struct {
+	client   *store.Client
+	rdb      redis.UniversalClient // of client
+	from, to keys.Keys
+}
+
 // A state is what the app's streams are, and whether they are on their way.
 type state struct {
 	mark    store.Mark // the zero one for none

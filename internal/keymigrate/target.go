@@ -131,7 +131,7 @@ func (t *target) foreign(ctx context.Context) (string, error) {
 	return found, err
 }
 
-// each tells of all keys that the app has on the other server.
+// each passes to tell all keys that the app has on the other server.
 func (t *target) each(ctx context.Context, tell func(entry)) error {
 	nodes, err := t.client.Nodes(ctx)
 	if err != nil {

@@ -56,7 +56,7 @@ func (c AuditLog) BeginAudit(ctx context.Context, a Audit) (string, error) {
 	return id, nil
 }
 
-// EndAudit records the outcome of an action. It is repeated inside while its own outcome
+// EndAudit records the outcome of an action. It retries while its own outcome
 // is unknown: a second entry with the same outcome does no harm.
 func (c AuditLog) EndAudit(ctx context.Context, a Audit) error {
 	return c.auditError(persist(ctx, func() error {
@@ -80,10 +80,7 @@ func (c AuditLog) Audits(ctx context.Context, n int) ([]Audit, error) {
 	}
 	out := make([]Audit, len(entries))
 	for i, e := range entries {
-		of := func(name string) string {
-			text, _ := e.Values[name].(string)
-			return text
-		}
+		of := func(name string) string { return textOf(e.Values, name) }
 		out[i] = Audit{
 			ID: e.ID, Who: of(auditWho), From: of(auditFrom), What: of(auditWhat), On: of(auditOn), Why: of(auditWhy), Detail: of(auditDetail),
 			Of: of(auditOf), Outcome: of(auditOutcome), Result: of(auditResult),

@@ -40,7 +40,7 @@ func (s *MembershipStore) Announce(ctx context.Context, m rebalance.Message) err
 // that is not a message, is an error.
 func ParseControl(e redisconn.Entry) (rebalance.Message, error) {
 	var m rebalance.Message
-	text := func(field string) string { s, _ := e.Values[field].(string); return s }
+	text := func(field string) string { return textOf(e.Values, field) }
 	if v := text("v"); v != controlVersion {
 		return m, fmt.Errorf("control message %s: version %q, not %s", e.ID, v, controlVersion)
 	}
@@ -65,11 +65,10 @@ const KindRules = "rules"
 // ControlKind returns what a control message is about, "" for what is no message
 // of this version.
 func ControlKind(e redisconn.Entry) string {
-	if v, _ := e.Values["v"].(string); v != controlVersion {
+	if textOf(e.Values, "v") != controlVersion {
 		return ""
 	}
-	kind, _ := e.Values["kind"].(string)
-	return kind
+	return textOf(e.Values, "kind")
 }
 
 // ControlTail returns the ID of the last message of each control stream, "0-0" of

@@ -45,7 +45,7 @@ func (c Control) hintCall(ctx context.Context, stream, processor string, h Hint)
 // ParseHint parses an entry of a control stream; ok is false for an entry that is not a
 // hint, which ParseControl parses.
 func ParseHint(e redisconn.Entry) (h Hint, ok bool) {
-	text := func(field string) string { s, _ := e.Values[field].(string); return s }
+	text := func(field string) string { return textOf(e.Values, field) }
 	h.Kind = text("kind")
 	if text("v") != controlVersion || !hintKinds[h.Kind] {
 		return Hint{}, false

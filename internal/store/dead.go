@@ -42,7 +42,7 @@ type DeadLetter struct {
 
 // DeadLetter makes a dead letter of an event of the ownership, in one step with its ack
 // or, if it is parked, with its removal from there. The letter's ID and Partition are set
-// by it. DeadLetter returns ErrFenced if the ownership is over. It is repeated inside
+// by it. DeadLetter returns ErrFenced if the ownership is over. It retries
 // while its outcome is unknown and ctx lives, and may be repeated: there is one dead
 // letter, whatever happens.
 func (c RetryStore) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
@@ -108,7 +108,7 @@ func (c Viewer) LastDead(ctx context.Context, p Partition) (DeadLetter, bool, er
 // parseDead reads a dead letter. An entry written by another program is a dead letter
 // without most of its fields.
 func parseDead(e redisconn.Entry, partition int) (DeadLetter, error) {
-	text := func(name string) string { s, _ := e.Values[name].(string); return s }
+	text := func(name string) string { return textOf(e.Values, name) }
 	number := func(name string) int64 { n, _ := strconv.ParseInt(text(name), 10, 64); return n }
 	moment := func(name string) (t time.Time) {
 		if ms := number(name); ms != 0 {

@@ -28,7 +28,7 @@ type Replay struct {
 //
 // Where both partitions may share a script, which they always do under the
 // standalone layout and under the cluster layout when their numbers are equal,
-// this is one step, and it is repeated inside while its outcome is unknown and
+// this is one step, which Replay retries while its outcome is unknown and
 // ctx lives. If what was unknown then happened, ok is true and the ID "".
 // Otherwise, and for an event with too many fields for a script, the event is
 // appended first. Cut off between the two, a repetition within the stream's

@@ -15,8 +15,8 @@ import (
 // alone, and removes the dead letter, in one step. The event is due at once, has no
 // attempt behind it, and waits in the lane of its key. ok is false if there is no such
 // dead letter. Revive returns ErrFull, and changes nothing, if limit events are parked.
-// It needs no owner: the current or next owner of the partition runs the event. It is
-// repeated inside while its outcome is unknown and ctx lives, and may be repeated. It
+// It needs no owner: the current or next owner of the partition runs the event. It
+// retries while its outcome is unknown and ctx lives, and may be repeated. It
 // changes LeaseResult.OperatorVersion; NotifyOwner tells the owner sooner.
 func (c Operator) Revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {
 	ok, err = c.revive(ctx, p, letter, limit)

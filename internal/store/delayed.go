@@ -108,20 +108,16 @@ func (p StreamPartition) wrap(err error) error {
 }
 
 func parseMoved(flat []any) (m Moved, denied int64, err error) {
-	if len(flat) != 4 {
-		return m, 0, fmt.Errorf("unexpected reply %v", flat)
-	}
-	events, ok1 := flat[0].(int64)
-	wait, ok2 := flat[1].(int64)
-	denied, ok3 := flat[2].(int64)
-	text, ok4 := flat[3].(string)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return m, 0, fmt.Errorf("unexpected reply %v", flat)
+	var wait int64
+	var text string
+	if err := scan(flat, &m.Events, &wait, &denied, &text); err != nil {
+		return Moved{}, 0, err
 	}
 	if text != "" {
 		err = redisconn.ScriptError(text)
 	}
-	return Moved{Events: events, Wait: time.Duration(wait) * time.Millisecond}, denied, err
+	m.Wait = time.Duration(wait) * time.Millisecond
+	return m, denied, err
 }
 
 // headsCall asks when the next delayed event of each partition of a part is due.
@@ -191,8 +187,7 @@ func (c DelayedStore) Delayed(ctx context.Context, stream string, partition, fro
 		if err != nil {
 			return nil, delayedError(stream, partition, "read", e.ID, err)
 		}
-		text, _ := values[SentField].(string)
-		ms, _ := strconv.ParseInt(text, 10, 64) // written by delay.lua
+		ms, _ := strconv.ParseInt(textOf(values, SentField), 10, 64) // written by delay.lua
 		out[i] = DelayedEvent{ID: e.ID, At: e.At, Sent: entryid.MomentOf(ms), Values: values}
 	}
 	return out, nil

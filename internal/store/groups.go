@@ -49,20 +49,9 @@ func parseGroups(reply []any, err error) ([]ForeignGroup, error) {
 	var out []ForeignGroup
 	for _, one := range reply {
 		values, _ := one.([]any)
-		g, ok := ForeignGroup{}, len(values) == 6
-		for i, to := range []any{&g.Name, &g.Processor, &g.Delivered, &g.Needs, &g.Pending, &g.Lag} {
-			if !ok {
-				break
-			}
-			switch to := to.(type) {
-			case *string:
-				*to, ok = values[i].(string)
-			case *int64:
-				*to, ok = values[i].(int64)
-			}
-		}
-		if !ok {
-			return nil, fmt.Errorf("unexpected reply %v", one)
+		var g ForeignGroup
+		if err := scan(values, &g.Name, &g.Processor, &g.Delivered, &g.Needs, &g.Pending, &g.Lag); err != nil {
+			return nil, err
 		}
 		out = append(out, g)
 	}
@@ -72,17 +61,7 @@ func parseGroups(reply []any, err error) ([]ForeignGroup, error) {
 // DropGroup destroys a consumer group in all partitions of a stream: what only it has not
 // acked may be trimmed from then on. It may be repeated.
 func (c Operator) DropGroup(ctx context.Context, stream string, partitions int, group string) error {
-	for from := 0; from < partitions; from += partitionsPerTrip {
-		calls := make([]*redisconn.Call, min(partitions-from, partitionsPerTrip))
-		for i := range calls {
-			calls[i] = redisconn.PlainCall(ctx, "XGROUP", "DESTROY", c.keys.Partition(stream, from+i), group)
-		}
-		redisconn.Pipeline(ctx, c.Retrying, calls)
-		for i, call := range calls {
-			if err := call.Reply.Err(); err != nil && !redisconn.ReplyHas(err, "requires the key to exist") {
-				return fmt.Errorf("stream %s partition %d: destroy consumer group %s: %w", stream, from+i, group, classify(err))
-			}
-		}
-	}
-	return nil
+	return c.onEach(ctx, stream, partitions, "destroy consumer group "+group, func(n int) *redisconn.Call {
+		return redisconn.PlainCall(ctx, "XGROUP", "DESTROY", c.keys.Partition(stream, n), group)
+	})
 }

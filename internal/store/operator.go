@@ -77,25 +77,37 @@ func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave stri
 // DropStream deletes the partitions of a stream, their delayed events, and, last, its
 // metadata. Forget its processors before. It may be repeated.
 func (c Operator) DropStream(ctx context.Context, stream string, partitions int) error {
-	for from := 0; from < partitions; from += partitionsPerTrip {
-		var calls []*redisconn.Call
-		for n := from; n < min(from+partitionsPerTrip, partitions); n++ {
-			due := c.keys.Delayed(stream, n)
-			calls = append(calls, redisconn.PlainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Versions, due.Data, due.Sequence))
-		}
-		redisconn.Pipeline(ctx, c.Retrying, calls)
-		for i, call := range calls {
-			if err := call.Reply.Err(); err != nil {
-				return fmt.Errorf("stream %s partition %d: delete: %w", stream, from+i, classify(err))
-			}
-		}
+	err := c.onEach(ctx, stream, partitions, "delete", func(n int) *redisconn.Call {
+		due := c.keys.Delayed(stream, n)
+		return redisconn.PlainCall(ctx, "UNLINK", c.keys.Partition(stream, n), due.Due, due.Versions, due.Data, due.Sequence)
+	})
+	if err != nil {
+		return err
 	}
 	// Together: a stream that is created anew in between would not be listed.
-	err := unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
+	err = unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
 		return MetaStore(c).metaError(stream, classify(err))
 	}
 	c.metas.forget(stream)
+	return nil
+}
+
+// onEach runs a command for each partition of a stream, until one fails. A partition that is not
+// there is no failure.
+func (c Operator) onEach(ctx context.Context, stream string, partitions int, op string, command func(n int) *redisconn.Call) error {
+	for from := 0; from < partitions; from += partitionsPerTrip {
+		calls := make([]*redisconn.Call, min(partitions-from, partitionsPerTrip))
+		for i := range calls {
+			calls[i] = command(from + i)
+		}
+		redisconn.Pipeline(ctx, c.Retrying, calls)
+		for i, call := range calls {
+			if err := call.Reply.Err(); err != nil && !redisconn.ReplyHas(err, "requires the key to exist") {
+				return fmt.Errorf("stream %s partition %d: %s: %w", stream, from+i, op, classify(err))
+			}
+		}
+	}
 	return nil
 }
 

@@ -95,7 +95,7 @@ func (c *core) obtainInNeed(ctx context.Context, key, value string, expiry time.
 // for the partition. Takeover returns ErrFenced if the lock does not hold the ownership's
 // value, or if the ownership's group was destroyed since. It returns ErrNotReplicated if
 // the takeover was done, but a failover may lose it: the caller may not act as the owner
-// yet. It is repeated inside while its outcome is unknown and ctx lives, and may be
+// yet. It retries while its outcome is unknown and ctx lives, and may be
 // repeated by the caller.
 func (c Owner) Takeover(ctx context.Context, p Partition, t Claim, start string, largest int64) (Takeover, error) {
 	if start == "" {

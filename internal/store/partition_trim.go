@@ -21,9 +21,10 @@ type Trimmed struct {
 }
 
 // Trim removes the oldest entries of partitions that are longer than 7/8 of their
-// Size, in one round trip, or in several where there are many processors: those that all registered processors and all other consumer
-// groups have acked, until 3/4 of Size are left. So what is kept up with is never full, and
-// there is some history to look at and to begin with. Without any group nothing is trimmed.
+// Size, until 3/4 of Size are left. It removes only entries that all registered
+// processors and all other consumer groups have acked, so a partition whose processors keep
+// up is never full, and keeps some history. Without any group nothing is trimmed. Trim takes
+// one round trip, or several where streams have many processors.
 // A plain group named like a registered processor is where Python's runnel stopped: it is
 // ignored, for the processor has a position of its own.
 func (c Owner) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
@@ -43,13 +44,8 @@ func (c Owner) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
 		if err != nil {
 			return nil, fmt.Errorf("trim %s: %w", t.Log, classify(err))
 		}
-		var ok1, ok2 bool
-		if len(reply) == 2 {
-			out[i].Removed, ok1 = reply[0].(int64)
-			out[i].BlockedBy, ok2 = reply[1].(string)
-		}
-		if !ok1 || !ok2 {
-			return nil, fmt.Errorf("trim %s: unexpected reply %v", t.Log, reply)
+		if err := scan(reply, &out[i].Removed, &out[i].BlockedBy); err != nil {
+			return nil, fmt.Errorf("trim %s: %w", t.Log, err)
 		}
 	}
 	return out, nil

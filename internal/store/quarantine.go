@@ -23,7 +23,7 @@ type Quarantine struct {
 
 // Quarantine stores that a partition of the ownership is quarantined: later
 // takeovers return it, until ReleaseQuarantine. ErrFenced says that the ownership is over.
-// It is repeated inside while its outcome is unknown and ctx lives, and may be
+// It retries while its outcome is unknown and ctx lives, and may be
 // repeated.
 func (c RetryStore) Quarantine(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "quarantine")
@@ -70,7 +70,7 @@ var ErrNothingToSkip = errors.New("the quarantine names no event that could be s
 // ReleaseQuarantine ends the quarantine of a partition and returns it; ok is false if there
 // is none. With skip, its event is passed over, unprocessed: from then on takeovers
 // return it as Skip; ErrNothingToSkip says that it has none. A later quarantine
-// than the one that is there when it begins is left alone. It is repeated inside
+// than the one that is there when it begins is left alone. It retries
 // while its outcome is unknown and ctx lives, and may be repeated. It changes
 // LeaseResult.OperatorVersion, and its hint to the owner is sent after it as well as it can.
 func (c Operator) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {

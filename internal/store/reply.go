@@ -9,6 +9,30 @@ type replyFields struct {
 	err    error
 }
 
+// scan stores the values of a reply, texts and numbers, in to. It returns an error for a reply of
+// another length or of other types.
+func scan(reply []any, to ...any) error {
+	ok := len(reply) == len(to)
+	for i := 0; ok && i < len(to); i++ {
+		switch to := to[i].(type) {
+		case *string:
+			*to, ok = reply[i].(string)
+		case *int64:
+			*to, ok = reply[i].(int64)
+		}
+	}
+	if !ok {
+		return fmt.Errorf("unexpected reply %v", reply)
+	}
+	return nil
+}
+
+// textOf returns a field of an entry, "" if it has none of that name.
+func textOf(values map[string]any, name string) string {
+	text, _ := values[name].(string)
+	return text
+}
+
 func fieldsOf(reply []any) *replyFields {
 	names, values := make([]any, 0, len(reply)/2), make([]any, 0, len(reply)/2)
 	for i := 0; i+1 < len(reply); i += 2 {
@@ -17,7 +41,7 @@ func fieldsOf(reply []any) *replyFields {
 	return zipped(names, values)
 }
 
-// zipped are values whose names stand beside them.
+// zipped pairs values with the names in the same places.
 func zipped(names, values []any) *replyFields {
 	f := &replyFields{values: make(map[string]any, len(names))}
 	for i := range min(len(names), len(values)) {

@@ -58,7 +58,7 @@ type Parking struct {
 // Park moves events of the ownership out of the partition: in one step it acks them and
 // stores them with their states, all of them or none. limit is how many may be parked, 0
 // for any number. Park returns ErrFull, and changes nothing, if they would be more, and
-// ErrFenced if the ownership is over. It is repeated inside while its outcome is unknown
+// ErrFenced if the ownership is over. It retries while its outcome is unknown
 // and ctx lives, and may be repeated by the caller: what has been acked stays as it is.
 func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64, ps []Parking) error {
 	if len(ps) == 0 {
@@ -80,7 +80,7 @@ func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64,
 // WriteRetry stores the state of a parked event; ok is false if it is not parked any
 // more, since an operator dropped it. Attempts begin (Running, one Attempt more) and end
 // (not Running) in order: a write that arrives late does not undo a later one. ErrFenced
-// says that the ownership is over. It is repeated inside like Park, and may be repeated.
+// says that the ownership is over. It retries like Park, and may be repeated.
 func (c RetryStore) WriteRetry(ctx context.Context, p Partition, t Claim, s RetryState) (ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
@@ -130,7 +130,7 @@ func (c RetryStore) BeginRetry(ctx context.Context, p Partition, t Claim, s Retr
 // BeginSuspect stores that the owner begins Position.Suspect. If the owner does not
 // release the partition, and the event is not acked, the next takeover counts that in
 // Deaths. With "" the count is reset. BeginSuspect returns ErrFenced if the ownership is
-// over. It is repeated inside like Park, and may be repeated.
+// over. It retries like Park, and may be repeated.
 func (c RetryStore) BeginSuspect(ctx context.Context, p Partition, t Claim, id string) error {
 	return p.failed("begin event "+id, persist(ctx, func() error {
 		return classify(beginScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
@@ -138,7 +138,7 @@ func (c RetryStore) BeginSuspect(ctx context.Context, p Partition, t Claim, id s
 }
 
 // DoneRetry removes a parked event that is done. It returns ErrFenced if the ownership is
-// over. It is repeated inside like Park, and may be repeated.
+// over. It retries like Park, and may be repeated.
 func (c RetryStore) DoneRetry(ctx context.Context, p Partition, t Claim, id string) error {
 	return p.failed("settle event "+entryid.EventID(p.Number, id), persist(ctx, func() error {
 		return classify(settleScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())

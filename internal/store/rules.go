@@ -79,7 +79,7 @@ type RuleChange struct {
 
 // SetRule sets a rule, in place of one of the same kind and scope, for a time or,
 // with 0, until it is removed. Who and Why of the rule are recorded, At and Until
-// are the server's. It is repeated inside while its outcome is unknown.
+// are the server's. It retries while its outcome is unknown.
 //
 // A block is copied among the pauses if the user may write there, since workers of
 // earlier releases read nothing else.
@@ -99,7 +99,7 @@ func (c RuleStore) SetRule(ctx context.Context, r rules.Rule, lasts time.Duratio
 
 // RemoveRule removes the rule of a kind and scope; that there is none is no error. A
 // block goes from among the pauses, too, where earlier releases set it.
-// It is repeated inside while its outcome is unknown.
+// It retries while its outcome is unknown.
 func (c RuleStore) RemoveRule(ctx context.Context, kind string, scope rules.Scope) (RuleChange, error) {
 	r := rules.Rule{Kind: kind, Scope: scope}
 	change, err := c.changeRule(ctx, c.ruleKey(kind), r, "remove", 0)

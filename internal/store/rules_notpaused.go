@@ -59,7 +59,7 @@ func (h NotPausedYet) String() string {
 //  2. a lock is held, and the heartbeat of its holder tells these generations: it
 //     holds back whatever it has;
 //  3. a lock is held by an executor without a heartbeat, which was cut off or has
-//     died: nobody knows, before the lock expires;
+//     died: its state is unknown before the lock expires;
 //  4. one of them has neither: it is silent, and the caller waits for its lease.
 func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []NotPausedYet) ([]NotPausedYet, error) {
 	calls := []*redisconn.Call{redisconn.PlainCall(ctx, "GET", c.keys.Membership(stream, processor))}

@@ -17,7 +17,7 @@ type TaskMark struct {
 }
 
 // LookAtTask returns how far a durable task has come. The caller must be the
-// leader, token what its lock holds; else ErrFenced. It is repeated inside while
+// leader, token what its lock holds; else ErrFenced. It retries while
 // its outcome is unknown.
 func (c TaskStore) LookAtTask(ctx context.Context, token, name string) (TaskMark, error) {
 	return c.markTask(ctx, name, token, "", 0)
@@ -26,8 +26,8 @@ func (c TaskStore) LookAtTask(ctx context.Context, token, name string) (TaskMark
 // ClaimTask makes a due time the caller's to run, if the last one is the one that
 // the caller knows and the time has come by the server's clock: of all that try,
 // one has it, once. The caller must be the leader, token what its lock holds; else
-// ErrFenced. After ErrNotReplicated, as of a takeover, it is not to be run yet. It is
-// repeated inside while its outcome is unknown, and may be repeated by the caller until the outcome is known.
+// ErrFenced. After ErrNotReplicated, as of a takeover, it is not to be run yet. It
+// retries while its outcome is unknown, and may be repeated by the caller until the outcome is known.
 func (c TaskStore) ClaimTask(ctx context.Context, token, name string, last, due time.Time) (TaskMark, error) {
 	return c.markTask(ctx, name, token, last.UnixMilli(), due.UnixMilli())
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // countPage is how many entries are counted in one script.
@@ -71,14 +70,8 @@ func (c Viewer) page(ctx context.Context, p Partition, command, from, to string,
 		return page{}, classify(err)
 	}
 	var got page
-	var ok1, ok2, ok3 bool
-	if len(reply) == 3 {
-		got.n, ok1 = reply[0].(int64)
-		got.last, ok2 = reply[1].(string)
-		got.room, ok3 = reply[2].(int64)
-	}
-	if !ok1 || !ok2 || !ok3 {
-		return page{}, fmt.Errorf("unexpected reply %v", reply)
+	if err := scan(reply, &got.n, &got.last, &got.room); err != nil {
+		return page{}, err
 	}
 	if got.room == 0 {
 		return page{}, errTooLarge
