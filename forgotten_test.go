@@ -192,6 +192,22 @@ func TestADeletedConsumerLosesNothing(t *testing.T) {
 	}
 }
 
+// FLUSHALL takes the metadata away, which a full server does not take back: a member goes on
+// without it, and Wait for its processor waits for it.
+func TestWaitKnowsTheMembersOfAProcessorWithoutMetadata(t *testing.T) {
+	inRules(t, 1, func(context.Context, *runnel.Event, item) error { time.Sleep(6 * time.Second); return nil }, func(c *ruled) {
+		ready(c.Cluster, "a")
+		c.send(1, 1)
+		c.Wait(func() bool { return c.runs() == 1 })
+		c.must(c.Redis().Del(c.Context(), c.Redis().Keys(c.Context(), "__meta:*").Val()...).Err())
+		scope := admin.ProcessorScope("items", "p")
+		c.must(c.rules.Pause(c.Context(), scope, nil))
+		if err := c.rules.Wait(c.Context(), scope); err != nil || c.runs() != 0 {
+			t.Errorf("Wait returned %v while %d functions ran", err, c.runs())
+		}
+	})
+}
+
 // The server's clock is set forward, which ends all locks and heartbeats at once: Wait does
 // not take a member for dead whose function may run, also when others have removed it.
 func TestWaitOutlastsHeartbeatsThatEndTooEarly(t *testing.T) {

@@ -218,12 +218,12 @@ func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffec
 	}
 	var all []store.NotPausedYet
 	for _, stream := range streams {
-		m, ok, err := c.LoadMeta(ctx, stream)
+		m, _, err := c.LoadMeta(ctx, stream)
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			continue
+		if name := scope.ProcessorName(); name != "" {
+			m.Processors = []string{name} // its members go on though Redis may have forgotten the metadata
 		}
 		for _, name := range m.Processors {
 			if !scope.Includes(stream, name) {
