@@ -117,7 +117,7 @@ func planPartitions(ctx context.Context, b *Bench) (*Plan, error) {
 	return p, nil
 }
 
-const watchedAbout = "Draining as above, by a worker whose metrics are scraped every second, with latencies measured, and whose processor is shown on an open page of the dashboard, and by one that nobody watches."
+const watchedAbout = "Draining as above, by a worker whose metrics are scraped every second, with latencies measured, and whose processor is shown on an open page of the dashboard, and by one without either."
 
 func planWatched(ctx context.Context, b *Bench) (*Plan, error) {
 	t := b.packed()

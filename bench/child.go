@@ -96,7 +96,7 @@ func childMain(text string) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// childCommand is a process with a task, not started yet. The settings of whoever
+// childCommand is a process with a task, not started yet. The settings of the user who
 // runs the benchmarks do not reach it.
 func childCommand(ctx context.Context, t Task) (*exec.Cmd, error) {
 	path, err := os.Executable()

@@ -94,7 +94,7 @@ func (t *teller) tell(line Told) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line.At = time.Now().UnixNano()
-	t.enc.Encode(line) // whoever listened may be gone: then this process ends soon
+	t.enc.Encode(line) // the reader may be gone: then this process ends soon
 }
 
 // A workerProcess is a runnelWorker and what it has told so far.

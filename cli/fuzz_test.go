@@ -30,7 +30,7 @@ func FuzzArrange(f *testing.F) {
 		want, got := without(args, "--"), without(arranged, "--")
 		slices.Sort(want)
 		slices.Sort(got)
-		asked := append(without(want, "help"), "--help") // of whoever says help first
+		asked := append(without(want, "help"), "--help") // help first
 		slices.Sort(asked)
 		if !slices.Equal(got, want) && !slices.Equal(got, asked) {
 			t.Fatalf("%q has become %q", args, arranged)

@@ -43,7 +43,7 @@ func TestProgressTellsRateShareAndTimeLeft(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	out.Reset()
-	p.at("sent 42, failed 0", 42, 0) // of nobody knows how many
+	p.at("sent 42, failed 0", 42, 0) // of an unknown number
 	p.clear()
 	p.clear()
 	if got, want := out.String(), "\r\x1b[Ksent 42, failed 0, 2/s\r\x1b[K"; got != want {

@@ -187,7 +187,7 @@ func TestTopStyles(t *testing.T) {
 		}
 	}
 	if strings.Contains(all, "paper\x1b") {
-		t.Errorf("an escape sequence of somebody else: %q", all)
+		t.Errorf("an escape sequence that is not ours: %q", all)
 	}
 }
 

@@ -38,7 +38,7 @@ if [ ${#optional[@]} -gt 0 ]; then
 	install install -y -qq --no-install-recommends "${optional[@]}" || echo "setup-test: without ${optional[*]} some tests are skipped"
 fi
 
-# These packages start servers, which nobody asked for: the tests start their own.
+# These packages start servers, which are not needed: the tests start their own.
 for service in redis-server prometheus; do
 	case " ${packages[*]} ${optional[*]} " in
 	*" $service "*)

@@ -34,7 +34,7 @@ func main() {
 	// worker bills each minute that was missed, and none of them twice, unless a failover
 	// of Redis loses what it remembers.
 	app.Cron("billing", "* * * * *", func(ctx context.Context) error {
-		slog.Info("billing: each minute, also those at which nobody ran", "minute", runnel.DueTime(ctx))
+		slog.Info("billing: each minute, also those at which no worker ran", "minute", runnel.DueTime(ctx))
 		return nil
 	}, &runnel.TaskOptions{Leader: true, Durable: true, CatchUp: runnel.CatchUpAll})
 

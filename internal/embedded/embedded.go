@@ -2,7 +2,7 @@
 //
 // It is miniredis with a clock that ticks: keys expire as time passes, and in a
 // testing/synctest bubble as fake time passes. On top of what miniredis knows it
-// answers CLIENT ID and CLIENT KILL ID, so that whoever lost the reply of a read
+// answers CLIENT ID and CLIENT KILL ID, so that a client that lost the reply of a read
 // can make sure that the read is over. Its data is gone when it is closed.
 package embedded
 
@@ -32,7 +32,7 @@ type Server struct {
 func New() *Server {
 	s := &Server{mini: miniredis.NewMiniRedis(), conns: map[net.Conn]struct{}{}}
 	s.mini.ClockTTL(true)
-	// The first Dial of a miniredis makes its server; this one is for nobody.
+	// The first Dial of a miniredis makes its server; this one is not used.
 	if c, err := s.mini.Dial(); err == nil {
 		c.Close()
 	}

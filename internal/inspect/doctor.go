@@ -183,7 +183,7 @@ func (d *doctor) link() {
 	const advice = "encrypt it: a URL that begins with rediss://"
 	switch l := d.c.Link(); {
 	case l.TLS && l.Unchecked:
-		d.say("encryption", LevelWarning, "leave out skip_verify, and name the authority with RUNNEL_REDIS_CA", "TLS, but whoever answers is believed to be the server")
+		d.say("encryption", LevelWarning, "leave out skip_verify, and name the authority with RUNNEL_REDIS_CA", "TLS, but any server is accepted")
 	case l.TLS:
 		d.say("encryption", LevelOK, "", "TLS, and the server's certificate is checked")
 	case l.Here:
@@ -191,7 +191,7 @@ func (d *doctor) link() {
 	case l.Password:
 		d.say("encryption", LevelWarning, advice, "none: the password and all events can be read on the way")
 	default:
-		d.say("encryption", LevelWarning, advice+"; and give users passwords", "none, and no password: whoever reaches the server may do anything")
+		d.say("encryption", LevelWarning, advice+"; and give users passwords", "none, and no password: every client that reaches the server may do anything")
 	}
 }
 

@@ -111,7 +111,7 @@ func (d *doctor) partitions(ctx context.Context, places []store.Partition) error
 func (d *doctor) members(l *look, stream, processor string) {
 	_, members, err := l.members(stream, processor)
 	if err != nil {
-		d.found(err, "until that is done nobody can join, and what a dead worker had is not taken over")
+		d.found(err, "until then no worker can join, and the partitions of a dead one are not taken over")
 		return
 	}
 	for _, m := range members {

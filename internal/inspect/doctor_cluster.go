@@ -26,9 +26,9 @@ func (d *doctor) cluster(ctx context.Context, nodes []redisconn.Node) error {
 	case err != nil:
 		d.say("cluster", LevelUnknown, "let the user run CLUSTER INFO", "%d masters; the cluster does not tell whether all slots are served", len(nodes))
 	case told["cluster_state"] != "ok" || told["cluster_slots_ok"] != told["cluster_slots_assigned"]:
-		d.say("cluster", LevelProblem, "look at redis-cli --cluster check: partitions whose slots nobody serves stand still", "%d masters, %s of %s slots are served", len(nodes), told["cluster_slots_ok"], "16384")
+		d.say("cluster", LevelProblem, "look at redis-cli --cluster check: partitions whose slots no node serves stand still", "%d masters, %s of %s slots are served", len(nodes), told["cluster_slots_ok"], "16384")
 	case len(nodes) < 3:
-		d.say("cluster", LevelWarning, "have three masters at least: with fewer nobody is left to agree on a failover", "%d masters serve all slots", len(nodes))
+		d.say("cluster", LevelWarning, "have three masters at least: with fewer, too few are left to agree on a failover", "%d masters serve all slots", len(nodes))
 	default:
 		d.say("cluster", LevelOK, "", "%d masters serve all slots", len(nodes))
 	}

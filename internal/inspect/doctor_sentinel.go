@@ -32,7 +32,7 @@ func (d *doctor) sentinels(ctx context.Context) {
 	}
 	switch {
 	case len(masters) == 0:
-		d.say("sentinels", LevelProblem, "start them, or correct the URL: after the next broken connection nobody finds the master", "none answers: %s", strings.Join(silent, ", "))
+		d.say("sentinels", LevelProblem, "start them, or correct the URL: after the next broken connection no client finds the master", "none answers: %s", strings.Join(silent, ", "))
 	case len(masters) > 1:
 		d.say("sentinels", LevelWarning, "look at SENTINEL CKQUORUM; during a failover this is over soon", "they do not agree on the master: %s", strings.Join(masters, ", "))
 	case len(silent) > 0:

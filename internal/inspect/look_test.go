@@ -98,7 +98,7 @@ func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
 			}
 		}
 		told(k.Leader(), a.LeaderErr, "look what it is, then delete or rename it")
-		told(k.Meta("returns"), a.Unreadable["returns"], "delete that key, and whoever works or sends next")
+		told(k.Meta("returns"), a.Unreadable["returns"], "delete that key, and the next worker or sender")
 		told(beat, a.Streams[0].Processors[0].MembersErr, "look what it is, then delete or rename it")
 	})
 }

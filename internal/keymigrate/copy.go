@@ -21,7 +21,7 @@ const (
 )
 
 // copy copies everything that has its new name to the other server, and compares it.
-// Nobody can change it meanwhile: what is there already an interrupted copy brought.
+// No worker can change the target meanwhile: what is there already comes from an interrupted copy.
 func (t *target) copy(ctx context.Context, mark store.Mark, report func(step string, done, of int)) error {
 	if t == nil {
 		return nil

@@ -253,7 +253,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 	}
 }
 
-// halfway sees that a move that is not complete lets nobody work, under either names.
+// halfway sees that under neither names an incomplete move lets a worker run.
 func halfway(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	works := 0

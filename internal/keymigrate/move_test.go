@@ -151,7 +151,7 @@ func TestWorkerThatComesMeanwhile(t *testing.T) {
 			must(t, rdb.Set(t.Context(), lock, "x:1", 0).Err())
 		}
 	}
-	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "somebody holds "+lock) {
+	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "a worker holds "+lock) {
 		t.Fatalf("got %v", err)
 	}
 	for _, layout := range []string{keys.Standalone, keys.Cluster} {
@@ -168,7 +168,7 @@ func TestWorkerThatComesMeanwhile(t *testing.T) {
 	differ(t, before, after)
 }
 
-// One that was stopped in the middle and wakes when somebody else has gone the way back
+// One that was stopped in the middle and wakes when another process has gone the way back
 // does no harm.
 func TestMoveThatSlept(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)

@@ -160,7 +160,7 @@ func (m *Mover) begin(ctx context.Context) (err error) {
 	case moving:
 		return fmt.Errorf("a move to the redis at %s was begun: say --to with its URL, or go --back first", mark.Target)
 	case m.target != nil && m.st.has(m.source.to) && !m.st.has(m.source.from):
-		return errors.New("its keys have the cluster names already, under which somebody may write at any time: go --back first, then say --to")
+		return errors.New("its keys have the cluster names already, under which processes may write at any time: go --back first, then say --to")
 	}
 	return nil
 }

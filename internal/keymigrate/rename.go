@@ -21,7 +21,7 @@ var renameSource string
 var renameScript = redis.NewScript(renameSource)
 
 // fence is the text of a fence. No string of the framework begins with it.
-const fence = "moved: this key has another name now, and whoever works with this one has old settings"
+const fence = "moved: this key has another name now, and a process that uses this one has old settings"
 
 // What is left under the old name of a key.
 const (
@@ -149,7 +149,7 @@ func (r *renamer) run(ctx context.Context, g *group) error {
 	case redis.HasErrorPrefix(err, "OVER"):
 		return errOver
 	case redis.HasErrorPrefix(err, "HELD"):
-		return fmt.Errorf("somebody holds %s: a worker was started meanwhile: stop it", strings.TrimPrefix(err.Error(), "HELD "))
+		return fmt.Errorf("a worker holds %s: it was started meanwhile: stop it", strings.TrimPrefix(err.Error(), "HELD "))
 	case redis.HasErrorPrefix(err, "BUSY "):
 		return taken(strings.TrimPrefix(err.Error(), "BUSY "))
 	}
@@ -157,7 +157,7 @@ func (r *renamer) run(ctx context.Context, g *group) error {
 }
 
 // errOver stops one that slept, or goes on beside another.
-var errOver = errors.New("somebody else has ended this move meanwhile, or turned it back")
+var errOver = errors.New("another process has ended this move meanwhile, or turned it back")
 
 func taken(key string) error {
 	return &Refusal{fmt.Sprintf("there is a key %s already, and another one that is to have this name: see what it is, and delete one of the two", key)}

@@ -103,7 +103,7 @@ func (t *target) stand(ctx context.Context, ours store.Mark) (standing, error) {
 	}
 	foreign, err := t.foreign(ctx)
 	if err == nil && foreign != "" {
-		err = fmt.Errorf("the redis at %s has keys of this app that did not come from here, such as %s: see what they are, and delete them if nobody needs them", t.addr(), foreign)
+		err = fmt.Errorf("the redis at %s has keys of this app that did not come from here, such as %s: see what they are, and delete them if they are not needed", t.addr(), foreign)
 	}
 	return standsEmpty, err
 }
@@ -167,7 +167,7 @@ func (t *target) claim(ctx context.Context, ours store.Mark) error {
 	mark := store.Mark{State: store.MarkClaimed, ID: ours.ID, To: t.source.to.Layout, Source: t.source.client.Addr(), At: time.Now().UnixMilli()}
 	if is == standsEmpty {
 		n, err := rdb.HSetNX(ctx, t.source.to.Streams(), store.MarkField, mark.Encode()).Result()
-		if err == nil && !n { // somebody was faster, or this was repeated
+		if err == nil && !n { // another process was faster, or this was repeated
 			is, err = t.stand(ctx, ours)
 		}
 		if err != nil || is != standsEmpty {

@@ -3,8 +3,8 @@
 //
 //	go run ./internal/licenses
 //
-// A license is known by its text, of which known.txt has sums: whoever adds a dependency
-// with another text reads it and adds the line that is printed.
+// A license is known by its text, of which known.txt has sums: to add a dependency
+// with another text, read it and add the line that is printed.
 package main
 
 import (

@@ -303,7 +303,7 @@ type MetaError struct {
 // Error names the stream, and the key with the remedy where that holds something else.
 func (e *MetaError) Error() string {
 	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, redisconn.ErrWrongType) {
-		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and whoever works or sends next writes it anew from its own settings; %s", e.Stream, e.Key, e.Err, help.UnreadableKey)
+		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and the next worker or sender writes it anew from its own settings; %s", e.Stream, e.Key, e.Err, help.UnreadableKey)
 	}
 	if errors.Is(e.Err, errAnotherVersion) {
 		return fmt.Sprintf("stream %s: metadata %s: %v: use a release that knows it; keep the key; %s", e.Stream, e.Key, e.Err, help.UnreadableKey)

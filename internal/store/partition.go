@@ -49,7 +49,7 @@ type Partition struct {
 	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
 	Parked, Retry     string // what waits for another attempt: fields, and what is known of it
 	Dead              string // dead letters
-	Due               string // what is delayed, by time; of the stream, whoever processes it
+	Due               string // what is delayed, by time; of the stream, shared by its processors
 }
 
 // Partition returns the place of a partition.

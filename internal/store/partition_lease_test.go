@@ -254,7 +254,7 @@ func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 // takeover on:
 //
 //  1. the next owner, with a longer expiry, obtains the lock;
-//  2. whoever waits cuts it to the expiry of the owner before;
+//  2. a waiting worker cuts it to the expiry of the owner before;
 //  3. the takeover comes. The lease is counted from before the first step.
 func TestATakeoverRestoresALockThatWasCutBeforeIt(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {

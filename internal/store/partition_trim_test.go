@@ -37,7 +37,7 @@ func TestTrim(t *testing.T) {
 			groups: []group{{name: printer, read: 1000, acked: 1000}, {name: GroupName("printer", carol), read: 200, acked: 200}}, want: 200},
 		{name: "a processor without a group", entries: 1000, size: 300, processors: both2,
 			groups: []group{{name: printer, read: 1000, acked: 1000}}, blocked: "mailer"},
-		{name: "a plain group is nobody's", entries: 1000, size: 300, processors: []string{"printer"},
+		{name: "a plain group has no processor", entries: 1000, size: 300, processors: []string{"printer"},
 			groups: []group{{name: "printer", read: 1000, acked: 1000}}, blocked: "printer"},
 		{name: "where Python stopped does not count", entries: 1000, size: 300, processors: []string{"printer"},
 			groups: []group{{name: printer, read: 1000, acked: 1000}, {name: "printer"}}, want: 775},

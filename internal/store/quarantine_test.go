@@ -111,7 +111,7 @@ func TestResumeThatArrivesLate(t *testing.T) {
 		}
 		run("1-1", 1)
 		run("1-1", 1)                   // repeated
-		run("", 1)                      // somebody else's, of the same quarantine
+		run("", 1)                      // of another worker, of the same quarantine
 		run("7-7", 0)                   // and one that skips something else
 		equal(t, "poke", e.poked(p), 1) // only once
 		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "second", Event: "1-1", At: 2}))

@@ -23,7 +23,7 @@ type NotPausedYet struct {
 	Worker            string // "" where it is no member
 	Partitions        []int  // of those that were asked about, whose locks it holds
 
-	// Silent tells that it has neither a heartbeat nor one of the locks: it has died, or
+	// Silent reports that it has neither a heartbeat nor one of the locks: it has died, or
 	// the server's clock was set forward, or the keys were deleted. It may go on for as
 	// long as its lease, which is shorter than Expiry; 0 where that is not known.
 	Silent bool
@@ -46,11 +46,12 @@ func (h NotPausedYet) String() string {
 	return s
 }
 
-// NotPausedYet returns the executors of a processor in which generations of the
-// rules are not yet in full effect, as inEffect judges those that they tell: of its members, of those that hold the lock of one
-// of the partitions or did not release it, and of those that an earlier call returned. None means that of what
-// these rules hold back nothing runs, and nothing can begin to, for whoever takes a
-// partition over from now on reads the rules after that. It changes nothing.
+// NotPausedYet returns the executors of a processor in which the rules are not yet in full
+// effect, as inEffect judges by the generations that they report. It asks the members, the
+// executors that hold the lock of one of the partitions or did not release it, and those
+// that an earlier call returned. If it returns none, nothing that the rules hold back runs,
+// and nothing can begin: a later owner reads the rules after its takeover. NotPausedYet
+// changes nothing.
 //
 // The locks are read before the heartbeats:
 //
@@ -137,8 +138,9 @@ func unreleased(reply *redis.Cmd) (NotPausedYet, error) {
 	return NotPausedYet{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
 }
 
-// behind are those of them that tell of other generations, or of none. A later one is another one, too: a failover may have forgotten the
-// rules that it was of, and then a number is given again.
+// behind returns the executors that report other generations, or none. A later generation
+// is another one, too: a failover may have forgotten its rules, and then the number is given
+// again.
 func (c Viewer) behind(ctx context.Context, seen map[string]*NotPausedYet, inEffect func(rules.Generations) bool) ([]NotPausedYet, error) {
 	var out []NotPausedYet
 	var calls []*redisconn.Call

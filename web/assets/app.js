@@ -29,7 +29,7 @@ function address() {
   let text = location.hash.replace(/^#\/?/, "");
   try {
     text = decodeURIComponent(text);
-  } catch {} // somebody wrote it
+  } catch {} // it was written by hand
   const [route, ...of] = text.split("/");
   return { page: pages.find((p) => p.route === route) || pages[0], of: of.join("/") };
 }

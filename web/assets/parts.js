@@ -36,7 +36,7 @@ export function useTick(ms) {
   }, [ms]);
 }
 
-// Connection says whether the numbers are those of now.
+// Connection reports whether the numbers are current.
 export function Connection() {
   const { state, seen, hello, err } = useStore(live);
   useTick(1000);

@@ -59,7 +59,7 @@ func TestListsAfterFailures(t *testing.T) {
 	b.click(`tr[data-letter] input`)
 	letters, err := s.letters().List(t.Context(), nil)
 	s.must(err)
-	_, err = s.letters().Drop(t.Context(), letters) // somebody else does
+	_, err = s.letters().Drop(t.Context(), letters) // another page does
 	s.must(err)
 	b.click("Drop 1")
 	b.confirm(token, "", "Drop for good")
@@ -88,7 +88,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 }
 
 // Whatever a producer wrote is shown as it is: numbers and fields as they stand in the
-// record, and a time that nobody can tell is told as the nearest.
+// record, and a time that cannot be shown is shown as the nearest one.
 func TestWhateverIsWritten(t *testing.T) {
 	s := newShop(t)
 	b := newBrowser(t)

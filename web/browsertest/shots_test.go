@@ -58,7 +58,7 @@ func (b *browser) scheme(name string) {
 	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}))
 }
 
-// The page follows the system's scheme, until somebody chooses another one. With
+// The page follows the system's scheme, until the user chooses another one. With
 // RUNNEL_WEB_SHOTS it is taken pictures of, while two workers run.
 func TestSchemes(t *testing.T) {
 	s, b := filled(t)

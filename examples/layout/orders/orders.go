@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// An Order is what somebody bought.
+// An Order is what a customer bought.
 type Order struct {
 	Customer string `json:"customer"`
 	Cents    int    `json:"cents"`

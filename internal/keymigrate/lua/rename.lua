@@ -10,7 +10,7 @@
 --         the old one, which came in spite of a fence, and leave a fence   'id' drop the
 --         old one, which says the same
 -- Returns how many of the keys were there
--- Errors  OVER when the mark is another one, HELD and the name of a lock that somebody
+-- Errors  OVER when the mark is another one, HELD and the name of a lock that a worker
 --         holds, BUSY and the name of a key that is there under both names
 local n, text, from, to, there = tonumber(ARGV[3]), ARGV[4], {}, {}, 0
 if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then return redis.error_reply('OVER') end

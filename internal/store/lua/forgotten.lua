@@ -13,7 +13,7 @@
 local function had(log, own, id, floor)
 	if redis.call('EXISTS', log) == 0 then return false end
 	if not redis.REDIS_VERSION then return #redis.call('XRANGE', log, id, id) > 0 end
-	local name, left = own .. '@', redis.call('XLEN', log) -- nobody's
+	local name, left = own .. '@', redis.call('XLEN', log) -- of no executor
 	redis.call('XGROUP', 'CREATE', log, name, '$')
 	local last = find_group(log, name)['last-delivered-id']
 	local there = present(log, name, { id })[id]

@@ -113,7 +113,7 @@ end
 -- Whether no entry up to an ID is left, of so many. What is in front of all of them lags by
 -- all of them; further back a new group's lag is unknown, or less.
 local function trimmed_past(log, own, id, left)
-	local name = own .. '@' -- nobody's
+	local name = own .. '@' -- of no executor
 	redis.call('XGROUP', 'CREATE', log, name, id)
 	local lag = find_group(log, name)['lag']
 	redis.call('XGROUP', 'DESTROY', log, name)

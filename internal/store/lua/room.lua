@@ -1,6 +1,6 @@
 -- Makes room in a full partition: removes the oldest entries that every consumer
 -- group and every registered processor has acked, and, if told so and there still is no room, the
--- oldest ones whoever needs them. These are counted for each processor that they
+-- oldest ones, even those that a processor needs. These are counted for each processor that they
 -- had not been delivered to; one that they had been delivered to processes them,
 -- or counts them itself. Does nothing where there is room, and so may be repeated.
 --

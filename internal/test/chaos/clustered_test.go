@@ -117,14 +117,14 @@ func (o *clustered) slot(s *scene) int {
 
 func (o *clustered) killReplica(s *scene) {
 	replica := o.set.ReplicaOf(o.set.Owner(o.slot(s)))
-	s.note("replica-kill", history.Down, "") // nobody is left to confirm a takeover
+	s.note("replica-kill", history.Down, "") // no replica is left to confirm a takeover
 	replica.Kill()
 	s.rest(time.Duration(s.rng.Int64N(int64(lockExpiry))))
 	replica.Restart()
 	o.set.Settle()
 }
 
-// stopReplica leaves nobody who confirms anything at one of the nodes.
+// stopReplica leaves no replica that confirms writes at one of the nodes.
 func (o *clustered) stopReplica(s *scene) {
 	replica := o.set.ReplicaOf(o.set.Owner(o.slot(s)))
 	s.note("replicas-stop", history.Down, "")

@@ -100,7 +100,7 @@ func (s *scene) deck() (cards []fault) {
 	return cards
 }
 
-// hurt does something to somebody, again and again.
+// hurt deals one fault after the other.
 func (s *scene) hurt(lasts time.Duration) {
 	var cards []fault
 	for end := time.Now().Add(lasts); ; {

@@ -128,7 +128,7 @@ func (o *watched) killReplica(s *scene) {
 	replica := o.replicas()[s.rng.IntN(replicasOfMaster)]
 	kind := history.Slow
 	if o.confirms == replicasOfMaster {
-		kind = history.Down // nobody can take over
+		kind = history.Down // no replica can take over
 	}
 	s.note("replica-kill", kind, "")
 	replica.Kill()
@@ -137,7 +137,7 @@ func (o *watched) killReplica(s *scene) {
 	o.settle()
 }
 
-// stopReplicas leaves nobody who confirms anything: nothing is accepted meanwhile, and
+// stopReplicas leaves no replica that confirms writes: nothing is accepted meanwhile, and
 // no partition gets another owner.
 func (o *watched) stopReplicas(s *scene) {
 	s.note("replicas-stop", history.Down, "")

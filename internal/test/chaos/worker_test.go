@@ -106,7 +106,7 @@ func work(name, to, path string) error {
 }
 
 // noticing has a function write down that it lost its partition. This may happen on
-// a busy machine though nobody does anything: then the handover is no clean one.
+// a busy machine though no fault is dealt: then the handover is no clean one.
 func noticing(log *history.Log, fn runnel.ProcessFunc[job]) runnel.ProcessFunc[job] {
 	return func(ctx context.Context, events *runnel.Events[job]) error {
 		err := fn(ctx, events)

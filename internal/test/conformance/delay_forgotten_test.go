@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// No ID of a delayed event is given twice, whatever Redis has forgotten: whoever kept
+// No ID of a delayed event is given twice, whatever Redis has forgotten: a program that kept
 // the first one cannot cancel the second event.
 func TestTheIDOfADelayedEventIsGivenOnce(t *testing.T) {
 	t.Parallel()

@@ -111,7 +111,7 @@ func (s *severed) handled() []string {
 }
 
 // Redis acknowledges before it replicates: what a replica did not get before it becomes
-// the master is gone, and nobody is told.
+// the master is gone, and no client is told.
 func TestAFailoverLosesWhatWasNotReplicated(t *testing.T) {
 	t.Parallel()
 	const before, lost = 3, 10

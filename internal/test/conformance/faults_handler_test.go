@@ -126,7 +126,7 @@ func (tr *tracker) at(processor string, seq int64, partitions ...int) bool {
 	return true
 }
 
-// What cannot be decoded is the policy's business, and nobody else's.
+// What cannot be decoded is left to the policy.
 func TestUndecodableRecord(t *testing.T) {
 	const partitions = 4
 	tests := []struct {

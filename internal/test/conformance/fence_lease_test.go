@@ -94,7 +94,7 @@ func TestLostLockIsNotTakenAgain(t *testing.T) {
 	r.fault("w1", history.Lost)
 	was := r.get(r.lock(0))
 	r.rdb.Del(t.Context(), r.lock(0))
-	r.eventually("somebody has the lock", func() bool { return r.get(r.lock(0)) != "" })
+	r.eventually("an executor has the lock", func() bool { return r.get(r.lock(0)) != "" })
 	if now := r.get(r.lock(0)); now == was {
 		t.Errorf("the lost lock was taken again in the same ownership: %s", now)
 	}

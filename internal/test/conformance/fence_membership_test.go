@@ -44,7 +44,7 @@ func TestHeartbeatLost(t *testing.T) {
 	r.finish()
 }
 
-// The stored membership is set back: whoever it does not name joins again, and
+// The stored membership is set back: an executor that it does not name joins again, and
 // the others follow it.
 func TestMembershipSetBack(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestChangesDoNotOverwrite(t *testing.T) {
 	swap := r.onSwap(proxy, 1).Do(hold)
 	b := r.startVia("b", proxy)
 	swap.Wait(t)
-	f := r.join() // its admin lock is nobody's
+	f := r.join() // no executor has its admin lock
 	swap.Release()
 	r.ready(b)
 	if len(f.assigned()) == 0 {

@@ -176,7 +176,7 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	f = r.join()
 	r.eventually("the release has begun", func() bool { return m.releases() > before })
 	f.leave()
-	// Nobody can take the partition while the reply is out; one who does not wait
+	// No executor can take the partition while the reply is out; one who does not wait
 	// for it has it back in a moment, and reads it.
 	redistest.Within(700*time.Millisecond, func() bool {
 		now := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()

@@ -30,7 +30,7 @@ func onCommand(command string) func(*rig, *faultproxy.Proxy, int) *faultproxy.Ru
 }
 
 // A worker whose n-th request of a kind breaks in one of four ways goes on under
-// the same executor ID, and nobody notices.
+// the same executor ID, and no part notices.
 func TestBrokenRequests(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

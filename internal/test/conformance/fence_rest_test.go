@@ -59,7 +59,7 @@ func (r *rig) unrest() string {
 	for p := range r.partitions {
 		switch holder := r.holder(p); {
 		case owner[p] == "":
-			out = append(out, fmt.Sprintf("partition %d is assigned to nobody", p))
+			out = append(out, fmt.Sprintf("partition %d is not assigned", p))
 		case owner[p] != holder:
 			out = append(out, fmt.Sprintf("partition %d is assigned to %s and locked by %q", p, owner[p], holder))
 		default:

@@ -60,7 +60,7 @@ type job struct {
 // A rig is an app with one stream and one processor, the workers that run it,
 // and the history of what they did.
 type rig struct {
-	busy       bool // a lease may lapse though nobody does anything: who notices that writes it down
+	busy       bool // a lease may lapse without a fault: the rig notes that
 	t          testing.TB
 	srv        *redistest.Server
 	rdb        *redis.Client // sees the server directly
@@ -251,7 +251,7 @@ func (r *rig) hook(during func(ctx context.Context, e *runnel.Event) error) {
 	r.during = during
 }
 
-// iterateAs writes down an iteration of somebody who is no worker.
+// iterateAs writes down an iteration that is not one of a worker.
 func (r *rig) iterateAs(worker string, partition int, epoch int64, id string, seq int64) {
 	r.t.Helper()
 	it, err := r.log.As(worker).Begin(history.Record{

@@ -68,7 +68,7 @@ func (r *rig) warmSteps() {
 		r.client.DeadLetter(ctx, p, none, store.DeadLetter{Entry: one}),
 	} {
 		if !errors.Is(err, store.ErrFenced) {
-			r.t.Fatalf("a script of nobody's: %v", err)
+			r.t.Fatalf("a script of no executor: %v", err)
 		}
 	}
 }

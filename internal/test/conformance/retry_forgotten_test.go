@@ -13,7 +13,7 @@ import (
 
 // A failover to a replica that was behind brings an event back that was parked:
 // it is pending again and not parked. Its owner must not ack it, as it does with
-// other entries that come back, for nobody would ever process it.
+// other entries that come back, for no worker would ever process it.
 func TestParkedEventForgottenByRedis(t *testing.T) {
 	srv := redistest.Start(t)
 	r := rigOn(t, srv, "forgotten", streamName, processorName, 1, 3*time.Second)

@@ -12,7 +12,7 @@ import (
 
 // exchange is a request whose reply is yet to come.
 type exchange struct {
-	rule *Rule         // nil for one that nobody hurts
+	rule *Rule         // nil for one that no rule hurts
 	raw  bool          // from its reply on the server may say anything at any time
 	done chan struct{} // closed when the reply has been dealt with; nil without a rule
 }
@@ -113,7 +113,7 @@ func (c *conn) forward(req *request) bool {
 	return c.forwardHurt(req, rule)
 }
 
-// plain stands for all requests that nobody hurts.
+// plain stands for all requests that no rule hurts.
 var plain exchange
 
 func (c *conn) forwardHurt(req *request, rule *Rule) bool {

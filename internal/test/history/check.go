@@ -64,7 +64,7 @@ type checker struct {
 	faults     faults
 	sent       map[entry]*Record    // sent or appended
 	told       map[entry]bool       // its sender was told that it is in
-	messages   map[entry]message    // what an entry carries, by whoever said it first
+	messages   map[entry]message    // what an entry carries, by the first record of it
 	heard      map[entry]int64      // when that was
 	lastHeard  map[entry]int64      // when it was begun, or ended, or a dead letter, for the last time
 	lastSeen   map[entry]int64      // when it was found in its partition for the last time

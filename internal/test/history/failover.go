@@ -2,7 +2,7 @@ package history
 
 // vanished reports whether an entry may be one that was seen at a server whose place
 // another one took before it had it: the failover was while it was seen or soon after,
-// nothing was heard of it when that was over, and nobody was told that it is in, or by
+// nothing was heard of it when that was over, and no sender was told that it is in, or by
 // servers of which not all need to know.
 func (c *checker) vanished(e entry) bool {
 	heard, known := c.heard[e]

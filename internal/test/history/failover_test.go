@@ -56,7 +56,7 @@ var failovers = []struct {
 }
 
 // What a server had said before another one took its place need not have been replicated:
-// what nobody was told may be gone, and nothing else.
+// what no sender was told may be gone, and nothing else.
 func TestFailovers(t *testing.T) {
 	for _, tt := range failovers {
 		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })

@@ -92,7 +92,7 @@ func (h *random) process(processor string, events []Record) {
 	}
 }
 
-// take gives a place to a worker that nobody has heard of.
+// take gives a place to an unknown worker.
 func (h *random) take(processor string, partition int) Record {
 	h.epoch += 1 + h.rng.Int64N(5)
 	worker := fmt.Sprint("w", h.epoch)

@@ -21,7 +21,7 @@ func (c *checker) own(r *Record) {
 		a.owned = nil // it need not have been replicated; nothing began under it, then
 	}
 	switch last := a.owned; {
-	case r.Epoch == 0: // nobody has owned it yet, or a wipe took that away
+	case r.Epoch == 0: // it had no owner yet, or a wipe took that away
 		return
 	case last == nil:
 	case r.Epoch < last.Epoch:

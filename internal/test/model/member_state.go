@@ -86,7 +86,7 @@ type memberState struct {
 	replicaLocks    [partitions]tenure
 	replicas        bool
 	failed          bool
-	late            change // a swap that nobody waits for
+	late            change // a swap whose caller has given up
 	left            uint8
 	each            [faults]uint8
 	x               [executors]member

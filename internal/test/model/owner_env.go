@@ -137,7 +137,7 @@ func (s *ownState) disturb() {
 	}
 }
 
-// lateOne executes a request that nobody waits for, or loses it.
+// lateOne executes a request whose caller has given up, or loses it.
 func (b *brew) lateOne(k int) {
 	l := b.s.late[k]
 	args := [4]uint8{l.of.slot(), l.of.id(), l.of.number(), uint8(l.acks)}
@@ -182,7 +182,7 @@ var lateTexts = func() (texts [len(verbs)][2]string) {
 	return texts
 }()
 
-// putLate notes a request that nobody waits for, where there is room for one.
+// putLate notes a request whose caller has given up, where there is room for one.
 func (s *ownState) putLate(l late) bool {
 	for k := range s.late {
 		if s.late[k].verb == 0 {

@@ -37,7 +37,7 @@ func (b *brew) executor(i int) {
 	}
 }
 
-// obtain takes the lock if nobody else has it, and sends the takeover.
+// obtain takes the lock if it is free, and sends the takeover.
 func (b *brew) obtain(i int) {
 	s, slot := b.s, uint8(i)
 	id, number, ok := s.x[i].id, s.x[i].number, true

@@ -172,7 +172,7 @@ func (m *ownership) unlock(s *ownState, of tenure, clean bool) {
 	s.dropLock()
 }
 
-// dropLock deletes the lock, whoever's it is, and notes whose.
+// dropLock deletes the lock, whatever its value, and notes it.
 func (s *ownState) dropLock() {
 	lock := s.server.lock
 	s.server.lock = 0

@@ -5,7 +5,7 @@ import "math/bits"
 const (
 	executors = 3
 	maxGroups = 3 // that are there at once; more only with a rule off
-	maxLate   = 2 // requests that nobody waits for any more
+	maxLate   = 2 // requests whose callers have given up
 	held      = 4 // entries that a buffer holds at most
 )
 
@@ -19,7 +19,7 @@ func (s set) lowest() uint8    { return uint8(bits.TrailingZeros8(uint8(s)))%8 +
 func (s set) highest() uint8   { return uint8(bits.Len8(uint8(s))) }
 
 // A tenure names an ownership as its lock's value does: executor, the number of the
-// executor's ID, the number of the tenure under that ID. Zero is nobody's. Numbers
+// executor's ID, the number of the tenure under that ID. Zero is that of no executor. Numbers
 // that nothing refers to any more are used again, so that there are few of them.
 type tenure uint8
 
@@ -64,7 +64,7 @@ func (r *server) group(of tenure) *group {
 	return nil
 }
 
-// A verb is what a request that nobody waits for asks for.
+// A verb is what a request does whose caller has given up.
 type verb uint8
 
 const (

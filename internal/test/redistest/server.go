@@ -98,7 +98,7 @@ func launchNew(t testing.TB, s *Server) *Server {
 	return nil
 }
 
-// freePort picks a port that nobody listens on, below the ports that systems hand out to outgoing connections: while
+// freePort picks a free port, below the ports that systems hand out to outgoing connections: while
 // a server is down, a client's dial to a port of that range can connect to itself and keep the server from coming back.
 func freePort(t testing.TB) int {
 	t.Helper()

@@ -56,7 +56,7 @@ func (s *scene) storm() {
 	s.must(s.admin.ScriptFlush(s.t.Context()).Err())
 	_, orders = keysOf(20, 40)
 	s.must(sender.orders.Send(s.t.Context(), orders...))
-	s.await("the orders of whoever died", func() bool { return s.all("orders", keys, 30) })
+	s.await("the orders of the dead worker", func() bool { return s.all("orders", keys, 30) })
 
 	app, _ := s.app("shop-worker")
 	ctx, stop := context.WithCancel(s.t.Context())

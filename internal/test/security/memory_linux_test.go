@@ -162,7 +162,7 @@ func entriesOfAll(t *testing.T) (good, bad map[string][]string) {
 	return good, bad
 }
 
-// Whoever may send may send what is small and becomes large. The worker's memory is bounded by the
+// A sender may send what is small and becomes large. The worker's memory is bounded by the
 // system, as a container's is.
 func TestSmallEntriesDoNotEndAWorker(t *testing.T) {
 	good, bad := entriesOfAll(t)

@@ -75,7 +75,7 @@ func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// guarded starts a server with the documented users, which nobody else may use.
+// guarded starts a server with the documented users, which no other test uses.
 func guarded(t *testing.T, layout string) (*redistest.Server, *redis.Client) {
 	t.Helper()
 	server := redistest.Start(t, guardedArguments...)

@@ -28,7 +28,7 @@ import (
 
 const (
 	password = "hunter2-sesame"
-	token    = "a token that nobody should see"
+	token    = "a token that must not be seen"
 )
 
 // discreet fails if a text has the password or the token.

@@ -125,7 +125,7 @@ func moveSlot(t *testing.T, k *redistest.Cluster, clients []*store.Client, keys 
 	move.End()
 }
 
-// Whoever is not accepted hears why, from sentinels and nodes as from one server.
+// A client that is not accepted learns why, from sentinels and nodes as from one server.
 func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	cert, key := a.issue("client")
@@ -168,7 +168,7 @@ func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
 	}
 }
 
-// So does whoever gives a client of their own.
+// So does an app with a client of its own.
 func TestTLSErrorsOfGivenClients(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	w := redistest.StartWatched(t, 0, a.arguments(true)...)

@@ -94,7 +94,7 @@ type scene struct {
 //  3. printer makes a dead letter, invoicer parks three, auditor stops at partition 3;
 //     billing is busy with the first of each partition when w3 is killed.
 //  4. Five more orders go to partition 0, and two to be sent in an hour.
-//  5. Somebody deletes two entries of partition 0: one that all but mailer and billing
+//  5. An operator deletes two entries of partition 0: one that all but mailer and billing
 //     are done with, and one that billing was not given.
 func play(t *testing.T, layout string) *scene {
 	s := &scene{t: t, names: map[string]string{}, keys: keys.Keys{App: "shop", Layout: layout}}

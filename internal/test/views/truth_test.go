@@ -106,7 +106,7 @@ func total(of [4]number) (all number) {
 	return all
 }
 
-// w3 is told as dead until somebody joins its processor; the others share the rest.
+// w3 is told as dead until a worker joins its processor; the others share the rest.
 func (s *scene) membersTold(t *testing.T) {
 	var got []string
 	for _, m := range s.members() {
