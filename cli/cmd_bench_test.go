@@ -57,7 +57,7 @@ func TestBenchMeasuresAndLeavesNothing(t *testing.T) {
 // What large records may take is shared out among the stages.
 func TestBenchWithLargeRecords(t *testing.T) {
 	s := newShop(t, nil)
-	out := told[benched](s, "bench", "--yes", "--size", "1048576", "--batch", "4")
+	out := printed[benched](s, "bench", "--yes", "--size", "1048576", "--batch", "4")
 	var written int64
 	for _, m := range out.Measures[1:4] {
 		written += m.Events * int64(out.Size)

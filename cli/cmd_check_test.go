@@ -81,8 +81,8 @@ func TestCheckFindsWhatStandsStill(t *testing.T) {
 	}
 }
 
-// A worker that cannot read tells so in its heartbeat, before it gives its partitions up.
-func TestWhoDoesNotReadIsTold(t *testing.T) {
+// A worker that cannot read reports that in its heartbeat, before it gives up its partitions.
+func TestAWorkerThatDoesNotReadIsReported(t *testing.T) {
 	s := owned(t, 4)
 	s.attended()
 	c := s.client()
@@ -99,8 +99,8 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 	s.untyped("doctor").want(t, 3, "problem  app: stream orders: processor printer: worker w1 is not reading partitions 0-1 since 2026-01-01T00:00:00Z\n       → look at its log", "")
 }
 
-// What cannot be told is no answer, neither a good nor a bad one.
-func TestCheckOfWhatCannotBeToldFails(t *testing.T) {
+// A check that cannot read a partition fails with an error, and not with a finding.
+func TestCheckOfAnUnreadablePartitionFails(t *testing.T) {
 	s := owned(t, 4)
 	key := "__strm:shop.orders.1"
 	s.rdb.Del(t.Context(), key)
@@ -133,7 +133,7 @@ func TestCheckCountsAsFarAsItsLimit(t *testing.T) {
 	s.untyped("status", "orders").want(t, 0, ">10000", "")
 }
 
-// A check is never green where nothing works, or where something was lost or stands still.
+// A check finds something wherever no worker runs.
 func TestCheckFindsThatNoWorkerRuns(t *testing.T) {
 	s := owned(t, 4)
 	s.untyped("check").want(t, 3, "1 finding: 1 processor, lag 0, oldest unacked event -\nstream orders: processor printer: no worker runs it: start one; see docs/troubleshooting.md#no-worker\n", "")

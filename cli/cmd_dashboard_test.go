@@ -36,8 +36,8 @@ func postAction(t *testing.T, base, name, body, token string) int {
 	return resp.StatusCode
 }
 
-// The dashboard works with an app's types and without them, reads only unless told
-// otherwise, and ends, with all who watch, when it is interrupted.
+// The dashboard works with an app's types and without them, only reads unless actions are allowed,
+// and ends, with its live connections, when it is interrupted.
 func TestDashboard(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
 	s.send(3)
@@ -93,7 +93,7 @@ func TestDashboardActionsAndAudit(t *testing.T) {
 	}
 }
 
-// Beyond the loopback it says who can see the events.
+// At an address other than the loopback, the dashboard warns that it is open to the network.
 func TestDashboardBeyondTheLoopback(t *testing.T) {
 	s := newShop(t, nil)
 	_, served := serveDashboard(t, s.app, "--addr", "0.0.0.0:0", "--log-level", "warn")

@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
-// What died comes back with a replay, while the worker runs.
+// Replayed events reach a worker that runs.
 func TestReplayReachesTheWorker(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	var broken atomic.Bool
@@ -25,7 +25,7 @@ func TestReplayReachesTheWorker(t *testing.T) {
 		receive(t, calls, "call")
 	}
 	eventually(t, "three dead letters", func() bool { return s.processor().Totals.Dead == 3 })
-	letters := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
+	letters := printed[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 	for _, d := range letters {
 		if d.Attempts != 1 || d.Reason != "failed" || d.Error != "no ink" || !strings.HasPrefix(d.Key, "c") || d.First == nil {
 			t.Errorf("dead letter %+v", d)
@@ -65,11 +65,11 @@ func TestDeadReplay(t *testing.T) {
 	slices.Reverse(ada.entries)
 	ada.bury("ada", "no ink")
 	bob.bury("bob", "no paper")
-	dry := told[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3", "--dry-run")
+	dry := printed[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3", "--dry-run")
 	if len(dry.Replayed) != 3 || !dry.DryRun || s.processor().Totals.Dead != 8 {
 		t.Errorf("got %+v", dry)
 	}
-	got := told[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3")
+	got := printed[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--key", "ada", "--limit", "3")
 	for i, r := range got.Replayed {
 		if r.ID != dry.Replayed[i].ID || r.ToStream != "orders" || r.ToPartition != 0 || r.ToEvent == "" {
 			t.Errorf("replayed %+v", r)
@@ -102,7 +102,7 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 	bob.bury("", "no paper") // whose key is not known
 	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "none").want(t, 1, "", `no stream "none"`)
 	s.untyped("dead", "replay", "--yes", "orders/printer", "--to", "other").want(t, 1, "", `stream other has the codec "msgpack", stream orders has "json"`)
-	got := told[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--to", "again")
+	got := printed[replayedLetters](s, "dead", "replay", "--yes", "orders/printer", "--to", "again")
 	if len(got.Replayed) != 4 || s.processor().Totals.Dead != 0 || len(s.fields("orders", 0)) != 2 {
 		t.Fatalf("got %+v", got)
 	}
@@ -129,15 +129,15 @@ func TestDeadReplayToAnotherStream(t *testing.T) {
 	}
 }
 
-// A replay that ends in the middle tells how far it came, and is repeated: each
-// event is there once, and in order.
+// A replay that fails in the middle reports how far it came. After a repetition, each event is
+// there once, and in order.
 func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
 	for name, action := range map[string]faultproxy.Action{"before": faultproxy.CloseBefore, "after": faultproxy.CloseAfter} {
 		t.Run(name, func(t *testing.T) {
 			s, ada, _ := two(t, 12)
 			sent := s.fields("orders", 0)
 			ada.bury("ada", "no ink")
-			letters := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
+			letters := printed[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 			proxy := faultproxy.Start(t, strings.TrimPrefix(s.url, "redis://"))
 			for _, command := range []string{"EVAL", "EVALSHA"} { // whichever goes out
 				proxy.On(command, faultproxy.Every).Containing(strings.TrimPrefix(letters[3].ID, "0/")).Do(action)
@@ -159,7 +159,7 @@ func TestDeadReplayThatEndsInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestReplayNamesWhomItReaches(t *testing.T) {
+func TestReplayNamesTheProcessorsThatItReaches(t *testing.T) {
 	s, ada, _ := two(t, 2)
 	ada.bury("ada", "no ink")
 	if _, err := ada.c.EnsureMeta(t.Context(), "orders", metaOf("mail")); err != nil {
@@ -168,7 +168,7 @@ func TestReplayNamesWhomItReaches(t *testing.T) {
 	const seen = "all 2 processors see them, "
 	s.untyped("dead", "replay", "orders/printer").want(t, 2, "", seen)
 	s.untyped("dead", "replay", "orders/printer", "--dry-run").want(t, 0, seen, "")
-	got := told[replayedLetters](s, "dead", "replay", "orders/printer", "--yes")
+	got := printed[replayedLetters](s, "dead", "replay", "orders/printer", "--yes")
 	if len(got.SeenBy) != 2 || len(got.Replayed) != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -181,18 +181,18 @@ func TestDeadRetry(t *testing.T) {
 	one := eventID(0, ada.entries[0].ID)
 	s.untyped("dead", "retry", "orders/printer", "--key", "ada", "--dry-run").want(t, 0, "3 dead letters would be retried:\nID", "")
 	s.untyped("dead", "retry", "orders/printer", "--id", one).want(t, 0, "1 dead letter retried\n", "")
-	parked := told[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
+	parked := printed[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
 	if len(parked) != 1 || parked[0].Event != one || parked[0].Key != "ada" || parked[0].State != admin.ParkedDue || parked[0].Attempts != 0 || parked[0].First != nil {
 		t.Errorf("parked %+v", parked)
 	}
-	got := told[retriedLetters](s, "dead", "retry", "orders/printer", "--yes")
+	got := printed[retriedLetters](s, "dead", "retry", "orders/printer", "--yes")
 	if len(got.Retried) != 5 || got.DryRun || s.processor().Totals.Dead != 0 || s.processor().Totals.Parked != 6 {
 		t.Errorf("got %+v, %+v", got, s.processor().Totals)
 	}
 	s.untyped("dead", "retry", "orders/printer").want(t, 0, "0 dead letters retried\n", "")
 }
 
-// As many events may be parked as the partition may be long; the rest stay dead letters.
+// At most MaxLen events can be parked; the other dead letters stay.
 func TestDeadRetryOfMoreThanHasRoom(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1, MaxLen: 3, KeyField: "customer"})
 	o := s.owners(3)[0]

@@ -14,7 +14,7 @@ func TestDeadLs(t *testing.T) {
 	s, ada, bob := two(t, 6)
 	ada.bury("ada", "no\nink")
 	bob.bury("bob", strings.Repeat("paper jam ", 50))
-	all := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
+	all := printed[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 	first := slices.IndexFunc(all, func(d admin.DeadLetter) bool { return d.Key == "bob" })
 	if len(all) != 6 || all[0].Event != eventID(0, ada.entries[0].ID) || first < 0 || all[first].Event != eventID(1, bob.entries[0].ID) || all[0].Error != "no\nink" ||
 		all[0].Attempts != 3 || all[0].Reason != "failed" || all[0].Epoch != 7 || all[0].First == nil || all[0].Last == nil {
@@ -25,7 +25,7 @@ func TestDeadLs(t *testing.T) {
 		`(?m)^`+all[0].ID+` +`+all[0].Event+` +ada +3 +\S+ ago +failed +no ink$`,
 		`(?m)^`+all[first].ID+` .* bob .*paper jam.*…$`)
 	newest := slices.MaxFunc(all, func(a, b admin.DeadLetter) int { return a.Died.Compare(b.Died) })
-	over := told[[]listedDead](s, "dead", "ls")
+	over := printed[[]listedDead](s, "dead", "ls")
 	if len(over) != 1 || over[0].Dead != 6 || over[0].Unknown != 0 || over[0].Newest == nil || !over[0].Newest.Died.Equal(newest.Died) {
 		t.Errorf("of all processors: %+v", over)
 	}
@@ -42,8 +42,8 @@ func TestDeadLs(t *testing.T) {
 	}
 }
 
-// Dead letters of a Retry are not those of middleware.DeadLetter, which a newcomer looks for here.
-func TestDeadLettersOfTheMiddlewareAreTold(t *testing.T) {
+// Dead letters of middleware.DeadLetter are not among those of a Retry. The commands say where they are.
+func TestDeadLettersOfTheMiddlewareAreNamed(t *testing.T) {
 	s, _, _ := two(t, 2)
 	s.untyped("dead", "ls", "orders/printer").want(t, 0, "ID", "")
 	if err := middleware.DeadLetters(s.orders).Send(t.Context(), middleware.Dead{Key: "ada"}); err != nil {
@@ -72,8 +72,8 @@ func TestDeadShow(t *testing.T) {
 		shown[0].Event != eventID(0, ada.entries[0].ID) || string(shown[0].Record) != `{"customer":"ada","amount":0}` {
 		t.Errorf("got %+v", shown)
 	}
-	// Without the app's types the metadata tell the codec.
-	if shown = told[[]shownLetter](s, "dead", "show", "orders/printer"); len(shown) != 1 || string(shown[0].Record) != `{"customer":"ada","amount":0}` {
+	// Without the app's types, the codec comes from the metadata.
+	if shown = printed[[]shownLetter](s, "dead", "show", "orders/printer"); len(shown) != 1 || string(shown[0].Record) != `{"customer":"ada","amount":0}` {
 		t.Errorf("got %+v", shown)
 	}
 }
@@ -111,7 +111,7 @@ func TestDeadLettersOfAProcessorThatIsGone(t *testing.T) {
 	s.untyped("dead", "ls", "orders/printer").want(t, 1, "", `no processor "printer"`)
 }
 
-// A partition that cannot be read takes nothing from the list of the others.
+// A partition that cannot be read does not hide the dead letters of the others.
 func TestDeadLsWhereAPartitionCannotBeRead(t *testing.T) {
 	s, ada, bob := two(t, 2)
 	ada.bury("ada", "no ink")

@@ -26,7 +26,7 @@ func delayedShop(t *testing.T) (s *shop, ids []string) {
 	return s, ids
 }
 
-// listed are the IDs that `delayed ls` tells.
+// listed are the IDs that `delayed ls` prints.
 func (s *shop) listed(args ...string) (ids []string) {
 	s.t.Helper()
 	for _, e := range parse[[]shownDelayed](s.t, s.run(append([]string{"delayed", "ls", "orders", "--output", "json"}, args...)...)) {
@@ -61,7 +61,7 @@ func TestDelayedLs(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", flags, got, want)
 		}
 	}
-	// Without the app's types the metadata tell the codec.
+	// Without the app's types, the codec comes from the metadata.
 	s.untyped("delayed", "ls", "orders").matches(t, `(?m)^`+ids[1]+` .* bob +{"customer":"bob","amount":1}$`)
 	s.run("status", "--output", "json").want(t, 0, `"delayed":5`, "")
 	s.run("status", "orders").want(t, 0, "partitioner xxh64, 5 delayed\n", "")
@@ -86,8 +86,8 @@ func TestDelayedCancel(t *testing.T) {
 	}
 }
 
-// An ID that is named twice is there once, and of an error in the middle it is told what was
-// missing before it.
+// An ID that is named twice is missing the second time. After an error, only the events before it
+// can be missing.
 func TestDelayedMissing(t *testing.T) {
 	s, ids := delayedShop(t)
 	s.run("delayed", "cancel", "--yes", "orders", ids[0], ids[0], "--output", "json").want(t, 1, `"missing":["`+ids[0]+`"]`, "never were: "+ids[0])

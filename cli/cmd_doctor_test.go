@@ -36,13 +36,13 @@ func TestDoctor(t *testing.T) {
 	s.run("doctor", "orders").want(t, 2, "", `unexpected argument "orders"`)
 }
 
-// The Redis inside the process is what it is: doctor says what it does not know.
+// doctor reports as unknown what the embedded server does not know.
 func TestDoctorOfTheEmbeddedServer(t *testing.T) {
 	r := run(context.Background(), nil, "", "doctor", "--dev", "--app", "shop")
 	r.want(t, 0, "unknown  persistence: ", "a Redis inside this process")
 }
 
-// A server that takes no more connections is not said to be away.
+// A server that takes no more connections is not reported as unreachable.
 func TestDoctorOfACrowdedServer(t *testing.T) {
 	s := newShop(t, nil)
 	conn := s.rdb.Conn()

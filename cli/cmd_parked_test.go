@@ -40,7 +40,7 @@ func TestParkedRetryAndDrop(t *testing.T) {
 	bob.park("bob")
 	id := eventID(0, ada.entries[0].ID)
 	s.untyped("parked", "retry", "orders/printer", "--key", "ada").want(t, 0, id+"\n1 event due now\n", "")
-	states := told[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
+	states := printed[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
 	if states[0].State != "due" || states[1].State != "waiting" {
 		t.Errorf("got %+v", states)
 	}
@@ -72,7 +72,7 @@ func TestParkedRetryReachesTheWorker(t *testing.T) {
 	receive(t, calls, "call")
 	receive(t, calls, "call")
 	waiting := func() []admin.ParkedEvent {
-		return told[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
+		return printed[[]admin.ParkedEvent](s, "parked", "ls", "orders/printer")
 	}
 	eventually(t, "both wait", func() bool {
 		all := waiting()

@@ -40,13 +40,13 @@ func TestPauseListResume(t *testing.T) {
 		t.Error(r.out)
 	}
 	s.untyped("resume", "orders/printer").want(t, 0, "there was no pause of processor:orders/printer\n", "")
-	told := told[changedRule](s, "unblock", "orders", "--as-admin")
-	if !told.Was || told.Kind != "block" || told.Scope != "stream:orders" || told.Generation == 0 || len(told.Held) != 1 {
-		t.Errorf("%+v", told)
+	changed := printed[changedRule](s, "unblock", "orders", "--as-admin")
+	if !changed.Was || changed.Kind != "block" || changed.Scope != "stream:orders" || changed.Generation == 0 || len(changed.Held) != 1 {
+		t.Errorf("%+v", changed)
 	}
-	told = parse[changedRule](t, s.untyped("pause", "--all", "--output", "json", "--wait"))
-	if told.Was || told.Scope != "app" || !strings.Contains(told.Who, "@") || !told.Waited || told.Until != nil {
-		t.Errorf("%+v", told)
+	changed = parse[changedRule](t, s.untyped("pause", "--all", "--output", "json", "--wait"))
+	if changed.Was || changed.Scope != "app" || !strings.Contains(changed.Who, "@") || !changed.Waited || changed.Until != nil {
+		t.Errorf("%+v", changed)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestRulesThatAreMistakes(t *testing.T) {
 	}
 }
 
-// What is not there may be a slip: to pause it takes --yet.
+// A name that does not exist may be a slip. To pause it takes --yet.
 func TestPauseOfWhatIsNotThereYet(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.untyped("pause", "oders").want(t, 1, "", `has no stream "oders"; it has none; a stream is there once its app has sent to it or run a worker; --yet holds it back from its start`)
@@ -94,8 +94,7 @@ func TestPauseOfWhatIsNotThereYet(t *testing.T) {
 	w.stop().want(t, 0, "", "partitions paused")
 }
 
-// --wait returns when the function that runs has returned; meanwhile status tells
-// what is held back.
+// --wait returns after the function that runs has returned. Meanwhile status shows what is held back.
 func TestPauseWaitsForWhatRuns(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	begun, finish := make(chan struct{}, 10), make(chan struct{})
@@ -126,8 +125,8 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 	}
 	running := len(begun)
 	close(finish)
-	if told := parse[changedRule](t, receive(t, waited, "end of --wait")); !told.Waited || !told.Was {
-		t.Errorf("%+v", told)
+	if changed := parse[changedRule](t, receive(t, waited, "end of --wait")); !changed.Waited || !changed.Was {
+		t.Errorf("%+v", changed)
 	}
 	after := len(begun)
 	if after > running+1 { // the other partition may have been at its first one
@@ -139,7 +138,7 @@ func TestPauseWaitsForWhatRuns(t *testing.T) {
 	w.stop().want(t, 0, "", "partitions resumed")
 }
 
-// Nine at once resume the same; none of them fails.
+// Several clients can resume the same scope at once.
 func TestParallelResumes(t *testing.T) {
 	s := owned(t, 1)
 	s.untyped("pause", "orders").want(t, 0, "pause", "")

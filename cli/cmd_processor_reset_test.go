@@ -16,10 +16,10 @@ import (
 	"github.com/runnel-go/runnel/internal/inspect"
 )
 
-// reset resets the processor, and returns what it says of each partition.
+// reset resets the processor, and returns the old and new position of each partition.
 func (s *shop) reset(args ...string) []admin.Move {
 	s.t.Helper()
-	return told[[]admin.Move](s, append([]string{"processor", "reset", "--yes", "orders/printer"}, args...)...)
+	return printed[[]admin.Move](s, append([]string{"processor", "reset", "--yes", "orders/printer"}, args...)...)
 }
 
 // idsOf are the entries of a partition, and "0-0" before them.
@@ -110,7 +110,7 @@ func TestResetExportsAndImports(t *testing.T) {
 	if text, _ := os.ReadFile(file); r.code != 0 || !strings.Contains(string(text), `"0": "`+want[0]+`"`) || strings.Contains(r.out, `"0":`) || !strings.Contains(r.out, `"1": "`+want[1]+`"`) {
 		t.Errorf("%+v, %s", r, text)
 	}
-	// What was kept is not written over.
+	// An existing file is not overwritten.
 	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "start", "--export", file).want(t, 1, "", "exists")
 	const head = `{"v":1,"app":"shop","stream":"orders",`
 	for text, says := range map[string]string{
@@ -124,7 +124,7 @@ func TestResetExportsAndImports(t *testing.T) {
 	}
 }
 
-// With a position in one partition, that one alone is exported, and nothing if there is none.
+// With a position in one partition, only that partition is exported, and nothing if it does not exist.
 func TestResetExportsThePartitionOfAnEvent(t *testing.T) {
 	s := owned(t, 4)
 	s.untyped("processor", "reset", "orders/printer", "--to", "7/1-0", "--export", "-").want(t, 1, "", "no partition 7")
@@ -132,10 +132,10 @@ func TestResetExportsThePartitionOfAnEvent(t *testing.T) {
 	if r.code != 0 || strings.Contains(r.out, `"0":`) || !strings.Contains(r.out, `"1":`) {
 		t.Errorf("%+v", r)
 	}
-	// A partition that cannot be read is in the way of none but its own.
+	// A partition that cannot be read does not hinder the others.
 	s.rdb.Set(t.Context(), s.client().Partition("orders", "printer", 0).Dead, "x", 0)
 	s.untyped("processor", "reset", "orders/printer", "--partitions", "1", "--export", "-").want(t, 0, `"1":`, "")
-	// What is not there is told before anything is asked.
+	// Names that do not exist are reported before any question.
 	s.untyped("processor", "reset", "orders/printr", "--import", "nowhere.json").want(t, 1, "", `no processor "printr"`)
 	s.untyped("quarantine", "release", "orders/printr", "--partition", "0", "--skip").want(t, 1, "", `no processor "printr"`)
 }
@@ -289,7 +289,7 @@ func TestResetRefusesALockedPartition(t *testing.T) {
 	}
 }
 
-func TestResetOfWhatIsNotThere(t *testing.T) {
+func TestResetOfAProcessorThatDoesNotExist(t *testing.T) {
 	s := newShop(t, nil)
 	s.untyped("processor", "reset", "--yes", "orders/printer", "--to", "end").want(t, 1, "", `no stream "orders"`)
 	s.send(1)
@@ -308,7 +308,7 @@ func after(a, b string) bool {
 	return ams > bms || ams == bms && aseq > bseq
 }
 
-// What a list or the log calls an event is what positions take, too.
+// The name of an event in lists and logs is a position, too.
 func TestAnEventIsAPosition(t *testing.T) {
 	s, _, _ := two(t, 6)
 	all := s.entries()["__strm:shop.orders.1"]
@@ -320,7 +320,7 @@ func TestAnEventIsAPosition(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(shown.out), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "  "+one+"  ") {
 		t.Errorf("shown %q", shown.out)
 	}
-	moves := told[[]admin.Move](s, "processor", "reset", "orders/printer", "--to", one, "--yes")
+	moves := printed[[]admin.Move](s, "processor", "reset", "orders/printer", "--to", one, "--yes")
 	if len(moves) != 1 || moves[0].Partition != 1 || moves[0].New != all[1].ID {
 		t.Errorf("moved %+v", moves)
 	}

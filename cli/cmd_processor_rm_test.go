@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-go/runnel/admin"
 )
 
-// registered runs the processor printer once over what was sent.
+// registered runs the processor printer once.
 func (s *shop) registered() {
 	s.t.Helper()
 	handled := s.handled()
@@ -29,7 +29,7 @@ func TestProcessorRm(t *testing.T) {
 	s.run("processor", "rm", "--yes", "orders/print").want(t, 1, "", "printer")
 	s.run("processor", "rm", "--yes", "orders").want(t, 2, "", "STREAM/PROCESSOR")
 	s.run("processor", "rm", "orders/printer").want(t, 2, "", "3 events that it has not processed")
-	if got := told[admin.RemovedProcessor](s, "processor", "rm", "--yes", "orders/printer"); got != (admin.RemovedProcessor{Stream: "orders", Processor: "printer", Lag: 3}) {
+	if got := printed[admin.RemovedProcessor](s, "processor", "rm", "--yes", "orders/printer"); got != (admin.RemovedProcessor{Stream: "orders", Processor: "printer", Lag: 3}) {
 		t.Errorf("%+v", got)
 	}
 	left, err := s.rdb.Keys(context.Background(), "*printer*").Result()

@@ -19,7 +19,7 @@ func TestProcessorLs(t *testing.T) {
 	}
 	s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.client().Partition("orders", "printer", 1).Dead, Values: []any{"data", "x"}})
 	s.untyped("pause", "orders/printer", "--partition", "1").want(t, 0, "pause of partition:orders/printer/1", "")
-	list := told[[]listedProcessor](s, "processor", "ls")
+	list := printed[[]listedProcessor](s, "processor", "ls")
 	if len(list) != 1 {
 		t.Fatalf("%+v", list)
 	}
@@ -39,7 +39,7 @@ func TestProcessorInfo(t *testing.T) {
 	if !strings.HasPrefix(r.out, "processor orders/printer: ") {
 		t.Errorf("begins with %.40q", r.out)
 	}
-	p := told[inspect.ProcessorState](s, "processor", "info", "orders/printer")
+	p := printed[inspect.ProcessorState](s, "processor", "info", "orders/printer")
 	if p.Processor != "printer" || len(p.Partitions) != 2 || p.Totals.Length != 20 {
 		t.Errorf("%+v", p)
 	}

@@ -18,7 +18,7 @@ func TestQuarantineRelease(t *testing.T) {
 		reason := "event " + eventID(i, o.entries[0].ID) + ": no\nink" // the event is shown apart
 		o.must(o.c.Quarantine(t.Context(), o.place, o.tenure, store.Quarantine{Reason: reason, Event: o.entries[0].ID, Worker: "w1", At: 1767225600123}))
 	}
-	stop := told[[]inspect.RuleState](s, "rules", "ls")
+	stop := printed[[]inspect.RuleState](s, "rules", "ls")
 	if len(stop) != 2 || stop[1].Kind != "quarantine" || stop[1].Scope != "partition:orders/printer/1" || stop[1].Who != "w1" || stop[1].Why != "event "+stop[1].Event+": no\nink" ||
 		stop[1].Event != eventID(1, bob.entries[0].ID) || stop[1].Command != "quarantine release orders/printer --partition 1" || stop[1].At.UnixMilli() != 1767225600123 {
 		t.Errorf("%+v", stop)

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/python"
 )
 
-func TestSendPrintsWhereItWent(t *testing.T) {
+func TestSendPrintsPartitionAndID(t *testing.T) {
 	s := newShop(t, nil)
 	want := runnel.XXHash.Func("ada", 16)
 	for _, send := range []func(...string) result{s.run, s.untyped} {
@@ -79,7 +79,7 @@ func TestSendIsStrictWithTypes(t *testing.T) {
 	}
 }
 
-// What is written without types is read with them, whatever the codec.
+// A worker with types reads what was sent without them, with any codec.
 func TestUntypedSendIsUnderstood(t *testing.T) {
 	for _, c := range []codec.Codec{codec.MsgPack, codec.JSON, codec.Gzip(codec.JSON)} {
 		t.Run(c.Name(), func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestUntypedSendUsesTheStreamsPartitioner(t *testing.T) {
 	s.untyped("send", "orders", "{\"customer\":\"\xff\"}").want(t, 1, "", "not UTF-8, and Python's runnel")
 }
 
-// Python's runnel reads no field but data, and typed readers do not care.
+// Python's runnel reads no field but data. Typed readers accept any.
 func TestUntypedSendWritesWhatPythonReads(t *testing.T) {
 	for _, c := range []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.LZ4(codec.JSON)} {
 		t.Run(c.Name(), func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestUnknownStreams(t *testing.T) {
 	s.untyped("send", "orders", "{}").want(t, 1, "", "RUNNEL_KEY_LAYOUT=standalone")
 }
 
-func TestMetadataThatDiffersIsToldOnce(t *testing.T) {
+func TestMetadataThatDiffersIsReportedOnce(t *testing.T) {
 	s := newShop(t, nil)
 	s.sends(order{})
 	other := runnel.New("shop", &runnel.Options{Stream: runnel.StreamOptions{Partitions: 8}})
@@ -257,7 +257,7 @@ func TestSendDelayed(t *testing.T) {
 			t.Errorf("under one ID: %+v, then %+v", first, second)
 		}
 	}
-	events := told[[]shownDelayed](s, "delayed", "ls", "orders")
+	events := printed[[]shownDelayed](s, "delayed", "ls", "orders")
 	if len(events) != 5 || !events[4].Due.Equal(at) && !events[3].Due.Equal(at) && !events[2].Due.Equal(at) || time.Until(events[0].Due) > 30*time.Minute {
 		t.Errorf("got %+v", events)
 	}

@@ -29,7 +29,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// records are n orders of five customers, one per line.
+// jsonLines are n orders of five customers, one per line.
 func jsonLines(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -132,7 +132,7 @@ func TestSendManyChecksFilesFirst(t *testing.T) {
 	}
 }
 
-// A JSON array is no file of lines, and may be one line of any length: its first character is enough.
+// A file that is a JSON array is refused by its first character, since it may be one line of any length.
 func TestSendManyRefusesAnArray(t *testing.T) {
 	s := newShop(t, nil)
 	const hint = "this is a JSON array, and a record per line is needed: `jq -c '.[]'` makes lines of it; nothing of it was sent"
@@ -277,7 +277,7 @@ func TestSendManyStopsWhenTheServerIsGone(t *testing.T) {
 	}
 }
 
-// What is under way is finished, and its outcome known, when ctx ends.
+// A batch under way when ctx ends is completed, so that its outcome is known.
 func TestSendManyInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stdin, feed := io.Pipe()
@@ -296,7 +296,7 @@ func TestSendManyInterrupted(t *testing.T) {
 	}
 }
 
-// Lines that have come are sent, though more may follow.
+// Lines are sent as they arrive.
 func TestSendManyDoesNotWaitForMore(t *testing.T) {
 	stdin, feed := io.Pipe()
 	sent := make(chan int, 10)

@@ -38,10 +38,10 @@ func (s *shop) send(n int) {
 	s.sends(records...)
 }
 
-// processor is the state of the processor as `status` tells it.
+// processor is the state of the processor as `status` prints it.
 func (s *shop) processor() inspect.ProcessorState {
 	s.t.Helper()
-	state := told[inspect.AppState](s, "status", "orders/printer")
+	state := printed[inspect.AppState](s, "status", "orders/printer")
 	if len(state.Streams) != 1 || len(state.Streams[0].Processors) != 1 {
 		s.t.Fatalf("%+v", state)
 	}
@@ -141,7 +141,7 @@ func TestStatusAgainAndAgain(t *testing.T) {
 	s.untyped("status", "--every", "1s").want(t, 2, "", "--every goes with --watch")
 }
 
-func TestStatusOfWhatIsNotThere(t *testing.T) {
+func TestStatusOfNamesThatDoNotExist(t *testing.T) {
 	s := newShop(t, nil)
 	s.untyped("status").want(t, 0, "0 streams", "")
 	s.untyped("status", "orders").want(t, 1, "", `no stream "orders"`)
@@ -157,7 +157,7 @@ func TestStatusOfWhatIsNotThere(t *testing.T) {
 	s.untyped("status", "orders").want(t, 0, "stream orders partition 0: processor printer: view: ", "")
 }
 
-// A slash alone is no way to leave the stream out.
+// The stream of a processor cannot be left out.
 func TestProcessorWithoutItsStream(t *testing.T) {
 	for _, command := range []string{"status", "workers ls", "check", "top"} {
 		run(t.Context(), newShopApp(), "", append(strings.Fields(command), "/printer")...).want(t, 2, "", `"/printer" names no stream`)
@@ -166,7 +166,7 @@ func TestProcessorWithoutItsStream(t *testing.T) {
 
 func metaOf(processors ...string) store.Meta { return store.Meta{Processors: processors} }
 
-// A function that runs for long is shown with the time since it has.
+// A function that runs for a long time is shown with its start.
 func TestStatusShowsWhatRunsForLong(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	finish := make(chan struct{})

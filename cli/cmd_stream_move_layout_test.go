@@ -34,7 +34,7 @@ func TestMoveLayout(t *testing.T) {
 	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Record: order{Customer: "late"}, After: time.Hour, DedupID: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	dry := told[movedLayout](s, "stream", "move-layout", "--yes", "--dry-run")
+	dry := printed[movedLayout](s, "stream", "move-layout", "--yes", "--dry-run")
 	if dry.To != "cluster" || !dry.DryRun || dry.Moved || dry.Resumed || dry.Redis == "" || len(dry.Kinds) != 4 {
 		t.Errorf("%+v", dry)
 	}

@@ -9,19 +9,19 @@ import (
 
 func TestStreams(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, MaxLen: 20, KeyField: "customer"})
-	if list := told[[]listedStream](s, "stream", "ls"); len(list) != 0 {
+	if list := printed[[]listedStream](s, "stream", "ls"); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
 	s.send(10)
 	if _, err := s.orders.SendEvents(t.Context(), runnel.Outgoing[order]{Record: order{Customer: "x"}, After: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	list := told[[]listedStream](s, "stream", "ls")
+	list := printed[[]listedStream](s, "stream", "ls")
 	if len(list) != 1 || list[0].Stream != "orders" || list[0].Partitions != 2 || list[0].Length != 10 || list[0].Delayed != 1 ||
 		list[0].Size != 20 || list[0].KeyField != "customer" || list[0].Logs != nil || list[0].Processors == nil {
 		t.Errorf("%+v", list)
 	}
-	info := told[listedStream](s, "stream", "info", "orders")
+	info := printed[listedStream](s, "stream", "info", "orders")
 	var length, delayed int64
 	for i, l := range info.Logs {
 		all := s.entries()[l.Key]
@@ -40,8 +40,7 @@ func TestStreams(t *testing.T) {
 	s.untyped("stream", "ls", "orders").want(t, 2, "", `unexpected argument "orders"`)
 }
 
-// A partition that was emptied by hand still tells where it has come to, and one of
-// a wrong type why it tells nothing.
+// A partition that was emptied by hand still has its end, and one of a wrong type has an error.
 func TestStreamInfoOfOddPartitions(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3})
 	s.send(20)
@@ -52,7 +51,7 @@ func TestStreamInfoOfOddPartitions(t *testing.T) {
 	s.rdb.XTrimMaxLen(t.Context(), "__strm:shop.orders.0", 0)
 	s.rdb.Del(t.Context(), "__strm:shop.orders.2")
 	s.rdb.Set(t.Context(), "__strm:shop.orders.2", "x", 0)
-	info := told[listedStream](s, "stream", "info", "orders")
+	info := printed[listedStream](s, "stream", "info", "orders")
 	if l := info.Logs[0]; l.Length != 0 || l.First != "" || l.End != last[0] || l.Err != "" {
 		t.Errorf("emptied: %+v", l)
 	}

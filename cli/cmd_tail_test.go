@@ -139,7 +139,7 @@ func TestTailOverManyPages(t *testing.T) {
 	}
 }
 
-// While others append, the last ones are as many as ever.
+// tail shows as many events while others are appended.
 func TestTailOfABusyStream(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 3, KeyField: "customer"})
 	s.send(50)
@@ -164,7 +164,7 @@ func TestTailOfABusyStream(t *testing.T) {
 	<-stopped
 }
 
-// It neither needs a consumer group nor leaves one, and processors miss nothing.
+// tail neither needs a consumer group nor leaves one, and processors miss nothing.
 func TestTailTakesNothing(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	s.send(5)
@@ -210,7 +210,7 @@ func follows(t *testing.T, args []string) {
 			events <- e
 		}
 	}()
-	// It may not have begun yet: what is sent before is not shown.
+	// Events from before tail has begun are not shown.
 	began := false
 	for i := 0; !began; i++ {
 		s.sends(order{Customer: fmt.Sprint("first", i)})
@@ -239,7 +239,7 @@ func follows(t *testing.T, args []string) {
 	}
 }
 
-func TestTailOfWhatCannotBeDecoded(t *testing.T) {
+func TestTailOfEntriesThatCannotBeDecoded(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1, KeyField: "customer"})
 	s.send(1)
 	for _, values := range [][]any{{"data", "\xc1"}, {"other", "x"}, {"json", `{"customer":"ada"`}, {"data", "\xc1", "__key", "a b"}} {
@@ -263,7 +263,7 @@ func TestTailOfWhatCannotBeDecoded(t *testing.T) {
 	}
 }
 
-func TestTailOfWhatIsNotThere(t *testing.T) {
+func TestTailMistakes(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.send(1)
 	s.untyped("tail").want(t, 2, "", "which stream?")

@@ -14,7 +14,7 @@ func TestTopWithoutATerminal(t *testing.T) {
 	r.matches(t, `^app shop, redis \S+, leader -\nPROCESSOR +APPENDED/S +DONE/S +LAG +AGE +OWNED +MEMBERS +PENDING +DELAYED +PARKED +DEAD +LOST +QUARANTINED +HELD +STATE\norders/printer +0 +0 +5 +\S+ +0/2 +0/0 +0 +0 +0 +0 +0 +0 +0 +2 without owner\n$`)
 	s.run("top", "orders/printer", "--every", "100ms").matches(t, `(?m)^PARTITION +OWNER +EPOCH +DONE/S +LAG .*\n0 +- +\d{13} +0 +\d .* no owner\n1 +- `)
 	for _, what := range []string{"", "orders", "orders/printer"} {
-		sample := told[inspect.Sample](s, append([]string{"top", "--every", "100ms"}, strings.Fields(what)...)...)
+		sample := printed[inspect.Sample](s, append([]string{"top", "--every", "100ms"}, strings.Fields(what)...)...)
 		rates := sample.Rates[0].Processors
 		if p := sample.App.Streams[0].Processors; len(p) != 1 || p[0].Totals.Lag != 5 || len(rates) != 1 || rates[0].Done == nil || *rates[0].Done != 0 || len(rates[0].Partitions) != 2 {
 			t.Errorf("%q: %+v", what, sample)

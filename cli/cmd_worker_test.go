@@ -81,8 +81,8 @@ func TestWorkerErrorsAreOneLine(t *testing.T) {
 	s.run("worker", "--processors", "nope").want(t, 1, "", `no processor "nope"; there are orders/printer, orders/stamper`)
 }
 
-// What a user's function cannot reach is not the server.
-func TestWorkerTellsAForeignNetworkError(t *testing.T) {
+// A network error of a user's function is not reported as one of Redis.
+func TestWorkerReportsAForeignNetworkError(t *testing.T) {
 	s := newShop(t, nil)
 	s.orders.Process("printer", func(_ context.Context, events *runnel.Events[order]) error {
 		for range events.Records() {
@@ -98,7 +98,7 @@ func TestWorkerTellsAForeignNetworkError(t *testing.T) {
 	}
 }
 
-// --processors takes several, with commas, also before the command.
+// --processors takes several names, and may stand before the command.
 func TestWorkerRunsTheProcessorsThatAreNamed(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	seen := make(chan string, 10)
@@ -114,7 +114,7 @@ func TestWorkerRunsTheProcessorsThatAreNamed(t *testing.T) {
 	}
 }
 
-// A worker logs what it gained and gave back, that it leads, and failures.
+// A worker logs partitions gained and released, leadership, and failures.
 func TestWorkerLogsWhatHappens(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	led := make(chan struct{})
@@ -142,8 +142,8 @@ func TestWorkerLogsWhatHappens(t *testing.T) {
 	}
 }
 
-// At which event a worker halted is told by the worker, and by status and check until the event is
-// acked; each names the command that passes it over, and that does.
+// The worker, and status and check until the event is acked, name the event at which a worker halted,
+// and a command that passes it over.
 func TestTheEventOfAHaltIsShownUntilItIsPassedOver(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2, KeyField: "customer"})
 	done := make(chan string, 100)

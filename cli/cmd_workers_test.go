@@ -43,7 +43,7 @@ func pair(t *testing.T) *shop {
 
 func TestDrainTakesAllPartitions(t *testing.T) {
 	s := pair(t)
-	// Workers that were drained and are gone for good count for nothing.
+	// Drained workers that are gone do not count.
 	client := s.client()
 	for _, gone := range []string{"old1", "old2"} {
 		g := client.Group("orders", "printer")
@@ -59,7 +59,7 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	}
 	told := parse[[]admin.Assignment](t, answer)
 	if got, want := told[0].Cordons["w1"], s.processor().Cordons["w1"]; got != want || got.Location() != time.UTC {
-		t.Errorf("drained since %v, status tells %v", got, want)
+		t.Errorf("drained since %v, in status %v", got, want)
 	}
 	s.untyped("workers", "drain", "w1", "--wait").want(t, 0, "worker w1 gets no partitions of 1 processor any more\n", "")
 	if owned := s.ownedBy(); len(owned["w2"]) != 4 || len(owned["w1"]) != 0 {
@@ -71,7 +71,7 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	s.run("workers", "ls").matches(t, `(?m)^orders/printer: worker old1 is drained since 20\S+Z; .*; the worker is gone since 20\S+Z`)
 	of := s.processor()
 	if told := strings.Join(processorDetail(&inspect.AppState{}, &of), "\n"); !strings.Contains(told, "; the worker is gone since") {
-		t.Errorf("top tells %s", told)
+		t.Errorf("top shows %s", told)
 	}
 	// Events still come through.
 	s.send(8)
@@ -80,14 +80,14 @@ func TestDrainTakesAllPartitions(t *testing.T) {
 	if len(members) != 2 || members[0].Drained == nil || members[1].Drained != nil {
 		t.Errorf("%+v", members)
 	}
-	// Where all are drained it is as if none were, and --wait says so.
+	// When all workers are drained, none is, and --wait reports that.
 	s.untyped("workers", "drain", "w2", "orders/printer").want(t, 0, "worker w2 is drained for 1 processor, and keeps 2 partitions: pinned to it, or every worker is drained\n", "")
 	eventually(t, "both have a share", func() bool { return len(s.ownedBy()["w1"]) == 2 })
 	s.untyped("workers", "drain", "w2", "--wait").want(t, 1, "", "every worker is drained")
 	for _, w := range []string{"w1", "w2"} {
 		s.untyped("workers", "undrain", w).want(t, 0, "worker "+w+" gets its share of 1 processor again\n", "")
 	}
-	eventually(t, "nobody is drained", func() bool {
+	eventually(t, "no worker is drained", func() bool {
 		return !slices.ContainsFunc(s.processor().Members, func(m inspect.MemberState) bool { return m.Drained != nil }) && len(s.ownedBy()["w1"]) == 2
 	})
 	s.untyped("processor", "move", "orders/printer", "0", "w1").want(t, 0, "pinned", "")
@@ -105,17 +105,17 @@ func TestWorkersLs(t *testing.T) {
 	s.untyped("workers", "ls").want(t, 0, "PROCESSOR", "")
 	w := s.start("worker")
 	eventually(t, "a member that owns all", func() bool {
-		list := told[[]listedMember](s, "workers", "ls")
+		list := printed[[]listedMember](s, "workers", "ls")
 		return len(list) == 1 && len(list[0].Owned) == 3
 	})
-	m := told[[]listedMember](s, "workers", "ls", "orders/printer")[0]
+	m := printed[[]listedMember](s, "workers", "ls", "orders/printer")[0]
 	if m.Stream != "orders" || m.Processor != "printer" || !m.Alive || !slices.Equal(m.Assigned, []int{0, 1, 2}) || !slices.Equal(m.Owned, m.Assigned) {
 		t.Errorf("%+v", m)
 	}
 	r := s.untyped("workers", "ls")
 	r.matches(t, `(?m)^orders/printer +\S+ +[a-z2-7]{16} +\S+ ago +expires in \S+ +0-2 +0-2 +- +-$`)
 	w.stop().want(t, 0, "", "worker stopped")
-	if list := told[[]listedMember](s, "workers", "ls"); len(list) != 0 {
+	if list := printed[[]listedMember](s, "workers", "ls"); len(list) != 0 {
 		t.Errorf("after the end: %+v", list)
 	}
 	s.untyped("workers", "ls", "nope").want(t, 1, "", `no stream "nope"`)

@@ -7,9 +7,9 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A command that cannot be undone is refused without a terminal to ask at and without
-// --yes, as a mistake in the command line, and changes nothing.
-func TestWhatDestroysWantsYes(t *testing.T) {
+// Without a terminal and without --yes, a command that cannot be undone is a mistake in the command
+// line, and changes nothing.
+func TestCommandsThatDestroyNeedYes(t *testing.T) {
 	s, ada, bob := two(t, 4)
 	ada.bury("ada", "no ink")
 	bob.park("bob")

@@ -138,8 +138,8 @@ func (s *shop) configure(name, value string) {
 	}
 }
 
-// told is what a command of the runnel binary prints as JSON.
-func told[T any](s *shop, args ...string) T {
+// printed is what a command of the runnel binary prints as JSON.
+func printed[T any](s *shop, args ...string) T {
 	s.t.Helper()
 	return parse[T](s.t, s.untyped(append(args, "--output", "json")...))
 }

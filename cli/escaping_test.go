@@ -77,8 +77,8 @@ func (r result) clean(t *testing.T, what string) {
 	}
 }
 
-// Keys, records, fields, headers, errors, reasons and names are other people's.
-func TestNoCommandLetsOthersSteerTheTerminal(t *testing.T) {
+// Keys, records, fields, headers, errors, reasons and names cannot control the terminal.
+func TestNoCommandLetsTextsControlTheTerminal(t *testing.T) {
 	t.Setenv("USER", poison)
 	s, ada, bob := two(t, 6)
 	ada.bury(poison, poison)

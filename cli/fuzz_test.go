@@ -30,7 +30,7 @@ func FuzzArrange(f *testing.F) {
 		want, got := without(args, "--"), without(arranged, "--")
 		slices.Sort(want)
 		slices.Sort(got)
-		asked := append(without(want, "help"), "--help") // help first
+		asked := append(without(want, "help"), "--help") // help as the first word
 		slices.Sort(asked)
 		if !slices.Equal(got, want) && !slices.Equal(got, asked) {
 			t.Fatalf("%q has become %q", args, arranged)
@@ -38,7 +38,7 @@ func FuzzArrange(f *testing.F) {
 	})
 }
 
-// without returns a list without the first of these.
+// without returns a list without the first occurrence of a word.
 func without(list []string, what string) []string {
 	list = slices.Clone(list)
 	if i := slices.Index(list, what); i >= 0 {

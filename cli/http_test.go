@@ -54,8 +54,7 @@ func awaitCode(t *testing.T, url string, want int) (text string) {
 	return text
 }
 
-// The probes follow a worker's life: not ready before it owns its partitions, and not
-// while it drains; alive until it has ended.
+// A worker is ready from when it owns its partitions until it drains, and alive until it ends.
 func TestWorkerServesProbesAndMetrics(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 4, KeyField: "customer"})
 	hold, held := make(chan struct{}), make(chan struct{})
@@ -114,7 +113,7 @@ func TestWorkerHTTPMistakes(t *testing.T) {
 	s.run("worker").want(t, 2, "", `RUNNEL_HTTP "9090" is no address with a port`)
 }
 
-// A page of another origin reads by a name that it has point to this machine.
+// A page of another origin cannot read through a name that resolves to this machine.
 func TestALoopbackWorkerIsServedToThisMachine(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,7 +144,7 @@ func TestALoopbackWorkerIsServedToThisMachine(t *testing.T) {
 	}
 }
 
-// Where in a script Redis met an error is for the log and not for the clients of a probe.
+// The place of an error in a script is for the log, and not for the clients of a probe.
 func TestAProbeLeavesOutPlacesInScripts(t *testing.T) {
 	w := httptest.NewRecorder()
 	answer(w, errors.New("refresh: WRONGTYPE wrong kind of value script: 0123456789abcdef0123456789abcdef01234567, on @user_script:17., trying again"))

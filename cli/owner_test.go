@@ -14,8 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// An owner is who owns a partition of orders/printer in a test, and the events
-// that it was given.
+// An owner owns a partition of orders/printer in a test, and has read its events.
 type owner struct {
 	t       *testing.T
 	c       *store.Client
@@ -24,8 +23,8 @@ type owner struct {
 	entries []redisconn.Entry
 }
 
-// owners sends so many orders, of ada, bob, ada, bob, …, each in a millisecond of
-// its own, so that their IDs tell the order over both partitions, and owns these.
+// owners sends n orders, of ada, bob, ada, bob, …, each in a millisecond of its own, so that their
+// IDs are in order over both partitions. It returns the owners of the partitions.
 func (s *shop) owners(n int) []*owner {
 	s.t.Helper()
 	for i := range n {
@@ -91,7 +90,7 @@ func (o *owner) park(key string) {
 	}
 }
 
-// eventID is what an event is called.
+// eventID is the name of an event.
 var eventID = entryid.EventID
 
 // two is a shop with the orders of ada in one partition and those of bob in

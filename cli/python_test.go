@@ -38,8 +38,8 @@ func (s *shop) python(life time.Duration) {
 	}
 }
 
-// A processor that is registered here while Python's runnel runs it is shown as what it
-// is, and its registration can be removed under the worker in Python.
+// A processor that is registered here while Python's runnel runs it is shown as such, and its
+// registration can be removed while the worker in Python runs.
 func TestProcessorThatPythonRuns(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.registered()
@@ -51,7 +51,7 @@ func TestProcessorThatPythonRuns(t *testing.T) {
 	s.untyped("stream", "rm", "--yes", "orders", "--yes").want(t, 1, "", "orders/printer is run by worker Python's runnel: stop it first; nothing was changed")
 	s.untyped("processor", "move", "orders/printer", "0", "Python's runnel").want(t, 1, "", pythonExecutor)
 	s.untyped("processor", "rm", "--yes", "orders/printer").want(t, 0, "orders/printer is no processor of this app any more; Python's runnel, which runs it, goes on", "")
-	if list := told[[]listedProcessor](s, "processor", "ls"); len(list) != 0 {
+	if list := printed[[]listedProcessor](s, "processor", "ls"); len(list) != 0 {
 		t.Errorf("still registered: %+v", list)
 	}
 	if n := s.rdb.Exists(t.Context(), "__memb:"+s.app.Name()+".orders.printer", "__lock:"+s.app.Name()+".orders.printer.0").Val(); n != 2 {
@@ -62,8 +62,8 @@ func TestProcessorThatPythonRuns(t *testing.T) {
 	}
 }
 
-// A consumer group of another program holds back what it has not acked: it is listed,
-// named to senders, and goes when an operator says so.
+// A consumer group of another program holds back what it has not acked. It is listed, named in the
+// errors of senders, and can be removed.
 func TestGroupOfAnotherProgram(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1, MaxLen: 4})
 	s.registered()
@@ -72,7 +72,7 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send(3)
-	info := told[listedStream](s, "stream", "info", "orders")
+	info := printed[listedStream](s, "stream", "info", "orders")
 	if len(info.Groups) != 1 || info.Groups[0].Group != "billing" || info.Groups[0].Who != "another program" || info.Groups[0].Lag != 4 || info.Groups[0].Partitions != 1 {
 		t.Errorf("%+v", info.Groups)
 	}
@@ -93,17 +93,17 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 	if err := s.orders.Send(ctx, order{}); err != nil {
 		t.Errorf("with the group gone: %v", err)
 	}
-	if info := told[listedStream](s, "stream", "info", "orders"); len(info.Groups) != 0 {
+	if info := printed[listedStream](s, "stream", "info", "orders"); len(info.Groups) != 0 {
 		t.Errorf("%+v", info.Groups)
 	}
 }
 
-// A group that a worker of Python's runnel reads is not destroyed under it.
+// A group is not destroyed while a worker of Python's runnel reads it.
 func TestGroupThatPythonReads(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 1})
 	s.send(1)
 	s.python(time.Minute)
-	info := told[listedStream](s, "stream", "info", "orders")
+	info := printed[listedStream](s, "stream", "info", "orders")
 	if len(info.Groups) != 1 || info.Groups[0].Who != "Python's runnel" || !info.Groups[0].Alive {
 		t.Errorf("%+v", info.Groups)
 	}
@@ -114,8 +114,7 @@ func TestGroupThatPythonReads(t *testing.T) {
 	}
 }
 
-// What a processor has done in Go is not repeated in Python, and what it has not done waits
-// there for it.
+// Python's runnel repeats nothing that a processor has done in Go, and does the rest.
 func TestProcessorGoesBackToPython(t *testing.T) {
 	s := newShop(t, &runnel.StreamOptions{Partitions: 2})
 	s.python(time.Millisecond) // it ran there before, and has read nothing

@@ -34,8 +34,8 @@ func TestFlagsThatSelect(t *testing.T) {
 
 const twin = "1700000000000-0"
 
-// twins is a shop of which both partitions have an event of one entry ID, and behind it
-// another one.
+// twins is a shop whose two partitions each have an event of the same entry ID, and another one after
+// it.
 func twins(t *testing.T) (s *shop, ada, bob *owner) {
 	t.Helper()
 	s, _, _ = two(t, 2)
@@ -52,8 +52,8 @@ func twins(t *testing.T) (s *shop, ada, bob *owner) {
 	return s, owners[0], owners[1]
 }
 
-// An entry ID is unique within its partition only: without the partition it is no event,
-// where two have it.
+// An entry ID is unique within its partition only. Without the partition it is refused where two
+// partitions have it.
 func TestABareIDOfSeveralEventsIsRefused(t *testing.T) {
 	s, ada, bob := twins(t)
 	ada.bury("ada", "no ink")
@@ -74,7 +74,7 @@ func TestABareIDOfSeveralEventsIsRefused(t *testing.T) {
 	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", twin, "--key", "ada", "--dry-run").want(t, 0, "1 dead letter would be dropped", "")
 	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", "1/"+twin).want(t, 0, "1 dead letter dropped\n", "")
 	s.untyped("dead", "drop", "--yes", "orders/printer", "--id", twin).want(t, 0, "1 dead letter dropped\n", "") // the only one now
-	left := told[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
+	left := printed[[]admin.DeadLetter](s, "dead", "ls", "orders/printer")
 	if len(left) != 2 || left[0].Key == left[1].Key {
 		t.Errorf("left %+v", left)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestFailuresAreTold(t *testing.T) {
+func TestFailuresAreGrouped(t *testing.T) {
 	var f failures
 	for _, l := range []struct {
 		n    int

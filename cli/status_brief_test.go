@@ -52,7 +52,7 @@ more: `)
 	if at := strings.Index(r.out, "s7/b"); at < 0 || at > strings.Index(r.out, "orders/printer") && strings.Contains(r.out, "orders/printer") {
 		t.Errorf("the processor that is quarantined is not in front:\n%s", r.out)
 	}
-	// What cannot be looked at is told, and the rest too.
+	// A partition that cannot be read is reported beside the others.
 	key := "__strm:shop.s3.0"
 	s.rdb.Set(t.Context(), key, "x", 0)
 	s.untyped("status").want(t, 0, "cannot be looked at", "")

@@ -33,8 +33,8 @@ func fullPipe(t *testing.T) *os.File {
 	return w
 }
 
-// A worker whose stderr is a full pipe joins, owns its partitions, and ends when it is
-// told to: with code 0, or 1 where it would have to say why.
+// A worker whose stderr is a full pipe joins, owns its partitions, and ends at a signal. A command
+// that cannot write its error ends with its code.
 func TestAStderrThatIsNotRead(t *testing.T) {
 	dir, err := binaries()
 	if err != nil {

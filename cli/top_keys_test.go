@@ -57,7 +57,7 @@ func TestTopQuits(t *testing.T) {
 	}
 }
 
-// Nothing is done without a y, and what is done is what the question says.
+// An act needs a y, and is the one of the question.
 func TestTopActsOnlyAfterAYes(t *testing.T) {
 	for _, tt := range []struct {
 		keys string
@@ -92,8 +92,8 @@ func TestTopActsOnlyAfterAYes(t *testing.T) {
 	}
 }
 
-// One thing is done at a time, and what became of it is shown until the next key.
-func TestTopTellsWhatBecameOfAnAct(t *testing.T) {
+// There is one act at a time. Its outcome is shown until the next key.
+func TestTopShowsTheOutcomeOfAnAct(t *testing.T) {
 	m := topAt(80, 24)
 	m.pressed("down p y")
 	if text := m.text(t); !strings.Contains(text, "pause orders/printer …") {
@@ -131,8 +131,7 @@ func TestTopReadOnly(t *testing.T) {
 	}
 }
 
-// What was selected stays so, wherever it goes; what is gone gives its place to the
-// next.
+// A row stays selected wherever it moves. When it is gone, the row in its place is selected.
 func TestTopKeepsTheSelection(t *testing.T) {
 	m := topAt(80, 24)
 	m.pressed("down down")

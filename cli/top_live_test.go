@@ -65,7 +65,7 @@ func (ts *topScreen) press(t *testing.T, keys string) {
 
 func (s *shop) ruled() []inspect.RuleState {
 	s.t.Helper()
-	return told[[]inspect.RuleState](s, "rules", "ls")
+	return printed[[]inspect.RuleState](s, "rules", "ls")
 }
 
 // Keys pause and resume what a worker runs.
@@ -137,8 +137,8 @@ func TestTopReleases(t *testing.T) {
 	w.stop().want(t, 0, "", "no paper")
 }
 
-// What was begun when the user quits is told.
-func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
+// The outcome of an act that is under way when the user quits is printed.
+func TestTopPrintsTheOutcomeOfAnActAfterItsEnd(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})
 	client := s.client()
@@ -154,14 +154,14 @@ func TestTopTellsWhatBecameOfAnActAfterItsEnd(t *testing.T) {
 		t.Error(err)
 	}
 	if got := top.err.String(); !strings.Contains(got, ": pause of processor:orders/printer by ada since ") {
-		t.Errorf("told %q", got)
+		t.Errorf("printed %q", got)
 	}
 	if got := s.ruled(); len(got) != 1 {
 		t.Errorf("rules %+v", got)
 	}
 }
 
-// It goes on while Redis is away, and when it is back; when ctx ends, it ends.
+// top goes on while Redis is away and after its return, and ends with ctx.
 func TestTopOutlivesRedis(t *testing.T) {
 	server := redistest.Start(t)
 	s := shopAt(t, server.URL(), server.Client(t), &runnel.StreamOptions{Partitions: 2})

@@ -74,7 +74,7 @@ func topAt(width, height int) *topModel {
 	return m
 }
 
-// pressed presses keys, a space between each two, and returns what they gave rise to.
+// pressed presses keys, separated by spaces, and returns the act and whether top ends.
 func (m *topModel) pressed(keys string) (act *topAct, quit bool) {
 	for _, key := range strings.Fields(keys) {
 		typed := ""
@@ -90,7 +90,7 @@ func (m *topModel) pressed(keys string) (act *topAct, quit bool) {
 	return act, quit
 }
 
-// text is what is drawn, without styles; it fails where that leaves the window.
+// text is the screen without styles. It checks that the screen fits the window.
 func (m *topModel) text(t *testing.T) string {
 	t.Helper()
 	lines := topView{m}.draw()
@@ -173,8 +173,7 @@ func TestTopInEveryWindow(t *testing.T) {
 	}
 }
 
-// What needs to be seen has a color; what is written by others does not steer the
-// terminal.
+// Rows that need attention have a color, and texts of others do not control the terminal.
 func TestTopStyles(t *testing.T) {
 	m := topAt(120, 24)
 	m.pressed("down enter")
@@ -187,7 +186,7 @@ func TestTopStyles(t *testing.T) {
 		}
 	}
 	if strings.Contains(all, "paper\x1b") {
-		t.Errorf("an escape sequence that is not ours: %q", all)
+		t.Errorf("an escape sequence of a reason: %q", all)
 	}
 }
 
@@ -247,6 +246,6 @@ func TestTopScrollsOverManyPartitions(t *testing.T) {
 		}
 	}
 	if !slices.Contains(strings.Fields(m.text(t)), "1024") {
-		t.Error("how many there are is not told")
+		t.Error("the number of partitions is not shown")
 	}
 }
