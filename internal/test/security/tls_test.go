@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,11 +28,14 @@ func encrypted(t *testing.T, a *authority, wants string) (server *redistest.Serv
 	return server, "127.0.0.1:" + port
 }
 
+// shops counts apps: those of one name on one server would process each other's orders.
+var shops atomic.Int64
+
 // works sends an order and has a worker process it.
 func works(t *testing.T, o *runnel.Options) error {
 	t.Helper()
 	o.Logger = slog.New(slog.DiscardHandler)
-	app := runnel.New("shop", o)
+	app := runnel.New(fmt.Sprint("shop", shops.Add(1)), o)
 	defer app.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
