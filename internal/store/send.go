@@ -153,6 +153,9 @@ func (c Producer) appendRound(ctx context.Context, open []*part) (more, full []*
 		budget -= size
 		now = append(now, p)
 	}
+	if len(now) == 0 {
+		return more, nil
+	}
 	answers, broken := c.batches.Do(ctx, c.Conn, now, func(p *part) string { return p.log })
 	var earlier []StreamPartition
 	for i, p := range now {
