@@ -70,13 +70,22 @@ func TestRequestsPerThousandEvents(t *testing.T) {
 	}
 }
 
+// parcel is a record of some 100 bytes.
+type parcel struct{ Key, Text string }
+
+// parcels are n of them, of 1 000 customers.
+func parcels(n int) []parcel {
+	out := make([]parcel, n)
+	for i := range out {
+		out[i] = parcel{fmt.Sprint("customer-", i*7919%1000), strings.Repeat("x", 80)}
+	}
+	return out
+}
+
 // backlog sends events, 1 000 at a time, each batch as one request.
 func backlog(t *testing.T, s *runnel.Stream[parcel], counter *redistest.Counter, events int) {
 	t.Helper()
-	all := make([]parcel, 1000)
-	for i := range all {
-		all[i] = parcel{Key: fmt.Sprint(i), Text: strings.Repeat("x", 80)}
-	}
+	all := parcels(1000)
 	if err := s.Send(t.Context(), all...); err != nil {
 		t.Fatal(err)
 	}
