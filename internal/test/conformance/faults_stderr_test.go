@@ -73,6 +73,8 @@ func TestALogThatStandsStillHoldsUpNothing(t *testing.T) {
 		t.Errorf("%d partitions were lost", n)
 	}
 	f.stop()
+	last := f.round.Load()
+	await(t, "the rest", 60*time.Second, func() bool { return tr.passed("check", 4, last) })
 	if err := a.stop(); err != nil {
 		t.Error(err)
 	}
