@@ -127,8 +127,15 @@ func (a *crashIsolation) forget(t claimant) {
 	defer a.mu.Unlock()
 	h := a.waiting[t]
 	delete(a.waiting, t)
-	if h == isolationExclusive {
-		a.wake() // others waited for its turn
+	if h != isolationExclusive {
+		return
+	}
+	// Those that asked to run beside others waited for its turn. Were the others woken, two that
+	// wait to run alone would wake each other without end.
+	for other, waits := range a.waiting {
+		if waits == isolationShared {
+			other.retry()
+		}
 	}
 }
 
