@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/tier"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -32,7 +33,6 @@ func seedsByEnv() int {
 }
 
 const (
-	stormLasts     = time.Minute
 	stormParts     = 8
 	stormKeys      = 40
 	stormProducers = 4
@@ -42,6 +42,16 @@ const (
 	stormPause     = time.Second
 	stormPatience  = 2 * time.Second // of a sender that waits for room
 )
+
+// stormLasts is shorter with the race detector, where a storm takes ten times as long: make quick
+// and make sim-short play the long ones without it.
+var stormLasts = time.Minute
+
+func init() {
+	if tier.Race {
+		stormLasts = 20 * time.Second
+	}
+}
 
 // TestSimSeeds lets workers come, go, die, freeze and lose their connections
 // while producers send, and judges what they did.
