@@ -28,44 +28,32 @@ type killed struct {
 // loop, begin what becomes of an event of the second worker.
 func inKilled(t *testing.T, opts *runnel.ProcessorOptions, start func() error, begin func(c *killed, e *runnel.Event) error, fn func(c *killed)) {
 	k := &killed{}
-	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 2})
-	}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app, s := declare(o)
-		first := o.WorkerName == "a"
-		s.Process("p", func(ctx context.Context, events *runnel.Events[item]) error {
-			if err := start(); err != nil {
-				return err
-			}
-			for e, i := range events.All() {
-				for first {
-					time.Sleep(100 * time.Millisecond)
-					if err := runneltest.Gate(ctx); err != nil {
-						<-ctx.Done() // the dead report nothing
-						return err
-					}
-				}
-				k.n.add(fmt.Sprint(e.Partition, " ", i.N))
-				if err := begin(k, e); err != nil {
+	process := func(ctx context.Context, events *runnel.Events[item]) error {
+		if err := start(); err != nil {
+			return err
+		}
+		for e, i := range events.All() {
+			for runneltest.WorkerOf(ctx).Name() == "a" {
+				time.Sleep(100 * time.Millisecond)
+				if err := runneltest.Gate(ctx); err != nil {
+					<-ctx.Done() // the dead report nothing
 					return err
 				}
 			}
-			return nil
-		}, opts)
-		return app
-	}, func(c *runneltest.Cluster) {
-		app, s := declare(c.Options("sender"))
-		defer app.Close()
-		k.Cluster, k.rules = c, admin.New(app)
-		a := ready(c, "a")
-		if err := s.Send(c.Context(), items(1, 2, 3, 4, 5, 6, 7, 8)...); err != nil {
-			t.Fatal(err)
+			k.n.add(fmt.Sprint(e.Partition, " ", i.N))
+			if err := begin(k, e); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	simulate(t, nil, &runnel.StreamOptions{Partitions: 2}, process, opts, func(c *simulated) {
+		k.Cluster, k.rules = c.Cluster, admin.New(c.app)
+		a := ready(c.Cluster, "a")
+		c.send(1, 2, 3, 4, 5, 6, 7, 8)
 		c.Sleep(time.Second)
 		a.Kill()
-		ready(c, "b")
+		ready(c.Cluster, "b")
 		fn(k)
 	})
 }

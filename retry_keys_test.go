@@ -28,43 +28,29 @@ func TestAKeyOfAnyBytesKeepsItsOrder(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var n notes
-			declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-				app := runnel.New("contract", o)
-				return app, runnel.NewStream(app, "items", func(i item) string { return []string{tt.key, tt.other}[i.N/10] }, &runnel.StreamOptions{Partitions: 1})
-			}
-			runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-				app, s := declare(o)
-				s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
-					n.add(fmt.Sprint(i.N, "#", e.Attempt))
-					switch {
-					case i.N == 1 && e.Attempt == 1:
-						return runnel.RetryAfter(errBad, time.Minute)
-					case i.N == 2:
-						return runnel.DeadLetter(errBad)
-					}
-					return nil
-				}), retrying(9, runnel.OrderKey))
-				return app
-			}, func(c *runneltest.Cluster) {
-				app, s := declare(c.Options("sender"))
-				defer app.Close()
-				send := func(numbers ...int) {
-					if err := s.Send(c.Context(), items(numbers...)...); err != nil {
-						t.Fatal(err)
-					}
-					c.Sleep(time.Second)
+			fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+				n.add(fmt.Sprint(i.N, "#", e.Attempt))
+				switch {
+				case i.N == 1 && e.Attempt == 1:
+					return runnel.RetryAfter(errBad, time.Minute)
+				case i.N == 2:
+					return runnel.DeadLetter(errBad)
 				}
-				a := ready(c, "a")
-				send(1)
-				if err := a.Stop(); err != nil {
-					t.Errorf("Run: %v", err)
-				}
-				ready(c, "b")
-				send(2, 11)
+				return nil
+			})
+			key := func(i item) string { return []string{tt.key, tt.other}[i.N/10] }
+			simulation{key: key}.run(t, fn, retrying(9, runnel.OrderKey), func(c *simulated) {
+				a := ready(c.Cluster, "a")
+				c.send(1)
+				c.Sleep(time.Second)
+				c.stop(a)
+				ready(c.Cluster, "b")
+				c.send(2, 11)
+				c.Sleep(time.Second)
 				wantNotes(t, &n, "1#1", "11#1")
 				c.Sleep(2 * time.Minute)
 				wantNotes(t, &n, "1#1", "11#1", "1#2", "2#1")
-				o := operator(t, c)
+				o := operator(t, c.Cluster)
 				defer o.Close()
 				letters, err := o.DeadLetters(c.Context(), o.Partition("items", "p", 0), "", 10)
 				if err != nil || len(letters) != 1 || letters[0].Key != tt.key {
@@ -80,32 +66,19 @@ func TestAKeyOfAnyBytesKeepsItsOrder(t *testing.T) {
 func TestKeysThatAnEarlierReleaseStoredAreFound(t *testing.T) {
 	var n notes
 	const key = "\xff\xfe\x01"
-	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", func(item) string { return key }, &runnel.StreamOptions{Partitions: 1})
-	}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app, s := declare(o)
-		s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
-			n.add(fmt.Sprint(i.N, "#", e.Attempt))
-			if e.Attempt == 1 && i.N == 1 {
-				return runnel.RetryAfter(errBad, time.Minute)
-			}
-			return nil
-		}), retrying(9, runnel.OrderKey))
-		return app
-	}, func(c *runneltest.Cluster) {
-		app, s := declare(c.Options("sender"))
-		defer app.Close()
-		a := ready(c, "a")
-		if err := s.Send(c.Context(), items(1)...); err != nil {
-			t.Fatal(err)
+	fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+		n.add(fmt.Sprint(i.N, "#", e.Attempt))
+		if e.Attempt == 1 && i.N == 1 {
+			return runnel.RetryAfter(errBad, time.Minute)
 		}
+		return nil
+	})
+	simulation{key: func(item) string { return key }}.run(t, fn, retrying(9, runnel.OrderKey), func(c *simulated) {
+		a := ready(c.Cluster, "a")
+		c.send(1)
 		c.Sleep(time.Second)
-		if err := a.Stop(); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		o := operator(t, c)
+		c.stop(a)
+		o := operator(t, c.Cluster)
 		defer o.Close()
 		place := o.Partition("items", "p", 0)
 		states, _, err := o.Retries(c.Context(), place)
@@ -113,13 +86,9 @@ func TestKeysThatAnEarlierReleaseStoredAreFound(t *testing.T) {
 			t.Fatalf("%+v, %v", states, err)
 		}
 		old := fmt.Sprintf("{\"v\":1,\"lane\":\"k\\ufffd\\ufffd\\u0001\",\"key\":\"\\ufffd\\ufffd\\u0001\",\"n\":1,\"first\":%d,\"last\":%d,\"at\":%d}", states[0].First, states[0].Last, states[0].At)
-		if err := c.Redis().HSet(c.Context(), place.Retry, states[0].ID, old).Err(); err != nil {
-			t.Fatal(err)
-		}
-		ready(c, "b")
-		if err := s.Send(c.Context(), items(2)...); err != nil {
-			t.Fatal(err)
-		}
+		c.must(c.Redis().HSet(c.Context(), place.Retry, states[0].ID, old).Err())
+		ready(c.Cluster, "b")
+		c.send(2)
 		c.Sleep(2 * time.Minute)
 		wantNotes(t, &n, "1#1", "1#2", "2#1")
 	})

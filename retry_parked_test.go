@@ -6,7 +6,6 @@ package runnel_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/runneltest"
 )
 
 // An ackless connection loses acks while it is switched on.
@@ -60,40 +58,32 @@ func TestWhatWasMovedAsideStaysThereWhereAcksGotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lost atomic.Bool
-			declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-				app := runnel.New("contract", o)
-				return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1})
-			}
-			runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+			worker := func(o *runnel.Options) {
 				if o.WorkerName == "a" {
 					withoutAcks(o, &lost)
 				}
-				app, s := declare(o)
-				s.Process("p", runnel.EachBatch(tt.batch, 50*time.Millisecond, func(_ context.Context, es []*runnel.Event, is []item) error {
-					for n, i := range is {
-						if i.N == 2 {
-							return tt.fails(es[n])
-						}
+			}
+			fn := runnel.EachBatch(tt.batch, 50*time.Millisecond, func(_ context.Context, es []*runnel.Event, is []item) error {
+				for n, i := range is {
+					if i.N == 2 {
+						return tt.fails(es[n])
 					}
-					return nil
-				}), &runnel.ProcessorOptions{Lease: time.Second, Retry: &runnel.Retry{Max: 3, Order: runnel.OrderKey}})
-				return app
-			}, func(c *runneltest.Cluster) {
-				app, s := declare(c.Options("sender"))
-				defer app.Close()
-				a := ready(c, "a")
-				lost.Store(true)
-				if err := s.Send(c.Context(), items(1, 2, 3)...); err != nil {
-					t.Fatal(err)
 				}
+				return nil
+			})
+			opts := &runnel.ProcessorOptions{Lease: time.Second, Retry: &runnel.Retry{Max: 3, Order: runnel.OrderKey}}
+			simulation{worker: worker}.run(t, fn, opts, func(c *simulated) {
+				a := ready(c.Cluster, "a")
+				lost.Store(true)
+				c.send(1, 2, 3)
 				c.Sleep(500 * time.Millisecond)
 				a.Kill()
-				ready(c, "b")
+				ready(c.Cluster, "b")
 				c.Sleep(time.Minute)
-				if got := deadLetters(t, c, 0); !slices.Equal(got, []string{"2#1 dead"}) {
+				if got := deadLetters(t, c.Cluster, 0); !slices.Equal(got, []string{"2#1 dead"}) {
 					t.Errorf("dead letters %q", got)
 				}
-				if left := unsettled(t, c, 1); left != 0 {
+				if left := unsettled(t, c.Cluster, 1); left != 0 {
 					t.Errorf("%d events are not done", left)
 				}
 			})
@@ -105,34 +95,22 @@ func TestWhatWasMovedAsideStaysThereWhereAcksGotLost(t *testing.T) {
 // attempt is forgotten when it moves.
 func TestAFullParkForgetsNoAttempt(t *testing.T) {
 	var n notes
-	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1, MaxLen: 4})
-	}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app, s := declare(o)
-		s.Process("p", runnel.EachBatch(10, 0, func(ctx context.Context, es []*runnel.Event, is []item) error {
-			for k := range is {
-				n.add(attempt(ctx, es[k], is[k]))
-			}
-			return runnel.RetryAfter(errBad, time.Hour)
-		}), retrying(9, runnel.OrderNone))
-		return app
-	}, func(c *runneltest.Cluster) {
-		for i := 1; i <= 9; i++ {
-			if err := c.Redis().XAdd(c.Context(), xadd(i)).Err(); err != nil {
-				t.Fatal(err)
-			}
+	fn := runnel.EachBatch(10, 0, func(ctx context.Context, es []*runnel.Event, is []item) error {
+		for k := range is {
+			n.add(attempt(ctx, es[k], is[k]))
 		}
-		a := ready(c, "a")
+		return runnel.RetryAfter(errBad, time.Hour)
+	})
+	stream := &runnel.StreamOptions{Partitions: 1, MaxLen: 4}
+	simulate(t, nil, stream, fn, retrying(9, runnel.OrderNone), func(c *simulated) {
+		c.append(1, 9)
+		a := ready(c.Cluster, "a")
 		c.Sleep(10 * time.Second)
-		if err := a.Stop(); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		ready(c, "b")
+		c.stop(a)
+		ready(c.Cluster, "b")
 		c.Sleep(10 * time.Second)
 		wantNotes(t, &n, "a 1#1", "a 2#1", "a 3#1", "a 4#1")
-		if got := parkedIn(t, c, 0); got != 4 {
+		if got := parkedIn(t, c.Cluster, 0); got != 4 {
 			t.Errorf("%d are parked", got)
 		}
 	})

@@ -4,13 +4,11 @@ package runnel_test
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/runnel-go/runnel"
-	"github.com/runnel-go/runnel/runneltest"
 )
 
 // A shared partition has keys that fail each time and others that do not.
@@ -49,23 +47,17 @@ func (s *shared) process(events []*runnel.Event, is []item) error {
 	return runnel.FailedEvents(errBad, failed...)
 }
 
-func (s *shared) declare(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-	app := runnel.New("contract", o)
-	return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1})
-}
-
-func (s *shared) build(o *runnel.Options) *runnel.App {
-	app, stream := s.declare(o)
+func (s *shared) simulate(t *testing.T) {
 	fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
 		return s.process([]*runnel.Event{e}, []item{i})
 	})
 	if s.batch > 0 {
 		fn = runnel.EachBatch(s.batch, 10*time.Millisecond, func(_ context.Context, es []*runnel.Event, is []item) error { return s.process(es, is) })
 	}
-	stream.Process("p", fn, &runnel.ProcessorOptions{Retry: &runnel.Retry{
+	opts := &runnel.ProcessorOptions{Retry: &runnel.Retry{
 		Max: s.most, Order: s.order, MinBackoff: 200 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, Jitter: -1,
-	}})
-	return app
+	}}
+	simulation{}.run(t, fn, opts, func(c *simulated) { s.run(t, c) })
 }
 
 // numbers are those of the other keys, with more of the failing ones in between.
@@ -79,22 +71,15 @@ func (s *shared) numbers() (numbers []int) {
 	return numbers
 }
 
-func (s *shared) run(t *testing.T, c *runneltest.Cluster) {
-	app, stream := s.declare(c.Options("sender"))
-	defer app.Close()
-	send := func(numbers ...int) {
-		if err := stream.Send(c.Context(), items(numbers...)...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ready(c, "a")
+func (s *shared) run(t *testing.T, c *simulated) {
+	ready(c.Cluster, "a")
 	for n := range failingKeys {
-		send(n)
+		c.send(n)
 	}
 	c.Sleep(10 * time.Second)
 	s.begun.Store(true)
 	began := time.Now()
-	send(s.numbers()...)
+	c.send(s.numbers()...)
 	for end := time.Now().Add(5 * time.Minute); s.done.Load() < healthyEvents && time.Now().Before(end); {
 		c.Sleep(10 * time.Millisecond)
 	}
@@ -123,7 +108,7 @@ func TestFailingKeysLeaveHalfOfAPartitionToOthers(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			runneltest.Sim(t, s.build, func(c *runneltest.Cluster) { s.run(t, c) })
+			s.simulate(t)
 		})
 	}
 }

@@ -263,29 +263,19 @@ func unsettled(t *testing.T, c *runneltest.Cluster, partitions int) (left int) {
 // does with it.
 func TestARetryConcernsOneProcessor(t *testing.T) {
 	var n notes
-	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1})
+	fn := func(name string) runnel.ProcessFunc[item] {
+		return runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+			n.add(fmt.Sprintf("%s %d#%d", name, i.N, e.Attempt))
+			if name == "p" && i.N == 1 {
+				return errBad
+			}
+			return nil
+		})
 	}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app, s := declare(o)
-		for _, name := range []string{"p", "other"} {
-			s.Process(name, runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
-				n.add(fmt.Sprintf("%s %d#%d", name, i.N, e.Attempt))
-				if name == "p" && i.N == 1 {
-					return errBad
-				}
-				return nil
-			}), retrying(3, runnel.OrderPartition))
-		}
-		return app
-	}, func(c *runneltest.Cluster) {
-		app, s := declare(c.Options("sender"))
-		defer app.Close()
-		ready(c, "a")
-		if err := s.Send(c.Context(), items(1, 2)...); err != nil {
-			t.Fatal(err)
-		}
+	both := simulation{key: keyOfItem, others: map[string]runnel.ProcessFunc[item]{"other": fn("other")}}
+	both.run(t, fn("p"), retrying(3, runnel.OrderPartition), func(c *simulated) {
+		ready(c.Cluster, "a")
+		c.send(1, 2)
 		c.Sleep(time.Minute)
 		counts := map[string]int{}
 		for _, line := range n.all() {
@@ -300,7 +290,7 @@ func TestARetryConcernsOneProcessor(t *testing.T) {
 		if len(counts) > 0 {
 			t.Errorf("besides: %v", counts)
 		}
-		if got := deadLetters(t, c, 0); !slices.Equal(got, []string{"k#3 failed"}) {
+		if got := deadLetters(t, c.Cluster, 0); !slices.Equal(got, []string{"k#3 failed"}) {
 			t.Errorf("dead letters %q", got)
 		}
 	})
@@ -308,34 +298,27 @@ func TestARetryConcernsOneProcessor(t *testing.T) {
 
 func TestAFullParkBlocksThePartition(t *testing.T) {
 	var n notes
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		app := runnel.New("contract", o)
-		s := runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, &runnel.StreamOptions{Partitions: 1, MaxLen: 5})
-		s.Process("p", runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
-			n.add(fmt.Sprint(i.N, "#", e.Attempt))
-			if e.Attempt == 1 && i.N <= 10 {
-				return runnel.RetryAfter(errBad, time.Duration(i.N)*time.Minute)
-			}
-			return nil
-		}), retrying(3, runnel.OrderNone))
-		return app
-	}, func(c *runneltest.Cluster) {
-		ready(c, "a")
-		for i := 1; i <= 12; i++ {
-			if err := c.Redis().XAdd(c.Context(), xadd(i)).Err(); err != nil {
-				t.Fatal(err)
-			}
+	fn := runnel.Each(func(ctx context.Context, e *runnel.Event, i item) error {
+		n.add(fmt.Sprint(i.N, "#", e.Attempt))
+		if e.Attempt == 1 && i.N <= 10 {
+			return runnel.RetryAfter(errBad, time.Duration(i.N)*time.Minute)
 		}
+		return nil
+	})
+	stream := &runnel.StreamOptions{Partitions: 1, MaxLen: 5}
+	simulate(t, nil, stream, fn, retrying(3, runnel.OrderNone), func(c *simulated) {
+		ready(c.Cluster, "a")
+		c.append(1, 12)
 		c.Sleep(30 * time.Second)
 		wantNotes(t, &n, "1#1", "2#1", "3#1", "4#1", "5#1")
-		if got := parkedIn(t, c, 0); got != 5 {
+		if got := parkedIn(t, c.Cluster, 0); got != 5 {
 			t.Errorf("%d are parked", got)
 		}
 		c.Sleep(time.Minute)
 		wantNotes(t, &n, "1#1", "2#1", "3#1", "4#1", "5#1", "1#2", "6#1")
 		c.Sleep(20 * time.Minute)
-		if len(n.all()) != 22 || parkedIn(t, c, 0) != 0 {
-			t.Errorf("in the end %q, %d parked", n.all(), parkedIn(t, c, 0))
+		if left := parkedIn(t, c.Cluster, 0); len(n.all()) != 22 || left != 0 {
+			t.Errorf("in the end %q, %d parked", n.all(), left)
 		}
 	})
 }

@@ -98,20 +98,47 @@ type simulated struct {
 	stream *runnel.Stream[item]
 }
 
-// simulate runs such a cluster; the key of an item is its number. log may be nil.
+// A simulation describes such a cluster.
+type simulation struct {
+	key    func(item) string                   // nil: the number of the item
+	stream *runnel.StreamOptions               // nil: one partition
+	worker func(opts *runnel.Options)          // changes the options of each worker; may be nil
+	others map[string]runnel.ProcessFunc[item] // processors beside "p"
+}
+
+// simulate runs a cluster; the key of an item is its number. log may be nil.
 func simulate(t *testing.T, log slog.Handler, stream *runnel.StreamOptions, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
 	run func(c *simulated)) {
 	t.Helper()
-	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
-		app := runnel.New("contract", o)
-		return app, runnel.NewStream(app, "items", func(i item) string { return fmt.Sprint(i.N) }, stream)
-	}
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+	simulation{stream: stream, worker: func(o *runnel.Options) {
 		if log != nil {
 			o.Logger = slog.New(log)
 		}
-		app, s := declare(o)
-		s.Process("p", fn, opts)
+	}}.run(t, fn, opts, run)
+}
+
+func (s simulation) run(t *testing.T, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions, run func(c *simulated)) {
+	t.Helper()
+	key, stream := s.key, s.stream
+	if key == nil {
+		key = func(i item) string { return fmt.Sprint(i.N) }
+	}
+	if stream == nil {
+		stream = &runnel.StreamOptions{Partitions: 1}
+	}
+	declare := func(o *runnel.Options) (*runnel.App, *runnel.Stream[item]) {
+		app := runnel.New("contract", o)
+		return app, runnel.NewStream(app, "items", key, stream)
+	}
+	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
+		if s.worker != nil {
+			s.worker(o)
+		}
+		app, items := declare(o)
+		items.Process("p", fn, opts)
+		for name, fn := range s.others {
+			items.Process(name, fn, opts)
+		}
 		return app
 	}, func(c *runneltest.Cluster) {
 		app, s := declare(c.Options("sender"))
@@ -137,6 +164,22 @@ func cluster(t *testing.T, partitions int, fn runnel.ProcessFunc[item], opts *ru
 	run func(c *runneltest.Cluster, send func(numbers ...int))) {
 	t.Helper()
 	simulate(t, nil, &runnel.StreamOptions{Partitions: partitions}, fn, opts, func(c *simulated) { run(c.Cluster, c.send) })
+}
+
+// append appends items to the partition of one without the framework.
+func (c *simulated) append(first, last int) {
+	c.t.Helper()
+	for n := first; n <= last; n++ {
+		c.must(c.Redis().XAdd(c.Context(), xadd(n)).Err())
+	}
+}
+
+// stop stops a worker, which should end without an error.
+func (c *simulated) stop(w *runneltest.Worker) {
+	c.t.Helper()
+	if err := w.Stop(); err != nil {
+		c.t.Errorf("Run: %v", err)
+	}
 }
 
 // ready starts a worker and waits until it owns what it should.

@@ -148,30 +148,24 @@ func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
 	var log syncLog
 	var n notes
 	var release chan struct{} // of the bubble
-	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		o.Logger = log.logger()
-		app := runnel.New("contract", o)
-		s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 2})
-		s.Process("p", runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
-			if i.N == 2 {
-				deafTo(release)
-			}
-			n.add(e.ID)
-			return nil
-		}), &runnel.ProcessorOptions{Timeout: 5 * time.Second})
-		return app
-	}, func(c *runneltest.Cluster) {
-		release = make(chan struct{})
-		ready(c, "a")
-		app := runnel.New("contract", c.Options("sender"))
-		defer app.Close()
-		s := runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 2})
-		began := time.Now()
-		for _, i := range items(1, 2, 3) {
-			if err := s.Send(c.Context(), i); err != nil {
-				t.Error(err)
-			}
+	fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
+		if i.N == 2 {
+			deafTo(release)
 		}
+		n.add(e.ID)
+		return nil
+	})
+	sim := simulation{
+		key: keyOfItem, stream: &runnel.StreamOptions{Partitions: 2},
+		worker: func(o *runnel.Options) { o.Logger = log.logger() },
+	}
+	sim.run(t, fn, &runnel.ProcessorOptions{Timeout: 5 * time.Second}, func(c *simulated) {
+		release = make(chan struct{})
+		ready(c.Cluster, "a")
+		began := time.Now()
+		c.send(1)
+		c.send(2)
+		c.send(3)
 		c.Wait(func() bool { return strings.Contains(log.text(), "function is stuck") })
 		if d := time.Since(began); d < 10*time.Second || d > 11*time.Second {
 			t.Errorf("reported after %v, want two Timeouts", d)
