@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/runnel-go/runnel/internal/leader"
-
 	"github.com/runnel-go/runnel/internal/appview"
+	"github.com/runnel-go/runnel/internal/leader"
 	"github.com/runnel-go/runnel/internal/logqueue"
 	"github.com/runnel-go/runnel/internal/redisconn"
 	"github.com/runnel-go/runnel/internal/store"
@@ -38,8 +37,9 @@ type App struct {
 	latencies   bool           // latencies are measured
 	inside      bool           // the server is one inside this process
 
-	current atomic.Pointer[worker.Worker] // of the Run that runs
-	large   largeRecords
+	intercepting sync.Mutex                    // held while intercepted is set
+	current      atomic.Pointer[worker.Worker] // of the Run that runs
+	large        largeRecords
 }
 
 // streamer is a Stream without its type.
@@ -161,7 +161,7 @@ func (a *App) ensure(ctx context.Context) error {
 	for _, name := range sortedKeys(streams) {
 		errs = append(errs, streams[name].check(ctx, client, registered[name]))
 	}
-	if err := only(errs); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(streams) {
@@ -170,15 +170,6 @@ func (a *App) ensure(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// only joins errors; a single error is returned as it is.
-func only(errs []error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	return errors.Join(errs...)
 }
 
 // Ready returns nil while the app runs, owns every partition that it was assigned, and

@@ -2,7 +2,6 @@ package runnel
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -68,10 +67,18 @@ func (a *App) registry() *appview.View {
 			a.opts.Logger = cmp.Or(o.Logger, a.opts.Logger)
 			a.resolved = nil
 		},
-		Intercept: func(to appview.Sender) {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			a.intercepted = to
+		Intercept: func(to appview.Sender) (end func()) {
+			set := func(to appview.Sender) {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.intercepted = to
+			}
+			a.intercepting.Lock()
+			set(to)
+			return func() {
+				set(nil)
+				a.intercepting.Unlock()
+			}
 		},
 	}
 }
@@ -111,7 +118,7 @@ func (a *App) build(logger *slog.Logger) ([]*worker.Processor, error) {
 		if effective.anyConns && o.clustered() {
 			effective.ReadConns = clusterReadConns
 		}
-		p, err := r.build(&effective, newConsumeLog(logger, a.name, o.WorkerName, r.stream, r.name))
+		p, err := r.build(&effective, logger.With("stream", r.stream, "processor", r.name), o.WorkerName)
 		if err != nil {
 			return nil, err
 		}
@@ -145,15 +152,4 @@ func selectProcessors(all []*worker.Processor, names []string) ([]*worker.Proces
 		}
 	}
 	return out, nil
-}
-
-// newConsumeLog returns the log of the consumers of one processor.
-func newConsumeLog(logger *slog.Logger, app, workerName, stream, processor string) consumeLog {
-	return consumeLog{
-		Logger: logger.With("stream", stream, "processor", processor),
-		scope: func(ctx context.Context, own worker.Ownership) (context.Context, *scope) {
-			sc := &scope{app: app, worker: workerName, stream: stream, processor: processor, partition: own.Partition}
-			return context.WithValue(ctx, scopeKey{}, sc), sc
-		},
-	}
 }

@@ -29,7 +29,8 @@ type consumer[T any] struct {
 	processor string
 	fn        ProcessFunc[T]
 	timeout   time.Duration // of an iteration, 0: none
-	log       consumeLog
+	log       *slog.Logger
+	worker    string // its name
 
 	ctx       context.Context
 	scope     *scope
@@ -46,17 +47,14 @@ type consumer[T any] struct {
 	open  bool
 }
 
-// consumeLog is a consumer's logger; scope adds the origin of log lines to a context.
-type consumeLog struct {
-	*slog.Logger
-	scope func(ctx context.Context, own worker.Ownership) (context.Context, *scope)
-}
-
 // errEnded is returned if the ownership ended while the loop was being (re)started.
 var errEnded = errors.New("ownership ended")
 
 func (c *consumer[T]) run(ctx context.Context, middleware []Middleware) (err error) {
-	c.ctx, c.scope = c.log.scope(ctx, c.src)
+	c.scope = &scope{
+		app: c.stream.app.name, worker: c.worker, stream: c.stream.name, processor: c.processor, partition: c.src.Partition,
+	}
+	c.ctx = context.WithValue(ctx, scopeKey{}, c.scope)
 	handle := chain(c.handle, middleware)
 	c.head = Batch{Processor: c.processor, Stream: c.stream.name, Partition: c.src.Partition, Epoch: c.src.Epoch}
 	c.only, c.out.ctx = c.head, c.ctx
@@ -342,15 +340,13 @@ func (c *consumer[T]) ack(events []*Event) {
 
 // ackOthers acks the events of the batch that did not fail.
 func (c *consumer[T]) ackOthers(failed []*Event) {
-	is := make(map[*Event]bool, len(failed))
-	for _, e := range failed {
-		is[e] = true
-	}
 	var others []*Event
 	for _, e := range c.events {
-		if !is[e] {
-			others = append(others, e)
+		if len(failed) > 0 && e == failed[0] {
+			failed = failed[1:] // which has the order of the batch
+			continue
 		}
+		others = append(others, e)
 	}
 	c.ack(others)
 }

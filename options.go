@@ -183,6 +183,14 @@ func (o *Options) keys(app string) keys.Keys {
 	return keys.Keys{App: app, Layout: string(o.KeyLayout)}
 }
 
+// nameOf returns the name of a value of an enumeration that begins with 1.
+func nameOf(kind string, value int, names ...string) string {
+	if value < 1 || value > len(names) {
+		return fmt.Sprintf("%s(%d)", kind, value)
+	}
+	return names[value-1]
+}
+
 var (
 	plainName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	dottedName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)

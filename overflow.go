@@ -1,10 +1,6 @@
 package runnel
 
-import (
-	"fmt"
-
-	"github.com/runnel-go/runnel/internal/store"
-)
+import "github.com/runnel-go/runnel/internal/store"
 
 // An Overflow decides what happens to records for a partition whose length is the
 // stream's MaxLen, and whose events are not processed yet.
@@ -18,15 +14,7 @@ const (
 
 // String returns the name of the overflow policy.
 func (o Overflow) String() string {
-	switch o {
-	case Reject:
-		return store.OverflowReject
-	case Block:
-		return store.OverflowBlock
-	case DropOldest:
-		return store.OverflowDropOldest
-	}
-	return fmt.Sprintf("Overflow(%d)", int(o))
+	return nameOf("Overflow", int(o), store.OverflowReject, store.OverflowBlock, store.OverflowDropOldest)
 }
 
 var (

@@ -3,6 +3,7 @@ package runnel
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"time"
 
@@ -55,15 +56,7 @@ const (
 
 // String returns the name of the policy.
 func (p Policy) String() string {
-	switch p {
-	case Halt:
-		return "halt"
-	case Quarantine:
-		return "quarantine"
-	case Ignore:
-		return "ignore"
-	}
-	return fmt.Sprintf("Policy(%d)", int(p))
+	return nameOf("Policy", int(p), "halt", "quarantine", "ignore")
 }
 
 // ProcessorOptions configure a processor. A zero field inherits from
@@ -154,8 +147,8 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 		}
 		s.app.processors = append(s.app.processors, &registration{
 			stream: s.name, name: name, opts: o,
-			build: func(e *ProcessorOptions, log consumeLog) (*worker.Processor, error) {
-				return buildProcessor(s, name, fn, e, log)
+			build: func(e *ProcessorOptions, log *slog.Logger, workerName string) (*worker.Processor, error) {
+				return buildProcessor(s, name, fn, e, log, workerName)
 			},
 		})
 	})
@@ -165,7 +158,7 @@ func (s *Stream[T]) Process(name string, fn ProcessFunc[T], opts *ProcessorOptio
 type registration struct {
 	stream, name string
 	opts         ProcessorOptions
-	build        func(effective *ProcessorOptions, log consumeLog) (*worker.Processor, error)
+	build        func(effective *ProcessorOptions, log *slog.Logger, workerName string) (*worker.Processor, error)
 }
 
 func (o *ProcessorOptions) check() error {
@@ -193,7 +186,7 @@ func (o *ProcessorOptions) check() error {
 	return o.Retry.check()
 }
 
-func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *ProcessorOptions, log consumeLog) (*worker.Processor, error) {
+func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *ProcessorOptions, log *slog.Logger, workerName string) (*worker.Processor, error) {
 	so, err := s.settings()
 	if err != nil {
 		return nil, err
@@ -208,7 +201,7 @@ func buildProcessor[T any](s *Stream[T], name string, fn ProcessFunc[T], o *Proc
 		Consume: func(ctx context.Context, own worker.Ownership) error {
 			c := &consumer[T]{
 				batcher:   batcher[T]{stream: s, shared: shared, src: own, policy: o.OnError, retry: retry, straight: o.straight()},
-				processor: name, fn: fn, timeout: o.Timeout, log: log,
+				processor: name, fn: fn, timeout: o.Timeout, log: log, worker: workerName,
 			}
 			return c.run(ctx, o.Middleware)
 		},

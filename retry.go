@@ -50,15 +50,7 @@ const (
 
 // String returns the name of the order.
 func (o RetryOrder) String() string {
-	switch o {
-	case OrderPartition:
-		return retryqueue.OrderPartition
-	case OrderKey:
-		return retryqueue.OrderKey
-	case OrderNone:
-		return retryqueue.OrderNone
-	}
-	return fmt.Sprintf("RetryOrder(%d)", int(o))
+	return nameOf("RetryOrder", int(o), retryqueue.OrderPartition, retryqueue.OrderKey, retryqueue.OrderNone)
 }
 
 const (
@@ -111,28 +103,22 @@ func (r *Retry) wait(attempts int, chance float64) time.Duration {
 // RetryAfter returns an error that asks for the next attempt after d, whatever
 // the backoff says. Without a Retry it is like err itself. It is nil if err is.
 func RetryAfter(err error, d time.Duration) error {
-	if err == nil {
-		return nil
-	}
-	return &verdictError{err, retryqueue.Again, max(d, 0)}
+	return withVerdict(err, retryqueue.Again, max(d, 0))
 }
 
 // DeadLetter returns an error that makes the event a dead letter at once, with or without
 // a Retry: another attempt would not help. It is nil if err is.
-func DeadLetter(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &verdictError{err, retryqueue.Dead, 0}
-}
+func DeadLetter(err error) error { return withVerdict(err, retryqueue.Dead, 0) }
 
 // Drop returns an error that drops the event without a dead letter: the event is counted,
 // logged and acked, with or without a Retry. The result is nil if err is.
-func Drop(err error) error {
+func Drop(err error) error { return withVerdict(err, retryqueue.Drop, 0) }
+
+func withVerdict(err error, verdict retryqueue.Verdict, after time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return &verdictError{err, retryqueue.Drop, 0}
+	return &verdictError{err, verdict, after}
 }
 
 // verdictError is an error with the function's verdict on the event.

@@ -140,13 +140,10 @@ func (s *Script[T]) FailSends(err error) *Script[T] {
 // then the partition is released, unless the script ends the ownership itself.
 func (s *Script[T]) Run() *Result {
 	s.t.Helper()
-	unlock := lockApp(s.stream.App())
-	defer unlock()
 	reg := appview.Of(s.stream.App())
 	p := s.find(reg)
 	rec := newRecorder(s.t, reg)
-	reg.Intercept(rec)
-	defer reg.Intercept(nil)
+	defer reg.Intercept(rec)()
 
 	var script []arrival
 	var given []string

@@ -146,12 +146,12 @@ func (r *recorder) of(t testing.TB, stream string) []sentRecord {
 		s := sentRecord{record: record, id: a.once, at: a.at}
 		for name, v := range a.entry.Values {
 			value, _ := v.(string)
-			if h, ok := strings.CutPrefix(name, "__h."); ok {
+			if h, ok := strings.CutPrefix(name, store.HeaderPrefix); ok {
 				if s.headers == nil {
 					s.headers = map[string]string{}
 				}
 				s.headers[h] = value
-			} else if name == "__key" {
+			} else if name == store.KeyField {
 				s.key = value
 			}
 		}
@@ -178,36 +178,4 @@ func entryOf(id string, fields []string) redisconn.Entry {
 		values[fields[i]] = fields[i+1]
 	}
 	return redisconn.Entry{ID: id, Values: values}
-}
-
-// turns lets runs over one app follow one another: what it appends goes to one
-// recorder at a time.
-var turns = struct {
-	mu   sync.Mutex
-	apps map[*runnel.App]*turn
-}{apps: map[*runnel.App]*turn{}}
-
-type turn struct {
-	mu    sync.Mutex
-	users int // guarded by turns.mu
-}
-
-func lockApp(app *runnel.App) (unlock func()) {
-	turns.mu.Lock()
-	w := turns.apps[app]
-	if w == nil {
-		w = new(turn)
-		turns.apps[app] = w
-	}
-	w.users++
-	turns.mu.Unlock()
-	w.mu.Lock()
-	return func() {
-		w.mu.Unlock()
-		turns.mu.Lock()
-		defer turns.mu.Unlock()
-		if w.users--; w.users == 0 {
-			delete(turns.apps, app)
-		}
-	}
 }

@@ -80,8 +80,8 @@ type View struct {
 
 	// Override sets what flags say, before first use.
 	Override func(Overrides)
-	// Intercept replaces where records go.
-	Intercept func(Sender)
+	// Intercept replaces where records go until end is called. It blocks while another one does.
+	Intercept func(Sender) (end func())
 }
 
 // Overrides are settings from flags; zero values change nothing.
