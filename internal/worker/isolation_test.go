@@ -65,6 +65,20 @@ func TestSuspectsRunOneAtATime(t *testing.T) {
 	want(t, "shared then", a.claim(one, isolationShared), true)
 }
 
+// Two that wait to be alone do not wake each other when they claim anew: they would never rest.
+func TestClaimsToBeAloneDoNotWakeEachOther(t *testing.T) {
+	a := newCrashIsolation()
+	running, one, two := newClaimant(), newClaimant(), newClaimant()
+	want(t, "alone", a.claim(running, isolationExclusive), true)
+	want(t, "one beside it", a.claim(one, isolationExclusive), false)
+	want(t, "two beside it", a.claim(two, isolationExclusive), false)
+	a.forget(one)
+	want(t, "two was woken by one", two.woken(), false)
+	want(t, "one again", a.claim(one, isolationExclusive), false)
+	a.release(running)
+	want(t, "both woken at the end", one.woken() && two.woken(), true)
+}
+
 // Partitions do not wait for an event that runs for longer than its partition stays with a dead
 // worker. Those that waited are woken.
 func TestNoPartitionWaitsForWhatHangs(t *testing.T) {
