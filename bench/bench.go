@@ -7,10 +7,13 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/runnel-go/runnel/bench/internal/server"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/runnel-go/runnel/bench/internal/stats"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // A Bench runs cases, one after another.
@@ -21,8 +24,9 @@ type Bench struct {
 	log    io.Writer // progress
 	commit string    // of Runnel
 
-	server *server.Server // of the case that runs
-	runs   int            // so far, to name them
+	url  string        // of the server of the case that runs
+	rdb  *redis.Client // of that server
+	runs int           // so far, to name them
 }
 
 // An Outcome is what a case brought.
@@ -95,10 +99,11 @@ func (b *Bench) Case(ctx context.Context, c Case) (o Outcome) {
 }
 
 func (b *Bench) measure(ctx context.Context, c Case, o *Outcome) (err error) {
-	if b.server, err = server.Start(ctx, c.Args...); err != nil {
+	stop, err := b.start(c.Args...)
+	if err != nil {
 		return err
 	}
-	defer b.server.Close()
+	defer stop()
 	plan, err := c.Plan(ctx, b)
 	if err != nil {
 		return err
@@ -128,6 +133,34 @@ func (b *Bench) measure(ctx context.Context, c Case, o *Outcome) (err error) {
 	return err
 }
 
+// start starts a server for a case, without persistence unless args say otherwise.
+func (b *Bench) start(args ...string) (stop func(), err error) {
+	s, kill, err := redistest.Launch(args...)
+	if err != nil {
+		return nil, err
+	}
+	b.url = s.URL()
+	b.rdb = redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	return func() {
+		_ = b.rdb.Close()
+		kill()
+	}, nil
+}
+
+// serverCPU is the time that the server's main thread, which executes the commands, has spent on a processor.
+func (b *Bench) serverCPU(ctx context.Context) (time.Duration, error) {
+	info := b.rdb.InfoMap(ctx, "cpu")
+	sum := 0.0
+	for _, name := range []string{"used_cpu_user_main_thread", "used_cpu_sys_main_thread"} {
+		seconds, err := strconv.ParseFloat(info.Item("CPU", name), 64)
+		if err != nil {
+			return 0, fmt.Errorf("INFO of redis-server: %s: %w", name, err)
+		}
+		sum += seconds
+	}
+	return time.Duration(sum * float64(time.Second)), nil
+}
+
 // round runs every side once.
 func (b *Bench) round(ctx context.Context, sides []Side, backwards bool) (Round, error) {
 	order := slices.Clone(sides)
@@ -150,7 +183,7 @@ func (b *Bench) round(ctx context.Context, sides []Side, backwards bool) (Round,
 func (b *Bench) run(ctx context.Context, s Side) (Result, error) {
 	b.runs++
 	t := s.Task
-	t.URL, t.Run = b.server.URL(), fmt.Sprint("run-", b.runs)
+	t.URL, t.Run = b.url, fmt.Sprint("run-", b.runs)
 	if s.Before != nil {
 		if err := s.Before(ctx, b, &t); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Name, err)
@@ -160,7 +193,7 @@ func (b *Bench) run(ctx context.Context, s Side) (Result, error) {
 	if run == nil {
 		run = func(ctx context.Context, _ *Bench, t Task) (Result, error) { return runChild(ctx, t) }
 	}
-	before, err := b.server.CPU(ctx)
+	before, err := b.serverCPU(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +201,7 @@ func (b *Bench) run(ctx context.Context, s Side) (Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	after, err := b.server.CPU(ctx)
+	after, err := b.serverCPU(ctx)
 	if t.Events > 0 {
 		r[serverColumn.Figure] = float64((after - before).Nanoseconds()) / 1e3 / float64(t.Events)
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runnel-go/runnel/bench/internal/server"
 	"github.com/runnel-go/runnel/bench/internal/stats"
 	"github.com/runnel-go/runnel/internal/keys"
 )
@@ -134,7 +133,7 @@ func TestSidesTakeTurnsInGoingFirst(t *testing.T) {
 			return Result{"rate": 1}, nil
 		}}
 	}
-	b := &Bench{log: io.Discard, server: startServer(t)}
+	b := startBench(t)
 	for i := range 3 {
 		if _, err := b.round(t.Context(), []Side{side("a"), side("b")}, i%2 == 1); err != nil {
 			t.Fatal(err)
@@ -148,25 +147,26 @@ func TestSidesTakeTurnsInGoingFirst(t *testing.T) {
 	}
 }
 
-func startServer(t *testing.T) *server.Server {
+func startBench(t *testing.T) *Bench {
 	t.Helper()
-	s, err := server.Start(t.Context())
+	b := &Bench{log: io.Discard}
+	stop, err := b.start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	t.Cleanup(stop)
+	return b
 }
 
 func TestFilledStreamsAreEven(t *testing.T) {
-	s := startServer(t)
+	b := startBench(t)
 	task := Task{Stream: "x", Codec: "json", Partitions: 4, Events: 1000, Size: 1 << 10}
-	if err := fill(t.Context(), s.Client(), task); err != nil {
+	if err := fill(t.Context(), b.rdb, task); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
 		log := keys.Keys{App: appName, Layout: keys.Standalone}.Partition("x", i)
-		if n := s.Client().XLen(t.Context(), log).Val(); n != 250 {
+		if n := b.rdb.XLen(t.Context(), log).Val(); n != 250 {
 			t.Errorf("%s has %d events, want 250", log, n)
 		}
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel/bench/internal/stats"
 )
 
@@ -125,6 +123,3 @@ func (b *Bench) best(ctx context.Context, sides []Side) (Side, []string, error) 
 	}
 	return sides[chosen], append(notes, "chosen: "+sides[chosen].Name), nil
 }
-
-// rdb is a client of the case's server.
-func (b *Bench) rdb() *redis.Client { return b.server.Client() }

@@ -17,7 +17,7 @@ const handlersAbout = "A backlog of 100-byte payloads in 16 partitions and a han
 func planHandlers(ctx context.Context, b *Bench) (*Plan, error) {
 	backlog := b.packed()
 	backlog.Events = b.scale(250_000, 40_000)
-	if err := fill(ctx, b.rdb(), backlog); err != nil {
+	if err := fill(ctx, b.rdb, backlog); err != nil {
 		return nil, err
 	}
 	p := &Plan{Columns: []Column{rateColumn, cpuColumn, sleepColumn}}
@@ -80,7 +80,7 @@ func planPayloads(ctx context.Context, b *Bench) (*Plan, error) {
 	} {
 		t := b.packed()
 		t.Stream, t.Size, t.Events = size.stream, size.bytes, size.events
-		if err := fill(ctx, b.rdb(), t); err != nil {
+		if err := fill(ctx, b.rdb, t); err != nil {
 			return nil, err
 		}
 		best, notes, err := b.best(ctx, plainSides(t, size.counts...))
@@ -105,7 +105,7 @@ func planPartitions(ctx context.Context, b *Bench) (*Plan, error) {
 	for _, n := range []int{16, 256, 1024} {
 		t := b.packed()
 		t.Stream, t.Partitions = fmt.Sprint("over-", n), n
-		if err := fill(ctx, b.rdb(), t); err != nil {
+		if err := fill(ctx, b.rdb, t); err != nil {
 			return nil, err
 		}
 		p.Sides = append(p.Sides, Side{Name: fmt.Sprint(n, " partitions"), Task: t.runnel("raw")})
@@ -121,7 +121,7 @@ const watchedAbout = "Draining as above, by a worker whose metrics are scraped e
 
 func planWatched(ctx context.Context, b *Bench) (*Plan, error) {
 	t := b.packed()
-	if err := fill(ctx, b.rdb(), t); err != nil {
+	if err := fill(ctx, b.rdb, t); err != nil {
 		return nil, err
 	}
 	raw, records := t.runnel("raw"), t.runnel("records")
@@ -150,7 +150,7 @@ var aofArgs = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--au
 func planAOF(ctx context.Context, b *Bench) (*Plan, error) {
 	t := b.packed()
 	t.Events = b.scale(200_000, 20_000)
-	if err := fill(ctx, b.rdb(), t); err != nil {
+	if err := fill(ctx, b.rdb, t); err != nil {
 		return nil, err
 	}
 	best, notes, err := b.best(ctx, plainSides(t, 64, 256))
@@ -176,7 +176,7 @@ func planAOF(ctx context.Context, b *Bench) (*Plan, error) {
 
 // dropSent deletes what was sent, and leaves the backlog.
 func dropSent(ctx context.Context, b *Bench, t *Task) error {
-	if err := b.rdb().Del(ctx, t.logs()...).Err(); err != nil {
+	if err := b.rdb.Del(ctx, t.logs()...).Err(); err != nil {
 		return err
 	}
 	return shortenAOF(ctx, b, t)
@@ -188,14 +188,14 @@ const longAOF = 512 << 20
 // shortenAOF has the append-only file rewritten once it is long, and waits for it.
 func shortenAOF(ctx context.Context, b *Bench, _ *Task) error {
 	size := func() (n int64, busy bool) {
-		info := b.rdb().InfoMap(ctx, "persistence")
+		info := b.rdb.InfoMap(ctx, "persistence")
 		fmt.Sscan(info.Item("Persistence", "aof_current_size"), &n)
 		return n, info.Item("Persistence", "aof_rewrite_in_progress") == "1" || info.Item("Persistence", "aof_rewrite_scheduled") == "1"
 	}
 	if n, _ := size(); n < longAOF {
 		return nil
 	}
-	if err := b.rdb().BgRewriteAOF(ctx).Err(); err != nil {
+	if err := b.rdb.BgRewriteAOF(ctx).Err(); err != nil {
 		return err
 	}
 	for {

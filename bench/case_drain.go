@@ -20,7 +20,7 @@ func planDrain(ctx context.Context, b *Bench) (*Plan, error) {
 	text := packed
 	text.Stream, text.Codec = "text", "json"
 	for _, t := range []Task{packed, text} {
-		if err := fill(ctx, b.rdb(), t); err != nil {
+		if err := fill(ctx, b.rdb, t); err != nil {
 			return nil, err
 		}
 	}

@@ -17,7 +17,7 @@ const modelAbout = "What an event of 100 bytes costs the server, as the CPU time
 func planModel(ctx context.Context, b *Bench) (*Plan, error) {
 	backlog := b.packed()
 	backlog.Events, backlog.Whole = b.scale(200_000, 20_000), true
-	if err := fill(ctx, b.rdb(), backlog); err != nil {
+	if err := fill(ctx, b.rdb, backlog); err != nil {
 		return nil, err
 	}
 	one := backlog.runnel("raw")

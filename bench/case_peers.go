@@ -13,10 +13,10 @@ const peersAbout = "A backlog of 100-byte payloads, as much as each can process 
 func planPeers(ctx context.Context, b *Bench) (*Plan, error) {
 	packed := b.packed()
 	topics := Task{Role: "watermill", Stream: "topics", Partitions: drainPartitions, Size: 100, Events: b.scale(30_000, 3_000)}
-	if err := fill(ctx, b.rdb(), packed); err != nil {
+	if err := fill(ctx, b.rdb, packed); err != nil {
 		return nil, err
 	}
-	if err := fillTopics(ctx, b.rdb(), topics); err != nil {
+	if err := fillTopics(ctx, b.rdb, topics); err != nil {
 		return nil, err
 	}
 	p := &Plan{

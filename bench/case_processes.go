@@ -22,7 +22,7 @@ func planProcesses(ctx context.Context, b *Bench) (*Plan, error) {
 		Stream: "slow", Codec: "msgpack", Partitions: processPartitions, Size: 100, Work: time.Millisecond,
 		Events: b.scale(500_000, 300_000), Length: time.Duration(b.scale(2000, 500)) * time.Millisecond,
 	}
-	if err := fill(ctx, b.rdb(), t); err != nil {
+	if err := fill(ctx, b.rdb, t); err != nil {
 		return nil, err
 	}
 	p := &Plan{Columns: []Column{rateColumn, sleepColumn, {"share", "of the possible %", 100}}}

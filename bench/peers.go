@@ -84,7 +84,7 @@ func watermillDrain(ctx context.Context, t Task) (Result, error) {
 
 // fillQueue enqueues the tasks of a run: asynq's are gone when they were processed.
 func fillQueue(ctx context.Context, b *Bench, t *Task) error {
-	client := asynq.NewClientFromRedisClient(b.rdb())
+	client := asynq.NewClientFromRedisClient(b.rdb)
 	payload := make([]byte, t.Size)
 	return Task{Count: 1, Readers: senders, Size: t.Size}.share(ctx, t.Events, func(ctx context.Context, _, _ int) error {
 		_, err := client.EnqueueContext(ctx, asynq.NewTask("order", payload), asynq.Queue(t.Run))

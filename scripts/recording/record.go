@@ -2,11 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // What happens when, from the start of the first worker.
@@ -57,13 +57,20 @@ type recorder struct {
 	run   run
 }
 
+// A step is what is done at a time of the recording.
+type step struct {
+	at time.Duration
+	do func() error
+}
+
 // record starts a server and two workers, kills the first one, and ends what it started.
 func record(ctx context.Context) (run, error) {
-	url, stop, err := serve(ctx)
+	server, stop, err := redistest.Launch()
 	if err != nil {
 		return run{}, err
 	}
 	defer stop()
+	url := server.URL()
 	app, orders := newApp(&runnel.Options{RedisURL: url})
 	defer app.Close()
 
@@ -80,28 +87,21 @@ func record(ctx context.Context) (run, error) {
 			b.Process.Kill()
 		}
 	}()
-	steps := []struct {
-		at time.Duration
-		do func() error
-	}{
+	steps := []step{
 		{secondStarts, func() (err error) { b, err = r.start(ctx, &reading, url, 1, "b"); return err }},
 		{killed, func() error { return r.kill(ctx, a) }},
 		{ends, func() error { return errors.Join(b.Process.Signal(os.Interrupt), b.Wait()) }},
 	}
-	for at := time.Second; len(steps) > 0; at += between / 2 {
-		if err := r.until(ctx, at); err != nil {
+	for at := time.Second; at < sendingEnds; at += between {
+		steps = append(steps, step{at, func() error { return r.send(ctx, orders) }})
+	}
+	slices.SortStableFunc(steps, func(x, y step) int { return cmp.Compare(x.at, y.at) })
+	for _, s := range steps {
+		if err := r.until(ctx, s.at); err != nil {
 			return run{}, err
 		}
-		for len(steps) > 0 && steps[0].at <= at {
-			if err := steps[0].do(); err != nil {
-				return run{}, err
-			}
-			steps = steps[1:]
-		}
-		if at < sendingEnds && int(at/(between/2))%2 == 0 {
-			if err := r.send(ctx, orders); err != nil {
-				return run{}, err
-			}
+		if err := s.do(); err != nil {
+			return run{}, err
 		}
 	}
 	reading.Wait()
@@ -175,43 +175,4 @@ func (r *recorder) kill(ctx context.Context, worker *exec.Cmd) error {
 	}
 	r.run.ended = line{time.Since(r.began), err.Error()}
 	return nil
-}
-
-// serve starts a server that keeps nothing, and returns its URL.
-func serve(ctx context.Context) (url string, stop func(), err error) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	addr := free.Addr().String()
-	free.Close()
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", nil, err
-	}
-	dir, err := os.MkdirTemp("", "recording-")
-	if err != nil {
-		return "", nil, err
-	}
-	cmd := exec.CommandContext(ctx, "redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no")
-	cmd.Stdout, cmd.Stderr = io.Discard, os.Stderr
-	if err := cmd.Start(); err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	stop = func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		os.RemoveAll(dir)
-	}
-	for {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			return "redis://" + addr, stop, conn.Close()
-		}
-		if ctx.Err() != nil {
-			stop()
-			return "", nil, err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

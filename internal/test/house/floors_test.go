@@ -41,7 +41,7 @@ var floors = [][]string{
 	{"cli/runnel", "examples/*", "internal/licenses", "scripts/recording"},
 }
 
-// testTools serve tests: beside tests only runneltest imports them, and they
+// testTools serve tests: beside tests only runneltest and scripts/recording import them, and they
 // import nothing of the module but each other and the embedded server.
 var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier", "internal/test/slow"}
 
@@ -178,7 +178,7 @@ func judgeOwn(i imported, to string) string {
 			return fmt.Sprintf("%s is a test tool and imports %s", i.file, to)
 		}
 	case tool:
-		if i.pkg != "runneltest" {
+		if i.pkg != "runneltest" && i.pkg != "scripts/recording" {
 			return fmt.Sprintf("%s imports %s, which serves tests", i.file, to)
 		}
 	case strings.HasPrefix(i.pkg, "examples/") && strings.HasPrefix(to, "internal/"):

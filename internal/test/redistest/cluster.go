@@ -301,15 +301,10 @@ func (c *Cluster) info(n *Server, field string) string {
 
 // text is a reply, "" for none.
 func (c *Cluster) text(n *Server, args ...any) string {
-	o := n.options()
-	o.MaxRetries, o.DialerRetries, o.ReadTimeout = -1, 1, time.Second // it may be frozen
-	rdb := redis.NewClient(o)
-	defer rdb.Close()
-	reply, err := rdb.Do(context.Background(), args...).Result()
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprint(reply)
+	return ask(n, func(ctx context.Context, rdb *redis.Client) (string, error) {
+		reply, err := rdb.Do(ctx, args...).Result()
+		return fmt.Sprint(reply), err
+	})
 }
 
 func (c *Cluster) do(n *Server, args ...any) {

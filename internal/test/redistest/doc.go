@@ -5,5 +5,5 @@
 // and says what to install. Eventually is how tests wait for a state, with or without a server. Every process ends with
 // its test, and on linux with the test process too, however that dies.
 //
-// Only tests import this package.
+// Only tests import this package, and programs that measure or record on a server of their own, by Launch.
 package redistest

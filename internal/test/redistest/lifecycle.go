@@ -76,7 +76,7 @@ func (s *Server) Restart() {
 		if err = s.launch(); err == nil {
 			return
 		}
-		if !strings.Contains(s.Log()[seen:], "Address already in use") {
+		if !strings.Contains(s.Log()[seen:], portTaken) {
 			break
 		}
 	}

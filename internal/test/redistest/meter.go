@@ -110,29 +110,24 @@ func (m *Meter) Hold(longest, row time.Duration, prepare, scene func()) Cost {
 func (m *Meter) Measure(scene func()) Cost {
 	m.t.Helper()
 	ctx := context.Background()
-	set := func(slower, most string) {
+	do := func(args ...any) {
 		m.t.Helper()
-		for name, value := range map[string]string{"slowlog-log-slower-than": slower, "slowlog-max-len": most} {
-			if err := m.server.ConfigSet(ctx, name, value).Err(); err != nil {
-				m.t.Fatalf("measure: %v", err)
-			}
+		if err := m.server.Do(ctx, args...).Err(); err != nil {
+			m.t.Fatalf("measure: %v", err)
 		}
 	}
 	m.mu.Lock()
 	m.asked = map[string][]request{}
 	m.mu.Unlock()
-	if err := m.server.Do(ctx, "SLOWLOG", "RESET").Err(); err != nil {
-		m.t.Fatalf("measure: %v", err)
-	}
-	set("0", "10000000")
+	do("SLOWLOG", "RESET")
+	do("CONFIG", "SET", "slowlog-max-len", "10000000")
+	do("CONFIG", "SET", "slowlog-log-slower-than", "0")
 	ran, waited := m.process.scheduled()
 	scene()
 	ranThen, waitedThen := m.process.scheduled()
-	set("-1", "10000000")
+	do("CONFIG", "SET", "slowlog-log-slower-than", "-1")
 	entries := SlowLog(m.t, m.server)
-	if err := m.server.Do(ctx, "SLOWLOG", "RESET").Err(); err != nil {
-		m.t.Fatalf("measure: %v", err)
-	}
+	do("SLOWLOG", "RESET")
 	return m.cost(entries).scaled(ranThen-ran, waitedThen-waited)
 }
 

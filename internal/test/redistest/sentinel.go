@@ -246,10 +246,10 @@ func (s *Server) role() string {
 	})
 }
 
-// ask asks a server something, which may be down or frozen: then the answer is the zero value.
+// ask asks a server something. The answer is the zero value when the server is down or frozen.
 func ask[T any](s *Server, question func(context.Context, *redis.Client) (T, error)) T {
 	o := s.options()
-	o.MaxRetries, o.DialTimeout, o.ReadTimeout = -1, time.Second, time.Second
+	o.MaxRetries, o.DialerRetries, o.DialTimeout, o.ReadTimeout = -1, 1, time.Second, time.Second
 	c := redis.NewClient(o)
 	defer c.Close()
 	answer, err := question(context.Background(), c)

@@ -26,6 +26,7 @@ const (
 	startAttempts = 20
 	startTimeout  = 20 * time.Second
 	pollInterval  = 5 * time.Millisecond
+	portTaken     = "Address already in use" // in the log of a server
 )
 
 // Server is one redis-server process with a port and a directory of its own. Both stay the same over Restart. Its
@@ -77,41 +78,51 @@ func start(t testing.TB, blocks int, replicaOf string, args []string) *Server {
 	return launchNew(t, &Server{blocks: blocks, args: args, password: argument(args, "--requirepass"), replicaOf: replicaOf})
 }
 
-// launchNew starts a server on a port that is free.
+// Launch is Start for a program that is no test. The caller must call stop, which kills the server and removes its
+// directory; none of the methods that fail by ending a test may be called.
+func Launch(args ...string) (s *Server, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "runnel-redis-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	s = &Server{args: args, dir: dir}
+	stop = func() {
+		s.kill()
+		_ = os.RemoveAll(dir)
+	}
+	if err := s.launchNew(); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return s, stop, nil
+}
+
+// launchNew starts a server for a test.
 func launchNew(t testing.TB, s *Server) *Server {
 	t.Helper()
 	tier.Server(t)
-	s.t, s.dir, s.log, s.tls = t, t.TempDir(), &logBuffer{}, tlsConfig(t, s.args)
+	s.t, s.dir, s.tls = t, t.TempDir(), tlsConfig(t, s.args)
 	t.Cleanup(s.kill)
-	for range startAttempts {
-		s.port = freePort(t)
-		err := s.launch()
-		if err == nil {
-			return s
-		}
-		if !s.portTaken() {
-			t.Fatalf("start redis-server: %v\n%s", err, s.Log())
-		}
-		s.log.reset()
+	if err := s.launchNew(); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("start redis-server: no free port in %d attempts", startAttempts)
-	return nil
+	return s
 }
 
-// freePort picks a free port, below the ports that systems hand out to outgoing connections: while
-// a server is down, a client's dial to a port of that range can connect to itself and keep the server from coming back.
-func freePort(t testing.TB) int {
-	t.Helper()
+// launchNew starts the server on a free port, below the ports that systems hand out to outgoing connections: while it
+// is down, a client's dial to a port of that range can connect to itself and keep the server from coming back.
+func (s *Server) launchNew() error {
 	for range startAttempts {
-		port := 15000 + rand.IntN(17000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		s.port, s.log = 15000+rand.IntN(17000), &logBuffer{}
+		err := s.launch()
 		if err == nil {
-			_ = l.Close()
-			return port
+			return nil
+		}
+		if !strings.Contains(s.Log(), portTaken) {
+			return fmt.Errorf("start redis-server: %w\n%s", err, s.Log())
 		}
 	}
-	t.Fatal("start redis-server: no free port on 127.0.0.1")
-	return 0
+	return fmt.Errorf("start redis-server: no free port in %d attempts", startAttempts)
 }
 
 func argument(args []string, name string) string {
@@ -183,8 +194,6 @@ func (s *Server) waitReady(p *process) error {
 	}
 	return fmt.Errorf("no answer on %s within %v", s.Addr(), startTimeout)
 }
-
-func (s *Server) portTaken() bool { return strings.Contains(s.Log(), "Address already in use") }
 
 // Addr is the server's address, host:port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 func TestStartAnswersAndOverrides(t *testing.T) {
@@ -29,6 +31,24 @@ func TestStartAnswersAndOverrides(t *testing.T) {
 	}
 	if !strings.Contains(s.Log(), "Ready to accept connections") {
 		t.Errorf("log lacks the ready line:\n%s", s.Log())
+	}
+}
+
+func TestLaunchLeavesNothing(t *testing.T) {
+	tier.Server(t)
+	s, stop, err := Launch("--appendonly", "yes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Client(t).ConfigGet(t.Context(), "dir").Val()["dir"]; got != s.Dir() {
+		t.Errorf("the directory is %q, want %q", got, s.Dir())
+	}
+	stop()
+	if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) || s.Running() {
+		t.Errorf("after stop: running %v, its directory: %v", s.Running(), err)
+	}
+	if _, _, err := Launch("--no-such-setting", "1"); err == nil || !strings.Contains(err.Error(), "no-such-setting") {
+		t.Errorf("a server that cannot start: %v", err)
 	}
 }
 
