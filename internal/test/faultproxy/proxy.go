@@ -2,7 +2,9 @@ package faultproxy
 
 import (
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -72,22 +74,10 @@ func (p *Proxy) CutAll() {
 
 // Pause stops all traffic in both directions without closing anything: neither side learns what the other sends, nor
 // that it has closed. New connections are accepted, but hear nothing.
-func (p *Proxy) Pause() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if isClosed(p.gate) {
-		p.gate = make(chan struct{})
-	}
-}
+func (p *Proxy) Pause() { p.let(&p.gate, false) }
 
 // Resume lets traffic pass again; what was sent meanwhile arrives now.
-func (p *Proxy) Resume() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !isClosed(p.gate) {
-		close(p.gate)
-	}
-}
+func (p *Proxy) Resume() { p.let(&p.gate, true) }
 
 // Latency delays whatever passes, in each direction, by at least d. Throughput falls to 64 KiB per d and direction.
 func (p *Proxy) Latency(d time.Duration) {
@@ -105,13 +95,21 @@ func (p *Proxy) Bandwidth(perSecond int) {
 
 // HoldReplies keeps back what the server says, or stops doing so; requests go on to be carried out. What was kept back
 // arrives then.
-func (p *Proxy) HoldReplies(on bool) {
+func (p *Proxy) HoldReplies(on bool) { p.let(&p.replies, !on) }
+
+// let opens or closes a gate, which is a channel that is closed while the gate is open.
+func (p *Proxy) let(gate *chan struct{}, pass bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if open := isClosed(p.replies); on && open {
-		p.replies = make(chan struct{})
-	} else if !on && !open {
-		close(p.replies)
+	select {
+	case <-*gate:
+		if !pass {
+			*gate = make(chan struct{})
+		}
+	default:
+		if pass {
+			close(*gate)
+		}
 	}
 }
 
@@ -184,11 +182,7 @@ func (p *Proxy) dial() (net.Conn, error) {
 func (p *Proxy) open() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := make([]*conn, 0, len(p.conns))
-	for c := range p.conns {
-		list = append(list, c)
-	}
-	return list
+	return slices.Collect(maps.Keys(p.conns))
 }
 
 // pass waits until the latency is over and traffic may pass, and reports whether the connection still exists then.
@@ -199,24 +193,16 @@ func (p *Proxy) pass(cut <-chan struct{}) bool {
 	if latency > 0 && !wait(latency, cut) {
 		return false
 	}
-	p.mu.Lock()
-	gate := p.gate
-	p.mu.Unlock()
-	return opened(gate, cut)
-}
-
-// replyMay waits until replies may pass, and reports whether the connection still exists then.
-func (p *Proxy) replyMay(cut <-chan struct{}) bool {
-	p.mu.Lock()
-	gate := p.replies
-	p.mu.Unlock()
-	return opened(gate, cut)
+	return p.opened(&p.gate, cut)
 }
 
 // opened waits for a gate, and reports whether the connection still exists then.
-func opened(gate, cut <-chan struct{}) bool {
+func (p *Proxy) opened(gate *chan struct{}, cut <-chan struct{}) bool {
+	p.mu.Lock()
+	open := *gate
+	p.mu.Unlock()
 	select {
-	case <-gate:
+	case <-open:
 		return true
 	case <-cut:
 		return false
@@ -229,15 +215,6 @@ func (p *Proxy) spend(n int, cut <-chan struct{}) bool {
 	perSec := p.perSec
 	p.mu.Unlock()
 	return perSec <= 0 || wait(time.Duration(n)*time.Second/time.Duration(perSec), cut)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // wait waits for d, and reports whether the connection still exists then.

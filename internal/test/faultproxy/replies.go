@@ -112,7 +112,7 @@ type delivery struct {
 
 func (d *delivery) Write(b []byte) (int, error) {
 	c := d.conn
-	if d.lost.Load() || !c.proxy.pass(c.cut) || !c.proxy.replyMay(c.cut) || !c.proxy.spend(len(b), c.cut) || c.vanished.Load() {
+	if d.lost.Load() || !c.proxy.pass(c.cut) || !c.proxy.opened(&c.proxy.replies, c.cut) || !c.proxy.spend(len(b), c.cut) || c.vanished.Load() {
 		return len(b), nil
 	}
 	if _, err := d.conn.client.Write(b); err != nil {

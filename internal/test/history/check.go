@@ -222,7 +222,7 @@ func (c *checker) losses() {
 			processors = c.processors[e.stream]
 		}
 		if len(processors) == 0 {
-			c.violate(ClassLoss, fmt.Sprintf("stream %q", e.stream), fmt.Sprintf("nobody processed %s", e.id), *r)
+			c.violate(ClassLoss, fmt.Sprintf("stream %q", e.stream), fmt.Sprintf("no processor has begun anything, and %s was sent", e.id), *r)
 		}
 		for _, name := range processors {
 			p := place{e.stream, name, e.partition}

@@ -69,12 +69,9 @@ func (s *faults) flushed(from, to int64) bool {
 // resumed reports whether the worker was stopped before one moment and continued right
 // before the other: it may have begun, and not yet have written it down.
 func (s *faults) resumed(worker string, from, to int64) bool {
-	for _, f := range s.list {
-		if f.Fault == Stop && f.Worker == worker && f.At <= from && f.until >= to-afterStop {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.list, func(f *trouble) bool {
+		return f.Fault == Stop && f.Worker == worker && f.At <= from && f.until >= to-afterStop
+	})
 }
 
 // failedOver reports whether servers were failing over when something happened, or right
@@ -82,12 +79,7 @@ func (s *faults) resumed(worker string, from, to int64) bool {
 // it is gone.
 func (s *faults) failedOver(from, to int64) bool {
 	to = min(to, from+aftermath)
-	for _, f := range s.list {
-		if f.failover(from-slack, to) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.list, func(f *trouble) bool { return f.failover(from-slack, to) })
 }
 
 // failover reports whether a fault is one, and in this time.
@@ -98,10 +90,7 @@ func (f *trouble) failover(from, to int64) bool {
 // split reports whether two servers took themselves for the master at a moment, or right before: an
 // owner whose lock the old one goes on to extend does not know of the one that the new one accepts.
 func (s *faults) split(at int64) bool {
-	for _, f := range s.list {
-		if f.Fault == Split && !f.void && f.At <= at && at <= f.until+slack {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.list, func(f *trouble) bool {
+		return f.Fault == Split && !f.void && f.At <= at && at <= f.until+slack
+	})
 }

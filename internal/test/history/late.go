@@ -64,13 +64,10 @@ func (c *checker) delays() {
 // wipedBefore reports whether the partition of a delayed event was wiped after it was
 // accepted and before it was due, or soon after that or after what servers suffered.
 func (c *checker) wipedBefore(r *Record) bool {
-	for _, w := range c.wipes[r.log()] {
+	return slices.ContainsFunc(c.wipes[r.log()], func(w *wipe) bool {
 		soon := int64(w.last.ms) <= r.Due+aftermath/1e6
-		if w.to > r.At && (soon || c.faults.suffered("", w.from-aftermath, w.from-1)) {
-			return true
-		}
-	}
-	return false
+		return w.to > r.At && (soon || c.faults.suffered("", w.from-aftermath, w.from-1))
+	})
 }
 
 // handled reports whether a processor is done with an entry.

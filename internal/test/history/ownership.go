@@ -109,12 +109,10 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 // woken reports whether an iteration is the first thing that is heard of a term since its worker was continued, right
 // after that: it had begun when the worker was stopped, and was not written down yet.
 func (o *ownership) woken(t *term, r *Record) bool {
-	for _, f := range o.c.faults.list {
-		if f.Fault == Stop && f.Worker == r.Worker && t.last < f.until && f.At <= o.latest.first.At && f.until <= r.At && r.At <= f.until+afterStop {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.c.faults.list, func(f *trouble) bool {
+		return f.Fault == Stop && f.Worker == r.Worker && t.last < f.until && f.At <= o.latest.first.At &&
+			f.until <= r.At && r.At <= f.until+afterStop
+	})
 }
 
 // again judges an iteration that is not the first of its epoch.
