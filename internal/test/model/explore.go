@@ -27,6 +27,28 @@ type step[S comparable] struct {
 	breaks string // the promise that it breaks, "" if it breaks none
 }
 
+// A collector collects the steps after one state.
+type collector[S comparable] struct {
+	s   *S
+	out []step[S]
+}
+
+// step adds a fair step: do changes the state and returns the promise that it breaks.
+func (c *collector[S]) step(format string, args [4]uint8, do func(n *S) string) {
+	c.add(true, format, args, do)
+}
+
+// then adds a fair step that breaks no promise.
+func (c *collector[S]) then(format string, args [4]uint8, do func(n *S)) {
+	c.add(true, format, args, func(n *S) string { do(n); return "" })
+}
+
+func (c *collector[S]) add(fair bool, format string, args [4]uint8, do func(n *S) string) {
+	c.out = append(c.out, step[S]{next: *c.s, label: label{format, args}, fair: fair})
+	last := &c.out[len(c.out)-1]
+	last.breaks = do(&last.next)
+}
+
 // A label tells what a step is. Its text is made only for the few that are shown.
 type label struct {
 	format string

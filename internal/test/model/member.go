@@ -153,7 +153,7 @@ func (s *memberState) write(r roster) (broken string) {
 		stays := x.stand == joining || x.stand == following
 		gone := s.stored.has(i, x.id) && !r.has(i, x.id)
 		if gone && stays && !x.lapsed {
-			broken = "nobody is removed whose heartbeat was always there"
+			broken = "no member is removed whose heartbeat was always there"
 		}
 		x.removed = x.removed || x.member && gone
 		x.member = x.member || r.has(i, x.id)
@@ -184,7 +184,7 @@ func (m *membership) follow(s *memberState, i int, r roster) (broken string) {
 			return ""
 		}
 		if !x.removed {
-			broken = "nobody takes itself for absent who was never removed"
+			broken = "no member that was never removed takes itself for absent"
 		}
 		x.part()
 		return broken

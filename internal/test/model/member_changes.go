@@ -27,7 +27,7 @@ func (b *boil) changes(i int) {
 		}
 	case leaving:
 		b.begin(i, "x%d reads the membership to leave, and sends the swap", leave)
-		b.step("x%d gives up to leave", at, func(n *memberState) string { n.x[i].quit(); return "" })
+		b.then("x%d gives up to leave", at, func(n *memberState) { n.x[i].quit() })
 	case following:
 		b.looks(i)
 	}
@@ -50,7 +50,7 @@ func (b *boil) looks(i int) {
 		}
 	}
 	if found != 0 {
-		b.step("x%d finds heartbeats missing", at, func(n *memberState) string { n.x[i].doomed = found; return "" })
+		b.then("x%d finds heartbeats missing", at, func(n *memberState) { n.x[i].doomed = found })
 	}
 }
 
@@ -72,7 +72,7 @@ func (b *boil) begin(i int, format string, kind changeKind) {
 					if b.m.on(ReapLooksAgain) {
 						continue
 					}
-					broken = "nobody is removed whose heartbeat is there when the removal is computed"
+					broken = "no member is removed whose heartbeat is there when the removal is computed"
 				}
 				k.other |= 1 << j
 			}

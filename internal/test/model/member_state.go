@@ -187,8 +187,5 @@ func (s *memberState) freeID(slot int) (id uint8, ok bool) {
 			}
 		}
 	}
-	for id < 4 && used>>id&1 == 1 {
-		id++
-	}
-	return id, id < 4
+	return lowestID(used)
 }

@@ -2,7 +2,7 @@ package model
 
 // steps appends all that may happen next.
 func (m *membership) steps(s *memberState, out []step[memberState]) []step[memberState] {
-	b := &boil{m: m, s: s, out: out}
+	b := &boil{m: m, collector: collector[memberState]{s, out}}
 	b.servers()
 	for i := range s.x {
 		b.faultsOf(i)
@@ -16,25 +16,14 @@ func (m *membership) steps(s *memberState, out []step[memberState]) []step[membe
 
 // A boil collects the steps after one state of the membership.
 type boil struct {
-	m   *membership
-	s   *memberState
-	out []step[memberState]
-}
-
-func (b *boil) step(format string, args [4]uint8, do func(n *memberState) string) {
-	b.add(true, format, args, do)
+	collector[memberState]
+	m *membership
 }
 
 func (b *boil) fault(f fault, format string, args [4]uint8, do func(n *memberState)) {
 	if b.s.may(f) {
 		b.add(false, format, args, func(n *memberState) string { n.each[f]--; n.left--; do(n); return "" })
 	}
-}
-
-func (b *boil) add(fair bool, format string, args [4]uint8, do func(n *memberState) string) {
-	b.out = append(b.out, step[memberState]{next: *b.s, label: label{format, args}, fair: fair})
-	last := &b.out[len(b.out)-1]
-	last.breaks = do(&last.next)
 }
 
 // servers is what happens on Redis by itself.
@@ -46,7 +35,7 @@ func (b *boil) servers() {
 		}
 		x := &s.x[lock.slot()]
 		if x.id != lock.id() || !x.leased || x.stand == dead || x.stand == stopped {
-			b.step("the lock of partition %d, of x%d, expires", [4]uint8{uint8(p), lock.slot()}, func(n *memberState) string { n.locks[p] = 0; return "" })
+			b.then("the lock of partition %d, of x%d, expires", [4]uint8{uint8(p), lock.slot()}, func(n *memberState) { n.locks[p] = 0 })
 		}
 	}
 	if s.late.kind != noChange {
@@ -55,7 +44,7 @@ func (b *boil) servers() {
 			_, broken := b.m.swap(n, s.late)
 			return broken
 		})
-		b.step("a late swap never arrives", [4]uint8{}, func(n *memberState) string { n.late = change{}; return "" })
+		b.then("a late swap never arrives", [4]uint8{}, func(n *memberState) { n.late = change{} })
 	}
 	if b.m.max[fails] > 0 && !s.replicas && s.may(fails) {
 		b.add(false, "the replica gets nothing from here on", [4]uint8{}, func(n *memberState) string {
@@ -70,7 +59,7 @@ func (b *boil) servers() {
 			n.replica, n.replicaLocks, n.replicas = roster{}, [partitions]tenure{}, false
 		})
 	}
-	b.fault(destroys, "somebody deletes the membership", [4]uint8{}, func(n *memberState) { n.restore(roster{}) })
+	b.fault(destroys, "the membership is deleted by hand", [4]uint8{}, func(n *memberState) { n.restore(roster{}) })
 }
 
 // restore sets the membership back.
@@ -102,7 +91,7 @@ func (b *boil) faultsOf(i int) {
 	x, at := &b.s.x[i], [4]uint8{uint8(i)}
 	if x.stand == dead || x.stand == stopped {
 		if x.beats {
-			b.step("the heartbeat of x%d expires", at, func(n *memberState) string { n.x[i].beats = false; return "" })
+			b.then("the heartbeat of x%d expires", at, func(n *memberState) { n.x[i].beats = false })
 		}
 		return
 	}
@@ -135,9 +124,8 @@ func (b *boil) beat(i int) {
 	x, at := &b.s.x[i], [4]uint8{uint8(i)}
 	lives := x.stand == joining || x.stand == following
 	if lives && (!x.beats || !x.leased && x.owned == 0) {
-		b.step("x%d writes its heartbeat", at, func(n *memberState) string {
+		b.then("x%d writes its heartbeat", at, func(n *memberState) {
 			n.x[i].beats, n.x[i].leased = true, n.x[i].owned == 0
-			return ""
 		})
 	}
 	if lives && !x.hears && b.m.on(BeatReadsMembership) {
@@ -186,7 +174,7 @@ func (b *boil) partitionsOf(i int) {
 		gone = gone || x.owned.has(uint8(p+1)) && b.s.locks[p] != own
 	}
 	if gone && (x.stand == following || x.stand == leaving) {
-		b.step("x%d finds a partition lost, its ID ends", [4]uint8{uint8(i)}, func(n *memberState) string { n.x[i].part(); return "" })
+		b.then("x%d finds a partition lost, its ID ends", [4]uint8{uint8(i)}, func(n *memberState) { n.x[i].part() })
 		if !x.leased {
 			return
 		}
@@ -196,19 +184,17 @@ func (b *boil) partitionsOf(i int) {
 		switch {
 		case x.stand == following && x.leased && wanted&bit != 0 && x.owned&bit == 0:
 			if b.s.locks[p] == 0 || b.s.locks[p] == own || !b.m.on(LocksDecide) {
-				b.step("x%d obtains partition %d", args, func(n *memberState) string {
+				b.then("x%d obtains partition %d", args, func(n *memberState) {
 					n.x[i].owned |= bit
 					n.locks[p] = own
-					return ""
 				})
 			}
 		case x.owned&^wanted&bit != 0:
-			b.step("x%d releases partition %d", args, func(n *memberState) string {
+			b.then("x%d releases partition %d", args, func(n *memberState) {
 				n.x[i].owned &^= bit
 				if n.locks[p] == own {
 					n.locks[p] = 0
 				}
-				return ""
 			})
 		}
 	}
@@ -221,10 +207,10 @@ func (b *boil) end(i int) {
 		return
 	}
 	if x.stand == parting && x.final {
-		b.step("x%d ends, and deletes its heartbeat", at, func(n *memberState) string { n.x[i] = member{stand: stopped, id: x.id}; return "" })
+		b.then("x%d ends, and deletes its heartbeat", at, func(n *memberState) { n.x[i] = member{stand: stopped, id: x.id} })
 	} else if x.stand == parting {
 		if id, ok := b.s.freeID(i); ok {
-			b.step("x%d goes on under a new ID", at, func(n *memberState) string { n.x[i] = member{id: id}; return "" })
+			b.then("x%d goes on under a new ID", at, func(n *memberState) { n.x[i] = member{id: id} })
 		}
 	}
 }

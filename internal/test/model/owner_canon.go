@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -27,7 +28,7 @@ func (m *ownership) canon(s *ownState) {
 	s.tenures(func(t *tenure) { *t = tenureOf(to[t.slot()], t.id(), t.number()) })
 	order(&s.server)
 	order(&s.replica)
-	if s.late[0].verb < s.late[1].verb || s.late[0].verb == s.late[1].verb && s.late[0].of < s.late[1].of {
+	if cmp.Or(cmp.Compare(s.late[0].verb, s.late[1].verb), cmp.Compare(s.late[0].of, s.late[1].of)) < 0 {
 		s.late[0], s.late[1] = s.late[1], s.late[0]
 	}
 }
@@ -193,9 +194,7 @@ func (s *ownState) freeNumber(slot, id uint8) (number uint8, ok bool) {
 			used |= 1 << t.number()
 		}
 	})
-	for number < 8 && used>>number&1 == 1 {
-		number++
-	}
+	number = uint8(bits.TrailingZeros16(^used))
 	return number, number < 8
 }
 
@@ -207,8 +206,11 @@ func (s *ownState) freeID(slot uint8) (id uint8, ok bool) {
 			used |= 1 << t.id()
 		}
 	})
-	for id < 4 && used>>id&1 == 1 {
-		id++
-	}
+	return lowestID(used)
+}
+
+// lowestID returns the lowest ID that is not among the used ones, if there is one.
+func lowestID(used uint8) (id uint8, ok bool) {
+	id = uint8(bits.TrailingZeros8(^used))
 	return id, id < 4
 }

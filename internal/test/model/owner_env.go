@@ -2,7 +2,7 @@ package model
 
 // steps appends all that may happen next.
 func (m *ownership) steps(s *ownState, out []step[ownState]) []step[ownState] {
-	b := &brew{m: m, s: s, out: out}
+	b := &brew{m: m, collector: collector[ownState]{s, out}}
 	b.locks()
 	b.servers()
 	for i := range s.late {
@@ -18,16 +18,10 @@ func (m *ownership) steps(s *ownState, out []step[ownState]) []step[ownState] {
 	return b.out
 }
 
-// A brew collects the steps after one state.
+// A brew collects the steps after one state of a partition.
 type brew struct {
-	m   *ownership
-	s   *ownState
-	out []step[ownState]
-}
-
-// step adds a fair step: do changes the state and returns the promise it breaks.
-func (b *brew) step(format string, args [4]uint8, do func(n *ownState) string) {
-	b.add(true, format, args, do)
+	collector[ownState]
+	m *ownership
 }
 
 // fault adds a step that is a fault, if the bounds have room for it.
@@ -35,12 +29,6 @@ func (b *brew) fault(f fault, format string, args [4]uint8, do func(n *ownState)
 	if b.s.may(f) {
 		b.add(false, format, args, func(n *ownState) string { n.spend(f); do(n); return "" })
 	}
-}
-
-func (b *brew) add(fair bool, format string, args [4]uint8, do func(n *ownState) string) {
-	b.out = append(b.out, step[ownState]{next: *b.s, label: label{format, args}, fair: fair})
-	last := &b.out[len(b.out)-1]
-	last.breaks = do(&last.next)
 }
 
 // locks lets the lock expire. Of an owner that lives it does so only when the lease
@@ -59,7 +47,7 @@ func (b *brew) locks() {
 		}
 		return
 	}
-	b.step("the lock of x%d expires", [4]uint8{i}, func(n *ownState) string { expire(n); return "" })
+	b.then("the lock of x%d expires", [4]uint8{i}, func(n *ownState) { expire(n) })
 }
 
 // servers are the faults of Redis, and what is appended.
@@ -76,7 +64,7 @@ func (b *brew) servers() {
 			b.fault(fails, "the replica becomes the master, replies of the old one are lost", [4]uint8{}, func(n *ownState) { n.failOver(true) })
 		}
 	}
-	b.fault(destroys, "somebody destroys the group", [4]uint8{}, func(n *ownState) {
+	b.fault(destroys, "the group is destroyed by hand", [4]uint8{}, func(n *ownState) {
 		n.server.groups = [maxGroups]group{}
 		n.again |= n.handled // what was acked and is behind the stored floor
 	})
@@ -142,7 +130,7 @@ func (b *brew) lateOne(k int) {
 	l := b.s.late[k]
 	args := [4]uint8{l.of.slot(), l.of.id(), l.of.number(), uint8(l.acks)}
 	drop := func(n *ownState) { n.late[k] = late{} }
-	b.step(lateTexts[l.verb][1], args, func(n *ownState) string { drop(n); return "" })
+	b.then(lateTexts[l.verb][1], args, func(n *ownState) { drop(n) })
 	if l.verb == lateRead {
 		if g := b.s.server.group(l.of); g != nil && b.s.server.log&^upTo(g.last) == 0 {
 			return // it waits for entries

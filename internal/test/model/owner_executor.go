@@ -8,7 +8,7 @@ func (b *brew) executor(i int) {
 		b.obtain(i)
 	case owning:
 		if x.retaken {
-			b.step("x%d begins to end its tenure", at, func(n *ownState) string { n.x[i].drain(); return "" })
+			b.then("x%d begins to end its tenure", at, func(n *ownState) { n.x[i].drain() })
 		}
 		b.reads(i)
 		b.acks(i)
@@ -26,14 +26,14 @@ func (b *brew) executor(i int) {
 	if x.phase == owning || x.phase == draining {
 		b.refreshes(i)
 		if !x.is(leased) {
-			b.step("x%d sees that its lease is over", at, func(n *ownState) string { n.lose(i); return "" })
+			b.then("x%d sees that its lease is over", at, func(n *ownState) { n.lose(i) })
 		}
 	}
 	if x.is(killing) {
-		b.step("x%d ends the read of unknown outcome", at, func(n *ownState) string { n.kill(i); return "" })
+		b.then("x%d ends the read of unknown outcome", at, func(n *ownState) { n.kill(i) })
 	}
 	if x.current != 0 {
-		b.step("x%d: the function has handled e%d", at, func(n *ownState) string { n.complete(i); return "" })
+		b.then("x%d: the function has handled e%d", at, func(n *ownState) { n.complete(i) })
 	}
 }
 
@@ -49,13 +49,12 @@ func (b *brew) obtain(i int) {
 		return
 	}
 	args := [4]uint8{slot, id, number}
-	b.step("x%d obtains the lock under ID %d, tenure %d, and sends the takeover", args, func(n *ownState) string {
+	b.then("x%d obtains the lock under ID %d, tenure %d, and sends the takeover", args, func(n *ownState) {
 		x := &n.x[i]
 		x.phase, x.number, x.take = taking, number, sent
 		x.set(claimed, true)
 		x.set(granted, true)
 		n.server.lock = of
-		return ""
 	})
 	if b.m.LateLocks && s.server.lock == 0 && s.room() {
 		b.fault(breaks, "x%d asks for the lock under ID %d, tenure %d: outcome unknown", args, func(n *ownState) {
@@ -75,9 +74,8 @@ func (b *brew) reads(i int) {
 	if x.read != none || x.is(killing) || x.waiting() > held-1-b.m.Count {
 		return
 	}
-	b.step(readTexts[bit(x.is(behind))], [4]uint8{uint8(i)}, func(n *ownState) string {
+	b.then(readTexts[bit(x.is(behind))], [4]uint8{uint8(i)}, func(n *ownState) {
 		n.x[i].read, n.x[i].history, n.x[i].got = sent, n.x[i].is(behind), 0
-		return ""
 	})
 }
 
@@ -89,10 +87,9 @@ func (b *brew) acks(i int) {
 	if x.done == 0 || x.ack != none || !x.is(leased) {
 		return
 	}
-	b.step("x%d sends acks of %03b", [4]uint8{uint8(i), uint8(x.done)}, func(n *ownState) string {
+	b.then("x%d sends acks of %03b", [4]uint8{uint8(i), uint8(x.done)}, func(n *ownState) {
 		x := &n.x[i]
 		x.ack, x.acked, x.ackOf, x.done = sent, x.done, n.tenure(i), 0
-		return ""
 	})
 }
 
@@ -139,10 +136,9 @@ func (b *brew) release(i int) {
 	}
 	at := [4]uint8{uint8(i)}
 	of := b.s.tenure(i)
-	b.step("x%d has ended everything and releases the lock", at, func(n *ownState) string {
+	b.then("x%d has ended everything and releases the lock", at, func(n *ownState) {
 		b.m.unlock(n, of, true)
 		n.x[i].leave()
-		return ""
 	})
 	if b.s.room() {
 		b.fault(breaks, "x%d releases the lock twice, the first request is late", at, func(n *ownState) {
@@ -175,16 +171,16 @@ func (b *brew) end(i int) {
 	if x.current != 0 {
 		b.outlive(i)
 		if !b.m.on(ReleaseAwaitsFunction) && b.s.server.lock == of {
-			b.step("x%d gives the lock back while its function runs", at, func(n *ownState) string { b.m.unlock(n, of, false); return "" })
+			b.then("x%d gives the lock back while its function runs", at, func(n *ownState) { b.m.unlock(n, of, false) })
 		}
 		return
 	}
 	if b.s.server.lock == of {
-		b.step("x%d gives the lock back", at, func(n *ownState) string { b.m.unlock(n, of, false); return "" })
+		b.then("x%d gives the lock back", at, func(n *ownState) { b.m.unlock(n, of, false) })
 		return
 	}
 	if !b.m.on(NewIDAfterLoss) {
-		b.step("x%d goes on under the same ID", at, func(n *ownState) string { n.x[i].leave(); return "" })
+		b.then("x%d goes on under the same ID", at, func(n *ownState) { n.x[i].leave() })
 		return
 	}
 	if x.read == none && x.ack == none && x.refresh == none {
@@ -195,7 +191,7 @@ func (b *brew) end(i int) {
 // outlive ends the lease of a tenure that is lost while its function runs on.
 func (b *brew) outlive(i int) {
 	if b.s.x[i].is(leased) {
-		b.step("the lease of x%d ends, which is not refreshed any more", [4]uint8{uint8(i)}, func(n *ownState) string { n.x[i].set(leased, false); return "" })
+		b.then("the lease of x%d ends, which is not refreshed any more", [4]uint8{uint8(i)}, func(n *ownState) { n.x[i].set(leased, false) })
 	}
 }
 
@@ -204,9 +200,8 @@ func (b *brew) rejoin(i int, format string) {
 	if !ok {
 		return
 	}
-	b.step(format, [4]uint8{uint8(i)}, func(n *ownState) string {
+	b.then(format, [4]uint8{uint8(i)}, func(n *ownState) {
 		n.x[i] = executor{id: id, epoch: n.x[i].epoch}
-		return ""
 	})
 }
 
@@ -220,7 +215,7 @@ func (b *brew) retake(i int) {
 	if x.read != none || x.is(killing) || x.current != 0 {
 		return
 	}
-	b.step("x%d gives the lock back, to take the partition over anew", [4]uint8{uint8(i)}, func(n *ownState) string {
+	b.then("x%d gives the lock back, to take the partition over anew", [4]uint8{uint8(i)}, func(n *ownState) {
 		if n.server.lock == of {
 			if n.server.took == of || n.server.took == 0 && !b.m.on(FloorWithTakeover) {
 				n.server.floor = n.x[i].floor
@@ -228,7 +223,6 @@ func (b *brew) retake(i int) {
 			b.m.unlock(n, of, false)
 		}
 		n.x[i].leave()
-		return ""
 	})
 }
 

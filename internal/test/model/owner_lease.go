@@ -129,25 +129,22 @@ func (b *brew) refreshReply(i int) {
 	case x.refresh == straying:
 		b.step("the server executes x%d's acks of %03b, which it does not hold", [4]uint8{uint8(i), x.arg}, func(n *ownState) string { return b.m.ackStrays(n, i) })
 	case x.phase != owning && x.phase != draining:
-		b.step("x%d has no use for its refresh any more", at, func(n *ownState) string {
+		b.then("x%d has no use for its refresh any more", at, func(n *ownState) {
 			n.x[i].refresh, n.x[i].arg, n.x[i].elder = none, 0, false
 			n.x[i].set(renewed, false)
-			return ""
 		})
 	case x.refresh == strayed:
-		b.step("x%d is told what is pending and it does not hold", at, func(n *ownState) string { b.m.judgeStrays(n, i); return "" })
+		b.then("x%d is told what is pending and it does not hold", at, func(n *ownState) { b.m.judgeStrays(n, i) })
 	case x.refresh == sent:
-		b.step("the server executes x%d's refresh", at, func(n *ownState) string {
+		b.then("the server executes x%d's refresh", at, func(n *ownState) {
 			n.x[i].refresh, n.x[i].arg = b.m.refresh(n, i)
-			return ""
 		})
 	default:
-		b.step("x%d gets the reply to its refresh", at, func(n *ownState) string {
+		b.then("x%d gets the reply to its refresh", at, func(n *ownState) {
 			n.x[i].refresh, n.x[i].arg = none, 0
 			b.m.heard(n, i, x.refresh, x.arg)
 			n.x[i].set(renewed, false)
 			n.x[i].elder = false
-			return ""
 		})
 	}
 }

@@ -46,30 +46,28 @@ func (b *brew) readReply(i int) {
 		return
 	}
 	if x.phase != owning {
-		b.step("x%d: the read ends without entries", at, func(n *ownState) string { n.x[i].read = none; return "" })
+		b.then("x%d: the read ends without entries", at, func(n *ownState) { n.x[i].read = none })
 	}
 	if x.history {
-		b.step("the server executes x%d's read of its history", at, func(n *ownState) string {
+		b.then("the server executes x%d's read of its history", at, func(n *ownState) {
 			x := &n.x[i]
 			if g := n.server.group(of); g == nil {
 				x.read = refused
 			} else {
 				x.read, x.got = done, g.pending&^upTo(x.position)
 			}
-			return ""
 		})
 		return
 	}
 	if g := b.s.server.group(of); g != nil && b.s.server.log&^upTo(g.last) == 0 {
 		return // it waits for entries
 	}
-	b.step("the server executes x%d's read", at, func(n *ownState) string {
+	b.then("the server executes x%d's read", at, func(n *ownState) {
 		got, group := b.m.readNew(n, of)
 		n.x[i].read, n.x[i].got = done, got
 		if !group {
 			n.x[i].read = refused
 		}
-		return ""
 	})
 }
 
@@ -80,27 +78,26 @@ func (b *brew) readArrives(i int) {
 	x := &b.s.x[i]
 	args := [4]uint8{uint8(i), uint8(x.got)}
 	if x.phase != owning || x.retaken && x.read == done {
-		b.step("x%d drops a read's reply of %03b", args, func(n *ownState) string { n.x[i].read, n.x[i].got = none, 0; return "" })
+		b.then("x%d drops a read's reply of %03b", args, func(n *ownState) { n.x[i].read, n.x[i].got = none, 0 })
 		return
 	}
 	if x.read == refused {
-		b.step("x%d is told that its group is gone", args, func(n *ownState) string { n.x[i].read = none; b.m.probe(n, i); return "" })
+		b.then("x%d is told that its group is gone", args, func(n *ownState) { n.x[i].read = none; b.m.probe(n, i) })
 		return
 	}
 	if !x.history && x.got != 0 && x.got.lowest() <= x.position && b.m.on(GoingBackIsATakeover) {
-		b.step("x%d gets %03b, which goes back: it takes nothing more in", args, func(n *ownState) string {
+		b.then("x%d gets %03b, which goes back: it takes nothing more in", args, func(n *ownState) {
 			n.x[i].read, n.x[i].got, n.x[i].retaken = none, 0, true
-			return ""
 		})
 		return
 	}
 	n := bits.OnesCount8(uint8(x.got))
 	for keep := range n {
 		if b.m.Refuses && keep+x.waiting() > 0 { // an empty buffer takes one entry, however large
-			b.step("x%d gets %03b, and refuses a part of it", args, func(n *ownState) string { b.m.push(n, i, keep); return "" })
+			b.then("x%d gets %03b, and refuses a part of it", args, func(n *ownState) { b.m.push(n, i, keep) })
 		}
 	}
-	b.step("x%d gets %03b", args, func(n *ownState) string { b.m.push(n, i, held); return "" })
+	b.then("x%d gets %03b", args, func(n *ownState) { b.m.push(n, i, held) })
 }
 
 // push adds what was read to the buffer: so many entries, the others are refused.
