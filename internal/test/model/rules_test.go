@@ -88,6 +88,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	for _, n := range needs {
 		tested |= n.rule
 		t.Run(n.rule.String(), func(t *testing.T) {
+			t.Parallel()
 			without, err := off(n.of, n.rule).Explore(2_000_000)
 			if err != nil {
 				t.Fatal(err)
