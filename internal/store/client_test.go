@@ -58,8 +58,7 @@ func TestSharedClientIsLeftAlone(t *testing.T) {
 		}
 		shared := redis.NewClient(o)
 		defer shared.Close()
-		c, err := Open(redisconn.Options{Redis: shared, Keys: example})
-		e.must(err)
+		c := try(Open(redisconn.Options{Redis: shared, Keys: example})).must(t)
 		equal(t, "address", c.Addr(), "redis.example:6379")
 		e.must(c.Check(e.ctx()))
 		equal(t, "dialled", <-dials, "redis.example:6379")
@@ -151,8 +150,7 @@ func TestNames(t *testing.T) {
 func TestKillIsRefused(t *testing.T) {
 	e := realEnv(t)
 	e.user("weak", "-client|kill", "-client|unblock", "-client|id")
-	c, err := Open(redisconn.Options{URL: "redis://weak:pw@" + e.addr, Keys: example})
-	e.must(err)
+	c := try(Open(redisconn.Options{URL: "redis://weak:pw@" + e.addr, Keys: example})).must(t)
 	defer c.Close()
 	p := e.Partition("orders", "printer", 0)
 	e.own(p, tenure(alice, 1))

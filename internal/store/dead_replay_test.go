@@ -24,8 +24,7 @@ func (e *env) dead(p Partition) string {
 // values are the fields of all entries of a partition.
 func (e *env) values(stream string, n int) (all []string) {
 	e.t.Helper()
-	entries, err := e.raw.XRange(e.ctx(), e.keys.Partition(stream, n), "-", "+").Result()
-	e.must(err)
+	entries := try(e.raw.XRange(e.ctx(), e.keys.Partition(stream, n), "-", "+").Result()).must(e.t)
 	for _, entry := range entries {
 		all = append(all, fmt.Sprint(entry.Values))
 	}
@@ -143,8 +142,7 @@ func TestReplayThatIsCutOff(t *testing.T) {
 func (e *env) meta(streams ...string) {
 	e.t.Helper()
 	for _, stream := range streams {
-		_, err := e.EnsureMeta(e.ctx(), stream, Meta{Partitions: 8, MaxLen: 5, DedupWindow: 600_000})
-		e.must(err)
+		try(e.EnsureMeta(e.ctx(), stream, Meta{Partitions: 8, MaxLen: 5, DedupWindow: 600_000})).must(e.t)
 	}
 }
 
@@ -172,8 +170,7 @@ func TestReplayOfNoEvent(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
 		e.meta("orders")
 		p := e.Partition("orders", "printer", 0)
-		id, err := e.raw.XAdd(e.ctx(), addArgs(p.Dead, "__dead.id", "1-1")).Result()
-		e.must(err)
+		id := try(e.raw.XAdd(e.ctx(), addArgs(p.Dead, "__dead.id", "1-1")).Result()).must(t)
 		for n := range 2 {
 			_, ok, err := e.Replay(e.ctx(), Replay{From: p, ID: id, Stream: "orders", Partition: n})
 			if ok || !errors.Is(err, ErrNoEvent) {

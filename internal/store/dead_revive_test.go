@@ -17,8 +17,7 @@ func TestRevive(t *testing.T) {
 		id := e.dead(p)
 		log, poke := e.raw.XLen(e.ctx(), p.Log).Val(), e.raw.HGet(e.ctx(), p.Own, "poke").Val()
 		for i, want := range []bool{true, false} {
-			ok, err := e.Revive(e.ctx(), p, id, 1)
-			e.must(err)
+			ok := try(e.Revive(e.ctx(), p, id, 1)).must(t)
 			equal(t, fmt.Sprint("call ", i), ok, want)
 		}
 		states, _, err := e.Retries(e.ctx(), p)
@@ -45,14 +44,11 @@ func TestWhatComesLateChangesNoRevivedEvent(t *testing.T) {
 		entry := e.ready(p, true)
 		last := RetryState{ID: entry.ID, Lane: "k", Attempts: 3, Running: true}
 		letter := DeadLetter{Entry: entry, Attempts: 3, Begun: 3}
-		_, err := e.WriteRetry(e.ctx(), p, me, last)
-		e.must(err)
+		try(e.WriteRetry(e.ctx(), p, me, last)).must(t)
 		e.must(e.DeadLetter(e.ctx(), p, me, letter))
-		_, err = e.Revive(e.ctx(), p, e.letters(p)[0].ID, 0)
-		e.must(err)
+		try(e.Revive(e.ctx(), p, e.letters(p)[0].ID, 0)).must(t)
 		last.Running, last.At = false, 1<<40
-		_, err = e.WriteRetry(e.ctx(), p, me, last)
-		e.must(err)
+		try(e.WriteRetry(e.ctx(), p, me, last)).must(t)
 		e.must(e.DeadLetter(e.ctx(), p, me, letter))
 		states, _, err := e.Retries(e.ctx(), p)
 		e.must(err)
@@ -104,8 +100,7 @@ func TestReviveWhoseReplyIsLost(t *testing.T) {
 			for _, command := range []string{"EVAL", "EVALSHA"} {
 				proxy.On(command, 1).Do(action)
 			}
-			ok, err := through.Revive(e.ctx(), p, id, 0)
-			e.must(err)
+			ok := try(through.Revive(e.ctx(), p, id, 0)).must(t)
 			equal(t, "revived", ok, true)
 			states, _, err := e.Retries(e.ctx(), p)
 			e.must(err)

@@ -9,8 +9,7 @@ import (
 
 func (e *env) letters(p Partition) []DeadLetter {
 	e.t.Helper()
-	letters, err := e.DeadLetters(e.ctx(), p, "", 1000)
-	e.must(err)
+	letters := try(e.DeadLetters(e.ctx(), p, "", 1000)).must(e.t)
 	return letters
 }
 
@@ -87,8 +86,7 @@ func TestDeadLettersPageByPage(t *testing.T) {
 		e.must(e.raw.XAdd(e.ctx(), addArgs(p.Dead, "by", "hand")).Err())
 		var got []string
 		for after := ""; ; {
-			page, err := e.DeadLetters(e.ctx(), p, after, 2)
-			e.must(err)
+			page := try(e.DeadLetters(e.ctx(), p, after, 2)).must(t)
 			if len(page) == 0 {
 				break
 			}

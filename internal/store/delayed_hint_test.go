@@ -11,8 +11,7 @@ import (
 // Workers hear of an event that is due before all others, and only of those.
 func TestDelayIsAnnounced(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100, Processors: []string{"p", "q"}})
-		e.must(err)
+		try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100, Processors: []string{"p", "q"}})).must(t)
 		heard := func() (n int64) {
 			for _, p := range []string{"p", "q"} {
 				n += e.raw.XLen(e.ctx(), e.keys.Control("orders", p)).Val()
@@ -44,12 +43,10 @@ func TestDelayIsAnnounced(t *testing.T) {
 // A processor that is the stream's first one is told at once.
 func TestTheFirstProcessorIsToldOfEarlierEvents(t *testing.T) {
 	e := realEnv(t)
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100})
-	e.must(err)
+	try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100})).must(t)
 	e.delay(later(0, 1, future)...)
 	other := newEnv(t, e.addr, true)
-	_, err = other.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100, Processors: []string{"p"}})
-	e.must(err)
+	try(other.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100, Processors: []string{"p"}})).must(t)
 	e.delay(later(1, 1, future.Add(-time.Minute))...)
 	equal(t, "messages", e.raw.XLen(e.ctx(), e.keys.Control("orders", "p")).Val(), int64(1))
 }
@@ -57,8 +54,7 @@ func TestTheFirstProcessorIsToldOfEarlierEvents(t *testing.T) {
 // What is told may be due very soon: so all partitions are told at once.
 func TestHintsOfManyPartitionsTakeOneRoundTrip(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 16, Processors: []string{"p", "q"}})
-		e.must(err)
+		try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 16, Processors: []string{"p", "q"}})).must(t)
 		writes, c := e.counted()
 		defer c.Close()
 		ds := make([]Append, 16)

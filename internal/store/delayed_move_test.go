@@ -33,8 +33,7 @@ func TestMoveWithoutMemory(t *testing.T) {
 	log := e.keys.Partition("orders", 3)
 	e.must(e.delay(later(0, 20, future)...).Err)
 	for _, id := range e.waitingIDs() {
-		_, err := e.Fire(e.ctx(), "orders", 3, id)
-		e.must(err)
+		try(e.Fire(e.ctx(), "orders", 3, id)).must(t)
 	}
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
 	if sent := e.delay(later(20, 1, future)...); sent.Err == nil || !strings.Contains(sent.Err.Error(), "OOM") || sent.Unknown {
@@ -47,8 +46,7 @@ func TestMoveWithoutMemory(t *testing.T) {
 	sent := e.delay(later(0, 3, future)...)
 	e.must(sent.Err)
 	_, id, _ := ParseDelayedID(sent.IDs[0])
-	_, err := e.Fire(e.ctx(), "orders", 3, id)
-	e.must(err)
+	try(e.Fire(e.ctx(), "orders", 3, id)).must(t)
 	e.must(e.raw.Do(e.ctx(), "XADD", log, "18446744073709551615-18446744073709551615", "n", "last").Err())
 	m := e.tryMove()
 	if m.Err == nil || m.Events != 0 {

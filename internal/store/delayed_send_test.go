@@ -62,15 +62,13 @@ func (e *env) move() Moved {
 // size gives partitions of the stream orders a length.
 func (e *env) size(n int64) {
 	e.t.Helper()
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: n, Processors: []string{"p"}})
-	e.must(err)
+	try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: n, Processors: []string{"p"}})).must(e.t)
 }
 
 // waiting returns the field n of the delayed events of a partition.
 func (e *env) waiting() []string {
 	e.t.Helper()
-	l, err := e.Delayed(e.ctx(), "orders", 3, 0, 100_000)
-	e.must(err)
+	l := try(e.Delayed(e.ctx(), "orders", 3, 0, 100_000)).must(e.t)
 	var out []string
 	for _, d := range l {
 		out = append(out, fmt.Sprint(d.Values["n"]))
@@ -165,10 +163,9 @@ func TestDelayedFields(t *testing.T) {
 		}
 		sent := e.delay(out...)
 		e.must(sent.Err)
-		for n, d := range must(e.Delayed(e.ctx(), "orders", 3, 0, 10)) {
+		for n, d := range try(e.Delayed(e.ctx(), "orders", 3, 0, 10)).must(t) {
 			equal(t, "listed", d.Values[rows[n][0]] == rows[n][1], true)
-			_, err := e.Fire(e.ctx(), "orders", 3, d.ID)
-			e.must(err)
+			try(e.Fire(e.ctx(), "orders", 3, d.ID)).must(t)
 		}
 		for e.move().Wait == 0 { // as many times as there are shares
 		}
@@ -187,13 +184,6 @@ func TestDelayedFields(t *testing.T) {
 			t.Errorf("too wide: %+v", tooWide)
 		}
 	})
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 // What is due already is appended at once, but behind those that were due before
@@ -256,8 +246,7 @@ func TestDelayedOrder(t *testing.T) {
 		for i := range n {
 			pipe.Do(ctx, "ZADD", keys.Due, 5000, ids[i])
 		}
-		_, err := pipe.Exec(ctx)
-		e.must(err)
+		try(pipe.Exec(ctx)).must(t)
 		moved, rounds := int64(0), 0
 		for m := (Moved{Events: 1}); m.Events > 0; rounds++ {
 			m = e.move()
@@ -292,8 +281,7 @@ func TestCancelAndFire(t *testing.T) {
 		equal(t, "rescheduled", fmt.Sprint(ok, err), "false <nil>")
 		equal(t, "in", e.contents(e.keys.Partition("orders", 3)), []string{"2"})
 		equal(t, "waits", e.waiting(), []string{"0"})
-		counts, err := e.CountDelayed(e.ctx(), "orders", 5)
-		e.must(err)
+		counts := try(e.CountDelayed(e.ctx(), "orders", 5)).must(t)
 		equal(t, "counted", counts, []int64{0, 0, 0, 1, 0})
 	})
 }

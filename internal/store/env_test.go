@@ -63,8 +63,7 @@ func newEnv(t *testing.T, addr string, real bool) *env {
 // add appends an entry with the given ID, "*" for the next one.
 func (e *env) add(log, id string) string {
 	e.t.Helper()
-	id, err := e.raw.XAdd(e.ctx(), &redis.XAddArgs{Stream: log, ID: id, Values: []any{"data", id}}).Result()
-	e.must(err)
+	id = try(e.raw.XAdd(e.ctx(), &redis.XAddArgs{Stream: log, ID: id, Values: []any{"data", id}}).Result()).must(e.t)
 	return id
 }
 
@@ -79,8 +78,7 @@ func (e *env) own(p Partition, t Claim) Takeover {
 	e.t.Helper()
 	e.must(e.raw.Del(e.ctx(), p.Lock).Err())
 	e.lock(p, t)
-	pos, err := e.Takeover(e.ctx(), p, t, "", 0)
-	e.must(err)
+	pos := try(e.Takeover(e.ctx(), p, t, "", 0)).must(e.t)
 	return pos
 }
 
@@ -89,8 +87,7 @@ func (e *env) read(p Partition, executor string, count int) []string {
 	e.t.Helper()
 	r := e.NewReader()
 	defer r.Close()
-	got, err := r.Read(e.ctx(), GroupName(p.Processor, executor), "c", []string{p.Log}, count, 0)
-	e.must(err)
+	got := try(r.Read(e.ctx(), GroupName(p.Processor, executor), "c", []string{p.Log}, count, 0)).must(e.t)
 	var all []string
 	for _, c := range got {
 		all = append(all, ids(c.Entries)...)
@@ -107,11 +104,27 @@ func (e *env) must(err error) {
 	}
 }
 
+// An outcome is what a call returned.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+func try[T any](value T, err error) outcome[T] { return outcome[T]{value, err} }
+
+// must returns the value; an error ends the test.
+func (o outcome[T]) must(t *testing.T) T {
+	t.Helper()
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	return o.value
+}
+
 // groups returns the names of a partition's groups with their last-delivered IDs.
 func (e *env) groups(log string) map[string]string {
 	e.t.Helper()
-	infos, err := e.raw.XInfoGroups(e.ctx(), log).Result()
-	e.must(err)
+	infos := try(e.raw.XInfoGroups(e.ctx(), log).Result()).must(e.t)
 	m := map[string]string{}
 	for _, g := range infos {
 		m[g.Name] = g.LastDeliveredID
@@ -148,8 +161,7 @@ func (e *env) counted() (writes *atomic.Int64, c *Client) {
 	}
 	shared := redis.NewClient(o)
 	e.t.Cleanup(func() { shared.Close() })
-	c, err := Open(redisconn.Options{Redis: shared, Keys: e.keys})
-	e.must(err)
+	c = try(Open(redisconn.Options{Redis: shared, Keys: e.keys})).must(e.t)
 	return writes, c
 }
 

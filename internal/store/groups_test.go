@@ -22,8 +22,7 @@ func TestForeignGroups(t *testing.T) {
 		for _, entry := range e.raw.XRange(e.ctx(), p.Log, "-", "+").Val() {
 			all = append(all, entry.ID)
 		}
-		got, err := e.ForeignGroups(e.ctx(), "orders", m)
-		e.must(err)
+		got := try(e.ForeignGroups(e.ctx(), "orders", m)).must(t)
 		slices.SortFunc(got[0], func(a, b ForeignGroup) int { return strings.Compare(a.Name, b.Name) })
 		for i, g := range got[0] {
 			if want := []int64{2, 6}[i]; g.Lag != want && g.Lag != -1 {
@@ -40,8 +39,7 @@ func TestForeignGroups(t *testing.T) {
 		})
 		equal(t, "of partition 1", len(got[1]), 0)
 		e.must(e.DropGroup(e.ctx(), "orders", 2, "billing"))
-		got, err = e.ForeignGroups(e.ctx(), "orders", m)
-		e.must(err)
+		got = try(e.ForeignGroups(e.ctx(), "orders", m)).must(t)
 		equal(t, "left", len(got[0]), 1)
 	})
 }
@@ -75,8 +73,7 @@ func TestLeaveToPython(t *testing.T) {
 				}
 				r := e.NewReader()
 				defer r.Close()
-				read, err := r.Read(e.ctx(), "printer", "1", []string{p.Log}, 10, time.Second)
-				e.must(err)
+				read := try(r.Read(e.ctx(), "printer", "1", []string{p.Log}, 10, time.Second)).must(t)
 				equal(t, "entries for Python", len(read[0].Entries), 7-tt.want)
 			})
 		})

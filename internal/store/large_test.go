@@ -24,16 +24,14 @@ func (e *env) scriptTime(do func()) time.Duration {
 // commandTime is the time that the server spent in a command since its counters were reset.
 func (e *env) commandTime(name string) time.Duration {
 	e.t.Helper()
-	info, err := e.raw.Info(e.ctx(), "commandstats").Result()
-	e.must(err)
+	info := try(e.raw.Info(e.ctx(), "commandstats").Result()).must(e.t)
 	_, rest, there := strings.Cut(info, "cmdstat_"+name+":")
 	if !there {
 		return 0
 	}
 	_, rest, _ = strings.Cut(rest, "usec=")
 	text, _, _ := strings.Cut(rest, ",")
-	n, err := strconv.Atoi(text)
-	e.must(err)
+	n := try(strconv.Atoi(text)).must(e.t)
 	return time.Duration(n) * time.Microsecond
 }
 
@@ -62,8 +60,7 @@ func TestNoScriptThatTrimsCopiesARecord(t *testing.T) {
 		}
 	}
 	trim := func(e *env, p Partition) {
-		_, err := e.Trim(e.ctx(), []TrimRequest{{Log: p.Log, Processors: []string{"mailer", "printer"}, Size: 1}})
-		e.must(err)
+		try(e.Trim(e.ctx(), []TrimRequest{{Log: p.Log, Processors: []string{"mailer", "printer"}, Size: 1}})).must(t)
 	}
 	t.Run("trim nothing", func(t *testing.T) { sameTime(t, scene(OverflowReject, 0, trim)) })
 	t.Run("trim some", func(t *testing.T) { sameTime(t, scene(OverflowReject, 2, trim)) })
@@ -113,8 +110,7 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 			e.add(log, tt.last)
 			e.must(e.raw.XGroupCreate(e.ctx(), log, group, "0").Err())
 			e.deliver(log, group, 4, 4)
-			got, err := e.Trim(e.ctx(), []TrimRequest{{Log: log, Processors: []string{"printer"}, Size: 1}})
-			e.must(err)
+			got := try(e.Trim(e.ctx(), []TrimRequest{{Log: log, Processors: []string{"printer"}, Size: 1}})).must(t)
 			equal(t, "removed", got[0].Removed, 4-tt.left)
 			equal(t, "left", e.raw.XLen(e.ctx(), log).Val(), tt.left)
 		})
@@ -210,11 +206,9 @@ func TestNoStepCopiesARecord(t *testing.T) {
 	}
 	e.must(e.raw.Del(e.ctx(), p.Log).Err())
 	e.grow(p.Log, 30, 100<<10)
-	to, err := e.Step(e.ctx(), p, "0-0", 25)
-	e.must(err)
+	to := try(e.Step(e.ctx(), p, "0-0", 25)).must(t)
 	equal(t, "25 large ones on", to, "25-1")
-	to, err = e.Step(e.ctx(), p, to, -25)
-	e.must(err)
+	to = try(e.Step(e.ctx(), p, to, -25)).must(t)
 	equal(t, "and back", to, "0-0")
 	n, more, err := e.CountBehind(e.ctx(), p, "2-1", 0)
 	e.must(err)
@@ -250,11 +244,7 @@ func TestNoLogCopiesARecord(t *testing.T) {
 	log := e.keys.Partition("orders", 1)
 	e.grow(log, 3, 16<<20)
 	var logs []Log
-	took := e.scriptTime(func() {
-		var err error
-		logs, err = e.Logs(e.ctx(), "orders", 3)
-		e.must(err)
-	})
+	took := e.scriptTime(func() { logs = try(e.Logs(e.ctx(), "orders", 3)).must(t) })
 	equal(t, "logs", logs, []Log{{End: "0-0"}, {Length: 3, First: "1-1", End: "3-1"}, {End: "0-0"}})
 	if took > 20*time.Millisecond {
 		t.Errorf("scripts took %v", took)

@@ -32,8 +32,7 @@ func TestMembershipSwap(t *testing.T) {
 		swap("1", "2", true)
 		swap("1", "2", true) // after a lost reply
 		swap("1", "3", false)
-		value, err = s.Load(e.ctx())
-		e.must(err)
+		value = try(s.Load(e.ctx())).must(t)
 		equal(t, "value", string(value), "2")
 		equal(t, "key", e.raw.Get(e.ctx(), "__memb:example.orders.printer").Val(), "2")
 	})
@@ -100,8 +99,7 @@ func TestAlive(t *testing.T) {
 		e.must(e.raw.Set(e.ctx(), beat(alice), "1", 3*time.Second).Err())
 		e.must(e.raw.Set(e.ctx(), beat(bob), "1", time.Hour).Err())
 		e.must(e.raw.Set(e.ctx(), beat(carol), "1", 0).Err())
-		got, err := s.Alive(e.ctx(), []string{alice, bob, "dddddddddddddddd", carol}, 10*time.Second)
-		e.must(err)
+		got := try(s.Alive(e.ctx(), []string{alice, bob, "dddddddddddddddd", carol}, 10*time.Second)).must(t)
 		if len(got) != 3 {
 			t.Fatalf("got %v", got)
 		}
@@ -110,7 +108,7 @@ func TestAlive(t *testing.T) {
 				t.Errorf("%s lives for %v, want about %v", id, got[id], most)
 			}
 		}
-		got, err = s.Alive(e.ctx(), nil, time.Second)
+		got, err := s.Alive(e.ctx(), nil, time.Second)
 		if len(got) != 0 || err != nil {
 			t.Errorf("nobody: %v, %v", got, err)
 		}
@@ -123,8 +121,7 @@ func TestControl(t *testing.T) {
 		names := []string{e.keys.Control("orders", "printer"), e.keys.Control("orders", "mailer")}
 		sent := rebalance.Message{Kind: rebalance.Released, Executor: alice, Generation: 7, Partition: 3}
 		e.must(s.Announce(e.ctx(), rebalance.Message{Kind: rebalance.Joined, Executor: bob}))
-		tail, err := e.ControlTail(e.ctx(), names)
-		e.must(err)
+		tail := try(e.ControlTail(e.ctx(), names)).must(t)
 		equal(t, "tail of none", tail[1], "0-0")
 
 		r := e.NewReader()
@@ -140,8 +137,7 @@ func TestControl(t *testing.T) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 		for _, c := range got {
-			m, err := ParseControl(c.Entries[0])
-			e.must(err)
+			m := try(ParseControl(c.Entries[0])).must(t)
 			want := sent
 			if c.Key == names[1] {
 				want = rebalance.Message{Kind: rebalance.Left, Executor: carol}

@@ -11,8 +11,7 @@ import (
 // when its keys are being moved, or were.
 func TestRunningProducerNoticesAMove(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		m, err := e.EnsureMeta(e.ctx(), "orders", orders())
-		e.must(err)
+		m := try(e.EnsureMeta(e.ctx(), "orders", orders())).must(t)
 		send := func() error {
 			e.metas.mu.Lock()
 			e.metas.m["orders"] = readMeta{Meta: m, at: time.Now().Add(-metaAge)}
@@ -61,10 +60,8 @@ func TestMarks(t *testing.T) {
 			} else {
 				refusedWith(t, err, tt.want)
 			}
-			names, err := e.Streams(e.ctx())
-			e.must(err)
-			shared, err := e.Shared(e.ctx(), nil)
-			e.must(err)
+			names := try(e.Streams(e.ctx())).must(t)
+			shared := try(e.Shared(e.ctx(), nil)).must(t)
 			if want := tt.want == ""; (len(names) == 1) != want || (len(shared.Streams) == 1) != want {
 				t.Errorf("%+v: streams %v and %v", tt.mark, names, shared.Streams)
 			}

@@ -23,27 +23,23 @@ func TestEnsureMeta(t *testing.T) {
 		if _, err := e.EnsureMeta(e.ctx(), "orders", Meta{}); err == nil {
 			t.Error("a stream of unknown partitions was made")
 		}
-		first, err := e.EnsureMeta(e.ctx(), "orders", orders())
-		e.must(err)
+		first := try(e.EnsureMeta(e.ctx(), "orders", orders())).must(t)
 		want := orders()
 		want.Version, want.Layout = 1, "standalone"
 		equal(t, "first", first, want)
 
 		worker := orders("printer")
 		worker.MaxLen = 5000
-		got, err := e.EnsureMeta(e.ctx(), "orders", worker)
-		e.must(err)
+		got := try(e.EnsureMeta(e.ctx(), "orders", worker)).must(t)
 		want.MaxLen, want.Processors = 5000, []string{"printer"}
 		equal(t, "after a worker", got, want)
-		got, err = e.EnsureMeta(e.ctx(), "orders", orders()) // a producer of another size
+		got, err := e.EnsureMeta(e.ctx(), "orders", orders()) // a producer of another size
 		e.must(err)
 		equal(t, "after a producer", got, want)
-		got, err = e.EnsureMeta(e.ctx(), "orders", Meta{})
-		e.must(err)
+		got = try(e.EnsureMeta(e.ctx(), "orders", Meta{})).must(t)
 		equal(t, "after one that knows nothing", got, want)
 		worker.Processors = []string{"mailer"}
-		got, err = e.EnsureMeta(e.ctx(), "orders", worker)
-		e.must(err)
+		got = try(e.EnsureMeta(e.ctx(), "orders", worker)).must(t)
 		equal(t, "processors", got.Processors, []string{"mailer", "printer"})
 		loaded, ok, err := e.LoadMeta(e.ctx(), "orders")
 		if !ok || err != nil {
@@ -55,8 +51,7 @@ func TestEnsureMeta(t *testing.T) {
 
 func TestMetaConflicts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", orders("printer"))
-		e.must(err)
+		try(e.EnsureMeta(e.ctx(), "orders", orders("printer"))).must(t)
 		for _, tt := range []struct {
 			field, stored, own string
 			change             func(*Meta)
@@ -75,8 +70,7 @@ func TestMetaConflicts(t *testing.T) {
 		defer other.Close()
 		_, err = other.EnsureMeta(e.ctx(), "orders", orders())
 		conflict(t, err, MetaConflictError{"orders", "key layout", "standalone", "cluster"})
-		_, err = other.EnsureMeta(e.ctx(), "returns", orders())
-		e.must(err)
+		try(other.EnsureMeta(e.ctx(), "returns", orders())).must(t)
 		_, err = e.EnsureMeta(e.ctx(), "returns", orders())
 		conflict(t, err, MetaConflictError{"returns", "key layout", "cluster", "standalone"})
 	})
@@ -153,8 +147,7 @@ func TestStreamsThatAreDroppedMeanwhile(t *testing.T) {
 			wg.Wait()
 			_, there, err := e.LoadMeta(e.ctx(), "orders")
 			e.must(err)
-			names, err := e.Streams(e.ctx())
-			e.must(err)
+			names := try(e.Streams(e.ctx())).must(t)
 			if there && len(names) == 0 {
 				left++
 			}
@@ -170,15 +163,12 @@ func TestStreams(t *testing.T) {
 			e.must(err)
 			defer c.Close()
 			for _, name := range []string{"b", "a.b", "a"} {
-				_, err := c.EnsureMeta(e.ctx(), name, orders())
-				e.must(err)
+				try(c.EnsureMeta(e.ctx(), name, orders())).must(t)
 			}
-			got, err := c.Streams(e.ctx())
-			e.must(err)
+			got := try(c.Streams(e.ctx())).must(t)
 			equal(t, layout, got, []string{"a", "a.b", "b"})
 		}
-		got, err := e.Streams(e.ctx())
-		e.must(err)
+		got := try(e.Streams(e.ctx())).must(t)
 		equal(t, "another app", len(got), 0)
 	})
 }

@@ -117,21 +117,18 @@ func (tt forgetting) play(t *testing.T) {
 			largest = had.Epoch
 		}
 		for range 2 {
-			pos, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", largest)
-			e.must(err)
+			pos := try(e.Takeover(e.ctx(), p, tenure(bob, 1), "", largest)).must(t)
 			equal(t, "told by the takeover", pos.Forgotten.ends(), tt.takeover)
 		}
 	}
 	known := []Known{{Place: p, Group: GroupName(p.Processor, alice), Epoch: had.Epoch, Given: "3-3", Back: tt.back}}
 	for range 2 {
-		found, err := e.Forgotten(e.ctx(), known)
-		e.must(err)
+		found := try(e.Forgotten(e.ctx(), known)).must(t)
 		if tt.asked == "" || found[0] != nil {
 			equal(t, "asked", found[0].ends(), tt.asked)
 		}
 	}
-	views, err := e.Views(e.ctx(), []Partition{p})
-	e.must(err)
+	views := try(e.Views(e.ctx(), []Partition{p})).must(t)
 	equal(t, "seen", views[0].Forgotten.ends(), tt.view)
 }
 
@@ -171,16 +168,14 @@ func TestWhatRedisHasForgottenIsShownForADay(t *testing.T) {
 		equal(t, "told", pos.Forgotten.ends(), "partition 0-0 0-0")
 		equal(t, "told to the next owner", e.own(p, tenure(carol, 1)).Forgotten.ends(), "")
 		shown := func() string {
-			views, err := e.Views(e.ctx(), []Partition{p})
-			e.must(err)
+			views := try(e.Views(e.ctx(), []Partition{p})).must(t)
 			return views[0].Forgotten.ends()
 		}
 		equal(t, "seen", shown(), "partition 0-0 0-0")
 		stored := e.raw.HGet(e.ctx(), p.Own, "forgotten").Val()
 		f := parseForgotten(stored)
 		f.At -= (25 * time.Hour).Milliseconds()
-		text, err := json.Marshal(f)
-		e.must(err)
+		text := try(json.Marshal(f)).must(t)
 		e.must(e.raw.HSet(e.ctx(), p.Own, "forgotten", text).Err())
 		equal(t, "seen a day later", shown(), "")
 	})

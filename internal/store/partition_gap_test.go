@@ -165,8 +165,7 @@ func TestForgetRemovesAProcessor(t *testing.T) {
 		e.must(e.Forget(e.ctx(), p, true))
 		equal(t, "once it was released", e.raw.Exists(e.ctx(), p.Own).Val(), 0)
 		for _, want := range []bool{true, false} {
-			was, err := e.Unregister(e.ctx(), "orders", "old")
-			e.must(err)
+			was := try(e.Unregister(e.ctx(), "orders", "old")).must(t)
 			equal(t, "was registered", was, want)
 		}
 		m, _, err := e.LoadMeta(e.ctx(), "orders")

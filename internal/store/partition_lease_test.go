@@ -72,8 +72,7 @@ func TestRefresh(t *testing.T) {
 		equal(t, "membership", string(refreshed.Membership), "value")
 		equal(t, "generation of the rules", refreshed.Rules, rules.Generations{})
 		equal(t, "the heartbeat tells", ParseHeartbeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 7})
-		states, err := e.Probe(e.ctx(), rs)
-		e.must(err)
+		states := try(e.Probe(e.ctx(), rs)).must(t)
 		equal(t, "probed", states, []State{Ours, Lost, Lost, GroupGone, BadType, Ours})
 
 		for i, extended := range []bool{true, false, false, true, true, true} {
@@ -133,19 +132,16 @@ func TestRefreshKnowsTheMembershipItHasSeen(t *testing.T) {
 		pulse := Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "memb"}
 		for _, stored := range []string{"first", "second"} {
 			e.must(e.raw.Set(e.ctx(), "memb", stored, 0).Err())
-			read, err := e.Refresh(e.ctx(), pulse, nil)
-			e.must(err)
+			read := try(e.Refresh(e.ctx(), pulse, nil)).must(t)
 			equal(t, "another one", string(read.Membership), stored)
 			pulse.Seen = read.Membership
-			again, err := e.Refresh(e.ctx(), pulse, nil)
-			e.must(err)
+			again := try(e.Refresh(e.ctx(), pulse, nil)).must(t)
 			if len(again.Membership) == 0 || &again.Membership[0] != &pulse.Seen[0] {
 				t.Errorf("%q came again: got %q", stored, again.Membership)
 			}
 		}
 		e.must(e.raw.Del(e.ctx(), "memb").Err())
-		gone, err := e.Refresh(e.ctx(), pulse, nil)
-		e.must(err)
+		gone := try(e.Refresh(e.ctx(), pulse, nil)).must(t)
 		equal(t, "none", gone.Membership == nil, true)
 	})
 }
@@ -174,16 +170,13 @@ func TestStrays(t *testing.T) {
 			e.add(p.Log, fmt.Sprintf("%d-1", i+1))
 		}
 		e.read(p, alice, 5)
-		got, err := e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "3-1", 10)
-		e.must(err)
+		got := try(e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "3-1", 10)).must(t)
 		equal(t, "strays", got, []string{"1-1", "2-1", "3-1"})
-		got, err = e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "(3-1", 10)
-		e.must(err)
+		got = try(e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "(3-1", 10)).must(t)
 		equal(t, "forgotten acks before the third", got, []string{"1-1", "2-1"})
-		got, err = e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "9-1", 2)
-		e.must(err)
+		got = try(e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "9-1", 2)).must(t)
 		equal(t, "at most two", got, []string{"1-1", "2-1"})
-		if _, err = e.PendingBelow(e.ctx(), p, GroupName("printer", bob), "9-1", 2); !errors.Is(err, ErrFenced) {
+		if _, err := e.PendingBelow(e.ctx(), p, GroupName("printer", bob), "9-1", 2); !errors.Is(err, ErrFenced) {
 			t.Errorf("no group: %v", err)
 		}
 	})
@@ -229,8 +222,7 @@ func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 		p := e.Partition("orders", "printer", 0)
 		owner := Claim{Executor: alice, Number: 1, Expiry: time.Minute}
 		e.must(e.Lock(e.ctx(), p, owner, owner.Expiry, 10*time.Second))
-		_, err := e.Takeover(e.ctx(), p, owner, "", 0)
-		e.must(err)
+		try(e.Takeover(e.ctx(), p, owner, "", 0)).must(t)
 		life := func(what string, least, most time.Duration) {
 			t.Helper()
 			if err := e.Lock(e.ctx(), p, tenure(bob, 1), 10*time.Second, 10*time.Second); !errors.Is(err, ErrHeld) {
@@ -267,8 +259,7 @@ func TestATakeoverRestoresALockThatWasCutBeforeIt(t *testing.T) {
 		if err := e.Lock(e.ctx(), p, tenure(bob, 1), 10*time.Second, 10*time.Second); !errors.Is(err, ErrHeld) {
 			t.Fatalf("lock: %v", err)
 		}
-		_, err := e.Takeover(e.ctx(), p, owner, "", 0)
-		e.must(err)
+		try(e.Takeover(e.ctx(), p, owner, "", 0)).must(t)
 		if got := e.raw.PTTL(e.ctx(), p.Lock).Val(); got <= 30*time.Second || got > time.Minute {
 			t.Errorf("the lock lives for another %v, its owner counts on %v", got, owner.Expiry)
 		}

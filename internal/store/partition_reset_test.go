@@ -26,8 +26,7 @@ func TestResetMovesThePosition(t *testing.T) {
 				e.read(p, alice, 4) // pending, and of no importance any more
 				e.own(p, tenure(bob, 1))
 				for range 2 { // repeated, it is the same
-					floor, err := e.Reset(e.ctx(), p, tenure(bob, 1), tt.to)
-					e.must(err)
+					floor := try(e.Reset(e.ctx(), p, tenure(bob, 1), tt.to)).must(t)
 					equal(t, "floor", floor, tt.want)
 				}
 				e.must(e.Unlock(e.ctx(), p, tenure(bob, 1)))
@@ -58,8 +57,7 @@ func TestResetLeavesACheckpoint(t *testing.T) {
 				e.add(p.Log, fmt.Sprint("1-", i+1))
 			}
 			e.own(p, tenure(alice, 1))
-			floor, err := e.Reset(e.ctx(), p, tenure(alice, 1), to)
-			e.must(err)
+			floor := try(e.Reset(e.ctx(), p, tenure(alice, 1), to)).must(t)
 			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice).Err())
 			pos := e.own(p, tenure(bob, 1))
 			equal(t, to, []any{pos.Committed, pos.Found}, []any{floor, FoundCheckpoint})
@@ -75,8 +73,7 @@ func TestResetOfATrimmedPartition(t *testing.T) {
 		}
 		e.must(e.raw.XTrimMinID(e.ctx(), p.Log, "1-5").Err())
 		e.own(p, tenure(alice, 1))
-		_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")
-		e.must(err)
+		try(e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")).must(t)
 		equal(t, "behind", e.behind(p), 6)
 		if e.real {
 			infos := e.raw.XInfoGroups(e.ctx(), p.Log).Val()
@@ -89,8 +86,7 @@ func TestResetOfAnEmptyPartition(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
 		e.own(p, tenure(alice, 1))
-		floor, err := e.Reset(e.ctx(), p, tenure(alice, 1), "$")
-		e.must(err)
+		floor := try(e.Reset(e.ctx(), p, tenure(alice, 1), "$")).must(t)
 		equal(t, "floor", floor, "0-0")
 		e.add(p.Log, "1-1")
 		e.own(p, tenure(bob, 1))

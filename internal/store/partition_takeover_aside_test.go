@@ -62,8 +62,7 @@ var asides = []struct {
 	}, []string{"3-3", "6-6", "4-4"}},
 	{"the position was reset", func(e *env, p Partition) {
 		e.park(p, alice, "2-2")
-		_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")
-		e.must(err)
+		try(e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")).must(e.t)
 	}, nil},
 	{"the partition was deleted", func(e *env, p Partition) {
 		e.park(p, alice, "2-2")
@@ -89,8 +88,7 @@ func TestTakeoverKnowsWhatWasMovedAside(t *testing.T) {
 				if len(first.SetAside)+len(tt.want) > 0 {
 					equal(t, "aside", first.SetAside, tt.want)
 				}
-				again, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)
-				e.must(err)
+				again := try(e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)).must(t)
 				equal(t, "the same takeover again", again.SetAside, first.SetAside)
 			})
 		}

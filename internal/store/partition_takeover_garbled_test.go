@@ -33,13 +33,11 @@ func TestTakeoverOfAGarbledOwnership(t *testing.T) {
 			says("takeover", err)
 			equal(t, "groups", e.groups(p.Log), groups)
 			if tt.field != "read" {
-				views, err := e.Views(e.ctx(), []Partition{p})
-				e.must(err)
+				views := try(e.Views(e.ctx(), []Partition{p})).must(t)
 				says("view", views[0].Err)
 			}
 			e.must(e.raw.Del(e.ctx(), p.Own).Err())
-			_, err = e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)
-			e.must(err)
+			try(e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)).must(t)
 		}
 	})
 }

@@ -180,8 +180,7 @@ func TestResetKnowsTheNumberReadAtBothEnds(t *testing.T) {
 			e.fill(p.Log, 10)
 			e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 7).Err())
 			e.own(p, tenure(alice, 1))
-			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), to)
-			e.must(err)
+			try(e.Reset(e.ctx(), p, tenure(alice, 1), to)).must(t)
 			equal(t, "read", e.raw.HGet(e.ctx(), p.Own, "read").Val(), want)
 			if g := e.raw.XInfoGroups(e.ctx(), p.Log).Val(); want != "" {
 				equal(t, "read, as the group says", fmt.Sprint(len(g), g[0].EntriesRead), "1 "+want)
@@ -221,16 +220,13 @@ func changesOfOwners() map[string]func(e *env, p Partition) {
 			q := e.Partition("orders", "mailer", 0)
 			e.must(e.raw.Del(e.ctx(), q.Lock, q.Own).Err())
 			e.lock(q, tenure(bob, 1))
-			_, err := e.Takeover(e.ctx(), q, tenure(bob, 1), "$", 0)
-			e.must(err)
+			try(e.Takeover(e.ctx(), q, tenure(bob, 1), "$", 0)).must(e.t)
 		},
 		"reset to the end": func(e *env, p Partition) {
-			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "$")
-			e.must(err)
+			try(e.Reset(e.ctx(), p, tenure(alice, 1), "$")).must(e.t)
 		},
 		"reset to the beginning": func(e *env, p Partition) {
-			_, err := e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")
-			e.must(err)
+			try(e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")).must(e.t)
 		},
 	}
 }
@@ -265,6 +261,5 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 // release is a clean release.
 func (e *env) release(r LeaseRequest) {
 	e.t.Helper()
-	_, err := e.Release(e.ctx(), r)
-	e.must(err)
+	try(e.Release(e.ctx(), r)).must(e.t)
 }

@@ -63,14 +63,12 @@ var ends = []struct {
 	}, false, ""},
 	{"the position was reset", func(e *env, p Partition) {
 		e.own(p, tenure(carol, 1))
-		_, err := e.Reset(e.ctx(), p, tenure(carol, 1), "0-0")
-		e.must(err)
+		try(e.Reset(e.ctx(), p, tenure(carol, 1), "0-0")).must(e.t)
 		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
 	}, false, ""},
 	{"the position was reset to right before it", func(e *env, p Partition) {
 		e.own(p, tenure(carol, 1))
-		_, err := e.Reset(e.ctx(), p, tenure(carol, 1), "1-1")
-		e.must(err)
+		try(e.Reset(e.ctx(), p, tenure(carol, 1), "1-1")).must(e.t)
 		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
 	}, false, ""},
 	{"a reset died", func(e *env, p Partition) { e.own(p, tenure(carol, 1)) }, true, "2-2"},
@@ -92,8 +90,7 @@ func TestTakeoverKnowsHowTheLastOwnerEnded(t *testing.T) {
 				tt.do(e, p)
 				first := e.own(p, tenure(bob, 1))
 				equal(t, "unclean, suspect", []any{first.Crashed, first.Suspect}, []any{tt.unclean, tt.suspect})
-				again, err := e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)
-				e.must(err)
+				again := try(e.Takeover(e.ctx(), p, tenure(bob, 1), "", 0)).must(t)
 				again.Now = first.Now // the clock goes on
 				equal(t, "the same takeover again", again, first)
 			})
@@ -115,8 +112,7 @@ func TestWhatWasGivenStaysGiven(t *testing.T) {
 		equal(t, "after one who died before", e.own(p, tenure(carol, 1)).Delivered, "3-3")
 		e.read(p, carol, 1)
 		equal(t, "after one who read less", e.own(p, tenure(alice, 2)).Delivered, "3-3")
-		_, err := e.Reset(e.ctx(), p, tenure(alice, 2), "0-0")
-		e.must(err)
+		try(e.Reset(e.ctx(), p, tenure(alice, 2), "0-0")).must(t)
 		equal(t, "after a reset", e.own(p, tenure(bob, 2)).Delivered, "0-0")
 	})
 }

@@ -135,8 +135,7 @@ func TestTakeoverFindsTheFloor(t *testing.T) {
 				}
 				e.must(e.raw.Del(e.ctx(), p.Lock).Err())
 				e.lock(p, me)
-				pos, err := e.Takeover(e.ctx(), p, me, tt.start, tt.largest)
-				e.must(err)
+				pos := try(e.Takeover(e.ctx(), p, me, tt.start, tt.largest)).must(t)
 				equal(t, "floor", pos.Committed, tt.floor)
 				equal(t, "found", pos.Found, tt.found)
 				equal(t, "rest", strings.Join(e.read(p, bob, 10), " "), strings.Trim(tt.rest, "[]"))
@@ -197,8 +196,7 @@ func TestTakeoverIsIdempotentPerTenure(t *testing.T) {
 		e.add(p.Log, "2-2")
 		first := e.own(p, tenure(alice, 1))
 		equal(t, "read", e.read(p, alice, 1), []string{"1-1"})
-		again, err := e.Takeover(e.ctx(), p, tenure(alice, 1), "$", 1<<60)
-		e.must(err)
+		again := try(e.Takeover(e.ctx(), p, tenure(alice, 1), "$", 1<<60)).must(t)
 		again.Now = first.Now // the clock goes on
 		equal(t, "second reply", again, first)
 		equal(t, "groups", e.groups(p.Log), map[string]string{GroupName("printer", alice): "1-1"})
@@ -224,8 +222,7 @@ func TestTakeoverIsFenced(t *testing.T) {
 		e.lock(p, tenure(alice, 2))
 		fenced("an earlier ownership, late", tenure(alice, 1))
 		fenced("a later ownership", tenure(alice, 3))
-		pos, err := e.Takeover(e.ctx(), p, tenure(alice, 2), "", 0)
-		e.must(err)
+		pos := try(e.Takeover(e.ctx(), p, tenure(alice, 2), "", 0)).must(t)
 		e.must(e.Unlock(e.ctx(), p, tenure(alice, 1)))
 		equal(t, "lock after the release of an earlier ownership", e.raw.Get(e.ctx(), p.Lock).Val(), tenure(alice, 2).LockValue())
 
@@ -253,8 +250,7 @@ func TestEpochRisesStrictly(t *testing.T) {
 		}
 		e.must(e.raw.FlushAll(e.ctx()).Err())
 		e.lock(p, tenure(bob, 30))
-		pos, err := e.Takeover(e.ctx(), p, tenure(bob, 30), "", last+1e12)
-		e.must(err)
+		pos := try(e.Takeover(e.ctx(), p, tenure(bob, 30), "", last+1e12)).must(t)
 		equal(t, "epoch after a flush", pos.Epoch, last+1e12+1)
 		pos = e.own(p, tenure(alice, 31))
 		equal(t, "epoch stored", pos.Epoch, last+1e12+2)
@@ -286,8 +282,7 @@ func TestTakeoverKeepsTheLagTrue(t *testing.T) {
 	e.must(e.raw.XDel(e.ctx(), p.Log, got[0]).Err()) // makes the server guess, were it not told
 	lag := func(executor string) int64 {
 		t.Helper()
-		infos, err := e.raw.XInfoGroups(e.ctx(), p.Log).Result()
-		e.must(err)
+		infos := try(e.raw.XInfoGroups(e.ctx(), p.Log).Result()).must(t)
 		if len(infos) != 1 || infos[0].Name != GroupName("printer", executor) {
 			t.Fatalf("groups %v", infos)
 		}
@@ -347,16 +342,14 @@ func TestScriptsSurviveScriptFlush(t *testing.T) {
 			flush()
 			e.own(p, tenure(alice, 1))
 			flush()
-			got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, renew)
-			e.must(err)
+			got := try(e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, renew)).must(t)
 			equal(t, "state", got.Leases[0].State, Ours)
 			flush()
 			out := e.Append(e.ctx(), two)
 			e.must(out[0].Err)
 			equal(t, "appended", len(out[0].IDs), 2)
 			flush()
-			_, err = e.Trim(e.ctx(), []TrimRequest{{Log: p.Log, Processors: []string{"printer"}, Size: 1}})
-			e.must(err)
+			try(e.Trim(e.ctx(), []TrimRequest{{Log: p.Log, Processors: []string{"printer"}, Size: 1}})).must(t)
 			flush()
 			e.must(e.Unlock(e.ctx(), p, tenure(alice, 1)))
 			e.must(e.raw.Del(e.ctx(), p.Own, p.Log).Err())

@@ -75,8 +75,7 @@ func (e *env) fill(log string, entries int) {
 	for i := range entries {
 		p.Do(e.ctx(), "XADD", log, fmt.Sprintf("%d-1", i+1), "n", i)
 	}
-	_, err := p.Exec(e.ctx())
-	e.must(err)
+	try(p.Exec(e.ctx())).must(e.t)
 }
 
 // deliver makes a group read entries and ack the first of them.
@@ -100,8 +99,7 @@ func (e *env) deliver(log, group string, read, acked int) {
 
 func TestTrimOfAMissingPartition(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		got, err := e.Trim(e.ctx(), []TrimRequest{{Log: "none", Processors: []string{"printer"}, Size: 1}})
-		e.must(err)
+		got := try(e.Trim(e.ctx(), []TrimRequest{{Log: "none", Processors: []string{"printer"}, Size: 1}})).must(t)
 		equal(t, "trimmed", got, []Trimmed{{}})
 	})
 }

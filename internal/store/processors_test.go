@@ -27,8 +27,7 @@ func (e *env) process(partitions, processors, entries, size, given int) (all []P
 			all = append(all, p)
 		}
 	}
-	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, MaxLen: 1000, Processors: names})
-	e.must(err)
+	try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: partitions, MaxLen: 1000, Processors: names})).must(e.t)
 	for some := range partitions {
 		p := e.raw.Pipeline()
 		for k := range processors {
@@ -37,8 +36,7 @@ func (e *env) process(partitions, processors, entries, size, given int) (all []P
 			p.Set(e.ctx(), place.Lock, tenure(alice, 1).LockValue(), time.Hour)
 			p.HSet(e.ctx(), place.Own, "epoch", 1, "tenure", tenure(alice, 1).LockValue(), "floor", "0-0")
 		}
-		_, err := p.Exec(e.ctx())
-		e.must(err)
+		try(p.Exec(e.ctx())).must(e.t)
 	}
 	return all
 }

@@ -24,8 +24,7 @@ func (e *env) poked(p Partition) int64 {
 // hints are the hints in the processor's control stream.
 func (e *env) hints(p Partition) (hints []Hint) {
 	e.t.Helper()
-	entries, err := e.raw.XRange(e.ctx(), e.keys.Control(p.Stream, p.Processor), "-", "+").Result()
-	e.must(err)
+	entries := try(e.raw.XRange(e.ctx(), e.keys.Control(p.Stream, p.Processor), "-", "+").Result()).must(e.t)
 	for _, entry := range entries {
 		if h, ok := ParseHint(entry); ok {
 			hints = append(hints, h)
@@ -57,8 +56,7 @@ func TestQuarantineLastsUntilItIsEnded(t *testing.T) {
 
 			_, ok, err = e.ReleaseQuarantine(e.ctx(), p, skip)
 			equal(t, "resumed again", []any{ok, err}, []any{false, nil})
-			stored, err := e.Quarantined(e.ctx(), p)
-			e.must(err)
+			stored := try(e.Quarantined(e.ctx(), p)).must(t)
 			pos = e.own(p, tenure(bob, 2))
 			equal(t, "poke at the takeover", pos.OperatorVersion, 1)
 			if pos.Quarantine != nil || stored != nil || (pos.Skip == "1-1") != skip {
@@ -77,8 +75,7 @@ func TestResetForgetsWhatToSkip(t *testing.T) {
 		_, _, err := e.ReleaseQuarantine(e.ctx(), p, true)
 		e.must(err)
 		equal(t, "skip", e.own(p, tenure(bob, 1)).Skip, "1-1")
-		_, err = e.Reset(e.ctx(), p, tenure(bob, 1), "0-0")
-		e.must(err)
+		try(e.Reset(e.ctx(), p, tenure(bob, 1), "0-0")).must(t)
 		equal(t, "skip after a reset", e.own(p, me).Skip, "")
 	})
 }
@@ -105,8 +102,7 @@ func TestResumeThatArrivesLate(t *testing.T) {
 		seen := e.raw.HGet(e.ctx(), p.Own, "quarantine").Val()
 		run := func(skip string, want int64) {
 			t.Helper()
-			n, err := resumeScript.Run(e.ctx(), e.NoRetry, []string{p.Own}, seen, skip).Int64()
-			e.must(err)
+			n := try(resumeScript.Run(e.ctx(), e.NoRetry, []string{p.Own}, seen, skip).Int64()).must(t)
 			equal(t, "reply", n, want)
 		}
 		run("1-1", 1)
@@ -116,8 +112,7 @@ func TestResumeThatArrivesLate(t *testing.T) {
 		equal(t, "poke", e.poked(p), 1) // only once
 		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "second", Event: "1-1", At: 2}))
 		run("1-1", 0)
-		q, err := e.Quarantined(e.ctx(), p)
-		e.must(err)
+		q := try(e.Quarantined(e.ctx(), p)).must(t)
 		equal(t, "quarantine", q.Reason, "second")
 	})
 }
@@ -145,8 +140,7 @@ func TestOperatorsRetryAndDrop(t *testing.T) {
 		for i, s := range []RetryState{{Attempts: 1, At: 9e12}, {Attempts: 2, Running: true, At: 9e12}, {Lane: "kx"}, {Attempts: 1, At: 9e12}, {Attempts: 1, At: 9e12}} {
 			e.must(e.Park(e.ctx(), p, me, 0, parkings(entries[i:i+1], s)))
 		}
-		due, err := e.RetryNow(e.ctx(), p, []string{"1-1", "2-2", "3-3", "4-4", "9-9"})
-		e.must(err)
+		due := try(e.RetryNow(e.ctx(), p, []string{"1-1", "2-2", "3-3", "4-4", "9-9"})).must(t)
 		equal(t, "due", due, []string{"1-1", "4-4"})
 		var at []int64
 		for _, s := range e.retries(p) {
@@ -173,10 +167,8 @@ func TestAmendComparesTheState(t *testing.T) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(e.begin(p, 1), RetryState{Attempts: 1, At: 9e12})))
 		old := e.raw.HGet(e.ctx(), p.Retry, "1-1").Val()
-		_, err := e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})
-		e.must(err)
-		changed, err := e.amend(e.ctx(), p, []any{"1-1", old, "new", "2-2", old, "new"})
-		e.must(err)
+		try(e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})).must(t)
+		changed := try(e.amend(e.ctx(), p, []any{"1-1", old, "new", "2-2", old, "new"})).must(t)
 		equal(t, "changed", changed, []int64{0, 0})
 		equal(t, "states", e.retries(p), []RetryState{{ID: "1-1", Version: 1, Attempts: 2, Running: true}})
 	})

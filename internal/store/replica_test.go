@@ -16,8 +16,7 @@ func TestAReplicaIsLeft(t *testing.T) {
 	e := realEnv(t)
 	other := redistest.Start(t)
 	way := faultproxy.Start(t, e.addr)
-	c, err := Open(redisconn.Options{URL: "redis://" + way.Addr(), Keys: e.keys})
-	e.must(err)
+	c := try(Open(redisconn.Options{URL: "redis://" + way.Addr(), Keys: e.keys})).must(t)
 	defer c.Close()
 	for _, ids := range [][]string{{"", "", ""}, {"a", "b", "c"}} { // by either script
 		e.must(sendWith(e.ctx(), c, ids[0]).Err)

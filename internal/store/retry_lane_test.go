@@ -17,8 +17,7 @@ func TestTheStateOfALongKeyIsSmall(t *testing.T) {
 			s := RetryState{Attempts: 1, Lane: KeyLane(key)}
 			s.SetKey(key)
 			e.must(e.Park(e.ctx(), p, me, 0, parkings([]redisconn.Entry{entry}, s)))
-			text, err := e.raw.HGet(e.ctx(), p.Retry, entry.ID).Result()
-			e.must(err)
+			text := try(e.raw.HGet(e.ctx(), p.Retry, entry.ID).Result()).must(t)
 			if old := strings.HasPrefix(text, `{"v":1,"lane":"kada","key":"ada","n":1`); len(text) > 2000 || old != (key == "ada") || !old && !strings.HasPrefix(text, `{"v":2,`) {
 				t.Errorf("of the key %.10q is stored %.100q, %d bytes", key, text, len(text))
 			}

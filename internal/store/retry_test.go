@@ -20,8 +20,7 @@ func (e *env) begin(p Partition, n int) []redisconn.Entry {
 	e.own(p, tenure(alice, 1))
 	r := e.NewReader()
 	defer r.Close()
-	got, err := r.Read(e.ctx(), GroupName(p.Processor, alice), "c", []string{p.Log}, n, 0)
-	e.must(err)
+	got := try(r.Read(e.ctx(), GroupName(p.Processor, alice), "c", []string{p.Log}, n, 0)).must(e.t)
 	return got[0].Entries
 }
 
@@ -39,8 +38,7 @@ func (e *env) snapshot(p Partition) string {
 
 func (e *env) pending(p Partition, executor string) int64 {
 	e.t.Helper()
-	v, err := e.raw.XPending(e.ctx(), p.Log, GroupName(p.Processor, executor)).Result()
-	e.must(err)
+	v := try(e.raw.XPending(e.ctx(), p.Log, GroupName(p.Processor, executor)).Result()).must(e.t)
 	return v.Count
 }
 
@@ -115,8 +113,7 @@ func TestParkThatArrivesLate(t *testing.T) {
 		e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{{Place: p, IDs: []string{"3-3"}}})[0])
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1})))
 		equal(t, "parked", len(e.retries(p)), 2)
-		_, err := e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})
-		e.must(err)
+		try(e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})).must(t)
 		e.must(e.DoneRetry(e.ctx(), p, me, "2-2"))
 		before := e.snapshot(p)
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1})))
@@ -131,8 +128,7 @@ func TestAttemptsAreWrittenInOrder(t *testing.T) {
 		write := func(s RetryState, want bool) {
 			t.Helper()
 			s.ID = "1-1"
-			ok, err := e.WriteRetry(e.ctx(), p, me, s)
-			e.must(err)
+			ok := try(e.WriteRetry(e.ctx(), p, me, s)).must(t)
 			equal(t, "ok", ok, want)
 		}
 		running := RetryState{Attempts: 2, Running: true, Alone: true, Lane: "k"}
@@ -353,8 +349,7 @@ func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 	e.must(e.Park(e.ctx(), p, tenure(alice, 1), 0, parkings(entries, RetryState{Attempts: 1, At: 9e12})))
 	e.must(e.Quarantine(e.ctx(), p, tenure(alice, 1), Quarantine{Reason: "no ink"}))
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
-	due, err := e.RetryNow(e.ctx(), p, ids(entries))
-	e.must(err)
+	due := try(e.RetryNow(e.ctx(), p, ids(entries))).must(t)
 	equal(t, "due", due, ids(entries))
 	e.must(e.DropParked(e.ctx(), p, ids(entries)))
 	_, ok, err := e.ReleaseQuarantine(e.ctx(), p, false)

@@ -97,11 +97,10 @@ func TestCheckRights(t *testing.T) {
 				args = append(args, rule)
 			}
 			e.must(e.raw.Do(e.ctx(), args...).Err())
-			c, err := Open(redisconn.Options{URL: "redis://u:pw@" + e.addr, Keys: example})
-			e.must(err)
+			c := try(Open(redisconn.Options{URL: "redis://u:pw@" + e.addr, Keys: example})).must(t)
 			defer c.Close()
 			e.must(c.Check(e.ctx()))
-			err = c.CheckRights(e.ctx(), Work)
+			err := c.CheckRights(e.ctx(), Work)
 			if tt.want == "" {
 				e.must(err)
 			} else if err == nil || !regexp.MustCompile(tt.want).MatchString(err.Error()) {
@@ -120,8 +119,7 @@ func TestTheEmbeddedServerHasAllRights(t *testing.T) {
 		for _, role := range Roles() {
 			e.must(e.CheckRights(e.ctx(), role))
 		}
-		version, err := redisconn.Node{Redis: e.Retrying}.Version(e.ctx())
-		e.must(err)
+		version := try(redisconn.Node{Redis: e.Retrying}.Version(e.ctx())).must(t)
 		equal(t, "tells its version", version.Number != "", e.real)
 	})
 }
@@ -131,8 +129,7 @@ func TestTheEmbeddedServerHasAllRights(t *testing.T) {
 func TestScriptsWithoutTheRightToLoadThem(t *testing.T) {
 	e := realEnv(t)
 	e.user("plain", "-script")
-	c, err := Open(redisconn.Options{URL: "redis://plain:pw@" + e.addr, Keys: example})
-	e.must(err)
+	c := try(Open(redisconn.Options{URL: "redis://plain:pw@" + e.addr, Keys: example})).must(t)
 	defer c.Close()
 	for i := range 5 {
 		e.must(e.raw.ScriptFlush(e.ctx()).Err())

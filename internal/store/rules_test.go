@@ -44,8 +44,7 @@ func TestRulesAreSetAndRemoved(t *testing.T) {
 		equal(t, "replaced", third.Was, true)
 		equal(t, "replaced", e.inForce(), "block stream:orders root , pause stream:orders bob ")
 		for _, was := range []bool{true, false} {
-			gone, err := e.RemoveRule(e.ctx(), rules.Block, rules.Stream("orders"))
-			e.must(err)
+			gone := try(e.RemoveRule(e.ctx(), rules.Block, rules.Stream("orders"))).must(t)
 			equal(t, "removed", gone.Was, was)
 		}
 		equal(t, "the pause stays", e.inForce(), "pause stream:orders bob ")
@@ -57,23 +56,20 @@ func TestRulesAreSetAndRemoved(t *testing.T) {
 // removed.
 func TestPausesAndBlocksStandUnderTwoKeys(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, time.Hour)
-		e.must(err)
+		try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, time.Hour)).must(t)
 		equal(t, "a block of its own", e.raw.HExists(e.ctx(), "__block:example", "block app").Val(), true)
 		seen, err := rules.Parse(map[string]string{"block app": strings.Replace(e.raw.HGet(e.ctx(), "__rules:example", "block app").Val(), `"copy":true`, `"copy":false`, 1)})
 		if err != nil || len(seen.Rules) != 1 || seen.Rules[0].Who != "root" || seen.Rules[0].Until.IsZero() {
 			t.Errorf("an earlier release sees %+v, %v", seen.Rules, err)
 		}
 		equal(t, "told once", e.inForce(), "block app root ")
-		gone, err := e.RemoveRule(e.ctx(), rules.Block, rules.App())
-		e.must(err)
+		gone := try(e.RemoveRule(e.ctx(), rules.Block, rules.App())).must(t)
 		equal(t, "was", gone.Was, true)
 		equal(t, "no copy", e.raw.HExists(e.ctx(), "__rules:example", "block app").Val(), false)
 
 		e.must(e.raw.HSet(e.ctx(), "__rules:example", "block stream:a", `{"v":1,"who":"root","why":"","at":1,"until":0}`).Err())
 		equal(t, "of an earlier release", e.inForce(), "block stream:a root ")
-		gone, err = e.RemoveRule(e.ctx(), rules.Block, rules.Stream("a"))
-		e.must(err)
+		gone = try(e.RemoveRule(e.ctx(), rules.Block, rules.Stream("a"))).must(t)
 		equal(t, "was of an earlier release", gone.Was, true)
 		equal(t, "removed", e.inForce(), "")
 	})
@@ -98,21 +94,18 @@ func TestTheGenerationOfRulesGrowsForEver(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		last := int64(0)
 		for range 5 {
-			c, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)
-			e.must(err)
+			c := try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)).must(t)
 			if c.Generation <= last {
 				t.Errorf("generation %d after %d", c.Generation, last)
 			}
 			last = c.Generation
 		}
 		e.must(e.raw.HSet(e.ctx(), "__rules:example", "generation", last+1_000_000).Err())
-		c, err := e.RemoveRule(e.ctx(), rules.Pause, rules.App())
-		e.must(err)
+		c := try(e.RemoveRule(e.ctx(), rules.Pause, rules.App())).must(t)
 		equal(t, "ahead of the clock", c.Generation, last+1_000_001)
 		e.must(e.raw.FlushAll(e.ctx()).Err())
 		redistest.Eventually(t, "a later moment", func() bool { return time.Now().UnixMilli() > last+5 })
-		c, err = e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)
-		e.must(err)
+		c = try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)).must(t)
 		if c.Generation <= last {
 			t.Errorf("generation %d after %d and a flush", c.Generation, last)
 		}
@@ -121,8 +114,7 @@ func TestTheGenerationOfRulesGrowsForEver(t *testing.T) {
 
 func TestAChangeOfRulesIsAnnounced(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)
-		e.must(err)
+		try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App()}, 0)).must(t)
 		messages := e.raw.XRange(e.ctx(), "__ctrl:example", "-", "+").Val()
 		equal(t, "messages", len(messages), 1)
 		equal(t, "kind", ControlKind(redisconn.Entry{ID: messages[0].ID, Values: messages[0].Values}), KindRules)
@@ -143,8 +135,7 @@ func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, redisconn.ErrWrongType) {
 			t.Errorf("rules: %v", err)
 		}
-		got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)
-		e.must(err)
+		got := try(e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)).must(t)
 		equal(t, "leases do not depend on it", got.Rules, rules.Generations{Pauses: -1})
 		e.must(e.raw.Del(e.ctx(), "__rules:example").Err())
 		e.must(e.raw.HSet(e.ctx(), "__rules:example", "pause app", `{"v":2}`).Err())
@@ -161,11 +152,10 @@ func TestRulesCanBeSetWhenTheMemoryIsFull(t *testing.T) {
 	if err := e.raw.Set(e.ctx(), "x", "y", 0).Err(); err == nil {
 		t.Fatal("the memory is not full")
 	}
-	_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App(), Who: "ada"}, 0)
-	e.must(err)
+	try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Pause, Scope: rules.App(), Who: "ada"}, 0)).must(t)
 	equal(t, "in force", e.inForce(), "pause app ada ")
 	e.must(e.Unlock(e.ctx(), e.Partition("s", "p", 0), tenure(alice, 1)))
-	_, err = e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "memb", Info: HeartbeatInfo{Rules: rules.Generations{Pauses: 9, Blocks: 8}}}, nil)
+	_, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "memb", Info: HeartbeatInfo{Rules: rules.Generations{Pauses: 9, Blocks: 8}}}, nil)
 	e.must(err)
 	equal(t, "the heartbeat tells", ParseHeartbeat(e.raw.Get(e.ctx(), "beat").Val()).Rules, rules.Generations{Pauses: 9, Blocks: 8})
 }
@@ -208,8 +198,7 @@ func TestHoldouts(t *testing.T) {
 		equal(t, "nobody", who(), "")
 		g := rebalance.Group{}.Join(alice, rebalance.Executor{Worker: "w1", Expiry: time.Second}, 2, "").
 			Join(bob, rebalance.Executor{Worker: "w2", Expiry: time.Second}, 2, "")
-		_, err := e.Group("orders", "printer").Swap(e.ctx(), nil, g.Encode())
-		e.must(err)
+		try(e.Group("orders", "printer").Swap(e.ctx(), nil, g.Encode())).must(t)
 		const silent = " (no heartbeat; its lease may last)"
 		equal(t, "members without locks and heartbeats", who(), "orders/printer on w1"+silent+", orders/printer on w2"+silent)
 		beat(alice, 99)
@@ -222,8 +211,7 @@ func TestHoldouts(t *testing.T) {
 		equal(t, "without a heartbeat", who(), "orders/printer on w1 (partitions 1)")
 		e.must(e.Unlock(e.ctx(), e.Partition("orders", "printer", 1), tenure(alice, 1)))
 		equal(t, "its lock is gone", who(), "orders/printer on w1"+silent)
-		_, err = e.Group("orders", "printer").Swap(e.ctx(), g.Encode(), g.Leave("", alice).Encode())
-		e.must(err)
+		try(e.Group("orders", "printer").Swap(e.ctx(), g.Encode(), g.Leave("", alice).Encode())).must(t)
 		equal(t, "it is no member any more", who(), "")
 		e.lock(e.Partition("orders", "printer", 1), tenure(carol, 1))
 		equal(t, "a lock of no member", who(), "orders/printer on "+carol+" (partitions 1)")
@@ -238,12 +226,10 @@ func TestHoldouts(t *testing.T) {
 // pause nor resume.
 func TestRulesAreGuardedByRights(t *testing.T) {
 	e := realEnv(t)
-	_, err := e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, 0)
-	e.must(err)
+	try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, 0)).must(t)
 	e.must(e.raw.Do(e.ctx(), "ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-@dangerous", "~__*", "resetkeys",
 		"~__strm:*", "~__own:*", "~__lock:*", "~__memb:*", "~__beat:*", "~__leader:*", "~__meta:*", "~__ctrl:*", "%R~__rules:*", "%R~__block:*").Err())
-	c, err := Open(redisconn.Options{URL: "redis://shop:secret@" + e.addr, Keys: e.keys})
-	e.must(err)
+	c := try(Open(redisconn.Options{URL: "redis://shop:secret@" + e.addr, Keys: e.keys})).must(t)
 	defer c.Close()
 	set, _, err := c.Rules(e.ctx())
 	if err != nil || len(set.Rules) != 1 {

@@ -89,8 +89,7 @@ func (c broad) fill() {
 		meta.Processors = append(meta.Processors, c.name(i))
 		groups = append(groups, GroupName(c.name(i), alice))
 	}
-	_, err := c.EnsureMeta(c.ctx(), "orders", meta)
-	c.must(err)
+	try(c.EnsureMeta(c.ctx(), "orders", meta)).must(c.t)
 	log := c.keys.Partition("orders", 0)
 	c.grow(log, c.entries, c.size)
 	c.must(c.raw.Eval(c.ctx(), `local entries = redis.call('XLEN', KEYS[1])
@@ -113,8 +112,7 @@ func (c broad) fill() {
 		pipe.HSet(c.ctx(), p.Own, "tenure", tenure(alice, 1).LockValue(), "epoch", 1, "floor", "0-0", "read", 0)
 		pipe.HSet(c.ctx(), p.Retry, "1-1", `{"v":1,"lane":"k","first":5,"last":7}`)
 	}
-	_, err = pipe.Exec(c.ctx())
-	c.must(err)
+	try(pipe.Exec(c.ctx())).must(c.t)
 }
 
 // However many processors a stream has, and however large its events are, looks at it let others be served.
@@ -133,8 +131,7 @@ func TestLooksDoNotHoldTheServer(t *testing.T) {
 			e.must(err)
 			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
 				ps := c.places()
-				views, err := e.Views(e.ctx(), ps)
-				e.must(err)
+				views := try(e.Views(e.ctx(), ps)).must(t)
 				equal(t, "views", len(views), len(ps))
 				for i, v := range views {
 					e.must(v.Err)
@@ -167,8 +164,7 @@ func TestTrimsDoNotHoldTheServer(t *testing.T) {
 				ts = append(ts, TrimRequest{Log: c.keys.Partition("orders", n), Processors: processors, Size: 1})
 			}
 			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
-				_, err := e.Trim(e.ctx(), ts)
-				e.must(err)
+				try(e.Trim(e.ctx(), ts)).must(t)
 			}))
 		})
 	}
@@ -201,8 +197,7 @@ func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
 		equal(t, "parked, failed, read", []int64{v.Parked, v.Failed, int64(len(ids))}, []int64{events, -1, events})
 	}))
 	t.Log("retry now:", m.Hold(longestScript, longestRow, prepare, func() {
-		due, err := e.RetryNow(e.ctx(), p, ids)
-		e.must(err)
+		due := try(e.RetryNow(e.ctx(), p, ids)).must(t)
 		equal(t, "due", len(due), events)
 	}))
 	t.Log("drop:", m.Hold(longestScript, longestRow, prepare, func() { e.must(e.DropParked(e.ctx(), p, ids)) }))
@@ -225,8 +220,7 @@ func TestALookAtHugeRecordsDoesNotHoldTheServer(t *testing.T) {
 			for i = 1, 40 do redis.call('HSET', KEYS[1], i .. '-1', state) end return 1`, []string{p.Retry}).Err())
 	}
 	t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
-		views, err := e.Views(e.ctx(), ps)
-		e.must(err)
+		views := try(e.Views(e.ctx(), ps)).must(t)
 		for i, v := range views {
 			e.must(v.Err)
 			equal(t, fmt.Sprint("not acked of ", i), v.Pending+v.Behind, int64(1))

@@ -120,8 +120,7 @@ func TestManySendersKeepTheirOrder(t *testing.T) {
 		counter := redistest.CountingDialer(nil)
 		rdb := redis.NewClient(&redis.Options{Addr: e.addr, Dialer: counter.Dial})
 		defer rdb.Close()
-		c, err := Open(redisconn.Options{Redis: rdb, Keys: e.keys})
-		e.must(err)
+		c := try(Open(redisconn.Options{Redis: rdb, Keys: e.keys})).must(t)
 		defer c.Close()
 		const senders, each = 64, 30
 		var wg sync.WaitGroup

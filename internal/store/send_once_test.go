@@ -127,8 +127,7 @@ func TestDuplicatesWantNoRoom(t *testing.T) {
 // Metadata that was written before there were IDs says nothing of a window.
 func TestAnIDIsRememberedWithoutAWindow(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
-		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 10})
-		e.must(err)
+		try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 10})).must(t)
 		for _, want := range [][]bool{nil, {true}} {
 			got := e.sendIDs(e.ctx(), "a")
 			e.must(got.Err)

@@ -191,8 +191,7 @@ func TestDropOldestCountsWhatWasNotDelivered(t *testing.T) {
 		equal(t, "lost by printer", e.lost(printer), "2502")
 		if e.real {
 			e.read(printer, alice, 100)
-			groups, err := e.raw.XInfoGroups(e.ctx(), printer.Log).Result()
-			e.must(err)
+			groups := try(e.raw.XInfoGroups(e.ctx(), printer.Log).Result()).must(t)
 			for _, g := range groups {
 				if g.Name == GroupName("printer", alice) {
 					equal(t, "the server's own lag", g.Lag, 0)

@@ -29,8 +29,7 @@ func records(first, n int) [][]string {
 // contents returns the field n of a partition's entries.
 func (e *env) contents(log string) []string {
 	e.t.Helper()
-	entries, err := e.raw.XRange(e.ctx(), log, "-", "+").Result()
-	e.must(err)
+	entries := try(e.raw.XRange(e.ctx(), log, "-", "+").Result()).must(e.t)
 	var out []string
 	for _, entry := range entries {
 		out = append(out, fmt.Sprint(entry.Values["n"]))
@@ -171,8 +170,7 @@ func (e *env) deaf() (deaf *bool, c *Client) {
 	}
 	shared := redis.NewClient(o)
 	e.t.Cleanup(func() { shared.Close() })
-	c, err := Open(redisconn.Options{Redis: shared, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})
-	e.must(err)
+	c = try(Open(redisconn.Options{Redis: shared, Keys: keys.Keys{App: "example", Layout: keys.Standalone}})).must(e.t)
 	return deaf, c
 }
 

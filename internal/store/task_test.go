@@ -14,14 +14,12 @@ func TestADueTimeIsClaimedOnce(t *testing.T) {
 		lead := func(token string) { e.must(e.raw.Set(e.ctx(), "__leader:example", token, time.Minute).Err()) }
 		look := func(token string) TaskMark {
 			t.Helper()
-			m, err := e.LookAtTask(e.ctx(), token, "report")
-			e.must(err)
+			m := try(e.LookAtTask(e.ctx(), token, "report")).must(t)
 			return m
 		}
 		claim := func(token string, last, due time.Time) TaskMark {
 			t.Helper()
-			m, err := e.ClaimTask(e.ctx(), token, "report", last, due)
-			e.must(err)
+			m := try(e.ClaimTask(e.ctx(), token, "report", last, due)).must(t)
 			return m
 		}
 		lead("a/1")

@@ -9,8 +9,7 @@ import (
 // view is the view of a place.
 func (e *env) view(p Partition) View {
 	e.t.Helper()
-	vs, err := e.Views(e.ctx(), []Partition{p})
-	e.must(err)
+	vs := try(e.Views(e.ctx(), []Partition{p})).must(e.t)
 	e.must(vs[0].Err)
 	if vs[0].Now.Before(time.UnixMilli(1_700_000_000_000)) {
 		e.t.Errorf("the server's clock is %v", vs[0].Now)
@@ -176,8 +175,7 @@ func TestViewsOfManyPartitionsAndWrongTypes(t *testing.T) {
 		}
 		e.add(ps[partitionsPerTrip].Log, "5-5")
 		e.must(e.raw.Set(e.ctx(), ps[7].Log, "x", 0).Err())
-		vs, err := e.Views(e.ctx(), ps)
-		e.must(err)
+		vs := try(e.Views(e.ctx(), ps)).must(t)
 		equal(t, "views", len(vs), len(ps))
 		equal(t, "end", vs[partitionsPerTrip].End, "5-5")
 		for i, v := range vs {
