@@ -100,15 +100,23 @@ func (so *source) group(ctx context.Context, k keys.Keys, stream, processor stri
 	return g, nil
 }
 
-// first is the first of some keys that is there, "" for none.
+// piped sends one command for each item in one round trip. The error is that of the connection or of
+// the first command that failed; each reply has its own.
+func piped[T any, R redis.Cmder](ctx context.Context, rdb redis.UniversalClient, items []T, queue func(redis.Pipeliner, T) R) ([]R, error) {
+	pipe := rdb.Pipeline()
+	replies := make([]R, len(items))
+	for i, item := range items {
+		replies[i] = queue(pipe, item)
+	}
+	_, err := pipe.Exec(ctx)
+	return replies, err
+}
+
+// first returns the first of these keys that exists, "" if none does.
 func (so *source) first(ctx context.Context, names []string) (string, error) {
 	for part := range slices.Chunk(names, atOnce) {
-		pipe := so.rdb.Pipeline()
-		replies := make([]*redis.IntCmd, len(part))
-		for i, key := range part {
-			replies[i] = pipe.Exists(ctx, key)
-		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		replies, err := piped(ctx, so.rdb, part, func(p redis.Pipeliner, key string) *redis.IntCmd { return p.Exists(ctx, key) })
+		if err != nil {
 			return "", err
 		}
 		for i, key := range part {

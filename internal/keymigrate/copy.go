@@ -67,15 +67,9 @@ func (t *target) copyPart(ctx context.Context, mark store.Mark, part []entry) er
 	if err != nil {
 		return fmt.Errorf("redis at %s: %w", t.source.client.Addr(), err)
 	}
-	pipe := t.client.Redis().Pipeline()
-	var restored []*redis.StatusCmd
-	for _, d := range all {
-		restored = append(restored, pipe.Restore(ctx, d.key, d.left, d.data))
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	pipe.Exec(ctx) // every reply carries its error
+	restored, _ := piped(ctx, t.client.Redis(), all, func(p redis.Pipeliner, d dumped) *redis.StatusCmd {
+		return p.Restore(ctx, d.key, d.left, d.data)
+	})
 	for i, r := range restored {
 		if err := r.Err(); err != nil && !redis.HasErrorPrefix(err, "BUSYKEY") {
 			return t.restoreError(ctx, all[i].key, err)
@@ -109,12 +103,7 @@ func dump(ctx context.Context, rdb redis.UniversalClient, part []entry) ([]dumpe
 
 // compare refuses to go on where a copy is not what it should be.
 func (t *target) compare(ctx context.Context, all []dumped) error {
-	pipe := t.client.Redis().Pipeline()
-	copies := make([]*redis.StringCmd, len(all))
-	for i, d := range all {
-		copies[i] = pipe.Dump(ctx, d.key)
-	}
-	pipe.Exec(ctx) // every reply carries its error
+	copies, _ := piped(ctx, t.client.Redis(), all, func(p redis.Pipeliner, d dumped) *redis.StringCmd { return p.Dump(ctx, d.key) })
 	for i, d := range all {
 		err := copies[i].Err()
 		if errors.Is(err, redis.Nil) && d.left > 0 {

@@ -92,15 +92,10 @@ func scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func
 // is told of once, but for a few.
 func whole(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
 	return scan(ctx, rdb, k, func(found []entry) error {
-		pipe := rdb.Pipeline()
-		var fences []*redis.StringCmd
-		for _, e := range found {
-			fences = append(fences, pipe.GetRange(ctx, e.key, 0, int64(len(fence))-1))
-		}
-		if len(found) == 0 {
-			return nil
-		}
-		if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		fences, err := piped(ctx, rdb, found, func(p redis.Pipeliner, e entry) *redis.StringCmd {
+			return p.GetRange(ctx, e.key, 0, int64(len(fence))-1)
+		})
+		if err != nil && !isReply(err) || len(found) == 0 {
 			return err
 		}
 		var part []entry

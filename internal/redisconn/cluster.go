@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,15 +122,7 @@ func (k *cluster) masters(ctx context.Context) ([]*node, error) {
 			out, last = append(out, n), n
 		}
 	}
-	slices.SortFunc(out, func(a, b *node) int {
-		switch {
-		case a.addr < b.addr:
-			return -1
-		case a.addr > b.addr:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(out, func(a, b *node) int { return strings.Compare(a.addr, b.addr) })
 	return slices.Compact(out), nil
 }
 
@@ -214,10 +208,7 @@ func (k *cluster) askable() []string {
 		}
 	}
 	k.mu.Unlock()
-	first := make([]string, 0, len(serving))
-	for addr := range serving {
-		first = append(first, addr)
-	}
+	first := slices.Collect(maps.Keys(serving))
 	for _, addrs := range [][]string{first, others} {
 		rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
 	}
@@ -267,6 +258,3 @@ func (k *cluster) addrOf(addr, from string) string {
 	}
 	return net.JoinHostPort(host, port)
 }
-
-// String names the cluster in messages.
-func (k *cluster) String() string { return fmt.Sprintf("cluster %v", k.seeds) }

@@ -36,11 +36,11 @@ type Chunk struct {
 // others meanwhile.
 type Reader struct {
 	c     *Conn
-	pause time.Duration // the last one between sweeps, 0 once one found something; of who reads
+	pause time.Duration // the last one between sweeps, 0 after one that found something; only the reading goroutine uses it
 
 	mu    sync.Mutex
 	lines map[*node]*readConn // by node of a cluster, nil for the one server
-	woken chan struct{}       // told by Interrupt
+	woken chan struct{}       // Interrupt sends to it
 }
 
 // NewReader returns a reader, which connects when it first reads.
@@ -48,14 +48,14 @@ func (c *Conn) NewReader() *Reader {
 	return &Reader{c: c, lines: map[*node]*readConn{}, woken: make(chan struct{}, 1)}
 }
 
-// line is the one to a node.
+// line returns the connection to a node.
 func (r *Reader) line(n *node) *readConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[n]
 	if l == nil {
-		if addr, control := r.c.base.Addr, r.c.Retrying; n == nil {
-			l = newReadConn(r.c, addr, control)
+		if n == nil {
+			l = newReadConn(r.c, r.c.base.Addr, r.c.Retrying)
 		} else {
 			l = newReadConn(r.c, n.addr, n.rdb)
 		}
@@ -64,15 +64,15 @@ func (r *Reader) line(n *node) *readConn {
 	return l
 }
 
-// all are the lines that were needed so far, by node.
+// all returns the connections that were needed so far, by node.
 func (r *Reader) all() map[*node]*readConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.lines)
 }
 
-// Waiting reports whether a read has been sent and has no reply yet. Of a cluster's nodes it
-// asks for none.
+// Waiting reports whether a read has been sent to the one server and has no reply yet. For a
+// cluster it is false.
 func (r *Reader) Waiting() bool {
 	l := r.line(nil)
 	l.mu.Lock()
@@ -128,16 +128,14 @@ func (r *Reader) History(ctx context.Context, group, consumer, log, after string
 		}).Result()
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read history of %s in group %s: %w", log, group, err)
+	if err == nil { // By itself: a redirection is for one command.
+		err = r.at(ctx, log, 0, false, func(ctx context.Context, rdb redis.Cmdable) (err error) {
+			streams, err = rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
+				Group: group, Consumer: consumer, Streams: []string{log, after}, Count: int64(count), Block: -1,
+			}).Result()
+			return err
+		})
 	}
-	// By itself: a redirection is for one command.
-	err = r.at(ctx, log, 0, false, func(ctx context.Context, rdb redis.Cmdable) (err error) {
-		streams, err = rdb.XReadGroup(ctx, &redis.XReadGroupArgs{
-			Group: group, Consumer: consumer, Streams: []string{log, after}, Count: int64(count), Block: -1,
-		}).Result()
-		return err
-	})
 	if err != nil {
 		return nil, fmt.Errorf("read history of %s in group %s: %w", log, group, err)
 	}
@@ -191,11 +189,10 @@ func (r *Reader) Follow(ctx context.Context, keys, after []string, count int, bl
 	return out, err
 }
 
-// Interrupt wakes a read that is blocked. Where the server does not know CLIENT
-// UNBLOCK it closes the connection, and the read ends with ErrUnknownOutcome; where
-// it does not know CLIENT KILL either, which would settle that, a read that takes
-// entries goes on to its end. With nothing to wake it does nothing. A read that was about to block misses
-// it: repeat it until the read has answered.
+// Interrupt wakes a blocked read, if there is one. If the server does not permit CLIENT UNBLOCK,
+// Interrupt closes the connection, and the read ends with ErrUnknownOutcome. If CLIENT KILL, which
+// would settle that outcome, is not permitted either, a read that takes entries goes on to its end.
+// A read that was about to block misses the interruption: repeat it until the read has answered.
 func (r *Reader) Interrupt(ctx context.Context) error {
 	select {
 	case r.woken <- struct{}{}:

@@ -11,21 +11,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redactHook is a hook that takes out of errors what a server or a proxy that does not know a
-// command repeats of it: of AUTH the password, of others the data.
+// redactHook removes command arguments from error replies. A server or a proxy that does not know a
+// command repeats its arguments: the password of AUTH, the data of others.
 type redactHook struct{}
 
 func (redactHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (redactHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if err == nil {
-			return nil
-		}
-		if kept := withoutArguments(err); kept != nil {
-			cmd.SetErr(kept)
-			return kept
+		err := redacted(next(ctx, cmd))
+		if err != nil {
+			cmd.SetErr(err)
 		}
 		return err
 	}
@@ -33,34 +29,25 @@ func (redactHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (redactHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
+		err := redacted(next(ctx, cmds))
 		if err == nil {
 			return nil
 		}
 		for _, cmd := range cmds {
-			if kept := withoutArguments(cmd.Err()); kept != nil {
-				cmd.SetErr(kept)
-			}
-		}
-		if kept := withoutArguments(err); kept != nil {
-			return kept
+			cmd.SetErr(redacted(cmd.Err()))
 		}
 		return err
 	}
 }
 
-// withoutArguments is an error reply without the arguments of the command; nil for one
-// that has none.
-func withoutArguments(err error) error {
-	var reply redis.Error
-	if err == nil || !errors.As(err, &reply) {
-		return nil
+// redacted returns an error without the arguments of the command that an error reply repeats.
+func redacted(err error) error {
+	if IsReply(err) {
+		if text, _, has := strings.Cut(err.Error(), ", with args beginning with:"); has {
+			return ScriptError(text)
+		}
 	}
-	text, _, has := strings.Cut(err.Error(), ", with args beginning with:")
-	if !has {
-		return nil
-	}
-	return ScriptError(text)
+	return err
 }
 
 // parseURL parses a URL; its errors show neither password nor query.
@@ -111,8 +98,7 @@ func masked(raw string) string {
 }
 
 var (
+	plainPort    = regexp.MustCompile(`^[^:]*:[0-9]*$`)
 	plainScheme  = regexp.MustCompile(`^(rediss?(\+sentinel|\+cluster)?|unix|https?|tcp)?$`)
 	plainAddress = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|\[[0-9a-fA-F:]+\])(:[0-9]+)?$`)
 )
-
-var plainPort = regexp.MustCompile(`^[^:]*:[0-9]*$`)

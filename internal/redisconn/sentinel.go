@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -115,13 +115,8 @@ func sentinelOptions(addr, user, password string, config *tls.Config) *redis.Opt
 
 // A masterSeen is the answer of a sentinel.
 type masterSeen struct {
-	sentinel string
-	addr     string // of the master
-	epoch    int64  // of this configuration: the larger one is newer
-	replicas int    // that it knows of
-	others   int    // sentinels that it knows of
-	quorum   int
-	err      error
+	Sentinel
+	epoch int64 // of this configuration: the larger one is newer
 }
 
 // where asks all sentinels, and uses the answer with the newest configuration: a sentinel
@@ -136,8 +131,8 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 		select {
 		case a := <-answers:
 			switch {
-			case a.err != nil:
-				errs = append(errs, fmt.Errorf("sentinel %s: %w", a.sentinel, detach(a.err)))
+			case a.Err != nil:
+				errs = append(errs, fmt.Errorf("sentinel %s: %w", a.Addr, detach(a.Err)))
 			case !found || a.epoch > best.epoch:
 				best, found = a, true
 			}
@@ -154,7 +149,7 @@ func (s *sentinels) where(ctx context.Context) (string, error) {
 	if !found {
 		return "", fmt.Errorf("no sentinel knows where the master %s is: %w", s.name, errors.Join(errs...))
 	}
-	return best.addr, nil
+	return best.Master, nil
 }
 
 // ask asks all sentinels at once. There is one answer for each sentinel, within
@@ -167,7 +162,7 @@ func (s *sentinels) ask(ctx context.Context) <-chan masterSeen {
 			ctx, cancel := context.WithTimeout(ctx, sentinelTimeout)
 			defer cancel()
 			a := s.sight(ctx, c)
-			a.sentinel = s.addrs[i]
+			a.Addr = s.addrs[i]
 			answers <- a
 		})
 	}
@@ -185,17 +180,17 @@ func (s *sentinels) sight(ctx context.Context, c *redis.Client) masterSeen {
 	addr, err := at.StringSlice()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return masterSeen{err: fmt.Errorf("it knows no master named %q", s.name)}
+		return masterSeen{Sentinel: Sentinel{Err: fmt.Errorf("it knows no master named %q", s.name)}}
 	case err != nil:
-		return masterSeen{err: err}
+		return masterSeen{Sentinel: Sentinel{Err: err}}
 	case len(addr) != 2:
-		return masterSeen{err: fmt.Errorf("unexpected reply %q", addr)}
+		return masterSeen{Sentinel: Sentinel{Err: fmt.Errorf("unexpected reply %q", addr)}}
 	}
 	number := func(name string) int64 { n, _ := strconv.ParseInt(state.Val()[name], 10, 64); return n }
-	return masterSeen{
-		addr: net.JoinHostPort(addr[0], addr[1]), epoch: number("config-epoch"),
-		replicas: int(number("num-slaves")), others: int(number("num-other-sentinels")), quorum: int(number("quorum")),
-	}
+	return masterSeen{Sentinel{
+		Master: net.JoinHostPort(addr[0], addr[1]), Replicas: int(number("num-slaves")),
+		Known: int(number("num-other-sentinels")) + 1, Quorum: int(number("quorum")),
+	}, number("config-epoch")}
 }
 
 // A Sentinel is one sentinel's report about the master.
@@ -217,10 +212,9 @@ func (s *server) Sentinels(ctx context.Context) []Sentinel {
 	answers := s.sentinels.ask(ctx)
 	var out []Sentinel
 	for range s.sentinels.clients {
-		a := <-answers
-		out = append(out, Sentinel{a.sentinel, a.addr, a.replicas, a.others + 1, a.quorum, a.err})
+		out = append(out, (<-answers).Sentinel)
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Addr < out[j].Addr })
+	slices.SortFunc(out, func(a, b Sentinel) int { return strings.Compare(a.Addr, b.Addr) })
 	return out
 }
 

@@ -56,6 +56,11 @@ func persist(ctx context.Context, fn func() error) error {
 	}
 }
 
+// persistScript runs a script that may be repeated, as persist does.
+func (c *core) persistScript(ctx context.Context, s *redis.Script, keys []string, args ...any) error {
+	return persist(ctx, func() error { return classify(s.Run(ctx, c.NoRetry, keys, args...).Err()) })
+}
+
 func milliseconds(d time.Duration) int64 { return max(1, d.Milliseconds()) }
 
 func pause(ctx context.Context, d time.Duration) bool {

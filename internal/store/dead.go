@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,9 +52,8 @@ func (c RetryStore) DeadLetter(ctx context.Context, p Partition, t Claim, d Dead
 	for _, s := range d.fields() {
 		args = append(args, s)
 	}
-	return p.failed("dead letter of event "+entryid.EventID(p.Number, d.Entry.ID), persist(ctx, func() error {
-		return classify(deadScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...).Err())
-	}))
+	return p.failed("dead letter of event "+entryid.EventID(p.Number, d.Entry.ID), c.persistScript(ctx, deadScript,
+		[]string{p.Log, p.Lock, p.Parked, p.Retry, p.Dead, p.Own}, args...))
 }
 
 func (d *DeadLetter) fields() []string {
@@ -95,7 +95,7 @@ func (c Viewer) DeadLetters(ctx context.Context, p Partition, after string, coun
 	return letters, nil
 }
 
-// LastDead returns the dead letter of a partition that died last, and whether there is one.
+// LastDead returns the newest dead letter of a partition, and whether there is one.
 func (c Viewer) LastDead(ctx context.Context, p Partition) (DeadLetter, bool, error) {
 	entries, err := c.Retrying.XRevRangeN(ctx, p.Dead, "+", "-", 1).Result()
 	if err != nil || len(entries) == 0 {
@@ -137,13 +137,11 @@ func parseDead(e redisconn.Entry, partition int) (DeadLetter, error) {
 
 // DropDead deletes dead letters for good. It may be repeated.
 func (c Operator) DropDead(ctx context.Context, p Partition, ids []string) error {
-	for len(ids) > 0 {
-		n := min(len(ids), statesAtOnce)
-		err := persist(ctx, func() error { return classify(c.NoRetry.XDel(ctx, p.Dead, ids[:n]...).Err()) })
+	for some := range slices.Chunk(ids, statesAtOnce) {
+		err := persist(ctx, func() error { return classify(c.NoRetry.XDel(ctx, p.Dead, some...).Err()) })
 		if err != nil {
 			return p.wrap("drop dead letters", err)
 		}
-		ids = ids[n:]
 	}
 	return nil
 }

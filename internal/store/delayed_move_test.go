@@ -69,8 +69,7 @@ func TestRefreshTellsWhatIsDue(t *testing.T) {
 		ok, err := e.Fire(e.ctx(), "orders", 1, e.ids(sent[0])[0])
 		equal(t, "fired", fmt.Sprint(ok, err), "true <nil>")
 		e.must(e.raw.Set(e.ctx(), e.dueKeys("orders", 2).Due, "x", 0).Err())
-		refreshed, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
-		e.must(err)
+		refreshed := e.refresh(rs...)
 		for i, want := range []time.Duration{0, time.Nanosecond, 0, time.Hour, 0} {
 			if g := refreshed.Leases[i]; g.State != Ours || g.Due > want || g.Due < want-time.Minute {
 				t.Errorf("partition %d: got %+v, want %v", i, g, want)

@@ -67,6 +67,14 @@ func (e *env) add(log, id string) string {
 	return id
 }
 
+// series appends entries 1-1, 1-2, …
+func (e *env) series(log string, n int) {
+	e.t.Helper()
+	for i := range n {
+		e.add(log, fmt.Sprint("1-", i+1))
+	}
+}
+
 // lock obtains a partition's lock.
 func (e *env) lock(p Partition, t Claim) {
 	e.t.Helper()
@@ -80,6 +88,12 @@ func (e *env) own(p Partition, t Claim) Takeover {
 	e.lock(p, t)
 	pos := try(e.Takeover(e.ctx(), p, t, "", 0)).must(e.t)
 	return pos
+}
+
+// refresh is a refresh whose heartbeat tells nothing.
+func (e *env) refresh(rs ...LeaseRequest) RefreshResult {
+	e.t.Helper()
+	return try(e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "memb"}, rs)).must(e.t)
 }
 
 // read reads as an owner does, without waiting, and returns the IDs.

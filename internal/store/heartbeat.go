@@ -51,9 +51,6 @@ func ParseHeartbeat(value string) HeartbeatInfo {
 }
 
 func millisOf(moments map[int]time.Time) map[int]int64 {
-	if len(moments) == 0 {
-		return nil
-	}
 	out := make(map[int]int64, len(moments))
 	for partition, at := range moments {
 		out[partition] = at.UnixMilli()
@@ -62,9 +59,6 @@ func millisOf(moments map[int]time.Time) map[int]int64 {
 }
 
 func momentsOf(millis map[int]int64) map[int]time.Time {
-	if len(millis) == 0 {
-		return nil
-	}
 	out := make(map[int]time.Time, len(millis))
 	for partition, ms := range millis {
 		out[partition] = entryid.MomentOf(ms)

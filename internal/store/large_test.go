@@ -148,7 +148,7 @@ func TestNoLookCopiesARecord(t *testing.T) {
 		return func(e *env, p Partition) {
 			e.own(p, tenure(alice, 1))
 			e.pend(p, alice, given)
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), append(acked, "9-9")...).Err())
+			e.ack(p, alice, append(acked, "9-9")...)
 		}
 	}
 	for _, tt := range []struct {

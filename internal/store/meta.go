@@ -200,21 +200,15 @@ func mergeMeta(stream string, data []byte, own Meta) (Meta, error) {
 			return Meta{}, &MetaConflictError{Stream: stream, Field: f.name, Stored: f.stored, Own: f.own}
 		}
 	}
-	m.Codec, m.Partitioner = either(m.Codec, own.Codec), either(m.Partitioner, own.Partitioner)
+	m.Codec, m.Partitioner = cmp.Or(m.Codec, own.Codec), cmp.Or(m.Partitioner, own.Partitioner)
 	// Where no worker ever ran, as beside Python's runnel, the last sender decides.
 	worker := len(own.Processors) > 0 || len(m.Processors) == 0
-	if own.MaxLen != 0 && (worker || m.MaxLen == 0) {
-		m.MaxLen = own.MaxLen
+	first, last := own, m
+	if !worker {
+		first, last = m, own
 	}
-	if own.Overflow != "" && (worker || m.Overflow == "") {
-		m.Overflow = own.Overflow
-	}
-	if own.DedupWindow != 0 && (worker || m.DedupWindow == 0) {
-		m.DedupWindow = own.DedupWindow
-	}
-	if own.KeyField != "" && (worker || m.KeyField == "") {
-		m.KeyField = own.KeyField
-	}
+	m.MaxLen, m.Overflow = cmp.Or(first.MaxLen, last.MaxLen), cmp.Or(first.Overflow, last.Overflow)
+	m.DedupWindow, m.KeyField = cmp.Or(first.DedupWindow, last.DedupWindow), cmp.Or(first.KeyField, last.KeyField)
 	m.Processors = union(m.Processors, own.Processors)
 	return m, nil
 }
@@ -331,13 +325,6 @@ func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func number(n int) string {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/runnel-go/runnel/internal/keys"
 )
 
 // MarkField is the field of Keys.Streams that exists if the app's keys are being moved to
@@ -107,10 +105,7 @@ func (c MetaStore) marked(stream, data string) error {
 
 // checkLayout refuses a stream that is there under the other key names.
 func (c MetaStore) checkLayout(ctx context.Context, stream string) error {
-	other := keys.Keys{App: c.keys.App, Layout: keys.Standalone}
-	if c.keys.Layout == keys.Standalone {
-		other.Layout = keys.Cluster
-	}
+	other := c.keys.Other()
 	stored, err := c.load(ctx, other.Meta(stream))
 	if err != nil || stored == nil {
 		return err

@@ -22,10 +22,9 @@ func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 			for i := range events {
 				id := e.add(p.Log, fmt.Sprint(i+1, "-1"))
 				e.read(p, alice, 10)
-				e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{{Place: p, IDs: []string{id}}})[0])
+				e.ack(p, alice, id)
 				if i == 10 {
-					got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 1e10, Membership: "memb"}, []LeaseRequest{{Partition: p, Claim: first, Committed: id, Read: 11}})
-					e.must(err)
+					got := e.refresh(LeaseRequest{Partition: p, Claim: first, Committed: id, Read: 11})
 					equal(t, "state", got.Leases[0].State, Ours)
 				}
 			}
@@ -41,9 +40,7 @@ func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 			if g := after.raw.XInfoGroups(after.ctx(), p.Log).Val()[0]; g.EntriesRead == events { // newer servers remember
 				after.must(after.raw.Do(after.ctx(), "XGROUP", "SETID", p.Log, g.Name, g.LastDeliveredID, "ENTRIESREAD", 2).Err())
 			}
-			got, err := after.Refresh(after.ctx(), Heartbeat{Key: "beat", Expiry: 1e10, Membership: "memb"}, []LeaseRequest{
-				{Partition: p, Claim: first, Committed: fmt.Sprint(events-5, "-1"), Read: events - 5, At: fmt.Sprint(events, "-1"), Count: events}})
-			after.must(err)
+			got := after.refresh(LeaseRequest{Partition: p, Claim: first, Committed: fmt.Sprint(events-5, "-1"), Read: events - 5, At: fmt.Sprint(events, "-1"), Count: events})
 			equal(t, "lost", got.Leases[0].Lost, int64(0))
 			group := after.raw.XInfoGroups(after.ctx(), p.Log).Val()[0]
 			equal(t, "read, as Redis tells after a refresh", group.EntriesRead, int64(events))

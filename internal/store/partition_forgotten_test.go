@@ -137,7 +137,7 @@ func setBack(e *env, p Partition) {
 }
 
 func trimmed(e *env, p Partition) {
-	e.must(e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), "2-2", "3-3").Err())
+	e.ack(p, alice, "2-2", "3-3")
 	e.checkpoint(p, tenure(alice, 1), "3-3", 3)
 	e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 0).Err())
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -12,9 +11,7 @@ import (
 // beat is a refresh of one partition by alice.
 func (e *env) beat(p Partition, at string, count int64) LeaseResult {
 	e.t.Helper()
-	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []LeaseRequest{
-		{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: 0, At: at, Count: count}})
-	e.must(err)
+	got := e.refresh(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: 0, At: at, Count: count})
 	return got.Leases[0]
 }
 
@@ -105,7 +102,7 @@ func TestATakeoverCountsWhatWasRemoved(t *testing.T) {
 				e.own(p, tenure(alice, 1))
 				e.fill(p.Log, 10)
 				read := e.read(p, alice, tt.read)
-				e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:tt.ack]...).Err())
+				e.ack(p, alice, read[:tt.ack]...)
 				e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, tt.keep).Err())
 				pos := e.own(p, tenure(bob, 1))
 				equal(t, "lost", pos.Lost, e.only(tt.lost))
@@ -130,12 +127,12 @@ func TestWhatWasDroppedIsCountedOnce(t *testing.T) {
 		p := e.owner("printer", 0, 0)
 		e.must(e.send(e.ctx(), 0, 10).Err)
 		read := e.read(p, alice, 3)
-		e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read...).Err())
+		e.ack(p, alice, read...)
 		e.must(e.send(e.ctx(), 10, 10).Err) // 7 that were not read are dropped, and 3 that were acked
 		rest := e.read(p, alice, 20)
 		equal(t, "read", len(rest), 10)
 		equal(t, "lost", e.beat(p, rest[9], 13).Lost, 7)
-		e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), rest...).Err())
+		e.ack(p, alice, rest...)
 		pos := e.own(p, tenure(bob, 1))
 		equal(t, "lost at the takeover", pos.Lost, 7)
 		equal(t, "missed", pos.Missed, 0)
@@ -261,9 +258,7 @@ func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
 				if pos.Read >= 0 {
 					count = pos.Read + int64(len(rest))
 				}
-				got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []LeaseRequest{
-					{Partition: p, Claim: tenure(bob, 1), Committed: pos.Committed, Read: pos.Read, At: "20-1", Count: count}})
-				e.must(err)
+				got := e.refresh(LeaseRequest{Partition: p, Claim: tenure(bob, 1), Committed: pos.Committed, Read: pos.Read, At: "20-1", Count: count})
 				equal(t, "lost, once all is read", got.Leases[0].Lost, int64(0))
 			})
 		}
@@ -273,12 +268,10 @@ func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
 // halfAcked has alice read 10 of 20 entries, and ack all of these but the third.
 func (e *env) halfAcked(p Partition) {
 	e.t.Helper()
-	for i := range 20 {
-		e.add(p.Log, fmt.Sprintf("1-%d", i+1))
-	}
+	e.series(p.Log, 20)
 	e.own(p, tenure(alice, 1))
 	given := e.read(p, alice, 10)
-	e.must(e.raw.XAck(e.ctx(), p.Log, GroupName(p.Processor, alice), append(given[:2:2], given[3:]...)...).Err())
+	e.ack(p, alice, append(given[:2:2], given[3:]...)...)
 }
 
 // Acks have gaps when a batch fails in part: the number of pending entries then
@@ -308,9 +301,7 @@ func TestGapsOfAnOwnerThatDiedAreCountedOnceAllIsRead(t *testing.T) {
 	equal(t, "floor", pos.Committed, "1-2")
 	rest := e.read(p, bob, 100)
 	equal(t, "rest", len(rest), 18)
-	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "members"}, []LeaseRequest{
-		{Partition: p, Claim: tenure(bob, 1), Committed: pos.Committed, Read: pos.Read, At: rest[17], Count: pos.Read + 18}})
-	e.must(err)
+	got := e.refresh(LeaseRequest{Partition: p, Claim: tenure(bob, 1), Committed: pos.Committed, Read: pos.Read, At: rest[17], Count: pos.Read + 18})
 	equal(t, "lost, counted, count", []any{got.Leases[0].Lost, got.Leases[0].Counted, got.Leases[0].Count}, []any{int64(0), true, int64(20)})
 	for _, g := range e.raw.XInfoGroups(e.ctx(), p.Log).Val() {
 		equal(t, g.Name+": lag, read", []int64{g.Lag, g.EntriesRead}, []int64{0, 20})

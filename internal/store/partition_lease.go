@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,19 +53,8 @@ const (
 
 // String names the state, for logs.
 func (s State) String() string {
-	switch s {
-	case Ours:
-		return "ours"
-	case Lost:
-		return "lost"
-	case GroupGone:
-		return "group gone"
-	case BadType:
-		return "bad type"
-	case Unknown:
-		return "unknown"
-	}
-	return fmt.Sprintf("State(%d)", int(s))
+	names := map[State]string{Ours: "ours", Lost: "lost", GroupGone: "group gone", BadType: "bad type", Unknown: "unknown"}
+	return cmp.Or(names[s], fmt.Sprintf("State(%d)", int(s)))
 }
 
 // LeaseResult is the result of one Renewal.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -54,7 +53,7 @@ func TestRefresh(t *testing.T) {
 			e.own(p, tenure(alice, uint64(i)))
 			e.read(p, alice, 2)
 			rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, uint64(i)), Committed: "1-1", Read: int64(i) - 1})
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1").Err())
+			e.ack(p, alice, "1-1")
 			e.must(e.raw.PExpire(e.ctx(), p.Lock, time.Second).Err())
 		}
 		e.must(e.raw.Set(e.ctx(), rs[1].Partition.Lock, tenure(bob, 1).LockValue(), time.Second).Err())
@@ -102,9 +101,7 @@ func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 		e.lock(p, tenure(alice, 2))
 		refresh := func(floor string) State {
 			t.Helper()
-			got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "memb"},
-				[]LeaseRequest{{Partition: p, Claim: tenure(alice, 2), Committed: floor, Read: -1}})
-			e.must(err)
+			got := e.refresh(LeaseRequest{Partition: p, Claim: tenure(alice, 2), Committed: floor, Read: -1})
 			return got.Leases[0].State
 		}
 		equal(t, "state", refresh("2-2"), GroupGone)
@@ -154,8 +151,7 @@ func TestRefreshOfManyPartitions(t *testing.T) {
 		}
 		last := rs[len(rs)-1]
 		e.own(last.Partition, last.Claim)
-		refreshed, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, rs)
-		e.must(err)
+		refreshed := e.refresh(rs...)
 		got := refreshed.Leases
 		equal(t, "results", len(got), len(rs))
 		equal(t, "first and last", []State{got[0].State, got[len(got)-1].State}, []State{Lost, Ours})
@@ -166,9 +162,7 @@ func TestStrays(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
 		e.own(p, tenure(alice, 1))
-		for i := range 5 {
-			e.add(p.Log, fmt.Sprintf("%d-1", i+1))
-		}
+		e.fill(p.Log, 5)
 		e.read(p, alice, 5)
 		got := try(e.PendingBelow(e.ctx(), p, GroupName("printer", alice), "3-1", 10)).must(t)
 		equal(t, "strays", got, []string{"1-1", "2-1", "3-1"})

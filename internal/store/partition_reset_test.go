@@ -53,9 +53,7 @@ func TestResetLeavesACheckpoint(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, to := range []string{"0-0", "1-3", "$"} {
 			p := e.Partition("orders", "printer", i)
-			for i := range 6 {
-				e.add(p.Log, fmt.Sprint("1-", i+1))
-			}
+			e.series(p.Log, 6)
 			e.own(p, tenure(alice, 1))
 			floor := try(e.Reset(e.ctx(), p, tenure(alice, 1), to)).must(t)
 			e.must(e.raw.XGroupDestroy(e.ctx(), p.Log, "printer@"+alice).Err())
@@ -68,9 +66,7 @@ func TestResetLeavesACheckpoint(t *testing.T) {
 func TestResetOfATrimmedPartition(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
-		for i := range 10 {
-			e.add(p.Log, fmt.Sprint("1-", i+1))
-		}
+		e.series(p.Log, 10)
 		e.must(e.raw.XTrimMinID(e.ctx(), p.Log, "1-5").Err())
 		e.own(p, tenure(alice, 1))
 		try(e.Reset(e.ctx(), p, tenure(alice, 1), "0-0")).must(t)

@@ -115,7 +115,7 @@ func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
 				e.own(p, tenure(alice, 1))
 				read := e.read(p, alice, 4)
 				if tt.acks > 0 {
-					e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:tt.acks]...).Err())
+					e.ack(p, alice, read[:tt.acks]...)
 				}
 				released := LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: tt.want, Read: int64(tt.acks)}
 				for range 2 {
@@ -144,13 +144,13 @@ func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
 		{"one who died owned it", func(e *env, p Partition) {
 			e.own(p, tenure(carol, 1))
 			read := e.read(p, carol, 2)
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", carol), read...).Err())
+			e.ack(p, carol, read...)
 		}, "4-1", 0},
 		{"acked by hand", func(e *env, p Partition) {
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "3-1", "4-1").Err())
+			e.ack(p, alice, "3-1", "4-1")
 		}, "4-1", 0},
 		{"the group was set back", func(e *env, p Partition) {
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "3-1", "4-1").Err())
+			e.ack(p, alice, "3-1", "4-1")
 			e.must(e.raw.XGroupSetID(e.ctx(), p.Log, GroupName("printer", alice), "1-1").Err())
 		}, "1-1", 0},
 		{"trimmed", func(e *env, p Partition) { e.must(e.raw.XTrimMaxLen(e.ctx(), p.Log, 1).Err()) }, "2-1", 3},
@@ -161,7 +161,7 @@ func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
 			e.fill(p.Log, 6)
 			e.own(p, tenure(alice, 1))
 			read := e.read(p, alice, 4)
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), read[:2]...).Err())
+			e.ack(p, alice, read[:2]...)
 			e.release(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "2-1", Read: 2})
 			tt.since(e, p)
 			pos := e.own(p, tenure(bob, 1))
@@ -195,16 +195,16 @@ func changesOfOwners() map[string]func(e *env, p Partition) {
 	return map[string]func(e *env, p Partition){
 		"pending": die,
 		"acked": func(e *env, p Partition) {
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1").Err())
+			e.ack(p, alice, "1-1", "2-1")
 			die(e, p)
 		},
 		"all acked": func(e *env, p Partition) {
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1", "3-1", "4-1").Err())
+			e.ack(p, alice, "1-1", "2-1", "3-1", "4-1")
 			die(e, p)
 		},
 		"a failover forgot what was read": func(e *env, p Partition) {
 			e.must(e.raw.HSet(e.ctx(), p.Own, "floor", "1-1", "read", 1).Err())
-			e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), "1-1", "2-1", "3-1", "4-1").Err())
+			e.ack(p, alice, "1-1", "2-1", "3-1", "4-1")
 			e.must(e.raw.Do(e.ctx(), "XGROUP", "SETID", p.Log, GroupName("printer", alice), "4-1", "ENTRIESREAD", 1).Err())
 			die(e, p)
 		},

@@ -21,7 +21,7 @@ var ends = []struct {
 		e.must(e.Unlock(e.ctx(), p, tenure(alice, 0)))
 	}, true, "2-2"},
 	{"died idle", func(e *env, p Partition) {
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{Place: p, IDs: []string{"2-2", "3-3"}}})[0])
+		e.ack(p, alice, "2-2", "3-3")
 	}, true, ""},
 	{"the event was deleted", func(e *env, p Partition) { e.raw.XDel(e.ctx(), p.Log, "2-2") }, true, "3-3"},
 	{"all that was read was deleted", func(e *env, p Partition) { e.raw.XDel(e.ctx(), p.Log, "2-2", "3-3") }, true, ""},
@@ -51,13 +51,13 @@ var ends = []struct {
 	{"the next owner acked it and released", func(e *env, p Partition) {
 		e.own(p, tenure(carol, 1))
 		e.read(p, carol, 1)
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{Place: p, IDs: []string{"2-2"}}})[0])
+		e.ack(p, carol, "2-2")
 		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
 	}, false, ""},
 	{"what was acked was trimmed", func(e *env, p Partition) {
 		e.own(p, tenure(carol, 1))
 		e.read(p, carol, 2)
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, carol), []Ack{{Place: p, IDs: []string{"2-2"}}})[0])
+		e.ack(p, carol, "2-2")
 		e.raw.XTrimMinID(e.ctx(), p.Log, "3-3")
 		e.must(e.Unlock(e.ctx(), p, tenure(carol, 1)))
 	}, false, ""},
@@ -86,7 +86,7 @@ func TestTakeoverKnowsHowTheLastOwnerEnded(t *testing.T) {
 				pos := e.own(p, tenure(alice, 1))
 				equal(t, "the first takeover", []any{pos.Crashed, pos.Suspect}, []any{false, ""})
 				e.read(p, alice, 3)
-				e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{Place: p, IDs: []string{"1-1"}}})[0])
+				e.ack(p, alice, "1-1")
 				tt.do(e, p)
 				first := e.own(p, tenure(bob, 1))
 				equal(t, "unclean, suspect", []any{first.Crashed, first.Suspect}, []any{tt.unclean, tt.suspect})
@@ -152,9 +152,9 @@ func TestDeathsAtAnEventAreCounted(t *testing.T) {
 		}
 		begin(next("the third one", "1-1", 3), "")
 		begin(next("what an owner forgot", "1-1", 1), "1-1")
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, bob), []Ack{{Place: p, IDs: []string{"1-1"}}})[0])
+		e.ack(p, bob, "1-1")
 		next("the next event", "2-2", 1)
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, bob), []Ack{{Place: p, IDs: []string{"2-2"}}})[0])
+		e.ack(p, bob, "2-2")
 		next("none", "", 0)
 	})
 }

@@ -171,8 +171,7 @@ func (e *env) forgetConsumers(p Partition, executor string) {
 // checkpoint stores a committed position as a refresh does.
 func (e *env) checkpoint(p Partition, t Claim, floor string, read int64) {
 	e.t.Helper()
-	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, []LeaseRequest{{Partition: p, Claim: t, Committed: floor, Read: read}})
-	e.must(err)
+	got := e.refresh(LeaseRequest{Partition: p, Claim: t, Committed: floor, Read: read})
 	equal(e.t, "state", got.Leases[0].State, Ours)
 }
 
@@ -342,7 +341,7 @@ func TestScriptsSurviveScriptFlush(t *testing.T) {
 			flush()
 			e.own(p, tenure(alice, 1))
 			flush()
-			got := try(e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, renew)).must(t)
+			got := e.refresh(renew...)
 			equal(t, "state", got.Leases[0].State, Ours)
 			flush()
 			out := e.Append(e.ctx(), two)

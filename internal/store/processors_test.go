@@ -53,8 +53,7 @@ func TestRefreshesDoNotHoldTheServer(t *testing.T) {
 				for _, p := range all[len(all)-tt.partitions:] {
 					rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "3-1", Read: 3, At: "3-1", Count: 3})
 				}
-				got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "members"}, rs)
-				e.must(err)
+				got := e.refresh(rs...)
 				for _, r := range got.Leases {
 					equal(t, "state, lost, counted", fmt.Sprint(r.State, r.Lost, r.Counted), fmt.Sprint(Ours, 0, true))
 				}
@@ -95,8 +94,7 @@ func TestRefreshesOfLargeEntriesDoNotHoldTheServer(t *testing.T) {
 				rs = append(rs, LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: 0, At: tt.at, Count: read})
 			}
 			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
-				got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "members"}, rs)
-				e.must(err)
+				got := e.refresh(rs...)
 				for _, r := range got.Leases {
 					equal(t, "state, lost, counted", fmt.Sprint(r.State, r.Lost, r.Counted), fmt.Sprint(Ours, tt.lost, tt.counted))
 				}

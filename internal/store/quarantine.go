@@ -41,9 +41,7 @@ func (c RetryStore) storeStop(ctx context.Context, p Partition, t Claim, q Quara
 	if err != nil {
 		return p.wrap(field, err)
 	}
-	return p.failed(field, persist(ctx, func() error {
-		return classify(quarantineScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), text, field).Err())
-	}))
+	return p.failed(field, c.persistScript(ctx, quarantineScript, []string{p.Lock, p.Own}, t.LockValue(), text, field))
 }
 
 // Quarantined returns the quarantine of a partition, nil if there is none.

@@ -15,8 +15,7 @@ func addArgs(key string, values ...any) *redis.XAddArgs {
 // poked is the number of changes that a refresh tells alice of.
 func (e *env) poked(p Partition) int64 {
 	e.t.Helper()
-	got, err := e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10e9, Membership: "memb"}, []LeaseRequest{{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: -1}})
-	e.must(err)
+	got := e.refresh(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: -1})
 	equal(e.t, "state", got.Leases[0].State, Ours)
 	return got.Leases[0].OperatorVersion
 }

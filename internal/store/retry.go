@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,9 +72,8 @@ func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64,
 		}
 		args = append(args, one.Entry.ID, pack(flatten(one.Entry.Values)), state)
 	}
-	return p.failed(fmt.Sprintf("park %d events", len(ps)), persist(ctx, func() error {
-		return classify(parkScript.Run(ctx, c.NoRetry, []string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...).Err())
-	}))
+	return p.failed(fmt.Sprintf("park %d events", len(ps)), c.persistScript(ctx, parkScript,
+		[]string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...))
 }
 
 // WriteRetry stores the state of a parked event; ok is false if it is not parked any
@@ -132,17 +131,14 @@ func (c RetryStore) BeginRetry(ctx context.Context, p Partition, t Claim, s Retr
 // Deaths. With "" the count is reset. BeginSuspect returns ErrFenced if the ownership is
 // over. It retries like Park, and may be repeated.
 func (c RetryStore) BeginSuspect(ctx context.Context, p Partition, t Claim, id string) error {
-	return p.failed("begin event "+id, persist(ctx, func() error {
-		return classify(beginScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Own}, t.LockValue(), id).Err())
-	}))
+	return p.failed("begin event "+id, c.persistScript(ctx, beginScript, []string{p.Lock, p.Own}, t.LockValue(), id))
 }
 
 // DoneRetry removes a parked event that is done. It returns ErrFenced if the ownership is
 // over. It retries like Park, and may be repeated.
 func (c RetryStore) DoneRetry(ctx context.Context, p Partition, t Claim, id string) error {
-	return p.failed("settle event "+entryid.EventID(p.Number, id), persist(ctx, func() error {
-		return classify(settleScript.Run(ctx, c.NoRetry, []string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id).Err())
-	}))
+	return p.failed("settle event "+entryid.EventID(p.Number, id), c.persistScript(ctx, settleScript,
+		[]string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id))
 }
 
 // Retries returns the states of the parked events of a partition, by entry ID, and the
@@ -171,7 +167,7 @@ func (c RetryStore) Retries(ctx context.Context, p Partition) (states []RetrySta
 		}
 		states = append(states, s)
 	}
-	sort.Slice(states, func(i, j int) bool { return entryid.Compare(states[i].ID, states[j].ID) < 0 })
+	slices.SortFunc(states, func(a, b RetryState) int { return entryid.Compare(a.ID, b.ID) })
 	if now, err = c.Retrying.Time(ctx).Result(); err != nil {
 		return nil, now, p.wrap("retries", classify(err))
 	}

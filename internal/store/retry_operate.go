@@ -3,26 +3,24 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
-// RetryNow lets parked events run without waiting any longer, those of ids that
-// wait for their time; it returns them. An event that runs, stands behind another
-// one of its lane, or is gone, is passed over. The owner learns it from
-// LeaseResult.OperatorVersion, or sooner. It may be repeated.
+// RetryNow makes the events of ids that wait for their time due at once, and returns their IDs. It
+// skips an event that runs, that stands behind another one of its lane, or that is gone. The owner
+// learns of the change from LeaseResult.OperatorVersion, or sooner. RetryNow may be repeated.
 func (c Operator) RetryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
 	defer func() {
 		if len(due) > 0 {
 			Control(c).NotifyOwner(ctx, p)
 		}
 	}()
-	for len(ids) > 0 {
-		n := min(len(ids), statesAtOnce)
-		part, err := c.retryNow(ctx, p, ids[:n])
+	for some := range slices.Chunk(ids, statesAtOnce) {
+		part, err := c.retryNow(ctx, p, some)
 		due = append(due, part...)
 		if err != nil {
 			return due, p.wrap("retry now", err)
 		}
-		ids = ids[n:]
 	}
 	return due, nil
 }
@@ -87,27 +85,21 @@ func (c Operator) amend(ctx context.Context, p Partition, args []any) (changed [
 	return changed, err
 }
 
-// DropParked removes parked events for good. One that runs goes on to its end,
-// and is not run again. The owner learns it as it does of RetryNow. It may be
-// repeated.
+// DropParked removes parked events for good. An event that runs goes on to its end and is not run
+// again. The owner learns of it as of RetryNow. DropParked may be repeated.
 func (c Operator) DropParked(ctx context.Context, p Partition, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	defer Control(c).NotifyOwner(ctx, p)
-	for len(ids) > 0 {
-		n := min(len(ids), statesAtOnce)
-		args := make([]any, n)
-		for i, id := range ids[:n] {
+	for some := range slices.Chunk(ids, statesAtOnce) {
+		args := make([]any, len(some))
+		for i, id := range some {
 			args[i] = id
 		}
-		err := persist(ctx, func() error {
-			return classify(dropScript.Run(ctx, c.NoRetry, []string{p.Own, p.Parked, p.Retry}, args...).Err())
-		})
-		if err != nil {
+		if err := c.persistScript(ctx, dropScript, []string{p.Own, p.Parked, p.Retry}, args...); err != nil {
 			return p.wrap("drop parked events", err)
 		}
-		ids = ids[n:]
 	}
 	return nil
 }

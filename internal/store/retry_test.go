@@ -110,7 +110,7 @@ func TestParkThatArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
 		entries := e.begin(p, 3)
-		e.must(e.Ack(e.ctx(), GroupName("printer", alice), []Ack{{Place: p, IDs: []string{"3-3"}}})[0])
+		e.ack(p, alice, "3-3")
 		e.must(e.Park(e.ctx(), p, me, 0, parkings(entries, RetryState{Attempts: 1})))
 		equal(t, "parked", len(e.retries(p)), 2)
 		try(e.WriteRetry(e.ctx(), p, me, RetryState{ID: "1-1", Attempts: 2, Running: true})).must(t)

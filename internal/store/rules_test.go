@@ -135,7 +135,7 @@ func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 		if _, _, err := e.Rules(e.ctx()); !errors.Is(err, redisconn.ErrWrongType) {
 			t.Errorf("rules: %v", err)
 		}
-		got := try(e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: time.Second, Membership: "memb"}, nil)).must(t)
+		got := e.refresh()
 		equal(t, "leases do not depend on it", got.Rules, rules.Generations{Pauses: -1})
 		e.must(e.raw.Del(e.ctx(), "__rules:example").Err())
 		e.must(e.raw.HSet(e.ctx(), "__rules:example", "pause app", `{"v":2}`).Err())

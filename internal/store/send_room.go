@@ -199,18 +199,11 @@ func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
 		r.err = fmt.Errorf("make room: %w", classify(err))
 		return r
 	}
-	var ok1, ok2, ok3, ok4 bool
-	if len(v) == 5 {
-		r.Length, ok1 = v[0].(int64)
-		r.dropped, ok2 = v[2].(int64)
-		r.Processor, ok3 = v[3].(string)
-		var started int64
-		started, ok4 = v[4].(int64)
-		r.Started, r.Foreign = started != 0, started == 2
+	var trimmed, started int64
+	if err := scan(v, &r.Length, &trimmed, &r.dropped, &r.Processor, &started); err != nil {
+		r.err = fmt.Errorf("make room: %w", err)
 	}
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		r.err = fmt.Errorf("make room: unexpected reply %v", v)
-	}
+	r.Started, r.Foreign = started != 0, started == 2
 	return r
 }
 

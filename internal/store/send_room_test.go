@@ -233,7 +233,7 @@ func TestBlockWaitsForRoom(t *testing.T) {
 			t.Fatalf("did not wait: %+v", early)
 		default:
 		}
-		e.must(e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), e.read(p, alice, 1)...).Err())
+		e.ack(p, alice, e.read(p, alice, 1)...)
 		e.must((<-done).Err)
 		equal(t, "the first and the last", e.contents(p.Log)[0]+e.contents(p.Log)[9], "110")
 	})

@@ -34,13 +34,11 @@ func TestViewOfAnOwnership(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "my-proc", 3)
 		equal(t, "nothing there", e.view(p), View{Floor: "0-0", Delivered: "0-0", End: "0-0"})
-		for i := range 6 {
-			e.add(p.Log, fmt.Sprint("1-", i+1))
-		}
+		e.series(p.Log, 6)
 		equal(t, "never ran", e.behind(p), 6)
 		pos := e.own(p, tenure(alice, 7))
 		e.read(p, alice, 4)
-		e.must(e.Ack(e.ctx(), GroupName(p.Processor, alice), []Ack{{Place: p, IDs: []string{"1-1", "1-2"}}})[0])
+		e.ack(p, alice, "1-1", "1-2")
 		v := e.view(p)
 		if v.LockLeft <= 0 || v.LockLeft > 10*time.Second {
 			t.Errorf("lock left %v", v.LockLeft)
@@ -79,9 +77,7 @@ func TestViewCountsRight(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			both(t, func(t *testing.T, e *env) {
 				p := e.Partition("orders", "printer", 0)
-				for i := range 10 {
-					e.add(p.Log, fmt.Sprint("1-", i+1))
-				}
+				e.series(p.Log, 10)
 				e.own(p, tenure(alice, 1))
 				tt.do(e, p)
 				equal(t, "behind", e.behind(p), tt.want)
