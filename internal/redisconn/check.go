@@ -44,7 +44,7 @@ type CrowdedError struct {
 	Err  error  // what became of the connection
 }
 
-// Error says what to do.
+// Error returns what the server said, and the remedy.
 func (e *CrowdedError) Error() string {
 	return e.Said + ": raise maxclients, or end what has too many connections; CLIENT LIST tells whose they are; " + help.RedisUnreachable
 }
@@ -119,7 +119,7 @@ func (c *Conn) check(ctx context.Context) error {
 	return nil
 }
 
-// reachError says in plain words why the server was not reached.
+// reachError explains why the server was not reached.
 func (s *server) reachError(err error) error {
 	switch {
 	case ReplyHas(err, "NOAUTH"):
@@ -231,7 +231,7 @@ func (n Node) helloVersion(ctx context.Context, why error) (Version, error) {
 	return v, nil
 }
 
-// User is the name that the server knows us by, as far as we know.
+// User returns the user name of the connections, "default" if none is set.
 func (s *server) User() string {
 	if s.base.Username != "" {
 		return s.base.Username

@@ -101,7 +101,7 @@ func (l *loadedScripts) forget() {
 	l.known = nil
 }
 
-// spell makes the calls of unknown scripts send the text.
+// spell makes calls of scripts that are not known to be loaded send the script's text.
 func (l *loadedScripts) spell(calls []*Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -58,8 +58,8 @@ func newReadConn(c *Conn, addr string, control *redis.Client) *readConn {
 	return l
 }
 
-// run runs one command with a time of its own, and sorts its error. A command
-// that consumes leaves its connection's ID behind when its outcome is unknown.
+// run runs one command under a timeout of its own and classifies its error. If the outcome of a command
+// that consumes is unknown, run keeps the connection's ID for kill.
 func (l *readConn) run(ctx context.Context, block time.Duration, consumes bool, command func(context.Context) error) error {
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), block+readMargin)
@@ -83,7 +83,7 @@ func (l *readConn) run(ctx context.Context, block time.Duration, consumes bool, 
 	}
 }
 
-// interrupt is Interrupt of what runs on this line.
+// interrupt is Reader.Interrupt for this connection.
 func (l *readConn) interrupt(ctx context.Context) error {
 	l.mu.Lock()
 	cur, reading, consumes := l.cur, l.reading, l.consumes
@@ -113,7 +113,7 @@ func (l *readConn) interrupt(ctx context.Context) error {
 	return nil
 }
 
-// kill is Kill of what ran on this line.
+// kill is Reader.Kill for this connection.
 func (l *readConn) kill(ctx context.Context) error {
 	l.mu.Lock()
 	lost, nameless := l.lost, l.nameless
@@ -123,7 +123,7 @@ func (l *readConn) kill(ctx context.Context) error {
 		return ErrCannotKill
 	}
 	for _, id := range lost {
-		// 0 (it had ended) and 1 are both fine.
+		// Both replies, 0 (it had ended) and 1, are fine.
 		err := l.control.ClientKillByFilter(ctx, id.kill()...).Err()
 		if IsReply(err) {
 			l.c.cannotKill.Store(true)

@@ -13,17 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel/internal/embedded"
+
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
-
-// deafConn loses the replies: what was sent is executed, and then the
-// connection is broken.
-type deafConn struct{ net.Conn }
-
-func (c deafConn) Read(b []byte) (int, error) {
-	c.Conn.Read(b)
-	c.Conn.Close()
-	return 0, io.ErrUnexpectedEOF
-}
 
 // heldConn is half-open: it is broken for us, and the server does not notice.
 type heldConn struct {
@@ -46,7 +38,7 @@ func TestABrokenHandshakeSentNothing(t *testing.T) {
 		dial := redis.NewDialer(&redis.Options{})
 		shared := redis.NewClient(&redis.Options{Addr: e.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			nc, err := dial(ctx, network, addr)
-			return deafConn{nc}, err
+			return servers.DeafConn{Conn: nc}, err
 		}})
 		defer shared.Close()
 		c, err := Open(Options{Redis: shared, Keys: example})

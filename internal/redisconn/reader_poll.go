@@ -9,10 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// While sweeps find nothing, the pause before the next one doubles from the first to the
-// last, also from one read to the next, and is so long that a reader that finds nothing
-// asks for no more than so many partitions a second, beside the sweeps that a read begins
-// and ends with.
+// While sweeps find nothing, the pause between them doubles, also from one read to the next, between
+// these two bounds. It grows further if a reader would otherwise ask for more than sweepsPerSecond
+// partitions a second, not counting the sweeps that begin and end a read.
 const (
 	firstSweepPause = time.Millisecond
 	lastSweepPause  = 20 * time.Millisecond
@@ -104,7 +103,7 @@ func (r *Reader) at(ctx context.Context, key string, block time.Duration, consum
 	}
 }
 
-// A nodePoll is what a sweep asks one node.
+// A nodePoll is the request of a sweep to one node, and its replies.
 type nodePoll struct {
 	n       *node
 	parts   [][]int
@@ -167,8 +166,8 @@ func (r *Reader) sweepNode(ctx context.Context, q readRequest, s *nodePoll) {
 	})
 }
 
-// slotReply is what one part of a sweep brought. A slot that has moved is asked for at its
-// new node.
+// slotReply returns the streams of one part of a sweep. If the slot has moved, slotReply asks its new
+// node.
 func (r *Reader) slotReply(ctx context.Context, q readRequest, s *nodePoll, i int, reply *redis.XStreamSliceCmd) ([]redis.XStream, error) {
 	streams, err := reply.Result()
 	slot, addr, asking := redirection(err)

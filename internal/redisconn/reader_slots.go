@@ -5,9 +5,8 @@ import "strings"
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// Slot is the hash slot of a key, by the specification of Redis Cluster: CRC16
-// (XMODEM) of the hash tag, which is what stands between the first "{" and the first
-// "}" behind it, else of the whole key.
+// Slot returns the hash slot of a key as the specification of Redis Cluster defines it: CRC16 (XMODEM)
+// of the hash tag, the text between the first "{" and the next "}", or of the whole key without one.
 func Slot(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
@@ -37,8 +36,7 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// keyOf is the first key of a command: those of the framework that have several keep
-// them in one slot.
+// keyOf returns the first key of a command. All keys of a command of the framework share a slot.
 func keyOf(args []any) (key string, ok bool) {
 	at := 1
 	switch name := upper(args, 0); name {
@@ -85,8 +83,8 @@ func textOf(args []any, at int) string {
 	return ""
 }
 
-// Slots splits n things by the slot of their keys, and into parts of at most most:
-// by their number only on one server. Each part holds the places of its things.
+// Slots splits n items into parts of at most most items, each part with the indices of its items. In a
+// cluster the keys of a part share a slot.
 func (c *Conn) Slots(n, most int, key func(i int) string) (parts [][]int) {
 	open := map[int]int{} // by slot: the part that is not full
 	for i := range n {

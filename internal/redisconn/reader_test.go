@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
 const time30s = 30 * time.Second
@@ -96,7 +98,7 @@ func TestInterrupt(t *testing.T) {
 				_, err := r.Read(e.ctx(), group, "c", []string{p}, 10, time30s)
 				answered <- err
 			}()
-			err := interrupted(t, r, answered)
+			err := servers.Interrupted(t, r, answered)
 			if e.real && err != nil {
 				t.Errorf("woken read: %v", err)
 			}
@@ -114,23 +116,6 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// interrupted repeats Interrupt until the read has answered, as its callers do.
-func interrupted(t *testing.T, r *Reader, answered <-chan error) error {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if err := r.Interrupt(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case err := <-answered:
-			return err
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	t.Fatal("the read did not answer within 10 s")
-	return nil
-}
-
 func TestUnknownOutcomeIsRecovered(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := "__strm:example.orders.0"
@@ -145,7 +130,7 @@ func TestUnknownOutcomeIsRecovered(t *testing.T) {
 		e.add(p, "2-2")
 		e.add(p, "3-3")
 		cur := r.line(nil).cur
-		cur.Conn = deafConn{cur.Conn}
+		cur.Conn = servers.DeafConn{Conn: cur.Conn}
 		_, err = r.Read(e.ctx(), group, "c", []string{p}, 10, 0)
 		if !errors.Is(err, ErrUnknownOutcome) {
 			t.Fatalf("got %v, want ErrUnknownOutcome", err)

@@ -169,8 +169,8 @@ func (s *sentinels) ask(ctx context.Context) <-chan masterSeen {
 	return answers
 }
 
-// sight asks one sentinel. Of a failover that it leads itself, the first of the two
-// answers tells earlier; the second, which it may refuse, how new that is.
+// sight asks one sentinel two things: the address, which changes first when this sentinel leads the
+// failover, and the epoch of the configuration, which the sentinel may refuse to tell.
 func (s *sentinels) sight(ctx context.Context, c *redis.Client) masterSeen {
 	p := c.Pipeline()
 	at := p.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.name)
@@ -203,8 +203,8 @@ type Sentinel struct {
 	Err      error  // it did not answer
 }
 
-// Sentinels asks each sentinel of the URL, and waits for all of them. None where the
-// address of the server is not theirs to tell, or a given client asks them.
+// Sentinels asks each sentinel of the URL and waits for all answers. Without a sentinel URL it returns
+// none.
 func (s *server) Sentinels(ctx context.Context) []Sentinel {
 	if s.sentinels == nil {
 		return nil
@@ -218,7 +218,7 @@ func (s *server) Sentinels(ctx context.Context) []Sentinel {
 	return out
 }
 
-// MasterMoves reports whether sentinels tell where the server is.
+// MasterMoves reports whether sentinels determine the server's address.
 func (s *server) MasterMoves() bool { return s.tracker != nil }
 
 // dial connects to the server that is the master now.

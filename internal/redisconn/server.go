@@ -11,20 +11,20 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// A server is where the connections of a Conn lead to, and how they are opened: to one
-// address, to the master that sentinels watch, or to the nodes of a cluster.
+// A server opens the connections of a Conn: to one address, to the master that sentinels watch, or to
+// the nodes of a cluster.
 type server struct {
 	base      redis.Options
 	addr      string
 	patience  time.Duration  // see Options
-	tracker   *masterTracker // nil: the server has one address for ever
-	sentinels *sentinels     // that are asked by us, nil for none
+	tracker   *masterTracker // nil if the server's address never changes
+	sentinels *sentinels     // of a sentinel URL, else nil
 }
 
-// Addr is the server's address, for messages.
+// Addr returns the server's address for messages.
 func (s *server) Addr() string { return s.addr }
 
-// baseOptions also returns the sentinels, if a URL names any.
+// baseOptions returns the options of the server, and the sentinels that a URL names.
 func baseOptions(o Options) (*redis.Options, *sentinels, error) {
 	if o.Redis == nil && isSentinelURL(o.URL) {
 		return parseSentinelURL(o.URL)
@@ -33,7 +33,7 @@ func baseOptions(o Options) (*redis.Options, *sentinels, error) {
 	return base, nil, err
 }
 
-// serverOptions are those of one server.
+// serverOptions returns the options of one server.
 func serverOptions(o Options) (*redis.Options, error) {
 	switch r := o.Redis.(type) {
 	case nil:
@@ -46,9 +46,8 @@ func serverOptions(o Options) (*redis.Options, error) {
 	return nil, fmt.Errorf("redis client of type %T is not supported: use *redis.Client", o.Redis)
 }
 
-// options returns those of a client of our own. Every field that a client's
-// Options() gives back already interpreted is set, for it would be interpreted
-// a second time: 0 retries would become 3.
+// options returns the options of a new client. It sets every field whose default go-redis has already
+// filled in, as go-redis would do so again: 0 retries would become 3.
 func (s *server) options(retries int) *redis.Options {
 	o := s.base
 	o.MaxRetries = retries
@@ -74,7 +73,7 @@ func (s *server) options(retries int) *redis.Options {
 	return &o
 }
 
-// dialer returns what opens a connection.
+// dialer returns the function that opens a connection.
 func (s *server) dialer() func(context.Context, string, string) (net.Conn, error) {
 	if s.tracker != nil {
 		return s.tracker.open
@@ -94,7 +93,7 @@ func bounded(d time.Duration) time.Duration {
 	return d
 }
 
-// muteDialErrors makes of a dial that fails a connection that does; see stillborn.
+// muteDialErrors returns a failedConn in place of the error of a failed dial.
 func muteDialErrors(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -109,15 +108,14 @@ func muteDialErrors(dial func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// A dialError is one of a connection that never was, so that nothing was sent.
+// A dialError means that there was no connection, so that nothing was sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// failedConn is the connection of a dial that failed. go-redis writes a line to
-// stderr for every such dial, whatever logger the app has: a flood while a server
-// is away. So the first write fails instead, with the same error.
+// failedConn stands for a connection whose dial failed: its first write returns the error. go-redis
+// writes a line to stderr for every failed dial, a flood while a server is away.
 type failedConn struct{ err *dialError }
 
 func (c failedConn) Read([]byte) (int, error)         { return 0, c.err }

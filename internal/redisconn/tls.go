@@ -23,8 +23,8 @@ type TLSFiles struct {
 	Key  string // and its key
 }
 
-// apply has connections of a URL use the files. They are for encrypted connections
-// only: that one which should be is not must not pass unnoticed.
+// apply makes connections of a URL use the files. Files for an unencrypted connection are an error, as
+// the connection was probably meant to be encrypted.
 func (f TLSFiles) apply(o *redis.Options) error {
 	if f == (TLSFiles{}) {
 		return nil
@@ -35,8 +35,8 @@ func (f TLSFiles) apply(o *redis.Options) error {
 	return f.add(o.TLSConfig)
 }
 
-// add puts the files into a configuration. They are read now; certificate and key again
-// for each connection, since those that are issued for a short time are replaced.
+// add reads the files into a configuration. Certificate and key are read again for each connection,
+// since short-lived ones are replaced while the program runs.
 func (f TLSFiles) add(cfg *tls.Config) error {
 	if f.CA != "" {
 		text, err := os.ReadFile(f.CA)
@@ -70,8 +70,8 @@ type keyPair struct {
 	last *tls.Certificate
 }
 
-// load reads the certificate. Where that fails, as between the replacement of one file
-// and of the other, it is the last one that could be read.
+// load reads the certificate. If that fails, as while only one of the files has been replaced, load
+// returns the last certificate that could be read.
 func (p *keyPair) load() (*tls.Certificate, error) {
 	read, err := tls.LoadX509KeyPair(p.files.Cert, p.files.Key)
 	p.mu.Lock()
@@ -85,8 +85,7 @@ func (p *keyPair) load() (*tls.Certificate, error) {
 	return p.last, nil
 }
 
-// tlsError says what to do about an error of a first request that has to do with TLS;
-// nil for others. That the server's certificate is not accepted does not pass by itself.
+// tlsError explains an error of a first request that concerns TLS, and returns nil for any other error.
 func tlsError(err error, encrypted bool) error {
 	var verify *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
@@ -107,7 +106,7 @@ func tlsError(err error, encrypted bool) error {
 	return nil
 }
 
-// A Link is how a client is connected, as far as its options tell.
+// A Link describes a client's connections, as far as its options show.
 type Link struct {
 	TLS       bool
 	Unchecked bool // TLS, but the certificate is not verified
@@ -116,7 +115,7 @@ type Link struct {
 	Custom    bool // the client dials by itself: the rest may be otherwise
 }
 
-// Link tells how the client is connected.
+// Link describes how the client is connected.
 func (s *server) Link() Link {
 	o := s.base
 	return Link{

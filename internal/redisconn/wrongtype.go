@@ -55,8 +55,8 @@ func (c *Conn) NameWrongTypes(ctx context.Context, names []string, err error) er
 	return &WrongTypeError{wrong, err}
 }
 
-// naming is a hook that names the keys of commands that met a wrong type. What asks for
-// their types comes by here, too, with one key each.
+// naming is a hook that names the keys in WRONGTYPE errors. Its own probes pass through it as well, with
+// one key each.
 type naming struct{ c *Conn }
 
 func (naming) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -87,7 +87,7 @@ func (n naming) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	}
 }
 
-// keysOf are the keys of a command: all of a script, of another the first.
+// keysOf returns all keys of a script call, or the first key of any other command.
 func keysOf(args []any) (keys []string) {
 	key, ok := keyOf(args)
 	if !ok {

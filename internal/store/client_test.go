@@ -11,6 +11,8 @@ import (
 
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/redisconn"
+
+	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
 var example = keys.Keys{App: "example", Layout: keys.Standalone}
@@ -161,7 +163,7 @@ func TestKillIsRefused(t *testing.T) {
 		_, err := r.Read(e.ctx(), GroupName("printer", alice), "c", []string{p.Log}, 1, time30s)
 		answered <- err
 	}()
-	if err := interrupted(t, r, answered); err == nil {
+	if err := servers.Interrupted(t, r, answered); err == nil {
 		t.Error("the read ended without an error")
 	}
 	if err := r.Kill(e.ctx()); err == nil || !strings.Contains(err.Error(), redisconn.ErrCannotKill.Error()) {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -204,34 +203,7 @@ func (e *env) blocked(r *redisconn.Reader) {
 	redistest.Eventually(e.t, "sent read", r.Waiting)
 }
 
-// interrupted repeats Interrupt until the read has answered, as its callers do.
-func interrupted(t *testing.T, r *redisconn.Reader, answered <-chan error) error {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if err := r.Interrupt(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case err := <-answered:
-			return err
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	t.Fatal("the read did not answer within 10 s")
-	return nil
-}
-
-// deafConn loses the replies: what was sent is executed, and then the
-// connection is broken.
-type deafConn struct{ net.Conn }
-
-func (c deafConn) Read(b []byte) (int, error) {
-	c.Conn.Read(b)
-	c.Conn.Close()
-	return 0, io.ErrUnexpectedEOF
-}
-
-// switchConn is a deafConn while *deaf is true.
+// switchConn is a servers.DeafConn while *deaf is true.
 type switchConn struct {
 	net.Conn
 	deaf *bool
@@ -239,7 +211,7 @@ type switchConn struct {
 
 func (c *switchConn) Read(b []byte) (int, error) {
 	if *c.deaf {
-		return deafConn{c.Conn}.Read(b)
+		return servers.DeafConn{Conn: c.Conn}.Read(b)
 	}
 	return c.Conn.Read(b)
 }

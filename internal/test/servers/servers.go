@@ -2,7 +2,11 @@
 package servers
 
 import (
+	"context"
+	"io"
+	"net"
 	"testing"
+	"time"
 
 	"github.com/runnel-go/runnel/internal/embedded"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -20,4 +24,31 @@ func Both(t *testing.T, test func(t *testing.T, addr string, real bool)) {
 		t.Cleanup(s.Close)
 		test(t, s.Addr(), false)
 	})
+}
+
+// Interrupted repeats Interrupt of a reader until its read has answered, as its callers do.
+func Interrupted(t *testing.T, r interface{ Interrupt(context.Context) error }, answered <-chan error) error {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if err := r.Interrupt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-answered:
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	t.Fatal("the read did not answer within 10 s")
+	return nil
+}
+
+// A DeafConn loses replies: the server executes what was sent, and then the connection is broken.
+type DeafConn struct{ net.Conn }
+
+// Read takes a reply away and closes the connection.
+func (c DeafConn) Read(b []byte) (int, error) {
+	c.Conn.Read(b)
+	c.Conn.Close()
+	return 0, io.ErrUnexpectedEOF
 }
