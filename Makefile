@@ -90,8 +90,9 @@ bounds: ## do workers take more memory, or a crowd of them more requests, than i
 mutants: ## does a test notice each rule of the fence that is switched off?
 	$(GO) test -vet off -timeout $(TIMEOUT) ./internal/test/mutants
 
-sim-short: ## 200 simulated clusters in fake time
-	RUNNEL_SIM_SEEDS=200 $(SIM) test -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
+sim-short: ## 200 simulated clusters in fake time, and some with full streams
+	RUNNEL_SIM_SEEDS=200 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
+	$(SIM) test -vet off -run '^TestSimOverflowSeeds$$' -timeout $(TIMEOUT) ./runneltest
 
 model-short: ## explore the model of the ownership protocol; and how large is a program?
 	$(SIM) test -vet off -timeout $(TIMEOUT) ./internal/test/model ./internal/test/binary ./internal/test/slow
