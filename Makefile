@@ -92,7 +92,7 @@ mutants: ## does a test notice each rule of the fence that is switched off?
 
 sim-short: ## 200 simulated clusters in fake time, and some with full streams
 	RUNNEL_SIM_SEEDS=200 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
-	$(SIM) test -vet off -run '^TestSimOverflowSeeds$$' -timeout $(TIMEOUT) ./runneltest
+	$(SIM) test -vet off -run '^TestSimOverflowSeeds$$|^TestSimExactly$$' -timeout $(TIMEOUT) ./runneltest
 
 model-short: ## explore the model of the ownership protocol; and how large is a program?
 	$(SIM) test -vet off -timeout $(TIMEOUT) ./internal/test/model ./internal/test/binary ./internal/test/slow

@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 // logText is about n bytes of text, as JSON, which compresses by about ratio.
@@ -99,6 +101,7 @@ func mustRead(t *testing.T, what string, c Codec, data, want []byte) {
 
 // Most encoders of other programs write streams: no size stands in front.
 func TestFramesOfAnyEncoderAreRead(t *testing.T) {
+	tier.Sequential(t)
 	lengths := []int{2, 100, 4500, 128<<10 - 1, 128 << 10, 128<<10 + 1, 256 << 10, 256<<10 + 1, 1 << 20}
 	zstded, gzipped, lz4ed := Zstd(JSON), Gzip(JSON), LZ4(JSON)
 	for _, n := range lengths {

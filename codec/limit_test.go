@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
 type item struct {
@@ -113,6 +115,7 @@ func allocated(f func() any) (all, held int64) {
 }
 
 func TestRecordsTakeNoMoreThanIsSaid(t *testing.T) {
+	tier.Sequential(t)
 	const slack = 256 << 10
 	for _, tt := range wideRecords {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,6 +142,7 @@ func TestRecordsTakeNoMoreThanIsSaid(t *testing.T) {
 
 // Every element counts as the widest of the type, here the numbers in Notes as items.
 func TestOrdinaryRecordsAreNotTakenForLarge(t *testing.T) {
+	tier.Sequential(t)
 	items := plainItems{Items: make([]item, 50_000)}
 	for i := range items.Items {
 		items.Items[i] = item{Name: fmt.Sprintf("item of the name %d", i), Price: float64(i) / 3, Count: i}
@@ -162,6 +166,7 @@ func TestOrdinaryRecordsAreNotTakenForLarge(t *testing.T) {
 
 // Small entries that take gigabytes.
 func TestBombsAreRefused(t *testing.T) {
+	tier.Sequential(t)
 	zeros := bytes.Repeat([]byte("0"), 1<<20)
 	var big []byte
 	for range 130 {

@@ -62,6 +62,7 @@ var (
 // record on.
 func TestSimExactly(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	binary := buildExactly(t)
 	for n := max(*seed, 1); n < max(*seed, 1)+uint64(*exactSeeds); n++ {
 		one, other := playExactly(t, binary, n), playExactly(t, binary, n)

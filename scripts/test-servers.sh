@@ -10,7 +10,9 @@ scripts/setup-test.sh || exit 1
 servers=$(scripts/setup-servers.sh) || exit 1
 
 packages=(./internal/redisconn ./internal/store ./internal/test/conformance ./internal/test/cluster ./internal/test/security ./internal/test/views ./internal/inspect)
+at_once=1
 if [ "${1:-}" = short ]; then
+	at_once=2
 	packages=(./internal/redisconn ./internal/store)
 else
 	servers="installed $(dirname "$(command -v redis-server)")
@@ -20,8 +22,8 @@ fi
 failed=()
 while read -r name directory; do
 	echo "test-servers: $name, $("$directory/redis-server" --version)"
-	# One package at a time: some of them have leases of a second.
-	if ! PATH="$directory:$PATH" "$go" test -count 1 -vet off -timeout 25m -p 1 "${packages[@]}"; then
+	# One package at a time where some have leases of a second.
+	if ! PATH="$directory:$PATH" "$go" test -count 1 -vet off -timeout 25m -p "$at_once" "${packages[@]}"; then
 		failed+=("$name")
 	elif [ "${1:-}" != short ] && ! PATH="$directory:$PATH" RUNNEL_CHAOS_DURATION=30s "$go" test -count 1 -vet off -run '^TestFaults$' -timeout 25m ./internal/test/chaos; then
 		failed+=("$name")

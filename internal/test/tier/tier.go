@@ -25,3 +25,12 @@ func Server(t testing.TB) {
 		t.Skip("needs redis-server: RUNNEL_TEST=full runs it, and make check")
 	}
 }
+
+// Sequential skips a test of one goroutine, or of other programs, under the race detector, which
+// finds nothing there and makes it ten times slower: make check runs it without.
+func Sequential(t testing.TB) {
+	t.Helper()
+	if Race {
+		t.Skip("of one goroutine: runs without the race detector")
+	}
+}
