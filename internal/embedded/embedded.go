@@ -56,9 +56,7 @@ func Start(addr string) (*Server, error) {
 	}
 	s := New()
 	s.listener = l
-	s.accept.Add(1)
-	go func() {
-		defer s.accept.Done()
+	s.accept.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -66,7 +64,7 @@ func Start(addr string) (*Server, error) {
 			}
 			s.serve(c)
 		}
-	}()
+	})
 	return s, nil
 }
 

@@ -56,12 +56,9 @@ type Candidate struct {
 	Poll  time.Duration // between campaigns and between renewals
 	Log   *slog.Logger
 
-	token   string
+	token   string    // the value of the lock, in the terms of the current Run
 	oldSeen time.Time // when a worker of an older version has last led
 }
-
-// Token returns the value of the lock in the terms of the current Run.
-func (c *Candidate) Token() string { return c.token }
 
 // Run campaigns until ctx ends and calls term for each term that is won, with a context
 // that ends with the trust window or ctx. The next campaign begins when term has

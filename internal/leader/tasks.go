@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/runnel-go/runnel/internal/help"
 	"github.com/runnel-go/runnel/internal/store"
 )
@@ -75,32 +73,31 @@ func (s *Tasks) Run(ctx context.Context) {
 			everywhere = append(everywhere, t)
 		}
 	}
-	var g errgroup.Group
-	g.Go(func() error { s.runAll(ctx, everywhere, ""); return nil })
+	var running sync.WaitGroup
+	running.Go(func() { s.runAll(ctx, everywhere, "") })
 	if len(leading) > 0 {
 		c := &Candidate{
 			Redis: s.Store.Redis(), Key: s.Store.Keys().Leader(), Old: s.Store.Keys().OldLeader(), Name: s.Worker, Poll: s.Poll, Log: s.Log,
 		}
-		g.Go(func() error {
-			c.Run(ctx, func(term context.Context) { s.runAll(term, leading, c.Token()) })
-			return nil
+		running.Go(func() {
+			c.Run(ctx, func(term context.Context) { s.runAll(term, leading, c.token) })
 		})
 	}
-	g.Wait()
+	running.Wait()
 }
 
 // runAll runs tasks until ctx ends. token is the leader's, for durable tasks.
 func (s *Tasks) runAll(ctx context.Context, tasks []*Task, token string) {
-	var g errgroup.Group
+	var running sync.WaitGroup
 	for _, t := range tasks {
 		if t.Durable {
-			g.Go(func() error { s.runDurable(ctx, t, token); return nil })
+			running.Go(func() { s.runDurable(ctx, t, token) })
 		} else {
-			g.Go(func() error { s.runTask(ctx, t); return nil })
+			running.Go(func() { s.runTask(ctx, t) })
 		}
 	}
-	g.Go(func() error { <-ctx.Done(); return nil })
-	g.Wait()
+	<-ctx.Done()
+	running.Wait()
 }
 
 func (s *Tasks) runTask(ctx context.Context, t *Task) {

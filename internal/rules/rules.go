@@ -172,21 +172,18 @@ func isMoment(ms int64) bool { return ms >= -62_135_596_800_000 && ms <= 253_402
 
 // InForce returns the rules that hold at a time of the server's clock.
 func (s Set) InForce(now time.Time) []Rule {
-	var out []Rule
-	for _, r := range s.Rules {
-		if r.InForce(now) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return s.those(func(r Rule) bool { return r.InForce(now) })
 }
 
 // Holding returns the rules in force that hold a partition back. Without any the
 // partition may run.
 func (s Set) Holding(stream, processor string, partition int, now time.Time) []Rule {
-	var out []Rule
+	return s.those(func(r Rule) bool { return r.Scope.Covers(stream, processor, partition) && r.InForce(now) })
+}
+
+func (s Set) those(is func(Rule) bool) (out []Rule) {
 	for _, r := range s.Rules {
-		if r.Scope.Covers(stream, processor, partition) && r.InForce(now) {
+		if is(r) {
 			out = append(out, r)
 		}
 	}
