@@ -81,9 +81,7 @@ func brokenMove(t *testing.T, srv *redistest.Server, n int, action faultproxy.Ac
 	broken = fired()
 	producer.sendAt(time.Now().Add(100*time.Millisecond), "k", 91, 92, 93)
 	await(t, "all parcels", 60*time.Second, func() bool { return w.count("check") == 13 })
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	w.once("check", 1, 2, 3, 4, 5, 41, 42, 43, 44, 45, 91, 92, 93)
 	if n := srv.Client(t).XLen(t.Context(), partitionKey(0)).Val(); n != 13 || waiting(t, srv, 0) != 0 {
 		t.Errorf("%d entries, and %d wait", n, waiting(t, srv, 0))
@@ -195,9 +193,7 @@ func TestCancelAtTheDueTime(t *testing.T) {
 	}
 	t.Logf("%d of %d were cancelled", n-len(processed), n)
 	await(t, "the others", 60*time.Second, func() bool { return w.count("check") == len(processed) })
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	w.once("check", processed...)
 }
 
@@ -220,9 +216,7 @@ func TestLostHintOfADelay(t *testing.T) {
 	producer.sendAt(time.Now().Add(50*time.Millisecond), "k", 2)
 	rule.Wait(t)
 	await(t, "the parcel", patience(t), func() bool { return w.count("check") == 1 })
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	w.once("check", 2)
 }
 
@@ -252,9 +246,7 @@ func TestManyMovers(t *testing.T) {
 	}
 	await(t, "all parcels", 90*time.Second, func() bool { return w.count("check") == n && w.count("count") == n })
 	for _, a := range workers {
-		if err := a.stop(); err != nil {
-			t.Error(err)
-		}
+		a.stop()
 	}
 	w.once("check", seqs(n)...)
 	w.once("count", seqs(n)...)
@@ -304,8 +296,6 @@ func TestDueWhileFull(t *testing.T) {
 		}
 		return w.count("check") == n
 	})
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	w.once("check", seqs(n)...)
 }

@@ -38,13 +38,8 @@ func newAlarms(t *testing.T) *alarms {
 	return a
 }
 
-func (a *alarms) worker(name, url string) *parcelApp {
-	w := newParcelApp(a.t, url, name, func(o *runnel.Options) {
-		o.Stream.Partitions, o.Processor.Lease = 2, shortExpiry
-	})
-	a.tr.process(w, "check", nil, nil)
-	a.workers = append(a.workers, w.run())
-	return w
+func (a *alarms) worker(name, url string) {
+	a.workers = append(a.workers, a.tr.worker(a.t, url, name, 2))
 }
 
 // round sends to all partitions, and waits until that is processed and stored.
@@ -88,9 +83,7 @@ func (a *alarms) runnel(args ...string) {
 
 func (a *alarms) stop() {
 	for _, w := range a.workers {
-		if err := w.stop(); err != nil {
-			a.t.Error(err)
-		}
+		w.stop()
 	}
 }
 
@@ -110,14 +103,25 @@ func (a *alarms) away(do func()) {
 	a.proxy.Resume()
 }
 
-// alone stops the first worker, and keeps the second one, which owns all, from Redis.
-func (a *alarms) alone() {
-	if err := a.workers[0].stop(); err != nil {
-		a.t.Error(err)
-	}
+// behind runs a command while the second worker, which owns all, is kept from Redis, and then
+// starts a third one.
+func (a *alarms) behind(args ...string) {
+	a.workers[0].stop()
 	ready(a.t, 60*time.Second, a.workers[1])
 	a.proxy.Pause()
 	await(a.t, "all leases to end", 60*time.Second, func() bool { return len(a.keys("__beat:*"))+len(a.keys("__lock:*")) == 0 })
+	a.runnel(args...)
+	a.proxy.Resume()
+	a.worker("w3", a.srv.URL())
+}
+
+func (a *alarms) trim() {
+	a.do("XTRIM", partitionKey(0), "MAXLEN", 0)
+	a.do("XTRIM", partitionKey(1), "MAXLEN", 0)
+}
+
+func (a *alarms) setBack() {
+	a.groups(func(key, group string) { a.do("XGROUP", "SETID", key, group, "0") })
 }
 
 func (a *alarms) quiet() {
@@ -145,9 +149,7 @@ var harmless = []struct {
 		for _, w := range a.workers {
 			a.worker(w.name+"new", a.srv.URL())
 			a.round()
-			if err := w.stop(); err != nil {
-				a.t.Error(err)
-			}
+			w.stop()
 		}
 		a.ready()
 	}},
@@ -155,8 +157,7 @@ var harmless = []struct {
 	{"a worker is stopped, and all is trimmed", func(a *alarms) {
 		a.away(func() {
 			a.round()
-			a.do("XTRIM", partitionKey(0), "MAXLEN", 0)
-			a.do("XTRIM", partitionKey(1), "MAXLEN", 0)
+			a.trim()
 		})
 		a.ready()
 	}},
@@ -165,22 +166,20 @@ var harmless = []struct {
 		a.round()
 	}},
 	{"all is trimmed, and groups are destroyed", func(a *alarms) {
-		a.do("XTRIM", partitionKey(0), "MAXLEN", 0)
-		a.do("XTRIM", partitionKey(1), "MAXLEN", 0)
+		a.trim()
 		a.groups(func(key, group string) { a.do("XGROUP", "DESTROY", key, group) })
 		a.round()
 	}},
 	{"positions are set back by hand, again and again", func(a *alarms) {
 		for range 3 {
-			a.groups(func(key, group string) { a.do("XGROUP", "SETID", key, group, "0") })
+			a.setBack()
 			a.round()
 			a.ready()
 		}
 	}},
 	{"all is trimmed, and positions are set back", func(a *alarms) {
-		a.do("XTRIM", partitionKey(0), "MAXLEN", 0)
-		a.do("XTRIM", partitionKey(1), "MAXLEN", 0)
-		a.groups(func(key, group string) { a.do("XGROUP", "SETID", key, group, "0") })
+		a.trim()
+		a.setBack()
 		a.do("DEL", a.keys("__lock:*")[0])
 		a.ready()
 	}},
@@ -190,23 +189,15 @@ var harmless = []struct {
 				a.do("XDEL", partitionKey(p), e.ID)
 			}
 		}
-		a.groups(func(key, group string) { a.do("XGROUP", "SETID", key, group, "0") })
+		a.setBack()
 		a.do("DEL", a.keys("__lock:*")[0])
 	}},
 	{"consumers are deleted", func(a *alarms) {
 		a.groups(func(key, group string) { a.do("XGROUP", "DELCONSUMER", key, group, "runnel") })
 		a.round()
 	}},
-	{"locks are deleted", func(a *alarms) {
-		for _, key := range a.keys("__lock:*") {
-			a.do("DEL", key)
-		}
-	}},
-	{"heartbeats are deleted", func(a *alarms) {
-		for _, key := range a.keys("__beat:*") {
-			a.do("DEL", key)
-		}
-	}},
+	{"locks are deleted", func(a *alarms) { a.rdb.Del(a.t.Context(), a.keys("__lock:*")...) }},
+	{"heartbeats are deleted", func(a *alarms) { a.rdb.Del(a.t.Context(), a.keys("__beat:*")...) }},
 	{"scripts are flushed", func(a *alarms) { a.do("SCRIPT", "FLUSH") }},
 	{"connections are closed", func(a *alarms) { a.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") }},
 	{"Redis is restarted", func(a *alarms) {
@@ -230,10 +221,7 @@ var harmless = []struct {
 		a.start()
 	}},
 	{"reset while a worker is away", func(a *alarms) {
-		a.alone()
-		a.runnel("processor", "reset", "parcels/check", "--to", "start", "--yes")
-		a.proxy.Resume()
-		a.worker("w3", a.srv.URL())
+		a.behind("processor", "reset", "parcels/check", "--to", "start", "--yes")
 		a.ready()
 	}},
 	{"the processor is removed", func(a *alarms) {
@@ -242,17 +230,11 @@ var harmless = []struct {
 		a.start()
 	}},
 	{"the processor is removed while a worker is away", func(a *alarms) {
-		a.alone()
-		a.runnel("processor", "rm", "parcels/check", "--yes")
-		a.proxy.Resume()
-		a.worker("w3", a.srv.URL())
+		a.behind("processor", "rm", "parcels/check", "--yes")
 		a.ready()
 	}},
 	{"the stream is removed while a worker is away", func(a *alarms) {
-		a.alone()
-		a.runnel("stream", "rm", "parcels", "--yes")
-		a.proxy.Resume()
-		a.worker("w3", a.srv.URL())
+		a.behind("stream", "rm", "parcels", "--yes")
 		a.producer = newProducer(a.t, a.srv.URL(), 2)
 		a.ready()
 	}},

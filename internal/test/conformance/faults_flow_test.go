@@ -60,38 +60,47 @@ func (f *flow) send(ctx context.Context, seq int64) {
 	}
 }
 
-func (f *flow) sendOnce(batch []runnel.Outgoing[parcel]) (again []runnel.Outgoing[parcel]) {
+func (f *flow) sendOnce(batch []runnel.Outgoing[parcel]) []runnel.Outgoing[parcel] {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	sent, err := f.app.parcels.SendEvents(ctx, batch...)
-	var se *runnel.SendError
-	if err != nil && !errors.As(err, &se) {
-		<-time.After(20 * time.Millisecond) // nothing was sent
-		return batch
-	}
-	failed := map[int]runnel.SendFailure{}
-	if se != nil {
-		for _, fail := range se.Failed {
-			failed[fail.Index] = fail
-		}
-	}
-	for i, o := range batch {
-		fail, bad := failed[i]
-		if !bad {
-			err = f.log.Sent("parcels", sent[i].Partition, sent[i].ID, o.Record.Key, o.Record.Seq)
-		} else {
-			again = append(again, o)
-			err = nil
-			if fail.Unknown {
-				err = f.log.Unknown("parcels", o.Record.Key, o.Record.Seq)
-			}
-		}
-		if err != nil {
-			f.app.t.Error(err)
-		}
-	}
+	again, _ := f.app.sendNoted(ctx, f.log, batch)
 	if again != nil {
 		<-time.After(20 * time.Millisecond)
 	}
 	return again
+}
+
+// sendNoted sends a batch and writes down what became of each record: sent, unknown, or refused.
+// It returns those that failed, and the error.
+func (a *parcelApp) sendNoted(ctx context.Context, log *history.Log, batch []runnel.Outgoing[parcel]) (failed []runnel.Outgoing[parcel], err error) {
+	sent, err := a.parcels.SendEvents(ctx, batch...)
+	var se *runnel.SendError
+	if err != nil && !errors.As(err, &se) {
+		return batch, err // nothing was sent
+	}
+	failures := map[int]runnel.SendFailure{}
+	if se != nil {
+		for _, f := range se.Failed {
+			failures[f.Index] = f
+		}
+	}
+	for i, o := range batch {
+		f, bad := failures[i]
+		var noted error
+		switch {
+		case !bad:
+			noted = log.Sent("parcels", sent[i].Partition, sent[i].ID, o.Record.Key, o.Record.Seq)
+		case f.Unknown:
+			noted = log.Unknown("parcels", o.Record.Key, o.Record.Seq)
+		default:
+			noted = log.Refused("parcels", o.Record.Key, o.Record.Seq)
+		}
+		if noted != nil {
+			a.t.Error(noted)
+		}
+		if bad {
+			failed = append(failed, o)
+		}
+	}
+	return failed, err
 }

@@ -53,19 +53,6 @@ func stored(t *testing.T, rdb *redis.Client, partition int) bool {
 	return floor == rdb.XInfoStream(t.Context(), partitionKey(partition)).Val().LastGeneratedID
 }
 
-// twoWorkers run "check" over two partitions.
-func twoWorkers(t *testing.T, srv *redistest.Server, tr *tracker) (workers []*parcelApp) {
-	for _, name := range []string{"w1", "w2"} {
-		a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
-			o.Stream.Partitions, o.Processor.Lease = 2, shortExpiry
-		})
-		tr.process(a, "check", nil, nil)
-		workers = append(workers, a.run())
-	}
-	ready(t, 60*time.Second, workers...)
-	return workers
-}
-
 // What Redis forgets under live workers is told, stored, and shown; what is sent afterwards
 // is processed.
 func TestWhatRedisForgetsIsTold(t *testing.T) {
@@ -93,7 +80,8 @@ func TestWhatRedisForgetsIsTold(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t, tt.args...)
 			rdb, tr := srv.Client(t), newTracker(history.Memory())
-			workers := twoWorkers(t, srv, tr)
+			workers := []*parcelApp{tr.worker(t, srv.URL(), "w1", 2), tr.worker(t, srv.URL(), "w2", 2)}
+			ready(t, 60*time.Second, workers...)
 			producer, seq := newProducer(t, srv.URL(), 2), int64(0)
 			round := func() {
 				seq++

@@ -45,9 +45,7 @@ func nothingLost(t *testing.T, srv *redistest.Server, tr *tracker, partitions, p
 	tr.process(healthy, "check", nil, nil)
 	healthy.run()
 	awaitRest(t, srv, partitions, processors)
-	if err := healthy.stop(); err != nil {
-		t.Error(err)
-	}
+	healthy.stop()
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }
 
@@ -104,7 +102,8 @@ func TestFunctionThatNeverReturns(t *testing.T) {
 	a.run()
 	receive(t, "the function to be called", entered)
 	began := time.Now()
-	err := a.stop()
+	a.cancel()
+	err := a.ended(60 * time.Second)
 	took := time.Since(began)
 	names(t, err, "app post", "stream parcels", "processor check", "partitions 0:", "200ms")
 	t.Logf("Run gave up after %v (promised: grace 200 ms and a second)", took.Round(time.Millisecond))
@@ -168,9 +167,7 @@ func TestUndecodableRecord(t *testing.T) {
 				if tt.policy == runnel.Ignore {
 					awaitRest(t, srv, partitions, 1)
 				}
-				if err := a.stop(); err != nil {
-					t.Error(err)
-				}
+				a.stop()
 			}
 			if tt.policy != runnel.Ignore {
 				// The event is still there: an operator looks, and removes it.

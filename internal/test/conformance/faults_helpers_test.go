@@ -100,11 +100,13 @@ func (a *parcelApp) run() *parcelApp {
 	return a
 }
 
-// stop asks Run to end and returns its error.
-func (a *parcelApp) stop() error {
+// stop asks Run to end; an error fails the test.
+func (a *parcelApp) stop() {
 	a.t.Helper()
 	a.cancel()
-	return a.ended(60 * time.Second)
+	if err := a.ended(60 * time.Second); err != nil {
+		a.t.Errorf("worker %s: Run returned %v", a.name, err)
+	}
 }
 
 // ended waits for Run to end by itself and returns its error.
@@ -214,6 +216,15 @@ func (tr *tracker) process(a *parcelApp, name string, o *runnel.ProcessorOptions
 		tr.complete(place{name, e.Partition}, p.Seq)
 		return nil
 	}), o)
+}
+
+// worker runs a worker of the processor "check" with short leases.
+func (tr *tracker) worker(t testing.TB, url, name string, partitions int) *parcelApp {
+	a := newParcelApp(t, url, name, func(o *runnel.Options) {
+		o.Stream.Partitions, o.Processor.Lease = partitions, shortExpiry
+	})
+	tr.process(a, "check", nil, nil)
+	return a.run()
 }
 
 func (tr *tracker) begin(at place, worker string) {

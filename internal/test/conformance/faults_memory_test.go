@@ -14,23 +14,12 @@ func TestTakeoverWithFullMemory(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb := srv.Client(t)
 	s := openShop(t, srv.URL(), 5*time.Millisecond)
-	s.mustRound()
-	await(t, "the first round", 30*time.Second, func() bool { return s.tr.passed("check", 4, 1) })
-	if err := s.worker.stop(); err != nil {
-		t.Fatal(err)
-	}
-	var waiting []parcel
-	for n := range 200 {
-		s.seq++
-		waiting = append(waiting, parcel{Key: s.keys[n%4], Seq: s.seq})
-	}
-	s.producer.send(waiting...)
-	setMemory(t, rdb, "1mb")
-	s.refused("OOM")
+	s.worker.stop()
+	waiting := s.fill(rdb, 200)
 
 	s.worker = s.start(srv.URL(), "w2")
 	ready(t, 30*time.Second, s.worker)
-	await(t, "what is there to be processed", 30*time.Second, func() bool { return s.tr.completed() == len(waiting)+4 })
+	await(t, "what is there to be processed", 30*time.Second, func() bool { return s.tr.completed() == waiting+4 })
 	awaitRest(t, srv, 4, 1)
 	setMemory(t, rdb, "0")
 	s.mustRound()

@@ -28,13 +28,15 @@ type shop struct {
 	pace     time.Duration // of the handler
 }
 
-// openShop starts a worker whose leases are short, so that a test of an outage
-// need not be long.
+// openShop starts a worker, whose leases are short so that a test of an outage need not be long,
+// and has it process a first round.
 func openShop(t *testing.T, url string, pace time.Duration) *shop {
 	s := &shop{t: t, pace: pace, tr: newTracker(history.Memory()), producer: newProducer(t, url, 4), keys: keysOf(4)}
 	s.log = s.tr.history.As("producer")
 	s.worker = s.start(url, "w1")
 	ready(t, 30*time.Second, s.worker)
+	s.mustRound()
+	await(t, "the first round", 30*time.Second, func() bool { return s.tr.passed("check", 4, 1) })
 	return s
 }
 
@@ -59,31 +61,9 @@ func (s *shop) round(pad string) error {
 	for _, key := range s.keys {
 		out = append(out, runnel.Outgoing[parcel]{Record: parcel{Key: key, Seq: s.seq, Pad: pad}})
 	}
-	sent, err := s.producer.parcels.SendEvents(s.t.Context(), out...)
-	var se *runnel.SendError
-	if err != nil && !errors.As(err, &se) {
+	_, err := s.producer.sendNoted(s.t.Context(), s.log, out)
+	if err != nil && !errors.As(err, new(*runnel.SendError)) {
 		s.t.Fatalf("not a SendError: %v", err)
-	}
-	failed := map[int]runnel.SendFailure{}
-	if se != nil {
-		for _, f := range se.Failed {
-			failed[f.Index] = f
-		}
-	}
-	for i, o := range out {
-		f, bad := failed[i]
-		var err error
-		switch {
-		case !bad:
-			err = s.log.Sent("parcels", sent[i].Partition, sent[i].ID, o.Record.Key, o.Record.Seq)
-		case f.Unknown:
-			err = s.log.Unknown("parcels", o.Record.Key, o.Record.Seq)
-		default:
-			err = s.log.Refused("parcels", o.Record.Key, o.Record.Seq)
-		}
-		if err != nil {
-			s.t.Error(err)
-		}
 	}
 	return err
 }
@@ -130,9 +110,7 @@ func (s *shop) resumed(since time.Time) {
 func (s *shop) close(srv *redistest.Server) *history.Report {
 	s.t.Helper()
 	awaitRest(s.t, srv, 4, 1)
-	if err := s.worker.stop(); err != nil {
-		s.t.Error(err)
-	}
+	s.worker.stop()
 	return s.tr.judge(s.t, srv, 4, history.Options{Processors: []string{"check"}})
 }
 
@@ -143,20 +121,10 @@ func TestMemoryFull(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb := srv.Client(t)
 	s := openShop(t, srv.URL(), 15*time.Millisecond)
-	s.mustRound()
-	await(t, "the first round", 30*time.Second, func() bool { return s.tr.passed("check", 4, 1) })
-	waiting := make([]parcel, 0, 400)
-	for n := range 400 {
-		s.seq++
-		waiting = append(waiting, parcel{Key: s.keys[n%4], Seq: s.seq})
-	}
-	s.producer.send(waiting...)
-	setMemory(t, rdb, "1mb")
+	waiting := s.fill(rdb, 400)
+	<-time.After(3 * shortExpiry)
 	s.refused("OOM")
-	full := time.Now()
-	await(t, "three expiries", 30*time.Second, func() bool { return time.Since(full) > 3*shortExpiry })
-	s.refused("OOM")
-	await(t, "what is there to be processed", 30*time.Second, func() bool { return s.tr.completed() == len(waiting)+4 })
+	await(t, "what is there to be processed", 30*time.Second, func() bool { return s.tr.completed() == waiting+4 })
 	awaitRest(t, srv, 4, 1)
 	if line := s.worker.log.line("partitions lost"); line != "" {
 		t.Errorf("a partition was lost for want of memory: %s", line)
@@ -168,6 +136,20 @@ func TestMemoryFull(t *testing.T) {
 	if report := s.close(srv); report.Repeats > 0 {
 		t.Errorf("%d events were processed twice", report.Repeats)
 	}
+}
+
+// fill sends n parcels and then has the server take no more. It returns n.
+func (s *shop) fill(rdb *redis.Client, n int) int {
+	s.t.Helper()
+	waiting := make([]parcel, n)
+	for i := range waiting {
+		s.seq++
+		waiting[i] = parcel{Key: s.keys[i%4], Seq: s.seq}
+	}
+	s.producer.send(waiting...)
+	setMemory(s.t, rdb, "1mb")
+	s.refused("OOM")
+	return n
 }
 
 func setMemory(t *testing.T, rdb *redis.Client, limit string) {
@@ -186,20 +168,18 @@ func TestDiskFull(t *testing.T) {
 	proxy := faultproxy.Start(t, srv.Addr())
 	rdb := srv.Client(t)
 	s := openShop(t, "redis://"+proxy.Addr(), 0)
-	for range 20 {
+	for range 19 {
 		s.mustRound()
 	}
 	await(t, "the first rounds", 30*time.Second, func() bool { return s.tr.passed("check", 4, 20) })
-	synced := time.Now()
-	await(t, "the server to have synced them", 30*time.Second, func() bool { return time.Since(synced) > 1500*time.Millisecond })
-	s.fault(history.Failover) // acks of the last second are forgotten
+	<-time.After(1500 * time.Millisecond) // until the server has synced them
+	s.fault(history.Failover)             // acks of the last second are forgotten
 	await(t, "a full disk", 30*time.Second, func() bool {
 		err := rdb.Set(t.Context(), "filler", strings.Repeat("x", 64<<10), 0).Err()
 		return err != nil && strings.Contains(err.Error(), "MISCONF")
 	})
 	s.refused("MISCONF")
-	full := time.Now()
-	await(t, "two expiries", 30*time.Second, func() bool { return time.Since(full) > 2*shortExpiry })
+	<-time.After(2 * shortExpiry)
 	s.refused("MISCONF")
 	if s.worker.log.line("MISCONF") == "" {
 		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.text())
@@ -220,15 +200,12 @@ func TestReadOnlyServer(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb := srv.Client(t)
 	s := openShop(t, srv.URL(), 0)
-	s.mustRound()
-	await(t, "the first round", 30*time.Second, func() bool { return s.tr.passed("check", 4, 1) })
 	s.fault(history.Failover)
 	if err := rdb.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	s.refused("READONLY")
-	began := time.Now()
-	await(t, "two expiries", 30*time.Second, func() bool { return time.Since(began) > 2*shortExpiry })
+	<-time.After(2 * shortExpiry)
 	if s.worker.log.line("READONLY") == "" {
 		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.text())
 	}
@@ -252,8 +229,6 @@ func TestLoadingServer(t *testing.T) {
 	srv := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no", "--aof-use-rdb-preamble", "no", "--key-load-delay", "250")
 	rdb := srv.Client(t)
 	s := openShop(t, srv.URL(), 0)
-	s.mustRound()
-	await(t, "the first round", 30*time.Second, func() bool { return s.tr.passed("check", 4, 1) })
 	_, err := rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for n := range 12000 {
 			p.Set(t.Context(), fmt.Sprint("filler", n), n, 0)
@@ -285,8 +260,6 @@ func TestLoadingServer(t *testing.T) {
 	s.mustRound()
 	s.resumed(ended)
 	ready(t, 30*time.Second, s.worker, late)
-	if err := late.stop(); err != nil {
-		t.Error(err)
-	}
+	late.stop()
 	s.close(srv)
 }

@@ -43,8 +43,7 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	t.Parallel()
 	const acks = 7
 	r, link, replica := newReplicated(t, 2, 3*time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	for p := range 2 {
 		r.await(p, r.add(p, 3)...)
 	}
@@ -69,9 +68,7 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	more := []string{r.addID(0, "*"), r.addID(1, "*")}
 	r.await(0, more[0])
 	r.await(1, more[1])
-	r.rest()
-	r.undisturbed(m, id)
-	if report := r.finish(); report.Repeats != 0 {
+	if report := r.finishUndisturbed(m, id); report.Repeats != 0 {
 		t.Errorf("%d events were processed again", report.Repeats)
 	}
 }

@@ -19,8 +19,7 @@ func TestGroupDestroyedInHandover(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 2, calm)
 			r.warm()
-			a := r.start("a")
-			id := r.ready(a)
+			a, id := r.startReady("a")
 			for p := range 2 {
 				ids := r.add(p, 5)
 				r.await(p, ids...)
@@ -73,8 +72,7 @@ func TestOneGroupOfManyDestroyed(t *testing.T) {
 	const partitions, destroyed = 16, 5
 	r := newRig(t, partitions, 10*time.Second)
 	stop := r.feed(2 * time.Millisecond)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	for p := range partitions {
 		r.await(p, r.add(p, 10)...)
 	}
@@ -144,8 +142,7 @@ func epochs(records []history.Record, partition int) int {
 func TestAckOfEarlierTenure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	r.await(0, r.add(0, 1)...)
 	for n := 1; n <= 6; n++ {
 		m.proxy.On("XACK", n).Do(faultproxy.CloseBefore)
@@ -181,8 +178,7 @@ func (r *rig) pendingOf(p int) (n int64) {
 func TestAcksBeforeRelease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 3*time.Second)
-	a := r.start("a")
-	id := r.ready(a)
+	a, id := r.startReady("a")
 	slow := a.proxy.On("XACK", 1).Do(hold)
 	for p := range 2 {
 		r.await(p, r.add(p, 1)...)
@@ -197,9 +193,7 @@ func TestAcksBeforeRelease(t *testing.T) {
 	})
 	slow.Release()
 	r.ready(b)
-	r.rest()
-	r.undisturbed(a, id)
-	if report := r.finish(); report.Repeats != 0 {
+	if report := r.finishUndisturbed(a, id); report.Repeats != 0 {
 		t.Errorf("%d events were processed again", report.Repeats)
 	}
 }

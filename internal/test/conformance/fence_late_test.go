@@ -16,8 +16,7 @@ func TestReleaseDeliveredLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 3*time.Second)
 	r.warm()
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	f, p := r.away()
 	r.back(m, f, p)
 	held := r.onUnlock(m.proxy, 1, p).Do(hold)
@@ -32,9 +31,7 @@ func TestReleaseDeliveredLate(t *testing.T) {
 		t.Errorf("a release of an earlier ownership made the lock %q, it was %q", r.get(r.lock(p)), lock)
 	}
 	r.await(p, r.add(p, 3)...)
-	r.rest()
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 }
 
 // A takeover is held back and carried out when its sender has taken the
@@ -46,8 +43,7 @@ func TestTakeoverDeliveredLate(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 2, 3*time.Second)
 			r.warm()
-			m := r.start("w1")
-			id := r.ready(m)
+			m, id := r.startReady("w1")
 			f, p := r.away()
 			held := r.onTakeover(m.proxy, 1, p).Do(hold)
 			f.leave()
@@ -79,9 +75,7 @@ func TestTakeoverDeliveredLate(t *testing.T) {
 				t.Errorf("a late takeover left the groups %v, want one with 3 pending", groups)
 			}
 			close(g.open)
-			r.rest()
-			r.undisturbed(m, id)
-			r.finish()
+			r.finishUndisturbed(m, id)
 		})
 	}
 }

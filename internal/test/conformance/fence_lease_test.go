@@ -88,8 +88,7 @@ func TestContextEndsWithTheLease(t *testing.T) {
 func TestLostLockIsNotTakenAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	r.await(0, r.add(0, 1)...)
 	r.fault("w1", history.Lost)
 	was := r.get(r.lock(0))
@@ -111,8 +110,7 @@ func TestSlowReleaseKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	const expiry = 2 * time.Second
 	r := newRig(t, 2, expiry)
-	a := r.start("a")
-	id := r.ready(a)
+	a, id := r.startReady("a")
 	g := r.newGate()
 	first := []string{r.add(0, 2)[0], r.add(1, 2)[0]}
 	r.next(g)
@@ -128,9 +126,7 @@ func TestSlowReleaseKeepsItsLease(t *testing.T) {
 	r.await(0, first[0])
 	r.await(1, first[1])
 	r.ready(b)
-	r.rest()
-	r.undisturbed(a, id)
-	if report := r.finish(); report.Clean != 1 || report.Repeats != 0 {
+	if report := r.finishUndisturbed(a, id); report.Clean != 1 || report.Repeats != 0 {
 		t.Errorf("%d clean handovers and %d repeats, want 1 and 0", report.Clean, report.Repeats)
 	}
 }

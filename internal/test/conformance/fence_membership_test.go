@@ -53,8 +53,7 @@ func TestMembershipSetBack(t *testing.T) {
 	a := r.start("a")
 	r.ready(a)
 	alone := r.get(r.membership())
-	b := r.start("b")
-	first := r.ready(b)
+	b, first := r.startReady("b")
 	r.eventually("both have their share", func() bool { return r.shares() == "a=2 b=2" && r.unowned() == 0 })
 	r.rdb.Set(t.Context(), r.membership(), alone, 0)
 	r.eventually("the one who is absent joins under another ID", func() bool {

@@ -120,8 +120,7 @@ func (r *rig) awaitRead() {
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	held := r.holdRead(m, 0)
 	r.add(0, 3)
 	r.srv.Freeze()
@@ -129,9 +128,7 @@ func TestFrozenServer(t *testing.T) {
 	<-time.After(3300 * time.Millisecond) // the read's own deadline is at 3 s
 	r.srv.Thaw()
 	r.add(0, 3)
-	r.rest()
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 }
 
 // A read is executed long after its client has given it up and gone on: while
@@ -140,8 +137,7 @@ func TestReadDeliveredLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)
 	r.options.Prefetch = 1
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	held := r.holdRead(m, 0)
 	m.proxy.CutAll()
 	// Recovered: a later read has answered.
@@ -154,9 +150,7 @@ func TestReadDeliveredLate(t *testing.T) {
 	held.Release()
 	redistest.Within(late, func() bool { return r.groupsOf(0)[0].Pending != pending })
 	close(g.open)
-	r.rest()
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 }
 
 // One worker releases a partition and takes it back while the reply to a read
@@ -164,8 +158,7 @@ func TestReadDeliveredLate(t *testing.T) {
 func TestReplyOfEarlierTenure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 10*time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	f, p := r.away()
 	r.back(m, f, p)
 	first := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()
@@ -184,9 +177,7 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	})
 	held.Release()
 	r.add(p, 3)
-	r.rest()
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 	if strings.Contains(m.output.String(), "deliveries forgotten") {
 		t.Error("a reply of the ownership before has reached this one")
 	}
@@ -197,8 +188,7 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 func TestOwnGroupAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 10*time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	f, p := r.away()
 	r.back(m, f, p)
 	g := r.newGate()
@@ -218,9 +208,7 @@ func TestOwnGroupAgain(t *testing.T) {
 	}
 	r.back(m, f, p)
 	r.add(p, 1)
-	r.rest()
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 }
 
 // An entry that is deleted while the reply that brings it is lost comes back
@@ -228,8 +216,7 @@ func TestOwnGroupAgain(t *testing.T) {
 func TestEntryGone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	held := r.holdReply(m, 0)
 	gone := r.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: r.partition(0), Values: []any{"data", "never seen"}}).Val()
 	held.Wait(t)
@@ -240,6 +227,5 @@ func TestEntryGone(t *testing.T) {
 	if n := strings.Count(m.output.String(), "event lost"); n != 1 {
 		t.Errorf("the lost event is reported %d times, want once", n)
 	}
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 }

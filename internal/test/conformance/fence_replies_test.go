@@ -80,9 +80,7 @@ func TestBrokenRequests(t *testing.T) {
 					r.await(0, last[0])
 					r.await(1, last[1])
 					stop()
-					r.rest()
-					r.undisturbed(m, id)
-					r.finish()
+					r.finishUndisturbed(m, id)
 				})
 			}
 		}
@@ -112,15 +110,12 @@ func TestBrokenSends(t *testing.T) {
 					t.Parallel()
 					r := rigOn(t, srv, fmt.Sprintf("send-%d-%d-%s", records, n, h.tag), streamName, processorName, 1, 20*time.Second)
 					r.warm()
-					m := r.start("w1")
-					id := r.ready(m)
+					m, id := r.startReady("w1")
 					proxy := faultproxy.Start(t, srv.Addr())
 					rule := proxy.On("EVALSHA", n).Containing(line(r.partition(0))).Do(h.action)
 					r.send(proxy, 4, records)
 					rule.Wait(t)
-					r.rest()
-					r.undisturbed(m, id)
-					r.finish()
+					r.finishUndisturbed(m, id)
 				})
 			}
 		}

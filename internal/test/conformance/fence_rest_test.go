@@ -198,6 +198,14 @@ func (r *rig) undisturbed(m *member, executor string) {
 	}
 }
 
+// finishUndisturbed is finish for workers of which one never noticed anything.
+func (r *rig) finishUndisturbed(m *member, executor string) *history.Report {
+	r.t.Helper()
+	r.rest()
+	r.undisturbed(m, executor)
+	return r.finish()
+}
+
 // A phantom is a member of which only the membership and the heartbeat know.
 type phantom struct {
 	r  *rig

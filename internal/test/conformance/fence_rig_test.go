@@ -145,6 +145,13 @@ func (r *rig) start(name string) *member {
 	return r.startVia(name, faultproxy.Start(r.t, r.srv.Addr()))
 }
 
+// startReady starts a worker, and returns it with its executor ID once it is ready.
+func (r *rig) startReady(name string) (m *member, executor string) {
+	r.t.Helper()
+	m = r.start(name)
+	return m, r.ready(m)
+}
+
 // startVia starts a worker behind a proxy that may have rules already.
 func (r *rig) startVia(name string, proxy *faultproxy.Proxy) *member {
 	r.t.Helper()

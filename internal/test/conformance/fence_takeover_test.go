@@ -33,8 +33,7 @@ func TestOldOwnerIsFenced(t *testing.T) {
 		_, err := old.reader.Read(context.Background(), old.group, "runnel", []string{old.place.Log}, 10, 5*time.Second)
 		ended <- err
 	}()
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	r.await(0, ids...)
 	select {
 	case err := <-ended:
@@ -52,9 +51,7 @@ func TestOldOwnerIsFenced(t *testing.T) {
 	if !(epoch > fmt.Sprint(old.epoch)) {
 		t.Errorf("epoch %s follows epoch %d", epoch, old.epoch)
 	}
-	r.rest()
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 }
 
 // Groups of earlier owners.
@@ -123,12 +120,9 @@ func TestFloor(t *testing.T) {
 			if tc.leave != nil {
 				tc.leave(r, func(name, floor string, read, acked int) { r.leaveGroup(log, name, floor, read, acked) })
 			}
-			m := r.start("w1")
-			id := r.ready(m)
+			m, id := r.startReady("w1")
 			r.await(0, tc.events[tc.done:]...)
-			r.rest()
-			r.undisturbed(m, id)
-			r.finish()
+			r.finishUndisturbed(m, id)
 		})
 	}
 }
@@ -261,8 +255,7 @@ func TestDeadOwnersLock(t *testing.T) {
 // A member is dead, and its heartbeat lives an hour too.
 func TestDeadMembersHeartbeat(t *testing.T) {
 	r := newRig(t, 2, time.Second)
-	m := r.start("w1")
-	id := r.ready(m)
+	m, id := r.startReady("w1")
 	dead := r.joinAs(time.Second)
 	p := dead.assigned()[0]
 	r.eventually("the partition is released", func() bool { return r.get(r.lock(p)) == "" })
@@ -273,7 +266,5 @@ func TestDeadMembersHeartbeat(t *testing.T) {
 	if slices.Contains(r.group().IDs(), dead.id) {
 		t.Error("the dead executor is still a member")
 	}
-	r.rest()
-	r.undisturbed(m, id)
-	r.finish()
+	r.finishUndisturbed(m, id)
 }

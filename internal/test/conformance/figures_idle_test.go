@@ -38,9 +38,7 @@ func TestIdleWorker(t *testing.T) {
 			if rate >= tt.most {
 				t.Errorf("%.2f requests per second", rate)
 			}
-			if err := a.stop(); err != nil {
-				t.Error(err)
-			}
+			a.stop()
 		})
 	}
 }
@@ -83,8 +81,6 @@ func TestSlowPartitionDelaysNobody(t *testing.T) {
 	if latencies[n*99/100] > 1500*time.Millisecond {
 		t.Error("an event of another partition waited too long")
 	}
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }

@@ -25,8 +25,7 @@ func TestParkedEventForgottenByRedis(t *testing.T) {
 		}
 		return nil
 	})
-	m := r.start("w1")
-	executor := r.ready(m)
+	m, executor := r.startReady("w1")
 	id := r.add(0, 1)[0]
 	ctx, place := context.Background(), r.place(0)
 	r.eventually("it is parked", func() bool {

@@ -11,8 +11,6 @@ import (
 
 	"github.com/runnel-go/runnel/python"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/runnel-go/runnel"
 	"github.com/runnel-go/runnel/codec"
 	"github.com/runnel-go/runnel/internal/test/redistest"
@@ -104,17 +102,7 @@ func TestPythonEntries(t *testing.T) {
 // group alone: with what was acked behind, what was pending again.
 func TestPythonGroupGivesItsPlace(t *testing.T) {
 	srv := redistest.Start(t)
-	rdb, ctx, key := srv.Client(t), t.Context(), "__strm:shop.orders.5"
-	rdb.XGroupCreateMkStream(ctx, key, "printer", "0")
-	var ids []string
-	for n := range 6 {
-		id := rdb.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []any{"data", `{"order_id":"a","count":` + string(rune('0'+n)) + `}`}}).Val()
-		ids = append(ids, id)
-	}
-	rdb.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "printer", Consumer: "python", Streams: []string{key, ">"}, Count: 4})
-	if n := rdb.XAck(ctx, key, "printer", ids[0], ids[1]).Val(); n != 2 {
-		t.Fatalf("%d acked", n)
-	}
+	p := newPyProcessor(t, srv.Client(t))
 	app, s := pyApp(t, srv, codec.JSON)
 	var counts []int
 	for _, o := range collect(t, app, s, 4) {
@@ -123,9 +111,9 @@ func TestPythonGroupGivesItsPlace(t *testing.T) {
 	if want := []int{2, 3, 4, 5}; !reflect.DeepEqual(counts, want) {
 		t.Errorf("got %v, want %v", counts, want)
 	}
-	for _, g := range rdb.XInfoGroups(ctx, key).Val() {
+	for _, g := range p.rdb.XInfoGroups(t.Context(), "__strm:shop.orders.5").Val() {
 		if g.Name == "printer" {
-			if g.Pending != 2 || g.LastDeliveredID != ids[3] {
+			if g.Pending != 2 || g.LastDeliveredID != p.ids[3] {
 				t.Errorf("the plain group has changed: %+v", g)
 			}
 			return

