@@ -240,8 +240,8 @@ func TestAServerThatEndsNoReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := strings.Replace(srv.URL(), "redis://", "redis://weak:pw@", 1)
-	var log syncLog
-	app := runnel.New("weak", &runnel.Options{RedisURL: url, Logger: log.logger()})
+	var log redistest.Log
+	app := runnel.New("weak", &runnel.Options{RedisURL: url, Logger: log.Logger()})
 	defer app.Close()
 	s := runnel.NewStream(app, "parcels", func(p parcel) string { return p.Key }, &runnel.StreamOptions{Partitions: 8})
 	got := make(chan string, 100)
@@ -266,7 +266,7 @@ func TestAServerThatEndsNoReads(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if strings.Contains(log.text(), "rejoining") {
-		t.Errorf("it joined again:\n%s", log.text())
+	if strings.Contains(log.String(), "rejoining") {
+		t.Errorf("it joined again:\n%s", log.String())
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,22 +14,11 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A lines is a log that a test reads while it is written.
-type lines struct {
-	mu  sync.Mutex
-	all strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
+// A lines is a log that a test searches while it is written.
+type lines struct{ redistest.Log }
 
 func (l *lines) has(parts ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, line := range strings.Split(l.all.String(), "\n") {
+	for line := range strings.Lines(l.String()) {
 		found := true
 		for _, part := range parts {
 			found = found && strings.Contains(line, part)

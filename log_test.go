@@ -4,46 +4,25 @@
 package runnel_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
-
-// syncLog keeps what is logged, also by several goroutines.
-type syncLog struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (l *syncLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.Write(p)
-}
-
-func (l *syncLog) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.String()
-}
-
-func (l *syncLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // LogHandler adds to the user's lines where they come from, and nothing to those
 // that come from elsewhere.
 func TestLogHandlerSaysWhereALineComesFrom(t *testing.T) {
-	var own syncLog
+	var own redistest.Log
 	log := slog.New(runnel.LogHandler(slog.NewTextHandler(&own, nil)))
 	fn := func(ctx context.Context, ev *runnel.Events[item]) error {
 		log.InfoContext(ctx, "before")
@@ -57,7 +36,7 @@ func TestLogHandlerSaysWhereALineComesFrom(t *testing.T) {
 	cluster(t, 1, fn, nil, func(c *runneltest.Cluster, send func(...int)) {
 		a := ready(c, "mill")
 		send(7)
-		c.Wait(func() bool { return strings.Contains(own.text(), "n=7") })
+		c.Wait(func() bool { return strings.Contains(own.String(), "n=7") })
 		if err := a.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -68,22 +47,22 @@ func TestLogHandlerSaysWhereALineComesFrom(t *testing.T) {
 		`msg="no context"\n`,
 		`msg=behind worker=mill stream=items processor=p partition=0\n`,
 	} {
-		m := regexp.MustCompile(want).FindStringSubmatch(own.text())
+		m := regexp.MustCompile(want).FindStringSubmatch(own.String())
 		if m == nil || len(m) == 3 && m[1] != m[2] {
-			t.Errorf("no line %s in\n%s", want, own.text())
+			t.Errorf("no line %s in\n%s", want, own.String())
 		}
 	}
 }
 
 func TestLogHandlerOfABatchNamesItsFirstEvent(t *testing.T) {
-	var own syncLog
+	var own redistest.Log
 	log := slog.New(runnel.LogHandler(slog.NewTextHandler(&own, nil))).With("a", 1)
 	s := declareItems(runnel.EachBatch(3, 0, func(ctx context.Context, _ []*runnel.Event, _ []item) error {
 		log.InfoContext(ctx, "batch")
 		return nil
 	}), nil)
 	runneltest.Events(t, s, "p").Partition(4).Records(items(1, 2, 3, 4)...).Run()
-	text := own.text()
+	text := own.String()
 	if strings.Count(text, "\n") != 2 || !strings.Contains(text, "msg=batch a=1 ") || !strings.Contains(text, "partition=4 event=4/1-0\n") || !strings.Contains(text, "partition=4 event=4/4-0\n") {
 		t.Errorf("logged\n%s", text)
 	}
@@ -104,10 +83,10 @@ func TestTroubleIsLoggedWithItsPlace(t *testing.T) {
 		{runnel.Halt, `level=ERROR msg="worker halts" app=contract .*err="stream items partition 0 processor p: event \d+/\d+-\d+: bad"`},
 	} {
 		t.Run(tt.policy.String(), func(t *testing.T) {
-			var log syncLog
+			var log redistest.Log
 			logged(t, &log, failAt, &runnel.ProcessorOptions{OnError: tt.policy}, func(c *runneltest.Cluster, w *runneltest.Worker, send func(...int)) {
 				send(2)
-				c.Wait(func() bool { return regexp.MustCompile(tt.want).MatchString(log.text()) })
+				c.Wait(func() bool { return regexp.MustCompile(tt.want).MatchString(log.String()) })
 				if tt.policy == runnel.Halt {
 					<-w.Done()
 					wantErr(t, w.Err(), errBad)
@@ -119,7 +98,7 @@ func TestTroubleIsLoggedWithItsPlace(t *testing.T) {
 
 func TestAStuckFunctionIsReportedOnRelease(t *testing.T) {
 	var n notes
-	var log syncLog
+	var log redistest.Log
 	opts := &runnel.ProcessorOptions{Grace: time.Second}
 	logged(t, &log, busy(&n, time.Minute, false), opts, func(c *runneltest.Cluster, w *runneltest.Worker, send func(...int)) {
 		send(1)
@@ -128,19 +107,19 @@ func TestAStuckFunctionIsReportedOnRelease(t *testing.T) {
 		if err := c.Redis().Del(c.Context(), "__memb:contract.items.p").Err(); err != nil {
 			t.Fatal(err)
 		}
-		c.Wait(func() bool { return strings.Contains(log.text(), "function is stuck") })
-		if !regexp.MustCompile(`level=ERROR msg="function is stuck" app=contract .*stream=items processor=p .*partition=0`).MatchString(log.text()) {
-			t.Errorf("the log lacks its place:\n%s", log.text())
+		c.Wait(func() bool { return strings.Contains(log.String(), "function is stuck") })
+		if !regexp.MustCompile(`level=ERROR msg="function is stuck" app=contract .*stream=items processor=p .*partition=0`).MatchString(log.String()) {
+			t.Errorf("the log lacks its place:\n%s", log.String())
 		}
 		c.Wait(func() bool { return n.has("a ends") })
 	})
 }
 
 // logged simulates a worker "a", ready, of one partition, whose log is kept.
-func logged(t *testing.T, log *syncLog, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
+func logged(t *testing.T, log *redistest.Log, fn runnel.ProcessFunc[item], opts *runnel.ProcessorOptions,
 	run func(c *runneltest.Cluster, w *runneltest.Worker, send func(...int))) {
 	t.Helper()
-	simulate(t, log.logger().Handler(), &runnel.StreamOptions{Partitions: 1}, fn, opts, func(c *simulated) {
+	simulate(t, log.Logger().Handler(), &runnel.StreamOptions{Partitions: 1}, fn, opts, func(c *simulated) {
 		run(c.Cluster, ready(c.Cluster, "a"), c.send)
 	})
 }
@@ -198,14 +177,14 @@ func TestLinesAboutAnEventHaveItsContext(t *testing.T) {
 		{"others failed", "error of no event of the batch", fail(runnel.FailedEvents(errBad, &runnel.Event{})), runnel.ProcessorOptions{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var log syncLog
+			var log redistest.Log
 			tt.opts.Middleware = []runnel.Middleware{traced(-1)}
 			handler := runnel.LogHandler(traceHandler{slog.NewTextHandler(&log, nil)})
 			runWith(t, handler, tt.fn, &tt.opts, func(c *runneltest.Cluster, send func(...int)) {
 				send(1)
-				c.Wait(func() bool { return strings.Contains(log.text(), tt.line) })
+				c.Wait(func() bool { return strings.Contains(log.String(), tt.line) })
 			})
-			m := regexp.MustCompile(`(?m)^.*msg="` + tt.line + `.*$`).FindString(log.text())
+			m := regexp.MustCompile(`(?m)^.*msg="` + tt.line + `.*$`).FindString(log.String())
 			if !regexp.MustCompile(` trace=\d+-\d+`).MatchString(m) || strings.Count(m, " processor=p") != 1 {
 				t.Errorf("the line is %s", m)
 			}
@@ -215,23 +194,23 @@ func TestLinesAboutAnEventHaveItsContext(t *testing.T) {
 
 // Also those about an event that never reached the loop.
 func TestLinesAboutAnUndecodableEventHaveItsContext(t *testing.T) {
-	var log syncLog
+	var log redistest.Log
 	opts := &runnel.ProcessorOptions{OnError: runnel.Ignore, Middleware: []runnel.Middleware{traced(-1)}}
 	runWith(t, traceHandler{slog.NewTextHandler(&log, nil)}, ignoreAll, opts, func(c *runneltest.Cluster, _ func(...int)) {
 		bad := &redis.XAddArgs{Stream: "__strm:contract.items.0", Values: []any{"json", "no"}}
 		if err := c.Redis().XAdd(c.Context(), bad).Err(); err != nil {
 			t.Fatal(err)
 		}
-		c.Wait(func() bool { return strings.Contains(log.text(), "error ignored") })
+		c.Wait(func() bool { return strings.Contains(log.String(), "error ignored") })
 	})
-	if !regexp.MustCompile(`error ignored.* trace=\d+-\d+`).MatchString(log.text()) {
-		t.Errorf("logged\n%s", log.text())
+	if !regexp.MustCompile(`error ignored.* trace=\d+-\d+`).MatchString(log.String()) {
+		t.Errorf("logged\n%s", log.String())
 	}
 }
 
 // A line has nothing of an iteration before its own.
 func TestLinesHaveNoContextOfAnotherEvent(t *testing.T) {
-	var log syncLog
+	var log redistest.Log
 	fn := func(_ context.Context, ev *runnel.Events[item]) error {
 		for i := range ev.Records() {
 			if i.N == 1 {
@@ -243,9 +222,9 @@ func TestLinesHaveNoContextOfAnotherEvent(t *testing.T) {
 	opts := &runnel.ProcessorOptions{OnError: runnel.Ignore, Middleware: []runnel.Middleware{traced(2)}}
 	runWith(t, traceHandler{slog.NewTextHandler(&log, nil)}, fn, opts, func(c *runneltest.Cluster, send func(...int)) {
 		send(1, 2)
-		c.Wait(func() bool { return strings.Count(log.text(), "error ignored") == 2 })
+		c.Wait(func() bool { return strings.Count(log.String(), "error ignored") == 2 })
 	})
-	lines := regexp.MustCompile(`(?m)^.*error ignored.*$`).FindAllString(log.text(), -1)
+	lines := regexp.MustCompile(`(?m)^.*error ignored.*$`).FindAllString(log.String(), -1)
 	if !strings.Contains(lines[0], " trace=") || strings.Contains(lines[1], " trace=") {
 		t.Errorf("logged\n%s", strings.Join(lines, "\n"))
 	}

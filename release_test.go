@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -114,7 +115,7 @@ func TestOnShutdownTheContextEndsAfterGrace(t *testing.T) {
 // released that are not.
 func TestOnShutdownTheLogTellsWhatItWaitsFor(t *testing.T) {
 	var n notes
-	var log syncLog
+	var log redistest.Log
 	logged(t, &log, busy(&n, time.Minute, false), &runnel.ProcessorOptions{Grace: 3 * time.Second}, func(c *runneltest.Cluster, w *runneltest.Worker, send func(...int)) {
 		send(1)
 		c.Wait(func() bool { return n.has("a begins") })
@@ -125,12 +126,12 @@ func TestOnShutdownTheLogTellsWhatItWaitsFor(t *testing.T) {
 		}()
 		c.Sleep(time.Second)
 		const waits = `level=INFO msg="waiting for functions" .*partitions=0 after=\S+ grace=3s`
-		if !regexp.MustCompile(waits).MatchString(log.text()) {
-			t.Errorf("no %s in\n%s", waits, log.text())
+		if !regexp.MustCompile(waits).MatchString(log.String()) {
+			t.Errorf("no %s in\n%s", waits, log.String())
 		}
 		<-stopped
-		if !strings.Contains(log.text(), "partitions abandoned") || strings.Contains(log.text(), `msg="partitions released"`) {
-			t.Errorf("the log at the end:\n%s", log.text())
+		if !strings.Contains(log.String(), "partitions abandoned") || strings.Contains(log.String(), `msg="partitions released"`) {
+			t.Errorf("the log at the end:\n%s", log.String())
 		}
 	})
 }

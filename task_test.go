@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/runneltest"
 )
 
@@ -89,9 +90,9 @@ func TestEveryAndCronNeverOverlapThemselves(t *testing.T) {
 func TestATaskThatPanicsOrFailsStopsNothing(t *testing.T) {
 	var n notes
 	fn := runnel.Each(func(_ context.Context, _ *runnel.Event, i item) error { n.add(fmt.Sprint("event ", i.N)); return nil })
-	var log syncLog
+	var log redistest.Log
 	runneltest.Sim(t, func(o *runnel.Options) *runnel.App {
-		o.Logger = log.logger()
+		o.Logger = log.Logger()
 		app := runnel.New("contract", o)
 		runnel.NewStream(app, "items", keyOfItem, &runnel.StreamOptions{Partitions: 1}).Process("p", fn, nil)
 		app.Task("once", func(context.Context) error { explode("oh no"); return nil }, nil)
@@ -116,8 +117,8 @@ func TestATaskThatPanicsOrFailsStopsNothing(t *testing.T) {
 		t.Errorf("in ten minutes the leader's ran %d times, cron %d times", l, c)
 	}
 	for _, want := range []string{"task=once", "panic: oh no", "explode", "task=lead", "panic: still no", "task=cron", "err=\"no luck\"", "level=ERROR"} {
-		if !strings.Contains(log.text(), want) {
-			t.Errorf("the log lacks %q:\n%s", want, log.text())
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 	"github.com/runnel-go/runnel/middleware"
 	"github.com/runnel-go/runnel/runneltest"
 )
@@ -145,7 +146,7 @@ func deafTo(release <-chan struct{}) { <-release }
 // A function that ignores the end of its Timeout is reported, with its stack, after
 // another Timeout and then each minute; its partition waits, the others go on.
 func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
-	var log syncLog
+	var log redistest.Log
 	var n notes
 	var release chan struct{} // of the bubble
 	fn := runnel.Each(func(_ context.Context, e *runnel.Event, i item) error {
@@ -157,7 +158,7 @@ func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
 	})
 	sim := simulation{
 		key: keyOfItem, stream: &runnel.StreamOptions{Partitions: 2},
-		worker: func(o *runnel.Options) { o.Logger = log.logger() },
+		worker: func(o *runnel.Options) { o.Logger = log.Logger() },
 	}
 	sim.run(t, fn, &runnel.ProcessorOptions{Timeout: 5 * time.Second}, func(c *simulated) {
 		release = make(chan struct{})
@@ -166,17 +167,17 @@ func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
 		c.send(1)
 		c.send(2)
 		c.send(3)
-		c.Wait(func() bool { return strings.Contains(log.text(), "function is stuck") })
+		c.Wait(func() bool { return strings.Contains(log.String(), "function is stuck") })
 		if d := time.Since(began); d < 10*time.Second || d > 11*time.Second {
 			t.Errorf("reported after %v, want two Timeouts", d)
 		}
 		for _, want := range []string{"level=ERROR", "partition=", "stream=items", "processor=p", "after=10s", "event=", "deafTo", "stack=\"goroutine ", "#function-is-stuck"} {
-			if !strings.Contains(log.text(), want) {
-				t.Errorf("the log lacks %q:\n%s", want, log.text())
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log lacks %q:\n%s", want, log.String())
 			}
 		}
 		c.Sleep(2*time.Minute + time.Second) // the third report may come at the very end of two
-		if got := strings.Count(log.text(), "function is stuck"); got != 3 {
+		if got := strings.Count(log.String(), "function is stuck"); got != 3 {
 			t.Errorf("reported %d times within two minutes", got)
 		}
 		if len(n.all()) != 1 {
@@ -185,7 +186,7 @@ func TestAFunctionThatIgnoresItsTimeoutIsReported(t *testing.T) {
 		close(release)
 		c.Wait(func() bool { return len(n.all()) == 3 })
 		c.Sleep(5 * time.Minute)
-		if got := strings.Count(log.text(), "function is stuck"); got != 3 {
+		if got := strings.Count(log.String(), "function is stuck"); got != 3 {
 			t.Errorf("reported %d times, though it has returned", got)
 		}
 	})

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/runnel-go/runnel/internal/test/tier"
+
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 // binaries builds the programs of these tests once.
@@ -38,7 +40,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 type process struct {
 	t              *testing.T
 	cmd            *exec.Cmd
-	stdout, stderr syncBuffer
+	stdout, stderr redistest.Log
 	ended          chan struct{}
 }
 

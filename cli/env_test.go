@@ -7,7 +7,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -191,29 +190,11 @@ func (s *shop) count() int {
 	return n
 }
 
-// A syncBuffer may be read while it is written.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // A running command in this process.
 type running struct {
 	t        *testing.T
 	cancel   context.CancelFunc
-	out, err syncBuffer // that may be read while the command runs
+	out, err redistest.Log // that may be read while the command runs
 	done     chan result
 }
 

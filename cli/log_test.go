@@ -12,7 +12,7 @@ import (
 )
 
 func TestConsole(t *testing.T) {
-	var out syncBuffer
+	var out redistest.Log
 	log := slog.New(newConsole(&out, slog.LevelInfo)).With("app", "shop").WithGroup("g").With("a", 1)
 	log.Debug("unseen")
 	log.Warn(`say "hi"`, "level", "high", "msg", "x y", "time", time.Second)
@@ -26,7 +26,7 @@ func TestConsole(t *testing.T) {
 func TestLoggerOfTheApp(t *testing.T) {
 	server := redistest.Start(t)
 	t.Setenv("RUNNEL_REDIS_URL", server.URL())
-	var own syncBuffer
+	var own redistest.Log
 	app := runnel.New("shop", &runnel.Options{Logger: slog.New(slog.NewTextHandler(&own, nil))})
 	defer app.Close()
 	started := make(chan struct{}, 1)

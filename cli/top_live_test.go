@@ -23,8 +23,8 @@ import (
 // A topScreen is top at a terminal of the test.
 type topScreen struct {
 	keys io.Writer
-	out  syncBuffer
-	err  syncBuffer
+	out  redistest.Log
+	err  redistest.Log
 	end  chan error
 }
 

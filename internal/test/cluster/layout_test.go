@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -33,7 +32,7 @@ type leaver struct {
 // at is the app as it is set for a server, and for the layout of the moment.
 func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 	app := runnel.New("shop", &runnel.Options{
-		RedisURL: url, KeyLayout: l.layout, Logger: slog.New(slog.NewTextHandler(l, nil)), LeaderPoll: 200 * time.Millisecond,
+		RedisURL: url, KeyLayout: l.layout, Logger: l.logs.Logger(), LeaderPoll: 200 * time.Millisecond,
 		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key", DedupWindow: time.Hour},
 		Processor: runnel.ProcessorOptions{Lease: expiry, Grace: 300 * time.Millisecond},
 	})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -35,23 +34,16 @@ type rig struct {
 
 	mu   sync.Mutex
 	seen map[string][]int // by key
-	logs bytes.Buffer
+	logs redistest.Log
 }
 
 func newRig(t *testing.T, replicas int, args ...string) *rig {
 	return &rig{t: t, k: redistest.StartCluster(t, 3, replicas, args...), seen: map[string][]int{}}
 }
 
-// Write keeps what is logged.
-func (r *rig) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.logs.Write(b)
-}
-
 func (r *rig) options(adjust func(*runnel.Options)) *runnel.Options {
 	o := &runnel.Options{
-		RedisURL: r.k.URL(), Logger: slog.New(slog.NewTextHandler(r, nil)),
+		RedisURL: r.k.URL(), Logger: r.logs.Logger(),
 		Stream:    runnel.StreamOptions{Partitions: partitions, Codec: codec.JSON, KeyField: "key"},
 		Processor: runnel.ProcessorOptions{Lease: expiry, Grace: time.Second},
 	}

@@ -286,7 +286,7 @@ func TestDueWhileFull(t *testing.T) {
 			t.Fatalf("length %d, and %d wait", l, waiting(t, srv, 0))
 		}
 	}
-	if !containsAny(a.log.text(), "delayed events wait for room") {
+	if !containsAny(a.log.String(), "delayed events wait for room") {
 		t.Error("the log does not say that they wait")
 	}
 	close(open)

@@ -195,7 +195,7 @@ func TestAPartitionIsTakenOverWhenAReplicaKnows(t *testing.T) {
 	})
 	handled := a.runHandling()
 	await(t, "takeovers that are not replicated", failoverLimit, func() bool {
-		return strings.Contains(a.log.text(), "cannot be taken over") && strings.Contains(a.log.text(), "0 of 1 replicas")
+		return strings.Contains(a.log.String(), "cannot be taken over") && strings.Contains(a.log.String(), "0 of 1 replicas")
 	})
 	if err := a.app.Ready(); err == nil || len(handled) > 0 {
 		t.Errorf("Ready says %v, %d events were processed", err, len(handled))
@@ -212,8 +212,8 @@ func TestAPartitionIsTakenOverWhenAReplicaKnows(t *testing.T) {
 	newProducer(t, replica.URL(), 4).send(parcel{Key: "a", Seq: 2})
 	for receive(t, "the next event", handled) != 2 { // the ack of the first may be lost
 	}
-	if strings.Contains(a.log.text(), "partitions lost") {
-		t.Errorf("the owner lost its partitions:\n%s", a.log.text())
+	if strings.Contains(a.log.String(), "partitions lost") {
+		t.Errorf("the owner lost its partitions:\n%s", a.log.String())
 	}
 }
 
@@ -241,7 +241,7 @@ func TestALateConfirmationIsNoLease(t *testing.T) {
 	if got := receive(t, "the event", handled); got != 1 {
 		t.Errorf("processed %d", got)
 	}
-	if text := a.log.text(); !strings.Contains(text, "confirmed after its lease expired") || strings.Contains(text, "partitions lost") {
+	if text := a.log.String(); !strings.Contains(text, "confirmed after its lease expired") || strings.Contains(text, "partitions lost") {
 		t.Errorf("the log:\n%s", text)
 	}
 }

@@ -132,7 +132,7 @@ func (a *alarms) quiet() {
 		}
 	}
 	for _, w := range a.workers {
-		for line := range strings.Lines(w.log.text()) {
+		for line := range strings.Lines(w.log.String()) {
 			if strings.Contains(line, mayBeGone) || strings.Contains(line, "loss of events unknown") {
 				a.t.Errorf("worker %s says %s", w.name, line)
 			}

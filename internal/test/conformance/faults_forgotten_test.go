@@ -165,7 +165,7 @@ func TestAWorkerSaysAtItsStartThatRedisEvicts(t *testing.T) {
 				t.Errorf("said that it evicts: %v", got)
 			}
 			if tt.want != "" {
-				names(t, fmt.Errorf("%s", a.log.text()), tt.level, tt.want, "troubleshooting.md#eviction")
+				names(t, fmt.Errorf("%s", a.log.String()), tt.level, tt.want, "troubleshooting.md#eviction")
 			}
 		})
 	}

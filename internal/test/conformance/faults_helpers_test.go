@@ -64,7 +64,7 @@ func newParcelApp(t testing.TB, url, name string, adjust func(*runnel.Options)) 
 	ro.Dialer = a.requests.Dial
 	shared := redis.NewClient(ro)
 	t.Cleanup(func() { shared.Close() })
-	o := runnel.Options{Redis: shared, WorkerName: name, Logger: a.log.logger()}
+	o := runnel.Options{Redis: shared, WorkerName: name, Logger: a.log.Logger()}
 	if adjust != nil {
 		adjust(&o)
 	}
@@ -116,7 +116,7 @@ func (a *parcelApp) ended(limit time.Duration) error {
 	case <-a.done:
 		return a.err
 	case <-time.After(limit):
-		a.t.Fatalf("worker %s did not end within %v\n%s", a.name, limit, a.log.text())
+		a.t.Fatalf("worker %s did not end within %v\n%s", a.name, limit, a.log.String())
 		return nil
 	}
 }

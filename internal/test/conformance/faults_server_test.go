@@ -87,7 +87,7 @@ func (f *serverFault) run(t *testing.T) {
 	for i, n := range linesOf(workers) {
 		t.Logf("worker %s logged %d lines about it", workers[i].name, n-lines[i])
 		if n-lines[i] > linesOfOutage {
-			t.Errorf("worker %s: a flood of log lines\n%s", workers[i].name, workers[i].log.text())
+			t.Errorf("worker %s: a flood of log lines\n%s", workers[i].name, workers[i].log.String())
 		}
 	}
 	flow.stop()

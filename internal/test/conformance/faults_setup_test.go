@@ -95,7 +95,7 @@ func TestWrongServer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			app := runnel.New("post", &runnel.Options{RedisURL: tt.url, Logger: new(logbook).logger()})
+			app := runnel.New("post", &runnel.Options{RedisURL: tt.url, Logger: new(logbook).Logger()})
 			defer app.Close()
 			s := runnel.NewStream(app, "parcels", parcelKey, nil)
 			s.Process("check", runnel.Each(func(context.Context, *runnel.Event, parcel) error { return nil }), nil)

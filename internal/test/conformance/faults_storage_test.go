@@ -103,7 +103,7 @@ func (s *shop) resumed(since time.Time) {
 	await(s.t, "the worker to go on", resumeLimit, func() bool { return s.tr.passed("check", 4, s.seq) })
 	s.t.Logf("goes on %v after the end of the trouble; %d lines logged", time.Since(since).Round(time.Millisecond), s.worker.log.count())
 	if s.worker.log.count() > linesOfOutage {
-		s.t.Errorf("a flood of log lines\n%s", s.worker.log.text())
+		s.t.Errorf("a flood of log lines\n%s", s.worker.log.String())
 	}
 }
 
@@ -182,7 +182,7 @@ func TestDiskFull(t *testing.T) {
 	<-time.After(2 * shortExpiry)
 	s.refused("MISCONF")
 	if s.worker.log.line("MISCONF") == "" {
-		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.text())
+		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.String())
 	}
 	srv.Kill()
 	roomy := redistest.Start(t, append(args, "--dir", srv.Dir())...)
@@ -207,9 +207,9 @@ func TestReadOnlyServer(t *testing.T) {
 	s.refused("READONLY")
 	<-time.After(2 * shortExpiry)
 	if s.worker.log.line("READONLY") == "" {
-		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.text())
+		t.Errorf("the log does not say what is the matter:\n%s", s.worker.log.String())
 	}
-	fresh := runnel.New("fresh", &runnel.Options{RedisURL: srv.URL(), Logger: new(logbook).logger()})
+	fresh := runnel.New("fresh", &runnel.Options{RedisURL: srv.URL(), Logger: new(logbook).Logger()})
 	defer fresh.Close()
 	runnel.NewStream(fresh, "parcels", parcelKey, nil)
 	names(t, fresh.Run(t.Context()), "app fresh", "stream parcels", "READONLY")

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -114,29 +113,11 @@ type member struct {
 	name   string
 	proxy  *faultproxy.Proxy
 	app    *runnel.App
-	output *output
-	lost   atomic.Int64 // functions whose context ended with ErrLost
+	output *redistest.Log // shown when the test fails
+	lost   atomic.Int64   // functions whose context ended with ErrLost
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // once done
-}
-
-// output is a worker's log, shown when the test fails.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }
 
 // start starts a worker.
@@ -155,7 +136,7 @@ func (r *rig) startReady(name string) (m *member, executor string) {
 // startVia starts a worker behind a proxy that may have rules already.
 func (r *rig) startVia(name string, proxy *faultproxy.Proxy) *member {
 	r.t.Helper()
-	m := &member{name: name, proxy: proxy, output: &output{}, done: make(chan struct{})}
+	m := &member{name: name, proxy: proxy, output: &redistest.Log{}, done: make(chan struct{})}
 	m.app = runnel.New(r.keys.App, &runnel.Options{
 		RedisURL: "redis://" + proxy.Addr(), WorkerName: name,
 		Logger: slog.New(slog.NewTextHandler(m.output, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -21,6 +21,7 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 	"github.com/runnel-go/runnel/internal/test/history"
+	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
 const (
@@ -152,7 +153,7 @@ func stoppedOwnerBeginsNothing(t *testing.T) {
 	}
 	child := exec.Command(os.Args[0], "stop-yourself", r.srv.URL(), stops, childPath)
 	child.Env = append(os.Environ(), "GOMAXPROCS=1")
-	out := &output{}
+	out := &redistest.Log{}
 	child.Stdout, child.Stderr = out, out
 	if err := child.Start(); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ type pyOrder struct {
 // pyApp is the app "shop" with 16 partitions of pyOrder.
 func pyApp(t *testing.T, srv *redistest.Server, codec codec.Codec) (*runnel.App, *runnel.Stream[pyOrder]) {
 	app := runnel.New("shop", &runnel.Options{
-		RedisURL: srv.URL(), Logger: new(logbook).logger(),
+		RedisURL: srv.URL(), Logger: new(logbook).Logger(),
 		Stream: runnel.StreamOptions{Codec: codec, Partitioner: python.Partitioner},
 	})
 	t.Cleanup(func() { app.Close() })

@@ -1,9 +1,7 @@
 package redistest
 
 import (
-	"bytes"
 	"os/exec"
-	"sync"
 	"time"
 )
 
@@ -39,22 +37,4 @@ func (p *process) kill() {
 	}
 	killGroup(p.cmd.Process)
 	<-p.done
-}
-
-// logBuffer keeps what a server prints in memory: a limit on the size of files must not apply to it.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

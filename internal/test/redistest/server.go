@@ -45,7 +45,7 @@ type Server struct {
 	mu        sync.Mutex
 	replicaOf string // "host port", empty for a master
 	proc      *process
-	log       *logBuffer
+	log       *Log // in memory: a limit on the size of files must not apply to it
 }
 
 // Start starts redis-server without persistence and returns when it answers. args follow the defaults on its command
@@ -113,7 +113,7 @@ func launchNew(t testing.TB, s *Server) *Server {
 // is down, a client's dial to a port of that range can connect to itself and keep the server from coming back.
 func (s *Server) launchNew() error {
 	for range startAttempts {
-		s.port, s.log = 15000+rand.IntN(17000), &logBuffer{}
+		s.port, s.log = 15000+rand.IntN(17000), &Log{}
 		err := s.launch()
 		if err == nil {
 			return nil

@@ -18,7 +18,7 @@ type flow struct {
 	app    *runnel.App
 	looker *runnel.App // says what is acked
 	orders *runnel.Stream[order]
-	log    buffer
+	log    redistest.Log
 
 	mu  sync.Mutex
 	did map[string][]int // by key, each as it was begun first

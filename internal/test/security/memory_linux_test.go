@@ -291,13 +291,13 @@ func TestABacklogOfLargeEventsTakesWhatIsSaid(t *testing.T) {
 	}
 }
 
-func startBounded(t *testing.T, url string, env ...string) (*exec.Cmd, *buffer) {
+func startBounded(t *testing.T, url string, env ...string) (*exec.Cmd, *redistest.Log) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd, log := exec.Command(self, "worker"), &buffer{}
+	cmd, log := exec.Command(self, "worker"), &redistest.Log{}
 	cmd.Env = append(append(os.Environ(), "RUNNEL_REDIS_URL="+url, "GOGC=100"), env...) // whatever the environment says
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {

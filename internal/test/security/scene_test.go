@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -134,7 +132,7 @@ func (s *scene) process(name, user string) *exec.Cmd {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd, log := exec.Command(self, "worker"), &buffer{}
+	cmd, log := exec.Command(self, "worker"), &redistest.Log{}
 	cmd.Env = append(os.Environ(), journalEnv+"="+s.journal.URL(), "RUNNEL_REDIS_URL="+s.url(user), "RUNNEL_WORKER_NAME="+name, "RUNNEL_KEY_LAYOUT="+s.layout)
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -228,23 +226,3 @@ func (s *scene) denials() (all []string) {
 	}
 	return all
 }
-
-// A buffer is one that may be read while it is written to.
-type buffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-var _ io.Writer = (*buffer)(nil)

@@ -195,13 +195,13 @@ func TestNobodyIsShownThePassword(t *testing.T) {
 
 // secretWorker starts a worker whose command line has the password, and returns where it
 // serves, and its log at the level debug.
-func secretWorker(t *testing.T, server *redistest.Server, url string) (at string, log *buffer) {
+func secretWorker(t *testing.T, server *redistest.Server, url string) (at string, log *redistest.Log) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	log = &buffer{}
+	log = &redistest.Log{}
 	cmd := exec.Command(self, "worker", "--redis-url", url, "--http", "127.0.0.1:0", "--pprof", "--log-level", "debug")
 	cmd.Env = append(os.Environ(), journalEnv+"="+redistest.Start(t).URL())
 	cmd.Stderr, cmd.Stdout = log, log
