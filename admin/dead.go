@@ -215,17 +215,11 @@ func (d *DeadLetters) Drop(ctx context.Context, letters []DeadLetter) ([]DeadLet
 	if err != nil {
 		return nil, err
 	}
-	dropped := []DeadLetter{}
-	err = byPartition(ctx, letters, func(l DeadLetter) int { return l.Partition }, func(ctx context.Context, n int, some []DeadLetter) error {
-		ids := make([]string, len(some))
-		for i, l := range some {
-			ids[i] = l.letter
+	place := func(l DeadLetter) (int, string) { return l.Partition, l.letter }
+	return byPartition(letters, place, func(n int, ids []string) ([]string, error) {
+		if err := client.DropDead(ctx, client.Partition(d.stream, d.processor, n), ids); err != nil {
+			return nil, err
 		}
-		err := client.DropDead(ctx, client.Partition(d.stream, d.processor, n), ids)
-		if err == nil {
-			dropped = append(dropped, some...)
-		}
-		return err
+		return ids, nil
 	})
-	return dropped, err
 }

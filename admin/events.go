@@ -2,8 +2,8 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,25 +98,32 @@ func oldest(a, b string, inA, inB int) int {
 	return cmp.Or(entryid.Compare(a, b), cmp.Compare(inA, inB))
 }
 
-// byPartition calls change for the events of each partition, in order of the partitions,
-// until one fails.
-func byPartition[T any](ctx context.Context, all []T, of func(T) int, change func(ctx context.Context, partition int, some []T) error) error {
-	groups := map[int][]T{}
-	var numbers []int
+// byPartition calls change with the IDs of the events of each partition, in order of the
+// partitions, until one fails. It returns the events whose IDs change returned, those of a
+// partition in the order of all.
+func byPartition[T any](all []T, place func(T) (partition int, id string), change func(partition int, ids []string) ([]string, error)) ([]T, error) {
+	ids, events := map[int][]string{}, map[string]T{}
 	for _, one := range all {
-		n := of(one)
-		if groups[n] == nil {
-			numbers = append(numbers, n)
-		}
-		groups[n] = append(groups[n], one)
+		n, id := place(one)
+		ids[n], events[entryid.EventID(n, id)] = append(ids[n], id), one
 	}
-	slices.Sort(numbers)
-	for _, n := range numbers {
-		if err := change(ctx, n, groups[n]); err != nil {
-			return err
+	done := []T{}
+	for _, n := range slices.Sorted(maps.Keys(ids)) {
+		changed, err := change(n, ids[n])
+		was := map[string]bool{}
+		for _, id := range changed {
+			was[id] = true
+		}
+		for _, id := range ids[n] {
+			if was[id] {
+				done = append(done, events[entryid.EventID(n, id)])
+			}
+		}
+		if err != nil {
+			return done, err
 		}
 	}
-	return nil
+	return done, nil
 }
 
 func momentOf(t time.Time) *time.Time {

@@ -132,23 +132,8 @@ func (p *Parked) change(ctx context.Context, events []ParkedEvent, change func(*
 	if err != nil {
 		return nil, err
 	}
-	done := []ParkedEvent{}
-	err = byPartition(ctx, events, func(e ParkedEvent) int { return e.Partition }, func(ctx context.Context, n int, some []ParkedEvent) error {
-		ids := make([]string, len(some))
-		for i, e := range some {
-			ids[i] = e.id
-		}
-		changed, err := change(client, ctx, client.Partition(p.stream, p.processor, n), ids)
-		was := map[string]bool{}
-		for _, id := range changed {
-			was[id] = true
-		}
-		for _, e := range some {
-			if was[e.id] {
-				done = append(done, e)
-			}
-		}
-		return err
+	place := func(e ParkedEvent) (int, string) { return e.Partition, e.id }
+	return byPartition(events, place, func(n int, ids []string) ([]string, error) {
+		return change(client, ctx, client.Partition(p.stream, p.processor, n), ids)
 	})
-	return done, err
 }

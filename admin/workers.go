@@ -208,7 +208,7 @@ func (c *core) assign(ctx context.Context, stream, processor, worker string, cha
 // Pin assigns partitions of a processor to a worker, for as long as the worker lives:
 // rebalances do not move them.
 func (w *Workers) Pin(ctx context.Context, of WorkerOf, partitions ...int) (Assignment, error) {
-	client, _, err := w.pinnable(ctx, of.Stream, of.Processor, partitions)
+	client, err := w.pinnable(ctx, of.Stream, of.Processor, partitions)
 	if err != nil {
 		return Assignment{}, err
 	}
@@ -229,22 +229,21 @@ func (w *Workers) Pin(ctx context.Context, of WorkerOf, partitions ...int) (Assi
 
 // Unpin removes the pins of partitions: rebalances may move them again.
 func (w *Workers) Unpin(ctx context.Context, stream, processor string, partitions ...int) (Assignment, error) {
-	if _, _, err := w.pinnable(ctx, stream, processor, partitions); err != nil {
+	if _, err := w.pinnable(ctx, stream, processor, partitions); err != nil {
 		return Assignment{}, err
 	}
 	return w.pin(ctx, stream, processor, "", partitions)
 }
 
-func (w *Workers) pinnable(ctx context.Context, stream, processor string, partitions []int) (*store.Client, []int, error) {
+func (w *Workers) pinnable(ctx context.Context, stream, processor string, partitions []int) (*store.Client, error) {
 	client, m, err := w.c.registered(ctx, stream, processor)
-	if err != nil {
-		return nil, nil, err
+	if err == nil && len(partitions) == 0 {
+		err = errors.New("no partitions are named")
 	}
-	if len(partitions) == 0 {
-		return nil, nil, errors.New("no partitions are named")
+	if err == nil {
+		_, err = chosen(stream, m, partitions)
 	}
-	partitions, err = chosen(stream, m, partitions)
-	return client, partitions, err
+	return client, err
 }
 
 func (w *Workers) pin(ctx context.Context, stream, processor, worker string, partitions []int) (Assignment, error) {

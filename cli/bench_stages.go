@@ -151,14 +151,13 @@ func (b *bench) latency(ctx context.Context, lasts time.Duration, m *measure) er
 			return fmt.Errorf("the worker is not ready: %w", err)
 		}
 		records := b.records(1, 0)
-		pace := time.NewTicker(benchPace)
-		defer pace.Stop()
+		pace := time.Tick(benchPace)
 		began, sent := time.Now(), int64(0)
 		for time.Since(began) < lasts && b.room.Add(-1) >= 0 {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-pace.C:
+			case <-pace:
 			}
 			records[0].Key, records[0].At = strconv.FormatInt(sent, 10), time.Since(b.begun)
 			if err := b.paced.Send(context.WithoutCancel(ctx), records...); err != nil {
@@ -210,17 +209,14 @@ var errOver = errors.New("the time is over")
 
 // await waits until a condition holds, ctx ends, or the time is over.
 func (b *bench) await(ctx context.Context, lasts time.Duration, cond func() bool) error {
-	over := time.NewTimer(lasts)
-	defer over.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
+	over, tick := time.After(lasts), time.Tick(2*time.Millisecond)
 	for !cond() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-over.C:
+		case <-over:
 			return errOver
-		case <-tick.C:
+		case <-tick:
 		}
 	}
 	return nil

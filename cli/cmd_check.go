@@ -81,17 +81,12 @@ func runCheck(ctx context.Context, s *session, c *cli.Context) error {
 
 // limitsOf reads the limits from the flags.
 func limitsOf(c *cli.Context) inspect.Limits {
-	l := inspect.Limits{Lost: c.Int64(flagMaxLost)}
-	if lag := c.Int64(flagMaxLag); c.IsSet(flagMaxLag) {
-		l.Lag = &lag
+	return inspect.Limits{
+		Lag:  ifSet(c, flagMaxLag, c.Int64(flagMaxLag)),
+		Age:  ifSet(c, flagMaxAge, c.Duration(flagMaxAge)),
+		Dead: ifSet(c, flagMaxDead, c.Int64(flagMaxDead)),
+		Lost: c.Int64(flagMaxLost),
 	}
-	if age := c.Duration(flagMaxAge); c.IsSet(flagMaxAge) {
-		l.Age = &age
-	}
-	if dead := c.Int64(flagMaxDead); c.IsSet(flagMaxDead) {
-		l.Dead = &dead
-	}
-	return l
 }
 
 func (v verdict) text(w io.Writer) error {

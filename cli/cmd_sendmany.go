@@ -243,12 +243,10 @@ func (b *bulk) await(ctx context.Context) error {
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		timer := time.NewTimer(100 * time.Millisecond)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return ctx.Err()
-		case <-timer.C:
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

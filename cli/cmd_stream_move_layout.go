@@ -126,13 +126,13 @@ func (m movedLayout) write(t table) {
 	fmt.Fprintln(t, "KIND\tKEYS\tITEMS\tBYTES")
 	total := movedKind{}
 	for _, k := range m.Kinds {
-		t.row(k.Kind, k.Keys, k.Items, known64(k.Bytes))
+		t.row(k.Kind, k.Keys, k.Items, known(k.Bytes))
 		total.Keys += k.Keys
 		if total.Bytes += k.Bytes; k.Bytes < 0 || total.Bytes < 0 {
 			total.Bytes = -1
 		}
 	}
-	t.row("total", total.Keys, "", known64(total.Bytes))
+	t.row("total", total.Keys, "", known(total.Bytes))
 	t.linef("%s", m.next())
 }
 
@@ -150,13 +150,6 @@ func (m movedLayout) next() string {
 		return fmt.Sprintf("all keys are at %s: set RUNNEL_REDIS_URL for all workers and producers, then start them", m.Target)
 	}
 	return fmt.Sprintf("all keys have their %s names: %s", m.To, layout)
-}
-
-func known64(n int64) string {
-	if n < 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
 }
 
 // reportMove prints each step of a move when it begins, and how much of it is done on a terminal.

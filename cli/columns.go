@@ -84,6 +84,14 @@ func ageOf(ms int64, there bool) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
+// known is a number, "-" for a negative one, which stands for an unknown one.
+func known(n int64) string {
+	if n < 0 {
+		return "-"
+	}
+	return number(n)
+}
+
 // counted is a number, "?" for a negative one, which was not counted.
 func counted(n int64) string {
 	if n < 0 {

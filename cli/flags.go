@@ -30,11 +30,15 @@ func limitFlag(usage string) cli.Flag {
 
 // keyOf is --key, nil without it.
 func keyOf(c *cli.Context) *string {
-	if !c.IsSet(flagKey) {
+	return ifSet(c, flagKey, c.String(flagKey))
+}
+
+// ifSet is the value of a flag, nil without the flag.
+func ifSet[T any](c *cli.Context, name string, value T) *T {
+	if !c.IsSet(name) {
 		return nil
 	}
-	key := c.String(flagKey)
-	return &key
+	return &value
 }
 
 // checkLimit refuses a --limit that would show nothing.

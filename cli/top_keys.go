@@ -49,7 +49,6 @@ type typing struct {
 	text  string
 	was   string // the text again after Esc
 	set   func(text string)
-	end   func() // after Enter or Esc
 }
 
 // press handles a key, named as in bubbletea; typed is its text. It returns the change to make in
@@ -136,7 +135,7 @@ func (m *topModel) sort() {
 
 func (m *topModel) filter() {
 	t := m.table()
-	m.input = &typing{label: "only rows with: ", text: t.filter, was: t.filter, end: func() {}, set: func(text string) {
+	m.input = &typing{label: "only rows with: ", text: t.filter, was: t.filter, set: func(text string) {
 		t.filter = text
 		m.arrange()
 	}}
@@ -151,7 +150,6 @@ func (m *topModel) typed(key, text string) {
 		}
 		m.input = nil
 		in.set(in.text)
-		in.end()
 		return
 	case "backspace":
 		if r := []rune(in.text); len(r) > 0 {
@@ -245,7 +243,7 @@ func (m *topModel) answered(key string) *topAct {
 		m.ask, m.busy = nil, act
 		return act
 	case key == "w" && act.verb == verbPause:
-		m.input = &typing{label: whyLabel, text: act.why, was: act.why, set: func(text string) { act.why = strings.TrimSpace(text) }, end: func() {}}
+		m.input = &typing{label: whyLabel, text: act.why, was: act.why, set: func(text string) { act.why = strings.TrimSpace(text) }}
 	case key == "n" || key == "esc" || key == "q":
 		m.ask = nil
 		m.note = "nothing was changed"

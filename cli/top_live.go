@@ -103,13 +103,12 @@ func topLive(ctx context.Context, s *session, watch *inspect.Watch, m *topModel,
 	others.Go(func() { watchOn(running, watch, m.every, look, program.Send) })
 	others.Go(func() { last = actOn(running, s.admin, acts, look, program.Send) })
 	others.Go(func() {
-		tick := time.NewTicker(topTick)
-		defer tick.Stop()
+		tick := time.Tick(topTick)
 		for {
 			select {
 			case <-running.Done():
 				return
-			case <-tick.C:
+			case <-tick:
 				program.Send(tickMsg{})
 			}
 		}
@@ -131,14 +130,11 @@ func topLive(ctx context.Context, s *session, watch *inspect.Watch, m *topModel,
 // look cuts short.
 func watchOn(ctx context.Context, watch *inspect.Watch, pause time.Duration, look <-chan struct{}, send func(tea.Msg)) {
 	for {
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-look:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(pause):
 		}
 		once, cancel := context.WithTimeout(ctx, topPatience)
 		sample, err := watch.Look(once)

@@ -93,10 +93,8 @@ func (v topView) crumb() string {
 	} else if p == nil {
 		return fmt.Sprintf("processor %s/%s is gone", v.stream, v.processor)
 	} else {
-		text = fmt.Sprintf("%s/%s, generation %d: %s", v.stream, v.processor, p.Generation, words.Plural(len(v.rows), "partition"))
-		if v.level == levelMembers {
-			text = fmt.Sprintf("%s/%s, generation %d: %s", v.stream, v.processor, p.Generation, words.Plural(len(v.rows), "member"))
-		}
+		noun := [...]string{levelPartitions: "partition", levelMembers: "member"}[v.level]
+		text = fmt.Sprintf("%s/%s, generation %d: %s", v.stream, v.processor, p.Generation, words.Plural(len(v.rows), noun))
 	}
 	if t.filter != "" {
 		text += fmt.Sprintf(" with %q", t.filter)
