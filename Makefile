@@ -94,8 +94,9 @@ sim-short: ## 200 simulated clusters in fake time, and some with full streams
 	RUNNEL_SIM_SEEDS=200 $(SIM) test -vet off -run '^TestSimSeeds$$|^TestCluster$$' -timeout $(TIMEOUT) ./runneltest ./rebalance
 	$(SIM) test -vet off -run '^TestSimOverflowSeeds$$|^TestSimExactly$$' -timeout $(TIMEOUT) ./runneltest
 
-model-short: ## explore the model of the ownership protocol; and how large is a program?
+model-short: ## explore the model of the ownership protocol; how large is a program; and does a new one run?
 	$(SIM) test -vet off -timeout $(TIMEOUT) ./internal/test/model ./internal/test/binary ./internal/test/slow
+	$(GO) test -vet off -timeout $(TIMEOUT) -run '^TestNewAppRuns$$' ./cli
 
 tidy-check: ## are go.mod and go.sum tidy?
 	$(GO) mod tidy -diff

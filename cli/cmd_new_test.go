@@ -97,6 +97,7 @@ func TestNewNamesTheOldestGo(t *testing.T) {
 // A new app passes its tests, and its worker takes what its `send` sends, without a network.
 func TestNewAppRuns(t *testing.T) {
 	tier.Slow(t)
+	tier.Sequential(t)
 	t.Setenv("GOPROXY", "off")
 	dir := filepath.Join(t.TempDir(), "my shops", "book-shop")
 	run(t.Context(), newShopApp(), "", "new", dir, "--replace", sourceDir(t)).
