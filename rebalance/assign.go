@@ -8,7 +8,7 @@ import (
 	"sort"
 )
 
-// A member is an executor that assign gives partitions to.
+// A member is an executor that may get partitions.
 type member struct {
 	ID     string // unique
 	Worker string // survives a restart under a new ID; may be shared or empty

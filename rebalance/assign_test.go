@@ -78,8 +78,8 @@ func TestAssignProperties(t *testing.T) {
 	}
 }
 
-// Remainders of 50 processors of one partition, when all four workers are there
-// from the start and when one of them leaves.
+// Remainders of 50 processors of one partition, with all four workers from the start, and after one
+// of them left.
 func TestAssignSpreadsRemainders(t *testing.T) {
 	count := map[string]int{}
 	after := map[string]int{}
@@ -97,7 +97,7 @@ func TestAssignSpreadsRemainders(t *testing.T) {
 		for _, m := range members[1:] {
 			after[m.Worker] += len(second[m.ID])
 		}
-		// The same workers under other IDs are treated alike.
+		// The same workers under other IDs get the same.
 		renamed := slices.Clone(members)
 		for j := range renamed {
 			renamed[j].ID = "new-" + renamed[j].ID
@@ -162,8 +162,8 @@ func kept(prev, next map[string][]int) int {
 	return n
 }
 
-// keepable is how many partitions could stay at best: every member keeps up to
-// its share, and those with more than the smaller share get the larger ones.
+// keepable returns how many partitions could stay at best: every member keeps up to its share, and
+// those with more than the smaller share get the larger ones.
 func keepable(prev map[string][]int, members []string, n int) int {
 	base, extra := n/len(members), n%len(members)
 	best := 0

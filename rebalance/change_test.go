@@ -35,8 +35,8 @@ func (c *cluster) group() Group {
 	return g
 }
 
-// A join beside a dead member takes over the partitions of that member in one change. The
-// others keep theirs.
+// A join beside a dead member takes over that member's partitions in one change. The others keep
+// theirs.
 func TestJoinReplacesTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 16, 10*time.Second)
@@ -62,8 +62,7 @@ func TestJoinReplacesTheDead(t *testing.T) {
 	})
 }
 
-// A returning is a store in which a missing heartbeat comes back after it was
-// looked for once.
+// A returning is a store in which a missing heartbeat comes back after its first check.
 type returning struct{ *node }
 
 func (r returning) Alive(ctx context.Context, ids []string, atMost time.Duration) (map[string]time.Duration, error) {
@@ -102,7 +101,7 @@ func TestHeartbeatReturns(t *testing.T) {
 	})
 }
 
-// An unsure store writes, but its first answers to Swap get lost.
+// An unsure store writes, but its first replies to Swap are lost.
 type unsure struct {
 	*node
 	left *int
@@ -116,8 +115,8 @@ func (u unsure) Swap(ctx context.Context, old, next []byte) (bool, error) {
 	return done, err
 }
 
-// A join whose answer was lost has come through: it is not written again, for
-// each write makes every member load.
+// A join whose reply was lost has happened. It is not written again, since each write makes every
+// member load.
 func TestJoinOfUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 2, 10*time.Second)

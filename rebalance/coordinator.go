@@ -48,9 +48,9 @@ func (s State) Settled() bool {
 	return s.Joined && len(s.Releasing) == 0 && slices.Equal(s.Assigned, s.Owned)
 }
 
-// A Coordinator is one executor's part in the membership of its processor: it joins,
-// follows the stored membership by calling its Owner to acquire and release, removes dead
-// members, and leaves. The package's documentation describes the protocol.
+// A Coordinator is one executor's part in the membership of its processor: it joins, follows the
+// stored membership by calling its Owner to acquire and release, removes dead members, and leaves.
+// The package documentation describes the protocol.
 type Coordinator struct {
 	cfg  Config
 	log  *slog.Logger
@@ -177,8 +177,7 @@ func (c *Coordinator) begin() bool {
 	return true
 }
 
-// post hands an input to Run. Without a Run the input is dropped: the join reads the
-// state that it was about.
+// post hands an input to Run. Without a Run the input is dropped: the join reads the same state.
 func (c *Coordinator) post(in input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,15 +12,13 @@ import (
 	"github.com/runnel-go/runnel/internal/test/tier"
 )
 
-// alive returns the nodes that are neither killed nor stopped.
 func (c *cluster) alive() []*node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return n.ctx.Err() != nil || n.ended })
 }
 
-// unsettled says what is missing until every node owns its fair share, ""
-// if nothing is.
+// unsettled describes what is missing until every node owns its fair share, "" if nothing is.
 func (c *cluster) unsettled() string {
 	nodes := c.alive()
 	c.mu.Lock()
@@ -99,17 +97,17 @@ func (c *cluster) end() {
 	}
 }
 
-// calm ends all trouble but lost messages.
+// calm ends all faults but lost messages.
 func (c *cluster) calm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trouble, c.outage, c.drain = 0, time.Time{}, 20*time.Millisecond
 }
 
-// TestCluster lets executors join, leave and die while messages get lost, calls end with
-// errors, storage goes away and releases take long. The fakes check that no two executors
-// own the same partition, and that no two calls for one partition overlap. Afterwards
-// everything is owned, evenly, and at rest.
+// TestCluster lets executors join, leave and die while messages get lost, calls end with errors,
+// storage goes away and releases take long. The fakes check that no two executors own the same
+// partition, and that calls for one partition do not overlap. Afterwards everything is owned,
+// evenly, and at rest.
 func TestCluster(t *testing.T) {
 	tier.Slow(t)
 	for seed := range uint64(clusterSeeds) {
@@ -164,8 +162,7 @@ func storm(t *testing.T, seed uint64) {
 	c.end()
 }
 
-// rest checks that a settled cluster makes no calls but heartbeats, and one
-// look at the others with each of them.
+// rest checks that a settled cluster makes no calls but heartbeats, each with one check of others.
 func (c *cluster) rest() {
 	c.t.Helper()
 	// Nodes stopped last may still drain, leave and announce it.
@@ -193,7 +190,6 @@ func (c *cluster) rest() {
 	}
 }
 
-// joinMovesTheFewest adds one node to a settled cluster.
 func (c *cluster) joinMovesTheFewest() {
 	c.t.Helper()
 	owners := func() map[int]string {
@@ -268,7 +264,7 @@ func TestDeadMemberIsReplaced(t *testing.T) {
 	})
 }
 
-// A leave hands its partitions over in milliseconds: by message, not by time.
+// A leave hands its partitions over in milliseconds: by message, not by timeout.
 func TestLeaveIsQuick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 16, 10*time.Second)
@@ -334,8 +330,8 @@ func TestRunRefusesToJoin(t *testing.T) {
 	}
 }
 
-// An executor that finds no membership under its key waits, names the key, and joins when the
-// key was deleted.
+// An executor that finds an invalid membership waits, names the key, and joins once the key is
+// deleted.
 func TestRunWaitsForAReadableMembership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 4, time.Second)
@@ -364,7 +360,6 @@ func TestRunWaitsForAReadableMembership(t *testing.T) {
 	})
 }
 
-// OnAssign is called for every assignment; a second Run is refused.
 func TestOnAssign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 2, time.Second)

@@ -62,8 +62,8 @@ func (c *cluster) random(most time.Duration) time.Duration {
 // chance is called with mu held.
 func (c *cluster) chance(share float64) bool { return c.rnd.Float64() < share }
 
-// call runs fn on the server for one node: after a while, with its answer after
-// another one. It may end with an error before fn, or after it.
+// call runs fn on the server for one node: after a delay, and with its reply after another one. It
+// may end with an error before fn, or after it.
 func (n *node) call(ctx context.Context, name string, fn func()) error {
 	c := n.c
 	c.pause(ctx)
@@ -128,7 +128,7 @@ func (c *cluster) start(name string) *node {
 	return n
 }
 
-// kill ends a node as kill -9 does: it announces and releases nothing any more.
+// kill ends a node as kill -9 does: it announces and releases nothing.
 func (n *node) kill() {
 	n.c.mu.Lock()
 	n.dead = true
@@ -207,7 +207,7 @@ func (n *node) beat(ctx context.Context) error {
 	return err
 }
 
-// expire ends what the node has not refreshed in time.
+// expire ends leases that the node has not refreshed in time.
 func (n *node) expire() {
 	var lost []int
 	n.c.mu.Lock()

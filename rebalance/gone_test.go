@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A cordon and a pin go with the first change of the membership a day after their worker
-// went; those of a worker that came back within the day stay.
+// A cordon and a pin go with the first change of the membership a day after their worker left;
+// those of a worker that came back within the day stay.
 func TestWishesForWorkersThatAreGoneAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 8, 10*time.Second)
@@ -56,7 +56,7 @@ func TestWishesForWorkersThatAreGoneAreForgotten(t *testing.T) {
 			t.Errorf("after 25 h: %+v", g)
 		}
 
-		// No worker is gone while nothing works.
+		// No worker counts as gone while there is no member.
 		change(func(g Group) Group { return g.Leave("p", "a1", "c1") })
 		time.Sleep(3 * ForgetAfter)
 		change(join("a"))

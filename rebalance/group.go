@@ -75,9 +75,9 @@ type executorJSON struct {
 	Partitions []int  `json:"partitions"`
 }
 
-// Parse decodes the result of Encode. Empty data is the empty group. A membership that
-// Python's runnel stored is a group with nothing but Python. An error wraps ErrInvalid,
-// unless the version is unknown.
+// Parse decodes the result of Encode. Empty data is the empty group. A membership that Python's
+// runnel stored is a group with nothing but Python. Errors wrap ErrInvalid, unless the version is
+// unknown.
 func Parse(data []byte) (Group, error) {
 	if len(data) == 0 {
 		return Group{}, nil
@@ -244,8 +244,8 @@ func (g Group) Expiry() time.Duration {
 // IDs returns the IDs of all members, sorted.
 func (g Group) IDs() []string { return slices.Sorted(maps.Keys(g.Executors)) }
 
-// without returns a copy that lacks ids. Their partitions have no owner until the next
-// assignment: one assignment for a leave and a join moves fewer than two.
+// without returns a copy that lacks ids. Their partitions have no owner until the next assignment:
+// one assignment for a leave and a join moves fewer than two.
 func (g Group) without(ids []string) Group {
 	next := Group{
 		Generation: g.Generation, Partitions: g.Partitions, Executors: make(map[string]Executor, len(g.Executors)+1),

@@ -100,9 +100,9 @@ func TestJoinAndLeaveAreValues(t *testing.T) {
 	}
 }
 
-// A worker that was killed and started again finds its old entry dead: the
-// partitions of those who stayed do not move.
-func TestReplacingTheDeadMovesNobodyElse(t *testing.T) {
+// A worker that was killed and restarted finds its old entry dead: the partitions of other members
+// do not move.
+func TestReplacingTheDeadMovesNothingElse(t *testing.T) {
 	e := Executor{Worker: "w", Expiry: time.Second}
 	g := Group{}
 	for i := range 4 {

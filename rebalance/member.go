@@ -38,7 +38,7 @@ const (
 	doWarn                 // err: log it
 )
 
-// An action is something to do for the machine. Actions that take time run on their own,
+// An action is something that the machine's caller does. Actions that take time run on their own,
 // and an input answers each of them.
 type action struct {
 	verb       verb
@@ -104,7 +104,6 @@ func (m *machine) start(now time.Time, delay time.Duration) []action {
 	return m.flush(now)
 }
 
-// tick lets time pass.
 func (m *machine) tick(now time.Time) []action { return m.flush(now) }
 
 // joined takes the result of doJoin: the stored value, with this member.
@@ -157,7 +156,6 @@ func (m *machine) observed(now time.Time, value []byte) []action {
 	return m.flush(now)
 }
 
-// unread takes the error of a heartbeat that could not read the membership.
 func (m *machine) unread(now time.Time, err error) []action {
 	if m.phase == following {
 		m.away = err
@@ -173,7 +171,6 @@ func (m *machine) trouble() error {
 	return m.garbled
 }
 
-// notified takes a control message.
 func (m *machine) notified(now time.Time, msg Message) []action {
 	own := msg.Executor == m.self
 	switch msg.Kind {
@@ -201,7 +198,6 @@ func (m *machine) hint(msg Message) {
 	}
 }
 
-// loaded takes the result of doLoad.
 func (m *machine) loaded(now time.Time, value []byte, err error) []action {
 	again, overtaken := m.loadAgain, m.overtaken
 	m.loading, m.loadAgain, m.overtaken = false, false, false
@@ -273,13 +269,11 @@ func (m *machine) lost(now time.Time, p int) []action {
 	return m.flush(now)
 }
 
-// acquired takes the result of doAcquire.
 func (m *machine) acquired(now time.Time, p int, err error) []action {
 	m.partitions.acquired(now, p, err)
 	return m.flush(now)
 }
 
-// released takes the end of doRelease.
 func (m *machine) released(now time.Time, p int) []action {
 	m.do(action{verb: doAnnounce, message: Message{Kind: Released, Executor: m.self, Generation: m.group.Generation, Partition: p}})
 	m.partitions.released(p)
@@ -329,11 +323,10 @@ func (m *machine) announce(k Kind, id string) {
 
 func (m *machine) warn(err error) { m.do(action{verb: doWarn, err: err}) }
 
-// busy reports whether others kept changing the membership.
 func busy(err error) bool { return errors.Is(err, ErrBusy) }
 
-// busyTries is how many times in a row a member may wait in vain for its turn to change
-// the membership before it warns.
+// busyTries is how many times in a row a member may wait in vain to change the membership before it
+// warns.
 const busyTries = 20
 
 // warnFirst warns of the first of several errors in a row.

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// Tries at the same time share round trips; one by one a thousand of them take long.
+	// Tries at the same time share round trips; one by one, a thousand take long.
 	acquisitionsAtOnce = 256
 	warningsAtOnce     = 4
 	heldBackoffMin     = 50 * time.Millisecond
@@ -110,7 +110,6 @@ func (ps *partitions) halt() {
 	}
 }
 
-// acquired takes the result of a try.
 func (ps *partitions) acquired(now time.Time, p int, err error) {
 	h := ps.holdings[p]
 	if h == nil || h.stage != trying {
@@ -160,7 +159,6 @@ func (ps *partitions) note(h *holding, err error) {
 	h.failed = failed
 }
 
-// released takes the end of a release.
 func (ps *partitions) released(p int) {
 	h := ps.holdings[p]
 	if h == nil || h.stage != releasing {
@@ -265,7 +263,6 @@ func (ps *partitions) at(s stage) []int {
 	return ps.those(func(h *holding) bool { return h.stage == s })
 }
 
-// those returns the partitions for whose holding is returns true, ascending.
 func (ps *partitions) those(is func(*holding) bool) (list []int) {
 	for p, h := range ps.holdings {
 		if is(h) {

@@ -15,7 +15,7 @@ import (
 // this processor's name. Neither language can join the other's membership.
 type PythonError struct{ Heartbeats map[string]time.Duration } // remaining lives, by executor ID
 
-// Error names the executors and tells how to stop them.
+// Error names the executors and the way to stop them.
 func (e *PythonError) Error() string {
 	var who []string
 	for _, id := range slices.Sorted(maps.Keys(e.Heartbeats)) {
@@ -69,7 +69,7 @@ func (g Group) vacant(ctx context.Context, s Store) error {
 	if len(g.Python) == 0 {
 		return nil
 	}
-	// Only Python knows how long their heartbeats may live: none is cut.
+	// Only Python knows how long its heartbeats may live: none is cut.
 	alive, err := s.Alive(ctx, slices.Sorted(maps.Keys(g.Python)), math.MaxInt64)
 	if err != nil || len(alive) == 0 {
 		return err

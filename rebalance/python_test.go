@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What Python's runnel leaves behind: it was stopped, or it was killed.
+// What Python's runnel leaves behind when it is stopped, or killed.
 const (
 	pythonStopped = `{}`
 	pythonKilled  = `{"iqzhn8WjQjSLPZZU3iBIAA": {"joined_at": "2026-11-23T02:48:55.296746", "partitions": [0, 1]}, ` +
@@ -61,8 +61,8 @@ func TestJoinAfterPython(t *testing.T) {
 	}
 }
 
-// A living executor of Python's keeps others from joining and from changing what it
-// reads, and its heartbeat is not cut down.
+// A living executor of Python's runnel keeps others from joining and from changing its membership,
+// and its heartbeat is not shortened.
 func TestJoinBesidePython(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 4, 10*time.Second)

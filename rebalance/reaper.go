@@ -10,7 +10,6 @@ import (
 // So the cost of a member does not grow with their number.
 const watched = 3
 
-// check looks at the heartbeats of the next members.
 func (m *machine) check() {
 	m.checkAt = time.Time{}
 	if m.checking != nil {
@@ -58,7 +57,7 @@ func (m *machine) alive(now time.Time, life map[string]time.Duration, err error)
 		if !ok {
 			dead = append(dead, id)
 		} else if at := now.Add(left); at.Before(m.beatAt) {
-			// A random delay, since otherwise all members look at the same time.
+			// Random, since otherwise all members look at the same time.
 			m.checkAt = earlier(m.checkAt, at.Add(m.jitter(80*time.Millisecond)))
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// crowd is a machine of one of so many members, m00, m01 and so on, that follows their membership.
+// crowd returns the machine of one of many members, m00, m01 and so on, that follows their
+// membership.
 func crowd(t *testing.T, self string, many int) *machine {
 	t.Helper()
 	g := Group{}
@@ -32,8 +33,8 @@ func asked(actions []action, v verb) []string {
 	return nil
 }
 
-// Each member is looked at by the three before it; one that finds a dead member looks at
-// all, and then removes all that are.
+// Each member is watched by the three before it. A member that finds a dead one checks all, and
+// then removes all dead ones.
 func TestMembersLookAtTheNextThree(t *testing.T) {
 	watchers := map[string]int{}
 	for n := range 20 {
@@ -76,7 +77,6 @@ func TestMembersLookAtTheNextThree(t *testing.T) {
 	}
 }
 
-// Waiting for its turn among many is warned of when it lasts; another error at once.
 func TestWaitingForATurnIsNoWarning(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

@@ -182,7 +182,6 @@ func (r *run) leave() {
 	r.post(func(m *machine, now time.Time) []action { return m.left(now, generation, err) })
 }
 
-// dead returns the ids without a heartbeat.
 func (r *run) dead(ctx context.Context, g Group, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil

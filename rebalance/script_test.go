@@ -15,9 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata/*.txt")
 
-// TestScripts plays testdata/*.txt: lines at the margin are inputs of the
-// machine of executor "me", indented ones what it answers: the actions, where
-// it stands when that changed ("="), and when it wants to be woken.
+// TestScripts plays testdata/*.txt: lines at the margin are inputs of the machine of executor "me";
+// indented ones are its answers: the actions, its state when that changed ("="), and when it wants
+// to be woken.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -50,8 +50,7 @@ func (g Group) Cordon(salt, worker string, at time.Time) Group {
 	return next.reassigned(salt)
 }
 
-// ErrBusy is returned if others were changing a membership for as long as the caller
-// waited to change it.
+// ErrBusy is returned if others kept changing a membership for as long as the caller waited.
 var ErrBusy = errors.New("membership keeps changing")
 
 const steerTries = 10
@@ -69,14 +68,14 @@ func Steer(ctx context.Context, s Store, fn func(Group) (Group, error)) (Group, 
 	if err != nil {
 		return Group{}, err
 	}
-	// A lost message is made up for by the heartbeats.
+	// Heartbeats make up for a lost message.
 	_ = s.Announce(ctx, Message{Kind: Steered, Generation: next.Generation})
 	return next.Group, nil
 }
 
-// Remove takes an executor that has ended, and has no heartbeat any more, out of a stored
-// membership, together with all others without one: where many end at once, the first of them
-// does it for all. It blocks for some seconds at most.
+// Remove removes an executor that has ended, and has no heartbeat any more, from a stored
+// membership, together with all others without one: when many end at once, the first does it for
+// all. It blocks for some seconds at most.
 func Remove(ctx context.Context, s Store, salt, id string) error {
 	quick, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
@@ -114,9 +113,9 @@ type changed struct {
 	forgotten []string // workers whose pins and cordons were dropped
 }
 
-// change replaces the stored membership by what fn makes of it, under the admin lock. It writes
-// nothing when fn leaves the generation as it is. After so many writes that others overtook
-// it returns ErrBusy.
+// change replaces the stored membership by the result of fn, under the admin lock. It writes
+// nothing when fn leaves the generation as it is. After so many writes that others overtook it
+// returns ErrBusy.
 func change(ctx context.Context, s Store, tries int, fn func(context.Context, Group) (Group, error)) (changed, error) {
 	var c changed
 	done := false

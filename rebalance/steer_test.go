@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// workers are members whose IDs are the names of their workers and a number.
+// workers returns members whose IDs are the names of their workers and a number.
 func workers(names ...string) (out []member) {
 	for i, name := range names {
 		out = append(out, member{ID: fmt.Sprint(name, "-", i), Worker: name})
@@ -43,7 +43,7 @@ func TestWishesByExample(t *testing.T) {
 	}
 }
 
-// wishing are random members, some of one worker, and wishes.
+// wishing returns random members, some of one worker, and wishes.
 func wishing(r *rand.Rand, n int) (members []member, w wishes) {
 	for i := range 1 + r.IntN(6) {
 		members = append(members, member{ID: fmt.Sprint("m", r.IntN(1000), "-", i), Worker: fmt.Sprint("w", r.IntN(5))})
@@ -79,8 +79,8 @@ func TestWishesProperties(t *testing.T) {
 	}
 }
 
-// granted checks that an assignment is complete, grants the wishes, and is as even as
-// they let it be.
+// granted checks that an assignment is complete, grants the wishes, and is otherwise as even as
+// possible.
 func granted(next map[string][]int, members []member, n int, w wishes) error {
 	owner, workerOf, there := map[int]string{}, map[string]string{}, map[string]bool{}
 	open := 0
@@ -140,7 +140,7 @@ func TestPinsAndCordonsAreStored(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again.Pins, g.Pins) || !again.Cordons["a"].Equal(at) || again.Cordons["a"].Location() != time.UTC || len(again.Executors["a1"].Partitions) != 0 {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	// They outlive the members, and their worker finds them when it comes back.
+	// Wishes outlive the members, and apply again when their worker comes back.
 	again = again.Leave("x", "a1", "b1").Join("c1", Executor{Worker: "c", Expiry: time.Second}, 4, "x").Join("b2", Executor{Worker: "b", Expiry: time.Second}, 4, "x")
 	if got := again.Executors["b2"].Partitions; !slices.Contains(got, 0) || !slices.Contains(got, 1) {
 		t.Errorf("back again: %v", got)
@@ -161,8 +161,8 @@ func TestPinsAndCordonsAreStored(t *testing.T) {
 	}
 }
 
-// The first Remove takes all ended members along, and leaves the others nothing to do. Living
-// members stay.
+// The first Remove removes all ended members and leaves nothing for the others. Living members
+// stay.
 func TestRemoveTakesTheDeadAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, 8, 10*time.Second)

@@ -1,5 +1,5 @@
-// Package groupcommit sends what several goroutines want to send at the same time in one
-// round trip, as databases commit to their logs in groups.
+// Package groupcommit sends the items of several goroutines in one round trip, like the group
+// commit of a database's log.
 package groupcommit
 
 import (
@@ -12,33 +12,31 @@ import (
 	"time"
 )
 
-// So many round trips may be under way before the next ones are shared. With one, a
-// caller that comes in the middle of a trip would wait for the rest of it as well, which
-// is long where the server is far. With many, little is shared: hence fewer of those
-// that are.
+// Bounds on the round trips under way before the next ones are shared. With one trip, a caller that
+// comes in the middle would wait for the rest of it as well, which is long where the server is far.
+// With many trips little is shared, so fewer of those may be.
 const (
 	AloneAtOnce  = 4  // trips for one caller each
 	sharedAtOnce = 3  // trips for several
 	sharedLasts  = 16 // trips of one caller after a shared one, until they count as alone
 )
 
-// A Load is how much the items of a trip are.
+// A Load is the size of the items of a trip.
 type Load struct{ Items, Bytes int }
 
 func (l Load) plus(o Load) Load   { return Load{l.Items + o.Items, l.Bytes + o.Bytes} }
 func (l Load) within(o Load) bool { return l.Items <= o.Items && l.Bytes <= o.Bytes }
 
-// A Group sends items of several callers in one round trip: a caller that comes while
-// little is under way is sent at once, and those that come meanwhile share the next
-// trip. So no caller waits for others, and the busier the group the less each item costs.
+// A Group sends the items of several callers in one round trip. While few trips are under way, a
+// caller's items are sent at once; otherwise they share the next trip. So no caller waits for
+// others, and a busier group costs less per item.
 //
-// The callers do the work themselves, each makes at most one trip per call of Do, and
-// reads its own answers. Of those that share a trip the one whose context ends last makes
-// it, under that deadline: so it ends too early for none, and those whose contexts end
-// before it need not wait for it.
+// Callers do the work themselves: each makes at most one trip per call of Do, and reads its own
+// answers. Among those that share a trip, the one whose context ends last makes it, under that
+// deadline. So the trip ends too early for none, and the others need not wait for it.
 //
-// P is the type of the items, A that of the answer to each. The fields are set before
-// the first call of Do, which may be called concurrently.
+// P is the type of the items, A that of the answer to each. The fields are set before the first
+// call of Do, which may be called concurrently.
 type Group[P, A any] struct {
 	Send   func(context.Context, []P) []A
 	Unsent func(error) A                  // the answer to an item that was not sent
@@ -51,7 +49,7 @@ type Group[P, A any] struct {
 	queue          []*request[P, A]
 }
 
-// A request is what one caller sends in one trip.
+// A request is the part of one caller in one trip.
 type request[P, A any] struct {
 	items    []P // only read while it is under way
 	load     Load
@@ -64,16 +62,15 @@ type request[P, A any] struct {
 	left bool // no longer in the queue; guarded by the group's mu
 }
 
-// An UnsentError is that of a context that ended before anything was sent.
+// An UnsentError reports that a context ended before anything was sent.
 type UnsentError struct{ err error }
 
 // Error begins with "not sent".
 func (e *UnsentError) Error() string { return "not sent: " + e.err.Error() }
 
-// Unwrap returns the error of the context, and its cause.
 func (e *UnsentError) Unwrap() error { return e.err }
 
-// Unsent returns the error of a context that has ended, and of which nothing was sent.
+// Unsent returns the UnsentError of a context that has ended.
 func Unsent(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(cause, err) {
@@ -89,9 +86,8 @@ func (g *Group[P, A]) Waiting() int {
 	return len(g.queue)
 }
 
-// Do sends items, alone or with those of others. It returns when there are answers, or
-// when ctx ends and they cannot be awaited. Until then, and longer where ctx ended, the
-// items may be read.
+// Do sends items, alone or with those of others. It returns the answers, or an error when ctx ends
+// and the answers cannot be awaited. The items may be read until then, and longer if ctx ended.
 func (g *Group[P, A]) Do(ctx context.Context, items []P) ([]A, error) {
 	if ctx.Err() != nil {
 		return nil, Unsent(ctx)
@@ -114,8 +110,7 @@ func (g *Group[P, A]) Do(ctx context.Context, items []P) ([]A, error) {
 	g.queue = append(g.queue, r)
 	if g.inFlight < sharedAtOnce {
 		g.inFlight++
-		// Those whose trip just ended may be about to send again. There is no pause
-		// where there are none.
+		// Callers whose trip just ended may be about to send again. Without any, there is no pause.
 		for n := 0; n < len(g.queue); {
 			n = len(g.queue)
 			g.mu.Unlock()
@@ -134,9 +129,9 @@ func (g *Group[P, A]) Do(ctx context.Context, items []P) ([]A, error) {
 	return r.answers, nil
 }
 
-// await returns when the request is to make a trip, or was taken along by one; or the
-// error of a context that ended. One that ends on the way is too late, as it is for
-// a request that goes alone: only the deadline counts there.
+// await returns nil when the request is to make a trip, or when a trip has taken it along. It
+// returns the context's error if that ended before. A cancellation during a trip comes too late, as
+// for a request that goes alone: only the deadline counts there.
 func (g *Group[P, A]) await(ctx context.Context, r *request[P, A]) error {
 	select {
 	case <-r.turn:
@@ -172,8 +167,8 @@ func (g *Group[P, A]) await(ctx context.Context, r *request[P, A]) error {
 	}
 }
 
-// startFlight takes requests from the queue, as many as one trip carries, and lets one of
-// them go. There must be a trip to make. g.mu is held.
+// startFlight takes requests from the queue, as many as one trip carries, and starts one of them.
+// There must be a trip to make. g.mu is held.
 func (g *Group[P, A]) startFlight() {
 	n, all := 0, Load{}
 	for _, r := range g.queue {
@@ -237,7 +232,7 @@ func (g *Group[P, A]) fly(ctx context.Context, r *request[P, A]) {
 	g.finishFlight()
 }
 
-// finishFlight ends a trip, and has one of those that wait make the next one.
+// finishFlight ends a trip and lets a waiting request make the next one.
 func (g *Group[P, A]) finishFlight() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 const (
 	// catchUpMost is how many missed times CatchUpAll runs at most.
 	catchUpMost = 1000
-	// clockEvery is how long the server's time is calculated from one reading of it.
+	// clockEvery is how long one reading of the server's time is used.
 	clockEvery = time.Minute
 )
 
@@ -27,7 +27,8 @@ const (
 	CatchUpAll         // one run for each, in order
 )
 
-// occasion is the reason why a durable task looks for due times.
+// plan picks the due times to run, the oldest first, from those that have passed. Due times that
+// passed while the task itself ran are skipped, as everywhere, except under CatchUpAll.
 type occasion int
 
 const (
@@ -105,15 +106,14 @@ func (s *Tasks) runDurable(ctx context.Context, t *Task, token string) {
 	}
 }
 
-// round runs the planned ones of the due times that have passed, and stores the others as
-// done.
+// round runs the planned due times among those that have passed, and stores the others as done.
 func (d *durable) round(ctx context.Context, o occasion, due []time.Time, older bool) occasion {
 	run := plan(d.t.CatchUp, o, due)
 	if len(run) < len(due) || older {
 		d.s.Log.Info("due times left out", "task", d.t.Name,
 			"missed", len(due)-len(run), "older", older, "due", due[0], "runs", len(run))
 	}
-	// Redis may have gone back to a state before some of the claims.
+	// Redis may have returned to a state before some of the claims.
 	known := d.s.claimed.of(d.t.Name)
 	if i := slices.IndexFunc(run, known.Before); i != 0 && len(run) > 0 {
 		if i < 0 {
@@ -156,8 +156,8 @@ func (d *durable) claim(ctx context.Context, due time.Time) bool {
 	return false
 }
 
-// A claims holds the latest due time of each durable task that this process has claimed,
-// over all terms: whatever Redis forgets, no due time up to it is run again here.
+// A claims holds the latest due time of each durable task that this process has claimed, over all
+// terms. No due time up to it runs again here, whatever Redis forgets.
 type claims struct {
 	mu   sync.Mutex
 	last map[string]time.Time

@@ -150,7 +150,7 @@ func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Ti
 	}
 }
 
-// renew renews the lock until stop; it returns when the term may not be trusted any more.
+// renew renews the lock until stop. It returns when the term may no longer be trusted.
 func (c *Candidate) renew(ctx context.Context, lock *redislock.Lock, sent time.Time, stop <-chan struct{}) {
 	trust := c.expiry() - c.expiry()/5
 	wait := c.Poll

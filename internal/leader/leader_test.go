@@ -213,7 +213,7 @@ const (
 )
 
 // Python's runnel has a leader of its own.
-func TestPythonsLeaderExcludesNobody(t *testing.T) {
+func TestPythonsLeaderExcludesNoWorker(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *embedded.Server, x *terms) {
 		ctx, stop := context.WithCancel(t.Context())
 		rdb := (&network{srv: srv}).client()
@@ -235,8 +235,8 @@ func TestPythonsLeaderExcludesNobody(t *testing.T) {
 	})
 }
 
-// Workers are replaced one by one. While one of an older version leads, no other does, and
-// its place is not taken before the others of its version have had their turn.
+// Workers are replaced one by one. While one of an older version leads, no other does, and no newer
+// worker follows before the others of the old version had their turn.
 func TestAWorkerOfAnOlderVersionLeadsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *embedded.Server, x *terms) {
 		ctx, stop := context.WithCancel(t.Context())

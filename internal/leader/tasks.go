@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Task is background work of the user. Without Every and Next it runs once.
+// A Task is a background function of the user. Without Every and Next it runs once.
 type Task struct {
 	Name     string
 	Leader   bool
@@ -34,8 +34,8 @@ func DueTime(ctx context.Context) time.Time {
 	return due
 }
 
-// Tasks runs the tasks of one worker: those of every worker, and while the worker leads
-// also those of the leader. Its fields are set before Run.
+// Tasks runs the tasks of one worker: its own, and while the worker leads also the leader's. Its
+// fields are set before Run.
 type Tasks struct {
 	List     []*Task
 	Store    store.TaskStore

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// limit is how many lines wait at most, behind as many that are being written: enough
-	// for a start with 1 024 partitions.
+	// limit is how many lines wait at most, besides as many that are being written: enough for a
+	// start with 1 024 partitions.
 	limit = 4096
 	// flushPatience bounds Close, and flushStall the wait for one line then.
 	flushPatience = 2 * time.Second
 	flushStall    = 250 * time.Millisecond
 )
 
-// A Queue passes lines on to a handler from a goroutine of its own, in their order.
-// Lines that find no room are dropped; their number is logged when there is room again.
+// A Queue passes lines to a handler in order, from its own goroutine. Lines without room are
+// dropped; their number is logged when there is room again.
 type Queue struct {
 	to    slog.Handler
 	attrs []slog.Attr // of the line with the number of dropped lines
@@ -49,12 +49,12 @@ func New(to slog.Handler, attrs ...slog.Attr) *Queue {
 	return &Queue{to: to, attrs: attrs, wake: make(chan struct{}, 1)}
 }
 
-// Logger returns a logger whose calls never wait. The handler gets each record as it was
-// logged, and its context, from another goroutine.
+// Logger returns a logger whose calls never wait. The handler gets each record and its context from
+// another goroutine.
 func (q *Queue) Logger() *slog.Logger { return slog.New(handler{q, q.to}) }
 
-// Close waits until the lines are written, as long as the handler goes on, two seconds at
-// most. Lines that come later are passed on at once.
+// Close waits, at most two seconds, until the lines are written, as long as the handler makes
+// progress. Later lines are passed on at once.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -171,8 +171,7 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.q, h.to.WithGroup(name)} }
 
-// settled is a record that may be kept: values that are computed when they are logged are
-// computed now.
+// settled returns a record that may be kept: values that are computed when logged are computed now.
 func settled(r slog.Record) slog.Record {
 	late := false
 	r.Attrs(func(a slog.Attr) bool {

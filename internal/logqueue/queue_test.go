@@ -21,7 +21,7 @@ func bare(b *bytes.Buffer, level slog.Level) slog.Handler {
 	}})
 }
 
-// stuck is a handler that waits until it may write.
+// stuck is a handler that blocks until it may write.
 type stuck struct {
 	slog.Handler
 	free <-chan struct{}
@@ -36,13 +36,13 @@ func (s stuck) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return stuck{s.Handler.WithAttrs(attrs), s.free}
 }
 
-// A counted value tells how often it was asked for.
+// A counted value counts how often it was resolved.
 type counted int
 
 func (c *counted) LogValue() slog.Value { *c++; return slog.IntValue(int(*c)) }
 
-// Lines come out as they went in: in order, with the attributes and groups of their
-// loggers, and with the values of the moment at which they were logged.
+// Lines keep their order, the attributes and groups of their loggers, and the values of the moment
+// at which they were logged.
 func TestLinesKeepOrderAndForm(t *testing.T) {
 	var direct, queued bytes.Buffer
 	write := func(l *slog.Logger) {
@@ -62,7 +62,7 @@ func TestLinesKeepOrderAndForm(t *testing.T) {
 	}
 }
 
-// Who logs never waits. Lines without room are dropped, and counted when the log goes on.
+// Logging never blocks. Lines without room are dropped, and counted when the handler continues.
 func TestAStuckLogHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
@@ -98,7 +98,7 @@ func TestAStuckLogHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// Close writes what can be written, and gives up on a log that stands still.
+// Close writes what it can and gives up on a handler that is stuck.
 func TestCloseIsBounded(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -155,7 +155,6 @@ func (h *slow) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// A level that is off costs no allocation.
 func TestADisabledLevelAllocatesNothing(t *testing.T) {
 	var b bytes.Buffer
 	q := New(bare(&b, slog.LevelInfo))

@@ -1,4 +1,4 @@
-// Package outage retries an operation until it works: with pauses that grow, and few log lines.
+// Package outage retries an operation until it works, with growing pauses and few log lines.
 package outage
 
 import (
@@ -19,10 +19,10 @@ const (
 	longestPause  = time.Second
 )
 
-// An Outage is the state of one operation that is tried again until it works. It pauses between
-// tries, longer each time and with jitter. It logs when errors begin, once a minute while they
-// last, and when they are over. Errors that come and go are logged once in ten seconds, with
-// their number. An Outage is for one goroutine.
+// An Outage is the state of one operation that is retried until it works. It pauses between tries,
+// longer each time and with jitter. It logs when errors begin, once a minute while they last, and
+// when they end. Intermittent errors are logged once in ten seconds, with their number. An Outage
+// is for one goroutine.
 type Outage struct {
 	log    *slog.Logger
 	op     string

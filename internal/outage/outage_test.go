@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Errors that come and go are logged once in a while, with their number. An outage that lasts
-// is logged when it begins, once a minute, and when it is over.
+// Intermittent errors are logged once in a while, with their number. A lasting outage is logged
+// when it begins, once a minute, and when it ends.
 func TestTroubleLogsABoundedNumberOfLines(t *testing.T) {
 	broken := errors.New("connection reset")
 	tests := []struct {
@@ -75,7 +75,7 @@ func TestTroubleLogsABoundedNumberOfLines(t *testing.T) {
 	}
 }
 
-// told is what lines are about: their level, and how often the trouble came.
+// told reduces lines to their level and number of outages.
 func told(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		word := "INFO recovered"

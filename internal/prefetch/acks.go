@@ -117,8 +117,8 @@ func (a *acks) removedOf(ids []string) (out []string) {
 	return out
 }
 
-// lowest returns the lowest entry that is not acked, "" without any. waiting is the next
-// entry in the queue.
+// lowest returns the lowest entry that is not acked, "" without any. waiting is the next entry in
+// the queue.
 func (a *acks) lowest(waiting string) (lowest string) {
 	for _, id := range []string{firstOf(a.flight), firstOf(a.acking), firstOf(a.taken), waiting} {
 		if id != "" && (lowest == "" || entryid.Compare(id, lowest) < 0) {

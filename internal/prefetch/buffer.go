@@ -1,6 +1,5 @@
-// Package prefetch reads ahead: it holds the entries of one partition that were read and
-// are not acked yet, and finds how many are worth reading ahead. It reads the clock, and
-// never calls Redis.
+// Package prefetch reads ahead: it holds the entries of one partition that were read and are not
+// acked yet, and decides how many to read ahead. It reads the clock, and never calls Redis.
 package prefetch
 
 import (
@@ -149,11 +148,11 @@ func (b *Buffer) Last() (position string) {
 // Ready returns a channel that receives after a change that the consumer may wait for.
 func (b *Buffer) Ready() <-chan struct{} { return b.ready }
 
-// Await blocks until n entries wait, until the first of them has waited for within, or
-// until no more fit, and returns them: they are with the consumer until Done, Moved or
-// Untake. If most is not negative, Await blocks for at most that long; then, or after
-// Interrupt, it returns no entries. It returns io.EOF if the lease is over or the buffer
-// was closed. The slice is valid until the next call.
+// Await blocks until n entries wait, until the first of them has waited for within, or until no
+// more fit. The returned entries are with the consumer until Done, Moved or Untake. If most is not
+// negative, Await blocks for at most that long; then, or after Interrupt, it returns no entries. It
+// returns io.EOF if the lease is over or the buffer was closed. The slice is valid until the next
+// call.
 func (b *Buffer) Await(n int, within, most time.Duration) ([]redisconn.Entry, error) {
 	now := monotime.Now()
 	clear(b.out)
@@ -229,8 +228,8 @@ func (b *Buffer) wait(n int, within time.Duration, now int64) time.Duration {
 	return max(left, 0)
 }
 
-// skipLost skips entries whose data is gone: they were deleted while they were pending.
-// They are reported and acked, in their turn.
+// skipLost skips entries whose data was deleted while they were pending. They are reported and
+// acked in their turn.
 func (b *Buffer) skipLost() {
 	for b.queue.len() > 0 && b.queue.first().entry.Values == nil {
 		id := b.queue.pop().ID

@@ -38,7 +38,7 @@ func (b *Buffer) Next(done string, now int64) (e redisconn.Entry, ok, tell, hurr
 	return e, ok, tell, hurry
 }
 
-// Untake takes back the last entries that Await returned: they come again.
+// Untake takes back the last entries that Await returned; Await returns them again.
 func (b *Buffer) Untake(entries []redisconn.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,8 +53,8 @@ func (b *Buffer) Untake(entries []redisconn.Entry) {
 	b.acks.strike(ids)
 }
 
-// Moved counts entries with the consumer as acked, by a script and not by the acker. It
-// returns their number.
+// Moved counts entries with the consumer that a script, not the acker, has acked. It returns their
+// number.
 func (b *Buffer) Moved(ids []string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,9 +101,9 @@ func (b *Buffer) Checkpoint() (committed string, read int64) {
 	return b.acks.progress.committed, b.acks.progress.read
 }
 
-// PendingBelow returns, as the end of a range, up to which ID all entries were done here, so
-// that those still pending are acks that got lost: below the lowest entry held, and up to the
-// position if none is held. ok is false when lowest, the lowest pending entry, is not below.
+// PendingBelow finds lost acks. All entries up to upTo, the end of a range, were done here, so
+// those still pending were acked in vain: upTo is below the lowest entry held, or the position if
+// none is held. ok is false when lowest, the lowest pending entry, is not below.
 func (b *Buffer) PendingBelow(lowest string) (upTo string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,7 +20,6 @@ func testBuffer(capacity int, maxBytes int64) *Buffer {
 	return New(Config{Capacity: capacity, Adaptive: true, MaxBytes: maxBytes, Committed: "0-0"})
 }
 
-// entries are those with IDs first-0 to last-0, each of size bytes.
 func entries(first, last, size int) []redisconn.Entry {
 	var out []redisconn.Entry
 	for i := first; i <= last; i++ {
@@ -106,7 +105,7 @@ func TestTakeWaitsFromTheArrivalOfTheFirst(t *testing.T) {
 		if d := time.Since(began); d != time.Hour+5*time.Second {
 			t.Errorf("waited %v, want 1h0m5s", d)
 		}
-		// What arrived while the handler was busy has waited already.
+		// Entries that arrived while the handler was busy have waited already.
 		b.Push(entries(4, 4, 50))
 		time.Sleep(5 * time.Second)
 		began = time.Now()
@@ -232,9 +231,8 @@ func TestAnEndedLeaseEndsATake(t *testing.T) {
 	}
 }
 
-// Whatever the sizes, batch lengths and acks: every entry is taken once and in
-// order, what is held stays within the bounds, and the committed never passes an
-// entry that is not done.
+// Whatever the sizes, batch lengths and acks: every entry is taken once and in order, the bounds
+// hold, and the committed position never passes an entry that is not done.
 func TestBufferKeepsOrderAndBounds(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 0))

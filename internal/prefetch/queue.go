@@ -23,7 +23,6 @@ func (q *queue) len() int { return len(q.items) - q.head }
 // first returns the next item; there must be one.
 func (q *queue) first() *item { return &q.items[q.head] }
 
-// firstID returns the ID of the next entry, "" for none.
 func (q *queue) firstID() string {
 	if q.len() == 0 {
 		return ""

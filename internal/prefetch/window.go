@@ -10,11 +10,10 @@ const (
 	staleAge = time.Second
 )
 
-// A window adapts the number of entries to read ahead: as many as the function processes
-// in about a second, at least 8. It doubles while reads bring many entries that are
-// processed soon, and halves when the oldest entry has waited long, as the congestion
-// window of TCP does. So a fast function never waits for Redis, and a slow one keeps few
-// entries from other workers.
+// A window adapts the number of entries to read ahead: as many as the function processes in about a
+// second, at least 8. Like TCP's congestion window, it doubles while reads bring many entries that
+// are processed soon, and halves when the oldest entry has waited long. So a fast function never
+// waits for Redis, and a slow one keeps few entries from other workers.
 type window struct {
 	fixed bool // as many as may wait, always
 	ahead int

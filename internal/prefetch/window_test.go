@@ -8,8 +8,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// A function that takes some time for each entry has about a second's worth of
-// them in memory, within the bounds.
+// A slow function has about a second's worth of entries in memory, within the bounds.
 func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -48,8 +47,7 @@ func TestReadingAheadAdaptsToTheFunction(t *testing.T) {
 	}
 }
 
-// A Prefetch below the least is a bound all the same, and one partition that is
-// slow for a while recovers.
+// A Prefetch below the minimum still is a bound, and a temporarily slow partition recovers.
 func TestReadingAheadStaysWithinPrefetch(t *testing.T) {
 	p := window{}
 	for range 10 {

@@ -119,7 +119,6 @@ func firstHead(model map[string]store.RetryState, kind int) *store.RetryState {
 	return &due[0]
 }
 
-// Removing the head of a long lane costs about as much as that of a short one.
 func TestALongLaneCostsNoMorePerEvent(t *testing.T) {
 	perEvent := func(n int) time.Duration {
 		best := time.Duration(math.MaxInt64)

@@ -24,7 +24,7 @@ const (
 type Store interface {
 	// Load returns the states of all parked events.
 	Load() ([]store.RetryState, error)
-	// Payload returns a parked event, or false if it is gone.
+	// Payload returns a parked event; false if it is gone.
 	Payload(id string) (redisconn.Entry, bool, error)
 	// Park moves events out of the partition, all of them or, with
 	// store.ErrFull, none.
@@ -36,7 +36,7 @@ type Store interface {
 	Write(s store.RetryState) (bool, error)
 	// Done removes a parked event, which has been processed.
 	Done(id string) error
-	// DeadLetter makes a dead letter of an event, parked or not.
+	// DeadLetter makes an event, parked or not, a dead letter.
 	DeadLetter(d store.DeadLetter) error
 	// Now returns the time of the server's clock, in milliseconds; never ahead of it.
 	Now() int64
@@ -83,9 +83,9 @@ func New(cfg Config) *Queue {
 	}
 }
 
-// Load reads the parked events. An event stored as running has failed: its worker died,
-// or lost the partition. Such an event explains why the previous owner ended, so the
-// oldest event in progress is no longer a suspect: a partition runs one or the other.
+// Load reads the parked events. An event stored as running has failed: its worker died, or lost the
+// partition. Such an event explains the end of the previous owner, so the oldest event in progress
+// is no longer a suspect.
 func (r *Queue) Load() error {
 	states, err := r.cfg.Store.Load()
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Queue) Room() int {
 	return int(min(max(r.cfg.Limit-int64(r.lanes.len()), 0), math.MaxInt32))
 }
 
-// Most returns how many of n events may begin at once: all of them may have to be parked.
+// Most returns how many of n events may begin at once, since all of them may have to be parked.
 func (r *Queue) Most(n int) int {
 	if r.cfg.Retry == nil {
 		return n
@@ -160,7 +160,7 @@ func (r *Queue) Most(n int) int {
 // be a suspect, one to skip, or one that was set aside.
 func (r *Queue) Looking() bool { return r.wanted.any() }
 
-// MaxAttempts returns how many attempts an event has in all, 0 without a Retry.
+// MaxAttempts returns the number of attempts an event has in all, 0 without a Retry.
 func (r *Queue) MaxAttempts() int {
 	if r.cfg.Retry == nil {
 		return 0
@@ -207,7 +207,7 @@ func (r *Queue) Retrying() bool {
 	return r.running != nil && r.lanes.of[r.running.ID].kind != flowing
 }
 
-// begin stores the attempt, so that the attempt counts whatever follows.
+// begin stores the attempt first, so that it counts whatever follows.
 func (r *Queue) begin(s store.RetryState) (redisconn.Entry, bool, error) {
 	s.Alone = kindOf(&s) == suspects && r.cfg.Retry.decides(&s)
 	s.Running = true

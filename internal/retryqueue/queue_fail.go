@@ -10,11 +10,10 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// Sift removes the entries that may not be processed now: an event that may have ended
-// the previous owner; one to skip; those of keys with parked events, which are parked
-// behind these; and those that were set aside before, which are delivered again if an
-// earlier one was not acked, or the position was reset. It returns the others, in the
-// same memory, and the IDs to ack.
+// Sift removes the entries that may not be processed now: an event that may have ended the previous
+// owner; one to skip; events of keys with parked events, which are parked behind these; and events
+// set aside before, which are delivered again if an earlier one was not acked, or the position was
+// reset. It returns the others, in the same memory, and the IDs to ack.
 func (r *Queue) Sift(entries []redisconn.Entry) (rest []redisconn.Entry, acks []string, err error) {
 	if r.lanes.len() == 0 && !r.Looking() {
 		return entries, nil, nil
@@ -107,7 +106,6 @@ func (r *Queue) Fail(ctx context.Context, failures []Failure) (acks []string, er
 	return acks, r.park(ps)
 }
 
-// failedAgain decides about the running event.
 func (r *Queue) failedAgain(ctx context.Context, f *Failure) error {
 	s := *r.running
 	r.running = nil
@@ -125,7 +123,6 @@ func (r *Queue) failedAgain(ctx context.Context, f *Failure) error {
 	return r.lanes.write(s)
 }
 
-// bury makes a dead letter of an event, parked or not.
 func (r *Queue) bury(ctx context.Context, e redisconn.Entry, s store.RetryState) error {
 	key := s.Key
 	if s.Sum != "" { // incomplete

@@ -16,7 +16,7 @@ import (
 
 var errBad = errors.New("bad")
 
-// memory is a Store in memory, with a clock that stands still.
+// memory is a Store in memory, with a fixed clock.
 type memory struct {
 	now     int64
 	states  map[string]store.RetryState
@@ -189,7 +189,7 @@ func TestTheOldestEventInProgressIsSuspected(t *testing.T) {
 	}
 	want(t, "looking for what was deleted", r.Looking(), false)
 
-	// A parked event ran: that explains it.
+	// The crash is explained by the parked event that ran.
 	r, _ = shelved(t, 3, OrderKey, suspect, store.RetryState{ID: "1-0", Lane: "kz", Attempts: 1, Running: true})
 	rest, _, _ = r.Sift([]redisconn.Entry{event("2-0", "a")})
 	want(t, "events that pass", len(rest), 1)
@@ -221,7 +221,7 @@ func TestWithoutRoomThePartitionIsBlocked(t *testing.T) {
 	want(t, "blocked then", r.Blocked(), false)
 }
 
-// The store knows better: it is asked again after a while, not at once.
+// The store decides when it has room: the queue asks again after a while, not at once.
 func TestAFullStoreIsNotAskedInALoop(t *testing.T) {
 	r, m := shelved(t, 3, OrderNone, nil)
 	m.full = true
@@ -238,8 +238,8 @@ func TestAFullStoreIsNotAskedInALoop(t *testing.T) {
 	want(t, "blocked", r.Blocked(), false)
 }
 
-// An event that is parked comes again where one before it was not acked: it keeps
-// its place and its attempts.
+// A parked event is delivered again if one before it was not acked. It keeps its place and its
+// attempts.
 func TestWhatIsParkedAlreadyIsOnlyAcked(t *testing.T) {
 	for _, order := range []string{OrderPartition, OrderKey, OrderNone} {
 		lane := map[string]string{OrderKey: "ka", OrderNone: "i2-0"}[order]
@@ -293,8 +293,8 @@ func TestWhatIsToBeSkipped(t *testing.T) {
 	want(t, "counted", r.cfg.Counts.Skipped.Load(), 1)
 }
 
-// Events that an earlier run of the app parked run also where the processor has
-// no Retry any more, and their keys stay in order.
+// Events that an earlier run of the app parked run even if the processor has no Retry any more, in
+// order of their keys.
 func TestParkedEventsRunWithoutARetry(t *testing.T) {
 	r, m := shelved(t, 0, "", func(c *Config) { c.Retry = nil }, store.RetryState{ID: "1-0", Lane: "ka", Attempts: 7, Running: true, Alone: true})
 	rest, _, err := r.Sift([]redisconn.Entry{event("2-0", "a"), event("3-0", "b")})

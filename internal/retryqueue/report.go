@@ -12,17 +12,17 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// errorLength is how much is kept of an error's text, in bytes.
+// errorLength is the longest stored text of an error, in bytes.
 const errorLength = 2000
 
-// A report tells operators what becomes of events: it counts and logs.
+// A report counts and logs the outcomes of events.
 type report struct {
 	log       *slog.Logger
 	counts    *Counts
 	partition int
 }
 
-// name is what an event is called in the log.
+// name returns the name of an event in the log.
 func (r *report) name(id string) string { return entryid.EventID(r.partition, id) }
 
 func (r *report) postponed(ctx context.Context, f *Failure, attempts int, wait int64) {
@@ -49,14 +49,14 @@ func (r *report) dead(ctx context.Context, s *store.RetryState) {
 	r.log.ErrorContext(ctx, "dead letter", "event", r.name(s.ID), "attempt", s.Counted(), "kind", s.Reason, "err", s.Error, "help", help.DeadLetters)
 }
 
-// blocked says that no new event begins; so many are parked.
+// blocked reports that no new event begins, since so many are parked.
 func (r *report) blocked(events int) {
 	r.log.Warn("partition blocked", "events", events, "err", errFull, "help", help.PartitionBlocked)
 }
 
 var errFull = errors.New("parked events have reached MaxLen: no new events until there is room")
 
-// ErrorText returns what is kept of an error.
+// ErrorText returns the stored text of an error.
 func ErrorText(err error) string {
 	text := err.Error()
 	if len(text) > errorLength {

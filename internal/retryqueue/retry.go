@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Retry says how often, and when, an event that failed is attempted again. The
-// root package fills it in.
+// A Retry configures how often, and when, a failed event is attempted again. The root package fills
+// it in.
 type Retry struct {
 	Max   int                              // attempts in all
 	Order string                           // OrderPartition, …
@@ -24,7 +24,7 @@ func (r *Retry) order() string {
 	return r.Order
 }
 
-// after is how long after so many attempts the next one comes, in milliseconds.
+// after returns the delay before the next attempt, in milliseconds.
 func (r *Retry) after(f *Failure, attempts int) int64 {
 	switch {
 	case f.After != nil:
@@ -35,18 +35,17 @@ func (r *Retry) after(f *Failure, attempts int) int64 {
 	return r.Wait(attempts).Milliseconds()
 }
 
-// decides reports whether the next attempt of an event is the one behind which it is a
-// dead letter if that ends the worker.
+// decides reports whether a worker's crash during the next attempt makes the event a dead letter.
 func (r *Retry) decides(s *store.RetryState) bool { return r != nil && s.Counted()+1 >= r.Max }
 
-// What waits for an event between two attempts.
+// The scope of events that wait between two attempts of one.
 const (
 	OrderPartition = "partition" // all later events of the partition
 	OrderKey       = "key"       // the later events of its key
 	OrderNone      = "none"      // nothing
 )
 
-// A Verdict says what becomes of an event that failed.
+// A Verdict is the decision about an event that failed.
 type Verdict int
 
 const (
@@ -63,7 +62,7 @@ const (
 	ReasonDead   = "dead"   // the function said so
 )
 
-// A Failure is an event that failed, and what becomes of it.
+// A Failure is an event that failed, and the verdict on it.
 type Failure struct {
 	Entry   redisconn.Entry
 	Err     error

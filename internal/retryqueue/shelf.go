@@ -2,14 +2,13 @@ package retryqueue
 
 import "github.com/runnel-go/runnel/internal/store"
 
-// A shelf is the parked events of a partition: in their Store and, as lanes, in memory. What
-// the store does not take stays as it is in memory.
+// A shelf is the parked events of a partition, in their Store and, as lanes, in memory. If the
+// store refuses a change, memory stays unchanged.
 type shelf struct {
 	*lanes
 	store Store
 }
 
-// write stores the state of an event.
 func (p *shelf) write(s store.RetryState) error {
 	there, err := p.store.Write(s)
 	switch {
@@ -23,7 +22,7 @@ func (p *shelf) write(s store.RetryState) error {
 	return nil
 }
 
-// drop takes an event off.
+// drop removes an event.
 func (p *shelf) drop(id string) error {
 	err := p.store.Done(id)
 	if err == nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// place says where an event stands that failed.
+// place sets where a failed event waits.
 func (c *Config) place(s *store.RetryState, e redisconn.Entry) {
 	key, _ := c.Key(e)
 	s.ID = e.ID
@@ -18,8 +18,8 @@ func (c *Config) place(s *store.RetryState, e redisconn.Entry) {
 	}
 }
 
-// deadly is the state of an event at which as many owners ended as it has attempts, without
-// what the record would tell.
+// deadly returns the state, without the data of its record, of an event at which as many owners
+// ended as it has attempts.
 func (c *Config) deadly(e redisconn.Entry) store.RetryState {
 	now := c.Store.Now()
 	key, _ := e.Values[store.KeyField].(string)
@@ -28,8 +28,8 @@ func (c *Config) deadly(e redisconn.Entry) store.RetryState {
 	}
 }
 
-// ungarbled takes the key from the event where its state may not hold it, and gives what
-// was a dead letter the lane that the Retry says.
+// ungarbled completes states: it takes the key from the event where the state may lack it, and
+// gives a former dead letter the lane that the Retry defines.
 func (c *Config) ungarbled(states []store.RetryState) (out []store.RetryState, err error) {
 	for _, s := range states {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 )
 
-// wanted is what is looked for among the events that come next. Each is met once, or never.
+// wanted are the events that are looked for among the next ones. Each is met once, or never.
 type wanted struct {
 	suspect  string   // ID of the event that may have ended the owner before
 	skip     string   // ID of an event that an operator wants skipped
@@ -24,7 +24,7 @@ func newWanted(c *Config) wanted {
 // any reports whether an event is looked for.
 func (w *wanted) any() bool { return w.suspect != "" || w.skip != "" || len(w.setAside) > 0 }
 
-// pass forgets what cannot come any more behind an event.
+// pass forgets events that cannot come after this one.
 func (w *wanted) pass(id string) {
 	if w.suspect != "" && entryid.Compare(w.suspect, id) < 0 {
 		w.suspect = ""

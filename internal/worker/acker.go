@@ -20,9 +20,8 @@ const (
 )
 
 // An acker acks processed entries: one XACK per partition and round trip, all partitions in one
-// pipeline. Acks that come during a round trip, or within ackPause of its begin, go with the
-// next one. So an ack is sent at once when idle, and many go together under load. A partition
-// that soon has to wait for its acks hurries the acker.
+// pipeline. Acks that arrive during a round trip, or within ackPause of its begin, go with the next
+// one: an idle acker sends at once, a busy one sends many together.
 type acker struct {
 	x      *member
 	wake   signal
@@ -36,7 +35,7 @@ func newAcker(m *member) *acker {
 	return &acker{x: m, wake: newSignal(), sooner: newSignal()}
 }
 
-// hurry ends the pause between two rounds, since a partition waits for an ack, or soon will.
+// hurry ends the pause between two rounds for a partition that waits for an ack, or soon will.
 func (a *acker) hurry() { a.sooner.set() }
 
 // mark notes that an ownership has acks to send.
@@ -79,7 +78,7 @@ func (a *acker) run(ctx context.Context) {
 	}
 }
 
-// send sends one round of acks, and returns the last error after which acks are sent again.
+// send sends one round of acks and returns the last error after which acks are sent again.
 func (a *acker) send(ctx context.Context, work []*partition) (failed error) {
 	var acks []store.Ack
 	var of []*partition

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ackers has an acker of a member for each node: in a cluster a node that is away must not hold
-// up the acks for the others.
+// ackers has one acker per node: in a cluster, an unreachable node must not hold up the acks for
+// the others.
 type ackers struct {
 	x   *member
 	one *acker // nil in a cluster
@@ -26,7 +26,6 @@ func newAckers(m *member) *ackers {
 	return a
 }
 
-// run runs the ackers until ctx ends.
 func (a *ackers) run(ctx context.Context) {
 	a.mu.Lock()
 	a.ctx = ctx
@@ -38,7 +37,6 @@ func (a *ackers) run(ctx context.Context) {
 	a.running.Wait()
 }
 
-// mark notes that an ownership has acks to send.
 func (a *ackers) mark(p *partition) { a.of(p).mark(p) }
 
 func (a *ackers) of(p *partition) *acker {

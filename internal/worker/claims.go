@@ -26,8 +26,8 @@ func newClaims(member string, lease time.Duration) *claims {
 	return &claims{member: member, lease: lease, open: map[int]store.Claim{}, broken: map[int]error{}}
 }
 
-// of returns the claim of a try. It stays the same until the outcome is known: if the reply to
-// Lock was lost, the lock may hold this claim already, or later.
+// of returns the claim of a try. The claim stays the same until the outcome is known: if the reply
+// to Lock was lost, the lock may hold this claim already, or later.
 func (c *claims) of(partition int) store.Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A takeover may be confirmed too late to count. If the partition is another worker's
-// before the next try, the lock that it left is given back at once, and no sooner.
+// A takeover may be confirmed too late to count. If another worker owns the partition before the
+// next try, the lock left behind is released at once, and no sooner.
 func TestALateTakeoverLeavesNoLock(t *testing.T) {
 	inRig(t, nil, func(r *rig) {
 		t := r.t

@@ -39,7 +39,7 @@ func (w *Worker) control(ctx context.Context) {
 		var chunks []redisconn.Chunk
 		var err error
 		if !known {
-			// Also after an outage: a flushed stream begins at lower IDs.
+			// Also after an outage: a flushed stream starts again at lower IDs.
 			after, err = w.client.ControlTail(ctx, keys)
 			if known = err == nil; known {
 				w.forwarder.all() // there may have been messages meanwhile
@@ -76,7 +76,7 @@ func (w *Worker) notify(entries []redisconn.Entry) {
 	}
 }
 
-// interruptAtEnd wakes the blocked read when ctx ends, until it has ended.
+// interruptAtEnd wakes the blocked read when ctx ends.
 func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct{}) {
 	select {
 	case <-over:

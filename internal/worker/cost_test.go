@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Between a read and an ack the framework allocates nothing for each event but a
-// share of what it hands out: events are allocated 32 at a time.
+// Between a read and an ack the framework allocates only events, 32 at a time.
 func TestAllocationsPerEvent(t *testing.T) {
 	const n = 100_000
 	for _, l := range loops {

@@ -11,7 +11,6 @@ import (
 // Counters count what an executor, or a worker beside its executors, has done since
 // the worker began. Any goroutine may add to them and load them.
 type Counters struct {
-	// Events.
 	Fetched   atomic.Int64 // given by Redis
 	Processed atomic.Int64 // handled, or ignored after a failure
 	Acked     atomic.Int64 // confirmed by Redis
@@ -21,7 +20,6 @@ type Counters struct {
 	retryqueue.Counts
 	Lost atomic.Int64 // removed from Redis before they were processed
 
-	// Partitions.
 	LostPartitions atomic.Int64 // lost to a lapsed lease or to another owner
 	Regained       atomic.Int64 // taken over again by the same executor
 	Quarantined    atomic.Int64 // found quarantined, or stopped by a failure
@@ -42,9 +40,8 @@ type Counters struct {
 	TaskFailures atomic.Int64
 }
 
-// A tally counts the processed events of one partition, and now and then adds them to the counter
-// that all partitions of a processor share: adding each event would make consumers wait for
-// each other.
+// A tally counts the processed events of one partition and adds them now and then to the counter
+// that all partitions of a processor share. Adding each event would make consumers contend.
 type tally struct {
 	n  atomic.Int64
 	to *atomic.Int64
@@ -74,7 +71,7 @@ var (
 	}
 )
 
-// A Distribution counts durations by class. One goroutine adds, any may look.
+// A Distribution counts durations by class. One goroutine adds; any may read.
 type Distribution struct {
 	bounds []time.Duration
 	counts []atomic.Int64 // one more: above the last bound
@@ -99,14 +96,13 @@ func (d *Distribution) add(took time.Duration) {
 	d.sum.Add(int64(took))
 }
 
-// A Histogram is what a Distribution, or several, had counted at some moment.
+// A Histogram is a snapshot of one or more Distributions.
 type Histogram struct {
 	Bounds []time.Duration // upper ones, ascending
 	Counts []int64         // of the same classes, and one more above the last bound
 	Sum    time.Duration
 }
 
-// Count is the number of all durations.
 func (h Histogram) Count() (n int64) {
 	for _, c := range h.Counts {
 		n += c
@@ -121,8 +117,8 @@ func (h *Histogram) merge(d *Distribution) {
 	h.Sum += time.Duration(d.sum.Load())
 }
 
-// Latencies are how long the iterations of a partition's function took, and how old
-// its events were, by Redis' clock, when they were done.
+// Latencies are the durations of the iterations of a partition's function, and the ages of its
+// events, by Redis' clock, when they were done.
 type Latencies struct {
 	Handler, Delay *Distribution
 }

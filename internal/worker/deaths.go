@@ -20,7 +20,7 @@ type deaths struct {
 }
 
 // meet prepares for the next entry, also if only its key is read, which may end the process as
-// well. ok is false if the entry may not begin yet. An error is the end of the ownership.
+// well. ok is false if the entry may not begin yet. An error means that the ownership has ended.
 func (s *partitionSource) meet(id string) (ok bool, err error) {
 	d := &s.deaths
 	if d.event != "" && entryid.Compare(id, d.event) > 0 {

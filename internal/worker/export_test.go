@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// A Fed is the Source of an ownership without Redis: what it buffers comes from a
-// list of entries, over and over, and its acks are confirmed at once.
+// A Fed is the Source of an ownership without Redis: it repeats a list of entries, and its acks are
+// confirmed at once.
 type Fed struct {
 	*partitionSource
 	entries []redisconn.Entry
@@ -45,10 +45,9 @@ func NewFed(p *Processor, entries []redisconn.Entry, n int) *Fed {
 	return &Fed{partitionSource: &t.source, entries: entries, left: n}
 }
 
-// Ownership returns the ownership that is fed.
 func (f *Fed) Ownership() Ownership { return f.p.ownership(f) }
 
-// Timed has its iterations measured, as where metrics are scraped.
+// Timed measures iterations, as when metrics are scraped.
 func (f *Fed) Timed() *Fed {
 	book := &latencyBook{on: true, of: map[int]*Latencies{}}
 	book.sync(time.Now().UnixMilli(), monotime.Now(), monotime.Now())
@@ -56,8 +55,8 @@ func (f *Fed) Timed() *Fed {
 	return f
 }
 
-// Take is Source.Take. It first does what fetcher and acker do meanwhile: as many
-// entries are pushed as one read brings at most, and as many acks confirmed.
+// Take is Source.Take. It first acts as fetcher and acker: it pushes at most as many entries as one
+// read brings, and confirms as many acks.
 func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	f.feed(n)
 	out, err := f.partitionSource.Take(n, within)
@@ -65,7 +64,7 @@ func (f *Fed) Take(n int, within time.Duration) ([]redisconn.Entry, error) {
 	return out, err
 }
 
-// Next is Source.Next, with the same beforehand.
+// Next is Source.Next, after the same steps.
 func (f *Fed) Next(done string, checked bool) (redisconn.Entry, bool) {
 	if f.held == 0 { // the IDs come again: no ack may be outstanding
 		f.Ack([]string{done})

@@ -20,8 +20,8 @@ const (
 	// shortBlock is the same if the server permits ending neither a read nor a connection:
 	// a release waits for the end of the read.
 	shortBlock = 200 * time.Millisecond
-	// interruptPatience is how long an interrupted reader may take first: a busy one
-	// returns by itself.
+	// interruptPatience is how long an interrupted reader may take first: a busy one returns by
+	// itself.
 	interruptPatience = time.Millisecond
 	// consumerName is the only consumer of our group.
 	consumerName = "runnel"
@@ -59,7 +59,6 @@ func (f *fetcher) run(ctx context.Context) {
 	f.close()
 }
 
-// add begins to read a partition.
 func (f *fetcher) add(p *partition) { f.assign(p).add(p) }
 
 // remove ends reading a partition. It waits until no read that names the partition can
@@ -116,7 +115,6 @@ type reader struct {
 	sight       sight
 	settling    *outage.Outage // of reads of unknown outcome
 
-	// Used by run: partitions take turns if not all with room fit one read.
 	from    int  // index of the partition whose turn it is
 	partial bool // the read under way leaves some out
 	quiet   int  // so many were asked in a row, and had nothing
@@ -164,8 +162,7 @@ func (r *reader) remove(p *partition) bool {
 		return true
 	case <-r.f.x.ctx.Done():
 	}
-	// The executor ID ends: what the old read may still take is taken from a
-	// group that has no reader any more.
+	// The executor ID ends: its groups have no reader any more, so the old read does no harm.
 	select {
 	case <-done:
 		return true
@@ -179,8 +176,8 @@ func (r *reader) wakeUp() {
 	r.interrupts.set()
 }
 
-// interrupt ends reads that wait on the server after wakeUp. One try is not enough: it
-// misses a read that is on its way but does not wait yet.
+// interrupt ends reads that wait on the server after wakeUp. One try is not enough: it misses a
+// read that has been sent but does not wait yet.
 func (r *reader) interrupt(ctx context.Context) {
 	for {
 		select {

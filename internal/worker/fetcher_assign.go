@@ -1,9 +1,8 @@
 package worker
 
-// assign chooses the reader of a partition. In a cluster a read that names partitions of several
-// slots cannot block, so each partition has a reader of its own as long as there are enough
-// readers. After that partitions of one node share readers, so that a node that is away does
-// not hold up the partitions of others.
+// assign chooses the reader of a partition. In a cluster a read that names several slots cannot
+// block, so each partition gets a reader of its own while there are enough. Then partitions of one
+// node share readers, so that an unreachable node does not hold up the others.
 func (f *fetcher) assign(p *partition) *reader {
 	if !f.x.w.client.Clustered() {
 		r := f.readers[p.keys.Number%len(f.readers)]
@@ -34,8 +33,7 @@ func (f *fetcher) assign(p *partition) *reader {
 	return best
 }
 
-// elsewhere is how many partitions of its own node a reader takes on rather than one
-// of another.
+// elsewhere is how many partitions of its own node a reader takes rather than one of another.
 const elsewhere = 1 << 20
 
 // unassign ends what assign began.

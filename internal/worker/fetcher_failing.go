@@ -97,7 +97,6 @@ func (r *reader) unanswered(ctx context.Context, err error) {
 	}
 }
 
-// blind reports whether no read has been answered for longer than a lease.
 func (r *reader) blind() bool {
 	since, _, _ := r.sight.state()
 	return since != 0 && monotime.Now() > leaseDeadline(since, r.f.x.p.Lease)
@@ -124,7 +123,6 @@ func (f *fetcher) notReading() (since map[int]int64, err error) {
 	return since, err
 }
 
-// notReading returns an error while reads fail.
 func (m *member) notReading() error {
 	since, err := m.fetch.notReading()
 	if len(since) == 0 {
@@ -155,8 +153,8 @@ func (m *member) open(ctx context.Context) {
 	}
 }
 
-// try makes each reader read the control stream. In a cluster one reader, which connects to each
-// node, tells as much as all.
+// try makes each reader read the control stream. In a cluster one reader is enough, since it
+// connects to each node.
 func (f *fetcher) try(ctx context.Context) (works []*reader, err error) {
 	control := f.x.w.client.Keys().Control(f.x.p.Stream, f.x.p.Name)
 	readers := f.readers
@@ -174,7 +172,6 @@ func (f *fetcher) try(ctx context.Context) (works []*reader, err error) {
 	return works, err
 }
 
-// close closes the connections of the readers.
 func (f *fetcher) close() {
 	for _, r := range f.readers {
 		r.conn.Close()
@@ -191,9 +188,8 @@ func (f *fetcher) keep(works []*reader) {
 	f.readers = works
 }
 
-// waitBlind waits before an executor rejoins that never read anything under its last ID. It
-// waits longer each time. Otherwise the executor would take partitions that it cannot read
-// from executors that can, again and again.
+// waitBlind waits, longer each time, before an executor rejoins that never read anything under its
+// last ID. Otherwise it would keep taking partitions that it cannot read from executors that can.
 func (x *executor) waitBlind(ctx context.Context, m *member) {
 	for _, r := range m.fetch.readers {
 		if r.sight.worked {

@@ -35,7 +35,6 @@ func TestOnlyReadsThatAreWantedFail(t *testing.T) {
 	}
 }
 
-// Heartbeats report once that reads have failed for a while, and once that they work again.
 func TestHeartbeatsReportThatReadsFail(t *testing.T) {
 	var s sight
 	if _, _, reported := s.state(); s.clear(true) || reported {

@@ -53,13 +53,12 @@ func TestTheReadOfALostOwnershipIsAwaited(t *testing.T) {
 	}
 }
 
-// refusal is an error reply.
 type refusal string
 
 func (e refusal) Error() string { return string(e) }
 func (e refusal) RedisError()   {}
 
-// noKill is a server that does not permit CLIENT KILL.
+// noKill is a server without permission for CLIENT KILL.
 type noKill struct{}
 
 func (noKill) DialHook(next redis.DialHook) redis.DialHook { return next }

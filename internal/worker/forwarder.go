@@ -58,7 +58,7 @@ func duePlace(p *partition) store.StreamPartition {
 	return store.StreamPartition{Stream: p.keys.Stream, Partition: p.keys.Number}
 }
 
-// add begins to look after a partition that was gained.
+// add begins to move the delayed events of a partition that was gained.
 func (f *forwarder) add(p *partition) {
 	at := duePlace(p)
 	f.mu.Lock()
@@ -73,7 +73,7 @@ func (f *forwarder) add(p *partition) {
 	f.wake.set()
 }
 
-// remove ends that for an ownership.
+// remove ends what add began.
 func (f *forwarder) remove(p *partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +95,6 @@ func (f *forwarder) earlier(at store.StreamPartition) {
 	f.wake.set()
 }
 
-// all asks about every queue.
 func (f *forwarder) all() {
 	f.mu.Lock()
 	for _, q := range f.queues {
@@ -105,8 +104,7 @@ func (f *forwarder) all() {
 	f.wake.set()
 }
 
-// sawDue notes in how long the first event of an ownership's partition is due, as a refresh
-// found it; 0 for none.
+// sawDue stores the time until a partition's first event is due, as a refresh found it; 0 for none.
 func (f *forwarder) sawDue(p *partition, wait time.Duration) {
 	if wait == 0 {
 		return
@@ -143,7 +141,7 @@ func (f *forwarder) run(ctx context.Context) {
 	}
 }
 
-// due returns the queues to ask, and when the next one is to be asked.
+// due returns the queues to ask now, and the time of the next one.
 func (f *forwarder) due() (due []*dueQueue, next int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,8 +172,8 @@ func (f *forwarder) sleep(ctx context.Context, until int64) {
 	}
 }
 
-// move makes the server move the due events of these queues. After an error, when the server is
-// out of reach, the queues are still due.
+// move makes the server move the due events of these queues. After an error the queues are still
+// due.
 func (f *forwarder) move(ctx context.Context, due []*dueQueue) (err error) {
 	places := make([]store.StreamPartition, len(due))
 	for i, q := range due {

@@ -20,7 +20,7 @@ import (
 // forgottenAtOnce bounds one round of lost acks.
 const forgottenAtOnce = 1000
 
-// A heartbeat shows that a member lives, and extends its leases.
+// A heartbeat shows that a member is alive and extends its leases.
 type heartbeat struct {
 	m               *member
 	key, membership string // of Redis
@@ -95,8 +95,8 @@ func (h *heartbeat) request() store.Heartbeat {
 	return store.Heartbeat{Key: h.key, Expiry: h.m.p.Lease, Info: h.info(), Membership: h.membership}
 }
 
-// info returns the content of the heartbeat: the rules in full effect, and the functions that
-// have been running for long.
+// info returns the heartbeat's content: the rules in full effect, and the functions that have been
+// running for long.
 func (h *heartbeat) info() store.HeartbeatInfo {
 	known := h.m.w.rules.generations()
 	unread, _ := h.m.fetch.notReading()
@@ -126,7 +126,7 @@ func (h *heartbeat) info() store.HeartbeatInfo {
 	return b
 }
 
-// soon asks for a refresh before its time, since the heartbeat's content has changed.
+// soon asks for an early refresh, since the heartbeat's content has changed.
 func (h *heartbeat) soon() { h.early.set() }
 
 // end deletes the heartbeat, so that no member has to wait for its expiry.
@@ -138,7 +138,7 @@ func (h *heartbeat) end(ctx context.Context) {
 	}
 }
 
-// refresh is one beat. In a cluster some nodes may answer in spite of an error.
+// refresh is one heartbeat. In a cluster some nodes may answer in spite of an error.
 func (h *heartbeat) refresh(ctx context.Context) (partly bool, err error) {
 	h.m.settled()
 	partitions := h.m.ownerships.owned()

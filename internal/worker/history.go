@@ -17,7 +17,6 @@ type history struct {
 	parted []store.Known // of lost partitions, to ask Redis about
 }
 
-// saw stores an epoch.
 func (h *history) saw(partition int, epoch int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,7 +26,6 @@ func (h *history) saw(partition int, epoch int64) {
 	h.epochs[partition] = max(h.epochs[partition], epoch)
 }
 
-// parts stores the state of lost partitions.
 func (h *history) parts(known ...store.Known) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,7 +41,7 @@ func (h *history) toAsk() []store.Known {
 	return known
 }
 
-// largest returns the largest epoch seen, at least 1 once the processor has begun: if Redis then
+// largest returns the largest epoch seen, at least 1 once the processor has begun. If Redis then
 // knows nothing of a partition, it has forgotten it, and Start does not apply again.
 func (h *history) largest(partition int) int64 {
 	h.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// An isolation is how far an event that may have ended a process excludes others of its worker.
+// An isolation is how far a suspect excludes other events of its worker.
 type isolation int
 
 const (
@@ -130,8 +130,8 @@ func (a *crashIsolation) forget(t claimant) {
 	if h != isolationExclusive {
 		return
 	}
-	// Those that asked to run beside others waited for its turn. Were the others woken, two that
-	// wait to run alone would wake each other without end.
+	// Claims to run beside others waited for this turn. If those others were woken, two claims to
+	// run alone would wake each other without end.
 	for other, waits := range a.waiting {
 		if waits == isolationShared {
 			other.retry()

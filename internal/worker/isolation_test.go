@@ -10,8 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// When the lease of a partition ends whose suspect waits to run alone, other partitions of the
-// worker no longer wait for it.
+// When a lease ends whose suspect waits to run alone, other partitions of the worker stop waiting.
 func TestEndOfAnOwnershipEndsItsTurn(t *testing.T) {
 	var own *partition
 	p := &Processor{Prefetch: 1, PrefetchBytes: 1}
@@ -65,7 +64,7 @@ func TestSuspectsRunOneAtATime(t *testing.T) {
 	want(t, "shared then", a.claim(one, isolationShared), true)
 }
 
-// Two that wait to be alone do not wake each other when they claim anew: they would never rest.
+// Two claims to run alone do not wake each other when they are repeated: they would never rest.
 func TestClaimsToBeAloneDoNotWakeEachOther(t *testing.T) {
 	a := newCrashIsolation()
 	running, one, two := newClaimant(), newClaimant(), newClaimant()
@@ -79,8 +78,8 @@ func TestClaimsToBeAloneDoNotWakeEachOther(t *testing.T) {
 	want(t, "both woken at the end", one.woken() && two.woken(), true)
 }
 
-// Partitions do not wait for an event that runs for longer than its partition stays with a dead
-// worker. Those that waited are woken.
+// Partitions do not wait for an event that runs longer than a dead worker's lease. Waiting ones are
+// woken.
 func TestNoPartitionWaitsForWhatHangs(t *testing.T) {
 	for _, hangs := range []isolation{isolationShared, isolationTurn, isolationExclusive} {
 		synctest.Test(t, func(t *testing.T) {
@@ -102,8 +101,8 @@ func TestNoPartitionWaitsForWhatHangs(t *testing.T) {
 	}
 }
 
-// An event that ran alone is acked before events that waited for it begin: if one of these ends
-// the worker, the done event is not blamed.
+// An event that ran alone is acked before waiting events begin: if one of them ends the worker, the
+// finished event is not blamed.
 func TestWhatRanAloneIsAckedBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entries := []redisconn.Entry{{ID: "1-0", Values: map[string]any{"data": ""}}}

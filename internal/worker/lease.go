@@ -15,10 +15,8 @@ type lease struct {
 	end atomic.Int64 // by monotime
 }
 
-// holds reports whether the lease holds now.
 func (l *lease) holds() bool { return l.holdsAt(monotime.Now()) }
 
-// holdsAt reports whether the lease holds at a time by monotime.
 func (l *lease) holdsAt(now int64) bool { return now < l.end.Load() }
 
 // leaseDeadline returns the end of a lease requested at sent: a margin before the server's

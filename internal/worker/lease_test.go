@@ -43,7 +43,7 @@ func TestALeaseSeenOverByTheConsumerIsOver(t *testing.T) {
 	})
 }
 
-// An acker that has seen the lease over sends nothing more, and its acks are not marked again.
+// An acker that has seen the lease end sends nothing more, and its acks are not marked again.
 func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 	expired := false
 	inRig(t, func(r *rig, n int) {
@@ -58,7 +58,7 @@ func TestALeaseSeenOverByTheAckerIsOver(t *testing.T) {
 		expired = true
 		old := r.partition()
 		lease := old.lease.end.Swap(monotime.Now() - 1)
-		// What Ack does behind us, with the acker before the refresh.
+		// As Ack does concurrently, with the acker running before the refresh.
 		old.buffer.Done([]string{old.buffer.Owed().Taken})
 		_ = r.x().acks.one.send(context.Background(), []*partition{old})
 		old.lease.end.Store(lease)

@@ -26,7 +26,6 @@ func (l *lifecycle) init() {
 // beginEnd begins the end; further calls do nothing.
 func (l *lifecycle) beginEnd() { l.endingIt.Do(func() { close(l.ending) }) }
 
-// isEnding reports whether the end has begun.
 func (l *lifecycle) isEnding() bool { return isClosed(l.ending) }
 
 // hasEnded reports whether releaser.end is done.

@@ -14,8 +14,8 @@ import (
 // journalEvery is how long entries gather before they are logged.
 const journalEvery = 100 * time.Millisecond
 
-// A logBatch logs what happens to partitions, with one line for all to which the same happened: to
-// an operator a start with 1 024 partitions is one event.
+// A logBatch logs what happens to partitions, one line for all with the same outcome: to an
+// operator a start with 1 024 partitions is one event.
 type logBatch struct {
 	log  *slog.Logger
 	wake signal
@@ -33,7 +33,6 @@ type entry struct {
 	grace     time.Duration // how long the worker waits, 0 if it does not
 }
 
-// What may happen to a partition.
 const (
 	gained      = "partitions gained"
 	released    = "partitions released"

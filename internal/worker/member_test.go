@@ -61,7 +61,6 @@ func TestReadyIgnoresCancelledTries(t *testing.T) {
 		if err := r.w.Ready(); err == nil || !strings.Contains(err.Error(), "partition 0 cannot be taken over: no stream") {
 			r.t.Errorf("ready: %v", err)
 		}
-		// The partition moves away: the try is cancelled.
 		if err := m.Acquire(off, 0, 0); err == nil {
 			r.t.Fatal("owned by a cancelled try")
 		}
@@ -69,8 +68,7 @@ func TestReadyIgnoresCancelledTries(t *testing.T) {
 	})
 }
 
-// The last try of a start is cut off when the time is up: Run returns the error of the try
-// before it.
+// When time is up during the last try of a start, Run returns the error of the try before it.
 func TestStartReturnsTheErrorBeforeItsTimeIsUp(t *testing.T) {
 	reason := fmt.Errorf("the reason: %w", io.EOF)
 	for _, firstFails := range []bool{true, false} {

@@ -18,7 +18,6 @@ func newOwnerships() *ownerships {
 	return &ownerships{of: map[int]*partition{}, leaving: map[int]bool{}}
 }
 
-// add adds an ownership that begins.
 func (o *ownerships) add(p *partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -26,7 +25,6 @@ func (o *ownerships) add(p *partition) {
 	delete(o.leaving, p.keys.Number)
 }
 
-// remove removes an ownership that has ended.
 func (o *ownerships) remove(p *partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

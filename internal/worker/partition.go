@@ -135,7 +135,7 @@ func (p *partition) receive(entries []redisconn.Entry) (largest int64) {
 	return p.buffer.Push(entries)
 }
 
-// leaseValid reports whether the lease holds; if not, the ownership is lost. Writes about a
+// leaseValid reports whether the lease holds, and ends the ownership if not. Writes about a
 // processed event use leaseValid, since Holds waits while the partition is paused.
 func (p *partition) leaseValid() bool { return p.leaseValidAt(monotime.Now()) }
 
@@ -164,7 +164,7 @@ func (p *partition) lose() (first bool) {
 	return true
 }
 
-// flush waits until every ack is confirmed; false if the ownership is lost before.
+// flush waits until every ack is confirmed, and reports false if the ownership is lost before.
 func (p *partition) flush() bool {
 	for {
 		if _, _, unacked := p.buffer.Held(); unacked == 0 {

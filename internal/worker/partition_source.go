@@ -53,7 +53,6 @@ func (s *partitionSource) Take(n int, within time.Duration) ([]redisconn.Entry, 
 	}
 }
 
-// Next is Source.Next.
 func (s *partitionSource) Next(done string, checked bool) (e redisconn.Entry, ok bool) {
 	if s.stale.Load() || s.careful || s.deaths.event != "" || !s.retries.Idle() || s.retries.Most(1) == 0 || s.retries.Runs(done) || !checked && s.p.held.Load() {
 		s.Ack([]string{done})
@@ -184,7 +183,6 @@ func doze(ready <-chan struct{}, most time.Duration) {
 	}
 }
 
-// Untake is Source.Untake.
 func (s *partitionSource) Untake(entries []redisconn.Entry) { s.p.buffer.Untake(entries) }
 
 // Prior is Source.Prior. It counts entries given to an earlier owner, each once, except parked
@@ -206,7 +204,6 @@ func (s *partitionSource) repeated(id string) bool {
 	return s.given != "" && entryid.Compare(id, s.given) <= 0
 }
 
-// Live is Source.Live.
 func (s *partitionSource) Live() bool { return !s.p.life.isEnding() && s.p.lease.holds() }
 
 // Holds is Source.Holds. It may be called long after Take, since middleware waits between two
@@ -242,7 +239,6 @@ func (s *partitionSource) reclaimTurn(h isolation) bool {
 	return false
 }
 
-// Ack is Source.Ack.
 func (s *partitionSource) Ack(ids []string) {
 	s.p.processed.add(int64(len(ids)))
 	if s.timing.on() {
@@ -278,7 +274,6 @@ func (s *partitionSource) tellAcker(tell, hurry bool) {
 	}
 }
 
-// Fail is Source.Fail.
 func (s *partitionSource) Fail(ctx context.Context, failures []retryqueue.Failure) error {
 	s.p.count.Failed.Add(int64(len(failures)))
 	s.timing.endNow()
@@ -289,7 +284,6 @@ func (s *partitionSource) Fail(ctx context.Context, failures []retryqueue.Failur
 	return err
 }
 
-// Ignored is Source.Ignored.
 func (s *partitionSource) Ignored(ctx context.Context, n int, err error) {
 	s.timing.endNow()
 	if n == 0 { // the function has failed before it asked for an event
@@ -300,7 +294,6 @@ func (s *partitionSource) Ignored(ctx context.Context, n int, err error) {
 	s.p.log.WarnContext(ctx, "error ignored", "events", n, "err", err, "help", help.ErrorIgnored)
 }
 
-// Interrupted is Source.Interrupted.
 func (s *partitionSource) Interrupted() {
 	// After an error the ownership has ended, and the attempt counts.
 	_ = s.retries.Interrupted()

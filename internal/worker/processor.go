@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// Causes of an ended ownership, as context.Cause tells them to a handler.
+// Causes of an ended ownership, returned to handlers by context.Cause.
 var (
 	ErrReleased = errors.New("partition released")
 	ErrLost     = errors.New("partition lost")
@@ -22,8 +22,8 @@ type Processor struct {
 	Stream, Name string
 	Partitions   int
 
-	// Start is where it begins in a partition over which it never ran: an entry ID
-	// or "$"; "" is the beginning.
+	// Start is the start position where the processor never ran: an entry ID or "$"; "" is the
+	// beginning.
 	Start string
 
 	Lease, Grace, JoinDelay time.Duration
@@ -34,7 +34,7 @@ type Processor struct {
 
 	Retry  *retryqueue.Retry // nil: none
 	MaxLen int64             // of the stream: as many events may be parked per partition
-	// Key returns the key of an entry; false where it cannot be decoded.
+	// Key returns the key of an entry; false if it cannot be decoded.
 	Key func(redisconn.Entry) (key string, ok bool)
 
 	// Consume processes one partition for one ownership: it takes from own until

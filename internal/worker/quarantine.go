@@ -55,7 +55,6 @@ func (s *redisStore) failure(event string, err error) store.Quarantine {
 	return store.Quarantine{Reason: retryqueue.ErrorText(err), Event: event, Worker: s.i.w.name, At: s.Now()}
 }
 
-// quarantine stores it.
 func (s *redisStore) quarantine(q store.Quarantine) error {
 	return s.persist(func(ctx context.Context) error {
 		return s.i.w.client.Quarantine(ctx, s.t.keys, s.t.claim, q)

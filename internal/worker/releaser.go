@@ -165,8 +165,8 @@ func (r *releaser) lose(p *partition, err error) {
 	r.m.surprise(fmt.Errorf("partition %d: %w", p.keys.Number, err))
 }
 
-// takeOut notes the state of a partition that was lost, or that Redis knows differently, to ask
-// Redis about it.
+// takeOut stores the state of a partition that was lost, or that Redis knows differently, to ask
+// Redis about it later.
 func (r *releaser) takeOut(p *partition) {
 	given, _ := p.buffer.Delivered()
 	r.m.history.parts(store.Known{Place: p.keys, Group: r.m.group, Epoch: p.epoch, Given: given})

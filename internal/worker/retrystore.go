@@ -23,7 +23,8 @@ type redisStore struct {
 	offset int64
 }
 
-// lastWords bounds a write after the end of the function's context.
+// offset is the server's clock less monotime, in nanoseconds; a slow reply makes it too small,
+// never too large.
 const lastWords = time.Second
 
 func (s *redisStore) Now() int64 { return (monotime.Now() + s.offset) / int64(time.Millisecond) }

@@ -18,8 +18,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A rig is a running worker with one processor over one partition, in fake time.
-// What it processes is in got.
+// A rig is a running worker with one processor over one partition, in fake time. got holds the
+// processed entries.
 type rig struct {
 	t   *testing.T
 	w   *Worker
@@ -29,7 +29,6 @@ type rig struct {
 	got []string
 }
 
-// open connects to an embedded server until the end of the test.
 func open(t *testing.T, srv *embedded.Server) (*redis.Client, *store.Client) {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr(), Dialer: func(ctx context.Context, n, a string) (net.Conn, error) { return srv.Dial(ctx, n, a) }})

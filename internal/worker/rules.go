@@ -17,7 +17,7 @@ import (
 const (
 	// rulesPatience bounds one look at the rules.
 	rulesPatience = 2 * time.Second
-	// idleRules is how long the keeper waits where nothing is to come.
+	// idleRules is how long the keeper waits when no rule will end by itself.
 	idleRules = time.Hour
 )
 
@@ -54,8 +54,8 @@ func newRulesKeeper(w *Worker) *rulesKeeper {
 // look asks for a reading.
 func (k *rulesKeeper) look() { k.wake.set() }
 
-// sawGenerations asks for a reading if these generations, as far as they could be read, are
-// not those that ownerships are held to.
+// sawGenerations asks for a reading if these generations, as far as they could be read, differ from
+// the applied ones.
 func (k *rulesKeeper) sawGenerations(seen rules.Generations) {
 	known := k.generations()
 	if seen.Pauses >= 0 && seen.Pauses != known.Pauses || seen.Blocks >= 0 && seen.Blocks != known.Blocks {
@@ -79,7 +79,6 @@ func (k *rulesKeeper) admit(m *member, p *partition) {
 	k.look()
 }
 
-// dismiss removes an ownership.
 func (k *rulesKeeper) dismiss(p *partition) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +138,7 @@ func (k *rulesKeeper) apply() time.Duration {
 	if k.asked == 0 {
 		return idleRules
 	}
-	// The server's time is at least this: a rule never ends early.
+	// The server's time is at least this, so a rule never ends early.
 	now := k.server.Add(time.Duration(monotime.Now() - k.read))
 	for p, m := range k.partitions {
 		if k.asked < p.since {

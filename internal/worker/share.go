@@ -7,11 +7,10 @@ import (
 	"github.com/runnel-go/runnel/internal/retryqueue"
 )
 
-// A share divides a partition between parked and new events. After an attempt of a parked event
-// it is the turn of new ones: for at least one iteration, and until they have had as much time as
-// the attempt. So new events get half of the iterations, and half of the time, however many
-// others fail. A side with nothing to run leaves its turn to the other. One goroutine uses a
-// share.
+// A share divides a partition's time between parked and new events. After an attempt of a parked
+// event it is the turn of new ones: for at least one iteration, and for as long as the attempt
+// took. So new events get half of the iterations, and half of the time, however many others fail. A
+// side with nothing to run passes its turn. One goroutine uses a share.
 type share struct {
 	since  int64         // begin of the running attempt of a parked event, by monotime; 0: none runs
 	took   time.Duration // the last one
@@ -24,7 +23,7 @@ type share struct {
 // begin notes that an attempt of a parked event begins.
 func (s *share) begin(now int64) { s.since = now }
 
-// waited notes that the function was held up for d, not by the event.
+// waited notes a delay of d that the event did not cause.
 func (s *share) waited(d int64) {
 	if s.since != 0 {
 		s.since += d
@@ -56,7 +55,7 @@ func (s *share) patience(now int64) time.Duration {
 	return max(0, min(s.took/8, time.Duration(s.until-now)))
 }
 
-// iteration notes one of new events.
+// iteration notes an iteration over new events.
 func (s *share) iteration() { s.ran = true }
 
 // parked notes that n new events were all parked behind others of their keys. The turn of other

@@ -6,22 +6,21 @@ import (
 )
 
 const (
-	// prefetchesPerRead is how much one read should bring at most, as a multiple of what
-	// is read ahead of one partition.
+	// prefetchesPerRead bounds one read, as a multiple of the bytes read ahead for one partition.
 	prefetchesPerRead = 4
-	// suddenSize is a size that entries may have although all before were smaller, and
-	// suddenPrefetches the multiple of a read if all of its entries do.
+	// suddenSize is an entry size to expect although all entries before were smaller, and
+	// suddenPrefetches the multiple of a read if all of its entries have it.
 	suddenSize       = 256 << 10
 	suddenPrefetches = 32
-	// leastPerRead is what is asked for of each partition, however many there are.
+	// leastPerRead is the least COUNT per partition, however many partitions there are.
 	leastPerRead = 16
-	// leastOfMore is the same of each partition that has more: the entries of a read are acked
-	// by one command for each partition.
+	// leastOfMore is the same for partitions that have more: the entries of a read are acked by one
+	// command for each partition.
 	leastOfMore = 128
-	// unknownSize is what an entry is taken to measure, at least, where none was seen lately.
+	// unknownSize is the least size assumed for an entry where none was seen lately.
 	unknownSize = 1 << 20
-	// sizesLast is how long the largest entry counts, at least, and at most twice as long.
-	// Then half of it counts for as long again, then a quarter, and so on.
+	// sizesLast is how long the largest entry counts, at least, and at most twice as long. Then
+	// half of it counts for as long, then a quarter, and so on.
 	sizesLast = 30 * time.Second
 )
 
@@ -44,7 +43,7 @@ func (s *sizes) seen(largest, now int64) {
 	s.now = max(s.now, largest)
 }
 
-// largest is what the next entries are taken to measure.
+// largest returns the size to assume for the next entries.
 func (s *sizes) largest(now int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +66,8 @@ func (s *sizes) turn(now int64) {
 	s.began = now
 }
 
-// perRead returns how many of n partitions one read may name, and how many entries of each, if
-// asked are wanted and entries have that size.
+// perRead returns how many of n partitions one read may name, and how many entries of each, for
+// asked wanted entries of that size.
 func (s *sizes) perRead(size int64, asked, n int) (count, partitions int) {
 	most := int(max(1, min(prefetchesPerRead*s.prefetch/size, 1<<30)))
 	if n > most {
@@ -79,7 +78,6 @@ func (s *sizes) perRead(size int64, asked, n int) (count, partitions int) {
 	return max(1, min(asked, sudden, most/n)), n
 }
 
-// perReadOfMore is perRead for partitions that have more entries.
 func (s *sizes) perReadOfMore(size int64, asked, n int) (count, partitions int) {
 	sudden := max(1, int(suddenPrefetches*s.prefetch/suddenSize))
 	most := int(max(1, min(prefetchesPerRead*s.prefetch/size, int64(sudden))))

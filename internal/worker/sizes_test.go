@@ -122,7 +122,6 @@ func reads(t *testing.T, partitions, want int, prefetch int64, before func(*redi
 	return readsIn(redistest.SlowLog(t, raw)), bytes
 }
 
-// readsIn returns the reads in a log, as reads does.
 func readsIn(log []redis.SlowLog) (asked [][2]int) {
 	for _, entry := range log {
 		args := entry.Args // none where it was blocked
@@ -141,7 +140,6 @@ func readsIn(log []redis.SlowLog) (asked [][2]int) {
 	return asked
 }
 
-// held returns the number of entries that a worker holds, and their bytes.
 func held(w *Worker) (n int, bytes int64) {
 	m := w.executors[0].member()
 	if m == nil {
@@ -154,7 +152,6 @@ func held(w *Worker) (n int, bytes int64) {
 	return n, bytes
 }
 
-// fill appends n entries of so many bytes to a partition.
 func fill(t *testing.T, raw *redis.Client, partition, n, size int) {
 	t.Helper()
 	err := raw.Eval(t.Context(), `for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'data', string.rep('x', ARGV[2])) end return 1`,
@@ -189,10 +186,9 @@ func TestWhatAWorkerHoldsAndAsksForIsBounded(t *testing.T) {
 	}
 }
 
-// Suddenly large entries come in replies of a bounded size, also after reads of many small ones.
 func TestEntriesThatAreSuddenlyLargeAreReadInBoundedReplies(t *testing.T) {
 	const partitions, prefetch, large = 8, 8 << 20, 200 << 10
-	// Some are read sooner than others, and none any more where the next ones may be large.
+	// Some are read sooner than others, and no more are read once the next ones may be large.
 	asked, bytes := reads(t, partitions, partitions*1500, prefetch, func(raw *redis.Client, _ *faultproxy.Proxy) {
 		for i := range partitions {
 			fill(t, raw, i, 3000, 10)
@@ -212,7 +208,7 @@ func TestEntriesThatAreSuddenlyLargeAreReadInBoundedReplies(t *testing.T) {
 }
 
 // A backlog of many partitions is read some partitions at a time and more of each, since each is
-// acked by a command of its own. Partitions without a backlog are read meanwhile.
+// acked by its own command. Partitions without a backlog are read meanwhile.
 func TestABacklogOfManyPartitionsIsReadInLargePieces(t *testing.T) {
 	const partitions, backlogs = 128, 96
 	asked, _ := reads(t, partitions, backlogs*1000, 8<<20, func(raw *redis.Client, _ *faultproxy.Proxy) {
@@ -240,7 +236,7 @@ func TestABacklogOfManyPartitionsIsReadInLargePieces(t *testing.T) {
 	}
 }
 
-// A reply that did not arrive may have been too large. Its entries are read again one by one.
+// A lost reply may have been too large, so its entries are read again one by one.
 func TestAReadThatIsTooLargeIsNotRepeated(t *testing.T) {
 	var lost *faultproxy.Rule
 	asked, _ := reads(t, 1, 600, 8<<20, func(raw *redis.Client, proxy *faultproxy.Proxy) {

@@ -16,7 +16,7 @@ type Ownership struct {
 	Source
 }
 
-// A Source hands the entries of one ownership to its consumer, and takes what became of them.
+// A Source hands the entries of one ownership to its consumer, and takes their outcomes.
 //
 // The order of the calls:
 //
@@ -27,11 +27,11 @@ type Ownership struct {
 //     several iterations: before each of them but the first, Live.
 //  4. Holds, right before the function runs over the entries of the iteration; again before
 //     each further attempt that middleware makes.
-//  5. What became of them: Ack for all; or Fail for some, then Ack for the others; or Ignored,
-//     then Ack for all; or Interrupted, Ack for those that are done, and nothing but Quarantine
-//     after that. Then the next iteration begins, with step 2 or 3.
+//  5. The outcome: Ack for all; or Fail for some, then Ack for the others; or Ignored, then Ack
+//     for all; or Interrupted, Ack for those that are done, and nothing but Quarantine after
+//     that. Then the next iteration begins, with step 2 or 3.
 //
-// Next is steps 5 and 2 at once, for one entry that is done and one that is there already.
+// Next combines steps 5 and 2 for one entry that is done and one that already waits.
 // Nothing is called after io.EOF from Take, an error from Fail, or Quarantine, except Ack
 // for the entries of the iteration that did not fail.
 //
@@ -44,7 +44,6 @@ type Source interface {
 	Settler
 }
 
-// A Reader returns entries.
 type Reader interface {
 	// Take returns n entries. It returns fewer when within has passed since the first of
 	// them arrived, or when no more fit into the buffer. It blocks until the first one
@@ -54,25 +53,25 @@ type Reader interface {
 	// Take may return one parked event instead, whatever n.
 	Take(n int, within time.Duration) ([]redisconn.Entry, error)
 
-	// Next acks one entry and returns the next one, if one is there and runs like any other.
-	// It never blocks. With checked, Next itself asks what Holds asks; without, the consumer
-	// calls Holds before it processes the entry.
+	// Next acks one entry and returns the next one, if one waits and needs no special treatment. It
+	// never blocks. With checked, Next itself checks what Holds checks; without, the consumer calls
+	// Holds before it processes the entry.
 	Next(done string, checked bool) (e redisconn.Entry, ok bool)
 
-	// Untake gives back the last entries that Take returned. Take returns them again.
+	// Untake gives back the last entries that Take returned, for the next Take.
 	Untake(entries []redisconn.Entry)
 
-	// Prior returns what became of an entry before it was taken.
+	// Prior returns the history of an entry before it was taken.
 	Prior(id string) Prior
 }
 
-// Prior is what became of an entry before it was taken.
+// Prior is the history of an entry before it was taken.
 type Prior struct {
 	Redelivered bool // an earlier owner was given it
 	Attempts    int  // that were made of it; 0 where they were not counted
 
-	// Deadly says that so many owners in a row have ended at the entry that without a Retry
-	// it counts as one that failed.
+	// Deadly is not nil if so many owners in a row have ended at the entry that it counts as failed
+	// without a Retry.
 	Deadly error
 }
 
@@ -82,31 +81,30 @@ type Gate interface {
 	Live() bool
 
 	// Holds reports whether the function may be called now. It blocks while the partition is
-	// paused. After false nothing may be processed, what was taken is not done, and the
-	// consumer's context has ended.
+	// paused. After false nothing may be processed, taken entries are not done, and the consumer's
+	// context has ended.
 	Holds() bool
 
-	// Stuck reports that the function goes on with an event though its Timeout has ended its
-	// context. Any goroutine may call it while the function runs. ctx is for the log.
+	// Stuck reports that the function continues with an event after its Timeout. Any goroutine may
+	// call it while the function runs. ctx is for the log.
 	Stuck(ctx context.Context, event string, after time.Duration, stack string)
 }
 
-// A Settler takes what became of the entries that were taken.
+// A Settler takes the outcomes of taken entries.
 type Settler interface {
-	// Ack says that these entries are done. Their IDs ascend.
+	// Ack marks these entries as done. Their IDs ascend.
 	Ack(ids []string)
 
-	// Fail says that these entries failed, in their order. It blocks until what becomes of
-	// them is stored. An error says that the ownership ended before. ctx is for the log: it
-	// may carry a trace.
+	// Fail marks these entries as failed, in their order. It blocks until their outcome is stored.
+	// An error means that the ownership ended before. ctx is for the log: it may carry a trace.
 	Fail(ctx context.Context, failures []retryqueue.Failure) error
 
-	// Ignored says that n events were dropped by policy; 0: the function failed before it
-	// asked for an event. ctx is for the log.
+	// Ignored reports n events dropped by policy; 0: the function failed before it asked for an
+	// event. ctx is for the log.
 	Ignored(ctx context.Context, n int, err error)
 
-	// Interrupted says that the entries of the last iteration were given up for a reason that
-	// is not theirs: this attempt does not count.
+	// Interrupted gives up the entries of the last iteration for a reason that is not theirs: this
+	// attempt does not count.
 	Interrupted()
 
 	// Quarantine stops the partition, which stays owned, and blocks until the ownership ends.

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// Stats are what a worker has done, and what it holds at the moment.
+// Stats are a worker's counters, and what it holds at the moment.
 type Stats struct {
 	Worker     string
 	Began      time.Time
@@ -16,8 +16,7 @@ type Stats struct {
 	Processors []ProcessorStats // in the order of registration
 }
 
-// ProcessorStats are those of one processor. Parts of it are read one after the
-// other.
+// ProcessorStats are the Stats of one processor. Parts of it are read one after the other.
 type ProcessorStats struct {
 	Stream, Processor string
 	Counters          *Counters
@@ -38,8 +37,7 @@ type ProcessorStats struct {
 	Delay   Histogram
 }
 
-// Stats returns what there is to know. It may be called at any time, concurrently,
-// and asks nothing of Redis.
+// Stats returns a snapshot. It may be called at any time, concurrently, and does not call Redis.
 func (w *Worker) Stats() *Stats {
 	s := &Stats{Worker: w.name, Began: w.began, Ready: w.Ready(), Counters: w.count}
 	for _, x := range w.executors {

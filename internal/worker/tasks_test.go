@@ -27,7 +27,7 @@ func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logge
 	})
 }
 
-// times notes when a task ran.
+// times records when a task ran.
 type times struct {
 	mu    sync.Mutex
 	began time.Time
@@ -236,8 +236,8 @@ func TestATaskThatIgnoresItsContextIsNamedAtShutdown(t *testing.T) {
 	})
 }
 
-// A timer counts on the monotonic clock: after a clock was set back it fires
-// before the time that it was set for, and that time comes again.
+// A timer counts on the monotonic clock: after a clock was set back it fires before its time, and
+// that time comes again.
 func TestCronRunsOnceThoughTheClockIsSetBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, srv *embedded.Server) {
 		var back atomic.Int64

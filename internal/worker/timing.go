@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/monotime"
 )
 
-// A timing measures the iterations of one partition's function: how long each takes, and
-// how old events are when they are done. The consumer's goroutine uses it.
+// A timing measures the iterations of one partition's function, and the ages of events when they
+// are done. The consumer's goroutine uses it.
 type timing struct {
 	to      *Latencies    // nil: nothing is measured
 	behind  *atomic.Int64 // see latencyBook
@@ -36,7 +36,6 @@ func (t *timing) end(now int64) {
 	}
 }
 
-// endNow is end at the present time.
 func (t *timing) endNow() {
 	if t.on() {
 		t.end(monotime.Now())

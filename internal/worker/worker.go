@@ -154,7 +154,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	return err
 }
 
-// halt stops the worker with an error.
 func (w *Worker) halt(err error) {
 	w.count.Halted.Add(1)
 	w.mu.Lock()
@@ -174,8 +173,8 @@ func (w *Worker) haltErr() error {
 func (w *Worker) stopping() bool { return w.running.Err() != nil }
 
 // connect checks the server and the metadata. It retries for startPatience while the server is
-// out of reach. The error of a try cut off by the deadline says only that, so connect returns
-// the error of the try before it.
+// unreachable. A try cut off by the deadline has no other error, so connect returns the error of
+// the try before it.
 func (w *Worker) connect(ctx context.Context) error {
 	deadline := time.Now().Add(startPatience)
 	dctx, cancel := context.WithDeadline(ctx, deadline)

@@ -9,9 +9,8 @@ func TestFaults(t *testing.T) {
 	playOnEach(t, false)
 }
 
-// TestFaultsInDelivery is TestFaults where some events fail, some end their process,
-// some are sent for later, everything is sent under an ID, and an operator holds
-// partitions back.
+// TestFaultsInDelivery is TestFaults with events that fail, end their process, or are delayed, with
+// an ID on every event, and with operators who pause partitions.
 func TestFaultsInDelivery(t *testing.T) {
 	playOnEach(t, true)
 }

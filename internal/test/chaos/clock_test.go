@@ -16,14 +16,14 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// stepVariable has the wall clock of a process built by stepper jump. It is a seed.
+// stepVariable, a seed, makes the wall clock of a process built by stepper jump.
 const stepVariable = "RUNNEL_CHAOS_CLOCK"
 
-// nowOf is where the time package reads both clocks.
+// nowOf matches the place where the time package reads both clocks.
 var nowOf = regexp.MustCompile(`func Now\(\) Time \{\n\tsec, nsec, mono := (now|runtimeNow)\(\)\n`)
 
-// stepSource is added to the time package: how many seconds the wall clock is off,
-// by the monotonic one. Every second it is off by another time, up to a day.
+// stepSource is added to the time package: the offset of the wall clock in seconds, by the
+// monotonic one. It changes every second, up to a day.
 const stepSource = `package time
 
 import "syscall"
@@ -48,11 +48,9 @@ func stepped(mono int64) (seconds int64) {
 
 var building sync.Mutex
 
-// stepper builds this package's tests with a time package whose wall clock jumps, so
-// that no code of the process, ours or not, escapes it, and the program needs no
-// clock to be set from outside. What it cannot do is move the monotonic clock: Go's
-// timers and our leases follow that, and it is SIGSTOP that shows them time that
-// passes unseen.
+// stepper builds this package's tests with a time package whose wall clock jumps. So no code of the
+// process escapes it, and no clock need be set from outside. The monotonic clock, which Go's timers
+// and our leases follow, stays as it is; SIGSTOP tests that time passes unseen.
 func stepper(t *testing.T) (binary string) {
 	t.Helper()
 	building.Lock()
@@ -93,7 +91,7 @@ func stepper(t *testing.T) (binary string) {
 	return binary
 }
 
-// builds is a directory for what is built, which TestMain removes.
+// builds is a directory for built programs, which TestMain removes.
 var builds = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "runnel-chaos-")
 	if err != nil {
@@ -102,7 +100,7 @@ var builds = sync.OnceValue(func() string {
 	return dir
 })
 
-// watchClock writes down each jump of the wall clock that is seen.
+// watchClock records each jump of the wall clock.
 func watchClock(log *history.Log, done <-chan struct{}) {
 	began := time.Now()
 	off := time.Duration(0)

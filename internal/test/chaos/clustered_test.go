@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// clustered is a Redis Cluster of three masters with a replica each, which has to
-// confirm what is sent, and who owns what.
+// clustered is a Redis Cluster of three masters with one replica each, which must confirm sends and
+// ownerships.
 type clustered struct {
 	t   *testing.T
 	set *redistest.Cluster
@@ -62,7 +62,7 @@ func (o *clustered) faults() []fault {
 	}
 }
 
-// failOver is kill -9 of a master, which comes back as a replica of its replica.
+// failOver kills a master (-9), which comes back as a replica of its replica.
 func (o *clustered) failOver(s *scene) {
 	o.failing(s, "failover", func(master *redistest.Server, slot int) {
 		master.Kill()
@@ -71,8 +71,7 @@ func (o *clustered) failOver(s *scene) {
 	})
 }
 
-// kill is kill -9 of a master, which comes back so soon that the others may, and may
-// not, have noticed.
+// kill kills a master (-9), which comes back so soon that the others may or may not have noticed.
 func (o *clustered) kill(s *scene) {
 	o.failing(s, "server-kill", func(master *redistest.Server, _ int) {
 		master.Kill()
@@ -81,7 +80,7 @@ func (o *clustered) kill(s *scene) {
 	})
 }
 
-// stop is SIGSTOP of a master, until its replica has its place and longer.
+// stop sends a master SIGSTOP until its replica has taken its place, and longer.
 func (o *clustered) stop(s *scene) {
 	o.failing(s, "server-stop", func(master *redistest.Server, slot int) {
 		master.Freeze()
@@ -91,15 +90,15 @@ func (o *clustered) stop(s *scene) {
 	})
 }
 
-// switchOver is a failover in agreement, which loses nothing.
+// switchOver is a planned failover, which loses nothing.
 func (o *clustered) switchOver(s *scene) {
 	s.note("switch", history.Down, "")
 	o.set.Failover(o.set.ReplicaOf(o.set.Owner(o.slot(s))))
 	o.set.Settle()
 }
 
-// failing does something to the master of a partition that may end in another one, and
-// waits until all is well.
+// failing hurts the master of a partition, which may cause a failover, and waits until all nodes
+// are well.
 func (o *clustered) failing(s *scene, name string, do func(master *redistest.Server, slot int)) {
 	slot := o.slot(s)
 	master := o.set.Owner(slot)
@@ -110,7 +109,7 @@ func (o *clustered) failing(s *scene, name string, do func(master *redistest.Ser
 	})
 }
 
-// slot is that of some partition.
+// slot returns the slot of a random partition.
 func (o *clustered) slot(s *scene) int {
 	return o.set.Slot(s.keys.Partition("jobs", s.rng.IntN(partitions)))
 }
@@ -124,7 +123,7 @@ func (o *clustered) killReplica(s *scene) {
 	o.set.Settle()
 }
 
-// stopReplica leaves no replica that confirms writes at one of the nodes.
+// stopReplica stops the replicas that confirm writes of one of the nodes.
 func (o *clustered) stopReplica(s *scene) {
 	replica := o.set.ReplicaOf(o.set.Owner(o.slot(s)))
 	s.note("replicas-stop", history.Down, "")
@@ -134,7 +133,7 @@ func (o *clustered) stopReplica(s *scene) {
 	o.set.Settle()
 }
 
-// moveSlot moves a partition, or what the app's workers share, to another node, key by key.
+// moveSlot moves a partition, or the keys shared by the app's workers, to another node, key by key.
 func (o *clustered) moveSlot(s *scene) {
 	slot := o.slot(s)
 	if s.rng.IntN(4) == 0 {

@@ -26,14 +26,13 @@ const (
 	poisonExit = 66
 )
 
-// delivery is what else goes on where events fail, wait for their time, and are
-// held back.
+// delivery adds failing and delayed events, and pauses.
 type delivery struct {
 	*scene
 	producers sync.WaitGroup
 }
 
-// A fortune is what becomes of the attempts of an event.
+// A fortune is the outcome of the attempts of an event.
 type fortune int
 
 const (
@@ -57,7 +56,7 @@ func fortuneOf(j job) fortune {
 	return fine
 }
 
-// badOnes is how many of 40 000 events fail always.
+// badOnes is how many of 40 000 events always fail.
 var badOnes = sync.OnceValue(func() uint32 {
 	n, err := strconv.Atoi(os.Getenv("RUNNEL_CHAOS_BAD"))
 	if err != nil {
@@ -92,13 +91,13 @@ func deliver(log *history.Log, jobs *runnel.Stream[job]) {
 	})
 }
 
-// poisoned reports whether a process was ended by an event.
+// poisoned reports whether an event ended a process.
 func (s *scene) poisoned(p *process) bool {
 	return s.delivery != nil && p.cmd.ProcessState.ExitCode() == poisonExit
 }
 
-// delay sends events for later until ctx ends, and cancels some. What the judge is
-// told is the server's time before the send, so that no clock of ours counts.
+// delay sends delayed events until ctx ends, and cancels some. The history gets the server's time
+// before the send, so that no local clock counts.
 func (d *delivery) delay(ctx context.Context, log *history.Log, jobs *runnel.Stream[job], n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		key := fmt.Sprintf("late%d-%d-%d", d.round, n, i)
@@ -111,8 +110,8 @@ func (d *delivery) delay(ctx context.Context, log *history.Log, jobs *runnel.Str
 	}
 }
 
-// sendLater sends an event for later. The time counts from before the first try, of
-// which the answer may be lost. No wipe comes between an answer and the record of it.
+// sendLater sends a delayed event. Its time counts from before the first try, whose reply may be
+// lost. No wipe comes between a reply and its record.
 func (d *delivery) sendLater(log *history.Log, jobs *runnel.Stream[job], key string) runnel.Sent {
 	after := rand.N(2 * time.Second)
 	out := runnel.Outgoing[job]{Record: job{key, 1}, DedupID: key, After: after}
@@ -144,7 +143,7 @@ func (d *delivery) recall(log *history.Log, jobs *runnel.Stream[job], key, id st
 	}
 }
 
-// operate holds the processor back, or one of its partitions, again and again.
+// operate pauses the processor, or one of its partitions, again and again.
 func (d *delivery) operate() (stop func()) {
 	ctx, cancel := context.WithCancel(d.t.Context())
 	var wg sync.WaitGroup
@@ -170,7 +169,7 @@ func (d *delivery) operate() (stop func()) {
 	}
 }
 
-// clear removes the rules that there still are: a failover may have undone the removal.
+// clear removes the remaining rules: a failover may have undone a removal.
 func (d *delivery) clear(rules *admin.Client) {
 	awaitNil(d.t, "removal of rules", func(ctx context.Context) error {
 		list, err := rules.Rules(ctx)
@@ -201,7 +200,7 @@ func (d *delivery) holdBack(ctx context.Context, rules *admin.Client, log *histo
 	if err := set(forever, scope, nil); err != nil {
 		return // the server is hurt; what was set, if it was, is removed with the next
 	}
-	// Removed, whatever happened: it would hold everything up for ever.
+	// Always removed: the rule would hold everything up for ever.
 	defer awaitNil(d.t, fmt.Sprint("removal of a rule of ", scope), func(ctx context.Context) error { return remove(ctx, scope) })
 	limit, cancel := context.WithTimeout(forever, d.plan.patience)
 	defer cancel()
@@ -221,7 +220,7 @@ func (d *delivery) holdBack(ctx context.Context, rules *admin.Client, log *histo
 	d.write(log, r)
 }
 
-// waiting tells what waits for its time or for another attempt.
+// waiting describes the events that are delayed or parked.
 func (d *delivery) waiting(rdb redis.UniversalClient) (out string) {
 	for p := range partitions {
 		due, err1 := rdb.ZCard(d.t.Context(), d.keys.Delayed("jobs", p).Due).Result()

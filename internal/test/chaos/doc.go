@@ -1,5 +1,5 @@
-// Package chaos hurts real worker processes and real redis-servers and has the
-// history judged. It holds tests only:
+// Package chaos hurts real worker processes and real redis-servers and checks the history. It holds
+// tests only:
 //
 //	go test ./internal/test/chaos                    a short run
 //	RUNNEL_CHAOS_DURATION=60s go test …         a longer one
@@ -8,16 +8,14 @@
 //	go test -run /cluster …                     only this topology
 //	RUNNEL_CHAOS_KEEP=1 go test …               keeps the history of a run that succeeded, too
 //
-// The test binary starts itself as the workers, each behind proxies of its own. What
-// is done to workers and to their links is the same everywhere (workerFaults); a
-// topology is Redis as it is deployed, and adds what can be done to its servers. While
-// producers send, one fault follows the other; in the end internal/test/history says
-// whether order was kept, nothing was lost and every partition had one owner at a
-// time. A long run is judged in rounds of two minutes, between which the workers are
-// replaced and everything comes to rest, so that it needs no more memory and disk
-// than a short one.
+// The test binary starts itself as the workers, each behind its own proxies. Faults of workers and
+// of their links are the same everywhere (workerFaults); a topology is a deployment of Redis, and
+// adds faults of its servers. While producers send, one fault follows the other. In the end
+// internal/test/history checks whether order was kept, nothing was lost and every partition had one
+// owner at a time. A long run is checked in rounds of two minutes. Between them the workers are
+// replaced and everything comes to rest, so a long run needs no more memory and disk than a short
+// one.
 //
-// A seed chooses the faults, their order and their lengths. What they meet is real
-// time and real processes: the same seed is the same plan, not the same history.
-// runneltest.Sim is what plays a history again.
+// A seed chooses the faults, their order and their lengths. Time and processes are real: the same
+// seed is the same plan, not the same history. runneltest.Sim can replay a history.
 package chaos

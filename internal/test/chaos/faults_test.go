@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// workerFaults are what can be done to workers and to their links.
+// workerFaults are the faults of workers and of their links.
 var workerFaults = []fault{
 	{"kill", 2, func(s *scene) {
 		p := s.pick()
@@ -65,8 +65,7 @@ var workerFaults = []fault{
 	}},
 }
 
-// failover does something after which another server may have the place of a master,
-// and reports whether one has.
+// failover does something that may replace a master, and reports whether it did.
 func (s *scene) failover(name, kind string, do func() (changed bool)) {
 	s.note(name, kind, "")
 	before := s.watch.mark()
@@ -75,10 +74,10 @@ func (s *scene) failover(name, kind string, do func() (changed bool)) {
 	s.watch.rewind(before)
 }
 
-// deck returns faults in an order of its own: each as often as it has cards, so that
-// a run of some minutes has them all. Those of servers come last: they are an excuse for every
-// worker, and what has none is judged more strictly. The first of the topology's own
-// faults comes before its others, so that a short run has it too: a failover, where there is one.
+// deck returns faults in random order, each as often as its cards, so that a run of some minutes
+// has them all. Faults of servers come last: they excuse every worker, and histories without any
+// are judged more strictly. The first of the topology's own faults, a failover if there is one,
+// comes before its others, so that a short run has it too.
 func (s *scene) deck() (cards []fault) {
 	servers := s.topo.faults()
 	for _, suit := range [][]fault{workerFaults, servers[:1], servers[1:]} {
@@ -121,8 +120,7 @@ func (s *scene) hurt(lasts time.Duration) {
 	}
 }
 
-// note writes down that something is about to be done: its name among the faults,
-// and what it means to the judge.
+// note records that a fault is about to happen: its name, and its meaning for the check.
 func (s *scene) note(name, kind, worker string) {
 	s.write(s.faults, history.Record{Kind: history.Fault, Fault: kind, Worker: worker, Text: name})
 }
@@ -143,7 +141,7 @@ func (s *scene) pickLink() (l *link, who string) {
 	return p.link, p.name
 }
 
-// hurtLink does something to a link for a while, often longer than a lease.
+// hurtLink hurts a link for a while, often longer than a lease.
 func (s *scene) hurtLink(name, kind string, begin, end func(p *faultproxy.Proxy)) {
 	l, who := s.pickLink()
 	d := time.Duration(s.rng.Int64N(int64(5 * lockExpiry / 2)))

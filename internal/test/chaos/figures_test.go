@@ -23,7 +23,7 @@ type figures struct {
 	waits map[string][]time.Duration // from a fault to the next iteration of a partition that it hurt
 }
 
-// order is that of the faults in a table.
+// order is the order of the faults in a table.
 var order = []string{
 	"kill", "stop", "term", "join", "clock", "cut", "latency", "bandwidth", "half-open", "held-replies", "silence",
 	"server-kill", "server-stop", "failover", "switch", "replica-kill", "replicas-stop", "sentinel-stop", "slot", "scripts", "flush", "memory", "disk", history.Lost,
@@ -52,14 +52,14 @@ func (f *figures) take(lasts time.Duration, r *history.Report, records []history
 	f.pauses(records)
 }
 
-// nameOf is what a fault is called in a table.
+// nameOf returns the name of a fault in a table.
 func nameOf(r history.Record) string {
 	name, _, _ := strings.Cut(r.Text, " ")
 	return cmp.Or(name, r.Fault)
 }
 
-// pauses adds how long partitions stood still after each fault: to the next
-// iteration there, of whichever owner.
+// pauses adds how long partitions paused after each fault: to the next iteration there, of any
+// owner.
 func (f *figures) pauses(records []history.Record) {
 	records = slices.DeleteFunc(records, func(r history.Record) bool { return r.Kind != history.Fault && r.Kind != history.Begin })
 	slices.SortStableFunc(records, func(a, b history.Record) int { return cmp.Compare(a.At, b.At) })
@@ -112,7 +112,7 @@ func (f *figures) add() {
 	all.list = append(all.list, f)
 }
 
-// tables are those of docs/reliability.md.
+// tables returns the tables of docs/reliability.md.
 func tables() string {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// forgetScripts is SCRIPT FLUSH of a server.
+// forgetScripts sends SCRIPT FLUSH.
 func (s *scene) forgetScripts(rdb *redis.Client) {
 	s.note("scripts", history.Scripts, "")
 	if err := rdb.ScriptFlush(s.t.Context()).Err(); err != nil {
@@ -18,11 +18,11 @@ func (s *scene) forgetScripts(rdb *redis.Client) {
 	}
 }
 
-// replication is how long it may take until replicas have what was just written.
+// replication bounds the time until replicas have the latest writes.
 const replication = 20 * time.Second
 
-// flushed is FLUSHALL behind a last look at the ends of logs. No entry after it has an
-// ID of one before it. In a cluster a transaction could not read more than one slot.
+// flushed is FLUSHALL after a last read of the ends of logs, so that no later entry has an earlier
+// ID. In a cluster a transaction could not read more than one slot.
 var flushed = redis.NewScript(`
 	local found = {}
 	for i = 1, #ARGV, 2 do
@@ -32,9 +32,8 @@ var flushed = redis.NewScript(`
 	for i = 1, 2e6 do end -- milliseconds
 	return found`)
 
-// flush is FLUSHALL of a server that has these partitions, and so many replicas. What
-// there was is read at the same moment, so that the judge knows what is lost and
-// excuses nothing else.
+// flush is FLUSHALL of a server with these partitions and so many replicas. It reads the contents
+// at the same moment, so that the check knows what is lost and excuses nothing else.
 func (s *scene) flush(rdb *redis.Client, where []int, replicas int) {
 	s.still.Lock() // nothing is held back, or being sent for later
 	defer s.still.Unlock()
@@ -52,7 +51,7 @@ func (s *scene) flush(rdb *redis.Client, where []int, replicas int) {
 		s.t.Errorf("FLUSHALL: %v", err)
 	}
 	s.watch.wiped(where)
-	// A failover must not bring back what is gone by the history.
+	// A failover must not bring back what the history says is gone.
 	if n, err := conn.Wait(ctx, replicas, replication).Result(); err != nil || int(n) < replicas {
 		s.t.Errorf("FLUSHALL reached %d of %d replicas: %v", n, replicas, err)
 	}

@@ -27,8 +27,7 @@ type process struct {
 	stopped bool
 }
 
-// start starts a worker process with a link of its own, and a wall clock that
-// jumps if stepping.
+// start starts a worker process with its own link and, if stepping, a wall clock that jumps.
 func (s *scene) start(stepping bool) *process {
 	s.named++
 	name := fmt.Sprint("w", s.named)
@@ -85,8 +84,8 @@ func (s *scene) freeze(p *process) {
 	})
 }
 
-// terminate ends a process by SIGTERM: it has to drain and exit 0. Before it has its
-// history it does not know the signal yet.
+// terminate ends a process by SIGTERM, which must drain and exit 0. It does not handle the signal
+// before it has opened its history.
 func (s *scene) terminate(p *process) {
 	awaitNil(s.t, "start of "+p.name, func(context.Context) error {
 		select {
@@ -117,7 +116,7 @@ func (s *scene) drop(p *process) {
 	s.live = slices.DeleteFunc(s.live, func(o *process) bool { return o == p })
 }
 
-// reap looks for workers that ended without being asked to.
+// reap fails on workers that ended unasked.
 func (s *scene) reap() {
 	for _, p := range slices.Clone(s.live) {
 		select {

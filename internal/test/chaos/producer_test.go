@@ -14,11 +14,10 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// sendEvery is how often a producer sends a batch: what workers under the race
-// detector keep up with.
+// sendEvery is how often a producer sends a batch: workers under the race detector keep up with it.
 const sendEvery = 60 * time.Millisecond
 
-// produce sends until its result is called.
+// produce sends until stop is called.
 func (s *scene) produce() (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var wg sync.WaitGroup
@@ -32,8 +31,8 @@ func (s *scene) produce() (stop func()) {
 	}
 }
 
-// send sends batches over keys of its own. What failed is sent again, in order,
-// before anything later, so that order per key is the producer's order.
+// send sends batches over keys of its own. Failed records are sent again, in order, before any
+// later one, so that order per key is the producer's order.
 func (s *scene) send(ctx context.Context, log *history.Log, n int) {
 	_, jobs, end := declare(s.sends.way, fmt.Sprint("producer", n))
 	defer end()
@@ -57,7 +56,7 @@ func (s *scene) send(ctx context.Context, log *history.Log, n int) {
 	}
 }
 
-// sendOnce sends a batch and returns what has to be sent again.
+// sendOnce sends a batch and returns the records to send again.
 func (s *scene) sendOnce(log *history.Log, jobs *runnel.Stream[job], batch []job) (again []job) {
 	out := make([]runnel.Outgoing[job], len(batch))
 	for i, j := range batch {

@@ -28,8 +28,7 @@ const (
 	batchSize    = 20
 )
 
-// A scene is one round: workers and producers that come and go on a topology
-// that was there before and stays.
+// A scene is one round: workers and producers that come and go on a topology that stays.
 type scene struct {
 	t     *testing.T
 	plan  *plan
@@ -51,10 +50,10 @@ type scene struct {
 	delivery *delivery // nil: events neither fail nor wait
 }
 
-// durationVariable is how long each test hurts.
+// durationVariable sets how long each test hurts.
 const durationVariable = "RUNNEL_CHAOS_DURATION"
 
-// A plan is what all rounds of a test share.
+// A plan is shared by all rounds of a test.
 type plan struct {
 	duration time.Duration
 	round    time.Duration // a long run is judged in parts, so that its history need not fit in memory
@@ -66,7 +65,7 @@ type plan struct {
 	letters  [partitions]string // the last dead letter that was judged
 }
 
-// newPlan reads from the environment for how long to hurt, and the seed.
+// newPlan reads the duration and the seed from the environment.
 func newPlan(t *testing.T) *plan {
 	t.Helper()
 	p := &plan{
@@ -91,7 +90,7 @@ func newPlan(t *testing.T) *plan {
 // has reports whether a fault may be chosen.
 func (p *plan) has(fault string) bool { return p.only == nil || slices.Contains(p.only, fault) }
 
-// play hurts, in rounds, and has each of them judged.
+// play hurts in rounds, and checks each of them.
 func play(t *testing.T, start func(t *testing.T) topology, delivers bool) {
 	p, topo := newPlan(t), start(t)
 	if p.has("clock") {
@@ -147,7 +146,7 @@ func (s *scene) play(lasts time.Duration) {
 	s.settle()
 }
 
-// forget removes what a round has left.
+// forget removes the keys of a round.
 func (s *scene) forget() {
 	s.sends.each((*faultproxy.Proxy).Close)
 	s.faults.Close()
@@ -172,7 +171,7 @@ func (s *scene) write(log *history.Log, r history.Record) {
 	}
 }
 
-// rest lets time pass: faults last, and are apart.
+// rest pauses between faults, and while they last.
 func (s *scene) rest(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -208,9 +207,9 @@ func (s *scene) settle() {
 	s.watch.end()
 }
 
-// positions tells where a partition is not at rest: it has one group, nothing
-// pending, and everything was delivered. Redis' own lag is not asked: what it counts
-// is not in the append-only file, and so is wrong after a restart.
+// positions describes partitions that are not at rest. At rest there is one group, which has read
+// everything and has nothing pending. Redis' own lag is not used: it is not in the append-only
+// file, and so is wrong after a restart.
 func (s *scene) positions() (out string) {
 	ctx, rdb := s.t.Context(), s.topo.client()
 	for p := range partitions {
@@ -231,10 +230,10 @@ func (s *scene) positions() (out string) {
 	return out
 }
 
-// judge has the history checked.
+// judge checks the history.
 func (s *scene) judge() (*history.Report, []history.Record) {
 	s.plan.rests, s.plan.letters = s.watch.rests(), s.watch.letters
-	// Who was killed at once has not written anything.
+	// A process killed at once has written nothing.
 	written := slices.DeleteFunc(slices.Clone(s.logs), func(path string) bool {
 		_, err := os.Stat(path)
 		return err != nil
@@ -245,7 +244,7 @@ func (s *scene) judge() (*history.Report, []history.Record) {
 	}
 	opts := history.Options{Processors: []string{"check"}, Some: s.topo.some()}
 	if s.delivery != nil {
-		// One attempt more is for an event that was thought to have ended its process.
+		// One more attempt for an event that was thought to have ended its process.
 		opts.Lanes, opts.Attempts = history.LaneKey, attempts+1
 	}
 	report := history.Check(records, opts)
@@ -280,7 +279,7 @@ func span(t *testing.T, variable string, otherwise time.Duration) time.Duration 
 	return d
 }
 
-// awaitNil tries something until it succeeds.
+// awaitNil calls try until it succeeds.
 func awaitNil(t *testing.T, what string, try func(ctx context.Context) error) {
 	t.Helper()
 	var err error

@@ -16,8 +16,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// standalone is one redis-server that syncs its append-only file before it answers:
-// nothing that it accepted may be lost, whatever is done to it.
+// standalone is one redis-server that syncs its append-only file before it replies: no accepted
+// event may be lost, whatever happens to it.
 type standalone struct {
 	t      *testing.T
 	server *redistest.Server
@@ -25,7 +25,7 @@ type standalone struct {
 }
 
 func startStandalone(t *testing.T) topology {
-	// The limit is there to be lowered: see fillDisk.
+	// A limit that fillDisk can lower.
 	server := redistest.StartLimited(t, 1<<32, synced...)
 	return &standalone{t: t, server: server, rdb: server.Client(t)}
 }
@@ -52,7 +52,7 @@ func (o *standalone) faults() []fault {
 	}
 }
 
-// kill is kill -9 and, after a moment, a start from the append-only file.
+// kill is kill -9 and, after a moment, a restart from the append-only file.
 func (o *standalone) kill(s *scene) {
 	s.note("server-kill", history.Down, "")
 	o.server.Kill()
@@ -69,7 +69,7 @@ func (o *standalone) stop(s *scene) {
 	o.await("an answer", func(ctx context.Context) error { return o.rdb.Ping(ctx).Err() })
 }
 
-// fillMemory lets the server refuse what needs memory.
+// fillMemory makes the server refuse commands that need memory.
 func (o *standalone) fillMemory(s *scene) {
 	s.note("memory", history.Full, "")
 	o.set("maxmemory", "1mb")
@@ -77,9 +77,8 @@ func (o *standalone) fillMemory(s *scene) {
 	o.set("maxmemory", "0")
 }
 
-// fillDisk lets the server refuse every write. A server that syncs always would end
-// itself, which is kill once more; so for this long it syncs every second, and is
-// not killed meanwhile.
+// fillDisk makes the server refuse every write. With appendfsync always the server would exit,
+// which is kill once more; so it syncs every second meanwhile, and is not killed.
 func (o *standalone) fillDisk(s *scene) {
 	o.set("appendfsync", "everysec")
 	s.note("disk", history.Down, "")

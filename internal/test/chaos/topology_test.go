@@ -9,24 +9,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A topology is Redis as it is deployed, and what can be done to its servers.
+// A topology is a deployment of Redis, and the faults of its servers.
 type topology interface {
-	// link makes a way to Redis for one process, which can be hurt by itself.
+	// link makes a connection to Redis for one process, which can be hurt alone.
 	link() *link
-	// client returns a client of the driver, whose way is never hurt. It lives as
-	// long as the test.
+	// client returns a client for the test itself, whose connection is never hurt. It lives as long
+	// as the test.
 	client() redis.UniversalClient
-	// layout is how keys are named.
+	// layout returns the naming of keys.
 	layout() string
-	// faults are what can be done to the servers. One is over, and the servers
-	// answer, when its function returns.
+	// faults returns the faults of the servers. When a fault's function returns, it is over and the
+	// servers answer.
 	faults() []fault
-	// some says that not all replicas have to confirm what is sent; see history.Options.
+	// some reports whether not all replicas must confirm sends; see history.Options.
 	some() bool
 }
 
-// topologies are all there are, by name. Where no duration is asked for, TestFaults
-// plays those that are plain, and TestFaultsInDelivery those that are delivering.
+// topologies are all there are, by name. Without a given duration, TestFaults plays the plain ones,
+// and TestFaultsInDelivery the delivering ones.
 var topologies = []struct {
 	name              string
 	start             func(t *testing.T) topology
@@ -38,7 +38,6 @@ var topologies = []struct {
 	{"cluster", startClustered, false, true},
 }
 
-// playOnEach plays on each topology.
 func playOnEach(t *testing.T, delivers bool) {
 	all := os.Getenv(durationVariable) != ""
 	for _, topo := range topologies {
@@ -48,10 +47,9 @@ func playOnEach(t *testing.T, delivers bool) {
 	}
 }
 
-// A fault is something that can be done.
 type fault struct {
 	name string
-	// cards says how often it is in a deck; see deck.
+	// cards is how often it is in a deck; see deck.
 	cards int
 	do    func(s *scene)
 }

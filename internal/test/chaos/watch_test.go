@@ -17,8 +17,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// watch reads what the server has while things go on: every entry, whatever became
-// of its sender, before it is trimmed, and whom the server accepts as an owner.
+// watch reads the server's state during a round: every entry before it is trimmed, whatever
+// happened to its sender, and the owners that the server accepts.
 type watch struct {
 	s    *scene
 	log  *history.Log
@@ -60,7 +60,6 @@ func (s *scene) observe() *watch {
 	return w
 }
 
-// end looks for the last time.
 func (w *watch) end() {
 	w.stop()
 	w.owners(w.s.t.Context())
@@ -68,7 +67,7 @@ func (w *watch) end() {
 	w.log.Close()
 }
 
-// entries looks once. A server that does not answer is asked again later.
+// entries reads once. A server that does not answer is read later.
 func (w *watch) entries(ctx context.Context) { _ = w.try(ctx) }
 
 func (w *watch) try(ctx context.Context) error {
@@ -96,15 +95,15 @@ func (w *watch) mark() mark {
 	return mark{w.last, w.letters}
 }
 
-// rewind has what is behind a mark read again: after a failover it need not be there
-// any more, and there may be other things before what was read.
+// rewind reads again after a mark: after a failover entries may be gone, and others may be before
+// those already read.
 func (w *watch) rewind(m mark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last, w.letters = m.last, m.letters
 }
 
-// everywhere are all partitions.
+// everywhere lists all partitions.
 var everywhere = func() (list []int) {
 	for n := range partitions {
 		list = append(list, n)
@@ -112,11 +111,11 @@ var everywhere = func() (list []int) {
 	return list
 }()
 
-// A tail is the end of a log, from an ID as XRANGE has it.
+// A tail is the end of a log, from an ID in the form of XRANGE.
 type tail struct{ key, from string }
 
-// collect writes down the entries and dead letters of some partitions that were not
-// read before. read reads the ends of these logs, or some of them.
+// collect records the new entries and dead letters of some partitions. read reads the ends of these
+// logs, or some of them.
 func (w *watch) collect(where []int, read func([]tail) ([][]redis.XMessage, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,8 +156,7 @@ func (w *watch) entry(partition int, e redis.XMessage) {
 	})
 }
 
-// letter writes a dead letter down, and looks at it. One that is read again is no
-// other one.
+// letter records and checks a dead letter. A repeated read is no second dead letter.
 func (w *watch) letter(partition int, e redis.XMessage) {
 	place := fmt.Sprint(partition, "/", e.ID, "/", text(e, "__dead.id"))
 	if w.buried[place] {
@@ -167,8 +165,8 @@ func (w *watch) letter(partition int, e redis.XMessage) {
 	w.buried[place] = true
 	j, id, reason := w.decode(e), text(e, "__dead.id"), text(e, "__dead.reason")
 	made, _ := strconv.Atoi(text(e, "__dead.attempts"))
-	// Whose worker died, or lost the partition, each time that it would have
-	// succeeded has used its attempts, too.
+	// An event may also use up its attempts because its worker died, or lost the partition,
+	// whenever it would have succeeded.
 	fortune := fortuneOf(j)
 	unlucky := fortune == shaky && reason == retryqueue.ReasonCrash
 	if fortune < bad && !unlucky || made < attempts || made > attempts+1 {
@@ -189,7 +187,7 @@ func text(e redis.XMessage, field string) string {
 	return s
 }
 
-// wiped writes down that everything up to what was read last is gone.
+// wiped records that everything read so far is gone.
 func (w *watch) wiped(where []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,13 +198,13 @@ func (w *watch) wiped(where []int) {
 	}
 }
 
-// owners writes down whom the server accepts, where that has changed. A partition is
-// one transaction: the epoch and the groups belong together.
+// owners records the accepted owners that have changed. Each partition is read in one transaction:
+// the epoch and the groups belong together.
 func (w *watch) owners(ctx context.Context) {
 	for n := range partitions {
 		var epoch *redis.SliceCmd
 		var groups *redis.XInfoGroupsCmd
-		// Each command has its own error: a partition may not be there yet.
+		// Each command has its own error: a partition may not exist yet.
 		_, _ = w.s.topo.client().TxPipelined(ctx, func(tx redis.Pipeliner) error {
 			epoch = tx.HMGet(ctx, w.s.keys.Ownership("jobs", "check", n), "epoch", "tenure")
 			groups = tx.XInfoGroups(ctx, w.s.keys.Partition("jobs", n))
@@ -237,7 +235,7 @@ func ownedBy(n int, own *redis.SliceCmd, groups *redis.XInfoGroupsCmd) (history.
 	return r, true
 }
 
-// rests are what the next round begins with.
+// rests returns the records that the next round begins with.
 func (w *watch) rests() (list []history.Record) {
 	for n, last := range w.last {
 		if last != "" {

@@ -15,9 +15,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// watched is a master with two replicas, and three sentinels. One replica or both have
-// to confirm what is sent, and who owns what: so nothing that was accepted may be lost
-// when one of them takes the master's place.
+// watched is a master with two replicas, and three sentinels. One replica or both must confirm
+// sends and ownerships, so no accepted event may be lost in a failover.
 type watched struct {
 	t        *testing.T
 	set      *redistest.Watched
@@ -37,7 +36,7 @@ func startWatched(t *testing.T, confirms int) topology {
 	return &watched{t: t, set: set, rdb: rdb, ask: set.Sentinels()[0].Client(t), confirms: confirms}
 }
 
-// synced are the arguments of servers that sync before they answer.
+// synced are the arguments of servers that sync before they reply.
 var synced = []string{
 	"--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "16mb", "--enable-debug-command", "yes",
 }
@@ -67,7 +66,7 @@ func (o *watched) faults() []fault {
 	}
 }
 
-// failOver is kill -9 of the master, which comes back as a replica of another one.
+// failOver kills the master (-9), which comes back as a replica of another one.
 func (o *watched) failOver(s *scene) {
 	o.failing(s, "failover", history.Failover, func(master *redistest.Server) {
 		master.Kill()
@@ -76,8 +75,8 @@ func (o *watched) failOver(s *scene) {
 	})
 }
 
-// kill is kill -9 of the master, which comes back so soon that sentinels may, and may
-// not, have noticed: then it goes on for a while beside the new one.
+// kill kills the master (-9), which comes back so soon that sentinels may not have noticed: then it
+// may work for a while beside the new one.
 func (o *watched) kill(s *scene) {
 	o.failing(s, "server-kill", history.Split, func(master *redistest.Server) {
 		master.Kill()
@@ -86,9 +85,9 @@ func (o *watched) kill(s *scene) {
 	})
 }
 
-// stop is SIGSTOP of the master, which still takes itself for it when it goes on.
-// That it does only when the others follow the new one: before, it could find a
-// replica that still follows it, and confirms what is lost; see docs/reliability.md.
+// stop sends SIGSTOP to the master, which still believes it is the master when it continues. It
+// continues only when the others follow the new one: earlier, a replica that still follows it could
+// confirm writes that are then lost; see docs/reliability.md.
 func (o *watched) stop(s *scene) {
 	o.failing(s, "server-stop", history.Failover, func(master *redistest.Server) {
 		master.Freeze()
@@ -102,9 +101,9 @@ func (o *watched) stop(s *scene) {
 	})
 }
 
-// switchOver has sentinels promote a replica while the master works, and goes on to,
-// until they make a replica of it. Where one replica is enough to confirm,
-// the other one does, meanwhile, what is lost with it.
+// switchOver makes sentinels promote a replica while the master works, until they make it a
+// replica. If one replica is enough to confirm, the other one meanwhile confirms writes that are
+// lost with it.
 func (o *watched) switchOver(s *scene) {
 	o.failing(s, "switch", history.Split, func(master *redistest.Server) {
 		awaitNil(o.t, "agreement to a failover", func(ctx context.Context) error {
@@ -114,7 +113,7 @@ func (o *watched) switchOver(s *scene) {
 	})
 }
 
-// failing does something that may end in another master, and waits until all is well.
+// failing does something that may cause a failover, and waits until all is well.
 func (o *watched) failing(s *scene, name, kind string, do func(master *redistest.Server)) {
 	master := o.master()
 	s.failover(name, kind, func() (changed bool) {
@@ -137,8 +136,8 @@ func (o *watched) killReplica(s *scene) {
 	o.settle()
 }
 
-// stopReplicas leaves no replica that confirms writes: nothing is accepted meanwhile, and
-// no partition gets another owner.
+// stopReplicas stops all replicas that confirm writes: nothing is accepted meanwhile, and no
+// partition gets another owner.
 func (o *watched) stopReplicas(s *scene) {
 	s.note("replicas-stop", history.Down, "")
 	replicas := o.replicas()
@@ -176,5 +175,5 @@ func (o *watched) replicas() []*redistest.Server {
 	return o.set.Replicas()
 }
 
-// settle waits until a master has its replicas, and they have what it has.
+// settle waits until a master has its replicas, and they are in sync.
 func (o *watched) settle() { o.set.Settle() }

@@ -17,8 +17,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A way says how a process gets to Redis: by a URL; or, where servers tell addresses
-// of each other, by a client that goes to each of them through a proxy.
+// A way describes how a process reaches Redis: by a URL, or, where servers announce addresses, by a
+// client that dials each of them through a proxy.
 type way struct {
 	URL       string            `json:"url,omitempty"`
 	Sentinels []string          `json:"sentinels,omitempty"`
@@ -27,7 +27,7 @@ type way struct {
 	Replicas  int               `json:"replicas,omitempty"`
 }
 
-// A link is one process's way to Redis.
+// A link is one process's connection to Redis.
 type link struct {
 	way
 	proxies []*faultproxy.Proxy // one for each server that it reaches
@@ -45,14 +45,14 @@ func through(t *testing.T, w way, servers ...*redistest.Server) *link {
 	return l
 }
 
-// each does something to all of a link.
+// each calls do for all proxies of a link.
 func (l *link) each(do func(p *faultproxy.Proxy)) {
 	for _, p := range l.proxies {
 		do(p)
 	}
 }
 
-// String is what parseWay reads.
+// String returns the form that parseWay reads.
 func (w way) String() string {
 	b, _ := json.Marshal(w)
 	return string(b)
@@ -63,7 +63,7 @@ func parseWay(s string) (w way, err error) {
 	return w, err
 }
 
-// use has an app go this way. Its result ends what the app itself does not.
+// use makes an app go this way. end closes what the app itself does not.
 func (w way) use(o *runnel.Options) (end func()) {
 	o.Durability.MinReplicas = w.Replicas
 	switch {

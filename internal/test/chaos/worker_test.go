@@ -23,8 +23,8 @@ import (
 const (
 	partitions = 16
 	lockExpiry = time.Second
-	// grace is longer than a request may take on a link that is silent: who waits for
-	// the reply is no function that does not return.
+	// grace is longer than a request may take on a silent link: a function that waits for a reply
+	// does return.
 	grace = 5 * time.Second
 )
 
@@ -33,7 +33,7 @@ type job struct {
 	Seq int64  `json:"seq"`
 }
 
-// declare makes the app that workers and producers share. end closes it.
+// declare makes the app of workers and producers. end closes it.
 func declare(w way, worker string) (app *runnel.App, jobs *runnel.Stream[job], end func()) {
 	o := &runnel.Options{
 		WorkerName: worker,
@@ -51,7 +51,7 @@ func declare(w way, worker string) (app *runnel.App, jobs *runnel.Stream[job], e
 	}
 }
 
-// TestMain makes the test binary a worker when it is started as one.
+// TestMain runs a worker if the test binary was started as one.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("RUNNEL_CHAOS_WORKER"); name != "" {
 		if err := work(name, os.Getenv("RUNNEL_CHAOS_WAY"), os.Getenv("RUNNEL_CHAOS_LOG")); err != nil {
@@ -69,7 +69,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// silent is the driver's client, whose servers are away now and then.
+// silent discards the log of the test's own client, whose servers are down now and then.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
@@ -105,8 +105,8 @@ func work(name, to, path string) error {
 	return app.Run(ctx)
 }
 
-// noticing has a function write down that it lost its partition. This may happen on
-// a busy machine though no fault is dealt: then the handover is no clean one.
+// noticing makes a function record that it lost its partition. This may happen on a busy machine
+// without a fault; the handover is then not clean.
 func noticing(log *history.Log, fn runnel.ProcessFunc[job]) runnel.ProcessFunc[job] {
 	return func(ctx context.Context, events *runnel.Events[job]) error {
 		err := fn(ctx, events)
@@ -117,7 +117,7 @@ func noticing(log *history.Log, fn runnel.ProcessFunc[job]) runnel.ProcessFunc[j
 	}
 }
 
-// iterate writes down one iteration.
+// iterate records one iteration.
 func iterate(ctx context.Context, log *history.Log, e *runnel.Event, j job) error {
 	it, err := log.Begin(recordOf(e, j))
 	if err != nil {
@@ -134,7 +134,7 @@ func recordOf(e *runnel.Event, j job) history.Record {
 	}
 }
 
-// dawdle takes a moment, sometimes a long one.
+// dawdle pauses, sometimes for long.
 func dawdle(ctx context.Context) {
 	switch rand.N(20) {
 	case 0:

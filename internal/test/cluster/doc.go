@@ -1,4 +1,3 @@
-// Package cluster shows that what the framework promises on one server it keeps on a
-// Redis Cluster: real workers on real redis-servers, of which slots move, replicas take
-// over, and masters die or stand still. It holds tests only.
+// Package cluster tests the framework on a Redis Cluster: real workers on real redis-servers whose
+// slots move, replicas take over, and masters die or freeze. It holds tests only.
 package cluster

@@ -7,8 +7,8 @@ import (
 
 func (r *rig) slotOfPartition(n int) int { return r.k.Slot(fmt.Sprintf("__strm:{shop.%d}.steps", n)) }
 
-// Slots move to and fro under load. No command is repeated that may have been executed,
-// so that not even one event comes twice, and none is lost or out of order.
+// Slots move to and fro under load. No command that may have been executed is repeated, so not even
+// one event comes twice, and none is lost or out of order.
 func TestSlotsMove(t *testing.T) {
 	r := newRig(t, 0)
 	app, s := r.app(nil)

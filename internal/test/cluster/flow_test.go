@@ -8,8 +8,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// Events of all partitions, on three masters, are handled in order, by two workers, of
-// which one goes.
+// Two workers, one of which leaves, handle events of all partitions on three masters in order.
 func TestEventsFlow(t *testing.T) {
 	r := newRig(t, 0)
 	app, s := r.app(nil)
@@ -26,7 +25,7 @@ func TestEventsFlow(t *testing.T) {
 	}
 }
 
-// With fewer connections than partitions a worker asks for them in turn.
+// With fewer connections than partitions a worker reads them in turn.
 func TestFewConnections(t *testing.T) {
 	r := newRig(t, 0)
 	app, s := r.app(func(o *runnel.Options) { o.Processor.ReadConns = 2 })
@@ -41,7 +40,7 @@ func TestFewConnections(t *testing.T) {
 	}
 }
 
-// With enough of them each partition has one, which waits at the server.
+// With enough connections each partition has one, which blocks on the server.
 func TestAConnectionForEachPartition(t *testing.T) {
 	r := newRig(t, 0)
 	app, s := r.app(nil)
@@ -57,7 +56,7 @@ func TestAConnectionForEachPartition(t *testing.T) {
 	})
 }
 
-// reading is how many connections read events at a node, and how many of them wait there.
+// reading returns how many connections read events at a node, and how many of them block there.
 func (r *rig) reading(n *redistest.Server) (all, waiting int) {
 	for line := range strings.Lines(n.Client(r.t).ClientList(r.t.Context()).Val()) {
 		if strings.Contains(line, " cmd=xreadgroup ") {
@@ -68,7 +67,6 @@ func (r *rig) reading(n *redistest.Server) (all, waiting int) {
 	return all, waiting
 }
 
-// A ClusterClient may be given instead of a URL.
 func TestGivenClient(t *testing.T) {
 	r := newRig(t, 0)
 	app, s := r.app(func(o *runnel.Options) { o.RedisURL, o.Redis = "", r.k.Client(t) })
@@ -78,7 +76,7 @@ func TestGivenClient(t *testing.T) {
 	r.all(x.end(), false)
 }
 
-// doctor looks at every master, and at the cluster as a whole.
+// doctor checks every master, and the cluster as a whole.
 func TestDoctor(t *testing.T) {
 	r := newRig(t, 0)
 	app, _ := r.app(nil)
@@ -99,7 +97,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// A node of a cluster under the URL of a server of its own is refused with what to do.
+// A cluster node given as a standalone server is refused, with the remedy.
 func TestNodeAsAServerOfItsOwn(t *testing.T) {
 	r := newRig(t, 0)
 	for _, layout := range []runnel.KeyLayout{runnel.LayoutStandalone, runnel.LayoutCluster} {

@@ -20,7 +20,7 @@ import (
 
 const movedKeys = 20
 
-// A leaver is an app that leaves one server for a cluster.
+// A leaver is an app that moves from one server to a cluster.
 type leaver struct {
 	*rig
 	layout runnel.KeyLayout
@@ -29,7 +29,7 @@ type leaver struct {
 	ran    atomic.Int64 // of the task
 }
 
-// at is the app as it is set for a server, and for the layout of the moment.
+// at returns the app for a server and the present layout.
 func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 	app := runnel.New("shop", &runnel.Options{
 		RedisURL: url, KeyLayout: l.layout, Logger: l.logs.Logger(), LeaderPoll: 200 * time.Millisecond,
@@ -64,7 +64,7 @@ func (l *leaver) at(url string) (*runnel.App, *runnel.Stream[step]) {
 	return app, s
 }
 
-// works runs a worker that may end with an error, for what it holds.
+// works runs a worker that may end with an error because of a paused partition.
 func (l *leaver) works(app *runnel.App) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -80,7 +80,7 @@ func (l *leaver) works(app *runnel.App) (stop func()) {
 	return stop
 }
 
-// count is how long a list is that a command prints.
+// count returns the length of a list that a command prints.
 func (l *leaver) count(app *runnel.App, line string) int {
 	l.t.Helper()
 	var list []json.RawMessage
@@ -90,7 +90,7 @@ func (l *leaver) count(app *runnel.App, line string) int {
 	return len(list)
 }
 
-// refused is what a command says that fails.
+// refused returns the error of a command that fails.
 func (l *leaver) refused(app *runnel.App, line string) string {
 	l.t.Helper()
 	var out, errs bytes.Buffer
@@ -111,8 +111,8 @@ func (l *leaver) sends(s *runnel.Stream[step], n int, after time.Duration) {
 	}
 }
 
-// before brings an app on one server into every state, and stops it. It returns the
-// partition that is quarantined.
+// before brings an app on one server into every state, and stops it. It returns the quarantined
+// partition.
 func (l *leaver) before(app *runnel.App, s *runnel.Stream[step]) (quarantined string) {
 	l.hold.Store(3)
 	stop := l.works(app)
@@ -145,7 +145,7 @@ func (l *leaver) before(app *runnel.App, s *runnel.Stream[step]) (quarantined st
 	return quarantined
 }
 
-// quarantined is the partition of fragile that is, "" for none.
+// quarantined returns the quarantined partition of fragile, "" for none.
 func (l *leaver) quarantined(app *runnel.App) string {
 	l.t.Helper()
 	var p struct {
@@ -165,7 +165,7 @@ func (l *leaver) quarantined(app *runnel.App) string {
 	return ""
 }
 
-// after sees that everything goes on where it was.
+// after checks that everything continues at its position.
 func (l *leaver) after(url, quarantined string) {
 	app, s := l.at(url)
 	l.hold.Store(0)
@@ -206,8 +206,8 @@ func (l *leaver) after(url, quarantined string) {
 	}
 }
 
-// An app in every state is stopped and moved from one server to a cluster, where it goes
-// on: nothing is lost, nothing comes twice, the order holds.
+// An app in every state is stopped and moved from one server to a cluster. There it continues:
+// nothing is lost or repeated, and the order holds.
 func TestLeavesForACluster(t *testing.T) {
 	l := &leaver{rig: newRig(t, 0)}
 	server := redistest.Start(t)
@@ -244,7 +244,7 @@ func TestLeavesForACluster(t *testing.T) {
 	}
 }
 
-// The same on one server, and back again first.
+// The same on one server, back and forth.
 func TestTakesClusterNames(t *testing.T) {
 	server := redistest.Start(t)
 	l := &leaver{rig: &rig{t: t, seen: map[string][]int{}}}

@@ -27,7 +27,7 @@ type step struct {
 	N   int    `json:"n"`
 }
 
-// A rig is a cluster, its workers, and what they have seen.
+// A rig is a cluster, its workers, and the steps they have seen.
 type rig struct {
 	t *testing.T
 	k *redistest.Cluster
@@ -53,7 +53,6 @@ func (r *rig) options(adjust func(*runnel.Options)) *runnel.Options {
 	return o
 }
 
-// app is the app "shop" with its stream "steps" and its processor "walker".
 func (r *rig) app(adjust func(*runnel.Options)) (*runnel.App, *runnel.Stream[step]) {
 	app := runnel.New("shop", r.options(adjust))
 	r.t.Cleanup(func() { app.Close() })
@@ -94,7 +93,7 @@ func (r *rig) await(what string, yes func() bool) {
 	})
 }
 
-// command runs a command of the CLI and returns what it prints.
+// command runs a CLI command and returns its output.
 func (r *rig) command(app *runnel.App, line, stdin string) string {
 	r.t.Helper()
 	var out, errs bytes.Buffer
@@ -104,8 +103,8 @@ func (r *rig) command(app *runnel.App, line, stdin string) string {
 	return out.String()
 }
 
-// handled is the N of each key up to which all were handled, in order. A repeated one is allowed
-// where repeats are.
+// handled returns, per key, the N up to which all were handled, in order. repeats allows repeated
+// ones.
 func (r *rig) handled(repeats bool) map[string]int {
 	r.t.Helper()
 	r.mu.Lock()
@@ -137,8 +136,8 @@ type sender struct {
 	done chan struct{}
 }
 
-// send begins to send. A step that was not accepted for certain is sent again with its
-// ID, so that there are no gaps and none is there twice.
+// send begins to send. A step that was not accepted for certain is sent again with its ID, so that
+// none is missing or there twice.
 func (r *rig) send(s *runnel.Stream[step], keys int) *sender {
 	x := &sender{r: r, s: s, keys: keys, sent: map[string]int{}, stop: make(chan struct{}), done: make(chan struct{})}
 	go x.run()
@@ -172,14 +171,14 @@ func (x *sender) run() {
 	}
 }
 
-// end stops sending and returns the last N of each key that was accepted.
+// end stops sending and returns the last accepted N of each key.
 func (x *sender) end() map[string]int {
 	close(x.stop)
 	<-x.done
 	return x.sent
 }
 
-// all waits until everything that was sent has been handled.
+// all waits until everything sent has been handled.
 func (r *rig) all(sent map[string]int, repeats bool) {
 	r.t.Helper()
 	r.await("all is handled", func() bool {

@@ -12,11 +12,10 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// dueKey is a key that every request about the delayed parcels of partition 0
-// names.
+// dueKey is part of every request about the delayed parcels of partition 0.
 const dueKey = "\r\n__dueseq:post.parcels.0\r\n"
 
-// breaks are what may become of a request and its reply.
+// breaks are the ways in which a request or its reply may fail.
 var breaks = []struct {
 	name     string
 	executed bool
@@ -28,22 +27,22 @@ var breaks = []struct {
 	{"swallow", true, faultproxy.Swallow},
 }
 
-// onePartition are the options of apps whose parcels are all in partition 0. The
-// lease outlasts a reply that never comes.
+// onePartition sets options for parcels in a single partition, and a lease that outlasts a lost
+// reply.
 func onePartition(o *runnel.Options) {
 	o.Stream.Partitions = 1
 	o.Processor.Lease = 20 * time.Second
 }
 
-// A worker whose n-th move breaks in one of four ways moves everything all the
-// same, once and in order, and nothing early.
+// A worker whose n-th move breaks in one of four ways still moves every event once, in order, and
+// none early.
 func TestBrokenMoves(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	for n := 1; n <= 3; n++ {
 		for _, h := range breaks {
 			t.Run(fmt.Sprintf("%d %s", n, h.name), func(t *testing.T) {
-				// A worker that is not there in time moves in fewer requests.
+				// A late worker moves in fewer requests.
 				lead := 100 * time.Millisecond
 				for !brokenMove(t, srv, n, h.action, lead) {
 					if lead *= 4; lead > 10*time.Second { // the rest is due after three times that
@@ -55,8 +54,8 @@ func TestBrokenMoves(t *testing.T) {
 	}
 }
 
-// brokenMove breaks the n-th move of parcels that are due a lead from now, and later,
-// and reports whether there was one.
+// brokenMove breaks the n-th move of parcels that are due after lead, and reports whether there was
+// one.
 func brokenMove(t *testing.T, srv *redistest.Server, n int, action faultproxy.Action, lead time.Duration) (broken bool) {
 	srv.Client(t).FlushAll(t.Context())
 	producer := newProducer(t, srv.URL(), 1)
@@ -94,9 +93,8 @@ func plainApp(t *testing.T, proxy *faultproxy.Proxy) *parcelApp {
 	return newParcelApp(t, "redis://"+proxy.Addr(), "producer", onePartition)
 }
 
-// A send of delayed parcels that breaks is in as a whole or not at all, and the
-// error says that it is unknown which. Sent again under the same IDs, they are in
-// once.
+// A broken send of delayed parcels is appended as a whole or not at all, and returns an unknown
+// outcome. Sent again under the same IDs, the parcels are there once.
 func TestBrokenDelays(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -131,8 +129,7 @@ func TestBrokenDelays(t *testing.T) {
 	}
 }
 
-// After a Cancel that broke the parcel is cancelled or not, and the next one tells
-// which.
+// After a broken Cancel the parcel is cancelled or not, and the next Cancel reports which.
 func TestBrokenCancels(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -197,8 +194,7 @@ func TestCancelAtTheDueTime(t *testing.T) {
 	w.once("check", processed...)
 }
 
-// A worker that was not told of an earlier parcel, for the message was lost, finds
-// it with its next refresh.
+// A worker that missed the message about an earlier parcel finds it with its next refresh.
 func TestLostHintOfADelay(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -220,8 +216,7 @@ func TestLostHintOfADelay(t *testing.T) {
 	w.once("check", 2)
 }
 
-// Movers of several workers, for two processors of the stream, move each parcel
-// once.
+// Forwarders of several workers, for two processors of the stream, move each parcel once.
 func TestManyMovers(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -252,8 +247,7 @@ func TestManyMovers(t *testing.T) {
 	w.once("count", seqs(n)...)
 }
 
-// While the partition is full, what is due waits: it is neither refused nor lost,
-// and the length is kept.
+// While the partition is full, due events wait: none is refused or lost, and the length is kept.
 func TestDueWhileFull(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -280,7 +274,7 @@ func TestDueWhileFull(t *testing.T) {
 	rdb := srv.Client(t)
 	length := func() int64 { return rdb.XLen(t.Context(), partitionKey(0)).Val() }
 	await(t, "a full partition", 60*time.Second, func() bool { return length() == size })
-	// Several tries to move more.
+	// Time for several tries to move more.
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		if l := length(); l != size || waiting(t, srv, 0) != n-size {
 			t.Fatalf("length %d, and %d wait", l, waiting(t, srv, 0))

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// No ID of a delayed event is given twice, whatever Redis has forgotten: a program that kept
-// the first one cannot cancel the second event.
+// No ID of a delayed event is given twice, whatever Redis has forgotten: a program that kept the
+// first ID must not cancel the second event.
 func TestTheIDOfADelayedEventIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

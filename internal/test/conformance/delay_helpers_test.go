@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A watcher notes what processors see of delayed parcels, and judges it.
+// A watcher records and checks the delayed parcels that processors see.
 type watcher struct {
 	t  testing.TB
 	mu sync.Mutex
@@ -27,8 +27,7 @@ func newWatcher(t testing.TB) *watcher {
 	return &watcher{t: t, seen: map[string]map[int64]int{}, lastDue: map[string]map[int]time.Time{}, lastSeq: map[string]map[int]int64{}}
 }
 
-// process registers a processor that tells the watcher, after work if that is not
-// nil.
+// process registers a processor that reports to the watcher, after work if that is not nil.
 func (w *watcher) process(a *parcelApp, name string, o *runnel.ProcessorOptions, work func(context.Context, parcel) error) {
 	a.parcels.Process(name, runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
 		if work != nil {
@@ -41,8 +40,8 @@ func (w *watcher) process(a *parcelApp, name string, o *runnel.ProcessorOptions,
 	}), o)
 }
 
-// see checks that an event is not early, and comes in the order of the due times,
-// for one time in that of the sends. What is delivered again is passed over.
+// see checks that an event is not early, and comes in the order of due times, then of sends.
+// Redelivered events are skipped.
 func (w *watcher) see(name string, e *runnel.Event, p parcel) {
 	now := time.Now() // the server's clock is this machine's
 	w.mu.Lock()
@@ -73,7 +72,7 @@ func (w *watcher) count(name string) int {
 	return len(w.seen[name])
 }
 
-// once checks that a processor saw each of these parcels once, and no others.
+// once checks that a processor saw exactly these parcels, each once.
 func (w *watcher) once(name string, seqs ...int64) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -110,7 +109,7 @@ func (a *parcelApp) sendAt(at time.Time, key string, seqs ...int64) []runnel.Sen
 	return sent
 }
 
-// waiting is the number of delayed parcels in a partition.
+// waiting returns the number of delayed parcels in a partition.
 func waiting(t testing.TB, srv *redistest.Server, partition int) int64 {
 	t.Helper()
 	n, err := srv.Client(t).ZCard(t.Context(), fmt.Sprint("__due:post.parcels.", partition)).Result()
@@ -120,8 +119,8 @@ func waiting(t testing.TB, srv *redistest.Server, partition int) int64 {
 	return n
 }
 
-// patience is how long to wait for what ought to happen soon: tests of mutants,
-// which may wait for ever, set less.
+// patience is how long to wait for expected events; tests of mutants, which may wait for ever, set
+// less.
 func patience(t testing.TB) time.Duration {
 	t.Helper()
 	set := os.Getenv("RUNNEL_CONFORMANCE_PATIENCE")

@@ -16,14 +16,13 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// failoverLimit is how long a failover and what follows may take on a busy machine.
+// failoverLimit bounds a failover and the recovery on a busy machine.
 const failoverLimit = 2 * time.Minute
 
 const secret = "secret"
 
-// A severed is a master with one replica, which three sentinels watch, and the
-// replication between the two, which can be broken: for as long as the replica has the
-// wrong password the link does not come back.
+// A severed is a master with one replica, three sentinels, and a replication link that can be
+// broken: it stays down while the replica has the wrong password.
 type severed struct {
 	t       *testing.T
 	w       *redistest.Watched
@@ -64,7 +63,7 @@ func (s *severed) link() string {
 	return s.ro.InfoMap(s.t.Context(), "replication").Item("Replication", "master_link_status")
 }
 
-// failOver kills the master, and makes a replica of it when another one was promoted.
+// failOver kills the master and restarts it as a replica once another one was promoted.
 func (s *severed) failOver() {
 	s.t.Helper()
 	s.master.Kill()
@@ -78,7 +77,6 @@ func (s *severed) failOver() {
 	s.w.WaitReplica(s.master)
 }
 
-// app is an app that finds the master by the sentinels.
 func (s *severed) app(name string, d runnel.Durability) *parcelApp {
 	return newParcelApp(s.t, s.master.URL(), name, func(o *runnel.Options) {
 		o.Redis, o.RedisURL, o.Durability = nil, s.w.URL(), d
@@ -89,7 +87,7 @@ func (s *severed) app(name string, d runnel.Durability) *parcelApp {
 
 func (s *severed) producer(d runnel.Durability) *parcelApp { return s.app("producer", d) }
 
-// handled has a worker process everything, and returns what it was.
+// handled runs a worker until everything is processed, and returns the processed parcels.
 func (s *severed) handled() []string {
 	s.t.Helper()
 	a := s.app("worker", runnel.Durability{})
@@ -108,8 +106,8 @@ func (s *severed) handled() []string {
 	return got
 }
 
-// Redis acknowledges before it replicates: what a replica did not get before it becomes
-// the master is gone, and no client is told.
+// Redis acknowledges before it replicates: records that a replica lacked when it became the master
+// are lost, and no client is told.
 func TestAFailoverLosesWhatWasNotReplicated(t *testing.T) {
 	t.Parallel()
 	const before, lost = 3, 10
@@ -131,8 +129,8 @@ func TestAFailoverLosesWhatWasNotReplicated(t *testing.T) {
 	}
 }
 
-// With Durability the same send is an error, and may be repeated with the same ID, no
-// matter whether the failover lost the record: it is processed once.
+// With Durability the same send is an error and may be repeated with the same ID. Whether or not
+// the failover lost the record, it is processed once.
 func TestWhatIsNotReplicatedIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"the failover lost it": true, "the failover kept it": false} {
@@ -167,7 +165,7 @@ func TestWhatIsNotReplicatedIsSentAgain(t *testing.T) {
 	}
 }
 
-// runHandling runs a worker, and returns the numbers of the parcels that it processes.
+// runHandling runs a worker and returns the numbers of the processed parcels.
 func (a *parcelApp) runHandling() <-chan int64 {
 	handled := make(chan int64, 10)
 	a.parcels.Process("check", runnel.Each(func(_ context.Context, _ *runnel.Event, p parcel) error {
@@ -178,8 +176,8 @@ func (a *parcelApp) runHandling() <-chan int64 {
 	return handled
 }
 
-// A partition is taken over when a replica knows it, and not before; and what a replica
-// knows survives its promotion: the owner goes on.
+// A partition is taken over when a replica has confirmed it, and not before. The confirmed state
+// survives the replica's promotion, and the owner continues.
 func TestAPartitionIsTakenOverWhenAReplicaKnows(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -217,8 +215,7 @@ func TestAPartitionIsTakenOverWhenAReplicaKnows(t *testing.T) {
 	}
 }
 
-// Where the replicas confirm later than a lease lasts, the takeover is begun again, with a
-// lease that holds.
+// If replicas confirm after the lease has expired, the takeover is repeated under a valid lease.
 func TestALateConfirmationIsNoLease(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

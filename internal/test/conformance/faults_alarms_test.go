@@ -15,8 +15,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// alarms is a place where nothing is forgotten, whatever is done to it: two workers run
-// "check", the second one through a proxy.
+// alarms checks for false reports of forgotten data: two workers run "check", the second one
+// through a proxy.
 type alarms struct {
 	t        *testing.T
 	srv      *redistest.Server
@@ -42,7 +42,7 @@ func (a *alarms) worker(name, url string) {
 	a.workers = append(a.workers, a.tr.worker(a.t, url, name, 2))
 }
 
-// round sends to all partitions, and waits until that is processed and stored.
+// round sends to all partitions and waits until the events are processed and the positions stored.
 func (a *alarms) round() {
 	a.t.Helper()
 	a.seq++
@@ -60,7 +60,7 @@ func (a *alarms) do(args ...any) {
 	}
 }
 
-// groups does something to each group.
+// groups calls do for each group.
 func (a *alarms) groups(do func(key, group string)) {
 	for p := range 2 {
 		for _, g := range a.rdb.XInfoGroups(a.t.Context(), partitionKey(p)).Val() {
@@ -95,7 +95,7 @@ func (a *alarms) start() {
 
 func (a *alarms) ready() { ready(a.t, 60*time.Second, a.workers[len(a.workers)-2:]...) }
 
-// away keeps the second worker from Redis while something is done that needs its absence.
+// away disconnects the second worker while do runs.
 func (a *alarms) away(do func()) {
 	a.proxy.Pause()
 	await(a.t, "its leases to end", 60*time.Second, func() bool { return len(a.keys("__beat:*")) == 1 })
@@ -103,8 +103,8 @@ func (a *alarms) away(do func()) {
 	a.proxy.Resume()
 }
 
-// behind runs a command while the second worker, which owns all, is kept from Redis, and then
-// starts a third one.
+// behind runs a command while the second worker, which owns all, is disconnected, and then starts a
+// third one.
 func (a *alarms) behind(args ...string) {
 	a.workers[0].stop()
 	ready(a.t, 60*time.Second, a.workers[1])
@@ -140,7 +140,7 @@ func (a *alarms) quiet() {
 	}
 }
 
-// harmless is what operators and faults do that costs no event.
+// harmless are actions of operators and faults that lose no event.
 var harmless = []struct {
 	name string
 	do   func(a *alarms)

@@ -11,9 +11,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// A flow sends a parcel to every partition, round after round, so that a
-// partition stands still only if its owner does. The seq of a parcel is its
-// round.
+// A flow sends a parcel to every partition, round after round, so that a partition pauses only if
+// its owner does. The seq of a parcel is its round.
 type flow struct {
 	app   *parcelApp
 	log   *history.Log
@@ -48,8 +47,8 @@ func startFlow(t testing.TB, app *parcelApp, h *history.Log, partitions int, pau
 	return f
 }
 
-// send sends one round. What failed is sent again before anything later: the
-// order of a key is the producer's order.
+// send sends one round. Failed records are sent again before any later one: the order of a key is
+// the producer's order.
 func (f *flow) send(ctx context.Context, seq int64) {
 	var batch []runnel.Outgoing[parcel]
 	for _, key := range f.keys {
@@ -70,8 +69,8 @@ func (f *flow) sendOnce(batch []runnel.Outgoing[parcel]) []runnel.Outgoing[parce
 	return again
 }
 
-// sendNoted sends a batch and writes down what became of each record: sent, unknown, or refused.
-// It returns those that failed, and the error.
+// sendNoted sends a batch and records each outcome: sent, unknown, or refused. It returns the
+// failed records and the error.
 func (a *parcelApp) sendNoted(ctx context.Context, log *history.Log, batch []runnel.Outgoing[parcel]) (failed []runnel.Outgoing[parcel], err error) {
 	sent, err := a.parcels.SendEvents(ctx, batch...)
 	var se *runnel.SendError

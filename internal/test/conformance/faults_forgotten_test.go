@@ -19,7 +19,7 @@ import (
 
 const mayBeGone = "events may be gone"
 
-// partitionsOf looks at the partitions of "check".
+// partitionsOf returns the state of the partitions of "check".
 func partitionsOf(t *testing.T, s *redistest.Server) []inspect.PartitionState {
 	t.Helper()
 	client, err := store.Open(redisconn.Options{URL: s.URL(), Keys: postKeys})
@@ -37,7 +37,7 @@ func partitionsOf(t *testing.T, s *redistest.Server) []inspect.PartitionState {
 	return state.Streams[0].Processors[0].Partitions
 }
 
-// forgotten says of each partition in which something is told to be forgotten what that is.
+// forgotten describes the forgotten data reported for each partition.
 func forgotten(t *testing.T, s *redistest.Server) (out []string) {
 	for _, p := range partitionsOf(t, s) {
 		if p.Forgotten != nil {
@@ -53,8 +53,8 @@ func stored(t *testing.T, rdb *redis.Client, partition int) bool {
 	return floor == rdb.XInfoStream(t.Context(), partitionKey(partition)).Val().LastGeneratedID
 }
 
-// What Redis forgets under live workers is told, stored, and shown; what is sent afterwards
-// is processed.
+// Data that Redis forgets under live workers is reported, stored, and shown; later events are
+// processed.
 func TestWhatRedisForgetsIsTold(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

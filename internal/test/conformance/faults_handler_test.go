@@ -14,14 +14,14 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// quick makes a stream of one partition and short times.
+// quick sets one partition and short times.
 func quick(o *runnel.Options) {
 	o.Stream.Partitions = 1
 	o.Processor.Lease = shortExpiry
 	o.Processor.Grace = 200 * time.Millisecond
 }
 
-// names fails the test unless the error says all these things.
+// names fails the test unless the error contains all texts.
 func names(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
@@ -34,8 +34,7 @@ func names(t *testing.T, err error, texts ...string) {
 	}
 }
 
-// nothingLost runs a worker whose handler works, and has the history judged:
-// everything that was sent is processed now.
+// nothingLost runs a worker whose handler works, and checks that every event sent is now processed.
 func nothingLost(t *testing.T, srv *redistest.Server, tr *tracker, partitions, processors int) {
 	t.Helper()
 	healthy := newParcelApp(t, srv.URL(), "healthy", func(o *runnel.Options) {
@@ -49,8 +48,8 @@ func nothingLost(t *testing.T, srv *redistest.Server, tr *tracker, partitions, p
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }
 
-// Functions that end the worker: the error says where, and the events wait for
-// the next worker.
+// A function that ends the worker: the error names the event, and the events wait for the next
+// worker.
 func TestFaultyFunctionHalts(t *testing.T) {
 	tests := []struct {
 		name string
@@ -85,8 +84,8 @@ func TestFaultyFunctionHalts(t *testing.T) {
 	}
 }
 
-// A function that neither returns nor looks at its context is left behind a
-// second after its grace, by name; its events are another worker's.
+// A function that ignores its context is abandoned, by name, a second after its grace; its events
+// move to another worker.
 func TestFunctionThatNeverReturns(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -113,7 +112,7 @@ func TestFunctionThatNeverReturns(t *testing.T) {
 	nothingLost(t, srv, newTracker(history.Memory()), 1, 1)
 }
 
-// at reports whether these partitions have come to a sequence number.
+// at reports whether these partitions have reached a sequence number.
 func (tr *tracker) at(processor string, seq int64, partitions ...int) bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -125,7 +124,7 @@ func (tr *tracker) at(processor string, seq int64, partitions ...int) bool {
 	return true
 }
 
-// What cannot be decoded is left to the policy.
+// The policy decides about undecodable records.
 func TestUndecodableRecord(t *testing.T) {
 	const partitions = 4
 	tests := []struct {
@@ -170,7 +169,7 @@ func TestUndecodableRecord(t *testing.T) {
 				a.stop()
 			}
 			if tt.policy != runnel.Ignore {
-				// The event is still there: an operator looks, and removes it.
+				// The event is still there for an operator to inspect and remove.
 				if n := rdb.XRange(t.Context(), partitionKey(2), id, id).Val(); len(n) != 1 {
 					t.Errorf("the event is gone: %v", n)
 				}

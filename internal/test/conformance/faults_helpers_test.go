@@ -19,11 +19,9 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// shortExpiry keeps tests of lost leases short, and leaves a busy machine time to
-// refresh the others.
+// shortExpiry keeps tests of lost leases short, but lets a busy machine refresh the others.
 const shortExpiry = 2 * time.Second
 
-// A parcel is the record of these tests.
 type parcel struct {
 	Key string `json:"key"`
 	Seq int64  `json:"seq"`
@@ -32,8 +30,8 @@ type parcel struct {
 
 func parcelKey(p parcel) string { return p.Key }
 
-// A parcelApp is the app "post" with its stream "parcels", as one program has
-// it. It counts requests and dials, and keeps the lines that it logs.
+// A parcelApp is the app "post" with its stream "parcels" in one program. It counts requests and
+// dials, and keeps its log lines.
 type parcelApp struct {
 	t        testing.TB
 	name     string // of the worker
@@ -74,9 +72,8 @@ func newParcelApp(t testing.TB, url, name string, adjust func(*runnel.Options)) 
 	return a
 }
 
-// newProducer makes an app of that many partitions, without processors. Its
-// connections are plain, so that one that the server closed is noticed before
-// it is used again.
+// newProducer makes an app of that many partitions, without processors. Its connections are plain:
+// a connection closed by the server is noticed before it is used again.
 func newProducer(t testing.TB, url string, partitions int) *parcelApp {
 	t.Helper()
 	return newParcelApp(t, url, "producer", func(o *runnel.Options) {
@@ -85,7 +82,7 @@ func newProducer(t testing.TB, url string, partitions int) *parcelApp {
 	})
 }
 
-// run starts Run. It is stopped when the test ends, if not before.
+// run starts Run, which ends with the test at the latest.
 func (a *parcelApp) run() *parcelApp {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(a.t.Context()))
 	a.cancel, a.done = cancel, make(chan struct{})
@@ -100,7 +97,7 @@ func (a *parcelApp) run() *parcelApp {
 	return a
 }
 
-// stop asks Run to end; an error fails the test.
+// stop ends Run; an error fails the test.
 func (a *parcelApp) stop() {
 	a.t.Helper()
 	a.cancel()
@@ -121,8 +118,7 @@ func (a *parcelApp) ended(limit time.Duration) error {
 	}
 }
 
-// ready waits until the workers own what they are assigned, all in the same
-// membership.
+// ready waits until the workers own their assignments, all in the same membership.
 func ready(t testing.TB, limit time.Duration, workers ...*parcelApp) time.Duration {
 	t.Helper()
 	return await(t, "all workers to be ready", limit, func() bool {
@@ -130,7 +126,7 @@ func ready(t testing.TB, limit time.Duration, workers ...*parcelApp) time.Durati
 	})
 }
 
-// await polls until done says yes, and returns how long that took.
+// await polls until done reports true, and returns how long that took.
 func await(t testing.TB, what string, limit time.Duration, done func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -152,7 +148,6 @@ func receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// send sends or fails the test.
 func (a *parcelApp) send(records ...parcel) {
 	a.t.Helper()
 	if err := a.parcels.Send(a.t.Context(), records...); err != nil {
@@ -173,7 +168,7 @@ func keysOf(partitions int) []string {
 	return keys
 }
 
-// A tracker follows what all workers of a test do. Its history judges it.
+// A tracker records the actions of all workers of a test, for history to check.
 type tracker struct {
 	history *history.Log
 
@@ -192,7 +187,7 @@ func newTracker(h *history.Log) *tracker {
 	return &tracker{history: h, seq: map[place]int64{}, owner: map[place]string{}}
 }
 
-// process registers a processor that does work and tells the tracker.
+// process registers a processor that does work and reports to the tracker.
 func (tr *tracker) process(a *parcelApp, name string, o *runnel.ProcessorOptions, work func(context.Context, *runnel.Event, parcel) error) {
 	log := tr.history.As(a.name)
 	a.parcels.Process(name, runnel.Each(func(ctx context.Context, e *runnel.Event, p parcel) error {
@@ -272,7 +267,7 @@ func (tr *tracker) owners(processor string) map[int]string {
 	return out
 }
 
-// judge has the history checked, together with what lies in the partitions.
+// judge checks the history against the contents of the partitions.
 func (tr *tracker) judge(t testing.TB, srv *redistest.Server, partitions int, o history.Options) *history.Report {
 	t.Helper()
 	rdb := srv.Client(t)
@@ -304,8 +299,8 @@ func decodeParcel(e redis.XMessage) (p parcel, err error) {
 
 func partitionKey(p int) string { return fmt.Sprint("__strm:post.parcels.", p) }
 
-// unrest tells where partitions are not at rest: every group there, of so many
-// as there are processors, was given everything and has nothing pending.
+// unrest describes partitions that are not at rest. At rest there is one group per processor, which
+// has read everything and has nothing pending.
 func unrest(t testing.TB, rdb *redis.Client, partitions, processors int) string {
 	var b strings.Builder
 	for p := range partitions {
@@ -323,7 +318,7 @@ func unrest(t testing.TB, rdb *redis.Client, partitions, processors int) string 
 	return b.String()
 }
 
-// awaitRest waits for rest, and says what keeps it off if it does not come.
+// awaitRest waits for rest, and fails with what prevents it.
 func awaitRest(t testing.TB, srv *redistest.Server, partitions, processors int) {
 	t.Helper()
 	rdb := srv.Client(t)

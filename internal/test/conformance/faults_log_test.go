@@ -9,12 +9,12 @@ import (
 // A logbook keeps what a worker logs from info up.
 type logbook struct{ redistest.Log }
 
-// count is the number of lines so far.
+// count returns the number of lines so far.
 func (l *logbook) count() int {
 	return strings.Count(l.String(), "\n")
 }
 
-// line returns the first line with all these texts in it, "" if there is none.
+// line returns the first line that contains all these texts, "" if there is none.
 func (l *logbook) line(texts ...string) string {
 	for line := range strings.Lines(l.String()) {
 		if containsAll(line, texts...) {

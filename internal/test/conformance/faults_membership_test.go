@@ -18,8 +18,8 @@ import (
 
 const membershipKey = "__memb:post.parcels.check"
 
-// A membership key that holds something else stops no owner. Ready, status and doctor
-// name the key and the remedy, which mends all.
+// An invalid value under the membership key stops no owner. Ready, status and doctor name the key
+// and the remedy, which repairs everything.
 func TestAMembershipThatCannotBeReadStopsNoOwner(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -67,7 +67,7 @@ func TestAMembershipThatCannotBeReadStopsNoOwner(t *testing.T) {
 	}
 }
 
-// lookedAt checks what status and doctor find.
+// lookedAt checks the findings of status and doctor.
 func lookedAt(t *testing.T, a *parcelApp) {
 	t.Helper()
 	client, err := appview.Of(a.app).Client()
@@ -97,7 +97,7 @@ func lookedAt(t *testing.T, a *parcelApp) {
 	t.Errorf("doctor does not look at the app: %+v", found)
 }
 
-// goOn checks that the owners name the key, as the late one does, and lose nothing.
+// goOn checks that the owners and the late worker name the key, and that nothing is lost.
 func goOn(t *testing.T, tr *tracker, f *flow, owners []*parcelApp, late *parcelApp) {
 	t.Helper()
 	named := func(err error) bool {

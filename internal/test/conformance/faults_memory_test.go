@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// The worker dies while the memory of the server is full. Another one starts and
-// takes over all the same: only processing and trimming can make room.
+// The worker dies while the memory of the server is full. Another one must take over, since only
+// processing and trimming free memory.
 func TestTakeoverWithFullMemory(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A program that takes a stream for another one than it is neither sends nor
-// processes anything, and its error names both values.
+// A program whose declaration contradicts the stream's metadata neither sends nor processes, and
+// its error names both values.
 func TestMetadataConflict(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -60,7 +60,7 @@ func TestMetadataConflict(t *testing.T) {
 	}
 }
 
-// dump is the number of keys.
+// dump returns the number of keys.
 func dump(t *testing.T, srv *redistest.Server) int64 {
 	t.Helper()
 	n, err := srv.Client(t).DBSize(t.Context()).Result()

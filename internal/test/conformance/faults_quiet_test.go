@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// While no server can be reached, nothing but the app's own logger writes: the
-// client library would report every dial on stderr.
+// While no server is reachable, only the app's own logger writes: the client library would report
+// every dial on stderr.
 func TestOutageWritesNothingToStderr(t *testing.T) {
 	if url := os.Getenv(childURL); url != "" {
 		a := newParcelApp(t, url, "w1", nil)

@@ -30,7 +30,7 @@ func command(args ...any) func(*testing.T, *redistest.Server, *redis.Client) {
 	}
 }
 
-// outage keeps the server down for a second, under dials that are refused.
+// outage stops the server for a second; dials are refused.
 func outage(_ *testing.T, srv *redistest.Server, _ *redis.Client) {
 	srv.Kill()
 	<-time.After(time.Second)
@@ -42,8 +42,8 @@ var serverFaults = []serverFault{
 	{"kill -9 and restart", history.Cut, outage},
 }
 
-// Two workers lose their data, or their server, under load: neither floods the log, nor the
-// server with requests, and every partition goes on within seconds.
+// Two workers lose their data, or their server, under load. Neither floods the log or the server,
+// and every partition continues within seconds.
 func TestServerFaultsUnderLoad(t *testing.T) {
 	for _, f := range serverFaults {
 		t.Run(f.name, func(t *testing.T) { f.run(t) })
@@ -122,7 +122,7 @@ func (m *meter) rates() []float64 {
 	return out
 }
 
-// rates measures for some time.
+// rates measures for d.
 func rates(workers []*parcelApp, d time.Duration) []float64 {
 	m := newMeter(workers)
 	<-time.After(d)

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// panics returns what fn panics with, as text.
+// panics returns the text of fn's panic.
 func panics(t *testing.T, fn func()) (text string) {
 	t.Helper()
 	defer func() {
@@ -27,7 +27,7 @@ func panics(t *testing.T, fn func()) (text string) {
 	return ""
 }
 
-// Mistakes of registration panic, and say which.
+// Mistakes of registration panic, and the text names them.
 func TestRegistrationMistakes(t *testing.T) {
 	nothing := runnel.Each(func(context.Context, *runnel.Event, parcel) error { return nil })
 	fresh := func() *runnel.App { return runnel.New("post", nil) }
@@ -65,8 +65,8 @@ func TestRegistrationMistakes(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the server or the way to it is said at the start,
-// without the password, by a worker as by a producer.
+// Every problem with the server or the connection is reported at the start, without the password,
+// by workers and producers.
 func TestWrongServer(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, "--requirepass", "hunter2hunter2")
@@ -126,8 +126,7 @@ func containsAny(s string, texts ...string) bool {
 	return false
 }
 
-// fakeServer answers PING and INFO as a server of that version would that knows
-// no other command, and returns its address.
+// fakeServer answers only PING and INFO, as a server of that version, and returns its address.
 func fakeServer(t *testing.T, version string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,7 +36,7 @@ func (h fullPipe) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h
 }
 
-// A log that stands still holds up no partition, no lease and no end.
+// A blocked log delays no partition, no lease and no shutdown.
 func TestALogThatStandsStillHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -28,8 +28,7 @@ type shop struct {
 	pace     time.Duration // of the handler
 }
 
-// openShop starts a worker, whose leases are short so that a test of an outage need not be long,
-// and has it process a first round.
+// openShop starts a worker with short leases, for short outages, and processes a first round.
 func openShop(t *testing.T, url string, pace time.Duration) *shop {
 	s := &shop{t: t, pace: pace, tr: newTracker(history.Memory()), producer: newProducer(t, url, 4), keys: keysOf(4)}
 	s.log = s.tr.history.As("producer")
@@ -52,8 +51,7 @@ func (s *shop) start(url, name string) *parcelApp {
 	return a.run()
 }
 
-// round sends one parcel to each partition, writes down what became of each, and
-// returns the error.
+// round sends one parcel to each partition, records each outcome, and returns the error.
 func (s *shop) round(pad string) error {
 	s.t.Helper()
 	s.seq++
@@ -75,7 +73,7 @@ func (s *shop) mustRound() {
 	}
 }
 
-// refused requires that a round fails cleanly with this code.
+// refused checks that a round fails cleanly with this code.
 func (s *shop) refused(code string) {
 	s.t.Helper()
 	err := s.round("")
@@ -114,8 +112,8 @@ func (s *shop) close(srv *redistest.Server) *history.Report {
 	return s.tr.judge(s.t, srv, 4, history.Options{Processors: []string{"check"}})
 }
 
-// The memory of the server is full for several expiries: sends fail, and what is
-// there is processed and acked all the same.
+// The memory of the server is full for several expiries: sends fail, but stored events are
+// processed and acked.
 func TestMemoryFull(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -138,7 +136,7 @@ func TestMemoryFull(t *testing.T) {
 	}
 }
 
-// fill sends n parcels and then has the server take no more. It returns n.
+// fill sends n parcels, and then makes the server refuse more. It returns n.
 func (s *shop) fill(rdb *redis.Client, n int) int {
 	s.t.Helper()
 	waiting := make([]parcel, n)
@@ -159,8 +157,8 @@ func setMemory(t *testing.T, rdb *redis.Client, limit string) {
 	}
 }
 
-// The disk of the append-only file is full: the server refuses every write. When
-// it is started again with room, everything goes on.
+// The disk of the append-only file is full and the server refuses every write. After a restart with
+// room, work continues.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	args := []string{"--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"}
@@ -194,7 +192,7 @@ func TestDiskFull(t *testing.T) {
 	s.close(roomy)
 }
 
-// The server becomes a replica for a while: it refuses every write.
+// The server becomes a replica for a while and refuses every write.
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -222,8 +220,8 @@ func TestReadOnlyServer(t *testing.T) {
 	s.close(srv)
 }
 
-// The server takes seconds to load its data when it starts again: a worker that
-// runs waits, and one that starts meanwhile waits too.
+// The server loads its data for seconds after a restart. Running workers wait, and so do those that
+// start meanwhile.
 func TestLoadingServer(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no", "--aof-use-rdb-preamble", "no", "--key-load-delay", "250")

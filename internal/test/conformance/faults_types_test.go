@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A spoiled key holds another Redis type than it should.
+// A spoiled key holds a wrong Redis type.
 type spoiled struct {
 	name, key string
 	where     []string // in the line of the log, or in the error
@@ -30,7 +30,7 @@ var spoiledKeys = []spoiled{
 	{name: "metadata", key: "__meta:post.parcels", where: []string{"__meta:post.parcels", "stream parcels", "metadata", "wrong Redis type", "delete that key"}, fatal: true},
 }
 
-// spoil makes the key one of a type that is wrong for all.
+// spoil gives the key a type that is wrong for every use.
 func spoil(t *testing.T, rdb *redis.Client, key string) {
 	t.Helper()
 	_, err := rdb.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
@@ -59,8 +59,8 @@ func othersPassed(tr *tracker, seq int64) bool {
 	return tr.seq[place{"check", 0}] >= seq && tr.seq[place{"check", 1}] >= seq && tr.seq[place{"check", 3}] >= seq
 }
 
-// A worker starts on a key of a wrong type: it says which, the other partitions
-// are processed, and when the key is deleted everything is.
+// A worker starts on a key of a wrong type. It names the key, and processes the other partitions;
+// once the key is deleted it processes all.
 func TestWrongTypeAtTheStart(t *testing.T) {
 	for _, tt := range spoiledKeys {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWrongTypeAtTheStart(t *testing.T) {
 	}
 }
 
-// A key becomes one of a wrong type while the worker runs.
+// A key gets a wrong type while the worker runs.
 func TestWrongTypeMeanwhile(t *testing.T) {
 	for _, tt := range spoiledKeys {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A doorway is the way of one process to the server. Closed it lets no new connection
-// through, as when a process has no file descriptor left; those that are there stay.
+// A doorway is the network of one process. Closed, it refuses new connections, as when a process
+// has no file descriptor left; existing ones stay.
 type doorway struct {
 	rdb    *redis.Client
 	closed atomic.Bool
@@ -54,8 +54,8 @@ func newDoorway(t testing.TB, url string) *doorway {
 	return d
 }
 
-// endReads ends the connections over which the process reads partitions, at most so
-// many, and returns how many there were.
+// endReads closes at most that many connections over which the process reads partitions, and
+// returns their number.
 func (d *doorway) endReads(t testing.TB, admin *redis.Client, most int) (ended int) {
 	t.Helper()
 	d.mu.Lock()
@@ -73,7 +73,7 @@ func (d *doorway) endReads(t testing.TB, admin *redis.Client, most int) (ended i
 	return ended
 }
 
-// throughDoor makes a worker whose connections all go through a doorway.
+// throughDoor makes a worker that connects through a doorway.
 func throughDoor(t testing.TB, srv *redistest.Server, tr *tracker, name string, adjust func(*runnel.Options)) (*parcelApp, *doorway) {
 	d := newDoorway(t, srv.URL())
 	a := newParcelApp(t, srv.URL(), name, func(o *runnel.Options) {
@@ -102,8 +102,8 @@ func (a *parcelApp) members(t testing.TB) (workers string) {
 	return strings.TrimSpace(workers)
 }
 
-// A worker whose reads fail for longer than its lease, though it can renew its locks,
-// gives its partitions up to those that can read, and stands aside until it can.
+// A worker whose reads fail for longer than its lease, though it can renew its locks, gives its
+// partitions to others that can read, and rejoins when it can.
 func TestAWorkerThatCannotReadGivesItsPartitionsUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -131,7 +131,7 @@ func TestAWorkerThatCannotReadGivesItsPartitionsUp(t *testing.T) {
 	if err := other.app.Ready(); err != nil {
 		t.Errorf("the other worker: %v", err)
 	}
-	// It does not come back to take what it cannot read.
+	// It does not rejoin to take partitions that it cannot read.
 	joins := blind.log.line("rejoining")
 	round = f.round.Load() + 20
 	await(t, "the flow to go on", 60*time.Second, func() bool { return tr.passed("check", 8, round) })
@@ -154,8 +154,8 @@ func TestAWorkerThatCannotReadGivesItsPartitionsUp(t *testing.T) {
 	tr.judge(t, srv, 8, history.Options{Processors: []string{"check"}})
 }
 
-// A worker that is the only one and can read over some of its connections goes on
-// with these; over none it waits, and goes on when it can.
+// The only worker continues with the connections that can read. Without any, it waits until it can
+// read.
 func TestTheOnlyWorkerReadsAsSoonAsItCan(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -182,8 +182,8 @@ func TestTheOnlyWorkerReadsAsSoonAsItCan(t *testing.T) {
 	tr.judge(t, srv, 8, history.Options{Processors: []string{"check"}})
 }
 
-// What is not read on purpose stays: partitions that are full, while their function takes
-// longer than the lease. So does everything while connections break and heal.
+// Partitions that are not read on purpose stay owned: their buffer is full while the function takes
+// longer than the lease. So do all partitions while connections break and recover.
 func TestWhatIsNotReadOnPurposeIsKept(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

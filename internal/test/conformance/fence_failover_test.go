@@ -16,8 +16,8 @@ func newReplicated(t *testing.T, partitions int, expiry time.Duration) (r *rig, 
 	r = newRig(t, partitions, expiry)
 	link = faultproxy.Start(t, r.srv.Addr())
 	replica = r.srv.ReplicaVia(t, link.Addr())
-	// A worker that knows of one server only ends its connections by their numbers. Those of the
-	// test's own client, which would send again what it was cut off from, must be others.
+	// A worker that knows one server only ends its connections by their IDs. The test's own client
+	// must have other IDs, since it would repeat what was cut off.
 	for range 100 {
 		c := replica.Client(t)
 		if err := c.Ping(t.Context()).Err(); err != nil {
@@ -28,8 +28,8 @@ func newReplicated(t *testing.T, partitions int, expiry time.Duration) (r *rig, 
 	return r, link, replica
 }
 
-// promote makes a replica the master, which the worker meets on its next connection
-// once its proxy is told: CutAll and Resume.
+// promote makes the replica the master. The worker reaches it with its next connection after CutAll
+// and Resume of its proxy.
 func (r *rig) promote(m *member, replica *redistest.Server) {
 	m.proxy.SetTarget(replica.Addr())
 	m.proxy.Pause()
@@ -37,8 +37,8 @@ func (r *rig) promote(m *member, replica *redistest.Server) {
 	r.srv, r.rdb = replica, replica.Client(r.t)
 }
 
-// A replica that lacks the last acks becomes the master: what was processed is
-// acked again, and not processed again.
+// A replica that lacks the last acks becomes the master: processed events are acked again, and not
+// processed again.
 func TestReplicaBehindByAcks(t *testing.T) {
 	t.Parallel()
 	const acks = 7
@@ -56,7 +56,7 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	link.Pause()
 	close(g.open)
 	r.await(0, ids...)
-	// An ack whose reply is on its way would be sent again by another rule.
+	// Another rule would repeat an ack whose reply is under way.
 	r.eventually("all acks are confirmed", func() bool { return r.pendingOf(0) == 0 && unacked(m) == 0 })
 	r.promote(m, replica)
 	if n := r.pendingOf(0); n != acks {
@@ -73,11 +73,11 @@ func TestReplicaBehindByAcks(t *testing.T) {
 	}
 }
 
-// unacked is how many events the member has processed without a confirmed ack.
+// unacked returns how many events the member has processed without a confirmed ack.
 func unacked(m *member) int { return appview.Of(m.app).Stats().Processors[0].Unacked }
 
-// A replica that lacks the last deliveries becomes the master, and delivers again what
-// was processed: that is processed again, under another epoch, and in order.
+// A replica that lacks the last deliveries becomes the master and delivers processed events again:
+// they are processed again, in order, under another epoch.
 func TestReplicaBehindByDeliveries(t *testing.T) {
 	t.Parallel()
 	const events = 7
@@ -99,16 +99,15 @@ func TestReplicaBehindByDeliveries(t *testing.T) {
 	m.proxy.Resume()
 	r.await(0, r.add(0, 3)...)
 	r.rest()
-	// Fewer where the first was delivered in time, or the acks were on their way and are sent again.
+	// Fewer if the first was delivered in time, or the acks were under way and are repeated.
 	if report := r.finish(); report.Repeats > events {
 		t.Errorf("%d events were processed again, want at most the %d of which the replica knows no delivery", report.Repeats, events)
 	}
 }
 
-// Two servers take themselves for the master for a moment, and each appends an event:
-// the new one y, then the old one x, which is processed. Who moves to the new master has
-// a position behind y. He processes y all the same, however the reply that delivers it
-// fares.
+// Two servers are masters for a moment, and each appends an event: the new one y, then the old one
+// x, which is processed. A worker that moves to the new master has a position after y. It processes
+// y all the same, whatever happens to the reply that delivers y.
 func TestAnIDBelowThePosition(t *testing.T) {
 	late := faultproxy.HoldReply(nil)
 	for name, action := range map[string]*faultproxy.Action{"in time": nil, "lost": &faultproxy.CloseAfter, "late": &late} {
@@ -147,8 +146,8 @@ func TestAnIDBelowThePosition(t *testing.T) {
 	}
 }
 
-// A replica that lacks the last events becomes the master: they are lost, as
-// asynchronous replication has it; the partition goes on.
+// A replica that lacks the last events becomes the master. Asynchronous replication loses them; the
+// partition continues.
 func TestReplicaBehindByEvents(t *testing.T) {
 	t.Parallel()
 	r, link, replica := newReplicated(t, 1, time.Second)

@@ -11,7 +11,7 @@ import (
 
 const hour = time.Hour
 
-// A ghost is an owner of one partition whose every step is the test's.
+// A ghost is an owner of one partition that the test steps by hand.
 type ghost struct {
 	r      *rig
 	place  store.Partition
@@ -21,7 +21,7 @@ type ghost struct {
 	reader *redisconn.Reader
 }
 
-// ghost takes a partition over whose lock is free.
+// ghost takes over a partition whose lock is free.
 func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 	r.t.Helper()
 	ctx := context.Background()
@@ -42,7 +42,6 @@ func (r *rig) ghost(partition int, expiry time.Duration) *ghost {
 	return g
 }
 
-// read reads new events.
 func (g *ghost) read(count int) []redisconn.Entry {
 	g.r.t.Helper()
 	chunks, err := g.reader.Read(context.Background(), g.group, "runnel", []string{g.place.Log}, count, time.Second)
@@ -52,8 +51,8 @@ func (g *ghost) read(count int) []redisconn.Entry {
 	return chunks[0].Entries
 }
 
-// Which request of a worker a rule is about. Scripts are told apart by their
-// arguments, for they have the same name.
+// onLock returns a rule for the n-th request about a partition's lock. Scripts share a command
+// name, so their arguments tell them apart.
 func (r *rig) onLock(p *faultproxy.Proxy, n, partition int) *faultproxy.Rule {
 	return p.On("EVALSHA", n).Containing(line(r.lock(partition)), line("33"))
 }
@@ -76,8 +75,7 @@ func (r *rig) onSwap(p *faultproxy.Proxy, n int) *faultproxy.Rule {
 
 func line(s string) string { return "\r\n" + s + "\r\n" }
 
-// warm makes the server know every script, so that a worker's first EVALSHA is
-// carried out.
+// warm loads every script on the server, so that a worker's first EVALSHA succeeds.
 func (r *rig) warm() {
 	r.t.Helper()
 	ctx := context.Background()

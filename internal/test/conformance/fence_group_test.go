@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A partition's consumer group is destroyed by hand while its lock moves from
-// one worker to another: the new one begins where the stored floor is.
+// A partition's consumer group is destroyed while its lock moves to another worker, which begins at
+// the stored floor.
 func TestGroupDestroyedInHandover(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		t.Run(map[bool]string{true: "before the takeover", false: "after the takeover"}[before], func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestGroupDestroyedInHandover(t *testing.T) {
 	}
 }
 
-// awaitHeld says which of the rules, one for each partition, has fired first.
+// awaitHeld returns the partition whose rule has fired first.
 func (r *rig) awaitHeld(held []*faultproxy.Rule) int {
 	r.t.Helper()
 	select {
@@ -65,9 +65,8 @@ func (r *rig) awaitHeld(held []*faultproxy.Rule) int {
 	}
 }
 
-// One group of 16 is destroyed by hand while events flow: only that partition is
-// taken over again, and goes on in the right place; the others do not stand
-// still.
+// One group of 16 is destroyed while events flow. Only that partition is taken over again, at the
+// right position; the others do not pause.
 func TestOneGroupOfManyDestroyed(t *testing.T) {
 	const partitions, destroyed = 16, 5
 	r := newRig(t, partitions, 10*time.Second)
@@ -110,8 +109,7 @@ func TestOneGroupOfManyDestroyed(t *testing.T) {
 	r.finish()
 }
 
-// longestGap is the longest time between two iterations of a partition, as far
-// as it lies in the span.
+// longestGap returns the longest time between two iterations of a partition within the span.
 func longestGap(records []history.Record, partition int, from, to int64) time.Duration {
 	last, longest := from, int64(0)
 	for _, rec := range records {
@@ -137,8 +135,8 @@ func epochs(records []history.Record, partition int) int {
 	return len(seen)
 }
 
-// An ack of an ownership that ended, whose first tries failed, is not sent in
-// the next one: there its event is being processed again.
+// An ack whose first tries failed is not sent in the next ownership, where its event is being
+// processed again.
 func TestAckOfEarlierTenure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)
@@ -174,7 +172,7 @@ func (r *rig) pendingOf(p int) (n int64) {
 	return n
 }
 
-// A partition is handed over while an ack is under way: it arrives first.
+// If a partition is handed over while an ack is under way, the ack arrives first.
 func TestAcksBeforeRelease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 3*time.Second)
@@ -186,7 +184,7 @@ func TestAcksBeforeRelease(t *testing.T) {
 	slow.Wait(t)
 	b := r.start("b")
 	r.eventually("the release has begun", func() bool { return r.shares() == "a=1 b=1" })
-	// One who does not wait for the acks has released by now.
+	// A release that does not wait for the acks would have happened by now.
 	redistest.Within(late, func() bool {
 		next := r.executor(b)
 		return next != "" && (r.holder(0) == next || r.holder(1) == next)
@@ -198,7 +196,7 @@ func TestAcksBeforeRelease(t *testing.T) {
 	}
 }
 
-// holder is the executor that holds a partition's lock.
+// holder returns the executor that holds a partition's lock.
 func (r *rig) holder(partition int) string {
 	id, _, _ := strings.Cut(r.get(r.lock(partition)), ":")
 	return id

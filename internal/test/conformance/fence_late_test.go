@@ -7,11 +7,11 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// late is how long a request that was let go may take to do damage.
+// late is how long a released request may take to do damage.
 const late = 300 * time.Millisecond
 
-// A release of the lock is held back and carried out in a later ownership by the
-// same executor: it is not that one's lock.
+// A delayed release of the lock, executed in a later ownership of the same executor, leaves that
+// ownership's lock alone.
 func TestReleaseDeliveredLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 3*time.Second)
@@ -34,9 +34,8 @@ func TestReleaseDeliveredLate(t *testing.T) {
 	r.finishUndisturbed(m, id)
 }
 
-// A takeover is held back and carried out when its sender has taken the
-// partition over by another try, or even in a later ownership: it changes
-// nothing.
+// A delayed takeover changes nothing when executed after its sender has taken the partition over by
+// another try, or in a later ownership.
 func TestTakeoverDeliveredLate(t *testing.T) {
 	for _, later := range []bool{false, true} {
 		t.Run(map[bool]string{false: "same ownership", true: "next ownership"}[later], func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A worker that is cut off stops in time: when its lock expires, and another
-// owner begins at that instant, it has begun its last iteration. Before that,
-// the reply to a refresh came late: the lease counts from when it was sent.
+// A disconnected worker stops in time: when its lock expires, and another owner begins at that
+// instant, it has begun its last iteration. The reply to the refresh before came late: the lease
+// counts from when the refresh was sent.
 func TestLeaseEndsBeforeTheLock(t *testing.T) {
 	t.Parallel()
 	const expiry = 5 * time.Second
@@ -66,7 +66,7 @@ func TestLeaseEndsBeforeTheLock(t *testing.T) {
 	r.finish()
 }
 
-// A function that waits while its worker is cut off is told when the lease ends.
+// The context of a function that waits in a disconnected worker ends with the lease.
 func TestContextEndsWithTheLease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, time.Second)
@@ -83,8 +83,8 @@ func TestContextEndsWithTheLease(t *testing.T) {
 	r.finish()
 }
 
-// A lock is gone by hand. It is not taken again in passing: the owner gives up,
-// joins under another ID and takes the partition over in a new ownership.
+// A deleted lock is not silently obtained again: the owner gives up, joins under another ID and
+// takes the partition over in a new ownership.
 func TestLostLockIsNotTakenAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, time.Second)
@@ -104,8 +104,8 @@ func TestLostLockIsNotTakenAgain(t *testing.T) {
 	r.finish()
 }
 
-// A slow function and a joining worker: the partition stays until the function
-// returns, however long past the expiry that is, and is handed over in peace.
+// A slow function and a joining worker: the partition stays until the function returns, even long
+// past the expiry, and is then handed over cleanly.
 func TestSlowReleaseKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	const expiry = 2 * time.Second

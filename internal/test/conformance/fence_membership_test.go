@@ -7,9 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
-// The heartbeat of a worker vanishes while it goes on refreshing its locks, and
-// no control message arrives anywhere: it is taken for dead, hands over, and
-// joins again.
+// A worker's heartbeat vanishes while it still refreshes its locks, and control messages are lost.
+// It is taken for dead, hands over, and joins again.
 func TestHeartbeatLost(t *testing.T) {
 	r := newRig(t, 4, time.Second)
 	deaf := func() *faultproxy.Proxy {
@@ -44,8 +43,8 @@ func TestHeartbeatLost(t *testing.T) {
 	r.finish()
 }
 
-// The stored membership is set back: an executor that it does not name joins again, and
-// the others follow it.
+// The stored membership is set back: an executor missing from it joins again, and the others
+// follow.
 func TestMembershipSetBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 4, time.Second)
@@ -83,8 +82,7 @@ func TestOlderGenerationIsFollowed(t *testing.T) {
 	r.finish()
 }
 
-// A change of the membership arrives late, when another one was written: it is
-// made again, of the newer value.
+// A change of the membership that arrives after another one is computed again from the newer value.
 func TestChangesDoNotOverwrite(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3, time.Second)
@@ -105,7 +103,7 @@ func TestChangesDoNotOverwrite(t *testing.T) {
 	r.finish()
 }
 
-// shares is how many partitions each worker is assigned, in the order of names.
+// shares returns how many partitions each worker is assigned, in the order of names.
 func (r *rig) shares() string {
 	var a, b int
 	for _, e := range r.group().Executors {
@@ -119,7 +117,7 @@ func (r *rig) shares() string {
 	return "a=" + string(rune('0'+a)) + " b=" + string(rune('0'+b))
 }
 
-// unowned is how many partitions are not held by those they are assigned to.
+// unowned returns how many partitions are not held by their assigned owner.
 func (r *rig) unowned() (n int) {
 	for id, e := range r.group().Executors {
 		for _, p := range e.Partitions {

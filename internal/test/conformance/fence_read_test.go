@@ -13,14 +13,13 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// gate lets iterations pass, or makes them wait.
+// gate blocks iterations while it is closed.
 type gate struct {
 	entered chan string   // IDs of events whose iteration has begun
 	open    chan struct{} // closed: all pass
 }
 
-// newGate makes all iterations of the rig wait until the gate is open, or their
-// context ends.
+// newGate blocks all iterations of the rig until the gate is open, or their context ends.
 func (r *rig) newGate() *gate {
 	g := &gate{entered: make(chan string, 1024), open: make(chan struct{})}
 	r.hook(func(ctx context.Context, e *runnel.Event) error {
@@ -35,7 +34,7 @@ func (r *rig) newGate() *gate {
 	return g
 }
 
-// next is the next event whose iteration begins.
+// next returns the next event whose iteration begins.
 func (r *rig) next(g *gate) string {
 	r.t.Helper()
 	select {
@@ -47,8 +46,7 @@ func (r *rig) next(g *gate) string {
 	}
 }
 
-// holdRead has the next read of a worker held back: while one is under way,
-// which takes this event.
+// holdRead holds back the next read of a worker while a read under way takes this event.
 func (r *rig) holdRead(m *member, partition int) *faultproxy.Rule {
 	r.t.Helper()
 	held := r.holdNext(partition, func() *faultproxy.Rule { return m.proxy.On("XREADGROUP", 1).Do(faultproxy.Hold) })
@@ -56,8 +54,8 @@ func (r *rig) holdRead(m *member, partition int) *faultproxy.Rule {
 	return held
 }
 
-// holdReply has the reply to the read under way after this call held back. What
-// the event before made the worker interrupt is over by then.
+// holdReply holds back the reply to the read that follows the one under way. Interrupts caused by
+// the event before are over by then.
 func (r *rig) holdReply(m *member, partition int) *faultproxy.Rule {
 	r.t.Helper()
 	for range 10 {
@@ -79,10 +77,9 @@ func (r *rig) holdReply(m *member, partition int) *faultproxy.Rule {
 	return nil
 }
 
-// holdNext puts a rule for the next read in force while one is under way, and ends
-// that one with an event. Where something else had ended it, because the partition
-// was gained just before, the rule has met the read that should bring the event:
-// then once more.
+// holdNext sets a rule for the next read while one is under way, and ends that one with an event.
+// If the read ended otherwise, because the partition was gained just before, the rule has met the
+// read that should bring the event; holdNext then tries again.
 func (r *rig) holdNext(partition int, rule func() *faultproxy.Rule) *faultproxy.Rule {
 	r.t.Helper()
 	for range 10 {
@@ -102,7 +99,7 @@ func (r *rig) holdNext(partition int, rule func() *faultproxy.Rule) *faultproxy.
 	return nil
 }
 
-// awaitRead waits until the server knows a read that waits for events.
+// awaitRead waits until a read blocks on the server.
 func (r *rig) awaitRead() {
 	r.t.Helper()
 	r.eventually("a read waits on the server", func() bool {
@@ -115,8 +112,7 @@ func (r *rig) awaitRead() {
 	})
 }
 
-// A read that was queued while the server stood still is executed after its
-// client has given it up.
+// A read that was queued while the server was frozen is executed after its client has given up.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)
@@ -131,8 +127,8 @@ func TestFrozenServer(t *testing.T) {
 	r.finishUndisturbed(m, id)
 }
 
-// A read is executed long after its client has given it up and gone on: while
-// the partition's buffer is full, so that it is the only one.
+// A read is executed long after its client has given up. The partition's buffer is full, so that no
+// other read is under way.
 func TestReadDeliveredLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)
@@ -140,7 +136,7 @@ func TestReadDeliveredLate(t *testing.T) {
 	m, id := r.startReady("w1")
 	held := r.holdRead(m, 0)
 	m.proxy.CutAll()
-	// Recovered: a later read has answered.
+	// A later read was answered, so the reader has recovered.
 	r.await(0, r.add(0, 1)...)
 	g := r.newGate()
 	r.add(0, 4)
@@ -153,8 +149,8 @@ func TestReadDeliveredLate(t *testing.T) {
 	r.finishUndisturbed(m, id)
 }
 
-// One worker releases a partition and takes it back while the reply to a read
-// of the first ownership is still under way.
+// A worker releases a partition and takes it back while the reply to a read of the first ownership
+// is still under way.
 func TestReplyOfEarlierTenure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 10*time.Second)
@@ -169,8 +165,8 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	f = r.join()
 	r.eventually("the release has begun", func() bool { return m.releases() > before })
 	f.leave()
-	// No executor can take the partition while the reply is out; one who does not wait
-	// for it has it back in a moment, and reads it.
+	// No executor can take the partition while the reply is out. Without waiting for the reply, the
+	// worker would have it back at once, and read it.
 	redistest.Within(700*time.Millisecond, func() bool {
 		now := r.rdb.HGet(t.Context(), r.own(p), "tenure").Val()
 		return now != first && r.holder(p) == id && m.app.Ready() == nil
@@ -183,8 +179,8 @@ func TestReplyOfEarlierTenure(t *testing.T) {
 	}
 }
 
-// One worker releases a partition of which it holds events that it did not
-// process, and takes it back: they come again, from the group that it had.
+// A worker releases a partition with unprocessed events and takes it back: its old group delivers
+// them again.
 func TestOwnGroupAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, 10*time.Second)
@@ -211,8 +207,8 @@ func TestOwnGroupAgain(t *testing.T) {
 	r.finishUndisturbed(m, id)
 }
 
-// An entry that is deleted while the reply that brings it is lost comes back
-// without its data. It is passed over, and acked.
+// An entry deleted while the reply that brings it is lost comes back without data. It is skipped
+// and acked.
 func TestEntryGone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 10*time.Second)

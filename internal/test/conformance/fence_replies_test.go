@@ -22,20 +22,20 @@ var hurts = []struct {
 	{"swallow", "swallow", faultproxy.Swallow},
 }
 
-// onCommand is the rule of the n-th request of a kind about partition 0.
+// onCommand returns the rule for the n-th such request about partition 0.
 func onCommand(command string) func(*rig, *faultproxy.Proxy, int) *faultproxy.Rule {
 	return func(r *rig, p *faultproxy.Proxy, n int) *faultproxy.Rule {
 		return p.On(command, n).Containing(line(r.partition(0)))
 	}
 }
 
-// A worker whose n-th request of a kind breaks in one of four ways goes on under
-// the same executor ID, and no part notices.
+// A worker whose n-th request of a kind breaks in one of four ways continues under the same
+// executor ID, and no function notices.
 func TestBrokenRequests(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	// A swallowed reply is given up after 5 s, and of a refresh after a third of
-	// the expiry: the lease has to last that long, and the margin.
+	// A swallowed reply is given up after 5 s, that of a refresh after a third of the expiry. The
+	// lease must outlast both, with its margin.
 	const long, short = 20 * time.Second, 3 * time.Second
 	requests := []struct {
 		name    string
@@ -87,8 +87,7 @@ func TestBrokenRequests(t *testing.T) {
 	}
 }
 
-// moveAround makes a worker release a partition and take it back, hurting the
-// release of the lock.
+// moveAround makes a worker release a partition and take it back, breaking the release of the lock.
 func (r *rig) moveAround(m *member, action faultproxy.Action) {
 	rules := []*faultproxy.Rule{r.onUnlock(m.proxy, 1, 0).Do(action), r.onUnlock(m.proxy, 1, 1).Do(action)}
 	f := r.join()
@@ -98,8 +97,7 @@ func (r *rig) moveAround(m *member, action faultproxy.Action) {
 	r.back(m, f, p)
 }
 
-// A sender whose request breaks is told what it has to send again, and nothing
-// is in twice that it was not told of.
+// A broken send reports which records to send again; no other record is there twice.
 func TestBrokenSends(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -122,8 +120,7 @@ func TestBrokenSends(t *testing.T) {
 	}
 }
 
-// send sends calls of so many records each through a proxy; what failed is sent
-// again before anything later.
+// send sends batches through a proxy. Failed records are sent again before any later one.
 func (r *rig) send(proxy *faultproxy.Proxy, calls, records int) {
 	app := runnel.New(r.keys.App, &runnel.Options{RedisURL: "redis://" + proxy.Addr()})
 	defer app.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// finish waits for rest, ends the workers, and has the history judged.
+// finish waits for rest, ends the workers, and checks the history.
 func (r *rig) finish() *history.Report {
 	r.t.Helper()
 	r.rest()
@@ -38,15 +38,14 @@ func (r *rig) finish() *history.Report {
 	return r.judge()
 }
 
-// rest waits until nothing is left to do, with workers alive.
+// rest waits until live workers have nothing left to do.
 func (r *rig) rest() {
 	r.t.Helper()
 	r.eventually("at rest", func() bool { return r.unrest() == "" })
 }
 
-// unrest says what keeps the partitions from being at rest: each is assigned to
-// the executor that holds its lock, whose group is the only one; everything was
-// delivered to it, and of that nothing is pending.
+// unrest describes why the partitions are not at rest. At rest each is assigned to the executor
+// that holds its lock, whose group is the only one, has read everything, and has nothing pending.
 func (r *rig) unrest() string {
 	g := r.group()
 	owner := map[int]string{}
@@ -71,7 +70,7 @@ func (r *rig) unrest() string {
 	return strings.Join(out, "\n")
 }
 
-// unrestOf looks at the group of one partition: that of the owner, unless "".
+// unrestOf checks the group of one partition: the owner's, unless "".
 func (r *rig) unrestOf(p int, owner string) string {
 	ctx := context.Background()
 	ours := r.groupsOf(p)
@@ -97,7 +96,6 @@ func (r *rig) unrestOf(p int, owner string) string {
 	return ""
 }
 
-// groupsOf are the consumer groups of the rig's processor.
 func (r *rig) groupsOf(p int) []redis.XInfoGroup {
 	groups := r.rdb.XInfoGroups(context.Background(), r.partition(p)).Val()
 	prefix := r.processor + "@"
@@ -107,7 +105,7 @@ func (r *rig) groupsOf(p int) []redis.XInfoGroup {
 	})
 }
 
-// judge adds what is found in the partitions and checks the history.
+// judge adds the contents of the partitions and checks the history.
 func (r *rig) judge() *history.Report {
 	r.t.Helper()
 	for p := range r.partitions {
@@ -135,7 +133,7 @@ func (r *rig) judge() *history.Report {
 	return report
 }
 
-// group is the stored membership.
+// group returns the stored membership.
 func (r *rig) group() rebalance.Group {
 	g, err := rebalance.Parse([]byte(r.get(r.membership())))
 	if err != nil {
@@ -144,7 +142,7 @@ func (r *rig) group() rebalance.Group {
 	return g
 }
 
-// executor is the ID under which a worker is a member, "" if it is none.
+// executor returns the ID under which a worker is a member, "" if it is none.
 func (r *rig) executor(m *member) string {
 	for id, e := range r.group().Executors {
 		if e.Worker == m.name {
@@ -154,7 +152,7 @@ func (r *rig) executor(m *member) string {
 	return ""
 }
 
-// ready waits until a worker is a member and owns what it is assigned.
+// ready waits until a worker is a member and owns its assignment.
 func (r *rig) ready(m *member) (executor string) {
 	r.t.Helper()
 	r.eventually("worker "+m.name+" is ready", func() bool {
@@ -168,9 +166,9 @@ func (r *rig) ready(m *member) (executor string) {
 	return r.executor(m)
 }
 
-// away has a phantom join and waits until the worker has released the partition
-// that is assigned to it; back has it leave and waits until the worker has the
-// partition again. Of two partitions it is always the same that moves.
+// away makes a phantom join and waits until the worker has released the partition assigned to it.
+// back makes the phantom leave and waits until the worker has the partition again. Of two
+// partitions always the same one moves.
 func (r *rig) away() (f *phantom, partition int) {
 	r.t.Helper()
 	f = r.join()
@@ -186,8 +184,8 @@ func (r *rig) back(m *member, f *phantom, partition int) {
 	r.eventually("the partition is back", func() bool { return r.holder(partition) == id && m.app.Ready() == nil })
 }
 
-// undisturbed asserts that a worker never noticed anything: no function lost its
-// partition, and the executor ID is the same.
+// undisturbed checks that no function of a worker lost its partition, and that its executor ID is
+// the same.
 func (r *rig) undisturbed(m *member, executor string) {
 	r.t.Helper()
 	if n := m.lost.Load(); n > 0 {
@@ -198,7 +196,7 @@ func (r *rig) undisturbed(m *member, executor string) {
 	}
 }
 
-// finishUndisturbed is finish for workers of which one never noticed anything.
+// finishUndisturbed is finish after undisturbed.
 func (r *rig) finishUndisturbed(m *member, executor string) *history.Report {
 	r.t.Helper()
 	r.rest()
@@ -206,20 +204,19 @@ func (r *rig) finishUndisturbed(m *member, executor string) *history.Report {
 	return r.finish()
 }
 
-// A phantom is a member of which only the membership and the heartbeat know.
+// A phantom is a member that exists only in the membership and its heartbeat.
 type phantom struct {
 	r  *rig
 	id string
 }
 
-// join makes a phantom a member. It never takes what it is assigned.
+// join adds a phantom. It never takes its assignment.
 func (r *rig) join() *phantom {
 	r.t.Helper()
 	return r.joinAs(hour)
 }
 
-// joinAs makes one with that expiry, which others take for its heartbeat's
-// longest life.
+// joinAs is join with an expiry, which others take for the longest life of its heartbeat.
 func (r *rig) joinAs(expiry time.Duration) *phantom {
 	r.t.Helper()
 	f := &phantom{r, store.NewExecutorID()}

@@ -25,11 +25,11 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// patience is how long something may take that ought to happen soon.
-// internal/test/mutants gives less to programs that may wait for ever.
+// patience bounds the wait for expected events. internal/test/mutants sets less for programs that
+// may wait for ever.
 var patience = 10 * time.Second
 
-// calm is an expiry that a busy machine does not miss, for what waits for none.
+// calm is an expiry that a busy machine does not miss, for tests that wait for none.
 const calm = 5 * time.Second
 
 const patienceVariable = "RUNNEL_CONFORMANCE_PATIENCE"
@@ -47,8 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// children is what the test binary does when it is started with such a first
-// argument.
+// children are alternative main functions of the test binary, by its first argument.
 var children = map[string]func(args []string) (exit int){}
 
 type job struct {
@@ -56,8 +55,7 @@ type job struct {
 	Seq int64  `json:"seq"`
 }
 
-// A rig is an app with one stream and one processor, the workers that run it,
-// and the history of what they did.
+// A rig is an app with one stream and one processor, its workers, and their history.
 type rig struct {
 	busy       bool // a lease may lapse without a fault: the rig notes that
 	t          testing.TB
@@ -79,10 +77,9 @@ type rig struct {
 	events map[string]chan struct{} // by "partition ID", closed when first completed
 }
 
-// hold is short for what holds a request back.
 var hold = faultproxy.Hold
 
-// names are those of most rigs; the app's name is the test's own.
+// The names of most rigs; the app is named after the test.
 const streamName, processorName = "jobs", "check"
 
 // newRig makes a rig on a server of its own.
@@ -188,7 +185,7 @@ func tail(s string) string {
 	return s
 }
 
-// releases counts the releases that the worker has begun, by its log.
+// releases returns how many releases the worker has logged.
 func (m *member) releases() int {
 	return strings.Count(m.output.String(), "partition is being released")
 }
@@ -232,14 +229,14 @@ func (r *rig) begin(log *history.Log, e *runnel.Event, j job) (*history.Iteratio
 	})
 }
 
-// hook sets what iterations do from now on.
+// hook sets the body of iterations from now on.
 func (r *rig) hook(during func(ctx context.Context, e *runnel.Event) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.during = during
 }
 
-// iterateAs writes down an iteration that is not one of a worker.
+// iterateAs records an iteration that no worker made.
 func (r *rig) iterateAs(worker string, partition int, epoch int64, id string, seq int64) {
 	r.t.Helper()
 	it, err := r.log.As(worker).Begin(history.Record{
@@ -254,8 +251,7 @@ func (r *rig) iterateAs(worker string, partition int, epoch int64, id string, se
 	}
 }
 
-// fault notes in the history that a worker suffers something that excuses
-// repeats; "" means all of them.
+// fault records a fault of a worker that excuses repeats; "" means all workers.
 func (r *rig) fault(worker, kind string) {
 	r.t.Helper()
 	if err := r.log.Fault(worker, kind); err != nil {
@@ -263,7 +259,7 @@ func (r *rig) fault(worker, kind string) {
 	}
 }
 
-// add appends n events to a partition, under IDs of Redis' own.
+// add appends n events to a partition, with IDs given by Redis.
 func (r *rig) add(partition, n int) (ids []string) {
 	r.t.Helper()
 	for range n {
@@ -272,7 +268,6 @@ func (r *rig) add(partition, n int) (ids []string) {
 	return ids
 }
 
-// addID appends an event under an ID.
 func (r *rig) addID(partition int, id string) string {
 	r.t.Helper()
 	r.mu.Lock()
@@ -293,7 +288,7 @@ func (r *rig) addID(partition int, id string) string {
 	return id
 }
 
-// feed appends to all partitions until its result is called.
+// feed appends to all partitions until stop is called.
 func (r *rig) feed(every time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -362,7 +357,7 @@ func (r *rig) await(partition int, ids ...string) {
 	}
 }
 
-// eventually polls until done says yes.
+// eventually polls until done reports true.
 func (r *rig) eventually(what string, done func() bool) {
 	r.t.Helper()
 	if !redistest.Within(patience, done) {

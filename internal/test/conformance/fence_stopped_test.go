@@ -32,10 +32,10 @@ const (
 
 func init() { children["stop-yourself"] = stopYourself }
 
-// stopYourself is a worker that ends up in SIGSTOP in the middle of an iteration
-// of each partition. Its arguments are the server's URL, the file that it makes
-// before, and the file of its history. After the stop nothing may let timers go
-// before the next events: the history stays in memory until the end.
+// stopYourself is a worker that sends itself SIGSTOP in the middle of an iteration of each
+// partition. Its arguments are the server's URL, the file to create before, and the history file.
+// After the stop nothing may let timers run before the next events: the history stays in memory
+// until the end.
 func stopYourself(args []string) int {
 	log := history.Late(args[2], stoppedName)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -69,7 +69,7 @@ func stopYourself(args []string) int {
 	return 0
 }
 
-// atHand waits until each partition has many events at hand.
+// atHand waits until each partition has many events in its buffer.
 func atHand(ctx context.Context, url string) error {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -92,8 +92,8 @@ func atHand(ctx context.Context, url string) error {
 	return nil
 }
 
-// stop stops this process and returns when it goes on: kill itself may return
-// before every thread stands still.
+// stop stops this process and returns when it continues: kill itself may return before every thread
+// is stopped.
 func stop() error {
 	last := time.Now()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
@@ -108,7 +108,7 @@ func stop() error {
 	}
 }
 
-// logTo makes the log a file, which another process adds to with its own.
+// logTo sends the log to a file; another process adds to it with its own.
 func (r *rig) logTo(own, other string) {
 	r.t.Helper()
 	log, err := history.Open(own, "test")
@@ -126,12 +126,11 @@ func (r *rig) logTo(own, other string) {
 	}
 }
 
-// A worker stands still in the middle of its iterations until another one has its
-// partitions, and goes on then, with events at hand: it ends those iterations and
-// begins no other ones. It has one thread to run on, and more consumers that want
-// it than timers can go before; but on a busy machine they may all have had their
-// turn before the stop, or the timers first after it. Hence several workers, one
-// after the other: without the rule one in some hundred gets away.
+// A worker is stopped in the middle of its iterations until another one owns its partitions. When
+// it continues, with events buffered, it ends those iterations and begins no others. It has one
+// thread, and more runnable consumers than timers can precede. But on a busy machine the consumers
+// may all have run before the stop, or the timers first after it. Hence several workers in turn:
+// without the rule, one in some hundred stays undetected.
 func TestStoppedOwnerBeginsNothing(t *testing.T) {
 	t.Parallel()
 	for n := range 3 {
@@ -189,7 +188,7 @@ func stoppedOwnerBeginsNothing(t *testing.T) {
 		t.Errorf("the stopped worker does not end")
 	}
 	r.ready(m)
-	// On a busy machine a lease of a second may lapse more often.
+	// On a busy machine a lease of a second may expire more often.
 	if report := r.finish(); report.Epochs < 2*stoppedPartitions {
 		t.Errorf("%v", report)
 	}

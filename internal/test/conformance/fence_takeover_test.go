@@ -17,7 +17,7 @@ import (
 
 const maxSequence = "18446744073709551615"
 
-// From a takeover on the old owner reads nothing and acks nothing, at once.
+// From a takeover on, the old owner can read nothing and ack nothing.
 func TestOldOwnerIsFenced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, calm)
@@ -60,7 +60,7 @@ const (
 	secondOwner = "check@bbbbbbbbbbbbbbbb"
 )
 
-// committed positions are what earlier owners left.
+// floors are the committed positions that earlier owners left.
 var floors = []struct {
 	name   string
 	events []string
@@ -103,7 +103,7 @@ var floors = []struct {
 	}, 1},
 }
 
-// Where an ownership begins, by what earlier ones left in the partition.
+// An ownership begins at the position that earlier ones left in the partition.
 func TestFloor(t *testing.T) {
 	srv := redistest.Start(t)
 	for i, tc := range floors {
@@ -145,13 +145,13 @@ func (r *rig) leaveGroup(log, name, floor string, read, acked int) {
 	}
 }
 
-// processed writes down that an earlier owner completed an event.
+// processed records that an earlier owner completed an event.
 func (r *rig) processed(partition int, id string, seq int64) {
 	r.t.Helper()
 	r.iterateAs("earlier", partition, 1, id, seq)
 }
 
-// Names that a pattern, or a careless split, would take for others.
+// Names that a pattern, or a careless split, would confuse with others.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -189,8 +189,8 @@ func TestNames(t *testing.T) {
 	twin.finish()
 }
 
-// The partition disappears and is another one then, with lower entry IDs: a
-// position of the old one says nothing about it.
+// The partition is replaced by another one with lower entry IDs: positions of the old one do not
+// apply to it.
 func TestPartitionReplaced(t *testing.T) {
 	cases := []struct {
 		name    string
@@ -226,8 +226,7 @@ func TestPartitionReplaced(t *testing.T) {
 	}
 }
 
-// replace has the worker see the new partition at once as a whole: its traffic
-// stands still meanwhile.
+// replace holds the worker's traffic, so that it sees the new partition as a whole.
 func (r *rig) replace(replace func(*rig), events []string) {
 	for _, m := range r.members {
 		m.proxy.Pause()
@@ -252,7 +251,6 @@ func TestDeadOwnersLock(t *testing.T) {
 	r.finish()
 }
 
-// A member is dead, and its heartbeat lives an hour too.
 func TestDeadMembersHeartbeat(t *testing.T) {
 	r := newRig(t, 2, time.Second)
 	m, id := r.startReady("w1")

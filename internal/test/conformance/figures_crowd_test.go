@@ -22,8 +22,8 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// commandsOf is how many commands the server has executed, inside scripts too, but for those
-// that open connections, by name.
+// commandsOf returns the commands that the server has executed, by name, inside scripts too, except
+// those that open connections.
 func commandsOf(t *testing.T, rdb *redis.Client) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}
@@ -39,8 +39,8 @@ func commandsOf(t *testing.T, rdb *redis.Client) map[string]int64 {
 	return out
 }
 
-// Each of 100 idle workers costs the server five commands a second at most. When all of them
-// end at once, neither members nor locks are left.
+// Each of 100 idle workers costs the server at most five commands a second. When all end at once,
+// neither members nor locks are left.
 func TestManyWorkersCostLittle(t *testing.T) {
 	const many, partitions, most = 100, 32, 5.0
 	srv := redistest.Start(t)
@@ -91,8 +91,8 @@ func TestManyWorkersCostLittle(t *testing.T) {
 	}
 }
 
-// supervised is a worker, and another one in its place where that finds no Redis in time: on a busy
-// machine some of so many find none.
+// supervised is a worker that is restarted if it does not reach Redis in time, which happens with
+// so many on a busy machine.
 type supervised struct {
 	mu  sync.Mutex
 	app *runnel.App
@@ -114,7 +114,7 @@ func (p *supervised) run(ctx context.Context, t *testing.T, build func() *runnel
 	}
 }
 
-// stats are those of its worker, nil before it runs.
+// stats returns the worker's, nil before it runs.
 func (p *supervised) stats() *worker.Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (p *supervised) stats() *worker.Stats {
 	return appview.Of(p.app).Stats()
 }
 
-// startMany runs so many workers of one processor in this process.
+// startMany runs many workers of one processor in this process.
 func startMany(ctx context.Context, t *testing.T, url string, running *sync.WaitGroup, many, partitions int) (posts []*supervised) {
 	for n := range many {
 		p := &supervised{}

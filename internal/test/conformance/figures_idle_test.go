@@ -13,7 +13,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// Nothing to do costs next to nothing.
 func TestIdleWorker(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -43,8 +42,8 @@ func TestIdleWorker(t *testing.T) {
 	}
 }
 
-// The handler of one partition takes two seconds, and the other partitions go on without a pause.
-func TestSlowPartitionDelaysNobody(t *testing.T) {
+// The handler of one partition takes two seconds; the other partitions continue without a pause.
+func TestASlowPartitionDelaysNoOther(t *testing.T) {
 	const partitions = 8
 	srv := redistest.Start(t)
 	tr := newTracker(history.Memory())

@@ -38,7 +38,7 @@ type childWorker struct {
 	err    error
 }
 
-// inChild makes this process the worker if it was started as one.
+// inChild runs the worker if this process was started as one.
 func inChild(t *testing.T) bool {
 	name := os.Getenv(childVariable)
 	if name == "" {
@@ -86,7 +86,7 @@ func startChild(t *testing.T, srv *redistest.Server, dir, name string) *childWor
 	return c
 }
 
-// A duel is two worker processes under a flow, one of which is to end.
+// A duel is two worker processes under a flow, one of which is ended.
 type duel struct {
 	t               *testing.T
 	srv             *redistest.Server
@@ -124,7 +124,7 @@ func (d *duel) records() []history.Record {
 	return records
 }
 
-// shares is how many partitions each executor holds the lock of.
+// shares returns how many locks each executor holds.
 func shares(t testing.TB, rdb *redis.Client, partitions int) map[string]int {
 	keys := make([]string, partitions)
 	for p := range keys {
@@ -151,8 +151,8 @@ func spread(t testing.TB, rdb *redis.Client, partitions, executors int) bool {
 	return len(held) == executors
 }
 
-// end does something to the victim, waits until the witness owns everything,
-// and has the history judged. Then the witness drains.
+// end hurts the victim, waits until the witness owns everything, and checks the history. Then the
+// witness drains.
 func (d *duel) end(fault string, s syscall.Signal) (*history.Report, []history.Record) {
 	d.t.Helper()
 	if err := d.driver.Fault("victim", fault); err != nil {
@@ -180,8 +180,8 @@ func (d *duel) end(fault string, s syscall.Signal) (*history.Report, []history.R
 	return report, records
 }
 
-// standstills says for how long each partition of the victim stood still: from
-// the fault, or with last from the victim's last iteration anywhere.
+// standstills returns how long each partition of the victim paused: from the fault, or with last
+// from the victim's last iteration anywhere.
 func standstills(records []history.Record, last bool) []time.Duration {
 	from, at := int64(0), map[int]int64{}
 	owner := map[int]string{}

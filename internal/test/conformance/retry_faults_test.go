@@ -16,8 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// steps are the scripts of an event that is attempted again, told apart by their
-// arguments.
+// steps are the scripts of retried events, told apart by their arguments.
 var steps = []struct {
 	name  string
 	texts func(r *rig) []string
@@ -28,7 +27,7 @@ var steps = []struct {
 	{"dead", func(r *rig) []string { return []string{line("6"), line(r.place(0).Dead)} }},
 }
 
-// evalOf is how a script call of so many arguments begins.
+// evalOf returns the beginning of a script call with so many arguments.
 func evalOf(arguments int) string { return fmt.Sprintf("*%d\r\n$7\r\nevalsha\r\n", arguments) }
 
 var errWeather = errors.New("bad weather")
@@ -58,7 +57,7 @@ func retryRig(t *testing.T, srv *redistest.Server, app string, order runnel.Retr
 	return r
 }
 
-// warmSteps makes the server know the scripts of retries.
+// warmSteps loads the scripts of retries on the server.
 func (r *rig) warmSteps() {
 	ctx, p, none := context.Background(), r.client.Partition("warm", r.processor, 0), store.Claim{Executor: "nobody"}
 	one := redisconn.Entry{ID: "1-0", Values: map[string]any{"a": "b"}}
@@ -73,8 +72,7 @@ func (r *rig) warmSteps() {
 	}
 }
 
-// settled waits until nothing is parked or pending, and has the history judged,
-// dead letters included.
+// settled waits until nothing is parked or pending, and checks the history, dead letters included.
 func (r *rig) settled(lanes history.Lanes) *history.Report {
 	r.t.Helper()
 	ctx := context.Background()
@@ -115,9 +113,8 @@ var lanesOf = map[runnel.RetryOrder]history.Lanes{
 	runnel.OrderPartition: history.LanePartition, runnel.OrderKey: history.LaneKey, runnel.OrderNone: history.LaneEvent,
 }
 
-// A worker that loses the request or the reply of a step between park, attempt,
-// success and dead letter goes on under the same executor ID: nothing is lost,
-// repeated or counted twice.
+// A worker that loses the request or the reply of a step between park, attempt, success and dead
+// letter continues under the same executor ID. Nothing is lost, repeated or counted twice.
 func TestBrokenRetrySteps(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A failover to a replica that was behind brings an event back that was parked:
-// it is pending again and not parked. Its owner must not ack it, as it does with
-// other entries that come back, for no worker would ever process it.
+// A failover to a replica that was behind brings a parked event back as pending and not parked.
+// Unlike other entries that come back, its owner must not ack it, or no worker would ever process
+// it.
 func TestParkedEventForgottenByRedis(t *testing.T) {
 	srv := redistest.Start(t)
 	r := rigOn(t, srv, "forgotten", streamName, processorName, 1, 3*time.Second)

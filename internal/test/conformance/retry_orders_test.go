@@ -21,7 +21,7 @@ const (
 
 var errPoison = errors.New("poison")
 
-// A poisonedRun processes events of 100 keys. The first event of one of them fails each time.
+// A poisonedRun processes events of 100 keys. The first event of one key always fails.
 type poisonedRun struct {
 	others, poisoned atomic.Int64 // completed
 	failures         atomic.Int64
@@ -48,8 +48,8 @@ func (p *poisonedRun) handle(ctx context.Context, _ *runnel.Event, o parcel) err
 	return nil
 }
 
-// Of 100 keys one is poison. Its own events pass it with OrderNone alone, and the events of the
-// other keys are all processed whatever the order.
+// Of 100 keys one is poison. Only with OrderNone do its own later events pass; events of other keys
+// are always processed.
 func TestOnePoisonKeyOfAHundred(t *testing.T) {
 	for _, order := range []runnel.RetryOrder{runnel.OrderKey, runnel.OrderNone, runnel.OrderPartition} {
 		t.Run(order.String(), func(t *testing.T) {

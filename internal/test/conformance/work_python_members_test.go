@@ -18,15 +18,15 @@ import (
 
 const pyExecutor = "iqzhn8WjQjSLPZZU3iBIAA"
 
-// A pyProcessor is the processor "printer" of the stream orders of app shop, as
-// Python's runnel keeps it in Redis.
+// A pyProcessor is the processor "printer" of the stream orders of app shop, as Python's runnel
+// stores it.
 type pyProcessor struct {
 	t   *testing.T
 	rdb *redis.Client
 	ids []string // of the entries of partition 5
 }
 
-// newPyProcessor is one that was given 4 of 6 entries of partition 5, and acked 2.
+// newPyProcessor returns one that has read 4 of 6 entries of partition 5, and acked 2.
 func newPyProcessor(t *testing.T, rdb *redis.Client) *pyProcessor {
 	p := &pyProcessor{t: t, rdb: rdb}
 	ctx, key := t.Context(), "__strm:shop.orders.5"
@@ -48,8 +48,8 @@ func (p *pyProcessor) must(err error) {
 	}
 }
 
-// run stores what a worker has while it runs. Its locks and its heartbeat live for so
-// long after it was killed.
+// run stores the keys of a running worker. Its locks and its heartbeat live for that long after it
+// was killed.
 func (p *pyProcessor) run(life time.Duration) {
 	ctx := p.t.Context()
 	p.must(p.rdb.Set(ctx, "__memb:shop.orders.printer", `{"`+pyExecutor+`": {"joined_at": "2026-11-23T02:48:55.296746", "partitions": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]}}`, 0).Err())
@@ -58,7 +58,7 @@ func (p *pyProcessor) run(life time.Duration) {
 	p.must(p.rdb.XAdd(ctx, &redis.XAddArgs{Stream: "__ctrl:shop.orders.printer", Values: []any{"reason", "join", "executor_ids", `["` + pyExecutor + `"]`}}).Err())
 }
 
-// stop is its SIGTERM.
+// stop acts as its SIGTERM.
 func (p *pyProcessor) stop() {
 	ctx := p.t.Context()
 	p.must(p.rdb.Del(ctx, "__lock:shop.orders.printer.5").Err())
@@ -66,7 +66,7 @@ func (p *pyProcessor) stop() {
 	p.must(p.rdb.XAdd(ctx, &redis.XAddArgs{Stream: "__ctrl:shop.orders.printer", Values: []any{"reason", "leave", "executor_ids", `["` + pyExecutor + `"]`}}).Err())
 }
 
-// Whether Python's worker was stopped or killed, its processor goes on where it was.
+// Whether Python's worker was stopped or killed, its processor continues at its position.
 func TestPythonProcessorGoesOnInGo(t *testing.T) {
 	for name, end := range map[string]func(p *pyProcessor){
 		"stopped": func(p *pyProcessor) { p.run(time.Minute); p.stop() },
@@ -92,7 +92,7 @@ func TestPythonProcessorGoesOnInGo(t *testing.T) {
 	}
 }
 
-// everything is what all keys of a server hold.
+// everything returns the contents of all keys of a server.
 func everything(t *testing.T, rdb *redis.Client) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -102,8 +102,8 @@ func everything(t *testing.T, rdb *redis.Client) map[string]string {
 	return all
 }
 
-// While Python's worker runs the processor, a worker of the same name is refused and
-// leaves no trace, neither in this stream nor in others of the app.
+// While Python's worker runs the processor, a worker of the same name is refused and leaves no
+// trace in any stream of the app.
 func TestPythonProcessorThatLivesIsLeftAlone(t *testing.T) {
 	srv := redistest.Start(t)
 	p := newPyProcessor(t, srv.Client(t))

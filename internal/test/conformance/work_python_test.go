@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A pyOrder is a record that a program in Python writes.
+// A pyOrder is a record as a Python program writes it.
 type pyOrder struct {
 	OrderID string  `json:"order_id"`
 	Amount  float64 `json:"amount"`
@@ -68,8 +68,7 @@ func gzipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// Entries as a producer with Python's runnel writes them are consumed as they
-// are.
+// Entries written by Python's runnel are consumed unchanged.
 func TestPythonEntries(t *testing.T) {
 	const text = `{"order_id":"caf\u00e9 \ud83d\ude00","amount":1.5,"count":7,"express":true}`
 	want := pyOrder{"café 😀", 1.5, 7, true}
@@ -98,8 +97,8 @@ func TestPythonEntries(t *testing.T) {
 	}
 }
 
-// A processor goes on where one of Python's runnel has stopped, and leaves its
-// group alone: with what was acked behind, what was pending again.
+// A processor continues where Python's runnel has stopped, and leaves its group alone: acked events
+// are skipped, pending ones come again.
 func TestPythonGroupGivesItsPlace(t *testing.T) {
 	srv := redistest.Start(t)
 	p := newPyProcessor(t, srv.Client(t))
@@ -122,7 +121,6 @@ func TestPythonGroupGivesItsPlace(t *testing.T) {
 	t.Error("the plain group is gone")
 }
 
-// Producers in both languages agree on the partition of a key.
 func TestPythonPartitions(t *testing.T) {
 	srv := redistest.Start(t)
 	_, s := pyApp(t, srv, codec.JSON)

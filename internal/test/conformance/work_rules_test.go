@@ -36,7 +36,7 @@ func TestRulesHoldWhileTheyCannotBeRead(t *testing.T) {
 	tr.judge(t, srv, partitions, history.Options{Processors: []string{"check"}})
 }
 
-// A rule takes hold on all workers within a second, and is lifted as soon.
+// A rule takes effect on all workers within a second, and so does its removal.
 func TestRulesTakeHoldWithinASecond(t *testing.T) {
 	const partitions = 8
 	srv := redistest.Start(t)

@@ -39,8 +39,8 @@ func TestManyPartitions(t *testing.T) {
 
 const megabyte = 1 << 20
 
-// An empty key is a key: its events are in one partition, in order. Events of
-// 5 MB stand between small ones.
+// An empty key is a key: its events are in one partition, in order. Events of 5 MB are among small
+// ones.
 func TestEmptyKeysAndLargePayloads(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -68,9 +68,8 @@ func TestEmptyKeysAndLargePayloads(t *testing.T) {
 	tr.judge(t, srv, 16, history.Options{Processors: []string{"check"}})
 }
 
-// An app is spread over programs: one sends, and two process with other
-// processors each. Every processor gets every event, and the stream's metadata
-// knows them all.
+// An app spread over programs: one sends, and two run different processors. Every processor gets
+// every event, and the stream's metadata lists them all.
 func TestAppOfSeveralPrograms(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

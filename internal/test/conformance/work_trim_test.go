@@ -24,8 +24,8 @@ const (
 	trimNode       = 100 // entries that the server removes at once
 )
 
-// newTrimmer is a program with the processors early and late. The handler of
-// late takes a moment, so that it can be killed in between.
+// newTrimmer is a program with the processors early and late. The handler of late is slow enough to
+// be killed in between.
 func newTrimmer(t *testing.T, url, name string, h *history.Log) *parcelApp {
 	a := newParcelApp(t, url, name, func(o *runnel.Options) {
 		o.Stream.Partitions, o.Stream.MaxLen = trimPartitions, trimSize
@@ -42,9 +42,9 @@ func newTrimmer(t *testing.T, url, name string, h *history.Log) *parcelApp {
 	return a
 }
 
-// Of two processors one is not started: nothing is trimmed, though the partitions
-// are full. When it runs, and is killed, and runs again, they are trimmed to between
-// 3/4 and 7/8 of their size, and no event is missed.
+// While one of two processors is not started, nothing is trimmed, though the partitions are full.
+// After it runs, is killed, and runs again, they are trimmed to between 3/4 and 7/8 of their size,
+// and no event is missed.
 func TestTrimmingWaitsForEveryProcessor(t *testing.T) {
 	if name := os.Getenv(childVariable); name != "" {
 		runLate(t, name)
@@ -102,7 +102,7 @@ func TestTrimmingWaitsForEveryProcessor(t *testing.T) {
 	judgeFiles(t, append(paths, victim.path)...)
 }
 
-// judgeFiles checks the history that both processors wrote.
+// judgeFiles checks the histories of both processors.
 func judgeFiles(t *testing.T, paths ...string) {
 	t.Helper()
 	records, err := history.Read(paths...)
@@ -116,7 +116,6 @@ func judgeFiles(t *testing.T, paths ...string) {
 	}
 }
 
-// runLate is the other process.
 func runLate(t *testing.T, name string) {
 	h, err := history.Open(os.Getenv(childHistory), name)
 	if err != nil {
@@ -127,7 +126,7 @@ func runLate(t *testing.T, name string) {
 	}
 }
 
-// sendAll sends in batches and writes down what was accepted.
+// sendAll sends in batches and records what was accepted.
 func sendAll(t *testing.T, srv *redistest.Server, h *history.Log) {
 	t.Helper()
 	producer := newProducer(t, srv.URL(), trimPartitions)
@@ -150,7 +149,7 @@ func sendAll(t *testing.T, srv *redistest.Server, h *history.Log) {
 	}
 }
 
-// lengths is the number of events in all partitions.
+// lengths returns the number of events in all partitions.
 func lengths(t *testing.T, rdb *redis.Client) int {
 	n := int64(0)
 	for p := range trimPartitions {

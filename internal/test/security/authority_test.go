@@ -35,7 +35,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue writes NAME.crt and NAME.key, a certificate of this machine.
+// issue writes NAME.crt and NAME.key, a certificate for this machine.
 func (a *authority) issue(name string) (cert, key string) {
 	a.t.Helper()
 	a.sign(name, &x509.Certificate{
@@ -45,7 +45,7 @@ func (a *authority) issue(name string) (cert, key string) {
 	return filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")
 }
 
-// sign makes a certificate, signed by itself where there is no issuer.
+// sign makes a certificate, self-signed without an issuer.
 func (a *authority) sign(name string, template, issuer *x509.Certificate) (*ecdsa.PrivateKey, *x509.Certificate) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,7 +79,7 @@ func (a *authority) must(err error) {
 	}
 }
 
-// freePort is one below those that systems give to connections, as redistest has it.
+// freePort returns a port below the ephemeral ones, as redistest does.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 20 {

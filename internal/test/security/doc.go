@@ -1,4 +1,3 @@
-// Package security holds the framework to docs/security.md: users of Redis that have
-// exactly the rights that it lists, or lack some that can be done without, connections by
-// TLS, and passwords that are never shown.
+// Package security tests docs/security.md: users of Redis with exactly the listed rights, or
+// without dispensable ones, TLS connections, and passwords that are never shown.
 package security

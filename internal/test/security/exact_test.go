@@ -21,8 +21,8 @@ import (
 	"github.com/runnel-go/runnel/web"
 )
 
-// Everything that the document says the four users can do, they do, each with its rights
-// and no others; what they were denied meanwhile is what the document says as well.
+// Each of the four documented users can do everything that the document lists, with its rights
+// only. Denied commands are documented, too.
 func TestTheDocumentedRightsSuffice(t *testing.T) {
 	for layout := range layouts {
 		t.Run(layout, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A flow is an app that sends orders, and a worker of it that processes them.
+// A flow is an app that sends orders, and its worker.
 type flow struct {
 	t      *testing.T
 	app    *runnel.App
@@ -59,7 +59,7 @@ func begin(t *testing.T, name string, o *runnel.Options) *flow {
 	return f
 }
 
-// send sends orders of some keys, each again while there is no server that takes it.
+// send sends orders of some keys, and repeats each until a server accepts it.
 func (f *flow) send(from, to int) error {
 	_, all := keysOf(from, to)
 	for _, o := range all {
@@ -71,7 +71,7 @@ func (f *flow) send(from, to int) error {
 	return nil
 }
 
-// sent sends orders and returns when so many of each key were processed, in order, and acked.
+// sent sends orders and waits until that many of each key were processed, in order, and acked.
 func (f *flow) sent(from, to int) {
 	f.t.Helper()
 	if err := f.send(from, to); err != nil {
@@ -80,7 +80,7 @@ func (f *flow) sent(from, to int) {
 	f.await(to)
 }
 
-// await returns when so many orders of each key were processed, in order, and acked.
+// await waits until that many orders of each key were processed, in order, and acked.
 func (f *flow) await(n int) {
 	f.t.Helper()
 	keys, _ := keysOf(0, 0)

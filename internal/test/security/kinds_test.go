@@ -7,9 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
-// An operator's rights can be given without the right to pause or without that to block:
-// the documentation says how. What is refused says which right is missing, and leaves the
-// rule as it was.
+// An operator can have the right to pause without the right to block, and the other way round, as
+// documented. An error names the missing right, and leaves the rule unchanged.
 func TestWhoPausesNeedNotBlock(t *testing.T) {
 	for layout, of := range layouts {
 		t.Run(layout, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// keysOf are some keys, and orders of each with the numbers from to before to.
+// keysOf returns some keys, and their orders with the numbers from to before to.
 func keysOf(from, to int) (keys []string, all []order) {
 	for i := range 12 {
 		keys = append(keys, fmt.Sprint("k", i))
@@ -20,9 +20,9 @@ func keysOf(from, to int) (keys []string, all []order) {
 	return keys, all
 }
 
-// Servers that people rent often withhold commands. What can be done without is not
-// missed: events go on through a takeover, a hand-over and a stop, in order and each of
-// them, and through a server that forgets its scripts.
+// Hosted servers often withhold commands. Workers do without the dispensable ones: events continue
+// in order and without loss through a takeover, a handover and a stop, and after the server forgot
+// its scripts.
 func TestWorkersDoWithoutDispensableRights(t *testing.T) {
 	tests := []struct{ name, without string }{
 		{"client kill", "-client|kill"},
@@ -43,7 +43,7 @@ func TestWorkersDoWithoutDispensableRights(t *testing.T) {
 	}
 }
 
-// storm has workers join, die, and stop while events come.
+// storm makes workers join, die, and stop while events come.
 func (s *scene) storm() {
 	s.t.Helper()
 	_, sender := s.app("shop-producer")
@@ -84,7 +84,7 @@ func (s *scene) all(stream string, keys []string, n int) bool {
 	return true
 }
 
-// What cannot be done without is an error at the start that says what grants it.
+// Without an indispensable right a worker does not start, and the error says what grants the right.
 func TestAWorkerWithoutIndispensableRightsDoesNotStart(t *testing.T) {
 	tests := []struct{ without, want string }{
 		{"-eval", `scripts are not available to user "shop-worker"`},

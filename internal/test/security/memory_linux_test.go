@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector keeps several bytes for each byte of the program: make bounds runs these without it.
+// The race detector multiplies the memory of a program: make bounds runs these without it.
 
 package security
 
@@ -42,14 +42,14 @@ func init() {
 	}
 }
 
-// boundedWorker is a worker that the system gives no more memory than bound.
+// boundedWorker is a worker with a limit on its memory.
 func boundedWorker(url string) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		panic(err)
 	}
-	// The race detector has mapped more than that before main, and keeps several bytes for each
-	// byte of the program: without it the bound is held.
+	// Under the race detector the program has mapped more than that before main; then there is no
+	// limit.
 	limit := uint64(bound)
 	if used := dataOf("self"); used > bound/2 {
 		limit = used + 8*bound
@@ -65,7 +65,7 @@ func boundedWorker(url string) {
 // dataOf returns how many bytes of a process RLIMIT_DATA counts.
 func dataOf(pid string) uint64 { return statusOf(pid, "VmData:") }
 
-// statusOf returns a number of bytes of a process's status, 0 if there is none.
+// statusOf returns a number of bytes from a process's status, 0 if there is none.
 func statusOf(pid, field string) uint64 {
 	status, _ := os.ReadFile("/proc/" + pid + "/status")
 	_, after, _ := strings.Cut(string(status), field)
@@ -77,8 +77,8 @@ func statusOf(pid, field string) uint64 {
 	return kb << 10
 }
 
-// declareBounded returns an app whose functions count what they processed. What is large they keep
-// for a moment.
+// declareBounded returns an app whose functions count processed events. They hold large ones for a
+// moment.
 func declareBounded(o *runnel.Options, journal *redis.Client) (*runnel.App, map[string]*runnel.Stream[any]) {
 	o.LeaderPoll = 200 * time.Millisecond
 	o.Processor = runnel.ProcessorOptions{Lease: 5 * time.Second, Retry: &runnel.Retry{Max: 1}}
@@ -119,8 +119,8 @@ func packed(t *testing.T, w interface {
 	}
 }
 
-// entriesOfAll are entries that are small, or not, and become large: for each stream those that
-// can be decoded, and those that cannot.
+// entriesOfAll returns entries that decode to large values, some of them small themselves: for each
+// stream the decodable ones, and the others.
 func entriesOfAll(t *testing.T) (good, bad map[string][]string) {
 	zst := func(before, text, behind string, n int) string {
 		var out bytes.Buffer
@@ -162,8 +162,8 @@ func entriesOfAll(t *testing.T) (good, bad map[string][]string) {
 	return good, bad
 }
 
-// A sender may send what is small and becomes large. The worker's memory is bounded by the
-// system, as a container's is.
+// Small entries may decode to large values. The system bounds the worker's memory, as for a
+// container.
 func TestSmallEntriesDoNotEndAWorker(t *testing.T) {
 	good, bad := entriesOfAll(t)
 	for _, name := range []string{"zstd", "gzip", "json", "mp"} {
@@ -171,7 +171,8 @@ func TestSmallEntriesDoNotEndAWorker(t *testing.T) {
 	}
 }
 
-// survives sends entries to all partitions of a stream, and waits until the worker is done with them.
+// survives sends entries to all partitions of a stream, and waits until the worker is done with
+// them.
 func survives(t *testing.T, stream string, good, bad []string) {
 	server, journal := redistest.Start(t), redistest.Start(t)
 	rdb, ctx := server.Client(t), t.Context()
@@ -192,7 +193,7 @@ func survives(t *testing.T, stream string, good, bad []string) {
 			add(partition, good[(partition+i)%len(good)])
 			want += 2
 		}
-		// What is large as it is takes memory by being read.
+		// Entries that are large themselves take memory when they are read.
 		if data := bad[partition%len(bad)]; partition < 1 || len(data) < 4<<20 {
 			add(partition, data)
 			dead += 2
@@ -227,19 +228,19 @@ func survives(t *testing.T, stream string, good, bad []string) {
 	t.Logf("%d events and %d dead letters with %d MB at most", want, dead, most>>20)
 }
 
-// Of a backlog of events of 5 MB, and its settings.
+// The backlog of events of 5 MB, and its settings.
 const (
 	largeEvents     = 60
 	largeEvent      = 5_000_000
 	largePartitions = 4
 	largePrefetch   = 1 << 20
 	largeRecord     = 16 << 20
-	// largeSaid is what docs/security.md says that the worker takes: while records are decoded,
-	// read ahead, in replies (of the first ones it does not know the size), and all else.
+	// largeSaid is the worker's memory by docs/security.md: for records being decoded, prefetch,
+	// replies (the first ones of unknown size), and the rest.
 	largeSaid = 3*largeRecord + largePartitions*largeEvent + largePartitions*largeEvent + 50<<20
 )
 
-// declareBacklog returns an app whose function counts the events that it processed.
+// declareBacklog returns an app whose function counts processed events.
 func declareBacklog(o *runnel.Options, journal *redis.Client) (*runnel.App, *runnel.Stream[[]byte]) {
 	o.Processor = runnel.ProcessorOptions{PrefetchBytes: largePrefetch}
 	app := runnel.New("shop", o)
@@ -263,7 +264,7 @@ func backlogWorker(url string) {
 	os.Exit(0)
 }
 
-// What a worker takes while it catches up does not grow with the backlog.
+// The memory of a worker that catches up does not grow with the backlog.
 func TestABacklogOfLargeEventsTakesWhatIsSaid(t *testing.T) {
 	server, journal := redistest.Start(t), redistest.Start(t)
 	app, s := declareBacklog(&runnel.Options{RedisURL: server.URL()}, nil)

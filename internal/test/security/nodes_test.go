@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// onCluster is a scene on a cluster whose nodes all have the documented users.
+// onCluster returns a scene on a cluster whose nodes all have the documented users.
 func onCluster(t *testing.T) (*scene, *redistest.Cluster) {
 	t.Helper()
 	k := redistest.StartCluster(t, 3, 0, guardedArguments...)
@@ -23,7 +23,7 @@ func onCluster(t *testing.T) (*scene, *redistest.Cluster) {
 	}, k
 }
 
-// In a Redis Cluster the users do all of it too, while slots move.
+// The documented users suffice in a Redis Cluster too, while slots move.
 func TestTheDocumentedRightsSufficeInACluster(t *testing.T) {
 	s, k := onCluster(t)
 	s.everything(func() {
@@ -54,7 +54,6 @@ func TestTheDocumentedRightsSufficeInACluster(t *testing.T) {
 	})
 }
 
-// A right that is missing at one node is missing.
 func TestEachNodeOfAClusterNeedsTheRights(t *testing.T) {
 	s, k := onCluster(t)
 	do(t, k.Nodes()[2].Client(t), "ACL SETUSER shop-worker -xack")
@@ -67,7 +66,7 @@ func TestEachNodeOfAClusterNeedsTheRights(t *testing.T) {
 	}
 }
 
-// onWatched is a scene on a master that sentinels watch, all with the documented users.
+// onWatched returns a scene on a master that sentinels watch, all with the documented users.
 func onWatched(t *testing.T, replicas int) (*scene, *redistest.Watched) {
 	t.Helper()
 	w := redistest.StartWatched(t, replicas, guardedArguments...)
@@ -86,8 +85,8 @@ func onWatched(t *testing.T, replicas int) (*scene, *redistest.Watched) {
 	}, w
 }
 
-// With Sentinel the users do all of it too, before and after a failover, and so does
-// the one that asks the sentinels.
+// With Sentinel the users suffice too, before and after a failover, including the one for the
+// sentinels.
 func TestTheDocumentedRightsSufficeWithSentinel(t *testing.T) {
 	s, w := onWatched(t, 1)
 	s.everything(func() {
@@ -120,7 +119,7 @@ func (s *scene) sentinelsDenied(w *redistest.Watched) {
 	}
 }
 
-// A failover client of one's own needs more of the sentinels. Here replicas confirm.
+// A failover client needs more rights on the sentinels. Here replicas confirm.
 func TestTheDocumentedRightsOfAFailoverClient(t *testing.T) {
 	s, w := onWatched(t, 2)
 	failover := redis.NewFailoverClient(&redis.FailoverOptions{

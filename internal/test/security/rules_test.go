@@ -19,8 +19,8 @@ import (
 
 var layouts = map[string]string{"standalone": keys.Standalone, "cluster": keys.Cluster}
 
-// documented returns the commands of docs/security.md that make the users of a layout:
-// their names and commands stand in the block of "standalone", for both.
+// documented returns the commands of docs/security.md that create the users of a layout; the names
+// are in the block of "standalone", for both.
 func documented(t *testing.T, layout string) (lines []string) {
 	t.Helper()
 	if lines = block(t, "standalone"); layout == "standalone" {
@@ -44,7 +44,7 @@ func block(t *testing.T, of string) []string {
 	return strings.Split(strings.TrimSpace(m[1]), "\n")
 }
 
-// The document says what the code needs, and nothing more.
+// The documented rights are those that the code needs, no more.
 func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 	for name, layout := range layouts {
 		c, err := store.Open(redisconn.Options{URL: "redis://127.0.0.1:1", Keys: keys.Keys{App: "shop", Layout: layout}})
@@ -75,7 +75,7 @@ func TestTheDocumentedRulesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// guarded starts a server with the documented users, which no other test uses.
+// guarded starts a server with the documented users, for one test.
 func guarded(t *testing.T, layout string) (*redistest.Server, *redis.Client) {
 	t.Helper()
 	server := redistest.Start(t, guardedArguments...)
@@ -85,7 +85,7 @@ func guarded(t *testing.T, layout string) (*redistest.Server, *redis.Client) {
 
 var guardedArguments = []string{"--requirepass", "for-administrators", "--acllog-max-len", "1000"}
 
-// guard makes the documented users on each of some servers.
+// guard creates the documented users on each server.
 func guard(t *testing.T, layout string, servers ...*redistest.Server) {
 	t.Helper()
 	for _, server := range servers {
@@ -96,7 +96,7 @@ func guard(t *testing.T, layout string, servers ...*redistest.Server) {
 	}
 }
 
-// do runs a command that is written as in redis-cli.
+// do runs a command written as in redis-cli.
 func do(t *testing.T, rdb *redis.Client, line string) {
 	t.Helper()
 	var args []any
@@ -112,7 +112,7 @@ func urlOf(server *redistest.Server, user string) string {
 	return fmt.Sprintf("redis://%s:secret@%s", user, server.Addr())
 }
 
-// Another database than the first takes one right more, and an error says so.
+// A database other than the first needs one more right, and an error says so.
 func TestAnotherDatabaseTakesSelect(t *testing.T) {
 	server, admin := guarded(t, "standalone")
 	try := func() error {
@@ -132,7 +132,7 @@ func TestAnotherDatabaseTakesSelect(t *testing.T) {
 	}
 }
 
-// The documentation has what a producer may do to its app besides sending. What is refused here must
+// The document lists what a producer may do to its app besides sending. A command refused here must
 // leave the table.
 func TestAProducerMayDoWhatIsSaidOfIt(t *testing.T) {
 	for layout, of := range layouts {
@@ -153,7 +153,7 @@ func TestAProducerMayDoWhatIsSaidOfIt(t *testing.T) {
 	}
 }
 
-// Whatever is not the app's, or not the role's, is refused.
+// Everything outside the app or the role is refused.
 func TestTheDocumentedUsersMayDoNothingElse(t *testing.T) {
 	for layout, of := range layouts {
 		server, admin := guarded(t, layout)

@@ -22,7 +22,7 @@ import (
 
 const journalEnv = "RUNNEL_SECURITY_JOURNAL" // URL of where workers note what they do
 
-// This test's binary is the workers', too.
+// This test binary also runs the workers.
 func TestMain(m *testing.M) {
 	if url := os.Getenv(journalEnv); url != "" {
 		opts, err := redis.ParseURL(url)
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An order's key says which partition it goes to, and how it fares.
+// An order's key decides its partition and its outcome.
 type order struct {
 	Key string `json:"key"`
 	Seq int    `json:"seq"`
@@ -43,10 +43,10 @@ type order struct {
 
 var errOrder = errors.New("cannot do this order")
 
-// streams are what the app sends to.
+// streams are the streams that the app sends to.
 type streams struct{ orders, copies, small, strict, ring *runnel.Stream[order] }
 
-// declare returns the app, whose workers note in a list for each key what they begin.
+// declare returns the app, whose workers record the orders that they begin in a list per key.
 func declare(o *runnel.Options, journal *redis.Client) (*runnel.App, streams) {
 	o.Processor = runnel.ProcessorOptions{Lease: time.Second, Grace: 5 * time.Second}
 	o.LeaderPoll = 200 * time.Millisecond
@@ -94,7 +94,7 @@ func declare(o *runnel.Options, journal *redis.Client) (*runnel.App, streams) {
 	return app, s
 }
 
-// A scene is a server, or several, whose users have few rights, and what goes on there.
+// A scene is one or more servers with restricted users, and the processes there.
 type scene struct {
 	t       *testing.T
 	server  *redistest.Server // where it is one
@@ -115,7 +115,7 @@ func newScene(t *testing.T, layout string) *scene {
 	}
 }
 
-// app is the app as a user of Redis has it.
+// app returns the app of a Redis user.
 func (s *scene) app(user string) (*runnel.App, streams) {
 	s.t.Helper()
 	app, all := declare(&runnel.Options{
@@ -125,7 +125,7 @@ func (s *scene) app(user string) (*runnel.App, streams) {
 	return app, all
 }
 
-// process starts a worker in a process of its own, and returns when it runs.
+// process starts a worker in its own process, and waits until it runs.
 func (s *scene) process(name, user string) *exec.Cmd {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -165,7 +165,7 @@ func mainOf(ctx context.Context, app *runnel.App, args ...string) (code int, out
 	return code, o.String(), e.String()
 }
 
-// run is command where the code has to be this one.
+// run is command with an expected exit code.
 func (s *scene) run(want int, user string, args ...string) string {
 	s.t.Helper()
 	code, out, errs := s.command(user, args...)
@@ -187,8 +187,7 @@ func (s *scene) await(what string, is func() bool) {
 	redistest.Eventually(s.t, what, is)
 }
 
-// did are the orders of a key that workers began, in this order, each as it was begun
-// first.
+// did returns the orders of a key that workers began, in order of their first begin.
 func (s *scene) did(stream, key string) (seqs []string) {
 	seen := map[string]bool{}
 	for _, seq := range s.journal.Client(s.t).LRange(s.t.Context(), "did:"+stream+":"+key, 0, -1).Val() {
@@ -214,7 +213,7 @@ func (s *scene) inOrder(stream string, keys []string, n int) {
 	}
 }
 
-// denials are what the servers' logs of denials have, an entry as "user: what".
+// denials returns the servers' ACL denials, each as "user: what".
 func (s *scene) denials() (all []string) {
 	s.t.Helper()
 	for _, server := range s.servers {

@@ -31,7 +31,7 @@ const (
 	token    = "a token that must not be seen"
 )
 
-// discreet fails if a text has the password or the token.
+// discreet fails if a text contains the password or the token.
 func discreet(t *testing.T, where, text string) {
 	t.Helper()
 	for _, secret := range []string{password, "hunter2", "sesame", token} {
@@ -42,7 +42,7 @@ func discreet(t *testing.T, where, text string) {
 	}
 }
 
-// Whatever is wrong with a URL, wherever it comes from: no part of the password is shown.
+// Whatever is wrong with a URL, from any source, no part of the password is shown.
 func TestMalformedURLsShowNoPassword(t *testing.T) {
 	for _, url := range []string{
 		"redis://user:" + password + "@host:port", "redis://:" + password + "@host:1/x", "redis://:hunter2?sesame@host:1", "redis://:hunter2#sesame@host:1",
@@ -83,7 +83,7 @@ func TestMalformedURLsShowNoPassword(t *testing.T) {
 	}
 }
 
-// What a proxy repeats of a command that it does not know is not passed on.
+// An error reply that repeats an unknown command is not passed on.
 func TestRepliesThatRepeatThePassword(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestRepliesThatRepeatThePassword(t *testing.T) {
 	}
 }
 
-// repeat answers every command as Redis does one that it does not know.
+// repeat answers every command as Redis answers an unknown one.
 func repeat(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
@@ -135,9 +135,9 @@ func repeat(conn net.Conn) {
 	}
 }
 
-// What is shown of an app that works, and that loses its server, has neither the password
-// nor the token in it: the log of all levels, metrics, commands, dashboard and audit.
-func TestNobodyIsShownThePassword(t *testing.T) {
+// Neither a working app nor one that loses its server shows the password or the token in the log at
+// any level, metrics, commands, dashboard or audit.
+func TestThePasswordIsNeverShown(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	do(t, admin, "ACL SETUSER shop on >"+password+" ~* +@all")
@@ -220,7 +220,7 @@ func secretWorker(t *testing.T, server *redistest.Server, url string) (at string
 	return "http://" + serving.FindStringSubmatch(log.String())[1], log
 }
 
-// A registration that panics, or an option of the wrong type, does not show what else is set.
+// A panic at registration, or for an option of a wrong type, does not show other settings.
 func TestPanicsShowNoPassword(t *testing.T) {
 	shared := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, Password: password})
 	defer shared.Close()

@@ -16,13 +16,13 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// arguments are those of servers that speak nothing but TLS, with a certificate of a.
+// arguments returns those of TLS-only servers with a certificate of a.
 func (a *authority) arguments(mutual bool) []string {
 	cert, key := a.issue("server")
 	return redistest.TLS(a.file, cert, key, mutual)
 }
 
-// config is what clients with a certificate of their own take.
+// config returns the TLS settings of clients with their own certificate.
 func (a *authority) config() *tls.Config {
 	a.t.Helper()
 	cert, err := tls.LoadX509KeyPair(a.issue("client"))
@@ -32,14 +32,14 @@ func (a *authority) config() *tls.Config {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}
 }
 
-// mutual are the options of a URL whose servers want a certificate.
+// mutual returns the options for servers that require a certificate.
 func (a *authority) mutual(url string) *runnel.Options {
 	cert, key := a.issue("client")
 	return &runnel.Options{RedisURL: url, RedisCA: a.file, RedisCert: cert, RedisKey: key}
 }
 
-// Where sentinels and servers speak TLS only, and want certificates: events are sent,
-// processed and acked, and go on after the master was killed.
+// With TLS-only sentinels and servers that require certificates, events are sent, processed and
+// acked, also after the master was killed.
 func TestSentinelByTLS(t *testing.T) {
 	a := newAuthority(t)
 	w := redistest.StartWatched(t, 1, a.arguments(true)...)
@@ -66,8 +66,8 @@ func TestSentinelByTLS(t *testing.T) {
 	w.WaitReplica(old)
 }
 
-// So it is in a cluster, while a slot moves: what is there already is asked for there,
-// and afterwards everything.
+// The same in a cluster, while a slot moves: keys are found on either node during the move, and all
+// on the new one after it.
 func TestClusterByTLS(t *testing.T) {
 	a := newAuthority(t)
 	k := redistest.StartCluster(t, 3, 0, a.arguments(true)...)
@@ -103,8 +103,8 @@ func TestClusterByTLS(t *testing.T) {
 	}
 }
 
-// moveSlot moves the slot of some keys to another node, and looks on the way whether
-// clients find all of them.
+// moveSlot moves the slot of some keys to another node, and checks on the way that clients find all
+// of them.
 func moveSlot(t *testing.T, k *redistest.Cluster, clients []*store.Client, keys ...string) {
 	t.Helper()
 	slot := k.Slot(keys[0])
@@ -125,7 +125,7 @@ func moveSlot(t *testing.T, k *redistest.Cluster, clients []*store.Client, keys 
 	move.End()
 }
 
-// A client that is not accepted learns why, from sentinels and nodes as from one server.
+// A rejected client gets the same reason from sentinels and nodes as from one server.
 func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	cert, key := a.issue("client")
@@ -168,7 +168,7 @@ func TestTLSErrorsOfSentinelAndCluster(t *testing.T) {
 	}
 }
 
-// So does an app with a client of its own.
+// An app with its own client gets it, too.
 func TestTLSErrorsOfGivenClients(t *testing.T) {
 	a, stranger := newAuthority(t), newAuthority(t)
 	w := redistest.StartWatched(t, 0, a.arguments(true)...)

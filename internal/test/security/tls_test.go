@@ -18,8 +18,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// encrypted starts a server that also listens with TLS, and wants certificates of who
-// comes: "yes" or "no".
+// encrypted starts a server that also listens with TLS. wants is "yes" or "no": whether clients
+// need a certificate.
 func encrypted(t *testing.T, a *authority, wants string) (server *redistest.Server, addr string) {
 	t.Helper()
 	port := freePort(t)
@@ -28,7 +28,7 @@ func encrypted(t *testing.T, a *authority, wants string) (server *redistest.Serv
 	return server, "127.0.0.1:" + port
 }
 
-// shops counts apps: those of one name on one server would process each other's orders.
+// shops numbers apps: apps of one name on one server would process each other's orders.
 var shops atomic.Int64
 
 // works sends an order and has a worker process it.
@@ -108,7 +108,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// The environment and a client of one's own do what the options do.
+// The environment and an own client do what the options do.
 func TestTLSByEnvironmentAndByClient(t *testing.T) {
 	a := newAuthority(t)
 	server, addr := encrypted(t, a, "yes")
@@ -134,8 +134,7 @@ func TestTLSByEnvironmentAndByClient(t *testing.T) {
 	if code, out, errs := mainOf(t.Context(), runnel.New("shop", nil), "doctor", "--dev"); code != 0 || !strings.Contains(out, "encryption: none, on this machine") {
 		t.Errorf("doctor --dev: code %d: %s%s", code, out, errs)
 	}
-	// A certificate that is replaced is read by the next connection; one that is broken
-	// in between is not.
+	// The next connection reads a replaced certificate, but not a broken one.
 	a.must(os.WriteFile(keyFile, []byte("half of a new one"), 0o600))
 	a.must(server.Client(t).Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err())
 	code, errs := 1, ""

@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-go/runnel/web"
 )
 
-// Metrics that are scraped every second and a page of the dashboard that is open add at
-// most four requests a second for 256 partitions to what an idle worker asks.
+// Metrics scraped every second and an open dashboard page add at most four requests a second for
+// 256 partitions to those of an idle worker.
 func TestWatchingAddsFewRequests(t *testing.T) {
 	server := redistest.Start(t)
 	counter := redistest.CountingDialer(nil)
@@ -72,14 +72,14 @@ func TestWatchingAddsFewRequests(t *testing.T) {
 	if samples < 2 {
 		t.Fatalf("the page was sent %d samples: it did not watch", samples)
 	}
-	// One scrape (2) and one look (4) more may fall into the time than belong to it.
+	// One more scrape (2) and one more look (4) may fall into the time.
 	if most := 4 + 6/length.Seconds(); watched-idle > most {
 		t.Errorf("watching added %.1f requests a second, at most %.1f are expected", watched-idle, most)
 	}
 }
 
-// watchFor scrapes every second, and has a page open, until ctx ends. It returns how many
-// samples the page was sent.
+// watchFor scrapes every second, with a page open, until ctx ends. It returns the number of samples
+// sent to the page.
 func watchFor(ctx context.Context, t *testing.T, url string, metrics http.Handler) (samples int) {
 	var page sync.WaitGroup
 	page.Go(func() {

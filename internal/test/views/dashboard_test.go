@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/web"
 )
 
-// A shown is as much of what the dashboard sends its pages as has numbers.
+// A shown is the part of the dashboard's data that has numbers.
 type shown struct {
 	Streams []struct {
 		Stream, Codec             string
@@ -44,7 +44,7 @@ type shown struct {
 	}
 }
 
-// dashboard compares what the dashboard's pages are sent with the truth.
+// dashboard compares the data of the dashboard's pages with the truth.
 func (s *scene) dashboard(t *testing.T) {
 	server := httptest.NewServer(web.Handler(s.app, nil))
 	defer server.Close()
@@ -94,7 +94,7 @@ func (s *scene) overview(t *testing.T, got *shown) {
 	}
 }
 
-// sample is the first sample that a page is sent.
+// sample returns the first sample sent to a page.
 func (s *scene) sample(t *testing.T, url string) json.RawMessage {
 	t.Helper()
 	resp, err := http.Get(url)

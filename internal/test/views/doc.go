@@ -1,6 +1,5 @@
-// Package views holds what operators see to the truth. It brings about a scene with
-// real workers (one is killed, a processor is paused, a partition quarantined, a key
-// is poison, entries are deleted by hand) of which every number is known, and compares
-// the commands, the metrics and the dashboard with it; what the commands print as JSON
-// is kept in testdata, with what differs from run to run named instead of shown.
+// Package views compares what operators see with the truth. It creates a scene with real workers
+// (one killed, a processor paused, a partition quarantined, a poison key, entries deleted) of which
+// every number is known, and checks commands, metrics and the dashboard against it. The JSON output
+// of commands is kept in testdata, with varying values replaced by names.
 package views

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// golden compares what commands print as JSON with testdata. With
-// RUNNEL_GOLDEN=write the files are written anew.
+// golden compares the JSON output of commands with testdata. RUNNEL_GOLDEN=write rewrites the
+// files.
 func (s *scene) golden(t *testing.T) {
 	for _, m := range s.members() {
 		s.names[m.Executor] = fmt.Sprintf("<executor of %s>", m.Worker)
@@ -66,7 +66,7 @@ func (s *scene) golden(t *testing.T) {
 	}
 }
 
-// changing are the fields that differ from run to run whatever they stand for.
+// changing are the fields that always differ from run to run.
 var changing = []string{"lock_left", "heartbeat_left", "age", "epoch", "tenure", "generation", "in", "oldest_age"}
 
 var (
@@ -76,8 +76,8 @@ var (
 	group     = regexp.MustCompile(`\b[0-9A-Za-z]{16}\b`)
 )
 
-// named returns a value of JSON with what differs from run to run named. partition is
-// the one that the value is about, -1 for none.
+// named returns a JSON value with varying parts replaced by names. partition is the one that the
+// value is about, -1 for none.
 func (s *scene) named(v any, field string, partition int) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -23,7 +23,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// This test's binary is the workers', too.
+// This test binary also runs the workers.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUNNEL_WORKER_NAME") != "" {
 		app, _ := declare()
@@ -32,15 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An order's key begins with the number of its partition; its rest says what becomes of
-// it.
+// An order's key begins with the number of its partition; the rest decides its outcome.
 type order struct {
 	Key string `json:"key"`
 }
 
 var errOrder = errors.New("<b>cannot</b> do this order")
 
-// declare returns the app of the scene: five processors, each with a trouble of its own.
+// declare returns the app of the scene: five processors, each with its own trouble.
 func declare() (*runnel.App, *runnel.Stream[order]) {
 	app := runnel.New("shop", &runnel.Options{
 		Processor: runnel.ProcessorOptions{Lease: 2 * time.Second, Grace: time.Second},
@@ -73,7 +72,6 @@ func declare() (*runnel.App, *runnel.Stream[order]) {
 	return app, orders
 }
 
-// A scene is what was brought about.
 type scene struct {
 	t       *testing.T
 	rdb     redis.UniversalClient
@@ -85,17 +83,17 @@ type scene struct {
 	urls    []string          // of the workers that live, their HTTP
 }
 
-// play brings the scene about.
+// play creates the scene.
 //
 //  1. Workers w1 and w2 run all processors but billing, w3 runs billing only.
 //  2. mailer is paused; then 45 orders are sent: ten to each partition, and among them
-//     a poison one (1), three of one key that is to be tried again in an hour (2), and
+//     a poison one (1), three of one key that is retried in an hour (2), and
 //     in the middle of partition 3 a bad one.
 //  3. printer makes a dead letter, invoicer parks three, auditor stops at partition 3;
 //     billing is busy with the first of each partition when w3 is killed.
 //  4. Five more orders go to partition 0, and two to be sent in an hour.
 //  5. An operator deletes two entries of partition 0: one that all but mailer and billing
-//     are done with, and one that billing was not given.
+//     are done with, and one that billing has not read.
 func play(t *testing.T, layout string) *scene {
 	s := &scene{t: t, names: map[string]string{}, keys: keys.Keys{App: "shop", Layout: layout}}
 	if layout == keys.Cluster {
@@ -183,7 +181,7 @@ func (s *scene) worker(name, processors string) *exec.Cmd {
 	return cmd
 }
 
-// awaitOwned waits until every partition has the owner that the membership says.
+// awaitOwned waits until every partition has its assigned owner.
 func (s *scene) awaitOwned() {
 	s.t.Helper()
 	s.await("every partition to be owned", func() bool {
@@ -211,7 +209,7 @@ func (s *scene) members() (list []member) {
 	return list
 }
 
-// batch are the keys of ordinary orders.
+// batch returns the keys of ordinary orders.
 func (s *scene) batch(partition, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -220,7 +218,7 @@ func (s *scene) batch(partition, n int) []string {
 	return keys
 }
 
-// send sends orders, in one call, and names their entry IDs.
+// send sends orders in one call and names their entry IDs.
 func (s *scene) send(keys ...[]string) (ids []string) {
 	s.t.Helper()
 	var out []runnel.Outgoing[order]
@@ -254,7 +252,7 @@ func (s *scene) delay(keys ...string) {
 	}
 }
 
-// count is how many keys there are of a pattern, on all servers.
+// count returns how many keys match a pattern, on all servers.
 func (s *scene) count(pattern string) (n int) {
 	for _, master := range s.masters {
 		n += len(master.Client(s.t).Keys(s.t.Context(), pattern).Val())
@@ -262,12 +260,12 @@ func (s *scene) count(pattern string) (n int) {
 	return n
 }
 
-// first is the ID of a partition's first entry.
+// first returns the ID of a partition's first entry.
 func (s *scene) first(partition int) string {
 	return s.rdb.XRangeN(s.t.Context(), s.keys.Partition("orders", partition), "-", "+", 1).Val()[0].ID
 }
 
-// groups are what Redis says of a processor's consumer groups, by partition.
+// groups returns Redis' data on a processor's consumer groups, by partition.
 func (s *scene) groups(processor string) (groups [4]redis.XInfoGroup) {
 	for n := range groups {
 		for _, g := range s.rdb.XInfoGroups(s.t.Context(), s.keys.Partition("orders", n)).Val() {
@@ -279,7 +277,7 @@ func (s *scene) groups(processor string) (groups [4]redis.XInfoGroup) {
 	return groups
 }
 
-// lag and pending are by Redis' own account; nothing was deleted when they are asked.
+// lag and pending use Redis' counts; nothing was deleted when they are called.
 func (s *scene) lag(processor string) (n int64) {
 	for _, g := range s.groups(processor) {
 		n += g.Lag + g.Pending

@@ -17,9 +17,8 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// With 1 024 partitions every command does its work in few requests: none goes from
-// partition to partition. How long each takes is logged, and stands in
-// docs/operating.md; it is not judged here.
+// With 1 024 partitions every command takes few requests: none makes one for each partition.
+// Durations are logged, for docs/operating.md; they are not checked here.
 func TestCommandsOfAThousandPartitions(t *testing.T) {
 	server := redistest.Start(t)
 	counter := redistest.CountingDialer(nil)

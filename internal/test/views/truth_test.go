@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
-// A number is what the scene made of one partition of a processor.
+// A number holds the known numbers of one partition of a processor.
 type number struct {
 	lag, pending, parked, retrying, dead int64
 	owned                                bool
@@ -25,11 +25,11 @@ var (
 	fine = number{owned: true}
 	// read and held back
 	paused = func(n int64) number { return number{lag: n, pending: n, owned: true, held: "pause"} }
-	// left behind by a worker that died in the middle of them, and what came after
+	// left by a worker that died in the middle, and later ones
 	orphaned = func(pending, later int64) number { return number{lag: pending + later, pending: pending} }
 )
 
-// truth is what is known of the scene without looking, by processor and partition.
+// truth holds the known numbers of the scene, by processor and partition.
 var truth = map[string][4]number{
 	"printer":  {fine, {dead: 1, owned: true}, fine, fine},
 	"invoicer": {fine, fine, {parked: 3, retrying: 1, owned: true}, fine},
@@ -51,7 +51,7 @@ func sum(of [4]number, what func(number) int64) (n int64) {
 	return n
 }
 
-// TestEverySurfaceTellsTheTruth holds all surfaces to one scene.
+// TestEverySurfaceTellsTheTruth checks all surfaces against one scene.
 func TestEverySurfaceTellsTheTruth(t *testing.T) {
 	for _, layout := range []string{keys.Standalone, keys.Cluster} {
 		t.Run(layout, func(t *testing.T) {
@@ -106,7 +106,7 @@ func total(of [4]number) (all number) {
 	return all
 }
 
-// w3 is told as dead until a worker joins its processor; the others share the rest.
+// w3 is shown as dead until a worker joins its processor; the others share the rest.
 func (s *scene) membersTold(t *testing.T) {
 	var got []string
 	for _, m := range s.members() {
@@ -121,7 +121,7 @@ func (s *scene) membersTold(t *testing.T) {
 	}
 }
 
-// Limits at the truth are kept, those below it are not.
+// Limits at the true number hold; those below it do not.
 func (s *scene) checked(t *testing.T) {
 	for processor, of := range truth {
 		lag := sum(of, func(n number) int64 { return n.lag })
@@ -137,8 +137,7 @@ func (s *scene) checked(t *testing.T) {
 	}
 }
 
-// What the workers that live tell adds up to the truth of what they own; each event
-// was counted once.
+// The metrics of live workers add up to the numbers of what they own; each event was counted once.
 func (s *scene) metrics(t *testing.T) {
 	sums := map[string]float64{}
 	for _, url := range s.urls {
@@ -181,7 +180,7 @@ func (s *scene) metrics(t *testing.T) {
 	}
 }
 
-// scrape returns the series of a worker by name and labels, the app's left out.
+// scrape returns the series of a worker by name and labels, without the app's.
 func (s *scene) scrape(url string) map[string]float64 {
 	s.t.Helper()
 	resp, err := http.Get(url + "/metrics")
