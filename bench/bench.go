@@ -29,7 +29,7 @@ type Bench struct {
 	runs int           // so far, to name them
 }
 
-// An Outcome is what a case brought.
+// An Outcome is the result of a case.
 type Outcome struct {
 	Case    string        `json:"case"`
 	About   string        `json:"about"`
@@ -61,7 +61,7 @@ func (s SideOutcome) values(figure string) (out []float64) {
 	return out
 }
 
-// A Finding is a claim with what was found.
+// A Finding is the result of a claim.
 type Finding struct {
 	Name    string        `json:"name"`
 	Unit    string        `json:"unit"`
@@ -223,7 +223,6 @@ func (c Claim) find(rounds []Round) Finding {
 	return f
 }
 
-// String lists the figures.
 func (r Result) String() string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(r)) {

@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-go/runnel/bench/internal/stats"
 )
 
-// A Case is something that is measured on a server of its own.
+// A Case is a measurement on its own server.
 type Case struct {
 	Name  string
 	About string   // for the report
@@ -44,7 +44,7 @@ type Column struct {
 	Scale  float64 `json:"scale"` // the table shows the figure times this
 }
 
-// A Claim is a value of each round, and the bar that it is held against.
+// A Claim is a value of each round, and the bar to compare it with.
 type Claim struct {
 	Name  string
 	Unit  string // "×" for a ratio
@@ -78,7 +78,7 @@ var (
 	cpuColumn   = Column{"cpu", "CPU µs/event", 1}
 	sleepColumn = Column{"sleep", "sleep µs", 1}
 	peakColumn  = Column{"peak", "peak MiB", 1}
-	// What the server's main thread took, with all that comes before and after.
+	// The time of the server's main thread, with everything before and after a command.
 	serverColumn = Column{"server", "server µs/event", 1}
 )
 
@@ -100,8 +100,7 @@ var cases = []Case{
 	{Name: "gaps", About: gapsAbout, Plan: planGaps},
 }
 
-// best runs some tasks a few times in turn, and returns the one with the highest
-// median rate.
+// best runs some tasks a few times in turn, and returns the one with the highest median rate.
 func (b *Bench) best(ctx context.Context, sides []Side) (Side, []string, error) {
 	rates := make([][]float64, len(sides))
 	for round := range b.scale(3, 1) {

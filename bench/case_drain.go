@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-go/runnel/bench/internal/stats"
 )
 
-// drainPartitions is how many partitions a stream has where nothing else is said.
+// drainPartitions is the default number of partitions of a stream.
 const drainPartitions = 16
 
 const drainAbout = "A backlog of 100-byte payloads in 16 partitions, processed by one process: each time by a new " +
@@ -77,8 +77,7 @@ func (t Task) over(stream Task, decode bool) Task {
 	return t
 }
 
-// ahead is how many events the first replies to loops by hand bring, 0 if that is
-// most of all.
+// ahead is how many events the first replies to loops by hand bring, 0 if that is most of all.
 func (t Task) ahead(count int) int64 {
 	n := t.Partitions * count
 	if n > t.Events/2 {
@@ -101,7 +100,7 @@ func plainSides(t Task, counts ...int) (out []Side) {
 	return out
 }
 
-// calibrated says what a variant reached.
+// calibrated describes the result of a variant.
 func calibrated(name string, rates []float64) string {
 	texts := make([]string, len(rates))
 	for i, r := range rates {

@@ -52,7 +52,7 @@ type duel struct {
 	all []*workerProcess
 }
 
-// longestPause is that of a duel in which something happens.
+// longestPause returns the longest pause of a duel in which something happens.
 func longestPause(ctx context.Context, t Task, happens func(*duel, context.Context) error) (gap time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, gapLongest)
 	defer cancel()
@@ -123,7 +123,6 @@ func pauseOf(events []Told, from int64, partitions int) (longest time.Duration, 
 	return longest, nil
 }
 
-// add starts another worker.
 func (d *duel) add(ctx context.Context) error {
 	w, err := startWorker(ctx, d.t)
 	if err != nil {
@@ -133,7 +132,6 @@ func (d *duel) add(ctx context.Context) error {
 	return nil
 }
 
-// kill kills the first worker.
 func (d *duel) kill(context.Context) error {
 	d.ws[0].kill()
 	d.ws = d.ws[1:]

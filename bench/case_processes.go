@@ -90,7 +90,7 @@ func watchWorkers(ctx context.Context, t Task, n int) (_ Result, err error) {
 	}, nil
 }
 
-// between is how far the worker was first and last in a time.
+// between returns the first and last report of the worker in a time.
 func (w *workerProcess) between(from, until int64) (first, last Told) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

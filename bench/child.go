@@ -155,7 +155,6 @@ func lastLine(r io.Reader) (Result, error) {
 	return result, nil
 }
 
-// tail is the end of a log.
 func tail(log string) string {
 	const most = 2000
 	return strings.TrimSpace(log[max(0, len(log)-most):])

@@ -1,5 +1,5 @@
-// Bench compares Runnel with what one would write by hand with go-redis, and with
-// other libraries, on a private redis-server.
+// Bench compares Runnel with loops written by hand with go-redis, and with other libraries, on a
+// private redis-server.
 //
 //	go run . -quick
 //	go run . -cases drain,latency -pairs 15

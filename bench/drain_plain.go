@@ -16,8 +16,7 @@ import (
 // of Runnel's does.
 const blockFor = 2 * time.Second
 
-// newClient returns a client with go-redis' defaults but for the number of
-// connections.
+// newClient returns a client with go-redis' defaults but for the number of connections.
 func newClient(t Task) (*redis.Client, error) {
 	o, err := redis.ParseURL(t.URL)
 	if err != nil {
@@ -38,8 +37,8 @@ const (
 	ackDepth = 64
 )
 
-// A plain is what one would write by hand with go-redis where nothing ever breaks:
-// readers that share out the partitions, each with an acker of its own.
+// A plain is a loop written by hand with go-redis for the case that nothing breaks: readers that
+// share the partitions, each with its own acker.
 type plain struct {
 	t     Task
 	rdb   *redis.Client
@@ -157,8 +156,7 @@ func (t Task) decode(payload string) error {
 	return codecNamed(t.Codec).Decode(unsafe.Slice(unsafe.StringData(payload), len(payload)), &o)
 }
 
-// block is how long a read waits: not at all for a backlog, of which nothing comes
-// later.
+// block is how long a read waits: not at all for a backlog, of which nothing comes later.
 func (p *plain) block() time.Duration {
 	if p.t.Whole {
 		return -1

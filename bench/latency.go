@@ -23,10 +23,8 @@ import (
 // processes of a machine share.
 const stampSize = 8
 
-// sendPaced appends entries, one by one and at even distances, to the partitions in
-// turn, each with the time at which it is sent. It is a process of its own: a sender
-// that wakes up all the time in the process that handles the events would add waits
-// of its own to them.
+// sendPaced appends entries one by one, at even intervals, to the partitions in turn, each with its
+// time of sending. It has its own process: in that of the handlers its wake-ups would delay them.
 func sendPaced(ctx context.Context, t Task) (Result, error) {
 	rdb, err := newClient(t)
 	if err != nil {

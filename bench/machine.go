@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A Machine is what the figures depend on.
+// A Machine describes what the figures depend on.
 type Machine struct {
 	CPU    string   `json:"cpu"`
 	Cores  int      `json:"cores"`
@@ -74,7 +74,7 @@ func procField(path, name string) string {
 	return "unknown"
 }
 
-// output is what a command prints, or "unknown" if that is nothing.
+// output returns the output of a command, "unknown" if empty.
 func output(ctx context.Context, name string, args ...string) string {
 	text, err := exec.CommandContext(ctx, name, args...).Output()
 	if err != nil || len(strings.TrimSpace(string(text))) == 0 {

@@ -45,8 +45,8 @@ func (m *meter) add(k int64) {
 	}
 }
 
-// sleep is what a handler does that has work to do. It measures how long the sleep
-// really takes, which depends on what else the process does.
+// sleep simulates a handler's work. It measures how long the sleep really takes, which depends on
+// what else the process does.
 func (m *meter) sleep(d time.Duration) {
 	if d <= 0 {
 		return // the shortest sleep there is takes longer than none
@@ -66,10 +66,9 @@ func (m *meter) wait(ctx context.Context) error {
 	}
 }
 
-// result is the rate from the first event that counts to the last, in events per second, and
-// the process's CPU time per event between them, in microseconds; the most memory
-// that the process has had, in MiB; and how long handlers slept per event, in
-// microseconds. Call it after wait.
+// result is the rate from the first event that counts to the last, in events per second, and the
+// process's CPU time per event between them, in microseconds; the most memory that the process has
+// had, in MiB; and how long handlers slept per event, in microseconds. Call it after wait.
 func (m *meter) result() Result {
 	first := m.first.Load()
 	n, took := float64(m.last.n-first.n), m.last.at.Sub(first.at)

@@ -14,9 +14,8 @@ type plainEntry struct {
 	data []byte
 }
 
-// plainSend sends with XADD MAXLEN ~, Count entries in a pipeline, from as many
-// goroutines as Readers says. The entries are encoded before, or with Decode on the
-// way.
+// plainSend sends with XADD MAXLEN ~, Count entries in a pipeline, from as many goroutines as
+// Readers says. The entries are encoded before, or with Decode on the way.
 func plainSend(ctx context.Context, t Task) (Result, error) {
 	codec := codecNamed(t.Codec)
 	records, err := orders(codec, t.distinct(), t.Size)

@@ -15,8 +15,7 @@ const (
 	distinct = 5_000
 )
 
-// runnelSend sends with Send, Count records at a time, from as many goroutines as
-// Readers says.
+// runnelSend sends with Send, Count records at a time, from as many goroutines as Readers says.
 func runnelSend(ctx context.Context, t Task) (Result, error) {
 	records, err := orders(codecNamed(t.Codec), t.distinct(), t.Size)
 	if err != nil {

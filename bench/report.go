@@ -52,8 +52,7 @@ func (r Report) write(dir string) error {
 	return nil
 }
 
-// keep returns what an earlier run on the same machine found in cases that are not
-// chosen now.
+// keep returns what an earlier run on the same machine found in cases that are not chosen now.
 func keep(dir string, m Machine, chosen []Case) ([]Outcome, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "results.json"))
 	if errors.Is(err, os.ErrNotExist) || len(chosen) == len(cases) {

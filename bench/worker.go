@@ -17,7 +17,7 @@ import (
 
 const (
 	tellEvery = 20 * time.Millisecond
-	// pollEvery is how long one who watches workers waits between two looks.
+	// pollEvery is how often workers are polled.
 	pollEvery = 10 * time.Millisecond
 )
 
@@ -33,8 +33,8 @@ type Told struct {
 	Sent  int64 // when it was sent, in ns
 }
 
-// runnelWorker is a worker that tells what it does until its standard input ends.
-// Then it drains, as at SIGTERM.
+// runnelWorker is a worker that reports its progress until its standard input ends. Then it drains,
+// as at SIGTERM.
 func runnelWorker(ctx context.Context, t Task) (Result, error) {
 	var owned, count, slept atomic.Int64
 	out := &teller{enc: json.NewEncoder(os.Stdout)}
@@ -97,7 +97,7 @@ func (t *teller) tell(line Told) {
 	t.enc.Encode(line) // the reader may be gone: then this process ends soon
 }
 
-// A workerProcess is a runnelWorker and what it has told so far.
+// A workerProcess is a runnelWorker and its reports so far.
 type workerProcess struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -150,7 +150,7 @@ func (w *workerProcess) listen(out io.Reader) {
 	}
 }
 
-// last is how far the worker was when it told so last.
+// last returns the worker's latest report.
 func (w *workerProcess) last() Told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,27 +160,24 @@ func (w *workerProcess) last() Told {
 	return w.told[len(w.told)-1]
 }
 
-// handled is every event that it told of so far.
+// handled returns every reported event.
 func (w *workerProcess) handled() []Told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]Told(nil), w.events...)
 }
 
-// stop has the worker drain, and returns when it has ended.
 func (w *workerProcess) stop() {
 	w.stdin.Close()
 	<-w.done
 }
 
-// kill ends the worker at once.
 func (w *workerProcess) kill() {
 	w.cmd.Process.Kill() // an error says that it has ended
 	<-w.done
 }
 
-// awaitShares waits until the workers own all partitions, each as many as the others or
-// one more.
+// awaitShares waits until the workers own all partitions, each as many as the others or one more.
 func awaitShares(ctx context.Context, ws []*workerProcess, partitions int) error {
 	for {
 		sum, most, least := 0, 0, partitions

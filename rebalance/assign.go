@@ -23,23 +23,21 @@ type wishes struct {
 	Cordoned []string       // workers that get only pinned partitions
 }
 
-// assign spreads partitions 0 to n-1 over members and returns the partitions
-// of each, ascending. Every partition has exactly one member, sizes differ by
-// at most one, and as few partitions as possible move away from a member that
-// has them in prev. Without members the result is empty.
+// assign spreads partitions 0 to n-1 over members and returns the partitions of each, ascending.
+// Every partition has exactly one member, sizes differ by at most one, and as few partitions as
+// possible move away from a member that has them in prev. Without members the result is empty.
 //
-// Wishes come first. Pinned partitions count for the size of their member, and alone may
-// make it larger. If a worker with pins has several members, one partition more than
-// necessary may move. If all members are cordoned, cordons are ignored.
+// Wishes come first. Pinned partitions count for the size of their member, and alone may make it
+// larger. If a worker with pins has several members, one partition more than necessary may move. If
+// all members are cordoned, cordons are ignored.
 //
-// When n does not divide evenly and prev does not decide which members get one more, a hash
-// of salt and worker does, then of salt and ID. With the processor's name as salt, the
-// remainders of many small processors spread over workers, and a worker that comes back is
-// treated as before.
+// When n does not divide evenly and prev does not decide which members get one more, a hash of salt
+// and worker does, then of salt and ID. With the processor's name as salt, the remainders of many
+// small processors spread over workers, and a worker that comes back is treated as before.
 //
-// Equal arguments give equal results in every process, whatever the order of
-// members. assign retains and changes none of its arguments. If prev gives a partition to
-// several members, it counts for the one with the least ID.
+// Equal arguments give equal results in every process, whatever the order of members. assign
+// retains and changes none of its arguments. If prev gives a partition to several members, it
+// counts for the one with the least ID.
 func assign(prev map[string][]int, members []member, n int, salt string, w wishes) map[string][]int {
 	next := make(map[string][]int, len(members))
 	if len(members) == 0 {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// alone runs one coordinator in a cluster whose other members are only entries
-// of the membership.
+// alone runs one coordinator in a cluster whose other members are only entries of the membership.
 func (c *cluster) alone(store func(*node) Store) (co *Coordinator, stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	n := &node{c: c, ctx: ctx, name: "me", id: "me", lease: map[int]time.Time{}, busy: map[int]string{}}

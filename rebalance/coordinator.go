@@ -104,10 +104,9 @@ func (c *Coordinator) Unread(err error) {
 	c.post(func(m *machine, now time.Time) []action { return m.unread(now, err) })
 }
 
-// Lost reports that ownership of a partition ended without Release: the partition is
-// acquired again while it is assigned. The Owner calls it once per ownership and not
-// after it has returned from Release. Lost never blocks and may be called at any time,
-// concurrently.
+// Lost reports that ownership of a partition ended without Release: the partition is acquired again
+// while it is assigned. The Owner calls it once per ownership and not after it has returned from
+// Release. Lost never blocks and may be called at any time, concurrently.
 func (c *Coordinator) Lost(partition int) {
 	c.post(func(m *machine, now time.Time) []action { return m.lost(now, partition) })
 }
@@ -120,8 +119,7 @@ func (c *Coordinator) Crowded() bool {
 	return c.machine.crowded
 }
 
-// State returns a snapshot. It never blocks and may be called at any time,
-// concurrently.
+// State returns a snapshot. It never blocks and may be called at any time, concurrently.
 func (c *Coordinator) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()

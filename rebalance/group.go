@@ -32,9 +32,8 @@ func (e *versionError) Error() string {
 	return fmt.Sprintf("membership has version %d, this program knows %d: was it written by a newer one?", e.Version, groupVersion)
 }
 
-// A Group is the membership of one processor: who its members are and which
-// partitions each is assigned. It is a value: its methods change nothing and
-// share nothing with what they return.
+// A Group is the membership of one processor: who its members are and which partitions each is
+// assigned. It is a value: its methods change nothing and share nothing with what they return.
 type Group struct {
 	Generation int64               // number of changes so far
 	Partitions int                 // how many partitions the stream has

@@ -50,9 +50,8 @@ type action struct {
 	err        error
 }
 
-// A machine is the protocol of one member, without I/O, clock or randomness: each method
-// takes an input and the time, and returns the actions to take now.
-// Between inputs, tick is due at deadline.
+// A machine is the protocol of one member, without I/O, clock or randomness: each method takes an
+// input and the time, and returns the actions to take now. Between inputs, tick is due at deadline.
 type machine struct {
 	self   string
 	key    string        // of the stored membership

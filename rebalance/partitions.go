@@ -17,8 +17,7 @@ const (
 	errorBackoffMax    = 2 * time.Second
 )
 
-// A stage is where a member stands with one partition; see the diagram in
-// doc.go.
+// A stage is where a member stands with one partition; see the diagram in doc.go.
 type stage int
 
 const (

@@ -50,9 +50,8 @@ func parsePython(data []byte) (executors map[string]Executor, ok bool) {
 	return executors, true
 }
 
-// Vacant returns nil if a processor of this program may join the stored membership, a
-// *PythonError if executors of Python's runnel live in it, or Parse's error. It
-// changes nothing.
+// Vacant returns nil if a processor of this program may join the stored membership, a *PythonError
+// if executors of Python's runnel live in it, or Parse's error. It changes nothing.
 func Vacant(ctx context.Context, s Store) error {
 	value, err := s.Load(ctx)
 	if err != nil {

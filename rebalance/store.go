@@ -66,8 +66,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// MarshalText returns the kind as it stands in the control stream; an unknown
-// kind is an error.
+// MarshalText returns the kind as it stands in the control stream; an unknown kind is an error.
 func (k Kind) MarshalText() ([]byte, error) {
 	if s, ok := kindTexts[k]; ok {
 		return []byte(s), nil
@@ -89,13 +88,12 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // An Owner acquires and releases partitions for the coordinator. Calls for different
 // partitions are concurrent; calls for one partition never overlap.
 type Owner interface {
-	// Acquire tries once to become the owner of a partition. It returns nil if the partition
-	// is owned from now on, also if it was owned already; ErrHeld, wrapped or not, while
-	// another owner holds the lock; after any other error the coordinator tries again later.
-	// A try of unknown outcome may leave a lock behind. The next try settles that, or
-	// Release, if the partition is assigned to another member first; once ctx has ended,
-	// Acquire undoes it as far as possible before it returns. foreign is the longest
-	// life that a lock of any member may have.
+	// Acquire tries once to become the owner of a partition. It returns nil if the partition is
+	// owned from now on, also if it was owned already; ErrHeld, wrapped or not, while another owner
+	// holds the lock; after any other error the coordinator tries again later. A try of unknown
+	// outcome may leave a lock behind. The next try settles that, or Release, if the partition is
+	// assigned to another member first; once ctx has ended, Acquire undoes it as far as possible
+	// before it returns. foreign is the longest life that a lock of any member may have.
 	Acquire(ctx context.Context, partition int, foreign time.Duration) error
 
 	// Release gives up a partition. It blocks until the handler has ended and the lock is

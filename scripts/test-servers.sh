@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests that say how servers behave on the installed redis-server, on Redis 8.0 and on
-# Valkey 8.1, one after the other: scripts, conformance, clusters, security, what is shown, and a
-# play of chaos. With the argument "short" only the scripts, and only on the two newer servers.
-# All of them run even if one fails; the last line names those that failed.
+# Runs the tests that depend on the server on the installed redis-server, on Redis 8.0 and on Valkey
+# 8.1, one after the other: scripts, conformance, clusters, security, views, and a play of chaos.
+# With the argument "short" only the scripts, and only on the two newer servers. All run even if one
+# fails; the last line names the failed ones.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}

@@ -37,9 +37,8 @@ const (
 	ran                    // it has just run
 )
 
-// plan picks from due times that have passed, the oldest first, those to run. Due times
-// that passed while the task itself ran are skipped, as everywhere, except under
-// CatchUpAll.
+// plan picks from due times that have passed, the oldest first, those to run. Due times that passed
+// while the task itself ran are skipped, as everywhere, except under CatchUpAll.
 func plan(catchUp int, o occasion, due []time.Time) []time.Time {
 	switch {
 	case len(due) == 0 || catchUp == CatchUpAll:
@@ -180,8 +179,7 @@ func (c *claims) note(task string, due time.Time) {
 	}
 }
 
-// mark repeats a request until Redis answers, and reports whether it did before ctx
-// ended.
+// mark repeats a request until Redis answers, and reports whether it did before ctx ended.
 func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) bool {
 	for ctx.Err() == nil {
 		m, err := ask()
@@ -202,8 +200,7 @@ func (d *durable) mark(ctx context.Context, ask func() (store.TaskMark, error)) 
 // now returns the server's time, or a little less.
 func (d *durable) now() time.Time { return d.server.Add(time.Duration(monotime.Now() - d.at)) }
 
-// sleep waits until a due time, but at most clockEvery; then it reads the server's time
-// again.
+// sleep waits until a due time, but at most clockEvery; then it reads the server's time again.
 func (d *durable) sleep(ctx context.Context, due time.Time) {
 	wait := due.Sub(d.now())
 	timer := time.NewTimer(min(wait, clockEvery))

@@ -75,10 +75,9 @@ func New(c Config) *Buffer {
 	}
 }
 
-// Push adds entries that were read, as far as the bounds allow, but at least one if the
-// buffer is empty. It returns the size of the largest entry in bytes. Entries that do not
-// fit are dropped: Redis holds them as pending, and they are read again from the
-// consumer's history.
+// Push adds entries that were read, as far as the bounds allow, but at least one if the buffer is
+// empty. It returns the size of the largest entry in bytes. Entries that do not fit are dropped:
+// Redis holds them as pending, and they are read again from the consumer's history.
 func (b *Buffer) Push(entries []redisconn.Entry) (largest int64) {
 	if len(entries) == 0 {
 		return 0

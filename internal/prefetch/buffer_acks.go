@@ -6,10 +6,9 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Done moves entries from the consumer to the acker. tell reports whether the acker had
-// nothing before; hurry reports whether half of the entries that may be done and not
-// acked now are. While an entry before these stays with the consumer, committed does not
-// rise.
+// Done moves entries from the consumer to the acker. tell reports whether the acker had nothing
+// before; hurry reports whether half of the entries that may be done and not acked now are. While
+// an entry before these stays with the consumer, committed does not rise.
 func (b *Buffer) Done(ids []string) (tell, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -33,8 +33,7 @@ const (
 	flowing  // its head waited for an event that succeeded
 )
 
-// kindOf returns suspects for an event that may have ended its worker, else the kind of
-// others.
+// kindOf returns suspects for an event that may have ended its worker, else the kind of others.
 func kindOf(s *store.RetryState) int {
 	if s.Reason == ReasonCrash {
 		return suspects
@@ -50,8 +49,7 @@ func (l *lanes) len() int { return len(l.of) }
 // holds reports whether a lane has events.
 func (l *lanes) holds(name string) bool { return l.byName[name] != nil }
 
-// put adds an event to its lane, or replaces its state. An event does not change its
-// lane.
+// put adds an event to its lane, or replaces its state. An event does not change its lane.
 func (l *lanes) put(s store.RetryState) {
 	in := l.byName[s.Lane]
 	if in == nil {
@@ -130,9 +128,8 @@ func (l *lanes) head(kind int) *store.RetryState {
 	return &l.ready[kind][0].events[0]
 }
 
-// due returns the event that runs next, nil if none is due. If it is the turn of new
-// events, fresh, due returns only an event that does not delay them. alone reports
-// whether a suspect may run.
+// due returns the event that runs next, nil if none is due. If it is the turn of new events, fresh,
+// due returns only an event that does not delay them. alone reports whether a suspect may run.
 func (l *lanes) due(now int64, fresh bool, alone func(*store.RetryState) bool) *store.RetryState {
 	if s := l.head(suspects); s != nil && s.At <= now && alone(s) {
 		return s

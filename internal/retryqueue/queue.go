@@ -26,8 +26,7 @@ type Store interface {
 	Load() ([]store.RetryState, error)
 	// Payload returns a parked event; false if it is gone.
 	Payload(id string) (redisconn.Entry, bool, error)
-	// Park moves events out of the partition, all of them or, with
-	// store.ErrFull, none.
+	// Park moves events out of the partition, all of them or, with store.ErrFull, none.
 	Park(ps []store.Parking) error
 	// Begin stores the begin of an attempt of a parked event, and returns the event, or
 	// false if it is gone.

@@ -66,8 +66,7 @@ func (r *Queue) behind(e redisconn.Entry, keyed bool) (s store.RetryState, ok bo
 	return s, true
 }
 
-// suspected returns the state of an event whose first attempt its worker may not have
-// survived.
+// suspected returns the state of an event whose first attempt its worker may not have survived.
 func (r *Queue) suspected(e redisconn.Entry) store.RetryState {
 	r.report.suspected(e.ID, max(r.cfg.Deaths, 1))
 	s := r.cfg.deadly(e)

@@ -41,12 +41,12 @@ func TestTheReadOfALostOwnershipIsAwaited(t *testing.T) {
 				if ends {
 					cancel()
 					if <-quiet {
-						t.Error("said to be quiet while its read may still be executed")
+						t.Error("remove reported true while the read may still be executed")
 					}
 				}
 				r.finish()
 				if !ends && !<-quiet {
-					t.Error("not said to be quiet though its read is over")
+					t.Error("remove reported false though the read is over")
 				}
 			})
 		})

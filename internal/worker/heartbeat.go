@@ -58,9 +58,8 @@ func (h *heartbeat) first(ctx context.Context) error {
 	}
 }
 
-// run refreshes the heartbeat and every lock, three times per expiry, and
-// reads the membership on the way. It goes on while partitions are drained. At the end of
-// ctx it deletes the heartbeat.
+// run refreshes the heartbeat and every lock, three times per expiry, and reads the membership on
+// the way. It goes on while partitions are drained. At the end of ctx it deletes the heartbeat.
 func (h *heartbeat) run(ctx context.Context) {
 	every := h.m.p.Lease / 3
 	ticker := time.NewTicker(every)

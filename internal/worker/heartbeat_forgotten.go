@@ -18,10 +18,9 @@ type checkpoint struct {
 	reported  bool   // that it went back
 }
 
-// wentBack checks whether Redis holds a committed position below the one it has confirmed, as
-// after a quick restart with an older copy, which the lock may outlive. calm reports whether
-// the request before this one was confirmed too, so that no request under way can set the
-// position back.
+// wentBack checks whether Redis holds a committed position below the one it has confirmed, as after
+// a quick restart with an older copy, which the lock may outlive. calm reports whether the request
+// before this one was confirmed too, so that no request under way can set the position back.
 func (h *heartbeat) wentBack(p *partition, calm bool, sent store.LeaseRequest, r store.LeaseResult) {
 	c, stored := &p.beat.stored, cmp.Or(r.Stored, "0-0")
 	if c.committed != "" && entryid.Compare(stored, c.committed) < 0 && !c.reported {

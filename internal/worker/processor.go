@@ -16,8 +16,7 @@ var (
 	ErrShutdown = errors.New("worker shutting down")
 )
 
-// A Processor is a user's function over a stream, without its types. The root
-// package fills it in.
+// A Processor is a user's function over a stream, without its types. The root package fills it in.
 type Processor struct {
 	Stream, Name string
 	Partitions   int

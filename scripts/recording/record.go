@@ -29,7 +29,7 @@ const (
 // customers have a partition each.
 var customers = []string{"ada", "bob", "cyd", "eve"}
 
-// A line is what a worker printed, and when.
+// A line is a line of a worker's output, with its time.
 type line struct {
 	at   time.Duration
 	text string
@@ -42,7 +42,6 @@ type pane struct {
 	lines  []line
 }
 
-// A run is what was recorded.
 type run struct {
 	panes  [2]pane
 	killed line // the command

@@ -5,6 +5,5 @@ import (
 	"syscall"
 )
 
-// Tie has the kernel kill the process of cmd, which was not started yet, when this
-// one dies.
+// Tie has the kernel kill the process of cmd, which was not started yet, when this one dies.
 func Tie(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// CPU is the time that this process has spent on processors so far, all its
-// threads together.
+// CPU returns the CPU time of all threads of this process so far.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -18,7 +17,7 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Peak is the most memory that this process has had so far, in bytes.
+// Peak returns the peak memory of this process so far, in bytes.
 func Peak() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -1,12 +1,10 @@
-// Package stats sums up repeated measurements without assuming how they are
-// distributed.
+// Package stats sums up repeated measurements without assuming how they are distributed.
 //
-// The interval of a median is made of order statistics: of n values in order, x(k)
-// to x(n+1-k) contains the true median unless fewer than k of them lie on one side
-// of it. How many lie there has the binomial distribution with n and 1/2, so the
-// interval covers the median with 1 - 2·P(B < k). Interval takes the largest k for
-// which that is at least 95 %: with 15 values k is 4, x(4) to x(12), which is
-// 96.5 %; below 6 values there is none.
+// The interval of a median is made of order statistics: of n values in order, x(k) to x(n+1-k)
+// contains the true median unless fewer than k of them lie on one side of it. How many lie there
+// has the binomial distribution with n and 1/2, so the interval covers the median with 1 - 2·P(B <
+// k). Interval takes the largest k for which that is at least 95 %: with 15 values k is 4, x(4) to
+// x(12), which is 96.5 %; below 6 values there is none.
 package stats
 
 import (
@@ -14,7 +12,7 @@ import (
 	"slices"
 )
 
-// Coverage is what an interval must have to be one.
+// Coverage is the least coverage of an interval.
 const Coverage = 0.95
 
 // A Summary is a series of values in brief. It is the zero value for none.
@@ -60,8 +58,8 @@ func Rank(n int) (k int, coverage float64) {
 	return k, max(coverage, 0)
 }
 
-// Quantile returns the smallest of the values, which are in order, that at least
-// the share q of them do not exceed. Of no values it is NaN.
+// Quantile returns the smallest of the ordered values that a share of at least q does not exceed.
+// Without values it is NaN.
 func Quantile(ordered []float64, q float64) float64 {
 	if len(ordered) == 0 {
 		return math.NaN()

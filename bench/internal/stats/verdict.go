@@ -1,15 +1,14 @@
 package stats
 
-// A Bar is what a value is held against.
+// A Bar is the value that a measurement is compared with.
 type Bar struct {
 	At     float64 `json:"at"`
 	AtMost bool    `json:"at_most,omitempty"` // the value should be below, else above
 }
 
-// A Verdict says on which side of its bar a value is.
+// A Verdict is the side of its bar on which a value is.
 type Verdict string
 
-// The verdicts.
 const (
 	Held   Verdict = "held"   // the median is on the good side
 	Open   Verdict = "open"   // it is not, but the interval is not wholly on the bad side, or not known

@@ -250,7 +250,7 @@ func (s *scene) judge() (*history.Report, []history.Record) {
 	report := history.Check(records, opts)
 	s.t.Logf("round %d: %v", s.round, report)
 	if report.Looks == 0 {
-		s.t.Error("the server never told who owns what")
+		s.t.Error("the server never reported an owner")
 	}
 	if !report.OK {
 		s.t.Error("the history breaks a promise")

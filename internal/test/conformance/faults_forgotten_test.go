@@ -98,7 +98,7 @@ func TestWhatRedisForgetsIsTold(t *testing.T) {
 				round()
 			}
 			if said := forgotten(t, srv); len(said) > 0 || workers[0].log.line("ERROR", mayBeGone) != "" || workers[1].log.line("ERROR", mayBeGone) != "" {
-				t.Fatalf("told before: %v", said)
+				t.Fatalf("reported before: %v", said)
 			}
 			await(t, "the positions to be stored", 60*time.Second, func() bool { return stored(t, rdb, 0) && stored(t, rdb, 1) })
 			tt.forget(t, srv, rdb)
@@ -162,7 +162,7 @@ func TestAWorkerSaysAtItsStartThatRedisEvicts(t *testing.T) {
 			ready(t, 30*time.Second, a)
 			const evicts = "redis may evict keys"
 			if got := a.log.line(evicts) != ""; got != (tt.want != "") {
-				t.Errorf("said that it evicts: %v", got)
+				t.Errorf("eviction reported: %v", got)
 			}
 			if tt.want != "" {
 				names(t, fmt.Errorf("%s", a.log.String()), tt.level, tt.want, "troubleshooting.md#eviction")

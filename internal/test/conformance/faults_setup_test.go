@@ -84,7 +84,7 @@ func TestWrongServer(t *testing.T) {
 		{"not a URL", "redis//user:sesame@127.0.0.1:6379", []string{"redis URL", "malformed"}},
 		{"another scheme", "http://user:sesame@127.0.0.1:6379", []string{"redis URL", "malformed"}},
 		{"bad database", "redis://user:sesame@127.0.0.1:6379/abc", []string{"redis URL", "malformed"}},
-		{"nobody there", "redis://user:sesame@" + nobody, []string{nobody, "connection refused"}},
+		{"no server there", "redis://user:sesame@" + nobody, []string{nobody, "connection refused"}},
 		{"no password", "redis://" + locked.Addr(), []string{port, "password"}},
 		{"wrong password", "redis://:sesame@" + locked.Addr(), []string{port, "wrong user name or password"}},
 		{"wrong user", "redis://user:sesame@" + locked.Addr(), []string{port, "wrong user name or password"}},

@@ -85,7 +85,7 @@ func TestWrongTypeAtTheStart(t *testing.T) {
 				await(t, "the other partitions", 30*time.Second, func() bool { return othersPassed(tr, 1) })
 			}
 			if line := a.log.line("locks not released"); line != "" {
-				t.Errorf("a free lock is said to expire: %s", line)
+				t.Errorf("a free lock is reported to expire: %s", line)
 			}
 			rdb.Del(t.Context(), tt.key)
 			for _, key := range keys {

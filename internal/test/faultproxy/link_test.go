@@ -65,7 +65,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 	_ = old.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 	if n, err := old.Read(make([]byte, 100)); n > 0 || err == nil || !err.(net.Error).Timeout() {
-		t.Errorf("the old connection was told %d bytes, %v", n, err)
+		t.Errorf("the old connection got %d bytes, %v", n, err)
 	}
 	connected := direct.InfoMap(t.Context(), "clients").Item("Clients", "connected_clients")
 	_ = old.Close()

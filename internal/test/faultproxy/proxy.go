@@ -93,8 +93,8 @@ func (p *Proxy) Bandwidth(perSecond int) {
 	p.perSec = perSecond
 }
 
-// HoldReplies keeps back what the server says, or stops doing so; requests go on to be carried out. What was kept back
-// arrives then.
+// HoldReplies holds back the server's replies, or delivers the held ones; requests are still
+// executed.
 func (p *Proxy) HoldReplies(on bool) { p.let(&p.replies, !on) }
 
 // let opens or closes a gate, which is a channel that is closed while the gate is open.
@@ -113,9 +113,9 @@ func (p *Proxy) let(gate *chan struct{}, pass bool) {
 	}
 }
 
-// HalfOpen makes all that either side of the present connections sends vanish from now on, and neither learns that the
-// other one closes: as when a router between them forgets them. The server's ends stay until the server or the proxy
-// closes them. New connections are not affected.
+// HalfOpen discards everything that either side of the present connections sends from now on,
+// including its close, as when a router between them forgets them. The server's ends stay until the
+// server or the proxy closes them. New connections are not affected.
 func (p *Proxy) HalfOpen() {
 	for _, c := range p.open() {
 		c.vanished.Store(true)

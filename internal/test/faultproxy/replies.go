@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// replies delivers what the server says until it closes. A client that is gone does not end it: the server may still
-// have requests to carry out, and must not be stopped by a full connection.
+// replies delivers the server's replies until it closes. The end of a client does not end that: the
+// server may still have requests to execute, and must not block on a full connection.
 func (c *conn) replies() {
 	for {
 		first, err := c.fromRds.Peek(1)

@@ -135,7 +135,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return append(long, line...), err
 }
 
-// measure says how many values a header line announces and how many bytes follow it directly.
+// measure returns how many values a header line announces and how many bytes follow it directly.
 func measure(line []byte) (parts int, size int64, err error) {
 	switch line[0] {
 	case '+', '-', ':', '_', '#', ',', '(':

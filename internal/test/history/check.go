@@ -13,20 +13,19 @@ type Options struct {
 	Processors []string
 	// Retries allows an event to be begun again under the same epoch while it is not completed.
 	Retries bool
-	// Lanes says what waits for an event that failed, until it is completed or a dead letter. It implies Retries. Without
-	// it there are no lanes.
+	// Lanes is what waits for a failed event until it is completed or a dead letter. It implies
+	// Retries. Without it there are no lanes.
 	Lanes Lanes
-	// Attempts is the largest number that a begin may have among its attempts, 0 for any.
+	// Attempts is the largest allowed number of attempts before a begin, 0 for any.
 	Attempts int
-	// Some says that what senders were told need not be known to all replicas: where an old master goes on beside a new
-	// one it may be lost, and is counted.
+	// Some is set if not all replicas must confirm sends: beside a new master, an old one may still
+	// accept events that are then lost, and counted.
 	Some bool
 }
 
-// Lanes say what waits for an event that failed.
+// Lanes are the scope of events that wait for a failed one.
 type Lanes string
 
-// The kinds of lanes.
 const (
 	LanePartition Lanes = "partition" // everything behind it at the place
 	LaneKey       Lanes = "key"       // what is behind it of its key
@@ -43,20 +42,19 @@ func (p place) String() string {
 	return fmt.Sprintf("stream %q processor %q partition %d", p.stream, p.processor, p.partition)
 }
 
-// entry is an event as it lies in its partition.
 type entry struct {
 	stream    string
 	partition int
 	id        entryID
 }
 
-// message is an event as its producer means it, whatever entry it has become.
+// message is an event as its producer identifies it, whatever its entries.
 type message struct {
 	stream, key string
 	seq         int64
 }
 
-// checker holds what all places need to know of the whole history.
+// checker holds the state of the whole history.
 type checker struct {
 	opts   Options
 	report *Report
@@ -129,7 +127,7 @@ func (c *checker) conclude() {
 	c.report.OK = len(c.report.Violations) == 0
 }
 
-// learn takes in what does not depend on the order of iterations.
+// learn records what does not depend on the order of iterations.
 func (c *checker) learn(r *Record) {
 	if err := r.check(); err != nil {
 		c.violate(ClassRecord, "record", err.Error(), *r)

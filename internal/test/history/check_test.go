@@ -55,7 +55,7 @@ func fault(worker, kind string) Record { return Record{Kind: Fault, Worker: work
 // pause lets a minute pass: longer than any aftermath.
 func pause() Record { return Record{Kind: Note, Text: "a minute"} }
 
-// under gives an event another entry ID than its seq says.
+// under gives an event an entry ID other than its seq's.
 func under(id string, r Record) Record {
 	r.IDs = []string{id}
 	return r
@@ -248,7 +248,7 @@ func TestReportPrintsAtMostTwenty(t *testing.T) {
 	}
 }
 
-// Many of one class leave room for those of another.
+// Many violations of one class leave room for those of another.
 func TestReportExplainsEachClass(t *testing.T) {
 	r := Report{Violations: slices.Repeat([]Violation{{Class: ClassRepeat}}, 30)}
 	r.Violations = append(r.Violations, Violation{Class: ClassOwner})

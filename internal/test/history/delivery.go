@@ -11,7 +11,7 @@ type hold struct {
 	until int64
 }
 
-// learnHold takes in that places are held back, or no longer.
+// learnHold records the begin or end of a hold.
 func (c *checker) learnHold(r *Record) {
 	if r.Kind == Held {
 		c.report.Holds++
@@ -27,10 +27,10 @@ func (c *checker) learnHold(r *Record) {
 	c.violate(ClassRecord, r.scope().String(), "freed, and was not held", *r)
 }
 
-// scope is what a hold is about: a partition below 0 stands for all of them.
+// scope is the place of a hold; a partition below 0 stands for all.
 func (r *Record) scope() place { return place{r.Stream, r.Processor, r.Partition} }
 
-// obey judges whether an iteration begins where nothing may.
+// obey checks that no iteration begins during a hold.
 func (c *checker) obey(r *Record) {
 	for _, h := range c.holds {
 		s := h.scope()
@@ -41,14 +41,14 @@ func (c *checker) obey(r *Record) {
 	}
 }
 
-// early judges whether an entry was appended before it was due.
+// early checks that no entry was appended before it was due.
 func (c *checker) early(r *Record, id entryID) {
 	if r.Due > 0 && id.ms < uint64(r.Due) {
 		c.violate(ClassEarly, r.scope().String(), fmt.Sprintf("entry %s was due at %d", id, r.Due), *r)
 	}
 }
 
-// attempt judges how often an event is attempted.
+// attempt checks how often an event is attempted.
 func (o *ownership) attempt(r *Record, ids []entryID) {
 	for i, n := range r.Attempts {
 		id := ids[i]
@@ -59,7 +59,7 @@ func (o *ownership) attempt(r *Record, ids []entryID) {
 		if last != nil && n < last.n && !o.c.faults.failedOver(last.begin.At, r.At) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time after the %dth", id, n, last.n), last.begin, r)
 		}
-		// An owner that was cut off from Redis need not have counted what it began.
+		// A disconnected owner need not have counted what it began.
 		if last != nil && n == last.n && last.begin.Epoch == r.Epoch && !o.c.faults.suffered(r.Worker, last.begin.At-aftermath, r.At) {
 			o.violate(ClassAttempts, fmt.Sprintf("%s is attempted for the %dth time twice", id, n), last.begin, r)
 		}

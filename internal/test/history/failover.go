@@ -1,9 +1,8 @@
 package history
 
-// vanished reports whether an entry may be one that was seen at a server whose place
-// another one took before it had it: the failover was while it was seen or soon after,
-// nothing was heard of it when that was over, and no sender was told that it is in, or by
-// servers of which not all need to know.
+// vanished reports whether a failover may have lost an entry: it was seen during the failover or
+// soon before, not heard of after that, and no sender was told that it is in, or only by servers of
+// which not all need to confirm.
 func (c *checker) vanished(e entry) bool {
 	heard, known := c.heard[e]
 	if !known || c.told[e] && !(c.opts.Some && c.faults.split(heard)) {

@@ -55,8 +55,7 @@ var failovers = []struct {
 	{"settled is over", append(failover(), pause(), sent(1), attempted(2, []Record{begin("w", 1, 1), failed("w", 1, 1)}), attempted(1, run("w", 1, 1))), ClassAttempts},
 }
 
-// What a server had said before another one took its place need not have been replicated:
-// what no sender was told may be gone, and nothing else.
+// Unreplicated state may be gone after a failover, but only if no sender was told that it is in.
 func TestFailovers(t *testing.T) {
 	for _, tt := range failovers {
 		t.Run(tt.name, func(t *testing.T) { judged(t, tt.parts, Options{Lanes: LaneKey}, tt.want) })
@@ -109,7 +108,7 @@ var wider = []struct {
 	{"delayed, due, and wiped long after", []any{delayed(1, 1), fault("", Wipe), wiped(9000)}, ClassLoss},
 }
 
-// undone is a failover that came to none.
+// undone is a failover that replaced no server.
 func undone(parts []any) []any {
 	last := parts[len(parts)-1].(Record)
 	last.Failed = true

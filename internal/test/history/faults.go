@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// aftermath is how long after a fault its effects may last: a connection that is dead, but not yet known to be, must
-// have been noticed by then.
+// aftermath is how long after a fault its effects may last: by then a dead connection has been
+// noticed.
 const aftermath = int64(5 * time.Second)
 
 // slack is how late the sending of an event, or its iteration, may be written, compared with a flush that took the
 // event away.
 const slack = int64(time.Second)
 
-// afterStop is how long after it was continued a worker may write down what it
-// had begun before it was stopped.
+// afterStop is how long after SIGCONT a worker may record what it had begun before SIGSTOP.
 const afterStop = int64(100 * time.Millisecond)
 
 // trouble is an unclean fault. Stop lasts until cont, all others are over at once. Lost may be noticed late.
@@ -25,12 +24,12 @@ type trouble struct {
 	void        bool // of a failover: it came to none
 }
 
-// faults know the unclean faults of a history, and tell what falls into their time.
+// faults are the unclean faults of a history.
 type faults struct {
 	list []*trouble // in order
 }
 
-// learn takes in the next fault, in the order of time: a clean one may end one before it.
+// learn records the next fault, in the order of time: a clean one may end one before it.
 func (s *faults) learn(r *Record) {
 	for _, f := range s.list {
 		switch {
@@ -66,17 +65,16 @@ func (s *faults) flushed(from, to int64) bool {
 	})
 }
 
-// resumed reports whether the worker was stopped before one moment and continued right
-// before the other: it may have begun, and not yet have written it down.
+// resumed reports whether the worker was stopped before one moment and continued right before the
+// other: it may have begun without having recorded it.
 func (s *faults) resumed(worker string, from, to int64) bool {
 	return slices.ContainsFunc(s.list, func(f *trouble) bool {
 		return f.Fault == Stop && f.Worker == worker && f.At <= from && f.until >= to-afterStop
 	})
 }
 
-// failedOver reports whether servers were failing over when something happened, or right
-// before it, or soon after, and before to: if they had said it and not replicated it,
-// it is gone.
+// failedOver reports whether servers were failing over at a time, right before or soon after it,
+// and before to: their unreplicated state is gone.
 func (s *faults) failedOver(from, to int64) bool {
 	to = min(to, from+aftermath)
 	return slices.ContainsFunc(s.list, func(f *trouble) bool { return f.failover(from-slack, to) })
@@ -87,8 +85,8 @@ func (f *trouble) failover(from, to int64) bool {
 	return (f.Fault == Failover || f.Fault == Split) && !f.void && f.until >= from && f.At <= to
 }
 
-// split reports whether two servers took themselves for the master at a moment, or right before: an
-// owner whose lock the old one goes on to extend does not know of the one that the new one accepts.
+// split reports whether two servers were masters at a moment, or right before: an owner whose lock
+// the old one still extends does not know the owner that the new one accepts.
 func (s *faults) split(at int64) bool {
 	return slices.ContainsFunc(s.list, func(f *trouble) bool {
 		return f.Fault == Split && !f.void && f.At <= at && at <= f.until+slack

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// late is an event that was sent for later.
+// late is a delayed event.
 type late struct {
 	accepted  *Record
 	cancelled *Record // it was taken back, or, if this failed, perhaps
@@ -29,7 +29,7 @@ func (c *checker) learnLate(r *Record) {
 	}
 }
 
-// delays looks at what became of the events that were sent for later. Those that are there twice are found by resends.
+// delays checks the outcomes of delayed events. resends finds duplicates.
 func (c *checker) delays() {
 	for m, l := range c.late {
 		where := fmt.Sprintf("stream %q", m.stream)

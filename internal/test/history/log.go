@@ -110,7 +110,7 @@ func (s *sink) write(r Record) error {
 	return nil
 }
 
-// Sent writes that an event was accepted under this entry ID.
+// Sent records that an event was accepted under this entry ID.
 func (l *Log) Sent(stream string, partition int, id, key string, seq int64) error {
 	return l.Write(Record{
 		Kind: Sent, Stream: stream, Partition: partition, IDs: []string{id}, Keys: []string{key}, Seqs: []int64{seq},
@@ -118,22 +118,22 @@ func (l *Log) Sent(stream string, partition int, id, key string, seq int64) erro
 	})
 }
 
-// Unknown writes that an event may or may not have been appended.
+// Unknown records that an event may or may not have been appended.
 func (l *Log) Unknown(stream, key string, seq int64) error {
 	return l.Write(Record{Kind: Unknown, Stream: stream, Keys: []string{key}, Seqs: []int64{seq}, Producer: l.worker})
 }
 
-// Refused writes that an event was certainly not appended.
+// Refused records that an event was certainly not appended.
 func (l *Log) Refused(stream, key string, seq int64) error {
 	return l.Write(Record{Kind: Refused, Stream: stream, Keys: []string{key}, Seqs: []int64{seq}, Producer: l.worker})
 }
 
-// Fault writes that something is about to be done to a worker, or to all of them if worker is empty.
+// Fault records that a fault is about to happen to a worker, or to all if worker is empty.
 func (l *Log) Fault(worker, fault string) error {
 	return l.Write(Record{Kind: Fault, Worker: worker, Fault: fault})
 }
 
-// Note writes free text.
+// Note records free text.
 func (l *Log) Note(text string) error { return l.Write(Record{Kind: Note, Text: text}) }
 
 // Iteration is one that has begun and not yet ended.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// random is a correct history and where in it to find what mutants need.
+// random is a correct history with the places that mutants need.
 type random struct {
 	rng     *rand.Rand
 	records []Record
@@ -147,8 +147,8 @@ func (h *random) repeatRun(x, y ran, at int64) {
 	}
 }
 
-// mutants break a correct history, so that at least this class of violation must be found; apply reports whether it found
-// a place to do so.
+// mutants break a correct history so that at least this class of violation is found; apply reports
+// whether it found a place to do so.
 var mutants = []struct {
 	name  string
 	class Class

@@ -2,10 +2,10 @@ package history
 
 import "fmt"
 
-// accepted is what the server said, the last time that it was asked, of who owns a place.
+// accepted is the latest answer of the server about the owner of a place.
 type accepted struct{ owned, rest *Record }
 
-// own judges what the server says of an owner.
+// own checks an answer of the server about an owner.
 func (c *checker) own(r *Record) {
 	p := r.scope()
 	a := c.accepted[p]
@@ -32,7 +32,7 @@ func (c *checker) own(r *Record) {
 	a.owned = r
 }
 
-// learnRest takes in that everything at a place was done.
+// learnRest records that everything at a place was done.
 func (c *checker) learnRest(r *Record) {
 	p := r.scope()
 	if c.accepted[p] == nil {
@@ -41,7 +41,7 @@ func (c *checker) learnRest(r *Record) {
 	c.accepted[p].rest = r
 }
 
-// disturb judges an iteration at a place that was at rest before.
+// disturb checks an iteration at a place that was at rest before.
 func (o *ownership) disturb(r *Record, ids []entryID) {
 	a := o.c.accepted[o.place]
 	if a == nil || a.rest == nil || r.At < a.rest.At {

@@ -106,8 +106,8 @@ func (o *ownership) begin(r *Record, ids []entryID) {
 	}
 }
 
-// woken reports whether an iteration is the first thing that is heard of a term since its worker was continued, right
-// after that: it had begun when the worker was stopped, and was not written down yet.
+// woken reports whether an iteration is the first record of a term right after its worker was
+// continued: it had begun before the stop without being recorded.
 func (o *ownership) woken(t *term, r *Record) bool {
 	return slices.ContainsFunc(o.c.faults.list, func(f *trouble) bool {
 		return f.Fault == Stop && f.Worker == r.Worker && t.last < f.until && f.At <= o.latest.first.At &&
@@ -115,7 +115,7 @@ func (o *ownership) woken(t *term, r *Record) bool {
 	})
 }
 
-// again judges an iteration that is not the first of its epoch.
+// again checks an iteration that is not the first of its epoch.
 func (o *ownership) again(t *term, r *Record, ids []entryID) {
 	if t.first.Worker != r.Worker || t.first.Executor != r.Executor {
 		o.violate(ClassOwner, fmt.Sprintf("epoch %d has two owners", r.Epoch), t.first, r)

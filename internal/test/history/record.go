@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Kind says what a record is about; see the package's documentation.
+// Kind is the kind of a record; see the package documentation.
 type Kind string
 
-// The kinds of records.
 const (
 	Sent     Kind = "sent"
 	Appended Kind = "appended"
@@ -53,7 +52,7 @@ const (
 	Full     = "full"
 )
 
-// unclean tells the faults that excuse repeats from those that do not.
+// unclean reports which faults excuse repeats.
 var unclean = map[string]bool{
 	Kill: true, Stop: true, Cut: true, Flush: true, Failover: true, Lost: true,
 	Split: true, Wipe: true, Silence: true, Down: true,
@@ -83,7 +82,7 @@ type Record struct {
 	Text      string   `json:"text,omitempty"`
 }
 
-// check says what keeps a record from being judged.
+// check returns why a record cannot be checked.
 func (r *Record) check() error {
 	switch r.Kind {
 	case Sent, Appended, Begin, Dead:
@@ -121,7 +120,7 @@ func (r *Record) check() error {
 	return nil
 }
 
-// entryID is a Redis entry ID as what it is: two numbers that no double can hold.
+// entryID is a Redis entry ID: two numbers that no float64 can hold.
 type entryID struct{ ms, seq uint64 }
 
 func parseID(s string) (entryID, error) {

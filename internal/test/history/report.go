@@ -9,7 +9,6 @@ import (
 // Class is the rule that a violation breaks; see the package's documentation.
 type Class string
 
-// The classes of violations.
 const (
 	ClassLoss     Class = "loss"
 	ClassOrder    Class = "order"
@@ -24,7 +23,7 @@ const (
 	ClassRecord   Class = "record"
 )
 
-// Violation says which rule was broken, where, and by which records.
+// Violation is a broken rule, with its place and its records.
 type Violation struct {
 	Class   Class
 	Where   string // stream, processor and partition

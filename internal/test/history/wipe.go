@@ -1,6 +1,6 @@
 package history
 
-// wipe is a moment in which everything was taken away from one partition.
+// wipe is a moment at which one partition lost everything.
 type wipe struct {
 	last entryID
 	from int64 // when it was about to happen
@@ -12,7 +12,7 @@ func (r *Record) log() place { return place{stream: r.Stream, partition: r.Parti
 
 func (e entry) log() place { return place{stream: e.stream, partition: e.partition} }
 
-// learnWiped takes in what a wipe took. The fault before it says when it began.
+// learnWiped records what a wipe took. The fault before it marks its begin.
 func (c *checker) learnWiped(r *Record) {
 	id, _ := parseID(r.IDs[0])
 	w := &wipe{id, r.At, r.At}
@@ -34,7 +34,7 @@ func (c *checker) wiped(log place, id entryID, now int64) (by *wipe) {
 	return nil
 }
 
-// life counts the wipes before an entry: what is sent again after one has a reason to be there twice.
+// life counts the wipes before an entry: one excuses that the event is sent, and there, again.
 func (c *checker) life(e entry) (n int) {
 	for _, w := range c.wipes[e.log()] {
 		if w.last.compare(e.id) < 0 {
@@ -44,8 +44,8 @@ func (c *checker) life(e entry) (n int) {
 	return n
 }
 
-// leftover reports whether an iteration is of events that were taken away shortly before: who had them
-// in memory learns of it with the next refresh of the locks, which are gone, too.
+// leftover reports whether the events of an iteration were wiped shortly before: a worker that
+// holds them in memory notices with its next refresh, since the locks are gone, too.
 func (o *ownership) leftover(r *Record, ids []entryID) bool {
 	for _, id := range ids {
 		w := o.c.wiped(r.log(), id, r.At)

@@ -37,8 +37,7 @@ func recalled(n int, perhaps bool) Record {
 // wipeOut is a wipe that took everything up to an event.
 func wipeOut(last int) []Record { return []Record{fault("", Wipe), wiped(last)} }
 
-// seen are histories with wipes, rests, delays and looks at owners, and what is wrong
-// with each.
+// seen are histories with wipes, rests, delays and looks at owners, and what is wrong with each.
 var seen = []struct {
 	name  string
 	parts []any

@@ -1,3 +1,3 @@
-// Package house holds the tests of the repository itself: what may import what, how long a
-// file and a function may be, and that the documents name what there is.
+// Package house tests the repository itself: imports, lengths of files and functions, and that the
+// documents match the code.
 package house

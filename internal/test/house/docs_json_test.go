@@ -15,8 +15,7 @@ import (
 	"testing"
 )
 
-// docs/json.md has a table for everything that commands print, with the fields that
-// it really has.
+// docs/json.md has a table for everything that commands print, with the fields that it really has.
 func TestDocumentNamesEveryFieldOfJSON(t *testing.T) {
 	text, err := os.ReadFile("docs/json.md")
 	if err != nil {

@@ -19,9 +19,8 @@ import (
 
 const module = "github.com/runnel-go/runnel"
 
-// floors lists every package of the module from the ground up, "" being the
-// root. A package imports only packages of lower floors. A new package fails
-// the test until it is placed here.
+// floors lists every package of the module from the ground up, "" being the root. A package imports
+// only packages of lower floors. A new package fails the test until it is placed here.
 var floors = [][]string{
 	{"internal/help"},
 	{"rebalance", "codec", "internal/entryid", "internal/words", "internal/groupcommit", "internal/keys", "internal/monotime", "internal/coro", "internal/embedded", "internal/rules", "internal/delayqueue", "internal/logqueue"},
@@ -41,15 +40,15 @@ var floors = [][]string{
 	{"cli/runnel", "examples/*", "internal/licenses", "scripts/recording"},
 }
 
-// testTools serve tests: beside tests only runneltest and scripts/recording import them, and they
+// testTools serve tests: besides tests only runneltest and scripts/recording import them, and they
 // import nothing of the module but each other and the embedded server.
 var testTools = []string{"internal/test/redistest", "internal/test/servers", "internal/test/faultproxy", "internal/test/history", "internal/test/corpus", "internal/test/tier", "internal/test/slow"}
 
 // testsOnly hold tests and a doc.go, which imports nothing.
 var testsOnly = []string{"internal/test/binary", "internal/test/chaos", "internal/test/cluster", "internal/test/conformance", "internal/test/house", "internal/test/mutants", "internal/test/security", "internal/test/upgrade", "internal/test/views"}
 
-// dependencies says which packages, or which single files, may import what.
-// Tests may import all of it.
+// dependencies lists the packages, or single files, that may import each dependency. Tests may
+// import all.
 var dependencies = map[string][]string{
 	"github.com/redis/go-redis/v9": {
 		"internal/delayqueue", "internal/redisconn", "internal/store", "internal/leader", "internal/inspect", "internal/keymigrate", "internal/worker", "options.go",

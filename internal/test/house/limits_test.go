@@ -12,8 +12,8 @@ import (
 // membersMost is how many methods a type has at most, and how many fields a struct.
 const membersMost = 25
 
-// larger are the types that have more, how many, and why. The numbers only fall: a type that
-// has fewer now fails the test until its number is lowered, or its line is deleted.
+// larger are the types with more, and why. The numbers only fall: a type that has fewer now fails
+// the test until its number is lowered, or its line deleted.
 var larger = map[string]struct {
 	methods, fields int
 	why             string

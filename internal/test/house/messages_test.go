@@ -28,7 +28,7 @@ func (s source) product() bool {
 
 var heading = regexp.MustCompile(`(?m)^### (.+)$`)
 
-// The sections of docs/troubleshooting.md are those that messages end in, and each is one's.
+// Every section of docs/troubleshooting.md belongs to one message, and the other way round.
 func TestTroubleshootingHasASectionForEachMessage(t *testing.T) {
 	text, err := os.ReadFile("docs/troubleshooting.md")
 	if err != nil {
@@ -125,8 +125,8 @@ var (
 	quotedKey   = regexp.MustCompile("`(\\w+)`")
 )
 
-// An operator greps for a message, so it is a short constant; what varies is in keys, and these
-// are the ones that docs/operating.md lists.
+// Operators grep for messages, so a message is a short constant. Varying parts are in keys that
+// docs/operating.md lists.
 func TestLogMessagesAreShortConstantsWithKnownKeys(t *testing.T) {
 	known := documentedKeys(t) // used?
 	messages := 0

@@ -29,7 +29,6 @@ func (s source) lines(n ast.Node) int {
 	return s.fset.Position(n.End()).Line - s.fset.Position(n.Pos()).Line + 1
 }
 
-// parsed is every file of the module, parsed once.
 var parsed = sync.OnceValues(func() (all []source, err error) {
 	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -79,8 +78,7 @@ func TestFilesOfTestsSayWhatTheyHold(t *testing.T) {
 	}
 }
 
-// Every exported name of a package that others may import has a comment that
-// begins with it.
+// Every exported name of a package that others may import has a comment that begins with it.
 func TestExportedNamesHaveAComment(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test() || s.file.Name.Name == "main" || strings.HasPrefix(s.path, "internal/") || strings.HasPrefix(s.path, "examples/") {
@@ -126,9 +124,8 @@ func begins(doc *ast.CommentGroup, name string) bool {
 	return doc != nil && regexp.MustCompile(`^((A|An|The) )?`+name+`\b`).MatchString(doc.Text())
 }
 
-// undocumented are the exported names of a declaration that nothing explains: a
-// type needs a comment of its own, for a value that of its group or line is
-// enough.
+// undocumented returns the exported names of a declaration without a comment. A type needs its own;
+// for a value that of its group or line is enough.
 func undocumented(d *ast.GenDecl, spec ast.Spec) (names []string) {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
@@ -166,7 +163,7 @@ var (
 	nouns = regexp.MustCompile(`^(RUNNEL_\w+|WorkerName|KeyLayout|LeaderPoll|Stream|Processor|Partitions|MaxLen|Overflow|DedupWindow|MaxRecord|Start|Partitioner|OnError|Lease|JoinDelay|Prefetch|PrefetchBytes|ReadConns|Retry|Redis|CLIENT|INFO|Durability|MinReplicas|Timeout)\b`)
 )
 
-// Errors are lower case and say what was done, not that it failed.
+// Errors are lower case and name the operation, not that it failed.
 func TestErrorsAndCommentsFollowTheStyle(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, c := range s.file.Comments {

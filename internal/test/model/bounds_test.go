@@ -15,7 +15,7 @@ func anyFaults(more map[fault]uint8) map[fault]uint8 {
 	return all
 }
 
-// A bound is something to explore, in which no promise may be broken.
+// A bound is a configuration to explore in which no promise may be broken.
 type bound struct {
 	name   string
 	of     explored

@@ -1,12 +1,11 @@
-// Package model explores the ownership protocol of docs/protocol.md state by state:
-// everything that three executors, the server and the network between them may do, in
-// any order, within bounds. In each state it looks whether a promise is broken, and
-// from each state whether what ought to happen still can. The first state found broken
-// is one that the fewest steps lead to, and these are told.
+// Package model explores the ownership protocol of docs/protocol.md state by state: everything that
+// three executors, the server and the network between them may do, in any order, within bounds. It
+// checks that no state breaks a promise, and that the goal can be reached from each. A broken state
+// is reported with a shortest sequence of steps to it.
 //
-// It is a model and not the code: what the scripts, the worker and package rebalance do
-// is written down here once more, in steps. The functions that compute a membership are
-// the exception, which are asked themselves. A change of the protocol is a change of both.
+// It is a model and not the code: it repeats the scripts, the worker and package rebalance in
+// steps. Only the functions that compute a membership are called themselves. A change of the
+// protocol changes both.
 //
 // # Parts
 //

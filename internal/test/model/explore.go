@@ -7,15 +7,14 @@ import (
 
 // A machine is what explore explores.
 type machine[S comparable] interface {
-	// start returns the first state.
 	start() S
 	// steps appends everything that may happen next in a state.
 	steps(s *S, out []step[S]) []step[S]
-	// canon makes states the same that differ in names only.
+	// canon makes states equal that differ in names only.
 	canon(s *S)
-	// broken returns the promise that a state breaks, "" if it breaks none.
+	// broken returns the promise that a state breaks, "" if none.
 	broken(s *S) string
-	// goal reports whether a state is one that is always to be reached again.
+	// goal reports whether a state must always be reachable again.
 	goal(s *S) bool
 }
 
@@ -33,7 +32,7 @@ type collector[S comparable] struct {
 	out []step[S]
 }
 
-// step adds a fair step: do changes the state and returns the promise that it breaks.
+// step adds a fair step: do changes the state and returns a broken promise, or "".
 func (c *collector[S]) step(format string, args [4]uint8, do func(n *S) string) {
 	c.add(true, format, args, do)
 }
@@ -49,7 +48,7 @@ func (c *collector[S]) add(fair bool, format string, args [4]uint8, do func(n *S
 	last.breaks = do(&last.next)
 }
 
-// A label tells what a step is. Its text is made only for the few that are shown.
+// A label describes a step. Its text is made only when it is shown.
 type label struct {
 	format string
 	args   [4]uint8
@@ -77,7 +76,7 @@ type Result struct {
 	Trace  []string // the fewest steps that break it; then nothing else was explored
 }
 
-// String tells what was found, with the steps to it.
+// String returns the result, with the steps to it.
 func (r Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d states, %d steps, depth %d", r.States, r.Steps, r.Depth)
@@ -197,10 +196,10 @@ func (e *explorer[S]) leads(i int, can []bool) bool {
 // renamed stands in a trace where executors have other names from here on.
 const renamed = "(names change here)"
 
-// trace tells the steps to a state, and the one that then breaks a promise, if
-// any. States are known up to names only; so it goes the way again, where names stay.
-// Executors that differ in nothing else keep the order in which they came, so the way may
-// lead to the same state under other names: then it goes on with those.
+// trace returns the steps to a state, and then the one that breaks a promise, if any. States are
+// stored up to names only, so trace repeats the way with names. Executors that differ in nothing
+// else keep their order, so the way may reach the same state under other names; then trace
+// continues with those.
 func (e *explorer[S]) trace(to int, breaks string) (lines []string) {
 	var way []int
 	for i := to; i > 0; i = int(e.parents.at(i)) {

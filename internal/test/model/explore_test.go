@@ -71,7 +71,7 @@ type namesake struct{ walk }
 
 func (namesake) canon(s *int) { *s %= 100 }
 
-// A way that cannot be gone again under the names that it began with is told to its end.
+// A way that cannot be repeated under its first names is shown to its end.
 func TestExploreTellsTheWholeWay(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -91,8 +91,7 @@ func TestExploreTellsTheWholeWay(t *testing.T) {
 	}
 }
 
-// A line of states is longer than a piece of the table, and has more states than its
-// first slots.
+// A line of states is longer than a piece of the table, and has more states than its first slots.
 func TestExploreManyStates(t *testing.T) {
 	const n = 3 << chunkBits
 	line := walk{to: map[int][]int{}, bad: -1, goals: []int{n - 1}}
@@ -108,7 +107,6 @@ func TestExploreManyStates(t *testing.T) {
 	}
 }
 
-// The same bounds are explored in the same way each time.
 func TestExploreIsDeterministic(t *testing.T) {
 	of := entries(2, 1, map[fault]uint8{breaks: 1, lapses: 1}, 1, 2)
 	of.Off = TakeoverOnce

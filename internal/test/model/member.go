@@ -1,7 +1,7 @@
 package model
 
-// Membership says how much of the protocol of the membership is explored: three
-// executors that share two partitions.
+// Membership bounds the exploration of the membership protocol: three executors that share two
+// partitions.
 type Membership struct {
 	Settled bool // at first all are members and own what they are assigned; else none is
 	Faults  int  // how many may happen together
@@ -19,7 +19,6 @@ func (c Membership) Explore(limit int) (Result, error) {
 	return explore[memberState](m, limit)
 }
 
-// membership is the machine.
 type membership struct {
 	Membership
 	max   [faults]uint8
@@ -71,7 +70,7 @@ func (m *membership) canon(s *memberState) {
 
 func (s *memberState) may(f fault) bool { return s.each[f] > 0 && s.left > 0 }
 
-// broken looks at what holds in every state.
+// broken checks the promises that hold in every state.
 func (m *membership) broken(s *memberState) string {
 	for p := range partitions {
 		owners := 0
@@ -118,7 +117,7 @@ func (m *membership) goal(s *memberState) bool {
 	return members == living || living == 0
 }
 
-// fair looks at a membership that is to be written: complete, disjoint, even.
+// fair checks a membership to be written: complete, disjoint, even.
 func (r *roster) fair() string {
 	var all set
 	least, most, members := partitions, 0, 0
@@ -162,7 +161,6 @@ func (s *memberState) write(r roster) (broken string) {
 	return broken
 }
 
-// load follows what was loaded.
 func (m *membership) load(s *memberState, i int, r roster) (broken string) {
 	s.x[i].passed = s.x[i].change.kind != noChange
 	return m.follow(s, i, r)

@@ -1,8 +1,7 @@
 package model
 
-// changes of the membership: each reads it, computes another and writes that by
-// comparing. The admin lock only spares them swaps in vain, so it is left out: it may
-// expire at any moment.
+// changes of the membership: each reads it, computes another and writes that by comparing. The
+// admin lock only spares them swaps in vain, so it is left out: it may expire at any moment.
 func (b *boil) changes(i int) {
 	x, at := &b.s.x[i], [4]uint8{uint8(i)}
 	switch x.change.state {

@@ -1,8 +1,7 @@
 package model
 
-// Ownership says how much of the protocol of one partition is explored: three
-// executors, of which each may try for the lock whenever it is free, as if all
-// memberships were followed at once.
+// Ownership bounds the exploration of the protocol of one partition: three executors, each of which
+// may try for the lock whenever it is free, as if all memberships were followed at once.
 type Ownership struct {
 	Log    []uint8 // the entries that are there at first, ascending, from 1 to 8
 	Later  []uint8 // those that are appended later, in this order
@@ -32,7 +31,6 @@ func (o Ownership) bounds() (all [faults]uint8) {
 	return all
 }
 
-// ownership is the machine.
 type ownership struct {
 	Ownership
 	max [faults]uint8
@@ -88,7 +86,7 @@ func (m *ownership) goal(s *ownState) bool {
 	return groups == 1
 }
 
-// broken looks at what holds in every state.
+// broken checks the promises that hold in every state.
 func (m *ownership) broken(s *ownState) string {
 	passed, groups := set(0), 0
 	for _, g := range s.server.groups {
@@ -115,11 +113,11 @@ func (m *ownership) broken(s *ownState) string {
 	return ""
 }
 
-// begin checks what is promised of a function that begins an entry.
+// begin checks the promises about a function that begins an entry.
 func (m *ownership) begin(s *ownState, i int, e uint8) string {
 	x, of := &s.x[i], s.tenure(i)
-	// What a failover forgot an owner learns with its next refresh, and lives by what
-	// it knew until then: the window that asynchronous replication leaves.
+	// After a failover an owner learns what was lost with its next refresh: until then asynchronous
+	// replication leaves a window.
 	forgotten := x.is(stale) && s.server.took != of
 	switch {
 	case s.server.log.has(e) && s.server.log&upTo(e-1)&^s.handled != 0 && !forgotten:

@@ -67,8 +67,7 @@ func (b *brew) obtain(i int) {
 
 func (s *ownState) room() bool { return s.late[0].verb == 0 || s.late[1].verb == 0 }
 
-// reads sends the next read: the history of what the server gave and is not held,
-// else new entries.
+// reads sends the next read: the history of what the server gave and is not held, else new entries.
 func (b *brew) reads(i int) {
 	x := &b.s.x[i]
 	if x.read != none || x.is(killing) || x.waiting() > held-1-b.m.Count {

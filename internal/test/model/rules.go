@@ -61,5 +61,5 @@ var (
 	LocksDecide         = rule("an assigned partition is processed only under its lock")
 )
 
-// String says what the rule is.
+// String returns the text of the rule.
 func (r Rule) String() string { return ruleTexts[bits.TrailingZeros64(uint64(r))] }

@@ -80,8 +80,8 @@ var needs = []need{
 	{LocksDecide, Membership{}, "a partition has one owner whose lease holds"},
 }
 
-// The test of the model: whichever rule is left out, something that was promised
-// breaks within small bounds, and within the same bounds nothing breaks with it.
+// Without any one rule a promise breaks within small bounds; within the same bounds nothing breaks
+// with it.
 func TestEachRuleIsNeeded(t *testing.T) {
 	tier.Slow(t)
 	var tested Rule

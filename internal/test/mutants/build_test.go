@@ -23,16 +23,16 @@ type variant struct {
 	edits []edit
 }
 
-// The environment of a program says which of its variants it is: the rule, and the texts to
-// replace in scripts as pairs, JSON.
+// The environment selects a program's variant: the rule, and the texts to replace in scripts as
+// pairs, JSON.
 const (
 	ruleVariable    = "RUNNEL_MUTANT"
 	scriptsVariable = "RUNNEL_MUTANT_SCRIPTS"
 )
 
-// A program is the tests of a package with all variants in it. One build of it stands for one
-// build for each: a function of Go that a variant edits is there once more for that variant,
-// and the scripts are edited when the program starts.
+// A program is the tests of a package with all variants in it, built once: a Go function that a
+// variant edits is there once more for that variant, and scripts are edited when the program
+// starts.
 type program struct {
 	binary   string
 	dir      string // of the package's tests

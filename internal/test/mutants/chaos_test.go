@@ -19,9 +19,8 @@ import (
 // chaosVariable makes TestChaosMutants play all of them, not only the quick ones.
 const chaosVariable = "RUNNEL_CHAOS_MUTANTS"
 
-// chaosLimit is how long a mutant is hurt at most, in rounds that are judged one by
-// one; chaosPatience how long it may take to come to rest after each, which it may
-// never do.
+// chaosLimit is how long a mutant is hurt at most, in rounds that are judged one by one;
+// chaosPatience how long it may take to come to rest after each, which it may never do.
 const (
 	chaosLimit    = time.Minute
 	chaosRound    = 6 * time.Second

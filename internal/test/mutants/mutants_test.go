@@ -64,8 +64,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// A text that is there twice, or not any more, mutates nothing. This is found here
-// before anything is built.
+// A text that occurs twice, or no longer, mutates nothing. This is found before anything is built.
 func TestTextsOfMutantsAreThereOnce(t *testing.T) {
 	all := variants()
 	for _, v := range all {

@@ -21,19 +21,18 @@ const (
 	failoverTry   = 6 * time.Second
 )
 
-// A Cluster is a Redis Cluster of servers of its own. Its methods may be called
-// concurrently, but for those that move slots; those that fail end the test.
+// A Cluster is a Redis Cluster of its own servers. Its methods may be called concurrently, except
+// those that move slots; those that fail end the test.
 type Cluster struct {
 	t     testing.TB
 	nodes []*Server
 	ids   map[*Server]string
 }
 
-// StartCluster starts a cluster of so many masters, which share the slots evenly, each
-// with so many replicas, and returns when all its nodes agree. args are those of Start; a
-// "--requirepass" among them is also that of the replication.
-// A node that does not answer for two seconds is given up by the others. The cluster is
-// killed when the test ends.
+// StartCluster starts a cluster of so many masters, which share the slots evenly, each with so many
+// replicas, and returns when all its nodes agree. args are those of Start; a "--requirepass" among
+// them is also that of the replication. A node that does not answer for two seconds is given up by
+// the others. The cluster is killed when the test ends.
 func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, ids: map[*Server]string{}}
@@ -61,7 +60,7 @@ func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster 
 	return c
 }
 
-// Nodes are all servers: first those that began as masters.
+// Nodes returns all servers: first those that began as masters.
 func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
 
 // URL names some of the nodes.
@@ -84,8 +83,8 @@ func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
 	return rdb
 }
 
-// Settle returns when all nodes that run say that the cluster is complete, and agree on
-// who is a master, and the replicas follow.
+// Settle returns when all running nodes report that the cluster is complete, agree on the masters,
+// and the replicas follow.
 func (c *Cluster) Settle() {
 	c.t.Helper()
 	c.wait("the cluster is complete", func(n *Server) bool {
@@ -115,7 +114,7 @@ func (c *Cluster) Settle() {
 	}
 }
 
-// Owner is the master that serves a slot, by the word of the nodes that run.
+// Owner returns the master that serves a slot, according to the running nodes.
 func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
 	var found *Server
@@ -132,13 +131,13 @@ func (c *Cluster) Owner(slot int) *Server {
 	return found
 }
 
-// Slot is the hash slot of a key.
+// Slot returns the hash slot of a key.
 func (c *Cluster) Slot(key string) int {
 	slot, _ := strconv.Atoi(c.text(c.running()[0], "CLUSTER", "KEYSLOT", key))
 	return slot
 }
 
-// ReplicaOf is a replica of a master.
+// ReplicaOf returns a replica of a master.
 func (c *Cluster) ReplicaOf(master *Server) *Server {
 	c.t.Helper()
 	for line := range strings.Lines(c.text(master, "CLUSTER", "REPLICAS", c.ids[master])) {
@@ -165,7 +164,7 @@ func (c *Cluster) Failover(replica *Server) {
 	c.Settle()
 }
 
-// WaitFailover returns when another node than old serves a slot, by the word of one that runs.
+// WaitFailover returns when another node than old serves a slot, according to a running node.
 func (c *Cluster) WaitFailover(slot int, old *Server) {
 	c.t.Helper()
 	if !Within(failoverTimeout, func() bool { return c.Owner(slot) != old }) {
@@ -173,7 +172,7 @@ func (c *Cluster) WaitFailover(slot int, old *Server) {
 	}
 }
 
-// Masters are the nodes that serve slots.
+// Masters returns the nodes that serve slots.
 func (c *Cluster) Masters() (list []*Server) {
 	c.t.Helper()
 	for _, n := range c.running() {
@@ -203,7 +202,7 @@ func (c *Cluster) Begin(slot int, to *Server) *Move {
 	return m
 }
 
-// Some moves at most n keys and says how many.
+// Some moves at most n keys and returns their number.
 func (m *Move) Some(n int) int {
 	m.c.t.Helper()
 	ctx := context.Background()
@@ -228,7 +227,7 @@ func (m *Move) Some(n int) int {
 	return len(keys)
 }
 
-// End moves what is left and gives the slot to its new node.
+// End moves the rest and gives the slot to its new node.
 func (m *Move) End() {
 	m.c.t.Helper()
 	for m.Some(keysAtOnce) > 0 {
@@ -270,7 +269,6 @@ func (c *Cluster) server(id string) *Server {
 	return nil
 }
 
-// running are the nodes that answer.
 func (c *Cluster) running() (out []*Server) {
 	for _, n := range c.nodes {
 		if n.Running() {
@@ -280,7 +278,7 @@ func (c *Cluster) running() (out []*Server) {
 	return out
 }
 
-// wait returns when all nodes that run say yes.
+// wait returns when yes holds for all running nodes.
 func (c *Cluster) wait(what string, yes func(*Server) bool) {
 	c.t.Helper()
 	if !Within(startTimeout, func() bool {

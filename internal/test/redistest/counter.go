@@ -42,14 +42,14 @@ func (c *Counter) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return &countedConn{Conn: conn, counter: c}, nil
 }
 
-// Total is the number of requests since the start or the last Reset.
+// Total returns the number of requests since the start or the last Reset.
 func (c *Counter) Total() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total
 }
 
-// ByName is the number of requests per command, upper case: a copy.
+// ByName returns a copy of the number of requests per command, upper case.
 func (c *Counter) ByName() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -49,7 +49,7 @@ func TestServerDiesWithTheTestProcess(t *testing.T) {
 	}
 }
 
-// alive is false for a zombie too: who is to reap an orphan is not this test's business.
+// alive is false for a zombie too: reaping an orphan is not this test's business.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

@@ -2,7 +2,7 @@
 
 package redistest
 
-// FillDisk says that a disk cannot be filled on this system: nothing here sets another process's limits.
+// FillDisk returns false: on this system nothing sets another process's limits.
 func (s *Server) FillDisk() bool { return false }
 
 // FreeDisk does nothing on this system.

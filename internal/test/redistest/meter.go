@@ -21,11 +21,11 @@ const queryBuffer = 16 << 10
 // meterTries is how often Hold measures before it fails: another process may have taken the server's core meanwhile.
 const meterTries = 8
 
-// A Meter measures how long commands keep a server from its other clients, by the server's own SLOWLOG. It stands as
-// a proxy in front of the server, to see which commands travel together. The log has an entry for each command inside
-// a script too, which makes scripts slower by somewhat under a microsecond for each. The server's durations include the
-// time during which other processes had its core: where that is permitted it goes before them, and what remains is scaled down
-// by the share that it had of its core in the scene.
+// A Meter measures, by the server's SLOWLOG, how long commands keep a server from its other
+// clients. As a proxy in front of the server it sees which commands travel together. The log also
+// has an entry for each command inside a script, which costs scripts somewhat under a microsecond
+// each. The server's durations include the time in which other processes had its core: if permitted
+// the server goes before them, and the rest is scaled by its share of the core.
 type Meter struct {
 	t        testing.TB
 	process  *Server
@@ -39,8 +39,8 @@ type Meter struct {
 	asked map[string][]request // by the address that the server knows the connection by
 }
 
-// A request is one that passed, and the number of the read of its connection that brought its end to the server: those
-// of one read are executed in a row.
+// A request is one that passed, with the number of the read that brought its end to the server:
+// requests of one read are executed in a row.
 type request struct {
 	name string
 	read int
@@ -105,8 +105,8 @@ func (m *Meter) Hold(longest, row time.Duration, prepare, scene func()) Cost {
 	return best
 }
 
-// Measure runs a scene, which must have ended all its requests when it returns, and tells what it cost. What the
-// server executes at the same time for others counts too.
+// Measure runs a scene, whose requests must have ended when it returns, and returns its cost. Other
+// work of the server at that time counts too.
 func (m *Meter) Measure(scene func()) Cost {
 	m.t.Helper()
 	ctx := context.Background()

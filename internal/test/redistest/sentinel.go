@@ -20,14 +20,14 @@ const (
 	failoverTimeout = 90 * time.Second
 )
 
-// hurried are the periods of sentinels, in milliseconds: by their own they look at roles every ten seconds, and do nothing
-// for half a minute once they had to wait for the processor for two seconds.
+// hurried are the periods of sentinels, in milliseconds: by default they check roles every ten
+// seconds, and pause for half a minute after they waited for the processor for two seconds.
 var hurried = map[string]int{
 	"PING-PERIOD": 300, "ASK-PERIOD": 100, "INFO-PERIOD": 300, "PUBLISH-PERIOD": 500, "ELECTION-TIMEOUT": 2000,
 	"TILT-TRIGGER": 20000, "TILT-PERIOD": 1000, "SLAVE-RECONF-TIMEOUT": 2000,
 }
 
-// MasterName is what the sentinels of these tests call the master that they watch.
+// MasterName is the name of the watched master.
 const MasterName = "shop"
 
 // A Watched is a master, its replicas, and three sentinels that watch them: they promote a replica when the master has
@@ -90,13 +90,12 @@ func startSentinel(t testing.TB, master *Server) *Server {
 	return s
 }
 
-// Sentinels are the sentinels, to be killed, frozen and asked as any server.
+// Sentinels returns the sentinels, to be killed, frozen and asked as any server.
 func (w *Watched) Sentinels() []*Server { return slices.Clone(w.sentinels) }
 
-// Servers are the master and its replicas, the one that was the master first as the first.
+// Servers returns the master and its replicas, beginning with the first master.
 func (w *Watched) Servers() []*Server { return slices.Clone(w.servers) }
 
-// SentinelAddrs are the addresses of the sentinels.
 func (w *Watched) SentinelAddrs() []string {
 	addrs := make([]string, len(w.sentinels))
 	for i, s := range w.sentinels {
@@ -114,7 +113,7 @@ func (w *Watched) URL() string {
 	return w.servers[0].scheme("+sentinel") + login + strings.Join(w.SentinelAddrs(), ",") + "/" + MasterName
 }
 
-// Master is the server that most sentinels call the master, nil while no two agree.
+// Master returns the server that most sentinels call the master, nil while no two agree.
 func (w *Watched) Master() *Server {
 	votes := map[string]int{}
 	for _, s := range w.sentinels {
@@ -226,7 +225,7 @@ func (w *Watched) Restart(s *Server) {
 	s.Restart()
 }
 
-// ask is what a sentinel tells of the master; empty when it does not answer.
+// ask returns a sentinel's data on the master, empty without an answer.
 func (w *Watched) ask(sentinel *Server) map[string]string {
 	return ask(sentinel, func(ctx context.Context, c *redis.Client) (map[string]string, error) {
 		cmd := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", MasterName)
@@ -235,7 +234,7 @@ func (w *Watched) ask(sentinel *Server) map[string]string {
 	})
 }
 
-// role is what the server says it is, "" when it does not answer.
+// role returns the role that the server reports, "" without an answer.
 func (s *Server) role() string {
 	return ask(s, func(ctx context.Context, c *redis.Client) (string, error) {
 		reply, err := c.Do(ctx, "ROLE").Slice()

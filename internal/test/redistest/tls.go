@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TLS are arguments of Start, StartCluster and StartWatched for servers that speak nothing but TLS: with clients, with
-// each other, and with their sentinels, which do the same. The three are files in PEM. All servers have this certificate,
-// which names 127.0.0.1, and the clients of this package show it as theirs; with mutual everybody has to show one.
+// TLS returns arguments of Start, StartCluster and StartWatched for TLS-only servers, including
+// replication and sentinels. The files are PEM. All servers and the clients of this package have
+// this certificate, which names 127.0.0.1; with mutual every client must show one.
 func TLS(ca, cert, key string, mutual bool) []string {
 	auth := "no"
 	if mutual {

@@ -106,6 +106,6 @@ func (f *flow) await(n int) {
 		_, said, _ = mainOf(f.t.Context(), f.looker, "check")
 		return strings.Contains(said, "lag 0, oldest unacked event -")
 	}) {
-		f.t.Errorf("not all is acked: %s", said)
+		f.t.Errorf("not everything is acked: %s", said)
 	}
 }

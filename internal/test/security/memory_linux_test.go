@@ -286,7 +286,7 @@ func TestABacklogOfLargeEventsTakesWhatIsSaid(t *testing.T) {
 		}
 	}
 	most := statusOf(strconv.Itoa(worker.Process.Pid), "VmHWM:")
-	t.Logf("%d MB at most of %d that are said, for a backlog of %d", most>>20, largeSaid>>20, largeEvents*largeEvent>>20)
+	t.Logf("%d MB at most of %d documented, for a backlog of %d", most>>20, largeSaid>>20, largeEvents*largeEvent>>20)
 	if most == 0 || most > largeSaid {
 		t.Errorf("the worker took %d MB, want at most %d", most>>20, largeSaid>>20)
 	}

@@ -57,7 +57,7 @@ func works(t *testing.T, o *runnel.Options) error {
 		sent = orders.Send(t.Context(), order{"a", 1})
 	}
 	late := time.AfterFunc(2*time.Minute, func() {
-		t.Errorf("what was sent is not processed: %v", sent)
+		t.Errorf("the order was not processed: %v", sent)
 		stop()
 	})
 	defer late.Stop()

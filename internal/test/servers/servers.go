@@ -1,4 +1,4 @@
-// Package servers runs a test on both kinds of servers that the project works with.
+// Package servers runs a test on both kinds of servers that the project supports.
 package servers
 
 import (
@@ -43,7 +43,7 @@ func Interrupted(t *testing.T, r interface{ Interrupt(context.Context) error }, 
 	return nil
 }
 
-// A DeafConn loses replies: the server executes what was sent, and then the connection is broken.
+// A DeafConn loses replies: the server executes a request, and then the connection breaks.
 type DeafConn struct{ net.Conn }
 
 // Read takes a reply away and closes the connection.

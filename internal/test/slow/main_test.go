@@ -69,7 +69,6 @@ func TestIsSlow(t *testing.T) {
 	}
 }
 
-// A test that waits for 6 s is slow.
 func TestAlone(t *testing.T) {
 	tier.Slow(t)
 	wall, cpu, err := alone("github.com/runnel-go/runnel/internal/test/slow TestThatWaits/6_s", t.TempDir())

@@ -1,5 +1,5 @@
-// Package tier says which tests run. `go test ./...` runs those that are quick and need
-// nothing but Go. Where RUNNEL_TEST is "full", as in `make check`, all of them run.
+// Package tier selects tests. `go test ./...` runs those that are quick and need only Go. With
+// RUNNEL_TEST=full, as in `make check`, all run.
 package tier
 
 import (

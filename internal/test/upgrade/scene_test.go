@@ -136,7 +136,7 @@ func (s *scene) fault(p *process, what string) {
 	}
 }
 
-// await waits until the histories say that it is so.
+// await waits until the histories show that so holds.
 func (s *scene) await(what string, so func() bool) {
 	s.t.Helper()
 	redistest.Eventually(s.t, what, func() bool {

@@ -16,8 +16,8 @@ type entry struct {
 	id        string
 }
 
-// A tally is what the histories of processes say so far. What breaks a promise is left to the
-// judge, once all is over.
+// A tally summarizes the histories of processes so far. Broken promises are left to the final
+// check.
 type tally struct {
 	offsets map[string]int64    // what was read of each file
 	sender  map[entry]string    // who sent it
