@@ -65,7 +65,6 @@ func ratio(figure, over, under string, bar stats.Bar) Claim {
 	}
 }
 
-// figure is a claim about a figure of one side.
 func figure(name, side, figure, unit string, bar stats.Bar) Claim {
 	return Claim{Name: name, Unit: unit, Bar: bar, Of: func(r Round) float64 { return r[side][figure] }}
 }

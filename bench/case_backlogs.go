@@ -174,7 +174,6 @@ func planAOF(ctx context.Context, b *Bench) (*Plan, error) {
 	}, nil
 }
 
-// dropSent deletes what was sent, and leaves the backlog.
 func dropSent(ctx context.Context, b *Bench, t *Task) error {
 	if err := b.rdb.Del(ctx, t.logs()...).Err(); err != nil {
 		return err

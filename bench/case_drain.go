@@ -71,7 +71,6 @@ func (t Task) runnel(loop string) Task {
 	return t
 }
 
-// over is the task for another stream.
 func (t Task) over(stream Task, decode bool) Task {
 	t.Stream, t.Codec, t.Decode = stream.Stream, stream.Codec, decode
 	return t

@@ -138,7 +138,6 @@ func (d *duel) kill(context.Context) error {
 	return nil
 }
 
-// stop tells the first worker to stop.
 func (d *duel) stop(context.Context) error {
 	d.ws[0].stop()
 	d.ws = d.ws[1:]

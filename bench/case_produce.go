@@ -21,7 +21,6 @@ func (b *Bench) produced(size, events int) Task {
 	}
 }
 
-// flush empties the server.
 func flush(ctx context.Context, b *Bench, _ *Task) error { return b.rdb.FlushAll(ctx).Err() }
 
 // sideOf is a side whose server is empty at first.

@@ -118,7 +118,6 @@ func childCommand(ctx context.Context, t Task) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// runChild runs a task in a process of its own.
 func runChild(ctx context.Context, t Task) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, childLimit+childGrace)
 	defer cancel()

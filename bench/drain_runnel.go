@@ -31,7 +31,6 @@ func newApp(t Task, more ...func(*runnel.Options)) *runnel.App {
 	return runnel.New(appName, o)
 }
 
-// stream declares the stream of a task.
 func (t Task) stream(app *runnel.App) *runnel.Stream[Order] {
 	size := int64(endless)
 	if t.Sent {

@@ -46,7 +46,6 @@ func sendPaced(ctx context.Context, t Task) (Result, error) {
 	return Result{"sent": float64(t.Events)}, nil
 }
 
-// stamped is when a payload was sent.
 func stamped(payload []byte) (at time.Time, err error) {
 	if len(payload) < stampSize {
 		return at, errors.New("a payload without a time")

@@ -74,7 +74,6 @@ func procField(path, name string) string {
 	return "unknown"
 }
 
-// output returns the output of a command, "unknown" if empty.
 func output(ctx context.Context, name string, args ...string) string {
 	text, err := exec.CommandContext(ctx, name, args...).Output()
 	if err != nil || len(strings.TrimSpace(string(text))) == 0 {

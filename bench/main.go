@@ -86,7 +86,6 @@ func caseNames() (names []string) {
 	return names
 }
 
-// chooseCases returns the cases of these names, or all.
 func chooseCases(names string) (out []Case, err error) {
 	if names == "" {
 		return cases, nil

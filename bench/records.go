@@ -59,7 +59,6 @@ func noteFor(codec codec.Codec, size int) (string, error) {
 	return "", fmt.Errorf("no %s order has %d bytes", codec.Name(), size)
 }
 
-// orders returns n records of a size.
 func orders(codec codec.Codec, n, size int) ([]Order, error) {
 	note, err := noteFor(codec, size)
 	if err != nil {
@@ -99,7 +98,6 @@ func fill(ctx context.Context, rdb *redis.Client, t Task) error {
 	return nil
 }
 
-// logs are the keys of a task's partitions.
 func (t Task) logs() []string {
 	out := make([]string, t.Partitions)
 	for i := range out {

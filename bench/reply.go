@@ -55,7 +55,6 @@ func readReply(raw []byte, each func(log, id, value string)) error {
 	return r.err
 }
 
-// line takes a line that begins with one of the marks.
 func (r *reply) line(marks string) (mark byte, n int) {
 	if r.err != nil {
 		return 0, 0
@@ -78,7 +77,6 @@ func (r *reply) line(marks string) (mark byte, n int) {
 	return mark, n
 }
 
-// length takes the beginning of a list or a map.
 func (r *reply) length() (n int, pairs bool) {
 	mark, n := r.line("*%")
 	return n, mark == '%'
@@ -90,7 +88,6 @@ func (r *reply) expect(n int) {
 	}
 }
 
-// text takes a string.
 func (r *reply) text() string {
 	_, n := r.line("$")
 	if r.err != nil || n+2 > len(r.rest) {

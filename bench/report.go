@@ -75,7 +75,6 @@ func keep(dir string, m Machine, chosen []Case) ([]Outcome, error) {
 	}), nil
 }
 
-// inOrder sorts outcomes as the cases are sorted.
 func inOrder(outcomes []Outcome) []Outcome {
 	place := func(o Outcome) int { return slices.IndexFunc(cases, func(c Case) bool { return c.Name == o.Case }) }
 	slices.SortStableFunc(outcomes, func(a, b Outcome) int { return cmp.Compare(place(a), place(b)) })

@@ -150,7 +150,6 @@ func (w *workerProcess) listen(out io.Reader) {
 	}
 }
 
-// last returns the worker's latest report.
 func (w *workerProcess) last() Told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +159,6 @@ func (w *workerProcess) last() Told {
 	return w.told[len(w.told)-1]
 }
 
-// handled returns every reported event.
 func (w *workerProcess) handled() []Told {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -128,7 +128,6 @@ func named(ids []string) []member {
 	return members
 }
 
-// fair checks that next is complete, disjoint and even.
 func fair(next map[string][]int, members []string, n int) error {
 	if ids := slices.Sorted(maps.Keys(next)); !slices.Equal(ids, slices.Sorted(slices.Values(members))) {
 		return fmt.Errorf("members %v got an assignment for %v", members, ids)

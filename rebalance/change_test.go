@@ -22,7 +22,6 @@ func (c *cluster) alone(store func(*node) Store) (co *Coordinator, stop func()) 
 	return n.co, func() { cancel(); c.wg.Wait() }
 }
 
-// group is the stored membership.
 func (c *cluster) group() Group {
 	c.t.Helper()
 	c.mu.Lock()

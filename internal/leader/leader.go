@@ -127,7 +127,6 @@ func expiryOf(value string) int64 {
 	return min(n, time.Hour.Milliseconds())
 }
 
-// lead runs one term.
 func (c *Candidate) lead(ctx context.Context, lock *redislock.Lock, sent time.Time, term func(context.Context)) {
 	c.Log.Info("leadership gained")
 	tctx, end := context.WithCancelCause(ctx)

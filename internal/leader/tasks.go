@@ -130,7 +130,6 @@ func (s *Tasks) runTask(ctx context.Context, t *Task) {
 	}
 }
 
-// due returns the first due time after now.
 func (s *Tasks) due(t *Task, now time.Time) time.Time {
 	if t.Every > 0 {
 		return now.Add(t.Every)

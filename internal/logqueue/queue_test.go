@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// bare writes lines without a time.
 func bare(b *bytes.Buffer, level slog.Level) slog.Handler {
 	return slog.NewTextHandler(b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

@@ -43,10 +43,8 @@ func kindOf(s *store.RetryState) int {
 
 func newLanes() *lanes { return &lanes{byName: map[string]*lane{}, of: map[string]*lane{}} }
 
-// len returns the number of parked events.
 func (l *lanes) len() int { return len(l.of) }
 
-// holds reports whether a lane has events.
 func (l *lanes) holds(name string) bool { return l.byName[name] != nil }
 
 // put adds an event to its lane, or replaces its state. An event does not change its lane.

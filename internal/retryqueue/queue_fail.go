@@ -156,7 +156,6 @@ func (r *Queue) park(ps []store.Parking) error {
 	return err
 }
 
-// drain parks the backlog.
 func (r *Queue) drain() error {
 	for len(r.backlog) > 0 {
 		room := r.Room()

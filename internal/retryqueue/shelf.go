@@ -22,7 +22,6 @@ func (p *shelf) write(s store.RetryState) error {
 	return nil
 }
 
-// drop removes an event.
 func (p *shelf) drop(id string) error {
 	err := p.store.Done(id)
 	if err == nil {

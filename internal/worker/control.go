@@ -76,7 +76,6 @@ func (w *Worker) notify(entries []redisconn.Entry) {
 	}
 }
 
-// interruptAtEnd wakes the blocked read when ctx ends.
 func interruptAtEnd(ctx context.Context, r *redisconn.Reader, over <-chan struct{}) {
 	select {
 	case <-over:

@@ -113,7 +113,6 @@ func (a *crashIsolation) claim(t claimant, h isolation) bool {
 	return true
 }
 
-// release ends what claim allowed.
 func (a *crashIsolation) release(t claimant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,7 +120,6 @@ func (a *crashIsolation) release(t claimant) {
 	a.wake()
 }
 
-// forget ends the wait of t.
 func (a *crashIsolation) forget(t claimant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

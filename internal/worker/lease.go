@@ -36,7 +36,6 @@ func newLeaseWatch(m *member) *leaseWatch {
 	return w
 }
 
-// expect makes run look at the end of a new lease.
 func (w *leaseWatch) expect(end int64) {
 	if end < w.next.Load() { // seldom: leases that were refreshed since end later
 		w.sooner.set()

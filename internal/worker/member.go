@@ -168,7 +168,6 @@ func (m *member) undo(place store.Partition, number store.Claim) {
 	}
 }
 
-// own starts the ownership.
 func (m *member) own(p *partition, pos store.Takeover) {
 	m.ownerships.add(p)
 	m.leases.expect(p.lease.end.Load())

@@ -264,7 +264,6 @@ func (s *partitionSource) finish(ids []string) {
 	s.tellAcker(s.p.buffer.Done(ids))
 }
 
-// tellAcker wakes the acker.
 func (s *partitionSource) tellAcker(tell, hurry bool) {
 	if tell {
 		s.p.acks.mark(s.p)

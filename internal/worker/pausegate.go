@@ -24,7 +24,6 @@ type pauseGate struct {
 	opened  func()       // called when the gate was opened
 }
 
-// hold closes the gate or opens it.
 func (g *pauseGate) hold(held bool) {
 	if g.held.Swap(held) && !held {
 		g.opened()

@@ -61,7 +61,6 @@ func (s *redisStore) quarantine(q store.Quarantine) error {
 	})
 }
 
-// resumed reports whether the stored quarantine is gone.
 func (s *redisStore) resumed() (gone bool) {
 	err := s.persist(func(ctx context.Context) error {
 		q, err := s.i.w.client.Quarantined(ctx, s.t.keys)

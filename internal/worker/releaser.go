@@ -110,7 +110,6 @@ func (r *releaser) logWaiting(p *partition) {
 	}
 }
 
-// endCause returns why partitions are given up.
 func (r *releaser) endCause() error {
 	if r.m.w.stopping() {
 		return ErrShutdown
@@ -150,7 +149,6 @@ func (r *releaser) unlock(p *partition) {
 	}
 }
 
-// leaseEnded loses an ownership whose lease is over.
 func (r *releaser) leaseEnded(p *partition) { r.lose(p, errLeaseEnded) }
 
 // lose ends an ownership whose partition may have another owner, and the member with it. An

@@ -51,7 +51,6 @@ func newRulesKeeper(w *Worker) *rulesKeeper {
 	}
 }
 
-// look asks for a reading.
 func (k *rulesKeeper) look() { k.wake.set() }
 
 // sawGenerations asks for a reading if these generations, as far as they could be read, differ from

@@ -27,7 +27,6 @@ func taskWorker(t *testing.T, srv *embedded.Server, name string, log *slog.Logge
 	})
 }
 
-// times records when a task ran.
 type times struct {
 	mu    sync.Mutex
 	began time.Time

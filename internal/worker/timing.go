@@ -18,7 +18,6 @@ type timing struct {
 	counted string        // up to this ID repeated events were counted
 }
 
-// on reports whether iterations are measured.
 func (t *timing) on() bool { return t.to != nil }
 
 // begin notes that the function may run from now on; with events it is an iteration.

@@ -13,7 +13,6 @@ import (
 // trimEvery is how often a partition is trimmed at most.
 const trimEvery = time.Second
 
-// A trimmer trims partitions after acks.
 type trimmer struct {
 	w    *Worker
 	wake signal

@@ -68,7 +68,6 @@ func draw(r run, found string) []byte {
 	return svg.Bytes()
 }
 
-// drawPane draws the terminal of a worker with all its lines.
 func drawPane(out *bytes.Buffer, i int, p pane) {
 	x := 5 + i*(width-10-paneWidth)
 	fmt.Fprintf(out, `<text x="%d" y="20" class="s b">worker %s</text><text x="%d" y="20" class="s x">process %d</text>`+"\n", x, p.worker, x+72, p.pid)

@@ -30,7 +30,6 @@ type order struct {
 	Number   int    `json:"number"` // of the customer's orders, from 1
 }
 
-// newApp returns the app of the workers and of the sender.
 func newApp(opts *runnel.Options) (*runnel.App, *runnel.Stream[order]) {
 	app := runnel.New("shop", opts)
 	orders := runnel.NewStream(app, "orders", func(o order) string { return o.Customer }, &runnel.StreamOptions{Partitions: 4})
@@ -55,7 +54,6 @@ func main() {
 	}
 }
 
-// write records a run and draws it into a file.
 func write(path string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -119,7 +119,6 @@ func (r *recorder) until(ctx context.Context, at time.Duration) error {
 	}
 }
 
-// send sends the next order of each customer.
 func (r *recorder) send(ctx context.Context, orders *runnel.Stream[order]) error {
 	r.run.sent++
 	for _, customer := range customers {
@@ -130,7 +129,6 @@ func (r *recorder) send(ctx context.Context, orders *runnel.Stream[order]) error
 	return nil
 }
 
-// start starts a worker whose lines go to a pane.
 func (r *recorder) start(ctx context.Context, reading *sync.WaitGroup, url string, i int, name string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -109,7 +109,6 @@ func (o *clustered) failing(s *scene, name string, do func(master *redistest.Ser
 	})
 }
 
-// slot returns the slot of a random partition.
 func (o *clustered) slot(s *scene) int {
 	return o.set.Slot(s.keys.Partition("jobs", s.rng.IntN(partitions)))
 }
@@ -161,7 +160,6 @@ func (o *clustered) forgetScripts(s *scene) {
 	}
 }
 
-// flush is FLUSHALL of one node.
 func (o *clustered) flush(s *scene) {
 	master := o.set.Owner(o.slot(s))
 	var where []int

@@ -67,7 +67,6 @@ var badOnes = sync.OnceValue(func() uint32 {
 
 var errChaos = errors.New("as it should")
 
-// deliver registers the processor of a worker.
 func deliver(log *history.Log, jobs *runnel.Stream[job]) {
 	jobs.Process("check", noticing(log, runnel.Each(func(ctx context.Context, e *runnel.Event, j job) error {
 		r := recordOf(e, j)

@@ -99,7 +99,6 @@ func (s *scene) deck() (cards []fault) {
 	return cards
 }
 
-// hurt deals one fault after the other.
 func (s *scene) hurt(lasts time.Duration) {
 	var cards []fault
 	for end := time.Now().Add(lasts); ; {

@@ -52,7 +52,6 @@ func (f *figures) take(lasts time.Duration, r *history.Report, records []history
 	f.pauses(records)
 }
 
-// nameOf returns the name of a fault in a table.
 func nameOf(r history.Record) string {
 	name, _, _ := strings.Cut(r.Text, " ")
 	return cmp.Or(name, r.Fault)

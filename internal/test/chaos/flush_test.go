@@ -10,7 +10,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// forgetScripts sends SCRIPT FLUSH.
 func (s *scene) forgetScripts(rdb *redis.Client) {
 	s.note("scripts", history.Scripts, "")
 	if err := rdb.ScriptFlush(s.t.Context()).Err(); err != nil {
@@ -57,7 +56,6 @@ func (s *scene) flush(rdb *redis.Client, where []int, replicas int) {
 	}
 }
 
-// logsOf reads the reply of flushed.
 func logsOf(reply []any, err error) (logs [][]redis.XMessage, _ error) {
 	for _, log := range reply {
 		var list []redis.XMessage

@@ -16,7 +16,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/history"
 )
 
-// A process is one worker.
 type process struct {
 	name    string
 	cmd     *exec.Cmd

@@ -87,7 +87,6 @@ func newPlan(t *testing.T) *plan {
 	return p
 }
 
-// has reports whether a fault may be chosen.
 func (p *plan) has(fault string) bool { return p.only == nil || slices.Contains(p.only, fault) }
 
 // play hurts in rounds, and checks each of them.
@@ -146,7 +145,6 @@ func (s *scene) play(lasts time.Duration) {
 	s.settle()
 }
 
-// forget removes the keys of a round.
 func (s *scene) forget() {
 	s.sends.each((*faultproxy.Proxy).Close)
 	s.faults.Close()
@@ -230,7 +228,6 @@ func (s *scene) positions() (out string) {
 	return out
 }
 
-// judge checks the history.
 func (s *scene) judge() (*history.Report, []history.Record) {
 	s.plan.rests, s.plan.letters = s.watch.rests(), s.watch.letters
 	// A process killed at once has written nothing.
@@ -265,7 +262,6 @@ func (s *scene) judge() (*history.Report, []history.Record) {
 	return report, records
 }
 
-// span reads a duration from the environment.
 func span(t *testing.T, variable string, otherwise time.Duration) time.Duration {
 	t.Helper()
 	s := os.Getenv(variable)

@@ -31,7 +31,6 @@ type watch struct {
 	buried  map[string]bool // dead letters that were judged, by place and ID
 }
 
-// observe watches until end.
 func (s *scene) observe() *watch {
 	w := &watch{s: s, log: s.open("server"), letters: s.plan.letters, buried: map[string]bool{}}
 	for _, r := range s.plan.rests {

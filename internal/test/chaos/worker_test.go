@@ -117,7 +117,6 @@ func noticing(log *history.Log, fn runnel.ProcessFunc[job]) runnel.ProcessFunc[j
 	}
 }
 
-// iterate records one iteration.
 func iterate(ctx context.Context, log *history.Log, e *runnel.Event, j job) error {
 	it, err := log.Begin(recordOf(e, j))
 	if err != nil {

@@ -80,7 +80,6 @@ func (l *leaver) works(app *runnel.App) (stop func()) {
 	return stop
 }
 
-// count returns the length of a list that a command prints.
 func (l *leaver) count(app *runnel.App, line string) int {
 	l.t.Helper()
 	var list []json.RawMessage
@@ -90,7 +89,6 @@ func (l *leaver) count(app *runnel.App, line string) int {
 	return len(list)
 }
 
-// refused returns the error of a command that fails.
 func (l *leaver) refused(app *runnel.App, line string) string {
 	l.t.Helper()
 	var out, errs bytes.Buffer
@@ -100,7 +98,6 @@ func (l *leaver) refused(app *runnel.App, line string) string {
 	return errs.String()
 }
 
-// sends sends the N-th step of every key.
 func (l *leaver) sends(s *runnel.Stream[step], n int, after time.Duration) {
 	l.t.Helper()
 	for k := range movedKeys {

@@ -93,7 +93,6 @@ func (r *rig) await(what string, yes func() bool) {
 	})
 }
 
-// command runs a CLI command and returns its output.
 func (r *rig) command(app *runnel.App, line, stdin string) string {
 	r.t.Helper()
 	var out, errs bytes.Buffer

@@ -60,7 +60,6 @@ func (a *alarms) do(args ...any) {
 	}
 }
 
-// groups calls do for each group.
 func (a *alarms) groups(do func(key, group string)) {
 	for p := range 2 {
 		for _, g := range a.rdb.XInfoGroups(a.t.Context(), partitionKey(p)).Val() {

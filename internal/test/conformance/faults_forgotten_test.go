@@ -19,7 +19,6 @@ import (
 
 const mayBeGone = "events may be gone"
 
-// partitionsOf returns the state of the partitions of "check".
 func partitionsOf(t *testing.T, s *redistest.Server) []inspect.PartitionState {
 	t.Helper()
 	client, err := store.Open(redisconn.Options{URL: s.URL(), Keys: postKeys})
@@ -115,7 +114,6 @@ func TestWhatRedisForgetsIsTold(t *testing.T) {
 	}
 }
 
-// evictOne fills Redis until it has evicted a partition.
 func evictOne(t *testing.T, _ *redistest.Server, rdb *redis.Client) {
 	set := func(name, value string) {
 		if err := rdb.ConfigSet(t.Context(), name, value).Err(); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// quick sets one partition and short times.
 func quick(o *runnel.Options) {
 	o.Stream.Partitions = 1
 	o.Processor.Lease = shortExpiry

@@ -136,7 +136,6 @@ func await(t testing.TB, what string, limit time.Duration, done func() bool) tim
 	return time.Since(began)
 }
 
-// receive waits for a channel, or fails the test.
 func receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {
@@ -155,7 +154,6 @@ func (a *parcelApp) send(records ...parcel) {
 	}
 }
 
-// keysOf returns a key of each partition.
 func keysOf(partitions int) []string {
 	keys := make([]string, partitions)
 	for n, left := 0, partitions; left > 0; n++ {

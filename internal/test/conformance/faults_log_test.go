@@ -9,7 +9,6 @@ import (
 // A logbook keeps what a worker logs from info up.
 type logbook struct{ redistest.Log }
 
-// count returns the number of lines so far.
 func (l *logbook) count() int {
 	return strings.Count(l.String(), "\n")
 }

@@ -67,7 +67,6 @@ func TestAMembershipThatCannotBeReadStopsNoOwner(t *testing.T) {
 	}
 }
 
-// lookedAt checks the findings of status and doctor.
 func lookedAt(t *testing.T, a *parcelApp) {
 	t.Helper()
 	client, err := appview.Of(a.app).Client()

@@ -60,7 +60,6 @@ func TestMetadataConflict(t *testing.T) {
 	}
 }
 
-// dump returns the number of keys.
 func dump(t *testing.T, srv *redistest.Server) int64 {
 	t.Helper()
 	n, err := srv.Client(t).DBSize(t.Context()).Result()

@@ -122,7 +122,6 @@ func (m *meter) rates() []float64 {
 	return out
 }
 
-// rates measures for d.
 func rates(workers []*parcelApp, d time.Duration) []float64 {
 	m := newMeter(workers)
 	<-time.After(d)

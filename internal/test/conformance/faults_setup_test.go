@@ -15,7 +15,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// panics returns the text of fn's panic.
 func panics(t *testing.T, fn func()) (text string) {
 	t.Helper()
 	defer func() {

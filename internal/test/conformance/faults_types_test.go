@@ -13,7 +13,6 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A spoiled key holds a wrong Redis type.
 type spoiled struct {
 	name, key string
 	where     []string // in the line of the log, or in the error

@@ -34,7 +34,6 @@ func (r *rig) newGate() *gate {
 	return g
 }
 
-// next returns the next event whose iteration begins.
 func (r *rig) next(g *gate) string {
 	r.t.Helper()
 	select {

@@ -133,7 +133,6 @@ func (r *rig) judge() *history.Report {
 	return report
 }
 
-// group returns the stored membership.
 func (r *rig) group() rebalance.Group {
 	g, err := rebalance.Parse([]byte(r.get(r.membership())))
 	if err != nil {

@@ -203,7 +203,6 @@ func (m *member) end(limit time.Duration) bool {
 	}
 }
 
-// iterate is one iteration of a worker's loop.
 func (r *rig) iterate(ctx context.Context, log *history.Log, e *runnel.Event, j job) error {
 	it, err := r.begin(log, e, j)
 	if err != nil {
@@ -343,7 +342,6 @@ func (r *rig) completed(partition int, id string) {
 	}
 }
 
-// await waits until these events are completed.
 func (r *rig) await(partition int, ids ...string) {
 	r.t.Helper()
 	timer := time.NewTimer(patience)
@@ -357,7 +355,6 @@ func (r *rig) await(partition int, ids ...string) {
 	}
 }
 
-// eventually polls until done reports true.
 func (r *rig) eventually(what string, done func() bool) {
 	r.t.Helper()
 	if !redistest.Within(patience, done) {

@@ -57,7 +57,6 @@ func retryRig(t *testing.T, srv *redistest.Server, app string, order runnel.Retr
 	return r
 }
 
-// warmSteps loads the scripts of retries on the server.
 func (r *rig) warmSteps() {
 	ctx, p, none := context.Background(), r.client.Partition("warm", r.processor, 0), store.Claim{Executor: "nobody"}
 	one := redisconn.Entry{ID: "1-0", Values: map[string]any{"a": "b"}}

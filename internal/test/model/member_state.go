@@ -79,7 +79,6 @@ type member struct {
 	heard        roster
 }
 
-// memberState is a state of the membership's protocol.
 type memberState struct {
 	stored, replica roster
 	locks           [partitions]tenure
@@ -100,7 +99,6 @@ func (x *member) wanted(i int) set {
 	return x.seen.of[i].assigned()
 }
 
-// alive reports whether a seat's heartbeat is there.
 func (s *memberState) alive(i int, r *roster) bool {
 	return s.x[i].beats && s.x[i].id == r.of[i].id()
 }

@@ -62,7 +62,6 @@ func (b *boil) servers() {
 	b.fault(destroys, "the membership is deleted by hand", [4]uint8{}, func(n *memberState) { n.restore(roster{}) })
 }
 
-// restore sets the membership back.
 func (s *memberState) restore(r roster) {
 	s.failed, s.late = true, change{}
 	s.write(r)

@@ -179,7 +179,6 @@ func renumber(s *ownState) {
 	})
 }
 
-// order sorts the groups of a server.
 func order(r *server) {
 	slices.SortFunc(r.groups[:], func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.of, a.of), cmp.Compare(a.last, b.last))

@@ -35,7 +35,6 @@ func (b *brew) takeReply(i int) {
 	})
 }
 
-// own begins a tenure.
 func (s *ownState) own(i int) {
 	x := &s.x[i]
 	lease := x.is(granted)
@@ -212,7 +211,6 @@ func (m *ownership) judgeStrays(s *ownState, i int) {
 	}
 }
 
-// ackStrays acks them.
 func (m *ownership) ackStrays(s *ownState, i int) (broken string) {
 	x := &s.x[i]
 	of := s.tenure(i)

@@ -163,7 +163,6 @@ func (x *executor) waiting() (n int) {
 	return n
 }
 
-// pop takes the next entry.
 func (x *executor) pop() uint8 {
 	e := x.buffer[0]
 	copy(x.buffer[:], x.buffer[1:])
@@ -188,7 +187,6 @@ const (
 	faults
 )
 
-// ownState is a state of the partition's protocol.
 type ownState struct {
 	server   server
 	replica  server // what a failover would bring back

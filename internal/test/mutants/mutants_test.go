@@ -95,7 +95,6 @@ func variants() map[string]variant {
 	return all
 }
 
-// apply returns the mutated file.
 func (e edit) apply(root string) (mutated string, err error) {
 	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(e.file)))
 	if err != nil {
@@ -107,7 +106,6 @@ func (e edit) apply(root string) (mutated string, err error) {
 	return strings.Replace(string(source), e.old, e.new, 1), nil
 }
 
-// exactly is the pattern of one test.
 func exactly(test string) (pattern string) {
 	parts := strings.Split(test, "/")
 	for i := range parts {
@@ -116,7 +114,6 @@ func exactly(test string) (pattern string) {
 	return strings.Join(parts, "/")
 }
 
-// allTests is the pattern of all tests that mutants name.
 func allTests() (pattern string) {
 	each := map[string]bool{}
 	for _, m := range mutants {
@@ -156,7 +153,6 @@ func reason(out string) string {
 	return "no reason given"
 }
 
-// tail is the end of a long output.
 func tail(s string) string {
 	const most = 6000
 	if len(s) > most {

@@ -297,7 +297,6 @@ func (c *Cluster) info(n *Server, field string) string {
 	return ""
 }
 
-// text is a reply, "" for none.
 func (c *Cluster) text(n *Server, args ...any) string {
 	return ask(n, func(ctx context.Context, rdb *redis.Client) (string, error) {
 		reply, err := rdb.Do(ctx, args...).Result()

@@ -141,7 +141,6 @@ func (c Cost) scaled(ran, waited time.Duration) Cost {
 	return c
 }
 
-// cost adds up the entries of the server's log.
 func (m *Meter) cost(entries []redis.SlowLog) (c Cost) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -97,7 +97,6 @@ func Launch(args ...string) (s *Server, stop func(), err error) {
 	return s, stop, nil
 }
 
-// launchNew starts a server for a test.
 func launchNew(t testing.TB, s *Server) *Server {
 	t.Helper()
 	tier.Server(t)

@@ -22,7 +22,6 @@ func TLS(ca, cert, key string, mutual bool) []string {
 	}
 }
 
-// tlsOnly reports whether args have those of TLS.
 func tlsOnly(args []string) bool { return argument(args, "--tls-replication") == "yes" }
 
 // tlsArguments are those of args that a sentinel of the server needs too.
@@ -52,7 +51,6 @@ func tlsConfig(t testing.TB, args []string) *tls.Config {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}}
 }
 
-// listen are the arguments that say which port the server has.
 func (s *Server) listen() []string {
 	port := strconv.Itoa(s.port)
 	if s.tls != nil {

@@ -26,7 +26,6 @@ type flow struct {
 
 const flowPartitions = 4
 
-// begin runs a worker of an app until the test ends.
 func begin(t *testing.T, name string, o *runnel.Options) *flow {
 	t.Helper()
 	f := &flow{t: t, did: map[string][]int{}}

@@ -74,7 +74,6 @@ func (s *scene) storm() {
 	s.inOrder("orders", keys, 60)
 }
 
-// all reports whether so many orders of every key were begun.
 func (s *scene) all(stream string, keys []string, n int) bool {
 	for _, key := range keys {
 		if len(s.did(stream, key)) < n {

@@ -108,7 +108,6 @@ func TestTheDocumentedRightsSufficeWithSentinel(t *testing.T) {
 	s.sentinelsDenied(w)
 }
 
-// sentinelsDenied fails if the sentinels denied anything.
 func (s *scene) sentinelsDenied(w *redistest.Watched) {
 	s.t.Helper()
 	for _, sentinel := range w.Sentinels() {

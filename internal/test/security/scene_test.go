@@ -43,7 +43,6 @@ type order struct {
 
 var errOrder = errors.New("cannot do this order")
 
-// streams are the streams that the app sends to.
 type streams struct{ orders, copies, small, strict, ring *runnel.Stream[order] }
 
 // declare returns the app, whose workers record the orders that they begin in a list per key.
@@ -115,7 +114,6 @@ func newScene(t *testing.T, layout string) *scene {
 	}
 }
 
-// app returns the app of a Redis user.
 func (s *scene) app(user string) (*runnel.App, streams) {
 	s.t.Helper()
 	app, all := declare(&runnel.Options{
@@ -150,7 +148,6 @@ func (s *scene) process(name, user string) *exec.Cmd {
 	return cmd
 }
 
-// command runs a command as a user.
 func (s *scene) command(user string, args ...string) (code int, out, errs string) {
 	s.t.Helper()
 	app, _ := s.app(user)

@@ -31,7 +31,6 @@ func encrypted(t *testing.T, a *authority, wants string) (server *redistest.Serv
 // shops numbers apps: apps of one name on one server would process each other's orders.
 var shops atomic.Int64
 
-// works sends an order and has a worker process it.
 func works(t *testing.T, o *runnel.Options) error {
 	t.Helper()
 	o.Logger = slog.New(slog.DiscardHandler)

@@ -23,7 +23,6 @@ const most = 5 * time.Second
 // machine twice as fast. Of a busy machine it has a quarter of a core at least.
 func isSlow(wall, cpu time.Duration) bool { return cpu > 2*most || wall-4*cpu > most }
 
-// results are those of all tests.
 type results struct {
 	took   map[string]float64 // in seconds, by "package test"
 	failed bool
@@ -79,7 +78,6 @@ func (r *results) suspects() (long []string) {
 	return long
 }
 
-// alone runs one test in a process of its own.
 func alone(test, tmp string) (wall, cpu time.Duration, err error) {
 	pkg, name, _ := strings.Cut(test, " ")
 	binary := filepath.Join(tmp, "test")

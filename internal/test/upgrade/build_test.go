@@ -23,7 +23,6 @@ const (
 // earlier is the commit of the old version: before the public names were changed.
 const earlier = "91691d32bbec571349a4d7f6850a6f57f5343c33"
 
-// programs builds the program against both versions.
 func programs(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()

@@ -27,7 +27,6 @@ type scene struct {
 	killed   []*process
 }
 
-// A process is a worker or a sender.
 type process struct {
 	name, version string
 	history, log  string // files
@@ -46,7 +45,6 @@ func newScene(t *testing.T, programs map[string]string) *scene {
 	return s
 }
 
-// worker starts a worker of a version.
 func (s *scene) worker(version string) *process {
 	s.t.Helper()
 	return s.start(s.name("worker", version), version, "work")
@@ -116,7 +114,6 @@ func (s *scene) end(processes ...*process) {
 	}
 }
 
-// kill ends a process by kill -9.
 func (s *scene) kill(p *process) {
 	s.t.Helper()
 	s.fault(p, history.Kill)

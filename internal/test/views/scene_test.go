@@ -140,7 +140,6 @@ func play(t *testing.T, layout string) *scene {
 	return s
 }
 
-// worker starts a worker and waits until it is ready.
 func (s *scene) worker(name, processors string) *exec.Cmd {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -209,7 +208,6 @@ func (s *scene) members() (list []member) {
 	return list
 }
 
-// batch returns the keys of ordinary orders.
 func (s *scene) batch(partition, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -260,7 +258,6 @@ func (s *scene) count(pattern string) (n int) {
 	return n
 }
 
-// first returns the ID of a partition's first entry.
 func (s *scene) first(partition int) string {
 	return s.rdb.XRangeN(s.t.Context(), s.keys.Partition("orders", partition), "-", "+", 1).Val()[0].ID
 }
@@ -292,7 +289,6 @@ func (s *scene) pending(processor string) (n int64) {
 	return n
 }
 
-// run runs a command that prints JSON.
 func (s *scene) run(into any, args ...string) []byte {
 	s.t.Helper()
 	var out, errs bytes.Buffer

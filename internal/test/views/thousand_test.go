@@ -88,7 +88,6 @@ func fill(t *testing.T, orders *runnel.Stream[order]) {
 	}
 }
 
-// drain runs a worker until all is done.
 func drain(t *testing.T, app *runnel.App) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
