@@ -241,7 +241,7 @@ func TestLeavesForACluster(t *testing.T) {
 	}
 }
 
-// The same on one server, back and forth.
+// The same on one server, after a move there and back.
 func TestTakesClusterNames(t *testing.T) {
 	server := redistest.Start(t)
 	l := &leaver{rig: &rig{t: t, seen: map[string][]int{}}}

@@ -53,8 +53,8 @@ func (r *rig) holdRead(m *member, partition int) *faultproxy.Rule {
 	return held
 }
 
-// holdReply holds back the reply to the read that follows the one under way. Interrupts caused by
-// the event before are over by then.
+// holdReply holds back the reply to the read that is under way when it returns. Interrupts caused
+// by the event before are over by then.
 func (r *rig) holdReply(m *member, partition int) *faultproxy.Rule {
 	r.t.Helper()
 	for range 10 {

@@ -48,8 +48,7 @@ func boundedWorker(url string) {
 	if err != nil {
 		panic(err)
 	}
-	// Under the race detector the program has mapped more than that before main; then there is no
-	// limit.
+	// Under the race detector the program has mapped more than that before main: the limit is raised.
 	limit := uint64(bound)
 	if used := dataOf("self"); used > bound/2 {
 		limit = used + 8*bound
