@@ -57,8 +57,7 @@ type Entry struct {
 	Data string
 }
 
-// Millis returns a time for a script: milliseconds since 1970, rounded up, so that
-// nothing is early.
+// Millis returns a time for a script: milliseconds since 1970, rounded up, so nothing is early.
 func Millis(t time.Time) int64 {
 	ms := t.UnixMilli()
 	if t.After(time.UnixMilli(ms)) {
@@ -72,10 +71,9 @@ func Delay(d time.Duration) string {
 	return "+" + strconv.FormatInt(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Reschedule changes when an entry is due: at a time, which is rounded up to a
-// millisecond, or now if that is zero. there is false, and nothing was changed, if the
-// entry does not wait. first reports whether the entry became the first of all waiting
-// ones, earlier than any before. The call may be repeated.
+// Reschedule changes when an entry is due: at a time, rounded up to a millisecond, or now if it is
+// zero. there is false, and nothing was changed, if the entry does not wait. first reports whether
+// the entry became the first of all waiting ones. The call may be repeated.
 func (q Queue) Reschedule(ctx context.Context, id string, at time.Time) (there, first bool, err error) {
 	due := Delay(0)
 	if !at.IsZero() {
@@ -91,15 +89,13 @@ func (q Queue) Reschedule(ctx context.Context, id string, at time.Time) (there, 
 	return reply[0] == 1, reply[1] == 1, nil
 }
 
-// Remove removes an entry, and reports whether it was waiting. A repetition reports
-// false.
+// Remove removes an entry and reports whether it was waiting; a repetition reports false.
 func (q Queue) Remove(ctx context.Context, id string) (waited bool, err error) {
 	n, err := removeScript.Run(ctx, q.rdb, q.keys.Names(), id).Int64()
 	return n == 1, err
 }
 
-// List returns at most n waiting entries, in order, beginning with number from. It
-// changes nothing.
+// List returns at most n waiting entries in order, beginning with number from. It changes nothing.
 func (q Queue) List(ctx context.Context, from, n int) ([]Entry, error) {
 	reply, err := listScript.Run(ctx, q.rdb, q.keys.Names(), from, n).Slice()
 	if err != nil {

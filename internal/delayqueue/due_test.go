@@ -30,7 +30,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// A queue that gives the IDs keeps entries of one time in the order of the puts.
+// A queue that assigns the IDs keeps entries of one time in the order of the puts.
 func TestGivenIDs(t *testing.T) {
 	both(t, func(e *env) {
 		var want []string
@@ -92,7 +92,7 @@ func TestWait(t *testing.T) {
 		}
 		hour, _ := strconv.ParseInt(reply[0], 10, 64)
 		now, _ := strconv.ParseInt(reply[1], 10, 64)
-		if in := hour - now; in < 3_590_000 || in > 3_600_001 { // rounded up; the calls are not at once
+		if in := hour - now; in < 3_590_000 || in > 3_600_001 { // rounded up; time passes between the calls
 			e.t.Errorf("in an hour is in %d ms", in)
 		}
 		e.put("b", hour, "")
@@ -106,7 +106,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// An entry is not due before its time, also in parts of a millisecond.
+// An entry is not due before its time, not even by a part of a millisecond.
 func TestNeverEarly(t *testing.T) {
 	both(t, func(e *env) {
 		due := time.Now().Add(30*time.Millisecond + 400*time.Microsecond)

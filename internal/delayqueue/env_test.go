@@ -12,7 +12,7 @@ import (
 
 var testKeys = Keys{Due: "due", Versions: "ver", Data: "data", Sequence: "seq"}
 
-// Scripts as those of others use Lib.
+// Scripts that use Lib as those of other packages do.
 var (
 	putScript = redis.NewScript(Lib + `
 local id, version = due_put(due_queue(1), ARGV[1] ~= '' and ARGV[1] or nil, tonumber(ARGV[2]), ARGV[3])
@@ -47,7 +47,7 @@ func newEnv(t *testing.T, addr string) *env {
 
 const far = int64(4e12) // in the year 2096
 
-// put puts an entry, "" for one that the queue names, due in milliseconds since 1970.
+// put puts an entry due in milliseconds since 1970; the queue names it if id is "".
 func (e *env) put(id string, due int64, data string) (given string, version int64) {
 	e.t.Helper()
 	reply, err := putScript.Run(e.t.Context(), e.raw, testKeys.Names(), id, due, data).StringSlice()
@@ -60,7 +60,7 @@ func (e *env) put(id string, due int64, data string) (given string, version int6
 	return reply[0], version
 }
 
-// due returns the first that are due, and how many milliseconds it is until the next is.
+// due returns the first n due entries, and the milliseconds until the next is due.
 func (e *env) due(n int) (ids string, wait int64) {
 	e.t.Helper()
 	reply, err := dueScript.Run(e.t.Context(), e.raw, testKeys.Names(), n).Slice()

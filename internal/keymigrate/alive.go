@@ -83,7 +83,7 @@ func (so *source) aliveProcessor(ctx context.Context, k keys.Keys, s *stream, pr
 	return &Refusal{fmt.Sprintf("%s: %q holds the lock %s: stop that worker first; one that died counts until its locks have expired", name, executor, there)}
 }
 
-// group is the membership of a processor. A fence is none.
+// group returns the membership of a processor; a fence is none.
 func (so *source) group(ctx context.Context, k keys.Keys, stream, processor string) (rebalance.Group, error) {
 	key := k.Membership(stream, processor)
 	stored, err := so.rdb.Get(ctx, key).Bytes()
@@ -100,8 +100,8 @@ func (so *source) group(ctx context.Context, k keys.Keys, stream, processor stri
 	return g, nil
 }
 
-// piped sends one command for each item in one round trip. The error is that of the connection or of
-// the first command that failed; each reply has its own.
+// piped sends one command for each item in one round trip. The error is the connection's or the
+// first failed command's; each reply has its own.
 func piped[T any, R redis.Cmder](ctx context.Context, rdb redis.UniversalClient, items []T, queue func(redis.Pipeliner, T) R) ([]R, error) {
 	pipe := rdb.Pipeline()
 	replies := make([]R, len(items))

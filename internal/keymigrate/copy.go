@@ -20,8 +20,8 @@ const (
 	smallAtOnce = 250 // others
 )
 
-// copy copies everything that has its new name to the other server, and compares it.
-// No worker can change the target meanwhile: what is there already comes from an interrupted copy.
+// copy copies everything under its new names to the other server, and compares it. No worker can
+// change the target meanwhile, so what is there comes from an interrupted copy.
 func (t *target) copy(ctx context.Context, mark store.Mark, report func(step string, done, of int)) error {
 	if t == nil {
 		return nil
@@ -50,16 +50,15 @@ func mayBeLarge(e entry) bool {
 	return slices.Contains([]string{"strm", "dead", "parked", "retry", "duedata", "due", "duever", "audit"}, e.Kind)
 }
 
-// A dumped is a key on its way.
+// A dumped is a key with its value.
 type dumped struct {
 	key, data string
 	left      time.Duration // 0: it has no end
 }
 
-// copyPart copies some keys. They keep what is left of their life, by the clock of
-// either server.
+// copyPart copies keys. They keep what is left of their life, by the clock of either server.
 func (t *target) copyPart(ctx context.Context, mark store.Mark, part []entry) error {
-	// One that slept must not bring back what the app has deleted there since.
+	// A process that slept must not bring back what the app has deleted there since.
 	if is, err := t.stand(ctx, mark); err != nil || is != standsOurs {
 		return cmp.Or(err, errOver)
 	}
@@ -78,7 +77,7 @@ func (t *target) copyPart(ctx context.Context, mark store.Mark, part []entry) er
 	return t.compare(ctx, all)
 }
 
-// dump reads keys; those that have expired are left out.
+// dump reads keys and leaves out expired ones.
 func dump(ctx context.Context, rdb redis.UniversalClient, part []entry) ([]dumped, error) {
 	pipe := rdb.Pipeline()
 	var data []*redis.StringCmd
@@ -101,7 +100,7 @@ func dump(ctx context.Context, rdb redis.UniversalClient, part []entry) ([]dumpe
 	return out, nil
 }
 
-// compare refuses to go on where a copy is not what it should be.
+// compare returns an error if a copy is not what it should be.
 func (t *target) compare(ctx context.Context, all []dumped) error {
 	copies, _ := piped(ctx, t.client.Redis(), all, func(p redis.Pipeliner, d dumped) *redis.StringCmd { return p.Dump(ctx, d.key) })
 	for i, d := range all {
@@ -115,7 +114,7 @@ func (t *target) compare(ctx context.Context, all []dumped) error {
 		if copies[i].Val() == d.data {
 			continue
 		}
-		// Another version, or other settings, keep the same in another form.
+		// Another version, or other settings, store the same in another form.
 		same, err := t.same(ctx, d.key)
 		if err != nil {
 			return fmt.Errorf("compare %s: %w", d.key, err)
@@ -127,7 +126,7 @@ func (t *target) compare(ctx context.Context, all []dumped) error {
 	return nil
 }
 
-// same compares a key on both servers by what is in it.
+// same reports whether a key holds the same on both servers.
 func (t *target) same(ctx context.Context, key string) (bool, error) {
 	var seen [2]any
 	for i, rdb := range []redis.UniversalClient{t.source.rdb, t.client.Redis()} {
@@ -154,8 +153,7 @@ func (t *target) same(ctx context.Context, key string) (bool, error) {
 	return reflect.DeepEqual(seen[0], seen[1]), nil
 }
 
-// contentOf is what is in a stream: its entries, the positions of its groups, and what
-// is pending in them.
+// contentOf returns a stream's entries, the positions of its groups, and what is pending in them.
 func contentOf(ctx context.Context, rdb redis.UniversalClient, key string) (any, error) {
 	info, err := rdb.XInfoStream(ctx, key).Result()
 	if err != nil {
@@ -199,7 +197,7 @@ func contentOf(ctx context.Context, rdb redis.UniversalClient, key string) (any,
 	return out, nil
 }
 
-// deleteCopied deletes here what is on the other server.
+// deleteCopied deletes on the source what is on the other server.
 func (m *Mover) deleteCopied(ctx context.Context) error {
 	st, err := m.source.read(ctx)
 	if err != nil {
@@ -213,7 +211,7 @@ func (m *Mover) deleteCopied(ctx context.Context) error {
 	if is != standsArrived {
 		return fmt.Errorf("the redis at %s does not have it: nothing is deleted", m.Target())
 	}
-	// The list first: what is deleted half-way is found without it.
+	// The list first: without it, keys of a deletion that was cut off are found all the same.
 	fields, err := m.source.rdb.HKeys(ctx, m.source.to.Streams()).Result()
 	if err != nil {
 		return err

@@ -42,12 +42,12 @@ func TestToACluster(t *testing.T) {
 	}
 	for _, n := range nodes {
 		if n.DBSize(t.Context()).Val() != 0 {
-			t.Error("a plan has written")
+			t.Error("planning wrote something")
 		}
 	}
 	move(t, rdb, to)
 	there, names := contents(t, nodes...)
-	for name, text := range here { // of others
+	for name, text := range here { // other apps'
 		there[name] = text
 	}
 	differ(t, before, there)
@@ -76,7 +76,7 @@ func TestToACluster(t *testing.T) {
 	}
 }
 
-// strip undoes what metadata say of a move.
+// strip removes from metadata what refers to a move.
 func strip(all map[string]string) map[string]string {
 	for name, text := range all {
 		if before, after, ok := strings.Cut(text, `"layout":"moved to `); ok {
@@ -87,7 +87,7 @@ func strip(all map[string]string) map[string]string {
 	return all
 }
 
-// What was copied and then taken back does not stay as it was.
+// A later move replaces copies that were taken back.
 func TestCopiesThatWereTakenBack(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	other := redistest.Start(t)
@@ -158,7 +158,7 @@ func TestTargetIsRefused(t *testing.T) {
 	}
 }
 
-// A deadline counts requests, and lets everything fail after the last.
+// A deadline counts requests and fails everything after the last one.
 type deadline struct {
 	left    atomic.Int64
 	replies bool // the last request is executed, its reply lost
@@ -186,7 +186,7 @@ func (c *mortal) Write(b []byte) (int, error) {
 		return c.Conn.Write(b)
 	case left == 0 && c.d.replies:
 		n, err := c.Conn.Write(b)
-		if err == nil { // its reply has come when it was executed
+		if err == nil { // its reply proves that it was executed
 			_, err = c.Conn.Read(make([]byte, 1))
 		}
 		c.d.end()
@@ -196,7 +196,7 @@ func (c *mortal) Write(b []byte) (int, error) {
 	return 0, errDead
 }
 
-// dying runs a move that ends after so many requests, and reports whether it did.
+// dying runs a move that is cut off after a number of requests, and reports whether it was.
 func dying(t *testing.T, source *redistest.Server, target []string, requests int, replies bool, o Options) bool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,8 +215,7 @@ func dying(t *testing.T, source *redistest.Server, target []string, requests int
 	return err != nil && !errors.Is(err, ErrNothing)
 }
 
-// Whatever request is the last one, sent or not, everybody is refused until a second
-// run has brought all to its end.
+// Wherever a move is cut off, every process is refused until a second run has completed it.
 func TestInterruptedAnywhere(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client(t)
@@ -227,7 +226,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 			before, was := contents(t, rdb)
 			died := dying(t, server, nil, n, replies, Options{})
 			halfway(t, rdb)
-			if died && n%7 == 0 { // the way back is open all the time
+			if died && n%7 == 0 { // the way back is always open
 				if err := runError(t, rdb, Options{Back: true}); err != "<nil>" && !strings.Contains(err, ErrNothing.Error()) {
 					t.Fatal(err)
 				}
@@ -253,7 +252,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 	}
 }
 
-// halfway sees that under neither names an incomplete move lets a worker run.
+// halfway checks that an incomplete move lets no worker run under either names.
 func halfway(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	works := 0
@@ -263,7 +262,7 @@ func halfway(t *testing.T, rdb *redis.Client) {
 		if err == nil {
 			works++
 			if other := map[string]string{keys.Standalone: "cluster", keys.Cluster: "standalone"}[layout]; names[other] > 0 {
-				t.Fatalf("one that is set to %v may work on %v", layout, names)
+				t.Fatalf("a process with layout %v may work on %v", layout, names)
 			}
 		} else if conflict := (*store.MetaConflictError)(nil); !errors.As(err, &conflict) {
 			t.Fatal(err)

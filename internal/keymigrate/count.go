@@ -16,7 +16,7 @@ import (
 // A Plan is what is moved, by kind.
 type Plan struct {
 	Kinds   []Count
-	Resumed bool     // a move that was begun goes on; what it has renamed is counted only where it is still to be copied
+	Resumed bool     // a begun move goes on; what it has renamed counts only if it is still to be copied
 	Refused *Refusal // why Run would change nothing, nil for no reason
 }
 
@@ -24,11 +24,11 @@ type Plan struct {
 type Count struct {
 	Kind  string // what it is, see kindNames
 	Keys  int
-	Items int64 // entries, events, fields: what there is of in such a key
+	Items int64 // entries, events, fields: what such keys hold
 	Bytes int64 // in the memory of Redis; -1: it does not let us ask
 }
 
-// Keys is how many there are of all kinds.
+// Keys returns the number of keys of all kinds.
 func (p *Plan) Keys() (n int) {
 	for _, c := range p.Kinds {
 		n += c.Keys
@@ -36,7 +36,7 @@ func (p *Plan) Keys() (n int) {
 	return n
 }
 
-// A kindName says what keys of a kind are, and which command counts what is in them.
+// A kindName describes a kind of keys, and names the command that counts what is in them.
 type kindName struct{ kind, name, length string }
 
 // kindNames are the kinds that are moved.
@@ -62,8 +62,8 @@ type entry struct {
 	keys.Part
 }
 
-// scan passes to tell all keys of the app under some names, but for those that expire by
-// themselves, in parts. A key may be told of twice.
+// scan passes the app's keys under some names to tell, in parts, but for those that expire by
+// themselves. A key may come twice.
 func scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
 	for _, pattern := range k.Patterns() {
 		for cursor := uint64(0); ; {
@@ -88,8 +88,7 @@ func scan(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func
 	return nil
 }
 
-// whole is scan without fences and without what says which streams there are; each key
-// is told of once, but for a few.
+// whole is scan without fences and the list of streams; but for a few, each key comes once.
 func whole(ctx context.Context, rdb redis.UniversalClient, k keys.Keys, tell func([]entry) error) error {
 	return scan(ctx, rdb, k, func(found []entry) error {
 		fences, err := piped(ctx, rdb, found, func(p redis.Pipeliner, e entry) *redis.StringCmd {
@@ -179,8 +178,8 @@ func orderOf(name string) int {
 	return slices.IndexFunc(kindNames, func(k kindName) bool { return k.name == name })
 }
 
-// free refuses names that are taken by something else. Where a move is over, a log that
-// is there once more is what came late, and is appended.
+// free returns an error if a new name is taken by something else. After a move, a log that is there
+// once more came late, and is appended.
 func (so *source) free(ctx context.Context, mark store.Mark) error {
 	late := mark.State == store.MarkMoved
 	return whole(ctx, so.rdb, so.from, func(found []entry) error {

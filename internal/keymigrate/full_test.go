@@ -12,14 +12,14 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A server that is full lets its keys be renamed: one that is outgrown is what this is for.
+// A full server lets its keys be renamed: moving them away is its remedy.
 func TestFullServer(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
 	before, _ := contents(t, rdb)
 	must(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if err := rdb.Set(t.Context(), "more", "1", 0).Err(); err == nil {
-		t.Fatal("it is not full")
+		t.Fatal("the server is not full")
 	}
 	move(t, rdb, Options{})
 	must(t, rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
@@ -30,7 +30,7 @@ func TestFullServer(t *testing.T) {
 	}
 }
 
-// A full server that is to get the keys is told apart, and when it has room all goes on.
+// A full target has an error of its own, and the move goes on once there is room.
 func TestFullTarget(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	other := redistest.Start(t)
@@ -54,7 +54,7 @@ func TestFullTarget(t *testing.T) {
 	differ(t, before, strip(kept))
 }
 
-// An older server does not read what a newer one dumps.
+// An older server cannot read what a newer one dumps.
 func TestOlderTarget(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	other := redistest.Start(t)
@@ -68,7 +68,7 @@ func TestOlderTarget(t *testing.T) {
 	}
 }
 
-// Other settings keep the same in another form: it is compared by what is in it.
+// A target with other settings stores the same in another form, so contents are compared.
 func TestTargetWithOtherSettings(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	other := redistest.Start(t, "--hash-max-listpack-entries", "0", "--zset-max-listpack-entries", "0", "--stream-node-max-entries", "1")
@@ -84,7 +84,7 @@ func TestTargetWithOtherSettings(t *testing.T) {
 	differ(t, before, there)
 }
 
-// What is not the same is not taken for a copy.
+// A key that differs is not taken for a copy.
 func TestCopyThatDiffers(t *testing.T) {
 	for name, change := range map[string]func(m *Mover, key string) error{
 		"an entry less": func(m *Mover, key string) error {
@@ -119,8 +119,7 @@ func TestCopyThatDiffers(t *testing.T) {
 	}
 }
 
-// The rights that docs/delivery.md gives to an administrator are enough here; the other
-// server needs one more.
+// The administrator's rights in docs/security.md are enough here; the other server needs one more.
 func TestRights(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
 	must(t, err)
@@ -151,7 +150,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// The other server is known by what is marked there, whatever its address is now.
+// The target is known by its mark, whatever its address is now.
 func TestTargetOfAnotherAddress(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	other := redistest.Start(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// Everything gets its other name, and back again, and is what it was.
+// Everything gets its other name, and back again, and is unchanged.
 func TestThereAndBack(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
@@ -47,7 +47,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// Who has old settings is refused, who has new ones is not.
+// Processes with old settings are refused, those with new ones are not.
 func TestOldSettingsAreRefused(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client(t)
@@ -66,7 +66,7 @@ func TestOldSettingsAreRefused(t *testing.T) {
 		_, err = old.EnsureMeta(t.Context(), stream, store.Meta{Partitions: 3})
 		refused(stream, err, "this process is set to standalone")
 	}
-	// It goes by what it knew for ten seconds: the fence refuses it.
+	// It goes by cached metadata for ten seconds: the fence refuses it.
 	sent := running.Append(t.Context(), []store.Append{{Stream: "orders", Partition: 2, Log: plain.Partition("orders", 2), Records: [][]string{{"data", "{}"}}}})
 	if !errors.Is(sent[0].Err, redisconn.ErrWrongType) {
 		t.Errorf("a late send: %+v", sent[0])
@@ -82,7 +82,7 @@ func TestOldSettingsAreRefused(t *testing.T) {
 	must(t, sent[0].Err)
 }
 
-// What came under an old name all the same, for its fence is gone, is appended.
+// Entries that came under an old name whose fence was gone are appended.
 func TestStragglersAreAppended(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
@@ -139,7 +139,7 @@ func TestItRefuses(t *testing.T) {
 	}
 }
 
-// A worker that comes between the first look and its partition is found by the script.
+// The script finds a worker that came between the first look and the rename of its partition.
 func TestWorkerThatComesMeanwhile(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)
@@ -168,8 +168,7 @@ func TestWorkerThatComesMeanwhile(t *testing.T) {
 	differ(t, before, after)
 }
 
-// One that was stopped in the middle and wakes when another process has gone the way back
-// does no harm.
+// A move that slept while another process went the way back does no harm when it wakes.
 func TestMoveThatSlept(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	scene(t, rdb)

@@ -22,8 +22,7 @@ type Options struct {
 	Target string            // URL of the server that gets them, with the files of Source for TLS; "" for the same
 	Back   bool              // to the standalone names again
 	Delete bool              // on the server that had them, once they are on the other one
-	// Report is told how far it is, often: so many keys of so many, 0 if that is not
-	// known.
+	// Report is called often, with how many keys of how many are done; of is 0 if unknown.
 	Report func(step string, done, of int)
 }
 
@@ -38,7 +37,7 @@ type Mover struct {
 	fenced  map[string]bool // keys that the metadata name and that have a fence now
 }
 
-// ErrNothing says that the app has no keys to be moved.
+// ErrNothing is returned if the app has no keys to be moved.
 var ErrNothing = errors.New("nothing to move")
 
 // Open returns a Mover without any I/O.
@@ -84,21 +83,19 @@ func (m *Mover) Close() error {
 	return errors.Join(m.source.client.Close(), m.target.client.Close())
 }
 
-// To is the layout whose names the keys get.
+// To returns the layout whose names the keys get.
 func (m *Mover) To() string { return m.source.to.Layout }
 
-// Target is the address of the server that gets the keys, "" for the same.
+// Target returns the address of the server that gets the keys, "" for the same.
 func (m *Mover) Target() string { return m.target.addr() }
 
-// A Refusal is the reason why nothing is moved now: a worker runs for the app, or another key
-// has a name that one is to get.
+// A Refusal is why nothing is moved now: a worker runs for the app, or a new name is taken.
 type Refusal struct{ Reason string }
 
-// Error is the reason, and what to do.
+// Error returns the reason, and what to do.
 func (r *Refusal) Error() string { return r.Reason }
 
-// Plan says what Run would move, and changes nothing. ErrNothing says that there is
-// nothing, or nothing any more.
+// Plan returns what Run would move, and changes nothing. It returns ErrNothing if nothing is left.
 func (m *Mover) Plan(ctx context.Context) (*Plan, error) {
 	p, err := m.plan(ctx)
 	if err != nil {
@@ -165,9 +162,8 @@ func (m *Mover) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// there reports whether the move that is marked is one to this target: by its address, or,
-// where that is another one now, by what is marked there. One that does not tell is not
-// the one.
+// there reports whether the marked move is one to this target: by its address or, if that has
+// changed, by the mark there. A target that does not answer is not the one.
 func (m *Mover) there(ctx context.Context) bool {
 	mark := m.st.mark
 	if mark.Target == m.Target() || m.target == nil || mark.Target == "" {
@@ -177,14 +173,13 @@ func (m *Mover) there(ctx context.Context) bool {
 	return err == nil && other.ID == mark.ID && other.State != store.MarkMoving
 }
 
-// away says that everything is on the other server already.
+// away reports whether everything is on the other server already.
 func (m *Mover) away() bool {
 	return m.st.mark.State == store.MarkMoved && m.st.mark.Target != "" && !m.o.Back
 }
 
-// Run moves everything and returns what it found to be moved, also with an error; after
-// Plan it is what that found.
-// It blocks; where ctx ends, or anything fails, it stops, and run again it goes on.
+// Run moves everything and returns what it found to be moved, also with an error; after Plan it
+// returns that one. It blocks. If ctx ends or anything fails, it stops, and another Run goes on.
 func (m *Mover) Run(ctx context.Context) (*Plan, error) {
 	p, err := m.plan(ctx)
 	if err != nil {
@@ -235,10 +230,10 @@ func (m *Mover) move(ctx context.Context) error {
 	}
 }
 
-// renamer renames by what is known now.
+// renamer returns a renamer by what is known now.
 func (m *Mover) renamer() *renamer { return &renamer{m.source, m.st, m.fenced, m.o.Report} }
 
-// afterwards deletes what was copied, if it is to.
+// afterwards deletes what was copied, if asked to.
 func (m *Mover) afterwards(ctx context.Context) error {
 	if m.target == nil || !m.o.Delete {
 		return nil

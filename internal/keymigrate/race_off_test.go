@@ -2,5 +2,5 @@
 
 package keymigrate
 
-// stride is how many requests lie between two at which a move is interrupted.
+// stride is the distance in requests between two at which a move is interrupted.
 const stride = 1

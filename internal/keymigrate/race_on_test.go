@@ -2,6 +2,6 @@
 
 package keymigrate
 
-// stride is how many requests lie between two at which a move is interrupted: with the race
-// detector all of them take minutes.
+// stride is the distance in requests between two at which a move is interrupted: with the race
+// detector, all of them take minutes.
 const stride = 12

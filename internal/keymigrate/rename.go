@@ -31,7 +31,7 @@ const (
 	leaveID      = "id"  // nothing; what is there under both names says the same
 )
 
-// A group are keys that are renamed together.
+// A group is keys that are renamed together.
 type group struct {
 	names  []string // from and to
 	leaves []string // of each key
@@ -91,7 +91,7 @@ func (r *renamer) rename(ctx context.Context) error {
 // unused are kinds of keys that nothing writes any more.
 var unused = []string{"duerun", "dueatt"}
 
-// partition is what belongs to a partition, but for what was sent once.
+// partition returns the keys of a partition, but for those of sent IDs.
 func (r *renamer) partition(s *stream, n int) *group {
 	g := &group{}
 	g.add(r.from.Partition(s.name, n), r.to.Partition(s.name, n), leaveLog)
@@ -114,7 +114,7 @@ func (r *renamer) partition(s *stream, n int) *group {
 	return g
 }
 
-// processor is what belongs to a processor and to no partition.
+// processor returns the keys of a processor that belong to no partition.
 func (r *renamer) processor(ctx context.Context, stream, p string) (*group, error) {
 	members, err := r.group(ctx, r.from, stream, p)
 	if err != nil {
@@ -156,15 +156,14 @@ func (r *renamer) run(ctx context.Context, g *group) error {
 	return fmt.Errorf("rename %s: %w", g.names[0], err)
 }
 
-// errOver stops one that slept, or goes on beside another.
+// errOver stops a move that slept, or that goes on beside another one.
 var errOver = errors.New("another process has ended this move meanwhile, or turned it back")
 
 func taken(key string) error {
 	return &Refusal{fmt.Sprintf("there is a key %s already, and another one that is to have this name: see what it is, and delete one of the two", key)}
 }
 
-// sweep renames what the metadata do not name: the IDs of what was sent once, and what
-// removed processors left.
+// sweep renames what no metadata name: the IDs of sent records, and what removed processors left.
 func (r *renamer) sweep(ctx context.Context) error {
 	done := 0
 	return scan(ctx, r.rdb, r.from, func(found []entry) error {

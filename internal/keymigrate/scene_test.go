@@ -23,7 +23,7 @@ var (
 	tagged = keys.Keys{App: app, Layout: keys.Cluster}
 )
 
-// scene writes everything that an app may have, and something of two others.
+// scene writes everything that an app may have, and some keys of two others.
 func scene(t *testing.T, rdb redis.UniversalClient) {
 	t.Helper()
 	ctx := t.Context()
@@ -59,7 +59,7 @@ func scene(t *testing.T, rdb redis.UniversalClient) {
 			pipe.Set(ctx, plain.Once("orders", n, fmt.Sprintf("id:%d", i)), "1000-1", time.Hour)
 		}
 	}
-	for i := range 400 { // a hash that is none of the small ones
+	for i := range 400 { // a hash too large for the compact encoding
 		pipe.HSet(ctx, plain.Parked("a.b", "mailer", 0), fmt.Sprintf("1-%d", i), strings.Repeat("x", 100))
 	}
 	pipe.Set(ctx, plain.Membership("orders", "printer"), `{"v":1,"generation":9,"partitions":3,"executors":{"0123":{"worker":"w1","joined_at":1,"expiry_ms":1000,"partitions":[0]}},"pins":{"1":"w2"}}`, 0)
@@ -93,9 +93,8 @@ func open(t *testing.T, rdb redis.UniversalClient, layout string) *store.Client 
 	return c
 }
 
-// contents is everything that some servers have, by what the keys say: those of the app
-// by their part, others by their name. Fences and marks are left out; names says which
-// layouts the app's keys have.
+// contents returns what the servers hold but for fences and marks: keys of the app by their part,
+// others by name. names counts the app's keys by layout, and the fences.
 func contents(t *testing.T, nodes ...*redis.Client) (all map[string]string, names map[string]int) {
 	t.Helper()
 	ctx := context.Background()
@@ -128,7 +127,7 @@ func contents(t *testing.T, nodes ...*redis.Client) (all map[string]string, name
 	return all, names
 }
 
-// content is what is in a key. Metadata are compared without their layout.
+// content returns what a key holds. Metadata are compared without their layout.
 func content(t *testing.T, rdb *redis.Client, key string) string {
 	t.Helper()
 	ctx := context.Background()
@@ -163,7 +162,7 @@ func content(t *testing.T, rdb *redis.Client, key string) string {
 	return ""
 }
 
-// differ says what is not the same.
+// differ reports each difference as an error.
 func differ(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	for name, text := range before {
@@ -178,7 +177,7 @@ func differ(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// mover moves from a server, which is given by its client.
+// mover returns a Mover from the server of a client.
 func mover(t *testing.T, rdb *redis.Client, o Options) *Mover {
 	t.Helper()
 	o.App, o.Source.Redis = app, rdb

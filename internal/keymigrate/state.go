@@ -28,22 +28,21 @@ var (
 	finishScript = redis.NewScript(finishSource)
 )
 
-// A source is the server that has the keys, with the names that they have and those that
-// they get.
+// A source is the server that has the keys, with their old and their new names.
 type source struct {
 	client   *store.Client
 	rdb      redis.UniversalClient // of client
 	from, to keys.Keys
 }
 
-// A state is what the app's streams are, and whether they are on their way.
+// A state is the app's streams, and the mark of their move.
 type state struct {
 	mark    store.Mark // the zero one for none
 	streams []stream   // by name
 	bare    []string   // listed under the old names, without metadata
 }
 
-// A stream is one with metadata, under whichever name.
+// A stream is one with metadata, under either name.
 type stream struct {
 	name   string
 	layout string // of that name
@@ -118,7 +117,7 @@ func (so *source) readStream(ctx context.Context, name string) (*stream, error) 
 	return found, nil
 }
 
-// as is the metadata with another layout.
+// as returns the metadata with another layout.
 func (s *stream) as(layout string) string {
 	meta := s.meta
 	meta.Layout = layout
@@ -126,7 +125,7 @@ func (s *stream) as(layout string) string {
 	return string(data)
 }
 
-// mark has everybody refused from now on.
+// mark has every process refused from now on.
 func (m *Mover) mark(ctx context.Context) error {
 	for {
 		mark := store.Mark{
@@ -152,8 +151,7 @@ func (m *Mover) mark(ctx context.Context) error {
 	}
 }
 
-// finish has the streams under the new names, and reports whether it did: it does not if
-// there is another stream meanwhile.
+// finish puts the streams under the new names, and reports false if there is another one meanwhile.
 func (m *Mover) finish(ctx context.Context) (bool, error) {
 	left := store.Mark{State: store.MarkMoved, ID: m.st.mark.ID, To: m.To(), Target: m.Target(), At: m.st.mark.At}
 	here := ""

@@ -13,14 +13,14 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A target is the other server, which gets the keys once they have their new names. A nil
-// one stands for no other server: check, claim and copy have nothing to do then.
+// A target is the other server, which gets the keys once they have their new names. If it is nil,
+// there is none, and check, claim and copy do nothing.
 type target struct {
 	client *store.Client
 	source *source
 }
 
-// addr is the address of the server, "" for none.
+// addr returns the address of the server, "" for none.
 func (t *target) addr() string {
 	if t == nil {
 		return ""
@@ -38,7 +38,7 @@ const (
 	standsArrived                 // this move is complete there
 )
 
-// check says why the target cannot get the keys. ours is the mark of this move on the source.
+// check returns an error if the target cannot get the keys. ours is the source's mark of this move.
 func (t *target) check(ctx context.Context, ours store.Mark) error {
 	if t == nil {
 		return nil
@@ -85,8 +85,8 @@ func field(info, name string) string {
 	return ""
 }
 
-// stand says what the other server is for this move; an error if it has something of
-// the app that did not come from here.
+// stand returns what the other server is for this move, or an error if it has something of the app
+// that did not come from here.
 func (t *target) stand(ctx context.Context, ours store.Mark) (standing, error) {
 	mark, err := t.mark(ctx)
 	switch {
@@ -108,7 +108,7 @@ func (t *target) stand(ctx context.Context, ours store.Mark) (standing, error) {
 	return standsEmpty, err
 }
 
-// mark is what is marked on the other server.
+// mark returns the mark on the other server.
 func (t *target) mark(ctx context.Context) (store.Mark, error) {
 	stored, err := t.client.Redis().HGet(ctx, t.source.to.Streams(), store.MarkField).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -117,7 +117,7 @@ func (t *target) mark(ctx context.Context) (store.Mark, error) {
 	return store.ParseMark(stored)
 }
 
-// foreign is a key of the app on the other server, "" for none.
+// foreign returns a key of the app on the other server, "" for none.
 func (t *target) foreign(ctx context.Context) (string, error) {
 	if n, err := t.client.Redis().Exists(ctx, t.source.from.Streams()).Result(); err != nil || n > 0 {
 		return t.source.from.Streams(), err
@@ -131,7 +131,7 @@ func (t *target) foreign(ctx context.Context) (string, error) {
 	return found, err
 }
 
-// each passes to tell all keys that the app has on the other server.
+// each passes all keys that the app has on the other server to tell.
 func (t *target) each(ctx context.Context, tell func(entry)) error {
 	nodes, err := t.client.Nodes(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (t *target) each(ctx context.Context, tell func(entry)) error {
 	return nil
 }
 
-// claim has everybody refused on the other server until all is there.
+// claim has every process refused on the other server until all is there.
 func (t *target) claim(ctx context.Context, ours store.Mark) error {
 	if t == nil {
 		return nil
@@ -175,7 +175,7 @@ func (t *target) claim(ctx context.Context, ours store.Mark) error {
 		}
 		return nil
 	}
-	// What is there are copies that were never used, of what has changed since.
+	// The copies there were never used, and their keys have changed since.
 	var stale []string
 	if err := t.each(ctx, func(e entry) { stale = append(stale, e.key) }); err != nil {
 		return err
@@ -191,8 +191,7 @@ func (t *target) claim(ctx context.Context, ours store.Mark) error {
 	return rdb.HSet(ctx, t.source.to.Streams(), store.MarkField, mark.Encode()).Err()
 }
 
-// readable finds out, before much is done, whether the other server understands what
-// this one dumps.
+// readable finds out early whether the other server understands what this one dumps.
 func (t *target) readable(ctx context.Context) error {
 	data, err := t.source.rdb.Dump(ctx, t.source.from.Streams()).Result()
 	if err != nil {
@@ -224,7 +223,7 @@ func version(ctx context.Context, rdb redis.UniversalClient) string {
 	return ""
 }
 
-// arrive has the streams on the other server, where everything has been copied to.
+// arrive puts the streams on the other server, to which everything has been copied.
 func (t *target) arrive(ctx context.Context, st *state) error {
 	if is, err := t.stand(ctx, st.mark); err != nil || is == standsArrived {
 		return err

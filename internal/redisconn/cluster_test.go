@@ -72,7 +72,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// proxied is a cluster whose nodes are reached through proxies.
+// proxied returns a connection to a cluster whose nodes are behind proxies.
 func proxied(t *testing.T, k *redistest.Cluster) (*Conn, map[string]*faultproxy.Proxy) {
 	t.Helper()
 	by := map[string]*faultproxy.Proxy{}
@@ -93,8 +93,8 @@ func proxied(t *testing.T, k *redistest.Cluster) (*Conn, map[string]*faultproxy.
 	return c, by
 }
 
-// What lost its reply is repeated where that does no harm, and nowhere else; the rest of
-// a pipeline, to other nodes, is not touched by it.
+// A command that lost its reply is repeated only where harmless; parts to other nodes are
+// unaffected.
 func TestRoutesRepeatNothingOfUnknownOutcome(t *testing.T) {
 	k := redistest.StartCluster(t, 3, 0)
 	c, by := proxied(t, k)
@@ -125,8 +125,8 @@ func TestRoutesRepeatNothingOfUnknownOutcome(t *testing.T) {
 	rule.Wait(t)
 }
 
-// A slot on its way: what has not arrived is asked where it is, what has where it goes,
-// and a script of both waits until they are together again.
+// While a slot moves, a key that has not arrived is read at the old node, others at the new one,
+// and a script over both waits until they are together.
 func TestRoutesFollowASlotOnItsWay(t *testing.T) {
 	k := redistest.StartCluster(t, 3, 0)
 	c := clustered(t, k)
@@ -145,13 +145,13 @@ func TestRoutesFollowASlotOnItsWay(t *testing.T) {
 	equal(t, "moved", move.Some(1), 1)
 	for _, key := range []string{"{x}a", "{x}b", "{x}c", "{x}new"} {
 		if err := c.NoRetry.Append(ctx, key, "+").Err(); err != nil {
-			t.Errorf("%s on its way: %v", key, err)
+			t.Errorf("%s while its slot moves: %v", key, err)
 		}
 	}
 	both := redis.NewScript(`return redis.call('GET', KEYS[1]) .. redis.call('GET', KEYS[2]) .. redis.call('GET', KEYS[3])`)
 	_, err := both.Run(ctx, c.NoRetry, []string{"{x}a", "{x}b", "{x}c"}).Text()
 	if !ReplyHas(err, "TRYAGAIN") || !Unavailable(err) {
-		t.Errorf("a script over a slot that is cut in two: %v", err)
+		t.Errorf("a script over a slot that has half moved: %v", err)
 	}
 	done := make(chan string)
 	go func() {
@@ -166,7 +166,7 @@ func TestRoutesFollowASlotOnItsWay(t *testing.T) {
 	equal(t, "made on the way", c.Retrying.Get(ctx, "{x}new").Val(), "+")
 }
 
-// So it is with what was redirected before its connection broke.
+// A command that was redirected before its connection broke is not repeated either.
 func TestRoutesRepeatNothingAfterARedirection(t *testing.T) {
 	k := redistest.StartCluster(t, 3, 0)
 	c, by := proxied(t, k)

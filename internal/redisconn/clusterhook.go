@@ -21,16 +21,15 @@ const (
 	movingPatience = time.Second // with a slot that moves, or that no node serves
 )
 
-// A clusterHook is the hook by which a client sends each command to the node of a cluster
-// that serves its key, instead of to a server of its own. A pipeline is split by node,
-// and its parts are sent at the same time; WAIT, which has no key, goes along with each
-// part and answers the least of them. Other commands without a key go to the node of the
+// A clusterHook sends each command of a client to the cluster node that serves its key. A pipeline
+// is split by node, and its parts are sent at the same time. WAIT, which has no key, goes along
+// with each part and returns the least answer. Other commands without a key go to the node of the
 // app's own keys.
 //
-// A redirection, MOVED or ASK, means that nothing was executed, and is followed.
-// TRYAGAIN, while only some of a script's keys have moved, and CLUSTERDOWN mean the same,
-// and are retried for a second. A command whose reply was lost is repeated only by a
-// client that may repeat it, after a new look at the slots.
+// A redirection, MOVED or ASK, means that nothing was executed, and is followed. TRYAGAIN, while
+// only some of a script's keys have moved, and CLUSTERDOWN mean the same, and are retried for a
+// second. A command whose reply was lost is repeated only by a client that may repeat it, after a
+// new look at the slots.
 type clusterHook struct {
 	k       *cluster
 	repeat  bool
@@ -48,7 +47,7 @@ func (r clusterHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook sends several.
+// ProcessPipelineHook sends a pipeline.
 func (r clusterHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if len(cmds) > 2 && cmds[0].Name() == "multi" {
@@ -80,7 +79,7 @@ type nodeBatch struct {
 	waits  []redis.Cmder // one for each WAIT of the pipeline
 }
 
-// run runs commands. Each holds its reply, or its error.
+// run runs commands; each then holds its reply or its error.
 func (r clusterHook) run(ctx context.Context, cmds []redis.Cmder) {
 	waits, rest := apart(cmds)
 	least := make([]*int64, len(waits))
@@ -119,7 +118,7 @@ func giveUp(items []item) {
 	}
 }
 
-// apart takes the WAITs out.
+// apart separates the WAITs from the other commands.
 func apart(cmds []redis.Cmder) (waits []redis.Cmder, rest []item) {
 	rest = make([]item, 0, len(cmds))
 	for _, cmd := range cmds {
@@ -140,9 +139,8 @@ func copies(ctx context.Context, waits []redis.Cmder) []redis.Cmder {
 	return out
 }
 
-// settled reports whether the node has finally executed or refused any command of the
-// batch. If all commands go elsewhere, the node's answer about its replicas does not
-// matter.
+// settled reports whether the node has executed or finally refused any command of the batch. If all
+// commands go elsewhere, its answer about its replicas does not matter.
 func (l *nodeBatch) settled() bool {
 	return len(l.cmds) == 0 || slices.ContainsFunc(l.cmds, func(cmd redis.Cmder) bool {
 		_, addr, _ := redirection(cmd.Err())
@@ -150,8 +148,7 @@ func (l *nodeBatch) settled() bool {
 	})
 }
 
-// takeLeast stores a node's answer to a WAIT if it is the least; least is nil before the
-// first.
+// takeLeast stores a node's answer to a WAIT if it is the least; least is nil before the first.
 func takeLeast(wait, answer redis.Cmder, least **int64) {
 	n, err := answer.(*redis.Cmd).Int64()
 	if err != nil {
@@ -209,7 +206,7 @@ func (r clusterHook) slot(cmd redis.Cmder) int {
 	return r.k.home
 }
 
-// send sends the legs at the same time.
+// send sends the batches at the same time.
 func (r clusterHook) send(ctx context.Context, legs []*nodeBatch) {
 	var wg sync.WaitGroup
 	for _, l := range legs[:max(len(legs)-1, 0)] {
@@ -222,7 +219,7 @@ func (r clusterHook) send(ctx context.Context, legs []*nodeBatch) {
 	wg.Wait()
 }
 
-// of returns the client of a node that the hook uses.
+// of returns the hook's client of a node.
 func (r clusterHook) of(n *node) *redis.Client {
 	if r.lasting {
 		return n.lasting
@@ -286,8 +283,7 @@ func (r clusterHook) retryable(ctx context.Context, items []item, again *attempt
 }
 
 // afterBreak looks at the slots again, and returns the commands to send again after their
-// connection broke. A command that may have been executed is sent again only by a client
-// that may repeat it.
+// connection broke: one that may have been executed, only if this client may repeat it.
 func (r clusterHook) afterBreak(ctx context.Context, broken []item, again *attempts) []item {
 	if len(broken) == 0 {
 		return nil
@@ -356,8 +352,8 @@ func redirection(err error) (slot int, addr string, asking bool) {
 	return slot, net.JoinHostPort(host, words[2][colon+1:]), words[0] == "ASK"
 }
 
-// transaction runs all commands of one slot or none. It is repeated if the node did not
-// serve the slot, or is losing it: then none was executed.
+// transaction runs all commands of one slot, or none. It is repeated if the node did not serve the
+// slot, or is losing it, for then none was executed.
 func (r clusterHook) transaction(ctx context.Context, cmds []redis.Cmder) error {
 	again := attempts{began: time.Now()}
 	for {

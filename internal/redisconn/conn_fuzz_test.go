@@ -9,8 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
-// FuzzURL reads anything as a URL of Redis. No error shows what stands where a password
-// does.
+// FuzzURL parses any text as a Redis URL. No error shows the text in the password's place.
 func FuzzURL(f *testing.F) {
 	const secret = "s3cr3t-hunter2"
 	for _, before := range []string{"user:", ":", "", "u:x%zz", "u:a@", "u:/?#", "u:[::1"} {
@@ -45,8 +44,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzRedirection reads anything as the answer of a node of a cluster: where it leads is a
-// slot that there is, and an address.
+// FuzzRedirection parses any text as a node's reply: a redirection leads to a slot and an address.
 func FuzzRedirection(f *testing.F) {
 	for _, text := range []string{"MOVED 3999 127.0.0.1:6381", "ASK 0 [::1]:1", "MOVED 16384 a:1", "MOVED -1 a:1", "MOVED 1 :6379", "ASK 1 a", "MOVED", "TRYAGAIN x"} {
 		f.Add(text)

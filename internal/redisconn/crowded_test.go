@@ -31,7 +31,7 @@ func turnAway(t *testing.T, s *redistest.Server) {
 func TestAServerThatTakesNoMoreConnections(t *testing.T) {
 	srv := redistest.Start(t)
 	turnAway(t, srv)
-	for range 10 { // what its client sees depends on what comes first
+	for range 10 { // the client's error depends on timing
 		told(t, Options{URL: srv.URL(), Keys: keys.Keys{App: "app"}}, "")
 	}
 }

@@ -54,7 +54,7 @@ func newEnv(t *testing.T, addr string, real bool) *env {
 	return &env{Conn: c, t: t, raw: raw, real: real, addr: addr}
 }
 
-// own makes the consumer group of a stream.
+// own creates the consumer group of a stream.
 func (e *env) own(log string) {
 	e.t.Helper()
 	e.must(e.raw.XGroupCreateMkStream(e.ctx(), log, group, "0").Err())

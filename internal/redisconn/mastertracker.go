@@ -12,37 +12,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// failoverClient is the address in the options of go-redis' clients whose Dialer asks
-// sentinels.
+// failoverClient is the address in the options of go-redis clients whose Dialer asks sentinels.
 const failoverClient = "FailoverClient"
 
-// dialEvery is how often such a Dialer is asked where the master is, by dialing.
+// dialEvery is how often such a Dialer is asked for the master, by dialing.
 const dialEvery = 2 * time.Second
 
-// masterTracker follows the master that the sentinels name, and closes connections to all
-// other servers. An old master that was only slow, or cut off only from the sentinels,
-// would go on to accept writes that are lost when it becomes a replica, and a pool keeps
-// its connections for as long as they work. So the sentinels are also asked from time to
-// time.
-//
-// The next dial, or the next such question, detects a failover.
+// masterTracker follows the master that the sentinels name, and closes connections to all other
+// servers. An old master that was only slow, or cut off only from the sentinels, would go on to
+// accept writes that are lost when it becomes a replica, and a pool keeps its connections for as
+// long as they work. So a failover is detected by the next dial, or by asking the sentinels from
+// time to time.
 type masterTracker struct {
 	find  func(ctx context.Context, network string) (net.Conn, string, error)
 	where func(context.Context) (string, error)
 	every time.Duration
-	done  func() error // ends what the two need
+	done  func() error // ends what find and where need
 
 	mu     sync.Mutex
-	at     string // "" until a first one was found
+	at     string // "" until a master was found
 	conns  map[*masterConn]struct{}
-	stop   context.CancelFunc // ends the questions, nil before the first
+	stop   context.CancelFunc // ends watch, nil before it
 	closed bool
 
 	watching sync.WaitGroup
 }
 
-// newMasterTracker returns the tracker of a client with these options, nil if the
-// server's address never changes.
+// newMasterTracker returns a client's tracker, nil if the server's address never changes.
 func newMasterTracker(base *redis.Options, s *sentinels) *masterTracker {
 	m := &masterTracker{conns: map[*masterConn]struct{}{}, every: sentinelEvery}
 	switch {
@@ -71,7 +67,7 @@ func newMasterTracker(base *redis.Options, s *sentinels) *masterTracker {
 	return m
 }
 
-// open connects to the present master.
+// open connects to the current master.
 func (m *masterTracker) open(ctx context.Context, network, _ string) (net.Conn, error) {
 	conn, addr, err := m.find(ctx, network)
 	if err != nil {
@@ -121,7 +117,7 @@ func (m *masterTracker) address() string {
 	return m.at
 }
 
-// watch starts asking the sentinels, until close.
+// watch asks the sentinels for the master until close.
 func (m *masterTracker) watch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +144,7 @@ func (m *masterTracker) watch() {
 	})
 }
 
-// close stops asking. Connections are closed by their users.
+// close ends watch. Connections are closed by their users.
 func (m *masterTracker) close() error {
 	m.mu.Lock()
 	again := m.closed
@@ -164,9 +160,8 @@ func (m *masterTracker) close() error {
 	return m.done()
 }
 
-// verifyRole is the last step of a handshake. Sentinels may name the wrong master for a
-// while; the server itself knows its role. A server that does not permit the question
-// counts as the master; if it is not, it refuses writes.
+// verifyRole ends a handshake by asking the server for its role, as sentinels may name the wrong
+// master for a while. A server that forbids the question counts as one: a replica refuses writes.
 func (m *masterTracker) verifyRole(before func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, cn *redis.Conn) error {
 		if before != nil {
@@ -179,7 +174,7 @@ func (m *masterTracker) verifyRole(before func(context.Context, *redis.Conn) err
 			return err
 		}
 		if err == nil && len(reply) > 0 && reply[0] != "master" {
-			// A level of wrapping gets lost with an error of a handshake.
+			// An error of a handshake loses one level of wrapping.
 			return &dialError{&dialError{errNotMaster}}
 		}
 		return nil
@@ -198,8 +193,7 @@ type masterConn struct {
 	closed bool // guarded by m.mu
 }
 
-// Close closes the connection. A second call does nothing: the pool does not know of
-// the first one.
+// Close closes the connection. A second call does nothing, as the pool does not know of the first.
 func (c *masterConn) Close() error {
 	c.m.mu.Lock()
 	again := c.closed
@@ -212,14 +206,14 @@ func (c *masterConn) Close() error {
 	return c.Conn.Close()
 }
 
-// A plainConn is a connection without TLS: go-redis can check it through the system.
+// A plainConn is a connection without TLS, which go-redis can check by a system call.
 type plainConn struct {
 	*masterConn
 	syscall.Conn
 }
 
-// An opaqueConn is a connection with TLS: go-redis must not read from its file
-// descriptor, but must see that it was closed.
+// An opaqueConn is a connection with TLS: go-redis must not read its file descriptor, but must see
+// that it was closed.
 type opaqueConn struct{ *masterConn }
 
 // SyscallConn returns a connection that shows nothing, or an error if it is closed.

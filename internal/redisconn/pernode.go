@@ -7,8 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/groupcommit"
 )
 
-// A PerNode has a group for each node of a cluster, so that callers of one node never
-// wait for another node. For a single server there is one group.
+// A PerNode has one group per node, so that callers of one node never wait for another.
 type PerNode[P, A any] struct {
 	Open func() *groupcommit.Group[P, A]
 
@@ -16,7 +15,7 @@ type PerNode[P, A any] struct {
 	by map[*node]*groupcommit.Group[P, A]
 }
 
-// of returns the group of a node; nil stands for a node that is not known yet, too.
+// of returns the group of n; nil stands for a node that is not known yet, too.
 func (p *PerNode[P, A]) of(n *node) *groupcommit.Group[P, A] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,7 +30,7 @@ func (p *PerNode[P, A]) of(n *node) *groupcommit.Group[P, A] {
 	return g
 }
 
-// Do sends items by the groups of their nodes, all at the same time. key is a key of an item.
+// Do sends items by the groups of their nodes at the same time. key returns a key of an item.
 func (p *PerNode[P, A]) Do(ctx context.Context, c *Conn, items []P, key func(P) string) ([]A, error) {
 	k := c.cluster
 	if k == nil {

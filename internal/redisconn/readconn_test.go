@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/servers"
 )
 
-// heldConn is half-open: it is broken for us, and the server does not notice.
+// A heldConn is half-open: broken for the client, unnoticed by the server.
 type heldConn struct {
 	net.Conn
 	held <-chan struct{}
@@ -54,7 +54,7 @@ func TestABrokenHandshakeSentNothing(t *testing.T) {
 	})
 }
 
-// slowConn brings 16 bytes every 600 ms while slow is set.
+// A slowConn delivers 16 bytes every 600 ms while slow is set.
 type slowConn struct {
 	net.Conn
 	slow *atomic.Bool

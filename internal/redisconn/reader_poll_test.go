@@ -18,12 +18,12 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
-// An idle cluster is two nodes in fake time that note what they are asked for.
+// An idleCluster is two nodes in fake time that record what they are asked for.
 type idleCluster struct {
 	mu    sync.Mutex
 	asked map[string][]time.Time // by key
 	block map[string]bool        // each argument of BLOCK, "" for none
-	conns map[string]int         // over which anything was read, by node
+	conns map[string]int         // used for reads, by node
 	due   map[string]time.Time   // keys that get an entry, and when
 }
 
@@ -95,7 +95,7 @@ func (k *idleCluster) reply(args []string) string {
 	return "+OK\r\n"
 }
 
-// read answers a read of one key, which blocks in vain.
+// read answers a read of one key that blocks in vain.
 func (k *idleCluster) read(args []string) string {
 	block, key := "", args[len(args)-2]
 	for i, arg := range args {
@@ -142,10 +142,9 @@ func idleReader(t *testing.T, n int) (k *idleCluster, r *Reader, logs []string) 
 	return k, r, logs
 }
 
-// As docs/operating.md says of a connection with several partitions, the reader asks for
-// the partitions in turn. None waits for longer than 20 ms, or 1 ms for each partition,
-// until its next turn. No request blocks meanwhile, and the number of requests in a
-// second is bounded.
+// As docs/operating.md says, partitions that share a connection are polled in turn. None waits
+// longer than 20 ms, or 1 ms for each partition, for its next turn. No request blocks meanwhile,
+// and the number of requests in a second is bounded.
 func TestPartitionsThatShareAReaderAreAskedInTurn(t *testing.T) {
 	const block, minutes = 2 * time.Second, time.Minute
 	for n, most := range map[int]time.Duration{2: 20 * time.Millisecond, 20: 20 * time.Millisecond, 64: 64 * time.Millisecond, 200: 200 * time.Millisecond} {
@@ -184,8 +183,7 @@ func TestPartitionsThatShareAReaderAreAskedInTurn(t *testing.T) {
 	}
 }
 
-// An entry is brought within the same time, whenever it comes, and sooner where one came
-// just before.
+// An entry waits no longer, whenever it comes, and less if another one came just before.
 func TestAnEntryWaitsForATurnAtMost(t *testing.T) {
 	const n, most = 64, 64 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +210,7 @@ func TestAnEntryWaitsForATurnAtMost(t *testing.T) {
 	})
 }
 
-// A partition that has a reader for itself is waited for at the server.
+// A reader with a single partition blocks at the server.
 func TestAPartitionAloneIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, r, logs := idleReader(t, 1)

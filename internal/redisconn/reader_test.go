@@ -147,8 +147,7 @@ func TestUnknownOutcomeIsRecovered(t *testing.T) {
 	})
 }
 
-// After Kill, a read whose connection was lost takes no entry, even if the
-// server had not noticed the loss.
+// After Kill, a read that lost its connection takes no entry, even if the server had not noticed.
 func TestKillEndsABlockedRead(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := "__strm:example.orders.0"
@@ -187,8 +186,8 @@ func TestReadFromADeadServerSentNothing(t *testing.T) {
 	})
 }
 
-// An interruption that comes too late closes a connection at rest, where the
-// server lacks CLIENT UNBLOCK. The next read finds it closed and sent nothing.
+// Where the server lacks CLIENT UNBLOCK, an interruption that comes too late closes an idle
+// connection. The next read finds it closed and sends nothing.
 func TestALateInterruptionIsHarmless(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := "__strm:example.orders.0"

@@ -52,7 +52,7 @@ func TestSentinelURLIsRefusedWithoutThePassword(t *testing.T) {
 		c, err := Open(Options{URL: raw, Keys: example})
 		if err == nil {
 			c.Close()
-			t.Errorf("%s was taken", raw)
+			t.Errorf("%s was accepted", raw)
 			continue
 		}
 		if strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "ret@") || strings.Contains(err.Error(), "cret") {
@@ -61,8 +61,7 @@ func TestSentinelURLIsRefusedWithoutThePassword(t *testing.T) {
 	}
 }
 
-// watchedClients are clients of the master that sentinels watch: of a URL, and of a
-// failover client.
+// watchedClients returns clients of a watched master: of a URL, and of a failover client.
 func watchedClients(t *testing.T, w *redistest.Watched, password string) map[string]*Conn {
 	t.Helper()
 	failover := redis.NewFailoverClient(&redis.FailoverOptions{
@@ -93,8 +92,7 @@ func (c *Conn) sendOne(ctx context.Context, log string) error {
 	return c.NoRetry.XAdd(ctx, &redis.XAddArgs{Stream: log, Values: []any{"a", "b"}}).Err()
 }
 
-// Clients find the new master, and the old one gets nothing from them when it goes on
-// as if nothing had been.
+// Clients find the new master and send nothing to the old one, even when it goes on as before.
 func TestClientsFollowTheMaster(t *testing.T) {
 	t.Parallel()
 	w := redistest.StartWatched(t, 1, "--requirepass", "secret")
@@ -129,7 +127,7 @@ func TestClientsFollowTheMaster(t *testing.T) {
 	w.WaitReplica(old)
 }
 
-// A server that the sentinels call the master, and is none, gets no command.
+// A server that sentinels wrongly call the master gets no command.
 func TestAReplicaIsNoMaster(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -157,8 +155,7 @@ func TestAReplicaIsNoMaster(t *testing.T) {
 	}
 }
 
-// Connections to an old master are closed, idle ones and busy ones, and go-redis sees it:
-// also of those into which it cannot look, such as TLS.
+// Connections to an old master are closed, idle or busy, and go-redis notices, also with TLS.
 func TestConnectionsToAnOldMasterAreClosed(t *testing.T) {
 	t.Parallel()
 	w := redistest.StartWatched(t, 0)
@@ -201,8 +198,8 @@ func closesConnections(t *testing.T, c *Conn) {
 	}
 }
 
-// CLIENT IDs are numbers that a server gives out from 1 at each start: a connection that has the
-// number of one from before, or of one to the old master, may be another client's.
+// CLIENT IDs count from 1 after each start: an old one, or the old master's, may be another
+// client's.
 func TestAKillHitsOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	e := realEnv(t)

@@ -7,8 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// auditLength is about how many entries of the audit stream are kept: two for each
-// action.
+// auditLength is about how many entries the audit stream keeps: two for each action.
 const auditLength = 20_000
 
 // Fields of an entry of the audit stream.
@@ -25,8 +24,7 @@ const (
 	auditResult  = "result"
 )
 
-// An Audit is an action of an operator, before it was begun, or, with Of, what became of
-// it.
+// An Audit is an action of an operator before it begins, or, with Of, its outcome.
 type Audit struct {
 	ID string // of its entry
 
@@ -72,7 +70,7 @@ func (c AuditLog) audit(ctx context.Context, fields ...string) (string, error) {
 	return id, classify(err)
 }
 
-// Audits returns the last entries of the audit stream, at most n, the newest first.
+// Audits returns at most n entries of the audit stream, the newest first.
 func (c AuditLog) Audits(ctx context.Context, n int) ([]Audit, error) {
 	entries, err := c.Retrying.XRevRangeN(ctx, c.keys.Audit(), "+", "-", int64(n)).Result()
 	if err != nil {

@@ -2,9 +2,8 @@ package store
 
 import "github.com/runnel-go/runnel/internal/redisconn"
 
-// A Client runs the framework's commands. Its methods are those of its parts, which share
-// connections and the metadata cache; they may be called concurrently. Code that needs one
-// part only can take that part.
+// A Client runs the framework's commands. It embeds its parts, which share connections and the
+// metadata cache; code that needs only one can take that. Its methods may be called concurrently.
 type Client struct {
 	*core
 	MetaStore

@@ -26,7 +26,7 @@ func TestOpenRefusesWithoutThePassword(t *testing.T) {
 		c, err := Open(redisconn.Options{URL: raw, Keys: example})
 		if err == nil {
 			c.Close()
-			t.Errorf("%s was taken", raw)
+			t.Errorf("%s was accepted", raw)
 			continue
 		}
 		if strings.Contains(err.Error(), "sec") || strings.Contains(err.Error(), "ret") {
@@ -80,7 +80,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// user makes a user with the password pw who may do all but what is taken away.
+// user creates a user with the password pw and all rights but those that less takes away.
 func (e *env) user(name string, less ...string) {
 	e.t.Helper()
 	args := []any{"ACL", "SETUSER", name, "on", ">pw", "~*", "+@all"}

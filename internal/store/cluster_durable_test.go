@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// Each node that a send goes to waits for its own replicas, and the fewest count.
+// A send waits for the replicas of each node it goes to, and reports only those that lag.
 func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
 	k := redistest.StartCluster(t, 3, 1)
 	c, err := Open(redisconn.Options{URL: k.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Cluster}, MinReplicas: 1, ReplicationTimeout: 5 * time.Second})
@@ -40,7 +40,7 @@ func TestClusterWaitsForReplicasOfEachNode(t *testing.T) {
 	for n, a := range send() {
 		weak := k.Owner(k.Slot(c.Keys().Partition("orders", n))) == master
 		if errors.Is(a.Err, redisconn.ErrNotReplicated) != weak || !weak && a.Err != nil {
-			t.Errorf("partition %d, with its replica away: %v: %v", n, weak, a.Err)
+			t.Errorf("partition %d, replica frozen %v: got %v", n, weak, a.Err)
 		}
 	}
 }

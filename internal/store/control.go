@@ -16,9 +16,8 @@ const (
 	controlLength  = 256 // messages kept, approximately
 )
 
-// Control is how the executors of a processor learn of each other and of changes: by its
-// membership and its control stream. internal/worker uses it, and so do the others where they
-// change something that the owner of a partition should notice soon.
+// Control carries a processor's membership and control stream. internal/worker uses it, and so does
+// code that changes what the owner of a partition should notice soon.
 type Control struct{ *core }
 
 // Announce appends a message to the processor's control stream.
@@ -36,8 +35,7 @@ func (s *MembershipStore) Announce(ctx context.Context, m rebalance.Message) err
 	return s.wrap("announce", err)
 }
 
-// ParseControl reads an entry of a control stream. One of another version, or
-// that is not a message, is an error.
+// ParseControl parses an entry of a control stream, and fails if it is no message of this version.
 func ParseControl(e redisconn.Entry) (rebalance.Message, error) {
 	var m rebalance.Message
 	text := func(field string) string { return textOf(e.Values, field) }
@@ -58,12 +56,10 @@ func ParseControl(e redisconn.Entry) (rebalance.Message, error) {
 	return m, nil
 }
 
-// KindRules is the kind of the message that says that the rules have changed. It
-// stands in the control stream of the app.
+// KindRules is the kind of the message that the rules have changed, in the app's control stream.
 const KindRules = "rules"
 
-// ControlKind returns what a control message is about, "" for what is no message
-// of this version.
+// ControlKind returns the kind of a control message, "" if it is none of this version.
 func ControlKind(e redisconn.Entry) string {
 	if textOf(e.Values, "v") != controlVersion {
 		return ""
@@ -71,8 +67,7 @@ func ControlKind(e redisconn.Entry) string {
 	return textOf(e.Values, "kind")
 }
 
-// ControlTail returns the ID of the last message of each control stream, "0-0" of
-// one without messages: where ReadControl begins.
+// ControlTail returns where ReadControl begins: the last ID of each control stream, "0-0" if empty.
 func (c Control) ControlTail(ctx context.Context, keys []string) ([]string, error) {
 	calls := make([]*redisconn.Call, len(keys))
 	for i, key := range keys {

@@ -8,20 +8,17 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// HintPoke is the kind of a hint that an operator changed something of a
-// partition: its parked events or its quarantine.
+// HintPoke is the kind of hint that an operator changed a partition's parked events or quarantine.
 const HintPoke = "poke"
 
-// HintDue is the kind of a hint that a delayed event of a partition is due earlier
-// than all before.
+// HintDue is the kind of hint that a delayed event of a partition is due before all others.
 const HintDue = "due"
 
-// hintKinds are the kinds of hints; the other kinds of control messages are the
-// membership's.
+// hintKinds are the kinds of hints; all other control messages are the membership's.
 var hintKinds = map[string]bool{HintPoke: true, HintDue: true}
 
-// A Hint is a control message of other things than the membership. It only saves time: an
-// executor that misses it learns the same with the next refresh.
+// A Hint is a control message about something other than the membership. It only saves time: an
+// executor that misses it learns the same from the next refresh.
 type Hint struct {
 	Kind      string
 	Partition int
@@ -42,8 +39,7 @@ func (c Control) hintCall(ctx context.Context, stream, processor string, h Hint)
 		"v", controlVersion, "kind", h.Kind, "partition", h.Partition)
 }
 
-// ParseHint parses an entry of a control stream; ok is false for an entry that is not a
-// hint, which ParseControl parses.
+// ParseHint parses an entry of a control stream. ok is false if it is no hint; see ParseControl.
 func ParseHint(e redisconn.Entry) (h Hint, ok bool) {
 	text := func(field string) string { return textOf(e.Values, field) }
 	h.Kind = text("kind")
@@ -55,18 +51,16 @@ func ParseHint(e redisconn.Entry) (h Hint, ok bool) {
 	return h, err == nil
 }
 
-// NotifyOwner tells the owner of a partition that an operator changed something about its
-// parked events or its quarantine, as well as it can. The owner learns that from
-// LeaseResult.OperatorVersion, too.
+// NotifyOwner hints to the owner of a partition that an operator changed its parked events or its
+// quarantine. It is best effort: the owner also learns that from LeaseResult.OperatorVersion.
 func (c Control) NotifyOwner(ctx context.Context, p Partition) {
 	_ = c.Hint(ctx, p.Stream, p.Processor, Hint{Kind: HintPoke, Partition: p.Number})
 }
 
-// announceDue tells the workers that own these partitions that an event is due
-// earlier than any before. It is a hint: one that gets lost is made up for by the next
-// refresh. So it goes to the processors that were known lately: each owner of the partition
-// moves what is due, for all of them. It takes one round trip, however many partitions
-// there are, and one more for a stream that had no processor when its metadata was read.
+// announceDue hints to the owners of these partitions that an event is due before all others. Only
+// owners of processors known lately are told: each moves due events for all processors, and the
+// next refresh makes up for a lost hint. It takes one round trip for any number of partitions, and
+// one more for a stream that had no processor when its metadata was read.
 func (c Control) announceDue(ctx context.Context, ps ...StreamPartition) {
 	metas := map[string]Meta{}
 	var calls []*redisconn.Call

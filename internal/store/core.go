@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// A core is what the parts of a Client share. Each part is a struct of nothing else, so that
-// one part that needs another converts itself, as in MetaStore(c).
+// A core is what the parts of a Client share. Each part is a struct of nothing else, so that one
+// that needs another converts itself, as in MetaStore(c).
 type core struct {
 	*redisconn.Conn
 	keys    keys.Keys
@@ -32,8 +32,7 @@ func (c *core) load(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// swap replaces a value if it still equals old; an empty old stands for none. It
-// is true as well when the value is the new one already.
+// swap replaces a value that equals old, empty for none; true also if it is the new one already.
 func (c *core) swap(ctx context.Context, key string, old, new []byte) (bool, error) {
 	n, err := swapScript.Run(ctx, c.NoRetry, []string{key}, old, new).Int64()
 	if err != nil {
@@ -42,7 +41,7 @@ func (c *core) swap(ctx context.Context, key string, old, new []byte) (bool, err
 	return n == 1, nil
 }
 
-// persist repeats what may be repeated, a few times, while its outcome is unknown.
+// persist calls fn, which may be repeated, a few times while its outcome is unknown.
 func persist(ctx context.Context, fn func() error) error {
 	const tries = 3
 	for try := 1; ; try++ {

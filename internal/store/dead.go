@@ -41,11 +41,10 @@ type DeadLetter struct {
 	Begun       int       // Attempts of the RetryState that it had, 0 for none; not stored
 }
 
-// DeadLetter makes a dead letter of an event of the ownership, in one step with its ack
-// or, if it is parked, with its removal from there. The letter's ID and Partition are set
-// by it. DeadLetter returns ErrFenced if the ownership is over. It retries
-// while its outcome is unknown and ctx lives, and may be repeated: there is one dead
-// letter, whatever happens.
+// DeadLetter makes a dead letter of an event of the ownership, in one step with its ack or, if it
+// is parked, its removal from there. It ignores d's ID and Partition. It returns ErrFenced if the
+// ownership is over. It retries while its outcome is unknown and ctx lives, and may be repeated:
+// there is one dead letter, whatever happens.
 func (c RetryStore) DeadLetter(ctx context.Context, p Partition, t Claim, d DeadLetter) error {
 	d.Partition = p.Number
 	args := []any{t.LockValue(), GroupName(p.Processor, t.Executor), d.Entry.ID, d.Begun}
@@ -67,7 +66,7 @@ func (d *DeadLetter) fields() []string {
 		deadError, cut(d.Error), deadReason, d.Reason, deadEpoch, strconv.FormatInt(d.Epoch, 10))
 }
 
-// milli is a time as it is stored: milliseconds, "0" for none.
+// milli returns a time as it is stored: milliseconds, "0" for none.
 func milli(t time.Time) string {
 	if t.IsZero() {
 		return "0"
@@ -105,8 +104,7 @@ func (c Viewer) LastDead(ctx context.Context, p Partition) (DeadLetter, bool, er
 	return d, err == nil, p.wrap("dead letters", err)
 }
 
-// parseDead reads a dead letter. An entry written by another program is a dead letter
-// without most of its fields.
+// parseDead parses a dead letter. One that another program wrote lacks most of the fields.
 func parseDead(e redisconn.Entry, partition int) (DeadLetter, error) {
 	text := func(name string) string { return textOf(e.Values, name) }
 	number := func(name string) int64 { n, _ := strconv.ParseInt(text(name), 10, 64); return n }

@@ -19,21 +19,19 @@ type Replay struct {
 	ID        string // of the dead letter
 	Stream    string // the dead letter's own, or another one of the app
 	Partition int
-	Fields    []string // names and values that the event gets where it does not have them
+	Fields    []string // names and values of fields that the event gets where it lacks them
 }
 
-// Replay appends the event of a dead letter and removes the dead letter. It
-// returns the new entry's ID; ok is false if there is no such dead letter, and ID
-// is then "". A full partition is dealt with as Append does.
+// Replay appends the event of a dead letter and removes the dead letter. It returns the new entry's
+// ID; if there is no such dead letter, ok is false and id is "". A full partition is handled as by
+// Append.
 //
-// Where both partitions may share a script, which they always do under the
-// standalone layout and under the cluster layout when their numbers are equal,
-// this is one step, which Replay retries while its outcome is unknown and
-// ctx lives. If what was unknown then happened, ok is true and the ID "".
-// Otherwise, and for an event with too many fields for a script, the event is
-// appended first. Cut off between the two, a repetition within the stream's
-// DedupWindow finds the entry and appends no second one; later, or with so many
-// fields, it does.
+// If one script may use both partitions, this is one step, which Replay retries while its outcome
+// is unknown and ctx lives; if what was unknown had happened, ok is true and id is "". The
+// standalone layout always allows that, the cluster layout if the partitions' numbers are equal.
+// Otherwise, and for an event with too many fields for a script, the event is appended first. Cut
+// off between the two, a repetition within the stream's DedupWindow appends no second entry; later,
+// or with so many fields, it does.
 func (c Operator) Replay(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	wide := false
 	if c.keys.Layout == keys.Standalone || r.Partition == r.From.Number {
@@ -76,8 +74,7 @@ func (c Operator) replayAtOnce(ctx context.Context, r Replay) (id string, ok boo
 // replayInTwo appends, then removes. The event is sent under an ID of its own:
 //
 //  1. appended, and the reply is lost, or this process dies;
-//  2. the same again: the ID is known, nothing is appended, the entry's ID comes
-//     back;
+//  2. the same again: the ID is known, nothing is appended, and the entry's ID comes back;
 //  3. the dead letter is removed.
 func (c Operator) replayInTwo(ctx context.Context, r Replay) (id string, ok bool, err error) {
 	found, err := c.Retrying.XRange(ctx, r.From.Dead, r.ID, r.ID).Result()

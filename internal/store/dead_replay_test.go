@@ -11,8 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
-// dead makes a dead letter of entry 1-1, which has a field data, and returns its
-// ID.
+// dead makes a dead letter of entry 1-1, which has a field data, and returns its ID.
 func (e *env) dead(p Partition) string {
 	e.t.Helper()
 	entry := e.ready(p, false)
@@ -21,7 +20,7 @@ func (e *env) dead(p Partition) string {
 	return letters[len(letters)-1].ID
 }
 
-// values are the fields of all entries of a partition.
+// values returns the fields of all entries of a partition.
 func (e *env) values(stream string, n int) (all []string) {
 	e.t.Helper()
 	entries := try(e.raw.XRange(e.ctx(), e.keys.Partition(stream, n), "-", "+").Result()).must(e.t)
@@ -31,7 +30,7 @@ func (e *env) values(stream string, n int) (all []string) {
 	return all
 }
 
-// layouts runs a test under both layouts of keys, on both servers.
+// layouts runs a test under both key layouts, on both servers.
 func layouts(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	for _, layout := range []string{keys.Standalone, keys.Cluster} {
@@ -41,7 +40,7 @@ func layouts(t *testing.T, test func(t *testing.T, e *env)) {
 	}
 }
 
-// under is the same server, with keys of a layout.
+// under returns a client of the same server with keys of the given layout.
 func (e *env) under(layout string) *env {
 	e.t.Helper()
 	c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: keys.Keys{App: "example", Layout: layout}})
@@ -50,8 +49,7 @@ func (e *env) under(layout string) *env {
 	return &env{Client: c, t: e.t, raw: e.raw, real: e.real, addr: e.addr}
 }
 
-// A replay goes back to where the event was, to another stream's partition of the
-// same number, and to one of another number.
+// Replays go back to the event's partition, to the same number in another stream, and to another.
 var replays = []struct {
 	name, stream string
 	partition    int
@@ -87,22 +85,20 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// cuts are what may happen to a request: it is lost before or after the server
-// carried it out, once or for good.
+// cuts are the ways to lose a request: before or after the server executed it.
 var cuts = []struct {
 	name   string
 	action faultproxy.Action
 }{{"before", faultproxy.CloseBefore}, {"after", faultproxy.CloseAfter}}
 
-// behindProxy is a client of the same server behind a proxy of its own.
+// behindProxy returns a proxy of its own and a client of the same server behind it.
 func (e *env) behindProxy() (*faultproxy.Proxy, *env) {
 	e.t.Helper()
 	proxy := faultproxy.Start(e.t, e.addr)
 	return proxy, (&env{t: e.t, raw: e.raw, real: e.real, addr: proxy.Addr()}).under(e.keys.Layout)
 }
 
-// However a request of a replay is hurt, the event is there once and the dead
-// letter is gone: at the latest when the operator has tried again.
+// Wherever a replay is cut off, a second try leaves the event there once and no dead letter.
 func TestReplayThatIsCutOff(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
 		for _, tt := range replays {
@@ -124,7 +120,7 @@ func TestReplayThatIsCutOff(t *testing.T) {
 								t.Errorf("replayed %v, %v, and %d dead letters", ok, err, left)
 							}
 							if now := e.values(tt.stream, tt.partition); len(e.letters(p)) == 0 && !slices.Contains(now[len(before):], tt.want) {
-								t.Fatal("lost")
+								t.Fatal("neither the dead letter nor the event is there")
 							}
 							_, _, err = e.Replay(e.ctx(), r) // the operator tries again
 							e.must(err)
@@ -138,7 +134,7 @@ func TestReplayThatIsCutOff(t *testing.T) {
 	})
 }
 
-// meta writes the metadata of streams whose partitions may have five entries.
+// meta writes the metadata of streams with at most five entries in a partition.
 func (e *env) meta(streams ...string) {
 	e.t.Helper()
 	for _, stream := range streams {
@@ -181,8 +177,7 @@ func TestReplayOfNoEvent(t *testing.T) {
 	})
 }
 
-// Size holds for replays, too: what all have acked makes room, what they have not
-// does not.
+// MaxLen holds for replays, too: only entries that all processors have acked make room.
 func TestReplayIntoAFullPartition(t *testing.T) {
 	layouts(t, func(t *testing.T, e *env) {
 		for n := range 2 {
@@ -224,7 +219,7 @@ func TestDropDead(t *testing.T) {
 	})
 }
 
-// However a resume is hurt, the quarantine ends once, or is still there.
+// Wherever a resume is cut off, the quarantine either ends once or stays.
 func TestResumeThatIsCutOff(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.must(resumeScript.Load(e.ctx(), e.raw).Err())

@@ -11,13 +11,12 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Revive parks the event of a dead letter again, for the processor that gave up on it
-// alone, and removes the dead letter, in one step. The event is due at once, has no
-// attempt behind it, and waits in the lane of its key. ok is false if there is no such
-// dead letter. Revive returns ErrFull, and changes nothing, if limit events are parked.
-// It needs no owner: the current or next owner of the partition runs the event. It
-// retries while its outcome is unknown and ctx lives, and may be repeated. It
-// changes LeaseResult.OperatorVersion; NotifyOwner tells the owner sooner.
+// Revive parks the event of a dead letter again, only for the processor that gave up on it, and
+// removes the dead letter, in one step. The event is due at once, has no attempt behind it, and
+// waits in the lane of its key. ok is false if there is no such dead letter. Revive returns
+// ErrFull, and changes nothing, if limit events are parked. It needs no owner: the partition's
+// current or next owner runs the event. It retries while its outcome is unknown and ctx lives, and
+// may be repeated. It changes LeaseResult.OperatorVersion; NotifyOwner tells the owner sooner.
 func (c Operator) Revive(ctx context.Context, p Partition, letter string, limit int64) (ok bool, err error) {
 	ok, err = c.revive(ctx, p, letter, limit)
 	if errors.Is(err, ErrFull) {
@@ -54,11 +53,10 @@ func (c Operator) revive(ctx context.Context, p Partition, letter string, limit 
 	return ok, err
 }
 
-// revived is the state of a dead letter's event that runs again. Its attempts count from
-// 0. Stored they go on at a number that is above those of every life that it had before,
-// for the dead letter is later: what a connection kept back of these, and comes late,
-// undoes nothing; see attempt.lua and dead.lua. Where it ended its worker it runs alone
-// again.
+// revived returns the state of a dead letter's event that runs again. Its attempts count from 0,
+// but are numbered from the time of the dead letter, above those of all its earlier lives: a late
+// write of one of these undoes nothing; see attempt.lua and dead.lua. An event that ended its
+// worker runs alone again.
 func revived(d DeadLetter) RetryState {
 	ms, _, _ := strings.Cut(d.ID, "-")
 	n, _ := strconv.ParseInt(ms, 10, 53)

@@ -31,13 +31,12 @@ func TestRevive(t *testing.T) {
 		equal(t, "dead letters", len(e.letters(p)), 0)
 		equal(t, "entries", e.raw.XLen(e.ctx(), p.Log).Val(), log)
 		if now := e.raw.HGet(e.ctx(), p.Own, "poke").Val(); now == poke {
-			t.Errorf("poke is still %q: its owner would not know", now)
+			t.Errorf("poke is still %q: its owner would not notice", now)
 		}
 	})
 }
 
-// An event that lives again is not undone by what a connection kept back of its life
-// before.
+// Writes from before the revival that arrive late change nothing.
 func TestWhatComesLateChangesNoRevivedEvent(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
@@ -72,7 +71,7 @@ func TestReviveRefuses(t *testing.T) {
 		entry := e.letters(p)[0].Entry.ID
 		e.raw.HSet(e.ctx(), p.Retry, entry, `{"v":1,"lane":"k","n":1}`)
 		if _, err = e.Revive(e.ctx(), p, id, 0); err == nil {
-			t.Error("an event of its ID is parked already, and was replaced")
+			t.Error("replaced a parked event of the same ID")
 		}
 		e.raw.HDel(e.ctx(), p.Retry, entry)
 		bare := e.raw.XAdd(e.ctx(), &redis.XAddArgs{Stream: p.Dead, Values: []any{"__dead.id", "5-0"}}).Val()
@@ -89,8 +88,7 @@ func TestReviveRefuses(t *testing.T) {
 	})
 }
 
-// Whatever gets lost, the event is a dead letter or parked, and repeating it brings the
-// rest.
+// Whichever request is lost, the event is a dead letter or parked, and a repetition completes it.
 func TestReviveWhoseReplyIsLost(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -105,7 +103,6 @@ func TestReviveWhoseReplyIsLost(t *testing.T) {
 			states, _, err := e.Retries(e.ctx(), p)
 			e.must(err)
 			equal(t, "parked, dead", []int{len(states), len(e.letters(p))}, []int{1, 0})
-			// It dies once more.
 			e.must(e.DeadLetter(e.ctx(), p, tenure(alice, 1), DeadLetter{Entry: redisconn.Entry{ID: states[0].ID, Values: map[string]any{"data": "x"}}, Key: "ada"}))
 			id = e.letters(p)[0].ID
 		}

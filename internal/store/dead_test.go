@@ -42,7 +42,7 @@ func TestBury(t *testing.T) {
 	})
 }
 
-// An event that was acked before is no dead letter: it was processed.
+// An event that was acked was processed, so it becomes no dead letter.
 func TestBuryOfWhatIsDone(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)

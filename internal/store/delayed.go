@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// What keeps the server while delayed events are moved: so many of them, and bytes, in one
-// round trip, if a script for each of so many partitions moves its share; at least so many each.
+// Bounds for moving delayed events: so many scripts of a round trip, one for each partition, share
+// so many events and bytes, but each may move leastMoved events.
 const (
 	movesPerTrip  = 8
 	eventsPerTrip = 1000
@@ -27,12 +27,12 @@ const (
 	DueField  = "__at"   // when it was due
 )
 
-// A Moved is what became of the delayed events of a partition that are due.
+// A Moved is the result of a Move for one partition.
 type Moved struct {
 	Events int64         // how many were moved
 	Wait   time.Duration // until the next is due, negative if there is none
-	Full   *FullError    // why some that are due wait for room, nil if none does
-	Err    error         // what kept the first of those that are due from being moved
+	Full   *FullError    // what keeps due events waiting for room, nil if none does
+	Err    error         // what kept the first due event from being moved
 }
 
 // A StreamPartition is a partition and its due queue.
@@ -41,15 +41,14 @@ type StreamPartition struct {
 	Partition int
 }
 
-// A DelayedStore is the delayed events of the app's streams. Producer.Delay adds to them, the
-// owners of partitions move what is due, inspect lists what waits, and cli and web cancel and
-// fire it.
+// A DelayedStore is the delayed events of the app's streams. Producer.Append adds to them, owners
+// of partitions move what is due, inspect lists what waits, and cli and web cancel and fire it.
 type DelayedStore struct{ *core }
 
-// Move moves delayed events that are due into their partitions, a bounded number of each.
-// No event is moved early or twice, even if others move at the same time; so Move may be
-// repeated. If a partition has no room, Move makes room as Append does, but does not wait
-// for any: whatever the overflow policy, due events are neither dropped nor refused.
+// Move moves due events into their partitions, a bounded number of each. No event is moved early or
+// twice, even if others move at the same time, so Move may be repeated. If a partition is full,
+// Move makes room as Append does, but does not wait for any: whatever the overflow policy, due
+// events are neither dropped nor refused.
 func (c DelayedStore) Move(ctx context.Context, ps []StreamPartition) []Moved {
 	out := make([]Moved, len(ps))
 	var calls []*redisconn.Call
@@ -129,7 +128,7 @@ func headsCall(ctx context.Context, rs []LeaseRequest, part []int) *redisconn.Ca
 	return redisconn.ScriptCall(ctx, headsScript, keys)
 }
 
-// setDue fills in what headsCall found; it is a hint, so that an error is none.
+// setDue fills in what headsCall found. It ignores an error, since Due is a hint.
 func setDue(renewed []LeaseResult, heads *redisconn.Call) {
 	waits, _ := heads.Reply.Int64Slice()
 	for i, ms := range waits {
@@ -139,20 +138,20 @@ func setDue(renewed []LeaseResult, heads *redisconn.Call) {
 	}
 }
 
-// queue is the due queue of a partition.
+// queue returns the due queue of a partition.
 func (c DelayedStore) queue(stream string, partition int) delayqueue.Queue {
 	return delayqueue.New(c.NoRetry, c.dueKeys(stream, partition))
 }
 
-// Cancel removes a delayed event. It returns false if the event does not wait: it was
-// moved into its partition, or cancelled, or never there. A repetition returns false.
+// Cancel removes a delayed event. It returns false if the event does not wait: it was moved into
+// its partition, cancelled, or never there. A repetition returns false.
 func (c DelayedStore) Cancel(ctx context.Context, stream string, partition int, id string) (bool, error) {
 	waited, err := c.queue(stream, partition).Remove(ctx, id)
 	return waited, delayedError(stream, partition, "cancel", id, err)
 }
 
-// Reschedule changes when a delayed event is due; the zero time is now. false: it does
-// not wait (any more). It may be repeated.
+// Reschedule changes when a delayed event is due; the zero time is now. It returns false if the
+// event does not wait. It may be repeated.
 func (c DelayedStore) Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error) {
 	there, first, err := c.queue(stream, partition).Reschedule(ctx, id, at)
 	if first {
@@ -161,7 +160,7 @@ func (c DelayedStore) Reschedule(ctx context.Context, stream string, partition i
 	return there, delayedError(stream, partition, "reschedule", id, err)
 }
 
-// Fire makes a delayed event due now. false: it does not wait (any more).
+// Fire makes a delayed event due now. It returns false if the event does not wait.
 func (c DelayedStore) Fire(ctx context.Context, stream string, partition int, id string) (bool, error) {
 	return c.Reschedule(ctx, stream, partition, id, time.Time{})
 }
@@ -174,8 +173,8 @@ type DelayedEvent struct {
 	Values map[string]any // as its entry will have them, but for DueField
 }
 
-// Delayed returns at most n delayed events of a partition in the order in which
-// they are due, from the one with this number on. It changes nothing.
+// Delayed returns at most n delayed events of a partition by due time, beginning with number from.
+// It changes nothing.
 func (c DelayedStore) Delayed(ctx context.Context, stream string, partition, from, n int) ([]DelayedEvent, error) {
 	entries, err := c.queue(stream, partition).List(ctx, from, n)
 	if err != nil {
@@ -193,8 +192,8 @@ func (c DelayedStore) Delayed(ctx context.Context, stream string, partition, fro
 	return out, nil
 }
 
-// CountDelayed returns how many delayed events each partition of a stream has. Where
-// the error is ErrWrongType the others were counted all the same.
+// CountDelayed returns the number of delayed events in each partition of a stream. With
+// ErrWrongType, the other partitions were counted all the same.
 func (c DelayedStore) CountDelayed(ctx context.Context, stream string, partitions int) ([]int64, error) {
 	calls := make([]*redisconn.Call, partitions)
 	for i := range calls {

@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Workers hear of an event that is due before all others, and only of those.
+// Workers get a hint only for an event that is due before all others.
 func TestDelayIsAnnounced(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100, Processors: []string{"p", "q"}})).must(t)
@@ -40,7 +40,7 @@ func TestDelayIsAnnounced(t *testing.T) {
 	})
 }
 
-// A processor that is the stream's first one is told at once.
+// A sender that knows of no processor reads the metadata again and notifies a new one.
 func TestTheFirstProcessorIsToldOfEarlierEvents(t *testing.T) {
 	e := realEnv(t)
 	try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 100})).must(t)
@@ -51,7 +51,7 @@ func TestTheFirstProcessorIsToldOfEarlierEvents(t *testing.T) {
 	equal(t, "messages", e.raw.XLen(e.ctx(), e.keys.Control("orders", "p")).Val(), int64(1))
 }
 
-// What is told may be due very soon: so all partitions are told at once.
+// A hint may be urgent, so those of all partitions share one round trip.
 func TestHintsOfManyPartitionsTakeOneRoundTrip(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 16, Processors: []string{"p", "q"}})).must(t)

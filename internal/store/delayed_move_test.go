@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Where the oldest entries make room, what is due is moved.
+// Under drop-oldest, due events push out the oldest entries.
 func TestMoveDropsTheOldest(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 4, Overflow: OverflowDropOldest, Processors: []string{"p"}})
@@ -26,8 +26,7 @@ func TestMoveDropsTheOldest(t *testing.T) {
 	})
 }
 
-// Moving goes on when the memory of the server is full, for it takes none; what
-// can no more be appended stays in the queue.
+// A full server still moves events, which takes no memory; what cannot be appended stays queued.
 func TestMoveWithoutMemory(t *testing.T) {
 	e := realEnv(t)
 	log := e.keys.Partition("orders", 3)
@@ -50,12 +49,12 @@ func TestMoveWithoutMemory(t *testing.T) {
 	e.must(e.raw.Do(e.ctx(), "XADD", log, "18446744073709551615-18446744073709551615", "n", "last").Err())
 	m := e.tryMove()
 	if m.Err == nil || m.Events != 0 {
-		t.Errorf("into a stream that takes no more: %+v", m)
+		t.Errorf("into a stream without IDs left: %+v", m)
 	}
 	equal(t, "waits", e.waiting(), numbers(0, 3))
 }
 
-// A refresh reports delayed events, in case that the hint was lost.
+// A refresh reports delayed events in case a hint was lost.
 func TestRefreshTellsWhatIsDue(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		var rs []LeaseRequest

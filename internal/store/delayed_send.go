@@ -21,8 +21,7 @@ const delayedFields = 4000
 // ErrTooWide is returned if a record has too many fields to be delayed.
 var ErrTooWide = errors.New("a delayed event has at most 2000 fields")
 
-// Due is when a record becomes an event, by Redis' clock: at At, or where that is zero
-// After from now.
+// Due is when a record becomes an event by Redis' clock: at At or, if that is zero, After from now.
 type Due struct {
 	At    time.Time
 	After time.Duration
@@ -51,7 +50,7 @@ func (p *part) delayCall(ctx context.Context, c *core) *redisconn.Call {
 
 // delayedAnswer reads the reply to a delayCall of n records.
 func delayedAnswer(reply *redis.Cmd, n int) (a answer) {
-	// A value counts also beside an error, see sending.split.
+	// A value counts even beside an error; see sending.split.
 	v, err := reply.Result()
 	flat, _ := v.([]any)
 	if len(flat) != 3 {
@@ -72,7 +71,7 @@ func delayedAnswer(reply *redis.Cmd, n int) (a answer) {
 	return a
 }
 
-// delayKeys are the keys of scripts that use a partition and its due queue.
+// delayKeys returns the keys of scripts that use a partition and its due queue.
 func (c *core) delayKeys(stream string, partition int) []string {
 	return append([]string{c.keys.Partition(stream, partition)}, c.dueKeys(stream, partition).Names()...)
 }

@@ -30,7 +30,7 @@ func delayed(partition int, records ...delayedRecord) Append {
 	return a
 }
 
-// later returns records whose field n counts from first, due at a time.
+// later returns n records that are due at a time; their field n counts from first.
 func later(first, n int, at time.Time) []delayedRecord {
 	out := make([]delayedRecord, n)
 	for i, fields := range records(first, n) {
@@ -44,7 +44,7 @@ var (
 	future = time.Now().Add(24 * time.Hour)
 )
 
-// delay delays records of partition 3 of the stream orders.
+// delay sends delayed records to partition 3 of the stream orders.
 func (e *env) delay(records ...delayedRecord) Appended {
 	e.t.Helper()
 	return e.Append(e.ctx(), []Append{delayed(3, records...)})[0]
@@ -59,13 +59,13 @@ func (e *env) move() Moved {
 	return m
 }
 
-// size gives partitions of the stream orders a length.
+// size sets the MaxLen of the stream orders.
 func (e *env) size(n int64) {
 	e.t.Helper()
 	try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: n, Processors: []string{"p"}})).must(e.t)
 }
 
-// waiting returns the field n of the delayed events of a partition.
+// waiting returns the field n of the delayed events of partition 3.
 func (e *env) waiting() []string {
 	e.t.Helper()
 	l := try(e.Delayed(e.ctx(), "orders", 3, 0, 100_000)).must(e.t)
@@ -76,19 +76,19 @@ func (e *env) waiting() []string {
 	return out
 }
 
-// ids are those of delayed events, without their partition.
+// ids returns the IDs of delayed events without their partition.
 func (e *env) ids(sent Appended) (out []string) {
 	for _, one := range sent.IDs {
 		_, id, ok := ParseDelayedID(one)
 		if !ok {
-			e.t.Errorf("%q is no ID of a delayed event", one)
+			e.t.Errorf("%q is not the ID of a delayed event", one)
 		}
 		out = append(out, id)
 	}
 	return out
 }
 
-// waitingIDs are those of partition 3, in the order in which they are due.
+// waitingIDs returns the IDs of the delayed events of partition 3, by due time.
 func (e *env) waitingIDs() []string {
 	return e.raw.ZRange(e.ctx(), e.dueKeys("orders", 3).Due, 0, -1).Val()
 }
@@ -108,7 +108,7 @@ func TestDelayAndMove(t *testing.T) {
 		e.must(sent.Err)
 		ids := e.ids(sent)
 		if len(ids) != 3 || len(ids[0]) != 16 || ids[0] >= ids[1] || ids[1] >= ids[2] {
-			t.Errorf("IDs %v: want three that rise, of 16 digits", sent.IDs)
+			t.Errorf("IDs %v: want three of 16 digits, rising", sent.IDs)
 		}
 		equal(t, "wait", e.waiting(), numbers(0, 3))
 		if m := e.move(); m.Events != 0 || m.Wait < 23*time.Hour || m.Wait > 24*time.Hour {
@@ -116,7 +116,7 @@ func TestDelayAndMove(t *testing.T) {
 		}
 		equal(t, "nothing is in", e.contents(log), []string(nil))
 
-		// The second and the first become due; the earlier one goes first.
+		// The first two become due, the second one earlier.
 		for n, at := range []int64{2000, 1000} {
 			ok, err := e.Reschedule(e.ctx(), "orders", 3, ids[n], time.UnixMilli(at))
 			if !ok || err != nil {
@@ -140,7 +140,7 @@ func TestDelayAndMove(t *testing.T) {
 	})
 }
 
-// Values of any bytes come out as they went in.
+// Field values of any bytes survive.
 func TestDelayedFields(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		wide := []string{}
@@ -167,7 +167,7 @@ func TestDelayedFields(t *testing.T) {
 			equal(t, "listed", d.Values[rows[n][0]] == rows[n][1], true)
 			try(e.Fire(e.ctx(), "orders", 3, d.ID)).must(t)
 		}
-		for e.move().Wait == 0 { // as many times as there are shares
+		for e.move().Wait == 0 { // one share at a time
 		}
 		got := e.raw.XRange(e.ctx(), e.keys.Partition("orders", 3), "-", "+").Val()
 		equal(t, "entries", len(got), 3*len(rows))
@@ -186,8 +186,7 @@ func TestDelayedFields(t *testing.T) {
 	})
 }
 
-// What is due already is appended at once, but behind those that were due before
-// it and wait, and not where there is no room.
+// A record that is due is appended at once, unless earlier ones wait or there is no room.
 func TestDelayOfWhatIsDue(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.size(4)
@@ -200,8 +199,8 @@ func TestDelayOfWhatIsDue(t *testing.T) {
 		equal(t, "due", entry.Values[DueField], "1000")
 		equal(t, "delayed", e.ids(Appended{IDs: sent.IDs[2:]}), e.waitingIDs())
 
-		// Two more fit; from the third on they wait, and those that are sent later
-		// wait behind them, also when there is room again.
+		// Only two more fit. The rest wait, and later sends wait behind them even once there is
+		// room.
 		e.must(e.delay(later(3, 4, past)...).Err)
 		equal(t, "up to the size", e.contents(log), []string{"0", "1", "3", "4"})
 		if m := e.move(); m.Events != 0 || m.Full == nil {
@@ -227,20 +226,20 @@ func TestDelayOfWhatIsDue(t *testing.T) {
 	})
 }
 
-// Thousands of events of one time keep the order in which they were sent.
+// Thousands of events with the same due time keep the order of their sends.
 func TestDelayedOrder(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		n := 10_000
-		if !e.real { // which takes much longer, with the race detector
+		if !e.real { // slow with the race detector
 			n = 2_000
 		}
 		sent := e.delay(later(0, n/2, future)...)
 		e.must(sent.Err)
-		for i := n / 2; i < n; i += 100 { // of several sends
+		for i := n / 2; i < n; i += 100 { // in several sends
 			e.must(e.delay(later(i, 100, future)...).Err)
 		}
 		equal(t, "wait", e.waiting(), numbers(0, n))
-		// The same set, due in the past.
+		// The same events, due in the past.
 		ctx, keys, ids := e.ctx(), e.dueKeys("orders", 3), e.waitingIDs()
 		pipe := e.raw.Pipeline()
 		for i := range n {
@@ -286,7 +285,7 @@ func TestCancelAndFire(t *testing.T) {
 	})
 }
 
-// A key of a wrong type is an error of its own, and changes nothing.
+// A key of the wrong type has an error of its own, and nothing is changed.
 func TestDelayWithWrongTypes(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		keys := e.delayKeys("orders", 3)
@@ -332,8 +331,7 @@ func TestDelayedIDs(t *testing.T) {
 	}
 }
 
-// When a connection breaks, go-redis gives its error to commands that were answered
-// before, too.
+// When a connection breaks, go-redis also fails commands that were already answered.
 func TestADelayThatWasAnsweredIsKnown(t *testing.T) {
 	reply := redis.NewCmd(t.Context())
 	reply.SetVal([]any{[]any{"0000000000000007", "1-0"}, "", int64(1)})

@@ -15,13 +15,12 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A lagging is a server with a replica whose link can be held back, and two clients
-// that want what they write to be there.
+// A lagging is a server whose replica lags while link is paused, and two clients that wait for it.
 type lagging struct {
 	*env
 	replica *redis.Client
 	link    *faultproxy.Proxy
-	patient *Client // waits for long
+	patient *Client // waits long
 	hasty   *Client // gives up soon
 }
 
@@ -35,7 +34,7 @@ func newLagging(t *testing.T) *lagging {
 	return l
 }
 
-// durable is a client of its own, with connections of its own.
+// durable returns a new client that requires one replica to confirm within timeout.
 func (e *env) durable(timeout time.Duration) *Client {
 	e.t.Helper()
 	c, err := Open(redisconn.Options{URL: "redis://" + e.addr, Keys: e.keys, MinReplicas: 1, ReplicationTimeout: timeout})
@@ -75,7 +74,7 @@ func TestASendWaitsForItsReplicas(t *testing.T) {
 	if !strings.Contains(first.Err.Error(), "0 of 1 replicas") {
 		t.Errorf("the error is %v", first.Err)
 	}
-	// Connections that wrote nothing themselves wait for it, too.
+	// Connections that wrote nothing themselves wait, too.
 	again := sendWith(l.ctx(), l.durable(100*time.Millisecond), "b", "d")
 	l.weak("the second send", again.Err)
 	equal(t, "duplicates", again.Duplicate, []bool{true, false})
@@ -88,8 +87,7 @@ func TestASendWaitsForItsReplicas(t *testing.T) {
 	equal(t, "on the replica", l.replica.XLen(l.ctx(), "log").Val(), 4)
 }
 
-// The limit is that of the context where that ends sooner, what is known by then is
-// told, and nothing is sent behind it.
+// If ctx ends first, the results known by then are returned and nothing more is sent.
 func TestNothingFollowsWhatIsNotReplicated(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
@@ -114,13 +112,13 @@ func TestNothingFollowsWhatIsNotReplicated(t *testing.T) {
 	}
 }
 
-// A script that the server has forgotten is sent again, and so is the question behind it.
+// A script that the server has forgotten is sent again, with its WAIT.
 func TestAForgottenScriptIsReplicatedToo(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
 	l.must(sendWith(l.ctx(), l.patient, "").Err)
 	l.must(l.raw.ScriptFlush(l.ctx()).Err())
-	redistest.Eventually(t, "the replica confirms all", func() bool { // a WAIT that is too early is then content
+	redistest.Eventually(t, "the replica confirms all", func() bool { // so that a WAIT sent too early would succeed
 		info := l.raw.InfoMap(l.ctx(), "replication")
 		return strings.Contains(info.Item("Replication", "slave0"), "offset="+info.Item("Replication", "master_repl_offset")+",")
 	})
@@ -130,8 +128,7 @@ func TestAForgottenScriptIsReplicatedToo(t *testing.T) {
 	equal(t, "in", len(got.IDs), 1)
 }
 
-// Until a takeover is replicated no worker may act as the owner; then the same ownership
-// may.
+// Until a takeover is replicated, no worker may act as the owner; then the same ownership may.
 func TestATakeoverWaitsForItsReplicas(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
@@ -167,8 +164,7 @@ func TestAClaimWaitsForItsReplicas(t *testing.T) {
 	equal(t, "claimed", mark.Claimed, true)
 }
 
-// Who does not ask for it sends no WAIT; where the server does not permit it, the
-// error says so.
+// Without MinReplicas no WAIT is sent; if the server forbids WAIT, the error says so.
 func TestWaitIsOnlySentOnDemand(t *testing.T) {
 	t.Parallel()
 	e := realEnv(t)
@@ -189,13 +185,12 @@ func TestWaitIsOnlySentOnDemand(t *testing.T) {
 	}
 }
 
-// On a server that does not know the script yet, what is sent is not held up by the wait
-// for what was before.
+// On a server that does not know the script, a send is not delayed by the wait for older writes.
 func TestANewServerIsNotWaitedForTwice(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
 	l.link.Pause()
-	l.add("other", "*") // that is waited for
+	l.add("other", "*") // an older write that is not replicated
 	sent := make(chan Appended, 1)
 	go func() { sent <- sendWith(l.ctx(), l.patient, "") }()
 	redistest.Eventually(t, "it is in", func() bool { return l.raw.XLen(l.ctx(), "log").Val() == 1 })

@@ -1,10 +1,10 @@
 package store
 
-// Names of the fields of an entry. Those that begin with "__" are ours in every
-// stream; a codec that uses native Redis fields writes others of its own.
+// Names of the fields of an entry. Those that begin with "__" are the framework's in every stream;
+// a codec that uses native Redis fields adds its own.
 const (
 	PayloadField = "data" // what the stream's codec wrote
-	JSONField    = "json" // a JSON value in its place: what a sender without the app's types writes
+	JSONField    = "json" // a JSON value instead, from a sender without the app's types
 	KeyField     = "__key"
 	HeaderPrefix = "__h." // before the name of a header
 )

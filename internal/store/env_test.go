@@ -89,13 +89,13 @@ func (e *env) own(p Partition, t Claim) Takeover {
 	return pos
 }
 
-// refresh is a refresh whose heartbeat tells nothing.
+// refresh refreshes leases with an empty heartbeat.
 func (e *env) refresh(rs ...LeaseRequest) RefreshResult {
 	e.t.Helper()
 	return try(e.Refresh(e.ctx(), Heartbeat{Key: "beat", Expiry: 10 * time.Second, Membership: "memb"}, rs)).must(e.t)
 }
 
-// read reads as an owner does, without waiting, and returns the IDs.
+// read reads as an owner does, without blocking, and returns the IDs.
 func (e *env) read(p Partition, executor string, count int) []string {
 	e.t.Helper()
 	r := e.NewReader()
@@ -162,7 +162,7 @@ func equal[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-// counted is a client whose writes to connections are counted.
+// counted returns a client and the number of its writes to connections.
 func (e *env) counted() (writes *atomic.Int64, c *Client) {
 	e.t.Helper()
 	o := &redis.Options{Addr: e.addr}

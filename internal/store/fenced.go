@@ -19,7 +19,7 @@ var (
 	ErrFull = errors.New("no room")
 )
 
-// classify gives an error of a command that names one partition its sentinel.
+// classify maps the error of a command for one partition to its sentinel.
 func classify(err error) error {
 	switch {
 	case redisconn.ReplyHas(err, "FENCED", "NOGROUP"):

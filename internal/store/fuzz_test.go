@@ -12,8 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
-// FuzzStored reads anything as each of the values that are stored as JSON. What is taken
-// can be told as JSON.
+// FuzzStored parses anything as each value that is stored as JSON. What parses encodes again.
 func FuzzStored(f *testing.F) {
 	for _, text := range []string{
 		``, `{}`, `null`, `[]`, `{"v":1}`, `{"v":2}`, `{"v":1,"partitions":4,"size":9,"codec":"json","partitioner":"xxh64","layout":"standalone","processors":["a"]}`,
@@ -53,7 +52,7 @@ func tell(t *testing.T, times ...time.Time) {
 	}
 }
 
-// FuzzPacked unpacks anything. What was unpacked is the same when it was packed again.
+// FuzzPacked unpacks anything. What was unpacked survives packing.
 func FuzzPacked(f *testing.F) {
 	f.Add("")
 	f.Add(pack([]string{"data", "x", "", "\x00:"}))
@@ -73,8 +72,7 @@ func FuzzPacked(f *testing.F) {
 	})
 }
 
-// FuzzEntry reads an entry with any fields as a control message, a hint, and a dead
-// letter.
+// FuzzEntry parses an entry with any fields as a control message, a hint and a dead letter.
 func FuzzEntry(f *testing.F) {
 	f.Add("1-1", "v", "1", "kind", "join", "partition", "3")
 	f.Add("18446744073709551615-1", "v", "1", "kind", "poke", "partition", "-1")
@@ -97,7 +95,7 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-// FuzzIDs compares, steps back from and tells the time of anything.
+// FuzzIDs treats any text as an entry ID and as a DelayedID.
 func FuzzIDs(f *testing.F) {
 	f.Add("0-0", "0-1", "3/0000000000000001")
 	f.Add("18446744073709551615-18446744073709551615", "1", "0/x")

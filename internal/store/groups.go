@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// A ForeignGroup is a consumer group of one partition that is of no registered processor.
-// What it has not acked is never trimmed.
+// A ForeignGroup is a consumer group of one partition that belongs to no registered processor. What
+// it has not acked is never trimmed.
 type ForeignGroup struct {
 	Name      string
 	Processor string // unregistered processor of Go whose owner has it, "" if the group is none of Go's
@@ -19,8 +19,8 @@ type ForeignGroup struct {
 	Lag       int64  // not delivered; -1: the server does not know
 }
 
-// ForeignGroups returns the consumer groups of each partition of a stream that are of none
-// of its registered processors. It changes nothing.
+// ForeignGroups returns, for each partition of a stream, the consumer groups that belong to no
+// registered processor. It changes nothing.
 func (c Viewer) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]ForeignGroup, error) {
 	args := []any{ExecutorIDLength}
 	for _, p := range m.Processors {
@@ -35,7 +35,7 @@ func (c Viewer) ForeignGroups(ctx context.Context, stream string, m Meta) ([][]F
 	for n, call := range calls {
 		groups, err := parseGroups(call.Reply.Slice())
 		if err = classify(err); errors.Is(err, redisconn.ErrWrongType) {
-			continue // it has none, and a look at the partition names the key
+			continue // no groups; a view of the partition names the key
 		}
 		if err != nil {
 			return nil, fmt.Errorf("stream %s partition %d: consumer groups: %w", stream, n, err)
@@ -58,8 +58,8 @@ func parseGroups(reply []any, err error) ([]ForeignGroup, error) {
 	return out, err
 }
 
-// DropGroup destroys a consumer group in all partitions of a stream: what only it has not
-// acked may be trimmed from then on. It may be repeated.
+// DropGroup destroys a consumer group in all partitions of a stream, so that what only it had not
+// acked may be trimmed. It may be repeated.
 func (c Operator) DropGroup(ctx context.Context, stream string, partitions int, group string) error {
 	return c.onEach(ctx, stream, partitions, "destroy consumer group "+group, func(n int) *redisconn.Call {
 		return redisconn.PlainCall(ctx, "XGROUP", "DESTROY", c.keys.Partition(stream, n), group)

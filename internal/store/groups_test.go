@@ -44,7 +44,7 @@ func TestForeignGroups(t *testing.T) {
 	})
 }
 
-// Python goes on behind what was acked without a gap, whatever it had left before.
+// Python resumes behind everything acked without a gap, whatever position its group had before.
 func TestLeaveToPython(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -69,7 +69,7 @@ func TestLeaveToPython(t *testing.T) {
 				e.must(e.LeaveToPython(e.ctx(), p, false))
 				groups := e.raw.XInfoGroups(e.ctx(), p.Log).Val()
 				if len(groups) != 1 || groups[0].Name != "printer" || groups[0].Pending != 0 {
-					t.Fatalf("%+v, want the plain group alone", groups)
+					t.Fatalf("%+v, want only the plain group", groups)
 				}
 				r := e.NewReader()
 				defer r.Close()
@@ -80,8 +80,7 @@ func TestLeaveToPython(t *testing.T) {
 	}
 }
 
-// Of a partition that has nothing yet Python finds a group as well: it looks at the last
-// partition only.
+// Python finds a group in an empty partition, too: it looks only at the last partition.
 func TestLeaveAnEmptyPartitionToPython(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.must(e.LeaveToPython(e.ctx(), e.Partition("orders", "printer", 0), false))

@@ -10,14 +10,11 @@ import (
 
 // A HeartbeatInfo is the content of an executor's heartbeat.
 type HeartbeatInfo struct {
-	// Rules are the generations of the rules that are in full effect: nothing that they
-	// hold back runs or can start.
+	// Rules are the generations in full effect: nothing that they hold back runs or can start.
 	Rules rules.Generations
-	// NotReading says of partitions whose reads have failed for a while since when they
-	// have, by the worker's clock.
+	// NotReading is since when, by the worker's clock, reads of a partition keep failing.
 	NotReading map[int]time.Time
-	// Running says of partitions whose function has been running for long since
-	// when it has, by the worker's clock.
+	// Running is since when, by the worker's clock, a partition's function has been running long.
 	Running map[int]time.Time
 }
 
@@ -29,15 +26,14 @@ type heartbeatJSON struct {
 	NotReading map[int]int64 `json:"not_reading,omitempty"` // ms
 }
 
-// Encode is the inverse of ParseBeat.
+// Encode is the inverse of ParseHeartbeat.
 func (b HeartbeatInfo) Encode() string {
 	j := heartbeatJSON{Version: 1, Rules: b.Rules.Pauses, Blocks: &b.Rules.Blocks, Running: millisOf(b.Running), NotReading: millisOf(b.NotReading)}
 	text, _ := json.Marshal(j) // of numbers only
 	return string(text)
 }
 
-// ParseHeartbeat parses a heartbeat. A heartbeat of an unknown form has no information,
-// but counts as a heartbeat.
+// ParseHeartbeat parses a heartbeat; one of an unknown form counts, without any information.
 func ParseHeartbeat(value string) HeartbeatInfo {
 	var j heartbeatJSON
 	if json.Unmarshal([]byte(value), &j) != nil || j.Version != 1 {

@@ -21,7 +21,7 @@ func heartbeatCall(ctx context.Context, p Heartbeat) *redisconn.Call {
 	return redisconn.ScriptCall(ctx, beatScript, []string{p.Key, p.Membership}, milliseconds(p.Expiry), p.Info.Encode(), known)
 }
 
-// parseRefresh reads the reply of beat.lua: what is not about a lock.
+// parseRefresh parses the reply of beat.lua, which has no leases.
 func parseRefresh(p Heartbeat, reply *redis.Cmd) (out RefreshResult, failed error) {
 	parts, err := reply.Slice()
 	if err == nil && len(parts) != 2 {
@@ -39,13 +39,13 @@ func parseRefresh(p Heartbeat, reply *redis.Cmd) (out RefreshResult, failed erro
 		}
 	case int64:
 		out.Membership = p.Seen
-	default: // what the membership holds is no matter of the leases
+	default: // a bad membership does not affect the leases
 		out.Unread = unreadable(p.Membership, classify(refusal(members)))
 	}
 	return out, nil
 }
 
-// refusal is the error that stands in the place of something in a script's reply.
+// refusal returns the error that stands for a value in a script's reply.
 func refusal(reply any) error {
 	if list, ok := reply.([]any); ok && len(list) == 1 {
 		reply = list[0]
@@ -53,8 +53,7 @@ func refusal(reply any) error {
 	return redisconn.ScriptError(fmt.Sprint(reply))
 }
 
-// generationOf reads a generation of the rules, which leases do not depend on:
-// an error is none of a refresh.
+// generationOf returns a generation of the rules, -1 on an error, which does not fail the refresh.
 func generationOf(reply *redis.Cmd) int64 {
 	n, err := reply.Int64()
 	switch {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// scriptTime is the time that scripts took the server while do ran: the least of several runs.
+// scriptTime returns the server's time in scripts while do ran, the least of several runs.
 func (e *env) scriptTime(do func()) time.Duration {
 	e.t.Helper()
 	least := time.Duration(math.MaxInt64)
@@ -21,7 +21,7 @@ func (e *env) scriptTime(do func()) time.Duration {
 	return least
 }
 
-// commandTime is the time that the server spent in a command since its counters were reset.
+// commandTime returns the server's time in a command since its counters were reset.
 func (e *env) commandTime(name string) time.Duration {
 	e.t.Helper()
 	info := try(e.raw.Info(e.ctx(), "commandstats").Result()).must(e.t)
@@ -35,8 +35,8 @@ func (e *env) commandTime(name string) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// sameTime runs a scene with small and with large records, and fails where scripts take
-// longer for the large ones: to copy one into Lua takes many times as long as all else.
+// sameTime fails if scripts take longer with large records than with small ones: copying one into
+// Lua takes many times as long as all else.
 func sameTime(t *testing.T, scene func(e *env, record string) time.Duration) {
 	t.Helper()
 	small, large := scene(realEnv(t), "x"), scene(realEnv(t), strings.Repeat("x", 16<<20))
@@ -72,7 +72,7 @@ func TestNoScriptThatTrimsCopiesARecord(t *testing.T) {
 	})
 }
 
-// What a dropped entry counts for whom depends on positions alone, however many there are.
+// Positions alone decide for which processors a dropped entry counts as lost.
 func TestDropOldestCountsByPosition(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		processors := []string{"p0", "p2", "p5", "p9", "never"}
@@ -90,7 +90,7 @@ func TestDropOldestCountsByPosition(t *testing.T) {
 	})
 }
 
-// The last ID that there can be is no obstacle: its entry stays, what lies before it goes.
+// Trimming copes with the last possible ID: that entry stays, everything before it goes.
 func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 	const most = "18446744073709551615"
 	for _, tt := range []struct {
@@ -126,11 +126,11 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 				e.add(p.Log, tt.last)
 				acked := 4
 				if policy == OverflowDropOldest {
-					acked = 0 // what is delivered is not lost
+					acked = 0 // delivered entries do not count as lost
 				}
 				e.owner("printer", 4, acked)
 				got := e.send(e.ctx(), 9, 1)
-				if tt.left > 0 { // nothing can be behind the last ID
+				if tt.left > 0 { // no ID is left
 					equal(t, "refused, and the entries left", []any{got.Err != nil, e.raw.XLen(e.ctx(), p.Log).Val()}, []any{true, int64(1)})
 					return
 				}
@@ -142,7 +142,7 @@ func TestTrimAtTheEndOfTheIDs(t *testing.T) {
 	}
 }
 
-// However large records are, a look copies none, and tells what it can.
+// However large records are, a view copies none and reports what it can.
 func TestNoLookCopiesARecord(t *testing.T) {
 	stands := func(given int, acked ...string) func(e *env, p Partition) {
 		return func(e *env, p Partition) {
@@ -194,7 +194,7 @@ func TestNoLookCopiesARecord(t *testing.T) {
 	}
 }
 
-// Steps cannot be counted where one record is too large, which the error tells.
+// Steps over a record that is too large cannot be counted; the error says so.
 func TestNoStepCopiesARecord(t *testing.T) {
 	e := realEnv(t)
 	p := e.Partition("orders", "printer", 0)
@@ -215,7 +215,7 @@ func TestNoStepCopiesARecord(t *testing.T) {
 	equal(t, "behind", []any{n, more}, []any{int64(28), false})
 }
 
-// Where keys of a megabyte stand in the states of parked events, as an earlier release wrote them, none is copied.
+// A view copies no states that hold keys of a megabyte, as an earlier release wrote them.
 func TestNoLookCopiesTheStatesOfLargeKeys(t *testing.T) {
 	took := func(key int) time.Duration {
 		e := realEnv(t)
@@ -238,7 +238,7 @@ func TestNoLookCopiesTheStatesOfLargeKeys(t *testing.T) {
 	}
 }
 
-// Who lists partitions wants to know their ends: where records are large, no script reads them.
+// Listing partitions needs their ends; no script reads them where records are large.
 func TestNoLogCopiesARecord(t *testing.T) {
 	e := realEnv(t)
 	log := e.keys.Partition("orders", 1)

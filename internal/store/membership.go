@@ -38,7 +38,7 @@ func (s *MembershipStore) Load(ctx context.Context) ([]byte, error) {
 	return value, s.wrap("load membership", unreadable(s.Key(), err))
 }
 
-// unreadable is the error of reading a membership.
+// unreadable wraps an error of reading a membership.
 func unreadable(key string, err error) error {
 	if errors.Is(err, redisconn.ErrWrongType) {
 		return &rebalance.UnreadableError{Key: key, Err: err}
@@ -53,9 +53,8 @@ func (s *MembershipStore) Swap(ctx context.Context, old, new []byte) (bool, erro
 	return swapped, s.wrap("swap membership", err)
 }
 
-// Exclusive runs fn under the admin lock, for which it waits at most 5 s. The context of
-// fn ends when the lock expires. The lock of a process that died is bounded to the same
-// time.
+// Exclusive runs fn under the admin lock, for which it waits at most 5 s. The context of fn ends
+// when the lock expires. The lock of a process that died is bounded to the same time.
 func (s *MembershipStore) Exclusive(ctx context.Context, fn func(context.Context) error) error {
 	key, token := s.c.keys.AdminLock(s.stream, s.processor), NewExecutorID()
 	// An obtained lock whose reply was lost is ours on the next try: the token
@@ -91,15 +90,14 @@ func (s *MembershipStore) obtain(ctx context.Context, key, token string, first b
 	return err
 }
 
-// unlock gives the admin lock back as well as it can: it expires anyway.
+// unlock gives the admin lock back, best effort: it expires anyway.
 func (s *MembershipStore) unlock(ctx context.Context, key, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	unlockScript.Run(ctx, s.c.NoRetry, []string{key}, token)
 }
 
-// Alive returns the remaining life of each heartbeat that is there, each bounded
-// to atMost first.
+// Alive returns the remaining life of each existing heartbeat, after it bounded that to atMost.
 func (s *MembershipStore) Alive(ctx context.Context, executors []string, atMost time.Duration) (map[string]time.Duration, error) {
 	if len(executors) == 0 {
 		return map[string]time.Duration{}, nil

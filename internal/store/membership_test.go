@@ -50,7 +50,7 @@ func TestExclusive(t *testing.T) {
 					mu.Lock()
 					inside++
 					if inside > 1 {
-						t.Error("two at once")
+						t.Error("two ran at once")
 					}
 					mu.Unlock()
 					_, err := s.Load(e.ctx())
@@ -110,7 +110,7 @@ func TestAlive(t *testing.T) {
 		}
 		got, err := s.Alive(e.ctx(), nil, time.Second)
 		if len(got) != 0 || err != nil {
-			t.Errorf("nobody: %v, %v", got, err)
+			t.Errorf("no executors: %v, %v", got, err)
 		}
 	})
 }

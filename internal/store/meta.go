@@ -21,8 +21,7 @@ import (
 // MetaVersion is the version of the stored metadata.
 const MetaVersion = 1
 
-// Meta is the metadata of a stream. A zero field in the Meta of a producer or worker is
-// not compared.
+// Meta is the metadata of a stream. Zero fields in that of a producer or worker are not compared.
 type Meta struct {
 	Version     int      `json:"v"`
 	Partitions  int      `json:"partitions"`
@@ -36,19 +35,17 @@ type Meta struct {
 	Processors  []string `json:"processors,omitempty"`
 }
 
-// dedupWindow is DedupWindow, or ten minutes where the metadata says nothing: it may be
-// older than IDs are, and without a window a script would fail after its XADD.
+// dedupWindow is DedupWindow, or ten minutes if the metadata has none, as it may be older than IDs
+// are: without a window a script would fail after its XADD.
 func (m Meta) dedupWindow() int64 { return cmp.Or(m.DedupWindow, (10 * time.Minute).Milliseconds()) }
 
-// A MetaConflictError is returned if a stream's metadata differs from that of a producer
-// or worker.
+// A MetaConflictError reports stream metadata that differs from a producer's or worker's.
 type MetaConflictError struct {
 	Stream, Field string
 	Stored, Own   string
 }
 
-// Error names the stream, the setting and both values; or it says that the keys are
-// being moved, and what to do.
+// Error names the stream, the setting and both values, or the move of the keys, and the remedy.
 func (e *MetaConflictError) Error() string {
 	if e.Field == layoutSetting {
 		if why := whyLayout(e.Stream, e.Stored); why != "" {
@@ -71,11 +68,10 @@ func (e *MetaConflictError) remedy() string {
 // cli and inspect use it, and a Producer does for each call.
 type MetaStore struct{ *core }
 
-// EnsureMeta compares the stored metadata of a stream with m and returns it. The
-// first to call it stores m. Partitions, codec, partitioner and layout must agree,
-// else the error is a *MetaConflictError. Processors are added to the stored
-// ones; and what has processors, a worker, also sets Size, Overflow, DedupWindow and
-// KeyField, as does a sender while no processor is registered.
+// EnsureMeta compares the stored metadata of a stream with m and returns it; the first caller
+// stores m. If partitions, codec, partitioner or layout differ, the error is a *MetaConflictError.
+// Processors are added to the stored ones. A worker, whose m has processors, also sets MaxLen,
+// Overflow, DedupWindow and KeyField, as does a sender while no processor is registered.
 func (c MetaStore) EnsureMeta(ctx context.Context, stream string, m Meta) (Meta, error) {
 	m.Version, m.Layout = MetaVersion, c.keys.Layout
 	merged, err := c.ensureMeta(ctx, stream, m)
@@ -124,10 +120,10 @@ func (c MetaStore) ensureMeta(ctx context.Context, stream string, m Meta) (Meta,
 	}
 }
 
-// CheckMeta returns the error that EnsureMeta would return for what is stored now, and
-// one for a processor of m whose stored membership cannot be joined, such as a
-// *rebalance.PythonError. It writes nothing: a starting process calls it for all streams
-// first, so that a refused start changes nothing.
+// CheckMeta returns the error that EnsureMeta would return for what is stored now, or that of a
+// processor of m whose stored membership cannot be joined, such as a *rebalance.PythonError. It
+// writes nothing: a starting process checks all streams first, so that a refused start changes
+// nothing.
 func (c MetaStore) CheckMeta(ctx context.Context, stream string, m Meta) error {
 	m.Layout = c.keys.Layout
 	err := c.checkLayout(ctx, stream)
@@ -146,7 +142,7 @@ func (c MetaStore) CheckMeta(ctx context.Context, stream string, m Meta) error {
 	}
 	for _, p := range m.Processors {
 		g := Control(c).Group(stream, p)
-		// One that cannot be read stops this processor alone, until it is deleted.
+		// A membership that cannot be read stops this processor only, until it is deleted.
 		err := rebalance.Vacant(ctx, g)
 		if err != nil && !errors.As(err, new(*rebalance.UnreadableError)) {
 			return g.wrap("membership", err)
@@ -155,8 +151,8 @@ func (c MetaStore) CheckMeta(ctx context.Context, stream string, m Meta) error {
 	return nil
 }
 
-// list adds the stream to the app's streams, unless the app's keys are being moved. It
-// does not write a field that exists, as a full server would refuse the write.
+// list adds the stream to the app's streams, unless the app's keys are being moved. It does not
+// write a field that exists, which a full server would refuse.
 func (c MetaStore) list(ctx context.Context, stream string) error {
 	there, err := c.Retrying.HMGet(ctx, c.keys.Streams(), stream, MarkField).Result()
 	if err == nil && len(there) != 2 {
@@ -261,8 +257,7 @@ func (c MetaStore) loadMeta(ctx context.Context, rdb *redis.Client, stream strin
 	return c.KnowMeta(stream, data)
 }
 
-// KnowMeta is LoadMeta where the stored value was read already; an empty one stands
-// for none.
+// KnowMeta is LoadMeta of a stored value that was read already; an empty one stands for none.
 func (c MetaStore) KnowMeta(stream string, data []byte) (Meta, bool, error) {
 	if len(data) == 0 {
 		return Meta{}, false, nil
@@ -288,13 +283,13 @@ func (c MetaStore) streamsError(err error) error {
 	return fmt.Errorf("list the streams of app %s (%s): %w", c.keys.App, c.keys.Streams(), err)
 }
 
-// A MetaError is returned if the metadata of one stream cannot be read or written.
+// A MetaError reports that the metadata of one stream cannot be read or written.
 type MetaError struct {
 	Stream, Key string
 	Err         error
 }
 
-// Error names the stream, and the key with the remedy where that holds something else.
+// Error names the stream and, if its key holds something else, the key and the remedy.
 func (e *MetaError) Error() string {
 	if errors.Is(e.Err, errGarbled) || errors.Is(e.Err, redisconn.ErrWrongType) {
 		return fmt.Sprintf("stream %s: metadata %s: %v: delete that key, and the next worker or sender writes it anew from its own settings; %s", e.Stream, e.Key, e.Err, help.UnreadableKey)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// metaAge is how old metadata may be that a sender goes by: how long it takes
-// until all have noticed another Size.
+// metaAge is how old a sender's metadata may be, and so how long a new MaxLen takes to reach all.
 const metaAge = 10 * time.Second
 
 // A metaCache holds the metadata that was read last, by stream.
@@ -30,8 +29,7 @@ func (c *metaCache) load(stream string) (m readMeta, ok bool) {
 	return m, ok
 }
 
-// store keeps metadata that was read just now, or of which it is known that there is none. refused is
-// why this client must not work with the stream.
+// store keeps metadata that was just read, zero for none; refused is why not to use the stream.
 func (c *metaCache) store(stream string, m Meta, refused error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,10 +45,9 @@ func (c *metaCache) forget(stream string) {
 	delete(c.m, stream)
 }
 
-// recentMeta returns the metadata of a stream as it was a moment ago, or the last
-// known one where there is none any more or it cannot be read: the zero value
-// for a stream that never had any. A stream whose keys have other names by now, or
-// are about to, is refused.
+// recentMeta returns the metadata of a stream as it was a moment ago. If there is none any more, or
+// it cannot be read, it returns the last known one, zero if there never was any. A stream whose
+// keys have other names by now, or are about to, is refused.
 func (c MetaStore) recentMeta(ctx context.Context, stream string) (Meta, error) {
 	if stream == "" {
 		return Meta{}, nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MarkField is the field of Keys.Streams that exists if the app's keys are being moved to
-// other names, or were. No stream has such a name.
+// MarkField is the field of Keys.Streams that exists if the app's keys are being moved to other
+// names, or were. No stream has this name.
 const MarkField = "@layout"
 
 // States of a Mark.
@@ -20,9 +20,8 @@ const (
 	MarkArrived = "arrived" // they came from another server
 )
 
-// A Mark is what is known of a move of all keys of an app to the names of another layout;
-// see internal/keymigrate. A process that finds a move begun, or its keys moved away,
-// refuses to work.
+// A Mark describes a move of all keys of an app to the names of another layout; see
+// internal/keymigrate. A process that finds its keys being moved, or moved away, refuses to work.
 type Mark struct {
 	Version int    `json:"v"`
 	State   string `json:"state"`
@@ -36,7 +35,7 @@ type Mark struct {
 // markVersion is the version of a stored Mark.
 const markVersion = 1
 
-// ParseMark reads a stored mark, the zero one if there is none.
+// ParseMark parses a stored mark, "" for the zero one.
 func ParseMark(data string) (Mark, error) {
 	if data == "" {
 		return Mark{}, nil
@@ -51,14 +50,14 @@ func ParseMark(data string) (Mark, error) {
 	return m, nil
 }
 
-// Encode is the mark as it is stored.
+// Encode returns the mark as it is stored.
 func (m Mark) Encode() string {
 	m.Version = markVersion
 	data, _ := json.Marshal(m) // of strings and numbers
 	return string(data)
 }
 
-// Layout is what metadata says of its keys' names while such a mark is there.
+// Layout returns the Layout of metadata while there is such a mark.
 func (m Mark) Layout() string {
 	switch {
 	case m.State == MarkMoved && m.Target != "":
@@ -71,8 +70,7 @@ func (m Mark) Layout() string {
 
 const movedTo = "moved to "
 
-// refused is the error of a process that works under this client's names where the
-// metadata, or a mark, says another layout; nil where it does not.
+// refused returns an error if the metadata, or a mark, has another layout than this client.
 func (c MetaStore) refused(stream, stored string) error {
 	if own := c.keys.Layout; stored != "" && stored != own {
 		return &MetaConflictError{Stream: stream, Field: layoutSetting, Stored: stored, Own: own}
@@ -82,7 +80,7 @@ func (c MetaStore) refused(stream, stored string) error {
 
 const layoutSetting = "key layout"
 
-// whyLayout says more of a layout that is none, "" if it is one.
+// whyLayout explains a stored layout that is none, "" if it is one.
 func whyLayout(stream, stored string) string {
 	const how = "`runnel stream move-layout`"
 	switch addr, away := strings.CutPrefix(stored, movedTo); {
@@ -94,7 +92,7 @@ func whyLayout(stream, stored string) string {
 	return ""
 }
 
-// marked says why a mark of the app keeps it from working under this client's names.
+// marked returns an error if a mark keeps the app from working under this client's names.
 func (c MetaStore) marked(stream, data string) error {
 	m, err := ParseMark(data)
 	if err != nil || m.State == "" || m.State == MarkArrived {
@@ -103,7 +101,7 @@ func (c MetaStore) marked(stream, data string) error {
 	return c.refused(stream, m.Layout())
 }
 
-// checkLayout refuses a stream that is there under the other key names.
+// checkLayout refuses a stream that exists under the other key names.
 func (c MetaStore) checkLayout(ctx context.Context, stream string) error {
 	other := c.keys.Other()
 	stored, err := c.load(ctx, other.Meta(stream))
@@ -117,7 +115,7 @@ func (c MetaStore) checkLayout(ctx context.Context, stream string) error {
 	return c.refused(stream, layout)
 }
 
-// streamNames are the fields of Keys.Streams that name streams, sorted.
+// streamNames returns the fields of Keys.Streams that name streams, sorted.
 func streamNames(fields []string) []string {
 	fields = slices.DeleteFunc(fields, func(f string) bool { return strings.HasPrefix(f, "@") })
 	slices.Sort(fields)

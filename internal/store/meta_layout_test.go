@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A producer that runs reads the metadata again from time to time, and stops sending
-// when its keys are being moved, or were.
+// A running producer reads the metadata again, and stops once its keys are being moved or were.
 func TestRunningProducerNoticesAMove(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		m := try(e.EnsureMeta(e.ctx(), "orders", orders())).must(t)
@@ -37,7 +36,7 @@ func refusedWith(t *testing.T, err error, text string) {
 	}
 }
 
-// A mark refuses streams that were never there as well.
+// A mark refuses streams that never existed, too.
 func TestMarks(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for _, tt := range []struct {

@@ -10,24 +10,23 @@ import (
 	"github.com/runnel-go/runnel/internal/keys"
 )
 
-// A MorePartitionsError reports that another program, such as one with Python's runnel, has
-// more partitions of a stream than this app: what it sends to the others is not read.
+// A MorePartitionsError reports that another program, such as one with Python's runnel, has more
+// partitions of a stream than this app, which does not read what goes to the others.
 type MorePartitionsError struct {
 	Stream     string
 	Own, There int
 	Key        string // of the last partition
 }
 
-// Error names both numbers, the key that tells, and the remedy.
+// Error names both numbers, the key that shows it, and the remedy.
 func (e *MorePartitionsError) Error() string {
 	return fmt.Sprintf("stream %s: this app has %d partitions of it, and Redis has %d, up to %s: nothing reads the others here, and keys go to other partitions; "+
 		"give all programs the same number (Python's runnel stores none), or delete the keys from partition %d on if they are left over; %s",
 		e.Stream, e.Own, e.There, e.Key, e.Own, help.StreamSettings)
 }
 
-// MorePartitions returns a *MorePartitionsError of each of some streams, given with their numbers of
-// partitions, behind whose last partition there is another one. Programs in other languages share
-// streams with the standalone layout only.
+// MorePartitions returns an error for each stream that has a partition beyond its number in own.
+// Programs in other languages share streams with the standalone layout only.
 func (c MetaStore) MorePartitions(ctx context.Context, own map[string]int) (more map[string]*MorePartitionsError, err error) {
 	if c.keys.Layout != keys.Standalone || c.Clustered() {
 		return nil, nil

@@ -21,7 +21,7 @@ func TestEnsureMeta(t *testing.T) {
 			t.Fatalf("before: %v, %v", ok, err)
 		}
 		if _, err := e.EnsureMeta(e.ctx(), "orders", Meta{}); err == nil {
-			t.Error("a stream of unknown partitions was made")
+			t.Error("a stream without a number of partitions was created")
 		}
 		first := try(e.EnsureMeta(e.ctx(), "orders", orders())).must(t)
 		want := orders()
@@ -33,7 +33,7 @@ func TestEnsureMeta(t *testing.T) {
 		got := try(e.EnsureMeta(e.ctx(), "orders", worker)).must(t)
 		want.MaxLen, want.Processors = 5000, []string{"printer"}
 		equal(t, "after a worker", got, want)
-		got, err := e.EnsureMeta(e.ctx(), "orders", orders()) // a producer of another size
+		got, err := e.EnsureMeta(e.ctx(), "orders", orders()) // a producer with another MaxLen
 		e.must(err)
 		equal(t, "after a producer", got, want)
 		got = try(e.EnsureMeta(e.ctx(), "orders", Meta{})).must(t)
@@ -128,7 +128,7 @@ func TestEnsureMetaOfManyAtOnce(t *testing.T) {
 	})
 }
 
-// Whichever comes last, a stream that has metadata is listed.
+// A stream with metadata is listed, whether it was created or dropped last.
 func TestStreamsThatAreDroppedMeanwhile(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		left := 0

@@ -10,13 +10,12 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// An Operator changes what is stored on behalf of a person: it removes processors and streams,
-// resets positions, and runs again, drops or replays what was set aside. cli, web and
-// internal/operate use it.
+// An Operator changes what is stored for a person: it removes processors and streams, resets
+// positions, and retries, drops or replays events set aside. cli, web and internal/operate use it.
 type Operator struct{ *core }
 
-// Unregister takes a processor out of a stream's metadata, so that nothing waits
-// for it any more, and reports whether it was there.
+// Unregister removes a processor from a stream's metadata, so that nothing waits for it any more,
+// and reports whether it was there.
 func (c Operator) Unregister(ctx context.Context, stream, processor string) (bool, error) {
 	for {
 		stored, err := c.load(ctx, c.keys.Meta(stream))
@@ -54,8 +53,8 @@ func (c Operator) Forget(ctx context.Context, p Partition, dead bool) error {
 	return c.forget(ctx, p, dead, "0")
 }
 
-// LeaveToPython is Forget that leaves a plain consumer group at the processor's position,
-// from which Python's runnel goes on under the same name.
+// LeaveToPython is Forget that leaves a plain consumer group at the processor's position, where
+// Python's runnel goes on under the same name.
 func (c Operator) LeaveToPython(ctx context.Context, p Partition, dead bool) error {
 	return c.forget(ctx, p, dead, "1")
 }
@@ -74,8 +73,8 @@ func (c Operator) forget(ctx context.Context, p Partition, dead bool, leave stri
 	}))
 }
 
-// DropStream deletes the partitions of a stream, their delayed events, and, last, its
-// metadata. Forget its processors before. It may be repeated.
+// DropStream deletes the partitions of a stream, their delayed events and, last, its metadata.
+// Forget its processors first. It may be repeated.
 func (c Operator) DropStream(ctx context.Context, stream string, partitions int) error {
 	err := c.onEach(ctx, stream, partitions, "delete", func(n int) *redisconn.Call {
 		due := c.keys.Delayed(stream, n)
@@ -84,7 +83,7 @@ func (c Operator) DropStream(ctx context.Context, stream string, partitions int)
 	if err != nil {
 		return err
 	}
-	// Together: a stream that is created anew in between would not be listed.
+	// In one step, or a stream that is created in between would not be listed.
 	err = unlistScript.Run(ctx, c.Retrying, []string{c.keys.Meta(stream), c.keys.Streams()}, stream).Err()
 	if err != nil {
 		return MetaStore(c).metaError(stream, classify(err))
@@ -93,8 +92,7 @@ func (c Operator) DropStream(ctx context.Context, stream string, partitions int)
 	return nil
 }
 
-// onEach runs a command for each partition of a stream, until one fails. A partition that is not
-// there is no failure.
+// onEach runs a command for each partition of a stream until one fails; a missing one does not.
 func (c Operator) onEach(ctx context.Context, stream string, partitions int, op string, command func(n int) *redisconn.Call) error {
 	for from := 0; from < partitions; from += partitionsPerTrip {
 		calls := make([]*redisconn.Call, min(partitions-from, partitionsPerTrip))
@@ -111,8 +109,7 @@ func (c Operator) onEach(ctx context.Context, stream string, partitions int, op 
 	return nil
 }
 
-// ForgetMembers removes the membership and the control stream of a processor
-// without members.
+// ForgetMembers removes the membership and the control stream of a processor without members.
 func (c Operator) ForgetMembers(ctx context.Context, stream, processor string) error {
 	err := c.Retrying.Del(ctx, c.keys.Membership(stream, processor), c.keys.Control(stream, processor)).Err()
 	return Control(c).Group(stream, processor).wrap("forget", classify(err))

@@ -22,7 +22,7 @@ type Claim struct {
 	Expiry   time.Duration // of its lock; stored by Takeover for others to know
 }
 
-// LockValue is what the lock of a partition holds during the ownership.
+// LockValue returns what the lock of the partition holds during the ownership.
 func (t Claim) LockValue() string {
 	const digits = 16
 	b := make([]byte, 0, ExecutorIDLength+1+digits)
@@ -39,7 +39,7 @@ func NewExecutorID() string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
 }
 
-// GroupName is the name of the consumer group of an executor.
+// GroupName returns the name of an executor's consumer group.
 func GroupName(processor, executor string) string { return processor + "@" + executor }
 
 // A Partition is a partition as one processor sees it, with its keys.
@@ -47,12 +47,12 @@ type Partition struct {
 	Stream, Processor string
 	Number            int
 	Log, Lock, Own    string // the partition's entries, its lock, its ownership hash
-	Parked, Retry     string // what waits for another attempt: fields, and what is known of it
+	Parked, Retry     string // parked events: their fields, and their states
 	Dead              string // dead letters
-	Due               string // what is delayed, by time; of the stream, shared by its processors
+	Due               string // delayed events by due time, shared by the stream's processors
 }
 
-// Partition returns the place of a partition.
+// Partition returns a partition as a processor sees it.
 func (c *core) Partition(stream, processor string, partition int) Partition {
 	return Partition{
 		Stream: stream, Processor: processor, Number: partition,
@@ -78,8 +78,8 @@ func (p Partition) wrap(op string, err error) error {
 	return fmt.Errorf("stream %s partition %d: processor %s: %s: %w", p.Stream, p.Number, p.Processor, op, err)
 }
 
-// failed is an error of an operation on a partition; of an ownership hash whose contents
-// are garbled it names key and field.
+// failed wraps an error of an operation on the partition; for a garbled ownership hash it names key
+// and field.
 func (p Partition) failed(op string, err error) error {
 	if _, found, ok := strings.Cut(errorText(err), "GARBLED "); ok && redisconn.IsReply(err) {
 		field, value, _ := strings.Cut(found, " ")
@@ -88,7 +88,7 @@ func (p Partition) failed(op string, err error) error {
 	return p.wrap(op, err)
 }
 
-// errorText is the text of an error, "" for none.
+// errorText returns the text of an error, "" for none.
 func errorText(err error) string {
 	if err == nil {
 		return ""

@@ -12,13 +12,13 @@ import (
 type Ack struct {
 	Place Partition
 	IDs   []string
-	Gone  []string // those of IDs that were removed while they were pending: they are counted
+	Gone  []string // those of IDs that were removed while pending, to be counted
 }
 
-// Ack acks entries under a consumer group, one XACK for each element in one
-// round trip, within a time of its own. Its results stand in the order of acks:
-// nil for acked, ErrFenced when the group is gone, ErrWrongType; with any other
-// error they may be acked or not, and acking them again is safe.
+// Ack acks entries under a consumer group, one XACK for each element, in one round trip with a
+// timeout of its own. Results are in the order of acks: nil for acked, ErrFenced if the group is
+// gone, ErrWrongType; after any other error entries may be acked or not, and acking them again is
+// safe.
 func (c Owner) Ack(ctx context.Context, group string, acks []Ack) []error {
 	ctx, cancel := context.WithTimeout(ctx, redisconn.Patience)
 	defer cancel()
@@ -62,8 +62,8 @@ func goneCall(ctx context.Context, group string, a Ack) *redisconn.Call {
 	return redisconn.ScriptCall(ctx, goneScript, []string{a.Place.Log, a.Place.Own}, args...)
 }
 
-// settle asks what a count that is too small means: the group is gone, or the
-// entries had been acked before, by an ack whose reply was lost.
+// settle finds out what too small a count means: the group is gone, or the entries were acked
+// before by an ack whose reply was lost.
 func (c Owner) settle(ctx context.Context, group string, acks []Ack, short []int, errs []error) {
 	calls := make([]*redisconn.Call, len(short))
 	for i, at := range short {

@@ -7,8 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A server that has read its append-only file, and a replica, may have forgotten how much a
-// group has read. Nothing is taken for lost because of that.
+// A restarted server or a replica may have forgotten entries-read; nothing counts as lost for it.
 func TestReadEntriesAreCountedAfterARestart(t *testing.T) {
 	for _, name := range []string{"restart", "failover"} {
 		t.Run(name, func(t *testing.T) {

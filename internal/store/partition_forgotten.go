@@ -12,7 +12,7 @@ import (
 // forgottenFor is how long a View shows what Redis has forgotten.
 const forgottenFor = 24 * time.Hour
 
-// askedPerScript bounds how long one keeps the server, where a stream has many processors.
+// askedPerScript bounds the server time of one script, where a stream has many processors.
 const askedPerScript = 64
 
 // What Redis may forget.
@@ -25,8 +25,8 @@ const (
 	ForgottenState = "state"
 )
 
-// A Forgotten is what Redis has forgotten of a partition: what is known to have been there
-// behind From, up to To at least. Of what came behind To nothing is known.
+// A Forgotten is what Redis has forgotten of a partition: entries that were there behind From, up
+// to To at least. Nothing is known of what came behind To.
 type Forgotten struct {
 	Version int    `json:"v"`
 	What    string `json:"what"`  // ForgottenPartition or ForgottenState
@@ -36,7 +36,7 @@ type Forgotten struct {
 	At      int64  `json:"at"`    // ms
 }
 
-// Error says what may be gone.
+// Error describes what may be gone.
 func (f *Forgotten) Error() string {
 	behind := "behind " + f.From
 	if f.To != "" && f.To != f.From {
@@ -48,8 +48,7 @@ func (f *Forgotten) Error() string {
 	return "Redis went back to an older state, as after a restart with an older copy, a failover or FLUSHALL: what was sent " + behind + " may be gone, or come again"
 }
 
-// parseForgotten parses the value that a script stored. A value that cannot be parsed is
-// ignored.
+// parseForgotten parses what a script stored, nil if that is not possible.
 func parseForgotten(text string) *Forgotten {
 	f := new(Forgotten)
 	if text == "" || json.Unmarshal([]byte(text), f) != nil || f.Version != 1 {
@@ -58,7 +57,7 @@ func parseForgotten(text string) *Forgotten {
 	return f
 }
 
-// since returns f if it was reported after a moment.
+// since returns f if it was reported at t or later, else nil.
 func (f *Forgotten) since(t time.Time) *Forgotten {
 	if f == nil || time.UnixMilli(f.At).Before(t) {
 		return nil
@@ -75,9 +74,9 @@ type Known struct {
 	Back  string // the committed position that it found stored instead of Given, "" if it found none
 }
 
-// Forgotten finds out what Redis has forgotten of what owners knew, and stores
-// it for View.Forgotten. Nil stands for nothing, or for what the next owner has told. The
-// results stand in the order of known. It may be repeated.
+// Forgotten finds out what Redis has forgotten of what owners knew, and stores it for
+// View.Forgotten. A result is nil for nothing, or if the next owner has reported it. Results are in
+// the order of known. It may be repeated.
 func (c Owner) Forgotten(ctx context.Context, known []Known) ([]*Forgotten, error) {
 	parts := c.Slots(len(known), askedPerScript, func(i int) string { return known[i].Place.Log })
 	calls := make([]*redisconn.Call, len(parts))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ends is what Redis forgot, in short.
+// ends sums up what Redis forgot.
 func (f *Forgotten) ends() string {
 	if f == nil {
 		return ""
@@ -14,17 +14,17 @@ func (f *Forgotten) ends() string {
 	return f.What + " " + f.From + " " + f.To
 }
 
-// A forgetting happens after alice, of epoch e1, was given 1-1 to 3-3 and has acked 1-1. Then bob takes
-// over where take says so, and Redis is asked what alice knew.
+// A forgetting happens after alice, with epoch e1, was given 1-1 to 3-3 and acked 1-1. With take,
+// bob takes over. Then Redis is asked what alice knew.
 type forgetting struct {
 	name     string
 	happens  func(e *env, p Partition)
 	take     bool
 	largest  bool   // bob has seen alice's epoch
 	back     string // the committed position that alice found instead of her own
-	takeover string // what bob's takeover tells
-	asked    string // what the question finds out
-	view     string // what a look shows then
+	takeover string // reported by bob's takeover
+	asked    string // reported by Forgotten
+	view     string // shown by a view afterwards
 }
 
 var forgettings = []forgetting{

@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// beat is a refresh of one partition by alice.
+// beat refreshes one partition of alice.
 func (e *env) beat(p Partition, at string, count int64) LeaseResult {
 	e.t.Helper()
 	got := e.refresh(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: 0, At: at, Count: count})
 	return got.Leases[0]
 }
 
-// only is n on the real server, and 0 on the embedded one, which does not count.
+// only returns n on the real server, and 0 on the embedded one, which does not count.
 func (e *env) only(n int64) int64 {
 	if e.real {
 		return n
@@ -27,7 +27,7 @@ func TestEntriesRemovedUnreadAreCounted(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		remove func(e *env, log string)
-		rest   int // entries that are left to read
+		rest   int // entries left to read
 		want   int64
 	}{
 		{"nothing", func(*env, string) {}, 6, 0},
@@ -78,7 +78,7 @@ func TestWhatIsUnknownIsNotCounted(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		if e.real && got.Count != 10 {
-			t.Errorf("the count that is known now: %d", got.Count)
+			t.Errorf("the count is known as %d", got.Count)
 		}
 	})
 }
@@ -120,7 +120,7 @@ func TestATakeoverCountsWhatWasRemoved(t *testing.T) {
 	}
 }
 
-// What DropOldest counted is not counted again, by a refresh or a takeover.
+// What DropOldest counted is not counted again by a refresh or a takeover.
 func TestWhatWasDroppedIsCountedOnce(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.bounded(10, OverflowDropOldest, "printer")
@@ -128,7 +128,7 @@ func TestWhatWasDroppedIsCountedOnce(t *testing.T) {
 		e.must(e.send(e.ctx(), 0, 10).Err)
 		read := e.read(p, alice, 3)
 		e.ack(p, alice, read...)
-		e.must(e.send(e.ctx(), 10, 10).Err) // 7 that were not read are dropped, and 3 that were acked
+		e.must(e.send(e.ctx(), 10, 10).Err) // drops 7 unread entries and 3 acked ones
 		rest := e.read(p, alice, 20)
 		equal(t, "read", len(rest), 10)
 		equal(t, "lost", e.beat(p, rest[9], 13).Lost, 7)
@@ -153,7 +153,7 @@ func TestForgetRemovesAProcessor(t *testing.T) {
 		e.must(e.Forget(e.ctx(), p, true))
 		equal(t, "groups", e.groups(p.Log), map[string]string{GroupName("printer", alice): "0-0"})
 		equal(t, "keys", e.raw.Exists(e.ctx(), p.Parked, p.Retry, p.Dead).Val(), 0)
-		// Its owner, which did not release it, is told for a while that it was removed.
+		// For a while an owner that did not release is told that the processor was removed.
 		equal(t, "of the ownership", e.raw.HKeys(e.ctx(), p.Own).Val(), []string{"moved"})
 		equal(t, "expires", e.raw.PTTL(e.ctx(), p.Own).Val() > 0, true)
 		e.own(p, tenure(bob, 1))
@@ -171,7 +171,7 @@ func TestForgetRemovesAProcessor(t *testing.T) {
 	})
 }
 
-// What was removed while it was pending is counted with its ack, once.
+// Entries removed while they are pending are counted once, with their ack.
 func TestGoneEntriesAreCountedWithTheirAck(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -190,15 +190,15 @@ func TestGoneEntriesAreCountedWithTheirAck(t *testing.T) {
 	})
 }
 
-// What Python's producers trimmed while its processor had not acked it is lost. The number
-// that a group has read is too low behind a restart from an append-only file: then an
-// entry at its position that is still there tells that nothing is lost.
+// Entries that Python's producers trimmed before its processor acked them are lost. After a restart
+// from an append-only file entries-read is too low; then an entry that is still at the group's
+// position proves that nothing is lost.
 func TestATakeoverCountsWhatPythonLost(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		read, ack int
 		keep      int64 // of 10 entries
-		counted   int64 // as read, -1: what Redis counts
+		counted   int64 // entries-read; -1: what Redis counts
 		want      int64
 	}{
 		{"acked ones", 6, 6, 5, -1, 0},
@@ -234,10 +234,10 @@ func TestATakeoverCountsWhatPythonLost(t *testing.T) {
 	}
 }
 
-// A position that was set back by hand: what the group had read is counted from there, and what is
-// pending from before is no part of it. What cannot be known to be lost is not told as lost.
+// After a position was set back by hand, reads count from there, without what was pending before.
+// Uncertain losses are not reported.
 func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
-	for _, again := range []int{0, 1, 3, 15} { // entries that are read again before the takeover
+	for _, again := range []int{0, 1, 3, 15} { // entries read again before the takeover
 		for _, acked := range []int{10, 20} {
 			t.Run(fmt.Sprint(acked, " acked, ", again, " read again"), func(t *testing.T) {
 				e := realEnv(t)
@@ -265,7 +265,7 @@ func TestATakeoverOfAGroupThatWasSetBackCountsNothingLost(t *testing.T) {
 	}
 }
 
-// halfAcked has alice read 10 of 20 entries, and ack all of these but the third.
+// halfAcked lets alice read 10 of 20 entries and ack all but the third.
 func (e *env) halfAcked(p Partition) {
 	e.t.Helper()
 	e.series(p.Log, 20)
@@ -274,8 +274,7 @@ func (e *env) halfAcked(p Partition) {
 	e.ack(p, alice, append(given[:2:2], given[3:]...)...)
 }
 
-// Acks have gaps when a batch fails in part: the number of pending entries then
-// says nothing of how far the committed position is. The owner does.
+// When acks have gaps, the owner knows its position; the number of pending entries does not tell.
 func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
 	e := realEnv(t)
 	p := e.Partition("orders", "printer", 0)
@@ -291,8 +290,7 @@ func TestTakeoverKnowsTheNumberReadThoughAcksHaveGaps(t *testing.T) {
 	equal(t, "rest", len(e.read(p, bob, 100)), 18)
 }
 
-// What an owner that died had acked behind a gap is not known to be behind its committed position until
-// the next one has read everything. Nothing is taken for lost meanwhile.
+// Acks of a dead owner behind a gap are known once all is read; nothing counts as lost meanwhile.
 func TestGapsOfAnOwnerThatDiedAreCountedOnceAllIsRead(t *testing.T) {
 	e := realEnv(t)
 	p := e.Partition("orders", "printer", 0)

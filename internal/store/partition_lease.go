@@ -16,8 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/rules"
 )
 
-// What bounds how long one script keeps the server: so many leases, and so many groups, which
-// it reads where it counts.
+// Bounds for the server time of one script: leases, and groups, which it reads when it counts.
 const (
 	leasesPerScript = 1024
 	groupsPerScript = 2048
@@ -28,12 +27,10 @@ type LeaseRequest struct {
 	Partition Partition
 	Claim     Claim
 	Committed string // acked up to here; stored as the checkpoint
-	// Read is the number of entries ever appended up to the committed position, less those that
-	// were lost, -1 when unknown.
+	// Read is the number of entries ever appended up to Committed, less lost ones; -1: unknown.
 	Read int64
 
-	// At is the last entry that was given to us, "" where there is nothing to
-	// count, and Count what Read is for it.
+	// At is the last entry given to us, "" if nothing is to be counted, and Count is Read up to At.
 	At    string
 	Count int64
 }
@@ -57,21 +54,21 @@ func (s State) String() string {
 	return cmp.Or(names[s], fmt.Sprintf("State(%d)", int(s)))
 }
 
-// LeaseResult is the result of one Renewal.
+// LeaseResult is the result of one LeaseRequest.
 type LeaseResult struct {
 	State           State
 	Pending         int64  // delivered and not acked
 	Lowest          string // ID of the lowest pending entry, "" when none is
-	OperatorVersion int64  // number of changes by operators: when it grows, look at the retries and the quarantine again
+	OperatorVersion int64  // number of changes by operators: when it grows, look at retries and quarantine again
 
-	Lost    int64 // entries that were removed before they were delivered, ever
-	Counted bool  // up to the renewal's At; Lost is true of what is behind it as soon as it was counted
-	Count   int64 // then: what the renewal's Count should be, -1 when that is unknown
+	Lost    int64 // entries ever removed before they were delivered
+	Counted bool  // Lost has what was removed up to the request's At; what is behind is counted later
+	Count   int64 // if so, what the request's Count should be, -1 if unknown
 
-	Stored string // the committed position that was stored before this renewal's, "" for none
+	Stored string // the committed position stored before this refresh, "" for none
 
-	// Due is how long until the next delayed event of the partition is due, never
-	// less than a nanosecond: 0 when none waits or that is not known.
+	// Due is how long until the partition's next delayed event is due, at least a nanosecond; 0 if
+	// none waits or that is not known.
 	Due time.Duration
 }
 
@@ -79,29 +76,27 @@ type LeaseResult struct {
 type Heartbeat struct {
 	Key        string // of the heartbeat
 	Expiry     time.Duration
-	Info       HeartbeatInfo // what the heartbeat tells
+	Info       HeartbeatInfo // what the heartbeat says
 	Membership string        // key of the membership
-	Seen       []byte        // what the last refresh read there: it is not sent again. Not changed
+	Seen       []byte        // what the last refresh read there, which is not sent again; not changed
 }
 
 // RefreshResult is the result of a refresh.
 type RefreshResult struct {
-	Leases     []LeaseResult     // in the order of the renewals
-	Membership []byte            // nil if there is none; Seen where it is that still
+	Leases     []LeaseResult     // in the order of the requests
+	Membership []byte            // nil if there is none; Seen if it did not change
 	Unread     error             // why the membership could not be read
-	Rules      rules.Generations // each -1 when it could not be read
+	Rules      rules.Generations // each -1 if it could not be read
 	Now        int64             // by the server's clock, in ms; 0 when it did not answer
 }
 
-// Refresh writes the heartbeat, reads the membership and the generations of the
-// rules, extends the locks that hold our value and stores the committed positions, in one
-// round trip. It never takes a lost lock again. On an error, nothing is known of
-// any of it; it may be repeated. rs may be empty.
+// Refresh writes the heartbeat, reads the membership and the generations of the rules, extends the
+// locks that hold our value and stores the committed positions, in one round trip. It never takes a
+// lost lock again. rs may be empty. After an error nothing is known of any of it; Refresh may be
+// repeated. A membership that holds something else is no error: see Unread.
 //
-// A membership that holds something else is no error: Unread tells it.
-//
-// In a cluster some nodes may answer and others not: then there are both an error and
-// a result, in which the state of each partition of the others is Unknown.
+// In a cluster some nodes may answer and others not: then there are both an error and a result, in
+// which the state of each partition of the others is Unknown.
 func (c Owner) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (RefreshResult, error) {
 	shared := []*redisconn.Call{heartbeatCall(ctx, p), redisconn.PlainCall(ctx, "HGET", c.keys.Rules(), "generation"), redisconn.PlainCall(ctx, "HGET", c.keys.Blocks(), "generation")}
 	parts := c.Slots(len(rs), c.leases(rs), func(i int) string { return rs[i].Partition.Log })
@@ -136,7 +131,7 @@ func (c Owner) Refresh(ctx context.Context, p Heartbeat, rs []LeaseRequest) (Ref
 	return out, failed
 }
 
-// leases returns how many leases a script extends.
+// leases returns how many leases one script may extend.
 func (c Owner) leases(rs []LeaseRequest) int {
 	for _, r := range rs {
 		if m, _ := c.metas.load(r.Partition.Stream); r.At != "" {
@@ -167,7 +162,7 @@ func refreshCall(ctx context.Context, expiry time.Duration, rs []LeaseRequest, p
 	return redisconn.ScriptCall(ctx, refreshScript, keys, args...)
 }
 
-// known is a number, or nothing where it is not known.
+// known returns n as text, "" if it is unknown.
 func known(n int64) string {
 	if n < 0 {
 		return ""
@@ -175,7 +170,7 @@ func known(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// parseLeaseResults reads the lines of refresh.lua.
+// parseLeaseResults parses the lines of refresh.lua.
 func parseLeaseResults(reply *redis.Cmd) ([]LeaseResult, error) {
 	text, err := reply.Text()
 	if err != nil {
@@ -207,7 +202,7 @@ type metaText struct {
 	err  error
 }
 
-// text is the next word, "" where it is "-".
+// text returns the next word, "" for "-".
 func (w *metaText) text() (word string) {
 	word, w.rest, _ = strings.Cut(w.rest, " ")
 	if word == "" && w.err == nil {
@@ -227,8 +222,8 @@ func (w *metaText) number() int64 {
 	return n
 }
 
-// Probe looks at ownerships without changing anything, in one round trip: after a read
-// that failed with ErrNoGroup it finds the partitions that are lost.
+// Probe looks at ownerships without changing anything, in one round trip. After a read that failed
+// with ErrNoGroup, it finds the lost partitions.
 func (c Owner) Probe(ctx context.Context, rs []LeaseRequest) ([]State, error) {
 	var calls []*redisconn.Call
 	for _, r := range rs {
@@ -257,8 +252,8 @@ func (c Owner) Probe(ctx context.Context, rs []LeaseRequest) ([]State, error) {
 	return states, nil
 }
 
-// PendingBelow returns the IDs of at most limit pending entries of a group, from the
-// lowest up to the ID upTo, without that one if there is a "(" before it.
+// PendingBelow returns the IDs of at most limit pending entries of a group, from the lowest up to
+// upTo, which a "(" before it excludes.
 func (c Owner) PendingBelow(ctx context.Context, p Partition, group, upTo string, limit int) ([]string, error) {
 	upTo, without := strings.CutPrefix(upTo, "(") // which the embedded server does not understand
 	pending, err := c.Retrying.XPendingExt(ctx, &redis.XPendingExtArgs{
@@ -277,7 +272,7 @@ func (c Owner) PendingBelow(ctx context.Context, p Partition, group, upTo string
 	return ids, nil
 }
 
-// DestroyGroup destroys a consumer group of a partition; that there is none is no error.
+// DestroyGroup destroys a consumer group of a partition; a missing group is no error.
 func (c Owner) DestroyGroup(ctx context.Context, p Partition, group string) error {
 	return p.wrap("destroy group", classify(c.Retrying.XGroupDestroy(ctx, p.Log, group).Err()))
 }

@@ -87,9 +87,8 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
-// A failover may keep the lock of an ownership and forget its takeover: the group of that
-// name is then the one of the executor's ownership before, and what is pending there was
-// never given to this one.
+// A failover may keep an ownership's lock and forget its takeover. The group of that name then
+// belongs to the executor's ownership before, whose pending entries were never given to this one.
 func TestRefreshAfterAForgottenTakeover(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -123,7 +122,7 @@ func TestRefreshOfNothingBeats(t *testing.T) {
 	})
 }
 
-// A membership that has not changed is not sent again.
+// An unchanged membership is not sent again.
 func TestRefreshKnowsTheMembershipItHasSeen(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		pulse := Heartbeat{Key: "beat", Expiry: time.Minute, Membership: "memb"}
@@ -209,8 +208,7 @@ func TestAckWithoutAServer(t *testing.T) {
 	}
 }
 
-// Two workers may be configured with different expiries: a waiting worker must not
-// shorten the lock below the expiry that its owner counts on.
+// Workers may have different expiries: a waiting one must not cut the lock below its owner's.
 func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -236,8 +234,7 @@ func TestALockIsNeverCutBelowItsOwnersExpiry(t *testing.T) {
 	})
 }
 
-// The hash tells waiting workers how long an owner counts on its lock, but only from the
-// takeover on:
+// Only from the takeover on does the hash tell waiting workers what expiry the owner counts on:
 //
 //  1. the next owner, with a longer expiry, obtains the lock;
 //  2. a waiting worker cuts it to the expiry of the owner before;

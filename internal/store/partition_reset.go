@@ -2,12 +2,11 @@ package store
 
 import "context"
 
-// Reset sets a processor's position in a partition that the ownership has just
-// taken over: everything up to the entry ID to, "$" for the last one, counts as
-// done, and everything behind it as not yet delivered. It returns the new floor,
-// which is never behind the last entry. The group that is left is what the next
-// takeover begins at. ErrFenced says that the partition is not the ownership's.
-// It may be repeated.
+// Reset sets a processor's position in a partition that the ownership has just taken over:
+// everything up to the entry ID to, "$" for the last one, counts as done, and everything behind it
+// as undelivered. It returns the new floor, which is never behind the last entry; the next takeover
+// begins at the group that is left. It returns ErrFenced if the partition is not the ownership's,
+// and may be repeated.
 func (c Operator) Reset(ctx context.Context, p Partition, t Claim, to string) (floor string, err error) {
 	err = persist(ctx, func() error {
 		var err error

@@ -23,16 +23,16 @@ func TestResetMovesThePosition(t *testing.T) {
 					all = append(all, e.add(p.Log, fmt.Sprint("1-", i+1)))
 				}
 				e.own(p, tenure(alice, 1))
-				e.read(p, alice, 4) // pending, and of no importance any more
+				e.read(p, alice, 4) // pending, which no longer matters
 				e.own(p, tenure(bob, 1))
-				for range 2 { // repeated, it is the same
+				for range 2 { // a repetition changes nothing
 					floor := try(e.Reset(e.ctx(), p, tenure(bob, 1), tt.to)).must(t)
 					equal(t, "floor", floor, tt.want)
 				}
 				e.must(e.Unlock(e.ctx(), p, tenure(bob, 1)))
 				v := e.view(p)
 				equal(t, "left behind", []any{v.Owner, v.Group, v.Floor, v.Pending}, []any{"", "printer@" + bob, tt.want, 0})
-				e.behind(p) // where the server gives a lag, it is right
+				e.behind(p) // checks the server's lag, if it has one
 
 				pos := e.own(p, tenure(carol, 1))
 				equal(t, "the next takeover", []any{pos.Committed, pos.Found}, []any{tt.want, FoundGroup})
@@ -48,7 +48,7 @@ func TestResetMovesThePosition(t *testing.T) {
 	}
 }
 
-// If the group is destroyed before the next takeover, the checkpoint says the same.
+// If the group is destroyed before the next takeover, the checkpoint has the same position.
 func TestResetLeavesACheckpoint(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, to := range []string{"0-0", "1-3", "$"} {

@@ -12,7 +12,7 @@ import (
 )
 
 // An Owner takes partitions over, keeps their leases, acks and trims them, and releases them.
-// internal/worker uses it for each executor, and the command reset while it owns a partition.
+// internal/worker uses it for each executor, and the reset command while it owns a partition.
 type Owner struct{ *core }
 
 // Found is the origin of a position.
@@ -36,25 +36,25 @@ type Takeover struct {
 
 	Crashed         bool        // the owner before did not release the partition: it died or lost it
 	Suspect         string      // the unacked event that such an owner was at, "" if none is known
-	Deaths          int         // so many owners in a row ended at the suspect; beyond the first they had begun it
-	SetAside        []string    // what was taken out of the partition behind the committed position, in any order: it comes again, to be acked only
+	Deaths          int         // how many owners in a row ended at the suspect; all but the first had begun it
+	SetAside        []string    // what was taken out of the partition behind Committed, in any order: it comes again, only to be acked
 	Quarantine      *Quarantine // nil: the partition is not quarantined
-	Skip            string      // the event that an operator said to pass over, "" for none
+	Skip            string      // the event that an operator wants skipped, "" for none
 	OperatorVersion int64       // as in LeaseResult
 	Parked          int64       // number of parked events
 	Now             int64       // the server's clock, in milliseconds
 
-	Lost   int64 // entries that were removed before they were delivered, ever; they count as read
-	Gone   int64 // entries that were removed while they were pending, ever
-	Missed int64 // how many of both were found by this takeover
+	Lost   int64 // entries ever removed before they were delivered; they count as read
+	Gone   int64 // entries ever removed while they were pending
+	Missed int64 // how many of both this takeover found
 
-	Forgotten *Forgotten // what this takeover found that Redis has forgotten, nil for nothing
+	Forgotten *Forgotten // what this takeover found to be forgotten by Redis, nil for nothing
 }
 
-// Lock obtains a partition's lock for an ownership, in one try. It returns ErrHeld if
-// another owner has the lock; then the lock's remaining life is bounded to foreign, so
-// that a step of the server's clock cannot keep a dead owner's lock alive. After any
-// other error, calling again with the same ownership is safe.
+// Lock tries once to obtain a partition's lock for an ownership. If another owner has it, Lock
+// returns ErrHeld and bounds its remaining life to foreign, so that a step of the server's clock
+// cannot keep a dead owner's lock alive. After another error, Lock may be called again with the
+// same ownership.
 func (c Owner) Lock(ctx context.Context, p Partition, t Claim, expiry, foreign time.Duration) error {
 	err := c.obtain(ctx, p.Lock, t.LockValue(), expiry)
 	if errors.Is(err, ErrHeld) && foreign > 0 {
@@ -89,14 +89,13 @@ func (c *core) obtainInNeed(ctx context.Context, key, value string, expiry time.
 	return classify(err)
 }
 
-// Takeover makes the holder of the lock the owner of the partition: from its return on,
-// earlier owners can neither read nor ack. Start is the position of a processor that
-// never ran here, an entry ID or "$"; largest is the largest epoch the caller ever saw
-// for the partition. Takeover returns ErrFenced if the lock does not hold the ownership's
-// value, or if the ownership's group was destroyed since. It returns ErrNotReplicated if
-// the takeover was done, but a failover may lose it: the caller may not act as the owner
-// yet. It retries while its outcome is unknown and ctx lives, and may be
-// repeated by the caller.
+// Takeover makes the holder of the lock the owner of the partition: once it returns, earlier owners
+// can neither read nor ack. start is the position of a processor that never ran here, an entry ID
+// or "$"; largest is the largest epoch that the caller ever saw for the partition. Takeover returns
+// ErrFenced if the lock does not hold the ownership's value, or if the ownership's group was
+// destroyed since. It returns ErrNotReplicated if the takeover was done, but a failover may lose
+// it: the caller may not act as the owner yet. It retries while its outcome is unknown and ctx
+// lives, and may be repeated.
 func (c Owner) Takeover(ctx context.Context, p Partition, t Claim, start string, largest int64) (Takeover, error) {
 	if start == "" {
 		start = "0-0"
@@ -133,16 +132,15 @@ func parseTakeover(reply []any) (Takeover, error) {
 	return pos, f.err
 }
 
-// Unlock releases a partition's lock if it still holds the ownership's value; not
-// held is no error. It is for an owner that has ended everything and flushed its
-// acks. It may be repeated.
+// Unlock releases a partition's lock if it still holds the ownership's value; else it does nothing.
+// It is for an owner that has ended everything and flushed its acks. It may be repeated.
 func (c Owner) Unlock(ctx context.Context, p Partition, t Claim) error {
 	_, err := c.unlock(ctx, t, []string{p.Lock, p.Own})
 	return p.wrap("unlock", err)
 }
 
-// Release is Unlock by an owner that knows its committed position, which the next takeover then
-// need not find out. It reports whether the lock was there.
+// Release is Unlock by an owner that knows its committed position, so that the next takeover need
+// not find it out. It reports whether the lock was there.
 func (c Owner) Release(ctx context.Context, r LeaseRequest) (held bool, err error) {
 	var position []any
 	if r.Read >= 0 {
@@ -152,8 +150,7 @@ func (c Owner) Release(ctx context.Context, r LeaseRequest) (held bool, err erro
 	return held, r.Partition.wrap("unlock", err)
 }
 
-// Abandon is Unlock by an owner that may have begun what it did not end: the next
-// takeover is told so.
+// Abandon is Unlock by an owner that may have begun what it did not end: the next takeover knows.
 func (c Owner) Abandon(ctx context.Context, p Partition, t Claim) error {
 	_, err := c.unlock(ctx, t, []string{p.Lock})
 	return p.wrap("abandon", err)

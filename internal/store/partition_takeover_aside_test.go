@@ -23,7 +23,7 @@ func (e *env) bury(p Partition, executor, id string) {
 	e.must(e.DeadLetter(e.ctx(), p, tenure(executor, 1), DeadLetter{Entry: redisconn.Entry{ID: id}}))
 }
 
-// Each begins with alice, who has read 1-1 to 6-6.
+// Each case begins after alice has read 1-1 to 6-6.
 var asides = []struct {
 	name string
 	do   func(e *env, p Partition)
@@ -74,8 +74,7 @@ var asides = []struct {
 	}, []string{"2-2"}},
 }
 
-// What is moved out past a pending entry comes again in the next owner's group,
-// which begins there: the takeover tells.
+// Events set aside behind a pending entry come again to the next owner; the takeover names them.
 func TestTakeoverKnowsWhatWasMovedAside(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, tt := range asides {

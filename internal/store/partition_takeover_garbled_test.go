@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An ownership hash that something else has written to is named, and nothing is changed.
+// The error names a garbled ownership hash, and nothing is changed.
 func TestTakeoverOfAGarbledOwnership(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for i, tt := range []struct{ field, value string }{
@@ -25,7 +25,7 @@ func TestTakeoverOfAGarbledOwnership(t *testing.T) {
 				t.Helper()
 				for _, text := range want {
 					if !errors.Is(err, ErrGarbled) || !strings.Contains(err.Error(), text) {
-						t.Errorf("%s %s %s: %v does not say %q", what, tt.field, tt.value, err, text)
+						t.Errorf("%s %s %s: %v does not name %q", what, tt.field, tt.value, err, text)
 					}
 				}
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// grow appends n entries of so many bytes each, 1-1 and so on.
+// grow appends n entries of size bytes each, from 1-1 on.
 func (e *env) grow(log string, n, size int) {
 	e.t.Helper()
 	e.must(e.raw.Eval(e.ctx(), `local data = string.rep('x', ARGV[2])
@@ -22,7 +22,7 @@ func (e *env) pend(p Partition, executor string, n int) {
 		[]string{p.Log}, GroupName(p.Processor, executor), n).Err())
 }
 
-// changes has partitions change hands, between owners that are never the same.
+// changes hands partitions over, each time to a new owner.
 type changes struct {
 	*env
 	places []Partition
@@ -36,7 +36,7 @@ func (c *changes) next() Claim {
 
 func (c *changes) last() Claim { return tenure(fmt.Sprintf("%016d", c.tenure), c.tenure) }
 
-// each does something for all partitions at once, as a worker does.
+// each calls do for all partitions at once, as a worker does.
 func (c *changes) each(do func(p Partition) error) {
 	c.t.Helper()
 	var wg sync.WaitGroup
@@ -50,7 +50,7 @@ func (c *changes) each(do func(p Partition) error) {
 	wg.Wait()
 }
 
-// take has the next owner take all partitions over.
+// take lets the next owner take all partitions over.
 func (c *changes) take() {
 	c.t.Helper()
 	t := c.next()
@@ -63,7 +63,7 @@ func (c *changes) take() {
 	})
 }
 
-// die leaves all partitions without their owner, which had been given n entries of each.
+// die leaves all partitions without their owner, after it was given n entries of each.
 func (c *changes) die(n int) {
 	c.t.Helper()
 	for _, p := range c.places {
@@ -77,7 +77,7 @@ func (c *changes) die(n int) {
 	}
 }
 
-// However much is pending, and however large it is, a takeover copies none of it.
+// A takeover copies no pending entry, however many and large they are.
 func TestTakeoversDoNotHoldTheServer(t *testing.T) {
 	for _, tt := range []struct{ partitions, entries, size int }{
 		{1, 1000, 100 << 10},
@@ -97,7 +97,7 @@ func TestTakeoversDoNotHoldTheServer(t *testing.T) {
 	}
 }
 
-// A clean hand-over finds out nothing: the release stored where the owner was.
+// After a clean release a takeover uses what the release stored, and finds out nothing.
 func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -132,8 +132,7 @@ func TestATakeoverBeginsWhereAReleaseWas(t *testing.T) {
 	}
 }
 
-// The values that a release stored are of no use once another worker has owned the
-// partition, or if its group differs from them.
+// What a release stored is void once another worker has owned the partition or its group differs.
 func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -170,8 +169,7 @@ func TestATakeoverDoesNotTrustAnOlderRelease(t *testing.T) {
 	}
 }
 
-// A processor that never ran here, or was set to a position, knows how many entries there
-// were at both ends.
+// At both ends the number of entries read is known, for a new processor and after a reset.
 func TestResetKnowsTheNumberReadAtBothEnds(t *testing.T) {
 	for to, want := range map[string]string{"0-0": "3", "3-1": "3", "4-1": "", "$": "10", "10-1": "10", "99-1": "10"} {
 		t.Run(to, func(t *testing.T) {
@@ -189,7 +187,7 @@ func TestResetKnowsTheNumberReadAtBothEnds(t *testing.T) {
 	}
 }
 
-// changesOfOwners are what becomes of a partition whose owner has four of five entries.
+// changesOfOwners are what can happen to a partition whose owner has four of five entries.
 func changesOfOwners() map[string]func(e *env, p Partition) {
 	die := func(e *env, p Partition) { e.own(p, tenure(bob, 1)) }
 	return map[string]func(e *env, p Partition){
@@ -231,7 +229,7 @@ func changesOfOwners() map[string]func(e *env, p Partition) {
 	}
 }
 
-// However large records are, no script copies one but the one that appends it.
+// No script copies a record, however large, except the one that appends it.
 func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 	owner := func(e *env, p Partition, do func(e *env, p Partition)) func() {
 		return func() {
@@ -258,7 +256,7 @@ func TestNoScriptThatTakesOverCopiesARecord(t *testing.T) {
 	}
 }
 
-// release is a clean release.
+// release does a clean release.
 func (e *env) release(r LeaseRequest) {
 	e.t.Helper()
 	try(e.Release(e.ctx(), r)).must(e.t)

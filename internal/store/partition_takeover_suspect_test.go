@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Each begins with alice, who has read 1-1 to 3-3 of 1-1 to 4-4 and acked 1-1.
+// Each case begins after alice has read 1-1 to 3-3 of 1-1 to 4-4 and acked 1-1.
 var ends = []struct {
 	name    string
 	do      func(e *env, p Partition)
@@ -98,8 +98,7 @@ func TestTakeoverKnowsHowTheLastOwnerEnded(t *testing.T) {
 	})
 }
 
-// What an owner was given stays given, whatever becomes of later ones before they
-// read it.
+// What an owner was given stays given, even if later owners die before they read it.
 func TestWhatWasGivenStaysGiven(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -117,8 +116,7 @@ func TestWhatWasGivenStaysGiven(t *testing.T) {
 	})
 }
 
-// The owners that ended at one event are counted: the first one by a guess, later ones
-// only if they had begun it and did not release the partition.
+// Owners that die at one event are counted: after the first, only those that had begun it.
 func TestDeathsAtAnEventAreCounted(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -139,7 +137,7 @@ func TestDeathsAtAnEventAreCounted(t *testing.T) {
 		begin := func(owner Claim, id string) Claim {
 			t.Helper()
 			e.must(e.BeginSuspect(e.ctx(), p, owner, id))
-			e.must(e.BeginSuspect(e.ctx(), p, owner, id)) // repeated it is the same
+			e.must(e.BeginSuspect(e.ctx(), p, owner, id)) // a repetition changes nothing
 			return owner
 		}
 		next("the first one", "1-1", 1)

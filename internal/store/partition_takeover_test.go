@@ -12,7 +12,7 @@ import (
 // maxSequence is the largest sequence number of an ID.
 const maxSequence = "18446744073709551615"
 
-// Each prepares a partition with entries 1-1, 2-2 and 3-3.
+// Each case prepares a partition with entries 1-1, 2-2 and 3-3.
 var floors = []struct {
 	name, processor, start string
 	largest                int64
@@ -153,13 +153,13 @@ func TestTakeoverFindsTheFloor(t *testing.T) {
 	})
 }
 
-// group makes the group of an executor at a position.
+// group creates the group of an executor at a position.
 func (e *env) group(p Partition, executor, at string) {
 	e.t.Helper()
 	e.must(e.raw.XGroupCreate(e.ctx(), p.Log, GroupName(p.Processor, executor), at).Err())
 }
 
-// forgetConsumers deletes the consumers of an executor's group, with what is pending.
+// forgetConsumers deletes the consumers of an executor's group, and what they have pending.
 func (e *env) forgetConsumers(p Partition, executor string) {
 	e.t.Helper()
 	group := GroupName(p.Processor, executor)
@@ -278,7 +278,7 @@ func TestTakeoverKeepsTheLagTrue(t *testing.T) {
 	e.own(p, tenure(alice, 1))
 	got := e.read(p, alice, 6)
 	e.raw.XAck(e.ctx(), p.Log, GroupName("printer", alice), got[0], got[1], got[2])
-	e.must(e.raw.XDel(e.ctx(), p.Log, got[0]).Err()) // makes the server guess, were it not told
+	e.must(e.raw.XDel(e.ctx(), p.Log, got[0]).Err()) // without the true number the server would guess
 	lag := func(executor string) int64 {
 		t.Helper()
 		infos := try(e.raw.XInfoGroups(e.ctx(), p.Log).Result()).must(t)
@@ -358,7 +358,7 @@ func TestScriptsSurviveScriptFlush(t *testing.T) {
 
 var _ redis.Error = redisconn.ScriptError("")
 
-// A key of a wrong type is named by whatever meets it.
+// Every operation names a key of the wrong type that it meets.
 func TestWrongTypesAreNamed(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)

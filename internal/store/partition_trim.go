@@ -20,13 +20,12 @@ type Trimmed struct {
 	BlockedBy string // the registered processor without a consumer group, "" if each has one
 }
 
-// Trim removes the oldest entries of partitions that are longer than 7/8 of their
-// Size, until 3/4 of Size are left. It removes only entries that all registered
-// processors and all other consumer groups have acked, so a partition whose processors keep
-// up is never full, and keeps some history. Without any group nothing is trimmed. Trim takes
+// Trim removes the oldest entries of partitions that are longer than 7/8 of their Size, until 3/4
+// of Size are left. It removes only entries that all registered processors and all other consumer
+// groups have acked, so a partition whose processors keep up is never full and keeps some history.
+// Without any group nothing is trimmed. A plain group named like a registered processor is where
+// Python's runnel stopped; it is ignored, as the processor has a position of its own. Trim takes
 // one round trip, or several where streams have many processors.
-// A plain group named like a registered processor is where Python's runnel stopped: it is
-// ignored, for the processor has a position of its own.
 func (c Owner) Trim(ctx context.Context, ts []TrimRequest) ([]Trimmed, error) {
 	calls, groups := make([]*redisconn.Call, len(ts)), 0
 	for i, t := range ts {

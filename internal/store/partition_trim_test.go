@@ -11,7 +11,7 @@ func TestTrim(t *testing.T) {
 	type group struct {
 		name  string
 		read  int // entries delivered
-		acked int // of them, the first ones
+		acked int // the first of them
 	}
 	printer, mailer := GroupName("printer", alice), GroupName("mailer", bob)
 	both2 := []string{"mailer", "printer"}
@@ -68,7 +68,7 @@ func TestTrim(t *testing.T) {
 	})
 }
 
-// fill appends so many entries.
+// fill appends a number of entries.
 func (e *env) fill(log string, entries int) {
 	e.t.Helper()
 	p := e.raw.Pipeline()
@@ -84,8 +84,7 @@ func (e *env) deliver(log, group string, read, acked int) {
 	if read == 0 {
 		return
 	}
-	// A Reader gives a read up after a second, in which the embedded server does not
-	// always deliver a thousand.
+	// A Reader gives up after a second, too soon for the embedded server to deliver a thousand.
 	got, err := e.raw.XReadGroup(e.ctx(), &redis.XReadGroupArgs{Group: group, Consumer: "c", Streams: []string{log, ">"}, Count: int64(read), Block: -1}).Result()
 	e.must(err)
 	var delivered []string

@@ -12,8 +12,8 @@ var manyProcessors = []struct{ partitions, processors, size int }{
 	{16, 100, 100 << 10},
 }
 
-// process appends so many entries of so many bytes to each partition, of which each processor was
-// given the first ones. It returns the places in the order of the processors.
+// process appends entries of size bytes to each partition, gives each processor the first of them,
+// and returns the partitions in the order of the processors.
 func (e *env) process(partitions, processors, entries, size, given int) (all []Partition) {
 	e.t.Helper()
 	var names []string
@@ -41,8 +41,7 @@ func (e *env) process(partitions, processors, entries, size, given int) (all []P
 	return all
 }
 
-// A worker that counts what was removed unread looks at its own group, among those of many
-// processors.
+// A worker that counts unread removals looks only at its own group, among those of many processors.
 func TestRefreshesDoNotHoldTheServer(t *testing.T) {
 	for _, tt := range manyProcessors {
 		t.Run(fmt.Sprintf("%d partitions of %d processors, %d bytes", tt.partitions, tt.processors, tt.size), func(t *testing.T) {
@@ -62,12 +61,12 @@ func TestRefreshesDoNotHoldTheServer(t *testing.T) {
 	}
 }
 
-// Large entries that are not delivered yet, and large ones that were removed unread.
+// Large entries may be undelivered, or removed unread.
 func TestRefreshesOfLargeEntriesDoNotHoldTheServer(t *testing.T) {
 	const size = 256 << 10
 	for _, tt := range []struct {
 		name    string
-		since   []any // done to each partition after its first entry of three was given
+		since   []any // done to each partition once the first of three entries was given
 		at      string
 		counted bool
 		lost    int64
@@ -75,7 +74,7 @@ func TestRefreshesOfLargeEntriesDoNotHoldTheServer(t *testing.T) {
 		{"more is on its way", nil, "1-1", false, 0},
 		{"all that was left was given", []any{"XDEL", "2-1"}, "3-1", true, 1},
 		{"nothing is left", []any{"XTRIM", "MAXLEN", 0}, "1-1", true, 2},
-		{"the newest are deleted", []any{"XDEL", "2-1", "3-1"}, "1-1", false, 0}, // until another one was given
+		{"the newest are deleted", []any{"XDEL", "2-1", "3-1"}, "1-1", false, 0}, // not counted until another one is given
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e, m := meteredEnv(t)

@@ -11,8 +11,7 @@ import (
 
 const quarantineVersion = 1
 
-// A Quarantine is why a partition processes nothing, until an operator ends it; or why a worker
-// halted at it.
+// A Quarantine is why a partition stands still until an operator ends that, or why a worker halted.
 type Quarantine struct {
 	Version int    `json:"v"` // set when it is written
 	Reason  string `json:"reason"`
@@ -21,16 +20,15 @@ type Quarantine struct {
 	At      int64  `json:"at"` // ms
 }
 
-// Quarantine stores that a partition of the ownership is quarantined: later
-// takeovers return it, until ReleaseQuarantine. ErrFenced says that the ownership is over.
-// It retries while its outcome is unknown and ctx lives, and may be
-// repeated.
+// Quarantine stores that a partition of the ownership is quarantined: later takeovers return it,
+// until ReleaseQuarantine. It returns ErrFenced if the ownership is over. It retries while its
+// outcome is unknown and ctx lives, and may be repeated.
 func (c RetryStore) Quarantine(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "quarantine")
 }
 
-// Halted stores at which event of a partition its worker halted, and why: View.Halt, until the
-// event is acked. It keeps no later owner from the partition. Else it is as Quarantine.
+// Halted stores why and at which event of a partition its worker halted, shown as View.Halt until
+// the event is acked. It keeps no later owner away; otherwise it is like Quarantine.
 func (c RetryStore) Halted(ctx context.Context, p Partition, t Claim, q Quarantine) error {
 	return c.storeStop(ctx, p, t, q, "halt")
 }
@@ -62,15 +60,14 @@ func (c RetryStore) quarantine(ctx context.Context, p Partition) (string, error)
 	return text, nil
 }
 
-// ErrNothingToSkip says that a quarantine names no event.
+// ErrNothingToSkip is returned if a quarantine names no event.
 var ErrNothingToSkip = errors.New("the quarantine names no event that could be skipped")
 
-// ReleaseQuarantine ends the quarantine of a partition and returns it; ok is false if there
-// is none. With skip, its event is passed over, unprocessed: from then on takeovers
-// return it as Skip; ErrNothingToSkip says that it has none. A later quarantine
-// than the one that is there when it begins is left alone. It retries
-// while its outcome is unknown and ctx lives, and may be repeated. It changes
-// LeaseResult.OperatorVersion, and its hint to the owner is sent after it as well as it can.
+// ReleaseQuarantine ends the quarantine of a partition and returns it; ok is false if there is
+// none. With skip, its event is passed over, unprocessed: later takeovers return it as Skip. If
+// there is no event, the error is ErrNothingToSkip. A quarantine that begins meanwhile is left
+// alone. It retries while its outcome is unknown and ctx lives, and may be repeated. It changes
+// LeaseResult.OperatorVersion and sends the owner a hint, best effort.
 func (c Operator) ReleaseQuarantine(ctx context.Context, p Partition, skip bool) (q Quarantine, ok bool, err error) {
 	for {
 		text, err := RetryStore(c).quarantine(ctx, p)

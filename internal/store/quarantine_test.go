@@ -12,7 +12,7 @@ func addArgs(key string, values ...any) *redis.XAddArgs {
 	return &redis.XAddArgs{Stream: key, Values: values}
 }
 
-// poked is the number of changes that a refresh tells alice of.
+// poked returns the number of operators' changes that a refresh reports to alice.
 func (e *env) poked(p Partition) int64 {
 	e.t.Helper()
 	got := e.refresh(LeaseRequest{Partition: p, Claim: tenure(alice, 1), Committed: "0-0", Read: -1})
@@ -20,7 +20,7 @@ func (e *env) poked(p Partition) int64 {
 	return got.Leases[0].OperatorVersion
 }
 
-// hints are the hints in the processor's control stream.
+// hints returns the hints in the processor's control stream.
 func (e *env) hints(p Partition) (hints []Hint) {
 	e.t.Helper()
 	entries := try(e.raw.XRange(e.ctx(), e.keys.Control(p.Stream, p.Processor), "-", "+").Result()).must(e.t)
@@ -65,7 +65,7 @@ func TestQuarantineLastsUntilItIsEnded(t *testing.T) {
 	})
 }
 
-// After a reset an event that was to be skipped is processed like all others.
+// After a reset, an event that was to be skipped is processed like all others.
 func TestResetForgetsWhatToSkip(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
@@ -92,7 +92,7 @@ func TestResumeWithoutAnEvent(t *testing.T) {
 	})
 }
 
-// A request that arrives late ends no later quarantine.
+// A late request ends no later quarantine.
 func TestResumeThatArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
@@ -106,8 +106,8 @@ func TestResumeThatArrivesLate(t *testing.T) {
 		}
 		run("1-1", 1)
 		run("1-1", 1)                   // repeated
-		run("", 1)                      // of another worker, of the same quarantine
-		run("7-7", 0)                   // and one that skips something else
+		run("", 1)                      // another worker's request for the same quarantine
+		run("7-7", 0)                   // a request to skip something else
 		equal(t, "poke", e.poked(p), 1) // only once
 		e.must(e.Quarantine(e.ctx(), p, me, Quarantine{Reason: "second", Event: "1-1", At: 2}))
 		run("1-1", 0)
@@ -160,7 +160,7 @@ func TestOperatorsRetryAndDrop(t *testing.T) {
 	})
 }
 
-// The owner has written meanwhile: what it wrote stays.
+// A state that the owner has written meanwhile stays.
 func TestAmendComparesTheState(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)

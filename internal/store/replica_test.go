@@ -9,8 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A server that was made a replica refuses what is sent, and the connection to it is not
-// used again: what stands behind the address may be another one by now.
+// The connection to a server that became a replica is dropped: its address may be another's by now.
 func TestAReplicaIsLeft(t *testing.T) {
 	t.Parallel()
 	e := realEnv(t)

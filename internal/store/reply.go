@@ -2,15 +2,13 @@ package store
 
 import "fmt"
 
-// replyFields is a reply of names and values in turns. It remembers the first name
-// that is missing or of another type.
+// replyFields is a reply of alternating names and values, and the first name missing or mistyped.
 type replyFields struct {
 	values map[string]any
 	err    error
 }
 
-// scan stores the values of a reply, texts and numbers, in to. It returns an error for a reply of
-// another length or of other types.
+// scan stores the texts and numbers of a reply in to, and fails if the length or a type differs.
 func scan(reply []any, to ...any) error {
 	ok := len(reply) == len(to)
 	for i := 0; ok && i < len(to); i++ {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// flatten returns the fields of an entry, names and values in turns, by name.
+// flatten returns the fields of an entry as alternating names and values, by name.
 func flatten(values map[string]any) []string {
 	flat := make([]string, 0, 2*len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -17,8 +17,7 @@ func flatten(values map[string]any) []string {
 	return flat
 }
 
-// pack writes fields as one text, each string behind its length and a colon, so
-// that any bytes survive.
+// pack joins strings, each behind its length and a colon, so that any bytes survive.
 func pack(flat []string) string {
 	size := 0
 	for _, s := range flat {

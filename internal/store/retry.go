@@ -20,9 +20,8 @@ const (
 	statesAtOnce = 500     // read per round trip
 )
 
-// A RetryState is the state of a parked event: one that was moved out of its partition to
-// wait for another attempt, or for the event before it in its lane. Times are the
-// server's clock in milliseconds, 0 for none.
+// A RetryState is the state of a parked event, moved out of its partition to wait for an attempt or
+// for the event before it in its lane. Times are the server's clock in milliseconds, 0 for none.
 type RetryState struct {
 	ID       string `json:"-"` // entry ID
 	Version  int    `json:"v"` // set when it is written
@@ -38,15 +37,15 @@ type RetryState struct {
 	At       int64  `json:"at,omitempty"`    // not before
 	Error    string `json:"err,omitempty"`   // of the last failure, cut to 4 KiB
 	Reason   string `json:"reason,omitempty"`
-	Revived  bool   `json:"revived,omitempty"` // it was a dead letter; its lane is what its owner's Retry says
+	Revived  bool   `json:"revived,omitempty"` // it was a dead letter; its lane follows its owner's Retry
 }
 
 // Counted returns the number of the event's attempts that count.
 func (s RetryState) Counted() int { return s.Attempts - s.Void }
 
-// A RetryStore is where the owner of a partition stores failed events: parked ones and their
-// states, dead letters, and the quarantine that a failure may lead to. internal/worker uses it,
-// and inspect lists the retries. An Operator changes them on behalf of a person.
+// A RetryStore stores failed events for the owner of a partition: parked ones with their states,
+// dead letters, and the quarantine. internal/worker uses it, inspect lists retries, and an Operator
+// changes them.
 type RetryStore struct{ *core }
 
 // A Parking is an event to be parked.
@@ -55,11 +54,11 @@ type Parking struct {
 	State RetryState // its ID is the entry's
 }
 
-// Park moves events of the ownership out of the partition: in one step it acks them and
-// stores them with their states, all of them or none. limit is how many may be parked, 0
-// for any number. Park returns ErrFull, and changes nothing, if they would be more, and
-// ErrFenced if the ownership is over. It retries while its outcome is unknown
-// and ctx lives, and may be repeated by the caller: what has been acked stays as it is.
+// Park moves events of the ownership out of the partition: in one step it acks them and stores them
+// with their states, all or none. limit is how many may be parked, 0 for any number. Park returns
+// ErrFull, and changes nothing, if there would be more, and ErrFenced if the ownership is over. It
+// retries while its outcome is unknown and ctx lives, and may be repeated: acked events stay as
+// they are.
 func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64, ps []Parking) error {
 	if len(ps) == 0 {
 		return nil
@@ -76,10 +75,10 @@ func (c RetryStore) Park(ctx context.Context, p Partition, t Claim, limit int64,
 		[]string{p.Log, p.Lock, p.Parked, p.Retry, p.Own}, args...))
 }
 
-// WriteRetry stores the state of a parked event; ok is false if it is not parked any
-// more, since an operator dropped it. Attempts begin (Running, one Attempt more) and end
-// (not Running) in order: a write that arrives late does not undo a later one. ErrFenced
-// says that the ownership is over. It retries like Park, and may be repeated.
+// WriteRetry stores the state of a parked event; ok is false if an operator has dropped it.
+// Attempts begin (Running, one Attempt more) and end (not Running) in order: a late write does not
+// undo a later one. It returns ErrFenced if the ownership is over, retries like Park, and may be
+// repeated.
 func (c RetryStore) WriteRetry(ctx context.Context, p Partition, t Claim, s RetryState) (ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
@@ -94,8 +93,7 @@ func (c RetryStore) WriteRetry(ctx context.Context, p Partition, t Claim, s Retr
 	return n > 0, p.failed("write retry of event "+entryid.EventID(p.Number, s.ID), err)
 }
 
-// BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round
-// trip.
+// BeginRetry is WriteRetry for an attempt that begins, and Parked, in one round trip.
 func (c RetryStore) BeginRetry(ctx context.Context, p Partition, t Claim, s RetryState) (e redisconn.Entry, ok bool, err error) {
 	state, err := s.encode()
 	if err != nil {
@@ -126,25 +124,24 @@ func (c RetryStore) BeginRetry(ctx context.Context, p Partition, t Claim, s Retr
 	return e, ok, p.failed("begin retry of event "+entryid.EventID(p.Number, s.ID), err)
 }
 
-// BeginSuspect stores that the owner begins Position.Suspect. If the owner does not
-// release the partition, and the event is not acked, the next takeover counts that in
-// Deaths. With "" the count is reset. BeginSuspect returns ErrFenced if the ownership is
-// over. It retries like Park, and may be repeated.
+// BeginSuspect stores that the owner begins Takeover.Suspect. If the owner does not release the
+// partition, and the event is not acked, the next takeover counts that in Deaths. An id of ""
+// resets the count. It returns ErrFenced if the ownership is over, retries like Park, and may be
+// repeated.
 func (c RetryStore) BeginSuspect(ctx context.Context, p Partition, t Claim, id string) error {
 	return p.failed("begin event "+id, c.persistScript(ctx, beginScript, []string{p.Lock, p.Own}, t.LockValue(), id))
 }
 
-// DoneRetry removes a parked event that is done. It returns ErrFenced if the ownership is
-// over. It retries like Park, and may be repeated.
+// DoneRetry removes a parked event that is done. It returns ErrFenced if the ownership is over,
+// retries like Park, and may be repeated.
 func (c RetryStore) DoneRetry(ctx context.Context, p Partition, t Claim, id string) error {
 	return p.failed("settle event "+entryid.EventID(p.Number, id), c.persistScript(ctx, settleScript,
 		[]string{p.Lock, p.Parked, p.Retry}, t.LockValue(), id))
 }
 
-// Retries returns the states of the parked events of a partition, by entry ID, and the
-// server's clock right after. Events that come or go meanwhile may be in it or not. Where
-// that clock was set back since an event failed, its times are moved back by as much as
-// can be told.
+// Retries returns the states of a partition's parked events by entry ID, and the server's clock
+// right after. Events that come or go meanwhile may be missing. If that clock was set back since an
+// event failed, the event's times are moved back by as much as can be told.
 func (c RetryStore) Retries(ctx context.Context, p Partition) (states []RetryState, now time.Time, err error) {
 	found := map[string]string{} // HSCAN may return a field twice
 	for cursor := uint64(0); ; {
@@ -177,8 +174,7 @@ func (c RetryStore) Retries(ctx context.Context, p Partition) (states []RetrySta
 	return states, now, nil
 }
 
-// moveBack mends times that are ahead of the clock that they were taken from: an event
-// waits no longer than it was to wait when it failed.
+// moveBack mends times ahead of their clock: an event waits no longer than was set when it failed.
 func (s *RetryState) moveBack(now int64) {
 	if s.Last > now {
 		s.At, s.Last = min(s.At, now+max(s.At-s.Last, 0)), now
@@ -202,7 +198,7 @@ func (c RetryStore) Parked(ctx context.Context, p Partition, id string) (redisco
 	return redisconn.Entry{ID: id, Values: values}, true, nil
 }
 
-// version is that of the form in which the state is stored.
+// version returns the version of the form in which the state is stored.
 func (s RetryState) version() int {
 	if strings.HasPrefix(s.Lane, hashedLane) {
 		return laneVersion

@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// keyShown is how much is kept of a key for people, in bytes.
+// keyShown is how many bytes of a key are kept for people.
 const keyShown = 1 << 10
 
-// Lanes of keys, by what their names begin with.
+// Prefixes of the names of keys' lanes.
 const (
 	plainLane  = "k" // the key follows
 	hashedLane = "h" // the hash of a key that JSON cannot hold, or that is long
 )
 
-// KeyLane returns the name of the lane that the events of a key wait in. It is short,
-// JSON holds it as it is, and no two keys have the same one.
+// KeyLane returns the name of the lane in which the events of a key wait. It is short, valid in
+// JSON as it is, and different for each key.
 func KeyLane(key string) string {
 	if KeyText(key) == key {
 		return plainLane + key
@@ -26,8 +26,7 @@ func KeyLane(key string) string {
 	return hashedLane + sumOf(key)
 }
 
-// KeyText returns a key for people: bytes that are no UTF-8 are written as \xff, and
-// of a long key the beginning is left.
+// KeyText returns a key for people: invalid UTF-8 is written as \xff, and a long key is cut.
 func KeyText(key string) string {
 	if len(key) <= keyShown && utf8.ValidString(key) {
 		return key
@@ -53,7 +52,7 @@ func sumOf(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SetKey notes the key of the event.
+// SetKey stores the key of the event.
 func (s *RetryState) SetKey(key string) {
 	s.Key, s.Sum = KeyText(key), ""
 	if s.Key != key {
@@ -61,7 +60,7 @@ func (s *RetryState) SetKey(key string) {
 	}
 }
 
-// HasKey reports whether this is the key of the event.
+// HasKey reports whether key is that of the event.
 func (s *RetryState) HasKey(key string) bool {
 	if s.Sum != "" {
 		return s.Sum == sumOf(key)
@@ -69,8 +68,8 @@ func (s *RetryState) HasKey(key string) bool {
 	return s.Key == key
 }
 
-// Garbled reports whether the name of the lane may be none of a key: an earlier
-// release stored keys of any bytes as JSON, which replaces those that are no UTF-8.
+// Garbled reports whether the lane's name may be none of a key: an earlier release stored keys of
+// any bytes as JSON, which replaces invalid UTF-8.
 func (s *RetryState) Garbled() bool {
 	return s.Version == retryVersion && strings.HasPrefix(s.Lane, plainLane) && strings.ContainsRune(s.Lane, utf8.RuneError)
 }

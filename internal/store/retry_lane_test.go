@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// The stored part of a key stays small, so that a look at all parked events reads little,
-// and an earlier release refuses a lane that it would not find.
+// The stored part of a key stays small, so that a view of all parked events reads little. An
+// earlier release refuses a lane that it would not find.
 func TestTheStateOfALongKeyIsSmall(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
@@ -19,7 +19,7 @@ func TestTheStateOfALongKeyIsSmall(t *testing.T) {
 			e.must(e.Park(e.ctx(), p, me, 0, parkings([]redisconn.Entry{entry}, s)))
 			text := try(e.raw.HGet(e.ctx(), p.Retry, entry.ID).Result()).must(t)
 			if old := strings.HasPrefix(text, `{"v":1,"lane":"kada","key":"ada","n":1`); len(text) > 2000 || old != (key == "ada") || !old && !strings.HasPrefix(text, `{"v":2,`) {
-				t.Errorf("of the key %.10q is stored %.100q, %d bytes", key, text, len(text))
+				t.Errorf("key %.10q is stored as %.100q, %d bytes", key, text, len(text))
 			}
 			got := e.retries(p)[i]
 			equal(t, "the lane", got.Lane, s.Lane)

@@ -25,8 +25,7 @@ func (c Operator) RetryNow(ctx context.Context, p Partition, ids []string) (due 
 	return due, nil
 }
 
-// retryNow goes on until each event was changed, or is none to change. The owner
-// may write the same states meanwhile.
+// retryNow goes on until no event is left to change: the owner may write states meanwhile.
 func (c Operator) retryNow(ctx context.Context, p Partition, ids []string) (due []string, err error) {
 	for len(ids) > 0 {
 		stored, err := c.Retrying.HMGet(ctx, p.Retry, ids...).Result()

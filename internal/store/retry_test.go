@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
-// begin appends entries 1-1, 2-2, … and makes alice, ownership 1, read them.
+// begin appends entries 1-1, 2-2, … and lets alice, ownership 1, read them.
 func (e *env) begin(p Partition, n int) []redisconn.Entry {
 	e.t.Helper()
 	for i := range n {
@@ -24,7 +24,7 @@ func (e *env) begin(p Partition, n int) []redisconn.Entry {
 	return got[0].Entries
 }
 
-// snapshot is all that is stored of a place, but for the life of its lock.
+// snapshot returns all that is stored of a partition, but for the remaining life of its lock.
 func (e *env) snapshot(p Partition) string {
 	e.t.Helper()
 	var pending []string
@@ -66,7 +66,7 @@ func TestParkMovesEvents(t *testing.T) {
 		entries := e.begin(p, 12)
 		entries[1].Values = map[string]any{"b": "\x00\xff:", "a": "", "": "5:x", "日本": "語"}
 		s := RetryState{Lane: "kada", Key: "ada", Attempts: 1, First: 1767225600123, Last: 1767225600124, At: 1767225601000, Error: "no \"ink\"\n\xff"}
-		for range 2 { // repeated it is the same
+		for range 2 { // a repetition changes nothing
 			e.must(e.Park(e.ctx(), p, me, 0, parkings(entries[1:12], s)))
 			equal(t, "pending", e.pending(p, alice), 1)
 			states := e.retries(p)
@@ -105,7 +105,7 @@ func TestParkIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// What was done meanwhile does not come back with a park that is repeated late.
+// A park that is repeated late does not bring back what was done meanwhile.
 func TestParkThatArrivesLate(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p, me := e.Partition("orders", "printer", 0), tenure(alice, 1)
@@ -189,7 +189,7 @@ func TestErrorsAreCut(t *testing.T) {
 	equal(t, "short", cut("short"), "short")
 }
 
-// written is what each script of an ownership writes; its event is 1-1.
+// written lists what each script of an ownership writes; the event is 1-1.
 var written = []struct {
 	name  string
 	group bool // it needs the ownership's group
@@ -213,7 +213,7 @@ var written = []struct {
 	}},
 }
 
-// ready makes entry 1-1 pending, and parks it where it has to be.
+// ready makes entry 1-1 pending, and parks it if parked is set.
 func (e *env) ready(p Partition, parked bool) redisconn.Entry {
 	e.t.Helper()
 	entry := e.begin(p, 2)[0]
@@ -258,8 +258,7 @@ func TestWritesOfATenureAreFenced(t *testing.T) {
 	})
 }
 
-// A request that is lost, before or after it was carried out, is repeated, and
-// leaves what it would have left at once.
+// A request that is lost before or after its execution is repeated, with the same result.
 func TestWritesOfATenureAreRepeated(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		proxy := faultproxy.Start(t, e.addr)
@@ -271,7 +270,7 @@ func TestWritesOfATenureAreRepeated(t *testing.T) {
 						e, hurt := &env{Client: e.Client, t: t, raw: e.raw, real: e.real}, &env{Client: hurt.Client, t: t, raw: e.raw}
 						want, p := e.Partition("orders", "printer", i*100+j*10+k), e.Partition("returns", "printer", i*100+j*10+k)
 						entry := e.ready(want, parked)
-						e.must(w.run(hurt, want, tenure(alice, 1), entry)) // the script is there from now on
+						e.must(w.run(hurt, want, tenure(alice, 1), entry)) // loads the script
 						entry = e.ready(p, parked)
 						rule := proxy.On("EVALSHA", 1).Do(action)
 						e.must(w.run(hurt, p, tenure(alice, 1), entry))
@@ -286,7 +285,7 @@ func TestWritesOfATenureAreRepeated(t *testing.T) {
 	})
 }
 
-// left is what a write left behind, without what differs from place to place.
+// left returns what a write left behind, without what differs between partitions.
 func (e *env) left(p Partition) string {
 	e.t.Helper()
 	var dead []any
@@ -320,8 +319,7 @@ func TestWritesOfATenureBesideAWrongType(t *testing.T) {
 	})
 }
 
-// Where memory is full, what makes room in the end goes on; a replay, which needs
-// more, does not.
+// On a full server, writes that make room in the end succeed; a replay, which needs more, does not.
 func TestAsideOnAServerWhoseMemoryIsFull(t *testing.T) {
 	e := realEnv(t)
 	letter := e.Partition("orders", "printer", 99)
@@ -369,7 +367,7 @@ func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
 		s := RetryState{ID: "1-1", Lane: "ka", Attempts: 1}
 		e.must(e.Park(e.ctx(), p, owner, 0, []Parking{{Entry: one, State: s}}))
 		s.Attempts, s.Running = 2, true
-		for range 2 { // repeated it changes nothing
+		for range 2 { // a repetition changes nothing
 			got, ok, err := e.BeginRetry(e.ctx(), p, owner, s)
 			e.must(err)
 			equal(t, "event", []any{got.ID, got.Values, ok}, []any{one.ID, one.Values, true})
@@ -382,7 +380,7 @@ func TestAnAttemptBeginsInOneRoundTrip(t *testing.T) {
 		}
 		e.must(e.Client.DoneRetry(e.ctx(), p, owner, "1-1"))
 		if _, ok, err := e.BeginRetry(e.ctx(), p, owner, s); ok || err != nil {
-			t.Errorf("what is not parked any more: %v, %v", ok, err)
+			t.Errorf("no longer parked: %v, %v", ok, err)
 		}
 	})
 }

@@ -27,7 +27,7 @@ const everyone = Produce | Work | Watch | Operate
 
 var roleNames = map[Role]string{Produce: "producer", Work: "worker", Watch: "watcher", Operate: "operator"}
 
-// Roles are the roles by name.
+// Roles returns the roles by name.
 func Roles() map[string]Role {
 	roles := map[string]Role{}
 	for r, name := range roleNames {
@@ -36,10 +36,10 @@ func Roles() map[string]Role {
 	return roles
 }
 
-// String is the name of the role.
+// String returns the name of the role.
 func (r Role) String() string { return roleNames[r] }
 
-// Indefinite is the name of the role with its article: "an operator".
+// Indefinite returns the name of the role with its article: "an operator".
 func (r Role) Indefinite() string {
 	if r == Operate {
 		return "an " + r.String()
@@ -47,7 +47,7 @@ func (r Role) Indefinite() string {
 	return "a " + r.String()
 }
 
-// An ACL is what the user of this client may do at the server. Workers check it when they start,
+// An ACL is what the user of this client may do on the server. Workers check it when they start,
 // and the doctor of inspect explains it.
 type ACL struct{ *core }
 
@@ -56,7 +56,7 @@ type Right struct {
 	Name    string // "XGROUP CREATE", or "keys __memb:shop.*"
 	Rule    string // what grants it: an argument of ACL SETUSER
 	Roles   Role   // who needs it
-	Without string // what is worse without it; "": what the role is for does not work
+	Without string // what is worse without it; "": the role does not work
 	When    When   // needed only then
 
 	args []any // what tries it: a command that changes nothing
@@ -68,7 +68,7 @@ type When int
 const (
 	Always    When = iota
 	Clustered      // in a Redis Cluster
-	Moving         // where sentinels tell who the master is
+	Moving         // where sentinels name the master
 	Lasting        // where replicas have to confirm
 )
 
@@ -88,14 +88,13 @@ func (c ACL) wants(r Right) bool {
 // nowhere is a partition that no stream has.
 const nowhere = math.MaxInt32
 
-// Rights are all that any role needs, commands before keys. That it is complete is
-// seen by a server whose users have these and no others.
+// Rights returns what any role needs, commands before keys. Tests run with users who have no more.
 func (c ACL) Rights() []Right {
 	return append(c.commands(), c.keyRights()...)
 }
 
-// Rule returns the arguments of ACL SETUSER that give a role what it needs and nothing
-// else, but for password and name: keys, and then commands.
+// Rule returns the arguments of ACL SETUSER that give a role what it needs and nothing else: keys,
+// and then commands, without password and name.
 func (c ACL) Rule(role Role) []string {
 	var keys, commands []string
 	for _, r := range c.Rights() {
@@ -187,7 +186,7 @@ func streamRights(p Partition) []Right {
 	}
 }
 
-// withSubcommand are the commands that a rule names together with what follows.
+// withSubcommand are the commands that a rule names with their subcommand.
 var withSubcommand = []string{"XINFO", "XGROUP", "CLIENT", "CLUSTER", "CONFIG", "MEMORY"}
 
 func withNames(rights []Right) []Right {
@@ -204,8 +203,8 @@ func withNames(rights []Right) []Right {
 	return rights
 }
 
-// keyRights are those to use keys of each kind. To a script Redis wants both reading and
-// writing of all its keys to be allowed, whatever it does.
+// keyRights returns the rights to keys of each kind. For a script, Redis wants both read and write
+// access to all of its keys, whatever it does.
 func (c ACL) keyRights() []Right {
 	const most, change = Produce | Work | Operate, Work | Operate
 	k := c.keys
@@ -238,7 +237,7 @@ func (c ACL) keyRights() []Right {
 		keyRight(Watch, "%R~", k.Audit(), "XLEN", k.Audit()))
 }
 
-// ruleRight is that to change rules of one kind, which operators need not have of both.
+// ruleRight returns the right to change rules of one kind; operators need not have both.
 func ruleRight(key, what string) Right {
 	r := keyRight(Operate, "~", key, "EVAL", "return 1", 1, key)
 	r.Without = "this user cannot " + what
@@ -249,9 +248,9 @@ func keyRight(roles Role, access, pattern string, args ...any) Right {
 	return Right{Name: "keys " + pattern, Rule: access + pattern, Roles: roles, args: args}
 }
 
-// Lacking returns the rights of a role that the user does not have, in a cluster at any
-// of the masters: those without which it does not work, and those without which
-// something is worse. The error is one of the connection.
+// Lacking returns the rights of a role that the user lacks, in a cluster on any master: the role
+// does not work without the missing ones, and works worse without the others. The error is the
+// connection's.
 func (c ACL) Lacking(ctx context.Context, role Role) (missing, worse []Right, err error) {
 	var rights []Right
 	for _, r := range c.Rights() {
@@ -304,8 +303,8 @@ func lackingAt(ctx context.Context, rdb *redis.Client, rights []Right, role Role
 	return refused, nil
 }
 
-// trial is the command that tries a right. Keys are tried by a cheaper one than EVAL
-// where the role has it: HINCRBY needs reading and writing as well, and refuses its argument.
+// trial returns the command that tries a right. Keys are tried by a cheaper one than EVAL if the
+// role has it: HINCRBY needs read and write access as well, and refuses its argument.
 func (r Right) trial(role Role) []any {
 	if strings.HasPrefix(r.Rule, "~") && role&Watch == 0 {
 		return []any{"HINCRBY", r.args[len(r.args)-1], "doctor", "no number"}
@@ -313,8 +312,8 @@ func (r Right) trial(role Role) []any {
 	return r.args
 }
 
-// refuses reports whether an error means that there is no such right. The command is tried
-// on a key that may be forbidden, and a key by a command that may be: each is told once.
+// refuses reports whether an error means that the right is missing. A command may be tried on a
+// forbidden key, and a key by a forbidden command: each is reported once.
 func refuses(r Right, err error) bool {
 	text := err.Error()
 	ofKey := strings.Contains(text, "one of the keys") || strings.Contains(text, "access a key")
@@ -327,8 +326,7 @@ func refuses(r Right, err error) bool {
 	return false
 }
 
-// CheckRights reports whether the user has all the rights that a role cannot do without;
-// if not, which, and what grants them.
+// CheckRights fails if the user lacks rights that the role needs, naming them and what grants them.
 func (c ACL) CheckRights(ctx context.Context, role Role) error {
 	missing, _, err := c.Lacking(ctx, role)
 	if err == nil && len(missing) > 0 {
@@ -341,7 +339,7 @@ func (c ACL) CheckRights(ctx context.Context, role Role) error {
 	return nil
 }
 
-// Grant is the command for an administrator that gives the user these rights.
+// Grant returns the administrator's command that gives the user these rights.
 func (c ACL) Grant(rights []Right) string {
 	words := []string{"ACL", "SETUSER", c.User()}
 	for _, r := range rights {

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// Whatever a script calls is tried, and what scripts and code call no more is not asked for.
+// Every command that scripts call has a right, and every right is used.
 func TestRightsAreWhatIsCalled(t *testing.T) {
 	c, err := Open(redisconn.Options{URL: "redis://127.0.0.1:1", Keys: example})
 	if err != nil {
@@ -113,7 +113,7 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// The embedded server knows no rights; nothing that it lacks keeps a worker off.
+// The embedded server has no rights; a worker runs there all the same.
 func TestTheEmbeddedServerHasAllRights(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for _, role := range Roles() {
@@ -124,8 +124,7 @@ func TestTheEmbeddedServerHasAllRights(t *testing.T) {
 	})
 }
 
-// A server that forgets its scripts, for a user who may not load them: those that fail
-// are sent with their text, and nothing happens twice.
+// A script that the server forgot and the user may not load is sent as text; nothing runs twice.
 func TestScriptsWithoutTheRightToLoadThem(t *testing.T) {
 	e := realEnv(t)
 	e.user("plain", "-script")

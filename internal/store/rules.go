@@ -17,10 +17,9 @@ import (
 // cli and web change it.
 type RuleStore struct{ *core }
 
-// Rules returns what is paused and blocked in the app, and the server's time,
-// which it had before it read them. It uses plain commands, so that a user who
-// may only read the rules can run workers. The pauses are read first: a worker that has read
-// the copy of a block there has the block, too.
+// Rules returns what is paused and blocked in the app, and the server's time before the read. It
+// uses plain commands, so that a user who may only read the rules can run workers. Pauses are read
+// first: a worker that has read the copy of a block there also has the block.
 func (c RuleStore) Rules(ctx context.Context) (rules.Set, time.Time, error) {
 	pipe := c.Retrying.Pipeline()
 	now, paused, blocked := pipe.Time(ctx), pipe.HGetAll(ctx, c.keys.Rules()), pipe.HGetAll(ctx, c.keys.Blocks())
@@ -51,7 +50,7 @@ func (c RuleStore) parseRules(paused, blocked func() (map[string]string, error))
 	return set, nil
 }
 
-// hashOf reads a hash, whichever version of the protocol it came in.
+// hashOf reads a hash, in either version of the protocol.
 func hashOf(reply *redis.Cmd) func() (map[string]string, error) {
 	return func() (map[string]string, error) {
 		stored, err := reply.Result()
@@ -77,12 +76,10 @@ type RuleChange struct {
 	At, Until  time.Time // by the server's clock; Until is zero where the rule does not end by itself
 }
 
-// SetRule sets a rule, in place of one of the same kind and scope, for a time or,
-// with 0, until it is removed. Who and Why of the rule are recorded, At and Until
-// are the server's. It retries while its outcome is unknown.
-//
-// A block is copied among the pauses if the user may write there, since workers of
-// earlier releases read nothing else.
+// SetRule sets a rule, in place of one of the same kind and scope, for a time or, with 0, until it
+// is removed. It records Who and Why of the rule; At and Until are the server's. It retries while
+// its outcome is unknown. A block is copied among the pauses if the user may write there, since
+// workers of earlier releases read nothing else.
 func (c RuleStore) SetRule(ctx context.Context, r rules.Rule, lasts time.Duration) (RuleChange, error) {
 	ms := int64(0)
 	if lasts > 0 {
@@ -97,9 +94,8 @@ func (c RuleStore) SetRule(ctx context.Context, r rules.Rule, lasts time.Duratio
 	return change, err
 }
 
-// RemoveRule removes the rule of a kind and scope; that there is none is no error. A
-// block goes from among the pauses, too, where earlier releases set it.
-// It retries while its outcome is unknown.
+// RemoveRule removes the rule of a kind and scope; a missing one is no error. It also removes a
+// block from the pauses, where earlier releases set it. It retries while its outcome is unknown.
 func (c RuleStore) RemoveRule(ctx context.Context, kind string, scope rules.Scope) (RuleChange, error) {
 	r := rules.Rule{Kind: kind, Scope: scope}
 	change, err := c.changeRule(ctx, c.ruleKey(kind), r, "remove", 0)
@@ -121,8 +117,8 @@ func (c RuleStore) RemoveRule(ctx context.Context, kind string, scope rules.Scop
 	return change, err
 }
 
-// ForgetRules removes the rules of a scope that is no more, and of all that it contains,
-// and returns how many there were. It may be repeated.
+// ForgetRules removes the rules of a scope that is gone, and of all that it contains, and returns
+// how many there were. It may be repeated.
 func (c RuleStore) ForgetRules(ctx context.Context, scope rules.Scope) (int, error) {
 	set, _, err := c.Rules(ctx)
 	n := 0
@@ -166,7 +162,7 @@ func (c RuleStore) changeRule(ctx context.Context, key string, r rules.Rule, wha
 	return change, nil
 }
 
-// lackingRule adds to an error, where rights are missing to change rules, which.
+// lackingRule adds to an error the missing rights to change rules.
 func (c RuleStore) lackingRule(ctx context.Context, key string, err error) error {
 	if !redisconn.Denied(err) {
 		return err

@@ -21,7 +21,7 @@ type NotPausedYet struct {
 	Stream, Processor string
 	Executor          string
 	Worker            string // "" where it is no member
-	Partitions        []int  // of those that were asked about, whose locks it holds
+	Partitions        []int  // those asked about whose locks it holds
 
 	// Silent reports that it has neither a heartbeat nor one of the locks: it has died, or
 	// the server's clock was set forward, or the keys were deleted. It may go on for as
@@ -46,21 +46,18 @@ func (h NotPausedYet) String() string {
 	return s
 }
 
-// NotPausedYet returns the executors of a processor in which the rules are not yet in full
-// effect, as inEffect judges by the generations that they report. It asks the members, the
-// executors that hold the lock of one of the partitions or did not release it, and those
-// that an earlier call returned. If it returns none, nothing that the rules hold back runs,
-// and nothing can begin: a later owner reads the rules after its takeover. NotPausedYet
-// changes nothing.
+// NotPausedYet returns the executors of a processor in which the rules are not yet in full effect,
+// as inEffect judges by their generations. It asks the members, executors that hold or did not
+// release the lock of one of the partitions, and those that an earlier call returned. If it returns
+// none, nothing that the rules hold back runs or can begin: a later owner reads the rules after its
+// takeover. NotPausedYet changes nothing.
 //
 // The locks are read before the heartbeats:
 //
-//  1. a lock is free: its next owner obtains it later, and reads the rules later
-//     still;
-//  2. a lock is held, and the heartbeat of its holder tells these generations: it
-//     holds back whatever it has;
-//  3. a lock is held by an executor without a heartbeat, which was cut off or has
-//     died: its state is unknown before the lock expires;
+//  1. a lock is free: its next owner obtains it later, and reads the rules later still;
+//  2. a lock is held, and its holder's heartbeat has these generations: it holds back what it has;
+//  3. a lock is held by an executor without a heartbeat, which was cut off or has died: its state
+//     is unknown before the lock expires;
 //  4. one of them has neither: it is silent, and the caller waits for its lease.
 func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, partitions []int, inEffect func(rules.Generations) bool, earlier []NotPausedYet) ([]NotPausedYet, error) {
 	calls := []*redisconn.Call{redisconn.PlainCall(ctx, "GET", c.keys.Membership(stream, processor))}
@@ -123,9 +120,8 @@ func (c Viewer) NotPausedYet(ctx context.Context, stream, processor string, part
 	return out, nil
 }
 
-// unreleased is the last owner of a partition, from its ownership hash, if it did not
-// release the partition. It need not be a member any more: an executor that has lost a
-// lock leaves while its functions may still run.
+// unreleased returns the last owner of a partition if it did not release it. It may be no member
+// any more: an executor that has lost a lock leaves while its functions may still run.
 func unreleased(reply *redis.Cmd) (NotPausedYet, error) {
 	fields, err := reply.Slice()
 	if err != nil || len(fields) != 3 || fields[1] != "1" {
@@ -138,9 +134,8 @@ func unreleased(reply *redis.Cmd) (NotPausedYet, error) {
 	return NotPausedYet{Executor: id, Expiry: time.Duration(ms) * time.Millisecond}, nil
 }
 
-// behind returns the executors that report other generations, or none. A later generation
-// is another one, too: a failover may have forgotten its rules, and then the number is given
-// again.
+// behind returns the executors that report other generations, or none. Later ones count, too: a
+// failover may have forgotten their rules and give the number again.
 func (c Viewer) behind(ctx context.Context, seen map[string]*NotPausedYet, inEffect func(rules.Generations) bool) ([]NotPausedYet, error) {
 	var out []NotPausedYet
 	var calls []*redisconn.Call

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// inForce are the rules, without their times.
+// inForce returns the rules without their times.
 func (e *env) inForce() string {
 	e.t.Helper()
 	set, now, err := e.Rules(e.ctx())
@@ -51,9 +51,8 @@ func TestRulesAreSetAndRemoved(t *testing.T) {
 	})
 }
 
-// Pauses and blocks stand under two keys. A worker of an earlier release, which reads
-// one, sees a copy of a block there; the block of an earlier release holds, and can be
-// removed.
+// Pauses and blocks stand under two keys. A worker of an earlier release reads only the pauses,
+// where it finds a copy of each block; the blocks that it sets hold, and can be removed.
 func TestPausesAndBlocksStandUnderTwoKeys(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, time.Hour)).must(t)
@@ -88,8 +87,7 @@ func TestRulesEndByThemselves(t *testing.T) {
 	})
 }
 
-// Workers take any other generation for news, so it must not come twice: not even
-// after everything was deleted.
+// Workers compare generations, so none may come twice, even after everything was deleted.
 func TestTheGenerationOfRulesGrowsForEver(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		last := int64(0)
@@ -122,7 +120,7 @@ func TestAChangeOfRulesIsAnnounced(t *testing.T) {
 	})
 }
 
-// Nothing is written where something is wrong with one of the keys.
+// If one of the keys is wrong, nothing is written.
 func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.must(e.raw.Set(e.ctx(), "__ctrl:example", "x", 0).Err())
@@ -145,7 +143,7 @@ func TestRulesInAWrongKeyAreAnError(t *testing.T) {
 	})
 }
 
-// An operator pauses most urgently where the memory is full.
+// Operators need a pause most when the memory is full.
 func TestRulesCanBeSetWhenTheMemoryIsFull(t *testing.T) {
 	e := realEnv(t)
 	e.must(e.raw.ConfigSet(e.ctx(), "maxmemory", "1").Err())
@@ -167,17 +165,16 @@ func TestHeartbeatsTell(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	if b := ParseHeartbeat(`{"v":1,"rules":5}`); b.Rules != (rules.Generations{Pauses: 5, Blocks: -1}) {
-		t.Errorf("one of an earlier release tells %+v", b)
+		t.Errorf("a heartbeat of an earlier release gives %+v", b)
 	}
 	for _, other := range []string{"", "1", "x", `{"v":2,"rules":5}`} {
 		if b := ParseHeartbeat(other); b.Rules != (rules.Generations{}) || len(b.Running) != 0 {
-			t.Errorf("%q tells %+v", other, b)
+			t.Errorf("%q gives %+v", other, b)
 		}
 	}
 }
 
-// The executors that are asked whether rules are in full effect: those that are alive,
-// and those that hold a lock.
+// Executors that are alive or hold a lock are asked whether rules are in full effect.
 func TestHoldouts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		who := func() string {
@@ -222,8 +219,7 @@ func TestHoldouts(t *testing.T) {
 	})
 }
 
-// A user that may read the rules and not write them can run workers, and neither
-// pause nor resume.
+// A user that can read the rules but not write them can run workers, and neither pause nor resume.
 func TestRulesAreGuardedByRights(t *testing.T) {
 	e := realEnv(t)
 	try(e.SetRule(e.ctx(), rules.Rule{Kind: rules.Block, Scope: rules.App(), Who: "root"}, 0)).must(t)

@@ -9,13 +9,13 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// What scenes may cost the server, of its own time.
+// Bounds for the server's own time in a scene.
 const (
 	longestScript = 20 * time.Millisecond
 	longestRow    = 100 * time.Millisecond
 )
 
-// meteredEnv is an env whose client, not whose raw one, is measured.
+// meteredEnv returns an env whose client is measured, and whose raw one is not.
 func meteredEnv(t *testing.T) (*env, *redistest.Meter) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -62,8 +62,8 @@ func TestManyDelayedEventsDueAtOnce(t *testing.T) {
 	}
 }
 
-// A broad env has a stream with many processors: of each partition has so many entries, of which each processor was given
-// others and has acked some.
+// A broad is a stream with many processors; each was given some of the entries of each partition
+// and has acked some of these.
 type broad struct {
 	*env
 	partitions, processors, entries, size int
@@ -80,7 +80,7 @@ func (c broad) places() (ps []Partition) {
 
 func (c broad) name(i int) string { return fmt.Sprint("processor", i) }
 
-// fill makes the stream, each partition as a copy of the first one.
+// fill makes the stream; each partition is a copy of the first one.
 func (c broad) fill() {
 	c.t.Helper()
 	meta := Meta{Partitions: c.partitions, MaxLen: int64(c.entries), Overflow: OverflowReject}
@@ -115,7 +115,8 @@ func (c broad) fill() {
 	try(pipe.Exec(c.ctx())).must(c.t)
 }
 
-// However many processors a stream has, and however large its events are, looks at it let others be served.
+// Views let others be served, however many processors a stream has and however large its events
+// are.
 func TestLooksDoNotHoldTheServer(t *testing.T) {
 	for _, tt := range []struct{ partitions, processors, entries, size int }{
 		{128, 50, 20, 100},
@@ -127,7 +128,7 @@ func TestLooksDoNotHoldTheServer(t *testing.T) {
 			e, m := meteredEnv(t)
 			c := broad{e, tt.partitions, tt.processors, tt.entries, tt.size}
 			c.fill()
-			_, err := e.Views(e.ctx(), c.places()) // the server learns the script
+			_, err := e.Views(e.ctx(), c.places()) // loads the script
 			e.must(err)
 			t.Log(m.Hold(longestScript, longestRow, func() {}, func() {
 				ps := c.places()
@@ -204,7 +205,7 @@ func TestManyParkedEventsDoNotHoldTheServer(t *testing.T) {
 	equal(t, "parked", e.view(p).Parked, 0)
 }
 
-// A look at records of 60 MB, and at states that hold keys of a megabyte.
+// Views of records of 60 MB, and of states that hold keys of a megabyte.
 func TestALookAtHugeRecordsDoesNotHoldTheServer(t *testing.T) {
 	e, m := meteredEnv(t)
 	var ps []Partition

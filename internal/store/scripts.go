@@ -75,5 +75,5 @@ var (
 // groupsPerTrip is how many consumer groups the scripts of a round trip look at, at most.
 const groupsPerTrip = 4096
 
-// inTurn is how many scripts that look at all groups of a partition may share a round trip, where there are so many.
+// inTurn is how many scripts that look at all groups of a partition may share a round trip.
 func inTurn(groups int) int { return min(max(groupsPerTrip/max(groups, 1), 1), partitionsPerTrip) }

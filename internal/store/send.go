@@ -9,8 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// A Producer appends events to partitions, at once or when they are due. The app and the
-// command line use it to send.
+// A Producer appends events to partitions, at once or when they are due. The app and cli use it.
 type Producer struct{ *core }
 
 // An Append is what goes to one partition, in order.
@@ -20,18 +19,16 @@ type Append struct {
 	Log       string     // the partition's key; "": that of Stream and Partition
 	Records   [][]string // each: field, value, field, value, …
 
-	// Due is, unless nil, when each record becomes an event. Until then it waits in the
-	// partition's due queue.
+	// Due, unless nil, is when each record becomes an event. Until then it is in the due queue.
 	Due []Due
-	// IDs are, unless nil, the ID of each record, "" for none: what was sent under it
-	// within the stream's DedupWindow is not sent again.
+	// IDs, unless nil, are the IDs of the records, "" for none. A record whose ID was sent within
+	// the stream's DedupWindow is not sent again.
 	IDs []string
-	// Self means that the caller processes this stream: it must not wait for room.
+	// Self means that the caller processes this stream, and so must not wait for room.
 	Self bool
 }
 
-// add adds a record with an ID, "" for none. due is nil for each record of an Append, or
-// for none.
+// add adds a record with an ID, or "". due is nil for all records of an Append, or for none.
 func (a *Append) add(fields []string, id string, due *Due) {
 	if id != "" && a.IDs == nil {
 		a.IDs = make([]string, len(a.Records), cap(a.Records))
@@ -45,36 +42,32 @@ func (a *Append) add(fields []string, id string, due *Due) {
 	a.Records = append(a.Records, fields)
 }
 
-// Appended is the result of an Append: the first len(IDs) records are in. Err is
-// the error of the next one; the later ones were not tried. With Unknown that one
-// and those behind it may be in or not, all or a part of them.
+// Appended is the result of an Append: the first len(IDs) records are in. Err is the error of the
+// next one; later ones were not tried. With Unknown, any of these records may be in.
 type Appended struct {
 	IDs       []string // of an entry, or a DelayedID
-	Duplicate []bool   // by index, nil where none is: it was in before, as IDs says
-	Weak      int      // so many of the IDs, the last ones, are not replicated: Err is ErrNotReplicated then, and of these
+	Duplicate []bool   // by index, nil if none is: it was in before, as IDs says
+	Weak      int      // the last so many of IDs are not replicated: Err is then ErrNotReplicated, and of these
 	Err       error
 	Unknown   bool
 }
 
-// Append appends the records of several partitions, in as few round trips as
-// their size allows; those with a due time follow the others. What fails in one
-// partition does not stop the others. Where replicas did not confirm in time what was
-// appended, what is behind it is not tried. Append never repeats what may have been
-// executed. No partition may be named twice in one call, but once with due times and once
-// without: what follows a failure would be appended.
+// Append appends the records of several partitions, in as few round trips as their size allows;
+// those with a due time follow the others. A failure in one partition does not stop the others.
+// Nothing is tried behind records that replicas did not confirm in time. Append never repeats what
+// may have been executed. A call may name a partition once with due times and once without, and no
+// more often: what follows a failure would be appended.
 //
-// Small calls that come at the same time share a round trip; see groupcommit. What as
-// holds may be read even later where ctx ended. If it ends before anything was
-// sent, the error is that of ctx, and nothing is unknown.
+// Small calls at the same time share a round trip; see groupcommit. What as holds may then be read
+// even after ctx ended. If ctx ends before anything was sent, the error is that of ctx, and nothing
+// is unknown.
 //
-// One request takes at most 1 000 records, 4 MiB, and the stream's MaxLen of a
-// partition. If these do not fit, none of them is appended; then the overflow
-// policy of the stream decides: the error is a *FullError, or Append waits for
-// room until ctx ends, or the oldest entries are dropped.
+// One request takes at most 1 000 records, 4 MiB, and the stream's MaxLen of a partition. If these
+// do not fit, none of them is appended, and the stream's overflow policy decides: the error is a
+// *FullError, Append waits for room until ctx ends, or the oldest entries are dropped.
 //
-// Delayed records do not count for MaxLen. One that is due already is appended at once,
-// and has the ID of its entry, unless others that are due wait before it or the partition
-// is full.
+// Delayed records do not count for MaxLen. One that is due already is appended at once, and has the
+// ID of its entry, unless others that are due wait before it or the partition is full.
 func (c Producer) Append(ctx context.Context, as []Append) []Appended {
 	out, parts := make([]Appended, len(as)), make([]part, len(as))
 	now, later := make([]*part, 0, len(as)), []*part(nil)
@@ -127,16 +120,16 @@ type part struct {
 
 	n      int  // so many of these are under way
 	weight int  // what they count for in a shared round trip, in bytes
-	wide   bool // it is one, with more fields than Lua's stack holds
+	wide   bool // one record, with more fields than Lua's stack holds
 	need   int  // so many of them need room: a duplicate needs none
 
-	tries int // that found room and came too late, since something was appended
+	tries int // that found room and came too late, as others had taken it
 	wait  pacer
 	full  *FullError // why it waited last
 }
 
-// appendRound sends one batch of each partition that has records left, bounded in
-// all. It returns the partitions that have more to send, and those that are full.
+// appendRound sends one bounded batch of each partition that has records left. It returns the
+// partitions that have more to send, and those that are full.
 func (c Producer) appendRound(ctx context.Context, open []*part) (more, full []*part) {
 	now := make([]*part, 0, len(open))
 	budget := bytesPerCall
@@ -184,8 +177,8 @@ func (c Producer) appendRound(ctx context.Context, open []*part) (more, full []*
 	return more, full
 }
 
-// Calls of at most this much share round trips with others. A larger one is sent alone,
-// and at once: it has little to gain, and would delay the others.
+// Calls of at most this much share round trips. A larger one is sent alone and at once: it has
+// little to gain, and would delay the others.
 const (
 	gatheredRecords = 100
 	gatheredBytes   = 64 << 10
@@ -219,7 +212,7 @@ func (p *part) choose() (size int) {
 	return size
 }
 
-// loadOf is how much the next records of parts are.
+// loadOf returns the load of the next records of parts.
 func loadOf(parts []*part) (l groupcommit.Load, alone bool) {
 	for _, p := range parts {
 		l.Items, l.Bytes, alone = l.Items+p.n, l.Bytes+p.weight, alone || p.wide
@@ -227,9 +220,9 @@ func loadOf(parts []*part) (l groupcommit.Load, alone bool) {
 	return l, alone || l.Items > gatheredRecords || l.Bytes > gatheredBytes
 }
 
-// add notes that the next records are in, with the IDs that a script returned: of an
-// entry, or of the due queue; behind "=" the ID of what was sent before. weak is nil, or
-// the error of replicas that have not confirmed these records, which add returns.
+// add takes the next records as appended, with the IDs that a script returned: of an entry, of the
+// due queue, or behind "=" of what was sent before. It returns weak, which is nil or the error of
+// replicas that have not confirmed these records.
 func (p *part) add(ids []string, weak error) error {
 	if len(ids) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Where a partition runs out of IDs in the middle of a batch, what is in is told as in.
+// If a partition runs out of IDs within a batch, what is in is reported as in.
 func TestAppendToAPartitionThatRunsOutOfIDs(t *testing.T) {
 	const most = "18446744073709551615"
 	plain, wide, mixed := [][]string{}, records(0, 4), append(records(0, 1), []string{"data", "x"}, []string{"data", "y"}, []string{"data", "z"})

@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/faultproxy"
 )
 
-// Nothing is repeated, and all are told that it may be in.
+// Nothing is repeated, and all senders learn that their records may be in.
 func TestASharedRoundTripThatIsCutOff(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for _, cut := range cuts {
@@ -62,7 +62,7 @@ func TestASharedRoundTripWithoutAnAnswer(t *testing.T) {
 		}
 		c.proxy.On("EVALSHA", 1).Do(faultproxy.Swallow)
 		c.leave()
-		next := map[int]time.Duration{0: wants[2], 2: wants[1], 1: time.Minute} // which it does not wait for
+		next := map[int]time.Duration{0: wants[2], 2: wants[1], 1: time.Minute} // each returns before the next limit
 		for _, i := range []int{0, 2, 1} {
 			got := (<-out[i])[0]
 			if took := time.Since(began); !got.Unknown || took < wants[i] || took > next[i] {
@@ -73,7 +73,7 @@ func TestASharedRoundTripWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// What hits one of those that share a round trip is nothing to the others.
+// A failure of one sender in a shared round trip does not affect the others.
 func TestEachSenderHasItsOwnFailure(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 3, Overflow: OverflowReject, DedupWindow: time.Hour.Milliseconds()})
@@ -138,7 +138,7 @@ func TestAnIDOfTwoSendersThatShareARoundTripIsInOnce(t *testing.T) {
 	})
 }
 
-// A large call does not wait for a trip, nor hold others up.
+// A large call neither waits for a trip nor delays others.
 func TestALargeCallGoesOnItsOwn(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		c := e.crowded()
@@ -165,7 +165,7 @@ func TestClosingTheClientOfSendersThatWait(t *testing.T) {
 	})
 }
 
-// A user who may not touch one stream's keys is refused that, and nothing else.
+// A user without the right to one stream's keys is refused that stream only.
 func TestAStreamThatIsForbiddenIsNothingToTheOthers(t *testing.T) {
 	e := realEnv(t)
 	e.must(e.raw.Do(e.ctx(), "ACL", "SETUSER", "default", "resetkeys", "~a", "~busy", "~__meta:*").Err())

@@ -18,17 +18,16 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A crowd are senders of one client that wait until others are back.
+// A crowd is a client whose senders wait for earlier ones to return.
 type crowd struct {
 	*env
 	proxy *faultproxy.Proxy
 	rules []*faultproxy.Rule
 	wg    sync.WaitGroup
-	hits  int // script calls that it took to be there
+	hits  int // script calls of the earlier ones
 }
 
-// crowded returns a client with as many sends on their way as go alone: what is
-// sent after them waits until leave.
+// crowded returns a client with as many sends under way as may go alone: later ones wait for leave.
 func (e *env) crowded() *crowd {
 	e.t.Helper()
 	proxy, hurt := e.behindProxy()
@@ -44,7 +43,7 @@ func (e *env) crowded() *crowd {
 	return c
 }
 
-// joins has a sender wait in the queue. What becomes of it is told.
+// joins queues a sender and returns the channel of its results.
 func (c *crowd) joins(ctx context.Context, as ...Append) <-chan []Appended {
 	c.t.Helper()
 	before := c.waiting()
@@ -58,14 +57,14 @@ func (c *crowd) waiting() int {
 	return c.batches.Waiting()
 }
 
-// leave lets those go that are on their way.
+// leave releases the sends that are under way.
 func (c *crowd) leave() {
 	for _, r := range c.rules {
 		r.Release()
 	}
 }
 
-// to is an Append to a partition of orders.
+// to returns an Append to a partition of orders.
 func (e *env) to(partition, first, n int, ids ...string) Append {
 	return Append{Stream: "orders", Partition: partition, Log: e.Partition("orders", "", partition).Log, Records: records(first, n), IDs: ids}
 }
@@ -86,7 +85,7 @@ func TestSendersThatWaitShareARoundTrip(t *testing.T) {
 			e.must(got.Err)
 			found := e.raw.XRange(e.ctx(), c.to(i%4, 0, 0).Log, got.IDs[0], got.IDs[0]).Val()
 			if len(found) != 1 || found[0].Values["n"] != fmt.Sprint(i) {
-				t.Errorf("%d is told %s, where %v is", i, got.IDs[0], found)
+				t.Errorf("sender %d got ID %s, which has %v", i, got.IDs[0], found)
 			}
 		}
 		c.wg.Wait()
@@ -185,8 +184,7 @@ func TestASenderWhoseContextEndsInTheQueueSendsNothing(t *testing.T) {
 	})
 }
 
-// A context that ends on the way affects no other caller. Only a deadline ends the wait,
-// as of a sender that goes alone.
+// A context that ends under way affects no other caller, and only a deadline ends the wait.
 func TestASenderWhoseContextEndsOnTheWay(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(100, time.Hour)

@@ -58,12 +58,12 @@ func TestADuplicateIsNoneTooMany(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 		if n := e.raw.Exists(e.ctx(), "__id:example.orders.0:d").Val(); n != 0 {
-			t.Error("what was refused is remembered")
+			t.Error("the ID of a refused record is remembered")
 		}
 	})
 }
 
-// A sender that got no answer sends again, and the record is appended once.
+// A sender that got no answer sends again; the record is appended once.
 func TestARepeatedCallWithIDsIsInOnce(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.window(100, time.Hour)
@@ -92,8 +92,7 @@ func TestAWideRecordHasNoID(t *testing.T) {
 	})
 }
 
-// What is in already takes no room: neither is anything dropped for it, nor a
-// record refused that comes with it.
+// A duplicate needs no room: nothing is dropped for it, and no record sent with it is refused.
 func TestDuplicatesWantNoRoom(t *testing.T) {
 	for _, tt := range []struct {
 		policy string
@@ -124,7 +123,7 @@ func TestDuplicatesWantNoRoom(t *testing.T) {
 	}
 }
 
-// Metadata that was written before there were IDs says nothing of a window.
+// Metadata from before there were IDs has no window.
 func TestAnIDIsRememberedWithoutAWindow(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		try(e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 4, MaxLen: 10})).must(t)

@@ -2,8 +2,7 @@ package store
 
 import "errors"
 
-// ErrNotTried is the error of a record that was not sent because an earlier one of the
-// same call and partition failed.
+// ErrNotTried is the error of a record behind a failed one of the same call and partition.
 var ErrNotTried = errors.New("not tried: a record before it failed")
 
 // Sent is the result of one record: where it was appended, or why it was not.
@@ -15,8 +14,8 @@ type Sent struct {
 	Unknown   bool // it may have been appended all the same, or is appended and not replicated
 }
 
-// An Outbox sorts the records of one call by where they go, and the results of Append back
-// by record. It is not for concurrent use.
+// An Outbox sorts the records of one call by destination, and the results of Append by record. It
+// is not for concurrent use.
 type Outbox struct {
 	stream  string
 	self    bool
@@ -45,14 +44,13 @@ type place struct {
 	records int
 }
 
-// NewOutbox returns an Outbox for n records of a stream. self means that a processor of the
-// stream sends them.
+// NewOutbox returns an Outbox for n records of a stream. self: one of its processors sends them.
 func NewOutbox(stream string, n int, self bool) Outbox {
 	return Outbox{stream: stream, self: self, records: make([]outgoing, n)}
 }
 
-// Add adds record i, which has an ID or "", and is sent at once unless due is given. Each
-// record is added once, and those of a partition in order; one that is not added is not sent.
+// Add adds record i with an ID or "", to be sent at once unless due is given. Records are added at
+// most once, and in order within a partition; one that is not added is not sent.
 func (o *Outbox) Add(i, partition int, fields []string, id string, due *Due) {
 	d := destination{partition, due != nil}
 	j, ok := 0, len(o.places) > 0 && o.places[0].destination == d // as of a call with one record
@@ -73,7 +71,7 @@ func (o *Outbox) Add(i, partition int, fields []string, id string, due *Due) {
 	o.records[i] = outgoing{fields, id, due, j + 1}
 }
 
-// Appends returns the records by where they go, for Producer.Append.
+// Appends returns the records by destination, for Producer.Append.
 func (o *Outbox) Appends() []Append {
 	appends, records := make([]Append, len(o.places)), make([][]string, len(o.records))
 	for j, p := range o.places {
@@ -88,8 +86,7 @@ func (o *Outbox) Appends() []Append {
 	return appends
 }
 
-// Results returns the result of each record by index, from those of Appends. That of a record that
-// was not added is zero.
+// Results returns the results of all records from those of Appends, zero for one not added.
 func (o *Outbox) Results(done []Appended) []Sent {
 	results := make([]Sent, len(o.records))
 	for j := range o.places {

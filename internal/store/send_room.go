@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// What becomes of records for a full partition.
+// Policies for a full partition.
 const (
 	OverflowReject     = "reject"      // they are refused
 	OverflowBlock      = "block"       // their sender waits
@@ -22,8 +22,7 @@ const (
 var (
 	// ErrStreamFull is returned if a partition has its maximal length.
 	ErrStreamFull = errors.New("stream is full")
-	// ErrSelfBlock is returned if a processor would have waited for room in the stream
-	// that it processes, and so for itself.
+	// ErrSelfBlock is returned if a processor would wait for room in its own stream, so for itself.
 	ErrSelfBlock = errors.New("a processor cannot wait for room in the stream that it processes")
 )
 
@@ -63,13 +62,12 @@ func (e *FullError) why() string {
 // Unwrap returns ErrStreamFull.
 func (e *FullError) Unwrap() error { return ErrStreamFull }
 
-// roomTries is how often other senders may take the room made for a batch before the
-// batch is refused, where its sender does not wait.
+// roomTries is how often others may take the room made for a batch before the batch is refused, if
+// its sender does not wait.
 const roomTries = 10
 
-// makeRoom goes on with partitions that had no room for a batch. It returns those
-// to try again, and those that are still full, after a pause; the others have
-// failed.
+// makeRoom goes on with partitions that had no room for a batch. It returns those to try again and,
+// after a pause, those still full; the others have failed.
 func (c Producer) makeRoom(ctx context.Context, full []*part) (open, still []*part) {
 	for i, r := range c.room(ctx, full) {
 		p, policy := full[i], full[i].meta.Overflow
@@ -104,9 +102,8 @@ func (c Producer) makeRoom(ctx context.Context, full []*part) (open, still []*pa
 	return nil, nil
 }
 
-// withRoom repeats a try to append one entry, which is given the length that the
-// partition may have and fails with ErrFull where there is no room, as Append
-// would do it.
+// withRoom repeats try as Append would. try appends one entry, given the length that the partition
+// may have, and fails with ErrFull if there is no room.
 func (c Producer) withRoom(ctx context.Context, stream string, partition int, try func(size int64) error) error {
 	p := &part{Append: &Append{Stream: stream, Partition: partition}, log: c.keys.Partition(stream, partition), out: &Appended{}, need: 1}
 	var err error
@@ -126,7 +123,7 @@ func (c Producer) withRoom(ctx context.Context, stream string, partition int, tr
 	}
 }
 
-// waited is the error of a sender whose context ended.
+// waited returns the error of a sender whose context ended.
 func waited(ctx context.Context, full *FullError) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w (%w) while waiting for room: %w", ctx.Err(), cause, full)
@@ -134,13 +131,12 @@ func waited(ctx context.Context, full *FullError) error {
 	return fmt.Errorf("%w while waiting for room: %w", ctx.Err(), full)
 }
 
-// roomsPerTrip bounds how many scripts that make room the server runs in a row: each looks
-// at all groups of a partition.
+// roomsPerTrip is how many scripts that make room run in a row: each looks at all groups.
 const roomsPerTrip = 16
 
 // A roomReply is the result of making room for a batch.
 type roomReply struct {
-	FullError // as it would have to be told
+	FullError // to report if the partition stays full
 	dropped   int64
 	err       error
 }
@@ -207,11 +203,10 @@ func parseRoom(p *part, reply *redis.Cmd) (r roomReply) {
 	return r
 }
 
-// A pacer waits 20 ms to 500 ms, longer each time, and never quite as long as the
-// senders beside it.
+// A pacer waits 20 ms to 500 ms, longer each time, and rarely as long as the senders beside it.
 type pacer struct{ most time.Duration }
 
-// sleep is false when ctx ended before.
+// sleep waits, and returns false if ctx ended first.
 func (p *pacer) sleep(ctx context.Context) bool {
 	p.most = min(max(2*p.most, 40*time.Millisecond), 500*time.Millisecond)
 	return pause(ctx, p.most/2+rand.N(p.most/2))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// bounded writes the metadata of a stream with the processors printer and mailer.
+// bounded writes the metadata of the stream orders.
 func (e *env) bounded(size int64, o string, processors ...string) {
 	e.t.Helper()
 	_, err := e.EnsureMeta(e.ctx(), "orders", Meta{Partitions: 1, MaxLen: size, Overflow: o, Processors: processors})
@@ -22,7 +22,7 @@ func (e *env) send(ctx context.Context, first, n int) Appended {
 	return e.Append(ctx, []Append{{Stream: "orders", Log: p.Log, Records: records(first, n)}})[0]
 }
 
-// owner makes a processor own the partition, and read and ack so many entries.
+// owner makes a processor own the partition, and read and ack a number of entries.
 func (e *env) owner(processor string, read, acked int) Partition {
 	e.t.Helper()
 	p := e.Partition("orders", processor, 0)
@@ -105,8 +105,8 @@ func TestAFullPartitionNamesWhoHoldsItBack(t *testing.T) {
 	}
 }
 
-// Beside a Python app there may be senders of Go and no worker: what Python's groups have
-// acked makes room, and the last sender to start says what becomes of the rest.
+// Beside a Python app there may be Go senders and no worker. What Python's groups have acked makes
+// room, and the last sender to start sets the policy for the rest.
 func TestASenderAloneMakesRoomBesidePython(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.bounded(100, OverflowReject)
@@ -129,12 +129,12 @@ func TestASenderAloneMakesRoomBesidePython(t *testing.T) {
 		e.bounded(100, OverflowReject, "counter")
 		e.bounded(100, OverflowDropOldest)
 		if err := e.send(e.ctx(), 165, 1).Err; !errors.Is(err, ErrStreamFull) {
-			t.Errorf("got %v: a sender has changed what a worker said", err)
+			t.Errorf("got %v: a sender changed a worker's policy", err)
 		}
 	})
 }
 
-// What all have acked makes room, without a worker, and more of it than is needed.
+// Acked entries make room without a worker, and more than is needed.
 func TestAckedEntriesMakeRoom(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.bounded(400, OverflowReject, "printer")
@@ -201,8 +201,7 @@ func TestDropOldestCountsWhatWasNotDelivered(t *testing.T) {
 	})
 }
 
-// A smaller Size is noticed, and a partition that is much longer than it loses
-// the excess.
+// A smaller MaxLen is noticed, and a partition that is much too long loses the excess.
 func TestDropOldestFromAPartitionThatIsTooLong(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.bounded(5000, OverflowDropOldest, "printer")
@@ -251,7 +250,7 @@ func TestASenderThatIsItsOwnProcessorDoesNotWait(t *testing.T) {
 	})
 }
 
-// A full partition does not keep the records of others.
+// A full partition does not hold up the records of others.
 func TestOneFullPartitionDoesNotStopTheOthers(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.bounded(5, OverflowBlock, "printer")
@@ -269,8 +268,7 @@ func TestOneFullPartitionDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-// What counts is the metadata: another Size and policy, set by a worker, is
-// followed where a sender meets a full partition, at the latest.
+// A sender that meets a full partition follows the MaxLen and policy that a worker has set.
 func TestASenderFollowsTheMetadata(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		e.bounded(5, OverflowReject, "printer")
@@ -299,8 +297,7 @@ func TestAWideRecordIsBoundedToo(t *testing.T) {
 	})
 }
 
-// However the request that makes room is hurt, the oldest are dropped and counted
-// once, and what was to be sent is in, or refused for good.
+// If making room is cut off, drops are counted once, and the batch is in or refused for good.
 func TestMakingRoomThatIsCutOff(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		for _, c := range cuts {

@@ -16,15 +16,14 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// One script appends at most this much, so that it neither keeps the server for
-// long nor outgrows Lua's stack.
+// Bounds for one script, so that it neither keeps the server long nor outgrows Lua's stack.
 const (
 	recordsPerCall = 1000
 	bytesPerCall   = 4 << 20
 	fieldsPerCall  = 7000
 )
 
-// errFull says that a batch does not fit.
+// errFull means that a batch does not fit.
 var errFull = errors.New("full")
 
 // A sending is one script call: for some of the partitions, or for one with due times.
@@ -35,8 +34,8 @@ type sending struct {
 	shape   []string // a record with the names of the last shape
 	shapes  int
 	keys    []string
-	names   []any // the arguments of the shapes
-	args    []any // and those of the partitions
+	names   []any // arguments of the shapes
+	args    []any // arguments of the partitions
 }
 
 // An answer is what a script returned for a part.
@@ -48,10 +47,9 @@ type answer struct {
 	earliest bool     // a delayed record is due before all others of the partition
 }
 
-// send appends the next n records of each part, with as few script calls as the
-// layout of the keys allows, all in one round trip: for a few records the call
-// itself takes as long as they do. For a wide part it only finds out whether there is
-// room. It only reads the parts, whose answers are for part.take.
+// send appends the next n records of each part, with as few script calls as the key layout allows,
+// all in one round trip: a call takes as long as a few records. For a wide part it only finds out
+// whether there is room. It only reads the parts; the answers are for part.take.
 func (c Producer) send(ctx context.Context, parts []*part) []answer {
 	answers := make([]answer, len(parts))
 	all := make([]*sending, 0, 1)
@@ -86,17 +84,15 @@ func (c Producer) send(ctx context.Context, parts []*part) []answer {
 	return answers
 }
 
-// serves reports whether the call may be for a part, too. Where the server lets the app
-// have the keys of one stream and not of another, or those of no IDs, it refuses a
-// call as a whole; that must not hit the senders of what it lets in.
+// serves reports whether the call may include a part, too. A server that forbids the keys of one
+// stream, or those of IDs, refuses a call as a whole; that must not hit other senders.
 func (s *sending) serves(p *part) bool {
 	first := s.parts[0]
 	return first.Due == nil && p.Due == nil && s.records+p.n <= recordsPerCall && first.Stream == p.Stream && (first.IDs == nil) == (p.IDs == nil) &&
 		first.meta.MaxLen == p.meta.MaxLen && first.meta.dedupWindow() == p.meta.dedupWindow()
 }
 
-// call is the script call: of the script for delayed records, of that for plain ones if
-// all are plain, or of the one for all others.
+// call returns the call of the script for delayed records, for plain ones if all are, or for any.
 func (s *sending) call(ctx context.Context, c *core) *redisconn.Call {
 	if p := s.parts[0]; p.Due != nil {
 		return p.delayCall(ctx, c)
@@ -162,8 +158,7 @@ func (s *sending) add(c *core, p *part) {
 	s.args[begin], s.args[begin+2] = len(s.keys)-keys, len(s.args)-begin-3
 }
 
-// shapeOf returns the number of a record's shape. The names of the fields of
-// records that follow each other travel once where they are the same.
+// shapeOf returns the number of a record's shape. Equal names of consecutive records travel once.
 func (s *sending) shapeOf(record []string) int {
 	if s.shapes == 0 || !sameNames(s.shape, record) {
 		s.shape, s.shapes = record, s.shapes+1
@@ -175,10 +170,10 @@ func (s *sending) shapeOf(record []string) int {
 	return s.shapes
 }
 
-// split tells each part its answer. The error of each is that of its next record.
+// split gives each part its answer. An error is that of the part's next record.
 func (s *sending) split(reply *redis.Cmd, answers []answer) {
-	// A value counts also beside an error: when a connection breaks, go-redis gives its
-	// error to the commands of the pipeline that were answered before, too.
+	// A value counts even beside an error: when a connection breaks, go-redis also fails commands
+	// that were answered.
 	v, err := reply.Result()
 	var words, refusals []string
 	if texts := textsOf(v); len(texts) > 0 {
@@ -206,7 +201,7 @@ func (s *sending) split(reply *redis.Cmd, answers []answer) {
 	}
 }
 
-// textsOf returns a reply that is a list of texts, else nothing.
+// textsOf returns a reply that is a list of texts, else nil.
 func textsOf(v any) []string {
 	list, _ := v.([]any)
 	texts := make([]string, len(list))
@@ -220,8 +215,8 @@ func textsOf(v any) []string {
 	return texts
 }
 
-// run is how many of the records under way, from the at-th on, have the names of
-// its fields, which then travel once, and have IDs as it has.
+// run returns how many records under way, from at on, have the same field names, which then travel
+// once, and all have IDs or none.
 func (p *part) run(at int) int {
 	n := 1
 	for at+n < p.n && (p.id(at+n) == "") == (p.id(at) == "") && sameNames(p.rest[at+n], p.rest[at]) {
@@ -243,7 +238,7 @@ func sameNames(a, b []string) bool {
 	return true
 }
 
-// id is the ID of the i-th of the records that are not in yet, "" for none.
+// id returns the ID of the i-th record that is not in yet, "" for none.
 func (p *part) id(i int) string {
 	if p.IDs == nil {
 		return ""
@@ -251,7 +246,7 @@ func (p *part) id(i int) string {
 	return p.IDs[len(p.Records)-len(p.rest)+i]
 }
 
-// keys are those of the records under way, or of what is left of them.
+// keys returns the keys of the records under way, or of what is left of them.
 func (p *part) keys(c *core) []string {
 	keys := []string{p.log}
 	if p.Due != nil {
@@ -265,8 +260,8 @@ func (p *part) keys(c *core) []string {
 	return keys
 }
 
-// take adds what a script returned for the part. The error is that of the next record,
-// errFull if the batch did not fit.
+// take adds what a script returned for the part. The error is that of the next record, or errFull
+// if the batch did not fit.
 func (p *part) take(a answer) error {
 	if p.Due != nil || len(a.words) == 0 {
 		return cmp.Or(p.add(a.words, a.weak), a.err)
@@ -290,8 +285,7 @@ func (p *part) take(a answer) error {
 	return p.add(a.words, a.weak)
 }
 
-// appendOversized appends a record without a script, so that two at once may exceed
-// the length that the partition may have by one.
+// appendOversized appends a record without a script: two at once may exceed MaxLen by one.
 func (c Producer) appendOversized(ctx context.Context, p *part) error {
 	if p.id(0) != "" {
 		return fmt.Errorf("a record of more than %d fields cannot have an ID", fieldsPerCall/2)

@@ -70,7 +70,7 @@ func TestAppend(t *testing.T) {
 	})
 }
 
-// One script call is for partitions of all sorts: each gets its own.
+// One script call serves partitions of all sorts: each gets its own records.
 func TestOneCallForAllSorts(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		_, err := e.EnsureMeta(e.ctx(), "orders", Meta{
@@ -158,7 +158,7 @@ func TestAppendStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// deaf is a client that gets no replies while deaf is true.
+// deaf returns a client that gets no replies while *deaf is true.
 func (e *env) deaf() (deaf *bool, c *Client) {
 	e.t.Helper()
 	o := &redis.Options{Addr: e.addr}
@@ -196,8 +196,7 @@ func TestAppendWithALostReplyIsUnknown(t *testing.T) {
 	})
 }
 
-// breakingServer is a server that appends once and then closes the connection,
-// with the rest of the pipeline unanswered. Replies are by command.
+// breakingServer closes each connection after its first reply from replies, which are by command.
 func breakingServer(t *testing.T, replies map[string]string) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -260,8 +259,7 @@ func header(r *bufio.Reader) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// When a connection breaks, go-redis gives its error to all commands of the
-// pipeline. What was answered before is in all the same.
+// When a connection breaks, go-redis also fails commands that were answered, whose records are in.
 func TestAnAppendAnsweredBeforeTheConnectionBrokeIsIn(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A TaskStore is where durable tasks store how far they have come. internal/leader uses it.
+// A TaskStore stores how far durable tasks have come. internal/leader uses it.
 type TaskStore struct{ *core }
 
 // A TaskMark is how far a durable task has come.
@@ -16,18 +16,16 @@ type TaskMark struct {
 	Now     time.Time // the server's time
 }
 
-// LookAtTask returns how far a durable task has come. The caller must be the
-// leader, token what its lock holds; else ErrFenced. It retries while
-// its outcome is unknown.
+// LookAtTask returns how far a durable task has come. The caller must be the leader, whose lock
+// holds token, else the error is ErrFenced. It retries while its outcome is unknown.
 func (c TaskStore) LookAtTask(ctx context.Context, token, name string) (TaskMark, error) {
 	return c.markTask(ctx, name, token, "", 0)
 }
 
-// ClaimTask makes a due time the caller's to run, if the last one is the one that
-// the caller knows and the time has come by the server's clock: of all that try,
-// one has it, once. The caller must be the leader, token what its lock holds; else
-// ErrFenced. After ErrNotReplicated, as of a takeover, it is not to be run yet. It
-// retries while its outcome is unknown, and may be repeated by the caller until the outcome is known.
+// ClaimTask makes a due time the caller's to run, if last is still the last one and the time has
+// come by the server's clock: of all that try, one has it, once. The caller must be the leader, as
+// for LookAtTask. After ErrNotReplicated the task is not to be run yet. It retries while its
+// outcome is unknown, and may be repeated until the outcome is known.
 func (c TaskStore) ClaimTask(ctx context.Context, token, name string, last, due time.Time) (TaskMark, error) {
 	return c.markTask(ctx, name, token, last.UnixMilli(), due.UnixMilli())
 }

@@ -47,7 +47,7 @@ func TestADueTimeIsClaimedOnce(t *testing.T) {
 			"claim": second(e.ClaimTask(e.ctx(), "a/1", "report", due, due.Add(1e6))),
 		} {
 			if !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "report") {
-				t.Errorf("%s of who leads no more: %v", what, err)
+				t.Errorf("%s by a former leader: %v", what, err)
 			}
 		}
 	})

@@ -12,8 +12,7 @@ import (
 
 const statesLooked = 100 // retry states of a partition, in one view
 
-// A Viewer looks at the app without changing anything. inspect uses it, and so does cli for
-// what inspect does not show.
+// A Viewer only reads. inspect uses it, and so does cli for what inspect does not show.
 type Viewer struct{ *core }
 
 // A View is a partition as one processor sees it.
@@ -28,7 +27,7 @@ type View struct {
 	Pending   int64         // delivered, not acked
 	Behind    int64         // not delivered, -1 when it must be counted with CountBehind
 	Length    int64
-	Added     int64  // entries ever appended; -1: the server, an embedded one, does not tell
+	Added     int64  // entries ever appended; -1 on an embedded server, which does not tell
 	End       string // last ID ever appended
 	Oldest    string // the first ID that is not acked, "" if all is
 	Parked    int64
@@ -38,15 +37,15 @@ type View struct {
 	Lost      int64 // removed before they were processed
 
 	Quarantine *Quarantine // nil: the partition is not quarantined
-	Halt       *Quarantine // at which event a worker halted that is not acked yet, nil for none
+	Halt       *Quarantine // why and at which unacked event a worker halted, nil for none
 	Forgotten  *Forgotten  // what Redis has forgotten within the last day, nil for nothing
 	Now        time.Time   // by the server's clock
 	Err        error       // the server could not tell, for instance because a key holds a wrong type
 }
 
-// Views looks at partitions as processors see them, without changing anything. What belongs to a partition is read
-// once for all its processors. A round trip is for 1024 partitions of streams with one processor, and for fewer with
-// more; in a cluster each partition is a request to its node. The results stand in the order of ps.
+// Views looks at partitions as processors see them, without changing anything, in the order of ps.
+// What belongs to a partition is read once for all its processors. A round trip is for 1024
+// partitions with one processor, or fewer with more; in a cluster each partition is a request.
 func (c Viewer) Views(ctx context.Context, ps []Partition) ([]View, error) {
 	views := make([]View, len(ps))
 	for left := c.looks(ps); len(left) > 0; {

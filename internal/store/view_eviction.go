@@ -9,18 +9,18 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// An Eviction says that a server may remove keys when its memory is full, or that it has.
+// An Eviction reports that a server may remove keys when its memory is full, or that it has.
 type Eviction struct {
 	Addr    string
 	Policy  string // maxmemory-policy
 	Limit   int64  // maxmemory in bytes, 0 without one: then nothing is evicted as yet
-	Evicted int64  // keys that were, since the server's start
+	Evicted int64  // keys evicted since the server's start
 }
 
-// Forbidden reports whether the server evicts nothing as it is set now.
+// Forbidden reports whether the server's settings rule out evictions.
 func (e Eviction) Forbidden() bool { return e.Policy == "noeviction" }
 
-// Error says how the server is set, and what it has removed.
+// Error describes the server's settings, and what it has removed.
 func (e Eviction) Error() string {
 	text := fmt.Sprintf("redis at %s: maxmemory-policy is %s, ", e.Addr, e.Policy)
 	if e.Limit > 0 {
@@ -34,9 +34,8 @@ func (e Eviction) Error() string {
 	return text
 }
 
-// Evictions returns the servers that may evict keys, or have done so since they began; in a
-// cluster its masters are asked. One that does not let us ask is left out. The error is one
-// of the connection.
+// Evictions returns the servers, all masters in a cluster, that may evict keys or have done so
+// since they began. A server that does not let us ask is left out. The error is the connection's.
 func (c Viewer) Evictions(ctx context.Context) (out []Eviction, err error) {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {

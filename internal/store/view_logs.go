@@ -23,8 +23,7 @@ type Log struct {
 // logsPerTrip is how many of these scripts the server runs in a row: each may read some 100 KB.
 const logsPerTrip = 64
 
-// Logs looks at the partitions of a stream without changing anything, in one round
-// trip per 64 of them.
+// Logs looks at the partitions of a stream, 64 per round trip, without changing anything.
 func (c Viewer) Logs(ctx context.Context, stream string, partitions int) ([]Log, error) {
 	out := make([]Log, partitions)
 	calls := make([]*redisconn.Call, partitions)
@@ -58,8 +57,7 @@ func parseLog(flat []any, err error) (Log, error) {
 	return l, f.err
 }
 
-// readEnds reads the first and the last entry of a partition, in a command of its own each: a script would copy large
-// ones several times.
+// readEnds reads both ends of a partition without a script, which would copy large entries often.
 func (c Viewer) readEnds(ctx context.Context, log string, l *Log) error {
 	first, err := c.Retrying.XRangeN(ctx, log, "-", "+", 1).Result()
 	if err != nil {

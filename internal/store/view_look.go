@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// What bounds how long one script, and a round trip of some, keep the server.
+// Bounds for the server time of one script, and of a round trip.
 const (
 	partitionsPerLook = 128
 	placesPerLook     = 128
@@ -17,13 +17,13 @@ const (
 	costPerTrip       = 4096 // see look.cost
 )
 
-// A look is what one script looks at: places, by their numbers, those of a partition together.
+// A look is what one script looks at: places by number, those of one partition together.
 type look struct {
 	parts          [][]int
 	places, groups int // groups of all its partitions, as far as is known
 }
 
-// looks divides places into looks of which none keeps the server for long.
+// looks divides places into looks, none of which keeps the server for long.
 func (c Viewer) looks(ps []Partition) (looks []*look) {
 	open := map[int]*look{} // by slot: the one that is not full
 	for _, part := range partitionsOf(ps) {
@@ -44,18 +44,18 @@ func (c Viewer) looks(ps []Partition) (looks []*look) {
 	return looks
 }
 
-// full reports whether a partition with so many places and groups is too much.
+// full reports whether a partition with so many places and groups is too much for l.
 func (l *look) full(places, groups int) bool {
 	return len(l.parts) == partitionsPerLook || l.places+places > placesPerLook || l.groups+groups > groupsPerLook
 }
 
-// cost is in what a group takes the server; what is behind a place takes twice that.
+// cost returns the server time in units of a group; what belongs to a place takes two.
 func (l *look) cost() int { return l.groups + 2*l.places }
 
-// all are the numbers of its places.
+// all returns the numbers of the places.
 func (l *look) all() []int { return slices.Concat(l.parts...) }
 
-// skip makes it one for the places that are left when so many were looked at.
+// skip removes the places that were seen.
 func (l *look) skip(seen int) {
 	l.places -= seen
 	for ; seen > 0; l.parts = l.parts[1:] {
@@ -78,7 +78,7 @@ func inOneTrip(looks []*look) int {
 	return len(looks)
 }
 
-// partitionsOf are the numbers of the places of each partition.
+// partitionsOf returns the numbers of the places of each partition.
 func partitionsOf(ps []Partition) (parts [][]int) {
 	of := map[string]int{}
 	for i, p := range ps {
@@ -92,7 +92,7 @@ func partitionsOf(ps []Partition) (parts [][]int) {
 	return parts
 }
 
-// groups is how many consumer groups a partition of a stream has, as far as is known.
+// groups returns how many consumer groups a partition of a stream has, as far as is known.
 func (c Viewer) groups(stream string, atLeast int) int {
 	m, _ := c.metas.load(stream)
 	return max(1, atLeast, len(m.Processors))
@@ -111,7 +111,7 @@ func viewCall(ctx context.Context, ps []Partition, l *look) *redisconn.Call {
 	return redisconn.ScriptCall(ctx, viewScript, keys, args...)
 }
 
-// seenBy are the values of the first places of a look, one at least; text for those of which something is wrong.
+// seenBy returns the values of the first places of a look, at least one; a text is an error.
 func seenBy(reply *redis.Cmd, l *look) ([]any, error) {
 	rows, err := reply.Slice()
 	if err != nil {

@@ -27,9 +27,9 @@ type Shared struct {
 	Values     map[string]SharedValue // by key
 }
 
-// Shared reads the app's rules, the names of its streams and the strings with these
-// keys, in one round trip of three requests. The rules it reads by a plain command, for a
-// script needs the right to write all its keys, and who may only read the rules can look.
+// Shared reads the app's rules, the names of its streams and the strings with these keys, in one
+// round trip of three requests. It reads the rules by a plain command, for users who may only read
+// them: a script needs the right to write all its keys.
 func (c Viewer) Shared(ctx context.Context, keys []string) (Shared, error) {
 	paused, blocked := redisconn.PlainCall(ctx, "HGETALL", c.keys.Rules()), redisconn.PlainCall(ctx, "HGETALL", c.keys.Blocks())
 	all := redisconn.ScriptCall(ctx, sharedScript, append([]string{c.keys.Streams()}, keys...))
@@ -58,7 +58,7 @@ func (c Viewer) Shared(ctx context.Context, keys []string) (Shared, error) {
 	return s, nil
 }
 
-// parseShared names a key of a wrong type, but for metadata and memberships, whose readers do.
+// parseShared names a key of a wrong type, but not metadata and memberships, whose readers do.
 func (c Viewer) parseShared(ctx context.Context, key string, reply any) SharedValue {
 	pair, ok := reply.([]any)
 	if !ok || len(pair) != 2 {

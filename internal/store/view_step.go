@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// countPage is how many entries are counted in one script.
+// countPage is how many entries one script counts.
 const countPage = 500
 
 var errTooLarge = errors.New("entries too large to count: give an ID or a time instead of a number of events")
 
-// CountBehind counts the entries of a partition behind an ID, a page per round trip; the entries themselves stay on
-// the server. With a limit above zero it counts no further than that: more says that there are more, and so it does
-// where entries are too large to be counted.
+// CountBehind counts the entries of a partition behind an ID, a page per round trip; the entries
+// stay on the server. A limit above zero ends the count. more reports that there are more entries,
+// or that they are too large to be counted.
 func (c Viewer) CountBehind(ctx context.Context, p Partition, id string, limit int64) (n int64, more bool, err error) {
 	for {
 		page, err := c.page(ctx, p, "XRANGE", "("+id, "+", countPage)
@@ -32,9 +32,8 @@ func (c Viewer) CountBehind(ctx context.Context, p Partition, id string, limit i
 	}
 }
 
-// Step returns the position that is n entries behind another one in a partition, or before it where n is negative;
-// where there are not so many, the last one or "0-0". It counts in pages, one for each round trip; the entries stay on
-// the server.
+// Step returns the position n entries behind from, or before it if n is negative; if there are too
+// few, the last one or "0-0". It counts a page per round trip; the entries stay on the server.
 func (c Viewer) Step(ctx context.Context, p Partition, from string, n int64) (to string, err error) {
 	command, next, end := "XRANGE", "("+from, "+"
 	if n < 0 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// view is the view of a place.
+// view returns the view of a partition.
 func (e *env) view(p Partition) View {
 	e.t.Helper()
 	vs := try(e.Views(e.ctx(), []Partition{p})).must(e.t)
@@ -18,7 +18,7 @@ func (e *env) view(p Partition) View {
 	return vs[0]
 }
 
-// behind is how many entries are not delivered, counted where that is needed.
+// behind returns the number of undelivered entries, counted if the server does not know it.
 func (e *env) behind(p Partition) int64 {
 	e.t.Helper()
 	v := e.view(p)
@@ -43,7 +43,7 @@ func TestViewOfAnOwnership(t *testing.T) {
 		if v.LockLeft <= 0 || v.LockLeft > 10*time.Second {
 			t.Errorf("lock left %v", v.LockLeft)
 		}
-		if v.Added != 6 && v.Added != -1 { // the embedded server does not tell
+		if v.Added != 6 && v.Added != -1 { // unknown to the embedded server
 			t.Errorf("%d were added", v.Added)
 		}
 		v.LockLeft, v.Behind, v.Added = 0, 0, 0

@@ -14,14 +14,14 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A wrongCase is an operation, and keys that it cannot do without.
+// A wrongCase is an operation and the keys that it cannot do without.
 type wrongCase struct {
 	name string
 	keys []string
 	run  func(c *Client, ctx context.Context) error
 }
 
-// A key of a wrong type is named by each operation that meets it, whatever it is of.
+// Each operation names a key of the wrong type that it meets.
 func TestEachOperationNamesTheKeyOfAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, e *env) {
 		p := e.Partition("orders", "printer", 0)
@@ -39,7 +39,7 @@ func TestEachOperationNamesTheKeyOfAWrongType(t *testing.T) {
 	})
 }
 
-// withAllKeys leaves one partition with something of each kind, and nothing else.
+// withAllKeys stores something of each kind in one partition, and nothing else.
 func (e *env) withAllKeys(p Partition) {
 	e.t.Helper()
 	e.must(e.raw.FlushAll(e.ctx()).Err())
@@ -157,7 +157,7 @@ func wrongForOperators(e *env, p Partition) []wrongCase {
 	}
 }
 
-// What asks for the type of a key is permitted to every role.
+// Every role may run the commands that ask for the type of a key.
 func TestProbesNeedNoRightOfTheirOwn(t *testing.T) {
 	c := realEnv(t).Client
 	for probe := range maps.Values(keys.Probes) {
