@@ -1,6 +1,5 @@
--- Gives keys their other names, all or none, and leaves a fence where something
--- must not be written any more: a string, on which every command of a stream or a
--- hash fails. Repeated it does nothing but set fences that are gone.
+-- Gives keys their other names, all or none, and leaves fences where nothing may be written any
+-- more: strings, on which commands of streams and hashes fail. Repeated, it only sets lost fences.
 --
 -- KEYS    1 the app's streams, a hash   then the names of each key, from and to; then
 --         locks

@@ -1,6 +1,5 @@
--- Writes what is known of a parked event. Repeated it changes nothing more, and
--- one that arrives late does not undo a later one: attempts begin and end in
--- order. The group need not be there: the event is not in it.
+-- Writes the state of a parked event. Repeated, it changes nothing more, and a late one undoes no
+-- later one: attempts begin and end in order. The group may be gone: the event is not in it.
 --
 -- KEYS    1 lock   2 retry states
 -- ARGV    1 lock value   2 entry ID   3 state

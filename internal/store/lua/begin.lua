@@ -1,5 +1,5 @@
--- Notes that an owner begins the event that an owner before may have ended at: should this
--- one end too, it was at it. Repeated it changes nothing more.
+-- Stores that an owner begins the event at which an earlier owner may have ended: if this one ends,
+-- too, it was at that event. Repeated, it changes nothing more.
 --
 -- KEYS    1 lock   2 ownership hash
 -- ARGV    1 lock value   2 entry ID, '' for none: what was counted of it is forgotten

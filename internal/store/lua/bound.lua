@@ -1,6 +1,6 @@
--- Bounds the life of a lock that another owner holds, so that neither a step of the
--- server's clock nor an accident keeps a dead owner's lock alive. It is never cut below
--- what its owner counts on, which may have another expiry than ours.
+-- Bounds the life of a lock that another owner holds, so that neither a step of the server's clock
+-- nor an accident keeps a dead owner's lock alive. The lock is never cut below what its owner
+-- counts on, which may have another expiry than ours.
 --
 -- KEYS    1 lock   2 ownership hash: expiry
 -- ARGV    1 the longest expiry that the caller knows of, in milliseconds

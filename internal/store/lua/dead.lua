@@ -1,7 +1,6 @@
--- Makes a dead letter of an event, pending or parked, in one step with its ack or
--- its removal. Repeated, whenever that is, it changes nothing: what is neither
--- pending nor parked is a dead letter already, and what was revived since has begun
--- more attempts.
+-- Makes a dead letter of an event, pending or parked, in one step with its ack or removal. Repeated
+-- at any time, it changes nothing: what is neither pending nor parked is a dead letter already, and
+-- what was revived since has begun more attempts.
 --
 -- KEYS    1 partition   2 lock   3 parked events   4 retry states   5 dead letters
 --         6 ownership hash: aside
@@ -11,8 +10,8 @@
 -- Errors  FENCED when the lock does not hold the value or the group is gone
 local ended = over(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if ended then return ended end
-for _, key in ipairs({ KEYS[3], KEYS[4], KEYS[6] }) do redis.call('HLEN', key) end -- a wrong type is to be
-redis.call('XLEN', KEYS[5]) -- seen before the first write
+for _, key in ipairs({ KEYS[3], KEYS[4], KEYS[6] }) do redis.call('HLEN', key) end -- a wrong type must show
+redis.call('XLEN', KEYS[5]) -- before the first write
 local state = ARGV[4] ~= '0' and redis.call('HGET', KEYS[4], ARGV[3])
 if state and cjson.decode(state)['n'] > tonumber(ARGV[4]) then return '' end
 

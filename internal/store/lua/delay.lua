@@ -1,7 +1,6 @@
--- Puts records into the due queue of a partition, in order. One that is due
--- already is appended at once, unless others that are due wait before it, or the
--- partition is full: then it waits with them. An ID that was sent before is not
--- sent again; so a call whose records all have IDs may be repeated.
+-- Puts records into the due queue of a partition, in order. One that is due already is appended at
+-- once, unless others that are due wait before it or the partition is full. An ID that was sent
+-- before is not sent again, so a call whose records all have IDs may be repeated.
 --
 -- KEYS    1 partition   2-5 due queue: due, versions, data, sequence
 --         6... for each record with an ID: what became of that ID

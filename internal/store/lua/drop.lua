@@ -1,5 +1,4 @@
--- Removes parked events for good, and tells the owner. Repeated it changes
--- nothing more.
+-- Removes parked events for good, and tells the owner. Repeated, it changes nothing more.
 --
 -- KEYS    1 ownership hash   2 parked events   3 retry states
 -- ARGV    entry IDs

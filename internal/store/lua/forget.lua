@@ -1,8 +1,8 @@
--- Removes what a processor left in a partition: its consumer groups, the plain one of
--- Python's runnel too, its position, its parked events and, if their key is named, its
--- dead letters. Or leaves the plain group, at the processor's position: there Python's
--- runnel goes on. Where the last owner did not release, the ownership hash tells for an hour
--- that it was done on purpose, to one that only hung. Repeated it changes nothing more.
+-- Removes what a processor left in a partition: its consumer groups, also the plain one of Python's
+-- runnel, its position, its parked events and, if their key is named, its dead letters. Or leaves
+-- the plain group at the processor's position, where Python's runnel goes on. If the last owner did
+-- not release, the ownership hash says for an hour that this was done on purpose, for an owner that
+-- only hung. Repeated, it changes nothing more.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash   4 parked events   5 retry states
 --         6 dead letters, or none

@@ -1,6 +1,6 @@
--- Finds out whether Redis has forgotten what an owner knew that lost its partition, as after
--- a restart with an older copy, a failover or FLUSHALL, and stores what. Repeated it
--- changes nothing more. It stands behind the prelude and position.lua.
+-- Finds out whether Redis has forgotten what an owner knew when it lost its partition, as after a
+-- restart with an older copy, a failover or FLUSHALL, and stores what. Repeated, it changes nothing
+-- more. It stands behind the prelude and position.lua.
 --
 -- KEYS    for each partition: partition, ownership hash
 -- ARGV    for each partition: group of the owner, its epoch, the last ID that it was given, the

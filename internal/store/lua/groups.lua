@@ -1,12 +1,10 @@
--- Looks at the consumer groups of a partition that are of no registered processor.
--- Changes nothing.
+-- Looks at a partition's groups that are of no registered processor. Changes nothing.
 --
 -- KEYS    1 partition
 -- ARGV    1 length of an executor ID   2... the registered processors
--- Returns for each such group its name, the processor that it is an owner's of or '', the
---         last ID delivered, the first ID that it needs, the number of entries delivered
---         and not acked, and of those not delivered yet, or -1
---         where the server does not know
+-- Returns for each such group its name, the processor whose owner has it or '', the last ID
+--         delivered, the first ID that it needs, the number of entries delivered and not acked,
+--         and of those not delivered yet, or -1 where the server does not know
 local log, out, registered = KEYS[1], {}, {}
 for i = 2, #ARGV do registered[ARGV[i]] = true end
 for _, group in ipairs(groups_of(log)) do

@@ -1,7 +1,5 @@
--- Moves delayed events that are due into their partition: the earliest first,
--- those of one time in the order in which they were sent. Redis' clock says what
--- is due, so nothing is early. Repeated, or run by several at once, it moves each
--- event once.
+-- Moves due delayed events into their partition by time, those of one time in the order of their
+-- sends. Redis' clock decides, so nothing is early. Repeated or concurrent, it moves each once.
 --
 -- KEYS    1 partition   2-5 due queue: due, versions, data, sequence
 -- ARGV    1 the length that the partition may have, 0 for any   2 how many at most

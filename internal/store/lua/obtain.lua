@@ -1,7 +1,6 @@
--- Obtains a lock on a server whose memory is full. It does what redislock does,
--- which such a server refuses: SET needs memory. But once a script has written, it
--- may write on, and an owner is needed most where only processing and trimming
--- can make room.
+-- Obtains a lock as redislock does, on a server whose memory is full and which refuses a SET. Once
+-- a script has written, it may write on, and an owner is needed most where only processing and
+-- trimming can make room.
 --
 -- KEYS    1 lock
 -- ARGV    1 value   2 expiry in ms

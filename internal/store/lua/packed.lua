@@ -1,5 +1,5 @@
--- Fields as one text, each string behind its length and a colon, as packed.go
--- writes them; it stands before the scripts that need it.
+-- Fields as one text, each string behind its length and a colon, as reply_packed.go writes them; it
+-- stands before the scripts that need it.
 
 local function packed(...)
 	local out = {}

@@ -1,7 +1,6 @@
--- Moves events of a tenure out of the partition, to wait for another attempt:
--- acks them and stores them with their states. All of them or none. Repeated,
--- whenever that is, it changes nothing: what is acked was parked then, and may be
--- done by now.
+-- Moves events of a tenure out of the partition, to wait for another attempt: acks them and stores
+-- them with their states, all or none. Repeated at any time, it changes nothing: what is acked was
+-- parked then, and may be done by now.
 --
 -- KEYS    1 partition   2 lock   3 parked events   4 retry states   5 ownership hash: aside
 -- ARGV    1 lock value   2 group   3 the most events that may be parked, 0 for any
@@ -11,7 +10,7 @@
 --         FULL when they would be too many
 local ended = over(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if ended then return ended end
-redis.call('HLEN', KEYS[5]) -- a key of a wrong type is to be seen before the first write
+redis.call('HLEN', KEYS[5]) -- a wrong type must show before the first write
 local limit, parked, more = tonumber(ARGV[3]), redis.call('HLEN', KEYS[3]), 0
 for i = 4, #ARGV, 3 do
 	if redis.call('HEXISTS', KEYS[3], ARGV[i]) == 0 then more = more + 1 end

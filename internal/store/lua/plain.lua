@@ -42,6 +42,6 @@ for i = 1, #KEYS do
 	end
 	v = v + n
 end
--- Of a replica nothing was written, and the client is to see that, to drop the connection.
+-- A replica wrote nothing; the client must see that, to drop the connection.
 if errors[1] and errors[1]:find('READONLY', 1, true) == 1 then return redis.error_reply(errors[1]) end
 return {table.concat(out, ' '), unpack(errors)}

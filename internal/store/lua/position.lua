@@ -1,6 +1,6 @@
--- What takeover.lua and reset.lua need to know where a processor stands; it stands behind
--- the prelude. No entry is read for it: XRANGE and XINFO STREAM copy entries, which may be
--- large, several times. The embedded server cannot do without, and has small ones.
+-- Where a processor stands, for takeover.lua and reset.lua; it stands behind the prelude. No entry
+-- is read: XRANGE and XINFO STREAM copy entries, which may be large, several times. The embedded
+-- server has to read, and its entries are small.
 
 -- The largest ID before an ID that is not 0-0, as text: a double cannot hold 64 bits.
 local function preceding(id)
@@ -14,9 +14,9 @@ local function preceding(id)
 	return decreased(ms) .. '-18446744073709551615'
 end
 
--- Which of these entries are in a partition, as a table by ID. They are pending in a group,
--- or are behind what is: XCLAIM tells by changing what is pending, so that of a foreign
--- group, and without the right to it, all of them seem to be there.
+-- Which of these entries are in a partition, as a table by ID. They are pending in a group, or are
+-- behind what is. XCLAIM tells, but changes what is pending: for a foreign group, or without the
+-- right to it, all of them seem to be there.
 local function present(log, group, ids, foreign)
 	local there = {}
 	for i = 1, #ids, 500 do
@@ -29,9 +29,9 @@ local function present(log, group, ids, foreign)
 	return there
 end
 
--- The IDs of at most 1000 pending entries, and which of these are there. Entries are
--- removed from the beginning on: with the first one all are there, but for what is deleted
--- by hand, which counts as lost when all is read.
+-- The IDs of at most 1000 pending entries, and which of them are there. Trimming begins with the
+-- oldest: if the first one is there, all are, but for those deleted by hand, which count as lost
+-- when all is read.
 local function pending_in(log, group, oldest, foreign)
 	local ids = {}
 	if redis.REDIS_VERSION then
@@ -68,9 +68,9 @@ local function position(log, group, aside, foreign)
 	return floor, read and math.max(read - behind + missing, 0), missing, first
 end
 
--- What position returns where the owner before released the partition and stored it.
--- What was lost since, to make room, counts as read. The embedded server, which does not
--- count what it ever appended, would not notice that pending entries were removed.
+-- What position returns, if the owner before released the partition and stored it. What was dropped
+-- since, to make room, counts as read. The embedded server, which does not count appends, would
+-- miss that pending entries were removed.
 local function released(log, group, saved)
 	local tenure, lost = (saved.clean or ''):match('^(.*) (%d+)$')
 	local read = tonumber(saved.read or '')
@@ -85,16 +85,15 @@ local function released(log, group, saved)
 	return saved.floor, read + (tonumber(saved.lost or '') or 0) - lost, oldest
 end
 
--- What Redis has forgotten of a partition, as forgotten.go reads it: what is known to have been
--- there behind one ID, up to another one. epoch is that of who tells it.
+-- What Redis has forgotten of a partition, as partition_forgotten.go reads it: what was there
+-- behind one ID, up to another one. epoch is that of the owner that reports it.
 local function forgotten_text(what, from, to, epoch)
 	local now = redis.call('TIME')
 	return string.format('{"v":1,"what":"%s","from":"%s","to":"%s","epoch":%.0f,"at":%.0f}',
 		what, from, to, epoch, now[1] * 1000 + math.floor(now[2] / 1000))
 end
 
--- How many entries there are behind one ID, up to another one; nil where they are many, or
--- large.
+-- How many entries lie behind one ID, up to another one; nil if they are many, or large.
 local function entries_between(log, after, to)
 	if not small_enough(log) then return nil end
 	local n, bytes, page = 0, 0, 1
@@ -110,8 +109,8 @@ local function entries_between(log, after, to)
 	end
 end
 
--- Whether no entry up to an ID is left, of so many. What is in front of all of them lags by
--- all of them; further back a new group's lag is unknown, or less.
+-- Whether no entry up to an ID is left; left is the number of entries. A group in front of all lags
+-- by all of them; further back a new group's lag is unknown, or less.
 local function trimmed_past(log, own, id, left)
 	local name = own .. '@' -- of no executor
 	redis.call('XGROUP', 'CREATE', log, name, id)

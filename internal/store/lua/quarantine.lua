@@ -1,5 +1,4 @@
--- Stores that a partition is quarantined, or at what its worker halted. Repeated it changes
--- nothing more.
+-- Stores that a partition is quarantined, or what halted its worker. Repeated, it changes nothing.
 --
 -- KEYS    1 lock   2 ownership hash
 -- ARGV    1 lock value   2 what is known of it   3 'quarantine' or 'halt'

@@ -1,6 +1,5 @@
--- Extends the leases of an executor's partitions, checkpoints their floors, and
--- counts entries that were removed before they were delivered. Never takes a lock
--- again that it lost.
+-- Extends the leases of an executor's partitions, stores their floors as checkpoints, and counts
+-- entries that were removed before they were delivered. Never takes a lost lock again.
 --
 -- KEYS    for each partition: partition, lock, ownership hash
 -- ARGV    1 expiry in ms, then for each partition:
@@ -16,15 +15,15 @@
 --         state 1 ours, 0 lock lost, -1 lock ours but the group is gone or of another tenure,
 --         -2 a key holds a wrong type
 
--- Whether nothing is left behind an ID. Of large entries, where the newest were deleted and older ones are left, that is
--- seen once another one was delivered.
+-- Whether nothing is left behind an ID. If the newest of large entries were deleted and older ones
+-- are left, that shows once another one was delivered.
 local function is_last(log, own, at)
 	if small_enough(log) then return #redis.call('XRANGE', log, '(' .. at, '+', 'COUNT', 1) == 0 end
 	return redis.call('XLEN', log) == 0 or ends(log, own) == at
 end
 
--- Every entry that was ever appended was either delivered to the processor or lost:
--- that can be told where nothing is left to deliver. Repeated it finds nothing more.
+-- Every entry ever appended was either delivered to the processor or lost, which shows when nothing
+-- is left to deliver. Repeated, it finds nothing more.
 local function count(log, own, group, at, read, lost)
 	local info = find_group(log, group)
 	if not info or info['last-delivered-id'] ~= at then return lost, 0, -1 end -- more is on its way
@@ -59,13 +58,12 @@ local function refresh(log, lock, own, group, value, floor, read, at, delivered)
 	-- Also when the group is gone: then it is all that is left of the position.
 	local known = redis.pcall('HMGET', own, 'lost', 'poke', 'tenure', 'floor')
 	if known.err then return '-2 0 -\n' end
-	-- A failover may have kept the lock and forgotten the takeover. Then a group of
-	-- this name is of an earlier tenure of ours, and what is pending in it was given
-	-- to that one: our floor says nothing of it.
+	-- A failover may have kept the lock and forgotten the takeover. Then this group is of an
+	-- earlier tenure of ours, which was given what is pending in it: our floor says nothing of it.
 	if known[3] and known[3] ~= value then return '-1 0 -\n' end
 	local lost = tonumber(known[1] or '') or 0
 	if read ~= '' then read = string.format('%.0f', read + lost) end
-	-- Where it may have forgotten the first one of all, our floor is none of this stream: what
+	-- If it may have forgotten the first takeover of all, our floor is none of this stream: what
 	-- was appended since may have smaller IDs, if the clock is behind.
 	if known[3] then redis.call('HSET', own, 'floor', floor, 'read', read) end
 	local pending = redis.pcall('XPENDING', log, group)

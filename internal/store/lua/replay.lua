@@ -1,5 +1,5 @@
--- Appends the event of a dead letter to a partition, without what only the dead
--- letter has, and removes the dead letter. Repeated it changes nothing more.
+-- Appends the event of a dead letter to a partition, without the letter's own fields, and removes
+-- the dead letter. Repeated, it changes nothing more.
 --
 -- KEYS    1 dead letters   2 partition
 -- ARGV    1 ID of the dead letter   2 the length that the partition may have, 0 for

@@ -1,6 +1,5 @@
--- Sets the position of a processor in a partition that was just taken over, and
--- leaves it to the next takeover: its group, the floor, no owner, no suspect,
--- nothing to skip and nothing aside. Repeated it changes nothing more.
+-- Sets a processor's position in a partition just taken over, and leaves to the next takeover its
+-- group, the floor, and no owner, suspect, skip or aside. Repeated, it changes nothing more.
 --
 -- KEYS    1 partition   2 lock   3 ownership hash
 -- ARGV    1 the tenure's group   2 lock value

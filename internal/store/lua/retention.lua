@@ -46,18 +46,18 @@ local function needs(log, group)
 	return following(last ~= '' and last or '0-0')
 end
 
--- The processor one of whose owners a group is of, nil for any other group.
+-- The processor whose owner has a group, nil for any other group.
 local function processor_of(name, id_length)
 	local processor = name:sub(1, -id_length - 2)
 	return is_group_of(processor, name, id_length) and processor or nil
 end
 
--- The ID before which every consumer group has acked everything, and who needs it: a
--- processor, or, with true behind it, the other user of a group: a processor that the
--- caller does not know of (yet), or, named like the group, a program of another kind such
--- as Python's runnel. Without an ID a processor, which is named, has no group, or there
--- is no group at all. A plain group named like a processor counts no more: it is where
--- Python stopped. The arguments from the one with this number on are the processors.
+-- The ID before which every consumer group has acked everything, and who needs it: a processor; or,
+-- with true behind it, another user of a group: a processor that the caller does not know (yet),
+-- or, named like the group, a program of another kind such as Python's runnel. Without an ID the
+-- named processor has no group, or there is no group at all. A plain group named like a processor
+-- does not count: it is where Python stopped. The processors are the arguments from number first
+-- on.
 local function acked_by_all(log, groups, id_length, first)
 	local registered, needed = {}, {}
 	for i = first, #ARGV do registered[ARGV[i]] = true end
@@ -81,8 +81,7 @@ local function acked_by_all(log, groups, id_length, first)
 	return keep, holder, foreign
 end
 
--- Removes the oldest entries, at most so many and none from the ID keep on.
--- Returns how many that were.
+-- Removes the oldest entries, at most count and none from keep on. Returns how many it removed.
 local function remove(log, keep, count)
 	local removed = 0
 	if count <= 0 then return 0 end

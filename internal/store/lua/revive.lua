@@ -7,7 +7,7 @@
 -- Returns 1 it is parked, 0 there is no such dead letter
 -- Errors  FULL when one more would be too many, PARKED when there is such an event
 if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return 0 end
-redis.call('HLEN', KEYS[4]) -- a wrong type is to be seen before the first write
+redis.call('HLEN', KEYS[4]) -- a wrong type must show before the first write
 local limit, parked = tonumber(ARGV[5]), redis.call('HLEN', KEYS[3])
 if redis.call('HEXISTS', KEYS[2], ARGV[2]) + redis.call('HEXISTS', KEYS[3], ARGV[2]) > 0 then
 	return redis.error_reply('PARKED an event of this ID is parked')

@@ -1,8 +1,8 @@
--- Makes room in a full partition: removes the oldest entries that every consumer
--- group and every registered processor has acked, and, if told so and there still is no room, the
--- oldest ones, even those that a processor needs. These are counted for each processor that they
--- had not been delivered to; one that they had been delivered to processes them,
--- or counts them itself. Does nothing where there is room, and so may be repeated.
+-- Makes room in a full partition: removes the oldest entries that every consumer group and every
+-- registered processor has acked; if told so and there still is no room, also the oldest that a
+-- processor needs. These count as lost for each processor that they were not delivered to; one that
+-- was given them processes them, or counts them itself. Does nothing if there is room, and so may
+-- be repeated.
 --
 -- KEYS    1 partition   2... the processors' ownership hashes: floor, lost
 -- ARGV    1 size   2 number of entries that need room   3 '1' to drop
@@ -45,8 +45,8 @@ for i = 5, #ARGV do
 end
 table.sort(positions, function(a, b) return before(a.last, b.last) end)
 
--- The oldest entries go in steps, each up to the next position: what goes in one was
--- not delivered to those whose positions lie before it. So no entry is read.
+-- The oldest entries go in steps, each up to the next position: those of a step were not delivered
+-- to processors that stand before it. So no entry is read.
 local most = math.min(excess, 1000)
 local dropped = 0
 for i = 1, #positions + 1 do

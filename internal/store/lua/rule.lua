@@ -1,7 +1,6 @@
--- Sets or removes a rule of one kind, and tells all workers. Rules that have ended are removed
--- on the way. Setting a rule that is there replaces it. Repeated it does the same
--- once more, but for the times and the generation; of a removal repeated it says
--- that there was none.
+-- Sets or removes a rule of one kind, and tells all workers. A rule that is there is replaced, and
+-- rules that have ended are removed on the way. Repeated, it does the same with new times and a new
+-- generation; a repeated removal reports that there was none.
 --
 -- KEYS    1 pauses or blocks, a hash: generation, and a field per rule   2 control stream of the app
 -- ARGV    1 field of the rule   2 'set', 'copy' of a rule that stands elsewhere, or 'remove'

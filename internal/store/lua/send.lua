@@ -1,7 +1,6 @@
--- Appends records to partitions, in order. Of each partition all of them or, where
--- they do not fit, none. An ID that was sent before is not sent again; so a call
--- whose records all have IDs may be repeated. A partition may be named again, for
--- another sender: it is then as the one before left it.
+-- Appends records to partitions, in order: to each all of them or, if they do not fit, none. An ID
+-- that was sent before is not sent again, so a call whose records all have IDs may be repeated. A
+-- partition may come again, for another sender: it is then as the one before left it.
 --
 -- KEYS    for each partition: the partition, and for each of its records with an ID
 --         what became of that ID
@@ -21,7 +20,7 @@
 --         refuses the first, for once it has written a script may write on though
 --         the memory is full. But where a partition runs out of IDs, those that are in
 --         have theirs, and each of the others has '!', with one error for all.
--- Calls take most of the time, then texts that Lua has to make: hence one for all.
+-- Calls take most of the time, then texts that Lua makes: hence one text for all.
 local argv, call, at, k, out, m = ARGV, redis.pcall, 1, 1, {}, 0
 
 -- The next argument, a number.
@@ -37,8 +36,7 @@ for s = 1, number() do
 	shapes[s], at = {names, fields}, at + names
 end
 
--- Looks n IDs up, from the key k on. Returns what was sent before, by key, and how
--- many of them were; or an error.
+-- Looks up n IDs from key k on. Returns what was sent before, by key, and how many; or an error.
 local function sent_before(n)
 	local seen, again = {}, 0
 	for key = k, k + n - 1 do
@@ -138,6 +136,6 @@ while at <= last do
 	end
 	at, k = stop, next
 end
--- Of a replica nothing was written, and the client is to see that, to drop the connection.
+-- A replica wrote nothing; the client must see that, to drop the connection.
 if errors[1] and errors[1]:find('READONLY', 1, true) == 1 then return redis.error_reply(errors[1]) end
 return {table.concat(out, ' '), unpack(errors)}

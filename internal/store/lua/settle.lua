@@ -1,5 +1,4 @@
--- Removes a parked event that is done. Repeated it changes nothing. The group
--- need not be there: the event is not in it.
+-- Removes a parked event that is done; its group may be gone. Repeated, it changes nothing.
 --
 -- KEYS    1 lock   2 parked events   3 retry states
 -- ARGV    1 lock value   2 entry ID

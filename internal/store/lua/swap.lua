@@ -1,5 +1,4 @@
--- Replaces a value if it is still the one that the caller read. A repetition of
--- a swap that happened answers as the first one did.
+-- Replaces a value that is still the one the caller read. A repetition answers as the first call.
 --
 -- KEYS    1 the value
 -- ARGV    1 what it must be, '' for absent   2 what it becomes

@@ -88,15 +88,15 @@ else
 		local f, r, missing, oldest = position(log, g, aside)
 		local from = 'group'
 		gone = math.max(gone, missing)
-		-- Who was given something has a consumer. Deleted by hand it took with it what was pending.
+		-- A group that was read has a consumer. Deleted by hand, it took its pending entries along.
 		if g['consumers'] == 0 and saved.floor and before(saved.floor, f) then
 			f, r, from = saved.floor, tonumber(saved.read or ''), 'checkpoint'
 		end
 		if not floor or before(f, floor) then floor, read, first, group, found = f, r, oldest, g, from end -- the lowest: repeat, never skip
 	end
-	-- A replica, and a server that has read its append-only file, know less of what a group
-	-- has read than the master did: XREADGROUP is replicated as XCLAIM, which does not count.
-	-- Then the last checkpoint, and what is there behind it, tell more.
+	-- A replica, and a server that loaded its append-only file, know less of what a group has read
+	-- than the master did: XREADGROUP is replicated as XCLAIM, which does not count. Then the last
+	-- checkpoint, and what is there behind it, tell more.
 	local at = tonumber(saved.read or '')
 	if floor and read and saved.floor and at and not before(floor, saved.floor) then
 		local moved = group['pending'] == 0 and floor ~= saved.floor
@@ -125,9 +125,8 @@ elseif not floor then
 	if floor == '$' then floor = exists and facts_of(log, own).last or '0-0' end
 end
 
--- Entries behind the floor may be gone: those that were ever appended are more than those
--- that are left and those up to the floor. What was trimmed before the first entry counts
--- as read.
+-- Entries behind the floor may be gone, if more were ever appended than are left and lie up to the
+-- floor. What was trimmed before the first entry counts as read.
 local left = exists and redis.call('XLEN', log) or 0
 if not exists then
 	if floor == '0-0' then read = 0 end
@@ -144,16 +143,16 @@ elseif read and found ~= 'start' then
 end
 
 if before(given, floor) then given = floor end
--- Whose owner did not release it was at the oldest unacked event when it ended, if
--- that one had been given to it. It stays the suspect over any number of takeovers,
--- until it is acked: an owner that ended before it got there proves nothing.
+-- An owner that did not release was at the oldest unacked event when it ended, if it was given
+-- that. The event stays the suspect over any number of takeovers until it is acked: an owner that
+-- ended before it got there proves nothing.
 local unclean, suspect, before_it = saved.open == '1', '', saved.suspect or ''
 if unclean and first then
 	suspect = first
 elseif before_it ~= '' and before(floor, before_it) and (not first or first == before_it) then
 	suspect = before_it
 end
--- The first of them is a guess. Later ones had noted that they began it, see begin.lua.
+-- The first of these is a guess. Later owners had stored that they began it, see begin.lua.
 local deaths = 0
 if suspect ~= '' then
 	deaths = suspect == before_it and tonumber(saved.deaths or '') or 0

@@ -1,7 +1,6 @@
--- Claims a due time of a durable task, or looks how far the task has come. Of a
--- task that was never seen the time of the look is stored, so that its first due
--- time does not move with each restart. Repeated by the same leader it answers as
--- the first time.
+-- Claims a due time of a durable task, or looks how far the task has come. For a task never seen
+-- before, the time of the look is stored, so that restarts do not move its first due time. Repeated
+-- by the same leader, it answers as the first time.
 --
 -- KEYS    1 durable tasks, a hash: name to JSON {v, last due time in ms, by whom}   2 the leader's lock
 -- ARGV    1 task   2 the leader's token

@@ -1,5 +1,4 @@
--- What the scripts need that take events out of a partition under a tenure; it
--- stands behind the prelude.
+-- For scripts that take events out of a partition under a tenure; behind the prelude.
 
 -- Why a tenure is over, nil while it is not.
 local function over(log, lock, value, group)
@@ -10,9 +9,8 @@ local function over(log, lock, value, group)
 	return redis.error_reply(pending.err)
 end
 
--- Notes entries that were taken out. The group of the next owner begins at the
--- oldest one that is pending: those behind it come again there, and this tells
--- that they are not in the partition any more.
+-- Stores which entries were taken out. The next owner's group begins at the oldest pending one:
+-- those behind it come again there, though they are not in the partition any more.
 local function set_aside(log, group, own, ids)
 	local oldest, known, all = redis.call('XPENDING', log, group)[2], redis.call('HGET', own, 'aside') or '', {}
 	if oldest then

@@ -1,6 +1,5 @@
--- Trims the oldest entries of a partition that every consumer group has acked, and
--- every registered processor, once there are more than a limit. Leaves every entry that
--- is not acked.
+-- Trims a partition's oldest entries that every consumer group and every registered processor has
+-- acked, once there are more entries than a limit.
 --
 -- KEYS    1 partition
 -- ARGV    1 the limit   2 number of entries to leave   3 length of an executor ID

@@ -1,5 +1,5 @@
--- Removes the metadata of a stream, and the stream from the list of the app's. In one
--- step, or who makes the stream anew in between would not be listed. It may be repeated.
+-- Removes a stream's metadata, and the stream from the app's list, in one step: a stream made anew
+-- in between would not be listed. It may be repeated.
 --
 -- KEYS    1 metadata   2 list of streams
 -- ARGV    1 name of the stream

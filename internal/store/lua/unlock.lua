@@ -4,7 +4,7 @@
 -- ARGV    1 lock value   2 the floor of that, or none   3 entries read at the floor
 -- Returns 1 deleted, 0 not held
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
--- Only by whom took it over: a lock alone says nothing of the owner before.
+-- Only by an owner that took it over: a lock alone says nothing of the owner before.
 local known = KEYS[2] and redis.call('HMGET', KEYS[2], 'tenure', 'lost')
 if known and known[1] == ARGV[1] then
 	local lost, stored = tonumber(known[2] or '') or 0, nil
