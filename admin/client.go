@@ -13,9 +13,8 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Client acts on one app. Its methods, and those of the types that it returns, are safe
-// for concurrent use. They block until Redis has answered, and return its errors. Any
-// program of the app may use a Client; no worker has to run.
+// A Client acts on one app. Its methods, and those of the types it returns, are safe for concurrent
+// use; they block until Redis has answered, and return its errors. No worker has to run.
 type Client struct{ core }
 
 // A core is the common part of a Client and the types that it returns.
@@ -27,9 +26,9 @@ type core struct {
 // New returns a Client of app. It does no I/O; the connection is the app's.
 func New(app *runnel.App) *Client { return &Client{core{app: appview.Of(app)}} }
 
-// WithProgress returns a Client whose long calls report their progress to fn: the current
-// step, how much of it is done, and of how much, 0 if that is not known. fn is called by
-// the goroutine of the call, often, and must return at once.
+// WithProgress returns a Client whose long calls report their progress to fn: the current step, how
+// much of it is done, and the total, 0 if unknown. fn runs often, in the goroutine of the call, and
+// must return at once.
 func (c *Client) WithProgress(fn func(what string, done, all int64)) *Client {
 	return &Client{core{c.app, fn}}
 }
@@ -40,8 +39,7 @@ func (c *core) tell(what string, done, all int) {
 	}
 }
 
-// A NotFoundError is returned if the app has no such stream, or the stream no such
-// processor.
+// A NotFoundError is returned if the app has no such stream, or the stream no such processor.
 type NotFoundError struct {
 	App, Redis        string
 	Stream, Processor string   // Processor is "" if there is no such stream
@@ -75,15 +73,14 @@ func (c *core) meta(ctx context.Context, stream string) (*store.Client, store.Me
 
 // noStream returns the error for a stream without metadata, with a possible reason.
 func (c *core) noStream(ctx context.Context, client *store.Client, stream string) error {
-	// This writes nothing without a number of partitions, and looks at the other
-	// layout of keys.
+	// Without a number of partitions this writes nothing, and looks at the other layout of keys.
 	_, err := client.EnsureMeta(ctx, stream, store.Meta{})
 	var conflict *store.MetaConflictError
 	switch {
 	case !errors.As(err, &conflict):
 	case conflict.Stored == string(runnel.LayoutStandalone) || conflict.Stored == string(runnel.LayoutCluster):
 		return fmt.Errorf("%w: set RUNNEL_KEY_LAYOUT=%s", err, conflict.Stored)
-	default: // they are being moved, or were
+	default: // the keys are being moved, or were
 		return err
 	}
 	there, err := client.Streams(ctx)
@@ -183,8 +180,8 @@ func streamOf(name string, m store.Meta) Stream {
 	return Stream{name, m.Partitions, m.MaxLen, m.Codec, m.Partitioner, m.KeyField, m.Layout, append([]string{}, m.Processors...)}
 }
 
-// occupied returns the partitions that are not empty, and those that could not be
-// inspected: reading those returns the error.
+// occupied returns the partitions that are not empty, and the unreadable ones, whose later read
+// returns the error.
 func occupied(ctx context.Context, c *store.Client, stream, processor string, partitions []int, has func(store.View) bool) ([]int, error) {
 	places := make([]store.Partition, len(partitions))
 	for i, n := range partitions {
@@ -203,7 +200,6 @@ func occupied(ctx context.Context, c *store.Client, stream, processor string, pa
 	return out, nil
 }
 
-// processorOf returns the state of a registered processor.
 func (c *core) processorOf(ctx context.Context, stream, processor string) (*store.Client, *inspect.ProcessorState, error) {
 	client, _, err := c.registered(ctx, stream, processor)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// What an operator can do to events that failed, and what the app's status tells of it.
 func TestAnOperatorLooksAfterEventsThatFailed(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		ctx := t.Context()
@@ -71,7 +70,7 @@ func dropsRetriesAndReplays(t *testing.T, a *Client) {
 		t.Errorf("replayed %+v", replayed)
 	}
 	if again, err := dead.Retry(ctx, letters[:3]); len(again) != 0 || err != nil {
-		t.Errorf("what is gone was retried: %v, %v", again, err)
+		t.Errorf("removed letters were retried: %v, %v", again, err)
 	}
 }
 
@@ -124,7 +123,7 @@ func TestDelayedEventsAreCancelledAndFired(t *testing.T) {
 			t.Errorf("cancelled %v, fired %v", cancelled, fired)
 		}
 		if _, err := delayed.Cancel(ctx, "9/1"); err == nil {
-			t.Error("an event of a partition that is not there was cancelled")
+			t.Error("an event of a missing partition was cancelled")
 		}
 	})
 }
@@ -183,12 +182,12 @@ func TestADryRunRemovesNothing(t *testing.T) {
 		did, err := a.RemoveProcessor(ctx, "orders", "printer", &RemoveOptions{Dead: true})
 		must(t, err)
 		if would.Rules = did.Rules; would != did || did.Dead != 1 || did.Lag != 2 || did.Rules != 1 {
-			t.Errorf("removed %+v, foretold %+v", did, would)
+			t.Errorf("removed %+v, the dry run %+v", did, would)
 		}
 		gone, err := a.RemoveStream(ctx, "orders", &RemoveOptions{DryRun: true})
 		must(t, err)
 		if gone.Entries != 3 || !slices.Equal(gone.Processors, []string{"mailer"}) {
-			t.Errorf("would remove %+v", gone)
+			t.Errorf("the dry run removes %+v", gone)
 		}
 		if _, err := a.Stream(ctx, "orders"); err != nil {
 			t.Errorf("a dry run removed it: %v", err)
@@ -196,12 +195,12 @@ func TestADryRunRemovesNothing(t *testing.T) {
 		_, err = a.RemoveStream(ctx, "orders", nil)
 		must(t, err)
 		if _, err := a.Stream(ctx, "orders"); err == nil {
-			t.Error("it is still there")
+			t.Error("the stream is still there")
 		}
 	})
 }
 
-// What cannot be read of another processor is not in the way of a drain of one.
+// A drain of one processor works even if another processor cannot be read.
 func TestADrainOfOneProcessorLooksAtNoOther(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		stream(t, c, "orders", "printer", "broken")

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A DeadLetter is an event that a processor gave up. Fields is set only by Read.
+// A DeadLetter is an event that a processor gave up. Only Read sets Fields.
 type DeadLetter struct {
 	Partition int        `json:"partition"`
 	ID        string     `json:"id"`    // partition/ID of the dead letter
@@ -38,8 +38,8 @@ type DeadLetters struct {
 	stream, processor string
 }
 
-// DeadLetters returns the dead letters of a processor, which may be removed: dead letters
-// outlive it. It does no I/O.
+// DeadLetters returns the dead letters of a processor, even of a removed one: they outlive it. It
+// does no I/O.
 func (c *Client) DeadLetters(stream, processor string) *DeadLetters {
 	return &DeadLetters{&c.core, stream, processor}
 }
@@ -47,9 +47,8 @@ func (c *Client) DeadLetters(stream, processor string) *DeadLetters {
 // lettersPerTrip bounds how many dead letters, with their fields, are read at once.
 const lettersPerTrip = 200
 
-// List returns the dead letters that a filter selects, in the order in which their events
-// were appended. The order is exact within a partition; across partitions it is that of
-// the clocks in the entry IDs.
+// List returns the selected dead letters in the order in which their events were appended: exactly
+// within a partition, by the clocks in the entry IDs across partitions.
 func (d *DeadLetters) List(ctx context.Context, f *Filter) ([]DeadLetter, error) {
 	return d.read(ctx, f, false)
 }
@@ -83,8 +82,8 @@ func (d *DeadLetters) read(ctx context.Context, by *Filter, fields bool) ([]Dead
 	return atMost(&f, r.chosen), nil
 }
 
-// occupied returns the partitions that have dead letters, and the stream's metadata. It
-// returns an error if there is no such processor, unless the processor left dead letters.
+// occupied returns the partitions that have dead letters, and the stream's metadata. A missing
+// processor is an error, unless it left dead letters.
 func (d *DeadLetters) occupied(ctx context.Context) (*store.Client, store.Meta, []int, error) {
 	client, m, err := d.c.meta(ctx, d.stream)
 	if err != nil {
@@ -97,7 +96,6 @@ func (d *DeadLetters) occupied(ctx context.Context) (*store.Client, store.Meta, 
 	return client, m, some, err
 }
 
-// A letterReader reads the dead letters that a filter selects.
 type letterReader struct {
 	client *store.Client
 	f      *Filter
@@ -154,8 +152,8 @@ func letterOf(d store.DeadLetter) DeadLetter {
 	}
 }
 
-// Newest returns the dead letter that died last, nil for none. At an error it returns the
-// newest of the partitions that could be read.
+// Newest returns the dead letter that died last, nil for none. With an error it returns the newest
+// of the readable partitions.
 func (d *DeadLetters) Newest(ctx context.Context) (newest *DeadLetter, err error) {
 	client, _, partitions, err := d.occupied(ctx)
 	if err != nil {
@@ -173,14 +171,12 @@ func (d *DeadLetters) Newest(ctx context.Context) (newest *DeadLetter, err error
 	return newest, err
 }
 
-// Retry gives dead letters back to their processor, in this order, and to no other
-// processor of the stream. Their events are parked, due at once, and attempted anew from
-// attempt 1, in their lanes: with OrderKey later events of their key wait for them. The
-// next owner runs them, even without a Retry option; OnError then decides about those
-// that fail again. Letters that were dropped, replayed or retried meanwhile are skipped.
-// Retry returns the letters that were given back, even with an error; the others are
-// unchanged, and the call may be repeated. At most MaxLen events may be parked in a
-// partition.
+// Retry gives dead letters back to their own processor, in this order. Their events are parked, due
+// at once, and attempted anew from attempt 1, in their lanes: with OrderKey later events of their
+// key wait for them. The next owner runs them, even without a Retry option; OnError then decides
+// about those that fail again. Letters that were dropped, replayed or retried meanwhile are
+// skipped. Retry returns the letters given back, even with an error; the others are unchanged, and
+// the call may be repeated. At most MaxLen events may be parked in a partition.
 func (d *DeadLetters) Retry(ctx context.Context, letters []DeadLetter) ([]DeadLetter, error) {
 	client, m, err := d.c.meta(ctx, d.stream)
 	if err == nil && !slices.Contains(m.Processors, d.processor) {
@@ -208,8 +204,7 @@ func (d *DeadLetters) Retry(ctx context.Context, letters []DeadLetter) ([]DeadLe
 	return done, nil
 }
 
-// Drop deletes dead letters permanently. It returns those that it deleted, even with an
-// error.
+// Drop deletes dead letters permanently. It returns the deleted ones, even with an error.
 func (d *DeadLetters) Drop(ctx context.Context, letters []DeadLetter) ([]DeadLetter, error) {
 	client, err := d.c.app.Client()
 	if err != nil {

@@ -42,8 +42,8 @@ func (c *Client) Delayed(stream string) *Delayed { return &Delayed{&c.core, stre
 // delayedPerTrip bounds how many delayed events, with their fields, are read at once.
 const delayedPerTrip = 500
 
-// List returns delayed events in the order in which they are due, those of the same time
-// by partition. Events that change meanwhile may be missing or be listed twice.
+// List returns delayed events in the order in which they are due, then by partition. Events that
+// change meanwhile may be missing or listed twice.
 func (d *Delayed) List(ctx context.Context, f *DelayedFilter) ([]DelayedEvent, error) {
 	if f == nil {
 		f = &DelayedFilter{}
@@ -70,7 +70,6 @@ func (d *Delayed) List(ctx context.Context, f *DelayedFilter) ([]DelayedEvent, e
 	return r.chosen[:r.most()], nil
 }
 
-// A delayedReader reads the delayed events that a filter selects.
 type delayedReader struct {
 	client *store.Client
 	stream string
@@ -80,7 +79,6 @@ type delayedReader struct {
 	chosen []DelayedEvent
 }
 
-// most returns how many of the selected events are wanted.
 func (r *delayedReader) most() int {
 	if r.f.Limit == 0 {
 		return len(r.chosen)
@@ -118,8 +116,7 @@ func (r *delayedReader) read(ctx context.Context, partition int) error {
 	return nil
 }
 
-// forget drops the events that are certainly not wanted, so that memory does not hold all
-// of them.
+// forget drops events beyond the limit, so that memory does not hold all of them.
 func (r *delayedReader) forget() {
 	if r.f.Limit == 0 || len(r.chosen) <= 2*r.f.Limit {
 		return
@@ -145,20 +142,18 @@ func delayedOf(partition int, e store.DelayedEvent) DelayedEvent {
 	}
 }
 
-// Cancel removes delayed events permanently. It returns the IDs of the removed events,
-// even with an error. Events that became due or were cancelled meanwhile are not among
-// them.
+// Cancel removes delayed events permanently. It returns the IDs of the removed events, even with an
+// error, without those that became due or were cancelled meanwhile.
 func (d *Delayed) Cancel(ctx context.Context, ids ...string) ([]string, error) {
 	return d.change(ctx, ids, (*store.Client).Cancel)
 }
 
-// Fire makes delayed events due now. It returns the IDs as Cancel does.
+// Fire makes delayed events due now, and returns their IDs as Cancel does.
 func (d *Delayed) Fire(ctx context.Context, ids ...string) ([]string, error) {
 	return d.change(ctx, ids, (*store.Client).Fire)
 }
 
-// A DelayedIDError is returned for an ID that cannot be that of a delayed event of the
-// stream.
+// A DelayedIDError is returned for an ID that no delayed event of the stream can have.
 type DelayedIDError struct{ Stream, ID string }
 
 // Error names the ID and the stream.

@@ -13,22 +13,20 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Filter selects dead letters or parked events. A nil filter, and each zero field,
-// selects all.
+// A Filter selects dead letters or parked events; nil, and each zero field, selects all.
 type Filter struct {
 	Partitions []int
 	Key        *string
 
-	// ID is "partition/ID" of an event or of its dead letter, or the ID without the
-	// partition. If several events have the latter, the result is an *AmbiguousError.
+	// ID is "partition/ID" of an event or its dead letter, or just the ID, which is an
+	// *AmbiguousError if several events have it.
 	ID    string
 	Since time.Time // earliest time of becoming a dead letter; not for parked events
 	Error string    // a part of the error or the reason, in any case
 	Limit int       // maximum of events, the oldest ones
 }
 
-// in returns the filter for a stream: with its partitions, and the ID without the
-// partition.
+// in returns the filter for a stream: with its partitions, and the ID on its own.
 func (f *Filter) in(stream string, m store.Meta) (Filter, error) {
 	if f == nil {
 		f = &Filter{}
@@ -59,7 +57,6 @@ func contains(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
-// atMost cuts a list to the limit of the filter.
 func atMost[T any](f *Filter, list []T) []T {
 	if f.Limit > 0 && f.Limit < len(list) {
 		return list[:f.Limit]
@@ -67,13 +64,13 @@ func atMost[T any](f *Filter, list []T) []T {
 	return list
 }
 
-// An AmbiguousError is returned if several events have an ID without a partition.
+// An AmbiguousError is returned for an ID without a partition that several events have.
 type AmbiguousError struct {
 	ID    string
 	Names []string // of the events, by partition/ID
 }
 
-// Error lists them.
+// Error lists the events.
 func (e *AmbiguousError) Error() string {
 	names, more := e.Names, ""
 	if len(names) > namedAtMost {
@@ -93,14 +90,14 @@ func ambiguous[T any](id string, chosen []T, name func(T) string) error {
 	return e
 }
 
-// oldest orders events as they were appended, by the clocks of their IDs.
+// oldest compares events by the time of appending, by the clocks of their IDs.
 func oldest(a, b string, inA, inB int) int {
 	return cmp.Or(entryid.Compare(a, b), cmp.Compare(inA, inB))
 }
 
-// byPartition calls change with the IDs of the events of each partition, in order of the
-// partitions, until one fails. It returns the events whose IDs change returned, those of a
-// partition in the order of all.
+// byPartition calls change with the event IDs of each partition, in order of the partitions, until
+// one fails. It returns the events whose IDs change returned, within a partition in the order of
+// all.
 func byPartition[T any](all []T, place func(T) (partition int, id string), change func(partition int, ids []string) ([]string, error)) ([]T, error) {
 	ids, events := map[int][]string{}, map[string]T{}
 	for _, one := range all {

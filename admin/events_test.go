@@ -70,7 +70,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 		for n := range 3 {
 			p := c.Partition("orders", "printer", n)
 			entries := pending(t, c, p, 4)
-			slices.Reverse(entries) // they die in another order than they were appended
+			slices.Reverse(entries) // not in the order in which they were appended
 			for i, e := range entries {
 				must(t, c.DeadLetter(t.Context(), p, me, store.DeadLetter{
 					Entry: e, Key: fmt.Sprint("k", i%2), Attempts: 3, Error: fmt.Sprint("Fault ", i), Reason: "failed", Last: began,
@@ -195,7 +195,7 @@ func TestStatesOfParkedEvents(t *testing.T) {
 	})
 }
 
-// The oldest events are selected, in whatever order they died, however many there are.
+// The oldest events are selected, in whatever order they died.
 func TestTheOldestDeadLettersAreChosen(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		stream(t, c, "orders", "printer")

@@ -34,7 +34,6 @@ func ExampleClient() {
 	// <nil> <nil>
 }
 
-// serve starts a server for an example.
 func serve() (url string, stop func()) {
 	srv, err := embedded.Start("127.0.0.1:0")
 	if err != nil {

@@ -23,9 +23,9 @@ type ParkedEvent struct {
 	Event     string     `json:"event"` // partition/entry ID
 	Key       string     `json:"key"`
 	State     string     `json:"state"`    // ParkedRunning and so on
-	Attempts  int        `json:"attempts"` // begun, except those that ended through no fault of the event
+	Attempts  int        `json:"attempts"` // begun, without those that ended through no fault of the event
 	At        *time.Time `json:"at,omitempty"`
-	In        int64      `json:"in"`              // ms until then, 0 if that is now
+	In        int64      `json:"in"`              // ms until At, 0 if past
 	First     *time.Time `json:"first,omitempty"` // failure
 	Last      *time.Time `json:"last,omitempty"`  // failure
 	Error     string     `json:"error"`
@@ -42,9 +42,8 @@ type Parked struct {
 // Parked returns the parked events of a processor. It does no I/O.
 func (c *Client) Parked(stream, processor string) *Parked { return &Parked{&c.core, stream, processor} }
 
-// List returns the parked events that a filter selects, in the order in which they were
-// appended. The order is exact within a partition; across partitions it is that of the
-// clocks in the entry IDs.
+// List returns the selected parked events in the order in which they were appended: exactly within
+// a partition, by the clocks in the entry IDs across partitions.
 func (p *Parked) List(ctx context.Context, by *Filter) ([]ParkedEvent, error) {
 	client, m, err := p.c.registered(ctx, p.stream, p.processor)
 	if err != nil {
@@ -109,15 +108,14 @@ func fromMilli(ms int64) *time.Time {
 	return &t
 }
 
-// Retry makes parked events due now. It returns the events that it made due, even with an
-// error. Events that are running, wait behind another one, or are gone are not among
-// them.
+// Retry makes parked events due now, and returns those that it made due, even with an error. Events
+// that are running, wait behind another one, or are gone are left out.
 func (p *Parked) Retry(ctx context.Context, events []ParkedEvent) ([]ParkedEvent, error) {
 	return p.change(ctx, events, (*store.Client).RetryNow)
 }
 
-// Drop deletes parked events permanently; they leave no dead letter. It returns those
-// that it deleted, even with an error.
+// Drop deletes parked events permanently, without dead letters. It returns the deleted ones, even
+// with an error.
 func (p *Parked) Drop(ctx context.Context, events []ParkedEvent) ([]ParkedEvent, error) {
 	return p.change(ctx, events, func(c *store.Client, ctx context.Context, in store.Partition, ids []string) ([]string, error) {
 		if err := c.DropParked(ctx, in, ids); err != nil {

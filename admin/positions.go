@@ -17,11 +17,11 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// End is the position after the last entry of a partition, whichever that is.
+// End is the position after the last entry of a partition.
 const End = "$"
 
-// Positions are the committed positions of one processor, one for each partition: all
-// events up to there are done.
+// Positions are the committed positions of one processor, one per partition: all events up to there
+// are done.
 type Positions struct {
 	c                 *core
 	stream, processor string
@@ -32,8 +32,7 @@ func (c *Client) Positions(stream, processor string) *Positions {
 	return &Positions{&c.core, stream, processor}
 }
 
-// List returns the committed position of each of some partitions, all if none is named, by
-// its number.
+// List returns the committed positions by partition; without arguments, of all partitions.
 func (p *Positions) List(ctx context.Context, partitions ...int) (map[int]string, error) {
 	_, state, err := p.c.processorOf(ctx, p.stream, p.processor)
 	if err != nil {
@@ -58,13 +57,13 @@ func unseen(s inspect.PartitionState) error {
 	return fmt.Errorf("partition %d cannot be looked at: %s", s.Partition, s.Err)
 }
 
-// Find parses a text as a position in each of some partitions, all if none is named:
+// Find parses a text as a position in each of the named partitions, or in all if none is named:
 //
 //	start                  before the first entry
 //	end                    behind the last one, which is End
 //	1767225600000-0        behind this entry, in each partition
-//	3/1767225600000-0      the same in one partition, which alone is returned
-//	@2026-01-31T08:00:00Z  before what was appended then, by Redis' clock
+//	3/1767225600000-0      the same, only in partition 3
+//	@2026-01-31T08:00:00Z  before the entries appended then, by Redis' clock
 //	-1h30m                 the same so long ago
 //	-100, +1               so many entries back, or on, from the committed position
 //
@@ -121,8 +120,7 @@ func CheckPosition(text string) error {
 	return err
 }
 
-// A position is a parsed text: an ID, perhaps of one partition, a time, or a number of
-// steps.
+// A position is a parsed text: an ID, perhaps of one partition, a time, or a number of steps.
 type position struct {
 	id    string
 	one   *int
@@ -228,7 +226,7 @@ func (p *Positions) Preview(ctx context.Context, to map[int]string) ([]Move, err
 	return moves, nil
 }
 
-// numbers returns the partitions of some positions, in order, if all are of the stream.
+// numbers returns the partitions of to in order, or an error if one is not of the stream.
 func (p *Positions) numbers(partitions int, to map[int]string) ([]int, error) {
 	if len(to) == 0 {
 		return nil, errors.New("no positions are named")
@@ -240,11 +238,10 @@ func (p *Positions) numbers(partitions int, to map[int]string) ([]int, error) {
 // workers shorten it to their own lease.
 const resetExpiry = 30 * time.Second
 
-// Set sets the committed position of each partition in to: all events up to there count
-// as done, and later ones are processed, again if they were before. No worker may run the
-// processor; otherwise nothing is changed. Set locks all of the partitions before it
-// changes any. With a later error it returns the moves made so far, and the other
-// partitions are unchanged.
+// Set sets the committed position of each partition in to: events up to there count as done, later
+// ones are processed, even if they were before. No worker may run the processor; otherwise nothing
+// is changed. Set locks all of the partitions before it changes any. With a later error it returns
+// the moves made so far, and the other partitions are unchanged.
 func (p *Positions) Set(ctx context.Context, to map[int]string) ([]Move, error) {
 	client, m, err := p.c.registered(ctx, p.stream, p.processor)
 	if err != nil {
@@ -258,7 +255,7 @@ func (p *Positions) Set(ctx context.Context, to map[int]string) ([]Move, error) 
 	return r.run(ctx, numbers, to)
 }
 
-// A reset owns the partitions of a processor for the moment that it takes.
+// A reset owns the partitions of a processor for as long as it takes.
 type reset struct {
 	*Positions
 	client *store.Client
@@ -268,12 +265,11 @@ type reset struct {
 
 // run reads the members twice, as a worker may start at any time:
 //
-//  1. the processor has no member that lives; the reset begins to lock partitions;
-//  2. a worker joins, and takes a partition that is not yet locked: then its
-//     lock is in the way. Or it waits for one that is: then it is found by the
-//     second look, and everything is given back as it was;
-//  3. a worker that joins after the second look waits for the locks, and begins
-//     where the reset put the position.
+//  1. the processor has no live member; the reset begins to lock partitions;
+//  2. a worker joins. If it takes a partition not yet locked, its lock stops the reset. If it
+//     waits for a locked one, the second look finds it, and everything is given back unchanged;
+//  3. a worker that joins after the second look waits for the locks, and begins at the new
+//     position.
 func (r *reset) run(ctx context.Context, numbers []int, to map[int]string) (moves []Move, err error) {
 	if err := r.notRun(ctx); err != nil {
 		return nil, err
@@ -324,7 +320,7 @@ func (r *reset) notRun(ctx context.Context) error {
 func (r *reset) lock(ctx context.Context, p store.Partition) error {
 	err := r.client.Lock(ctx, p, r.claim, resetExpiry, 0)
 	if !errors.Is(err, store.ErrHeld) {
-		r.held = append(r.held, p) // of an unknown outcome too: the lock may be ours
+		r.held = append(r.held, p) // even of an unknown outcome: the lock may be ours
 		return err
 	}
 	views, viewErr := r.client.Views(ctx, []store.Partition{p})
@@ -335,7 +331,6 @@ func (r *reset) lock(ctx context.Context, p store.Partition) error {
 		r.stream, p.Number, r.processor, views[0].Owner, views[0].LockLeft.Round(time.Second))
 }
 
-// unlock gives the partitions back, even when ctx has ended.
 func (r *reset) unlock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetExpiry)
 	defer cancel()

@@ -8,8 +8,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/corpus"
 )
 
-// FuzzPosition parses anything as a position: the result is a position of one kind or an
-// error.
+// FuzzPosition parses any text: the result is a position of one kind, or an error.
 func FuzzPosition(f *testing.F) {
 	for _, text := range []string{"start", "end", "1-1", "18446744073709551615-1", "18446744073709551616", "@2026-01-31T08:00:00Z", "-1h30m", "-100", "+9223372036854775807", "-9223372036854775808", "@", ""} {
 		f.Add(text)
@@ -32,7 +31,6 @@ func FuzzPosition(f *testing.F) {
 	})
 }
 
-// A processor's positions are set to those of a text, and the old ones are returned.
 func TestPositionsAreFoundAndSet(t *testing.T) {
 	both(t, func(t *testing.T, a *Client, c *store.Client) {
 		stream(t, c, "orders", "printer")
@@ -62,11 +60,11 @@ func TestPositionsAreFoundAndSet(t *testing.T) {
 		stands, err := at.List(t.Context())
 		must(t, err)
 		if stands[2] != "4-0" || len(stands) != 4 {
-			t.Errorf("it stands at %v", stands)
+			t.Errorf("positions %v", stands)
 		}
 		for _, to := range []map[int]string{{}, {4: "0-0"}} {
 			if _, err := at.Set(t.Context(), to); err == nil {
-				t.Errorf("it was set to %v", to)
+				t.Errorf("the position was set to %v", to)
 			}
 		}
 	})

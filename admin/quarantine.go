@@ -8,19 +8,19 @@ import (
 	"github.com/runnel-go/runnel/internal/entryid"
 )
 
-// A Quarantine is a partition that is stopped because of a failed event.
+// A Quarantine is a partition that a failed event has stopped.
 type Quarantine struct {
 	Stream    string
 	Processor string
 	Partition int
 	Reason    string
 	Event     string // partition/entry ID, "" if it was no event's fault
-	Worker    string // that stopped; "" if not known
+	Worker    string // that stopped; "" if unknown
 	At        time.Time
 }
 
-// Quarantines returns the quarantined partitions of the app, by stream, processor and
-// partition. It returns an error if a partition of the app cannot be inspected.
+// Quarantines returns the quarantined partitions of the app, by stream, processor and partition. It
+// fails if a partition cannot be inspected.
 func (c *Client) Quarantines(ctx context.Context) ([]Quarantine, error) {
 	app, err := c.look(ctx)
 	if err != nil {
@@ -53,9 +53,9 @@ type Released struct {
 	Skipped   bool      `json:"skipped"`
 }
 
-// Release ends the quarantine of a partition, once its cause is fixed: the owner begins
-// again at the event that failed. With skip, that event is skipped, unprocessed. Release
-// returns a *NotQuarantinedError if the partition is not quarantined.
+// Release ends the quarantine of a partition, once its cause is fixed: the owner retries the event
+// that failed, or with skip passes it over, unprocessed. A partition that is not quarantined is a
+// *NotQuarantinedError.
 func (c *Client) Release(ctx context.Context, stream, processor string, partition int, skip bool) (Released, error) {
 	client, m, err := c.registered(ctx, stream, processor)
 	if err == nil {

@@ -15,11 +15,10 @@ import (
 type RemoveOptions struct {
 	DryRun   bool // return what would be removed, or why it cannot be, and change nothing
 	Dead     bool // of a processor: its dead letters, too
-	ToPython bool // of a processor: leave a consumer group from which Python's runnel goes on under the same name
+	ToPython bool // of a processor: leave a consumer group of its name, from which Python's runnel continues
 }
 
-// A RemovedProcessor lists what was removed, or would be, of a processor or of a consumer
-// group.
+// A RemovedProcessor lists what was or would be removed of a processor or a consumer group.
 type RemovedProcessor struct {
 	Stream    string `json:"stream"`
 	Processor string `json:"processor"`
@@ -32,10 +31,9 @@ type RemovedProcessor struct {
 	Python bool   `json:"-"` // Python's runnel runs it: nothing but its registration was removed
 }
 
-// RemoveProcessor removes a processor that no worker runs any more, with its positions
-// and its parked events, so that trimming does not wait for it. It returns an error if a
-// worker runs the processor. If Python's runnel runs it, only the registration is
-// removed.
+// RemoveProcessor removes a processor with its positions and parked events, so that trimming does
+// not wait for it. It returns an error while a worker runs the processor. If Python's runnel runs
+// it, only the registration is removed.
 func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, opts *RemoveOptions) (RemovedProcessor, error) {
 	if opts == nil {
 		opts = &RemoveOptions{}
@@ -74,7 +72,6 @@ func (c *Client) RemoveProcessor(ctx context.Context, stream, processor string, 
 	return gone, err
 }
 
-// notRun returns an error if a worker runs the processor.
 func notRun(p *inspect.ProcessorState) error {
 	for _, m := range p.Members {
 		if m.Alive {
@@ -84,14 +81,13 @@ func notRun(p *inspect.ProcessorState) error {
 	return nil
 }
 
-// pythonRuns reports whether Python's runnel runs a processor. In that case only its
-// registration belongs to this implementation.
+// pythonRuns reports whether Python's runnel runs a processor. Then only its registration belongs
+// to this implementation.
 func pythonRuns(members []inspect.MemberState) bool {
 	return slices.ContainsFunc(members, func(m inspect.MemberState) bool { return m.Alive && m.Worker == inspect.PythonWorker })
 }
 
-// A RulesLeftError is returned if a removal succeeded, and the removal of the rules about
-// it did not.
+// A RulesLeftError is returned if a removal succeeded but the removal of its rules failed.
 type RulesLeftError struct {
 	Scope Scope
 	Err   error
@@ -105,8 +101,8 @@ func (e *RulesLeftError) Error() string {
 // Unwrap returns Err.
 func (e *RulesLeftError) Unwrap() error { return e.Err }
 
-// forgetRules removes the rules of a removed scope, so that they do not affect a later
-// one of the same name. It is the last step: until then the rules hold.
+// forgetRules removes the rules of a removed scope, so that they do not affect a later one of the
+// same name. It is the last step: the rules hold until then.
 func forgetRules(ctx context.Context, client *store.Client, scope rules.Scope) (int, error) {
 	n, err := client.ForgetRules(ctx, scope)
 	if err != nil {
@@ -115,9 +111,9 @@ func forgetRules(ctx context.Context, client *store.Client, scope rules.Scope) (
 	return n, nil
 }
 
-// forget removes the processor from the metadata last: until then it is found, and the
-// call may be repeated. A worker that starts the processor meanwhile holds locks, which
-// ends the removal, or registers the processor again.
+// forget removes the processor from the metadata last: until then it is found, and the call may be
+// repeated. A worker that starts the processor meanwhile either holds locks, which ends the
+// removal, or registers the processor again.
 func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.ProcessorState, dead bool, forget func(context.Context, store.Partition, bool) error) error {
 	for i, s := range p.Partitions {
 		c.tell("forgot "+p.Stream+"/"+p.Processor+": partitions", i, len(p.Partitions))
@@ -136,9 +132,9 @@ func (c *core) forget(ctx context.Context, client *store.Client, p *inspect.Proc
 	return err
 }
 
-// RemoveGroup destroys a consumer group that belongs to no registered processor: one of
-// another program, or all those of a processor that is not registered any more, by its
-// name. It returns an error if the group has a reader.
+// RemoveGroup destroys a consumer group that belongs to no registered processor: one of another
+// program, or, by the name of a processor no longer registered, all of its groups. It returns an
+// error if the group has a reader.
 func (c *Client) RemoveGroup(ctx context.Context, stream, group string, opts *RemoveOptions) (RemovedProcessor, error) {
 	gone := RemovedProcessor{Stream: stream, Processor: group}
 	client, m, err := c.meta(ctx, stream)
@@ -149,8 +145,6 @@ func (c *Client) RemoveGroup(ctx context.Context, stream, group string, opts *Re
 	if err != nil {
 		return gone, err
 	}
-	// The group of this name, or all those of a processor that is not registered any
-	// more.
 	groups = slices.DeleteFunc(groups, func(g inspect.GroupState) bool { return g.Group != group && g.Processor != group })
 	if len(groups) == 0 {
 		return gone, c.noProcessor(client, stream, group, m)
@@ -187,9 +181,8 @@ type RemovedStream struct {
 	Rules      int      `json:"rules"` // pauses and blocks of it and of its processors
 }
 
-// RemoveStream deletes a stream that no worker runs any more: its events, its delayed
-// events, its processors and their dead letters. It returns an error if the stream still
-// has a reader.
+// RemoveStream deletes a stream with its events, its delayed events, its processors and their dead
+// letters. It returns an error while the stream has a reader.
 func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOptions) (RemovedStream, error) {
 	gone := RemovedStream{Stream: stream, Processors: []string{}}
 	client, m, err := c.meta(ctx, stream)
@@ -218,8 +211,7 @@ func (c *Client) RemoveStream(ctx context.Context, stream string, opts *RemoveOp
 	return gone, err
 }
 
-// fill finds what is removed with a stream. It returns an error if the stream still has a
-// reader.
+// fill lists what is removed with a stream, or returns an error if the stream has a reader.
 func (gone *RemovedStream) fill(ctx context.Context, client *store.Client, state *inspect.StreamState, m store.Meta) error {
 	gone.Delayed = state.Delayed
 	logs, err := inspect.Logs(ctx, client, gone.Stream, state.Partitions)

@@ -11,7 +11,7 @@ import (
 
 // ReplayOptions configure a replay. nil is all defaults.
 type ReplayOptions struct {
-	To     string // another stream of the app, whose entries have the same form; default: the dead letters' own
+	To     string // another stream of the app with entries of the same form; default: the dead letters' own
 	DryRun bool   // return where the events would go, and change nothing
 }
 
@@ -23,10 +23,10 @@ type Replayed struct {
 	ToEvent     string `json:"to_event"` // partition/entry ID, "" if it is not known
 }
 
-// Replay appends the events of dead letters again, in this order, for every processor of
-// the stream, and removes the dead letters. Letters that were replayed, retried or
-// dropped meanwhile are skipped. With an error Replay returns those that were replayed
-// before; the others are unchanged, and the call may be repeated.
+// Replay appends the events of dead letters again, in this order, for every processor of the
+// stream, and removes the dead letters. Letters that were replayed, retried or dropped meanwhile
+// are skipped. With an error Replay returns those replayed before; the others are unchanged, and
+// the call may be repeated.
 func (d *DeadLetters) Replay(ctx context.Context, letters []DeadLetter, opts *ReplayOptions) ([]Replayed, error) {
 	if opts == nil {
 		opts = &ReplayOptions{}
@@ -60,16 +60,14 @@ func (d *DeadLetters) Replay(ctx context.Context, letters []DeadLetter, opts *Re
 	return done, nil
 }
 
-// A destination is a stream that dead letters are replayed to.
 type destination struct {
 	stream     string
 	partitions int
 	partition  func(key string, partitions int) int // nil: the one that they came from
 }
 
-// elsewhere returns another stream of the app as the destination. Its entries must have
-// the same form. Its partitioner is the one that the app declared, or the one that the
-// metadata names.
+// elsewhere returns another stream of the app, with entries of the same form, as the destination.
+// Its partitioner is the declared one, or else the one that the metadata names.
 func (d *DeadLetters) elsewhere(ctx context.Context, from store.Meta, to string) (*destination, error) {
 	_, m, err := d.c.meta(ctx, to)
 	if err != nil {
@@ -94,8 +92,8 @@ func (d *DeadLetters) elsewhere(ctx context.Context, from store.Meta, to string)
 	return &destination{to, m.Partitions, p.Func}, nil
 }
 
-// replay returns the replay of one dead letter. For another stream the key is sent
-// explicitly, as that stream's records may hold it elsewhere.
+// replay returns the replay of one dead letter. For another stream the key is explicit, as that
+// stream's records may hold it elsewhere.
 func (d *destination) replay(from store.Partition, letter DeadLetter) store.Replay {
 	r := store.Replay{From: from, ID: letter.letter, Stream: d.stream, Partition: letter.Partition}
 	switch {

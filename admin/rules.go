@@ -13,8 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Scope is the part of an app that a rule covers. The zero Scope covers nothing and is
-// an error.
+// A Scope is the part of an app that a rule covers. The zero Scope is an error.
 type Scope struct{ scope rules.Scope }
 
 // AppScope returns the scope of everything in the app.
@@ -63,8 +62,7 @@ type Rule struct {
 	Until    time.Time // when the rule ends by itself; zero: when it is removed
 }
 
-// String returns the rule as a sentence: its kind, scope, author, beginning, end, and
-// reason.
+// String returns the rule as a sentence: kind, scope, author, beginning, end, and reason.
 func (r Rule) String() string {
 	return rules.Rule{Kind: string(r.Kind), Scope: r.Scope.scope, Who: r.Who, Why: r.Why, At: r.At, Until: r.Until}.String()
 }
@@ -73,12 +71,12 @@ func (r Rule) String() string {
 type RuleOptions struct {
 	Who string        // default: the user and host of this process
 	Why string        // shown by rules ls, status and the dashboard
-	For time.Duration // duration after which the rule ends by itself; 0: when it is removed. At least a millisecond
+	For time.Duration // the rule ends by itself after this time, at least a millisecond; 0: when it is removed
 }
 
 // A RuleChange is the result of a change of rules.
 type RuleChange struct {
-	Rule             // the rule in force; or the removed one, with only its kind, its scope, and the time
+	Rule             // in force, or removed: then it has only kind, scope and time
 	Was        bool  // there was such a rule before
 	Generation int64 // of the rules after the change; it grows with every change
 }
@@ -91,28 +89,28 @@ func (r RuleChange) Removed() string {
 	return fmt.Sprintf("there was no %s of %s", r.Kind, r.Scope)
 }
 
-// Pause stops the processing in the scope, until Resume or for a time. A second Pause of
-// the same scope replaces the first.
+// Pause stops the processing in the scope, until Resume or for a time. A second Pause of the same
+// scope replaces the first.
 func (c *Client) Pause(ctx context.Context, s Scope, opts *RuleOptions) error {
 	_, err := c.SetRule(ctx, RulePause, s, opts)
 	return err
 }
 
-// Resume removes the pause of exactly this scope. It returns no error if there is none.
-// Partitions that are blocked, or paused by another scope too, stay stopped.
+// Resume removes the pause of exactly this scope, if there is one. Partitions that are blocked, or
+// paused by another scope too, stay stopped.
 func (c *Client) Resume(ctx context.Context, s Scope) error {
 	_, err := c.RemoveRule(ctx, RulePause, s)
 	return err
 }
 
-// Block is Pause for administrators: a blocked scope does not run before Unblock,
-// whatever is paused and resumed. Only the rights in Redis keep others from calling it.
+// Block is Pause for administrators: a blocked scope does not run before Unblock, whatever is
+// resumed. Only the rights in Redis restrict its callers.
 func (c *Client) Block(ctx context.Context, s Scope, opts *RuleOptions) error {
 	_, err := c.SetRule(ctx, RuleBlock, s, opts)
 	return err
 }
 
-// Unblock removes the block of exactly this scope. It returns no error if there is none.
+// Unblock removes the block of exactly this scope, if there is one.
 func (c *Client) Unblock(ctx context.Context, s Scope) error {
 	_, err := c.RemoveRule(ctx, RuleBlock, s)
 	return err
@@ -141,8 +139,8 @@ func (c *Client) RulesAbout(ctx context.Context, s Scope) ([]Rule, error) {
 	return slices.DeleteFunc(all, func(r Rule) bool { return !r.Scope.scope.Contains(s.scope) && !s.scope.Contains(r.Scope.scope) }), err
 }
 
-// CheckScope returns an error if a rule for the scope would cover nothing: a
-// *NotFoundError if there is no such stream or processor, which may be created later.
+// CheckScope returns an error if a rule for the scope would cover nothing: a *NotFoundError if its
+// stream or processor does not exist, though it may be created later.
 func (c *Client) CheckScope(ctx context.Context, s Scope) error {
 	stream := s.scope.StreamName()
 	if stream == "" {
@@ -160,10 +158,10 @@ func (c *Client) CheckScope(ctx context.Context, s Scope) error {
 	return nil
 }
 
-// Wait blocks until no function runs in the scope and none can start. A rule for the
-// scope or a larger one must be in force throughout; otherwise Wait returns an error. It
-// also returns an error when ctx ends and when Redis does not answer. For a worker that
-// is cut off it waits until the worker's locks expire, and as long again.
+// Wait blocks until no function runs in the scope and none can start. A rule for all of the scope
+// must be in force throughout: otherwise, when ctx ends, and when Redis does not answer, Wait
+// returns an error. For a worker that is cut off it waits until the worker's locks expire, and as
+// long again.
 func (c *Client) Wait(ctx context.Context, s Scope) error {
 	client, err := c.scoped(s)
 	if err != nil {

@@ -32,13 +32,12 @@ type ProcessorStatus struct {
 	LagMore bool          // the lag is larger than Lag: the count stopped there
 	Oldest  time.Duration // since the oldest unacked event was appended, in any partition; 0 for none
 	Delayed int64         // events that wait for their time
-	Parked  int64         // events that wait for another attempt, or behind one that does
+	Parked  int64         // events that wait for another attempt, or behind such an event
 	Dead    int64         // dead letters
 	Lost    int64         // events that were removed before they were processed
 }
 
-// Status returns the state of the app. It returns an error if any part of the state
-// cannot be read.
+// Status returns the state of the app, or an error if any part of it cannot be read.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	client, err := c.app.Client()
 	if err != nil {

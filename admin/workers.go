@@ -33,8 +33,7 @@ type Workers struct{ c *core }
 // Workers returns the workers of the app. It does no I/O.
 func (c *Client) Workers() *Workers { return &Workers{&c.core} }
 
-// List returns the members of all processors of the app, by stream, processor, worker and
-// executor.
+// List returns the members of all processors of the app, by stream, processor, worker and executor.
 func (w *Workers) List(ctx context.Context) ([]Worker, error) {
 	app, err := w.c.look(ctx)
 	if err != nil {
@@ -98,10 +97,10 @@ type Assignment struct {
 // A WorkerOf is a worker of one processor; without a stream, of all processors.
 type WorkerOf struct{ Name, Stream, Processor string }
 
-// Drain takes all partitions from a worker, and assigns it no others, until Undrain.
-// Pinned partitions stay; if every worker is drained, each keeps its share. The worker is
-// given by its name or by the ID of an executor. Drain returns the Assignment of each
-// processor as soon as it is stored; AwaitDrained waits until the partitions have moved.
+// Drain takes all partitions from a worker, and assigns it no others, until Undrain. Pinned
+// partitions stay; if every worker is drained, each keeps its share. The worker is given by its
+// name or by the ID of an executor. Drain returns the Assignment of each processor as soon as it is
+// stored; AwaitDrained waits until the partitions have moved.
 func (w *Workers) Drain(ctx context.Context, of WorkerOf) ([]Assignment, error) {
 	return w.cordon(ctx, of, time.Now().UTC().Truncate(time.Millisecond), false) // as it is stored
 }
@@ -129,8 +128,8 @@ func (w *Workers) cordon(ctx context.Context, of WorkerOf, at time.Time, end boo
 	return all, nil
 }
 
-// find returns the processors of which a worker is a member; with end, to end a drain,
-// also those in which it is drained.
+// find returns the processors of which a worker is a member; with end, also those in which it is
+// drained.
 func (w *Workers) find(ctx context.Context, of WorkerOf, end bool) (found []WorkerOf, err error) {
 	app, err := w.lookFor(ctx, of)
 	if err != nil {
@@ -156,7 +155,7 @@ func (w *Workers) find(ctx context.Context, of WorkerOf, end bool) (found []Work
 	return found, err
 }
 
-// lookFor returns the app with the processor that is named, or with all of them.
+// lookFor returns the app with the named processor, or with all.
 func (w *Workers) lookFor(ctx context.Context, of WorkerOf) (*inspect.AppState, error) {
 	if of.Stream == "" {
 		return w.c.look(ctx)
@@ -186,7 +185,6 @@ func noWorker(name string, there []string) error {
 	return fmt.Errorf("no worker %q; there is %s", name, strings.Join(slices.Compact(there), ", "))
 }
 
-// assign changes the membership of a processor.
 func (c *core) assign(ctx context.Context, stream, processor, worker string, change func(rebalance.Group) (rebalance.Group, error)) (Assignment, error) {
 	client, err := c.app.Client()
 	if err != nil {
@@ -205,8 +203,7 @@ func (c *core) assign(ctx context.Context, stream, processor, worker string, cha
 	return a, nil
 }
 
-// Pin assigns partitions of a processor to a worker, for as long as the worker lives:
-// rebalances do not move them.
+// Pin assigns partitions of a processor to a worker: rebalances do not move them while it lives.
 func (w *Workers) Pin(ctx context.Context, of WorkerOf, partitions ...int) (Assignment, error) {
 	client, err := w.pinnable(ctx, of.Stream, of.Processor, partitions)
 	if err != nil {
@@ -252,12 +249,11 @@ func (w *Workers) pin(ctx context.Context, stream, processor, worker string, par
 	})
 }
 
-// drainPoll is the interval at which AwaitDrained reads the state.
 const drainPoll = 100 * time.Millisecond
 
-// AwaitDrained waits until the workers that Drain returned own only partitions pinned to
-// them. It returns an error if a drain was ended meanwhile, or if every worker of a
-// processor is drained, as each then keeps its share.
+// AwaitDrained waits until the drained workers own only partitions pinned to them. It returns an
+// error if a drain was ended meanwhile, or if every worker of a processor is drained, as each then
+// keeps its share.
 func (w *Workers) AwaitDrained(ctx context.Context, drained []Assignment) error {
 	client, err := w.c.app.Client()
 	if err != nil {
@@ -295,7 +291,7 @@ func (w *Workers) AwaitDrained(ctx context.Context, drained []Assignment) error 
 	return nil
 }
 
-// ownedBy returns how many partitions a worker owns that are not pinned to it.
+// ownedBy counts the partitions that a worker owns and that are not pinned to it.
 func ownedBy(p *inspect.ProcessorState, worker string) (n int, err error) {
 	for _, s := range p.Partitions {
 		if s.Err != "" {

@@ -30,8 +30,7 @@ var (
 	labelName  = regexp.MustCompile(`([a-z]+)=~?"`)
 )
 
-// familyOf returns the family of a series, which may be a part of a histogram; nil where there
-// is none.
+// familyOf returns the family of a series, or of a part of a histogram; nil for none.
 func familyOf(series string) *families.Family {
 	for _, f := range families.All() {
 		part := strings.TrimPrefix(series, f.Name)
@@ -42,7 +41,7 @@ func familyOf(series string) *families.Family {
 	return nil
 }
 
-// known checks that a query names metrics and labels that exist.
+// known checks that a query names existing metrics and labels.
 func known(t *testing.T, where, query string) {
 	t.Helper()
 	names := metricName.FindAllString(query, -1)
@@ -132,25 +131,25 @@ func TestEveryAlertHasAnEntryInTheRunbook(t *testing.T) {
 		}
 	}
 	for name := range runbook {
-		t.Errorf("docs/operating.md has an entry for %s, of which there is no alert", name)
+		t.Errorf("docs/operating.md has an entry for %s, which is no alert", name)
 	}
 }
 
-// The alerts fire, or do not, as deploy/alerts.test.yaml specifies.
+// The alerts fire as deploy/alerts.test.yaml specifies.
 func TestAlertsFire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("promtool is not installed, so the alerts are not tried: scripts/setup-test.sh installs it")
 	}
 	const cases = "../deploy/alerts.test.yaml"
-	read(t, cases) // a cached result depends on what the test itself reads
+	read(t, cases) // a cached test result depends only on files that the test itself reads
 	read(t, "../deploy/alerts.yaml")
 	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", cases).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// Every deployment waits longer for a worker to stop than the worker takes to drain.
+// Every deployment gives a worker more time to stop than it takes to drain.
 func TestDeploymentsLetWorkersDrain(t *testing.T) {
 	const drain = 8 + 1 // Grace by default, and a second
 	for path, pattern := range map[string]string{

@@ -1,16 +1,15 @@
-// Package metrics exports the metrics of a worker to Prometheus: the work of its
-// processors, their latencies, their lag, and the partitions and events that they hold.
+// Package metrics exports the metrics of a worker to Prometheus: the work of its processors, their
+// latencies and lag, and the partitions and events that they hold.
 //
 //	app := runnel.New("shop", nil)
 //	http.Handle("/metrics", metrics.Handler(app, nil)) // before Run
 //
-// `worker --http` of package cli does so. docs/operating.md lists every metric with its
-// meaning.
+// `worker --http` of package cli does so. docs/operating.md explains every metric.
 //
-// Counters begin at zero with each Run. Series have the labels stream and processor;
-// those of partitions also have the label partition. A worker has series for the
-// partitions that it owns, at most Options.Partitions of each processor. No label comes
-// from data. A program with a registry of its own uses package metrics/collector.
+// Counters begin at zero with each Run. Series have the labels stream and processor, and those of
+// partitions the label partition. A worker has series for the partitions that it owns, at most
+// Options.Partitions of each processor. No label comes from data. A program with a registry of its
+// own uses package metrics/collector.
 package metrics
 
 import (
@@ -31,14 +30,12 @@ import (
 
 // Options configure metrics; a zero field is its default.
 type Options struct {
-	// Partitions is how many partitions of a processor have series of their own, those
-	// with the lowest numbers; the sums are over all owned partitions. Default 256,
-	// negative none.
+	// Partitions is how many partitions of a processor have series of their own, lowest numbers
+	// first; sums are over all owned partitions. Default 256, negative none.
 	Partitions int
-	// CountAtMost bounds how many entries of a partition are counted one by one where
-	// Redis cannot tell the lag: after XDEL or XTRIM by hand, and with the embedded
-	// server. A larger lag is reported as this number, with a
-	// runnel_partition_lag_at_least of 1. Default 1000.
+	// CountAtMost bounds how many entries of a partition are counted one by one if Redis does not
+	// know the lag: after XDEL or XTRIM by hand, and with the embedded server. A larger lag is
+	// reported as this number, and runnel_partition_lag_at_least is 1. Default 1000.
 	CountAtMost int64
 }
 
@@ -48,20 +45,19 @@ const (
 	DefaultCountAtMost = 1000
 )
 
-// Handler serves the metrics of an app, of the Go runtime and of the process in the text
-// format of Prometheus. Call it before Run: the call turns on the measurement of
-// latencies, which costs less than 0.1 µs per event. A nil opts is all defaults.
+// Handler serves the metrics of an app, of the Go runtime and of the process in the text format of
+// Prometheus. Call it before Run: it turns on the measurement of latencies, which costs less than
+// 0.1 µs per event. A nil opts is all defaults.
 func Handler(app *runnel.App, opts *Options) http.Handler {
 	o := cmp.Or(opts, &Options{})
 	return handler(families.OfWorker(appview.Of(app), cmp.Or(o.Partitions, DefaultPartitions), cmp.Or(o.CountAtMost, DefaultCountAtMost)))
 }
 
-// OverviewHandler serves the metrics of an app as a whole in the text format of Prometheus,
-// whether any worker lives or not: for each processor its members, owners, lag, and
-// stopped partitions. The names begin with runnel_app_, so that no sum mixes them with
-// the metrics of workers. Each scrape reads all partitions, at most once in five seconds.
-// The dashboard serves it at /metrics. A nil opts is all defaults; Options.Partitions has
-// no effect. The handler is safe for concurrent use.
+// OverviewHandler serves the metrics of an app as a whole in the text format of Prometheus, even
+// while no worker runs: for each processor its members, owners, lag, and stopped partitions. Names
+// begin with runnel_app_, so that no sum mixes them with the metrics of workers. A scrape reads all
+// partitions, at most once in five seconds. The dashboard serves it at /metrics. A nil opts is all
+// defaults; Options.Partitions has no effect. The handler is safe for concurrent use.
 func OverviewHandler(app *runnel.App, opts *Options) http.Handler {
 	return handler(families.OfApp(appview.Of(app), cmp.Or(cmp.Or(opts, &Options{}).CountAtMost, DefaultCountAtMost)))
 }
@@ -79,7 +75,6 @@ func handler(source families.Source) http.Handler {
 	})
 }
 
-// write writes all series of a source in the text format.
 func write(w io.Writer, source families.Source) {
 	var last *families.Family
 	source.Gather(func(s families.Sample) {

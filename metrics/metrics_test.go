@@ -47,8 +47,7 @@ func scrape(t *testing.T, h http.Handler) map[string]string {
 	return series
 }
 
-// A shop prints parcels, some of which fail and some wait, and ignores failures
-// elsewhere.
+// A shop prints parcels, some of which fail or wait, and ignores failures elsewhere.
 type shop struct {
 	server  *redistest.Server
 	app     *runnel.App
@@ -104,7 +103,6 @@ func run(t *testing.T, app *runnel.App) (stop func()) {
 	}
 }
 
-// Each metric has the value that the test brought about.
 func TestMetricsTellTheTruth(t *testing.T) {
 	s := newShop(t)
 	app, parcels := s.app, s.parcels
@@ -134,13 +132,13 @@ func TestMetricsTellTheTruth(t *testing.T) {
 		`runnel_acked_events_total{,processor="ignore",stream="parcels"}`:             "36",
 		`runnel_failures_total{,policy="ignore",processor="ignore",stream="parcels"}`: "2",
 		"runnel_event_delay_seconds_count" + at:                                       "31",
-		`runnel_partition_epoch{,partition="2",processor="print",stream="parcels"}`:   "", // only two have series
+		`runnel_partition_epoch{,partition="2",processor="print",stream="parcels"}`:   "", // only two partitions have series
 	})
 	if got[`runnel_partition_lag_events{,partition="0",processor="print",stream="parcels"}`] == "" {
 		t.Error("no series of partition 0")
 	}
 	close(s.hold)
-	// Every attempt; and the age of every event but of the two dead letters.
+	// Every attempt is timed; the delay is of every event but the two dead letters.
 	settle(t, handler, map[string]string{"runnel_lag_events" + at: "0", "runnel_handler_seconds_count" + at: "40", "runnel_event_delay_seconds_count" + at: "34"})
 	stop()
 }
@@ -160,8 +158,8 @@ func send(t *testing.T, s *runnel.Stream[parcel], n, failing int) {
 	}
 }
 
-// settle scrapes until the series have the wanted values twice in a row: in one scrape
-// the values from Redis may be newer than the worker's counters.
+// settle scrapes until the series have the wanted values twice in a row: in one scrape the values
+// from Redis may be newer than the worker's counters.
 func settle(t *testing.T, h http.Handler, want map[string]string) (got map[string]string) {
 	t.Helper()
 	right := 0
@@ -186,7 +184,7 @@ func check(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// Without Redis the metrics that do not come from Redis are reported all the same.
+// Metrics that do not come from Redis are reported without it.
 func TestMetricsWithoutRedis(t *testing.T) {
 	s := newShop(t)
 	handler := metrics.Handler(s.app, nil)
@@ -203,10 +201,10 @@ func TestMetricsWithoutRedis(t *testing.T) {
 	})
 	check(t, scrape(t, handler), map[string]string{"runnel_up{}": "1", "runnel_lag_events" + at: "", "runnel_processed_events_total" + at: "0"})
 	cancel()
-	<-ended // an error or not: nothing could be handed over
+	<-ended // with an error or not: nothing could be handed over
 }
 
-// The document lists every metric with its type and labels and no other.
+// The document lists every metric, with its type and labels, and no other.
 func TestDocumentNamesEveryMetric(t *testing.T) {
 	text, err := os.ReadFile("../docs/operating.md")
 	if err != nil {
@@ -244,8 +242,8 @@ func TestHandlerServesTheRuntimeToo(t *testing.T) {
 	}
 }
 
-// A scrape sends two requests to Redis for 256 partitions; further scrapes within a
-// second send none.
+// A scrape sends two requests to Redis for 256 partitions; further scrapes within a second send
+// none.
 func TestAScrapeIsCheap(t *testing.T) {
 	server := redistest.Start(t)
 	app := runnel.New("shop", &runnel.Options{RedisURL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
@@ -267,7 +265,7 @@ func TestAScrapeIsCheap(t *testing.T) {
 		rdb.Do(t.Context(), "SLOWLOG", "RESET").Err()); err != nil {
 		t.Fatal(err)
 	}
-	scripts := func() (n int) { // of looks; the worker has scripts of its own
+	scripts := func() (n int) { // of looks, without the worker's own scripts
 		for _, e := range redistest.SlowLog(t, rdb) {
 			isLook := func(arg string) bool { return strings.HasPrefix(arg, "__dead:shop.parcels.print.") }
 			if len(e.Args) > 0 && e.Args[0] == "evalsha" && slices.ContainsFunc(e.Args, isLook) {
@@ -280,14 +278,14 @@ func TestAScrapeIsCheap(t *testing.T) {
 	redistest.Eventually(t, "the server has executed a look", func() bool {
 		check(t, scrape(t, handler), map[string]string{"runnel_owned_partitions" + at: "256", "runnel_lag_events" + at: "0"})
 		scrapes++
-		return scrapes >= 5 && scripts() > 0 // what was seen before may have been fresh
+		return scrapes >= 5 && scripts() > 0 // an earlier look may have been fresh
 	})
 	if n, most := scripts(), 2*(1+int(time.Since(began)/time.Second)); n < 2 || n > most {
 		t.Errorf("%d scripts for %d scrapes, want %d", n, scrapes, most)
 	}
 }
 
-// An event that cannot be decoded reaches no function, and so is no iteration.
+// An event that cannot be decoded reaches no function, so it is no iteration.
 func TestOnlyIterationsAreTimed(t *testing.T) {
 	s := newShop(t)
 	if err := s.parcels.Send(t.Context(), parcel{Do: "fail"}, parcel{}, parcel{}, parcel{}); err != nil {

@@ -13,7 +13,7 @@ func (s *shop) overview(t *testing.T) map[string]string {
 	return scrape(t, metrics.OverviewHandler(s.app, nil))
 }
 
-// The overview shows an app that no worker runs, and one that a worker runs.
+// The overview shows an app with and without a worker.
 func TestOverviewTellsOfAnAppWithoutWorkers(t *testing.T) {
 	s := newShop(t)
 	const at = `{,processor="print",stream="parcels"}`

@@ -27,7 +27,7 @@ func partitionID(n int) attribute.KeyValue {
 	return semconv.MessagingDestinationPartitionID(strconv.Itoa(n))
 }
 
-// attempts returns the largest number of calls of the function with an event of the batch.
+// attempts returns the largest attempt number of the batch's events.
 func attempts(b *runnel.Batch) int {
 	most := 0
 	for _, e := range b.Events {
@@ -36,7 +36,7 @@ func attempts(b *runnel.Batch) int {
 	return most
 }
 
-// header reads the headers of an event; it implements propagation.TextMapCarrier.
+// header reads the headers of an event as a propagation.TextMapCarrier.
 type header struct{ event *runnel.Event }
 
 func (h header) Get(name string) string { return h.event.Header(name) }
@@ -49,8 +49,8 @@ func (header) Set(string, string) {}
 type links struct {
 	list   []trace.Link
 	at     map[spanKey]int // in list
-	events []int           // how many events a link stands for
-	ids    []string        // of the first of them
+	events []int           // number of events per link
+	ids    []string        // of the first event per link
 }
 
 type spanKey struct {
@@ -61,7 +61,6 @@ type spanKey struct {
 // add adds a link to a context, unless the context is invalid or linked already.
 func (l *links) add(sc trace.SpanContext) { l.addOf(sc, "") }
 
-// addOf is add for the event with this entry ID.
 func (l *links) addOf(sc trace.SpanContext, id string) {
 	if !sc.IsValid() {
 		return
@@ -78,7 +77,7 @@ func (l *links) addOf(sc trace.SpanContext, id string) {
 	l.list, l.events, l.ids = append(l.list, trace.Link{SpanContext: sc}), append(l.events, 1), append(l.ids, id)
 }
 
-// label puts on each link the ID of its event, or the number of its events.
+// label sets on each link the ID of its event, or the number of its events.
 func (l *links) label() {
 	for i, n := range l.events {
 		about := semconv.MessagingMessageID(l.ids[i])

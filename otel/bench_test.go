@@ -12,7 +12,7 @@ import (
 	runnelotel "github.com/runnel-go/runnel/otel"
 )
 
-// BenchmarkMiddleware is what the span of an iteration costs, without its export:
+// BenchmarkMiddleware measures the span of an iteration, without its export:
 //
 //	go test -run - -bench . -benchmem ./...
 func BenchmarkMiddleware(b *testing.B) {

@@ -25,7 +25,7 @@ type order struct {
 
 func customer(o order) string { return o.Customer }
 
-// spans are those that ended.
+// spans records the ended spans of a test.
 type spans struct {
 	t        *testing.T
 	recorder *tracetest.SpanRecorder
@@ -40,12 +40,10 @@ func record(t *testing.T, opts ...sdktrace.TracerProviderOption) *spans {
 
 var w3c = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 
-// options are those of a test, with these spans.
 func (s *spans) options() *runnelotel.Options {
 	return &runnelotel.Options{TracerProvider: s.provider, Propagator: w3c}
 }
 
-// begin begins a span of the caller's.
 func (s *spans) begin(name string) (context.Context, trace.Span) {
 	return s.provider.Tracer("test").Start(s.t.Context(), name)
 }
@@ -64,7 +62,7 @@ func (s *spans) all(name string) (out []sdktrace.ReadOnlySpan) {
 	return out
 }
 
-// want returns the spans of this name, of which there have to be n.
+// want returns the spans of this name, which must be n.
 func (s *spans) want(name string, n int) []sdktrace.ReadOnlySpan {
 	s.t.Helper()
 	out := s.all(name)
@@ -83,7 +81,6 @@ func (s *spans) String() (out string) {
 	return out
 }
 
-// attributes are those of a span, as texts.
 func attributes(list []attribute.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, a := range list {
@@ -92,7 +89,7 @@ func attributes(list []attribute.KeyValue) map[string]string {
 	return out
 }
 
-// wantAttributes compares some attributes; "" says that there is none.
+// wantAttributes compares some attributes; "" expects none.
 func wantAttributes(t *testing.T, s sdktrace.ReadOnlySpan, want map[string]string) {
 	t.Helper()
 	got := attributes(s.Attributes())
@@ -117,7 +114,6 @@ func wantRoot(t *testing.T, s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// wantLinks compares the spans that a span has links to.
 func wantLinks(t *testing.T, s sdktrace.ReadOnlySpan, want ...trace.SpanContext) {
 	t.Helper()
 	var got, wanted []string
@@ -144,7 +140,6 @@ func wantStatus(t *testing.T, s sdktrace.ReadOnlySpan, text, errorType string) {
 	wantAttributes(t, s, map[string]string{"error.type": errorType})
 }
 
-// quiet are options of an app on a server.
 func quiet(srv *redistest.Server) *runnel.Options {
 	return &runnel.Options{RedisURL: srv.URL(), Logger: slog.New(slog.DiscardHandler)}
 }

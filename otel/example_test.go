@@ -36,14 +36,14 @@ func (p printer) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) e
 
 func (printer) Shutdown(context.Context) error { return nil }
 
-// example stands in for a *testing.T where there is none.
+// example stands in for a *testing.T.
 type example struct{ testing.TB }
 
 func (example) Helper()                  {}
 func (example) Context() context.Context { return context.Background() }
 
 func ExampleInstrument() {
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(printer{map[trace.SpanID]string{}})) // of a program: WithBatcher and an exporter
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(printer{map[trace.SpanID]string{}})) // a program uses WithBatcher and an exporter
 	app := runnel.New("shop", runnelotel.Instrument(&runnel.Options{}, &runnelotel.Options{
 		TracerProvider: provider,
 		Propagator:     propagation.TraceContext{},

@@ -13,13 +13,12 @@ import (
 	"github.com/runnel-go/runnel"
 )
 
-// fail records that the span, which ran under ctx, ended with err.
 func fail(ctx context.Context, span trace.Span, err error) {
 	var p *runnel.PanicError
 	if errors.As(err, &p) {
 		span.AddEvent(semconv.ExceptionEventName, trace.WithAttributes(
 			semconv.ExceptionType(fmt.Sprintf("%T", p.Value)), semconv.ExceptionMessage(fmt.Sprint(p.Value)), semconv.ExceptionStacktrace(string(p.Stack))))
-		panicked(span, fmt.Sprintf(": %v", p.Value)) // without the stack that is a part of err's text
+		panicked(span, fmt.Sprintf(": %v", p.Value)) // without the stack in err's text
 		return
 	}
 	span.SetAttributes(semconv.ErrorTypeKey.String(errorType(ctx, err)))
@@ -31,8 +30,7 @@ func panicked(span trace.Span, with string) {
 	span.SetStatus(codes.Error, "panic"+with)
 }
 
-// kinds are the errors that have a name. The end of an ownership comes before the errors
-// that it makes a function return.
+// kinds are the errors with a name. The end of an ownership comes before the errors that it causes.
 var kinds = []struct {
 	err  error
 	name string
@@ -66,8 +64,8 @@ func errorType(ctx context.Context, err error) string {
 	return semconv.ErrorType(unwrapped(err)).Value.AsString()
 }
 
-// unwrapped returns err without wrappers of fmt and of Runnel, which only add where it
-// happened or how to handle it.
+// unwrapped returns err without wrappers of fmt and of Runnel, which only add where it happened or
+// how to handle it.
 func unwrapped(err error) error {
 	for {
 		typ := reflect.TypeOf(err)

@@ -17,12 +17,11 @@ import (
 	"github.com/runnel-go/runnel/runneltest"
 )
 
-// paper is an error with a type.
 type paper struct{}
 
 func (*paper) Error() string { return "no paper" }
 
-// declared is an app with traces and a stream of orders with the processor "p".
+// declared returns a stream of orders with the processor "p", of an app with traces.
 func (s *spans) declared(fn runnel.ProcessFunc[order], opts *runnel.ProcessorOptions) *runnel.Stream[order] {
 	app := runnel.New("shop", runnelotel.Instrument(&runnel.Options{Logger: slog.New(slog.DiscardHandler)}, s.options()))
 	orders := runnel.NewStream(app, "orders", customer, nil)
@@ -88,13 +87,12 @@ func TestPanics(t *testing.T) {
 
 var nothing = runnel.Each(func(context.Context, *runnel.Event, order) error { return nil })
 
-// waiting waits for the end of its context.
 var waiting = runnel.Each(func(ctx context.Context, _ *runnel.Event, _ order) error {
 	<-ctx.Done()
 	return ctx.Err()
 })
 
-// onceAndNeverAgain fails with its first event; called again it asks for none.
+// onceAndNeverAgain fails with its first event, and takes no event when called again.
 func onceAndNeverAgain() runnel.ProcessFunc[order] {
 	called := false
 	return func(_ context.Context, events *runnel.Events[order]) error {
@@ -153,7 +151,7 @@ func TestUndecodableEventsAndPartsOfBatches(t *testing.T) {
 	wantAttributes(t, span, map[string]string{"runnel.failed": "1", "messaging.batch.message_count": "3", "messaging.message.id": ""})
 }
 
-// The calls of middleware.RetryInPlace are one span, which tells their number.
+// The calls of middleware.RetryInPlace are one span, with their number.
 func TestRetriesInsideAreOneSpan(t *testing.T) {
 	s := record(t)
 	orders := s.declared(runnel.Each(func(_ context.Context, e *runnel.Event, _ order) error {

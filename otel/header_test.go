@@ -16,15 +16,14 @@ import (
 
 const foreign = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// contextOf is what a traceparent says.
 func contextOf(t *testing.T, traceparent string) trace.SpanContext {
 	t.Helper()
 	carrier := propagation.MapCarrier{"traceparent": traceparent}
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
-// forwarded runs a processor that sends on what comes, with these headers, and
-// returns the headers that it went with.
+// forwarded runs a processor that sends each event on, with these headers, and returns the headers
+// that were sent.
 func (s *spans) forwarded(opts *runnelotel.Options, headers ...map[string]string) (out []map[string]string) {
 	s.t.Helper()
 	app := runnel.New("shop", runnelotel.Instrument(nil, opts))
@@ -45,7 +44,7 @@ func (s *spans) forwarded(opts *runnelotel.Options, headers ...map[string]string
 	return out
 }
 
-// What a caller put into headers himself stays, and is linked.
+// A caller's own trace headers stay, and are linked.
 func TestOwnTraceHeadersStay(t *testing.T) {
 	s := record(t)
 	got := s.forwarded(s.options(), map[string]string{"traceparent": foreign, "mine": "1"}, map[string]string{"mine": "2"}, nil)
@@ -64,7 +63,7 @@ func TestOwnTraceHeadersStay(t *testing.T) {
 	s.forwarded(s.options(), map[string]string{"traceparent": foreign}, map[string]string{"traceparent": foreign})
 	span = s.one("send copies")
 	wantLinks(t, span, contextOf(t, foreign))
-	if span.SpanKind() != trace.SpanKindClient { // it is no event's context
+	if span.SpanKind() != trace.SpanKindClient { // no event carries its context
 		t.Errorf("the kind is %v", span.SpanKind())
 	}
 }
@@ -77,7 +76,7 @@ func (s stateful) Inject(ctx context.Context, carrier propagation.TextMapCarrier
 	carrier.Set("tracestate", "a=b")
 }
 
-// Headers that belong together are not mixed.
+// Headers of two traces are not mixed.
 func TestOwnTraceHeadersGetNothingOfAnotherTrace(t *testing.T) {
 	s := record(t)
 	opts := s.options()
@@ -88,7 +87,6 @@ func TestOwnTraceHeadersGetNothingOfAnotherTrace(t *testing.T) {
 	}
 }
 
-// One that says nothing stays as well: it is the caller's.
 func TestAMalformedHeaderOfTheCallerStays(t *testing.T) {
 	s := record(t)
 	got := s.forwarded(s.options(), map[string]string{"traceparent": "no"})
@@ -135,7 +133,7 @@ func TestWhatEventsMayCarry(t *testing.T) {
 	}
 }
 
-// That a trace is not sampled travels as well.
+// The sampling decision travels as well.
 func TestUnsampledTraces(t *testing.T) {
 	s := record(t, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 	app := runnel.New("shop", runnelotel.Instrument(nil, s.options()))

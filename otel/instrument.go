@@ -14,25 +14,22 @@ import (
 
 // Options configure the traces. A zero field is the default.
 type Options struct {
-	// TracerProvider makes the spans. Default: otel.GetTracerProvider, which may
-	// be set later.
+	// TracerProvider makes the spans. Default: otel.GetTracerProvider, which may be set later.
 	TracerProvider trace.TracerProvider
 	// Propagator puts a context into headers and reads it there. Default:
-	// otel.GetTextMapPropagator, which may be set later, and does nothing until it
-	// is: take propagation.TraceContext for the headers of the W3C.
+	// otel.GetTextMapPropagator, which may be set later, and does nothing until then;
+	// propagation.TraceContext is for the headers of the W3C.
 	Propagator propagation.TextMapPropagator
-	// LinksOnly makes the span of each iteration begin a trace of its own, with a link to
-	// the span that sent its event. For events that wait for days, or whose traces would
-	// become too large.
+	// LinksOnly makes each iteration begin a trace of its own, with a link to the span that sent
+	// its event: for events that wait for days, or whose traces would become too large.
 	LinksOnly bool
 	// Attributes are put on every span, such as semconv.ServerAddress of Redis.
 	Attributes []attribute.KeyValue
 }
 
-// Instrument returns a copy of o, which may be nil, under which every call that
-// sends and every iteration of every processor is a span: SendHook is the last of
-// its SendHooks, Middleware the first of its Processor.Middleware. o is not changed.
-// A nil opts is all defaults.
+// Instrument returns a copy of o, which may be nil, under which every call that sends and every
+// iteration of every processor is a span: SendHook is the last of its SendHooks, Middleware the
+// first of its Processor.Middleware. A nil opts is all defaults.
 func Instrument(o *runnel.Options, opts *Options) *runnel.Options {
 	var out runnel.Options
 	if o != nil {
@@ -44,15 +41,14 @@ func Instrument(o *runnel.Options, opts *Options) *runnel.Options {
 	return &out
 }
 
-// Middleware returns a middleware that makes a span of each iteration, for single processors
-// where Instrument is for all. It should be the first: the span covers the middleware
-// inside it. A nil opts is all defaults.
+// Middleware returns a middleware that makes a span of each iteration, for single processors;
+// Instrument is for all. It should be the first: the span covers the middleware inside it. A nil
+// opts is all defaults.
 func Middleware(opts *Options) runnel.Middleware { return newTracing(opts).process }
 
-// SendHook returns a hook that makes a span of each call that sends, and puts its context
-// into the headers of the records. A record whose headers have a context that the
-// propagator can read keeps it, and the span has a link to that context. A nil opts is all
-// defaults.
+// SendHook returns a hook that makes a span of each call that sends, and puts its context into the
+// headers of the records. A record that already has a context which the propagator can read keeps
+// it, and the span links to it. A nil opts is all defaults.
 func SendHook(opts *Options) runnel.SendHook { return newTracing(opts).send }
 
 // scope is the name of the instrumentation.

@@ -53,8 +53,8 @@ func TestInstrumentLeavesItsArgumentAndComesFirst(t *testing.T) {
 	}
 }
 
-// A span around the iteration is linked where the sender's is the parent, and is the
-// parent of what has no sender's.
+// A span around the iteration is linked if the sender's is the parent, and is the parent without a
+// sender's.
 func TestSpansAroundAnIteration(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -90,7 +90,7 @@ func TestSpansAroundAnIteration(t *testing.T) {
 	}
 }
 
-// It is not taken for the sender's where an event has none.
+// A span around the iteration is not taken for the sender's.
 func TestASpanAroundAnEventWithoutASender(t *testing.T) {
 	s := record(t)
 	orders := runnel.NewStream(runnel.New("shop", nil), "orders", customer, nil)
@@ -112,11 +112,10 @@ func TestLinksOnlyBeginsATraceOfItsOwn(t *testing.T) {
 	wantRoot(t, span)
 	wantLinks(t, span, s.one("send orders").SpanContext())
 	if span.SpanContext().TraceID() == s.one("send orders").SpanContext().TraceID() {
-		t.Error("it is the sender's trace")
+		t.Error("the iteration is in the sender's trace")
 	}
 }
 
-// One Handler may get batches of several places.
 func TestAHandlerOfSeveralPartitions(t *testing.T) {
 	s := record(t)
 	handle := runnelotel.Middleware(s.options())(func(context.Context, *runnel.Batch) error { return nil })
@@ -133,7 +132,7 @@ func TestAHandlerOfSeveralPartitions(t *testing.T) {
 	}
 }
 
-// A loop whose events are taken one by one gets the span of each by Context.
+// A loop gets the span of each event by Context.
 func TestTheContextOfALoop(t *testing.T) {
 	s := record(t)
 	var seen []trace.SpanContext
@@ -154,7 +153,7 @@ func TestTheContextOfALoop(t *testing.T) {
 	}
 }
 
-// Where traces are off nothing is added, and what comes along is passed on.
+// Without traces nothing is added, and existing headers are passed on.
 func TestWithoutAProvider(t *testing.T) {
 	s := record(t)
 	opts := &runnelotel.Options{TracerProvider: noop.NewTracerProvider(), Propagator: w3c}
@@ -175,7 +174,7 @@ var globally = record(nil)
 
 // The globals may be set after Instrument was called.
 func TestTheGlobalProviderAndPropagator(t *testing.T) {
-	s := &spans{t, globally.recorder, globally.provider} // what was made of the globals once follows the first that is set
+	s := &spans{t, globally.recorder, globally.provider} // the globals delegate to the first provider that is set
 	s.recorder.Reset()
 	orders := runnel.NewStream(runnel.New("shop", runnelotel.Instrument(nil, nil)), "orders", customer, nil)
 	var header string

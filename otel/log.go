@@ -7,12 +7,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a slog.Handler that adds trace_id and span_id, outside of all groups, to
-// lines that are logged under the context of a span, sampled or not, and passes all lines
-// on to next. If next is such a handler already, LogHandler returns next.
+// LogHandler returns a slog.Handler that passes all lines on to next. It adds trace_id and span_id,
+// outside of all groups, to lines logged under the context of a span, sampled or not. If next is such
+// a handler already, LogHandler returns next.
 //
-// With it in runnel.Options.Logger, Runnel's own lines about an event that failed carry the
-// trace of the event, too.
+// In runnel.Options.Logger it also adds the trace of a failed event to Runnel's own lines.
 func LogHandler(next slog.Handler) slog.Handler {
 	if h, ok := next.(logHandler); ok {
 		return h

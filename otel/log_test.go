@@ -43,7 +43,7 @@ func TestLogHandlerAddsTheTrace(t *testing.T) {
 			}
 		})
 	}
-	// Two loggers of one parent do not meet.
+	// Two loggers of one parent do not affect each other.
 	var out bytes.Buffer
 	parent := slog.New(runnelotel.LogHandler(slog.NewTextHandler(&out, nil))).WithGroup("g").With("a", 1).With("d", 4)
 	one, two := parent.With("b", 2), parent.With("c", 3)
@@ -61,8 +61,7 @@ func TestLogHandlerAddsTheTrace(t *testing.T) {
 	}
 }
 
-// The function's lines, middleware's and Runnel's own about an event carry the
-// trace of the event and say once where they come from.
+// The lines of function, middleware and Runnel about an event carry its trace once.
 func TestLinesOfOneTrace(t *testing.T) {
 	s := record(t)
 	var out bytes.Buffer

@@ -13,7 +13,7 @@ import (
 
 // process is a runnel.Middleware.
 func (t *tracing) process(next runnel.Handler) runnel.Handler {
-	var last atomic.Pointer[place] // a Handler is of one partition, for as long as it is owned
+	var last atomic.Pointer[place] // a Handler serves one ownership of a partition
 	return func(ctx context.Context, b *runnel.Batch) error {
 		before := attempts(b)
 		at := last.Load()
@@ -24,7 +24,7 @@ func (t *tracing) process(next runnel.Handler) runnel.Handler {
 		inner, span := t.begin(ctx, at, b, before)
 		returned := false
 		defer func() {
-			if !returned { // a middleware panicked; the panic is not recovered here
+			if !returned { // a middleware panicked; the panic goes on
 				panicked(span, "")
 			}
 			span.End()
@@ -43,7 +43,6 @@ func (t *tracing) process(next runnel.Handler) runnel.Handler {
 	}
 }
 
-// A place has what the spans of one ownership share.
 type place struct {
 	placeKey
 	name string
@@ -66,7 +65,7 @@ func (t *tracing) placeOf(b *runnel.Batch) *place {
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...)}}
 }
 
-// begin begins the span of an iteration, which before attempts preceded.
+// begin begins the span of an iteration, after the attempts before.
 func (t *tracing) begin(ctx context.Context, at *place, b *runnel.Batch, before int) (context.Context, trace.Span) {
 	attrs := make([]attribute.KeyValue, 0, 3)
 	attrs = append(attrs, attemptKey.Int(before+1))
@@ -99,13 +98,13 @@ func (t *tracing) sendersOf(b *runnel.Batch) []trace.Link {
 	return from.list
 }
 
-// continued returns ctx with what travelled with the event: its baggage, and the context
-// of the parent span. A span around the iteration, such as one of another middleware, is
-// linked if it cannot be the parent.
+// continued returns ctx with what the event carries: its baggage, and the context of the parent
+// span. A span around the iteration, such as of another middleware, is linked if it cannot be the
+// parent.
 func (t *tracing) continued(ctx context.Context, e *runnel.Event) (context.Context, []trace.Link) {
 	around := trace.SpanFromContext(ctx)
 	within := around.SpanContext().IsValid()
-	if within { // Extract must not leave it as the sender's
+	if within { // or Extract could leave it as the sender's
 		ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 	}
 	with := t.propagator.Extract(ctx, header{e})

@@ -46,8 +46,8 @@ func (t *tracing) send(ctx context.Context, s *runnel.Sending) func([]runnel.Sen
 	}
 }
 
-// ownContexts returns which records have headers with a context from the caller, such as
-// those of an event that is passed on as it is, and links to these contexts.
+// ownContexts returns the records whose headers already have a context, such as those of an event
+// that is passed on, and links to these contexts.
 func (t *tracing) ownContexts(s *runnel.Sending) (own map[int]bool, given links) {
 	for i := range s.Records {
 		h := s.Headers(i)
@@ -67,7 +67,6 @@ func (t *tracing) ownContexts(s *runnel.Sending) (own map[int]bool, given links)
 	return own, given
 }
 
-// outcome returns the attributes that are known when a call has ended.
 func outcome(records int, sent []runnel.Sent, err error) []attribute.KeyValue {
 	var refused, unknown, duplicates int
 	var se *runnel.SendError

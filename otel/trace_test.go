@@ -18,8 +18,8 @@ import (
 	runnelotel "github.com/runnel-go/runnel/otel"
 )
 
-// bookkeeping is an app that makes a bill of each order, and tells the baggage of
-// each bill that it prints.
+// bookkeeping is an app that makes a bill of each order, and sends the baggage of each printed bill
+// to told.
 func bookkeeping(o *runnel.Options, told chan<- baggage.Baggage) (*runnel.App, *runnel.Stream[order]) {
 	app := runnel.New("shop", o)
 	orders := runnel.NewStream(app, "orders", customer, &runnel.StreamOptions{Partitions: 4})
@@ -41,7 +41,6 @@ func bookkeeping(o *runnel.Options, told chan<- baggage.Baggage) (*runnel.App, *
 	return app, orders
 }
 
-// One event is sent, processed, sent on and processed again: one trace.
 func TestOneTraceThroughTwoStreams(t *testing.T) {
 	srv, s := redistest.Start(t), record(t)
 	opts := s.options()
@@ -124,13 +123,12 @@ func TestABatchHasLinks(t *testing.T) {
 	wantAttributes(t, sent[1], map[string]string{"messaging.batch.message_count": "2", "runnel.sent": "2", "messaging.message.id": ""})
 	first, second := attributes(batch.Links()[0].Attributes), attributes(batch.Links()[1].Attributes)
 	if first["messaging.message.id"] != attributes(sent[0].Attributes())["messaging.message.id"] || second["messaging.batch.message_count"] != "2" {
-		t.Errorf("the links say %v and %v", first, second)
+		t.Errorf("links %v and %v", first, second)
 	}
 	wantChild(t, s.one("send copies"), batch)
 }
 
-// Sends of several goroutines, and partitions that are processed at the same time,
-// do not meet.
+// Concurrent sends and partitions do not mix their traces.
 func TestConcurrentTraces(t *testing.T) {
 	const senders, each = 8, 10
 	srv, s := redistest.Start(t), record(t)
@@ -162,7 +160,7 @@ func TestConcurrentTraces(t *testing.T) {
 	}
 }
 
-// Each attempt is a span of the same trace, and so is one of a delayed event.
+// Each attempt is a span of the same trace, even of a delayed event.
 func TestRetriesAndDelaysStayInTheTrace(t *testing.T) {
 	srv, s := redistest.Start(t), record(t)
 	app := runnel.New("shop", runnelotel.Instrument(quiet(srv), s.options()))

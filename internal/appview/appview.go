@@ -1,5 +1,5 @@
-// Package appview is what an app has declared, and how to reach it, for the packages above the
-// root package: command line, dashboard, metrics and tests.
+// Package appview is what an app has declared, and how to reach it, for the packages above the root
+// package: command line, dashboard, metrics and tests.
 package appview
 
 import (
@@ -18,30 +18,29 @@ type Stream struct {
 	Name string
 	Meta store.Meta
 
-	// Partition returns the partition of a key among so many.
+	// Partition returns the partition of a key.
 	Partition func(key string, partitions int) int
-	// Encode returns the fields of a record's entry and its partition. record
-	// must be of the stream's type.
+	// Encode returns the fields of a record's entry and its partition. record must be of the
+	// stream's type.
 	Encode func(record any) (fields []string, partition int, err error)
 	// Sample returns the JSON of a zero record.
 	Sample func() ([]byte, error)
-	// MaxRecord is how many bytes a record may take.
+	// MaxRecord is the maximum size of a record in bytes.
 	MaxRecord int64
-	// Decode is the inverse of Encode, of records that take at most limit bytes.
+	// Decode is the inverse of Encode, of records of at most limit bytes.
 	Decode func(entry redisconn.Entry, limit int64) (record any, err error)
-	// Key is the key of an entry; false if it cannot be decoded within limit.
+	// Key returns the key of an entry, or false if it cannot be decoded within limit.
 	Key func(entry redisconn.Entry, limit int64) (key string, ok bool)
-	// SendJSON decodes each value strictly into a record and sends them in
-	// order. The errors are by index; a nil key is the key function's.
+	// SendJSON strictly decodes each value into a record and sends them in order. The results are
+	// by index; without a Key, the key function gives it.
 	SendJSON func(ctx context.Context, records []JSONRecord) []JSONSent
-	// Sent counts what this process sent.
-	Sent *SendCounters
+	Sent     *SendCounters
 	// CheckJSON returns why SendJSON would refuse a record.
 	CheckJSON func(JSONRecord) error
 }
 
-// SendCounters count the records of one stream that a process sent. Any goroutine may
-// add to them and load them.
+// SendCounters count the records of one stream that a process sent. They are safe for concurrent
+// use.
 type SendCounters struct {
 	Sent       atomic.Int64 // appended, or delayed
 	Duplicates atomic.Int64 // sent before, under the same ID
@@ -49,11 +48,10 @@ type SendCounters struct {
 	Unknown    atomic.Int64 // sent or not
 }
 
-// A JSONRecord is a record as a script gives it.
 type JSONRecord struct {
 	JSON []byte
 	Key  *string // nil: by the key function
-	ID   string  // what was sent under it is not sent again; "" for none
+	ID   string  // deduplicates; "" for none
 
 	At    time.Time     // when it is due, zero for now or After
 	After time.Duration // the same from now
@@ -62,10 +60,11 @@ type JSONRecord struct {
 // JSONSent is the result of a JSONRecord.
 type JSONSent struct {
 	store.Sent
-	Refused bool // it is no record of the stream: sending it again is of no use
+	Refused bool // not a record of the stream: do not retry
 }
 
-// A View is what an app has declared, and how to reach it. Its functions may be called concurrently.
+// A View is what an app has declared, and how to reach it. Its functions are safe for concurrent
+// use.
 type View struct {
 	App        string
 	Streams    func() ([]*Stream, error)           // sorted by name; settings are read at the first call
@@ -73,21 +72,22 @@ type View struct {
 	Client     func() (*store.Client, error)
 	Settings   func() (*Settings, error) // read at the first call, and again after Override
 
-	// Stats are those of the worker that runs, nil where none does.
+	// Stats returns those of the running worker, nil for none.
 	Stats func() *worker.Stats
-	// KeepLatencies has the next Run measure latencies.
+	// KeepLatencies makes the next Run measure latencies.
 	KeepLatencies func()
 
-	// Override sets what flags say, before first use.
+	// Override applies settings from flags, before first use.
 	Override func(Overrides)
-	// Intercept replaces where records go until end is called. It blocks while another one does.
+	// Intercept sends the app's records to a Sender until end is called. It blocks while another
+	// one does.
 	Intercept func(Sender) (end func())
 }
 
 // Overrides are settings from flags; zero values change nothing.
 type Overrides struct {
 	RedisURL            string
-	Inside              bool // RedisURL is that of a server inside this process
+	Inside              bool // RedisURL is of a server inside this process
 	LogLevel, LogFormat string
 	Logger              *slog.Logger
 }
@@ -98,7 +98,7 @@ type Settings struct {
 	Logger              *slog.Logger // nil: none was given
 }
 
-// A Sender is where the records of an app go; see the methods of store.Client.
+// A Sender takes the records of an app; see the methods of store.Client.
 type Sender interface {
 	EnsureMeta(ctx context.Context, stream string, m store.Meta) (store.Meta, error)
 	Append(ctx context.Context, appends []store.Append) []store.Appended
@@ -106,6 +106,6 @@ type Sender interface {
 	Reschedule(ctx context.Context, stream string, partition int, id string, at time.Time) (bool, error)
 }
 
-// Of returns the View of a *runnel.App. The root package sets it,
-// so that its exported API stays free of what only this module needs.
+// Of returns the View of a *runnel.App. The root package sets it, which keeps the View out of the
+// exported API.
 var Of func(app any) *View

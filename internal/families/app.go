@@ -15,18 +15,17 @@ const (
 	appPatience = 8 * time.Second // scrapes give up after 10 s by default
 )
 
-// An appSource gathers the metrics of an app as a whole.
 type appSource struct {
 	app   *appview.View
 	count int64
 
-	mu   sync.Mutex // held during requests to Redis: concurrent scrapes share an answer
+	mu   sync.Mutex // held during requests to Redis, so that concurrent scrapes share an answer
 	at   time.Time
 	last *inspect.AppState
 }
 
-// OfApp returns the source of the metrics of an app as a whole. At most countAtMost entries
-// of a partition are counted one by one.
+// OfApp returns the source of the metrics of an app as a whole. At most countAtMost entries of a
+// partition are counted one by one.
 func OfApp(app *appview.View, countAtMost int64) Source {
 	return &appSource{app: app, count: countAtMost}
 }
@@ -54,12 +53,11 @@ func (a *appSource) Gather(add func(Sample)) {
 	rows(g, appProcessorRows, processors, func(p *inspect.ProcessorState) []string { return []string{p.Processor, p.Stream} })
 }
 
-// evicting reports whether a server may evict keys.
 func evicting(all []inspect.EvictionState) bool {
 	return slices.ContainsFunc(all, func(e inspect.EvictionState) bool { return e.MaxMemory > 0 })
 }
 
-// look returns the state of the app, nil if it is not known.
+// look returns the state of the app, nil if unknown.
 func (a *appSource) look() *inspect.AppState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,12 +87,10 @@ var (
 	appEvicts = gauge("app_redis_evicts", "1 if Redis may evict keys: its maxmemory-policy is not noeviction, and maxmemory is set; else 0.")
 )
 
-// appStreamRows are the metrics of a stream.
 var appStreamRows = []row[*inspect.StreamState]{
 	{gauge("app_delayed_events", "Events of the stream that wait for their time.", ofStream...), func(s *inspect.StreamState) float64 { return float64(s.Delayed) }},
 }
 
-// appProcessorRows are the metrics of a processor as a whole.
 var appProcessorRows = []row[*inspect.ProcessorState]{
 	{processorGauge("app_members", "Members of the processor that have a heartbeat."), func(p *inspect.ProcessorState) float64 { return float64(p.Working()) }},
 	{processorGauge("app_partitions", "Partitions of the stream."), func(p *inspect.ProcessorState) float64 { return float64(len(p.Partitions)) }},

@@ -1,5 +1,5 @@
-// Package families lists the metrics of an app, and gathers their values. Package metrics
-// writes them as text, and package metrics/collector hands them to a registry.
+// Package families lists the metrics of an app, and gathers their values. Package metrics writes
+// them as text; package metrics/collector hands them to a registry.
 package families
 
 import (
@@ -39,18 +39,17 @@ type Sample struct {
 type Source interface {
 	// Families returns the metrics that the source may have.
 	Families() []*Family
-	// Gather calls add with each series, the series of a family one after another. It asks
-	// Redis; without an answer, the series that come from Redis are missing.
+	// Gather calls add with each series, family by family. If Redis does not answer, the series
+	// that come from Redis are missing.
 	Gather(add func(Sample))
 }
 
-// all has every family, in the order of definition.
 var all []*Family
 
 // All returns every family.
 func All() []*Family { return slices.Clone(all) }
 
-// chosen returns the families of apps as a whole, or those of workers.
+// chosen returns the families of apps as a whole, or else those of workers.
 func chosen(ofApp bool) []*Family {
 	return slices.DeleteFunc(All(), func(f *Family) bool { return strings.HasPrefix(f.Name, "runnel_app_") != ofApp })
 }
@@ -75,7 +74,6 @@ type row[T any] struct {
 	of func(T) float64
 }
 
-// A gathering adds the series of an app.
 type gathering struct {
 	app string
 	add func(Sample)
@@ -85,7 +83,6 @@ func (g gathering) one(f *Family, value float64, labels ...string) {
 	g.add(Sample{f, append([]string{g.app}, labels...), value, nil})
 }
 
-// rows adds the series of each row for each of the values.
 func rows[T any](g gathering, table []row[T], values []T, labels func(T) []string) {
 	for _, r := range table {
 		for _, v := range values {

@@ -12,20 +12,19 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// freshFor is how long the result of a look at Redis serves further scrapes.
+// freshFor is how long one look at Redis serves further scrapes.
 const freshFor = time.Second
 
-// looks keep the last answer of Redis about the partitions that a worker owns.
+// looks caches the last answer of Redis about the partitions that a worker owns.
 type looks struct {
 	app   *appview.View
 	count int64
 
-	mu sync.Mutex // held during requests to Redis: concurrent scrapes share an answer
+	mu sync.Mutex // held during requests to Redis, so that concurrent scrapes share an answer
 	at time.Time
 	of []*look
 }
 
-// A look is an answer of Redis about some partitions of a processor.
 type look struct {
 	stream, processor string
 	numbers           []int
@@ -33,8 +32,8 @@ type look struct {
 	totals            inspect.Totals
 }
 
-// owned returns a look at the owned partitions of each processor, in the order of the
-// processors. The partitions of all processors are read together.
+// owned returns a look at the owned partitions of each processor, in order. The partitions of all
+// processors are read together.
 func (l *looks) owned(ctx context.Context, processors []worker.ProcessorStats) ([]*look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

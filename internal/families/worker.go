@@ -21,9 +21,9 @@ type workerSource struct {
 	looks  *looks
 }
 
-// OfWorker returns the source of the metrics of an app's worker, and turns on the
-// measurement of latencies. At most series partitions of a processor have series of their
-// own; at most countAtMost entries of a partition are counted one by one.
+// OfWorker returns the source of the metrics of an app's worker, and turns on the measurement of
+// latencies. At most series partitions of a processor have series of their own; at most countAtMost
+// entries of a partition are counted one by one.
 func OfWorker(app *appview.View, series int, countAtMost int64) Source {
 	app.KeepLatencies()
 	return &workerSource{app, series, &looks{app: app, count: countAtMost}}
@@ -84,14 +84,13 @@ func (g gathering) processors(s *worker.Stats) {
 	}
 }
 
-// An ownedPartition is a partition that the worker owns.
 type ownedPartition struct {
 	look *look
 	*inspect.PartitionState
 }
 
-// shown returns the partitions that have series of their own. A partition that could not be
-// looked at has none; the totals count it as unknown.
+// shown returns the partitions with series of their own, without the unreadable ones, which the
+// totals count as unknown.
 func (w *workerSource) shown(looks []*look) (shown []ownedPartition) {
 	for _, l := range looks {
 		for i := range l.partitions[:min(len(l.partitions), max(w.series, 0))] {

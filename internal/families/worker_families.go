@@ -5,14 +5,13 @@ import (
 	"github.com/runnel-go/runnel/internal/worker"
 )
 
-// Names of labels.
 var (
 	ofStream    = []string{"stream"}
 	ofProcessor = []string{"processor", "stream"}
 	ofPartition = []string{"partition", "processor", "stream"}
 )
 
-// Metrics that are no row of a table.
+// Metrics outside of the tables.
 var (
 	up           = gauge("up", "1 while the app runs in this process, else 0.")
 	redisUp      = gauge("redis_up", "1 if Redis told how far the owned partitions are, else 0.")
@@ -22,7 +21,6 @@ var (
 	sendFailures = counter("send_failures_total", "Records that were not sent (refused), or may not have been (unknown).", "outcome", "stream")
 )
 
-// sendCounters are those of a stream.
 var sendCounters = []row[*appview.Stream]{
 	{counter("sent_records_total", "Records that this process sent, without those that had been sent before under the same ID.", ofStream...), func(s *appview.Stream) float64 { return load(&s.Sent.Sent) }},
 	{counter("sent_duplicates_total", "Records that were not appended because they had been sent under the same ID.", ofStream...), func(s *appview.Stream) float64 { return load(&s.Sent.Duplicates) }},
@@ -43,7 +41,6 @@ func processorCounter(name, help string) *Family { return counter(name, help, of
 func processorGauge(name, help string) *Family   { return gauge(name, help, ofProcessor...) }
 func partitionGauge(name, help string) *Family   { return gauge(name, help, ofPartition...) }
 
-// processorRows are the metrics of a processor on this worker.
 var processorRows = []row[*worker.ProcessorStats]{
 	{processorCounter("fetched_events_total", "Events that Redis gave to this worker."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Fetched) }},
 	{processorCounter("processed_events_total", "Events that were handled, or ignored after a failure. Dead, dropped and skipped ones are counted elsewhere."), func(s *worker.ProcessorStats) float64 { return load(&s.Counters.Processed) }},
@@ -76,7 +73,7 @@ var processorRows = []row[*worker.ProcessorStats]{
 	{processorGauge("unacked_events", "Events processed here and not yet acked: these would repeat after a crash."), func(s *worker.ProcessorStats) float64 { return float64(s.Unacked) }},
 }
 
-// Latencies; both are histograms.
+// Histograms of latencies.
 var (
 	handlerSeconds = define(Histogram, "handler_seconds", "How long an iteration of the function took: from the moment it got its events until it asked for more, or failed.", ofProcessor...)
 	delaySeconds   = define(Histogram, "event_delay_seconds", "How old the processed events were, by Redis' clock, when they were done.", ofProcessor...)
@@ -95,7 +92,6 @@ var totalGauges = []row[*look]{
 	{processorGauge("unknown_partitions", "Partitions that this worker owns and that could not be looked at."), func(l *look) float64 { return float64(l.totals.Unknown) }},
 }
 
-// partitionGauges are the gauges of a partition that this worker owns.
 var partitionGauges = []row[ownedPartition]{
 	{partitionGauge("partition_lag_events", "Events appended and not yet acked."), func(p ownedPartition) float64 { return float64(p.Lag) }},
 	{partitionGauge("partition_lag_at_least", "1 if the lag is larger than it is said to be, because nobody counted further."), func(p ownedPartition) float64 { return oneIf(p.LagMore) }},

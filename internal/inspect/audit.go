@@ -12,8 +12,8 @@ import (
 type AuditState struct {
 	ID     string    `json:"id"`
 	At     time.Time `json:"at"`
-	Who    string    `json:"who"`  // as they call themselves
-	From   string    `json:"from"` // the address that it came from
+	Who    string    `json:"who"`  // as given by the operator
+	From   string    `json:"from"` // remote address
 	What   string    `json:"what"`
 	On     string    `json:"on"`
 	Why    string    `json:"why"`
@@ -24,10 +24,10 @@ type AuditState struct {
 	Ended   *time.Time `json:"ended,omitempty"`
 }
 
-// auditMost is more than the number of actions ever kept: a larger limit means all.
+// auditMost is more than the number of actions ever kept.
 const auditMost = 1_000_000
 
-// Audit returns the last actions of operators, at most limit, the newest first.
+// Audit returns the last actions of operators, at most limit, newest first.
 func Audit(ctx context.Context, c *store.Client, limit int) ([]AuditState, error) {
 	// If actions overlap, an outcome may be apart from its action.
 	notes, err := c.Audits(ctx, 2*min(limit, auditMost)+100)

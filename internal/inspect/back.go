@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	backLogs  = 256 // partitions that are asked in one round trip
-	backFirst = 1   // entries of each that are asked for at first, then twice as many each time
+	backLogs  = 256 // partitions per round trip
+	backFirst = 1   // entries of each partition at first, doubled each time
 	backMost  = 64
 )
 
-// A Back reads the entries of some partitions from the newest to the oldest: within a
-// partition exactly, between partitions by the clocks of their IDs. It reads little more
-// than it returns, and takes no entry from any processor. It is for use by one goroutine.
+// A Back reads the entries of some partitions from the newest to the oldest: within a partition
+// exactly, between partitions by the clocks of their IDs. It reads little more than it returns, and
+// takes no entry from any processor. It is for use by one goroutine.
 type Back struct {
 	client *store.Client
 	parts  []*backed
@@ -27,17 +27,16 @@ type Back struct {
 	stock  stock
 }
 
-// A backed is a partition of a Back.
 type backed struct {
 	number  int
 	log     string
-	from    string // the newest ID that was not read
+	from    string // newest ID not read
 	page    int
 	entries []redisconn.Entry
-	dry     bool // there is nothing older
+	dry     bool // nothing is older
 }
 
-// NewBack begins at an entry ID in every one of the partitions, at their ends if it is "".
+// NewBack begins at an entry ID in each partition, or at the ends if from is "".
 func NewBack(c *store.Client, stream string, partitions []int, from string) *Back {
 	if from == "" {
 		from = "+"
@@ -49,7 +48,7 @@ func NewBack(c *store.Client, stream string, partitions []int, from string) *Bac
 	return b
 }
 
-// Next returns the newest entry that was not returned; false if there is none.
+// Next returns the next older entry, or false if there is none.
 func (b *Back) Next(ctx context.Context) (TailedEvent, bool, error) {
 	if err := b.fill(ctx); err != nil {
 		return TailedEvent{}, false, err
@@ -68,7 +67,7 @@ func (b *Back) Next(ctx context.Context) (TailedEvent, bool, error) {
 	return TailedEvent{first.number, e}, err == nil, err
 }
 
-// fill reads from every partition whose next entry is not known.
+// fill reads from every partition whose next entry is unknown.
 func (b *Back) fill(ctx context.Context) error {
 	var empty []*backed
 	for _, p := range b.parts {
@@ -90,7 +89,7 @@ func (b *Back) fill(ctx context.Context) error {
 	return nil
 }
 
-// read reads from some partitions, at most most entries of each.
+// read reads at most most entries of each partition.
 func (b *Back) read(ctx context.Context, some []*backed, most int) error {
 	pipe := b.client.Redis().Pipeline()
 	replies := make([]*redis.XMessageSliceCmd, len(some))

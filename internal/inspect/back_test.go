@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// A Back returns every entry once, the newest first, and reads little more than that.
+// A Back returns every entry once, newest first, and reads little more than that.
 func TestBack(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := t.Context()
@@ -27,7 +27,7 @@ func TestBack(t *testing.T) {
 		must(t, c.Redis().XAdd(ctx, &redis.XAddArgs{Stream: c.Keys().Partition("orders", partition), ID: id, Values: []any{"data", "x"}}).Err())
 	}
 	var want []string
-	for i := range 200 { // partition 0 has most, 2 none, and 1 the first there can be
+	for i := range 200 { // partition 0 has most, 2 has none, and 1 has the lowest ID
 		add(0, fmt.Sprintf("%d-0", 1000+i))
 		want = append([]string{fmt.Sprintf("0/%d-0", 1000+i)}, want...)
 	}
@@ -58,7 +58,7 @@ func TestBack(t *testing.T) {
 		_, _, err := b.Next(ctx)
 		must(t, err)
 	}
-	// 1 of each partition, then 2, 4 and 8 of the one that has the newest.
+	// 1 of each partition, then 2, 4 and 8 of the one with the newest.
 	if got := counter.ByName()["XREVRANGE"]; got != 6 {
 		t.Errorf("10 entries cost %d reads", got)
 	}

@@ -14,22 +14,22 @@ import (
 	"github.com/runnel-go/runnel/internal/words"
 )
 
-// Limits are the values that Check tolerates. nil is no limit.
+// Limits are the values that Check tolerates; a nil field has no limit.
 type Limits struct {
 	Lag  *int64         // events
-	Age  *time.Duration // of an event that is not acked
+	Age  *time.Duration // of an unacked event
 	Dead *int64         // dead letters of a processor
 	Lost int64          // events of a processor that were removed before they were processed
 }
 
-// UnownedFor is how old an event of a partition without an owner may be: a takeover
-// from a worker that died takes about as long as its lease.
+// UnownedFor is how old an event of a partition without an owner may be: a takeover from a dead
+// worker takes about its lease.
 const UnownedFor = time.Minute
 
 // A Finding is a problem that Check found.
 type Finding struct {
 	Stream    string `json:"stream"`
-	Processor string `json:"processor"`           // "" where the stream has none
+	Processor string `json:"processor"`           // "" if the stream has none
 	Partition *int   `json:"partition,omitempty"` // nil: all together
 	What      string `json:"what"`                // "lag", "age", "dead", "lost", "quarantine", "halt", "held", "forgotten", "eviction", "workers", "owner", "partitions" or "processors"
 	Value     int64  `json:"value"`               // events, or ms
@@ -37,7 +37,7 @@ type Finding struct {
 	Text      string `json:"text"`
 }
 
-// helpOf is the help of a finding, by what it is about; one of "partitions" names its own.
+// helpOf is the help of a finding by its What; "partitions" brings its own.
 var helpOf = map[string]string{
 	"workers": help.NoWorker, "owner": help.NotTakenOver, "processors": help.NoWorker,
 	"lag": help.EventsWait, "age": help.EventsWait, "held": help.Paused,
@@ -45,8 +45,8 @@ var helpOf = map[string]string{
 	"halt": help.WorkerHalts, "quarantine": help.Quarantine,
 }
 
-// Check returns the problems of an app that was looked at. It returns an error if a part
-// of the app could not be read: the rest may be fine or not.
+// Check returns the problems of an app. It returns an error if a part of the app could not be read:
+// the rest may be fine or not.
 func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) ([]Finding, error) {
 	if err := app.unread(); err != nil {
 		return nil, err
@@ -81,22 +81,21 @@ func Check(ctx context.Context, c *store.Client, app *AppState, limits Limits) (
 	return out, nil
 }
 
-// unread returns the error of the first key of an app, outside of processors, that cannot
-// be read.
+// unread returns the error of the first unreadable key of an app, outside of processors.
 func (a *AppState) unread() error {
 	for _, stream := range slices.Sorted(maps.Keys(a.Unreadable)) {
 		return errors.New(a.Unreadable[stream])
 	}
-	if a.LeaderErr != "" { // leader-only tasks run nowhere
+	if a.LeaderErr != "" { // leader-only tasks do not run
 		return errors.New(a.LeaderErr)
 	}
-	if a.RulesErr != "" { // partitions may be held, or wait for a new owner that knows
+	if a.RulesErr != "" { // partitions may be held, or wait for an owner that knows the rules
 		return errors.New(a.RulesErr)
 	}
 	return nil
 }
 
-// morePartitions finds the streams of which Redis has more partitions than the app.
+// morePartitions finds streams with more partitions in Redis than in the app.
 func morePartitions(ctx context.Context, c *store.Client, app *AppState) ([]Finding, error) {
 	out, own := []Finding{}, map[string]int{}
 	for _, st := range app.Streams {
@@ -110,7 +109,6 @@ func morePartitions(ctx context.Context, c *store.Client, app *AppState) ([]Find
 	return out, err
 }
 
-// findings returns the problems of a processor.
 func (p *ProcessorState) findings(limits Limits) []Finding {
 	f := &finder{p: p}
 	working := p.Working()
@@ -133,7 +131,6 @@ func (p *ProcessorState) findings(limits Limits) []Finding {
 	return f.out
 }
 
-// A finder collects the findings of a processor.
 type finder struct {
 	p   *ProcessorState
 	out []Finding
@@ -170,8 +167,7 @@ func (f *finder) partition(s *PartitionState, limits Limits, working int) {
 	}
 }
 
-// State returns a word for the state of a partition: what keeps it from being processed,
-// if anything does.
+// State returns a word for the state of a partition: what, if anything, stops its processing.
 func (s *PartitionState) State(now time.Time) string {
 	switch {
 	case s.Quarantine != nil:

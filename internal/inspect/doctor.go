@@ -18,8 +18,8 @@ import (
 // Levels of a Diagnosis.
 const (
 	LevelOK      = "ok"
-	LevelUnknown = "unknown" // the server does not permit the check
-	LevelWarning = "warning" // something may go wrong that need not
+	LevelUnknown = "unknown" // the server denies the check
+	LevelWarning = "warning" // an avoidable risk
 	LevelProblem = "problem" // something is wrong
 )
 
@@ -28,7 +28,7 @@ type Diagnosis struct {
 	Check  string `json:"check"`
 	Level  string `json:"level"`
 	Found  string `json:"found"`
-	Advice string `json:"advice,omitempty"` // what to do, unless all is well
+	Advice string `json:"advice,omitempty"` // what to do; "" if all is well
 }
 
 const (
@@ -38,10 +38,9 @@ const (
 	fullMemory = 0.9 // of maxmemory
 )
 
-// Diagnose checks whether a server is fit for the framework and for production, and
-// whether its user has the rights of a role. The commands that try the rights change
-// nothing. Diagnose returns an error if the server cannot be reached or lacks a feature
-// that nothing works without.
+// Diagnose checks whether a server is fit for the framework and for production, and whether its
+// user has the rights of a role. Trying the rights changes nothing. Diagnose returns an error if
+// the server cannot be reached or lacks a required feature.
 func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosis, error) {
 	if err := c.Check(ctx); err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func Diagnose(ctx context.Context, c *store.Client, role store.Role) ([]Diagnosi
 	if err := d.rights(ctx, role); err != nil {
 		return nil, err
 	}
-	if role != store.Produce { // a user that may only send may not read the rest
+	if role != store.Produce { // a producer may not read the rest
 		if err := d.app(ctx); err != nil {
 			return nil, err
 		}
@@ -99,7 +98,7 @@ type doctor struct {
 
 func (d *doctor) info(section, item string) string { return d.sections[section][item] }
 
-// helps has the help of a check. What there is to say of an app is of many kinds, and names its own.
+// helps has the help by check. The findings of the check "app" differ, and bring their own.
 var helps = map[string]string{
 	"version": help.RedisVersion, "encryption": help.Encryption, "role": help.RedisRole, "persistence": help.Persistence,
 	"memory": help.Memory, "replicas": help.Replicas, "distance": help.Distance, "clock": help.Clock, "cluster": help.Cluster,
@@ -120,7 +119,6 @@ func (d *doctor) say(check, level, advice, found string, args ...any) {
 	d.out = append(d.out, Diagnosis{check, level, found, advice})
 }
 
-// ask reads INFO and CONFIG of the server.
 func (d *doctor) ask(ctx context.Context) error {
 	info, err := d.node.Redis.Info(ctx).Result()
 	if err != nil && !refused(err) {
@@ -129,7 +127,7 @@ func (d *doctor) ask(ctx context.Context) error {
 	if err == nil {
 		d.sections = sectionsOf(info)
 	}
-	// By name: all of it would be the server's password as well.
+	// By name: CONFIG GET * would read the server's password as well.
 	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write", "cluster-require-full-coverage"} {
 		found, err := d.node.Redis.ConfigGet(ctx, name).Result()
 		if err != nil && !refused(err) {
@@ -145,7 +143,7 @@ func (d *doctor) ask(ctx context.Context) error {
 	return nil
 }
 
-// sectionsOf parses the reply of INFO, by section and item.
+// sectionsOf parses the reply of INFO into sections and items.
 func sectionsOf(info string) map[string]map[string]string {
 	sections, section := map[string]map[string]string{}, ""
 	for line := range strings.Lines(info) {
@@ -160,7 +158,6 @@ func sectionsOf(info string) map[string]map[string]string {
 	return sections
 }
 
-// refused reports whether the server answered with a refusal.
 func refused(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -294,7 +291,7 @@ func (d *doctor) replication() {
 	}
 }
 
-// time compares the clocks, and measures the round trip to the server.
+// time compares the clocks, and measures the round trip.
 func (d *doctor) time(ctx context.Context) error {
 	best, skew, latest := time.Duration(0), time.Duration(0), time.Time{}
 	for i := range trips {
@@ -305,7 +302,7 @@ func (d *doctor) time(ctx context.Context) error {
 		}
 		took := time.Since(sent)
 		latest = at
-		if i == 0 || took < best { // the shortest trip is the most precise
+		if i == 0 || took < best { // the shortest round trip is the most precise
 			best, skew = took, at.Sub(sent.Add(took/2))
 		}
 	}

@@ -12,10 +12,9 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-const partitionsTold = 5 // of those that cannot be read, one by one
+const partitionsTold = 5 // unreadable partitions reported one by one
 
-// app checks the app's keys that belong to no partition, and the reports of its workers:
-// whether the keys can be read, and whether the workers can read.
+// app checks that the app's keys outside of partitions can be read, and that its workers can read.
 func (d *doctor) app(ctx context.Context) error {
 	l, before := newLook(d.c, 1), len(d.out)
 	if err := l.read(ctx, d.c.Keys().Leader()); err != nil {
@@ -69,7 +68,7 @@ func (d *doctor) app(ctx context.Context) error {
 	return nil
 }
 
-// found reports the reason why a key cannot be read.
+// found reports why a key cannot be read.
 func (d *doctor) found(err error, advice string) {
 	if redisconn.Denied(err) {
 		d.say("app", LevelUnknown, "let a user look who may read the app's keys; "+help.MissingRights, "%v", err)
@@ -90,7 +89,7 @@ func (d *doctor) partitions(ctx context.Context, places []store.Partition) error
 	}
 	unread := 0
 	for _, v := range views {
-		if redisconn.Denied(v.Err) { // most likely all are
+		if redisconn.Denied(v.Err) { // so, most likely, are all others
 			d.found(v.Err, "")
 			return nil
 		}

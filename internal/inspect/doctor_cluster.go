@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// cluster reports whether the cluster as a whole is well.
+// cluster checks the state of the cluster as a whole.
 func (d *doctor) cluster(ctx context.Context, nodes []redisconn.Node) error {
 	if !d.c.Clustered() {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/runnel-go/runnel/internal/redisconn"
 )
 
-// leastSentinels is the smallest number that can agree when one of them is away.
+// leastSentinels is the smallest number that can still agree without one of them.
 const leastSentinels = 3
 
-// sentinels checks whether the sentinels would notice the end of the master.
+// sentinels checks whether the sentinels would notice the loss of the master.
 func (d *doctor) sentinels(ctx context.Context) {
 	all := d.c.Sentinels(ctx)
 	if len(all) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// What doctor says of sentinels, and of replicas that have to confirm.
+// Doctor reports on sentinels, and on replicas that have to confirm.
 func TestDiagnoseSentinels(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	found := func(url string, least int, check, level, text string) {
@@ -38,7 +38,7 @@ func TestDiagnoseSentinels(t *testing.T) {
 			}
 		}
 		if level != "" {
-			t.Errorf("nothing is said of %s", check)
+			t.Errorf("no diagnosis of %s", check)
 		}
 	}
 	found(w.URL(), 0, "sentinels", "ok", "3 of 3 were asked: the master is "+w.Master().Addr()+", with 1 replicas")

@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel/internal/test/redistest"
 )
 
-// diagnose returns what was found, by check; of several the worst, which comes first.
+// diagnose returns the diagnoses by check, the worst of each.
 func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 	t.Helper()
 	rdb := redis.NewClient(&o)
@@ -42,7 +42,7 @@ func diagnose(t *testing.T, o redis.Options) map[string]inspect.Diagnosis {
 func TestDiagnoseWarnsBeforeAServerIsFull(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client(t)
-	if err := rdb.Set(t.Context(), "filler", strings.Repeat("x", 32<<20), 0).Err(); err != nil { // what connections take is little then
+	if err := rdb.Set(t.Context(), "filler", strings.Repeat("x", 32<<20), 0).Err(); err != nil { // dwarfs the memory of connections
 		t.Fatal(err)
 	}
 	used, err := strconv.ParseFloat(rdb.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"), 64)
@@ -116,8 +116,7 @@ func TestDiagnoseReplicas(t *testing.T) {
 	}
 }
 
-// What is stored and cannot be read is told with its key and what to do, and each thing
-// once.
+// Each unreadable key is reported once, with its name and what to do.
 func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 	server, ctx := redistest.Start(t), t.Context()
 	c, err := store.Open(redisconn.Options{URL: server.URL(), Keys: keys.Keys{App: "shop", Layout: keys.Standalone}})
@@ -139,7 +138,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 		return slices.DeleteFunc(all, func(d inspect.Diagnosis) bool { return d.Check != "app" })
 	}
 	if all := app(); len(all) != 1 || all[0].Level != inspect.LevelOK {
-		t.Errorf("of an app that can be read: %+v", all)
+		t.Errorf("a readable app: %+v", all)
 	}
 	rdb := server.Client(t)
 	for _, tt := range []struct {
@@ -155,7 +154,7 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all := app(); len(all) != 1 || all[0].Level != inspect.LevelProblem || strings.Count(all[0].Found, tt.key) != 1 || !strings.Contains(all[0].Found, tt.remedy) {
-			t.Errorf("of %s: %+v", tt.key, all)
+			t.Errorf("%s: %+v", tt.key, all)
 		}
 		if err := rdb.Del(ctx, tt.key).Err(); err != nil {
 			t.Fatal(err)
@@ -167,11 +166,11 @@ func TestDiagnoseNamesKeysThatCannotBeRead(t *testing.T) {
 		}
 	}
 	if all := app(); len(all) != 6 || !strings.Contains(all[5].Found, "and 3 more") {
-		t.Errorf("of many: %+v", all)
+		t.Errorf("many partitions: %+v", all)
 	}
 }
 
-// found are all findings of a user with these rules, as lines.
+// found returns the findings of a user with these rules, as lines.
 func found(t *testing.T, server *redistest.Server, role store.Role, layout string, rules func(*store.Client) []string) string {
 	t.Helper()
 	c, err := store.Open(redisconn.Options{
@@ -199,8 +198,8 @@ func found(t *testing.T, server *redistest.Server, role store.Role, layout strin
 	return out.String()
 }
 
-// A user with exactly the rights of a role lacks nothing, and gets the diagnoses that
-// need more as unknown; each missing right is named, with the rule that grants it.
+// A user with exactly the rights of a role lacks nothing, and diagnoses that need more rights are
+// unknown. Each missing right is named, with the rule that grants it.
 func TestDiagnoseRights(t *testing.T) {
 	server := redistest.Start(t)
 	for _, layout := range []string{keys.Standalone, keys.Cluster} {

@@ -12,24 +12,23 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A GroupState is a consumer group that belongs to no registered processor. Entries that
-// it has not acked are never trimmed, until an operator removes the group.
+// A GroupState is a consumer group that belongs to no registered processor. Entries that it has not
+// acked are not trimmed until an operator removes the group.
 type GroupState struct {
 	Group      string `json:"group"` // its name in Redis
 	Who        string `json:"who"`
-	Alive      bool   `json:"alive"`      // a worker of Python's runnel, or of Go, runs it
-	Partitions int    `json:"partitions"` // how many have it
+	Alive      bool   `json:"alive"`      // a worker, in Go or Python, runs it
+	Partitions int    `json:"partitions"` // that have the group
 	Pending    int64  `json:"pending"`    // delivered, not acked
-	Lag        int64  `json:"lag"`        // entries that it holds back: not acked, the pending included; -1: Redis does not know
-	Delivered  string `json:"delivered"`  // the last ID that was delivered to it, of the partition where it is furthest behind
-	Needs      string `json:"needs"`      // the first ID there that it has not acked
-	Partition  int    `json:"partition"`  // where that is
+	Lag        int64  `json:"lag"`        // unacked entries, with the pending; -1: Redis does not know
+	Delivered  string `json:"delivered"`  // last ID delivered, in the partition where it is furthest behind
+	Needs      string `json:"needs"`      // first unacked ID there
+	Partition  int    `json:"partition"`  // that partition
 
-	Processor string `json:"processor,omitempty"` // an owner of which has it, where that is not registered
+	Processor string `json:"processor,omitempty"` // unregistered processor whose owner has the group
 }
 
-// Groups returns the consumer groups of a stream that belong to none of its registered
-// processors, sorted by name.
+// Groups returns the consumer groups of a stream that belong to no registered processor, by name.
 func Groups(ctx context.Context, c *store.Client, stream string, m store.Meta) ([]GroupState, error) {
 	all, err := c.ForeignGroups(ctx, stream, m)
 	if err != nil {
@@ -65,7 +64,7 @@ func Groups(ctx context.Context, c *store.Client, stream string, m store.Meta) (
 	return out, nil
 }
 
-// find determines the reader of a group: both languages keep a membership under its name.
+// find determines the reader of a group: Go and Python keep a membership under its name.
 func (s *GroupState) find(ctx context.Context, c *store.Client, stream string) error {
 	s.Who = "another program"
 	name := s.Group
@@ -74,7 +73,7 @@ func (s *GroupState) find(ctx context.Context, c *store.Client, stream string) e
 	}
 	g, members, err := Members(ctx, c, stream, name)
 	if errors.Is(err, rebalance.ErrInvalid) {
-		return nil // it is none of Python's at any rate
+		return nil // certainly not Python's
 	}
 	if err != nil {
 		return err

@@ -1,9 +1,8 @@
-// Package inspect is a read-only view of an app: its streams and processors, their
-// members, and the owner and lag of each partition. It changes nothing in Redis, not even
-// the life of a heartbeat.
+// Package inspect is a read-only view of an app: its streams and processors, their members, and the
+// owner and lag of each partition. It changes nothing in Redis, not even the TTL of a heartbeat.
 //
-// The parts are read one after the other: a change meanwhile may show in one part and not
-// yet in another. The state of one partition is that of one moment.
+// The parts are read one after the other, so a change may show in one part and not yet in another.
+// The state of one partition is of one moment.
 package inspect
 
 import (
@@ -16,20 +15,19 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// CountAtMost is the default number of entries of a partition that are counted one by
-// one, where the server does not know how many are not delivered.
+// CountAtMost is the default number of entries of a partition that are counted one by one, if the
+// server does not know how many are undelivered.
 const CountAtMost = 10_000
 
-// App looks at an app with the named stream, with all its streams if only is "". A stream
-// without metadata is skipped. Errors of single parts are in Unreadable, in LeaderErr,
-// MembersErr or in the Err of a partition. count bounds how many entries of a partition
-// are counted one by one, 0 for CountAtMost.
+// App looks at the named stream of an app, or at all streams if only is "". A stream without
+// metadata is skipped. Errors of single parts are in Unreadable, in LeaderErr, MembersErr or in the
+// Err of a partition. count bounds how many entries of a partition are counted one by one, 0 for
+// CountAtMost.
 func App(ctx context.Context, c *store.Client, only string, count int64) (*AppState, error) {
 	return newLook(c, count).app(ctx, only)
 }
 
-// Stream looks at one stream and all its processors; nil if it has no metadata.
-// count is as for App.
+// Stream looks at one stream and its processors; nil without metadata. count is as for App.
 func Stream(ctx context.Context, c *store.Client, stream string, count int64) (*StreamState, error) {
 	l := newLook(c, count)
 	if err := l.prepare(ctx, []string{stream}); err != nil {
@@ -38,8 +36,7 @@ func Stream(ctx context.Context, c *store.Client, stream string, count int64) (*
 	return l.stream(ctx, stream)
 }
 
-// Processor looks at one processor of a stream that has metadata. count is as for
-// App.
+// Processor looks at one processor of a stream that has metadata. count is as for App.
 func Processor(ctx context.Context, c *store.Client, stream, processor string, count int64) (*ProcessorState, error) {
 	l := newLook(c, count)
 	if err := l.read(ctx, c.Keys().Meta(stream), c.Keys().Membership(stream, processor)); err != nil {
@@ -62,8 +59,7 @@ func Processor(ctx context.Context, c *store.Client, stream, processor string, c
 	return l.processor(stream, processor, seen)
 }
 
-// Members returns a processor's membership, and its members with the data of their
-// heartbeats.
+// Members returns a processor's membership, and its members with their heartbeats.
 func Members(ctx context.Context, c *store.Client, stream, processor string) (rebalance.Group, []MemberState, error) {
 	l := newLook(c, 0)
 	if err := l.read(ctx, c.Keys().Membership(stream, processor)); err != nil {
@@ -88,10 +84,9 @@ func placesOf(c *store.Client, stream, processor string, numbers []int) []store.
 	return places
 }
 
-// Places looks at partitions as processors see them. Partitions of several processors are
-// read together: that costs little more than those of one. It takes one round trip for
-// 1024 partitions of one processor unless entries must be counted. It does not name the
-// workers. count is as for App.
+// Places looks at partitions as processors see them, and does not name the workers. It takes one
+// round trip for 1024 partitions of one processor, unless entries must be counted; more processors
+// cost little more. count is as for App.
 func Places(ctx context.Context, c *store.Client, places []store.Partition, count int64) ([]PartitionState, error) {
 	count = cmp.Or(count, CountAtMost)
 	views, err := c.Views(ctx, places)
@@ -107,8 +102,7 @@ func Places(ctx context.Context, c *store.Client, places []store.Partition, coun
 			Parked: v.Parked, Retrying: v.Failed, Dead: v.Dead, Lost: v.Lost, Quarantine: quarantineOf(places[i].Number, v.Quarantine), Halt: quarantineOf(places[i].Number, v.Halt), Forgotten: forgottenOf(v.Forgotten),
 		}
 		if v.Oldest != "" {
-			// An entry with an ID of the future was appended by a producer or server with
-			// such a clock.
+			// An ID of the future comes from a producer or server whose clock is ahead.
 			s.Age = max(v.Now.Sub(entryid.Time(v.Oldest)), 0).Milliseconds()
 		}
 		switch {
@@ -132,8 +126,7 @@ func forgottenOf(f *store.Forgotten) *ForgottenState {
 	return &ForgottenState{What: f.What, From: f.From, To: f.To, At: entryid.MomentOf(f.At), Text: f.Error()}
 }
 
-// Evictions returns the servers that may evict keys. App does not call it, as not every
-// look needs it.
+// Evictions returns the servers that may evict keys. App does not call it: not every look needs it.
 func Evictions(ctx context.Context, c *store.Client) (out []EvictionState, err error) {
 	all, err := c.Evictions(ctx)
 	for _, e := range all {

@@ -46,7 +46,7 @@ func stream(t *testing.T, c *store.Client, name string, processors ...string) {
 	must(t, err)
 }
 
-// checkAge checks the age of an event whose ID is of 1970, the oldest of all.
+// checkAge checks the age of the oldest event, whose ID is of 1970.
 func checkAge(t *testing.T, p *ProcessorState, age int64) {
 	t.Helper()
 	at := time.Now().Add(-time.Duration(age) * time.Millisecond)
@@ -145,7 +145,7 @@ func TestApp(t *testing.T) {
 	})
 }
 
-// What looks must not keep alive, or kill.
+// A look must neither extend nor shorten a heartbeat.
 func TestMembersChangesNoHeartbeat(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		ctx := t.Context()
@@ -153,7 +153,7 @@ func TestMembersChangesNoHeartbeat(t *testing.T) {
 		_, err := c.Group("orders", "printer").Swap(ctx, nil, g.Encode())
 		must(t, err)
 		beat := c.Keys().Beat("orders", "printer", alice)
-		must(t, c.Redis().Set(ctx, beat, "1", 0).Err()) // one that never ends
+		must(t, c.Redis().Set(ctx, beat, "1", 0).Err()) // without a TTL
 		_, members, err := Members(ctx, c, "orders", "printer")
 		must(t, err)
 		if !members[0].Alive || c.Redis().PTTL(ctx, beat).Val() != -1 {

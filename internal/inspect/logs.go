@@ -14,13 +14,13 @@ type LogState struct {
 	Key       string `json:"key"` // in Redis
 	Length    int64  `json:"length"`
 	First     string `json:"first"`   // ID of the first entry, "" for none
-	End       string `json:"end"`     // the last ID that an entry ever had
-	Deleted   string `json:"deleted"` // the largest ID that was removed by XDEL, "" for none or unknown
+	End       string `json:"end"`     // last ID ever added
+	Deleted   string `json:"deleted"` // largest ID removed by XDEL, "" for none or unknown
 	Delayed   int64  `json:"delayed"`
 	Err       string `json:"err,omitempty"`
 }
 
-// Span is the time between the first entry and the last, by their IDs.
+// Span is the time between the first and the last entry, by their IDs.
 func (s LogState) Span() time.Duration {
 	return max(entryid.Time(s.End).Sub(entryid.Time(s.First)), 0)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A look is one look at an app. It reads the keys that belong to no partition (metadata,
-// memberships, heartbeats) in as few requests as it can: one for each level of keys that
-// name others, or one in all if the caller gives the likely keys beforehand.
+// A look is one look at an app. It reads the keys outside of partitions (metadata, memberships,
+// heartbeats) in as few requests as it can: one for each level of keys that name others, or one in
+// all if the caller gives the likely keys beforehand.
 type look struct {
 	c      *store.Client
 	count  int64
-	shared store.Shared // the first that was read; its values are those of all
-	needed []string     // keys that were asked for
+	shared store.Shared // the first read; values are merged into it
+	needed []string     // keys asked for
 
 	// lenient is for views: errors of single parts are reported beside the rest.
 	lenient bool
@@ -30,7 +30,7 @@ type look struct {
 
 func newLook(c *store.Client, count int64) *look { return &look{c: c, count: count} }
 
-// read reads the values of these keys that were not read yet.
+// read reads the values of the keys not read yet.
 func (l *look) read(ctx context.Context, keys ...string) error {
 	l.needed = append(l.needed, keys...)
 	return l.readAhead(ctx, keys)
@@ -59,7 +59,7 @@ func (l *look) readAhead(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// prepare reads all keys of these streams that belong to no partition.
+// prepare reads all keys of these streams outside of partitions.
 func (l *look) prepare(ctx context.Context, streams []string) error {
 	k := l.c.Keys()
 	var keys []string
@@ -72,7 +72,7 @@ func (l *look) prepare(ctx context.Context, streams []string) error {
 	keys = keys[:0]
 	each := func(do func(stream, processor string)) {
 		for _, stream := range streams {
-			m, _, err := l.meta(stream) // stream reports those that cannot be read
+			m, _, err := l.meta(stream) // stream reports unreadable ones
 			if err != nil {
 				continue
 			}
@@ -90,13 +90,12 @@ func (l *look) prepare(ctx context.Context, streams []string) error {
 	return l.read(ctx, keys...)
 }
 
-// readBeats reads the heartbeats of a processor's members.
 func (l *look) readBeats(ctx context.Context, stream, processor string) error {
 	return l.read(ctx, l.beats(stream, processor)...)
 }
 
-// beats returns the keys of the heartbeats of a processor's members; none if the
-// membership cannot be read, which members reports.
+// beats returns the heartbeat keys of a processor's members, none if the membership cannot be read:
+// members reports that.
 func (l *look) beats(stream, processor string) (keys []string) {
 	g, _ := l.group(stream, processor)
 	for _, executors := range []map[string]rebalance.Executor{g.Executors, g.Python} {
@@ -107,8 +106,7 @@ func (l *look) beats(stream, processor string) (keys []string) {
 	return keys
 }
 
-// meta returns a stream's metadata, which must have been read, and reports whether there
-// is any.
+// meta returns a stream's metadata, which must have been read, and reports whether it exists.
 func (l *look) meta(stream string) (store.Meta, bool, error) {
 	key := l.c.Keys().Meta(stream)
 	v := l.shared.Values[key]
@@ -118,7 +116,7 @@ func (l *look) meta(stream string) (store.Meta, bool, error) {
 	return l.c.KnowMeta(stream, []byte(v.Text))
 }
 
-// group returns a membership, which was read.
+// group returns a membership, which must have been read.
 func (l *look) group(stream, processor string) (rebalance.Group, error) {
 	key := l.c.Keys().Membership(stream, processor)
 	v := l.shared.Values[key]
@@ -134,8 +132,7 @@ func (l *look) group(stream, processor string) (rebalance.Group, error) {
 	return g, nil
 }
 
-// app looks at an app with the named stream, with all that are listed if it is "". It
-// returns the parts that can be read.
+// app looks at the named stream of an app, or at all if only is "". It returns the readable parts.
 func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	if err := l.read(ctx, l.c.Keys().Leader()); err != nil {
 		return nil, err
@@ -159,7 +156,7 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	for _, name := range streams {
 		s, err := l.stream(ctx, name)
 		switch _, _, garbled := l.meta(name); {
-		case garbled != nil && l.lenient && only == "": // the others can be shown all the same
+		case garbled != nil && l.lenient && only == "": // show the others
 			if a.Unreadable == nil {
 				a.Unreadable = map[string]string{}
 			}
@@ -174,14 +171,14 @@ func (l *look) app(ctx context.Context, only string) (*AppState, error) {
 	return a, nil
 }
 
-// leader is the worker that leads, which was read.
+// leader returns the leading worker, whose key must have been read.
 func (l *look) leader() (string, error) {
 	v := l.shared.Values[l.c.Keys().Leader()]
 	if v.Err != nil {
 		return "", fmt.Errorf("leader of app %s: %w", l.c.Keys().App, v.Err)
 	}
 	worker := v.Text
-	if at := strings.LastIndexByte(worker, '/'); at >= 0 { // each candidate adds something to its worker's name
+	if at := strings.LastIndexByte(worker, '/'); at >= 0 { // candidates extend the worker's name
 		worker = worker[:at]
 	}
 	return worker, nil
@@ -210,11 +207,11 @@ func (l *look) stream(ctx context.Context, stream string) (*StreamState, error) 
 	return s, l.sum(ctx, s, seen[:m.Partitions])
 }
 
-// allPlaces are a stream's partitions as each of its processors sees them.
+// allPlaces returns a stream's partitions as each of its processors sees them.
 func allPlaces(c *store.Client, stream string, m store.Meta) (places []store.Partition) {
 	names := m.Processors
 	if len(names) == 0 {
-		names = []string{""} // what is the same for all processors
+		names = []string{""} // what all processors share
 	}
 	for _, name := range names {
 		places = append(places, placesOf(c, stream, name, allOf(m.Partitions))...)
@@ -222,7 +219,6 @@ func allPlaces(c *store.Client, stream string, m store.Meta) (places []store.Par
 	return places
 }
 
-// sum fills in the sums over a stream's partitions.
 func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) error {
 	broken := false
 	for _, p := range seen {
@@ -237,7 +233,7 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	if !broken {
 		return nil
 	}
-	// Delayed events can be counted all the same.
+	// Delayed events can still be counted.
 	waiting, err := l.c.CountDelayed(ctx, s.Stream, s.Partitions)
 	if errors.Is(err, redisconn.ErrWrongType) {
 		err = nil // the partition reports it
@@ -249,7 +245,7 @@ func (l *look) sum(ctx context.Context, s *StreamState, seen []PartitionState) e
 	return err
 }
 
-// processor returns the state of a processor whose partitions were read.
+// processor returns the state of a processor, whose partitions must have been read.
 func (l *look) processor(stream, processor string, seen []PartitionState) (*ProcessorState, error) {
 	p := &ProcessorState{Stream: stream, Processor: processor, Partitions: seen}
 	g, members, err := l.members(stream, processor)
@@ -294,8 +290,7 @@ func allOf(partitions int) []int {
 	return all
 }
 
-// members returns a membership and its members with the data of their heartbeats; all of
-// it must have been read.
+// members returns a membership and its members with their heartbeats, which must have been read.
 func (l *look) members(stream, processor string) (rebalance.Group, []MemberState, error) {
 	g, err := l.group(stream, processor)
 	if err != nil {
@@ -333,7 +328,6 @@ func (l *look) members(stream, processor string) (rebalance.Group, []MemberState
 	return g, members, nil
 }
 
-// beat fills in the data of a member's heartbeat.
 func (l *look) beat(m *MemberState, stream, processor string) error {
 	v := l.shared.Values[l.c.Keys().Beat(stream, processor, m.Executor)]
 	if v.Err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-go/runnel/rebalance"
 )
 
-// A user that may only watch, and so only read the rules, may look at everything.
+// A user that may only watch, and not change the rules, may look at everything.
 func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 	server, ctx := redistest.Start(t), t.Context()
 	open := func(url string, protocol int) *store.Client {
@@ -48,7 +48,7 @@ func TestLookWithTheRightsOfAWatcher(t *testing.T) {
 	}
 }
 
-// If one key is of a wrong type, that is reported, and the rest can be read.
+// A key of a wrong type is reported, and the rest can be read.
 func TestLookAtKeysOfAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		ctx := t.Context()
@@ -74,8 +74,8 @@ func TestLookAtKeysOfAWrongType(t *testing.T) {
 	})
 }
 
-// A key of a wrong type that belongs to no partition is reported once, with its remedy,
-// and the rest can be read.
+// A key of a wrong type outside of partitions is reported once, with its remedy, and the rest can
+// be read.
 func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		ctx, k := t.Context(), c.Keys()
@@ -94,7 +94,7 @@ func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
 		told := func(key, text, remedy string) {
 			t.Helper()
 			if strings.Count(text, key) != 1 || strings.Count(text, "delete") != 1 || !strings.Contains(text, remedy) {
-				t.Errorf("of %s is told: %q", key, text)
+				t.Errorf("%s: got %q", key, text)
 			}
 		}
 		told(k.Leader(), a.LeaderErr, "look what it is, then delete or rename it")
@@ -103,7 +103,7 @@ func TestLookAtSharedKeysOfAWrongType(t *testing.T) {
 	})
 }
 
-// A limit above all that can be kept means all.
+// A limit above the number of kept actions returns all.
 func TestAuditOfAll(t *testing.T) {
 	both(t, func(t *testing.T, c *store.Client) {
 		_, err := c.BeginAudit(t.Context(), store.Audit{Who: "ada", What: "drop"})

@@ -9,14 +9,14 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Moment is a time, or how long ago one is.
+// A Moment is a time, or a duration before now.
 type Moment struct {
 	at   time.Time
-	back time.Duration // below zero, or at is meant
+	back time.Duration // negative; otherwise at holds
 }
 
-// ParseMoment parses a time in RFC 3339, with or without a leading @, or a time ago, such
-// as -1h30m. It returns false for any other text.
+// ParseMoment parses a time in RFC 3339, with or without a leading @, or a time ago, such as
+// -1h30m. It returns false for any other text.
 func ParseMoment(text string) (Moment, bool) {
 	at, err := time.Parse(time.RFC3339, strings.TrimPrefix(text, "@"))
 	if err == nil {
@@ -26,7 +26,7 @@ func ParseMoment(text string) (Moment, bool) {
 	return Moment{back: back}, err == nil && back < 0
 }
 
-// Time returns the time, counted back from now by Redis' clock.
+// Time returns the time; a time ago counts from now by Redis' clock.
 func (m Moment) Time(ctx context.Context, c *store.Client) (time.Time, error) {
 	if m.back == 0 {
 		return m.at, nil

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	tripBytes = 4 << 20  // what a round trip should bring
-	firstTrip = 8        // entries of the first round trip, whose size is not known
-	heldBytes = 16 << 20 // of entries that were read and not yet returned
+	tripBytes = 4 << 20  // target of a round trip
+	firstTrip = 8        // entries of the first round trip: their size is unknown
+	heldBytes = 16 << 20 // of entries read and not yet returned
 )
 
-// A Pace calculates how many entries to read in a round trip, by the size of the previous
-// ones: payloads are the users', and may have megabytes.
+// A Pace calculates how many entries to read in a round trip from the sizes of the previous ones:
+// payloads may have megabytes.
 type Pace struct{ room int }
 
-// Next returns how many entries may be read, at most most.
+// Next returns how many entries to read, at most most.
 func (p *Pace) Next(most int) int {
 	p.room = cmp.Or(p.room, firstTrip)
 	return min(p.room, most)
@@ -34,13 +34,13 @@ func (p *Pace) Came(entries int, bytes int64) {
 	p.room = min(p.room, 1<<20)
 }
 
-// A stock is how many bytes of entries are held.
+// A stock counts the bytes of held entries.
 type stock struct {
 	held int64
 	most int64 // 0: heldBytes
 }
 
-// put returns the entry, or, where too much is held already, nothing but its ID.
+// put returns the entry, or only its ID if too much is held already.
 func (s *stock) put(e redisconn.Entry) redisconn.Entry {
 	n := Bytes(e.Values)
 	if s.held+n > cmp.Or(s.most, heldBytes) {
@@ -50,7 +50,7 @@ func (s *stock) put(e redisconn.Entry) redisconn.Entry {
 	return e
 }
 
-// take returns an entry that was put, which is read again if it was not held.
+// take returns an entry from put, and reads it again if it was not held.
 func (s *stock) take(ctx context.Context, c *store.Client, log string, e redisconn.Entry) (redisconn.Entry, error) {
 	if e.Values != nil {
 		s.held -= Bytes(e.Values)
@@ -66,7 +66,7 @@ func (s *stock) take(ctx context.Context, c *store.Client, log string, e redisco
 	return e, nil
 }
 
-// Bytes returns how many bytes the values of an entry and their names have.
+// Bytes returns the size of an entry's fields and values.
 func Bytes(values map[string]any) (n int64) {
 	for name, value := range values {
 		text, _ := value.(string)

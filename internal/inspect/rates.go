@@ -8,21 +8,20 @@ import (
 // StreamRates are the events per second appended to a stream between two looks.
 type StreamRates struct {
 	Stream     string           `json:"stream"`
-	Appended   *float64         `json:"appended"` // nil: not known
+	Appended   *float64         `json:"appended"` // nil: unknown
 	Processors []ProcessorRates `json:"processors"`
 }
 
-// ProcessorRates are the events per second that a processor finished between two looks:
-// they were acked, parked or dead-lettered, or removed from Redis.
+// ProcessorRates are the events per second that a processor finished between two looks: acked,
+// parked, dead-lettered, or removed from Redis.
 type ProcessorRates struct {
 	Processor  string     `json:"processor"`
-	Done       *float64   `json:"done"`       // nil: that of one partition at least is not known
-	Partitions []*float64 `json:"partitions"` // nil: not known
+	Done       *float64   `json:"done"`       // nil: unknown of a partition
+	Partitions []*float64 `json:"partitions"` // nil: unknown
 }
 
-// ratesOf compares two looks. A rate is not known if there is no previous look, if a
-// value could not be read or counted in one of them, or if a position was moved back
-// meanwhile.
+// ratesOf compares two looks. A rate is unknown without a previous look, if a value could not be
+// read or counted, or if a position was moved back meanwhile.
 func ratesOf(before, now *AppState) []StreamRates {
 	out := make([]StreamRates, len(now.Streams))
 	for i := range now.Streams {
@@ -80,13 +79,12 @@ func processorRates(was, now *ProcessorState, took time.Duration) ProcessorRates
 	return r
 }
 
-// done returns how many of the events ever appended a processor has finished.
+// done returns how many of the events ever appended are finished.
 func done(p *PartitionState) (int64, bool) {
 	return p.Appended - p.Lag, p.Err == "" && p.Appended >= 0 && !p.LagMore
 }
 
-// perSecond returns nil if there is no rate: the clock was set back, or the stream was
-// removed and began anew.
+// perSecond returns nil if the clock was set back, or the stream was removed and began anew.
 func perSecond(n int64, took time.Duration) *float64 {
 	if n < 0 || took <= 0 {
 		return nil

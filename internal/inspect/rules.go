@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A RuleState is a rule that is in force, or a quarantine where it stands beside rules.
+// A RuleState is a rule in force, or a quarantine listed beside rules.
 type RuleState struct {
 	Kind  string     `json:"kind"`  // pause, block or KindQuarantine
 	Scope string     `json:"scope"` // app, stream:…, processor:…/…, partition:…/…/…
@@ -23,20 +23,19 @@ type RuleState struct {
 	Until *time.Time `json:"until,omitempty"`
 
 	Event   string `json:"event,omitempty"`   // of a quarantine: partition/entry ID
-	Absent  bool   `json:"absent,omitempty"`  // the app has no such stream or processor
+	Absent  bool   `json:"absent,omitempty"`  // its stream or processor does not exist
 	Command string `json:"command,omitempty"` // that ends it, without the program's name
 }
 
 // KindQuarantine is the kind of a quarantine among rules.
 const KindQuarantine = "quarantine"
 
-// Rules returns the rules of an app that are in force.
 func Rules(ctx context.Context, c *store.Client) ([]rules.Rule, error) {
 	set, now, err := c.Rules(ctx)
 	return set.InForce(now), err
 }
 
-// StateOf returns a rule as JSON shows it.
+// StateOf returns the JSON form of a rule.
 func StateOf(r rules.Rule) RuleState {
 	s := RuleState{Kind: string(r.Kind), Scope: r.Scope.String(), Who: r.Who, Why: r.Why, At: r.At}
 	if !r.Until.IsZero() {
@@ -45,9 +44,8 @@ func StateOf(r rules.Rule) RuleState {
 	return s
 }
 
-// Stops returns everything that keeps partitions from being processed: the rules in
-// force, each marked if its stream or processor is absent, and the quarantines; each with
-// the command that ends it.
+// Stops returns everything that stops partitions: the rules in force, each marked if its stream or
+// processor is absent, and the quarantines; each with the command that ends it.
 func (a *AppState) Stops() []RuleState {
 	out := []RuleState{}
 	for _, r := range a.Rules {
@@ -65,7 +63,7 @@ func (a *AppState) Stops() []RuleState {
 	return out
 }
 
-// lacks reports whether an app that was looked at as a whole has no such stream or processor.
+// lacks reports whether an app, looked at as a whole, has no such stream or processor.
 func (a *AppState) lacks(scope rules.Scope) bool {
 	if _, unreadable := a.Unreadable[scope.StreamName()]; unreadable || scope == rules.App() {
 		return false
@@ -107,8 +105,7 @@ func commandThatEnds(kind string, scope rules.Scope) string {
 	return verb + " " + what + flags
 }
 
-// hold marks the partitions that rules hold back. An error in reading the rules is
-// reported, and does not hide the rest.
+// hold marks the partitions that rules hold back, and reports an error in reading the rules.
 func (a *AppState) hold(set rules.Set, now time.Time, err error) {
 	a.Rules = []RuleState{}
 	if err != nil {
@@ -135,17 +132,17 @@ const (
 	firstPoll = 20 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
 
-	// unknownExpiry stands for that of an executor that is no member.
+	// unknownExpiry stands for the lease of an executor that is no member.
 	unknownExpiry = 10 * time.Second
 )
 
-// ErrNotHeld is in the chain of the error of AwaitRules if no rule holds the scope back.
+// ErrNotHeld is what AwaitRules wraps if no rule holds the scope back.
 var ErrNotHeld = errors.New("nothing holds it back")
 
-// AwaitRules blocks until no function runs in a scope that rules hold back, and none can
-// start. waiting, if not nil, is called with the remaining holdouts at each look. It
-// returns an error when ctx ends, when Redis does not answer, and, with ErrNotHeld, when
-// no rule in force covers the scope, or none any more.
+// AwaitRules blocks until no function runs in a scope that rules hold back, and none can start.
+// waiting, if not nil, is called with the remaining holdouts at each look. AwaitRules returns an
+// error when ctx ends, when Redis does not answer, and, with ErrNotHeld, once no rule in force
+// covers the scope.
 func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting func([]store.NotPausedYet)) error {
 	var known []store.NotPausedYet
 	silent := silence{}
@@ -178,11 +175,11 @@ func AwaitRules(ctx context.Context, c *store.Client, scope rules.Scope, waiting
 	}
 }
 
-// silence is since when executors have been silent, by the clock of this process: that of
-// the server may have been set, which ends heartbeats and locks at once and no lease.
+// silence is since when each executor has been silent, by the clock of this process. If the
+// server's clock is set forward, heartbeats and locks end at once, but no lease does.
 type silence map[string]time.Time
 
-// without returns the holdouts but for those whose lease is surely over.
+// without returns the holdouts whose lease may still hold.
 func (s silence) without(all []store.NotPausedYet, now time.Time) []store.NotPausedYet {
 	var out []store.NotPausedYet
 	for _, h := range all {
@@ -223,7 +220,7 @@ func holdoutsOf(ctx context.Context, c *store.Client, scope rules.Scope, inEffec
 			return nil, err
 		}
 		if name := scope.ProcessorName(); name != "" {
-			m.Processors = []string{name} // its members go on though Redis may have forgotten the metadata
+			m.Processors = []string{name} // its members run on even if Redis has forgotten the metadata
 		}
 		for _, name := range m.Processors {
 			if !scope.Includes(stream, name) {

@@ -11,14 +11,14 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A ServerState is the state of a server, by its own reports.
+// A ServerState is the state of a server as it reports it.
 type ServerState struct {
 	Version    string
-	Master     string        // address of the one that it is a replica of, "" if it is none
+	Master     string        // address of its master, "" if it is no replica
 	Memory     int64         // bytes used
 	MaxMemory  int64         // bytes, 0 without a limit
-	CPU        time.Duration // spent since it began, by all its threads
-	CPUUnknown bool          // it does not tell, as an embedded one
+	CPU        time.Duration // since its start, of all threads
+	CPUUnknown bool          // not reported, as by an embedded server
 }
 
 // Server returns the state of a server.

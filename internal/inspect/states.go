@@ -15,7 +15,7 @@ type AppState struct {
 	Rules    []RuleState `json:"rules"` // in force
 	RulesErr string      `json:"rules_err,omitempty"`
 
-	Evictions []EvictionState `json:"evictions,omitempty"` // as Evictions told, by commands
+	Evictions []EvictionState `json:"evictions,omitempty"` // from Evictions, in commands
 
 	// Unreadable has the reason for each stream whose metadata cannot be read.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
@@ -32,7 +32,7 @@ type StreamState struct {
 	Layout      string           `json:"layout"`
 	Delayed     int64            `json:"delayed"`  // events that wait for their time
 	Length      int64            `json:"length"`   // entries in Redis
-	Appended    int64            `json:"appended"` // entries ever appended; -1: Redis, an embedded one, does not tell
+	Appended    int64            `json:"appended"` // entries ever appended; -1: unknown, with an embedded Redis
 	Processors  []ProcessorState `json:"processors"`
 }
 
@@ -47,12 +47,11 @@ type ProcessorState struct {
 	Totals     Totals           `json:"totals"`
 
 	Pins    map[int]string       `json:"pins,omitempty"`    // partition to worker, by operators
-	Cordons map[string]time.Time `json:"cordons,omitempty"` // workers that get nothing else, since when
-	Gone    map[string]time.Time `json:"gone,omitempty"`    // those of pins and cordons that are no members, since when that was noted
+	Cordons map[string]time.Time `json:"cordons,omitempty"` // drained workers, since when
+	Gone    map[string]time.Time `json:"gone,omitempty"`    // workers of pins and cordons that are no members, noted since when
 }
 
-// PythonWorker stands for the worker of an executor of Python's runnel, which stores
-// no name of it.
+// PythonWorker stands for the worker of an executor of Python's runnel, which stores no name.
 const PythonWorker = "Python's runnel"
 
 // Working returns how many members have a heartbeat.
@@ -74,14 +73,13 @@ type MemberState struct {
 	HeartbeatLeft int64     `json:"heartbeat_left"` // ms
 	Assigned      []int     `json:"assigned"`       // partitions
 
-	Pinned  []int      `json:"pinned,omitempty"`  // partitions that operators gave to its worker
-	Drained *time.Time `json:"drained,omitempty"` // since when its worker gets nothing else
+	Pinned  []int      `json:"pinned,omitempty"`  // partitions that operators assigned to its worker
+	Drained *time.Time `json:"drained,omitempty"` // since when its worker is drained
 
-	// Running has, for partitions whose function has been running for long, the time
-	// since when, by the worker's clock.
+	// Running has since when functions have been running for long, by partition and the worker's
+	// clock.
 	Running map[int]time.Time `json:"running,omitempty"`
-	// NotReading has, for partitions whose reads fail, the time since when, by the
-	// worker's clock.
+	// NotReading has since when reads have failed, by partition and the worker's clock.
 	NotReading map[int]time.Time `json:"not_reading,omitempty"`
 }
 
@@ -98,22 +96,22 @@ type PartitionState struct {
 	Lag       int64  `json:"lag"`       // appended, not yet acked; it includes the pending
 	LagMore   bool   `json:"lag_more"`  // the lag is larger than Lag: the count stopped there
 	Length    int64  `json:"length"`    // entries in Redis
-	Appended  int64  `json:"appended"`  // entries ever appended; -1: Redis, an embedded one, does not tell
+	Appended  int64  `json:"appended"`  // entries ever appended; -1: unknown, with an embedded Redis
 	Floor     string `json:"floor"`     // everything up to here is acked
 	End       string `json:"end"`       // the last entry appended
-	Oldest    string `json:"oldest"`    // the first entry that is not acked, "" if all is
-	Age       int64  `json:"age"`       // ms since that was appended, by Redis' clock
+	Oldest    string `json:"oldest"`    // the first unacked entry, "" if all are acked
+	Age       int64  `json:"age"`       // ms since Oldest was appended, by Redis' clock
 	Delayed   int64  `json:"delayed"`   // waiting for their time, for all processors
-	Parked    int64  `json:"parked"`    // taken out of the partition, to be tried again or behind such an event
+	Parked    int64  `json:"parked"`    // waiting for another attempt, or behind such an event
 	Retrying  int64  `json:"retrying"`  // of the parked, those that failed; -1: too many to count
 	Dead      int64  `json:"dead"`      // dead letters
 	Lost      int64  `json:"lost"`      // removed before they were processed
 
 	Held         string           `json:"held,omitempty"`          // "block" or "pause": rules hold it back
-	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that takes long, by the worker's clock
+	RunningSince *time.Time       `json:"running_since,omitempty"` // an iteration that is running for long, by the worker's clock
 	NotReading   *time.Time       `json:"not_reading,omitempty"`   // since when the owner's reads fail, by the worker's clock
 	Quarantine   *QuarantineState `json:"quarantine,omitempty"`
-	Halt         *QuarantineState `json:"halt,omitempty"`      // at which event a worker halted, until it is acked
+	Halt         *QuarantineState `json:"halt,omitempty"`      // the event at which a worker halted, until it is acked
 	Forgotten    *ForgottenState  `json:"forgotten,omitempty"` // what Redis has forgotten, for a day
 	Err          string           `json:"err,omitempty"`
 }
@@ -122,7 +120,7 @@ type PartitionState struct {
 type EvictionState struct {
 	Redis     string `json:"redis"`      // its address
 	Policy    string `json:"policy"`     // maxmemory-policy
-	MaxMemory int64  `json:"max_memory"` // bytes, 0 without a limit: then nothing is evicted as yet
+	MaxMemory int64  `json:"max_memory"` // bytes, 0: no limit, nothing is evicted yet
 	Evicted   int64  `json:"evicted"`    // keys, since its start
 	Text      string `json:"text"`       // the same in words
 }
@@ -131,15 +129,15 @@ type EvictionState struct {
 type ForgottenState struct {
 	What string    `json:"what"` // "partition": it was deleted, renamed, evicted or flushed; "state": Redis went back to an older one
 	From string    `json:"from"` // entry ID behind which events may be gone
-	To   string    `json:"to"`   // the last entry that is known to have been there, "" for none
-	At   time.Time `json:"at"`   // when that was found
+	To   string    `json:"to"`   // the last entry known to have existed, "" for none
+	At   time.Time `json:"at"`   // when the loss was found
 	Text string    `json:"text"` // the same in words
 }
 
 // A QuarantineState is why a partition processes nothing, or why a worker halted.
 type QuarantineState struct {
 	Reason string    `json:"reason"`
-	Event  string    `json:"event"` // partition/entry ID, "" when it was no event's fault
+	Event  string    `json:"event"` // partition/entry ID, "" if no event is the cause
 	Worker string    `json:"worker"`
 	At     time.Time `json:"at"`
 }
@@ -149,20 +147,20 @@ type Totals struct {
 	Owned    int   `json:"owned"` // partitions whose lock is held
 	Pending  int64 `json:"pending"`
 	Lag      int64 `json:"lag"`
-	LagMore  bool  `json:"lag_more"` // that of one partition at least is larger
+	LagMore  bool  `json:"lag_more"` // the lag of a partition is larger
 	Age      int64 `json:"age"`      // the largest
 	Length   int64 `json:"length"`
 	Delayed  int64 `json:"delayed"`
 	Parked   int64 `json:"parked"`
-	Retrying int64 `json:"retrying"` // -1: that of one partition at least was not counted
+	Retrying int64 `json:"retrying"` // -1: a partition was not counted
 	Dead     int64 `json:"dead"`
 	Lost     int64 `json:"lost"`
 
 	Quarantined int `json:"quarantined"` // partitions
 	Halted      int `json:"halted"`      // partitions with an event at which a worker halted
-	Forgotten   int `json:"forgotten"`   // partitions of which Redis has forgotten something within a day
+	Forgotten   int `json:"forgotten"`   // partitions with data that Redis has forgotten within a day
 	Held        int `json:"held"`        // partitions that rules hold back
-	Unknown     int `json:"unknown"`     // partitions that could not be looked at, see their err
+	Unknown     int `json:"unknown"`     // partitions that could not be read, see their err
 }
 
 // Sum returns the totals of partitions.

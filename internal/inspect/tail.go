@@ -18,10 +18,9 @@ const (
 	tailWait = time.Second
 )
 
-// A Tail reads the entries of some partitions in the order of their IDs: within a
-// partition exactly, between partitions by the clocks of their IDs. It reads without a
-// group, so it takes no entry from any processor. It is for use by one goroutine; Close
-// must be called.
+// A Tail reads the entries of some partitions in the order of their IDs: within a partition
+// exactly, between partitions by the clocks of their IDs. It uses no group, and takes no entry from
+// any processor. It is for use by one goroutine, which must call Close.
 type Tail struct {
 	client *store.Client
 	reader *redisconn.Reader
@@ -29,19 +28,18 @@ type Tail struct {
 	parts  []*tailed
 	pace   Pace
 	stock  stock
-	ready  byFirst // those of the partitions that have entries
+	ready  byFirst // partitions with entries
 }
 
-// A tailed is a partition of a Tail.
 type tailed struct {
 	number  int
 	log     string
 	after   string            // everything up to here was read
 	entries []redisconn.Entry // read and not yet returned
-	dry     bool              // there was nothing more
+	dry     bool              // the last read found nothing more
 }
 
-// byFirst is a heap of partitions, the one with the lowest ID first.
+// byFirst is a heap of partitions, the lowest next ID first.
 type byFirst []*tailed
 
 func (b byFirst) Len() int { return len(b) }
@@ -57,14 +55,13 @@ func (b *byFirst) Pop() any {
 	return p
 }
 
-// A TailedEvent is an entry and the partition that it is in.
+// A TailedEvent is an entry and its partition.
 type TailedEvent struct {
 	Partition int
 	Entry     redisconn.Entry
 }
 
-// NewTail begins behind an entry ID in every one of the partitions; "0-0" is their
-// beginning.
+// NewTail begins behind an entry ID in each partition; "0-0" is the beginning.
 func NewTail(c *store.Client, stream string, partitions []int, after string) *Tail {
 	t := &Tail{client: c, reader: c.NewReader(), stream: stream}
 	for _, n := range partitions {
@@ -73,11 +70,9 @@ func NewTail(c *store.Client, stream string, partitions []int, after string) *Ta
 	return t
 }
 
-// Close ends the tail's connection.
 func (t *Tail) Close() error { return t.reader.Close() }
 
-// ToEnd moves on to the end of every partition, but for the last n entries of all
-// together.
+// ToEnd skips to the end of all partitions, except for the last n entries of all together.
 func (t *Tail) ToEnd(ctx context.Context, n int) error {
 	count := 0
 	for _, p := range t.parts {
@@ -116,8 +111,8 @@ func (t *Tail) ToEnd(ctx context.Context, n int) error {
 	return nil
 }
 
-// Next returns the next entry. If there is none, it returns false, or with wait blocks
-// for one until ctx ends, and then returns ctx's error.
+// Next returns the next entry. If there is none, it returns false; with wait it blocks until there
+// is one, or returns the error of ctx.
 func (t *Tail) Next(ctx context.Context, wait bool) (TailedEvent, bool, error) {
 	for {
 		if err := t.fill(ctx); err != nil {
@@ -135,9 +130,9 @@ func (t *Tail) Next(ctx context.Context, wait bool) (TailedEvent, bool, error) {
 	}
 }
 
-// fill reads from every partition whose next entry is not known, and in the same round
-// trip from those with few known entries: otherwise each of a thousand partitions would
-// soon be read by itself.
+// fill reads from every partition whose next entry is unknown, and in the same round trip from
+// those with few known entries: otherwise each of a thousand partitions would soon be read by
+// itself.
 func (t *Tail) fill(ctx context.Context) error {
 	for {
 		var empty, few []*tailed
@@ -189,14 +184,14 @@ func (t *Tail) read(ctx context.Context, parts []*tailed, wait time.Duration) er
 	return nil
 }
 
-// arrived marks a partition without entries as one that may have some now.
+// arrived adds a partition that has entries again.
 func (t *Tail) arrived(p *tailed) {
 	if len(p.entries) > 0 {
 		heap.Push(&t.ready, p)
 	}
 }
 
-// pop takes the entry with the lowest ID of those that were read.
+// pop takes the entry with the lowest known ID.
 func (t *Tail) pop(ctx context.Context) (TailedEvent, bool, error) {
 	if len(t.ready) == 0 {
 		return TailedEvent{}, false, nil

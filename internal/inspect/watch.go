@@ -6,9 +6,9 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Watch looks at an app again and again. Each look costs one round trip, of two
-// requests, for the keys that belong to no partition, and one for 256 partitions of each
-// processor. It is for use by one goroutine.
+// A Watch looks at an app repeatedly. Each look costs one round trip, of two requests, for the keys
+// outside of partitions, and one for 256 partitions of each processor. It is for use by one
+// goroutine.
 type Watch struct {
 	c      *store.Client
 	only   string
@@ -17,19 +17,17 @@ type Watch struct {
 	last   *AppState
 }
 
-// A Sample is the result of one look of a Watch.
 type Sample struct {
 	App   *AppState     `json:"app"`
-	Rates []StreamRates `json:"rates"` // since the look before, in the order of the app's streams
+	Rates []StreamRates `json:"rates"` // since the previous look, in the order of the app's streams
 }
 
-// NewWatch watches the named stream of an app, all its streams if only is "". count is
-// as for App.
+// NewWatch watches the named stream of an app, or all if only is "". count is as for App.
 func NewWatch(c *store.Client, only string, count int64) *Watch {
 	return &Watch{c: c, only: only, count: count}
 }
 
-// Look looks once. After an error the next look begins anew, but for the rates.
+// Look looks once. After an error the next look begins anew, but keeps the rates.
 func (w *Watch) Look(ctx context.Context) (*Sample, error) {
 	l := newLook(w.c, w.count)
 	likely := w.likely

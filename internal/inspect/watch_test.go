@@ -60,7 +60,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// One look more costs what design.md says, however many members there are.
+// A further look costs what design.md says, however many members there are.
 func TestWatchIsCheap(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := t.Context()

@@ -14,20 +14,20 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// A Decoder decodes the entries of a stream: with the app's types, or without them as far
-// as the metadata allows. It is safe for concurrent use.
+// A Decoder decodes the entries of a stream: with the app's types, or, without them, as far as the
+// metadata allows. It is safe for concurrent use.
 type Decoder struct {
 	typed *appview.Stream // nil: no types
 	meta  store.Meta
 	name  string
-	limit int64 // bytes that a record may take
+	limit int64 // bytes of a record
 }
 
-// defaultLimit is the limit of a record's bytes if no app sets one.
+// defaultLimit is the limit of a record in bytes if the app sets none.
 const defaultLimit = 64 << 20
 
-// NewDecoder returns the Decoder of a stream with this metadata. If the app declared the
-// stream, records have its type.
+// NewDecoder returns the Decoder of a stream with this metadata. Records have the app's type if it
+// declared the stream.
 func NewDecoder(stream string, meta store.Meta, declared []*appview.Stream) *Decoder {
 	d := &Decoder{meta: meta, name: stream, limit: defaultLimit}
 	if i := slices.IndexFunc(declared, func(st *appview.Stream) bool { return st.Name == stream }); i >= 0 {
@@ -36,8 +36,8 @@ func NewDecoder(stream string, meta store.Meta, declared []*appview.Stream) *Dec
 	return d
 }
 
-// Within returns a Decoder of records that take at most limit bytes, or the app's limit
-// if that is less. Larger records are an error with codec.ErrTooLarge.
+// Within returns a Decoder of records of at most limit bytes, or the app's limit if smaller. Larger
+// records are an error with codec.ErrTooLarge.
 func (d *Decoder) Within(limit int64) *Decoder {
 	less := *d
 	less.limit = min(d.limit, limit)
@@ -84,7 +84,7 @@ func (d *Decoder) Record(e redisconn.Entry) (json.RawMessage, error) {
 	return nil, fmt.Errorf("only the app knows the codec %q", d.meta.Codec)
 }
 
-// Key returns the key of an entry, or false if it is not known.
+// Key returns the key of an entry, or false if it is unknown.
 func (d *Decoder) Key(e redisconn.Entry) (string, bool) {
 	if key, ok := e.Values[store.KeyField].(string); ok {
 		return key, true
@@ -113,8 +113,8 @@ func (d *Decoder) valid(text string) (json.RawMessage, error) {
 
 var textCodecs = []codec.Codec{codec.JSON, codec.Gzip(codec.JSON), codec.LZ4(codec.JSON)}
 
-// TextCodec is the codec of a stream with this metadata if it writes JSON in a way that
-// Python's runnel can read, else nil.
+// TextCodec returns the codec of a stream with this metadata if it writes JSON that Python's runnel
+// can read, else nil.
 func TextCodec(meta store.Meta) codec.LimitedCodec {
 	for _, c := range textCodecs {
 		if c.Name() == meta.Codec {
@@ -124,7 +124,7 @@ func TextCodec(meta store.Meta) codec.LimitedCodec {
 	return nil
 }
 
-// compact is a record as JSON on one line.
+// compact returns a record as JSON on one line.
 func compact(record any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -139,7 +139,7 @@ func compact(record any) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-// Partition returns the partition of an entry by its key, if that is known.
+// Partition returns the partition of an entry by its key, if known.
 func (d *Decoder) Partition(e redisconn.Entry) (int, bool) {
 	key, ok := d.Key(e)
 	if !ok {
@@ -148,7 +148,7 @@ func (d *Decoder) Partition(e redisconn.Entry) (int, bool) {
 	return d.PartitionOf(key)
 }
 
-// PartitionOf returns the partition of a key, if that is known.
+// PartitionOf returns the partition of a key, if known.
 func (d *Decoder) PartitionOf(key string) (int, bool) {
 	if d.typed != nil {
 		return d.typed.Partition(key, d.meta.Partitions), true

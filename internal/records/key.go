@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-go/runnel/internal/store"
 )
 
-// Partitioner finds a stream's partitioner among those that every app has.
+// Partitioner returns a stream's partitioner if it is a built-in one.
 func Partitioner(stream string, meta store.Meta) (*runnel.Partitioner, error) {
 	for _, p := range []*runnel.Partitioner{
 		runnel.XXHash, python.Partitioner, python.IntPartitioner, python.MD5Partitioner, python.IntMD5Partitioner,

@@ -1,5 +1,5 @@
-// Package words writes numbers, times and errors for people, in the command line, the
-// dashboard and what monitoring reads.
+// Package words writes numbers, times and errors for people: in the command line, the dashboard and
+// monitoring.
 package words
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Plural is "1 event" or "2 events".
+// Plural returns "1 event" or "2 events".
 func Plural[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -20,7 +20,7 @@ func Plural[N int | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// AtLeast is a number, or ">" and the number if there are more.
+// AtLeast returns the number, with a ">" in front if there are more.
 func AtLeast(n int64, more bool) string {
 	if more {
 		return ">" + strconv.FormatInt(n, 10)
@@ -28,7 +28,7 @@ func AtLeast(n int64, more bool) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Dash is the text, or "-" for none.
+// Dash returns the text, or "-" if it is empty.
 func Dash(s string) string {
 	if s == "" {
 		return "-"
@@ -36,7 +36,7 @@ func Dash(s string) string {
 	return s
 }
 
-// Short is a duration to the second, or below one to the millisecond.
+// Short rounds a duration to the second, or below one to the millisecond.
 func Short(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
@@ -44,7 +44,7 @@ func Short(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Ago is how long a time is past, "-" for none.
+// Ago returns how long ago t was, "-" for nil.
 func Ago(now time.Time, t *time.Time) string {
 	if t == nil {
 		return "-"
@@ -52,7 +52,7 @@ func Ago(now time.Time, t *time.Time) string {
 	return Short(max(now.Sub(*t), 0)) + " ago"
 }
 
-// Summary is an error on one line, not too long, and without the stack of a panic.
+// Summary shortens an error to one line, without the stack of a panic.
 func Summary(text string) string {
 	if at := strings.Index(text, "\ngoroutine "); at > 0 {
 		text = text[:at]
@@ -64,8 +64,8 @@ func Summary(text string) string {
 	return text
 }
 
-// Reason is the summary of why an event stopped a partition, without the name of the event
-// in front: what shows the reason names the event apart.
+// Reason is the Summary of why an event stopped a partition, without the leading name of the event,
+// which is shown apart.
 func Reason(event, reason string) string {
 	return Summary(strings.TrimPrefix(reason, "event "+event+": "))
 }

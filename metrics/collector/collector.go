@@ -15,8 +15,7 @@ import (
 	"github.com/runnel-go/runnel/metrics"
 )
 
-// A Collector collects the metrics of an app. It may be registered with any registry, and
-// used concurrently.
+// A Collector collects the metrics of an app, for any registry. It is safe for concurrent use.
 type Collector struct {
 	source families.Source
 	descs  map[*families.Family]*prometheus.Desc
@@ -24,15 +23,15 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New returns the collector of what metrics.Handler serves of the app; nil opts are all
-// defaults. Call it before Run: the call turns on the measurement of latencies.
+// New returns the collector of what metrics.Handler serves; nil opts are all defaults. Call it
+// before Run: it turns on the measurement of latencies.
 func New(app *runnel.App, opts *metrics.Options) *Collector {
 	o := cmp.Or(opts, &metrics.Options{})
 	return collect(families.OfWorker(appview.Of(app), cmp.Or(o.Partitions, metrics.DefaultPartitions), cmp.Or(o.CountAtMost, metrics.DefaultCountAtMost)))
 }
 
-// NewOverview returns the collector of what metrics.OverviewHandler serves of the app; nil
-// opts are all defaults.
+// NewOverview returns the collector of what metrics.OverviewHandler serves; nil opts are all
+// defaults.
 func NewOverview(app *runnel.App, opts *metrics.Options) *Collector {
 	return collect(families.OfApp(appview.Of(app), cmp.Or(cmp.Or(opts, &metrics.Options{}).CountAtMost, metrics.DefaultCountAtMost)))
 }
@@ -52,9 +51,9 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends all metrics. It asks Redis at most once a second, or once in five seconds
-// for an overview, and waits for an answer for at most eight seconds. Without one the metrics
-// that come from Redis are missing, and runnel_redis_up or runnel_app_up is 0.
+// Collect sends all metrics. It asks Redis at most once a second, or once in five seconds for an
+// overview, and waits at most eight seconds. Without an answer the metrics that come from Redis are
+// missing, and runnel_redis_up or runnel_app_up is 0.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	c.source.Gather(func(s families.Sample) {
 		desc := c.descs[s.Family]

@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-go/runnel/metrics/collector"
 )
 
-// A registry with the collectors serves what the handlers serve: names, help, types, labels,
-// and values, histograms and escaped labels among them.
+// A registry with the collectors serves what the handlers serve, with histograms and escaped
+// labels.
 func TestCollectorsServeWhatHandlersServe(t *testing.T) {
 	srv, err := embedded.Start("127.0.0.1:0")
 	if err != nil {
